@@ -1,0 +1,47 @@
+"""What a verifier is: a completion and a reference in, a verdict with its evidence out.
+
+A verdict has three values. *Right* and *wrong* are judgements of the completion; **unjudged** (score ``None``) says
+that no judgement was possible because the *reference* is unusable or the judge itself failed. A bad completion is
+never unjudged: it is wrong. Unjudged rows are left out of every mean and move no weight.
+"""
+
+from abc import ABC, abstractmethod
+from dataclasses import dataclass
+from typing import Any
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """A verifier's judgement of one completion.
+
+    Attributes:
+        score: the reward, in the verifier's own units; ``None`` = unjudged.
+        answer: what was read from the completion as its answer; ``None`` where no answer was found.
+        reason: why this score, in words for the person who reads the completions table.
+    """
+
+    score: float | None
+    answer: str | None
+    reason: str
+
+
+class Verifier(ABC):
+    """Judges one completion against one reference.
+
+    A subclass is a frozen dataclass whose fields are its options. It is deterministic, picklable and bounded in time
+    whatever the completion contains. ``full_score`` is the score of a right answer; accuracy is the share of judged
+    completions that reach it.
+    """
+
+    full_score: float = 1.0
+
+    @abstractmethod
+    def __call__(self, completion: str, reference: Any) -> Verdict:
+        """Judge ``completion``, the whole text that the policy wrote, against ``reference``."""
+
+    def gold_completion(self, reference: Any) -> str | None:
+        """A completion that must earn ``full_score``, or ``None`` where the reference holds no answer to write down.
+
+        With it a dataset is checked before training: a verifier that refuses its own gold answer is a silent loss.
+        """
+        return None
