@@ -1,0 +1,17 @@
+"""Knights and knaves: the puzzle language, a generator of puzzles and rationales, and the verifier."""
+
+from rewards.knights_knaves.generator import Split, generate_puzzles, generate_split, row
+from rewards.knights_knaves.puzzle import Puzzle, parse_statements, solutions
+from rewards.knights_knaves.rationale import Rationale, rationale
+
+__all__ = [
+    "Puzzle",
+    "Rationale",
+    "Split",
+    "generate_puzzles",
+    "generate_split",
+    "parse_statements",
+    "rationale",
+    "row",
+    "solutions",
+]

@@ -1,0 +1,197 @@
+"""The statement language of knights-and-knaves puzzles: read, evaluate, solve, and recognise as the same puzzle.
+
+Every inhabitant is a knight, whose claims are all true, or a knave, whose claims are all false, and makes one claim.
+A claim is a nested tuple over people numbered from 0, as in the ``statements`` column of the published rows
+(arXiv 2410.23123; Logic-RL, arXiv 2502.14768)::
+
+    ('telling-truth', i)   person i is a knight          ('and', s, s, …)   all hold
+    ('lying', i)           person i is a knave           ('or', s, s, …)    at least one holds
+    ('not', s)             s does not hold               ('->', s, s)       if the first holds, so does the second
+                                                         ('<=>', s, s)      both hold or neither does
+
+An *assignment* is one bool a person, True = knight. It solves the puzzle when, for every person p,
+assignment[p] == (claim of p is true).
+"""
+
+import ast
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from functools import reduce
+from typing import Any, Literal
+
+Statement = tuple[Any, ...]
+Style = Literal["published", "compact"]
+
+LEAVES = ("telling-truth", "lying")
+COMMUTATIVE = ("and", "or", "<=>")
+ARITY = {"not": (1, 1), "and": (2, 16), "or": (2, 16), "->": (2, 2), "<=>": (2, 2)}
+
+MAX_PEOPLE = 16
+MAX_DEPTH = 16
+MAX_CHARACTERS = 20_000
+
+
+@dataclass(frozen=True)
+class Puzzle:
+    """One puzzle with its text and its only solution.
+
+    Attributes:
+        names: the inhabitants, in the order in which ``statements`` numbers them.
+        statements: the claim of each inhabitant.
+        solution: True where the inhabitant is a knight.
+        quiz: the question, in English.
+        style: the phrasing of ``quiz``, which its rationales and answers share.
+    """
+
+    names: tuple[str, ...]
+    statements: tuple[Statement, ...]
+    solution: tuple[bool, ...]
+    quiz: str
+    style: Style
+
+
+def parse_statements(text: str) -> tuple[Statement, ...]:
+    """The claims written in ``text``, a Python literal as in the published ``statements`` column.
+
+    Raises:
+        ValueError: ``text`` is too long, no literal, or not in the statement language.
+    """
+    if len(text) > MAX_CHARACTERS:
+        raise ValueError(
+            f"statements of {len(text)} characters: more than {MAX_CHARACTERS} are not read, because a puzzle of "
+            f"{MAX_PEOPLE} people needs far fewer; write one nested tuple a person"
+        )
+    try:
+        value = ast.literal_eval(text)
+    except (ValueError, SyntaxError, MemoryError, RecursionError, TypeError) as error:
+        raise ValueError(
+            f"statements {text[:80]!r} are no Python literal ({type(error).__name__}), so no claim can be read from "
+            "them; write a tuple such as \"(('lying', 1), ('telling-truth', 0))\""
+        ) from None
+    return checked_statements(value)
+
+
+def checked_statements(value: Any) -> tuple[Statement, ...]:
+    """``value`` as statements: lists become tuples, and everything outside the language is refused.
+
+    Raises:
+        ValueError: no sequence of 1 to 16 claims, an unknown word, a wrong number of arguments, a person who is not
+            there, or nesting deeper than 16.
+    """
+    if not isinstance(value, tuple | list) or not 1 <= len(value) <= MAX_PEOPLE:
+        raise ValueError(
+            f"statements {_short(value)} are no sequence of 1 to {MAX_PEOPLE} claims, so they cannot be matched with "
+            "people; write one nested tuple a person, in the order of the names"
+        )
+    return tuple(_checked(statement, len(value), MAX_DEPTH) for statement in value)
+
+
+def _checked(statement: Any, num_people: int, depth_left: int) -> Statement:
+    word = statement[0] if isinstance(statement, tuple | list) and statement else None
+    if not isinstance(word, str) or word not in (*LEAVES, *ARITY):
+        raise ValueError(
+            f"{_short(statement)} is no claim: it must begin with one of {', '.join((*LEAVES, *ARITY))}; "
+            "write for example ('and', ('telling-truth', 0), ('lying', 1))"
+        )
+    arguments = statement[1:]
+    if word in LEAVES:
+        if len(arguments) != 1 or type(arguments[0]) is not int or not 0 <= arguments[0] < num_people:
+            raise ValueError(
+                f"{_short(statement)} names nobody among the {num_people} people who make a claim; "
+                f"write ('{word}', i) with i from 0 to {num_people - 1}"
+            )
+        return (word, arguments[0])
+    fewest, most = ARITY[word]
+    if not fewest <= len(arguments) <= most:
+        needed = str(fewest) if fewest == most else f"{fewest} to {most}"
+        raise ValueError(
+            f"{_short(statement)} gives '{word}' {len(arguments)} claims, which has no meaning: it joins {needed}; "
+            f"write ('{word}'{', s' * fewest}) with each s a claim"
+        )
+    if depth_left == 0:
+        raise ValueError(
+            f"a claim nested deeper than {MAX_DEPTH} is not read, because nobody could say it; "
+            "write it with fewer connectives inside one another"
+        )
+    return (word, *(_checked(argument, num_people, depth_left - 1) for argument in arguments))
+
+
+def _short(value: Any) -> str:
+    text = repr(value)
+    return text if len(text) <= 80 else text[:77] + "..."
+
+
+def evaluate(statement: Statement, assignment: Sequence[bool]) -> bool:
+    """Whether ``statement`` is true when person i is a knight exactly where ``assignment[i]``."""
+    word, *arguments = statement
+    if word in LEAVES:
+        return bool(assignment[arguments[0]]) == (word == "telling-truth")
+    values = [evaluate(argument, assignment) for argument in arguments]
+    if word == "not":
+        return not values[0]
+    if word == "and":
+        return all(values)
+    if word == "or":
+        return any(values)
+    if word == "->":
+        return not values[0] or values[1]
+    return len(set(values)) == 1
+
+
+def is_solution(statements: Sequence[Statement], assignment: Sequence[bool]) -> bool:
+    """Whether every knight's claim is true and every knave's is false."""
+    return all(evaluate(statement, assignment) == role for statement, role in zip(statements, assignment, strict=True))
+
+
+def truth_table(statement: Statement, num_people: int) -> int:
+    """The assignments that make ``statement`` true, as a set of bits.
+
+    Bit k stands for the assignment in which person i is a knight exactly where bit i of k is set; an integer of
+    2**num_people bits holds them all, so a connective costs one operation for all assignments together.
+    """
+    everything = (1 << (1 << num_people)) - 1
+    word, *arguments = statement
+    if word in LEAVES:
+        knight = _knight_bits(arguments[0], num_people)
+        return knight if word == "telling-truth" else everything ^ knight
+    tables = [truth_table(argument, num_people) for argument in arguments]
+    if word == "not":
+        return everything ^ tables[0]
+    if word == "and":
+        return reduce(int.__and__, tables)
+    if word == "or":
+        return reduce(int.__or__, tables)
+    if word == "->":
+        return (everything ^ tables[0]) | tables[1]
+    return everything ^ tables[0] ^ tables[1]
+
+
+def _knight_bits(person: int, num_people: int) -> int:
+    # The pattern of bit `person` over 0, 1, 2, …: 2**person zeros, as many ones, repeated. Its closed form is
+    # (2**(2**n) − 1) / (2**(2**person) + 1), which gives the zeros first when shifted up by 2**person.
+    block = 1 << person
+    return int(((1 << (1 << num_people)) - 1) // ((1 << block) + 1)) << block
+
+
+def solutions(statements: Sequence[Statement], num_people: int | None = None) -> list[tuple[bool, ...]]:
+    """Every assignment that solves the puzzle, found among all 2**num_people (default: one person a statement)."""
+    people = len(statements) if num_people is None else num_people
+    solved = (1 << (1 << people)) - 1
+    everything = solved
+    for person, statement in enumerate(statements):
+        solved &= everything ^ _knight_bits(person, people) ^ truth_table(statement, people)
+    return [tuple(bool(k >> i & 1) for i in range(people)) for k in _set_bits(solved)]
+
+
+def _set_bits(bits: int) -> Iterator[int]:
+    while bits:
+        lowest = bits & -bits
+        yield lowest.bit_length() - 1
+        bits ^= lowest
+
+
+def people_in(statement: Statement) -> frozenset[int]:
+    """The people whom ``statement`` mentions."""
+    if statement[0] in LEAVES:
+        return frozenset(statement[1:])
+    return frozenset[int]().union(*(people_in(argument) for argument in statement[1:]))
