@@ -3,8 +3,10 @@
 from rewards.knights_knaves.generator import Split, generate_puzzles, generate_split, row
 from rewards.knights_knaves.puzzle import Puzzle, parse_statements, solutions
 from rewards.knights_knaves.rationale import Rationale, rationale
+from rewards.knights_knaves.verifier import KnightsKnaves
 
 __all__ = [
+    "KnightsKnaves",
     "Puzzle",
     "Rationale",
     "Split",

@@ -14,6 +14,7 @@ assignment[p] == (claim of p is true).
 """
 
 import ast
+import reprlib
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import reduce
@@ -117,15 +118,14 @@ def _checked(statement: Any, num_people: int, depth_left: int) -> Statement:
 
 
 def _short(value: Any) -> str:
-    text = repr(value)
-    return text if len(text) <= 80 else text[:77] + "..."
+    return reprlib.repr(value)
 
 
 def evaluate(statement: Statement, assignment: Sequence[bool]) -> bool:
     """Whether ``statement`` is true when person i is a knight exactly where ``assignment[i]``."""
     word, *arguments = statement
     if word in LEAVES:
-        return bool(assignment[arguments[0]]) == (word == "telling-truth")
+        return bool(assignment[arguments[0]]) is (word == "telling-truth")
     values = [evaluate(argument, assignment) for argument in arguments]
     if word == "not":
         return not values[0]

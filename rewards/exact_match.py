@@ -1,0 +1,55 @@
+"""Answers that are right when they are the reference, word for word."""
+
+from dataclasses import dataclass
+from typing import Any
+
+from rewards.extraction import ANSWER_CLOSES, ANSWER_OPENS, Extraction, after_thought, answer_block
+from rewards.verifier import Verdict, Verifier
+
+
+@dataclass(frozen=True)
+class ExactMatch(Verifier):
+    """1 when the answer equals the reference up to runs of white space, else 0.
+
+    The answer is the answer block that ends the completion; a completion without answer tags after its thought is its
+    own answer. The reference is a text or a number; anything else, and a blank text, leaves the completion unjudged.
+
+    Attributes:
+        case_sensitive: whether "Paris" and "paris" differ.
+    """
+
+    case_sensitive: bool = True
+
+    def __call__(self, completion: str, reference: Any) -> Verdict:
+        """Judge ``completion`` against ``reference``."""
+        expected = _written(reference)
+        if expected is None:
+            return Verdict(None, None, f"the reference {reference!r:.80} is neither a text nor a number")
+        answer = _answer(completion)
+        if answer.text is None:
+            return Verdict(0.0, None, answer.problem)
+        given = " ".join(answer.text.split())
+        if self._comparable(given) == self._comparable(expected):
+            return Verdict(1.0, given, "equal to the reference")
+        return Verdict(0.0, given, f"differs from the reference {expected!r:.80}")
+
+    def gold_completion(self, reference: Any) -> str | None:
+        """The reference in answer tags."""
+        expected = _written(reference)
+        return None if expected is None else f"{ANSWER_OPENS}{expected}{ANSWER_CLOSES}"
+
+    def _comparable(self, text: str) -> str:
+        return text if self.case_sensitive else text.casefold()
+
+
+def _written(reference: Any) -> str | None:
+    if isinstance(reference, bool) or not isinstance(reference, str | int | float):
+        return None
+    return " ".join(str(reference).split()) or None
+
+
+def _answer(completion: str) -> Extraction:
+    final = after_thought(completion)
+    if final.text is not None and ANSWER_OPENS not in final.text and ANSWER_CLOSES not in final.text:
+        return final
+    return answer_block(completion)

@@ -1,0 +1,67 @@
+"""Where a completion states its answer: string functions that are linear in its length and never raise."""
+
+from dataclasses import dataclass
+
+THOUGHT_OPENS, THOUGHT_CLOSES = "<think>", "</think>"
+ANSWER_OPENS, ANSWER_CLOSES = "<answer>", "</answer>"
+
+# A tokenizer that keeps special tokens leaves one of these behind the last word.
+_ENDINGS = ("<|im_end|>", "<|endoftext|>", "<|eot_id|>", "<|end|>", "<end_of_turn>", "<eos>", "</s>")
+
+
+@dataclass(frozen=True)
+class Extraction:
+    """A piece of a completion, or why there is none.
+
+    Attributes:
+        text: the piece, without blanks around it; ``None`` where it is absent or not the only one.
+        problem: why ``text`` is ``None``; empty otherwise.
+    """
+
+    text: str | None
+    problem: str = ""
+
+
+def after_thought(completion: str) -> Extraction:
+    """What follows the last ``</think>``, without end-of-text tokens; everything where there is no thought.
+
+    A thought that is opened and not closed again has nothing after it: what it contains is no answer.
+    """
+    final = completion.rpartition(THOUGHT_CLOSES)[2]
+    if THOUGHT_OPENS in final:
+        return Extraction(None, "the thought is not closed")
+    return Extraction(_without_ending(final))
+
+
+def answer_block(completion: str) -> Extraction:
+    """The content of the one ``<answer>`` block that ends the completion, after the last ``</think>``.
+
+    Answer tags inside the thought do not count. After it, a second opening or closing tag, or anything but blanks and
+    end-of-text tokens behind the block, leaves open which answer is meant: then there is none.
+    """
+    final = after_thought(completion)
+    if final.text is None:
+        return final
+    opened, closed = final.text.count(ANSWER_OPENS), final.text.count(ANSWER_CLOSES)
+    if opened == 0 and closed == 0:
+        return Extraction(None, "no answer block after the thought")
+    if (opened, closed) != (1, 1):
+        return Extraction(None, f"{opened} opening and {closed} closing answer tags after the thought, not one of each")
+    if not final.text.endswith(ANSWER_CLOSES):
+        return Extraction(None, "the completion does not end with the answer block")
+    block = final.text.removesuffix(ANSWER_CLOSES).partition(ANSWER_OPENS)[2]
+    return Extraction(block.strip())
+
+
+def has_tags_once_in_order(completion: str) -> bool:
+    """Whether ``<think>``, ``</think>``, ``<answer>`` and ``</answer>`` each occur once in all, in this order."""
+    tags = (THOUGHT_OPENS, THOUGHT_CLOSES, ANSWER_OPENS, ANSWER_CLOSES)
+    positions = [completion.find(tag) for tag in tags]
+    return all(completion.count(tag) == 1 for tag in tags) and positions == sorted(positions)
+
+
+def _without_ending(text: str) -> str:
+    text = text.strip()
+    while ending := next((ending for ending in _ENDINGS if text.endswith(ending)), None):
+        text = text.removesuffix(ending).rstrip()
+    return text

@@ -1,0 +1,66 @@
+"""Reads who is a knight and who is a knave from an answer, or refuses it.
+
+The whole text must consist of one clause a person, and nothing else::
+
+    clause     = [number] NAME ("is" | ":") ["a" | "an" | "the"] ("knight" | "knave")
+    number     = "(1)" | "1." | "1)" | "-" | "•"        in any order, never read
+    between    = line breaks, blanks, "," ";" "." "and"
+
+Case and markdown emphasis do not matter. Anything left over ("none of these hold", "if", "or", "not", a second opinion)
+makes the text no answer: a clause inside a longer sentence can mean its opposite.
+"""
+
+import re
+from collections.abc import Sequence
+
+MAX_CHARACTERS = 10_000
+
+_EMPHASIS = re.compile(r"[*`]|__")
+_BETWEEN = re.compile(r"[\s.,;]*(?:and\b)?[\s,]*")
+_NUMBER = r"(?:(?:\(\d{1,3}\)|\d{1,3}[.)]|[-•])\s*)?"
+_ROLE = r"(?:\s+is\b|\s*:)\s*(?:(?:an?|the)\s+)?(?P<role>knight|knave)\b"
+_NUMBERED_LINE = re.compile(rf"{_NUMBER}(?P<name>\S.*?)\s+is\s+an?\s+(?:knight|knave)\.?", re.IGNORECASE)
+
+
+def parse_roles(text: str, names: Sequence[str]) -> tuple[bool, ...] | str:
+    """The assignment that ``text`` states, in the order of ``names``, or a sentence on why it states none.
+
+    Every name occurs once. ``names`` are different when case is ignored.
+    """
+    if len(text) > MAX_CHARACTERS:
+        return f"an answer of {len(text)} characters is not read (at most {MAX_CHARACTERS})"
+    # Lower case first: ignoring case in the pattern would let "knİght" match as "knight" and "ſimon" as "simon".
+    text = _EMPHASIS.sub("", text).lower()
+    clause = _clause(names)
+    stated: dict[str, bool] = {}
+    position = _skip(text, 0)
+    while position < len(text):
+        match = clause.match(text, position)
+        if match is None:
+            return f"{text[position : position + 60]!r} is not of the form 'NAME is a knight' or 'NAME is a knave'"
+        if match["name"] in stated:
+            return f"{match['name']!r} is given a role twice"
+        stated[match["name"]] = match["role"] == "knight"
+        position = _skip(text, match.end())
+    missing = [name for name in names if name.lower() not in stated]
+    if missing:
+        return f"no role is given to {', '.join(missing)}"
+    return tuple(stated[name.lower()] for name in names)
+
+
+def names_in(text: str) -> list[str]:
+    """The names in an answer of one "(1) NAME is a ROLE" a line; empty where some line is not of this form."""
+    lines = [line.strip() for line in text.splitlines() if line.strip()]
+    matches = [_NUMBERED_LINE.fullmatch(line) for line in lines]
+    return [match["name"] for match in matches if match] if all(matches) else []
+
+
+def _clause(names: Sequence[str]) -> re.Pattern[str]:
+    # The longest name first, so that Zoe Ann is not read as Zoe; what follows a name settles it in any case.
+    alternatives = "|".join(re.escape(name.lower()) for name in sorted(names, key=len, reverse=True))
+    return re.compile(rf"{_NUMBER}(?P<name>{alternatives}){_ROLE}")
+
+
+def _skip(text: str, position: int) -> int:
+    match = _BETWEEN.match(text, position)
+    return match.end() if match else position
