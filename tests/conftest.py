@@ -1,0 +1,24 @@
+"""What all tests share: no network, shapes checked while they run, and one tiny model on disk."""
+
+import os
+
+os.environ.update(HF_HUB_OFFLINE="1", WANDB_MODE="offline", TOKENIZERS_PARALLELISM="false")
+os.environ.setdefault("OMP_NUM_THREADS", "1")
+
+from pathlib import Path
+
+import pytest
+from jaxtyping import install_import_hook
+
+install_import_hook(
+    ["trainer.advantages", "trainer.token_weights", "trainer.sequence_weights", "trainer.diagnostics"],
+    "beartype.beartype",
+)
+
+
+@pytest.fixture(scope="session")
+def tiny_model(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A randomly initialised two-layer Qwen3 with a word-level tokenizer, saved once: β > 0 reloads it from its path."""
+    from tests.tiny_model import save_tiny_model
+
+    return save_tiny_model(tmp_path_factory.mktemp("tiny_model"))

@@ -1,0 +1,95 @@
+"""One short real training run, with our trainer or TRL's, for the tests that compare final weights."""
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import torch
+from datasets import Dataset
+from trl import GRPOConfig, GRPOTrainer
+
+from trainer import RLVRTrainer
+
+PROMPTS = [
+    {"prompt": [{"role": "user", "content": text}]} for text in ("a b", "c d e", "f", "g h a", "b b", "i", "c", "d e")
+]
+
+
+def digit_reward(completions: list[Any], **_: Any) -> list[float | None]:
+    """Eighths of the share of digits, so that sums are exact in float32 and equal rewards give exactly std 0."""
+    scores = []
+    for completion in completions:
+        words = completion[0]["content"].split()
+        scores.append(round(8 * sum(word.isdigit() for word in words) / max(len(words), 1)) / 8)
+    return scores
+
+
+def sometimes_unjudged(completions: list[Any], **_: Any) -> list[float | None]:
+    """As `digit_reward`, but a completion that begins with a letter in a–c cannot be judged."""
+    rewards = digit_reward(completions)
+    texts = [completion[0]["content"] for completion in completions]
+    return [None if text[:1] in {"a", "b", "c"} else reward for text, reward in zip(texts, rewards, strict=True)]
+
+
+def train(
+    trainer_class: type[GRPOTrainer],
+    model: Path,
+    output_dir: Path,
+    *,
+    reward: Callable[..., Any] = digit_reward,
+    strategies: dict[str, Any] | None = None,
+    peft_config: Any = None,
+    resume_from_checkpoint: str | None = None,
+    callbacks: list[Any] | None = None,
+    **settings: Any,
+) -> GRPOTrainer:
+    """Train for a few steps on eight prompts; ``settings`` go to GRPOConfig."""
+    torch.set_num_threads(1)
+    defaults: dict[str, Any] = {
+        "output_dir": str(output_dir),
+        "num_generations": 4,
+        "per_device_train_batch_size": 8,
+        "max_completion_length": 8,
+        "learning_rate": 1e-2,
+        "max_steps": 3,
+        "use_cpu": True,
+        "bf16": False,
+        "gradient_checkpointing": False,
+        "report_to": "none",
+        "save_strategy": "no",
+        "logging_steps": 1,
+        "disable_tqdm": True,
+        "seed": 1,
+    }
+    trainer = trainer_class(
+        model=str(model),
+        reward_funcs=reward,
+        args=GRPOConfig(**{**defaults, **settings}),
+        train_dataset=Dataset.from_list(PROMPTS),
+        peft_config=peft_config,
+        callbacks=callbacks,
+        **(strategies or {}),
+    )
+    trainer.train(resume_from_checkpoint=resume_from_checkpoint)
+    return trainer
+
+
+def max_difference(first: GRPOTrainer, second: GRPOTrainer) -> float:
+    """Largest absolute difference between the two final policies' weights."""
+    pairs = zip(first.model.state_dict().values(), second.model.state_dict().values(), strict=True)
+    return max((a.float() - b.float()).abs().max().item() for a, b in pairs)
+
+
+def moved(trainer: GRPOTrainer, model: Path) -> float:
+    """Largest absolute difference between the trainer's policy and the weights it started from."""
+    from transformers import AutoModelForCausalLM
+
+    start = AutoModelForCausalLM.from_pretrained(model).state_dict()
+    return max(
+        (value.float() - start[name].float()).abs().max().item() for name, value in trainer.model.state_dict().items()
+    )
+
+
+def ours(model: Path, output_dir: Path, *, strategies: dict[str, Any] | None = None, **settings: Any) -> GRPOTrainer:
+    """`train` with `RLVRTrainer`."""
+    return train(RLVRTrainer, model, output_dir, strategies=strategies, **settings)

@@ -1,0 +1,141 @@
+"""Everything that can be found wrong before a GPU is paid for.
+
+Each rule names the two settings that do not go together, why not, and what to write instead. What a setting would
+silently change is refused, not approximated.
+"""
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from trainer.registry import Part
+from trainer.sequence_weights import ONE_DENOMINATOR, PER_SEQUENCE_MEAN
+from trainer.update_schedules import UpdateSchedule
+
+if TYPE_CHECKING:
+    from trl import GRPOConfig
+
+
+class PreflightError(ValueError):
+    """Settings that cannot work together; one paragraph a problem, all problems at once."""
+
+
+def check_strategies(args: "GRPOConfig", advantage: Part, update_schedule: Part, schedule: UpdateSchedule) -> None:
+    """Refuse combinations of strategies and TRL settings whose result would not be what their names say.
+
+    Raises:
+        PreflightError: naming every combination found, with the way out.
+    """
+    problems = [*_owned_settings(args, update_schedule, schedule)]
+    if "sequence_weights" in advantage.inputs:
+        problems += _trajectory_weight_problems(args, advantage)
+    if schedule.num_passes > 1:
+        problems += _multi_pass_problems(args, update_schedule.name, schedule.num_passes)
+    if problems:
+        raise PreflightError("\n\n".join(problems))
+
+
+def optimizer_steps_per_block(args: "GRPOConfig", num_passes: int = 1) -> int:
+    """Optimizer steps between two generations: a checkpoint is exact only at a multiple of this."""
+    micro_batches = args.steps_per_generation * args.num_iterations * num_passes
+    return max(1, micro_batches // args.gradient_accumulation_steps)
+
+
+def check_save_steps(args: "GRPOConfig", num_passes: int = 1) -> None:
+    """Refuse checkpoints in the middle of a rollout batch, from which training would repeat the same prompts.
+
+    Raises:
+        PreflightError: ``save_steps`` is not a multiple of the optimizer steps per rollout batch.
+    """
+    block = optimizer_steps_per_block(args, num_passes)
+    if args.save_strategy != "steps" or args.save_steps % block == 0:
+        return
+    nearest = max(block, round(args.save_steps / block) * block)
+    raise PreflightError(
+        f"trl.save_steps = {args.save_steps}, but one rollout batch is trained for {block} optimizer steps "
+        f"(steps_per_generation {args.steps_per_generation} × passes {args.num_iterations * num_passes} ÷ "
+        f"gradient_accumulation_steps {args.gradient_accumulation_steps}). A checkpoint between them loses the batch, "
+        f"and resuming would train the same prompts again. Write save_steps: {nearest}."
+    )
+
+
+def _owned_settings(args: "GRPOConfig", update_schedule: Part, schedule: UpdateSchedule) -> Iterator[str]:
+    if args.scale_rewards != "group":
+        instead = "advantage: dr_grpo" if args.scale_rewards == "none" else "advantage: reinforce_pp, or your own"
+        yield (
+            f"scale_rewards = {args.scale_rewards!r} is set, but the advantage estimator decides how rewards are "
+            f"scaled, so the setting would do nothing. Leave it out and write {instead}."
+        )
+    if args.multi_objective_aggregation != "sum_then_normalize":
+        yield (
+            f"multi_objective_aggregation = {args.multi_objective_aggregation!r} is set, but the advantage estimator "
+            "receives the weighted sum of the rewards, so the setting would do nothing. Leave it out; an estimator of "
+            "your own can normalise."
+        )
+    if schedule.num_passes > 1 and args.num_iterations != 1:
+        yield (
+            f"num_iterations = {args.num_iterations} is set, but update_schedule {update_schedule.name!r} makes "
+            f"{schedule.num_passes} passes over each rollout batch itself. Leave num_iterations out."
+        )
+
+
+def _trajectory_weight_problems(args: "GRPOConfig", advantage: Part) -> Iterator[str]:
+    name = f"advantage {advantage.name!r}"
+    known = PER_SEQUENCE_MEAN | ONE_DENOMINATOR
+    if args.loss_type not in known:
+        yield (
+            f"{name} matches its baseline to the loss's weight of each trajectory, but under loss_type "
+            f"{args.loss_type!r} that weight is not known when advantages are computed. "
+            f"Use one of {', '.join(sorted(known))}."
+        )
+    on_policy = args.gradient_accumulation_steps % (args.steps_per_generation * args.num_iterations) == 0
+    if args.importance_sampling_level == "sequence" and not on_policy:
+        yield (
+            f"{name} with importance_sampling_level 'sequence': the trajectory's ratio changes after the first of the "
+            f"{optimizer_steps_per_block(args)} optimizer steps on each rollout batch, and the baseline cannot follow. "
+            "Use importance_sampling_level: token, or one optimizer step per rollout batch "
+            "(steps_per_generation = gradient_accumulation_steps)."
+        )
+    sequence_correction = args.use_vllm and args.vllm_importance_sampling_mode.startswith("sequence")
+    if advantage.options.get("prefix_tree") and (args.loss_type in PER_SEQUENCE_MEAN or sequence_correction):
+        cause = (
+            f"loss_type {args.loss_type!r} divides by its own length"
+            if args.loss_type in PER_SEQUENCE_MEAN
+            else f"vllm_importance_sampling_mode {args.vllm_importance_sampling_mode!r} reweights"
+        )
+        yield (
+            f"{name} with prefix_tree averages plain rewards, but {cause} each trajectory, so shared tokens would not "
+            "cancel. Use loss_type dapo, dr_grpo or cispo with a token-level correction, or leave prefix_tree off."
+        )
+
+
+def _multi_pass_problems(args: "GRPOConfig", name: str, num_passes: int) -> Iterator[str]:
+    schedule = f"update_schedule {name!r}"
+    if args.steps_per_generation % args.gradient_accumulation_steps != 0:
+        yield (
+            f"{schedule}: a pass is {args.steps_per_generation} micro-batches (steps_per_generation), which is no "
+            f"whole number of optimizer steps of {args.gradient_accumulation_steps} (gradient_accumulation_steps), so "
+            "two passes would share a step. Make steps_per_generation a multiple of gradient_accumulation_steps."
+        )
+    if args.importance_sampling_level == "sequence":
+        yield (
+            f"{schedule} with importance_sampling_level 'sequence': the gradient of a trajectory's ratio reaches every "
+            "token of it, so the passes would not isolate theirs. Use importance_sampling_level: token."
+        )
+    if args.entropy_coef != 0.0 or args.use_adaptive_entropy:
+        yield (
+            f"{schedule} with an entropy bonus: TRL averages it over all tokens in every pass, so each token would "
+            f"receive it {num_passes} times. Set entropy_coef: 0.0 and use_adaptive_entropy: false."
+        )
+    if args.beta == 0.0:
+        return
+    if args.loss_type not in ONE_DENOMINATOR:
+        yield (
+            f"{schedule} with beta = {args.beta} and loss_type {args.loss_type!r}: the KL term must act on the tokens "
+            "of its pass alone, but this loss divides by the mask that would select them. "
+            f"Use one of {', '.join(sorted(ONE_DENOMINATOR))}, or beta: 0.0."
+        )
+    if args.top_entropy_quantile < 1.0 or args.off_policy_mask_threshold is not None:
+        yield (
+            f"{schedule} with beta = {args.beta} and top_entropy_quantile or off_policy_mask_threshold: both compute a "
+            "threshold over the mask that a pass narrows. Leave them out, or set beta: 0.0."
+        )

@@ -1,0 +1,53 @@
+"""Token weights: how much of its advantage each token receives. One pure function a rule.
+
+Each takes the old policy's token probabilities ``probs`` at the sampling temperature, the token ``advantages`` and the
+``mask`` of tokens that count, all (B, T), and returns weights (B, T) ≥ 0 that multiply the advantages. Weighting
+advantages by w ≥ 0 *is* weighting the loss: ``min(ρ·wA, clip(ρ)·wA) = w·min(ρA, clip(ρ)A)``. A negative weight would
+turn the clip to the wrong side, and is refused when a rule is registered.
+"""
+
+from typing import Literal
+
+import torch
+from jaxtyping import Float, Int
+from torch import Tensor
+
+
+def uniform(
+    probs: Float[Tensor, "B T"], advantages: Float[Tensor, "B T"], mask: Int[Tensor, "B T"]
+) -> Float[Tensor, "B T"]:
+    """Every token weighs 1: the baseline."""
+    return torch.ones_like(probs)
+
+
+def adv_reweight(
+    probs: Float[Tensor, "B T"],
+    advantages: Float[Tensor, "B T"],
+    mask: Int[Tensor, "B T"],
+    *,
+    alpha: float = 0.2,
+    normalize: Literal["mean"] | None = None,
+) -> Float[Tensor, "B T"]:
+    """Advantage Reweighting (AR): ``w_{i,t} = α π_old(i,t) + (1 − α)``, for both signs of the advantage.
+
+    Low-probability tokens have the largest gradients (``‖∂(−log π)/∂logits‖₂ ≤ √2 (1 − π)``) and drown the others; AR
+    damps them. α in [0, 1]; α = 0 is the baseline, bit for bit. The paper uses 0.2–0.3 for Knights & Knaves and 0.1
+    for mathematics.
+
+    ``normalize="mean"`` divides by the mean weight over the tokens that count in the batch handed in (a micro-batch in
+    training), so that a run differs from its baseline by the *shape* of the weights alone; not in the paper.
+
+    Source: arXiv 2505.12929, Eq. 4.
+
+    Raises:
+        ValueError: α outside [0, 1], where weights could be negative.
+    """
+    if not 0.0 <= alpha <= 1.0:
+        raise ValueError(
+            f"adv_reweight: alpha = {alpha}, but outside [0, 1] a weight α·π + (1 − α) can be negative and turn "
+            "the clip to the wrong side. Write 0 ≤ alpha ≤ 1; the paper uses 0.1 to 0.3."
+        )
+    weights = alpha * probs + (1.0 - alpha)
+    if normalize == "mean":
+        weights = weights / ((weights * mask).sum() / mask.sum().clamp(min=1)).clamp(min=torch.finfo(probs.dtype).tiny)
+    return weights
