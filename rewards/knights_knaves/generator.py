@@ -91,6 +91,10 @@ def generate_split(
             f"num_people {numbers} names a number twice, which would give the same puzzles twice; "
             "write each number once and raise train or test instead"
         )
+    if train < 0 or test < 0:
+        raise ValueError(
+            f"train = {train}, test = {test}: a set cannot have fewer than no puzzles; write 0 or more for each"
+        )
     split = Split([], [])
     for number in numbers:
         puzzles = generate_puzzles(number, train + test, seed=seed, names=names, depth=depth, width=width, style=style)
@@ -107,9 +111,9 @@ def row(puzzle: Puzzle, index: int) -> dict[str, Any]:
         "solution": list(puzzle.solution),
         "solution_text": roles(puzzle.names, puzzle.solution, "published") + ".",
         "solution_text_format": numbered_roles(puzzle.names, puzzle.solution),
-        "cot_head": HEAD,
+        "cot_head": HEAD[puzzle.style],
         "cot_repeat_steps": careful_steps(puzzle),
-        "cot_foot": FOOT,
+        "cot_foot": FOOT[puzzle.style],
         "statements": str(puzzle.statements),
         "index": index,
     }

@@ -7,11 +7,18 @@ import random
 from dataclasses import dataclass
 
 from rewards.knights_knaves.language import answer, claim, role, roles
-from rewards.knights_knaves.puzzle import Puzzle, evaluate
+from rewards.knights_knaves.puzzle import Puzzle, Style, evaluate
 from rewards.knights_knaves.search import Trial, search
 
-HEAD = "Suppose roles person by person, and check each claim as soon as it is decided."
-FOOT = "Every claim agrees with its speaker, so this is the solution."
+# What stands before and after the careful steps; the compact phrasing spends no words on it.
+HEAD: dict[Style, str] = {
+    "published": "Suppose roles person by person, and check each claim as soon as it is decided.",
+    "compact": "",
+}
+FOOT: dict[Style, str] = {
+    "published": "Every claim agrees with its speaker, so this is the solution.",
+    "compact": "",
+}
 
 
 @dataclass(frozen=True)
@@ -64,10 +71,8 @@ def careful_steps(puzzle: Puzzle) -> list[str]:
 
 
 def _careful(puzzle: Puzzle) -> tuple[list[str], tuple[bool, ...]]:
-    steps = careful_steps(puzzle)
-    if puzzle.style == "published":
-        steps = [HEAD, *steps, FOOT]
-    return steps, puzzle.solution
+    steps = [HEAD[puzzle.style], *careful_steps(puzzle), FOOT[puzzle.style]]
+    return [step for step in steps if step], puzzle.solution
 
 
 def _trial_text(puzzle: Puzzle, trial: Trial) -> str:
