@@ -1,0 +1,81 @@
+"""Countdown problems: solvable, distinct, and the same for the same seed."""
+
+import random
+from dataclasses import dataclass
+from fractions import Fraction
+
+_OPERATIONS = ("+", "-", "*", "/")
+
+
+@dataclass(frozen=True)
+class CountdownProblem:
+    """One problem. ``numbers`` are in the order of the question; problems that differ only in it are one problem."""
+
+    numbers: tuple[int, ...]
+    target: int
+
+    @property
+    def question(self) -> str:
+        """The task in words."""
+        numbers = ", ".join(str(number) for number in self.numbers)
+        return f"Make {self.target} from the numbers {numbers} with +, -, * and /. Use each number at most once."
+
+    @property
+    def reference(self) -> dict[str, list[int] | int]:
+        """What the ``Countdown`` verifier judges against."""
+        return {"numbers": list(self.numbers), "target": self.target}
+
+
+def generate_countdown(
+    count: int, *, num_numbers: int, max_number: int, max_target: int, seed: int
+) -> list[CountdownProblem]:
+    """``count`` distinct problems that have a solution with every number used.
+
+    Numbers are uniform in 1…``max_number``, with repetitions. The target is what a random chain of operations over
+    all of them gives, kept where it is an integer in 1…``max_target`` and none of the numbers itself. Cut one list to
+    get a training and a held-out split: no problem, in whatever order of its numbers, is in both.
+
+    Raises ``ValueError`` for arguments below 1 (``num_numbers`` below 2), and where the settings do not hold ``count``
+    distinct problems, as far as 10,000 fruitless draws in a row can tell.
+    """
+    if num_numbers < 2 or min(count, max_number, max_target) < 1:
+        raise ValueError(
+            f"{count=}, {num_numbers=}, {max_number=}, {max_target=}: there is no such countdown problem. "
+            "Write at least 2 for num_numbers and at least 1 for the others."
+        )
+    rng = random.Random(seed)
+    problems: dict[tuple[tuple[int, ...], int], CountdownProblem] = {}
+    fruitless = 0
+    while len(problems) < count:
+        numbers = tuple(rng.randint(1, max_number) for _ in range(num_numbers))
+        target = _random_value(numbers, rng)
+        key = (tuple(sorted(numbers)), target)
+        if 1 <= target <= max_target and target not in numbers and key not in problems:
+            problems[key] = CountdownProblem(numbers, target)
+            fruitless = 0
+        elif (fruitless := fruitless + 1) == 10_000:
+            raise ValueError(
+                f"only {len(problems)} distinct problems were found with {num_numbers=}, {max_number=}, "
+                f"{max_target=}, but {count=} were asked for: they are used up. Ask for fewer, or raise max_number."
+            )
+    return list(problems.values())
+
+
+def _random_value(numbers: tuple[int, ...], rng: random.Random) -> int:
+    """What a random chain over all numbers gives; 0, which no target is, where that is not an integer."""
+    terms = [Fraction(number) for number in numbers]
+    while len(terms) > 1:
+        left, right = terms.pop(rng.randrange(len(terms))), terms.pop(rng.randrange(len(terms)))
+        operation = rng.choice(_OPERATIONS)
+        if operation == "/" and right == 0:
+            return 0
+        terms.append(_result(operation, left, right))
+    return int(terms[0]) if terms[0].denominator == 1 else 0
+
+
+def _result(operation: str, left: Fraction, right: Fraction) -> Fraction:
+    if operation == "+":
+        return left + right
+    if operation == "-":
+        return left - right
+    return left * right if operation == "*" else left / right
