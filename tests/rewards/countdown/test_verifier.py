@@ -5,6 +5,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pandas
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -114,11 +115,10 @@ def test_picklable() -> None:
 
 
 def test_every_published_problem_accepts_its_gold_answer() -> None:
-    path = Path(__file__).parents[3] / "shared" / "data" / "countdown_test.parquet"
-    if not path.exists():
-        pytest.skip(f"{path.name} is not on this machine")
-    import pandas
-
+    folders = [parent / "shared" / "data" for parent in Path(__file__).parents[3:5]]
+    path = next((folder / "countdown_test.parquet" for folder in folders if folder.exists()), None)
+    if path is None:
+        pytest.skip("shared/data/countdown_test.parquet is not beside this checkout")
     verifier = Countdown(use_all=True)
     for truth in [row["ground_truth"] for row in pandas.read_parquet(path)["reward_model"][::8]]:
         gold = verifier.gold_completion(truth)
