@@ -2,8 +2,8 @@
 
     python scripts/make_knights_knaves.py data/kk --people 3 4 5 --train 900 --test 100
 
-writes data/kk/train.parquet (2,700 rows) and data/kk/test.parquet (300 rows) in about four seconds, with the keys of the
-published sets: quiz, names, solution, solution_text, solution_text_format, cot_head, cot_repeat_steps, cot_foot,
+writes data/kk/train.parquet (2,700 rows) and data/kk/test.parquet (300 rows) in about four seconds, with the keys of
+the published sets: quiz, names, solution, solution_text, solution_text_format, cot_head, cot_repeat_steps, cot_foot,
 statements, index. The verifier ``knights_knaves`` takes such a row as its reference.
 """
 
