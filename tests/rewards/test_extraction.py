@@ -1,0 +1,77 @@
+"""Where a completion states its answer."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from rewards.extraction import after_thought, answer_block, has_tags_once_in_order
+
+
+@pytest.mark.parametrize(
+    ("completion", "text"),
+    [
+        ("42", "42"),
+        (" 42 \n", "42"),
+        ("<think>no</think> 42", "42"),
+        ("a</think>b</think>c", "c"),
+        ("a</think><think>b", None),
+        ("<think>a", None),
+        ("42<|im_end|>", "42"),
+        ("42 <|im_end|>\n<|endoftext|>", "42"),
+        ("<|im_end|>42", "<|im_end|>42"),
+        ("", ""),
+    ],
+)
+def test_after_thought(completion, text):
+    assert after_thought(completion).text == text
+
+
+@pytest.mark.parametrize(
+    ("completion", "text", "problem"),
+    [
+        ("<answer> 42 </answer>", "42", ""),
+        ("<think><answer>1</answer></think> so: <answer>42</answer></s>", "42", ""),
+        ("42", None, "no answer block after the thought"),
+        ("<think><answer>42</answer></think>", None, "no answer block after the thought"),
+        ("<think><answer>42</answer>", None, "the thought is not closed"),
+        ("<answer>1</answer><answer>2</answer>", None, "2 opening and 2 closing answer tags after the thought"),
+        ("<answer>42", None, "1 opening and 0 closing"),
+        ("</answer>42<answer>", None, "does not end with the answer block"),
+        ("<answer>42</answer> or 43", None, "does not end with the answer block"),
+    ],
+)
+def test_answer_block(completion, text, problem):
+    extraction = answer_block(completion)
+    assert extraction.text == text
+    assert problem in extraction.problem
+
+
+@pytest.mark.parametrize(
+    ("completion", "expected"),
+    [
+        ("<think></think><answer></answer>", True),
+        ("a<think>b</think>c<answer>d</answer>e", True),
+        ("<think></think><answer>", False),
+        ("<think><answer></think></answer>", False),
+        ("<answer></answer><think></think>", False),
+        ("<think><think></think><answer></answer>", False),
+        ("<think></think></think><answer></answer>", False),
+        ("<think></think><answer></answer><answer></answer>", False),
+        ("", False),
+    ],
+)
+def test_tags_once_in_order(completion, expected):
+    assert has_tags_once_in_order(completion) is expected
+
+
+_TAGS = st.sampled_from(["<think>", "</think>", "<answer>", "</answer>", "x", " "])
+
+
+@given(st.lists(_TAGS, max_size=12).map("".join))
+def test_an_answer_block_holds_no_tag_and_stands_last(completion):
+    block = answer_block(completion)
+    assert (block.text is None) == bool(block.problem)
+    if block.text is not None:
+        assert "answer>" not in block.text
+        assert "think>" not in block.text
+        assert completion.rstrip().endswith("</answer>")

@@ -1,0 +1,53 @@
+"""The command that writes knights-and-knaves puzzles."""
+
+import importlib.util
+import json
+from pathlib import Path
+
+import pytest
+
+from rewards.knights_knaves import KnightsKnaves
+
+SCRIPT = Path(__file__).parents[2] / "scripts" / "make_knights_knaves.py"
+
+
+@pytest.fixture(scope="module")
+def main():
+    specification = importlib.util.spec_from_file_location("make_knights_knaves", SCRIPT)
+    module = importlib.util.module_from_spec(specification)
+    specification.loader.exec_module(module)
+    return module.main
+
+
+@pytest.mark.parametrize("form", ["parquet", "jsonl"])
+def test_rows_are_written_and_judged(main, tmp_path, form):
+    main([str(tmp_path), "--people", "2", "3", "--train", "4", "--test", "2", "--format", form])
+
+    for name, count in (("train", 8), ("test", 4)):
+        rows = _read(tmp_path / f"{name}.{form}")
+        assert len(rows) == count
+        assert [row["index"] for row in rows] == list(range(count))
+        verifier = KnightsKnaves()
+        assert all(verifier(verifier.gold_completion(row), row).score == 1.0 for row in rows)
+
+
+def test_an_empty_set_is_not_written(main, tmp_path):
+    main([str(tmp_path), "--train", "2", "--test", "0"])
+    assert [path.name for path in tmp_path.iterdir()] == ["train.parquet"]
+
+
+def test_what_cannot_be_made_is_said_without_a_traceback(main, tmp_path):
+    with pytest.raises(SystemExit, match=r"make_knights_knaves: num_people = 1: .* write a number from 2 to 8"):
+        main([str(tmp_path), "--people", "1"])
+
+
+def test_a_folder_that_cannot_be_made_is_named(main, tmp_path):
+    (tmp_path / "file").write_text("")
+    with pytest.raises(SystemExit, match=r"file cannot be written .*; name another folder"):
+        main([str(tmp_path / "file"), "--train", "2", "--test", "0"])
+
+
+def _read(path):
+    if path.suffix == ".jsonl":
+        return [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
+    return pytest.importorskip("pyarrow.parquet").read_table(path).to_pylist()
