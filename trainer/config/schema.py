@@ -1,0 +1,202 @@
+"""The sections of a run's YAML file as frozen, strict models: no value is converted, no key is ignored."""
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Annotated, Any, Literal, Self
+
+from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, model_validator
+from pydantic_core import InitErrorDetails
+
+from trainer.config.problems import refusal, refuse
+from trainer.config.trl_arguments import checked_lora, checked_trl, finite
+from trainer.config.yaml_document import write
+
+DEFAULT_SEED = 42  # TRL's
+BATCH_WORDS = ("prompts_per_rollout", "sequences_per_update")
+_TRL_BATCH = ("generation_batch_size", "steps_per_generation", "gradient_accumulation_steps")
+
+Text = Annotated[str, Field(min_length=1)]
+Count = Annotated[int, Field(ge=1)]
+
+
+def _part(value: Any) -> Any:
+    if isinstance(value, str) and value.strip():
+        return value
+    if not isinstance(value, dict):
+        what = f"is {value!r}, and a part is chosen by its name."
+        refuse([refusal(value, what, "Write its name, package.module:attribute, or {name: …, option: …}.")])
+    elif not isinstance(value.get("name"), str) or not value["name"].strip():
+        what = f"has the keys {', '.join(value) or '(none)'} but no `name` that says which part they are options of."
+        refuse([refusal(value, what, "Write {name: …, option: …}.")])
+    return value
+
+
+Part = Annotated[Any, BeforeValidator(_part), AfterValidator(finite)]
+"""A part by name (text) or by name with options (mapping); whether it exists is the registry's to say."""
+
+
+def _part_name(part: Any) -> str:
+    name: str = part["name"] if isinstance(part, dict) else part
+    return name.rpartition(":")[2]
+
+
+class _Section(BaseModel):
+    model_config = ConfigDict(strict=True, extra="forbid", frozen=True, allow_inf_nan=False)
+
+
+class ModelSection(_Section):
+    """The policy to train, as given to ``from_pretrained``."""
+
+    name_or_path: Text
+    revision: Text | None = None
+    dtype: Literal["auto", "float32", "bfloat16", "float16"] | None = None
+    attn_implementation: Text | None = None
+    trust_remote_code: bool = False
+    assistant_prefix: str | None = None
+    lora: Annotated[dict[str, Any], AfterValidator(checked_lora)] | None = None
+
+
+class Columns(_Section):
+    """Which columns of a source become ``prompt`` and ``reference``; dots step into struct columns."""
+
+    prompt: Text = "prompt"
+    reference: Text | Annotated[list[Text], Field(min_length=1)] | Annotated[dict[str, Text], Field(min_length=1)] = (
+        "reference"
+    )
+
+
+class Source(_Section):
+    """Rows from a hub id or a local file or folder (``path``), or from a generator of ours (``generator``)."""
+
+    path: Text | None = None
+    split: Text | None = None
+    config_name: Text | None = None
+    generator: Part | None = None
+    columns: Columns | None = None
+    max_rows: Count | None = None
+
+    @model_validator(mode="after")
+    def _one_origin(self) -> Self:
+        if (self.path is None) == (self.generator is None):
+            what = "gives neither path nor generator." if self.path is None else "gives both path and generator."
+            instead = "Give one of the two; an inherited one is taken back with `path: null` or `generator: null`."
+            refuse([refusal(self, what, instead)])
+        if self.generator is not None:
+            given = [name for name in ("split", "config_name") if getattr(self, name) is not None]
+            refuse(refusal(self, f"{name} belongs to a path, not to a generator.", "Delete it.") for name in given)
+        return self
+
+
+class DataSection(_Section):
+    """The rows to train on, the held-out rows of the evaluations, and the system prompt put before both."""
+
+    train: Source
+    test: Source | None = None
+    system_prompt: Text | None = None
+
+
+class Reward(_Section):
+    """One verifier and what its score weighs in the reward; ``label`` names its metrics."""
+
+    verifier: Part
+    weight: float = 1.0
+    name: Text | None = None
+
+    @property
+    def label(self) -> str:
+        """``name``, or else the verifier's own name; of ``package.module:attribute`` the attribute."""
+        return self.name or _part_name(self.verifier)
+
+
+class AlgorithmSection(_Section):
+    """The strategies, and the batch arithmetic in the paper's words, independent of the number of GPUs."""
+
+    advantage: Part = "grpo"
+    token_weight: Part = "uniform"
+    update_schedule: Part = "single_pass"
+    prompts_per_rollout: Count | None = None
+    sequences_per_update: Count | None = None
+
+
+class EvaluationSection(_Section):
+    """When the held-out rows are answered; ``batch_size`` is per device."""
+
+    before: bool = True
+    after: bool = True
+    every_steps: Count | None = None
+    batch_size: Count = 32
+    completions_to_show: Annotated[int, Field(ge=0)] = 2
+
+
+class LoggingSection(_Section):
+    """Where metrics go, and how often how many sample completions are shown."""
+
+    report_to: list[Literal["wandb", "tensorboard"]] | Literal["none"] = "none"
+    wandb_mode: Literal["offline", "online", "disabled"] = "offline"
+    project: Text = "evenkeel"
+    samples_every_steps: Count = 10
+    num_samples: Annotated[int, Field(ge=0)] = 2
+
+
+class RunConfig(_Section):
+    """One run, as its YAML file says it after ``extends`` and overrides.
+
+    ``trl`` holds only what the file sets; everything else is GRPOConfig's default. ``name`` is the file's stem and
+    ``output_dir`` is ``runs/<name>`` where the file gives none.
+    """
+
+    name: Annotated[str, Field(pattern=r"^[^/\\\s]+$")]
+    output_dir: Text
+    num_processes: Count | None = None
+    seed: Annotated[int, Field(ge=0)] | None = None
+    model: ModelSection
+    data: DataSection
+    rewards: Annotated[list[Reward], Field(min_length=1)]
+    algorithm: AlgorithmSection = AlgorithmSection()
+    trl: Annotated[dict[str, Any], AfterValidator(checked_trl)] = Field(default_factory=dict)
+    evaluation: EvaluationSection = EvaluationSection()
+    logging: LoggingSection = LoggingSection()
+
+    @model_validator(mode="after")
+    def _consistent(self) -> Self:
+        refuse(conflicts(self.model_dump()))
+        labels = [reward.label for reward in self.rewards]
+        refuse(
+            refusal(label, f"{label!r} already labels rewards.{first}.", "Give it another `name:`.", ("rewards", index))
+            for index, label in enumerate(labels)
+            if (first := labels.index(label)) != index
+        )
+        return self
+
+    @property
+    def run_seed(self) -> int:
+        """The seed of the run, wherever the file gives it; TRL's default where it gives none."""
+        return self.trl.get("seed", DEFAULT_SEED) if self.seed is None else self.seed
+
+    def to_yaml(self) -> str:
+        """The resolved configuration: loading it gives an equal ``RunConfig``."""
+        return write(self.model_dump())
+
+    def save_resolved(self, path: Path) -> None:
+        """Write ``to_yaml()`` to a file, which then starts the same run."""
+        path.write_text(self.to_yaml(), encoding="utf-8")
+
+
+def conflicts(run: dict[str, Any]) -> Iterator[InitErrorDetails]:
+    """What two sections of a run's plain data say against each other; parts of a wrong type are passed over."""
+    algorithm, trl = (section if isinstance(section := run.get(key), dict) else {} for key in ("algorithm", "trl"))
+    if run.get("seed") is not None and "seed" in trl:
+        what = f"is {trl['seed']!r}, while `seed:` at the top level is {run['seed']!r}."
+        yield refusal(
+            trl["seed"], what, "Delete one of the two; `seed: null` takes back an inherited one.", ("trl", "seed")
+        )
+    given = [name for name in BATCH_WORDS if algorithm.get(name) is not None]
+    if len(given) == 1:
+        (missing,) = set(BATCH_WORDS) - set(given)
+        what = f"is given without {missing}, and one alone does not say how a rollout is cut into updates."
+        yield refusal(algorithm, what, f"Give {missing} too.", ("algorithm", given[0]))
+    if given:
+        for name in _TRL_BATCH:
+            if name in trl:
+                what = f"is {trl[name]!r}, but algorithm.{given[0]} already says how a batch is cut."
+                yield refusal(trl[name], what, f"Delete {name}.", ("trl", name))
