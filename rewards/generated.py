@@ -1,0 +1,54 @@
+"""Datasets made on the spot: rows {prompt, reference} of puzzles from a seed, in two parts that share none."""
+
+from collections.abc import Sequence
+from typing import Any, Literal
+
+from rewards.countdown import generate_countdown
+from rewards.knights_knaves import generate_split
+from rewards.knights_knaves.language import NAMES
+from rewards.knights_knaves.puzzle import Style
+
+Part = Literal["train", "test"]
+
+
+def knights_knaves(
+    *,
+    part: Part,
+    num_people: int | list[int],
+    train: int,
+    test: int,
+    seed: int,
+    names: list[str] | None = None,
+    depth: int = 1,
+    width: int = 2,
+    style: Style = "published",
+) -> list[dict[str, Any]]:
+    """Knights-and-knaves puzzles, ``train`` and ``test`` for each number of people, disjoint up to renaming.
+
+    The two parts are cut from one split: give both sources of a run the same options but ``part``. Other options and
+    errors are those of `rewards.knights_knaves.generate_split`.
+    """
+    pool: Sequence[str] = NAMES if names is None else names
+    split = generate_split(num_people, train, test, seed=seed, names=pool, depth=depth, width=width, style=style)
+    return [
+        {
+            "prompt": puzzle.quiz,
+            "reference": {"names": list(puzzle.names), "statements": str(puzzle.statements)},
+            "people": len(puzzle.names),
+        }
+        for puzzle in getattr(split, part)
+    ]
+
+
+def countdown(
+    *, part: Part, train: int, test: int, seed: int, num_numbers: int = 3, max_number: int = 99, max_target: int = 99
+) -> list[dict[str, Any]]:
+    """Countdown problems, each solvable; ``part`` cuts the ``test`` problems first, then ``train`` others.
+
+    Other options and errors are those of `rewards.countdown.generate_countdown`.
+    """
+    problems = generate_countdown(
+        train + test, num_numbers=num_numbers, max_number=max_number, max_target=max_target, seed=seed
+    )
+    chosen = problems[:test] if part == "test" else problems[test:]
+    return [{"prompt": problem.question, "reference": problem.reference} for problem in chosen]
