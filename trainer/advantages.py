@@ -8,7 +8,8 @@ The contract, checked when an estimator is registered:
 - NaN in ⇔ NaN out. NaN marks a completion that no reward function could judge; it is left out of every mean and std.
 - A group whose judged rewards are all equal (also a group with one judged response) gets exact zeros. Without this the
   float noise of ``r − mean`` over ``std + ε``, under a fresh Adam, moves the weights by a whole learning rate.
-- The result does not change when a constant is added to the rewards of a group.
+
+The estimators of this file, moreover, do not change when a constant is added to the rewards of a group.
 """
 
 import torch
@@ -86,14 +87,16 @@ def exchangeable(
 
     ``k`` (``sequence_weights``) is what the configured loss multiplies every token of response i by (see
     `trainer.sequence_weights.loss_sequence_weights`); ``None`` means constant. Where k is constant in a group the
-    baseline *is* the group mean, bit for bit. A group whose weights are all 0 falls back to the mean (nothing of it
-    reaches the gradient).
+    baseline *is* the group mean, bit for bit. A response of weight 0 (a truncated one that the loss masks) has no part
+    in any baseline, but in the std. A group whose weights are all 0 falls back to the mean (nothing of it reaches the
+    gradient).
 
     Options, at most one:
 
     - ``prefix_tree``: ``b(h) = mean reward of the other group members whose prefix equals h``, at the deepest ancestor
       of h that another judged member shares; ``A_{i,t} = (r_i − b(h_{i,t})) / σ``, (N, T). A state-dependent baseline,
-      hence unbiased. Its contributions cancel on every token that nobody branches off, for constant k only.
+      hence unbiased but for σ. Where two or more members share h and all go on with the same token, their contributions
+      cancel; for equal weights only (or 0).
     - ``token_class``: for a token id v that every judged response contains and whose counts ``n_{v,i}`` have
       ``|corr(n_v, r)| < correlation_threshold``: ``b_v = Σ k_i n_{v,i} r_i / Σ k_i n_{v,i}``, (N, T); other tokens
       keep b. **Biased**: the baseline depends on the action.
@@ -101,7 +104,8 @@ def exchangeable(
     Source: the condition is arXiv 2604.13088 v1, Eq. 17 and 18; this baseline, its dual, is derived in this project.
 
     Raises:
-        ValueError: both options, inputs that an option needs are missing, or k varies in a group under ``prefix_tree``.
+        ValueError: both options, inputs that an option needs are missing, or positive weights that differ in a group
+            under ``prefix_tree``.
     """
     if prefix_tree and token_class:
         raise ValueError(
@@ -119,17 +123,18 @@ def exchangeable(
             "exchangeable: prefix_tree and token_class compare tokens, but completion_ids or mask is missing. "
             "Pass both, (N, T)."
         )
+    trained = rewards.masked_fill(weights == 0, torch.nan)
     if prefix_tree:
-        if not bool(_constant_in_group(weights, rewards, group_size).all()):
+        if not bool(_constant_in_group(weights, trained, group_size).all()):
             raise ValueError(
                 "exchangeable: prefix_tree averages plain rewards, so shared tokens cancel only under equal "
                 "trajectory weights, but sequence_weights differ inside a group. Use a loss_type with one denominator "
                 "(dapo, dr_grpo, cispo), or leave prefix_tree off."
             )
-        baselines = _prefix_tree_baseline(rewards, completion_ids, group_size)
+        baselines = _prefix_tree_baseline(rewards, trained, completion_ids, group_size)
     else:
         baselines = _token_class_baseline(
-            rewards, weights, baseline, completion_ids, mask, group_size, correlation_threshold
+            trained, weights, baseline, completion_ids, mask, group_size, correlation_threshold
         )
     return _finished((rewards[:, None] - baselines) / scale[:, None], rewards, group_size)
 
@@ -157,7 +162,7 @@ def _group_mean(rewards: Tensor, group_size: int) -> Tensor:
 def _group_scale(rewards: Tensor, group_size: int) -> Tensor:
     """``std_G r + ε`` over the judged rewards, ddof = 1, in TRL's order of operations (they decide the last bit)."""
     grouped = rewards.view(-1, group_size)
-    count = (~grouped.isnan()).sum(1, keepdim=True)
+    count = (~grouped.isnan()).sum(1, keepdim=True).to(rewards.dtype)
     variance = ((grouped - grouped.nanmean(1, keepdim=True)) ** 2).nanmean(1, keepdim=True) * (count / (count - 1))
     return variance.sqrt().view(-1).repeat_interleave(group_size) + GROUP_STD_EPSILON
 
@@ -171,36 +176,44 @@ def _constant_in_group(weights: Tensor, rewards: Tensor, group_size: int) -> Ten
 
 
 def _weighted_baseline(rewards: Tensor, weights: Tensor, group_size: int) -> Tensor:
-    """``Σ k r / Σ k`` over the judged members (N,); the plain mean, bit for bit, where k is constant or all 0."""
-    weights = weights.where(~rewards.isnan(), 0.0)
-    total = weights.view(-1, group_size).sum(1).repeat_interleave(group_size)
-    weighted = (weights * rewards.nan_to_num()).view(-1, group_size).sum(1).repeat_interleave(group_size) / total
-    plain = _constant_in_group(weights, rewards, group_size) | (total == 0)
-    return torch.where(plain, _group_mean(rewards, group_size), weighted)
+    """``Σ k r / Σ k`` over the judged members (N,); the plain mean, bit for bit, where k is constant or all 0.
+
+    Summed as distances from the highest reward of weight > 0, which leaves no float noise where these are all equal.
+    """
+    constant = _constant_in_group(weights, rewards, group_size)
+    weights = weights.where(~rewards.isnan(), 0.0).view(-1, group_size)
+    grouped = rewards.nan_to_num().view(-1, group_size)
+    highest = grouped.masked_fill(weights == 0, -torch.inf).amax(1, keepdim=True)
+    weighted = highest + (weights * (grouped - highest)).sum(1, keepdim=True) / weights.sum(1, keepdim=True)
+    plain = constant | (weights == 0).all(1).repeat_interleave(group_size)
+    return torch.where(plain, _group_mean(rewards, group_size), weighted.view(-1).repeat_interleave(group_size))
 
 
-def _prefix_tree_baseline(rewards: Tensor, completion_ids: Tensor, group_size: int) -> Tensor:
+def _prefix_tree_baseline(rewards: Tensor, trained: Tensor, completion_ids: Tensor, group_size: int) -> Tensor:
     """Mean reward of the other members at the deepest shared ancestor of each prefix, (N, T).
 
+    Members are the rows whose ``trained`` reward is not NaN; a row without another member is its own baseline.
+
     With ``depth_{ij}`` the length of the common prefix of responses i and j, j shares the prefix of token t iff
-    ``depth_{ij} ≥ t``; the deepest ancestor of that prefix with another judged member has ``min(t, max_j depth_{ij})``
-    tokens.
+    ``depth_{ij} ≥ t``; the deepest ancestor of that prefix with another member has ``min(t, max_j depth_{ij})`` tokens.
     """
     tokens = torch.arange(completion_ids.shape[1], device=completion_ids.device)
+    own_row = torch.eye(group_size, dtype=torch.bool, device=completion_ids.device)
     baselines = []
-    for group_rewards, ids in zip(rewards.split(group_size), completion_ids.split(group_size), strict=True):
-        other = ~group_rewards.isnan().expand(group_size, -1)
-        other = other & ~torch.eye(group_size, dtype=torch.bool, device=ids.device)
-        depth = (ids[:, None] == ids[None]).long().cumprod(-1).sum(-1).masked_fill(~other, -1)  # (G, G)
-        ancestor = tokens.minimum(depth.amax(1, keepdim=True))  # (G, T); −1 where no other member is judged
+    for start in range(0, len(rewards), group_size):
+        group = slice(start, start + group_size)
+        own, ids = rewards[group], completion_ids[group]
+        other = ~trained[group].isnan() & ~own_row  # (G, G): row i's other members j
+        depth = (ids[:, None] == ids[None]).long().cumprod(-1).sum(-1).masked_fill(~other, -1)
+        ancestor = tokens.minimum(depth.amax(1, keepdim=True))  # (G, T); −1 where there is no other member
         member = (depth[:, :, None] >= ancestor[:, None, :]) & other[:, :, None]  # (G, G, T)
-        total = (group_rewards.nan_to_num()[None, :, None] * member).sum(1)
-        baselines.append(total / member.sum(1).clamp(min=1))
+        distance = (own[None, :] - own[:, None]).masked_fill(~other, 0.0)  # r_j − r_i: exactly 0 for equal rewards
+        baselines.append(own[:, None] + (distance[:, :, None] * member).sum(1) / member.sum(1).clamp(min=1))
     return torch.cat(baselines)
 
 
 def _token_class_baseline(
-    rewards: Tensor,
+    trained: Tensor,
     weights: Tensor,
     baseline: Tensor,
     completion_ids: Tensor,
@@ -208,20 +221,23 @@ def _token_class_baseline(
     group_size: int,
     correlation_threshold: float,
 ) -> Tensor:
-    """``Σ k n_v r / Σ k n_v`` for the tokens of weak-credit classes, ``b`` for all others, (N, T)."""
+    """``Σ k n_v r / Σ k n_v`` for the tokens of weak-credit classes, ``b`` for all others, (N, T).
+
+    Only rows whose ``trained`` reward is not NaN decide and use them. A constant count correlates with nothing.
+    """
     baselines = baseline[:, None].repeat(1, completion_ids.shape[1])
-    for start in range(0, len(rewards), group_size):
-        rows = torch.arange(start, start + group_size, device=rewards.device)
-        rows = rows[~rewards[rows].isnan()]
+    for start in range(0, len(trained), group_size):
+        rows = torch.arange(start, start + group_size, device=trained.device)
+        rows = rows[~trained[rows].isnan()]
         if len(rows) < 2:
             continue
         classes, class_of_token = completion_ids[rows].unique(return_inverse=True)
-        counts = rewards.new_zeros(len(rows), len(classes))
-        counts.scatter_add_(1, class_of_token, mask[rows].to(rewards.dtype))  # n_{v,i}, (judged, V)
-        correlation = torch.corrcoef(torch.cat([counts.T, rewards[rows][None]]))[-1, :-1].nan_to_num()
+        counts = class_of_token.new_zeros(len(rows), len(classes))
+        counts = counts.scatter_add(1, class_of_token, mask[rows].long()).to(trained.dtype)  # n_{v,i}, (rows, V)
+        rewards = trained[rows, None]
+        correlation = torch.cosine_similarity(counts - counts.mean(0), rewards - rewards.mean(), dim=0)
         weak = (counts > 0).all(0) & (correlation.abs() < correlation_threshold)
         exposure = weights[rows, None] * counts
-        class_baseline = (exposure * rewards[rows, None]).sum(0) / exposure.sum(0)
-        weak = weak & class_baseline.isfinite()
+        class_baseline = rewards.max() + (exposure * (rewards - rewards.max())).sum(0) / exposure.sum(0)
         baselines[rows] = torch.where(weak[class_of_token], class_baseline[class_of_token], baselines[rows])
     return baselines
