@@ -49,5 +49,6 @@ def adv_reweight(
         )
     weights = alpha * probs + (1.0 - alpha)
     if normalize == "mean":
-        weights = weights / ((weights * mask).sum() / mask.sum().clamp(min=1)).clamp(min=torch.finfo(probs.dtype).tiny)
+        mean = (weights * mask).sum() / mask.sum()
+        weights = torch.where(mean > 0, weights / mean, weights)  # no token counts, or all weigh 0: nothing to divide
     return weights

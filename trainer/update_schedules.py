@@ -75,7 +75,7 @@ def _random_split(
     valid = mask.bool()
     num_low = int((valid & (probs < eta)).sum())
     generator = torch.Generator().manual_seed(hash((seed, float(probs[valid].double().sum()))) % 2**63)
-    order = torch.rand(probs.shape, generator=generator).to(probs.device).masked_fill(~valid, torch.inf)
-    first = torch.zeros_like(valid)
-    first.view(-1)[order.view(-1).argsort()[:num_low]] = True
+    draws = torch.rand(probs.shape, generator=generator).to(probs.device).masked_fill(~valid, torch.inf)
+    rank = draws.flatten().argsort(stable=True).argsort().view(probs.shape)
+    first = rank < num_low
     return valid & (first if pass_index == 0 else ~first)
