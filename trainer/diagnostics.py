@@ -1,6 +1,6 @@
-"""Pure functions of what is measured. Shapes as in `trainer.advantages`; every result is a scalar tensor or NaN.
+"""Pure functions of what is measured. Shapes as in `trainer.advantages`; advantages of unjudged responses are 0.
 
-NaN says that the batch holds nothing to measure (no live group, no shared prefix): loggers leave it out.
+A NaN says that the batch holds nothing to measure (no live group, no shared prefix): loggers leave it out.
 """
 
 import torch
@@ -27,13 +27,13 @@ def shared_prefix_residual(
 
     On the tokens that all responses of a group begin with, the contributions ``C = Σ_i k_i A_{i,t}`` should cancel:
     these tokens say nothing about which response was better. ~1e-7 for every exchangeable estimator; a sizeable value
-    is the "learning tax" of arXiv 2604.13088. Dead groups do not count.
+    is the "learning tax" of arXiv 2604.13088. Dead groups do not count, nor tokens that no loss counts (tool output).
     """
+    contributions = sequence_weights[:, None] * advantages * mask
     residuals = []
-    for rows in torch.arange(len(advantages), device=advantages.device).split(group_size):
-        ids, valid = completion_ids[rows], mask[rows].bool().all(0)
-        shared = (valid & (ids == ids[0]).all(0)).long().cumprod(0).bool()
-        residuals.append(cancellation_residuals(sequence_weights[rows, None] * advantages[rows][:, shared]))
+    for ids, group in zip(completion_ids.split(group_size), contributions.split(group_size), strict=True):
+        shared = (ids == ids[0]).all(0).long().cumprod(0).bool()
+        residuals.append(cancellation_residuals(group[:, shared]))
     return torch.cat(residuals).nanmean()
 
 
@@ -52,6 +52,8 @@ def frequent_token_residual(
     """
     valid = mask.bool()
     ids, counts = completion_ids[valid].unique(return_counts=True)
+    if len(ids) == 0:
+        return advantages.new_tensor(torch.nan)
     frequent = ids[counts.topk(min(num_tokens, len(ids))).indices]
     contributions = (sequence_weights[:, None] * advantages) * valid
     per_response = torch.stack([(contributions * (completion_ids == token)).sum(1) for token in frequent], dim=1)
@@ -64,7 +66,9 @@ def token_prob_counts(
 ) -> Int[Tensor, "bins"]:
     """Number of tokens by the old policy's probability, in the bins that ``edges`` cut [0, 1] into.
 
+    A bin holds its lower edge: [0, 0.25), [0.25, 0.5), [0.5, 0.75), [0.75, 1].
+
     To compare: the shares in arXiv 2505.12929 for Qwen2.5-7B on Knights & Knaves are 19.2 / 10.2 / 10.1 / 60.5 %.
     """
-    bins = torch.bucketize(probs[mask.bool()], torch.tensor(edges, device=probs.device), right=True)
+    bins = torch.bucketize(probs[mask.bool()], probs.new_tensor(edges), right=True)
     return torch.bincount(bins, minlength=len(edges) + 1)
