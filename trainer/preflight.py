@@ -4,11 +4,13 @@ Each rule names the two settings that do not go together, why not, and what to w
 silently change is refused, not approximated.
 """
 
+import math
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from trainer.registry import Part
 from trainer.sequence_weights import ONE_DENOMINATOR, PER_SEQUENCE_MEAN
+from trainer.token_weights import uniform
 from trainer.update_schedules import UpdateSchedule
 
 if TYPE_CHECKING:
@@ -19,13 +21,20 @@ class PreflightError(ValueError):
     """Settings that cannot work together; one paragraph a problem, all problems at once."""
 
 
-def check_strategies(args: "GRPOConfig", advantage: Part, update_schedule: Part, schedule: UpdateSchedule) -> None:
+def check_strategies(
+    args: "GRPOConfig",
+    advantage: Part,
+    update_schedule: Part,
+    schedule: UpdateSchedule,
+    token_weight: Part | None = None,
+) -> None:
     """Refuse combinations of strategies and TRL settings whose result would not be what their names say.
 
     Raises:
         PreflightError: naming every combination found, with the way out.
     """
     problems = [*_owned_settings(args, update_schedule, schedule)]
+    problems += _token_level_problems(args, advantage, token_weight)
     if "sequence_weights" in advantage.inputs:
         problems += _trajectory_weight_problems(args, advantage)
     if schedule.num_passes > 1:
@@ -35,9 +44,12 @@ def check_strategies(args: "GRPOConfig", advantage: Part, update_schedule: Part,
 
 
 def optimizer_steps_per_block(args: "GRPOConfig", num_passes: int = 1) -> int:
-    """Optimizer steps between two generations: a checkpoint is exact only at a multiple of this."""
+    """Optimizer steps from one edge of a rollout batch to the next that is also the edge of an optimizer step.
+
+    A checkpoint is exact only at a multiple of this.
+    """
     micro_batches = args.steps_per_generation * args.num_iterations * num_passes
-    return max(1, micro_batches // args.gradient_accumulation_steps)
+    return math.lcm(micro_batches, args.gradient_accumulation_steps) // args.gradient_accumulation_steps
 
 
 def check_save_steps(args: "GRPOConfig", num_passes: int = 1) -> None:
@@ -47,7 +59,7 @@ def check_save_steps(args: "GRPOConfig", num_passes: int = 1) -> None:
         PreflightError: ``save_steps`` is not a multiple of the optimizer steps per rollout batch.
     """
     block = optimizer_steps_per_block(args, num_passes)
-    if args.save_strategy != "steps" or args.save_steps % block == 0:
+    if args.save_strategy != "steps" or block == 1 or args.save_steps % block == 0:
         return
     nearest = max(block, round(args.save_steps / block) * block)
     raise PreflightError(
@@ -78,6 +90,24 @@ def _owned_settings(args: "GRPOConfig", update_schedule: Part, schedule: UpdateS
         )
 
 
+def _token_level_problems(args: "GRPOConfig", advantage: Part, token_weight: Part | None) -> Iterator[str]:
+    if args.importance_sampling_level != "sequence" or args.loss_type == "cispo":  # cispo detaches its ratio
+        return
+    token_level = [
+        f"advantage {advantage.name!r} with {option}"
+        for option in ("prefix_tree", "token_class")
+        if advantage.options.get(option)
+    ]
+    if token_weight is not None and token_weight.function is not uniform:
+        token_level.append(f"token_weight {token_weight.name!r}")
+    for strategy in token_level:
+        yield (
+            f"{strategy} with importance_sampling_level 'sequence': the gradient of a trajectory's ratio reaches all "
+            "of its tokens alike, so each would receive the average over the response and not its own. "
+            "Use importance_sampling_level: token."
+        )
+
+
 def _trajectory_weight_problems(args: "GRPOConfig", advantage: Part) -> Iterator[str]:
     name = f"advantage {advantage.name!r}"
     known = PER_SEQUENCE_MEAN | ONE_DENOMINATOR
@@ -90,12 +120,16 @@ def _trajectory_weight_problems(args: "GRPOConfig", advantage: Part) -> Iterator
     on_policy = args.gradient_accumulation_steps % (args.steps_per_generation * args.num_iterations) == 0
     if args.importance_sampling_level == "sequence" and not on_policy:
         yield (
-            f"{name} with importance_sampling_level 'sequence': the trajectory's ratio changes after the first of the "
-            f"{optimizer_steps_per_block(args)} optimizer steps on each rollout batch, and the baseline cannot follow. "
+            f"{name} with importance_sampling_level 'sequence': each rollout batch is trained for more than one "
+            "optimizer step, the trajectory's ratio changes after the first, and the baseline cannot follow. "
             "Use importance_sampling_level: token, or one optimizer step per rollout batch "
-            "(steps_per_generation = gradient_accumulation_steps)."
+            "(steps_per_generation = gradient_accumulation_steps, num_iterations: 1)."
         )
-    sequence_correction = args.use_vllm and args.vllm_importance_sampling_mode.startswith("sequence")
+    sequence_correction = (
+        args.use_vllm
+        and args.vllm_importance_sampling_correction
+        and args.vllm_importance_sampling_mode.startswith("sequence")
+    )
     if advantage.options.get("prefix_tree") and (args.loss_type in PER_SEQUENCE_MEAN or sequence_correction):
         cause = (
             f"loss_type {args.loss_type!r} divides by its own length"
