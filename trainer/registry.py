@@ -80,6 +80,11 @@ class Kind:
     def _find(self, spec: str | Callable[..., Any]) -> tuple[str, Callable[..., Any]]:
         if callable(spec):
             return getattr(spec, "__name__", type(spec).__name__), spec
+        if not isinstance(spec, str):
+            raise PartError(
+                f"{self.name}: {spec!r} is a {type(spec).__name__}, so it names no part. "
+                "Write a name, package.module:attribute or {name: …, option: …}."
+            )
         if ":" in spec:
             return spec, _import(self.name, spec)
         offered = [point for point in entry_points(group=self.group) if point.name == spec]
@@ -163,7 +168,13 @@ def _check_signature(
 
 
 def _check_option(kind: str, label: str, function: Callable[..., Any], name: str, value: Any) -> None:
-    hints = typing.get_type_hints(function)
+    try:
+        hints = typing.get_type_hints(function)
+    except NameError as error:
+        raise PartError(
+            f"{kind} {label!r}: {error} in its annotations, so option {name} cannot be checked. "
+            "Import that name when the module is imported, not under TYPE_CHECKING alone."
+        ) from error
     if name not in hints:
         return
     try:
