@@ -66,9 +66,10 @@ def build_verifier(spec: str | Mapping[str, Any] | Callable[..., Any]) -> Verifi
     if not isinstance(found, type):
         return FunctionVerifier(partial(found, **options) if options else found)
     try:
-        return found(**options)
+        verifier: Verifier = found(**options)
     except ValueError as error:
         raise VerifierError(f"verifier {label!r}: {error}") from error
+    return verifier
 
 
 def _find(spec: str) -> Any:
@@ -108,7 +109,7 @@ def _check_options(label: str, found: Callable[..., Any], options: Mapping[str, 
                 "(completion, reference). Write def verifier(completion, reference, *, …)."
             )
         parameters = MappingProxyType({name: parameters[name] for name in list(parameters)[2:]})
-    hints = get_type_hints(found.__init__ if isinstance(found, type) else found)
+    hints = get_type_hints(found)  # of a dataclass its fields, which are the arguments of its constructor
     for name, value in options.items():
         if name not in parameters:
             nearest = get_close_matches(name, parameters, n=1)
