@@ -1,11 +1,17 @@
 """Verifiers: what decides whether a completion is right. No torch, no TRL: they run anywhere."""
 
+from collections.abc import Callable
+from typing import Any
+
 from rewards import generated
 from rewards.registry import VerifierError, build_verifier
 from rewards.reward_function import RewardFunction
 from rewards.verifier import Verdict, Verifier
 
-GENERATORS = {"knights_knaves": generated.knights_knaves, "countdown": generated.countdown}
+GENERATORS: dict[str, Callable[..., list[dict[str, Any]]]] = {
+    "knights_knaves": generated.knights_knaves,
+    "countdown": generated.countdown,
+}
 """Datasets made on the spot, by the name that ``data.<part>.generator`` gives."""
 
 __all__ = ["GENERATORS", "RewardFunction", "Verdict", "Verifier", "VerifierError", "build_verifier"]

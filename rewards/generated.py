@@ -34,7 +34,6 @@ def knights_knaves(
         {
             "prompt": puzzle.quiz,
             "reference": {"names": list(puzzle.names), "statements": str(puzzle.statements)},
-            "people": len(puzzle.names),
         }
         for puzzle in getattr(split, part)
     ]

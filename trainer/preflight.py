@@ -21,7 +21,7 @@ class PreflightError(ValueError):
     """Settings that cannot work together; one paragraph a problem, all problems at once."""
 
 
-def check_strategies(
+def check_combination(
     args: "GRPOConfig",
     advantage: Part,
     update_schedule: Part,

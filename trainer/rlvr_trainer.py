@@ -15,7 +15,7 @@ from trl.trainer.utils import RepeatSampler
 
 from trainer import diagnostics
 from trainer.advantages import dead_groups
-from trainer.preflight import PreflightError, check_strategies
+from trainer.preflight import PreflightError, check_combination
 from trainer.registry import PartSpec
 from trainer.sequence_weights import ONE_DENOMINATOR, PER_SEQUENCE_MEAN, loss_sequence_weights
 from trainer.strategies import ADVANTAGES, TOKEN_WEIGHTS, UPDATE_SCHEDULES, build_schedule
@@ -85,15 +85,16 @@ class RLVRTrainer(GRPOTrainer):
         self.advantage = ADVANTAGES.build(advantage)
         self.token_weight = TOKEN_WEIGHTS.build(token_weight)
         schedule_part = UPDATE_SCHEDULES.build(update_schedule)
+        self.update_schedule_name = schedule_part.name
         self.schedule = build_schedule(schedule_part)
         if args is not None:
-            check_strategies(args, self.advantage, schedule_part, self.schedule)
+            check_combination(args, self.advantage, schedule_part, self.schedule)
         self.evaluation_seed = evaluation_seed
         self._rewards_per_func: Tensor | None = None
         self._on_policy_batch: dict[str, Any] | None = None
         super().__init__(model, reward_funcs, args, *positional, **keywords)
         if args is None:
-            check_strategies(self.args, self.advantage, schedule_part, self.schedule)
+            check_combination(self.args, self.advantage, schedule_part, self.schedule)
         if self.schedule.num_passes > 1 and self.aux_loss_enabled:
             raise PreflightError(
                 f"update_schedule {schedule_part.name!r} with a Mixture-of-Experts model: its load-balancing loss "
@@ -111,6 +112,21 @@ class RLVRTrainer(GRPOTrainer):
         with torch.random.fork_rng(devices=devices):
             torch.manual_seed(self.evaluation_seed + self.accelerator.process_index)
             return super().evaluate(*positional, **keywords)
+
+    def newest_samples(self, number: int) -> list[dict[str, Any]]:
+        """Up to ``number`` completions of the newest rollout batch, evenly spread, each as column → value."""
+        columns = {"prompt": self._logs["prompt"], "completion": self._logs["completion"]}
+        columns |= {**self._logs["rewards"], **self._logs["extra"], "advantage": self._logs["advantages"]}
+        rows = [dict(zip(columns, values, strict=True)) for values in zip(*columns.values(), strict=True)]
+        for row in rows:
+            for name in ("prompt", "completion"):
+                row[name] = row[name] if isinstance(row[name], str) else row[name][-1]["content"]
+        return rows[:: max(1, len(rows) // max(1, number))][:number]
+
+    def any_rank(self, flag: bool) -> bool:
+        """Whether ``flag`` is up on any rank; all ranks must ask."""
+        flags = self.accelerator.gather(torch.tensor([flag], device=self.accelerator.device))
+        return bool(flags.any())
 
     def _calculate_rewards(self, *positional: Any, **keywords: Any) -> Tensor:
         rewards_per_func = super()._calculate_rewards(*positional, **keywords)
@@ -241,5 +257,10 @@ class RLVRTrainer(GRPOTrainer):
 
         if "sequence_weights" in inputs:
             arguments = (per_token, inputs["sequence_weights"], inputs["completion_ids"], mask, self.num_generations)
-            metrics["cancellation/shared_prefix"].append(diagnostics.shared_prefix_residual(*arguments).item())
-            metrics["cancellation/frequent_tokens"].append(diagnostics.frequent_token_residual(*arguments).item())
+            residuals = {
+                "cancellation/shared_prefix": diagnostics.shared_prefix_residual(*arguments),
+                "cancellation/frequent_tokens": diagnostics.frequent_token_residual(*arguments),
+            }
+            for name, residual in residuals.items():
+                if not residual.isnan():  # a batch of dead groups has nothing to cancel
+                    metrics[name].append(residual.item())

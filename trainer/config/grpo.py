@@ -16,7 +16,8 @@ _MODEL_KEYS = ("revision", "dtype", "attn_implementation")
 def grpo_config(config: RunConfig, world_size: int) -> "GRPOConfig":
     """``config`` as TRL's arguments: ``trl:`` verbatim, and what the other sections own.
 
-    TRL's own evaluation and completion log stay off: ``evaluation`` and ``logging`` say when ours run.
+    TRL evaluates the held-out rows with one completion each, sampled as in training; its completion log stays off, as
+    ``logging`` says what is shown.
 
     Raises:
         ConfigError: impossible batch arithmetic, or TRL refuses a combination of arguments.
@@ -33,8 +34,10 @@ def grpo_config(config: RunConfig, world_size: int) -> "GRPOConfig":
         "reward_weights": [reward.weight for reward in config.rewards],
         "trust_remote_code": config.model.trust_remote_code,
         "model_init_kwargs": _model_arguments(config),
-        "eval_strategy": "no",
+        "eval_strategy": "no" if config.evaluation.every_steps is None else "steps",
+        "eval_steps": config.evaluation.every_steps,
         "per_device_eval_batch_size": config.evaluation.batch_size,
+        "num_generations_eval": 1,
         "log_completions": False,
         "remove_unused_columns": False,
         "gradient_accumulation_steps": plan.gradient_accumulation_steps,

@@ -1,0 +1,322 @@
+"""Train a policy as a YAML file says, evaluate it before and after on held-out rows, and leave a summary.
+
+    python scripts/train.py configs/quickstart.yaml
+    python scripts/train.py configs/quickstart.yaml seed=1 trl.learning_rate=3e-4 algorithm.advantage=rloo
+    accelerate launch --config_file configs/accelerate/zero3.yaml scripts/train.py configs/knights_knaves/grpo_7b.yaml
+    python scripts/train.py configs/quickstart.yaml --resume
+
+Everything that can be found wrong is found before the model is loaded, and said without a traceback (exit status 2).
+"""
+
+import argparse
+import os
+import resource
+import sys
+import time
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from rewards import GENERATORS, RewardFunction, VerifierError, build_verifier
+from rewards.references import UnusableReferenceError, check_references
+from rewards.verifier import Verifier
+from trainer.config import ConfigError, RunConfig, batch_plan, grpo_config, load_config, lora_config
+from trainer.data import DataError, check_rows_enough, load_rows
+from trainer.preflight import PreflightError, check_combination, check_save_steps, optimizer_steps_per_block
+from trainer.registry import Part, PartError
+from trainer.run_directory import (
+    Accuracy,
+    ResumeError,
+    check_same_run,
+    draw_reward_curve,
+    first_evaluation,
+    fresh_directory,
+    last_checkpoint,
+    write_manifest,
+    write_summary,
+)
+from trainer.strategies import ADVANTAGES, TOKEN_WEIGHTS, UPDATE_SCHEDULES, build_schedule
+
+
+class LaunchError(ValueError):
+    """The processes that were started are not those that the run needs, or its model cannot be opened."""
+
+
+REFUSALS = (
+    ConfigError,
+    DataError,
+    LaunchError,
+    PartError,
+    PreflightError,
+    ResumeError,
+    UnusableReferenceError,
+    VerifierError,
+)
+"""What a user can put right: shown as its message alone."""
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Exit status: 0 trained to the end, 2 refused, 130 stopped on request with a checkpoint."""
+    arguments = parse_arguments(argv)
+    try:
+        return train(arguments.config, arguments.overrides, arguments.resume)
+    except REFUSALS as refusal:
+        if int(os.environ.get("RANK", "0")) == 0:
+            print(f"\n{refusal}", file=sys.stderr)
+        return 2
+
+
+def parse_arguments(argv: Sequence[str] | None) -> argparse.Namespace:
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter, allow_abbrev=False
+    )
+    parser.add_argument("config", help="YAML file of the run")
+    parser.add_argument("overrides", nargs="*", metavar="key=value", help="dotted settings that replace the file's")
+    parser.add_argument(
+        "--resume",
+        nargs="?",
+        const="",
+        metavar="DIRECTORY",
+        help="go on from the newest checkpoint of this run, or of DIRECTORY",
+    )
+    return parser.parse_intermixed_args(argv)
+
+
+def train(config_path: str, overrides: Sequence[str], resume: str | None) -> int:
+    """Check, evaluate, train, evaluate, summarise."""
+    config = load_config(config_path, overrides)
+    verifiers = {reward.label: build_verifier(reward.verifier) for reward in config.rewards}
+    strategies = build_strategies(config)
+    rows = load_data(config, verifiers, Path(config_path).resolve().parent)
+    prepare_logging(config)
+
+    args = grpo_config(config, world_size=int(os.environ.get("WORLD_SIZE", "1")))
+    run, checkpoint = choose_directory(config, args, resume)
+    check_launch(config, args, strategies, rows)
+    tokenizer, prefilled = load_tokenizer(config)
+    trainer = build_trainer(config, args, rows, verifiers, tokenizer, prefilled)
+    return run_trainer(trainer, config, run, checkpoint, resume_command=f"{config_path} {' '.join(overrides)}".strip())
+
+
+def build_strategies(config: RunConfig) -> tuple[Part, Part]:
+    """Advantage and update schedule; all three kinds are built once, so that a typo is found before anything loads."""
+    TOKEN_WEIGHTS.build(config.algorithm.token_weight)
+    return ADVANTAGES.build(config.algorithm.advantage), UPDATE_SCHEDULES.build(config.algorithm.update_schedule)
+
+
+def load_data(config: RunConfig, verifiers: dict[str, Verifier], base_dir: Path) -> dict[str, Any]:
+    """Training and held-out rows, each reference tried on every verifier."""
+    rows = {}
+    for part, source in (("train", config.data.train), ("test", config.data.test)):
+        if source is None:
+            continue
+        rows[part] = load_rows(
+            source, generators=GENERATORS, system_prompt=config.data.system_prompt, base_dir=base_dir
+        )
+        for verifier in verifiers.values():
+            check_references(verifier, rows[part]["reference"], f"data.{part}")
+    return rows
+
+
+def prepare_logging(config: RunConfig) -> None:
+    """W&B's settings, which it reads from the environment; online without a key is refused here, not after loading."""
+    os.environ["WANDB_MODE"] = config.logging.wandb_mode
+    os.environ.setdefault("WANDB_PROJECT", config.logging.project)
+    os.environ.setdefault("TOKENIZERS_PARALLELISM", "false")
+    if "wandb" in config.logging.report_to and config.logging.wandb_mode == "online":
+        import wandb
+
+        if not wandb.api.api_key:
+            raise LaunchError(
+                "logging.wandb_mode is online, but no W&B key is set, so the run would stop after loading the model. "
+                "Run `wandb login`, set WANDB_API_KEY, or write wandb_mode: offline."
+            )
+
+
+def choose_directory(config: RunConfig, args: Any, resume: str | None) -> tuple[Path, Path | None]:
+    """The run's directory, the same on all ranks, and the checkpoint to go on from."""
+    from accelerate.utils import broadcast_object_list
+
+    if resume is None:
+        chosen = [str(fresh_directory(config.output_dir))]
+        run, checkpoint = Path(broadcast_object_list(chosen)[0]), None
+    else:
+        checkpoint = last_checkpoint(resume or config.output_dir)
+        run = checkpoint.parent
+        check_same_run(config, run)
+    args.output_dir = str(run)
+    os.environ["TENSORBOARD_LOGGING_DIR"] = str(run / "tensorboard")
+    os.environ.setdefault("WANDB_DIR", str(run))
+    return run, checkpoint
+
+
+def check_launch(config: RunConfig, args: Any, strategies: tuple[Part, Part], rows: dict[str, Any]) -> None:
+    """What depends on the number of processes: batches, passes, checkpoints, the held-out rows' even share."""
+    started = int(os.environ.get("WORLD_SIZE", "1"))
+    if args.world_size != started:
+        raise LaunchError(
+            f"The launcher started {started} processes, but they form {args.world_size} groups of one: each would "
+            "train alone and overwrite the others. On a CPU launch with ACCELERATE_USE_CPU=true and trl.use_cpu: true."
+        )
+    advantage, update_schedule = strategies
+    schedule = build_schedule(update_schedule)
+    check_combination(args, advantage, update_schedule, schedule)
+    check_save_steps(args, schedule.num_passes)
+    check_rows_enough(len(rows["train"]), batch_plan(config, started).prompts_per_rollout)
+    if "test" in rows:
+        per_batch = config.evaluation.batch_size * started
+        count = len(rows["test"])
+        if count % per_batch:
+            nearest = f"data.test.max_rows: {count - count % per_batch}, or " if count > per_batch else ""
+            raise LaunchError(
+                f"data.test holds {count} rows, which is no multiple of evaluation.batch_size × processes = "
+                f"{config.evaluation.batch_size} × {started} = {per_batch}; the last batch would weigh as much as a "
+                f"full one. Write {nearest}an evaluation.batch_size that divides {count} / {started}."
+            )
+
+
+def load_tokenizer(config: RunConfig) -> tuple[Any, bool]:
+    """The policy's tokenizer, its prompts ending in ``model.assistant_prefix``; and whether they end in ``<think>``."""
+    from transformers import AutoTokenizer
+
+    name = config.model.name_or_path
+    try:
+        tokenizer = AutoTokenizer.from_pretrained(
+            name,
+            revision=config.model.revision,
+            trust_remote_code=config.model.trust_remote_code,
+            padding_side="left",
+            truncation_side="left",
+        )
+    except (OSError, ValueError) as error:
+        raise LaunchError(
+            f"model.name_or_path = {name!r} cannot be opened: {str(error).splitlines()[0]} "
+            "Write a folder with a model and its tokenizer, or a hub id that this machine can reach."
+        ) from error
+    if not tokenizer.chat_template:
+        raise LaunchError(
+            f"The tokenizer of {name!r} has no chat template, so a conversation cannot be written for the model. "
+            "Use an instruction-tuned model, or save the tokenizer with a chat_template of your own."
+        )
+    if config.model.assistant_prefix:
+        prefix = config.model.assistant_prefix.replace("\\", "\\\\").replace("'", "\\'").replace("\n", "\\n")
+        tokenizer.chat_template += "{% if add_generation_prompt %}{{ '" + prefix + "' }}{% endif %}"
+    rendered = tokenizer.apply_chat_template(
+        [{"role": "user", "content": "?"}], add_generation_prompt=True, tokenize=False
+    )
+    return tokenizer, str(rendered).rstrip().endswith("<think>")
+
+
+def build_trainer(
+    config: RunConfig,
+    args: Any,
+    rows: dict[str, Any],
+    verifiers: dict[str, Verifier],
+    tokenizer: Any,
+    prefilled: bool,
+) -> Any:
+    """The trainer with its model loaded; TRL's own printing gives way to ours."""
+    from transformers import PrinterCallback, ProgressCallback
+    from transformers.utils.logging import disable_progress_bar
+
+    from trainer import RLVRTrainer
+
+    disable_progress_bar()  # of loading and saving
+    trainer = RLVRTrainer(
+        model=config.model.name_or_path,
+        reward_funcs=[RewardFunction(v, label, prefilled_thought=prefilled) for label, v in verifiers.items()],
+        args=args,
+        train_dataset=rows["train"],
+        eval_dataset=rows.get("test"),
+        processing_class=tokenizer,
+        peft_config=lora_config(config),
+        advantage=config.algorithm.advantage,
+        token_weight=config.algorithm.token_weight,
+        update_schedule=config.algorithm.update_schedule,
+        evaluation_seed=config.run_seed,
+    )
+    for noisy in (ProgressCallback, PrinterCallback):
+        trainer.remove_callback(noisy)
+    return trainer
+
+
+def run_trainer(trainer: Any, config: RunConfig, run: Path, checkpoint: Path | None, resume_command: str) -> int:
+    """Evaluate, train, evaluate; write the summary and the curve."""
+    from trainer.callbacks import MetricsFile, Progress, Samples, StopAtBlockEdge
+
+    started = time.monotonic()
+    is_main = trainer.accelerator.is_main_process
+    accuracy = f"verifier/{config.rewards[0].label}/accuracy"
+    stop = StopAtBlockEdge(optimizer_steps_per_block(trainer.args, trainer.schedule.num_passes), trainer.any_rank)
+    trainer.add_callback(MetricsFile(run / "metrics.jsonl"))
+    trainer.add_callback(Progress(accuracy))
+    trainer.add_callback(
+        Samples(trainer.newest_samples, config.logging.samples_every_steps, config.logging.num_samples)
+    )
+    trainer.add_callback(stop)
+    if is_main:
+        if checkpoint is None:
+            datasets = {"train": trainer.train_dataset, "test": trainer.eval_dataset}
+            fingerprints = {part: rows._fingerprint for part, rows in datasets.items() if rows is not None}
+            write_manifest(run, config, trainer.accelerator.num_processes, fingerprints)
+        print(f"Run directory: {run}" + (f", resumed from {checkpoint.name}" if checkpoint else ""), flush=True)
+
+    before = None
+    if config.evaluation.before and trainer.eval_dataset is not None and checkpoint is None:
+        before = trainer.evaluate()[f"eval_{accuracy}"]
+        if is_main:
+            print(f"Held-out accuracy before training: {before:.3f}", flush=True)
+    trainer.train(resume_from_checkpoint=None if checkpoint is None else str(checkpoint))
+    if stop.stopped:
+        if is_main:
+            print(f"Stopped at step {trainer.state.global_step} with a checkpoint. To go on:")
+            print(f"  python scripts/train.py {resume_command} --resume {run}")
+        return 130
+    after = None
+    if config.evaluation.after and trainer.eval_dataset is not None:
+        after = trainer.evaluate()[f"eval_{accuracy}"]
+    if is_main:
+        report(trainer, config, run, accuracy, before, after, time.monotonic() - started)
+    return 0
+
+
+def report(
+    trainer: Any, config: RunConfig, run: Path, accuracy: str, before: float | None, after: float | None, seconds: float
+) -> None:
+    """``summary.json``, ``summary.md`` and ``reward_curve.png``, and the table on the terminal."""
+    if before is None:  # a resumed run was evaluated when it began
+        before = first_evaluation(run, f"eval_{accuracy}")
+    count = 0 if trainer.eval_dataset is None else len(trainer.eval_dataset)
+    rewards = [entry["reward"] for entry in trainer.state.log_history if entry.get("reward") is not None]
+    write_summary(
+        run,
+        {
+            "name": config.name,
+            "seed": config.run_seed,
+            "advantage": trainer.advantage.name,
+            "token_weight": trainer.token_weight.name,
+            "update_schedule": trainer.update_schedule_name,
+            "held_out_rows": count,
+            "accuracy_before": before,
+            "accuracy_after": after,
+            "accuracy_gain": None if before is None or after is None else after - before,
+            "reward_first": rewards[0] if rewards else None,
+            "reward_last": rewards[-1] if rewards else None,
+            "optimizer_steps": trainer.state.global_step,
+            "tokens_seen": trainer.state.num_input_tokens_seen,
+            "wall_seconds": seconds,
+            "peak_memory_gb": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20,
+        },
+    )
+    draw_reward_curve(run, accuracy)
+    print(f"\n{config.name}, seed {config.run_seed}: {trainer.state.global_step} optimizer steps in {seconds:.0f} s")
+    for label, value in (("before", before), ("after", after)):
+        if value is not None:
+            print(f"  held-out accuracy {label:<6}  {Accuracy(value, count)}   ({count} rows)")
+    for name in ("summary.md", "reward_curve.png", f"checkpoint-{trainer.state.global_step}"):
+        if (run / name).exists():
+            print(f"  {run / name}")
+
+
+if __name__ == "__main__":
+    sys.exit(main())
