@@ -163,6 +163,8 @@ def _from_folder(saved: Any, source: Source) -> Any:
 def _format(file: Path) -> str:
     if file.suffix not in _FORMATS:
         raise DataError(f"{file} is no file of a known kind. Rows are read from {', '.join(_FORMATS)}.")
+    if file.stat().st_size == 0:
+        raise DataError(f"{file} is an empty file. Name one with rows.")
     return _FORMATS[file.suffix]
 
 
@@ -176,7 +178,7 @@ def _no_such_file(path: str, base_dir: Path) -> str:
 
 def _reason(error: BaseException) -> str:
     cause = error.__cause__ if error.__cause__ is not None and type(error).__module__.startswith("datasets") else error
-    return f"{str(cause).strip().splitlines()[0].rstrip('.')}." if str(cause).strip() else f"{type(cause).__name__}."
+    return f"{str(cause).strip().splitlines()[0].rstrip('.!')}." if str(cause).strip() else f"{type(cause).__name__}."
 
 
 def _advice(found: Path | None) -> str:

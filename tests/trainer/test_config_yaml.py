@@ -133,7 +133,9 @@ VALUES = st.recursive(
     | st.integers()
     | st.floats(allow_nan=False)
     | st.text(st.characters(codec="utf-8", exclude_categories=["C"]))
-    | st.sampled_from([text for text, _ in SCALARS] + ["a\nb\n", "\n", "line\n\n  indented", "a: b", "# no comment", "- x"]),
+    | st.sampled_from(
+        [text for text, _ in SCALARS] + ["a\nb\n", "\n", "line\n\n  indented", "a: b", "# no comment", "- x"]
+    ),
     lambda inner: st.lists(inner, max_size=3) | st.dictionaries(KEYS, inner, max_size=3),
     max_leaves=8,
 )

@@ -67,23 +67,15 @@ def batch_plan(config: RunConfig, world_size: int) -> BatchPlan:
         what = f"is {config.num_processes}, but the run was started on {world_size}."
         raise _refused("num_processes", what, f"Start it on {config.num_processes}, or change num_processes.")
     per_device, generations = _argument(config, "per_device_train_batch_size"), _argument(config, "num_generations")
-    microbatch = per_device * world_size
-    if config.algorithm.prompts_per_rollout is not None and config.algorithm.sequences_per_update is not None:
-        rollout = config.algorithm.prompts_per_rollout * generations
-        steps = _steps_of_prompts(config.algorithm.prompts_per_rollout, generations, per_device, world_size)
-        accumulation = _accumulation(config.algorithm.sequences_per_update, rollout, per_device, world_size)
+    cut = _Cut(per_device, world_size, generations)
+    prompts, update = config.algorithm.prompts_per_rollout, config.algorithm.sequences_per_update
+    if prompts is not None and update is not None:
+        steps = cut.steps_of_prompts(prompts, update)
+        accumulation = cut.accumulation(update, prompts * generations)
     else:
         accumulation = _argument(config, "gradient_accumulation_steps")
-        steps = _steps_of_arguments(config, accumulation, per_device, world_size)
-        _check_whole_groups(microbatch, steps, generations)
-    if steps % accumulation:
-        lower, upper = _neighbours(steps, accumulation)
-        what = (
-            f"a rollout of {steps} micro-batches cannot be cut into updates of {accumulation}: some "
-            "update would mix two rollouts."
-        )
-        instead = f"Generate {_either(lower, upper)} micro-batches at once (trl.steps_per_generation)."
-        raise _refused("trl.gradient_accumulation_steps", what, instead)
+        batch, steps = _argument(config, "generation_batch_size"), _argument(config, "steps_per_generation")
+        steps = cut.steps_of_arguments(batch, steps, accumulation)
     return BatchPlan(world_size, per_device, generations, accumulation, steps, _argument(config, "num_iterations"))
 
 
@@ -91,63 +83,78 @@ def _argument(config: RunConfig, name: str) -> Any:
     return config.trl.get(name, grpo_default(name))
 
 
-def _steps_of_prompts(prompts: int, generations: int, per_device: int, world_size: int) -> int:
-    microbatch = per_device * world_size
-    if prompts * generations % microbatch:
-        lower, upper = _neighbours(prompts, microbatch // math.gcd(microbatch, generations))
-        what = (
-            f"{prompts} prompts × {generations} completions = {prompts * generations} sequences cannot be cut into "
-            f"micro-batches of {per_device} on each of {world_size} processes ({microbatch})."
+@dataclass(frozen=True)
+class _Cut:
+    """Checks one way of saying how a rollout is cut against what one micro-batch and one group hold."""
+
+    per_device: int
+    world_size: int
+    generations: int
+
+    @property
+    def microbatch(self) -> int:
+        return self.per_device * self.world_size
+
+    @property
+    def microbatch_in_words(self) -> str:
+        return (
+            f"the {self.microbatch} sequences of a micro-batch ({self.per_device} on each of {self.world_size} ranks)"
         )
-        raise _refused("algorithm.prompts_per_rollout", what, f"Write {_either(lower, upper)}.")
-    return prompts * generations // microbatch
+
+    def steps_of_prompts(self, prompts: int, update: int) -> int:
+        rollout = prompts * self.generations
+        if rollout % self.microbatch:
+            whole = update if update % self.microbatch == 0 else self.microbatch
+            near = _neighbours(prompts, math.lcm(whole, self.generations) // self.generations)
+            what = (
+                f"{prompts} prompts × {self.generations} completions = {rollout} sequences is no multiple of "
+                f"{self.microbatch_in_words}."
+            )
+            raise _refused("algorithm.prompts_per_rollout", what, f"Write {near}.")
+        return rollout // self.microbatch
+
+    def accumulation(self, update: int, rollout: int) -> int:
+        if rollout % update or update % self.microbatch:
+            fitting = [size for size in range(self.microbatch, rollout + 1, self.microbatch) if rollout % size == 0]
+            lower = max((size for size in fitting if size < update), default=0)
+            upper = min((size for size in fitting if size > update), default=0)
+            what = (
+                f"is {update}, which must divide the {rollout} sequences of a rollout and be a multiple of "
+                f"{self.microbatch_in_words}."
+            )
+            raise _refused("algorithm.sequences_per_update", what, f"Write {_either(lower, upper)}.")
+        return update // self.microbatch
+
+    def steps_of_arguments(self, batch: int | None, steps: int | None, accumulation: int) -> int:
+        if batch is not None and steps is not None:
+            what = f"is {batch}, while trl.steps_per_generation is {steps}: both say how many sequences are generated."
+            raise _refused("trl.generation_batch_size", what, "Delete one of the two.")
+        whole = math.lcm(self.microbatch * accumulation, self.generations)
+        if batch is not None:
+            rollout, path, near = batch, "trl.generation_batch_size", _neighbours(batch, whole)
+        else:
+            steps = accumulation if steps is None else steps
+            near = _neighbours(steps, whole // self.microbatch)
+            rollout, path = steps * self.microbatch, "trl.steps_per_generation"
+        reason = self._why_not_whole(rollout, accumulation)
+        if reason:
+            raise _refused(path, f"a rollout of {rollout} sequences {reason}", f"Write {near}.")
+        return rollout // self.microbatch
+
+    def _why_not_whole(self, rollout: int, accumulation: int) -> str:
+        if rollout % self.microbatch:
+            return f"is no multiple of {self.microbatch_in_words}."
+        if rollout % self.generations:
+            return f"does not hold whole groups of {self.generations} completions (trl.num_generations)."
+        if rollout % (update := self.microbatch * accumulation):
+            return f"cannot be cut into updates of {update}, so some update would mix two rollouts."
+        return ""
 
 
-def _accumulation(update: int, rollout: int, per_device: int, world_size: int) -> int:
-    microbatch = per_device * world_size
-    if rollout % update or update % microbatch:
-        fitting = [size for size in range(microbatch, rollout + 1, microbatch) if rollout % size == 0]
-        lower = max((size for size in fitting if size < update), default=0)
-        upper = min((size for size in fitting if size > update), default=0)
-        what = (
-            f"is {update}, which must divide the {rollout} sequences of a rollout and be a multiple of the "
-            f"{microbatch} of a micro-batch ({per_device} on each of {world_size} processes)."
-        )
-        instead = f"Write {_either(lower, upper)}." if fitting else "Change trl.per_device_train_batch_size."
-        raise _refused("algorithm.sequences_per_update", what, instead)
-    return update // microbatch
-
-
-def _steps_of_arguments(config: RunConfig, accumulation: int, per_device: int, world_size: int) -> int:
-    batch, steps = _argument(config, "generation_batch_size"), _argument(config, "steps_per_generation")
-    microbatch = per_device * world_size
-    if batch is not None and steps is not None:
-        what = f"is {batch}, while trl.steps_per_generation is {steps}: both say how many sequences are generated."
-        raise _refused("trl.generation_batch_size", what, "Delete one of the two.")
-    if batch is not None and batch % microbatch:
-        what = (
-            f"is {batch}, which is no multiple of the {microbatch} sequences of a micro-batch ({per_device} on each of "
-            f"{world_size} processes)."
-        )
-        raise _refused("trl.generation_batch_size", what, f"Write {_either(*_neighbours(batch, microbatch))}.")
-    return batch // microbatch if batch is not None else steps if steps is not None else accumulation
-
-
-def _check_whole_groups(microbatch: int, steps: int, generations: int) -> None:
-    if microbatch * steps % generations:
-        lower, upper = _neighbours(steps, generations // math.gcd(microbatch, generations))
-        what = (
-            f"is {generations}, which does not divide a rollout of {steps} × {microbatch} = {steps * microbatch} "
-            "sequences into whole groups."
-        )
-        instead = f"Generate {_either(lower, upper)} micro-batches at once (trl.steps_per_generation)."
-        raise _refused("trl.num_generations", what, instead)
-
-
-def _neighbours(number: int, factor: int) -> tuple[int, int]:
-    """The multiples of ``factor`` around ``number``; 0 for a lower one that does not exist."""
+def _neighbours(number: int, factor: int) -> str:
+    """The multiples of ``factor`` just below and above ``number``, in words."""
     lower = number // factor * factor
-    return lower, lower + factor
+    return _either(lower, lower + factor)
 
 
 def _either(lower: int, upper: int) -> str:

@@ -78,12 +78,16 @@ class Source(_Section):
     @model_validator(mode="after")
     def _one_origin(self) -> Self:
         if (self.path is None) == (self.generator is None):
-            what = "gives neither path nor generator." if self.path is None else "gives both path and generator."
-            instead = "Give one of the two; an inherited one is taken back with `path: null` or `generator: null`."
-            refuse([refusal(self, what, instead)])
+            neither, instead = (
+                self.path is None,
+                "an inherited one is taken back with `path: null` or `generator: null`.",
+            )
+            what = "there is neither a path nor a generator." if neither else "there are both a path and a generator."
+            refuse([refusal(self, what, f"Give one of the two; {instead}", ("path" if neither else "generator",))])
         if self.generator is not None:
             given = [name for name in ("split", "config_name") if getattr(self, name) is not None]
-            refuse(refusal(self, f"{name} belongs to a path, not to a generator.", "Delete it.") for name in given)
+            what = "belongs to a path, not to a generator."
+            refuse(refusal(self, what, f"Delete {name}.", (name,)) for name in given)
         return self
 
 

@@ -93,7 +93,7 @@ _RANGES: tuple[tuple[Any, str], ...] = (
     (Field(ge=2), "num_generations"),
     (Field(ge=-1), "max_steps"),
 )
-_RANGE_OF = {name: bounds for bounds, names in _RANGES for name in names.split()}
+RANGE_OF = {name: bounds for bounds, names in _RANGES for name in names.split()}
 _TEXT_WITH_NUMBERS = ("chat_template_kwargs",)
 _PLAIN = (int, float, str, bool, dict, types.NoneType, Any)
 
@@ -186,8 +186,8 @@ def _accepted(name: str, hint: Any, choices: Collection[str] | None) -> Any:
         hint = Literal[*words, None] if types.NoneType in members else Literal[*words]
     elif not _is_plain(hint):
         hint = Any
-    if name in _RANGE_OF:
-        hint = Annotated[hint, _RANGE_OF[name]]
+    if name in RANGE_OF:
+        hint = Annotated[hint, RANGE_OF[name]]
     if name == "max_steps":
         hint = Annotated[hint, AfterValidator(_nonzero)]
     return Annotated[hint, AfterValidator(finite if name in _TEXT_WITH_NUMBERS else _finite_and_numeric)]
