@@ -19,6 +19,7 @@ from rewards.exact_match import ExactMatch
         ("paris", "Paris", 0),
         ("Paris or London", "Paris", 0),
         ("Paris</answer>", "Paris", 0),
+        ("Paris</answer>", "Paris</answer>", 0),
         ("<answer>Paris</answer> or London", "Paris", 0),
         ("<answer>Paris</answer><answer>London</answer>", "Paris", 0),
         ("<think>Paris", "Paris", 0),

@@ -116,7 +116,7 @@ def test_every_fifth_published_puzzle_has_its_one_solution():
         (str((("lying", 0),) * 17), "no sequence of 1 to 16 claims"),
         ("(('lying', 1),)", "names nobody among the 1 people"),
         ("(('lying', -1),)", "names nobody"),
-        ("(('lying', True),)", "names nobody"),
+        ("(('lying', False),)", "names nobody"),
         ("(('lying', 0, 0),)", "names nobody"),
         ("(('lying', '0'),)", "names nobody"),
         ("(('xor', ('lying', 0), ('lying', 0)),)", "must begin with one of telling-truth, lying, not"),
@@ -179,8 +179,9 @@ def sorted_joins(value):
         tuple(("lying", 0) for _ in range(8)),
         tuple(("lying", (person + 1) % 8) for person in range(8)),
         tuple(("lying", person ^ 1) for person in range(8)),
+        tuple(("lying", (person + 1) % 3 if person < 3 else 3 + (person - 2) % 5) for person in range(8)),
     ],
-    ids=["all of one", "a ring", "pairs"],
+    ids=["all of one", "a ring", "pairs", "rings of three and five, which colours cannot tell apart"],
 )
 def test_canonical_statements_of_symmetric_puzzles(statements):
     number = [3, 1, 4, 0, 5, 7, 2, 6]

@@ -11,6 +11,9 @@ from rewards.knights_knaves.search import search
 
 STATEMENTS = (("lying", 1), ("and", ("telling-truth", 0), ("telling-truth", 1)))
 
+BOTH, AVA = "Ava is a knight , Ben is a knight", "Ava is a knight , Ben is a knave"
+BEN, NOBODY = "Ava is a knave , Ben is a knight", "Ava is a knave , Ben is a knave"
+
 
 def two(style):
     """Ava: Ben is a knave. Ben: Ava is a knight and Ben is a knight. Only (knight, knave) fits."""
@@ -66,6 +69,27 @@ def test_careful_published_text():
         "(2) Ben is a knave",
         "</answer>",
     ]
+
+
+def test_hasty_thoughts_check_one_claim_and_turn_its_speaker_where_it_fails():
+    written = {
+        tuple(hasty.thought.removesuffix(" good enough .").split(" . ")): hasty.answer
+        for hasty in (rationale(two("compact"), random.Random(seed), careful=False) for seed in range(100))
+    }
+
+    assert written == {
+        (f"maybe {guess}", *rest): f"{answer} ."
+        for guess, *rest, answer in (
+            (BOTH, "Ava tells a lie", "so Ava is a knave .", BEN),
+            (BOTH, "Ben tells the truth .", BOTH),
+            (AVA, "Ava tells the truth .", AVA),
+            (AVA, "Ben tells a lie .", AVA),
+            (BEN, "Ava tells a lie .", BEN),
+            (BEN, "Ben tells a lie", "so Ben is a knave .", NOBODY),
+            (NOBODY, "Ava tells the truth", "so Ava is a knight .", AVA),
+            (NOBODY, "Ben tells a lie .", NOBODY),
+        )
+    }
 
 
 @pytest.mark.parametrize("style", ["published", "compact"])
