@@ -1,0 +1,33 @@
+#!/usr/bin/env bash
+# Everything that has to pass before a change goes in:
+#
+#     bash scripts/test.sh                            # ruff, mypy, and the tests that take seconds
+#     bash scripts/test.sh -m slow                    # arguments go to pytest, which then runs alone
+#     bash scripts/test.sh tests/rewards -n 0 --pdb
+set -euo pipefail
+# shellcheck source=scripts/environment.sh
+source "$(dirname "${BASH_SOURCE[0]}")/environment.sh"
+ensure_environment dev
+
+export HF_HUB_OFFLINE=1 WANDB_MODE=offline
+export OMP_NUM_THREADS=1 # one thread per test process: the processes share the cores
+tests=("$python" -m pytest -n auto --maxprocesses 8 -m "not slow and not gpu") # a later -m or -n replaces these
+if (($# > 0)); then
+    exec "${tests[@]}" "$@"
+fi
+
+failed=()
+check() { # NAME COMMAND…
+    printf '\n== %s\n' "$1"
+    "${@:2}" || failed+=("$1")
+}
+check "ruff check" "$python" -m ruff check .
+check "ruff format" "$python" -m ruff format --check --diff .
+check "mypy" "$python" -m mypy
+check "pytest" "${tests[@]}"
+
+if ((${#failed[@]} > 0)); then
+    printf '\nFailed: %s\n' "$(IFS=, && printf '%s' "${failed[*]}")" >&2
+    exit 1
+fi
+printf '\nAll checks passed.\n'
