@@ -69,7 +69,9 @@ class Kind:
         """
         spec, options = _split(self.name, spec)
         label, function = self._find(spec)
-        part = Part(self.name, label, function, options, _check_signature(self, label, function, options))
+        inputs = _check_signature(self, label, function, options)
+        options = {name: _option(self.name, label, function, name, value) for name, value in options.items()}
+        part = Part(self.name, label, function, options, inputs)
         self.probe(part)
         return part
 
@@ -149,14 +151,13 @@ def _check_signature(
         )
     inputs = frozenset(rest) & kind.inputs
     accepted = {name: parameter for name, parameter in rest.items() if name not in inputs}
-    for name, value in options.items():
+    for name in options:
         if name not in accepted:
             nearest = get_close_matches(name, accepted, n=1)
             hint = f" Did you mean {nearest[0]!r}?" if nearest else ""
             raise PartError(
                 f"{kind.name} {label!r} has no option {name!r}.{hint} Its options: {', '.join(accepted) or 'none'}."
             )
-        _check_option(kind.name, label, function, name, value)
     missing = [name for name, p in accepted.items() if p.default is p.empty and name not in options]
     if missing:
         raise PartError(
@@ -167,7 +168,8 @@ def _check_signature(
     return inputs
 
 
-def _check_option(kind: str, label: str, function: Callable[..., Any], name: str, value: Any) -> None:
+def _option(kind: str, label: str, function: Callable[..., Any], name: str, value: Any) -> Any:
+    """``value`` as the annotation of ``name`` has it: an integer where a float is meant becomes one."""
     try:
         hints = typing.get_type_hints(function)
     except NameError as error:
@@ -176,9 +178,9 @@ def _check_option(kind: str, label: str, function: Callable[..., Any], name: str
             "Import that name when the module is imported, not under TYPE_CHECKING alone."
         ) from error
     if name not in hints:
-        return
+        return value
     try:
-        TypeAdapter(hints[name]).validate_python(value, strict=True)
+        return TypeAdapter(hints[name]).validate_python(value, strict=True)
     except ValidationError as error:
         raise PartError(
             f"{kind} {label!r}: option {name} = {value!r} is not accepted: {error.errors()[0]['msg']}."

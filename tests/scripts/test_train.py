@@ -1,0 +1,203 @@
+"""scripts/train.py as its users run it: to the end, on two processes, stopped and resumed, and refused."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+from ruamel.yaml import YAML
+from transformers import AutoModelForCausalLM, AutoTokenizer
+
+from scripts.train import main
+
+ROOT = Path(__file__).parents[2]
+SETTINGS: dict[str, Any] = {
+    "model": {"name_or_path": "set by the fixture"},
+    "data": {
+        part: {"generator": {"name": "countdown", "part": part, "train": 32, "test": 8, "seed": 0}}
+        for part in ("train", "test")
+    },
+    "rewards": [{"verifier": "tests.scripts.digit_verifier:share_of_digits"}],
+    "algorithm": {"prompts_per_rollout": 4, "sequences_per_update": 16},
+    "trl": {
+        "per_device_train_batch_size": 16,
+        "num_generations": 4,
+        "max_completion_length": 8,
+        "max_steps": 4,
+        "learning_rate": 1e-2,
+        "use_cpu": True,
+        "bf16": False,
+        "gradient_checkpointing": False,
+        "logging_steps": 1,
+        "save_steps": 2,
+    },
+    "evaluation": {"batch_size": 4},
+}
+
+
+@pytest.fixture
+def run_file(tiny_model: Path, tmp_path: Path) -> Path:
+    """A complete run of a few seconds, as a YAML file in a directory of its own."""
+    settings = {**SETTINGS, "model": {"name_or_path": str(tiny_model)}, "output_dir": str(tmp_path / "run")}
+    path = tmp_path / "run.yaml"
+    YAML(typ="safe").dump(settings, path)
+    return path
+
+
+def launch(*command: str, **environment: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [sys.executable, *command],
+        cwd=ROOT,
+        env={**os.environ, "PYTHONPATH": str(ROOT), **environment},
+        capture_output=True,
+        text=True,
+        timeout=240,
+    )
+
+
+def metrics(run: Path) -> list[dict[str, Any]]:
+    return [json.loads(line) for line in (run / "metrics.jsonl").read_text().splitlines()]
+
+
+def test_a_run_moves_the_policy_and_leaves_everything_it_promises(run_file: Path, tiny_model: Path, tmp_path: Path):
+    result = launch("scripts/train.py", str(run_file), "logging.report_to=[wandb, tensorboard]", "seed=3")
+    assert result.returncode == 0, result.stderr[-3000:]
+    run = tmp_path / "run"
+    summary = json.loads((run / "summary.json").read_text())
+    assert summary["optimizer_steps"] == 4
+    assert 0 <= summary["accuracy_before"] <= 1
+    assert 0 <= summary["accuracy_after"] <= 1
+    assert summary["wall_seconds"] > 0
+    trained = [entry for entry in metrics(run) if "reward" in entry]
+    assert [entry["step"] for entry in trained] == [1, 2, 3, 4]
+    assert {"entropy", "completions/mean_length", "groups/frac_dead", "advantage/mean_abs"} <= trained[0].keys()
+    assert (run / "reward_curve.png").read_bytes().startswith(b"\x89PNG")
+    assert json.loads((run / "manifest.json").read_text())["packages"]["trl"].startswith("1.16")
+    assert list((run / "wandb").glob("offline-run-*"))
+    assert list((run / "tensorboard").glob("events*"))
+    assert "held-out accuracy after" in result.stdout
+
+    checkpoint = run / "checkpoint-4"
+    policy, start = (AutoModelForCausalLM.from_pretrained(path) for path in (checkpoint, tiny_model))
+    pairs = zip(policy.parameters(), start.parameters(), strict=True)
+    assert max((a - b).abs().max().item() for a, b in pairs) > 1e-3
+    prompt = AutoTokenizer.from_pretrained(checkpoint)("user a b assistant", return_tensors="pt")
+    generated = policy.generate(**prompt, max_new_tokens=4, do_sample=False)
+    assert generated.shape[1] > prompt["input_ids"].shape[1]
+
+    again = launch("scripts/train.py", str(run / "config.yaml"), "evaluation.before=false", "trl.max_steps=1")
+    assert again.returncode == 0, again.stderr[-3000:]
+    assert (tmp_path / "run-2" / "summary.json").exists()  # the first run is not overwritten
+    assert len([entry for entry in metrics(run) if "reward" in entry]) == 4
+
+
+def test_accelerate_launch_on_two_processes(run_file: Path, tmp_path: Path):
+    overrides = ["num_processes=2", "trl.per_device_train_batch_size=8", "trl.max_steps=2"]
+    config = "configs/accelerate/cpu_two_processes.yaml"
+    command = ["-m", "accelerate.commands.launch", "--config_file", config, "scripts/train.py", str(run_file)]
+    result = launch(*command, *overrides, ACCELERATE_USE_CPU="true")
+    assert result.returncode == 0, result.stderr[-3000:]
+    assert json.loads((tmp_path / "run" / "manifest.json").read_text())["world_size"] == 2
+    assert len([entry for entry in metrics(tmp_path / "run") if "reward" in entry]) == 2
+
+
+def test_interrupt_saves_a_checkpoint_and_resume_goes_on(run_file: Path, tmp_path: Path, capsys):
+    run = tmp_path / "run"
+    command = [sys.executable, "scripts/train.py", str(run_file), "trl.max_steps=300", "trl.save_steps=200"]
+    command += ["evaluation.after=false", "algorithm.update_schedule=lopti"]  # two optimizer steps a rollout batch
+    environment = {**os.environ, "PYTHONPATH": str(ROOT)}
+    with subprocess.Popen(command, cwd=ROOT, env=environment, stdout=subprocess.PIPE, text=True) as process:
+        deadline = time.monotonic() + 120
+        while not (run / "metrics.jsonl").exists() or not any("reward" in entry for entry in metrics(run)):
+            assert process.poll() is None
+            assert time.monotonic() < deadline
+            time.sleep(0.1)
+        process.send_signal(signal.SIGINT)
+        output, _ = process.communicate(timeout=120)
+    assert process.returncode == 130
+    assert f"--resume {run}" in output
+    (checkpoint,) = run.glob("checkpoint-*")
+    stopped_at = int(checkpoint.name.removeprefix("checkpoint-"))
+    assert stopped_at % 2 == 0
+    assert stopped_at < 300
+
+    resumed = [f"trl.max_steps={stopped_at + 2}", *command[4:], "--resume", str(run)]
+    result = launch("scripts/train.py", str(run_file), *resumed)
+    assert result.returncode == 0, result.stderr[-3000:]
+    steps = [entry["step"] for entry in metrics(run) if "loss" in entry]
+    assert steps == list(range(1, stopped_at + 3))
+    assert json.loads((run / "summary.json").read_text())["accuracy_before"] is not None
+
+    assert main([str(run_file), *resumed, "trl.learning_rate=0.5"]) == 2
+    assert "trl.learning_rate: 0.01 → 0.5" in capsys.readouterr().err
+
+
+REFUSALS = [
+    (["trl.learning_rte=1"], "learning_rate"),
+    (["trl.learning_rate=.nan"], "learning_rate"),
+    (["trl.max_steps=10.5"], "max_steps"),
+    (["algorithm.advantage=grop"], "'grpo'"),
+    (["algorithm.token_weight={name: adv_reweight, alpha: 3}"], "alpha = 3"),
+    (["algorithm.update_schedule=lopti", "trl.beta=0.1", "trl.loss_type=grpo"], "lopti"),
+    (["algorithm.update_schedule=lopti", "trl.save_steps=3"], "save_steps: 4"),
+    (["algorithm.sequences_per_update=24"], "24"),
+    (["algorithm.prompts_per_rollout=64", "algorithm.sequences_per_update=256"], "32 rows"),
+    (["data.train={path: no/such/file.parquet, generator: null}"], "no/such/file.parquet"),
+    (["data.train.columns={prompt: quiz}"], "'quiz'"),
+    (["data.train.generator.trian=3"], "trian"),
+    (["rewards.0.verifier=countdwn"], "'countdown'"),
+    (["rewards.0.verifier=exact_match"], "reference"),
+    (["model.name_or_path=no/such-model"], "no/such-model"),
+    (["num_processes=2"], "num_processes"),
+    (["evaluation.batch_size=3"], "max_rows: 6"),
+    (["--resume"], "no complete checkpoint"),
+]
+
+
+@pytest.mark.parametrize(("arguments", "expected"), REFUSALS, ids=[" ".join(case[0]) for case in REFUSALS])
+def test_what_cannot_work_is_refused_in_words_before_the_model_loads(run_file, tmp_path, capsys, arguments, expected):
+    assert main([str(run_file), *arguments]) == 2
+    said = capsys.readouterr()
+    assert expected in said.err
+    assert "Traceback" not in said.err
+    assert not (tmp_path / "run").exists()
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"), [("model: {name_or_path: [", "run.yaml"), ("trl: {beta: 0, beta: 1}", "beta"), ("", "model")]
+)
+def test_unreadable_files_are_refused_in_words(tmp_path, capsys, text, expected):
+    path = tmp_path / "run.yaml"
+    path.write_text(text)
+    assert main([str(path)]) == 2
+    assert expected in capsys.readouterr().err
+
+
+def test_a_missing_file_is_refused_in_words(tmp_path, capsys):
+    assert main([str(tmp_path / "no.yaml")]) == 2
+    assert "no.yaml" in capsys.readouterr().err
+
+
+def test_a_prefilled_thought_ends_the_prompt_and_counts(run_file: Path):
+    from scripts.train import load_tokenizer
+    from trainer.config import load_config
+
+    tokenizer, prefilled = load_tokenizer(load_config(run_file, ['model.assistant_prefix="<think>\\n"']))
+    rendered = tokenizer.apply_chat_template(
+        [{"role": "user", "content": "a"}], add_generation_prompt=True, tokenize=False
+    )
+    assert rendered == "user a assistant <think>\n"
+    assert prefilled
+    assert not load_tokenizer(load_config(run_file))[1]
+
+
+def test_online_logging_without_a_key_is_refused(run_file, capsys, monkeypatch, tmp_path):
+    monkeypatch.delenv("WANDB_API_KEY", raising=False)
+    monkeypatch.setenv("NETRC", str(tmp_path / "none"))
+    assert main([str(run_file), "logging.report_to=[wandb]", "logging.wandb_mode=online"]) == 2
+    assert "wandb login" in capsys.readouterr().err
