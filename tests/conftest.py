@@ -18,7 +18,7 @@ install_import_hook(
 
 @pytest.fixture(scope="session")
 def tiny_model(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A randomly initialised two-layer Qwen3 with a word-level tokenizer, saved once: β > 0 reloads it from its path."""
+    """A random two-layer Qwen3 with a word-level tokenizer, saved once: β > 0 reloads the policy from its path."""
     from tests.tiny_model import save_tiny_model
 
     return save_tiny_model(tmp_path_factory.mktemp("tiny_model"))

@@ -1,0 +1,65 @@
+"""`build_verifier`: by name, path, mapping and function; what it refuses and what it says."""
+
+import pickle
+import textwrap
+from typing import Any
+
+import pytest
+
+from rewards import VerifierError, build_verifier
+from rewards.knights_knaves import KnightsKnaves
+from rewards.verifier import Verdict
+
+REFUSED = [
+    ("nights_knaves", "Did you mean 'knights_knaves'"),
+    ({"name": "knights_knaves", "scheme": "papr"}, "'accuracy' or 'paper'"),
+    ({"name": "countdown", "use_al": True}, "Did you mean 'use_all'"),
+    ({"name": "countdown", "use_all": 1}, "valid boolean"),
+    ({"scheme": "paper"}, "no name"),
+    ("no_such_package:verifier", "cannot be imported"),
+    ("rewards.extraction:ANSWER_OPENS", "neither a Verifier class nor a function"),
+    ("collections:OrderedDict", "no subclass"),
+    ("rewards.extraction:answer_block", "(completion, reference)"),
+]
+
+
+def test_by_name_and_with_options():
+    assert build_verifier("knights_knaves") == KnightsKnaves()
+    assert build_verifier({"name": "knights_knaves", "scheme": "paper"}).full_score == 3.0
+
+
+@pytest.mark.parametrize(("spec", "expected"), REFUSED, ids=[str(case[0]) for case in REFUSED])
+def test_what_cannot_be_built_is_refused_in_words(spec: Any, expected: str):
+    with pytest.raises(VerifierError) as refusal:
+        build_verifier(spec)
+    assert expected in str(refusal.value)
+
+
+def test_a_users_function_with_an_option(tmp_path, monkeypatch):
+    (tmp_path / "my_verifiers.py").write_text(
+        textwrap.dedent(
+            """
+            from rewards import Verdict
+
+            def last_word(completion, reference, *, lower: bool = False):
+                word = (completion.split() or [""])[-1]
+                return Verdict(float((word.lower() if lower else word) == reference), word, "the last word")
+            """
+        )
+    )
+    monkeypatch.syspath_prepend(str(tmp_path))
+    assert build_verifier("my_verifiers:last_word")("so A", "a").score == 0.0
+    verifier = build_verifier({"name": "my_verifiers:last_word", "lower": True})
+    assert verifier("so A", "a") == Verdict(1.0, "A", "the last word")
+    assert pickle.loads(pickle.dumps(verifier))("so A", "a").score == 1.0
+    with pytest.raises(VerifierError, match="upper"):
+        build_verifier({"name": "my_verifiers:last_word", "upper": True})
+
+
+def test_a_required_option_is_asked_for(tmp_path, monkeypatch):
+    (tmp_path / "strict_verifier.py").write_text(
+        "def at_least(completion, reference, *, words: int):\n    return len(completion.split()) >= words\n"
+    )
+    monkeypatch.syspath_prepend(str(tmp_path))
+    with pytest.raises(VerifierError, match=r"needs words.*words: …"):
+        build_verifier("strict_verifier:at_least")

@@ -1,0 +1,89 @@
+"""Where a run lives, which checkpoint it goes on from, and what its summary says."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from trainer.config import load_config
+from trainer.run_directory import (
+    Accuracy,
+    ResumeError,
+    check_same_run,
+    draw_reward_curve,
+    first_evaluation,
+    fresh_directory,
+    last_checkpoint,
+    write_summary,
+)
+
+RUN = """
+model: {name_or_path: somewhere/model}
+data: {train: {path: somewhere/rows}}
+rewards: [{verifier: exact_match}]
+trl: {learning_rate: 1e-6, max_steps: 10}
+"""
+
+
+def checkpoint(run: Path, step: int, *, complete: bool = True) -> Path:
+    folder = run / f"checkpoint-{step}"
+    folder.mkdir(parents=True)
+    if complete:
+        (folder / "trainer_state.json").write_text("{}")
+    return folder
+
+
+def test_a_run_never_lands_where_another_has_been(tmp_path: Path):
+    first = tmp_path / "run"
+    assert fresh_directory(first) == first
+    first.mkdir()
+    assert fresh_directory(first) == first  # empty
+    (first / "config.yaml").write_text("")
+    (tmp_path / "run-2").mkdir()
+    (tmp_path / "run-2" / "config.yaml").write_text("")
+    assert fresh_directory(first) == tmp_path / "run-3"
+
+
+def test_resume_takes_the_newest_complete_checkpoint_of_the_newest_run(tmp_path: Path):
+    """A full disk leaves a checkpoint without trainer_state.json, and steps are compared as numbers."""
+    old = checkpoint(tmp_path / "run", 90)
+    assert last_checkpoint(tmp_path / "run") == old
+    good = checkpoint(tmp_path / "run-2", 10)
+    checkpoint(tmp_path / "run-2", 9)
+    checkpoint(tmp_path / "run-2", 12, complete=False)
+    checkpoint(tmp_path / "run-other", 99)
+    assert last_checkpoint(tmp_path / "run") == good
+    checkpoint(tmp_path / "run-10", 1)
+    assert last_checkpoint(tmp_path / "run").parent.name == "run-10"
+
+
+def test_resume_without_a_checkpoint_says_so(tmp_path: Path):
+    checkpoint(tmp_path / "run", 3, complete=False)
+    with pytest.raises(ResumeError, match="no complete checkpoint"):
+        last_checkpoint(tmp_path / "run")
+
+
+def test_a_continuation_may_last_longer_but_not_train_otherwise(tmp_path: Path):
+    (tmp_path / "base.yaml").write_text(RUN)
+    load_config(tmp_path / "base.yaml").save_resolved(tmp_path / "config.yaml")
+    longer = ["trl.max_steps=20", "logging.num_samples=1", "output_dir=elsewhere"]
+    check_same_run(load_config(tmp_path / "base.yaml", longer), tmp_path)
+    with pytest.raises(ResumeError, match=r"trl.learning_rate: 1e-06 → 0.1\n  trl.weight_decay: 'absent' → 0.5"):
+        check_same_run(load_config(tmp_path / "base.yaml", ["trl.learning_rate=0.1", "trl.weight_decay=0.5"]), tmp_path)
+
+
+def test_accuracy_carries_its_standard_error():
+    assert str(Accuracy(0.5, 100)) == "0.500 ± 0.050"  # √(0.5 · 0.5 / 100)
+    assert str(Accuracy(1.0, 10)) == "1.000 ± 0.000"
+
+
+def test_summary_and_curve_come_from_the_runs_own_files(tmp_path: Path):
+    lines = [{"step": 0, "eval_accuracy": 0.25}, {"step": 1, "reward": 0.5}, {"step": 2, "reward": None}]
+    (tmp_path / "metrics.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
+    assert first_evaluation(tmp_path, "eval_accuracy") == 0.25
+    assert first_evaluation(tmp_path, "eval_other") is None
+    draw_reward_curve(tmp_path, "accuracy")
+    assert (tmp_path / "reward_curve.png").stat().st_size > 5_000
+    markdown = write_summary(tmp_path, {"name": "run", "accuracy_after": 0.123456})
+    assert "| accuracy after | 0.1235 |" in markdown
+    assert json.loads((tmp_path / "summary.json").read_text())["accuracy_after"] == 0.123456
