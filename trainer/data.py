@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from datasets import Dataset
 
 Generator = Callable[..., list[dict[str, Any]]]
+_Table = Mapping[str, Sequence[Any]]
 
 _FORMATS = {".parquet": "parquet", ".json": "json", ".jsonl": "json", ".csv": "csv"}
 _TEMPLATE_MARKS = ("<|im_start|>", "<|start_header_id|>", "<|begin_of_text|>")
@@ -48,8 +49,8 @@ def load_rows(
     table = _generated(source, generators) if source.generator is not None else _stored(source, base_dir)
     label = _label(source)
     if source.max_rows is not None:
-        table = table.select(range(min(source.max_rows, len(table))))
-    if len(table) == 0:
+        table = {name: values[: source.max_rows] for name, values in table.items()}
+    if not any(table.values()):
         raise DataError(f"{label} holds no rows, so there is nothing to train on. Name a source with rows.")
     columns = source.columns or Columns()
     prompts = _conversations(_column(table, columns.prompt, label), system_prompt, f"{label}, column {columns.prompt}")
@@ -77,19 +78,6 @@ def _label(source: Source) -> str:
     return f"the generator {name}"
 
 
-class _Table:
-    """Rows by column, from a dataset or from a generator."""
-
-    def __init__(self, columns: Mapping[str, Sequence[Any]], num_rows: int) -> None:
-        self.columns, self._num_rows = columns, num_rows
-
-    def __len__(self) -> int:
-        return self._num_rows
-
-    def select(self, rows: range) -> "_Table":
-        return _Table({name: values[: len(rows)] for name, values in self.columns.items()}, len(rows))
-
-
 def _generated(source: Source, generators: Mapping[str, Generator]) -> _Table:
     spec: Any = source.generator
     name, options = (spec, {}) if isinstance(spec, str) else (spec["name"], {**spec})
@@ -112,7 +100,7 @@ def _generated(source: Source, generators: Mapping[str, Generator]) -> _Table:
     for key in keys:
         if without := [index for index, row in enumerate(rows) if key not in row]:
             raise DataError(f"{label} gives no {key!r} in {_rows(without)}. Every row must have the same keys.")
-    return _Table({key: [row[key] for row in rows] for key in keys}, len(rows))
+    return {key: [row[key] for row in rows] for key in keys}
 
 
 def _stored(source: Source, base_dir: Path) -> _Table:
@@ -139,7 +127,7 @@ def _stored(source: Source, base_dir: Path) -> _Table:
             raise
         raise DataError(f"{path} cannot be loaded: {_reason(error)} {_advice(found)}") from error
     assert isinstance(dataset, Dataset)
-    return _Table({name: dataset[name] for name in dataset.column_names}, len(dataset))
+    return {name: dataset[name] for name in dataset.column_names}
 
 
 def _is_saved(folder: Path) -> bool:
@@ -192,12 +180,12 @@ def _advice(found: Path | None) -> str:
 
 def _column(table: _Table, path: str, label: str) -> list[Any]:
     """The values of a column, or of a field of a struct column by its dotted path; a name with dots comes first."""
-    if path in table.columns:
-        return [_plain(value) for value in table.columns[path]]
+    if path in table:
+        return [_plain(value) for value in table[path]]
     root, *fields = path.split(".")
-    if root not in table.columns:
-        raise DataError(f"{label} has no column {root!r}. {_nearest(root, table.columns)} Write it under `columns:`.")
-    values = [_plain(value) for value in table.columns[root]]
+    if root not in table:
+        raise DataError(f"{label} has no column {root!r}. {_nearest(root, table)} Write it under `columns:`.")
+    values = [_plain(value) for value in table[root]]
     for depth, field in enumerate(fields):
         above = ".".join([root, *fields[:depth]])
         keys = dict.fromkeys(key for value in values if isinstance(value, dict) for key in value)

@@ -236,6 +236,12 @@ def test_what_trl_can_mean_is_accepted_verbatim(tmp_path: Path, argument: str) -
     assert load(tmp_path, f"trl: {{{argument}}}\n").trl
 
 
+def test_sections_that_contradict_each_other_are_reported_with_everything_else(tmp_path: Path) -> None:
+    message = refusal(tmp_path, "seed: 0\ntrl: {seed: 1, beta: -1}\n")
+    assert "trl.beta: is -1" in message
+    assert "trl.seed: is 1, while `seed:` at the top level is 0." in message
+
+
 def test_a_cut_of_the_batch_is_said_in_one_place_only(tmp_path: Path) -> None:
     words = "algorithm: {prompts_per_rollout: 8, sequences_per_update: 16}\n"
     for name in ("generation_batch_size", "steps_per_generation", "gradient_accumulation_steps"):
