@@ -129,7 +129,6 @@ class EvaluationSection(_Section):
     after: bool = True
     every_steps: Count | None = None
     batch_size: Count = 32
-    completions_to_show: Annotated[int, Field(ge=0)] = 2
 
 
 class LoggingSection(_Section):
