@@ -122,6 +122,7 @@ def prepare_logging(config: RunConfig) -> None:
     """W&B's settings, which it reads from the environment; online without a key is refused here, not after loading."""
     os.environ["WANDB_MODE"] = config.logging.wandb_mode
     os.environ.setdefault("WANDB_PROJECT", config.logging.project)
+    os.environ.setdefault("WANDB_RUN_GROUP", config.name)
     os.environ.setdefault("TOKENIZERS_PARALLELISM", "false")
     if "wandb" in config.logging.report_to and config.logging.wandb_mode == "online":
         import wandb
@@ -242,7 +243,7 @@ def build_trainer(
 
 def run_trainer(trainer: Any, config: RunConfig, run: Path, checkpoint: Path | None, resume_command: str) -> int:
     """Evaluate, train, evaluate; write the summary and the curve."""
-    from trainer.callbacks import MetricsFile, Progress, Samples, StopAtBlockEdge
+    from trainer.callbacks import MetricsFile, Progress, Samples, StopAtBlockEdge, WandbRunConfig
 
     started = time.monotonic()
     is_main = trainer.accelerator.is_main_process
@@ -254,6 +255,8 @@ def run_trainer(trainer: Any, config: RunConfig, run: Path, checkpoint: Path | N
         Samples(trainer.newest_samples, config.logging.samples_every_steps, config.logging.num_samples)
     )
     trainer.add_callback(stop)
+    if "wandb" in config.logging.report_to and config.logging.wandb_mode != "disabled":
+        trainer.add_callback(WandbRunConfig(config.model_dump()))
     if is_main:
         if checkpoint is None:
             datasets = {"train": trainer.train_dataset, "test": trainer.eval_dataset}

@@ -112,6 +112,19 @@ class Samples(TrainerCallback):
             tqdm.write("\n".join([f"  sample at step {state.global_step}", *lines]))
 
 
+class WandbRunConfig(TrainerCallback):
+    """Sends the resolved configuration to the W&B run that transformers has opened, beside TRL's arguments."""
+
+    def __init__(self, config: dict[str, Any]) -> None:
+        self.config = config
+
+    def on_train_begin(self, args: TrainingArguments, state: TrainerState, control: TrainerControl, **_: Any) -> None:
+        if state.is_world_process_zero:
+            import wandb
+
+            wandb.run.config.update({"evenkeel": self.config}, allow_val_change=True)
+
+
 class StopAtBlockEdge(TrainerCallback):
     """Ctrl-C or SIGTERM: train the rollout batch in hand to its end, save a checkpoint, stop. Ctrl-C twice: stop now.
 

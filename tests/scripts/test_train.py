@@ -78,7 +78,8 @@ def test_a_run_moves_the_policy_and_leaves_everything_it_promises(run_file: Path
     assert {"entropy", "completions/mean_length", "groups/frac_dead", "advantage/mean_abs"} <= trained[0].keys()
     assert (run / "reward_curve.png").read_bytes().startswith(b"\x89PNG")
     assert json.loads((run / "manifest.json").read_text())["packages"]["trl"].startswith("1.16")
-    assert list((run / "wandb").glob("offline-run-*"))
+    (recorded,) = (run / "wandb").glob("offline-run-*/*.wandb")
+    assert b"prompts_per_rollout" in recorded.read_bytes()  # the resolved configuration
     assert list((run / "tensorboard").glob("events*"))
     assert "held-out accuracy after" in result.stdout
 

@@ -27,7 +27,7 @@ def grpo_config(config: RunConfig, world_size: int) -> "GRPOConfig":
     plan = batch_plan(config, world_size)
     owned: dict[str, Any] = {
         "output_dir": config.output_dir,
-        "run_name": config.name,
+        "run_name": f"{config.name}-s{config.run_seed}",
         "seed": config.run_seed,
         "report_to": config.logging.report_to,
         "project": config.logging.project,
