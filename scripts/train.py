@@ -23,7 +23,7 @@ from rewards.verifier import Verifier
 from trainer.config import ConfigError, RunConfig, batch_plan, grpo_config, load_config, lora_config
 from trainer.data import DataError, check_rows_enough, load_rows
 from trainer.preflight import PreflightError, check_combination, check_save_steps, optimizer_steps_per_block
-from trainer.registry import Part, PartError
+from trainer.registry import PartError
 from trainer.run_directory import (
     Accuracy,
     ResumeError,
@@ -35,7 +35,7 @@ from trainer.run_directory import (
     write_manifest,
     write_summary,
 )
-from trainer.strategies import ADVANTAGES, TOKEN_WEIGHTS, UPDATE_SCHEDULES, build_schedule
+from trainer.strategies import Strategies, build_strategies
 
 
 class LaunchError(ValueError):
@@ -86,7 +86,8 @@ def train(config_path: str, overrides: Sequence[str], resume: str | None) -> int
     """Check, evaluate, train, evaluate, summarise."""
     config = load_config(config_path, overrides)
     verifiers = {reward.label: build_verifier(reward.verifier) for reward in config.rewards}
-    strategies = build_strategies(config)
+    parts = config.algorithm
+    strategies = build_strategies(parts.advantage, parts.token_weight, parts.update_schedule)
     rows = load_data(config, verifiers, Path(config_path).resolve().parent)
     prepare_logging(config)
 
@@ -96,12 +97,6 @@ def train(config_path: str, overrides: Sequence[str], resume: str | None) -> int
     tokenizer, prefilled = load_tokenizer(config)
     trainer = build_trainer(config, args, rows, verifiers, tokenizer, prefilled)
     return run_trainer(trainer, config, run, checkpoint, resume_command=f"{config_path} {' '.join(overrides)}".strip())
-
-
-def build_strategies(config: RunConfig) -> tuple[Part, Part]:
-    """Advantage and update schedule; all three kinds are built once, so that a typo is found before anything loads."""
-    TOKEN_WEIGHTS.build(config.algorithm.token_weight)
-    return ADVANTAGES.build(config.algorithm.advantage), UPDATE_SCHEDULES.build(config.algorithm.update_schedule)
 
 
 def load_data(config: RunConfig, verifiers: dict[str, Verifier], base_dir: Path) -> dict[str, Any]:
@@ -151,7 +146,7 @@ def choose_directory(config: RunConfig, args: Any, resume: str | None) -> tuple[
     return run, checkpoint
 
 
-def check_launch(config: RunConfig, args: Any, strategies: tuple[Part, Part], rows: dict[str, Any]) -> None:
+def check_launch(config: RunConfig, args: Any, strategies: Strategies, rows: dict[str, Any]) -> None:
     """What depends on the number of processes: batches, passes, checkpoints, the held-out rows' even share."""
     started = int(os.environ.get("WORLD_SIZE", "1"))
     if args.world_size != started:
@@ -159,10 +154,8 @@ def check_launch(config: RunConfig, args: Any, strategies: tuple[Part, Part], ro
             f"The launcher started {started} processes, but they form {args.world_size} groups of one: each would "
             "train alone and overwrite the others. On a CPU launch with ACCELERATE_USE_CPU=true and trl.use_cpu: true."
         )
-    advantage, update_schedule = strategies
-    schedule = build_schedule(update_schedule)
-    check_combination(args, advantage, update_schedule, schedule)
-    check_save_steps(args, schedule.num_passes)
+    check_combination(args, strategies)
+    check_save_steps(args, strategies.schedule.num_passes)
     check_rows_enough(len(rows["train"]), batch_plan(config, started).prompts_per_rollout)
     if "test" in rows:
         per_batch = config.evaluation.batch_size * started
@@ -248,7 +241,9 @@ def run_trainer(trainer: Any, config: RunConfig, run: Path, checkpoint: Path | N
     started = time.monotonic()
     is_main = trainer.accelerator.is_main_process
     accuracy = f"verifier/{config.rewards[0].label}/accuracy"
-    stop = StopAtBlockEdge(optimizer_steps_per_block(trainer.args, trainer.schedule.num_passes), trainer.any_rank)
+    stop = StopAtBlockEdge(
+        optimizer_steps_per_block(trainer.args, trainer.strategies.schedule.num_passes), trainer.any_rank
+    )
     trainer.add_callback(MetricsFile(run / "metrics.jsonl"))
     trainer.add_callback(Progress(accuracy))
     trainer.add_callback(
@@ -296,9 +291,9 @@ def report(
         {
             "name": config.name,
             "seed": config.run_seed,
-            "advantage": trainer.advantage.name,
-            "token_weight": trainer.token_weight.name,
-            "update_schedule": trainer.update_schedule_name,
+            "advantage": trainer.strategies.advantage.name,
+            "token_weight": trainer.strategies.token_weight.name,
+            "update_schedule": trainer.strategies.update_schedule.name,
             "held_out_rows": count,
             "accuracy_before": before,
             "accuracy_after": after,

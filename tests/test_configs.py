@@ -7,7 +7,7 @@ import pytest
 from rewards import build_verifier
 from trainer.config import grpo_config, load_config
 from trainer.preflight import check_combination, check_save_steps
-from trainer.strategies import ADVANTAGES, TOKEN_WEIGHTS, UPDATE_SCHEDULES, build_schedule
+from trainer.strategies import build_strategies
 
 CONFIGS = Path(__file__).parents[1] / "configs"
 RUNS = sorted(path for path in CONFIGS.rglob("*.yaml") if path.relative_to(CONFIGS).parts[0] not in ("accelerate",))
@@ -24,13 +24,11 @@ def test_config_passes_every_check_that_needs_no_gpu(path: Path):
     config = load_config(path, ["trl.bf16=false", "trl.use_cpu=true"])
     for reward in config.rewards:
         build_verifier(reward.verifier)
-    TOKEN_WEIGHTS.build(config.algorithm.token_weight)
-    advantage = ADVANTAGES.build(config.algorithm.advantage)
-    update_schedule = UPDATE_SCHEDULES.build(config.algorithm.update_schedule)
-    schedule = build_schedule(update_schedule)
+    parts = config.algorithm
+    strategies = build_strategies(parts.advantage, parts.token_weight, parts.update_schedule)
     args = grpo_config(config, launched)
-    check_combination(args, advantage, update_schedule, schedule)
-    check_save_steps(args, schedule.num_passes)
+    check_combination(args, strategies)
+    check_save_steps(args, strategies.schedule.num_passes)
 
 
 @pytest.mark.parametrize("path", RUNS, ids=lambda path: path.relative_to(CONFIGS).as_posix())
@@ -66,10 +64,13 @@ def test_paper_recipes_keep_the_papers_numbers(path: Path):
     assert {key: config.trl[key] for key in expected} == expected
     strategies = (config.algorithm.token_weight, config.algorithm.update_schedule)
     variant = path.stem.rpartition("_")[0]
-    assert strategies == {
-        "grpo": ("uniform", "single_pass"),
-        "exchangeable": ("uniform", "single_pass"),
-        "ar": ({"name": "adv_reweight", "alpha": 0.2}, "single_pass"),
-        "lopti": ("uniform", {"name": "lopti", "eta": 0.4}),
-        "ar_lopti": ({"name": "adv_reweight", "alpha": 0.3}, {"name": "lopti", "eta": 0.5}),
-    }[variant]
+    assert (
+        strategies
+        == {
+            "grpo": ("uniform", "single_pass"),
+            "exchangeable": ("uniform", "single_pass"),
+            "ar": ({"name": "adv_reweight", "alpha": 0.2}, "single_pass"),
+            "lopti": ("uniform", {"name": "lopti", "eta": 0.4}),
+            "ar_lopti": ({"name": "adv_reweight", "alpha": 0.3}, {"name": "lopti", "eta": 0.5}),
+        }[variant]
+    )

@@ -119,9 +119,9 @@ class WandbRunConfig(TrainerCallback):
         self.config = config
 
     def on_train_begin(self, args: TrainingArguments, state: TrainerState, control: TrainerControl, **_: Any) -> None:
-        if state.is_world_process_zero:
-            import wandb
+        import wandb
 
+        if wandb.run is not None:  # on the main process
             wandb.run.config.update({"evenkeel": self.config}, allow_val_change=True)
 
 

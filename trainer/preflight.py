@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING
 
 from trainer.registry import Part
 from trainer.sequence_weights import ONE_DENOMINATOR, PER_SEQUENCE_MEAN
+from trainer.strategies import Strategies
 from trainer.token_weights import uniform
-from trainer.update_schedules import UpdateSchedule
 
 if TYPE_CHECKING:
     from trl import GRPOConfig
@@ -21,24 +21,19 @@ class PreflightError(ValueError):
     """Settings that cannot work together; one paragraph a problem, all problems at once."""
 
 
-def check_combination(
-    args: "GRPOConfig",
-    advantage: Part,
-    update_schedule: Part,
-    schedule: UpdateSchedule,
-    token_weight: Part | None = None,
-) -> None:
+def check_combination(args: "GRPOConfig", strategies: Strategies) -> None:
     """Refuse combinations of strategies and TRL settings whose result would not be what their names say.
 
     Raises:
         PreflightError: naming every combination found, with the way out.
     """
-    problems = [*_owned_settings(args, update_schedule, schedule)]
-    problems += _token_level_problems(args, advantage, token_weight)
-    if "sequence_weights" in advantage.inputs:
-        problems += _trajectory_weight_problems(args, advantage)
-    if schedule.num_passes > 1:
-        problems += _multi_pass_problems(args, update_schedule.name, schedule.num_passes)
+    num_passes = strategies.schedule.num_passes
+    problems = [*_owned_settings(args, strategies.update_schedule.name, num_passes)]
+    problems += _token_level_problems(args, strategies.advantage, strategies.token_weight)
+    if "sequence_weights" in strategies.advantage.inputs:
+        problems += _trajectory_weight_problems(args, strategies.advantage)
+    if num_passes > 1:
+        problems += _multi_pass_problems(args, strategies.update_schedule.name, num_passes)
     if problems:
         raise PreflightError("\n\n".join(problems))
 
@@ -70,7 +65,7 @@ def check_save_steps(args: "GRPOConfig", num_passes: int = 1) -> None:
     )
 
 
-def _owned_settings(args: "GRPOConfig", update_schedule: Part, schedule: UpdateSchedule) -> Iterator[str]:
+def _owned_settings(args: "GRPOConfig", update_schedule: str, num_passes: int) -> Iterator[str]:
     if args.scale_rewards != "group":
         instead = "advantage: dr_grpo" if args.scale_rewards == "none" else "advantage: reinforce_pp, or your own"
         yield (
@@ -83,14 +78,14 @@ def _owned_settings(args: "GRPOConfig", update_schedule: Part, schedule: UpdateS
             "receives the weighted sum of the rewards, so the setting would do nothing. Leave it out; an estimator of "
             "your own can normalise."
         )
-    if schedule.num_passes > 1 and args.num_iterations != 1:
+    if num_passes > 1 and args.num_iterations != 1:
         yield (
-            f"num_iterations = {args.num_iterations} is set, but update_schedule {update_schedule.name!r} makes "
-            f"{schedule.num_passes} passes over each rollout batch itself. Leave num_iterations out."
+            f"num_iterations = {args.num_iterations} is set, but update_schedule {update_schedule!r} makes "
+            f"{num_passes} passes over each rollout batch itself. Leave num_iterations out."
         )
 
 
-def _token_level_problems(args: "GRPOConfig", advantage: Part, token_weight: Part | None) -> Iterator[str]:
+def _token_level_problems(args: "GRPOConfig", advantage: Part, token_weight: Part) -> Iterator[str]:
     if args.importance_sampling_level != "sequence" or args.loss_type == "cispo":  # cispo detaches its ratio
         return
     token_level = [
@@ -98,7 +93,7 @@ def _token_level_problems(args: "GRPOConfig", advantage: Part, token_weight: Par
         for option in ("prefix_tree", "token_class")
         if advantage.options.get(option)
     ]
-    if token_weight is not None and token_weight.function is not uniform:
+    if token_weight.function is not uniform:
         token_level.append(f"token_weight {token_weight.name!r}")
     for strategy in token_level:
         yield (

@@ -18,7 +18,7 @@ from trainer.advantages import dead_groups
 from trainer.preflight import PreflightError, check_combination
 from trainer.registry import PartSpec
 from trainer.sequence_weights import ONE_DENOMINATOR, PER_SEQUENCE_MEAN, loss_sequence_weights
-from trainer.strategies import ADVANTAGES, TOKEN_WEIGHTS, UPDATE_SCHEDULES, build_schedule
+from trainer.strategies import build_strategies
 from trainer.token_weights import uniform
 
 
@@ -82,25 +82,22 @@ class RLVRTrainer(GRPOTrainer):
         evaluation_seed: int | None = None,
         **keywords: Any,
     ) -> None:
-        self.advantage = ADVANTAGES.build(advantage)
-        self.token_weight = TOKEN_WEIGHTS.build(token_weight)
-        schedule_part = UPDATE_SCHEDULES.build(update_schedule)
-        self.update_schedule_name = schedule_part.name
-        self.schedule = build_schedule(schedule_part)
+        self.strategies = build_strategies(advantage, token_weight, update_schedule)
         if args is not None:
-            check_combination(args, self.advantage, schedule_part, self.schedule)
+            check_combination(args, self.strategies)
         self.evaluation_seed = evaluation_seed
         self._rewards_per_func: Tensor | None = None
         self._on_policy_batch: dict[str, Any] | None = None
         super().__init__(model, reward_funcs, args, *positional, **keywords)
         if args is None:
-            check_combination(self.args, self.advantage, schedule_part, self.schedule)
-        if self.schedule.num_passes > 1 and self.aux_loss_enabled:
+            check_combination(self.args, self.strategies)
+        num_passes = self.strategies.schedule.num_passes
+        if num_passes > 1 and self.aux_loss_enabled:
             raise PreflightError(
-                f"update_schedule {schedule_part.name!r} with a Mixture-of-Experts model: its load-balancing loss "
-                f"would be applied {self.schedule.num_passes} times to each batch. Set router_aux_loss_coef: 0.0."
+                f"update_schedule {self.strategies.update_schedule.name!r} with a Mixture-of-Experts model: its "
+                f"load-balancing loss would be applied {num_passes} times to each batch. Set router_aux_loss_coef: 0.0."
             )
-        self.num_iterations *= self.schedule.num_passes
+        self.num_iterations *= num_passes
 
     def _get_train_sampler(self, dataset: Any = None) -> Sampler[int]:
         return EpochSampler(super()._get_train_sampler(dataset))
@@ -164,7 +161,7 @@ class RLVRTrainer(GRPOTrainer):
             inputs["sequence_weights"] = loss_sequence_weights(
                 self.loss_type, inputs["lengths"], self._sequence_ratio(batch)
             )
-        advantages = self.advantage(rewards, self.num_generations, **inputs)
+        advantages = self.strategies.advantage(rewards, self.num_generations, **inputs)
         self._log_advantages(rewards, advantages, inputs)
 
         local_rows, local_tokens = batch["completion_ids"].shape
@@ -196,16 +193,17 @@ class RLVRTrainer(GRPOTrainer):
         """Turn ``batch``'s advantages into those of the current pass's tokens, weighted, (B, T)."""
         probs, mask = old_logps.detach().exp(), self._loss_mask(batch)
         self._log_token_probs(probs, mask)
-        if self.token_weight.function is not uniform:
+        if self.strategies.token_weight.function is not uniform:
             advantages = batch["advantages"]
             if advantages.dim() == 1:
                 advantages = advantages.unsqueeze(1).expand_as(probs)
-            weights = self.token_weight(probs, advantages, mask)
+            weights = self.strategies.token_weight(probs, advantages, mask)
             batch["advantages"] = advantages * weights
             self._log_token_mean("token_weight/mean", weights, mask)
-        if self.schedule.num_passes > 1:
-            pass_index = (self._step // self.args.steps_per_generation) % self.schedule.num_passes
-            keep = self.schedule.select(probs, mask, pass_index)
+        schedule = self.strategies.schedule
+        if schedule.num_passes > 1:
+            pass_index = (self._step // self.args.steps_per_generation) % schedule.num_passes
+            keep = schedule.select(probs, mask, pass_index)
             advantages = batch["advantages"]
             batch["advantages"] = (advantages.unsqueeze(1) if advantages.dim() == 1 else advantages) * keep
             if self.beta != 0.0:  # the KL term too acts on this pass's tokens alone; preflight admits only exact losses

@@ -3,11 +3,13 @@
 A new variant is a function in its file, a test, and one line in a table here.
 """
 
+from dataclasses import dataclass
+
 import torch
 from torch import Tensor
 
 from trainer import advantages, token_weights, update_schedules
-from trainer.registry import Kind, Part, PartError
+from trainer.registry import Kind, Part, PartError, PartSpec
 from trainer.update_schedules import UpdateSchedule
 
 PROBE_GROUP_SIZE = 4
@@ -155,3 +157,25 @@ UPDATE_SCHEDULES = Kind(
     builtin={"single_pass": update_schedules.single_pass, "lopti": update_schedules.lopti},
     probe=_probe_update_schedule,
 )
+
+
+@dataclass(frozen=True)
+class Strategies:
+    """The three parts of a run, built and tried, and the schedule that the third one makes."""
+
+    advantage: Part
+    token_weight: Part
+    update_schedule: Part
+    schedule: UpdateSchedule
+
+
+def build_strategies(
+    advantage: PartSpec = "grpo", token_weight: PartSpec = "uniform", update_schedule: PartSpec = "single_pass"
+) -> Strategies:
+    """The parts that three specifications name.
+
+    Raises:
+        PartError: one cannot be found, built or used.
+    """
+    part = UPDATE_SCHEDULES.build(update_schedule)
+    return Strategies(ADVANTAGES.build(advantage), TOKEN_WEIGHTS.build(token_weight), part, build_schedule(part))

@@ -138,7 +138,7 @@ def test_grpo_config_takes_trl_verbatim_and_the_rest_from_its_sections(tmp_path:
     )
     assert (arguments.generation_batch_size, arguments.steps_per_generation) == (32, 4)
     assert arguments.gradient_accumulation_steps == 2
-    assert (arguments.output_dir, arguments.run_name, arguments.seed) == (str(tmp_path), "run", 7)
+    assert (arguments.output_dir, arguments.run_name, arguments.seed) == (str(tmp_path), "run-s7", 7)
     assert (arguments.report_to, arguments.project) == (["tensorboard"], "p")
     assert arguments.reward_weights == [0.5, 1.0]
     assert arguments.model_init_kwargs == {"dtype": "float32", "revision": "abc"}

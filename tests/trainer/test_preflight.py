@@ -6,7 +6,7 @@ import pytest
 from trl import GRPOConfig
 
 from trainer.preflight import PreflightError, check_combination, check_save_steps, optimizer_steps_per_block
-from trainer.strategies import ADVANTAGES, TOKEN_WEIGHTS, UPDATE_SCHEDULES, build_schedule
+from trainer.strategies import build_strategies
 
 PREFIX_TREE = {"name": "exchangeable", "prefix_tree": True}
 TOKEN_CLASS = {"name": "exchangeable", "token_class": True}
@@ -25,8 +25,7 @@ def arguments(tmp_path: Path):
 
 
 def check(args, advantage="grpo", update_schedule="single_pass", token_weight="uniform"):
-    part = UPDATE_SCHEDULES.build(update_schedule)
-    check_combination(args, ADVANTAGES.build(advantage), part, build_schedule(part), TOKEN_WEIGHTS.build(token_weight))
+    check_combination(args, build_strategies(advantage, token_weight, update_schedule))
 
 
 def case(name, refused, fragments, *allowed, **strategies):
