@@ -22,6 +22,7 @@ def knights_knaves(
     depth: int = 1,
     width: int = 2,
     style: Style = "published",
+    namings: int = 1,
 ) -> list[dict[str, Any]]:
     """Knights-and-knaves puzzles, ``train`` and ``test`` for each number of people, disjoint up to renaming.
 
@@ -29,7 +30,9 @@ def knights_knaves(
     errors are those of `rewards.knights_knaves.generate_split`.
     """
     pool: Sequence[str] = NAMES if names is None else names
-    split = generate_split(num_people, train, test, seed=seed, names=pool, depth=depth, width=width, style=style)
+    split = generate_split(
+        num_people, train, test, seed=seed, names=pool, depth=depth, width=width, style=style, namings=namings
+    )
     return [
         {
             "prompt": puzzle.quiz,

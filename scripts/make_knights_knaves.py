@@ -40,6 +40,7 @@ def parser() -> argparse.ArgumentParser:
     )
     command.add_argument("--depth", type=int, default=1, help="connectives inside one another; default 1")
     command.add_argument("--width", type=int, default=2, help="most claims one 'and' or 'or' joins; default 2")
+    command.add_argument("--namings", type=int, default=1, help="puzzles made of the same claims; default 1")
     return command
 
 
@@ -56,6 +57,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
             depth=options.depth,
             width=options.width,
             style=options.style,
+            namings=options.namings,
         )
         options.folder.mkdir(parents=True, exist_ok=True)
         for name, puzzles in split._asdict().items():

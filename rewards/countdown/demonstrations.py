@@ -1,9 +1,9 @@
 """Worked answers to three-number problems, for the supervised warm-up of a small policy.
 
 A careful answer works backwards from the target: it sets one number aside, writes what the other two would have to
-make, says ``no`` while they cannot, and stops at the first ``yes``. A hasty one answers at once with some expression
-over the three numbers. A policy that has seen both is right about as often as it is careful, which leaves
-reinforcement learning something to find.
+make and the nearest that they do make, says ``no`` while these differ, and stops at the first ``yes``. A hasty one
+answers at once with some expression over the three numbers. A policy that has seen both is right about as often as it
+is careful, which leaves reinforcement learning something to find.
 """
 
 import random
@@ -42,12 +42,11 @@ def demonstration(problem: CountdownProblem, rng: random.Random, *, careful: boo
     rng.shuffle(attempts)
     thoughts = []
     for attempt in attempts:
-        made = _pair(*attempt.others, attempt.needed)
-        if made is not None:
-            thoughts.append(f"{attempt.line} yes")
+        made, value = _nearest(*attempt.others, attempt.needed)
+        thoughts.append(f"{attempt.line} {made} = {value} {'yes' if value == attempt.needed else 'no'}")
+        if value == attempt.needed:
             answer = attempt.answer.format(f"( {made} )")
             return f"<think> {' '.join(thoughts)} </think> <answer> {answer} </answer>"
-        thoughts.append(f"{attempt.line} no")
     return None
 
 
@@ -78,13 +77,14 @@ def _attempts(problem: CountdownProblem) -> Iterator[_Attempt]:
                 yield _Attempt(f"{sides} = {needed}", needed, answer, (left[0], left[1]))
 
 
-def _pair(first: int, second: int, needed: int) -> str | None:
-    """The operation on two positive integers that gives ``needed``, or ``None``."""
+def _nearest(first: int, second: int, needed: int) -> tuple[str, int]:
+    """The operation on two positive integers that comes nearest to ``needed`` with a whole result, and the result."""
     small, large = sorted((first, second))
-    if small + large == needed:
-        return f"{small} + {large}"
-    if large - small == needed:
-        return f"{large} - {small}"
-    if small * large == needed:
-        return f"{small} * {large}"
-    return f"{large} / {small}" if small * needed == large else None
+    results = [
+        (f"{small} + {large}", small + large),
+        (f"{large} - {small}", large - small),
+        (f"{small} * {large}", small * large),
+    ]
+    if large % small == 0:
+        results.append((f"{large} / {small}", large // small))
+    return min(results, key=lambda result: abs(result[1] - needed))

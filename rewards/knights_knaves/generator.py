@@ -5,6 +5,7 @@ puzzle is kept when exactly one of all its assignments solves it and no kept puz
 Unlike the published sets, no claim is true or false of itself ("A is a knight if and only if A is a knave").
 """
 
+import math
 import random
 from collections.abc import Sequence
 from typing import Any, NamedTuple
@@ -35,6 +36,7 @@ def generate_puzzles(
     depth: int = 1,
     width: int = 2,
     style: Style = "published",
+    namings: int = 1,
 ) -> list[Puzzle]:
     """``count`` different puzzles of ``num_people`` people, the same for the same arguments on every machine.
 
@@ -46,27 +48,36 @@ def generate_puzzles(
         depth: connectives inside one another: 1 = the published sets.
         width: the most claims that one *and* or *or* joins.
         style: "published" prose or "compact" sentences for a tokenizer of whole words.
+        namings: so many puzzles with the same statements follow one another, each with other inhabitants. Of two
+            people only about 200 puzzles differ by more than names and order.
 
     Raises:
         ValueError: an argument out of its range, or fewer puzzles exist than were asked for.
     """
-    _check_arguments(num_people, count, names, depth, width)
+    _check_arguments(num_people, count, names, depth, width, namings)
     rng = random.Random(f"knights and knaves, {num_people} people, seed {seed}")
-    kept: dict[tuple[Statement, ...], Puzzle] = {}
+    kept: set[tuple[Statement, ...]] = set()
+    puzzles: list[Puzzle] = []
     fruitless = 0
-    while len(kept) < count:
+    while len(puzzles) < count:
         statements = tuple(_random_statement(rng, num_people, depth, width) for _ in range(num_people))
         found = solutions(statements)
         canonical = canonical_statements(statements) if len(found) == 1 else None
         if canonical is None or canonical in kept:
             fruitless += 1
             if fruitless == _FRUITLESS_DRAWS:
-                raise ValueError(_exhausted(num_people, count, len(kept), depth, width))
+                raise ValueError(_exhausted(num_people, count, len(puzzles), depth, width))
             continue
         fruitless = 0
-        drawn = tuple(rng.sample(list(names), num_people))
-        kept[canonical] = Puzzle(drawn, statements, found[0], quiz(statements, drawn, style, rng), style)
-    return list(kept.values())
+        kept.add(canonical)
+        drawn: set[tuple[str, ...]] = set()
+        while len(drawn) < namings:
+            inhabitants = tuple(rng.sample(list(names), num_people))
+            if inhabitants not in drawn:
+                drawn.add(inhabitants)
+                text = quiz(statements, inhabitants, style, rng)
+                puzzles.append(Puzzle(inhabitants, statements, found[0], text, style))
+    return puzzles[:count]
 
 
 def generate_split(
@@ -79,6 +90,7 @@ def generate_split(
     depth: int = 1,
     width: int = 2,
     style: Style = "published",
+    namings: int = 1,
 ) -> Split:
     """``train`` and ``test`` puzzles *for each number of people*, in the order given, disjoint up to renaming.
 
@@ -95,9 +107,16 @@ def generate_split(
         raise ValueError(
             f"train = {train}, test = {test}: a set cannot have fewer than no puzzles; write 0 or more for each"
         )
+    if test % namings:
+        raise ValueError(
+            f"test = {test} is no multiple of namings = {namings}, so one puzzle would be in both sets under two namings; "
+            f"write test = {test - test % namings or namings}"
+        )
     split = Split([], [])
     for number in numbers:
-        puzzles = generate_puzzles(number, train + test, seed=seed, names=names, depth=depth, width=width, style=style)
+        puzzles = generate_puzzles(
+            number, train + test, seed=seed, names=names, depth=depth, width=width, style=style, namings=namings
+        )
         split.test.extend(puzzles[:test])
         split.train.extend(puzzles[test:])
     return split
@@ -141,7 +160,7 @@ def _random_claim(rng: random.Random, num_people: int, depth: int, width: int) -
     return (word, *arguments)
 
 
-def _check_arguments(num_people: int, count: int, names: Sequence[str], depth: int, width: int) -> None:
+def _check_arguments(num_people: int, count: int, names: Sequence[str], depth: int, width: int, namings: int) -> None:
     if not FEWEST_PEOPLE <= num_people <= MOST_PEOPLE:
         raise ValueError(
             f"num_people = {num_people}: one inhabitant has no puzzle, and beyond {MOST_PEOPLE} checking all "
@@ -165,11 +184,16 @@ def _check_arguments(num_people: int, count: int, names: Sequence[str], depth: i
             f"names = {list(names)} for {num_people} people: {problem}; "
             f"write at least {num_people} different names of plain letters, each a single word"
         )
+    most = math.perm(len(names), num_people)
+    if not 1 <= namings <= most:
+        raise ValueError(
+            f"namings = {namings}: {len(names)} names give {num_people} inhabitants {most} namings; write 1 to {most}"
+        )
 
 
 def _exhausted(num_people: int, count: int, found: int, depth: int, width: int) -> str:
     return (
         f"{count} puzzles of {num_people} people at depth {depth} and width {width} were asked for, but after {found} "
         f"different ones {_FRUITLESS_DRAWS} draws gave no new one: there are hardly more, as puzzles that differ only "
-        f"in names or order count once; ask for at most {found}, or raise num_people, depth or width"
+        f"in names or order count once; ask for at most {found}, or raise num_people, depth, width or namings"
     )

@@ -2,6 +2,7 @@
 
 import itertools
 import re
+from collections import Counter
 
 import pytest
 
@@ -79,12 +80,23 @@ def test_train_and_test_share_no_puzzle_under_other_names():
     assert not train & test
 
 
+def test_namings_give_every_puzzle_to_so_many_inhabitants_on_one_side_only():
+    split = generate_split(2, 40, 20, seed=1, names=("Ava", "Ben", "Cleo"), namings=4)
+
+    train, test = (Counter(canonical_statements(puzzle.statements) for puzzle in puzzles) for puzzles in split)
+    assert set(train.values()) == set(test.values()) == {4}
+    assert not train.keys() & test.keys()
+    assert len({(puzzle.names, puzzle.statements) for puzzles in split for puzzle in puzzles}) == 60
+    with pytest.raises(ValueError, match=r"test = 18 is no multiple of namings = 4.* write test = 16"):
+        generate_split(2, 40, 18, seed=1, namings=4)
+
+
 def test_a_larger_train_set_keeps_the_test_set():
     assert generate_split(3, 10, 20, seed=5).test == generate_split(3, 100, 20, seed=5).test
 
 
 def test_a_space_that_is_too_small_is_named():
-    with pytest.raises(ValueError, match=r"after (19\d|20\d) different ones .* raise num_people, depth or width"):
+    with pytest.raises(ValueError, match=r"after (19\d|20\d) different ones .* raise num_people, depth, width or namings"):
         generate_puzzles(2, 1_000, seed=0)
 
 
@@ -97,6 +109,8 @@ def test_a_space_that_is_too_small_is_named():
         ({"depth": 0}, "turning everybody's role"),
         ({"depth": 17}, "depth = 17"),
         ({"width": 1}, "width = 1"),
+        ({"namings": 0}, "namings = 0"),
+        ({"names": ("Ava", "Ben", "Cleo"), "namings": 7}, "3 names give 3 inhabitants 6 namings"),
         ({"names": ("Ava", "Ben")}, "write at least 3 different names"),
         ({"names": ("Ava", "Ben", "ava")}, "write at least 3 different names"),
         ({"names": ("Ava", "Ben", "Mary Ann")}, "Mary Ann would be hard to tell"),
