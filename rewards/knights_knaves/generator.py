@@ -109,8 +109,8 @@ def generate_split(
         )
     if test % namings:
         raise ValueError(
-            f"test = {test} is no multiple of namings = {namings}, so one puzzle would be in both sets under two namings; "
-            f"write test = {test - test % namings or namings}"
+            f"test = {test} is no multiple of namings = {namings}, so one puzzle would be in both sets under two "
+            f"namings; write test = {test - test % namings or namings}"
         )
     split = Split([], [])
     for number in numbers:

@@ -1,0 +1,91 @@
+"""The shipped tiny policies: they load, read their puzzles, and are as good and as bad as their cards say."""
+
+import random
+from pathlib import Path
+
+import pytest
+import torch
+from transformers import AutoModelForCausalLM, AutoTokenizer
+
+from scripts.make_tiny_policy import (
+    TASKS,
+    Puzzle,
+    Task,
+    accuracy,
+    completions,
+    demonstration_batches,
+    prompt_text,
+    tiny_model,
+    tiny_tokenizer,
+)
+
+FOLDERS = Path(__file__).parents[1] / "configs" / "tiny_policy"
+LARGEST = 5_000_000  # bytes, of all folders together
+
+pytestmark = pytest.mark.parametrize("name", sorted(TASKS))
+_tasks: dict[str, Task] = {}
+
+
+@pytest.fixture
+def task(name: str) -> Task:
+    if name not in _tasks:
+        _tasks[name] = TASKS[name]()
+    return _tasks[name]
+
+
+def _demonstrations(task: Task) -> list[tuple[Puzzle, str]]:
+    rng = random.Random(0)
+    shown = [(puzzle, puzzle.demonstrate(rng, careful)) for puzzle in task.held_out[:50] for careful in (True, False)]
+    return [(puzzle, text) for puzzle, text in shown if text is not None]
+
+
+def test_small_and_with_its_card(name: str) -> None:
+    assert sum(file.stat().st_size for file in FOLDERS.rglob("*") if file.is_file()) <= LARGEST
+    card = (FOLDERS / name / "README.md").read_text(encoding="utf-8")
+    assert f"python scripts/make_tiny_policy.py {name} --output configs/tiny_policy/{name}" in card
+    assert "--seed" in card
+
+
+def test_loads_in_float32(name: str) -> None:
+    model = AutoModelForCausalLM.from_pretrained(FOLDERS / name)
+    assert model.dtype == torch.float32
+    assert model.num_parameters() < 1_000_000
+
+
+def test_no_unknown_words_and_nothing_lost_in_decoding(name: str, task: Task) -> None:
+    tokenizer = AutoTokenizer.from_pretrained(FOLDERS / name)
+    for puzzle, text in _demonstrations(task):
+        assert tokenizer.unk_token_id not in tokenizer(prompt_text(tokenizer, puzzle.question) + text).input_ids
+        assert tokenizer.decode(tokenizer(text).input_ids, skip_special_tokens=True) == text
+
+
+def test_chat_template_ends_the_assistants_turn(name: str, task: Task) -> None:
+    tokenizer = AutoTokenizer.from_pretrained(FOLDERS / name)
+    puzzle, text = _demonstrations(task)[0]
+    question = {"role": "user", "content": puzzle.question}
+    answered = tokenizer.apply_chat_template([question, {"role": "assistant", "content": text}], tokenize=False)
+    assert answered == prompt_text(tokenizer, puzzle.question) + text + tokenizer.eos_token
+
+
+def test_careful_demonstrations_are_right(name: str, task: Task) -> None:
+    rng = random.Random(0)
+    for puzzle in task.pool[:100]:
+        text = puzzle.demonstrate(rng, True)
+        assert text is None or task.verifier(text, puzzle.reference).score == task.verifier.full_score
+
+
+def test_sampled_it_leaves_something_to_learn(name: str, task: Task) -> None:
+    tokenizer = AutoTokenizer.from_pretrained(FOLDERS / name)
+    model = AutoModelForCausalLM.from_pretrained(FOLDERS / name)
+    puzzles = task.held_out[:64]
+    texts = completions(model, tokenizer, puzzles, sample=True, seed=0)
+    assert 0.2 < accuracy(task.verifier, puzzles, texts) < 0.8
+
+
+def test_warm_up_trains_on_completions_only(name: str, task: Task) -> None:
+    tokenizer = tiny_tokenizer(task.vocabulary)
+    batch = next(demonstration_batches(tokenizer, task.warm_up, 0.5, random.Random(0)))
+    starts = (batch["labels"] != -100).int().argmax(dim=1)
+    assistant = tokenizer.convert_tokens_to_ids("<|assistant|>")
+    assert (batch["input_ids"][torch.arange(len(starts)), starts - 1] == assistant).all()
+    assert torch.isfinite(tiny_model(tokenizer)(**batch).loss)
