@@ -1,0 +1,50 @@
+"""The README's examples are run, and the files and commands that it names are there."""
+
+import re
+from pathlib import Path
+
+from rewards import RewardFunction, Verdict, build_verifier
+from tests.trainer.training import moved, ours
+
+ROOT = Path(__file__).parents[1]
+README = (ROOT / "README.md").read_text()
+BLOCKS = re.findall(r"```python\n(.*?)```", README, flags=re.DOTALL)
+
+
+def test_the_three_examples_train_together(tiny_model, tmp_path: Path, monkeypatch):
+    assert len(BLOCKS) == 3
+    assert all(len([line for line in block.splitlines() if line.strip()]) <= 10 for block in BLOCKS)
+    (tmp_path / "my_parts.py").write_text("\n\n".join(BLOCKS))
+    monkeypatch.syspath_prepend(str(tmp_path))
+
+    verifier = build_verifier("my_parts:ends_with_reference")
+    assert verifier("so it is 7", "7") == Verdict(1.0, "7", "the last word")
+    assert verifier("so it is 7", 7).score is None
+    reward = RewardFunction(verifier, "ends_with_reference")
+
+    def ends_with_some_digit(prompts, completions, **keywords):
+        words = [(completion[0]["content"].split() or [""])[-1] for completion in completions]
+        references = [word if word.isdigit() else "no" for word in words]
+        return reward(prompts=prompts, completions=completions, reference=references)
+
+    strategies = {
+        "advantage": {"name": "my_parts:median_baseline", "scale": 2.0},
+        "token_weight": {"name": "my_parts:only_surprising", "threshold": 0.5},
+    }
+    trainer = ours(tiny_model, tmp_path / "run", strategies=strategies, reward=ends_with_some_digit, max_steps=3)
+    assert moved(trainer, tiny_model) > 1e-3
+
+
+def test_every_file_that_is_named_exists():
+    commands = " ".join(re.findall(r"```bash\n(.*?)```", README, flags=re.DOTALL))
+    links = re.findall(r"\]\(([^)#]+)\)", README)
+    named = {*re.findall(r"(?:configs|scripts|tests)/[\w/.-]+\.(?:yaml|py|sh)", commands), *links}
+    assert len(named) >= 8
+    assert not [name for name in named if not name.startswith("http") and not (ROOT / name).exists()]
+
+
+def test_the_table_of_strategies_names_every_built_in_part():
+    from trainer.strategies import ADVANTAGES, TOKEN_WEIGHTS, UPDATE_SCHEDULES
+
+    names = {name for kind in (ADVANTAGES, TOKEN_WEIGHTS, UPDATE_SCHEDULES) for name in kind.builtin}
+    assert not [name for name in names if f"`{name}`" not in README]
