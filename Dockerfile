@@ -20,7 +20,7 @@ RUN apt-get update \
         ca-certificates g++ git python3 python3-dev python3-venv \
     && rm -rf /var/lib/apt/lists/*
 
-# A user without rights: the code verifier runs programs that a model wrote.
+# A user without rights.
 RUN useradd --create-home --uid 10001 evenkeel \
     && mkdir --parents /cache /opt/evenkeel/runs \
     && chmod 1777 /cache /opt/evenkeel/runs

@@ -11,6 +11,7 @@ Everything that can be found wrong is found before the model is loaded, and said
 import argparse
 import os
 import resource
+import shlex
 import sys
 import time
 from collections.abc import Sequence
@@ -29,7 +30,7 @@ from trainer.run_directory import (
     ResumeError,
     check_same_run,
     draw_reward_curve,
-    first_evaluation,
+    evaluation_at,
     fresh_directory,
     last_checkpoint,
     write_manifest,
@@ -61,8 +62,8 @@ def main(argv: Sequence[str] | None = None) -> int:
     try:
         return train(arguments.config, arguments.overrides, arguments.resume)
     except REFUSALS as refusal:
-        if int(os.environ.get("RANK", "0")) == 0:
-            print(f"\n{refusal}", file=sys.stderr)
+        rank = f"[rank {os.environ['RANK']}] " if int(os.environ.get("WORLD_SIZE", "1")) > 1 else ""
+        print(f"\n{rank}{refusal}", file=sys.stderr)
         return 2
 
 
@@ -92,11 +93,11 @@ def train(config_path: str, overrides: Sequence[str], resume: str | None) -> int
     prepare_logging(config)
 
     args = grpo_config(config, world_size=int(os.environ.get("WORLD_SIZE", "1")))
-    run, checkpoint = choose_directory(config, args, resume)
     check_launch(config, args, strategies, rows)
     tokenizer, prefilled = load_tokenizer(config)
+    run, checkpoint = choose_directory(config, args, resume)
     trainer = build_trainer(config, args, rows, verifiers, tokenizer, prefilled)
-    return run_trainer(trainer, config, run, checkpoint, resume_command=f"{config_path} {' '.join(overrides)}".strip())
+    return run_trainer(trainer, config, run, checkpoint, resume_command=shlex.join([config_path, *overrides]))
 
 
 def load_data(config: RunConfig, verifiers: dict[str, Verifier], base_dir: Path) -> dict[str, Any]:
@@ -115,11 +116,11 @@ def load_data(config: RunConfig, verifiers: dict[str, Verifier], base_dir: Path)
 
 def prepare_logging(config: RunConfig) -> None:
     """W&B's settings, which it reads from the environment; online without a key is refused here, not after loading."""
-    os.environ["WANDB_MODE"] = config.logging.wandb_mode
+    os.environ.setdefault("WANDB_MODE", config.logging.wandb_mode)
     os.environ.setdefault("WANDB_PROJECT", config.logging.project)
     os.environ.setdefault("WANDB_RUN_GROUP", config.name)
     os.environ.setdefault("TOKENIZERS_PARALLELISM", "false")
-    if "wandb" in config.logging.report_to and config.logging.wandb_mode == "online":
+    if "wandb" in config.logging.report_to and os.environ["WANDB_MODE"] == "online":
         import wandb
 
         if not wandb.api.api_key:
@@ -133,13 +134,22 @@ def choose_directory(config: RunConfig, args: Any, resume: str | None) -> tuple[
     """The run's directory, the same on all ranks, and the checkpoint to go on from."""
     from accelerate.utils import broadcast_object_list
 
-    if resume is None:
-        chosen = [str(fresh_directory(config.output_dir))]
-        run, checkpoint = Path(broadcast_object_list(chosen)[0]), None
-    else:
-        checkpoint = last_checkpoint(resume or config.output_dir)
-        run = checkpoint.parent
-        check_same_run(config, run)
+    chosen: list[Any] = [None]
+    if args.process_index == 0:
+        try:
+            if resume is None:
+                chosen = [(fresh_directory(config.output_dir), None)]
+            else:
+                checkpoint = last_checkpoint(resume or config.output_dir)
+                check_same_run(config, checkpoint.parent, args.world_size)
+                chosen = [(checkpoint.parent, checkpoint)]
+        except ResumeError as refusal:
+            chosen = [refusal]
+    (decision,) = broadcast_object_list(chosen)
+    if isinstance(decision, ResumeError):
+        raise decision
+    run, checkpoint = decision
+    args.eval_on_start = args.eval_on_start and checkpoint is None  # a resumed run was evaluated when it began
     args.output_dir = str(run)
     os.environ["TENSORBOARD_LOGGING_DIR"] = str(run / "tensorboard")
     os.environ.setdefault("WANDB_DIR", str(run))
@@ -236,7 +246,7 @@ def build_trainer(
 
 def run_trainer(trainer: Any, config: RunConfig, run: Path, checkpoint: Path | None, resume_command: str) -> int:
     """Evaluate, train, evaluate; write the summary and the curve."""
-    from trainer.callbacks import MetricsFile, Progress, Samples, StopAtBlockEdge, WandbRunConfig
+    from trainer.callbacks import FinalEvaluation, MetricsFile, Progress, Samples, StopAtBlockEdge, WandbRunConfig
 
     started = time.monotonic()
     is_main = trainer.accelerator.is_main_process
@@ -250,6 +260,8 @@ def run_trainer(trainer: Any, config: RunConfig, run: Path, checkpoint: Path | N
         Samples(trainer.newest_samples, config.logging.samples_every_steps, config.logging.num_samples)
     )
     trainer.add_callback(stop)
+    if config.evaluation.after and trainer.eval_dataset is not None:
+        trainer.add_callback(FinalEvaluation())
     if "wandb" in config.logging.report_to and config.logging.wandb_mode != "disabled":
         trainer.add_callback(WandbRunConfig(config.model_dump()))
     if is_main:
@@ -259,31 +271,20 @@ def run_trainer(trainer: Any, config: RunConfig, run: Path, checkpoint: Path | N
             write_manifest(run, config, trainer.accelerator.num_processes, fingerprints)
         print(f"Run directory: {run}" + (f", resumed from {checkpoint.name}" if checkpoint else ""), flush=True)
 
-    before = None
-    if config.evaluation.before and trainer.eval_dataset is not None and checkpoint is None:
-        before = trainer.evaluate()[f"eval_{accuracy}"]
-        if is_main:
-            print(f"Held-out accuracy before training: {before:.3f}", flush=True)
     trainer.train(resume_from_checkpoint=None if checkpoint is None else str(checkpoint))
     if stop.stopped:
         if is_main:
-            print(f"Stopped at step {trainer.state.global_step} with a checkpoint. To go on:")
-            print(f"  python scripts/train.py {resume_command} --resume {run}")
+            print(f"Stopped at step {trainer.state.global_step} with a checkpoint. To go on, with the same launcher:")
+            print(f"  scripts/train.py {resume_command} --resume {run}")
         return 130
-    after = None
-    if config.evaluation.after and trainer.eval_dataset is not None:
-        after = trainer.evaluate()[f"eval_{accuracy}"]
     if is_main:
-        report(trainer, config, run, accuracy, before, after, time.monotonic() - started)
+        report(trainer, config, run, accuracy, time.monotonic() - started)
     return 0
 
 
-def report(
-    trainer: Any, config: RunConfig, run: Path, accuracy: str, before: float | None, after: float | None, seconds: float
-) -> None:
+def report(trainer: Any, config: RunConfig, run: Path, accuracy: str, seconds: float) -> None:
     """``summary.json``, ``summary.md`` and ``reward_curve.png``, and the table on the terminal."""
-    if before is None:  # a resumed run was evaluated when it began
-        before = first_evaluation(run, f"eval_{accuracy}")
+    before, after = (evaluation_at(run, step, f"eval_{accuracy}") for step in (0, trainer.state.global_step))
     count = 0 if trainer.eval_dataset is None else len(trainer.eval_dataset)
     rewards = [entry["reward"] for entry in trainer.state.log_history if entry.get("reward") is not None]
     write_summary(

@@ -69,6 +69,8 @@ class Progress(TrainerCallback):
     def on_log(
         self, args: TrainingArguments, state: TrainerState, control: TrainerControl, logs: Any = None, **_: Any
     ) -> None:
+        if state.is_world_process_zero and (held_out := (logs or {}).get(f"eval_{self.shown['accuracy']}")) is not None:
+            tqdm.write(f"step {state.global_step}: held-out accuracy {held_out:.3f}")
         values = {name: f"{logs[key]:.3g}" for name, key in self.shown.items() if (logs or {}).get(key) is not None}
         if not state.is_world_process_zero or "reward" not in values:
             return
@@ -90,6 +92,14 @@ class Progress(TrainerCallback):
             return ""
         seconds = (time.monotonic() - self.started) / done * (state.max_steps - state.global_step)
         return f"{int(seconds // 60)}:{int(seconds % 60):02d} left"
+
+
+class FinalEvaluation(TrainerCallback):
+    """Evaluates at the last step, inside training: before and after it, DeepSpeed has no engine to generate with."""
+
+    def on_step_end(self, args: TrainingArguments, state: TrainerState, control: TrainerControl, **_: Any) -> None:
+        if state.global_step >= state.max_steps:
+            control.should_evaluate = True
 
 
 class Samples(TrainerCallback):
@@ -145,7 +155,9 @@ class StopAtBlockEdge(TrainerCallback):
         self.previous = {number: signal.signal(number, self._request) for number in (signal.SIGINT, signal.SIGTERM)}
 
     def on_step_end(self, args: TrainingArguments, state: TrainerState, control: TrainerControl, **_: Any) -> None:
-        if state.global_step % self.steps_per_block == 0 and self.any_rank(self.requested):
+        if state.global_step >= state.max_steps or state.global_step % self.steps_per_block:
+            return
+        if self.any_rank(self.requested):
             self.stopped = control.should_save = control.should_training_stop = True
 
     def on_train_end(self, args: TrainingArguments, state: TrainerState, control: TrainerControl, **_: Any) -> None:

@@ -1,5 +1,6 @@
 """The directory of one run: which one it is, what is written there, and where a run that stopped goes on."""
 
+import itertools
 import json
 import math
 import platform
@@ -24,13 +25,19 @@ class ResumeError(ValueError):
 
 
 def fresh_directory(output_dir: str | Path) -> Path:
-    """``output_dir``, or the first of ``output_dir-2``, ``-3``, … where no run has been yet: nothing is overwritten."""
+    """Make and return ``output_dir``, or the first of ``output_dir-2``, ``-3``, … that does not exist yet.
+
+    Nothing is overwritten, also where several runs start at once: a directory belongs to the run that made it.
+    """
     first = Path(output_dir)
-    number, candidate = 1, first
-    while candidate.exists() and any(candidate.iterdir()):
-        number += 1
-        candidate = first.with_name(f"{first.name}-{number}")
-    return candidate
+    for number in itertools.count(1):
+        candidate = first if number == 1 else first.with_name(f"{first.name}-{number}")
+        try:
+            candidate.mkdir(parents=True)
+        except FileExistsError:
+            continue
+        return candidate
+    raise AssertionError
 
 
 def last_checkpoint(output_dir: str | Path) -> Path:
@@ -56,12 +63,18 @@ def last_checkpoint(output_dir: str | Path) -> Path:
     )
 
 
-def check_same_run(config: RunConfig, run: Path) -> None:
+def check_same_run(config: RunConfig, run: Path, world_size: int) -> None:
     """Refuse to continue ``run`` under settings that would train something else from its checkpoint on.
 
     Raises:
-        ResumeError: naming every setting that differs, with both values.
+        ResumeError: naming every setting that differs, with both values, or another number of processes.
     """
+    started = json.loads((run / "manifest.json").read_text())["world_size"]
+    if started != world_size:
+        raise ResumeError(
+            f"{run} was trained on {started} processes and would go on on {world_size}: each process's random state "
+            f"and share of the optimizer are in its checkpoint. Start {started} processes."
+        )
     saved = load_config(run / "config.yaml").model_dump()
     current = config.model_dump()
     for section in MAY_CHANGE:
@@ -121,11 +134,11 @@ def write_summary(run: Path, summary: Mapping[str, Any]) -> str:
     return markdown
 
 
-def first_evaluation(run: Path, key: str) -> float | None:
-    """The held-out value of ``key`` at step 0 of ``metrics.jsonl``; ``None`` where the run did not begin with one."""
+def evaluation_at(run: Path, step: int, key: str) -> float | None:
+    """The held-out value of ``key`` at ``step`` of ``metrics.jsonl``; ``None`` where there was no evaluation."""
     for line in (run / "metrics.jsonl").read_text().splitlines():
         entry = json.loads(line)
-        if entry["step"] == 0 and key in entry:
+        if entry["step"] == step and key in entry:
             return float(entry[key])
     return None
 

@@ -1,6 +1,7 @@
 """`RLVRTrainer` beyond parity: what strategies do to a real step, what a run leaves behind, how it resumes."""
 
 import json
+import math
 import os
 import subprocess
 import sys
@@ -155,7 +156,7 @@ def test_infinite_reward_is_refused_by_name(tiny_model, tmp_path: Path):
 def test_every_estimator_trains(tiny_model, tmp_path: Path, advantage):
     trainer = ours(tiny_model, tmp_path, strategies={"advantage": advantage}, max_steps=2)
     assert moved(trainer, tiny_model) > 1e-3
-    assert all(isinstance(entry["loss"], float) for entry in trainer.state.log_history if "loss" in entry)
+    assert all(math.isfinite(entry["loss"]) for entry in trainer.state.log_history if "loss" in entry)
 
 
 def test_exchangeable_cancels_under_length_normalisation_where_grpo_does_not(tiny_model, tmp_path: Path):

@@ -11,7 +11,7 @@ from trainer.run_directory import (
     ResumeError,
     check_same_run,
     draw_reward_curve,
-    first_evaluation,
+    evaluation_at,
     fresh_directory,
     last_checkpoint,
     write_summary,
@@ -35,13 +35,8 @@ def checkpoint(run: Path, step: int, *, complete: bool = True) -> Path:
 
 def test_a_run_never_lands_where_another_has_been(tmp_path: Path):
     first = tmp_path / "run"
-    assert fresh_directory(first) == first
-    first.mkdir()
-    assert fresh_directory(first) == first  # empty
-    (first / "config.yaml").write_text("")
-    (tmp_path / "run-2").mkdir()
-    (tmp_path / "run-2" / "config.yaml").write_text("")
-    assert fresh_directory(first) == tmp_path / "run-3"
+    assert [fresh_directory(first).name for _ in range(3)] == ["run", "run-2", "run-3"]
+    assert (tmp_path / "run-3").is_dir()  # claimed, though nothing is in it yet
 
 
 def test_resume_takes_the_newest_complete_checkpoint_of_the_newest_run(tmp_path: Path):
@@ -67,9 +62,14 @@ def test_a_continuation_may_last_longer_but_not_train_otherwise(tmp_path: Path):
     (tmp_path / "base.yaml").write_text(RUN)
     load_config(tmp_path / "base.yaml").save_resolved(tmp_path / "config.yaml")
     longer = ["trl.max_steps=20", "logging.num_samples=1", "output_dir=elsewhere"]
-    check_same_run(load_config(tmp_path / "base.yaml", longer), tmp_path)
+    (tmp_path / "manifest.json").write_text('{"world_size": 2}')
+    check_same_run(load_config(tmp_path / "base.yaml", longer), tmp_path, 2)
+    with pytest.raises(ResumeError, match="on 2 processes and would go on on 1"):
+        check_same_run(load_config(tmp_path / "base.yaml"), tmp_path, 1)
     with pytest.raises(ResumeError, match=r"trl.learning_rate: 1e-06 → 0.1\n  trl.weight_decay: 'absent' → 0.5"):
-        check_same_run(load_config(tmp_path / "base.yaml", ["trl.learning_rate=0.1", "trl.weight_decay=0.5"]), tmp_path)
+        check_same_run(
+            load_config(tmp_path / "base.yaml", ["trl.learning_rate=0.1", "trl.weight_decay=0.5"]), tmp_path, 2
+        )
 
 
 def test_accuracy_carries_its_standard_error():
@@ -80,8 +80,8 @@ def test_accuracy_carries_its_standard_error():
 def test_summary_and_curve_come_from_the_runs_own_files(tmp_path: Path):
     lines = [{"step": 0, "eval_accuracy": 0.25}, {"step": 1, "reward": 0.5}, {"step": 2, "reward": None}]
     (tmp_path / "metrics.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
-    assert first_evaluation(tmp_path, "eval_accuracy") == 0.25
-    assert first_evaluation(tmp_path, "eval_other") is None
+    assert evaluation_at(tmp_path, 0, "eval_accuracy") == 0.25
+    assert evaluation_at(tmp_path, 2, "eval_accuracy") is None
     draw_reward_curve(tmp_path, "accuracy")
     assert (tmp_path / "reward_curve.png").stat().st_size > 5_000
     markdown = write_summary(tmp_path, {"name": "run", "accuracy_after": 0.123456})

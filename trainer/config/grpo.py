@@ -36,6 +36,7 @@ def grpo_config(config: RunConfig, world_size: int) -> "GRPOConfig":
         "model_init_kwargs": _model_arguments(config),
         "eval_strategy": "no" if config.evaluation.every_steps is None else "steps",
         "eval_steps": config.evaluation.every_steps,
+        "eval_on_start": config.evaluation.before and config.data.test is not None,
         "per_device_eval_batch_size": config.evaluation.batch_size,
         "num_generations_eval": 1,
         "log_completions": False,
