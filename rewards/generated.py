@@ -55,8 +55,7 @@ def countdown(
     problems = generate_countdown(
         train + test, num_numbers=num_numbers, max_number=max_number, max_target=max_target, seed=seed
     )
-    chosen = problems[:test] if part == "test" else problems[test:]
-    return [{"prompt": problem.question, "reference": problem.reference} for problem in chosen]
+    return _rows(problems, part, test)
 
 
 def arithmetic(
@@ -82,8 +81,7 @@ def arithmetic(
         operations=operations,
         seed=seed,
     )
-    chosen = problems[:test] if part == "test" else problems[test:]
-    return [{"prompt": problem.question, "reference": problem.reference} for problem in chosen]
+    return _rows(problems, part, test)
 
 
 def small_programs(
@@ -96,5 +94,10 @@ def small_programs(
     problems = generate_programs(
         train + test, num_steps=num_steps, max_number=max_number, num_inputs=num_inputs, seed=seed
     )
+    return _rows(problems, part, test)
+
+
+def _rows(problems: Sequence[Any], part: Part, test: int) -> list[dict[str, Any]]:
+    """The rows of ``part``: the first ``test`` problems, or the others."""
     chosen = problems[:test] if part == "test" else problems[test:]
     return [{"prompt": problem.question, "reference": problem.reference} for problem in chosen]

@@ -77,7 +77,7 @@ def evaluate(checkpoint: str, config_path: str, overrides: Sequence[str], output
 
     args = evaluation_arguments(config, output or f"runs/evaluations/{config.name}-{Path(checkpoint).name}")
     folder = claimed_directory(args)
-    functions = reward_functions(verifiers, tasks=tasks_of(config), prefilled_thought=prefilled)
+    functions = reward_functions(verifiers, tasks=config.reward_tasks, prefilled_thought=prefilled)
     trainer = build_trainer(config, args, rows, functions, tokenizer)
     if trainer.accelerator.is_main_process:
         engine = "vLLM" if args.use_vllm else "transformers"
@@ -107,7 +107,7 @@ def load_held_out(config: RunConfig, verifiers: dict[str, Verifier], base_dir: P
         row_tasks = rows["task"] if "task" in rows.column_names else None
         usable = check_rewards(
             verifiers,
-            tasks_of(config),
+            config.reward_tasks,
             rows["reference"],
             row_tasks,
             f"data.test, {name}",
@@ -115,11 +115,6 @@ def load_held_out(config: RunConfig, verifiers: dict[str, Verifier], base_dir: P
         )
         held_out[name] = rows if len(usable) == len(rows) else rows.select(usable)
     return held_out
-
-
-def tasks_of(config: RunConfig) -> dict[str, str | None]:
-    """Label of each reward → the one task whose rows it judges; ``None`` = all."""
-    return {reward.label: reward.task for reward in config.rewards}
 
 
 def claimed_directory(args: Any) -> Path:

@@ -166,16 +166,11 @@ def load_data(config: RunConfig, verifiers: dict[str, Verifier], base_dir: Path)
         tasks = rows[part]["task"] if "task" in rows[part].column_names else None
         most = config.data.max_unusable if part == "train" else 0
         usable = check_rewards(
-            verifiers, reward_tasks(config), rows[part]["reference"], tasks, f"data.{part}", max_unusable=most
+            verifiers, config.reward_tasks, rows[part]["reference"], tasks, f"data.{part}", max_unusable=most
         )
         if len(usable) < len(rows[part]):
             rows[part] = rows[part].select(usable)
     return rows
-
-
-def reward_tasks(config: RunConfig) -> dict[str, str | None]:
-    """Label of each reward → the one task whose rows it judges; ``None`` = all."""
-    return {reward.label: reward.task for reward in config.rewards}
 
 
 def held_out_sets(rows: dict[str, Any]) -> dict[str, Any]:
@@ -258,7 +253,7 @@ def build_trainer(
         model=config.model.name_or_path,
         reward_funcs=reward_functions(
             verifiers,
-            tasks=reward_tasks(config),
+            tasks=config.reward_tasks,
             prefilled_thought=prefilled,
         ),
         args=args,

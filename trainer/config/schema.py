@@ -300,6 +300,11 @@ class RunConfig(_Section):
         """The seed of the run, wherever the file gives it; TRL's default where it gives none."""
         return self.trl.get("seed", DEFAULT_SEED) if self.seed is None else self.seed
 
+    @property
+    def reward_tasks(self) -> dict[str, str | None]:
+        """Label of each reward → the one task whose rows it judges; ``None`` = all."""
+        return {reward.label: reward.task for reward in self.rewards}
+
     def to_yaml(self) -> str:
         """The resolved configuration: loading it gives an equal ``RunConfig``."""
         return write(self.model_dump())

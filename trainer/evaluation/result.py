@@ -47,7 +47,7 @@ class EvaluationResult:
         names = {record["group"] for record in self.records} - {None}
         return {
             name: self._estimates_of([record for record in self.records if record["group"] == name])
-            for name in sorted(names, key=_natural)
+            for name in sorted(names, key=natural_order)
         }
 
     def summary(self) -> dict[str, Any]:
@@ -178,6 +178,6 @@ def _only(summary: Mapping[str, Any], names: Sequence[str]) -> dict[str, float]:
     return {name: summary[name] for name in names}
 
 
-def _natural(name: str) -> tuple[bool, float, str]:
+def natural_order(name: str) -> tuple[bool, float, str]:
     """Numbers in their order before words in theirs."""
     return (False, float(name), "") if name.isdecimal() else (True, 0.0, name)

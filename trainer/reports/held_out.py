@@ -9,6 +9,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from trainer.evaluation.result import natural_order
+
 Floats = NDArray[np.float64]
 
 
@@ -50,7 +52,7 @@ class Answers:
             name = record.get("group")
             if name is not None and record["item"] not in (items := found.setdefault(str(name), [])):
                 items.append(record["item"])
-        return dict(sorted(found.items(), key=lambda pair: _natural(pair[0])))
+        return dict(sorted(found.items(), key=lambda pair: natural_order(pair[0])))
 
     def first_by_item(self) -> dict[int, dict[str, Any]]:
         """Item → its first completion."""
@@ -78,8 +80,3 @@ def accuracy_table(answers: list[Answers | None]) -> tuple[Floats | None, list[i
     if not items:
         return None, []
     return np.array([[table[item] for item in items] for table in tables]), items
-
-
-def _natural(name: str) -> tuple[bool, float, str]:
-    """Numbers in their order before words in theirs."""
-    return (False, float(name), "") if name.isdecimal() else (True, 0.0, name)

@@ -12,6 +12,7 @@ from typing import Any
 from ruamel.yaml import YAML
 
 from trainer.reports.held_out import Answers, read_answers
+from trainer.run_directory import read_metrics
 
 
 class ReportError(ValueError):
@@ -52,9 +53,7 @@ class Run:
     @cached_property
     def metrics(self) -> list[dict[str, Any]]:
         """The lines of metrics.jsonl; a last line that was cut off when the run was killed is passed over."""
-        path = self.path / "metrics.jsonl"
-        lines = path.read_text().splitlines() if path.exists() else []
-        return [entry for line in lines if (entry := _parsed(line))]
+        return read_metrics(self.path / "metrics.jsonl")
 
     @cached_property
     def answers(self) -> dict[str, dict[int, Path]]:
@@ -174,12 +173,10 @@ def _sweep_runs(directory: Path, sweep: Mapping[str, Any]) -> Runs:
 
 def read_json(path: Path) -> dict[str, Any]:
     """The object in a file; empty where there is none, or only half of one."""
-    return _parsed(path.read_text()) if path.exists() else {}
-
-
-def _parsed(text: str) -> dict[str, Any]:
+    if not path.exists():
+        return {}
     try:
-        data: dict[str, Any] = json.loads(text)
+        data: dict[str, Any] = json.loads(path.read_text())
     except json.JSONDecodeError:
         return {}
     return data
