@@ -3,11 +3,11 @@
 from collections.abc import Callable
 from typing import Any
 
-from rewards import generated
-from rewards.reasoning_gym import reasoning_gym_rows
+from rewards.generators import rows as generated
 from rewards.registry import VerifierError, build_verifier
 from rewards.reward_function import RewardFunction, reward_functions
 from rewards.verifier import Verdict, Verifier
+from rewards.verifiers.reasoning_gym import reasoning_gym_rows
 
 GENERATORS: dict[str, Callable[..., list[dict[str, Any]]]] = {
     "knights_knaves": generated.knights_knaves,

@@ -12,15 +12,15 @@ from typing import Any, get_type_hints
 
 from pydantic import TypeAdapter, ValidationError
 
-from rewards.code_tests import CodeTests
-from rewards.countdown import Countdown
-from rewards.exact_match import ExactMatch
-from rewards.formatting import CosineLength, Format, RepetitionPenalty, SoftOverlong
-from rewards.knights_knaves import KnightsKnaves
-from rewards.math_answer import MathAnswer
-from rewards.multiple_choice import MultipleChoice
-from rewards.reasoning_gym import ReasoningGym
 from rewards.verifier import Verdict, Verifier
+from rewards.verifiers.code_tests import CodeTests
+from rewards.verifiers.countdown import Countdown
+from rewards.verifiers.exact_match import ExactMatch
+from rewards.verifiers.formatting import CosineLength, Format, RepetitionPenalty, SoftOverlong
+from rewards.verifiers.knights_knaves import KnightsKnaves
+from rewards.verifiers.math_answer import MathAnswer
+from rewards.verifiers.multiple_choice import MultipleChoice
+from rewards.verifiers.reasoning_gym import ReasoningGym
 
 ENTRY_POINT_GROUP = "evenkeel.verifiers"
 VERIFIERS: dict[str, Callable[..., Verifier]] = {

@@ -19,7 +19,7 @@ from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import cast, get_args
 
-from rewards.sandbox import Isolation, Sandbox
+from rewards.isolation.sandbox import Isolation, Sandbox
 
 PROGRAM = "a, b = map(int, input().split())\nprint(a + b)\n"
 NUMPY_PROGRAM = "import numpy\na, b = map(int, input().split())\nprint(int(numpy.array([a, b]).sum()))\n"

@@ -15,8 +15,8 @@ from pathlib import Path
 
 from rewards import GENERATORS, VerifierError, build_verifier
 from rewards.references import unusable_references
-from trainer.config import ConfigError, load_config
-from trainer.data import DataError, load_mixture
+from trainer.run.config import ConfigError, load_config
+from trainer.run.data import DataError, load_mixture
 
 
 def main(argv: Sequence[str] | None = None) -> int:

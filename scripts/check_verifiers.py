@@ -19,11 +19,11 @@ from typing import Any
 from ruamel.yaml import YAML
 
 from rewards import GENERATORS, VerifierError, build_verifier
-from rewards.adversarial import AdversarialError, adversarial_completions, built_in
 from rewards.bench import BUILT_IN, Row, as_json, as_table, bench, built_in_rows
+from rewards.bench.adversarial import AdversarialError, adversarial_completions, built_in
 from rewards.verifier import Verifier
-from trainer.config import Columns, ConfigError, Source, load_config
-from trainer.data import DataError, load_mixture, load_rows
+from trainer.run.config import Columns, ConfigError, Source, load_config
+from trainer.run.data import DataError, load_mixture, load_rows
 
 REFUSALS = (AdversarialError, ConfigError, DataError, VerifierError)
 """What a user can put right: shown as its message alone."""

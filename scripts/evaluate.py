@@ -19,12 +19,12 @@ from typing import Any
 from rewards import GENERATORS, VerifierError, build_verifier, reward_functions
 from rewards.references import UnusableReferenceError, check_rewards
 from rewards.verifier import Verifier
-from trainer.config import ConfigError, RunConfig, evaluation_arguments, load_config
-from trainer.data import DataError, load_rows
 from trainer.evaluation import EvaluationResult
-from trainer.preflight import PreflightError
-from trainer.run_directory import CHECKPOINT, fresh_directory
-from trainer.tokenizer import TokenizerError, load_tokenizer
+from trainer.run.config import ConfigError, RunConfig, evaluation_arguments, load_config
+from trainer.run.data import DataError, load_rows
+from trainer.run.directory import CHECKPOINT, fresh_directory
+from trainer.run.tokenizer import TokenizerError, load_tokenizer
+from trainer.step.compatibility import PreflightError
 
 
 class CheckpointError(ValueError):
@@ -133,7 +133,7 @@ def build_trainer(config: RunConfig, args: Any, rows: dict[str, Any], functions:
     from transformers.utils.logging import disable_progress_bar
 
     from trainer import RLVRTrainer
-    from trainer.callbacks import EvaluationProgress
+    from trainer.run.callbacks import EvaluationProgress
 
     disable_progress_bar()  # of loading
     trainer = RLVRTrainer(

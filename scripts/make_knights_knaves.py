@@ -17,8 +17,8 @@ from typing import Any
 import pyarrow
 import pyarrow.parquet
 
-from rewards.knights_knaves import generate_split, row
-from rewards.knights_knaves.language import NAMES
+from rewards.generators.knights_knaves import generate_split, row
+from rewards.verifiers.knights_knaves.language import NAMES
 
 
 def parser() -> argparse.ArgumentParser:

@@ -9,7 +9,7 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-from trainer.reports import ReportError, write_report
+from trainer.comparison.reports import ReportError, write_report
 
 
 def main(argv: Sequence[str] | None = None) -> int:

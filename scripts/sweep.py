@@ -17,21 +17,21 @@ from contextlib import redirect_stdout
 from pathlib import Path
 
 from rewards import VerifierError, build_verifier
-from trainer.config import ConfigError
-from trainer.config.yaml_document import Node
-from trainer.preflight import PreflightError
-from trainer.registry import PartError
-from trainer.sweeps.attempt import rendezvous
-from trainer.sweeps.cells import Cell, cells_of
-from trainer.sweeps.fairness import check_fair
-from trainer.sweeps.loading import load_sweep
-from trainer.sweeps.plans import Plan, plans_of, processes_of
-from trainer.sweeps.queues import Queue, QueueError, SlurmQueue, local_queue
-from trainer.sweeps.runner import SweepError, SweepRunner, check_free, only_one, write_sweep
-from trainer.sweeps.schema import SlurmExecution, Sweep
-from trainer.sweeps.starting import Entry, changes, entries_of, next_attempt
-from trainer.sweeps.status import budget_table, print_table, status_table, watch
-from trainer.sweeps.wandb_sweep import wandb_sweep
+from trainer.algorithms.registry import PartError
+from trainer.comparison.sweeps.attempt import rendezvous
+from trainer.comparison.sweeps.cells import Cell, cells_of
+from trainer.comparison.sweeps.fairness import check_fair
+from trainer.comparison.sweeps.loading import load_sweep
+from trainer.comparison.sweeps.plans import Plan, plans_of, processes_of
+from trainer.comparison.sweeps.queues import Queue, QueueError, SlurmQueue, local_queue
+from trainer.comparison.sweeps.runner import SweepError, SweepRunner, check_free, only_one, write_sweep
+from trainer.comparison.sweeps.schema import SlurmExecution, Sweep
+from trainer.comparison.sweeps.starting import Entry, changes, entries_of, next_attempt
+from trainer.comparison.sweeps.status import budget_table, print_table, status_table, watch
+from trainer.comparison.sweeps.wandb_sweep import wandb_sweep
+from trainer.run.config import ConfigError
+from trainer.run.config.yaml_document import Node
+from trainer.step.compatibility import PreflightError
 
 TRAIN = Path(__file__).with_name("train.py")
 REFUSALS = (ConfigError, PartError, PreflightError, QueueError, SweepError, VerifierError)
@@ -184,7 +184,7 @@ def queue_of(sweep: Sweep, plans: Sequence[Plan], root: Path) -> Queue:
 
 def report(file: Path) -> int:
     """report.html and report.md in the sweep's directory."""
-    from trainer.reports import ReportError, write_report
+    from trainer.comparison.reports import ReportError, write_report
     from trainer.statistics import StatisticsError
 
     try:

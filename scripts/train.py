@@ -22,25 +22,11 @@ from typing import Any
 from rewards import GENERATORS, VerifierError, build_verifier, reward_functions
 from rewards.references import UnusableReferenceError, check_rewards
 from rewards.verifier import Verifier
-from trainer.config import ConfigError, RunConfig, batch_plan, grpo_config, load_config, lora_config
-from trainer.data import DataError, check_rows_enough, load_mixture
-from trainer.manifest import (
-    RerunError,
-    check_same_run_again,
-    data_fingerprint,
-    differences,
-    read_manifest,
-    write_manifest,
-)
-from trainer.preflight import (
-    PreflightError,
-    check_combination,
-    check_evaluation,
-    check_save_steps,
-    optimizer_steps_per_block,
-)
-from trainer.registry import PartError
-from trainer.run_directory import (
+from trainer.algorithms.registry import PartError
+from trainer.algorithms.strategies import Strategies, build_strategies
+from trainer.run.config import ConfigError, RunConfig, batch_plan, grpo_config, load_config, lora_config
+from trainer.run.data import DataError, check_rows_enough, load_mixture
+from trainer.run.directory import (
     Accuracy,
     ResumeError,
     check_same_run,
@@ -51,8 +37,22 @@ from trainer.run_directory import (
     last_checkpoint,
     write_summary,
 )
-from trainer.strategies import Strategies, build_strategies
-from trainer.tokenizer import TokenizerError, load_tokenizer
+from trainer.run.manifest import (
+    RerunError,
+    check_same_run_again,
+    data_fingerprint,
+    differences,
+    read_manifest,
+    write_manifest,
+)
+from trainer.run.tokenizer import TokenizerError, load_tokenizer
+from trainer.step.compatibility import (
+    PreflightError,
+    check_combination,
+    check_evaluation,
+    check_save_steps,
+    optimizer_steps_per_block,
+)
 
 ACCURACY = "verifier/accuracy"
 
@@ -274,7 +274,7 @@ def build_trainer(
 
 def run_trainer(trainer: Any, config: RunConfig, run: Path, checkpoint: Path | None, resume_command: str) -> int:
     """Evaluate, train, evaluate; write the summary and the curve."""
-    from trainer.callbacks import (
+    from trainer.run.callbacks import (
         EvaluationFiles,
         FinalEvaluation,
         KeepBest,

@@ -11,7 +11,7 @@ import pytest
 from jaxtyping import install_import_hook
 
 install_import_hook(
-    ["trainer.advantages", "trainer.token_weights", "trainer.sequence_weights", "trainer.diagnostics"],
+    ["trainer.algorithms"],
     "beartype.beartype",
 )
 

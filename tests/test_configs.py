@@ -5,11 +5,12 @@ from pathlib import Path
 import pytest
 
 from rewards import build_verifier
-from trainer.config import grpo_config, load_config
-from trainer.preflight import check_combination, check_save_steps
-from trainer.strategies import build_strategies
+from tests.paths import ROOT
+from trainer.algorithms.strategies import build_strategies
+from trainer.run.config import grpo_config, load_config
+from trainer.step.compatibility import check_combination, check_save_steps
 
-CONFIGS = Path(__file__).parents[1] / "configs"
+CONFIGS = ROOT / "configs"
 NO_RUNS = ("accelerate", "evaluation", "sweeps")  # these have tests of their own
 RUNS = sorted(path for path in CONFIGS.rglob("*.yaml") if path.relative_to(CONFIGS).parts[0] not in NO_RUNS)
 PAPER = sorted((CONFIGS / "knights_knaves").glob("*_[37]b.yaml"))

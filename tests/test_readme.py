@@ -4,9 +4,9 @@ import re
 from pathlib import Path
 
 from rewards import RewardFunction, Verdict, build_verifier
+from tests.paths import ROOT
 from tests.trainer.training import moved, ours
 
-ROOT = Path(__file__).parents[1]
 README = (ROOT / "README.md").read_text()
 BLOCKS = re.findall(r"```python\n(.*?)```", README, flags=re.DOTALL)
 
@@ -44,7 +44,7 @@ def test_every_file_that_is_named_exists():
 
 
 def test_the_table_of_strategies_names_every_built_in_part():
-    from trainer.strategies import ADVANTAGES, TOKEN_WEIGHTS, UPDATE_SCHEDULES
+    from trainer.algorithms.strategies import ADVANTAGES, TOKEN_WEIGHTS, UPDATE_SCHEDULES
 
     names = {name for kind in (ADVANTAGES, TOKEN_WEIGHTS, UPDATE_SCHEDULES) for name in kind.builtin}
     assert not [name for name in names if f"`{name}`" not in README]

@@ -9,10 +9,11 @@ import pytest
 
 from rewards import build_verifier
 from rewards.references import check_references
-from trainer.config import Source, load_config
-from trainer.data import load_rows
+from tests.paths import ROOT
+from trainer.run.config import Source, load_config
+from trainer.run.data import load_rows
 
-CONFIGS = Path(__file__).parents[1] / "configs"
+CONFIGS = ROOT / "configs"
 RECIPES = [path for room in ("math", "code", "mixed") for path in sorted((CONFIGS / room).glob("*_*b.yaml"))]
 
 DOUBLE = "```python\ndef double(x):\n    return 2 * x\n```"

@@ -1,14 +1,12 @@
 """The shipped tiny policies: they load, read their puzzles, and are as good and as bad as their cards say."""
 
 import random
-from pathlib import Path
 
 import pytest
 import torch
 from transformers import AutoModelForCausalLM, AutoTokenizer
 
-from rewards.warm_up_tasks import TASKS, Puzzle, Task
-from scripts.make_tiny_policy import (
+from scripts.tiny_policy.make import (
     accuracy,
     completions,
     demonstration_batches,
@@ -16,8 +14,10 @@ from scripts.make_tiny_policy import (
     tiny_model,
     tiny_tokenizer,
 )
+from scripts.tiny_policy.tasks import TASKS, Puzzle, Task
+from tests.paths import ROOT
 
-FOLDERS = Path(__file__).parents[1] / "configs" / "tiny_policy"
+FOLDERS = ROOT / "configs" / "tiny_policy"
 LARGEST = 5_000_000  # bytes, of all folders together
 
 pytestmark = pytest.mark.parametrize("name", sorted(folder.name for folder in FOLDERS.iterdir() if folder.is_dir()))
@@ -41,7 +41,7 @@ def _demonstrations(task: Task) -> list[tuple[Puzzle, str]]:
 def test_small_and_with_its_card(name: str) -> None:
     assert sum(file.stat().st_size for file in FOLDERS.rglob("*") if file.is_file()) <= LARGEST
     card = (FOLDERS / name / "README.md").read_text(encoding="utf-8")
-    assert f"python scripts/make_tiny_policy.py {name} --output configs/tiny_policy/{name}" in card
+    assert f"python scripts/tiny_policy/make.py {name} --output configs/tiny_policy/{name}" in card
     assert "--seed" in card
 
 

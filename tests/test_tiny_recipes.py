@@ -10,9 +10,9 @@ import pytest
 
 from rewards import build_verifier
 from scripts.train import load_data
-from trainer.config import load_config
+from tests.paths import ROOT
+from trainer.run.config import load_config
 
-ROOT = Path(__file__).parents[1]
 RECIPES = ["math", "code", "mixed"]
 HELD_OUT = {"math": {"test": 256}, "code": {"test": 256}}
 HELD_OUT["mixed"] = {"test.arithmetic": 128, "test.programs": 128}

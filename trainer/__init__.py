@@ -1,17 +1,19 @@
 """Evenkeel's trainer: a subclass of TRL's `GRPOTrainer` and the pure functions that it moves tensors between."""
 
+from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from trainer.rlvr_trainer import RLVRTrainer as RLVRTrainer
+    from trainer.step.rlvr_trainer import RLVRTrainer as RLVRTrainer
 
 __all__ = ["RLVRTrainer"]
+_ALGORITHMS = ("advantages", "coefficients", "diagnostics", "sequence_weights", "token_weights", "update_schedules")
 
 
 def __getattr__(name: str) -> Any:
-    """Import `RLVRTrainer`, and with it TRL, when it is first asked for: reading a configuration must not need it."""
+    """Import what is asked for: reading a configuration must not need torch, nor the mathematics TRL."""
     if name == "RLVRTrainer":
-        from trainer.rlvr_trainer import RLVRTrainer
-
-        return RLVRTrainer
+        return import_module("trainer.step.rlvr_trainer").RLVRTrainer
+    if name in _ALGORITHMS:
+        return import_module(f"trainer.algorithms.{name}")
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

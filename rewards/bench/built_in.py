@@ -4,8 +4,8 @@ import json
 from collections.abc import Callable
 from typing import Any
 
-from rewards import generated
 from rewards.bench.trials import Row
+from rewards.generators import rows as generated
 from rewards.verifier import Verifier
 
 

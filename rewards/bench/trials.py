@@ -5,7 +5,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from rewards.adversarial import FORMS
+from rewards.bench.adversarial import FORMS
 from rewards.verifier import Verifier
 
 Kind = Literal["gold", "empty", "other row", "echo", "adversarial"]

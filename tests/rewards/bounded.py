@@ -7,7 +7,7 @@ import pkgutil
 from typing import Any
 
 from rewards import build_verifier
-from rewards.workers import WorkerPool
+from rewards.isolation.workers import WorkerPool
 
 _POOL = WorkerPool("tests.rewards.bounded:_done", cpu_seconds=3, wall_seconds=600, workers=1)
 

@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 from rewards import VerifierError, build_verifier
-from rewards.knights_knaves import KnightsKnaves
 from rewards.verifier import Verdict
+from rewards.verifiers.knights_knaves import KnightsKnaves
 
 REFUSED = [
     ("nights_knaves", "Did you mean 'knights_knaves'"),
@@ -21,7 +21,10 @@ REFUSED = [
     ("rewards.extraction:ANSWER_OPENS", "neither a Verifier class nor a function"),
     ({"name": 5}, "verifier 5 is of type int"),
     ("collections:OrderedDict", "no subclass"),
-    ({"name": "rewards.reasoning_gym.verifier:_PUZZLE24", "use_all": False}, "rewards.countdown.verifier:Countdown"),
+    (
+        {"name": "rewards.verifiers.reasoning_gym.verifier:_PUZZLE24", "use_all": False},
+        "rewards.verifiers.countdown.verifier:Countdown",
+    ),
     ({"name": "soft_overlong", "max_tokens": 90}, "{name: soft_overlong, max_tokens: 90, buffer_tokens: …}"),
     ({"name": "code_tests", "cpu_seconds": math.inf}, "option cpu_seconds = inf"),
     ({"name": "repetition_penalty", "max_penalty": math.nan}, "option max_penalty = nan"),

@@ -8,7 +8,9 @@ import yaml
 from accelerate.commands.config.config_args import ClusterConfig, load_config_from_file
 from accelerate.commands.launch import launch_command_parser
 
-FOLDER = Path(__file__).parents[2] / "configs" / "accelerate"
+from tests.paths import ROOT
+
+FOLDER = ROOT / "configs" / "accelerate"
 FILES = sorted(FOLDER.glob("*.yaml"))
 NESTED = ("deepspeed_config", "fsdp_config")
 

@@ -2,13 +2,14 @@
 
 import importlib.util
 import json
-from pathlib import Path
 
 import pytest
 
-ROOT = Path(__file__).parents[2]
+from tests.paths import ROOT
+
 HOLES = '''
 from rewards import Verdict
+from tests.paths import ROOT
 
 
 def graded(completion, reference, *, hole: str = "none"):

@@ -2,13 +2,12 @@
 
 import itertools
 import tomllib
-from pathlib import Path
 
 from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 from packaging.version import Version
 
-ROOT = Path(__file__).parents[2]
+from tests.paths import ROOT
 
 
 def pins() -> dict[str, Version]:

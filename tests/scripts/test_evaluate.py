@@ -11,7 +11,7 @@ from ruamel.yaml import YAML
 from rewards import build_verifier
 from scripts.evaluate import load_held_out, main
 from tests.scripts.test_train import ROOT, SETTINGS, launch
-from trainer.config import evaluation_arguments, load_config
+from trainer.run.config import evaluation_arguments, load_config
 
 CONFIGS = sorted((ROOT / "configs" / "evaluation").glob("*.yaml"))
 SHARED = ROOT / "../shared/data"

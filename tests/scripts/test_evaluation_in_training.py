@@ -11,8 +11,8 @@ from tensorboard.backend.event_processing.event_accumulator import EventAccumula
 
 from scripts.train import main
 from tests.scripts.test_train import SETTINGS, metrics
-from trainer.config import load_config
-from trainer.config.problems import ConfigError
+from trainer.run.config import load_config
+from trainer.run.config.problems import ConfigError
 
 SETS = {
     "small": {"generator": {"name": "countdown", "part": "test", "train": 32, "test": 5, "seed": 0}},

@@ -2,13 +2,13 @@
 
 import importlib.util
 import json
-from pathlib import Path
 
 import pytest
 
-from rewards.knights_knaves import KnightsKnaves
+from rewards.verifiers.knights_knaves import KnightsKnaves
+from tests.paths import ROOT
 
-SCRIPT = Path(__file__).parents[2] / "scripts" / "make_knights_knaves.py"
+SCRIPT = ROOT / "scripts" / "make_knights_knaves.py"
 
 
 @pytest.fixture(scope="module")

@@ -5,9 +5,8 @@ import sys
 from pathlib import Path
 
 from scripts.report import main
-from tests.trainer.reports.recorded_sweep import record_sweep
-
-ROOT = Path(__file__).parents[2]
+from tests.paths import ROOT
+from tests.trainer.comparison.reports.recorded_sweep import record_sweep
 
 
 def test_a_sweep_is_reported_in_two_files_and_on_the_terminal(tmp_path: Path):

@@ -16,14 +16,15 @@ import pytest
 from ruamel.yaml import YAML
 
 from scripts.sweep import main
+from tests.paths import ROOT
 from tests.scripts.test_train import SETTINGS
-from tests.trainer.sweeps import slurm_cluster
-from trainer import reports, statistics
-from trainer.config.yaml_document import write
-from trainer.sweeps.cell_directory import CellDirectory
-from trainer.sweeps.process_group import signal_group
+from tests.trainer.comparison.sweeps import slurm_cluster
+from trainer import statistics
+from trainer.comparison import reports
+from trainer.comparison.sweeps.cell_directory import CellDirectory
+from trainer.comparison.sweeps.process_group import signal_group
+from trainer.run.config.yaml_document import write
 
-ROOT = Path(__file__).parents[2]
 LOPTI = {"algorithm.update_schedule": "lopti"}
 LONG = {  # of half a second a step while WAIT_WHILE is there
     "rewards.0.verifier": "tests.scripts.waiting_verifier:unhurried",

@@ -15,8 +15,8 @@ from ruamel.yaml import YAML
 from transformers import AutoModelForCausalLM, AutoTokenizer
 
 from scripts.train import main
+from tests.paths import ROOT
 
-ROOT = Path(__file__).parents[2]
 SETTINGS: dict[str, Any] = {
     "model": {"name_or_path": "set by the fixture"},
     "data": {
@@ -238,7 +238,7 @@ def test_a_missing_file_is_refused_in_words(tmp_path, capsys):
 
 def test_a_prefilled_thought_ends_the_prompt_and_counts(run_file: Path, tmp_path: Path):
     from scripts.train import load_tokenizer
-    from trainer.config import load_config
+    from trainer.run.config import load_config
 
     tokenizer, prefilled = load_tokenizer(load_config(run_file, ['model.assistant_prefix="<think>\\n"']))
     rendered = tokenizer.apply_chat_template(

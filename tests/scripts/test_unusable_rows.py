@@ -9,7 +9,7 @@ from ruamel.yaml import YAML
 from rewards import build_verifier
 from rewards.references import UnusableReferenceError
 from scripts.train import load_data
-from trainer.config import load_config
+from trainer.run.config import load_config
 
 ROWS = [{"prompt": f"{n} + 1?", "reference": str(n + 1) if n % 3 else ""} for n in range(1, 8)]  # 3 and 6 have none
 

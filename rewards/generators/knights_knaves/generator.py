@@ -1,0 +1,199 @@
+"""Knights-and-knaves puzzles from a seed: one solution each, no two the same, train and test apart.
+
+Claims are drawn as in the published sets: alike often a plain role, not, and, or, if … then, if and only if. A
+puzzle is kept when exactly one of all its assignments solves it and no kept puzzle has its canonical statements.
+Unlike the published sets, no claim is true or false of itself ("A is a knight if and only if A is a knave").
+"""
+
+import math
+import random
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+from rewards.generators.knights_knaves.canonical import canonical_statements
+from rewards.generators.knights_knaves.rationale import FOOT, HEAD, careful_steps
+from rewards.verifiers.knights_knaves.language import NAMES, listed, numbered_roles, quiz, roles
+from rewards.verifiers.knights_knaves.puzzle import LEAVES, MAX_DEPTH, Puzzle, Statement, Style, solutions, truth_table
+
+FEWEST_PEOPLE, MOST_PEOPLE = 2, 8
+# So many draws in a row without a new puzzle: fewer than about one in a thousand of the space is left to find.
+_FRUITLESS_DRAWS = 10_000
+
+
+class Split(NamedTuple):
+    """Two sets of puzzles that share no canonical statements."""
+
+    train: list[Puzzle]
+    test: list[Puzzle]
+
+
+def generate_puzzles(
+    num_people: int,
+    count: int,
+    *,
+    seed: int,
+    names: Sequence[str] = NAMES,
+    depth: int = 1,
+    width: int = 2,
+    style: Style = "published",
+    namings: int = 1,
+) -> list[Puzzle]:
+    """``count`` different puzzles of ``num_people`` people, the same for the same arguments on every machine.
+
+    Args:
+        num_people: 2 to 8.
+        count: how many; the first k of n puzzles are the k puzzles of a smaller count.
+        seed: any integer.
+        names: the pool from which each puzzle draws its inhabitants.
+        depth: connectives inside one another: 1 = the published sets.
+        width: the most claims that one *and* or *or* joins.
+        style: "published" prose or "compact" sentences for a tokenizer of whole words.
+        namings: so many puzzles with the same statements follow one another, each with other inhabitants. Of two
+            people only about 200 puzzles differ by more than names and order.
+
+    Raises:
+        ValueError: an argument out of its range, or fewer puzzles exist than were asked for.
+    """
+    _check_arguments(num_people, count, names, depth, width, namings)
+    rng = random.Random(f"knights and knaves, {num_people} people, seed {seed}")
+    kept: set[tuple[Statement, ...]] = set()
+    puzzles: list[Puzzle] = []
+    fruitless = 0
+    while len(puzzles) < count:
+        statements = tuple(_random_statement(rng, num_people, depth, width) for _ in range(num_people))
+        found = solutions(statements)
+        canonical = canonical_statements(statements) if len(found) == 1 else None
+        if canonical is None or canonical in kept:
+            fruitless += 1
+            if fruitless == _FRUITLESS_DRAWS:
+                raise ValueError(_exhausted(num_people, count, len(puzzles), depth, width))
+            continue
+        fruitless = 0
+        kept.add(canonical)
+        drawn: set[tuple[str, ...]] = set()
+        while len(drawn) < namings:
+            inhabitants = tuple(rng.sample(list(names), num_people))
+            if inhabitants not in drawn:
+                drawn.add(inhabitants)
+                text = quiz(statements, inhabitants, style, rng)
+                puzzles.append(Puzzle(inhabitants, statements, found[0], text, style))
+    return puzzles[:count]
+
+
+def generate_split(
+    num_people: int | Sequence[int],
+    train: int,
+    test: int,
+    *,
+    seed: int,
+    names: Sequence[str] = NAMES,
+    depth: int = 1,
+    width: int = 2,
+    style: Style = "published",
+    namings: int = 1,
+) -> Split:
+    """``train`` and ``test`` puzzles *for each number of people*, in the order given, disjoint up to renaming.
+
+    The test puzzles are drawn first, so a larger ``train`` keeps the test set as it was. Arguments and errors are
+    those of :func:`generate_puzzles`.
+    """
+    numbers = [num_people] if isinstance(num_people, int) else list(num_people)
+    if len(set(numbers)) < len(numbers):
+        raise ValueError(
+            f"num_people {numbers} names a number twice, which would give the same puzzles twice; "
+            "write each number once and raise train or test instead"
+        )
+    if train < 0 or test < 0:
+        raise ValueError(
+            f"train = {train}, test = {test}: a set cannot have fewer than no puzzles; write 0 or more for each"
+        )
+    if test % namings:
+        raise ValueError(
+            f"test = {test} is no multiple of namings = {namings}, so one puzzle would be in both sets under two "
+            f"namings; write test = {test - test % namings or namings}"
+        )
+    split = Split([], [])
+    for number in numbers:
+        puzzles = generate_puzzles(
+            number, train + test, seed=seed, names=names, depth=depth, width=width, style=style, namings=namings
+        )
+        split.test.extend(puzzles[:test])
+        split.train.extend(puzzles[test:])
+    return split
+
+
+def row(puzzle: Puzzle, index: int) -> dict[str, Any]:
+    """``puzzle`` under the keys of the published rows, with the careful rationale."""
+    return {
+        "quiz": puzzle.quiz,
+        "names": list(puzzle.names),
+        "solution": list(puzzle.solution),
+        "solution_text": roles(puzzle.names, puzzle.solution, "published") + ".",
+        "solution_text_format": numbered_roles(puzzle.names, puzzle.solution),
+        "cot_head": HEAD[puzzle.style],
+        "cot_repeat_steps": careful_steps(puzzle),
+        "cot_foot": FOOT[puzzle.style],
+        "statements": str(puzzle.statements),
+        "index": index,
+    }
+
+
+def _random_statement(rng: random.Random, num_people: int, depth: int, width: int) -> Statement:
+    """A claim that is neither always true nor always false, with no connective that joins a claim to itself."""
+    always = (1 << (1 << num_people)) - 1
+    while True:
+        statement = _random_claim(rng, num_people, depth, width)
+        if truth_table(statement, num_people) not in (0, always):
+            return statement
+
+
+def _random_claim(rng: random.Random, num_people: int, depth: int, width: int) -> Statement:
+    word = rng.choice(("role", "not", "and", "or", "->", "<=>")) if depth else "role"
+    if word == "role":
+        return (rng.choice(LEAVES), rng.randrange(num_people))
+    count = 1 if word == "not" else rng.randint(2, min(width, num_people)) if word in ("and", "or") else 2
+    arguments: list[Statement] = []
+    while len(arguments) < count:
+        argument = _random_claim(rng, num_people, depth - 1, width)
+        if argument not in arguments:
+            arguments.append(argument)
+    return (word, *arguments)
+
+
+def _check_arguments(num_people: int, count: int, names: Sequence[str], depth: int, width: int, namings: int) -> None:
+    if not FEWEST_PEOPLE <= num_people <= MOST_PEOPLE:
+        raise ValueError(
+            f"num_people = {num_people}: one inhabitant has no puzzle, and beyond {MOST_PEOPLE} checking all "
+            f"assignments gets slow; write a number from {FEWEST_PEOPLE} to {MOST_PEOPLE}"
+        )
+    if count < 0:
+        raise ValueError(f"count = {count}: a set cannot have fewer than no puzzles; write 0 or more")
+    if not 1 <= depth <= MAX_DEPTH:
+        raise ValueError(
+            f"depth = {depth}: with plain roles only, turning everybody's role makes another solution of each one, and "
+            f"claims nested deeper than {MAX_DEPTH} are not read back; write 1 for the published language, 2 for harder"
+        )
+    if width < 2:
+        raise ValueError(f"width = {width}: an 'and' joins at least two claims; write 2 or more")
+    odd = [name for name in names if not (name.isascii() and name.isalpha())]
+    if odd or len({name.lower() for name in names}) < max(len(names), num_people):
+        problem = (
+            f"{listed(odd)} would be hard to tell from the words of an answer" if odd else "an answer needs one each"
+        )
+        raise ValueError(
+            f"names = {list(names)} for {num_people} people: {problem}; "
+            f"write at least {num_people} different names of plain letters, each a single word"
+        )
+    most = math.perm(len(names), num_people)
+    if not 1 <= namings <= most:
+        raise ValueError(
+            f"namings = {namings}: {len(names)} names give {num_people} inhabitants {most} namings; write 1 to {most}"
+        )
+
+
+def _exhausted(num_people: int, count: int, found: int, depth: int, width: int) -> str:
+    return (
+        f"{count} puzzles of {num_people} people at depth {depth} and width {width} were asked for, but after {found} "
+        f"different ones {_FRUITLESS_DRAWS} draws gave no new one: there are hardly more, as puzzles that differ only "
+        f"in names or order count once; ask for at most {found}, or raise num_people, depth, width or namings"
+    )

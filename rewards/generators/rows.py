@@ -1,0 +1,103 @@
+"""Datasets made on the spot: rows {prompt, reference} of puzzles from a seed, in two parts that share none."""
+
+from collections.abc import Sequence
+from typing import Any, Literal
+
+from rewards.generators.arithmetic import generate_arithmetic
+from rewards.generators.countdown import generate_countdown
+from rewards.generators.knights_knaves import generate_split
+from rewards.generators.small_programs import generate_programs
+from rewards.verifiers.knights_knaves.language import NAMES
+from rewards.verifiers.knights_knaves.puzzle import Style
+
+Part = Literal["train", "test"]
+
+
+def knights_knaves(
+    *,
+    part: Part,
+    num_people: int | list[int],
+    train: int,
+    test: int,
+    seed: int,
+    names: list[str] | None = None,
+    depth: int = 1,
+    width: int = 2,
+    style: Style = "published",
+    namings: int = 1,
+) -> list[dict[str, Any]]:
+    """Knights-and-knaves puzzles, ``train`` and ``test`` for each number of people, disjoint up to renaming.
+
+    The two parts are cut from one split: give both sources of a run the same options but ``part``. Other options and
+    errors are those of `rewards.verifiers.knights_knaves.generate_split`.
+    """
+    pool: Sequence[str] = NAMES if names is None else names
+    split = generate_split(
+        num_people, train, test, seed=seed, names=pool, depth=depth, width=width, style=style, namings=namings
+    )
+    return [
+        {
+            "prompt": puzzle.quiz,
+            "reference": {"names": list(puzzle.names), "statements": str(puzzle.statements)},
+            "num_people": len(puzzle.names),
+        }
+        for puzzle in getattr(split, part)
+    ]
+
+
+def countdown(
+    *, part: Part, train: int, test: int, seed: int, num_numbers: int = 3, max_number: int = 99, max_target: int = 99
+) -> list[dict[str, Any]]:
+    """Countdown problems, each solvable; ``part`` cuts the ``test`` problems first, then ``train`` others.
+
+    Other options and errors are those of `rewards.verifiers.countdown.generate_countdown`.
+    """
+    problems = generate_countdown(
+        train + test, num_numbers=num_numbers, max_number=max_number, max_target=max_target, seed=seed
+    )
+    return _rows(problems, part, test)
+
+
+def arithmetic(
+    *,
+    part: Part,
+    train: int,
+    test: int,
+    seed: int,
+    num_numbers: int = 3,
+    max_number: int = 20,
+    max_result: int = 99,
+    operations: str = "+-*",
+) -> list[dict[str, Any]]:
+    """Questions such as "What is 3 + 4 * 5?" for ``math_answer``; ``part`` cuts ``test`` first, then ``train`` others.
+
+    Other options and errors are those of `rewards.generators.arithmetic.generate_arithmetic`.
+    """
+    problems = generate_arithmetic(
+        train + test,
+        num_numbers=num_numbers,
+        max_number=max_number,
+        max_result=max_result,
+        operations=operations,
+        seed=seed,
+    )
+    return _rows(problems, part, test)
+
+
+def small_programs(
+    *, part: Part, train: int, test: int, seed: int, num_steps: int = 3, max_number: int = 12, num_inputs: int = 4
+) -> list[dict[str, Any]]:
+    """Functions described step by step for ``code_tests``; ``part`` cuts ``test`` first, then ``train`` others.
+
+    Other options and errors are those of `rewards.generators.small_programs.generate_programs`.
+    """
+    problems = generate_programs(
+        train + test, num_steps=num_steps, max_number=max_number, num_inputs=num_inputs, seed=seed
+    )
+    return _rows(problems, part, test)
+
+
+def _rows(problems: Sequence[Any], part: Part, test: int) -> list[dict[str, Any]]:
+    """The rows of ``part``: the first ``test`` problems, or the others."""
+    chosen = problems[:test] if part == "test" else problems[test:]
+    return [{"prompt": problem.question, "reference": problem.reference} for problem in chosen]

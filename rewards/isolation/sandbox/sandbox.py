@@ -1,0 +1,155 @@
+"""The sandbox: its options, its zygote, and as many programs at once as it has slots."""
+
+import logging
+import os
+import sys
+import threading
+from collections.abc import Iterable
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field
+from typing import get_args
+
+from rewards.isolation.sandbox.limits import Isolation, Limits, Run, SandboxUnavailableError
+from rewards.isolation.sandbox.program_process import ProgramProcess
+from rewards.isolation.sandbox.self_test import breaches
+from rewards.isolation.sandbox.session import Session
+from rewards.isolation.sandbox.zygote_process import ZygoteProcess, started
+
+logger = logging.getLogger(__name__)
+
+_ATTEMPTS = 2
+
+
+@dataclass(frozen=True)
+class Job:
+    """One program of a batch."""
+
+    source: str
+    stdin: bytes = b""
+    limits: Limits = field(default_factory=Limits)
+
+
+class Sandbox:
+    """Runs untrusted python programs, each in a process of its own that is born confined.
+
+    Nothing starts before the first run. The object can be pickled (its options travel, its processes do not), used
+    from several threads, and used in a forked child, which starts its own zygote.
+
+    Args:
+        isolation: see the package's docstring for what each level stops. There is no silent step down.
+        slots: programs at once in ``run`` and ``run_all``; default: the processors this process may use, divided
+            among the processes of this machine (``LOCAL_WORLD_SIZE``). Results do not depend on it.
+        preimported: packages imported once, before the fork. Programs import others too, only slower.
+    """
+
+    def __init__(
+        self,
+        *,
+        isolation: Isolation = "landlock_seccomp",
+        slots: int | None = None,
+        preimported: tuple[str, ...] = ("numpy",),
+    ) -> None:
+        if isolation not in get_args(Isolation):
+            raise ValueError(f"isolation is {isolation!r}; the levels are {', '.join(get_args(Isolation))}")
+        if slots is not None and slots < 1:
+            raise ValueError(f"slots is {slots}; a sandbox needs at least 1 to run anything")
+        self.isolation: Isolation = isolation
+        self.slots = slots or _default_slots()
+        self.preimported = tuple(preimported)
+        self._zygote: ZygoteProcess | None = None
+        self._reset()
+
+    def start(self) -> None:
+        """Start and test it now. Raises ``SandboxUnavailableError`` before anything is paid for; runs do it too."""
+        self._renew_after_fork()
+        self._zygote_process()
+
+    def run(self, source: str, *, stdin: bytes = b"", limits: Limits | None = None) -> Run:
+        """Run ``source`` as ``__main__`` with ``stdin``, wait for its end and tell what it left."""
+        self._renew_after_fork()
+        with self._slots:
+            for _ in range(_ATTEMPTS):
+                zygote = self._zygote_process()
+                result = ProgramProcess(zygote, source, stdin, limits or Limits(), channel=False).result()
+                if result is not None:
+                    return result
+                self._discard(zygote)
+        return Run("failed_to_start", problem=f"the sandbox died {_ATTEMPTS} times under this program")
+
+    def run_all(self, jobs: Iterable[Job]) -> list[Run]:
+        """Run a batch, as many at once as there are slots; results in the order of ``jobs``."""
+        with ThreadPoolExecutor(self.slots) as pool:
+            return list(pool.map(lambda job: self.run(job.source, stdin=job.stdin, limits=job.limits), jobs))
+
+    def session(self, driver: str, *, limits: Limits | None = None) -> Session:
+        """Run ``driver``, trusted source that finds the name ``channel``, and talk to it.
+
+        A session takes no slot, so that one thread can hold two: how many run at once is the caller's to bound.
+        """
+        self._renew_after_fork()
+        return Session(ProgramProcess(self._zygote_process(), driver, b"", limits or Limits(), channel=True))
+
+    def close(self) -> None:
+        """End the zygote and whatever it runs. The next run would start a new one."""
+        with self._lock:
+            if self._zygote is not None:
+                self._zygote.close()
+            self._zygote = None
+
+    def __enter__(self) -> "Sandbox":
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self.close()
+
+    def __getstate__(self) -> dict[str, object]:
+        return {"isolation": self.isolation, "slots": self.slots, "preimported": self.preimported}
+
+    def __setstate__(self, state: dict[str, object]) -> None:
+        self.__dict__.update(state)
+        self._reset()
+
+    def _reset(self) -> None:
+        self._owner = os.getpid()
+        self._lock = threading.Lock()
+        self._slots = threading.BoundedSemaphore(self.slots)
+        self._zygote = None
+
+    def _renew_after_fork(self) -> None:
+        """In a forked child the zygote is the parent's, and locks may be held by threads that are not here."""
+        if self._owner != os.getpid():
+            self._reset()
+
+    def _zygote_process(self) -> ZygoteProcess:
+        zygote = self._zygote
+        if zygote is not None and zygote.process.poll() is not None:
+            self._discard(zygote)
+        with self._lock:
+            if self._zygote is None:
+                self._zygote = self._tested()
+            return self._zygote
+
+    def _tested(self) -> ZygoteProcess:
+        """A new zygote in which the self-test's attacks have failed."""
+        zygote = started(self.isolation, self.preimported)
+        if self.isolation == "none":
+            logger.warning("isolation: none. Programs written by the model run with all your rights on this machine")
+            return zygote
+        if problem := breaches(zygote):
+            zygote.close()
+            raise SandboxUnavailableError(problem)
+        logger.info("programs run at isolation %s (landlock ABI %d)", self.isolation, zygote.landlock)
+        return zygote
+
+    def _discard(self, zygote: ZygoteProcess) -> None:
+        """Replace a zygote that died, once, whoever of its users notices first."""
+        with self._lock:
+            if self._zygote is zygote:
+                logger.warning("the process that runs programs died and is replaced")
+                zygote.close()
+                self._zygote = None
+
+
+def _default_slots() -> int:
+    processors = len(os.sched_getaffinity(0)) if sys.platform == "linux" else os.cpu_count() or 1
+    return max(1, processors // int(os.environ.get("LOCAL_WORLD_SIZE") or 1))

@@ -1,0 +1,135 @@
+"""The process in which an answer is loaded and asked, as the trainer sees it."""
+
+import contextlib
+from types import TracebackType
+from typing import Literal
+
+from rewards.isolation.sandbox import Limits, Run, Sandbox, Session, SessionOverError
+from rewards.verifiers.code_tests.codec import CodecError, decode, encode
+from rewards.verifiers.code_tests.inside import DRIVER, files
+
+LONGEST_REPLY = 1 << 20
+"""Bytes of a reply, beyond what the expected value takes."""
+
+
+class JudgeFailedError(RuntimeError):
+    """The sandbox failed, not the program: nothing is known about the answer."""
+
+
+class AnswerError(Exception):
+    """The answer could not be loaded, ended, or was cut off.
+
+    Attributes:
+        killed: at a limit of time or memory.
+    """
+
+    def __init__(self, reason: str, *, killed: bool = False) -> None:
+        super().__init__(reason)
+        self.killed = killed
+
+
+class ElsewhereObject:
+    """Stands for what is no plain value and stayed in the program's process. It equals nothing."""
+
+    def __repr__(self) -> str:
+        return "an object of the program's own"
+
+
+class AnswerSession:
+    """An answer in a process of its own. What comes from it is bytes of unknown truth.
+
+    Args:
+        sandbox: where the process runs.
+        code: the answer.
+        preamble: run before it.
+        limits: of the process.
+    """
+
+    def __init__(self, sandbox: Sandbox, code: str, preamble: str, limits: Limits) -> None:
+        self._session = opened(sandbox, "answer", limits)
+        self._program = encode({"preamble": preamble, "answer": code})
+
+    def __enter__(self) -> "AnswerSession":
+        self._session.__enter__()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._session.__exit__(kind, error, trace)
+
+    def load(self) -> None:
+        """Run the answer's definitions. Raises ``AnswerError`` where that raises or does not end."""
+        outcome, *content = read_frame(self.reply(self._program))
+        if outcome != "value":
+            raise AnswerError(f"loading the answer raised {raised_text(content)}")
+
+    def reply(self, request: bytes) -> bytes:
+        """What the process says to ``request``. Raises ``AnswerError`` where it says nothing any more."""
+        try:
+            self._session.send(request)
+            return self._session.receive()
+        except (SessionOverError, TimeoutError) as error:
+            run = last_run(self._session, error)
+        raise AnswerError(f"the program {ended(run)}", killed=was_cut_off(run))
+
+
+def opened(sandbox: Sandbox, side: Literal["answer", "tests"], limits: Limits) -> Session:
+    """A process that runs what `files` holds for that side."""
+    session = sandbox.session(DRIVER, limits=limits)
+    with contextlib.suppress(SessionOverError):  # whoever talks to it next is told how it ended
+        session.send(files(side))
+    return session
+
+
+def read_frame(frame: bytes, longest: int = LONGEST_REPLY) -> list[object]:
+    """A reply as a list that is not empty.
+
+    Raises ``AnswerError`` for one that is forged, holds no plain value, or is of more than ``longest`` bytes: reading
+    those would take the trainer's time and memory.
+    """
+    if len(frame) > longest:
+        raise AnswerError(f"the program returned {len(frame)} bytes, more than could be right")
+    try:
+        content = decode(frame, lambda _: ElsewhereObject())
+    except CodecError as error:
+        raise AnswerError(f"the program returned what is no plain value ({error})") from error
+    if not isinstance(content, list) or not content:
+        raise AnswerError("the program wrote to the channel itself")
+    return content
+
+
+def raised_text(content: list[object]) -> str:
+    """``ValueError: text`` of a reply that tells of an exception."""
+    names, text, *_ = [*content, None, None]
+    name = names[0] if isinstance(names, list) and names else "an exception"
+    return f"{name}: {text}"[:300]
+
+
+def last_run(session: Session, error: Exception) -> Run:
+    """What a session's process left, after ``error`` in talking to it.
+
+    A process whose channel is closed has ended or is about to, at its limits if it must: how it ends by itself does
+    not depend on who looks when. One that is silent is killed.
+    """
+    return session.finish(kill=isinstance(error, TimeoutError))
+
+
+def was_cut_off(run: Run) -> bool:
+    """Whether a limit ended the process: its own, or our waiting."""
+    return run.killed or run.status == "given_up"
+
+
+def ended(run: Run) -> str:
+    """How a process ended, in words. Raises ``JudgeFailedError`` where it was the sandbox's own failure."""
+    if run.status == "failed_to_start":
+        raise JudgeFailedError(f"the sandbox failed: {run.problem}")
+    words = {
+        "killed_cpu": "was cut off at the limit of processor time",
+        "killed_wall": "was cut off at the limit of wall time",
+        "killed_threads": "was cut off at the limit of threads",
+        "killed_signal": "crashed",
+        "given_up": "did not answer in time",
+    }
+    said = run.stderr.decode(errors="replace").strip().split("\n")[-1][:200]
+    return words.get(run.status) or f"ended with exit code {run.exit_code}" + (f" ({said})" if said else "")

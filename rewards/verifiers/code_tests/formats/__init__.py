@@ -1,0 +1,114 @@
+"""One reader for the formats in which code tests are published.
+
+==============================================  =======================================================================
+row of                                          fields that are read
+==============================================  =======================================================================
+APPS, TACO                                      ``input_output``: ``{inputs, outputs, fn_name?}``
+LiveCodeBench                                   ``public_test_cases``, ``private_test_cases`` (compressed or not),
+                                                ``metadata.func_name``
+DeepCoder                                       ``tests``: a list of cases or an APPS mapping; ``metadata.func_name``
+PrimeIntellect, SYNTHETIC-1, open-r1            ``verification_info``: ``{language, test_cases, fn_name?}``
+INTELLECT-2, Eurus-2                            ``verification_info.test_cases`` or ``reward_model.ground_truth``
+CodeContests                                    ``public_tests``, ``private_tests``, ``generated_tests``
+Codeforces                                      a list of ``{input, output}``
+sandbox fusion                                  ``assert_case``, or ``{inputs, outputs, fn_name?}``
+MBPP, MBPP+                                     ``test_list``, ``test_imports``, ``test_setup_code``; ``test``
+HumanEval, HumanEval+, LeetCodeDataset          ``test``, ``entry_point``, ``prompt``
+KodCode                                         ``test_code``
+==============================================  =======================================================================
+
+Every field may be JSON text or the value itself, and the reference may be such a field alone, a list of assert
+statements, or their code. Other fields of the row are ignored.
+"""
+
+from collections.abc import Mapping
+from typing import Any
+
+from rewards.verifiers.code_tests.formats.cases import Pair, cases_of_pairs, pairs_of_columns, pairs_of_list
+from rewards.verifiers.code_tests.formats.packed import sequence, text_of, unpacked
+from rewards.verifiers.code_tests.formats.programs import (
+    asserts,
+    pytest_functions,
+    sequence_of_asserts,
+    source_text,
+    whole_test,
+)
+from rewards.verifiers.code_tests.kinds import Tests, UnusableTestsError
+
+_WRAPPERS = ("input_output", "tests", "test_cases", "verification_info", "ground_truth", "reward_model")
+_LIVECODEBENCH = ("public_test_cases", "private_test_cases")
+_CODE_CONTESTS = ("public_tests", "private_tests", "generated_tests")
+
+
+def read_tests(reference: Any) -> Tests:
+    """The tests that ``reference`` holds, in whichever of the formats above.
+
+    Raises:
+        UnusableTestsError: no format is recognised, or its fields contradict it; the message says what is needed.
+    """
+    try:
+        return _tests(reference, name="", depth=0)
+    except RecursionError:
+        raise UnusableTestsError("the reference is nested too deep to be read") from None
+
+
+def _tests(reference: Any, name: str, depth: int) -> Tests:
+    if depth > 5:
+        raise UnusableTestsError("one field of tests within another, too often")
+    if isinstance(reference, str) and _is_code(reference.lstrip()):
+        return source_text(reference)
+    value = unpacked(reference, "the reference")
+    if isinstance(value, Mapping):
+        return _tests_of_row(value, name, depth)
+    items = sequence(value)
+    if items is None:
+        raise UnusableTestsError(f"the reference is a {type(reference).__name__}, neither a row, a list nor a text")
+    if statements := sequence_of_asserts(items):
+        return asserts(statements, {})
+    return cases_of_pairs(pairs_of_list(items), name)
+
+
+def _is_code(text: str) -> bool:
+    """Neither JSON nor base64: the one begins with a bracket or a quote, the other holds no blank."""
+    return text.startswith('"""') or (" " in text and text[0] not in '[{"')
+
+
+def _tests_of_row(row: Mapping[str, Any], name: str, depth: int) -> Tests:
+    row = {key: value for key, value in row.items() if value is not None}
+    language = row.get("language", "python")
+    if isinstance(language, str) and not language.lower().startswith("py"):
+        raise UnusableTestsError(f"its language is {language!r:.40}; only Python programs are run")
+    name = _function_name(row) or name
+    if isinstance(row.get("test"), str) and row["test"].strip():
+        return whole_test(row)
+    if "test_code" in row:
+        return pytest_functions(text_of(row, "test_code"))
+    for field in ("test_list", "assert_case"):
+        if statements := sequence_of_asserts(unpacked(row[field], field)) if row.get(field) is not None else None:
+            return asserts(statements, row)
+    if {"inputs", "outputs"} <= row.keys() or {"input", "output"} <= row.keys():
+        return cases_of_pairs(pairs_of_columns(row), name)
+    for fields in (_LIVECODEBENCH, _CODE_CONTESTS):
+        if present := [field for field in fields if field in row]:
+            return cases_of_pairs([pair for field in present for pair in _pairs(row[field], field)], name)
+    for field in _WRAPPERS:
+        if field in row:
+            return _tests(unpacked(row[field], field), name, depth + 1)
+    raise UnusableTestsError(
+        f"its fields are {', '.join(map(str, list(row)[:12])) or 'none'}; none holds tests. Map such as input_output, "
+        "tests, verification_info, public_test_cases, test_list, test with entry_point, or test_code"
+    )
+
+
+def _function_name(row: Mapping[str, Any]) -> str:
+    metadata = row.get("metadata")
+    if isinstance(metadata, str) and metadata.lstrip().startswith("{"):
+        metadata = unpacked(metadata, "metadata")
+    named = metadata.get("func_name") if isinstance(metadata, Mapping) else None
+    found = row.get("fn_name") or named or ""
+    return found if isinstance(found, str) else ""
+
+
+def _pairs(field: Any, where: str) -> list[Pair]:
+    value = unpacked(field, where)
+    return pairs_of_columns(value) if isinstance(value, Mapping) else pairs_of_list(sequence(value) or [])

@@ -1,0 +1,131 @@
+"""Tests that are pairs of input and output: programs that read standard input, and functions that are called."""
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from rewards.verifiers.code_tests.formats.packed import sequence
+from rewards.verifiers.code_tests.kinds import Call, FunctionCalls, StdinCase, StdinCases, UnusableTestsError
+
+_KINDS = {
+    "stdin": "stdin",
+    "stdin_stdout": "stdin",
+    "functional": "function",
+    "function_call": "function",
+}
+
+
+@dataclass(frozen=True)
+class Pair:
+    """One test as published.
+
+    Attributes:
+        input: a text, lines, or a list of arguments.
+        output: a text, lines, or a value.
+        kind: ``stdin``, ``function``, or empty: by whether the function is named.
+        name: of the function; empty = not here.
+        wrapped: the format may wrap the expected value in a list of one, without saying where it does.
+    """
+
+    input: Any
+    output: Any
+    kind: str = ""
+    name: str = ""
+    wrapped: bool = False
+
+
+def pairs_of_columns(columns: Mapping[str, Any]) -> list[Pair]:
+    """APPS, TACO: ``{"inputs": […], "outputs": […], "fn_name"?}``; CodeContests: ``{"input": […], "output": […]}``."""
+    inputs, outputs = (sequence(columns.get(f"{side}s", columns.get(side))) for side in ("input", "output"))
+    if inputs is None or outputs is None or len(inputs) != len(outputs):
+        counts = " and ".join("none" if side is None else str(len(side)) for side in (inputs, outputs))
+        raise UnusableTestsError(f"inputs and outputs are not lists of one length, but {counts}")
+    name = columns.get("fn_name") or ""
+    return [Pair(given, wanted, name=name, wrapped=bool(name)) for given, wanted in zip(inputs, outputs, strict=True)]
+
+
+def pairs_of_list(tests: Sequence[Any]) -> list[Pair]:
+    """LiveCodeBench, DeepCoder, PrimeIntellect: a list of ``{"input", "output", "testtype" | "type", …}``."""
+    return [_pair(test, number) for number, test in enumerate(tests)]
+
+
+def cases_of_pairs(pairs: Sequence[Pair], name: str) -> StdinCases | FunctionCalls:
+    """``pairs`` as one kind of tests; ``name`` is the function where the pairs do not say.
+
+    Raises:
+        UnusableTestsError: there are none, they mix kinds or functions, or no program that computes nothing would fail.
+    """
+    if not pairs:
+        raise UnusableTestsError("there is not one test")
+    names = {pair.name for pair in pairs if pair.name} or ({name} if name else set())
+    kinds = {pair.kind or ("function" if names else "stdin") for pair in pairs}
+    if len(kinds) > 1:
+        raise UnusableTestsError(
+            "some tests are for standard input and some for a function; one row must be of one kind"
+        )
+    if kinds == {"stdin"}:
+        return _stdin_cases(pairs)
+    if len(names) != 1:
+        raise UnusableTestsError(
+            f"its function calls name {sorted(names) or 'no function'}; exactly one fn_name or func_name is needed"
+        )
+    return FunctionCalls(names.pop(), tuple(_call(pair, number) for number, pair in enumerate(pairs)))
+
+
+def _pair(test: Any, number: int) -> Pair:
+    if not isinstance(test, Mapping) or not {"input", "output"} <= test.keys():
+        raise UnusableTestsError(f"test {number} is {test!r:.60}, without input and output")
+    stated = test.get("testtype") or test.get("type") or ""
+    if stated and stated not in _KINDS:
+        raise UnusableTestsError(f"test {number} is of type {stated!r:.40}; known are {', '.join(_KINDS)}")
+    metadata = test.get("metadata")
+    named = metadata.get("func_name") if isinstance(metadata, Mapping) else None
+    name = test.get("fn_name") or named or ""
+    return Pair(test["input"], test["output"], _KINDS.get(stated, ""), name, wrapped=stated == "function_call")
+
+
+def _stdin_cases(pairs: Sequence[Pair]) -> StdinCases:
+    cases = tuple(StdinCase(_lines(pair.input), _lines(pair.output)) for pair in pairs)
+    if not any(case.output.strip() for case in cases):
+        raise UnusableTestsError("every expected output is empty: a program that does nothing would be right")
+    return StdinCases(cases)
+
+
+def _lines(value: Any) -> str:
+    lines = sequence(value)
+    return "\n".join(map(str, lines)) if lines is not None else str(value)
+
+
+def _call(pair: Pair, number: int) -> Call:
+    given, wanted = pair.input, pair.output
+    if isinstance(given, str):
+        given = [_value(line, f"line of test {number}'s input") for line in given.split("\n") if line.strip()]
+        wanted = _value(wanted, f"output of test {number}") if isinstance(wanted, str) else wanted
+    arguments = sequence(given)
+    if arguments is None:
+        raise UnusableTestsError(f"the input of test {number} is {given!r:.60}, not a list of arguments")
+    accepted = [wanted]
+    if pair.wrapped:
+        arguments = [_integer_keys(argument) for argument in arguments]
+        if isinstance(wanted, list) and len(wanted) == 1:
+            accepted.append(wanted[0])
+        accepted += [keyed for value in list(accepted) if (keyed := _integer_keys(value)) is not value]
+    return Call(tuple(arguments), tuple(accepted))
+
+
+def _value(text: str, what: str) -> Any:
+    try:
+        return json.loads(text)
+    except (ValueError, RecursionError) as error:
+        raise UnusableTestsError(f"the {what} is {text[:60]!r}, which is no JSON value") from error
+
+
+def _integer_keys(value: Any) -> Any:
+    """A dict whose keys are all digits with integers for keys: JSON has no such keys, the published functions do."""
+    if not isinstance(value, dict) or not value:
+        return value
+    try:
+        return {int(key): item for key, item in value.items()}
+    except (ValueError, TypeError):
+        return value

@@ -1,0 +1,42 @@
+"""The solution that a row of tests brings along."""
+
+import textwrap
+from collections.abc import Mapping
+from typing import Any
+
+from rewards.verifiers.code_tests.formats.packed import sequence, text_of, unpacked
+from rewards.verifiers.code_tests.kinds import UnusableTestsError
+
+_PYTHON_3 = 3  # CodeContests' number for the language
+_FIELDS = ("solutions", "canonical_solution", "code", "solution", "completion", "gold_standard_solution")
+
+
+def gold_program(row: Any) -> str | None:
+    """The reference solution of a row, or ``None`` where it has none that can be written into a fenced block.
+
+    Of several the first. ``canonical_solution`` continues ``prompt``, as HumanEval has it. Where the file marks the
+    language, a solution in Python.
+    """
+    if not isinstance(row, Mapping):
+        return None
+    for field in _FIELDS:
+        program = _first(row.get(field), field)
+        if program is not None and field == "canonical_solution" and program[:1].isspace():
+            program = text_of(row, "prompt") + program
+        if program is not None and program.strip():
+            return None if "```" in program else textwrap.dedent(program).strip("\n")
+    return None
+
+
+def _first(value: Any, field: str) -> str | None:
+    if field == "solutions" and isinstance(value, str):
+        try:
+            value = unpacked(value, field)
+        except UnusableTestsError:
+            return None
+    if isinstance(value, Mapping):  # CodeContests: {"language": [1, 3], "solution": ["…", "…"]}
+        languages, programs = sequence(value.get("language")) or [], sequence(value.get("solution")) or []
+        value = [program for language, program in zip(languages, programs, strict=False) if language == _PYTHON_3]
+    if (listed := sequence(value)) is not None:
+        value = next((program for program in listed if isinstance(program, str)), None)
+    return value if isinstance(value, str) and value.strip() else None

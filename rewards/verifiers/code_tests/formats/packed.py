@@ -1,0 +1,79 @@
+"""Values as the published files pack them: JSON in strings, arrays, and pickled strings that are compressed."""
+
+import base64
+import binascii
+import io
+import json
+import pickle
+import zlib
+from collections.abc import Mapping
+from typing import Any
+
+from rewards.verifiers.code_tests.kinds import UnusableTestsError
+
+LONGEST_UNPACKED = 1 << 29  # bytes; the largest published set of hidden tests unpacks to a fraction of it
+
+
+def unpacked(value: Any, where: str) -> Any:
+    """``value`` without its packing: a JSON text is read, a compressed one too, an array becomes a list.
+
+    Raises:
+        UnusableTestsError: a text that is neither; ``where`` says which in the message.
+    """
+    if hasattr(value, "tolist"):
+        value = value.tolist()
+    if not isinstance(value, str):
+        return value
+    text = value.lstrip()
+    if not text:
+        raise UnusableTestsError(f"{where} is an empty text: the row has no tests")
+    try:
+        return _json(text) if text[0] in '[{"' else _json(_decompressed(text))
+    except RecursionError:
+        raise UnusableTestsError(f"{where} is nested too deep to be read") from None
+    except (ValueError, zlib.error, EOFError, pickle.UnpicklingError) as error:
+        raise UnusableTestsError(
+            f"{where} begins with {text[:30]!r}, which is neither JSON nor base64 of compressed JSON: {error}"
+        ) from error
+
+
+def sequence(value: Any) -> list[Any] | None:
+    """``value`` as a list where it is a list, tuple or array; ``None`` otherwise."""
+    if hasattr(value, "tolist"):
+        value = value.tolist()
+    return list(value) if isinstance(value, list | tuple) else None
+
+
+def text_of(row: Mapping[str, Any], key: str) -> str:
+    """The text under ``key``; empty where it is absent or ``None``; texts in a list are joined by line ends."""
+    value = row.get(key)
+    if (lines := sequence(value)) is not None:
+        value = "\n".join(map(str, lines))
+    return value if isinstance(value, str) else ""
+
+
+def _json(text: str) -> Any:
+    value = json.loads(text)
+    return json.loads(value) if isinstance(value, str) else value  # some files encode twice
+
+
+def _decompressed(text: str) -> str:
+    try:
+        packed = base64.b64decode(text, validate=True)
+    except binascii.Error as error:
+        raise ValueError(str(error)) from error
+    reader = zlib.decompressobj()
+    data = reader.decompress(packed, LONGEST_UNPACKED)
+    if reader.unconsumed_tail:
+        raise ValueError(f"it unpacks to more than {LONGEST_UNPACKED} bytes")
+    content = _TextUnpickler(io.BytesIO(data)).load() if data[:1] == b"\x80" else data.decode()
+    if not isinstance(content, str):
+        raise ValueError(f"it holds a pickled {type(content).__name__}, not a text")
+    return content
+
+
+class _TextUnpickler(pickle.Unpickler):
+    """Reads pickled texts, which name no class or function; a pickle that does could run anything and is refused."""
+
+    def find_class(self, module: str, name: str) -> Any:
+        raise pickle.UnpicklingError(f"it is a pickle that loads {module}.{name}")

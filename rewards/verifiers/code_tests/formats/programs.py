@@ -1,0 +1,100 @@
+"""Tests that are code: assert statements, ``check(candidate)``, pytest functions."""
+
+import ast
+from collections.abc import Mapping, Sequence
+from functools import lru_cache
+from typing import Any
+
+from rewards.verifiers.code_tests.formats.packed import sequence, text_of
+from rewards.verifiers.code_tests.kinds import TestProgram, UnusableTestsError
+
+
+def asserts(statements: Sequence[Any], row: Mapping[str, Any]) -> TestProgram:
+    """MBPP's ``test_list``, each statement one test, with ``test_imports`` and ``test_setup_code`` before them."""
+    if not statements or not all(isinstance(statement, str) for statement in statements):
+        raise UnusableTestsError(f"the asserts are {statements!r:.80}, not one or more statements")
+    for number, statement in enumerate(statements):
+        if "assert" not in _parsed(statement, f"assert {number}"):
+            raise UnusableTestsError(f"test {number} is {statement[:60]!r}, which asserts nothing")
+    setup = "\n".join(filter(None, (text_of(row, "test_imports"), text_of(row, "test_setup_code"))))
+    _parsed(setup, "test_setup_code")
+    return TestProgram("asserts", tuple(statements), setup=setup)
+
+
+def whole_test(row: Mapping[str, Any]) -> TestProgram:
+    """A row with ``test``: HumanEval(+), LeetCodeDataset (``check(candidate)``), MBPP+ (statements), or pytest."""
+    source = text_of(row, "test")
+    names = _parsed(source, "test")
+    if "check(" in names:
+        entry_point = row.get("entry_point")
+        if not isinstance(entry_point, str) or not _is_entry_point(entry_point):
+            raise UnusableTestsError(
+                f"test defines check(candidate), but entry_point is {entry_point!r:.60} and not the name of a function"
+            )
+        return TestProgram("check", (source,), entry_point, preamble=_preamble(row, entry_point))
+    if any(name.lower().startswith("test") for name in names):
+        return pytest_functions(source)
+    if "assert" not in names:
+        raise UnusableTestsError("test defines no check(candidate) and no test function, and asserts nothing")
+    return TestProgram("asserts", (source,), setup=text_of(row, "test_setup_code"))
+
+
+def pytest_functions(source: str) -> TestProgram:
+    """KodCode's ``test_code``: functions ``test_…`` that import from ``solution``."""
+    names = _parsed(source, "test_code")
+    if not any(name.lower().startswith("test") for name in names):
+        raise UnusableTestsError("the tests define no function whose name begins with test")
+    return TestProgram("pytest", (source,))
+
+
+def source_text(text: str) -> TestProgram:
+    """Tests that are given as nothing but their code."""
+    names = _parsed(text, "the reference")
+    if any(name.lower().startswith("test") for name in names):
+        return pytest_functions(text)
+    if "check(" in names:
+        raise UnusableTestsError("check(candidate) alone does not say which function it checks; map entry_point too")
+    return asserts([text], {})
+
+
+def sequence_of_asserts(value: Any) -> list[str] | None:
+    """``value`` where it is a list of texts."""
+    items = sequence(value)
+    return items if items and all(isinstance(item, str) for item in items) else None
+
+
+@lru_cache(maxsize=4096)  # a row's tests are read once for each of its completions, and may hold megabytes
+def _parsed(source: str, what: str) -> frozenset[str]:
+    """What the code defines at its top, ``check(`` for that function, and ``assert`` where it asserts or raises."""
+    try:
+        tree = ast.parse(source)
+    except (SyntaxError, ValueError, RecursionError, MemoryError) as error:
+        raise UnusableTestsError(f"{what} is no Python code: {error}") from error
+    names = {node.name for node in tree.body if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef)}
+    if any(isinstance(node, ast.Assert | ast.Raise) or _is_assertion(node) for node in ast.walk(tree)):
+        names.add("assert")
+    return frozenset(names | {"check("} if "check" in names else names)
+
+
+def _is_assertion(node: ast.AST) -> bool:
+    """A call of such as ``np.testing.assert_allclose`` or ``self.assertEqual``."""
+    if not isinstance(node, ast.Call):
+        return False
+    called = node.func.attr if isinstance(node.func, ast.Attribute) else getattr(node.func, "id", "")
+    return called.startswith("assert")
+
+
+def _is_entry_point(text: str) -> bool:
+    """Whether ``text`` is a name, a dotted name, or such with a constructor called: ``Solution().rotate``."""
+    return all(part.removesuffix("()").isidentifier() for part in text.split("."))
+
+
+def _preamble(row: Mapping[str, Any], entry_point: str) -> str:
+    """What the prompt gives to an answer: its imports, helpers and classes, without the function that is asked for."""
+    try:
+        tree = ast.parse(text_of(row, "prompt"))
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        return ""  # a prompt in prose
+    asked = entry_point.replace("()", "").split(".")[0]
+    tree.body = [node for node in tree.body if getattr(node, "name", None) != asked]
+    return ast.unparse(tree)

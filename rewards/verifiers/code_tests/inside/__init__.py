@@ -1,0 +1,61 @@
+"""What runs in the sandboxed processes: on one side the answer, on the other the tests that call it.
+
+The files here and the codec are sent there. They need the standard library alone.
+"""
+
+import marshal
+from functools import cache
+from pathlib import Path
+from typing import Literal
+
+_PREFIX = "rewards.verifiers.code_tests"
+_PACKAGE = Path(__file__).parents[1]
+_FILES = {
+    "answer": ("codec", "inside.channel", "inside.instances", "inside.standard_names", "inside.answer_process"),
+    "tests": (
+        "codec",
+        "inside.channel",
+        "inside.instances",
+        "inside.remote",
+        "inside.names",
+        "inside.standard_names",
+        "inside.pytest_stand_in",
+        "inside.tests_process",
+    ),
+}
+
+DRIVER = """
+import marshal, sys, types
+names, files = marshal.loads(channel.receive())
+for name in names:
+    sys.modules[name] = types.ModuleType(name)
+for name, code in files:
+    exec(code, sys.modules[name].__dict__)
+serve = sys.modules[name].serve
+for name in names:
+    del sys.modules[name]
+serve(channel)
+"""
+"""The program that a session starts with; the first frame that it is sent is `files`.
+
+The files import one another by their full names. They find them there without their packages, and the names are gone
+again before a program of the policy's runs.
+"""
+
+
+@cache
+def files(side: Literal["answer", "tests"]) -> bytes:
+    """What runs on the side of the answer, or on that of its tests: compiled, which takes as long as a short run."""
+    compiled = [
+        (
+            f"{_PREFIX}.{file}",
+            compile((_PACKAGE / _path(file)).read_text("utf-8"), _path(file), "exec", dont_inherit=True),
+        )
+        for file in _FILES[side]
+    ]
+    names = ["rewards", "rewards.verifiers", _PREFIX, f"{_PREFIX}.inside", *(name for name, _ in compiled)]
+    return marshal.dumps((names, compiled))
+
+
+def _path(file: str) -> str:
+    return f"{file.replace('.', '/')}.py"

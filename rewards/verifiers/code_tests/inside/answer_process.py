@@ -1,0 +1,151 @@
+"""The process that runs the answer: it is asked for calls and returns values. It is never told what they should be.
+
+Whoever asks is on the other end of the channel: the trainer for function calls, the tests' process (through the
+trainer) for tests that are code. A request is ``[operation, object, argument…]``; the reply is ``["value", value,
+arguments]`` or ``["raised", class names, text, exception]``. An object that is no plain value stays here, and its
+number goes out; the answer's names are objects too. A function of the tests that was passed as an argument is called
+back by ``["callback", number, arguments, keywords]``, during which the other side may ask again.
+"""
+
+import builtins
+import sys
+import types
+from collections.abc import Callable
+from typing import Any
+
+from rewards.verifiers.code_tests.codec import decode, encode
+from rewards.verifiers.code_tests.inside.channel import Channel
+from rewards.verifiers.code_tests.inside.instances import built, classes_in, crosses, graph
+from rewards.verifiers.code_tests.inside.standard_names import RECURSION_LIMIT, standard_names
+
+
+def serve(channel: Channel) -> None:
+    """Load the answer, say so, and answer requests until the channel closes."""
+    program = decode(channel.receive())
+    sys.setrecursionlimit(RECURSION_LIMIT)
+    module = types.ModuleType("solution")
+    sys.modules["solution"] = module
+    # Behind the builtins: an answer that defines no gcd has none, though math's can be called without an import.
+    vars(module)["__builtins__"] = {**vars(builtins), **standard_names()}
+    objects = _Objects(module, channel)
+    for title in ("preamble", "answer"):
+        try:
+            exec(compile(program[title], f"<{title}>", "exec"), vars(module))
+        except BaseException as error:  # noqa: BLE001 — whatever a program raises is for the other side
+            channel.send(objects.raised(error))
+            return
+        if title == "preamble":
+            objects.classes = classes_in(vars(module))
+    channel.send(encode(["value", None, []]))
+    objects.reply_to_requests(until_reply=False)
+
+
+class _Objects:
+    """What the other side knows by name or number, and the loop that does with it what is asked."""
+
+    def __init__(self, module: types.ModuleType, channel: Channel) -> None:
+        self._module = module
+        self._channel = channel
+        self.classes: dict[str, type] = {}
+        self._known: list[Any] = []
+        self._numbers: dict[int, int] = {}
+
+    def reply_to_requests(self, *, until_reply: bool) -> Any:
+        """Do what is asked, until the other side replies to a call of ours or is gone."""
+        while True:
+            frame = self._channel.receive()
+            try:
+                operation, *operands = decode(frame, self._resolved, arrays=True)
+                if until_reply and operation in ("value", "raised"):
+                    break
+                reply = self._done(operation, operands)
+            except BaseException as error:  # noqa: BLE001 — as above
+                reply = self.raised(error)
+            self._channel.send(reply)
+        return operands[0] if operation == "value" else _raise(*operands)
+
+    def raised(self, error: BaseException) -> bytes:
+        """The reply for an exception: its class and those it derives from, and what it says."""
+        names = [kind.__name__ for kind in type(error).__mro__ if kind.__module__ == "builtins"]
+        try:
+            text = str(error)[:500]
+        except BaseException:  # noqa: BLE001 — a __str__ of the program's own
+            text = ""
+        return encode(["raised", [type(error).__name__, *names], str.__str__(text), error], self._referred)
+
+    def _done(self, operation: str, operands: list[Any]) -> bytes:
+        subject, *arguments = operands
+        if operation == "call":
+            positional, keywords = arguments
+            value = subject(*positional, **keywords)
+            changed = positional if value is None else []  # a function that works in place returns nothing
+            return encode(["value", value, changed], self._referred)
+        plain: dict[str, Callable[..., Any]] = {
+            "getattr": getattr, "setattr": setattr, "delattr": delattr, "isinstance": isinstance, "bool": bool,
+            "issubclass": issubclass, "value": lambda value: value,
+        }  # fmt: skip
+        value = plain[operation](subject, *arguments) if operation in plain else _special(operation, subject, arguments)
+        return encode(["value", value, []], self._referred)
+
+    def _referred(self, value: Any) -> Any:
+        if crosses(value, self.classes):
+            return graph(value, self.classes, self._referred)
+        number = self._numbers.setdefault(id(value), len(self._known))
+        if number == len(self._known):
+            self._known.append(value)  # kept, so that no other object gets its identity
+        return ["object", number]
+
+    def _resolved(self, name: Any) -> Any:
+        kind, key = name
+        if kind == "graph":
+            return built(key, {known: vars(self._module)[known] for known in self.classes}, self._resolved)
+        if kind == "object":
+            return self._known[key]
+        if kind == "callback":
+            return lambda *positional, **keywords: self._call_back(key, positional, keywords)
+        return self._named(key)
+
+    def _named(self, path: str) -> Any:
+        """``f``, ``Solution().f``, ``module.f``; a plain ``f`` that only ``class Solution`` has is its method."""
+        head, *rest = path.split(".")
+        solution = vars(self._module).get("Solution")
+        if not rest and head not in vars(self._module) and isinstance(solution, type) and hasattr(solution, head):
+            return getattr(solution(), head)
+        value: Any = self._module
+        for part in (head, *rest):
+            try:
+                value = getattr(value, part.removesuffix("()"))
+            except AttributeError:
+                raise NameError(f"the answer defines no {path}") from None
+            value = value() if part.endswith("()") else value
+        return value
+
+    def _call_back(self, number: int, positional: tuple[Any, ...], keywords: dict[str, Any]) -> Any:
+        self._channel.send(encode(["callback", number, list(positional), keywords], self._referred))
+        return self.reply_to_requests(until_reply=True)
+
+
+def _raise(names: list[str], text: str, _: Any) -> Any:
+    """Raise what a function of the tests raised, as the builtin exception that it is."""
+    kinds = [kind for name in names if isinstance(kind := getattr(builtins, name, None), type)]
+    raise next((kind for kind in kinds if issubclass(kind, Exception)), RuntimeError)(text)
+
+
+def _special(operation: str, subject: Any, arguments: list[Any]) -> Any:
+    """``operation`` is the name of a special method, looked up on the class as Python does."""
+    if operation == "__iter__":
+        return iter(subject)
+    if operation == "__str__":
+        return str(subject)
+    if operation == "__repr__":
+        return repr(subject)
+    if operation == "__contains__":
+        return arguments[0] in subject
+    method = getattr(type(subject), operation, None)
+    if method is None:
+        return NotImplemented if len(arguments) == 1 else _missing(operation, subject)
+    return method(subject, *arguments)
+
+
+def _missing(operation: str, subject: Any) -> Any:
+    raise TypeError(f"{type(subject).__name__!r} object has no {operation}")

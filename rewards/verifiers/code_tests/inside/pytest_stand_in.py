@@ -1,0 +1,248 @@
+"""As much of pytest as tests of single functions use, for a process in which pytest need not be installed.
+
+``raises``, ``approx``, ``fail``, ``param``, ``fixture`` (functions, also generators, without parameters) and ``mark``
+(``parametrize``, ``skip``, ``skipif``; every other mark does nothing). Tests that use more are not supported.
+"""
+
+import functools
+import inspect
+import itertools
+import re
+import types
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any
+
+from rewards.verifiers.code_tests.inside.remote import NotSupportedError, Remote
+
+NAMES = ("approx", "fail", "fixture", "main", "mark", "param", "raises")
+Test = tuple[str, Callable[[], Any]]
+
+
+def module() -> types.ModuleType:
+    """What ``import pytest`` gives."""
+    stand_in = types.ModuleType("pytest")
+    vars(stand_in).update({name: globals()[name] for name in NAMES})
+    return stand_in
+
+
+def collected(names: Mapping[str, Any]) -> list[Test]:
+    """The tests among ``names``, one for every set of parameters, in their order; those marked to be skipped are not.
+
+    Raises:
+        NotSupportedError: a test takes a fixture that is not defined beside it.
+    """
+    tests: list[Test] = []
+    for name, value in list(names.items()):
+        if name.startswith("test") and isinstance(value, types.FunctionType):
+            tests += _variants(name, value, value, names)
+        elif isinstance(value, type) and (name.startswith("Test") or _is_unit_test(value)):
+            tests += _of_class(name, value, names)
+    return tests
+
+
+class raises:  # noqa: N801 — pytest's name
+    """The block must raise ``expected``, with a text in which ``match`` is found."""
+
+    def __init__(self, expected: Any, *call: Any, match: str | None = None, **keywords: Any) -> None:
+        self.expected = expected if isinstance(expected, tuple) else (expected,)
+        self.pattern = match
+        self.value: Any = None
+        self.type: Any = None
+        if call:
+            function, *arguments = call
+            with self:
+                function(*arguments, **keywords)
+
+    def __enter__(self) -> "raises":
+        return self
+
+    def __exit__(self, kind: Any, error: Any, _: Any) -> bool:
+        if error is None:
+            raise AssertionError(f"did not raise {self.expected}")
+        self.value, self.type = error, kind
+        if not any(_is_a(error, expected) for expected in self.expected):
+            return False
+        if self.pattern is not None:
+            self.match(self.pattern)
+        return True
+
+    def match(self, pattern: str) -> bool:
+        assert re.search(pattern, str(self.value)), f"{pattern!r} is not in {str(self.value)!r}"
+        return True
+
+
+class approx:  # noqa: N801 — pytest's name
+    """A number, or a list, tuple, dict or array of numbers, within a tolerance: pytest's 1e-6 of it, and 1e-12."""
+
+    def __init__(self, expected: Any, rel: Any = None, abs: Any = None, nan_ok: bool = False) -> None:
+        self.expected, self.rel, self.abs, self.nan_ok = expected, rel, abs, nan_ok
+
+    __hash__ = None  # type: ignore[assignment]
+
+    def __repr__(self) -> str:
+        return f"about {self.expected!r}"
+
+    def __eq__(self, actual: object) -> bool:
+        return self._close(self.expected, actual)
+
+    def _close(self, expected: Any, actual: Any) -> bool:
+        if isinstance(actual, Remote):
+            return False
+        expected, actual = (value.tolist() if hasattr(value, "tolist") else value for value in (expected, actual))
+        if isinstance(expected, Mapping):
+            return (
+                isinstance(actual, Mapping)
+                and expected.keys() == actual.keys()
+                and all(self._close(value, actual[key]) for key, value in expected.items())
+            )
+        if isinstance(expected, Sequence) and not isinstance(expected, str | bytes):
+            return (
+                isinstance(actual, list | tuple)
+                and len(expected) == len(actual)
+                and all(map(self._close, expected, actual))
+            )
+        if not isinstance(expected, int | float | complex) or not isinstance(actual, int | float | complex):
+            return bool(expected == actual)
+        if expected != expected:
+            return self.nan_ok and actual != actual
+        relative = 1e-6 if self.rel is None and self.abs is None else self.rel or 0.0
+        tolerance = max(relative * abs(expected), 1e-12 if self.abs is None else self.abs)
+        return expected == actual or abs(expected - actual) <= tolerance < float("inf")
+
+
+def fail(reason: str = "", *_: Any, **__: Any) -> None:
+    """Fail the test."""
+    raise AssertionError(reason)
+
+
+def main(*_: Any, **__: Any) -> int:
+    """Nothing: the tests are run anyway."""
+    return 0
+
+
+def param(*values: Any, **_: Any) -> Any:
+    """One set of parameters; its name and marks are ignored."""
+    return _Parameters(values)
+
+
+def fixture(function: Any = None, **options: Any) -> Any:
+    """A function whose result a test receives by its name."""
+    if options.get("params") or options.get("autouse") or options.get("name"):
+        raise NotSupportedError("a fixture with params, autouse or a name")
+    if function is None:
+        return fixture
+    function.is_fixture = True
+    return function
+
+
+class _Parameters(tuple[Any, ...]):
+    pass
+
+
+class _Marks:
+    def parametrize(self, names: Any, values: Any, **options: Any) -> Callable[[Any], Any]:
+        if options.get("indirect"):
+            raise NotSupportedError("parametrize with indirect")
+        keys = [name.strip() for name in names.split(",")] if isinstance(names, str) else list(names)
+        rows = [value if isinstance(value, _Parameters) or len(keys) > 1 else (value,) for value in values]
+        return _marked("parameters", [dict(zip(keys, row, strict=True)) for row in rows])
+
+    def skip(self, *reason: Any, **_: Any) -> Any:
+        return _marked("skipped", True)(reason[0]) if reason and callable(reason[0]) else _marked("skipped", True)
+
+    def skipif(self, condition: Any, **_: Any) -> Any:
+        return _marked("skipped", bool(condition))
+
+    def xfail(self, *_: Any, **__: Any) -> Any:
+        raise NotSupportedError("mark.xfail")
+
+    def __getattr__(self, name: str) -> Any:
+        def mark(*arguments: Any, **_: Any) -> Any:
+            return arguments[0] if len(arguments) == 1 and callable(arguments[0]) else lambda function: function
+
+        return mark
+
+
+mark = _Marks()
+
+
+def _marked(name: str, value: Any) -> Callable[[Any], Any]:
+    def decorated(function: Any) -> Any:
+        if name == "parameters":
+            function.parameters = [value, *getattr(function, "parameters", [])]
+        else:
+            function.skipped = value or getattr(function, "skipped", False)
+        return function
+
+    return decorated
+
+
+def _is_a(error: BaseException, expected: Any) -> bool:
+    if isinstance(expected, Remote):  # an exception class of the answer: asked where it lives
+        theirs = getattr(error, "remote", None)
+        return theirs is not None and isinstance(theirs, expected)  # type: ignore[arg-type]
+    return isinstance(error, expected)
+
+
+def _of_class(name: str, kind: type, names: Mapping[str, Any]) -> Iterator[Test]:
+    if getattr(kind, "skipped", False):
+        return
+    unit = _is_unit_test(kind)
+    for method_name, method in list(vars(kind).items()):
+        if method_name.startswith("test") and isinstance(method, types.FunctionType):
+            own = _Method(kind, method_name, unit)
+            yield from _variants(f"{name}.{method_name}", method, own, {**names, **vars(kind)})
+
+
+def _is_unit_test(kind: type) -> bool:
+    return any(base.__module__ == "unittest.case" for base in kind.__mro__)
+
+
+class _Method:
+    """A test method on an object of its own, with what sets it up."""
+
+    def __init__(self, kind: type, name: str, unit: bool) -> None:
+        self._kind, self._name, self._unit = kind, name, unit
+
+    def __call__(self, **arguments: Any) -> None:
+        instance = self._kind(self._name) if self._unit else self._kind()
+        for name in ("setUpClass", "setup_class", "setUp", "setup_method"):
+            setup = getattr(instance, name, None)
+            if setup is not None:
+                setup(*[getattr(instance, self._name)][: len(inspect.signature(setup).parameters)])
+        getattr(instance, self._name)(**arguments)
+
+
+def _variants(name: str, function: Any, call: Callable[..., Any], names: Mapping[str, Any]) -> Iterator[Test]:
+    if getattr(function, "skipped", False):
+        return
+    if inspect.iscoroutinefunction(function):
+        raise NotSupportedError(f"{name} is asynchronous")
+    parameters = getattr(function, "parameters", [])
+    declared = {key: None for part in parameters for row in part for key in row}
+    _arguments(function, declared, names, only_check=True)
+    for row in itertools.product(*parameters):
+        given = {key: value for part in row for key, value in part.items()}
+        yield name, functools.partial(_run, function, call, given, names)
+
+
+def _run(function: Any, call: Callable[..., Any], given: Mapping[str, Any], names: Mapping[str, Any]) -> None:
+    call(**_arguments(function, given, names))
+
+
+def _arguments(
+    function: Any, given: Mapping[str, Any], names: Mapping[str, Any], *, only_check: bool = False
+) -> dict[str, Any]:
+    """What ``function`` is called with: its parameters, and the values of the fixtures that it names."""
+    arguments = dict(given)
+    for name, parameter in inspect.signature(function).parameters.items():
+        if name == "self" or name in arguments or parameter.default is not parameter.empty:
+            continue
+        made: Any = names.get(name)
+        if made is None or not getattr(made, "is_fixture", False):
+            raise NotSupportedError(f"the fixture {name}")
+        inner = _arguments(made, {}, names, only_check=only_check)
+        if not only_check:
+            value = made(**inner)
+            arguments[name] = next(value) if inspect.isgenerator(value) else value
+    return arguments

@@ -1,0 +1,302 @@
+"""What the tests hold of the answer: stand-ins for its objects, whose every use is asked of the answer's process.
+
+Plain values arrive as themselves, so ``==`` with an expected value runs here, on both sides' plain types. A stand-in
+equals no plain value, whatever its class over there says. What an answer *returns* where a plain value is expected must
+not decide how it fares against that value, nor be told it. So a stand-in that was returned is no number and no
+collection here: arithmetic, order, items, length and conversions raise ``TypeError`` unless every operand is the
+answer's own. ``in`` looks through it here. It can be called, asked for attributes and its text, be true or false, and
+be iterated, but not twice with two contents.
+
+What the tests *name* is another matter, as a class of the answer is under test with its operators: an object that they
+made by calling a name written like a class's (``Stack()``) is asked for all of them, as long as nothing else of the
+answer returned it. A name that stands for a plain value is that value.
+"""
+
+import builtins
+import operator
+from collections import deque
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any, Literal
+
+from rewards.verifiers.code_tests.codec import decode, encode
+from rewards.verifiers.code_tests.inside.instances import built, crosses, graph
+
+TESTS_MODULE = "tests"
+"""The module that the tests' own classes say they are of."""
+
+Exchange = Callable[[bytes], bytes]
+Standing = Literal["name", "made", "attribute", "returned", "new"]
+"""How the tests came by a stand-in. ``attribute``: of what they name or made; ``new``: not told yet."""
+
+
+class NotSupportedError(BaseException):
+    """The tests do what cannot be done from another process. No fault of the answer: the row is unjudged."""
+
+
+class Connection:
+    """The tests' side of the channel.
+
+    Args:
+        exchange: sends a frame and waits for the one that answers it.
+
+    Attributes:
+        classes: of the prompt, whose instances cross as their attributes.
+        last_value: what the last call gave.
+    """
+
+    def __init__(self, exchange: Exchange) -> None:
+        self._exchange = exchange
+        self._objects: dict[int, Remote] = {}
+        self._callbacks: list[Callable[..., Any]] = []
+        self.classes: Mapping[str, type] = {}
+        self.last_value: Any = None
+
+    def named(self, path: str) -> "Remote":
+        """The answer's object of that name, looked up at each use."""
+        return Remote(self, ["name", path], "name")
+
+    def ask(self, remote: "Remote", operation: str, *operands: Any) -> Any:
+        """The value of an operation over there; raises what it raised, as a builtin exception."""
+        standing = _standing(remote)
+
+        def refer(value: Any) -> Any:
+            if standing in ("returned", "new") and not (callable(value) or crosses(value, self.classes)):
+                raise TypeError(f"an object of the answer's own is given a {type(value).__name__}")
+            return self._referred(value)
+
+        frame = self._exchange(encode([operation, *operands], refer))
+        while True:
+            kind, *content = decode(frame, self._resolved, arrays=True)
+            if kind == "value":
+                value, changed = content
+                if isinstance(value, Remote):
+                    _stand(value, _came_by(remote, operation, _standing(value)))
+                if operation == "call":
+                    self.last_value = value
+                    self._overwrite(operands[1], value, changed)
+                return value
+            if kind == "raised":
+                raise _exception(*content)
+            frame = self._exchange(self._called_back(*content))
+
+    def _overwrite(self, arguments: list[Any], value: Any, changed: list[Any]) -> None:
+        """Give the tests' containers the content that a function left in them: one that returns nothing.
+
+        Any other reply with changes is none that the answer's process writes by itself.
+        """
+        if changed and (value is not None or len(changed) != len(arguments)):
+            raise ValueError("the program wrote to the channel itself")
+        for own, other in zip(arguments, changed, strict=False):
+            _overwrite(own, other)
+
+    def _called_back(self, number: int, positional: list[Any], keywords: dict[str, Any]) -> bytes:
+        try:
+            return encode(["value", self._callbacks[number](*positional, **keywords), []], self._referred)
+        except (Exception, NotSupportedError) as error:  # noqa: BLE001 — it belongs to the answer, which called
+            names = [kind.__name__ for kind in type(error).__mro__ if kind.__module__ == "builtins"]
+            return encode(["raised", names, str(error)[:500], None])
+
+    def _referred(self, value: Any) -> Any:
+        if isinstance(value, Remote):
+            return value._name_over_there
+        if crosses(value, self.classes):
+            return graph(value, self.classes, self._referred)
+        if not callable(value):
+            raise NotSupportedError(f"the tests pass a {type(value).__name__} to the answer")
+        self._callbacks.append(value)  # it may be called, and nothing else: its attributes lead to the tests
+        return ["callback", len(self._callbacks) - 1]
+
+    def _resolved(self, name: Any) -> Any:
+        kind, number = name
+        if kind == "graph":
+            return built(number, self.classes, self._resolved)
+        if kind != "object" or type(number) is not int:
+            raise ValueError(f"{name!r:.80} is no object of the answer")
+        if number in self._objects:
+            _stand(self._objects[number], "returned")
+        return self._objects.setdefault(number, Remote(self, name, "new"))
+
+
+class Remote:
+    """A stand-in for one object of the answer."""
+
+    _name_over_there: Any
+
+    def __init__(self, connection: Connection, name: Any, standing: Standing) -> None:
+        object.__setattr__(self, "_connection", connection)
+        object.__setattr__(self, "_name_over_there", name)
+        object.__setattr__(self, "_standing", standing)
+        object.__setattr__(self, "_iterated", False)
+
+    def __call__(self, *positional: Any, **keywords: Any) -> Any:
+        return _ask(self, "call", list(positional), keywords)
+
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith("__array") or (_standing(self) not in ("name", "made") and _decides(name)):
+            raise AttributeError(f"an object of the answer's own is not asked for {name}")
+        return _ask(self, "getattr", name)
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        _ask(self, "setattr", name, value)
+
+    def __delattr__(self, name: str) -> None:
+        _ask(self, "delattr", name)
+
+    def __bool__(self) -> bool:
+        return _ask(self, "bool") is True
+
+    def __eq__(self, other: object) -> Any:
+        if isinstance(other, Remote):
+            return _ask(self, "__eq__", other)
+        return self is not (value := _value(self)) and value == other
+
+    def __ne__(self, other: object) -> Any:
+        return not self == other
+
+    __hash__ = object.__hash__
+
+    def __contains__(self, item: object) -> bool:
+        if isinstance(item, Remote) or _standing(self) == "made":
+            return bool(_ask(self, "__contains__", item))
+        return any(item is other or item == other for other in self)
+
+    def __iter__(self) -> Iterator[Any]:
+        iterator: Any = _ask(self, "__iter__")
+        if iterator is not self and _standing(self) not in ("name", "made"):
+            if object.__getattribute__(self, "_iterated"):
+                raise TypeError("an object of the answer's own is iterated twice, perhaps with two contents")
+            object.__setattr__(self, "_iterated", True)
+        return iterator  # type: ignore[no-any-return]
+
+    def __next__(self) -> Any:
+        if object.__getattribute__(self, "_iterated"):
+            raise StopIteration
+        try:
+            return _ask(self, "__next__")
+        except _RemoteStopError:
+            object.__setattr__(self, "_iterated", True)
+            raise StopIteration from None
+
+    def __instancecheck__(self, instance: Any) -> bool:
+        return _connection(self).ask(self, "isinstance", instance, self) is True
+
+    def __subclasscheck__(self, subclass: Any) -> bool:
+        return _connection(self).ask(self, "issubclass", subclass, self) is True
+
+
+def _connection(remote: Remote) -> Connection:
+    connection: Connection = object.__getattribute__(remote, "_connection")
+    return connection
+
+
+def _standing(remote: Remote) -> Standing:
+    standing: Standing = object.__getattribute__(remote, "_standing")
+    return standing
+
+
+def _stand(remote: Remote, standing: Standing) -> None:
+    object.__setattr__(remote, "_standing", standing)
+
+
+def _came_by(subject: Remote, operation: str, before: Standing) -> Standing:
+    """The standing of a stand-in that an operation on ``subject`` gave; ``before`` it was known as that."""
+    if before == "new" and operation == "call" and _standing(subject) == "name":
+        called = subject._name_over_there[1].rpartition(".")[2]
+        return "made" if called[:1].isupper() else "returned"
+    return "attribute" if operation == "getattr" and _standing(subject) not in ("returned", "new") else "returned"
+
+
+_DECIDING_METHODS = {
+    *("startswith", "endswith", "count", "index", "find", "rfind", "rindex", "issubset", "issuperset", "isdisjoint"),
+    *("difference", "intersection", "symmetric_difference", "union", "equals", "isclose", "allclose"),
+}
+
+
+def _decides(name: str) -> bool:
+    """Whether that method of a plain value is told an expected one, and says how the two compare."""
+    return name in _DECIDING_METHODS or name in _OPERATORS
+
+
+def _ask(remote: Remote, operation: str, *operands: Any) -> Any:
+    return _connection(remote).ask(remote, operation, remote, *operands)
+
+
+def _value(remote: Remote) -> Any:
+    """The plain value that a name of the tests stands for; of anything else, the stand-in itself."""
+    value = _ask(remote, "value") if _standing(remote) == "name" else remote
+    return remote if isinstance(value, Remote) else value
+
+
+def _forwarded(operation: str) -> Callable[..., Any]:
+    def method(self: Remote, *operands: Any) -> Any:
+        return _ask(self, operation, *operands)
+
+    return method
+
+
+def _guarded(operation: str) -> Callable[..., Any]:
+    def method(self: Remote, *operands: Any) -> Any:
+        if (value := _value(self)) is not self:
+            return _plain_operation(operation, value, *operands)
+        if _standing(self) == "made" or (operands and all(isinstance(operand, Remote) for operand in operands)):
+            return _ask(self, operation, *operands)
+        raise TypeError(f"{operation} of an object of the answer's own, which is no plain value")
+
+    return method
+
+
+def _plain_operation(name: str, value: Any, *operands: Any) -> Any:
+    word = name.strip("_")
+    operands = (value, *operands)
+    if word in _REFLECTED:
+        word, operands = word[1:], operands[::-1]
+    function = getattr(builtins, word, None) or getattr(operator, f"__{word}__")
+    return function(*operands)
+
+
+_BINARY = "add sub mul truediv floordiv mod divmod pow matmul and or xor lshift rshift"
+_OTHERS = "len getitem setitem delitem neg pos abs lt le gt ge int float round"
+_REFLECTED = {f"r{name}" for name in _BINARY.split()}
+_OPERATORS = {f"__{name}__" for name in (*_BINARY.split(), *_REFLECTED, *_OTHERS.split())}
+for _name in _OPERATORS:
+    setattr(Remote, _name, _guarded(_name))
+for _name in ("__str__", "__repr__", "__enter__", "__exit__"):
+    setattr(Remote, _name, _forwarded(_name))
+_OPERATORS |= {"__eq__", "__ne__", "__contains__", "__index__", "__complex__"}
+
+
+class _RemoteStopError(RuntimeError):
+    """StopIteration over there. As itself it would end loops of the tests early, and all() of no tests is true."""
+
+
+def _exception(names: list[str], text: str, exception: Any) -> Exception:
+    kinds = [kind for name in names[1:] if isinstance(kind := getattr(builtins, name, None), type)]
+    kind = next((kind for kind in kinds if issubclass(kind, Exception)), RuntimeError)
+    if issubclass(kind, StopIteration | StopAsyncIteration):
+        kind = _RemoteStopError
+    try:
+        error = kind(text)
+    except TypeError:  # UnicodeDecodeError and its like take five arguments
+        error = RuntimeError(text)
+    error.remote = exception  # type: ignore[attr-defined]
+    error.remote_name = names[0]  # type: ignore[attr-defined]
+    return error
+
+
+def _overwrite(own: Any, other: Any) -> None:
+    """Give a container of the tests the content that the answer left in it."""
+    if type(own) is not type(other):
+        return
+    if isinstance(own, list | bytearray):
+        own[:] = other
+    elif isinstance(own, dict | set):
+        own.clear()
+        own.update(other)
+    elif isinstance(own, deque):
+        own.clear()
+        own.extend(other)
+    elif type(own).__module__ == TESTS_MODULE:
+        vars(own).clear()
+        vars(own).update(vars(other))
+    elif type(own).__name__ == "ndarray" and own.shape == other.shape:
+        own[...] = other

@@ -1,0 +1,180 @@
+"""The process that runs tests that are code. The answer is not in it; its names are stand-ins.
+
+It says ``["ready"]``, or ``["unusable", why]`` where the tests cannot be run whatever the answer is. Told to go on, it
+writes ``["collected", how many]``, ``["tested", passed, why]`` for each test, and ``["done"]``; in between it asks the
+answer. A frame begins with ``T`` for what the trainer reads and ``Q`` for what is handed on.
+"""
+
+import ast
+import functools
+import importlib
+import itertools
+import sys
+import types
+from collections.abc import Callable, Iterator
+from typing import Any
+
+from rewards.verifiers.code_tests.codec import decode, encode
+from rewards.verifiers.code_tests.inside import pytest_stand_in
+from rewards.verifiers.code_tests.inside.channel import Channel
+from rewards.verifiers.code_tests.inside.instances import classes_in
+from rewards.verifiers.code_tests.inside.names import ANSWER_MODULE, THIRD_PARTY, is_installed, is_star_import, names_of
+from rewards.verifiers.code_tests.inside.remote import TESTS_MODULE, Connection, NotSupportedError
+from rewards.verifiers.code_tests.inside.standard_names import standard_names
+
+
+def serve(channel: Channel) -> None:
+    """Check the tests, wait for the answer to be there, and run them."""
+    specification = decode(channel.receive())
+
+    def exchange(frame: bytes) -> bytes:
+        channel.send(b"Q" + frame)
+        return channel.receive()
+
+    tests = Tests(specification, Connection(exchange))
+    if problem := tests.problem():
+        channel.send(b"T" + encode(["unusable", problem]))
+        return
+    channel.send(b"T" + encode(["ready"]))
+    channel.receive()
+    try:
+        for report in tests.reports():
+            channel.send(b"T" + encode(report))
+        channel.send(b"T" + encode(["done"]))
+    except NotSupportedError as error:
+        channel.send(b"T" + encode(["unusable", f"{error}, which is not supported"]))
+
+
+class Tests:
+    """The code of the tests, and the names that it is run with."""
+
+    def __init__(self, specification: dict[str, Any], connection: Connection) -> None:
+        self._kind: str = specification["kind"]
+        self._entry_point: str = specification["entry_point"]
+        self._connection = connection
+        self._sources: dict[str, str] = {
+            "preamble": specification["preamble"],
+            "setup": specification["setup"],
+            **{f"test {number}": source for number, source in enumerate(specification["sources"])},
+        }
+        self._trees = {title: ast.parse(source) for title, source in self._sources.items()}
+        self._names_read = names_of(ast.Module([node for tree in self._trees.values() for node in tree.body], []))
+
+    def problem(self) -> str:
+        """Why no answer could be tested; empty where one can."""
+        read = self._names_read
+        for name in sorted(read.imported - {ANSWER_MODULE, "pytest"}):
+            if not is_installed(name):
+                return f"the tests import {name}, which is not installed"
+        if problem := read.not_supported(pytest_stand_in.NAMES):
+            return problem
+        if not (self._names_of_answer() or ANSWER_MODULE in read.imported or self._kind == "check"):
+            return "the tests use nothing of the answer"
+        return read.problem_of_classes(self._names_of_answer())
+
+    def reports(self) -> Iterator[list[Any]]:
+        """How many tests there are, and of each whether it passed and what it says where it did not."""
+        names = self._names()
+        for title in self._before_tests():
+            passed, reason = self._tried(self._executed, title, names)
+            if not passed:
+                yield ["tested", False, f"before the tests: {reason}"]
+                return
+            if title == "preamble":
+                self._connection.classes = classes_in(names)
+        tests = self._collected(names)
+        yield ["collected", len(tests)]
+        for name, test in tests:
+            passed, reason = self._tried(test)
+            yield ["tested", passed, f"{name}: {reason}" if name and reason else reason]
+
+    def _before_tests(self) -> list[str]:
+        return ["preamble", "setup"] if self._kind == "asserts" else list(self._trees)
+
+    def _collected(self, names: dict[str, Any]) -> list[pytest_stand_in.Test]:
+        if self._kind == "asserts":
+            titles = [title for title in self._trees if title.startswith("test ")]
+            return [("", functools.partial(self._executed, title, names)) for title in titles]
+        if self._kind == "check":
+            return [("", functools.partial(names["check"], self._connection.named(self._entry_point)))]
+        if not (tests := pytest_stand_in.collected(names)):
+            raise NotSupportedError("a module in which no test is found")
+        return tests
+
+    def _names(self) -> dict[str, Any]:
+        """Globals of the tests: what they read and neither they nor Python define is the answer's."""
+        answer = types.ModuleType(ANSWER_MODULE)
+        answer.__getattr__ = self._connection.named  # type: ignore[method-assign]
+        sys.modules[ANSWER_MODULE] = answer
+        sys.modules["pytest"] = pytest_stand_in.module()
+        names: dict[str, Any] = {"__name__": TESTS_MODULE}
+        return names | {name: self._connection.named(name) for name in self._names_of_answer()} | self._known
+
+    @functools.cached_property
+    def _known(self) -> dict[str, Any]:
+        """What the tests use without importing it and everybody knows: ``Counter``, ``inf``, ``np``, ``sys``.
+
+        The answer's own of that name would be its judge. One that has the name of the entry point is the answer's; so
+        are the functions where the tests would use nothing of the answer otherwise (``assert gcd(4, 6) == 2``).
+        """
+        read = self._names_read
+        modules = {name: THIRD_PARTY.get(name, name) for name in read.modules()}
+        known = {name: value for name, value in standard_names().items() if not isinstance(value, types.ModuleType)}
+        known |= {name: importlib.import_module(module) for name, module in modules.items() if is_installed(module)}
+        entry_point = self._entry_point.partition(".")[0].removesuffix("()")
+        known = {name: known[name] for name in read.of_answer() & known.keys() - {entry_point}}
+        imports_answer = ANSWER_MODULE in read.imported and "*" not in read.from_answer
+        if self._kind == "check" or imports_answer or read.of_answer() - known.keys():
+            return known
+        return {name: value for name, value in known.items() if not (name in read.called and _is_function(value))}
+
+    def _names_of_answer(self) -> set[str]:
+        """What the tests leave to the answer to define.
+
+        Statements that use nothing but one builtin, as ``assert sum(10, 15) == 6``, are about a function of that name.
+        """
+        read = self._names_read
+        if self._kind == "asserts" and not read.of_answer() and ANSWER_MODULE not in read.imported:
+            return called if len(called := read.called_builtins()) == 1 else set()
+        return read.of_answer() - self._known.keys()
+
+    def _executed(self, title: str, names: dict[str, Any]) -> None:
+        tree = self._trees[title]
+        tree.body = [node for node in tree.body if not is_star_import(node)]
+        exec(compile(tree, f"<{title}>", "exec"), names)
+
+    def _tried(self, run: Callable[..., Any], *arguments: Any) -> tuple[bool, str]:
+        self._connection.last_value = None
+        try:
+            run(*arguments)
+        except NotSupportedError:
+            raise
+        except BaseException as error:  # noqa: BLE001 — whatever a test raises, it failed
+            return False, self._reason(error)
+        return True, ""
+
+    def _reason(self, error: BaseException) -> str:
+        line, trace = 0, error.__traceback__
+        title = ""
+        while trace is not None:
+            if trace.tb_frame.f_code.co_filename.startswith("<test "):
+                title, line = trace.tb_frame.f_code.co_filename.strip("<>"), trace.tb_lineno
+            trace = trace.tb_next
+        where = self._sources[title].split("\n")[line - 1].strip() if title else ""
+        said = f"{getattr(error, 'remote_name', type(error).__name__)}: {error}".removesuffix(": ")
+        if isinstance(error, AssertionError) and not str(error) and not hasattr(error, "remote"):
+            said = f"the answer returned {_shown(self._connection.last_value)}"
+        return f"{where[:200]} → {said[:300]}" if where else said[:300]
+
+
+def _is_function(value: Any) -> bool:
+    """Whether a task may ask for a function of that name: the classes of ``itertools`` are used as functions."""
+    return isinstance(value, types.FunctionType | types.BuiltinFunctionType) or value in vars(itertools).values()
+
+
+def _shown(value: Any) -> str:
+    try:
+        text = repr(value)
+    except Exception:  # noqa: BLE001 — an object of the answer writes itself; or more digits than Python writes
+        text = f"a {type(value).__name__} that cannot be written"
+    return text if len(text) <= 120 else text[:120] + "…"

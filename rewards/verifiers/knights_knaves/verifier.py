@@ -1,0 +1,184 @@
+"""Judges answers to knights-and-knaves puzzles by the puzzle's own statements."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+from rewards.extraction import THOUGHT_CLOSES, THOUGHT_OPENS, answer_block, has_tags_once_in_order, is_blank
+from rewards.verifier import Verdict, Verifier
+from rewards.verifiers.knights_knaves.answer import names_in, parse_roles
+from rewards.verifiers.knights_knaves.language import numbered_roles, role, roles
+from rewards.verifiers.knights_knaves.puzzle import (
+    Statement,
+    checked_statements,
+    evaluate,
+    is_solution,
+    parse_statements,
+    solutions,
+)
+
+Scheme = Literal["accuracy", "paper"]
+
+
+@dataclass(frozen=True)
+class _Scores:
+    right: float
+    wrong: float
+    unreadable: float
+    bad_format: float
+
+
+_SCORES = {
+    "accuracy": _Scores(right=1.0, wrong=0.0, unreadable=0.0, bad_format=0.0),
+    "paper": _Scores(right=3.0, wrong=-0.5, unreadable=-1.0, bad_format=-3.0),
+}
+
+
+@dataclass(frozen=True)
+class KnightsKnaves(Verifier):
+    """Whether a completion says of every inhabitant, rightly, what he is.
+
+    Where the answer is: in the one ``<answer>`` block after the last ``</think>``, with nothing but blanks and
+    end-of-text tokens behind it. Answer tags inside the thought do not count; a thought left open has no answer after
+    it. What an answer is: :mod:`rewards.verifiers.knights_knaves.answer`.
+
+    When it is right: the roles are put into the puzzle's *statements*, and every knight's claim must be true, every
+    knave's false; of a puzzle with several solutions each is right. Without statements the roles must be those of
+    ``solution_text_format``.
+
+    Schemes:
+        accuracy: 1 right, 0 otherwise. The completion needs no thought.
+        paper: the rule reward of Logic-RL (arXiv 2502.14768) and of "Do Not Let Low-Probability Tokens Over-Dominate"
+            (arXiv 2505.12929): format ±1, plus +2 right, −1.5 wrong, −2 without a readable answer or with a bad format.
+            The sums are 3, −0.5, −1 and −3. The format is good when ``<think>``, ``</think>``, ``<answer>`` and
+            ``</answer>`` each occur once, in this order, in the whole text (with a ``<think>`` that the prompt ends
+            with), and the thought is not blank (zero-width characters are blanks), which the published rule pays in
+            full. Its substring tests are not repeated: what is no answer under *accuracy* is none here.
+
+    The reference is a mapping with keys of the published rows, others are ignored: ``statements`` (text or nested
+    tuples) with ``names``, or ``solution_text_format``, or all of them. Unjudged: a reference without these, one that
+    cannot be read, one without a solution, one whose solution contradicts its statements.
+
+    Attributes:
+        scheme: the scores, see above.
+    """
+
+    scheme: Scheme = "accuracy"
+    full_score: float = field(init=False, repr=False, compare=False, default=1.0)
+
+    def __post_init__(self) -> None:
+        """Check ``scheme`` and set ``full_score`` from it."""
+        if self.scheme not in _SCORES:
+            raise ValueError(
+                f"scheme = {self.scheme!r}: a knights-and-knaves score is counted in one of {', '.join(_SCORES)}; "
+                "write 'accuracy' for 1 and 0, 'paper' for 3, -0.5, -1 and -3"
+            )
+        object.__setattr__(self, "full_score", _SCORES[self.scheme].right)
+
+    def __call__(self, completion: str, reference: Any) -> Verdict:
+        """Judge ``completion`` against ``reference``."""
+        scores = _SCORES[self.scheme]
+        try:
+            puzzle = _read_reference(reference)
+        except ValueError as error:
+            return Verdict(None, None, f"unusable reference: {error}")
+        if self.scheme == "paper" and (fault := _format_fault(completion)):
+            return Verdict(scores.bad_format, None, fault)
+        block = answer_block(completion)
+        if block.text is None:
+            return Verdict(scores.unreadable, None, block.problem)
+        stated = parse_roles(block.text, puzzle.names)
+        if isinstance(stated, str):
+            return Verdict(scores.unreadable, None, stated)
+        answer = roles(puzzle.names, stated, "published")
+        mistake = _mistake(puzzle, stated)
+        return Verdict(scores.wrong, answer, mistake) if mistake else Verdict(scores.right, answer, "the solution")
+
+    def gold_completion(self, reference: Any) -> str | None:
+        """A short thought and the reference's solution, one numbered line a person."""
+        try:
+            puzzle = _read_reference(reference)
+        except ValueError:
+            return None
+        lines = numbered_roles(puzzle.names, puzzle.solution)
+        return f"<think>\nEvery claim agrees with its speaker.\n</think>\n<answer>\n{lines}\n</answer>"
+
+
+@dataclass(frozen=True)
+class _Reference:
+    names: tuple[str, ...]
+    statements: tuple[Statement, ...] | None
+    solution: tuple[bool, ...]
+
+
+def _format_fault(completion: str) -> str:
+    if not has_tags_once_in_order(completion):
+        return "the tags of thought and answer are not there once each, in order"
+    thought = completion.partition(THOUGHT_OPENS)[2].partition(THOUGHT_CLOSES)[0]
+    return "the thought is blank" if is_blank(thought) else ""
+
+
+def _mistake(puzzle: _Reference, stated: Sequence[bool]) -> str:
+    if puzzle.statements is None:
+        wrong = [name for name, own, true in zip(puzzle.names, stated, puzzle.solution, strict=True) if own != true]
+        return f"the role of {', '.join(wrong)} is not the solution's" if wrong else ""
+    for name, statement, is_knight in zip(puzzle.names, puzzle.statements, stated, strict=True):
+        if evaluate(statement, stated) != is_knight:
+            kind = "true" if not is_knight else "false"
+            return f"with these roles the claim of {name} is {kind}, though {name} is called a {role(is_knight)}"
+    return ""
+
+
+def _read_reference(reference: Any) -> _Reference:
+    """``reference`` as names, statements and a solution.
+
+    Raises:
+        ValueError: why no completion can be judged against it.
+    """
+    if not isinstance(reference, Mapping):
+        raise ValueError(f"{type(reference).__name__} is no mapping with the keys of a puzzle's row")
+    gold_text = reference.get("solution_text_format")
+    if gold_text is not None and not isinstance(gold_text, str):
+        raise ValueError(f"solution_text_format is {type(gold_text).__name__}, not a text")
+    names = _names(reference.get("names"), gold_text)
+    statements = _statements(reference.get("statements"), len(names))
+    gold = None if gold_text is None else parse_roles(gold_text, names)
+    if isinstance(gold, str):
+        raise ValueError(f"solution_text_format: {gold}")
+    if statements is None:
+        if gold is None:
+            raise ValueError("it has neither statements nor solution_text_format")
+        return _Reference(names, None, gold)
+    if gold is None:
+        found = solutions(statements)
+        if not found:
+            raise ValueError("no assignment of roles satisfies its statements")
+        return _Reference(names, statements, found[0])
+    if not is_solution(statements, gold):
+        raise ValueError("its solution_text_format contradicts its statements")
+    return _Reference(names, statements, gold)
+
+
+def _names(value: Any, gold_text: str | None) -> tuple[str, ...]:
+    if value is None:
+        names = tuple(names_in(gold_text or ""))
+    elif isinstance(value, Iterable) and not isinstance(value, str | bytes | Mapping):
+        names = tuple(value)
+    else:
+        raise ValueError(f"names is {type(value).__name__}, not a list of names")
+    if not names:
+        raise ValueError("it names nobody, neither in names nor in solution_text_format")
+    if not all(isinstance(name, str) and name.strip() == name != "" for name in names):
+        raise ValueError(f"names {list(names)!r:.80} are not all texts without blanks around them")
+    if len({name.lower() for name in names}) < len(names):
+        raise ValueError(f"names {list(names)!r:.80} are not all different")
+    return names
+
+
+def _statements(value: Any, num_people: int) -> tuple[Statement, ...] | None:
+    if value is None:
+        return None
+    statements = parse_statements(value) if isinstance(value, str) else checked_statements(value)
+    if len(statements) != num_people:
+        raise ValueError(f"{len(statements)} statements for {num_people} names")
+    return statements

@@ -1,0 +1,65 @@
+"""What a dataset's reference says the right answer is."""
+
+import math
+import operator
+from collections.abc import Iterable
+from functools import lru_cache
+from typing import Any
+
+from rewards.extraction import boxed_answer
+from rewards.verifiers.math_answer.notation import balanced, one_spelling
+
+GSM8K_MARK = "####"
+
+
+def golds(reference: Any) -> tuple[str, ...]:
+    r"""The right answers that ``reference`` names, as text; more than one where it lists alternatives.
+
+    A text may be an answer, a solution whose last ``\boxed{…}`` is the answer, or one with the answer behind ``####``.
+
+    Raises:
+        ValueError: no completion can be judged against it; why, and what to do.
+    """
+    if isinstance(reference, str | bytes | dict) or not isinstance(reference, Iterable):
+        return (_gold(reference),)
+    alternatives = tuple(_gold(alternative) for alternative in reference)
+    if not alternatives:
+        raise ValueError("it is an empty list, so no answer is right; remove the row or map another column")
+    return alternatives
+
+
+def _gold(reference: Any) -> str:
+    return _answer_in(_written(reference))
+
+
+@lru_cache(maxsize=4096)
+def _answer_in(text: str) -> str:
+    answer = text
+    if "\\boxed" in text:
+        answer = boxed_answer(text).text or ""
+    elif GSM8K_MARK in text:
+        answer = text.rpartition(GSM8K_MARK)[2].strip()
+    spelled = one_spelling(answer)
+    if not spelled.strip("$., "):
+        raise ValueError(f"{text!r:.80} holds no answer; remove the row or map the column that has the answer")
+    if not balanced(spelled):
+        raise ValueError(f"the brackets of {text!r:.80} do not pair up, so nothing equals it; correct the row")
+    return answer
+
+
+def _written(reference: Any) -> str:
+    if isinstance(reference, str):
+        return reference.strip()
+    if isinstance(reference, float):  # NumPy's float64 is one
+        if not math.isfinite(reference):
+            raise ValueError(f"{float(reference)} is no finite number; remove the row")
+        return str(int(reference)) if reference.is_integer() else repr(float(reference))
+    try:
+        if isinstance(reference, bool):
+            raise TypeError
+        return str(operator.index(reference))
+    except TypeError as error:
+        raise ValueError(
+            f"{reference!r:.80} is {type(reference).__name__}, not a text, a number or a list of these; "
+            "map the column that has the answer"
+        ) from error

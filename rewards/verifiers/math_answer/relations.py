@@ -1,0 +1,122 @@
+"""What stands with a sign between its sides: names and values, inequalities, equations."""
+
+import re
+from collections.abc import Callable
+
+from rewards.verifiers.math_answer.forms import (
+    Expression,
+    Form,
+    Interval,
+    Listing,
+    Named,
+    Number,
+    Relation,
+    Row,
+    Unreadable,
+    Words,
+)
+from rewards.verifiers.math_answer.names import is_name, squeezed
+from rewards.verifiers.math_answer.notation import split_outside_brackets
+from rewards.verifiers.math_answer.sets import INFINITY, MINUS_INFINITY, reals_without
+
+_IN = re.compile(r"\\in(?![a-zA-Z])")
+_SIGN = re.compile(r"<=|>=|!=|[=<>]|\\(?:le|ge|ne|approx|equiv|sim)(?![a-zA-Z])")
+_SIGNS = {"<=": "\\le", ">=": "\\ge", "!=": "\\ne"}
+_TURNED = {">": "<", "\\ge": "\\le"}
+
+
+def named_number(text: str, form: Callable[[str], Form]) -> Form | None:
+    """``x = 10,080``, whose comma would else separate."""
+    name, _, written = text.partition("=")
+    if "," not in written or not is_name(name):
+        return None
+    number = form(written.strip())
+    return Named(squeezed(name), number) if isinstance(number, Number) else None
+
+
+def related(text: str, form: Callable[[str], Form]) -> Form | None:
+    """A relation, or what it says of a name; ``form`` reads the sides."""
+    belongs = split_outside_brackets(text, _IN)
+    if len(belongs) == 2 and is_name(belongs[0]):
+        return Named(squeezed(belongs[0]), form(belongs[1]))
+    sides = [side.strip() for side in split_outside_brackets(text, _SIGN)]
+    if len(sides) == 1:
+        return None
+    signs = _signs_between(text)
+    if signs == ["\\approx"] and sides[0] and not is_name(sides[0]):
+        return form(sides[0])  # an exact answer, and what it is about
+    if set(signs) == {"="} and (number := _repeated_number(sides, form)):
+        return number
+    if not all(sides) or len(sides) > 3 or any(sign in ("\\approx", "\\equiv", "\\sim") for sign in signs):
+        return Unreadable("it is a chain of relations, or an approximate one")
+    return _between(sides, signs, form) if len(sides) == 3 else _one_relation(sides[0], sides[1], signs[0], form)
+
+
+def _one_relation(left: str, right: str, sign: str, form: Callable[[str], Form]) -> Form:
+    if sign in _TURNED:
+        left, right, sign = right, left, _TURNED[sign]
+    if sign == "=" and is_name(left):
+        return _named(left, form(right))
+    if sign in ("<", "\\le") and is_name(left):
+        return Named(squeezed(left), Interval(MINUS_INFINITY, form(right), False, sign == "\\le"))
+    if sign in ("<", "\\le") and is_name(right):
+        return Named(squeezed(right), Interval(form(left), INFINITY, sign == "\\le", False))
+    if sign == "\\ne" and is_name(right) and not is_name(left):
+        left, right = right, left
+    if sign == "\\ne" and is_name(left) and isinstance(point := form(right), Number | Listing):
+        return Named(squeezed(left), reals_without(list(point.items) if isinstance(point, Listing) else [point]))
+    if any(isinstance(form(side), Unreadable | Words) for side in (left, right)):
+        return Unreadable("it mixes words and mathematics")
+    return Relation(sign, left, right)
+
+
+def _named(name: str, value: Form) -> Named:
+    """The coordinates of ``(y, x) = (3, 4)`` are put in the order of their names."""
+    names = squeezed(name).strip("()").split(",")
+    if isinstance(value, Row) and len(names) == len(value.items) > 1:
+        by_name = dict(sorted(zip(names, value.items, strict=True), key=lambda item: item[0]))
+        return Named(f"({','.join(by_name)})", Row(tuple(by_name.values())))
+    return Named(squeezed(name), value)
+
+
+def _repeated_number(sides: list[str], form: Callable[[str], Form]) -> Form | None:
+    """``7/2 = 3.5``, also under a name: one number, written in several ways."""
+    named = is_name(sides[0]) and len(sides) > 2
+    numbers = [number for side in sides[named:] if isinstance(number := form(side), Number)]
+    if len(numbers) < len(sides) - named or len({(number.value, number.unit) for number in numbers}) > 1:
+        return None
+    return Named(squeezed(sides[0]), numbers[0]) if named else numbers[0]
+
+
+def _between(sides: list[str], signs: list[str], form: Callable[[str], Form]) -> Form:
+    if all(sign in _TURNED for sign in signs):
+        sides, signs = sides[::-1], [_TURNED[sign] for sign in signs[::-1]]
+    if not is_name(sides[1]) or not set(signs) <= {"<", "\\le"}:
+        return Unreadable("it is a chain of relations")
+    return Named(squeezed(sides[1]), Interval(form(sides[0]), form(sides[2]), signs[0] == "\\le", signs[1] == "\\le"))
+
+
+def _signs_between(text: str) -> list[str]:
+    signs, position = [], 0
+    for side in split_outside_brackets(text, _SIGN)[:-1]:
+        match = _SIGN.match(text, position + len(side))
+        assert match is not None
+        signs.append(_SIGNS.get(match[0], match[0]))
+        position = match.end()
+    return signs
+
+
+def as_equation(form: Form) -> Relation | None:
+    """The equation or inequality that a form is, if it is one with mathematics on both sides."""
+    match form:
+        case Relation():
+            return form
+        case Named(value=Expression() as value):
+            return Relation("=", form.name, value.latex)
+        case Named(value=Number() as value):
+            return Relation("=", form.name, str(value.value))
+        case Named(value=Interval(left=Expression() as left, right=Words("infinity"), left_closed=closed)):
+            return Relation("\\le" if closed else "<", left.latex, form.name)
+        case Named(value=Interval(left=Words("-infinity"), right=Expression() as right, right_closed=closed)):
+            return Relation("\\le" if closed else "<", form.name, right.latex)
+    return None

@@ -1,0 +1,149 @@
+"""Tasks with worked answers, careful and hasty: what ``scripts/tiny_policy/make.py`` warms a tiny policy up on.
+
+The generators' settings here are those of the run files that train the policy: held-out rows and the rows for
+reinforcement learning must not occur in the warm-up.
+"""
+
+import random
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import Any, Literal
+
+from rewards.generators.arithmetic import generate_arithmetic
+from rewards.generators.countdown import generate_countdown
+from rewards.generators.knights_knaves import generate_puzzles, rationale, row
+from rewards.generators.small_programs import generate_programs
+from rewards.registry import build_verifier
+from rewards.verifier import Verifier
+from rewards.verifiers.knights_knaves import Puzzle as KnightsKnavesPuzzle
+from rewards.verifiers.knights_knaves.language import NAMES
+from scripts.tiny_policy.arithmetic_demonstrations import demonstration as worked_arithmetic
+from scripts.tiny_policy.countdown_demonstrations import demonstration as worked_countdown
+from scripts.tiny_policy.small_programs_demonstrations import demonstration as worked_program
+
+HELD_OUT = 256  # puzzles of each kind to measure on
+
+Tokens = Literal["words", "exact"]
+Demonstration = Callable[[random.Random, bool], str | None]
+
+
+@dataclass(frozen=True)
+class Puzzle:
+    """A question, what its verifier judges against, and how it is demonstrated (``None`` where it cannot be)."""
+
+    question: str
+    reference: Any
+    demonstrate: Demonstration
+    verifier: Verifier
+
+
+@dataclass(frozen=True)
+class Task:
+    """Puzzles of one kind or several. Of each kind the first are to measure on, the next for reinforcement learning,
+    the rest for the warm-up; the three share none.
+
+    Attributes:
+        puzzles: by kind.
+        pool_size: of each kind, for reinforcement learning.
+        vocabulary: texts whose words the tokenizer must know.
+        writes: what a completion looks like, for the model card.
+        tokens: ``words``: blanks are dropped, and decoding puts one between any two words; ``exact``: a token begins
+            with the blank before it, and decoding gives back every blank and line break.
+        layers: of the model.
+    """
+
+    puzzles: Mapping[str, Sequence[Puzzle]]
+    pool_size: int
+    vocabulary: Sequence[str]
+    writes: str = "`<think> … </think> <answer> … </answer>`"
+    tokens: Tokens = "words"
+    layers: int = 4
+
+    @property
+    def held_out(self) -> Mapping[str, Sequence[Puzzle]]:
+        """To measure on, by kind."""
+        return {kind: puzzles[:HELD_OUT] for kind, puzzles in self.puzzles.items()}
+
+    @property
+    def pool(self) -> list[Puzzle]:
+        """For reinforcement learning, of all kinds."""
+        return [puzzle for puzzles in self.puzzles.values() for puzzle in puzzles[HELD_OUT : self._end_of_pool]]
+
+    @property
+    def warm_up(self) -> list[Puzzle]:
+        """The rest, of all kinds."""
+        return [puzzle for puzzles in self.puzzles.values() for puzzle in puzzles[self._end_of_pool :]]
+
+    @property
+    def _end_of_pool(self) -> int:
+        return HELD_OUT + self.pool_size
+
+
+def countdown_task() -> Task:
+    """Three numbers up to 12, a target up to 50."""
+    problems = generate_countdown(HELD_OUT + 1024 + 1900, num_numbers=3, max_number=12, max_target=50, seed=1)
+    puzzles = _puzzles(problems, worked_countdown, "countdown")
+    words = [puzzles[0].question, "( ) + - * / = yes no", *(str(number) for number in range(145))]
+    return Task({"countdown": puzzles}, 1024, words)
+
+
+def knights_knaves_task() -> Task:
+    """Two people out of twelve, in the compact phrasing; every puzzle under eight namings, on one side of each cut."""
+    names = NAMES[:12]
+    drawn = generate_puzzles(2, HELD_OUT + 384 + 896, seed=1, names=names, style="compact", namings=8)
+    verifier = build_verifier("knights_knaves")
+    puzzles = [Puzzle(each.quiz, row(each, 0), partial(_worked, _rationale, each), verifier) for each in drawn]
+    return Task({"knights_knaves": puzzles}, 384, [*names, *_shown(puzzles)])
+
+
+def arithmetic_and_programs_task() -> Task:
+    """Arithmetic over three numbers up to 15, and functions of three steps with numbers up to 12."""
+    questions = generate_arithmetic(
+        HELD_OUT + 512 + 3000, num_numbers=3, max_number=15, max_result=60, operations="+-*", seed=1
+    )
+    functions = generate_programs(HELD_OUT + 512 + 1800, num_steps=3, max_number=12, num_inputs=4, seed=1)
+    puzzles = {
+        "arithmetic": _puzzles(questions, worked_arithmetic, "math_answer"),
+        "small_programs": _puzzles(functions, worked_program, "code_tests"),
+    }
+    numbers = [f"{number} {{{number}" for number in range(71)]
+    shown = [text for several in puzzles.values() for text in _shown(several[:500])]
+    return Task(
+        puzzles,
+        512,
+        [*numbers, *shown],
+        writes="`<think>…</think>`, then `\\boxed{…}` or a block of Python,",
+        tokens="exact",
+        layers=3,
+    )
+
+
+TASKS = {
+    "countdown": countdown_task,
+    "knights_knaves": knights_knaves_task,
+    "arithmetic_and_programs": arithmetic_and_programs_task,
+}
+
+
+def _puzzles(problems: Iterable[Any], demonstration: Callable[..., str | None], verifier: str) -> list[Puzzle]:
+    judge = build_verifier(verifier)
+    return [Puzzle(each.question, each.reference, partial(_worked, demonstration, each), judge) for each in problems]
+
+
+def _shown(puzzles: Iterable[Puzzle]) -> list[str]:
+    rng = random.Random(0)
+    return [
+        text
+        for puzzle in puzzles
+        for text in (puzzle.question, puzzle.demonstrate(rng, True), puzzle.demonstrate(rng, False))
+        if text is not None
+    ]
+
+
+def _worked(demonstration: Callable[..., str | None], problem: Any, rng: random.Random, careful: bool) -> str | None:
+    return demonstration(problem, rng, careful=careful)
+
+
+def _rationale(puzzle: KnightsKnavesPuzzle, rng: random.Random, *, careful: bool) -> str:
+    return rationale(puzzle, rng, careful=careful).completion

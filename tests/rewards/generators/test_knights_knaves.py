@@ -1,0 +1,223 @@
+"""Generated puzzles: one solution, no duplicates, train and test apart, and a text that says what is meant."""
+
+import itertools
+import re
+from collections import Counter
+
+import pytest
+
+from rewards.generators.knights_knaves import generate_puzzles, generate_split, row
+from rewards.generators.knights_knaves.canonical import canonical_statements
+from rewards.verifiers.knights_knaves import parse_statements
+from rewards.verifiers.knights_knaves.language import NAMES, claim, listed
+from rewards.verifiers.knights_knaves.puzzle import truth_table
+
+_COMPACT_WORDS = ("says", ":", "is", "not", "a", "knight", "knave", ".", "and", "or", "if", "then", "only", "who", "?")
+COMPACT_NAMES = ("Ava", "Ben", "Cleo", "Dan", "Eve", "Fay", "Gus", "Hal")
+
+
+def truth(statement, roles):
+    match statement:
+        case ("telling-truth", person):
+            return roles[person]
+        case ("lying", person):
+            return not roles[person]
+        case ("not", inner):
+            return not truth(inner, roles)
+        case ("and", *parts):
+            return min(truth(part, roles) for part in parts)
+        case ("or", *parts):
+            return max(truth(part, roles) for part in parts)
+        case ("->", first, second):
+            return truth(first, roles) <= truth(second, roles)
+        case ("<=>", first, second):
+            return truth(first, roles) is truth(second, roles)
+    raise AssertionError(statement)
+
+
+def independent_solutions(statements):
+    return [
+        roles
+        for roles in itertools.product((True, False), repeat=len(statements))
+        if all(truth(statement, roles) is role for statement, role in zip(statements, roles, strict=True))
+    ]
+
+
+@pytest.mark.parametrize("num_people", range(2, 9))
+@pytest.mark.parametrize(("depth", "width"), [(1, 2), (2, 3)])
+def test_each_puzzle_has_its_one_solution_and_occurs_once(num_people, depth, width):
+    puzzles = generate_puzzles(num_people, 40, seed=num_people, depth=depth, width=width)
+
+    assert len(puzzles) == 40  # 7 sizes × 2 shapes × 40 = 560 puzzles in all
+    assert all(independent_solutions(puzzle.statements) == [puzzle.solution] for puzzle in puzzles)
+    assert all(len(set(puzzle.names)) == num_people for puzzle in puzzles)
+    assert len({puzzle.quiz for puzzle in puzzles}) == 40
+    assert len({canonical_statements(puzzle.statements) for puzzle in puzzles}) == 40
+
+
+def test_no_claim_is_true_or_false_of_itself():
+    for puzzle in generate_puzzles(3, 300, seed=0, depth=2, width=3):
+        assert all(0 < truth_table(statement, 3) < 2**8 - 1 for statement in puzzle.statements)
+
+
+def test_every_word_of_the_language_is_used():
+    text = str([puzzle.statements for puzzle in generate_puzzles(3, 100, seed=0)])
+    assert all(f"'{word}'" in text for word in ("telling-truth", "lying", "not", "and", "or", "->", "<=>"))
+
+
+def test_the_seed_decides():
+    first = generate_puzzles(3, 20, seed=7)
+    assert generate_puzzles(3, 20, seed=7) == first
+    assert generate_puzzles(3, 30, seed=7)[:20] == first
+    assert generate_puzzles(3, 20, seed=8) != first
+
+
+def test_train_and_test_share_no_puzzle_under_other_names():
+    split = generate_split([2, 3], 120, 40, seed=1, names=("Ava", "Ben", "Cleo"), style="compact")
+
+    train, test = ({canonical_statements(puzzle.statements) for puzzle in puzzles} for puzzles in split)
+    assert (len(split.train), len(split.test)) == (240, 80)
+    assert (len(train), len(test)) == (240, 80)
+    assert not train & test
+
+
+def test_namings_give_every_puzzle_to_so_many_inhabitants_on_one_side_only():
+    split = generate_split(2, 40, 20, seed=1, names=("Ava", "Ben", "Cleo"), namings=4)
+
+    train, test = (Counter(canonical_statements(puzzle.statements) for puzzle in puzzles) for puzzles in split)
+    assert set(train.values()) == set(test.values()) == {4}
+    assert not train.keys() & test.keys()
+    assert len({(puzzle.names, puzzle.statements) for puzzles in split for puzzle in puzzles}) == 60
+    with pytest.raises(ValueError, match=r"test = 18 is no multiple of namings = 4.* write test = 16"):
+        generate_split(2, 40, 18, seed=1, namings=4)
+
+
+def test_a_larger_train_set_keeps_the_test_set():
+    assert generate_split(3, 10, 20, seed=5).test == generate_split(3, 100, 20, seed=5).test
+
+
+def test_a_space_that_is_too_small_is_named():
+    with pytest.raises(ValueError, match=r"after (19\d|20\d) different ones .*, depth, width or namings"):
+        generate_puzzles(2, 1_000, seed=0)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ({"num_people": 1}, "num_people = 1: .* write a number from 2 to 8"),
+        ({"num_people": 9}, "num_people = 9: .* write a number from 2 to 8"),
+        ({"count": -1}, "count = -1"),
+        ({"depth": 0}, "turning everybody's role"),
+        ({"depth": 17}, "depth = 17"),
+        ({"width": 1}, "width = 1"),
+        ({"namings": 0}, "namings = 0"),
+        ({"names": ("Ava", "Ben", "Cleo"), "namings": 7}, "3 names give 3 inhabitants 6 namings"),
+        ({"names": ("Ava", "Ben")}, "write at least 3 different names"),
+        ({"names": ("Ava", "Ben", "ava")}, "write at least 3 different names"),
+        ({"names": ("Ava", "Ben", "Mary Ann")}, "Mary Ann would be hard to tell"),
+    ],
+)
+def test_arguments_out_of_range_are_refused(arguments, message):
+    with pytest.raises(ValueError, match=message):
+        generate_puzzles(**{"num_people": 3, "count": 5, "seed": 0, **arguments})
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"), [(([2, 2], 5, 5), "names a number twice"), ((3, -1, 5), "train = -1")]
+)
+def test_a_split_out_of_range_is_refused(arguments, message):
+    with pytest.raises(ValueError, match=message):
+        generate_split(*arguments, seed=0)
+
+
+def spoken_claims(quiz, names):
+    """The claims found in the English text, as Python expressions over ``k``: one a person, in order."""
+    somebody = "|".join(names)
+    role = rf"(?:{somebody}) is (?:not )?a (?:knight|knave)"
+    found = re.findall(rf"(?:[Ii]f )?{role}(?: (?:and|or|then|if and only if) {role})?", quiz)
+    return [_as_python(text) for text in found]
+
+
+def _as_python(text):
+    text = re.sub(r"(\w+) is (not )?a (knight|knave)", _role_as_python, text)
+    conditional = re.fullmatch(r"[Ii]f (.*) then (.*)", text)
+    if conditional:
+        return f"(not {conditional[1]} or {conditional[2]})"
+    return text.replace("if and only if", "==")
+
+
+def _role_as_python(match):
+    return f"(k[{match[1]!r}] is {(match[3] == 'knight') != bool(match[2])})"
+
+
+@pytest.mark.parametrize("style", ["published", "compact"])
+@pytest.mark.parametrize("num_people", [2, 3, 5])
+def test_the_english_text_alone_has_the_same_one_solution(style, num_people):
+    for puzzle in generate_puzzles(num_people, 60, seed=2, style=style):
+        claims = spoken_claims(puzzle.quiz, puzzle.names)
+        assert len(claims) == num_people, puzzle.quiz
+        solved = [
+            roles
+            for roles in itertools.product((True, False), repeat=num_people)
+            if all(
+                bool(eval(claim, {"k": dict(zip(puzzle.names, roles, strict=True))})) is role
+                for claim, role in zip(claims, roles, strict=True)
+            )
+        ]
+        assert solved == [puzzle.solution], puzzle.quiz
+
+
+def test_the_text_of_nested_claims():
+    nested = (
+        "->",
+        ("not", ("lying", 0)),
+        ("not", ("and", ("lying", 0), ("telling-truth", 1), ("<=>", ("lying", 0), ("lying", 1)))),
+    )
+    assert claim(nested, ["Ava", "Ben"]) == (
+        "if Ava is not a knave then ( it is not true that ( Ava is a knave and Ben is a knight and "
+        "( Ava is a knave if and only if Ben is a knave ) ) )"
+    )
+
+
+def test_compact_text():
+    puzzle = generate_puzzles(2, 1, seed=0, names=("Ava", "Ben"), style="compact")[0]
+    assert re.fullmatch(r"\w+ says : .* \. \w+ says : .* \. who is a knight and who is a knave \?", puzzle.quiz)
+
+
+def test_compact_words_are_few():
+    puzzles = generate_puzzles(4, 200, seed=0, names=COMPACT_NAMES, style="compact")
+    words = {word for puzzle in puzzles for word in puzzle.quiz.split()}
+    assert words <= {*COMPACT_NAMES, *_COMPACT_WORDS}
+
+
+def test_row_has_the_published_keys():
+    puzzle = generate_puzzles(3, 1, seed=0)[0]
+    written = row(puzzle, 4)
+
+    assert parse_statements(written["statements"]) == puzzle.statements
+    assert written["names"] == list(puzzle.names)
+    assert written["solution"] == list(puzzle.solution)
+    assert written["index"] == 4
+    lines = [
+        f"{name} is a {'knight' if role else 'knave'}" for name, role in zip(puzzle.names, puzzle.solution, strict=True)
+    ]
+    assert written["solution_text"] == listed(lines) + "."
+    assert written["solution_text_format"] == "\n".join(f"({i}) {line}" for i, line in enumerate(lines, start=1))
+    assert set(written) == {
+        *("quiz", "names", "solution", "solution_text", "solution_text_format"),
+        *("cot_head", "cot_repeat_steps", "cot_foot", "statements", "index"),
+    }
+
+
+def test_names_of_the_default_pool_are_different():
+    assert len(set(NAMES)) == len(NAMES) == 50
+
+
+@pytest.mark.parametrize(("count", "text"), [(1, "a"), (2, "a and b"), (3, "a, b, and c")])
+def test_listed(count, text):
+    assert listed("abc"[:count]) == text
+
+
+def test_phrasing_varies():
+    frames = {re.sub(r"\b[A-Z]\w+\b", "N", puzzle.quiz.split(". ")[3]) for puzzle in generate_puzzles(3, 100, seed=0)}
+    assert len(frames) > 10

@@ -1,0 +1,101 @@
+"""A sandbox that does not hold is not used: nothing steps down in silence."""
+
+import logging
+import shutil
+import subprocess
+import sys
+
+import pytest
+
+from rewards.isolation.sandbox import Sandbox, SandboxUnavailableError
+from rewards.isolation.sandbox.self_test import breaches
+from rewards.isolation.sandbox.zygote_process import started
+from tests.paths import ROOT
+
+
+def test_the_self_test_sees_every_attack_succeed_where_nothing_confines() -> None:
+    zygote = started("none", ())
+    problem = breaches(zygote)
+    zygote.close()
+    for attack in ("read /etc/passwd", "list /", "write to /tmp", "open a socket", "signal the trainer", "fork"):
+        assert attack in problem
+    assert "start a program" in problem
+
+
+def test_the_self_test_of_a_sandbox_that_holds_is_silent() -> None:
+    zygote = started("landlock_seccomp", ())
+    problem = breaches(zygote)
+    zygote.close()
+    assert problem == ""
+
+
+def test_a_dead_zygote_fails_the_self_test() -> None:
+    zygote = started("landlock_seccomp", ())
+    zygote.close()
+    assert "died" in breaches(zygote)
+
+
+# Loaded before the sandbox starts, as a container's profile or an old kernel would: landlock_create_ruleset is unknown.
+WITHOUT_LANDLOCK = """
+import ctypes, struct, sys
+code = b"".join(struct.pack("HBBI", *line) for line in [
+    (0x20, 0, 0, 0), (0x15, 0, 1, 444), (0x06, 0, 0, 0x00050000 | 38), (0x06, 0, 0, 0x7fff0000)])
+buffer = ctypes.create_string_buffer(code, len(code))
+class Program(ctypes.Structure):
+    _fields_ = (("length", ctypes.c_ushort), ("code", ctypes.c_void_p))
+libc = ctypes.CDLL(None)
+assert libc.prctl(38, 1, 0, 0, 0) == 0
+assert libc.prctl(22, 2, ctypes.byref(Program(4, ctypes.addressof(buffer))), 0, 0) == 0
+from rewards.isolation.sandbox import Sandbox, SandboxUnavailableError
+try:
+    Sandbox(isolation=sys.argv[1], preimported=()).run("print('ran')")
+except SandboxUnavailableError as error:
+    print(error)
+print(Sandbox(isolation="none", preimported=()).run("print('without, where that is written')").stdout.decode())
+"""
+
+
+@pytest.mark.parametrize("isolation", ["landlock_seccomp", "bubblewrap"])
+def test_a_kernel_without_landlock_is_refused(isolation: str) -> None:
+    if isolation == "bubblewrap" and not shutil.which("bwrap"):
+        pytest.skip("bubblewrap is not installed")
+    done = subprocess.run(
+        [sys.executable, "-c", WITHOUT_LANDLOCK, isolation], cwd=ROOT, capture_output=True, text=True, check=True
+    )
+    said = done.stdout.splitlines()
+    assert "no landlock" in said[0]
+    assert "Linux 5.13" in said[0]
+    assert "isolation: none" in said[0]
+    assert said[1] == "without, where that is written"
+
+
+def test_bubblewrap_that_is_not_installed_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PATH", "/nonexistent")
+    with pytest.raises(SandboxUnavailableError, match="install the package bubblewrap"):
+        Sandbox(isolation="bubblewrap").start()
+
+
+def test_a_package_that_is_not_installed_is_told() -> None:
+    with pytest.raises(SandboxUnavailableError, match="no_such_package"):
+        Sandbox(preimported=("no_such_package",)).start()
+
+
+def test_unknown_levels_and_slots_are_refused() -> None:
+    with pytest.raises(ValueError, match=r"firejail.*landlock_seccomp, bubblewrap, none"):
+        Sandbox(isolation="firejail")  # type: ignore[arg-type]
+    with pytest.raises(ValueError, match="slots is 0"):
+        Sandbox(slots=0)
+
+
+def test_the_level_is_said_and_none_warns(caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level(logging.INFO, logger="rewards.isolation.sandbox")
+    with Sandbox(preimported=()) as sandbox:
+        sandbox.run("")
+    assert [record.levelname for record in caplog.records] == ["INFO"]
+    assert "landlock_seccomp" in caplog.text
+    caplog.clear()
+    with Sandbox(isolation="none", preimported=()) as sandbox:
+        sandbox.run("")
+        sandbox.run("")
+    assert [record.levelname for record in caplog.records] == ["WARNING"]
+    assert "your rights" in caplog.text

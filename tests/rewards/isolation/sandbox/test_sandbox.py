@@ -1,0 +1,202 @@
+"""What a run leaves, its limits, and that nothing but the program decides it."""
+
+import pickle
+import threading
+import time
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+
+import pytest
+
+from rewards.isolation.sandbox import Job, Limits, LimitsError, Run, Sandbox
+
+
+@pytest.fixture(scope="module")
+def sandbox() -> Iterator[Sandbox]:
+    with Sandbox() as found:
+        yield found
+
+
+def values(run: Run) -> tuple[object, ...]:
+    """All of a run that does not depend on the clock."""
+    return run.status, run.exit_code, run.stdout, run.stderr, run.truncated
+
+
+def test_a_run_is_what_the_program_left(sandbox: Sandbox) -> None:
+    run = sandbox.run("import sys; print(input()); print('e', file=sys.stderr); sys.exit(3)", stdin=b"line")
+    assert values(run) == ("exited", 3, b"line\n", b"e\n", False)
+    assert run.cpu_seconds > 0
+    assert run.seconds > 0
+    assert not run.killed
+
+
+def test_cpu_time_is_limited_below_a_second_and_output_is_kept(sandbox: Sandbox) -> None:
+    run = sandbox.run("print('so far', flush=True)\nwhile True: pass", limits=Limits(cpu_seconds=0.3))
+    assert values(run) == ("killed_cpu", None, b"so far\n", b"", False)
+    assert run.cpu_seconds >= 0.3
+    assert run.killed
+
+
+def test_time_of_all_threads_counts(sandbox: Sandbox) -> None:
+    source = """
+import hashlib, threading
+def work():
+    while True: hashlib.sha256(bytes(1 << 20))
+for _ in range(4): threading.Thread(target=work).start()
+"""
+    run = sandbox.run(source, limits=Limits(cpu_seconds=0.5, wall_seconds=30))
+    assert run.status == "killed_cpu"
+
+
+def test_sleeping_is_limited_by_the_wall(sandbox: Sandbox) -> None:
+    run = sandbox.run("import time; time.sleep(60)", limits=Limits(wall_seconds=0.3))
+    assert run.status == "killed_wall"
+    assert run.seconds >= 0.3
+
+
+def test_memory_is_limited_and_the_program_told(sandbox: Sandbox) -> None:
+    source = "x = bytearray({})"
+    enough = sandbox.run(source.format(150 << 20), limits=Limits(memory_bytes=200 << 20))
+    short = sandbox.run(source.format(250 << 20), limits=Limits(memory_bytes=200 << 20))
+    assert enough.exit_code == 0
+    assert short.exit_code == 1
+    assert short.stderr.endswith(b"MemoryError\n")
+
+
+@pytest.mark.parametrize(("size", "truncated"), [(999, False), (1000, True), (1001, True)])
+def test_output_is_cut_at_its_limit(size: int, truncated: bool, sandbox: Sandbox) -> None:
+    run = sandbox.run(f"import os; os.write(1, b'x' * {size})", limits=Limits(output_bytes=1000))
+    assert run.stdout == b"x" * min(size, 1000)
+    assert run.truncated is truncated
+
+
+def test_threads_are_limited(sandbox: Sandbox) -> None:
+    source = "import threading, time\nfor _ in range({}): threading.Thread(target=time.sleep, args=({},)).start()"
+    assert sandbox.run(source.format(10, 0.3), limits=Limits(threads=20)).status == "exited"
+    assert sandbox.run(source.format(40, 8), limits=Limits(threads=20)).status == "killed_threads"
+
+
+@pytest.mark.parametrize("field", ["cpu_seconds", "wall_seconds", "memory_bytes", "output_bytes", "threads"])
+@pytest.mark.parametrize("value", [0, -1, float("nan")])
+def test_limits_without_room_are_refused(field: str, value: float) -> None:
+    with pytest.raises(LimitsError, match=field):
+        Limits(**{field: value})
+
+
+def test_a_run_never_influences_the_next(sandbox: Sandbox) -> None:
+    mark = """
+import builtins, os, random, sys, threading, math, numpy
+print(hasattr(builtins, "mark"), "MARK" in os.environ, "mark" in sys.modules, hasattr(math, "mark"))
+print(sys.getrecursionlimit(), numpy.get_printoptions()["precision"], sum([1, 2]), os.getcwd())
+builtins.mark = math.mark = 1
+builtins.sum = lambda numbers: 0
+os.environ["MARK"] = "1"
+sys.modules["mark"] = sys
+sys.setrecursionlimit(5000)
+numpy.set_printoptions(precision=1)
+os.chdir("/usr/lib")
+"""
+    first, second = sandbox.run(mark), sandbox.run(mark)
+    assert values(first) == values(second)
+    assert first.stdout.startswith(b"False False False False\n1000 8 3 "), first
+
+
+def test_the_same_program_gives_the_same_output_in_every_zygote() -> None:
+    source = "print({str(number) for number in range(50)}, hash('x'))"
+    with Sandbox(preimported=()) as one, Sandbox(preimported=()) as another:
+        assert one.run(source).stdout == another.run(source).stdout
+
+
+def test_chance_is_not_inherited(sandbox: Sandbox) -> None:
+    source = "import random, os; print(random.random(), os.urandom(8))"
+    assert sandbox.run(source).stdout != sandbox.run(source).stdout
+
+
+JOBS = [
+    *(Job(f"import time; time.sleep({0.05 * (3 - number % 4)}); print({number})") for number in range(12)),
+    Job("1 / 0"),
+    Job("print(input())", stdin=b"x"),
+    Job("while True: pass", limits=Limits(cpu_seconds=0.2)),
+    Job("import os; os.abort()"),
+    Job("print('y' * 2000)", limits=Limits(output_bytes=1000)),
+]
+
+
+def test_results_come_in_order_and_do_not_depend_on_the_slots() -> None:
+    with Sandbox(slots=1, preimported=()) as one, Sandbox(slots=4, preimported=()) as four:
+        serial, parallel = one.run_all(JOBS), four.run_all(JOBS)
+    assert list(map(values, serial)) == list(map(values, parallel))
+    assert [run.stdout for run in serial[:12]] == [f"{number}\n".encode() for number in range(12)]
+    assert [run.status for run in serial[12:]] == ["exited", "exited", "killed_cpu", "killed_signal", "exited"]
+
+
+def test_endless_programs_do_not_cost_the_others() -> None:
+    endless = Job("pow(3, 10**9)", limits=Limits(cpu_seconds=0.3))
+    jobs = [endless if number % 8 == 0 else Job(f"print({number})") for number in range(40)]
+    with Sandbox(slots=4, preimported=()) as sandbox:
+        runs = sandbox.run_all(jobs)
+    assert [run.status for run in runs].count("killed_cpu") == 5
+    assert [run.stdout for run in runs if run.status == "exited"] == [
+        f"{number}\n".encode() for number in range(40) if number % 8
+    ]
+
+
+def test_slots_bound_how_many_run_at_once() -> None:
+    job = Job("import time; time.sleep(0.3)")
+    with Sandbox(slots=2, preimported=()) as sandbox:
+        sandbox.run("")
+        started = time.monotonic()
+        sandbox.run_all([job] * 4)
+        assert time.monotonic() - started >= 0.6
+
+
+def test_several_threads_share_a_sandbox(sandbox: Sandbox) -> None:
+    with ThreadPoolExecutor(16) as pool:
+        runs = list(pool.map(lambda number: sandbox.run(f"print({number} ** 2)"), range(64)))
+    assert [run.stdout for run in runs] == [f"{number**2}\n".encode() for number in range(64)]
+
+
+def test_the_thread_that_started_it_may_end() -> None:
+    sandbox = Sandbox()
+    runs: list[Run] = []
+    thread = threading.Thread(target=lambda: runs.append(sandbox.run("print(1)")))
+    thread.start()
+    thread.join()
+    with sandbox:
+        before = sandbox.run("import os; print(os.getppid())").stdout
+        time.sleep(0.1)
+        assert sandbox.run("import os; print(os.getppid())").stdout == before
+    assert runs[0].stdout == b"1\n"
+
+
+def test_options_survive_pickling_and_processes_do_not_travel(sandbox: Sandbox) -> None:
+    sandbox.run("")
+    with pickle.loads(pickle.dumps(Sandbox(isolation="none", slots=3, preimported=()))) as copy:
+        assert (copy.isolation, copy.slots, copy.preimported) == ("none", 3, ())
+        assert copy.run("print(1)").stdout == b"1\n"
+    with pickle.loads(pickle.dumps(sandbox)) as copy:
+        assert copy.run("print(1)").stdout == b"1\n"
+
+
+def test_a_closed_sandbox_starts_again() -> None:
+    sandbox = Sandbox()
+    sandbox.close()
+    assert sandbox.run("print(1)").stdout == b"1\n"
+    sandbox.close()
+    assert sandbox.run("print(2)").stdout == b"2\n"
+    sandbox.close()
+
+
+def test_packages_are_imported_beforehand() -> None:
+    source = "import sys; print('numpy' in sys.modules); import numpy; print(numpy.ones(2).sum())"
+    with Sandbox(preimported=()) as bare, Sandbox(preimported=("numpy",)) as warm:
+        assert bare.run(source).stdout == b"False\n2.0\n"
+        assert warm.run(source).stdout == b"True\n2.0\n"
+
+
+def test_a_package_in_place_can_be_read_when_it_is_named() -> None:
+    """The package of this test itself lies in a folder that programs may not read."""
+    source = "from rewards.verifiers.countdown import expressions; print(open(expressions.__file__).read(3))"
+    with Sandbox(preimported=("rewards.verifier",)) as named, Sandbox(preimported=()) as not_named:
+        assert named.run(source).stdout == b'"""\n'
+        assert not_named.run(source).exit_code == 1

@@ -1,0 +1,128 @@
+"""The channel to a program that runs: frames of bytes in both directions, whatever the program does to it."""
+
+from collections.abc import Iterator
+
+import pytest
+
+from rewards.isolation.sandbox import Limits, Sandbox, SessionOverError
+from tests.rewards.isolation.sandbox.processes import all_gone
+
+ECHO = "while True: channel.send(channel.receive())"
+
+
+@pytest.fixture(scope="module")
+def sandbox() -> Iterator[Sandbox]:
+    with Sandbox(slots=1, preimported=()) as found:
+        yield found
+
+
+@pytest.mark.parametrize("size", [0, 1, 100, 65_536, 5_000_000])
+def test_frames_come_back_as_they_were_sent(size: int, sandbox: Sandbox) -> None:
+    payload = bytes(range(256)) * (size // 256) + b"x" * (size % 256)
+    with sandbox.session(ECHO) as session:
+        for _ in range(3):
+            session.send(payload)
+            assert session.receive() == payload
+
+
+def test_two_sessions_at_once_need_no_slots(sandbox: Sandbox) -> None:
+    with sandbox.session(ECHO) as one, sandbox.session(ECHO) as other:
+        one.send(b"1")
+        other.send(b"2")
+        assert (other.receive(), one.receive()) == (b"2", b"1")
+
+
+def test_the_end_of_this_side_is_seen_there(sandbox: Sandbox) -> None:
+    driver = """
+try:
+    channel.receive()
+except EOFError:
+    print("the end")
+"""
+    with sandbox.session(driver) as session:
+        run = session.finish(kill=False)
+    assert (run.status, run.exit_code, run.stdout) == ("exited", 0, b"the end\n")
+
+
+def test_finishing_ends_a_program_that_goes_on(sandbox: Sandbox) -> None:
+    with sandbox.session("channel.send(b'on')\nwhile True: pass") as session:
+        assert session.receive() == b"on"
+        run = session.finish()
+        assert session.finish() is run
+    assert run.status == "given_up"
+    assert not run.killed
+
+
+def test_leaving_ends_a_program_that_goes_on(sandbox: Sandbox) -> None:
+    with sandbox.session("import os\nchannel.send(str(os.getpid()).encode())\nwhile True: pass") as session:
+        pid = int(session.receive())
+    assert all_gone([pid], within_seconds=3)
+
+
+@pytest.mark.parametrize(
+    "ending", ["", "1 / 0", "import os; os._exit(0)", "import os; os.close(3)", "import os; os.abort()"]
+)
+def test_a_program_that_ends_is_noticed(ending: str, sandbox: Sandbox) -> None:
+    with sandbox.session(f"channel.receive()\n{ending}") as session:
+        session.send(b"go")
+        with pytest.raises(SessionOverError):
+            session.receive()
+        assert session.finish(kill=False).status in ("exited", "killed_signal")
+
+
+def test_a_program_over_its_limit_is_noticed(sandbox: Sandbox) -> None:
+    with sandbox.session("while True: pass", limits=Limits(cpu_seconds=0.2)) as session:
+        with pytest.raises(SessionOverError):
+            session.receive()
+        assert session.finish().status == "killed_cpu"
+
+
+def test_nothing_in_time_is_an_error_and_not_the_end(sandbox: Sandbox) -> None:
+    with sandbox.session("channel.receive(); channel.send(b'late')") as session:
+        with pytest.raises(TimeoutError):
+            session.receive(0.1)
+        session.send(b"go")
+        assert session.receive() == b"late"
+
+
+@pytest.mark.parametrize(
+    "forged",
+    [
+        "os.write(3, b'\\xff\\xff\\xff\\xff')",
+        "os.write(3, b'\\x00')",
+        "os.write(3, b'\\x05\\x00\\x00\\x00abc')",
+        "os.write(3, (1001).to_bytes(4, 'little') + bytes(1001))",
+    ],
+)
+def test_what_is_no_frame_ends_the_session(forged: str, sandbox: Sandbox) -> None:
+    session = sandbox.session(f"import os; {forged}", limits=Limits(frame_bytes=1000))
+    with session, pytest.raises(SessionOverError):
+        session.receive()
+
+
+def test_frames_are_limited_on_both_sides(sandbox: Sandbox) -> None:
+    driver = """
+try:
+    channel.send(bytes(1001))
+except ValueError as error:
+    channel.send(str(error).encode())
+"""
+    with sandbox.session(driver, limits=Limits(frame_bytes=1000)) as session:
+        assert b"1001" in session.receive()
+        with pytest.raises(ValueError, match="1001"):
+            session.send(bytes(1001))
+
+
+def test_a_program_that_never_reads_does_not_hold_this_side(sandbox: Sandbox) -> None:
+    limits = Limits(wall_seconds=0.5)
+    with sandbox.session("import time; time.sleep(60)", limits=limits) as session:
+        with pytest.raises(SessionOverError):
+            session.send(bytes(10_000_000))
+        assert session.finish().status == "killed_wall"
+
+
+def test_a_program_that_floods_is_held_by_its_own_limits(sandbox: Sandbox) -> None:
+    limits = Limits(wall_seconds=0.5)
+    with sandbox.session("while True: channel.send(bytes(1000))", limits=limits) as session:
+        assert session.receive() == bytes(1000)
+        assert session.finish(kill=False).status in ("exited", "killed_wall")

@@ -1,0 +1,225 @@
+"""Real worker processes: what they return, how they are cut off, and that they end with their parent."""
+
+import multiprocessing
+import os
+import pickle
+import signal
+import subprocess
+import sys
+import textwrap
+import time
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import pytest
+
+from rewards.isolation.workers import WorkerPool, WorkerStartError
+from tests.paths import ROOT
+
+JUDGE = "tests.rewards.isolation.workers.judges:judge"
+
+
+@pytest.fixture(scope="module")
+def pool() -> Iterator[WorkerPool]:
+    """One whose workers go from test to test; a test that needs new ones closes it first."""
+    pool = WorkerPool(JUDGE, cpu_seconds=0.5, wall_seconds=30, memory_bytes=1 << 30, workers=2)
+    yield pool
+    pool.close()
+
+
+def running(pid: int) -> bool:
+    """Whether the process is there and no zombie."""
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
+    except FileNotFoundError:
+        return False
+
+
+def ends(pid: int) -> bool:
+    deadline = time.monotonic() + 10
+    while running(pid) and time.monotonic() < deadline:
+        time.sleep(0.02)
+    return not running(pid)
+
+
+def test_values_come_back_in_order_and_through_json(pool):
+    outcomes = pool.map([["double", number] for number in range(50)])
+    assert [outcome.value for outcome in outcomes] == [2 * number for number in range(50)]
+    assert {outcome.status for outcome in outcomes} == {"done"}
+    assert pool.map([["text", "\ud800 é \0"]])[0].value == "\ud800 é \0"
+    assert pool.map([]) == []
+
+
+def test_five_hangs_inside_gmp_among_forty_cost_no_other_item():
+    for workers in (1, 3):
+        pool = WorkerPool(JUDGE, cpu_seconds=0.15, wall_seconds=60, workers=workers)
+        items = [["gmp", 10**9] if number % 8 == 3 else ["double", number] for number in range(40)]
+        outcomes = pool.map(items)
+        pool.close()
+        assert [number for number, outcome in enumerate(outcomes) if outcome.killed] == [3, 11, 19, 27, 35]
+        assert {outcome.status for outcome in outcomes if outcome.killed} == {"cpu_limit"}
+        assert all(outcomes[number].value == 2 * number for number in range(40) if number % 8 != 3)
+
+
+@pytest.mark.parametrize(
+    ("item", "status", "said"),
+    [
+        (["spin", None], "cpu_limit", "SIGPROF"),
+        (["factorial", 10**8], "cpu_limit", "SIGPROF"),
+        (["raise", "no such answer"], "raised", "LookupError: no such answer"),
+        (["not json", 1], "raised", "no JSON"),
+        (["memory", 10**12], "memory_limit", "MemoryError"),
+        (["signal", int(signal.SIGSEGV)], "died", "SIGSEGV"),
+    ],
+    ids=lambda part: str(part),
+)
+def test_how_an_item_can_end(pool, item, status, said):
+    before, outcome, after = pool.map([["double", 1], item, ["double", 2]])
+    assert (outcome.status, outcome.value) == (status, None)
+    assert said in outcome.detail
+    assert (before.value, after.value) == (2, 4)
+
+
+def test_a_judge_that_sleeps_meets_the_wall_limit_after_a_second_try():
+    pool = WorkerPool(JUDGE, cpu_seconds=0.2, wall_seconds=0.3, workers=2)
+    started = time.monotonic()
+    sleeper, other = pool.map([["sleep", 60], ["double", 2]])
+    pool.close()
+    assert (sleeper.status, other.value) == ("wall_limit", 4)
+    assert time.monotonic() - started > 0.6  # 0.3 s, twice
+
+
+def test_what_the_judge_prints_and_reads_does_not_disturb(pool):
+    assert [outcome.value for outcome in pool.map([["print", 7], ["read", None], ["print", 8]])] == [7, "", 8]
+
+
+def test_workers_are_kept_shared_and_hold_no_secret(pool, monkeypatch):
+    pool.close()
+    monkeypatch.setenv("WANDB_API_KEY", "secret")
+    first = pool.map([["pid", None]])[0].value
+    assert pickle.loads(pickle.dumps(pool)).map([["pid", None]])[0].value == first != os.getpid()
+    assert "WANDB_API_KEY" not in pool.map([["environment", None]])[0].value
+    pool.close()
+    assert not running(first)
+    assert pool.map([["pid", None]])[0].value != first
+
+
+def test_another_pool_works_and_closes_while_a_batch_is_under_way(pool, tmp_path):
+    other = WorkerPool(JUDGE, cpu_seconds=0.6, wall_seconds=20, workers=1)
+    with ThreadPoolExecutor(1) as thread:
+        waiting = thread.submit(pool.map, [["wait", str(tmp_path)]])
+        while not (tmp_path / "here").exists():
+            time.sleep(0.02)
+        assert other.map([["double", 2]])[0].value == 4
+        other.close()
+        (tmp_path / "go").touch()
+        assert waiting.result()[0].status == "done"  # at its wall limit, if the other pool had waited for it
+
+
+def test_threads_that_map_and_close_one_pool_disturb_no_outcome(pool):
+    def doubled(number):
+        outcome = pool.map([["double", number]])[0]
+        if number % 3 == 0:
+            pool.close()
+        return outcome.value
+
+    with ThreadPoolExecutor(4) as threads:
+        assert list(threads.map(doubled, range(12))) == [2 * number for number in range(12)]
+
+
+def test_a_result_of_many_megabytes_comes_back_whole(pool):
+    text = "".join(map(str, range(1_000_000)))  # 5.9 MB, which a pipe hands over in pieces of 64 KiB
+    assert pool.map([["text", text], ["double", 1]])[0].value == text
+
+
+def test_a_killed_idle_worker_is_replaced(pool):
+    victim = pool.map([["pid", None]])[0].value
+    os.kill(victim, signal.SIGKILL)
+    assert ends(victim)
+    outcome = pool.map([["double", 4]])[0]
+    assert (outcome.status, outcome.value) == ("done", 8)
+
+
+@pytest.mark.parametrize(
+    ("target", "said"),
+    [
+        ("tests.rewards.isolation.workers.judges:absent", "absent"),
+        ("no_such_module:judge", "No module named 'no_such_module'"),
+    ],
+)
+def test_a_worker_that_cannot_start_is_an_error_and_no_loop(target, said):
+    with pytest.raises(WorkerStartError, match=said):
+        WorkerPool(target, workers=2).map([1, 2, 3])
+
+
+def test_a_warm_up_that_always_kills_the_worker_is_an_error_after_three_tries(tmp_path):
+    pool = WorkerPool(JUDGE, warm_up=(("die", str(tmp_path / "tries")),))
+    with pytest.raises(WorkerStartError, match="SIGKILL before it was ready, at try 3"):
+        pool.map([["double", 1]])
+    assert (tmp_path / "tries").read_bytes() == b"..."
+
+
+def test_a_worker_killed_while_it_starts_is_started_again(tmp_path):
+    pool = WorkerPool(JUDGE, workers=1, warm_up=(("die twice", str(tmp_path / "tries")),))
+    assert [outcome.value for outcome in pool.map([["double", 1], ["double", 2]])] == [2, 4]
+    pool.close()
+    assert (tmp_path / "tries").read_bytes() == b"..."
+
+
+@pytest.mark.parametrize(
+    "options", [{"target": "judge"}, {"cpu_seconds": 0}, {"workers": -1}, {"cpu_seconds": 5, "wall_seconds": 1}]
+)
+def test_limits_that_cannot_be_kept_are_refused(options):
+    with pytest.raises(ValueError, match="Write"):
+        WorkerPool(**{"target": JUDGE, **options})
+
+
+def _pid_of_a_worker(pool: WorkerPool, answers: multiprocessing.Queue) -> None:
+    answers.put(pool.map([["pid", None]])[0].value)
+
+
+def test_a_forked_child_starts_its_own_workers(pool):
+    own = pool.map([["pid", None]])[0].value
+    context = multiprocessing.get_context("fork")
+    answers = context.Queue()
+    child = context.Process(target=_pid_of_a_worker, args=(pool, answers))
+    child.start()
+    childs = answers.get(timeout=60)
+    child.join()
+    assert childs != own
+    assert ends(childs)
+    assert pool.map([["pid", None]])[0].value == own
+
+
+UNGUARDED_SCRIPT = textwrap.dedent(
+    """
+    import sys, threading, time
+    from rewards.isolation.workers import WorkerPool
+    print("imported", flush=True)
+    pool = WorkerPool("tests.rewards.isolation.workers.judges:judge", cpu_seconds=60, wall_seconds=60, workers=1)
+    thread = threading.Thread(target=lambda: print(pool.map([["pid", None]])[0].value, flush=True))
+    thread.start()
+    thread.join()
+    print(pool.map([["pid", None]])[0].value, flush=True)  # the thread that started it has ended, the worker has not
+    pool.map([[sys.argv[1], 60]])
+    """
+)
+
+
+@pytest.mark.parametrize("what", ["sleep", "spin"])
+def test_workers_end_with_a_parent_that_is_killed_and_never_run_its_script(tmp_path, what):
+    script = tmp_path / "unguarded.py"
+    script.write_text(UNGUARDED_SCRIPT)
+    environment = os.environ | {"PYTHONPATH": str(ROOT)}
+    parent = subprocess.Popen([sys.executable, script, what], stdout=subprocess.PIPE, text=True, env=environment)
+    assert parent.stdout is not None
+    said = [parent.stdout.readline().strip() for _ in range(3)]
+    assert said[0] == "imported"
+    assert said[1] == said[2]
+    time.sleep(0.3)  # the item is under way
+    parent.kill()
+    parent.wait()
+    assert ends(int(said[1]))
+    assert parent.stdout.read() == ""
+    parent.stdout.close()

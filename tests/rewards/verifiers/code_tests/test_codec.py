@@ -1,0 +1,270 @@
+"""Values as bytes: what comes back is what went in, by its exact type, and nothing else comes back."""
+
+import contextlib
+import json
+from collections import Counter, OrderedDict, defaultdict, deque, namedtuple
+from datetime import UTC, date, datetime, time, timedelta
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from rewards.verifiers.code_tests import codec
+from rewards.verifiers.code_tests.codec import DEEPEST, CodecError, decode, encode
+
+Pair = namedtuple("Pair", "left right")
+
+
+def alike(one: Any, other: Any) -> bool:
+    """Equal with equal types at every depth; NaN is like NaN."""
+    if type(one) is not type(other):
+        return False
+    if isinstance(one, float):
+        return repr(one) == repr(other)
+    if isinstance(one, list | tuple | deque):
+        return len(one) == len(other) and all(map(alike, one, other))
+    if isinstance(one, dict):
+        return alike(list(one.items()), list(other.items()))
+    return bool(one == other)
+
+
+_SCALARS = (
+    st.none()
+    | st.booleans()
+    | st.integers()
+    | st.integers(-(10**400), 10**400)
+    | st.floats()
+    | st.text(st.characters())
+    | st.binary()
+    | st.fractions().filter(lambda fraction: len(str(fraction)) < 300)
+    | st.decimals(allow_nan=False)
+)
+_HASHABLE = st.recursive(
+    _SCALARS.filter(lambda scalar: scalar == scalar),  # a set with NaN equals no other
+    lambda inner: st.tuples(inner, inner) | st.frozensets(inner, max_size=3),
+    max_leaves=5,
+)
+_VALUES = st.recursive(
+    _SCALARS,
+    lambda inner: (
+        st.lists(inner, max_size=4)
+        | st.lists(inner, max_size=4).map(tuple)
+        | st.lists(inner, max_size=4).map(deque)
+        | st.dictionaries(_HASHABLE, inner, max_size=4)
+        | st.sets(_HASHABLE, max_size=4)
+    ),
+    max_leaves=20,
+)
+
+
+@settings(deadline=None)
+@given(_VALUES)
+def test_round_trip(value: Any) -> None:
+    assert alike(decode(encode(value)), value)
+
+
+@pytest.mark.parametrize(
+    ("value", "back"),
+    [
+        (Counter("aab"), {"a": 2, "b": 1}),
+        (defaultdict(list, {1: [2]}), {1: [2]}),
+        (OrderedDict(a=1), OrderedDict(a=1)),
+        (Pair(1, [2]), (1, [2])),
+        (np.int64(3), 3),
+        (np.float64(0.5), 0.5),
+        (np.bool_(True), True),
+        (np.array([[1, 2]]), [[1, 2]]),
+        ({np.int64(1): (np.float32(0.5),)}, {1: (0.5,)}),
+        (range(1, 10, 2), range(1, 10, 2)),
+        (slice(1, None, 2), slice(1, None, 2)),
+        ({2: 1, 1: 1}.keys(), {2: 1, 1: 1}.keys()),
+        (1 + 2j, 1 + 2j),
+        (bytearray(b"ab"), bytearray(b"ab")),
+        (int, int),
+        (date(2024, 2, 29), date(2024, 2, 29)),
+        (datetime(2024, 1, 1, 12, tzinfo=UTC), datetime(2024, 1, 1, 12, tzinfo=UTC)),
+        (time(23, 59, 59, 999), time(23, 59, 59, 999)),
+        (timedelta(-1, 5, 7), timedelta(-1, 5, 7)),
+        (Ellipsis, Ellipsis),
+        (NotImplemented, NotImplemented),
+        ("\ud800", "\ud800"),
+        (1 << 900_000, 1 << 900_000),
+        (-(1 << 63) - 1, -(1 << 63) - 1),
+    ],
+    ids=lambda value: f"{type(value).__name__}",
+)
+def test_what_equals_its_plain_form_becomes_it(value: Any, back: Any) -> None:
+    assert alike(decode(encode(value)), back)
+
+
+def test_views_of_dicts_keep_their_order() -> None:
+    mapping = {2: [1], (1, 2): [1]}
+    keys, values, items = decode(encode((mapping.keys(), mapping.values(), mapping.items())))
+    assert (list(keys), list(values), list(items)) == (list(mapping), [[1], [1]], [(2, [1]), ((1, 2), [1])])
+    assert keys == {2, (1, 2)}
+
+
+def test_arrays_come_back_where_they_are_asked_for() -> None:
+    back = decode(encode(np.array([1.5, 2.5], dtype="float32")), arrays=True)
+    assert type(back) is np.ndarray
+    assert back.dtype == "float32"
+    assert back.tolist() == [1.5, 2.5]
+
+
+class Equal:
+    def __eq__(self, other: object) -> bool:
+        return True
+
+    __hash__ = None  # type: ignore[assignment]
+
+
+class Text(str):
+    pass
+
+
+class Number(int):
+    pass
+
+
+class Items(list[int]):
+    pass
+
+
+def nested(depth: int) -> list[Any]:
+    value: list[Any] = []
+    for _ in range(depth):
+        value = [value]
+    return value
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        Equal(),
+        [Equal()],
+        {1: Equal()},
+        Text("x"),
+        Number(1),
+        Items(),
+        type,
+        iter([1]),
+        (item for item in [1]),
+        len,
+        Equal,
+        ValueError(),
+        nested(DEEPEST + 1),
+        1 << 1_000_001,
+        Fraction(1, 10**500),
+    ],
+    ids=lambda value: type(value).__name__,
+)
+def test_refused(value: Any) -> None:
+    with pytest.raises(CodecError):
+        encode(value)
+
+
+def test_a_list_that_holds_one_list_twice_again_and_again_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(codec, "MOST_VALUES", 10_000)
+    shared: list[Any] = ["x"]
+    for _ in range(40):
+        shared = [shared, shared]  # 41 lists, 2^40 values
+    with pytest.raises(CodecError, match="more than 10000 values"):
+        encode(shared)
+    with pytest.raises(CodecError, match="too many values"):
+        decode(b'["list"' + b",1" * 10_000 + b"]")
+
+
+def test_what_is_refused_can_be_referred_to() -> None:
+    thing = Equal()
+    frame = encode([1, thing], lambda value: ["object", 7] if value is thing else None)
+    assert decode(frame, lambda name: name[1]) == [1, 7]
+    with pytest.raises(CodecError):
+        decode(frame)
+
+
+@pytest.mark.parametrize(
+    "frame",
+    [
+        b"",
+        b"[]",
+        b"{}",
+        b'{"a": 1}',
+        b"[1]",
+        b'["list"',
+        b'["object"]',
+        b'["int", 5]',
+        b'["int", "5z"]',
+        b'["int", "' + b"f" * 300_000 + b'"]',
+        b'["type", "exit"]',
+        b'["type", "__import__"]',
+        b'["constant", "exit"]',
+        b'["dict", [1]]',
+        b'["dict", [["list"], 1]]',
+        b'["set", ["list"]]',
+        b'["Fraction", "1/0"]',
+        b'["Fraction", "1/' + b"9" * 1000 + b'"]',
+        b'["Decimal", "x"]',
+        b'["range", 1, 2, 0]',
+        b'["complex", "1", "2"]',
+        b'["ndarray", "int64"]',
+        b'["reference", ["name", "f"]]',
+        b"[" * 100_000,
+        b'["list",' * 200 + b'["list"]' + b"]" * 200,
+        b"9" * 5000,
+        b"\xff",
+    ],
+    ids=lambda frame: repr(frame[:24]),
+)
+def test_a_forged_frame_is_refused(frame: bytes) -> None:
+    with pytest.raises(CodecError):
+        decode(frame)
+
+
+_JSON = st.recursive(
+    st.none()
+    | st.booleans()
+    | st.integers()
+    | st.floats()
+    | st.sampled_from(["list", "dict", "set", "int", "ndarray", "type", "range", "Fraction", "0x1", "1/3", "nan"])
+    | st.text(max_size=5),
+    lambda inner: st.lists(inner, max_size=4) | st.dictionaries(st.text(max_size=3), inner, max_size=2),
+)
+
+
+@settings(deadline=None)
+@given(_JSON | st.binary())
+def test_decoding_raises_nothing_else(content: Any) -> None:
+    frame = content if isinstance(content, bytes) else json.dumps(content).encode()
+    with contextlib.suppress(CodecError):
+        decode(frame)
+
+
+class Counted(int):
+    """A key that is compared with as many others as there are in its bucket."""
+
+    comparisons = 0
+
+    def __hash__(self) -> int:
+        return 1
+
+    def __eq__(self, other: object) -> bool:
+        Counted.comparisons += 1
+        return self is other
+
+
+def test_keys_that_collide_on_purpose_are_refused_before_a_set_is_built() -> None:
+    with pytest.raises(CodecError, match="same hash"):
+        decode(json.dumps(["set", *(["reference", number] for number in range(1000))]).encode(), Counted)
+    assert Counted.comparisons == 0  # a set of them compares 1000 · 999 / 2 pairs
+    period = (1 << 61) - 1  # of the hashes of integers
+    with pytest.raises(CodecError, match="same hash"):
+        decode(json.dumps(["set", *(["int", hex(number * period)] for number in range(100_000))]).encode())
+
+
+def test_a_frame_is_counted_before_it_is_read() -> None:
+    """As text it is refused although it is no JSON at all, which reading it would have said."""
+    with pytest.raises(CodecError, match="values"):
+        decode(b"[],{" * 2_000_001)

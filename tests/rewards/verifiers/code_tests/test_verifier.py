@@ -1,0 +1,342 @@
+"""The code verifier: what it makes of a completion, at its limits, in batches, and in tests that are code."""
+
+import json
+import pickle
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from rewards import build_verifier
+from rewards.registry import VerifierError
+from rewards.verifier import Verdict
+from rewards.verifiers.code_tests import Call, CodeTests, FunctionCalls, StdinCase, StdinCases
+from rewards.verifiers.code_tests.verifier import limited
+
+ADD = "def add(a, b):\n    return a + b"
+CALLS = {"inputs": [[1, 2], [5, 7], [0, 0]], "outputs": [3, 12, 0], "fn_name": "add"}
+STDIN = {"inputs": ["1 2\n", "5 7\n", "0 0\n"], "outputs": ["3\n", "12\n", "0\n"]}
+ASSERTS = ["assert add(1, 2) == 3", "assert add(5, 7) == 12", "assert add(0, 0) == 0"]
+FEATURES = json.loads(Path(__file__).with_name("features.json").read_text(encoding="utf-8"))
+
+
+def fenced(code: str) -> str:
+    return f"```python\n{code}\n```"
+
+
+def test_by_name_with_options() -> None:
+    verifier = build_verifier({"name": "code_tests", "score": "fraction", "cpu_seconds": 2, "max_tests": 5})
+    assert verifier == CodeTests(score="fraction", cpu_seconds=2, max_tests=5)
+    assert pickle.loads(pickle.dumps(verifier)) == verifier
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        *({"score": "some"}, {"comparison": "close"}, {"cpu_seconds": 0}, {"max_tests": 0}, {"slots": 0}),
+        *({"memory_mb": -1}, {"memory_mb": 1}, {"memory_mb": 10**12}, {"wall_seconds": float("inf")}),
+        *({"cpu_seconds": float("inf")}, {"cpu_seconds": 60, "wall_seconds": 30}),
+    ],
+    ids=str,
+)
+def test_options_that_cannot_work_are_refused(options: dict[str, Any]) -> None:
+    with pytest.raises(VerifierError, match=next(iter(options))):
+        build_verifier({"name": "code_tests", **options})
+
+
+def test_a_batch_with_a_reference_too_few_is_refused() -> None:
+    with pytest.raises(ValueError, match="shorter"):
+        CodeTests().judge_all([ADD, ADD], [CALLS])
+
+
+HUGE = """
+import os, struct
+reply = b"[" + b"[]," * (1 << 20) + b"[]]"
+reply = struct.pack("<I", len(reply)) + reply
+def add(a, b):
+    left = reply
+    while left:
+        left = left[os.write(3, left):]
+    return a + b
+"""
+
+
+def test_after_a_reply_that_is_too_long_no_call_passes() -> None:
+    verdict = CodeTests(score="fraction")(
+        fenced(HUGE.replace("left = reply", "left = reply if a == 5 else b''")), CALLS
+    )
+    assert verdict.score == pytest.approx(1 / 3)
+    assert "bytes" in verdict.reason
+    long = {"inputs": [[1]], "outputs": ["x" * (3 << 20)], "fn_name": "f"}
+    assert CodeTests()(fenced("def f(x):\n    return 'x' * (3 << 20)"), long).score == 1
+
+
+def test_a_row_ends_however_many_calls_it_has() -> None:
+    """Each call ends in time, and after ten times the wall limit there are no more of them."""
+    code = "import time\ndef add(a, b):\n    time.sleep(0.15)\n    return a + b"
+    reference = {"inputs": [[1, 2]] * 30, "outputs": [3] * 30, "fn_name": "add"}
+    verdict = CodeTests(score="fraction", cpu_seconds=0.3, wall_seconds=0.3)(fenced(code), reference)
+    assert verdict.score is not None
+    assert 0 < verdict.score < 1
+    assert verdict.killed
+    assert CodeTests(cpu_seconds=0.3, wall_seconds=0.3)(fenced(code), reference).score == 0
+
+
+@pytest.mark.parametrize("reference", [CALLS, {"test_list": ASSERTS}], ids=["function", "asserts"])
+def test_fraction_is_the_share_of_tests(reference: Any) -> None:
+    code = "def add(a, b):\n    assert a != 5\n    return a + b"
+    verdict = CodeTests(score="fraction")(fenced(code), reference)
+    assert verdict.score == pytest.approx(2 / 3), verdict.reason
+    assert verdict.reason.startswith("passes 2 of 3 tests; test 2")
+    assert CodeTests()(fenced(code), reference).score == 0
+
+
+@pytest.mark.parametrize("reference", [CALLS, {"test_list": ASSERTS}], ids=["function", "asserts"])
+def test_fraction_counts_what_comes_after_a_cut_as_not_passed(reference: Any) -> None:
+    code = "def add(a, b):\n    while a == 5: pass\n    return a + b"
+    verdict = CodeTests(score="fraction", cpu_seconds=1)(fenced(code), reference)
+    assert verdict.score == pytest.approx(1 / 3)
+    assert verdict.killed
+
+
+def test_fraction_of_stdin_cases() -> None:
+    verdict = CodeTests(score="fraction")("a, b = map(int, input().split())\nprint(a + b if a != 5 else 5 / 0)", STDIN)
+    assert verdict.score == pytest.approx(2 / 3)
+    assert "ZeroDivisionError" in verdict.reason
+
+
+BEYOND_LIMITS: list[tuple[Any, str, str]] = [
+    (STDIN, "while True:\n    pass", "cut off"),
+    (STDIN, "import time\ntime.sleep(60)", "wall time"),
+    (STDIN, "x = [0] * 10 ** 10\nprint(3)", "MemoryError"),
+    (STDIN, "print('3' * 10 ** 8)", "File too large"),
+    (CALLS, "while True:\n    pass", "cut off"),
+    (CALLS, "def add(a, b):\n    while True: pass", "cut off"),
+    (CALLS, "import time\ndef add(a, b):\n    time.sleep(60)", "wall time"),
+    (CALLS, "def add(a, b):\n    return [0] * 10 ** 10", "MemoryError"),
+    (CALLS, "def add(a, b):\n    return 1 << 10 ** 8", "CodecError"),
+    (CALLS, "def add(a, b):\n    return add(a, b)", "RecursionError"),
+    (CALLS, "import ctypes\ndef add(a, b):\n    ctypes.string_at(0)", "crashed"),
+    ({"test_list": ASSERTS}, "while True:\n    pass", "cut off"),
+    ({"test_list": ASSERTS}, "def add(a, b):\n    while True: pass", "cut off"),
+    (
+        {"test_list": ["assert list(add(1, 2)) == [3]"]},
+        "import itertools\nadd = lambda a, b: itertools.repeat(3)",
+        "cut off",
+    ),
+]
+
+
+@pytest.fixture(scope="module")
+def cut_off() -> list[Verdict]:
+    verifier = CodeTests(cpu_seconds=1, wall_seconds=4)
+    return verifier.judge_all([fenced(code) for _, code, _ in BEYOND_LIMITS], [row[0] for row in BEYOND_LIMITS])
+
+
+@pytest.mark.parametrize("number", range(len(BEYOND_LIMITS)), ids=lambda number: BEYOND_LIMITS[number][1])
+def test_a_program_beyond_its_limits_is_wrong(cut_off: list[Verdict], number: int) -> None:
+    verdict, says = cut_off[number], BEYOND_LIMITS[number][2]
+    assert verdict.score == 0
+    assert says in verdict.reason
+    assert verdict.killed == (says in ("cut off", "wall time", "crashed")), verdict.reason
+
+
+def test_each_call_has_the_limits_to_itself() -> None:
+    """Three calls of 0.4 seconds each under a limit of one second: the honest program passes all of them."""
+    busy = "    end = time.process_time() + 0.4\n    while time.process_time() < end: pass\n"
+    code = f"import time\ndef add(a, b):\n{busy}    return a + b"
+    assert CodeTests(cpu_seconds=1)(fenced(code), CALLS).score == 1
+
+
+def test_a_verdict_depends_neither_on_the_batch_nor_on_the_slots() -> None:
+    programs = [
+        ADD,
+        "def add(a, b):\n    return a - b",
+        "import os\nos._exit(0)",
+        "x",
+        "",
+        "def add(a, b):\n    return object()",
+    ]
+    rows: list[tuple[str, Any]] = [
+        (fenced(code), reference) for code in programs for reference in (CALLS, {"test_list": ASSERTS})
+    ]
+    rows.append((fenced(ADD), {"no": "tests"}))
+    rows.append(("a, b = map(int, input().split())\nprint(a + b)", STDIN))
+    alone = [CodeTests()(completion, reference) for completion, reference in rows]
+    for slots in (1, 4):
+        batch = CodeTests(slots=slots).judge_all(*map(list, zip(*rows, strict=True)))
+        assert batch == alone
+        assert all(verdict.seconds is not None for verdict in batch)
+    backwards = CodeTests(slots=4).judge_all(*map(list, zip(*rows[::-1], strict=True)))
+    assert backwards == alone[::-1]
+
+
+@pytest.mark.parametrize("feature", FEATURES, ids=lambda feature: feature["name"])
+def test_what_tests_can_do_with_an_answer(feature: dict[str, Any]) -> None:
+    verdict = CodeTests()(fenced("\n".join(feature["answer"])), ["\n".join(feature["tests"])])
+    assert verdict.score == 1, verdict.reason
+
+
+PYTEST = """
+import unittest
+import pytest
+from solution import Account, Empty, total
+
+
+@pytest.fixture
+def account():
+    return Account(5)
+
+
+@pytest.fixture
+def rich(account):
+    account.add(100)
+    yield account
+
+
+def test_fixture(account, rich):
+    assert rich.balance == 105
+    assert account.balance == 5
+
+
+def test_own_exception(account):
+    with pytest.raises(Empty, match="only 5") as caught:
+        account.take(10)
+    assert "only" in str(caught.value)
+    with pytest.raises((TypeError, ValueError)):
+        account.add("x")
+
+
+class TestTotal:
+    def setup_method(self):
+        self.values = [1, 2]
+
+    @pytest.mark.parametrize("more", [0, 1])
+    @pytest.mark.parametrize(("factor", "expected"), [(1, 3), (2, 6)])
+    def test_total(self, factor, expected, more):
+        assert total([value * factor for value in self.values]) + more == expected + more
+
+    @pytest.mark.skip(reason="never")
+    def test_skipped(self):
+        assert False
+
+
+class Old(unittest.TestCase):
+    def setUp(self):
+        self.values = [0.1, 0.2]
+
+    def test_total(self):
+        self.assertAlmostEqual(total(self.values), 0.3)
+        with self.assertRaises(TypeError):
+            total(5)
+"""
+ACCOUNT = """
+class Empty(Exception):
+    pass
+
+class Account:
+    def __init__(self, balance):
+        self.balance = balance
+    def add(self, amount):
+        self.balance += amount
+    def take(self, amount):
+        if amount > self.balance:
+            raise Empty(f"only {self.balance}")
+        self.balance -= amount
+
+def total(values):
+    return sum(values)
+"""
+
+
+def test_pytest_features() -> None:
+    verdict = CodeTests(score="fraction")(fenced(ACCOUNT), {"test_code": PYTEST})
+    assert verdict.reason == "passes all 7 tests"
+    for right, wrong in (("self.balance += amount", "pass"), ("only {", "just {"), ("sum(values)", "sum(values) + 1")):
+        verdict = CodeTests()(fenced(ACCOUNT.replace(right, wrong)), {"test_code": PYTEST})
+        assert verdict.score == 0, wrong
+
+
+@pytest.mark.parametrize(
+    "reference",
+    [
+        {"test": "def check(candidate):\n    assert len(candidate([1])) == 2", "entry_point": "f"},
+        {"test_code": "import solution\ndef test_f():\n    assert len(solution.f([1])) == 2"},
+        {"test_code": "from solution import *\ndef test_f():\n    assert len(f([1])) == 2"},
+        {"test_list": ["assert len(f([1])) == 2"]},
+    ],
+    ids=["check", "module", "star", "asserts"],
+)
+def test_the_only_builtin_that_tests_call_stays_python_s(reference: Any) -> None:
+    assert CodeTests()(fenced("def f(x):\n    return [1, 2]"), reference).score == 1
+    assert CodeTests()(fenced("def f(x):\n    return x\ndef len(x):\n    return 2"), reference).score == 0
+
+
+@pytest.mark.parametrize(
+    "reference", [{"inputs": [[4, 6]], "outputs": [2], "fn_name": "gcd"}, {"test_list": ["assert gcd(4, 6) == 2"]}]
+)
+def test_a_name_that_needs_no_import_is_not_the_answer(reference: Any) -> None:
+    assert CodeTests()(fenced("x = gcd(1, 2)"), reference).score == 0
+    assert CodeTests()(fenced("from math import gcd"), reference).score == 1
+
+
+SEARCH = """
+import gc
+def f(x):
+    word = "-".join(["expected", "7f3a"])
+    return sum(word in str(thing)[:100_000] for thing in gc.get_objects() if type(thing) in (dict, list, tuple))
+"""
+
+
+@pytest.mark.parametrize(
+    "reference",
+    [
+        {"inputs": [[1]], "outputs": ["expected-7f3a"], "fn_name": "f"},
+        {"test_list": ["assert f(1) == 'expected-7f3a'"]},
+        {"test": "def check(candidate):\n    assert candidate(1) == 'expected-7f3a'", "entry_point": "f"},
+        {"test_code": "from solution import f\ndef test_f():\n    assert f(1) == 'expected-7f3a'"},
+    ],
+    ids=["function", "asserts", "check", "pytest"],
+)
+def test_a_program_finds_nothing_of_what_is_expected_in_its_memory(reference: Any) -> None:
+    reason = CodeTests()(fenced(SEARCH), reference).reason
+    assert "returned 0" in reason, reason
+
+
+def test_limited_keeps_the_longest_inputs_in_their_order() -> None:
+    cases = StdinCases(tuple(StdinCase("x" * length, "y") for length in (3, 1, 5, 4)))
+    assert [len(case.input) for case in limited(cases, 2).cases] == [5, 4]  # type: ignore[union-attr]
+    calls = FunctionCalls("f", tuple(Call((value,), (0,)) for value in (1, 1000, 10, 100)))
+    assert [call.arguments for call in limited(calls, 3).calls] == [(1000,), (10,), (100,)]  # type: ignore[union-attr]
+    assert limited(cases, None) is cases
+
+
+def test_the_sandbox_that_dies_is_replaced() -> None:
+    verifier = CodeTests(slots=3)
+    assert verifier(fenced(ADD), CALLS).score == 1
+    verifier._sandbox()._zygote.process.kill()  # type: ignore[union-attr]
+    assert verifier.judge_all([fenced(ADD)] * 3, [CALLS, STDIN, {"test_list": ASSERTS}])[0].score == 1
+
+
+def test_no_process_is_left_when_the_verifier_ends(tmp_path: Path) -> None:
+    judge = "print(CodeTests()('def f(): return 1', ['assert f() == 1']).score)"
+    script = f"from rewards.verifiers.code_tests import CodeTests\n{judge}"
+    done = subprocess.run(
+        [sys.executable, "-c", script], capture_output=True, text=True, timeout=60, check=True, cwd=Path.cwd()
+    )
+    assert done.stdout == "1.0\n"
+
+
+@settings(max_examples=60, deadline=None)
+@given(
+    st.text(alphabet="def ad(,):\n return+0`python'<think>/", max_size=80),
+    st.sampled_from([CALLS, STDIN, {"test_list": ASSERTS}]),
+)
+def test_no_completion_is_unjudged_or_right_by_chance(completion: str, reference: Any) -> None:
+    verdict = CodeTests()(completion, reference)
+    assert verdict.score == 0
+    assert verdict.reason

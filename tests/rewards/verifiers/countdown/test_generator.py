@@ -1,0 +1,53 @@
+import random
+
+import pytest
+
+from rewards.generators.countdown import generate_countdown
+from rewards.verifiers.countdown import Countdown, solution
+from scripts.tiny_policy.countdown_demonstrations import demonstration
+
+SETTINGS = {"num_numbers": 3, "max_number": 12, "max_target": 40}
+
+
+def test_distinct_and_solvable_with_every_number() -> None:
+    problems = generate_countdown(300, **SETTINGS, seed=0)
+    assert len({(tuple(sorted(problem.numbers)), problem.target) for problem in problems}) == 300
+    for problem in problems:
+        assert all(1 <= number <= 12 for number in problem.numbers)
+        assert 1 <= problem.target <= 40
+        assert solution(problem.numbers, problem.target, use_all=True) is not None
+
+
+def test_a_smaller_count_is_the_beginning_of_a_larger_one() -> None:
+    assert generate_countdown(50, **SETTINGS, seed=3) == generate_countdown(200, **SETTINGS, seed=3)[:50]
+    assert generate_countdown(50, **SETTINGS, seed=3) != generate_countdown(50, **SETTINGS, seed=4)
+
+
+def test_more_problems_than_there_are() -> None:
+    with pytest.raises(ValueError, match="only 1 distinct problems"):
+        generate_countdown(50, num_numbers=2, max_number=1, max_target=2, seed=0)
+
+
+@pytest.mark.parametrize("wrong", [{"num_numbers": 1}, {"max_number": 0}, {"max_target": 0}])
+def test_settings_without_problems(wrong: dict[str, int]) -> None:
+    with pytest.raises(ValueError, match="Write at least 2 for num_numbers"):
+        generate_countdown(5, **{**SETTINGS, **wrong}, seed=0)
+
+
+def test_careful_demonstrations_are_right_and_hasty_ones_seldom() -> None:
+    rng, verifier = random.Random(0), Countdown(use_all=True)
+    problems = generate_countdown(400, **SETTINGS, seed=0)
+    careful = [(demonstration(problem, rng, careful=True), problem) for problem in problems]
+    shown = [verifier(text, problem.reference).score for text, problem in careful if text is not None]
+    assert len(shown) > 380
+    assert all(score == 1 for score in shown)
+    hasty = [(demonstration(problem, rng, careful=False), problem) for problem in problems]
+    guessed = [verifier(text, problem.reference).score for text, problem in hasty if text is not None]
+    assert len(guessed) == 400
+    assert guessed.count(1) < 80
+
+
+def test_demonstrations_need_three_numbers() -> None:
+    problem = generate_countdown(1, num_numbers=4, max_number=9, max_target=30, seed=0)[0]
+    with pytest.raises(ValueError, match="num_numbers=3"):
+        demonstration(problem, random.Random(0), careful=True)

@@ -1,0 +1,44 @@
+"""Every adversarial completion is ended by the verifier's own limits and earns nothing; so without the guard."""
+
+import gmpy2
+import pytest
+from sympy.external.gmpy import GROUND_TYPES
+
+from rewards.bench.adversarial import built_in
+from rewards.verifiers.math_answer import MathAnswer, verifier
+
+JUDGE = MathAnswer(workers=1)
+
+
+def test_the_workers_compute_with_gmpy2():
+    assert gmpy2.version()
+    assert GROUND_TYPES.startswith("gmpy")
+
+
+GOLDS = ["3\\sqrt{13}", "5", "x^2+1", "(1,2]", "\\begin{pmatrix} 1 \\\\ \\sqrt{2} \\end{pmatrix}"]
+
+
+@pytest.mark.parametrize(
+    "gold", [gold if gold == "5" else pytest.param(gold, marks=pytest.mark.slow) for gold in GOLDS]
+)
+def test_no_adversarial_completion_is_paid_or_unjudged(gold):
+    completions = built_in()
+    assert {"nested integrals (boxed)", "a box in the thought"} <= set(completions)
+    verdicts = JUDGE.judge_all(list(completions.values()), [gold] * len(completions))
+    judged = dict(zip(completions, verdicts, strict=True))
+    assert {name: verdict for name, verdict in judged.items() if verdict.score != 0} == {}
+
+
+UNGUARDED = ["9^{9^{9^9}}", "10000000!", "\\binom{10^9}{5\\cdot10^8}", "\\int_0^1 x^x dx", "{" * 16 + "x" + "}" * 16]
+
+
+@pytest.mark.slow
+def test_without_the_guard_the_kernel_ends_them(monkeypatch):
+    monkeypatch.setattr(verifier, "too_costly", lambda answer, gold: "")
+    monkeypatch.setattr(verifier, "too_long_or_deep", lambda answer, gold: "")
+    judge = MathAnswer(cpu_seconds=1.0, workers=2)
+    completions = [f"\\boxed{{{answer}}}" for answer in [*UNGUARDED, "\\sqrt{2}\\sqrt{3}"]]
+    *bad, good = judge.judge_all(completions, ["\\sqrt{6}"] * len(completions))
+    assert [verdict.score for verdict in bad] == [0] * len(UNGUARDED)
+    assert any(verdict.killed for verdict in bad)
+    assert good.score == 1

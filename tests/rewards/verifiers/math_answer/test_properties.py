@@ -1,0 +1,79 @@
+"""What holds for every text: reading never raises, a numeric gold is earned by its number only."""
+
+from fractions import Fraction
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from rewards.verifiers.math_answer import MathAnswer
+from rewards.verifiers.math_answer.comparison import same
+from rewards.verifiers.math_answer.forms import Number
+from rewards.verifiers.math_answer.guard import too_long_or_deep
+from rewards.verifiers.math_answer.notation import balanced, one_spelling
+from rewards.verifiers.math_answer.numerals import exact_number
+from rewards.verifiers.math_answer.reading import read
+
+FRAGMENTS = st.sampled_from(
+    r"""\frac \sqrt { } ( ) [ ] \{ \} \left \right , ; = < > \le \pm \cup \infty \text{ \text{cm} \text{or} ^ _ ^\circ %
+    $ \$ \boxed \begin{pmatrix} \end{pmatrix} \\ & x i \pi \cdot + - / * ! . : and or e5 5 6 10 1,000 0.5 \sin \log |
+    \in ~ ' √ ½ −""".split()  # noqa: SIM905 — as a list it would be sixty lines
+)
+LATEX = st.lists(FRAGMENTS, max_size=25).map("".join) | st.text(max_size=60)
+NUMBERS = st.fractions(min_value=-(10**6), max_value=10**6, max_denominator=1000)
+
+
+def undecided(gold, answer):
+    return None
+
+
+@given(LATEX, LATEX)
+def test_reading_and_comparing_never_raise(gold, answer):
+    assert same(read(gold), read(answer), undecided) in (True, False, None)
+
+
+@given(LATEX)
+def test_one_spelling_is_its_own_spelling_where_it_is_a_number(text):
+    spelled = one_spelling(text)
+    if exact_number(spelled) is not None:
+        assert exact_number(one_spelling(spelled)) == exact_number(spelled)
+
+
+@given(LATEX)
+def test_every_readable_text_is_the_same_as_itself(text):
+    if not too_long_or_deep(text, "") and text.strip() and balanced(one_spelling(text)) and one_spelling(text):
+        assert (
+            MathAnswer(answer_in="answer_tag")._plain_verdict(f"<answer>{text.strip()}</answer>", text.strip())
+            is not None
+        )
+
+
+@given(NUMBERS, LATEX)
+def test_no_number_is_earned_but_by_itself(number, answer):
+    gold = Number(number)
+    given_form = read(answer)
+    if same(gold, given_form, undecided) is True:
+        value = given_form.value if hasattr(given_form, "value") else None
+        while hasattr(value, "value"):
+            value = value.value
+        assert value in (number, number * 100)  # 50 % is 1/2
+
+
+@given(NUMBERS, NUMBERS)
+def test_a_numeric_gold_takes_every_spelling_of_its_value_and_no_other(number, other):
+    spellings = [
+        f"\\frac{{{number.numerator}}}{{{number.denominator}}}",
+        f"{number.numerator}/{number.denominator}",
+        f"\\dfrac{{{number.numerator * 3}}}{{{number.denominator * 3}}}",
+        f"x = {number.numerator}/{number.denominator}",
+    ]
+    verdicts = MathAnswer().judge_all([f"\\boxed{{{spelling}}}" for spelling in spellings], [spellings[0]] * 4)
+    assert [verdict.score for verdict in verdicts] == [1] * 4
+    wrong = MathAnswer()(f"\\boxed{{{other}}}", spellings[0])
+    assert wrong.score == float(other == number)
+
+
+@given(st.integers(-(10**12), 10**12), st.integers(0, 6))
+def test_decimals_are_exact(digits, places):
+    text = f"{abs(digits):0{places + 1}d}"
+    written = ("-" if digits < 0 else "") + (f"{text[:-places]}.{text[-places:]}" if places else text)
+    assert exact_number(written) == Fraction(digits, 10**places)

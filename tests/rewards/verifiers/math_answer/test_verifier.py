@@ -1,0 +1,188 @@
+"""What a verdict says, which references are usable, where the answer is read, what happens at a limit."""
+
+import pickle
+
+import numpy as np
+import pytest
+
+from rewards import Verdict, build_verifier
+from rewards.isolation.workers import WorkerPool
+from rewards.references import UnusableReferenceError, check_references
+from rewards.verifiers.math_answer import MathAnswer
+
+
+def box(answer: str) -> str:
+    return f"<think> some thought </think> It is $\\boxed{{{answer}}}$."
+
+
+def test_a_verdict_holds_its_evidence():
+    right, wrong = MathAnswer()(box("0.5"), "1/2"), MathAnswer()(box("0.4"), "1/2")
+    assert right == Verdict(1.0, "0.5", "equal to the reference '1/2'")
+    assert wrong == Verdict(0.0, "0.4", "differs from the reference '1/2'")
+    assert right.seconds is not None
+
+
+@pytest.mark.parametrize(
+    ("reference", "right", "wrong"),
+    [
+        ("42", "42", "43"),
+        (42, "42", "42.5"),
+        (142.0, "142", "141"),
+        (0.1, "0.1", "0.2"),
+        (np.int64(7), "7", "8"),
+        (np.float64(2.5), "2.5", "2"),
+        ("$\\frac{1}{2}$", "0.5", "2"),
+        ("So we get \\boxed{9} apples.", "9", "8"),
+        ("48 / 2 = <<48/2=24>>24\n#### 1,024", "1024", "24"),
+        (["\\pi r^2", "area"], "r^2 \\pi", "r^2"),
+        (np.array(["3", "4"]), "4", "5"),
+        (["10^{-3}", 7], "7", "1"),
+    ],
+    ids=str,
+)
+def test_references_are_texts_numbers_or_alternatives(reference, right, wrong):
+    verifier = MathAnswer(workers=1)
+    gold = verifier.gold_completion(reference)
+    assert gold is not None
+    assert [verdict.score for verdict in verifier.judge_all([box(right), box(wrong), gold], [reference] * 3)] == [
+        1,
+        0,
+        1,
+    ]
+
+
+@pytest.mark.parametrize(
+    "reference",
+    [
+        "",
+        "  ",
+        "$$",
+        None,
+        True,
+        [],
+        ["5", ""],
+        {"answer": "5"},
+        float("nan"),
+        float("inf"),
+        "\\frac{1}{2",
+        "#### ",
+        b"5",
+    ],
+    ids=repr,
+)
+def test_an_unusable_reference_is_unjudged_and_says_what_to_do(reference):
+    verdict = MathAnswer()(box("5"), reference)
+    assert verdict.score is None
+    assert any(word in verdict.reason for word in ("remove", "map", "correct"))
+    assert MathAnswer().gold_completion(reference) is None
+    with pytest.raises(UnusableReferenceError, match="row 1"):
+        check_references(MathAnswer(), ["5", reference], "data.train")
+
+
+@pytest.mark.parametrize(
+    ("completion", "answer"),
+    [
+        ("\\boxed{5}", "5"),
+        ("\\boxed{4} no, \\boxed{5}", "5"),
+        ("\\boxed{5} no, \\boxed{4}", "4"),
+        ("\\boxed {5}", "5"),
+        ("\\fbox{5}", "5"),
+        ("\\boxed{\\frac{a}{b}}", "\\frac{a}{b}"),
+        ("\\boxed{\\boxed{5}}", "\\boxed{5}"),
+        ("\\boxed{\\{1, 2\\}}", "\\{1, 2\\}"),
+        ("{ unpaired \\boxed{5} }} }", "5"),
+        ("Put it in \\boxed{. So \\boxed{5}", "5"),
+        ("<think>\\boxed{4}</think>\\boxed{5}<|im_end|>", "5"),
+        ("<think>\\boxed{5}</think> 5", None),
+        ("<think>\\boxed{5}", None),
+        ("\\boxed{5", None),
+        ("\\boxed{4} and \\boxed{5", None),
+        ("\\boxed{4} and \\boxed{\\frac{1}{2}", None),
+        ("boxed{5}", None),
+        ("5", None),
+        ("", None),
+    ],
+)
+def test_the_answer_is_the_last_closed_box_after_the_thought(completion, answer):
+    assert MathAnswer(workers=1)(completion, "5").answer == answer
+    assert MathAnswer(workers=1)(completion, "5").score == float(answer in ("5", "\\boxed{5}"))
+
+
+@pytest.mark.parametrize(
+    ("completion", "score"),
+    [
+        ("<answer>5</answer>", 1),
+        ("<think>4</think><answer> $\\boxed{5}$ </answer>", 1),
+        ("<answer>5</answer> or so", 0),
+        ("<answer>4</answer><answer>5</answer>", 0),
+        ("\\boxed{5}", 0),
+        ("<think><answer>5</answer></think>", 0),
+    ],
+)
+def test_the_answer_in_tags(completion, score):
+    verifier = build_verifier({"name": "math_answer", "answer_in": "answer_tag"})
+    assert verifier(completion, "5").score == score
+    gold = verifier.gold_completion("5")
+    assert gold is not None
+    assert verifier(gold, "5").score == 1
+
+
+def test_an_unknown_place_is_refused():
+    with pytest.raises(ValueError, match=r"'boxed'.*'answer_tag'"):
+        MathAnswer(answer_in="tags")  # type: ignore[arg-type]
+    with pytest.raises(ValueError, match="cpu_seconds"):
+        MathAnswer(cpu_seconds=0)
+
+
+def test_algebra_that_is_cut_off_is_wrong_and_counted(monkeypatch):
+    monkeypatch.setattr("rewards.verifiers.math_answer.verifier.too_costly", lambda answer, gold: "")
+    costly = box("(-8)^{\\frac{999999999}{7}}")
+    before, killed, after = MathAnswer(cpu_seconds=0.5, workers=1).judge_all(
+        [box("2\\cdot\\sqrt{3}"), costly, box("\\sqrt{3}\\cdot2")], ["2\\sqrt{3}"] * 3
+    )
+    assert (killed.score, killed.killed) == (0.0, True)
+    assert "cpu_limit" in killed.reason
+    assert (before.score, after.score, before.killed) == (1.0, 1.0, False)
+
+
+def test_a_judge_that_fails_leaves_its_row_unjudged(monkeypatch):
+    monkeypatch.setattr(
+        MathAnswer,
+        "_pool",
+        lambda self: WorkerPool("tests.rewards.verifiers.math_answer.failing_judge:judge", workers=1),
+    )
+    verdict = MathAnswer()(box("\\sqrt{3}\\cdot 2"), "2\\sqrt{3}")
+    assert verdict.score is None
+    assert "the judge failed: raised: RuntimeError: out of order" in verdict.reason
+
+
+def test_what_is_plain_needs_no_worker():
+    verifier = MathAnswer(cpu_seconds=3.25, workers=1)  # options of its own: no pool of another test is running
+    golds = ["5", "\\frac{1}{2}", "\\text{east}", "(1, 2]", "\\{1,2\\}", "101_2", "2\\sqrt{3}"]
+    completions = [verifier.gold_completion(gold) or "" for gold in golds]
+    assert [verdict.score for verdict in verifier.judge_all(completions + [box("x^9!")] * 6, golds + golds[:6])] == [
+        1
+    ] * 7 + [0] * 6
+    from rewards.isolation.workers import pool
+
+    assert verifier._pool() not in pool._crews
+
+
+@pytest.mark.slow
+def test_the_batch_and_the_number_of_workers_change_nothing():
+    answers = ["\\frac{2}{\\sqrt{2}}", "1.41421356", "2^{1/2}", "\\sqrt{3}", "2\\sqrt{2}/2", "(", "", "x"] * 2
+    completions, golds = [box(answer) for answer in answers], ["\\sqrt{2}"] * 16
+    alone = [MathAnswer(workers=1)(completion, gold) for completion, gold in zip(completions, golds, strict=True)]
+    assert MathAnswer(workers=2).judge_all(completions, golds) == alone
+    assert [verdict.score for verdict in alone[:8]] == [1, 0, 1, 0, 1, 0, 0, 0]
+
+
+def test_gold_first_answer_second():
+    """Who asks for a number gets a number; who asks for an expression may get the number that it is."""
+    one_way, other_way = MathAnswer(workers=1).judge_all([box("2^{10}"), box("1024")], ["1024", "2^{10}"])
+    assert (one_way.score, other_way.score) == (0, 1)
+
+
+def test_picklable_and_registered():
+    verifier = build_verifier({"name": "math_answer", "workers": 2})
+    assert pickle.loads(pickle.dumps(verifier)) == verifier == MathAnswer(workers=2)

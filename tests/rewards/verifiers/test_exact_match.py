@@ -1,0 +1,53 @@
+"""Answers word for word."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from rewards.verifiers.exact_match import ExactMatch
+
+
+@pytest.mark.parametrize(
+    ("completion", "reference", "score"),
+    [
+        ("Paris", "Paris", 1),
+        (" New \n York ", "New  York", 1),
+        ("<think>London?</think>Paris", "Paris", 1),
+        ("<think>London?</think>It is: <answer>Paris</answer><|im_end|>", "Paris", 1),
+        ("<answer>42</answer>", 42, 1),
+        ("<answer>0.5</answer>", 0.5, 1),
+        ("paris", "Paris", 0),
+        ("Paris or London", "Paris", 0),
+        ("Paris</answer>", "Paris", 0),
+        ("Paris</answer>", "Paris</answer>", 0),
+        ("<answer>Paris</answer> or London", "Paris", 0),
+        ("<answer>Paris</answer><answer>London</answer>", "Paris", 0),
+        ("<think>Paris", "Paris", 0),
+        ("<think>Paris</think>", "Paris", 0),
+        ("", "Paris", 0),
+        ("Paris", "", None),
+        ("Paris", " \n", None),
+        ("Paris", None, None),
+        ("True", True, None),
+        ("Paris", ["Paris"], None),
+    ],
+)
+def test_score(completion, reference, score):
+    assert ExactMatch()(completion, reference).score == score
+
+
+def test_case_may_be_ignored():
+    assert ExactMatch(case_sensitive=False)("STRASSE", "Straße").score == 1.0
+
+
+@given(st.text(alphabet=st.characters(exclude_characters="<"), min_size=1) | st.integers() | st.floats())
+def test_gold_completion_is_right(reference):
+    gold = ExactMatch().gold_completion(reference)
+    assert gold is None if not str(reference).split() else ExactMatch()(gold, reference).score == 1.0
+
+
+@given(st.text(), st.text())
+def test_no_text_raises_and_only_the_reference_is_paid(completion, reference):
+    verdict = ExactMatch()(completion, reference)
+    if verdict.score == 1.0:
+        assert completion.split() == reference.split()

@@ -1,0 +1,222 @@
+"""Structure, length and repetition, against the formulae worked out by hand."""
+
+import math
+import pickle
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from rewards import VerifierError, build_verifier
+from rewards.extraction import without_ending
+from rewards.references import check_references
+from rewards.verifiers.formatting import (
+    CosineLength,
+    Format,
+    RepetitionPenalty,
+    SoftOverlong,
+    cosine_schedule,
+    overlong_punishment,
+    repeated_share,
+)
+
+THINK_ANSWER = [
+    ("<think>2 + 2</think><answer>4</answer>", 1),
+    (" <think>\n2 + 2\n</think>\n\n<answer>4</answer>\n<|im_end|>\n", 1),
+    ("<think></think><answer>4</answer>", 0),
+    ("<think>\n</think><answer>4</answer>", 0),
+    ("<think>2 + 2</think><answer> </answer>", 0),
+    ("<think>\u200b \u2060\ufeff\u00ad</think><answer>4</answer>", 0),
+    ("<think>2 + 2</think><answer>\u200d</answer>", 0),
+    ("<think>\u200b2\u200b</think><answer>4</answer>", 1),
+    ("<think>2 + 2</think></think><answer>4</answer>", 0),
+    ("<think><think>2 + 2</think><answer>4</answer>", 0),
+    ("<think>2 + 2</think><answer>4</answer><answer>5</answer>", 0),
+    ("<think>2 + 2</think><answer>4</answer> I hope this helps", 0),
+    ("Well. <think>2 + 2</think><answer>4</answer>", 0),
+    ("<think>2 + 2</think>So: <answer>4</answer>", 0),
+    ("<answer>4</answer><think>2 + 2</think>", 0),
+    ("<think>2 + 2<answer>4</answer></think>", 0),
+    ("</think>2 + 2<think><answer>4</answer>", 0),
+    ("2 + 2</think><answer>4</answer>", 0),
+    ("<think>2 + 2</think>4", 0),
+    ("<Think>2 + 2</Think><Answer>4</Answer>", 0),
+    ("", 0),
+]
+
+
+@pytest.mark.parametrize(("completion", "score"), THINK_ANSWER)
+def test_a_thought_and_an_answer(completion, score):
+    assert Format()(completion, None).score == score
+
+
+@pytest.mark.parametrize(
+    ("tags", "completion", "score"),
+    [
+        ("think", "<think>2 + 2</think> It is 4.", 1),
+        ("think", "<think>2 + 2</think> <|im_end|>", 0),
+        ("think", "<think> </think> It is 4.", 0),
+        ("think", "<think>\u200b</think> It is 4.", 0),
+        ("think", "<think>2 + 2</think>\u200b", 0),
+        ("think", "It is <think>2 + 2</think> 4.", 0),
+        ("answer", "2 + 2 is <answer>4</answer>", 1),
+        ("answer", "<answer>4</answer>", 1),
+        ("answer", "<answer>\n</answer>", 0),
+        ("answer", "<answer>\u200b</answer>", 0),
+        ("answer", "<answer>4</answer>.", 0),
+    ],
+)
+def test_other_structures(tags, completion, score):
+    assert Format(tags=tags)(completion, {"any": "reference"}).score == score
+
+
+def test_an_unknown_structure_is_refused():
+    with pytest.raises(ValueError, match="write one of think_answer, think, answer"):
+        Format(tags="boxed")
+
+
+_PIECES = st.sampled_from(["<think>", "</think>", "<answer>", "</answer>", "a", " ", "\n", "<|im_end|>", "</s>"])
+
+
+@given(st.lists(_PIECES, max_size=12).map("".join))
+def test_what_is_paid_is_taken_apart_and_put_together_again(completion):
+    if Format()(completion, None).score:
+        thought, answer = completion.partition("</think>")[::2]
+        thought = thought.strip().removeprefix("<think>")
+        answer = without_ending(answer).removeprefix("<answer>").removesuffix("</answer>")
+        assert thought.strip()
+        assert answer.strip()
+        assert without_ending(completion).startswith(f"<think>{thought}</think>")
+        assert "<think>" not in thought + answer
+        assert "answer>" not in thought + answer
+
+
+@pytest.mark.parametrize(
+    ("num_tokens", "score"),
+    [
+        (0, 0.0),
+        (80, 0.0),
+        (81, -0.05),  # (100 − 20 − 81) / 20
+        (90, -0.5),  # (80 − 90) / 20
+        (100, -1.0),  # (80 − 100) / 20
+        (101, -1.0),
+        (10_000, -1.0),
+    ],
+)
+def test_soft_overlong_punishment(num_tokens, score):
+    assert overlong_punishment(num_tokens, 100, 20) == score
+    assert SoftOverlong(max_tokens=100, buffer_tokens=20)("text", None, list(range(num_tokens))).score == score
+
+
+def test_without_a_buffer_the_punishment_is_a_step():
+    assert [overlong_punishment(n, 100, 0) for n in (99, 100, 101)] == [0, 0, -1]
+
+
+@given(st.integers(0, 300), st.integers(1, 200), st.integers(0, 200))
+def test_the_punishment_falls_from_0_to_minus_1(num_tokens, max_tokens, buffer_tokens):
+    buffer_tokens = min(buffer_tokens, max_tokens)
+    now, later = (overlong_punishment(n, max_tokens, buffer_tokens) for n in (num_tokens, num_tokens + 1))
+    assert -1 <= later <= now <= 0
+
+
+@pytest.mark.parametrize(
+    ("num_tokens", "score"),
+    [
+        (0, 2.0),  # 1 + ½·1·(1 + cos 0)
+        (25, 1.5 + math.sqrt(0.5) / 2),  # 1 + ½·1·(1 + cos π/4), and cos π/4 = √½
+        (50, 1.5),  # cos π/2 = 0
+        (100, 1.0),  # cos π = −1
+        (200, 1.0),  # and not back to 2, as the cosine itself would go
+    ],
+)
+def test_cosine_schedule(num_tokens, score):
+    assert cosine_schedule(num_tokens, 100, 2.0, 1.0) == pytest.approx(score, abs=1e-12)
+
+
+def test_cosine_length_pays_right_and_wrong_by_their_length():
+    verifier = CosineLength(verifier="exact_match", max_tokens=100)
+    right, wrong = (
+        [verifier(text, "Paris", range(n)).score for n in (0, 50, 99)] for text in ("Paris", "<answer>Rome</answer>")
+    )
+    assert right == pytest.approx([2, 1.5, 1.5 + math.cos(0.99 * math.pi) / 2])
+    assert wrong == pytest.approx([-10, -5, -5 * (1 + math.cos(0.99 * math.pi))])  # 0 + ½·(−10 − 0)·(1 + cos)
+    assert [verifier(text, "Paris", range(n)).score for text in ("Paris", "Rome") for n in (100, 101)] == [-10] * 4
+    assert verifier("Paris", None, range(50)).score is None
+    assert verifier.full_score == 1.0
+
+
+def test_cosine_length_judges_a_batch_as_it_judges_each():
+    verifier = CosineLength(verifier={"name": "exact_match", "case_sensitive": False}, max_tokens=10)
+    completions, references, ids = ["paris", "Rome", "Rome"], ["Paris", "Paris", None], [[1, 2], [3], []]
+    batch = verifier.judge_all(completions, references, ids)
+    assert batch == [verifier(*row) for row in zip(completions, references, ids, strict=True)]
+    assert batch[0].answer == "paris"
+    assert pickle.loads(pickle.dumps(verifier))("paris", "Paris", [1]) == verifier("paris", "Paris", [1])
+
+
+def test_where_no_policy_wrote_the_text_words_stand_for_tokens():
+    assert SoftOverlong(max_tokens=4, buffer_tokens=2)("one two three", None).score == -0.5
+    assert RepetitionPenalty(ngram_size=1)("one two one two", None).score == -0.5
+
+
+@pytest.mark.parametrize(
+    ("ids", "ngram_size", "share"),
+    [
+        ([1, 2, 3, 4], 2, 0.0),
+        ([5, 5, 5, 5, 5], 2, 0.75),  # 4 bigrams, 1 of them different
+        ([1, 2, 3, 1, 2, 3, 1], 3, 2 / 5),  # 123 231 312 | 123 231: 5 trigrams, 3 different
+        ([1, 1], 3, 0.0),
+        ([], 1, 0.0),
+        ([7], 1, 0.0),
+    ],
+)
+def test_repetition(ids, ngram_size, share):
+    assert repeated_share(ids, ngram_size) == pytest.approx(share)
+    verifier = RepetitionPenalty(ngram_size=ngram_size, max_penalty=-2.0)
+    assert verifier("text", None, ids).score == pytest.approx(-2 * share)
+
+
+@given(st.lists(st.integers(0, 3), max_size=30), st.integers(1, 5))
+def test_repetition_is_a_share_and_counts_every_repeated_ngram(ids, ngram_size):
+    ngrams = ["".join(map(str, ids[start:][:ngram_size])) for start in range(len(ids) - ngram_size + 1)]
+    again = sum(ngram in ngrams[:place] for place, ngram in enumerate(ngrams))
+    assert repeated_share(ids, ngram_size) == pytest.approx(again / len(ngrams) if ngrams else 0)
+
+
+@pytest.mark.parametrize(
+    ("spec", "expected"),
+    [
+        ({"name": "soft_overlong", "max_tokens": 10, "buffer_tokens": 11}, "write 0 <= buffer_tokens <= max_tokens"),
+        ({"name": "soft_overlong"}, "needs max_tokens, buffer_tokens"),
+        ({"name": "repetition_penalty", "max_penalty": 1.0}, "write 0 or a negative number"),
+        ({"name": "repetition_penalty", "ngram_size": 0}, "write 1 or more"),
+        ({"name": "cosine_length", "max_tokens": 0, "verifier": "exact_match"}, "write the length limit"),
+        ({"name": "cosine_length", "max_tokens": 9, "verifier": "exact_mach"}, "Did you mean 'exact_match'"),
+        ({"name": "cosine_length", "max_tokens": 9, "verifier": "format"}, "does not say whether an answer is right"),
+        (
+            {"name": "cosine_length", "max_tokens": 9, "verifier": "exact_match", "wrong_long": 1.0},
+            "length is worth more than being right",
+        ),
+    ],
+)
+def test_what_cannot_work_is_refused(spec, expected):
+    with pytest.raises(VerifierError, match=expected):
+        build_verifier(spec)
+
+
+@pytest.mark.parametrize(
+    "spec",
+    [
+        *({"name": "format", "tags": tags} for tags in ("think_answer", "think", "answer")),
+        {"name": "soft_overlong", "max_tokens": 100, "buffer_tokens": 20},
+        {"name": "repetition_penalty"},
+        {"name": "cosine_length", "verifier": "exact_match", "max_tokens": 100},
+    ],
+    ids=str,
+)
+def test_their_own_gold_completion_is_right(spec):
+    check_references(build_verifier(spec), ["Paris", "Rome"], "data.train")
+
+
+def test_a_hundred_thousand_end_tokens_are_cut():
+    assert without_ending("a" + " </s>" * 100_000) == "a"

@@ -1,0 +1,192 @@
+"""The statement language: reading, truth, solutions, and when two puzzles are the same."""
+
+import itertools
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from rewards.generators.knights_knaves.canonical import canonical_statements
+from rewards.verifiers.knights_knaves import parse_statements, solutions
+from rewards.verifiers.knights_knaves.puzzle import checked_statements, evaluate, is_solution, people_in, truth_table
+from tests.paths import SHARED_DATA
+
+PUBLISHED = SHARED_DATA / "kk_train.parquet"
+
+
+def claims(num_people: int):
+    leaves = st.tuples(st.sampled_from(["telling-truth", "lying"]), st.integers(0, num_people - 1))
+    return st.recursive(
+        leaves,
+        lambda inner: st.one_of(
+            st.tuples(st.just("not"), inner),
+            st.tuples(st.sampled_from(["and", "or", "->", "<=>"]), inner, inner),
+            st.tuples(st.sampled_from(["and", "or"]), inner, inner, inner),
+        ),
+        max_leaves=6,
+    )
+
+
+def puzzles(fewest=1, most=4):
+    return st.integers(fewest, most).flatmap(lambda n: st.tuples(*[claims(n)] * n))
+
+
+def as_python(statement) -> str:
+    """The claim as a Python expression over k[0], k[1], …: an evaluator that shares no line with ours."""
+    word, *rest = statement
+    if word == "telling-truth":
+        return f"k[{rest[0]}]"
+    if word == "lying":
+        return f"(not k[{rest[0]}])"
+    parts = [as_python(part) for part in rest]
+    return {
+        "not": f"(not {parts[0]})",
+        "and": "(" + " and ".join(parts) + ")",
+        "or": "(" + " or ".join(parts) + ")",
+        "->": f"({parts[-1]} if {parts[0]} else True)",
+        "<=>": f"({parts[0]} == {parts[-1]})",
+    }[word]
+
+
+def brute_force(statements):
+    test = eval(
+        "lambda k: " + " and ".join(f"({as_python(statement)} == k[{p}])" for p, statement in enumerate(statements))
+    )
+    return {roles for roles in itertools.product((False, True), repeat=len(statements)) if test(roles)}
+
+
+@given(puzzles())
+def test_solutions_are_those_of_an_independent_solver(statements):
+    found = solutions(statements)
+    assert len(found) == len(set(found))
+    assert set(found) == brute_force(statements)
+    for roles in itertools.product((False, True), repeat=len(statements)):
+        assert is_solution(statements, roles) == (roles in found)
+
+
+@pytest.mark.parametrize(
+    ("statement", "table"),
+    [  # columns: (knave, knave), (knight, knave), (knave, knight), (knight, knight)
+        (("telling-truth", 0), "0101"),
+        (("lying", 1), "1100"),
+        (("not", ("telling-truth", 1)), "1100"),
+        (("and", ("telling-truth", 0), ("telling-truth", 1)), "0001"),
+        (("or", ("telling-truth", 0), ("telling-truth", 1)), "0111"),
+        (("->", ("telling-truth", 0), ("telling-truth", 1)), "1011"),
+        (("<=>", ("telling-truth", 0), ("telling-truth", 1)), "1001"),
+    ],
+)
+def test_truth_table(statement, table):
+    assignments = [(False, False), (True, False), (False, True), (True, True)]
+    assert [evaluate(statement, assignment) for assignment in assignments] == [bit == "1" for bit in table]
+    assert truth_table(statement, 2) == int(table[::-1], 2)
+
+
+@given(puzzles())
+def test_text_round_trip(statements):
+    assert parse_statements(str(statements)) == statements
+    assert checked_statements(_as_lists(statements)) == statements
+
+
+def _as_lists(value):
+    return [_as_lists(part) for part in value] if isinstance(value, tuple) else value
+
+
+def test_every_fifth_published_puzzle_has_its_one_solution():
+    if not PUBLISHED.exists():
+        pytest.skip(f"{PUBLISHED.name} is not in shared/data beside the repository")
+    table = pytest.importorskip("pyarrow.parquet").read_table(PUBLISHED, columns=["statements", "solution"])
+    for published in table.to_pylist()[::5]:
+        statements = parse_statements(published["statements"])
+        assert str(statements) == published["statements"]
+        assert solutions(statements) == [tuple(published["solution"])]
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("", "no Python literal"),
+        ("(('lying', 0)", "no Python literal"),
+        ("__import__('os').getcwd()", "no Python literal"),
+        ("(" * 5_000, "no Python literal"),
+        ("-" * 19_000 + "1", "no Python literal"),
+        ("7" * 20_001, "more than 20000 are not read"),
+        ("()", "no sequence of 1 to 16 claims"),
+        ("{'lying': 0}", "no sequence of 1 to 16 claims"),
+        (str((("lying", 0),) * 17), "no sequence of 1 to 16 claims"),
+        ("(('lying', 1),)", "names nobody among the 1 people"),
+        ("(('lying', -1),)", "names nobody"),
+        ("(('lying', False),)", "names nobody"),
+        ("(('lying', 0, 0),)", "names nobody"),
+        ("(('lying', '0'),)", "names nobody"),
+        ("(('xor', ('lying', 0), ('lying', 0)),)", "must begin with one of telling-truth, lying, not"),
+        ("('lying', 0)", "must begin with one of"),
+        ("((),)", "must begin with one of"),
+        ("((['lying'], 0),)", "must begin with one of"),
+        ("(('not', ('lying', 0), ('lying', 0)),)", "it joins 1; write"),
+        ("(('->', ('lying', 0)),)", "it joins 2; write"),
+        ("(('and', ('lying', 0)),)", "it joins 2 to 16; write"),
+        ("(" + "('not', " * 17 + "('lying', 0)" + ")" * 17 + ",)", "nested deeper than 16"),
+    ],
+)
+def test_unreadable_statements_are_refused(text, message):
+    with pytest.raises(ValueError, match=message):
+        parse_statements(text)
+
+
+def renumbered(statement, number, turn):
+    """``statement`` about other people; what and, or, iff join in another order where ``turn``."""
+    if statement[0] in ("telling-truth", "lying"):
+        return (statement[0], number[statement[1]])
+    arguments = [renumbered(argument, number, turn) for argument in statement[1:]]
+    return (statement[0], *(arguments[::-1] if turn and statement[0] in ("and", "or", "<=>") else arguments))
+
+
+def reordered(statements, number, turn=False):
+    placed = {number[person]: renumbered(statement, number, turn) for person, statement in enumerate(statements)}
+    return tuple(placed[place] for place in range(len(placed)))
+
+
+@settings(max_examples=100)
+@given(puzzles(1, 5), st.randoms(use_true_random=False), st.booleans())
+def test_canonical_statements_ignore_the_order_of_people_and_of_what_is_joined(statements, rng, turn):
+    number = list(range(len(statements)))
+    rng.shuffle(number)
+    assert canonical_statements(reordered(statements, number, turn)) == canonical_statements(statements)
+
+
+@settings(max_examples=100)
+@given(puzzles(3, 3), puzzles(3, 3), st.permutations(range(3)), st.integers(0, 2))
+def test_canonical_statements_are_equal_only_for_the_same_puzzle(one, other, number, changed):
+    nearly = list(reordered(one, number))
+    nearly[changed] = other[changed]
+    for candidate in (other, tuple(nearly)):
+        is_same = any(
+            sorted_joins(reordered(candidate, order)) == sorted_joins(one) for order in itertools.permutations(range(3))
+        )
+        assert (canonical_statements(candidate) == canonical_statements(one)) == is_same
+
+
+def sorted_joins(value):
+    if isinstance(value, tuple) and value and value[0] in ("and", "or", "<=>"):
+        return (value[0], *sorted(sorted_joins(part) for part in value[1:]))
+    return tuple(sorted_joins(part) for part in value) if isinstance(value, tuple) else value
+
+
+@pytest.mark.parametrize(
+    "statements",
+    [
+        tuple(("lying", 0) for _ in range(8)),
+        tuple(("lying", (person + 1) % 8) for person in range(8)),
+        tuple(("lying", person ^ 1) for person in range(8)),
+        tuple(("lying", (person + 1) % 3 if person < 3 else 3 + (person - 2) % 5) for person in range(8)),
+    ],
+    ids=["all of one", "a ring", "pairs", "rings of three and five, which colours cannot tell apart"],
+)
+def test_canonical_statements_of_symmetric_puzzles(statements):
+    number = [3, 1, 4, 0, 5, 7, 2, 6]
+    assert canonical_statements(reordered(statements, number)) == canonical_statements(statements)
+
+
+def test_people_in_a_claim():
+    assert people_in(("and", ("lying", 3), ("not", ("telling-truth", 1)))) == {1, 3}

@@ -1,0 +1,174 @@
+"""The verifier against written cases, the published answers, and arbitrary text."""
+
+import itertools
+import json
+import pickle
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from rewards.generators.knights_knaves import generate_puzzles, row
+from rewards.verifiers.knights_knaves import KnightsKnaves
+from tests.paths import SHARED_DATA
+from tests.rewards.bounded import score_in_bounded_time
+
+TABLE = json.loads((Path(__file__).parent / "knights_knaves_cases.json").read_text(encoding="utf-8"))
+PUBLISHED = SHARED_DATA / "kk_train.parquet"
+NAMES = ("Zoe", "Amelia", "Ben")
+SOLUTION = (True, False, False)
+
+
+@pytest.mark.parametrize("scheme", ["accuracy", "paper"])
+@pytest.mark.parametrize("case", TABLE["cases"], ids=lambda case: case["name"])
+def test_written_case(case, scheme):
+    verdict = KnightsKnaves(scheme=scheme)(case["completion"], TABLE["references"][case["reference"]])
+
+    assert verdict.score == case[scheme], f"{case['why']}; got: {verdict.reason}"
+    assert verdict.reason
+
+
+def test_case_names_are_different():
+    names = [case["name"] for case in TABLE["cases"]]
+    assert len(set(names)) == len(names) >= 50
+
+
+@pytest.fixture(scope="module")
+def published_rows():
+    if not PUBLISHED.exists():
+        pytest.skip(f"{PUBLISHED.name} is not in shared/data beside the repository")
+    parquet = pytest.importorskip("pyarrow.parquet")
+    return parquet.read_table(PUBLISHED).to_pylist()
+
+
+@pytest.mark.parametrize(("keys", "stride"), [(("statements", "names"), 1), (("solution_text_format",), 5)])
+def test_every_published_answer_is_right_and_with_one_role_turned_wrong(published_rows, keys, stride):
+    verifier = KnightsKnaves()
+    for number, published in enumerate(published_rows[::stride]):
+        reference = {key: published[key] for key in keys}
+        lines = published["solution_text_format"].splitlines()
+        turned = list(lines)
+        turned[number % len(lines)] = _turned(turned[number % len(lines)])
+
+        assert verifier(_completion(lines), reference).score == 1.0
+        assert verifier(_completion(turned), reference).score == 0.0
+    assert len(published_rows) == 4500
+
+
+def test_every_published_row_accepts_its_gold_completion_whole(published_rows):
+    verifier = KnightsKnaves(scheme="paper")
+    assert all(verifier(verifier.gold_completion(row), row).score == 3.0 for row in published_rows[::9])
+
+
+def _turned(line):
+    name, role = line.rsplit(" ", 1)
+    return f"{name} {'knave' if role == 'knight' else 'knight'}"
+
+
+def _completion(lines):
+    return "<think>Checked.</think><answer>" + "\n".join(lines) + "</answer>"
+
+
+@pytest.mark.parametrize("scheme", ["accuracy", "paper"])
+def test_generated_row_accepts_its_own_gold_and_no_other_assignment(scheme):
+    verifier = KnightsKnaves(scheme=scheme)
+    for puzzle in generate_puzzles(4, 20, seed=3):
+        reference = row(puzzle, 0)
+        gold = verifier.gold_completion(reference)
+        assert verifier(gold, reference).score == verifier.full_score
+        for roles in itertools.product(("knight", "knave"), repeat=4):
+            lines = [f"{name} is a {role}" for name, role in zip(puzzle.names, roles, strict=True)]
+            is_solution = tuple(role == "knight" for role in roles) == puzzle.solution
+            assert (verifier(_completion(lines), reference).score == verifier.full_score) == is_solution
+
+
+def test_numpy_names_are_read():
+    numpy = pytest.importorskip("numpy")
+    reference = {**TABLE["references"]["three"], "names": numpy.array(NAMES, dtype=object)}
+    assert KnightsKnaves()(KnightsKnaves().gold_completion(reference), reference).score == 1.0
+
+
+def test_gold_completion_is_none_without_a_solution():
+    assert KnightsKnaves().gold_completion(TABLE["references"]["no solution"]) is None
+
+
+def test_unknown_scheme_is_refused():
+    with pytest.raises(ValueError, match=r"'papper'.*write 'accuracy'"):
+        KnightsKnaves(scheme="papper")
+
+
+@pytest.mark.parametrize("scheme", ["accuracy", "paper"])
+def test_pickled_verifier_keeps_its_scheme(scheme):
+    verifier = pickle.loads(pickle.dumps(KnightsKnaves(scheme=scheme)))
+    assert verifier == KnightsKnaves(scheme=scheme)
+    assert verifier.full_score == {"accuracy": 1.0, "paper": 3.0}[scheme]
+
+
+@pytest.mark.parametrize(
+    "block",
+    [
+        " " * 200_000,
+        "Zoe is a knight" + " " * 9_000 + "x",
+        "Zoe" + " " * 9_000 + "x",
+        "-" * 9_000,
+        ", and " * 1_600,
+        "(1)" * 3_000,
+        "Zoe is a knight. " * 500,
+        "<answer>" * 100_000,
+        "</think>" * 100_000,
+    ],
+    ids=lambda block: f"{block[:20]!r}, {len(block)}",
+)
+def test_time_is_bounded(block):
+    completion = f"<think></think><answer>{block}</answer>"
+    assert score_in_bounded_time("knights_knaves", completion, TABLE["references"]["three"]) == 0.0
+
+
+_FRAGMENTS = st.sampled_from(
+    [
+        "<think>",
+        "</think>",
+        "<answer>",
+        "</answer>",
+        "\n",
+        " ",
+        ",",
+        ".",
+        ":",
+        " and ",
+        " or ",
+        " not ",
+        "**",
+        "(1) ",
+        "if ",
+    ]
+    + [f"{name} is a {role}" for name in NAMES for role in ("knight", "knave")]
+    + [*NAMES, " is ", "a ", "knight", "knave", "None of these hold", "\u0130", "\ud800"]
+)
+
+
+@given(st.lists(_FRAGMENTS | st.text(max_size=5), max_size=25).map("".join), st.sampled_from(["accuracy", "paper"]))
+def test_no_text_raises_and_only_the_solution_is_paid(text, scheme):
+    verifier = KnightsKnaves(scheme=scheme)
+    for completion in (text, f"<think></think><answer>{text}</answer>"):
+        verdict = verifier(completion, TABLE["references"]["three"])
+        assert verdict.score in {"accuracy": (1.0, 0.0), "paper": (3.0, -0.5, -1.0, -3.0)}[scheme]
+        if verdict.score == verifier.full_score:
+            answer = completion.rpartition("<answer>")[2].replace("*", "").lower()
+            for name, is_knight in zip(NAMES, SOLUTION, strict=True):
+                assert answer.count(name.lower()) == 1
+                assert answer.partition(name.lower())[2].find("knight" if is_knight else "knave") in range(1, 20)
+            assert answer.count("knight") == 1
+            assert not {"not", "or", "if", "none"} & set(answer.replace(",", " ").split())
+
+
+@given(st.text() | st.recursive(st.none() | st.text() | st.integers(), st.lists, max_leaves=8), st.text(max_size=30))
+def test_no_reference_raises(value, text):
+    for reference in (
+        value,
+        {"statements": value, "names": ["Zoe", "Amelia"]},
+        {"solution_text_format": value},
+        {"names": value, "solution_text_format": text},
+    ):
+        assert KnightsKnaves()(text, reference).score in (None, 0.0)

@@ -1,0 +1,156 @@
+"""Which choice a completion takes, and which completions take none."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from rewards.verifiers.multiple_choice import MultipleChoice
+
+CAPITALS = {"answer": "C", "choices": ["Rome", "A dog", "Paris", "I am sure"]}
+
+TAKES_C = [
+    "C",
+    "c",
+    "(C)",
+    "C.",
+    "C)",
+    "(C) Paris",
+    "C. Paris",
+    "C: paris.",
+    "Paris",
+    "**C**",
+    "$\\text{C}$",
+    "\\textbf{(C)}",
+]
+TAKES_NONE_OR_ANOTHER = [
+    "B",
+    "A or C",
+    "C or D",
+    "C, D",
+    "(C) or (D)",
+    "(C) (D)",
+    "A B C D",
+    "C. Rome",
+    "Rome",
+    "A dog",
+    "E",
+    "CC",
+    "not C",
+    "C is wrong",
+    "C?",
+    "",
+    "Rome or Paris",
+    "I am sure",
+    "2",
+]
+
+
+@pytest.mark.parametrize("answer", TAKES_C)
+def test_the_right_choice_in_its_spellings(answer):
+    for completion in (
+        f"<think>A? B?</think><answer> {answer} </answer>",
+        f"The answer is: {answer}",
+        f"Hm.\nThe answer is: {answer}",
+        answer,
+    ):
+        verdict = MultipleChoice()(completion, CAPITALS)
+        assert (verdict.score, verdict.answer) == (1.0, "C"), completion
+
+
+@pytest.mark.parametrize("answer", TAKES_NONE_OR_ANOTHER)
+def test_another_choice_or_none(answer):
+    for completion in (f"<answer>{answer}</answer>", f"The answer is: {answer}", answer):
+        assert MultipleChoice()(completion, CAPITALS).score == 0.0, completion
+
+
+HEDGED = [
+    "C. no, wait, it is d",
+    "C) or b)",
+    "C: d",
+    "C. also b",
+    "C. not",
+    "(C) but maybe (b)",
+    "c, d",
+    "C. C",
+    "C - b",
+]
+
+
+@pytest.mark.parametrize("answer", HEDGED)
+@pytest.mark.parametrize("reference", ["C", 2, CAPITALS], ids=["letter", "position", "choices"])
+def test_a_letter_that_is_taken_back_or_joined_by_another(answer, reference):
+    for completion in (f"<answer>{answer}</answer>", f"\\boxed{{{answer}}}", f"The answer is {answer}"):
+        assert MultipleChoice()(completion, reference).score == 0.0, completion
+
+
+def test_a_choice_whose_text_reads_like_a_hedge():
+    reference = {"answer": "C", "choices": ["yes", "no", "not", "b"]}
+    assert [MultipleChoice()(f"<answer>{text}</answer>", reference).score for text in ("C. not", "C. b")] == [1.0, 0.0]
+
+
+@pytest.mark.parametrize(
+    ("completion", "score"),
+    [
+        ("<think>x</think> so \\boxed{C}.", 1),
+        ("<think>\\boxed{C}</think> \\boxed{B}", 0),
+        ("<think>\\boxed{C}</think>", 0),
+        ("<think>C", 0),
+        ("\\boxed{B} no, \\boxed{C}", 1),
+        ("<answer>C</answer><answer>B</answer>", 0),
+        ("<answer>\\boxed{C}</answer>", 1),
+        ("Therefore, the correct option is (C).", 1),
+        ("The answer is not C", 0),
+        ("Paris?\nC", 0),
+        ("Which one?\nA. Rome\nC. Paris", 0),
+        ("A dog barks, so the answer is C", 0),
+    ],
+)
+def test_where_the_answer_is_read(completion, score):
+    assert MultipleChoice()(completion, CAPITALS).score == score
+
+
+def test_one_place_only():
+    assert MultipleChoice(answer_in="boxed")("<answer>C</answer>", "C").score == 0
+    assert MultipleChoice(answer_in="boxed")("\\boxed{C}", "C").score == 1
+    assert MultipleChoice(answer_in="answer_block")("\\boxed{C}", "C").score == 0
+    with pytest.raises(ValueError, match="write any, answer_block or boxed"):
+        MultipleChoice(answer_in="box")
+
+
+@pytest.mark.parametrize(
+    ("reference", "completion", "score"),
+    [
+        ("b", "<answer>B</answer>", 1),
+        (1, "<answer>B</answer>", 1),
+        ({"answer": 1, "choices": ["x", "y"]}, "<answer>y</answer>", 1),
+        ({"answer": "(B)", "choices": ["x", "y"]}, "<answer>x</answer>", 0),
+        ({"answer": "2", "choices": {"text": ["x", "y"], "label": ["1", "2"]}}, "<answer>2</answer>", 1),
+        ({"answer": "2", "choices": {"text": ["x", "y"], "label": ["1", "2"]}}, "<answer>B</answer>", 0),
+        ({"answer": "A", "choices": ["same", "same"]}, "<answer>same</answer>", 1),
+        ("B", "<answer>B. A dog</answer>", 0),
+        ("B", "<answer>B. Something</answer>", 0),
+        ("B", "<answer>B. or C</answer>", 0),
+        ("B", "<answer>B) A</answer>", 0),
+        ("B", "<answer>B. (C)</answer>", 0),
+        ("B", "<answer>B something</answer>", 0),
+        ("", "B", None),
+        ("BC", "B", None),
+        (26, "B", None),
+        (-1, "B", None),
+        (True, "B", None),
+        (None, "B", None),
+        ({"answer": "C", "choices": ["x", "y"]}, "C", None),
+        ({"answer": "A"}, "A", None),
+        ({"answer": "A", "choices": "xy"}, "A", None),
+        ({"answer": "A", "choices": {"text": ["x", "y"], "label": ["A", "a"]}}, "A", None),
+    ],
+)
+def test_references(reference, completion, score):
+    assert MultipleChoice()(completion, reference).score == score
+
+
+@given(st.integers(0, 25), st.sampled_from(["any", "answer_block", "boxed"]))
+def test_gold_is_right_and_every_other_letter_wrong(position, answer_in):
+    verifier = MultipleChoice(answer_in=answer_in)
+    for other in range(26):
+        assert verifier(verifier.gold_completion(other), position).score == float(other == position)

@@ -1,0 +1,193 @@
+"""The library's tasks: scored in the sandbox, only in full, and never by a text that acts."""
+
+import importlib.util
+import json
+import re
+from pathlib import Path
+
+import pytest
+
+from rewards import GENERATORS, VerifierError, build_verifier
+from rewards.references import check_references
+from rewards.verifiers.reasoning_gym import guard
+from rewards.verifiers.reasoning_gym.entries import as_text
+from rewards.verifiers.reasoning_gym.inside_sandbox import restored
+
+pytestmark = pytest.mark.skipif(
+    importlib.util.find_spec("reasoning_gym") is None, reason='reasoning_gym is not installed: pip install -e ".[dev]"'
+)
+
+
+def entry(task, answer, **metadata):
+    return {"task": task, "entry": json.dumps({"question": "?", "answer": answer, "metadata": metadata})}
+
+
+COUNTDOWN = entry("countdown", "-1 + 5*7", numbers=[1, 5, 7], target=34)
+PUZZLE24 = entry("puzzle24", "6*4*1*1", numbers=[6, 4, 1, 1])
+INTEGRAL = entry("simple_integration", "X**2 + C", integrand="2*X", variable="X")
+STRING = entry("string_insertion", "ABCA")
+QUEENS = entry("n_queens", "_ Q\nQ _", valid_answers=["_ Q\nQ _"])
+SUM = entry("chain_sum", "12")
+KNIGHTS = entry("knights_knaves", "Zoey is an angel, and Owen is a devil.")
+
+
+@pytest.fixture(scope="module")
+def verifier():
+    return build_verifier({"name": "reasoning_gym", "cpu_seconds": 1.0})
+
+
+def answered(answer):
+    return f"<think>so</think><answer>{answer}</answer>"
+
+
+@pytest.mark.parametrize(
+    ("reference", "right", "wrong"),
+    [
+        (COUNTDOWN, ["-1 + 5*7", "5*7-1", "7 * 5 - 1"], ["5*7", "34", "5*7-1+0", "35-1", "5*7-1 # 1"]),
+        (PUZZLE24, ["6*4*1*1", "6*4/1/1"], ["8*3*1*1", "6*4", "12*2*1*1"]),
+        (INTEGRAL, ["X**2 + C", "X**2", "X*X + 7"], ["X**3", "2*X", "C"]),
+        (STRING, ["ABCA"], ["ABC", "['A', 'B', 'C', 'A']", "ABCAA"]),
+        (QUEENS, ["_ Q\nQ _"], ["Q _\n_ Q", "[['_', 'Q'], ['Q', '_']]"]),
+        (
+            KNIGHTS,
+            ["Zoey is an angel, and Owen is a devil.", "owen is a devil\nZoey is an angel"],
+            [
+                "Zoey is an angel, and Owen is a devil. or 5",
+                "if Zoey is an angel, Owen is a devil",
+                "never: Zoey is an angel, and Owen is a devil",
+                "Zoey is an angel, and Owen is an angel",
+                "Zoey is an angel",
+                "Zoey is an angel and a devil and Owen is a devil and Owen is an angel",
+            ],
+        ),
+        (SUM, ["12"], ["12 or 13", "the number 12", "13", "", "1 2"]),
+    ],
+    ids=lambda value: value["task"] if isinstance(value, dict) else None,
+)
+def test_only_the_full_score_counts(verifier, reference, right, wrong):
+    texts = [answered(answer) for answer in right + wrong]
+    verdicts = verifier.judge_all(texts, [reference] * len(texts))
+    assert [verdict.score for verdict in verdicts] == [1.0] * len(right) + [0.0] * len(wrong), verdicts
+    assert verifier.gold_completion(reference) is not None
+    check_references(verifier, [reference], "data.train")
+
+
+ATTACKS = {
+    "system": "__import__('os').system('touch {file}')",
+    "the verdict printed": "print('{{\"score\": 1.0}}')",
+    "exit": "exit(0)",
+    "frames": "[f for f in (lambda: 0).__globals__]",
+    "attribute": "(1).real",
+    "one-letter sympify": "S('__import__(\"os\").getpid()')",
+    "open": "open('{file}', 'w')",
+    "a generator": "[a for a in [1]]",
+    "an assignment": "(answer := 34)",
+    "a comment": "5*7-1 # 1",
+    "powers": "9**9**9**9",
+    "an f-string": "f'{{1}}'",
+}
+
+
+@pytest.mark.parametrize("reference", [COUNTDOWN, PUZZLE24, INTEGRAL, STRING, QUEENS, SUM], ids=lambda r: r["task"])
+def test_a_text_that_would_act_is_wrong_and_does_nothing(verifier, reference, tmp_path):
+    file = tmp_path / "written"
+    texts = [answered(attack.format(file=file)) for attack in ATTACKS.values()]
+    verdicts = verifier.judge_all(texts, [reference] * len(texts))
+    assert [verdict.score for verdict in verdicts] == [0.0] * len(texts)
+    assert not file.exists()
+
+
+def test_an_evaluated_text_reaches_the_scorer_only_where_it_cannot_act():
+    for task, kind in guard.EVALUATED.items():
+        for name, attack in ATTACKS.items():
+            allowed = kind == "formula" and name == "powers"  # no forgery, and cut off at the limit
+            assert bool(guard.objection(task, attack.format(file="x"))) != allowed, (task, name)
+
+
+def test_every_scorer_that_evaluates_is_guarded():
+    """Over the source of the installed version: a new one must be added to the table."""
+    evaluating = re.compile(r"(?<![\w.])eval\(answer|parse_expr\(answer|sympify\(answer|exec\(answer|S\(answer")
+    root = Path(importlib.util.find_spec("reasoning_gym").origin).parent
+    found = {file.stem for file in root.rglob("*.py") if evaluating.search(file.read_text(encoding="utf-8"))}
+    assert found == set(guard.EVALUATED)
+
+
+def test_a_scorer_that_takes_too_long_is_cut_off():
+    verifier = build_verifier({"name": "reasoning_gym", "cpu_seconds": 0.5})
+    verdict = verifier(answered("9**9**9**9*X"), INTEGRAL)
+    assert (verdict.score, verdict.killed) == (0.0, True), verdict
+
+
+@pytest.mark.parametrize(
+    "reference",
+    [
+        None,
+        {},
+        {"task": "chain_sum"},
+        {"task": 3, "entry": "{}"},
+        {"task": "chain_sum", "entry": "no json"},
+        {"task": "chain_sum", "entry": "[]"},
+        {"task": "no_such_task", "entry": SUM["entry"]},
+        {**SUM, "config": '{"no_such_option": 1}'},
+        entry("n_queens", "_ Q"),
+    ],
+    ids=str,
+)
+def test_an_unusable_reference_is_unjudged(verifier, reference):
+    wrong = verifier("<answer>x</answer>", reference)
+    assert wrong.score is None or reference["task"] == "n_queens"  # whose scorer looks into the entry for a text only
+
+
+def test_batches_are_in_order(verifier):
+    texts = [answered(answer) for answer in ("12", "13", "12", "")] * 3
+    assert [verdict.score for verdict in verifier.judge_all(texts, [SUM] * 12)] == [1, 0, 1, 0] * 3
+
+
+def test_entries_survive_as_text():
+    value = {"a": (1, [2, (3,)]), "b": {(0, 1): "x", 2: {"y"}}, "c": None}
+    assert restored(json.loads(as_text(value))) == value
+
+
+def test_without_the_extra_the_way_to_it_is_said(monkeypatch):
+    monkeypatch.setattr("rewards.verifiers.reasoning_gym.verifier.is_installed", lambda: False)
+    with pytest.raises(VerifierError, match=r'pip install -e "\.\[reasoning-gym\]"'):
+        build_verifier("reasoning_gym")
+
+
+@pytest.mark.slow
+def test_rows_of_both_parts_are_disjoint_and_their_golds_accepted(verifier):
+    options = {"train": 30, "test": 10, "seed": 3, "config": {"min_terms": 2, "max_terms": 3}}
+    parts = {p: GENERATORS["reasoning_gym"](part=p, task="chain_sum", **options) for p in ("train", "test")}
+    questions = [row["prompt"] for rows in parts.values() for row in rows]
+    assert len(set(questions)) == len(questions) == 40
+    check_references(verifier, [row["reference"] for rows in parts.values() for row in rows], "data.train")
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("options", "expected"),
+    [
+        ({"task": "chain_sums"}, "did you mean 'chain_sum'"),
+        ({"task": "chain_sum", "config": {"min_term": 2}}, "refuses its config"),
+        (
+            {"task": "chain_sum", "config": {"min_digits": 1, "max_digits": 1, "min_terms": 2, "max_terms": 2}},
+            "ask for",
+        ),
+    ],
+)
+def test_what_cannot_be_generated_is_said(options, expected):
+    with pytest.raises(ValueError, match=expected):
+        GENERATORS["reasoning_gym"](part="train", train=900, test=0, seed=0, **options)
+
+
+@pytest.mark.slow
+def test_every_task_accepts_its_own_answer(verifier):
+    from reasoning_gym.factory import DATASETS
+
+    without = set()
+    for task in sorted(set(DATASETS) - {"composite"}):
+        rows = GENERATORS["reasoning_gym"](part="train", task=task, train=2, test=0, seed=1)
+        if verifier.gold_completion(rows[0]["reference"]) is None:
+            without.add(task)
+        check_references(verifier, [row["reference"] for row in rows], task)
+    assert without == {"boxnet", "graph_color", "propositional_logic", "rubiks_cube", "rush_hour"}

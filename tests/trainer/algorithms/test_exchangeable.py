@@ -1,0 +1,293 @@
+"""The exchangeable baseline: shared tokens cancel, whatever the loss weights trajectories by."""
+
+import numpy as np
+import pytest
+import torch
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tests.trainer.algorithms.test_advantages import property_test, rollouts
+from trainer.algorithms.advantages import dead_groups, exchangeable, grpo, rloo
+from trainer.algorithms.diagnostics import cancellation_residuals
+from trainer.algorithms.strategies import ADVANTAGES
+
+NAN = float("nan")
+
+
+def prefix_tree(rewards, group_size, completion_ids, weights=None):
+    mask = torch.ones_like(completion_ids)
+    return exchangeable(
+        rewards, group_size, sequence_weights=weights, completion_ids=completion_ids, mask=mask, prefix_tree=True
+    )
+
+
+def token_class(rewards, group_size, correlation_threshold, **inputs):
+    options = {"token_class": True, "correlation_threshold": correlation_threshold}
+    return ADVANTAGES.build({"name": "exchangeable", **options})(rewards, group_size, **inputs)
+
+
+def group_std(rewards):
+    """σ + ε of one group, by numpy."""
+    return np.nanstd(rewards.double().numpy(), ddof=1) + 1e-4
+
+
+@property_test
+@given(rollouts(), st.randoms(use_true_random=False))
+def test_weighted_advantages_of_a_group_sum_to_zero(rollout, random):
+    rewards, group_size, _ = rollout
+    weights = torch.tensor([random.choice([0.0, 1 / 3, 1.0, 7.5]) for _ in rewards])
+    advantages = exchangeable(rewards, group_size, sequence_weights=weights)
+    for group in (weights * advantages).nan_to_num().split(group_size):
+        assert group.sum().abs() <= 1e-5 * group.abs().sum()
+
+
+@pytest.mark.parametrize("weight", [None, 1.0, 1 / 7, 1e-3])
+@property_test
+@given(rewards=st.lists(st.one_of(st.floats(-2, 3, width=32), st.just(NAN)), min_size=8, max_size=8))
+def test_constant_weights_give_grpo_bit_for_bit(weight, rewards):
+    rewards = torch.tensor(rewards)
+    weights = None if weight is None else torch.full((8,), weight)
+    result, reference = exchangeable(rewards, 4, sequence_weights=weights), grpo(rewards, 4)
+    assert torch.equal(result.isnan(), reference.isnan())
+    assert torch.equal(result.nan_to_num(), reference.nan_to_num())
+
+
+def test_weighted_baseline_by_hand():
+    # k = 1, 1/2, 1/4 and an unjudged row: b = (1·1 + 1/2·0 + 1/4·3) / (7/4) = 1.
+    # Rewards 1, 0, 3: mean 4/3, squares 1/9 + 16/9 + 25/9 = 14/3, ddof 1: variance 7/3.
+    weights = torch.tensor([1.0, 0.5, 100.0, 0.25])
+    result = exchangeable(torch.tensor([1.0, 0.0, NAN, 3.0]), 4, sequence_weights=weights)
+    scale = (7 / 3) ** 0.5 + 1e-4
+    torch.testing.assert_close(result, torch.tensor([0.0, -1 / scale, NAN, 2 / scale]), equal_nan=True)
+
+
+def test_a_group_whose_weights_are_all_zero_gets_the_group_mean():
+    rewards = torch.tensor([1.0, 0.0, 3.0, 1.0, 0.0, 0.0])
+    weights = torch.tensor([0.0, 0.0, 0.0, 1.0, 2.0, 0.0])
+    result = exchangeable(rewards, 3, sequence_weights=weights)
+    assert torch.equal(result[:3], grpo(rewards, 3)[:3])
+    assert result.isfinite().all()
+
+
+@pytest.mark.parametrize("value", [0.2, 0.7])
+@pytest.mark.parametrize("option", [{}, {"prefix_tree": True}, {"token_class": True, "correlation_threshold": 2.0}])
+def test_equal_rewards_of_all_trained_responses_get_exact_zeros(value, option):
+    rewards = torch.tensor([value] * 7 + [0.0])
+    lengths = torch.tensor([3.0, 7, 11, 13, 6, 9, 5, 0])
+    weights = torch.ones(8) if "prefix_tree" in option else 1 / lengths
+    weights[7] = 0.0
+    ids = torch.arange(32).view(8, 4) % 3
+    inputs = {"completion_ids": ids, "mask": (torch.arange(8) < 7).long()[:, None].expand(8, 4)}
+    result = exchangeable(rewards, 8, sequence_weights=weights, **inputs, **option)
+    assert (result[:7] == 0).all()
+    assert (result[7] != 0).all()
+
+
+def test_length_weights_leave_a_residual_under_grpo_and_none_under_exchangeable():
+    generator = torch.Generator().manual_seed(0)
+    rewards = (torch.rand(2000 * 8, generator=generator) < 0.5).float()
+    lengths = torch.randint(200, 1000, (len(rewards),), generator=generator)
+    weights = 1 / lengths
+
+    def residual_rms(advantages):
+        contributions = (weights * advantages)[~dead_groups(rewards, 8)].view(-1, 8).T
+        return cancellation_residuals(contributions).square().mean().sqrt()
+
+    assert 0.15 < residual_rms(grpo(rewards, 8)) < 0.20
+    assert residual_rms(exchangeable(rewards, 8, sequence_weights=weights)) < 1e-6
+    assert residual_rms(exchangeable(rewards, 8)) > 0.15
+
+
+def literal_prefix_tree(rewards, group_size, completion_ids):
+    """The definition read aloud: a dictionary from each prefix to the members that pass through it."""
+    result = np.full(completion_ids.shape, np.nan)
+    for start in range(0, len(rewards), group_size):
+        rows = range(start, start + group_size)
+        judged = [row for row in rows if not rewards[row].isnan()]
+        members = {}
+        for row in judged:
+            for depth in range(completion_ids.shape[1] + 1):
+                members.setdefault(tuple(completion_ids[row, :depth].tolist()), set()).add(row)
+        for row in judged:
+            for token in range(completion_ids.shape[1]):
+                if len({rewards[other].item() for other in judged}) < 2:
+                    result[row, token] = 0.0
+                    continue
+                prefix = tuple(completion_ids[row, :token].tolist())
+                while len(members[prefix]) < 2:
+                    prefix = prefix[:-1]
+                baseline = np.mean([rewards[other].item() for other in members[prefix] - {row}])
+                scale = group_std(rewards[start : start + group_size])
+                result[row, token] = (rewards[row].item() - baseline) / scale
+    return torch.tensor(result, dtype=torch.float32)
+
+
+@property_test
+@given(rollouts())
+def test_prefix_tree_equals_its_definition(rollout):
+    rewards, group_size, inputs = rollout
+    torch.testing.assert_close(
+        prefix_tree(rewards, group_size, inputs["completion_ids"]),
+        literal_prefix_tree(rewards, group_size, inputs["completion_ids"]),
+        equal_nan=True,
+        rtol=1e-4,
+        atol=1e-5,
+    )
+
+
+@property_test
+@given(rollouts())
+def test_prefix_tree_cancels_where_members_share_a_prefix_and_nobody_branches(rollout):
+    rewards, group_size, inputs = rollout
+    ids = inputs["completion_ids"]
+    advantages = prefix_tree(rewards, group_size, ids)
+    for group in range(0, len(rewards), group_size):
+        members = [row for row in range(group, group + group_size) if not rewards[row].isnan()]
+        for token in range(ids.shape[1]):
+            for row in members:
+                same_prefix = [other for other in members if torch.equal(ids[other, :token], ids[row, :token])]
+                if len(same_prefix) > 1 and len({ids[other, token].item() for other in same_prefix}) == 1:
+                    contributions = advantages[same_prefix, token]
+                    assert contributions.sum().abs() <= 1e-5 * contributions.abs().sum()
+
+
+def test_prefix_tree_is_rloo_over_sigma_on_the_shared_prefix():
+    rewards = torch.tensor([1.0, 0.0, 0.0, 3.0])
+    ids = torch.tensor([[5, 6, 1, 1], [5, 6, 2, 1], [5, 6, 3, 1], [5, 6, 4, 1]])
+    expected = rloo(rewards, 4)[:, None] / group_std(rewards)
+    # Three tokens are conditioned on a shared prefix; the fourth has no company and falls back to the third's.
+    torch.testing.assert_close(prefix_tree(rewards, 4, ids), expected.expand(4, 4).float(), rtol=1e-5, atol=1e-6)
+
+
+def test_prefix_tree_by_hand():
+    # Root: all four. Behind "1": rewards 1, 0. Behind "2": rewards 1, 1. σ: mean 3/4, variance (3/16 + 9/16)/3 = 1/4.
+    ids = torch.tensor([[1, 7, 9], [1, 8, 9], [2, 7, 9], [2, 7, 9]])
+    scale = 0.5 + 1e-4
+    expected = torch.tensor(
+        [
+            [1 - 2 / 3, 1.0, 1.0],
+            [-1.0, -1.0, -1.0],
+            [1 - 2 / 3, 0.0, 0.0],
+            [1 - 2 / 3, 0.0, 0.0],
+        ]
+    )
+    torch.testing.assert_close(prefix_tree(torch.tensor([1.0, 0.0, 1.0, 1.0]), 4, ids), expected / scale)
+
+
+def test_prefix_tree_leaves_masked_responses_out_and_still_cancels():
+    rewards, weights = torch.tensor([1.0, 0.0, 3.0, 0.25]), torch.tensor([2.0, 2.0, 2.0, 0.0])
+    result = prefix_tree(rewards, 4, torch.ones(4, 3, dtype=torch.long), weights)
+    torch.testing.assert_close(result[:3], rloo(rewards[:3], 3)[:, None].expand(3, 3) / group_std(rewards))
+    assert result.isfinite().all()
+
+
+def test_prefix_tree_gives_a_response_that_is_trained_alone_no_advantage():
+    rewards, weights = torch.tensor([1.0, 0.0, 3.0, NAN]), torch.tensor([0.0, 1.0, 0.0, 1.0])
+    result = prefix_tree(rewards, 4, torch.ones(4, 3, dtype=torch.long), weights)
+    assert (result[1] == 0).all()
+
+
+def test_prefix_tree_refuses_weights_that_differ():
+    with pytest.raises(ValueError, match="sequence_weights differ inside a group"):
+        prefix_tree(torch.tensor([1.0, 0.0]), 2, torch.ones(2, 3, dtype=torch.long), torch.tensor([1.0, 0.5]))
+
+
+def test_prefix_tree_accepts_weights_that_differ_only_between_groups_or_in_unjudged_rows():
+    weights = torch.tensor([1.0, 1.0, 0.5, 2.0, 2.0, 2.0])
+    rewards = torch.tensor([1.0, 0.0, NAN, 1.0, 0.0, 0.0])
+    ids = torch.ones(6, 2, dtype=torch.long)
+    result = prefix_tree(rewards, 3, ids, weights)
+    assert torch.equal(result.nan_to_num(), prefix_tree(rewards, 3, ids).nan_to_num())
+
+
+@property_test
+@given(rollouts(), st.randoms(use_true_random=False))
+def test_weak_token_classes_leave_no_residual(rollout, random):
+    rewards, group_size, inputs = rollout
+    weights = torch.tensor([random.choice([1 / 3, 1.0, 7.5]) for _ in rewards])
+    always = 2.0  # |corr| < 2: every class that all judged responses contain is weak
+    advantages = token_class(rewards, group_size, always, **{**inputs, "sequence_weights": weights})
+    contributions = (weights[:, None] * advantages * inputs["mask"]).nan_to_num()
+    for start in range(0, len(rewards), group_size):
+        group = slice(start, start + group_size)
+        ids, mask, judged = inputs["completion_ids"][group], inputs["mask"][group].bool(), ~rewards[group].isnan()
+        for token in (1, 2):
+            if not ((ids == token) & mask).any(1)[judged].all():
+                continue
+            of_class = contributions[group][(ids == token) & mask]
+            assert of_class.sum().abs() <= 1e-5 * of_class.abs().sum() + 1e-6
+
+
+@property_test
+@given(rollouts())
+def test_token_classes_that_are_not_weak_keep_the_sequence_baseline(rollout):
+    rewards, group_size, inputs = rollout
+    result = token_class(rewards, group_size, 0.0, **inputs)
+    expected = exchangeable(rewards, group_size)[:, None].expand(result.shape)
+    assert torch.equal(result.nan_to_num(), expected.nan_to_num())
+
+
+def test_token_class_by_hand():
+    # Counts of token 7: 1, 2, 1, 2 against rewards 1, 1, 0, 0: uncorrelated, so weak. k = 1, 1, 1, 1/2:
+    # b_7 = (1·1 + 2·1) / (1 + 2 + 1 + 1) = 3/5; b = 2 / 3.5 = 4/7 for all others.
+    # Token 8 (counts 2, 2, 1, 1) follows the reward; token 9 is missing in the last response.
+    rewards, weights = torch.tensor([1.0, 1.0, 0.0, 0.0]), torch.tensor([1.0, 1.0, 1.0, 0.5])
+    ids = torch.tensor([[7, 8, 8, 9, 0], [7, 7, 8, 8, 9], [7, 8, 9, 0, 0], [7, 7, 8, 0, 0]])
+    mask = torch.tensor([[1, 1, 1, 1, 0], [1, 1, 1, 1, 1], [1, 1, 1, 0, 0], [1, 1, 1, 0, 0]])
+    result = exchangeable(rewards, 4, sequence_weights=weights, completion_ids=ids, mask=mask, token_class=True)
+    baseline = torch.full((4, 5), 4 / 7).masked_fill(ids == 7, 3 / 5)
+    expected = (rewards[:, None] - baseline) / ((1 / 3) ** 0.5 + 1e-4)
+    torch.testing.assert_close(result, expected)
+
+
+def test_the_correlation_decides_which_classes_are_weak():
+    # Counts 1, 2, 3, 2 against 1, 1, 0, 0: centred (−1, 0, 1, 0) · (½, ½, −½, −½) = −1, norms √2 and 1: corr −1/√2.
+    rewards = torch.tensor([1.0, 1.0, 0.0, 0.0])
+    mask = torch.tensor([[1, 0, 0], [1, 1, 0], [1, 1, 1], [1, 1, 0]])
+    ids = 7 * mask
+    sequence_level = grpo(rewards, 4)[:, None].expand(4, 3)
+
+    def with_threshold(threshold):
+        inputs = {"completion_ids": ids, "mask": mask}
+        return exchangeable(rewards, 4, token_class=True, correlation_threshold=threshold, **inputs)
+
+    assert torch.equal(with_threshold(0.70), sequence_level)
+    assert not torch.allclose(with_threshold(0.71), sequence_level, atol=1e-2)
+
+
+def test_a_masked_response_does_not_keep_classes_from_being_weak():
+    rewards, weights = torch.tensor([1.0, 1.0, 0.0, 0.0, 1.0]), torch.tensor([1.0, 1.0, 1.0, 1.0, 0.0])
+    counted = torch.tensor([[1, 0], [1, 1], [1, 0], [1, 1], [0, 0]])
+    inputs = {"completion_ids": torch.full((5, 2), 7), "mask": counted, "token_class": True}
+    result = exchangeable(rewards, 5, sequence_weights=weights, **inputs)
+    assert (result[:4] * counted[:4]).sum().abs() < 1e-6
+
+
+def test_bfloat16_rewards_count_more_tokens_than_bfloat16_can():
+    # n = 600 and 300: bfloat16 cannot count beyond 256. b_7 = 600/900 = 2/3 against b = 1/2.
+    rewards = torch.tensor([1.0, 0.0], dtype=torch.bfloat16)
+    mask = (torch.arange(600) < torch.tensor([600, 300])[:, None]).long()
+    inputs = {"completion_ids": 7 * mask, "mask": mask, "token_class": True, "correlation_threshold": 2.0}
+    result = exchangeable(rewards, 2, **inputs)
+    assert result.dtype == torch.bfloat16
+    torch.testing.assert_close(result[0, 0].item(), (1 / 3) / 0.5**0.5, rtol=0.02, atol=0.0)
+
+
+def test_no_tokens_at_all_give_no_token_advantages():
+    empty = torch.ones(2, 0, dtype=torch.long)
+    for option in ("prefix_tree", "token_class"):
+        result = exchangeable(torch.tensor([1.0, 0.0]), 2, completion_ids=empty, mask=empty, **{option: True})
+        assert result.shape == (2, 0)
+
+
+def test_both_options_at_once_are_refused():
+    ids = torch.ones(2, 2, dtype=torch.long)
+    with pytest.raises(ValueError, match="prefix_tree and token_class are both on"):
+        exchangeable(torch.zeros(2), 2, completion_ids=ids, mask=ids, prefix_tree=True, token_class=True)
+
+
+@pytest.mark.parametrize("option", ["prefix_tree", "token_class"])
+@pytest.mark.parametrize("given_input", ["completion_ids", "mask"])
+def test_token_options_without_tokens_are_refused(option, given_input):
+    with pytest.raises(ValueError, match="completion_ids or mask is missing"):
+        exchangeable(torch.zeros(2), 2, **{option: True, given_input: torch.ones(2, 2, dtype=torch.long)})

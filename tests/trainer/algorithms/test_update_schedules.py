@@ -1,0 +1,108 @@
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from hypothesis.extra import numpy as npst
+
+from trainer.algorithms.update_schedules import lopti, single_pass
+
+ORDERS = ["low_first", "high_first", "random"]
+property_test = settings(max_examples=30, deadline=None, derandomize=True)
+token_probs = npst.arrays(
+    "float32", (3, 5), elements=st.one_of(st.floats(0, 1, width=32), st.sampled_from([0.25, 0.5]))
+).map(torch.from_numpy)
+token_masks = npst.arrays("int64", (3, 5), elements=st.integers(0, 1)).map(torch.from_numpy)
+every_order = pytest.mark.parametrize("order", ORDERS)
+
+
+def test_a_single_pass_trains_every_token_that_counts():
+    mask = torch.tensor([[1, 1, 0], [1, 0, 0]])
+    schedule = single_pass()
+    assert schedule.num_passes == 1
+    assert torch.equal(schedule.select(torch.rand(2, 3), mask, 0), mask.bool())
+
+
+@every_order
+@property_test
+@given(token_probs, token_masks, st.sampled_from([0.25, 0.4, 0.5]))
+def test_the_two_passes_partition_the_mask(order, probs, mask, eta):
+    schedule = lopti(eta=eta, order=order)
+    assert schedule.num_passes == 2
+    first, second = (schedule.select(probs, mask, index) for index in (0, 1))
+    assert not (first & second).any()
+    assert torch.equal(first | second, mask.bool())
+
+
+def test_low_probability_tokens_come_first_and_the_threshold_belongs_to_the_second_pass():
+    probs, mask = torch.tensor([[0.1, 0.25, 0.3, 0.0]]), torch.tensor([[1, 1, 1, 0]])
+    schedule = lopti(eta=0.25)
+    assert schedule.select(probs, mask, 0).tolist() == [[True, False, False, False]]
+    assert schedule.select(probs, mask, 1).tolist() == [[False, True, True, False]]
+
+
+@property_test
+@given(token_probs, token_masks)
+def test_the_reversed_control_exchanges_the_passes(probs, mask):
+    forward, reversed_order = lopti(eta=0.5), lopti(eta=0.5, order="high_first")
+    for index in (0, 1):
+        assert torch.equal(forward.select(probs, mask, index), reversed_order.select(probs, mask, 1 - index))
+
+
+@property_test
+@given(token_probs, token_masks)
+def test_the_random_control_has_the_size_of_the_low_probability_tokens(probs, mask):
+    random_first = lopti(eta=0.5, order="random").select(probs, mask, 0)
+    assert random_first.sum() == lopti(eta=0.5).select(probs, mask, 0).sum()
+
+
+def test_the_random_control_is_a_function_of_batch_and_seed():
+    probs, mask = torch.rand(2, 8, 32, generator=torch.Generator().manual_seed(0)), torch.ones(8, 32, dtype=torch.long)
+
+    def first_pass(batch, seed):
+        return lopti(eta=0.5, order="random", seed=seed).select(probs[batch], mask, 0)
+
+    assert torch.equal(first_pass(0, seed=0), first_pass(0, seed=0))
+    assert not torch.equal(first_pass(0, seed=0), first_pass(0, seed=1))
+    assert not torch.equal(first_pass(0, seed=0), first_pass(1, seed=0))
+
+
+def test_the_random_control_does_not_follow_the_probability():
+    probs = torch.rand(64, 64, generator=torch.Generator().manual_seed(0))
+    first = lopti(eta=0.5, order="random").select(probs, torch.ones(64, 64, dtype=torch.long), 0)
+    # 4096 tokens: the mean of half of them is 0.5 ± 0.29/√2048 = 0.006; that of the low ones would be 0.25.
+    assert 0.47 < probs[first].mean() < 0.53
+
+
+def test_the_random_control_reads_any_memory_layout_and_leaves_global_randomness_alone():
+    probs, mask = torch.rand(5, 4), torch.ones(5, 4, dtype=torch.long)
+    state = torch.get_rng_state()
+    schedule = lopti(eta=0.5, order="random")
+    transposed = schedule.select(probs.t(), mask.t(), 0)
+    assert torch.equal(transposed, schedule.select(probs.t().contiguous(), mask.t().contiguous(), 0))
+    assert torch.equal(torch.get_rng_state(), state)
+
+
+@every_order
+def test_a_batch_without_tokens_that_count_trains_none(order):
+    schedule = lopti(order=order)
+    nothing = torch.zeros(2, 3, dtype=torch.long)
+    assert not any(schedule.select(torch.rand(2, 3), nothing, index).any() for index in (0, 1))
+
+
+@every_order
+@pytest.mark.parametrize("dtype", [torch.float64, torch.bfloat16], ids=str)
+def test_the_passes_partition_the_mask_in_any_precision(order, dtype):
+    probs, mask = torch.linspace(0, 1, 32).view(4, 8).to(dtype), torch.ones(4, 8, dtype=torch.long)
+    first, second = (lopti(order=order).select(probs, mask, index) for index in (0, 1))
+    assert torch.equal(first, ~second)
+
+
+@pytest.mark.parametrize("eta", [-0.1, 0.0, 1.0, 1.5])
+def test_a_threshold_that_leaves_a_pass_empty_is_refused(eta):
+    with pytest.raises(ValueError, match=rf"eta = {eta}, but .* Write 0 < eta < 1"):
+        lopti(eta=eta)
+
+
+def test_the_default_is_the_papers():
+    probs, mask = torch.tensor([[0.39, 0.41]]), torch.ones(1, 2, dtype=torch.long)
+    assert lopti().select(probs, mask, 0).tolist() == [[True, False]]

@@ -1,0 +1,172 @@
+"""The batch arithmetic: what fits, what TRL is told, and the nearest numbers where nothing fits."""
+
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from trainer.run.config import ConfigError, RunConfig, batch_plan, grpo_config, load_config, lora_config
+
+
+def run(trl: dict[str, object], **sections: object) -> RunConfig:
+    source = {"path": "hub/rows", "split": "train"}
+    required = {"name": "run", "output_dir": "runs/run", "model": {"name_or_path": "m"}, "data": {"train": source}}
+    return RunConfig.model_validate({**required, "rewards": [{"verifier": "exact_match"}], "trl": trl, **sections})
+
+
+def in_words(prompts: int, update: int, **trl: object) -> RunConfig:
+    return run(dict(trl), algorithm={"prompts_per_rollout": prompts, "sequences_per_update": update})
+
+
+def test_the_papers_words_become_trl_arguments_on_any_number_of_gpus() -> None:
+    # 64 prompts × 8 completions = 512 sequences, in 2 updates of 256.
+    for world_size, accumulation, steps in ((1, 32, 64), (4, 8, 16), (8, 4, 8)):
+        plan = batch_plan(in_words(64, 256, per_device_train_batch_size=8, num_generations=8), world_size)
+        assert (plan.gradient_accumulation_steps, plan.steps_per_generation) == (accumulation, steps)
+        assert (plan.prompts_per_rollout, plan.sequences_per_rollout, plan.sequences_per_update) == (64, 512, 256)
+        assert (plan.updates_per_pass, plan.optimizer_steps_per_rollout) == (2, 2)
+
+
+def test_trl_arguments_are_read_as_trl_reads_them() -> None:
+    defaults = batch_plan(run({}), 2)  # TRL: 8 per device, 8 completions, generated for one update at a time
+    assert (defaults.sequences_per_rollout, defaults.prompts_per_rollout, defaults.updates_per_pass) == (16, 2, 1)
+    steps = batch_plan(run({"steps_per_generation": 4, "gradient_accumulation_steps": 2, "num_iterations": 3}), 1)
+    assert (steps.sequences_per_rollout, steps.updates_per_pass, steps.optimizer_steps_per_rollout) == (32, 2, 6)
+    batch = batch_plan(run({"generation_batch_size": 64}), 2)
+    assert (batch.steps_per_generation, batch.updates_per_pass) == (4, 4)
+
+
+SMALL, GENERATIONS = st.integers(1, 12), st.integers(2, 8)
+
+
+@given(SMALL, SMALL, SMALL, GENERATIONS, st.integers(1, 4))
+def test_a_plan_keeps_groups_and_updates_whole(
+    prompts: int, update: int, per_device: int, generations: int, world_size: int
+) -> None:
+    config = in_words(prompts, update, per_device_train_batch_size=per_device, num_generations=generations)
+    if (prompts * generations) % update or update % (per_device * world_size):
+        with pytest.raises(ConfigError):
+            batch_plan(config, world_size)
+        return
+    plan = batch_plan(config, world_size)
+    assert plan.prompts_per_rollout == prompts
+    assert plan.sequences_per_rollout == prompts * generations
+    assert plan.sequences_per_update == update
+    assert plan.updates_per_pass * update == prompts * generations
+
+
+@given(
+    st.sampled_from(["generation_batch_size", "steps_per_generation"]), st.integers(1, 99), SMALL, SMALL, GENERATIONS
+)
+def test_the_numbers_that_an_error_names_do_work(
+    name: str, value: int, per_device: int, accumulation: int, generations: int
+) -> None:
+    trl = {
+        "per_device_train_batch_size": per_device,
+        "gradient_accumulation_steps": accumulation,
+        "num_generations": generations,
+    }
+    try:
+        batch_plan(run({**trl, name: value}), 2)
+    except ConfigError as error:
+        named = [int(number) for number in str(error).partition("Write ")[2].rstrip(".").split(" or ")]
+        for number in named:
+            batch_plan(run({**trl, name: number}), 2)
+
+
+@pytest.mark.parametrize(
+    ("config", "world_size", "words"),
+    [
+        (
+            in_words(63, 256, per_device_train_batch_size=16, num_generations=8),
+            4,  # 63·8 = 504 is no multiple of 16·4 = 64; 32·8 = 256 and 64·8 = 512 are multiples of the update's 256
+            r"63 prompts × 8 completions = 504 sequences .* the 64 .* \(16 on each of 4 ranks\). Write 32 or 64.",
+        ),
+        (
+            in_words(64, 200, per_device_train_batch_size=8, num_generations=8),
+            4,  # divisors of 512 that are multiples of 32: 32 64 128 256 512
+            r"is 200, which must divide the 512 sequences .* the 32 sequences of a micro-batch .* Write 128 or 256.",
+        ),
+        (in_words(8, 1000, per_device_train_batch_size=8), 1, r"is 1000, .* Write 64."),
+        (
+            run({"num_generations": 6, "per_device_train_batch_size": 4, "gradient_accumulation_steps": 4}),
+            1,  # micro-batches of 4 in updates of 16: whole groups of 6 need 48 sequences
+            r"trl.steps_per_generation: a rollout of 16 .* does not hold whole groups of 6 .* Write 12.",
+        ),
+        (
+            run({"generation_batch_size": 100}),
+            2,
+            r"trl.generation_batch_size: a rollout of 100 .* the 16 .* \(8 on each of 2 ranks\). Write 96 or 112.",
+        ),
+        (
+            run({"steps_per_generation": 6, "gradient_accumulation_steps": 4}),
+            1,
+            r"a rollout of 48 sequences cannot be cut into updates of 32, so some update .* Write 4 or 8.",
+        ),
+        (run({"steps_per_generation": 1, "gradient_accumulation_steps": 4}), 1, r"updates of 32, .* Write 4."),
+        (run({"steps_per_generation": 1, "generation_batch_size": 8}), 1, r"is 8, while .* Delete one of the two"),
+        (run({}, num_processes=8), 2, r"num_processes: is 8, but the run was started on 2. Start it on 8, or change"),
+    ],
+)
+def test_what_cannot_be_cut_names_the_nearest_numbers_that_can(config: RunConfig, world_size: int, words: str) -> None:
+    with pytest.raises(ConfigError, match=words):
+        batch_plan(config, world_size)
+
+
+CPU = {"use_cpu": True, "bf16": False}
+
+
+def test_grpo_config_takes_trl_verbatim_and_the_rest_from_its_sections(tmp_path: Path) -> None:
+    arguments = grpo_config(
+        run(
+            {**CPU, "learning_rate": 3e-7, "lr_scheduler_kwargs": {"num_cycles": 2}, "save_steps": 5},
+            output_dir=str(tmp_path),
+            seed=7,
+            model={"name_or_path": "m", "dtype": "float32", "revision": "abc", "trust_remote_code": True},
+            rewards=[{"verifier": "a", "weight": 0.5}, {"verifier": "b"}],
+            algorithm={"prompts_per_rollout": 4, "sequences_per_update": 16},
+            evaluation={"batch_size": 5},
+            logging={"report_to": ["tensorboard"], "project": "p"},
+        ),
+        world_size=1,
+    )
+    assert (arguments.learning_rate, arguments.lr_scheduler_kwargs, arguments.save_steps) == (
+        3e-7,
+        {"num_cycles": 2},
+        5,
+    )
+    assert (arguments.generation_batch_size, arguments.steps_per_generation) == (32, 4)
+    assert arguments.gradient_accumulation_steps == 2
+    assert (arguments.output_dir, arguments.run_name, arguments.seed) == (str(tmp_path), "run-s7", 7)
+    assert (arguments.report_to, arguments.project) == (["tensorboard"], "p")
+    assert arguments.reward_weights == [0.5, 1.0]
+    assert arguments.model_init_kwargs == {"dtype": "float32", "revision": "abc"}
+    assert arguments.trust_remote_code is True
+    assert arguments.per_device_eval_batch_size == 5
+    assert (arguments.eval_strategy, arguments.log_completions, arguments.remove_unused_columns) == ("no", False, False)
+
+
+def test_trl_generation_batch_size_and_seed_reach_trl(tmp_path: Path) -> None:
+    arguments = grpo_config(
+        run({**CPU, "generation_batch_size": 32, "seed": 9}, output_dir=str(tmp_path)), world_size=1
+    )
+    assert (arguments.generation_batch_size, arguments.seed, arguments.report_to) == (32, 9, [])
+
+
+def test_what_trl_refuses_is_a_configuration_error(tmp_path: Path) -> None:
+    config = run({**CPU, "auto_find_batch_size": True}, output_dir=str(tmp_path))
+    with pytest.raises(ConfigError, match="trl: TRL refuses these arguments: auto_find_batch_size is not supported"):
+        grpo_config(config, world_size=1)
+
+
+def test_lora_is_peft_s_own_configuration() -> None:
+    assert lora_config(run({})) is None
+    lora = lora_config(run({}, model={"name_or_path": "m", "lora": {"r": 4, "target_modules": "all-linear"}}))
+    assert lora is not None
+    assert (lora.r, lora.target_modules, lora.task_type) == (4, "all-linear", "CAUSAL_LM")
+
+
+def test_a_file_says_the_same_as_python(tmp_path: Path) -> None:
+    (tmp_path / "run.yaml").write_text(run({"steps_per_generation": 2}).to_yaml())
+    assert batch_plan(load_config(tmp_path / "run.yaml"), 1) == batch_plan(run({"steps_per_generation": 2}), 1)

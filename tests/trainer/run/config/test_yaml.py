@@ -1,0 +1,147 @@
+"""What YAML 1.2 scalars mean, and how files that are no configuration are refused."""
+
+import math
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from trainer.run.config import ConfigError
+from trainer.run.config.yaml_document import read_file, read_value, write
+
+SCALARS = [
+    ("1e-6", 1e-6),
+    ("1E5", 100000.0),
+    ("-2.5e+3", -2500.0),
+    (".5", 0.5),
+    ("1.", 1.0),
+    (".inf", math.inf),
+    ("-.INF", -math.inf),
+    ("0o10", 8),
+    ("010", 10),
+    ("0x1F", 31),
+    ("+3", 3),
+    ("true", True),
+    ("FALSE", False),
+    ("null", None),
+    ("~", None),
+    ("no", "no"),
+    ("on", "on"),
+    ("y", "y"),
+    ("1_000", "1_000"),
+    ("0b10", "0b10"),
+    ("1:30", "1:30"),
+    ("2024-01-01", "2024-01-01"),
+    ("1e", "1e"),
+    ("<think>", "<think>"),
+    ("'1e-6'", "1e-6"),
+    ('"true"', "true"),
+    ("!!float 3", 3.0),
+    ("!!str 3", "3"),
+]
+
+
+@pytest.mark.parametrize(("text", "meaning"), SCALARS)
+def test_a_scalar_means_what_the_core_schema_of_yaml_1_2_says(text: str, meaning: object) -> None:
+    value = read_value(text, "key").plain()
+    assert value == meaning
+    assert type(value) is type(meaning)
+
+
+def test_nan_is_a_float() -> None:
+    assert math.isnan(read_value(".nan", "key").plain())
+
+
+def test_every_value_remembers_the_line_of_its_key(tmp_path: Path) -> None:
+    (tmp_path / "run.yaml").write_text("# a comment\nmodel:\n  name: x\nlist:\n- 1\n-\n  deep: 2\n")
+    tree = read_file(tmp_path / "run.yaml")
+    model, items = tree.child("model"), tree.child("list")
+    assert model is not None
+    assert items is not None
+    assert (model.origin.line, model.child("name").origin.line) == (2, 3)  # type: ignore[union-attr]
+    assert [item.origin.line for item in items.value] == [5, 7]
+
+
+def test_aliases_are_followed(tmp_path: Path) -> None:
+    (tmp_path / "run.yaml").write_text("a: &shared {x: 1}\nb: *shared\n")
+    assert read_file(tmp_path / "run.yaml").plain() == {"a": {"x": 1}, "b": {"x": 1}}
+
+
+@pytest.mark.parametrize(
+    ("text", "line", "words"),
+    [
+        ("a:\n  b: 1\n  c: 2\n  b: 3\n", 4, "a.b: the key is written twice, first at"),
+        ("a: 1\n2: b\n", 2, "'2' is not text. Write the key in quotes"),
+        ("a: 1\n<<: {b: 1}\n", 2, "`<<` merges mappings in YAML 1.1 only"),
+        ("a: [1, 2\nb: 3\n", 2, "this is not YAML"),
+        ("a: 1\n\tb: 3\n", 2, "this is not YAML"),
+        ("a: 1\nb: *nowhere\n", 2, "undefined alias"),
+        ("a: &loop [*loop]\n", 1, "a.0: an alias refers to a value that contains it"),
+        ("a: !!python/name:os.system x\n", 1, "a: the tag tag:yaml.org,2002:python/name:os.system"),
+        ("a: !!python/object:os.x {b: 1}\n", 1, "a: a configuration holds no tag:yaml.org"),
+        ("a: !!int 3.5\n", 1, "does not fit '3.5'"),
+        ("a: !!bool maybe\n", 1, "does not fit 'maybe'"),
+    ],
+)
+def test_a_file_that_is_no_configuration_is_refused_with_its_line(
+    tmp_path: Path, text: str, line: int, words: str
+) -> None:
+    file = tmp_path / "run.yaml"
+    file.write_text(text)
+    with pytest.raises(ConfigError) as caught:
+        read_file(file)
+    assert f"{file}, line {line}: " in str(caught.value)
+    assert words in str(caught.value)
+
+
+def test_all_refused_keys_are_reported_at_once(tmp_path: Path) -> None:
+    file = tmp_path / "run.yaml"
+    file.write_text("a: 1\na: 2\nb: {c: 1, c: 2}\n3: x\n")
+    with pytest.raises(ConfigError) as caught:
+        read_file(file)
+    assert [problem.path for problem in caught.value.problems] == ["a", "b.c", ""]
+    assert str(caught.value).startswith("3 problems:\n- ")
+
+
+@pytest.mark.parametrize(
+    ("content", "words"),
+    [
+        (b"", "the file is empty"),
+        (b"# nothing\n", "the file is empty"),
+        (b"- a\n- b\n", "the file is no mapping of sections"),
+        (b"a: \xff\n", "not UTF-8"),
+    ],
+)
+def test_a_file_without_sections_is_refused(tmp_path: Path, content: bytes, words: str) -> None:
+    (tmp_path / "run.yaml").write_bytes(content)
+    with pytest.raises(ConfigError, match=words):
+        read_file(tmp_path / "run.yaml")
+
+
+def test_a_file_that_cannot_be_read_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(ConfigError, match=r"absent.yaml: .*no such file.* Name a YAML file that exists"):
+        read_file(tmp_path / "absent.yaml")
+    with pytest.raises(ConfigError, match="is a folder"):
+        read_file(tmp_path)
+
+
+KEYS = st.text(st.characters(codec="utf-8", exclude_categories=["C"]), min_size=1, max_size=6).filter("<<".__ne__)
+VALUES = st.recursive(
+    st.none()
+    | st.booleans()
+    | st.integers()
+    | st.floats(allow_nan=False)
+    | st.text(st.characters(codec="utf-8", exclude_categories=["C"]))
+    | st.sampled_from(
+        [text for text, _ in SCALARS] + ["a\nb\n", "\n", "line\n\n  indented", "a: b", "# no comment", "- x"]
+    ),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(KEYS, inner, max_size=3),
+    max_leaves=8,
+)
+
+
+@given(VALUES)
+def test_what_is_written_is_read_back_the_same(data: object) -> None:
+    # repr tells 1 from 1.0 and True, which == does not.
+    assert repr(read_value(write(data), "key").plain()) == repr(data)

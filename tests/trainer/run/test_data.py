@@ -1,0 +1,354 @@
+"""Rows from real files, folders and generators: what comes out, and what is refused with which words."""
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import datasets
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from tests.paths import SHARED_DATA
+from trainer.run.config import Source
+from trainer.run.data import DataError, check_rows_enough, load_mixture, load_rows
+
+SHARED = SHARED_DATA
+ROWS = [{"question": f"{n} + 1?", "answer": str(n + 1), "info": {"difficulty": {"level": n}}} for n in range(5)]
+COLUMNS = {"prompt": "question", "reference": "answer"}
+
+
+@pytest.fixture(autouse=True)
+def _own_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(datasets.config, "HF_DATASETS_CACHE", tmp_path / "cache")
+
+
+def rows(system_prompt: str | None = None, base_dir: Path = Path(), generators: Any = None, **source: Any) -> Any:
+    return load_rows(
+        Source.model_validate(source), generators=generators or {}, system_prompt=system_prompt, base_dir=base_dir
+    )
+
+
+def generated(made: list[dict[str, Any]], system_prompt: str | None = None, **source: Any) -> Any:
+    return rows(system_prompt, generators={"made": lambda: made}, generator="made", **source)
+
+
+def refusal(load: Callable[..., Any], *arguments: Any, **options: Any) -> str:
+    with pytest.raises(DataError) as caught:
+        load(*arguments, **options)
+    return str(caught.value)
+
+
+def write_json(file: Path) -> None:
+    file.write_text(json.dumps(ROWS))
+
+
+def write_jsonl(file: Path) -> None:
+    file.write_text("".join(json.dumps(row) + "\n" for row in ROWS))
+
+
+def write_parquet(file: Path) -> None:
+    datasets.Dataset.from_list(ROWS).to_parquet(file)
+
+
+def write_csv(file: Path) -> None:
+    file.write_text("question,answer\n" + "".join(f"{row['question']},<{row['answer']}>\n" for row in ROWS))
+
+
+@pytest.mark.parametrize(
+    ("name", "write"),
+    [("r.json", write_json), ("r.jsonl", write_jsonl), ("r.parquet", write_parquet), ("r.csv", write_csv)],
+)
+def test_a_local_file_is_read_by_its_extension(tmp_path: Path, name: str, write: Callable[[Path], None]) -> None:
+    write(tmp_path / name)
+    data = rows(path=str(tmp_path / name), columns=COLUMNS)
+    assert data.column_names == ["prompt", "reference"]
+    assert data["prompt"][:] == [[{"role": "user", "content": row["question"]}] for row in ROWS]
+    assert [answer.strip("<>") for answer in data["reference"]] == [row["answer"] for row in ROWS]
+
+
+def test_a_relative_path_is_looked_for_here_and_then_in_the_base_directory(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "base").mkdir()
+    write_jsonl(tmp_path / "base" / "r.jsonl")
+    assert len(rows(path="r.jsonl", columns=COLUMNS, base_dir=tmp_path / "base")) == 5
+    (tmp_path / "r.jsonl").write_text(json.dumps(ROWS[0]) + "\n")
+    assert len(rows(path="r.jsonl", columns=COLUMNS, base_dir=tmp_path / "base")) == 1
+
+
+def test_a_folder_from_save_to_disk_is_read_with_and_without_splits(tmp_path: Path) -> None:
+    dataset = datasets.Dataset.from_list(ROWS)
+    dataset.save_to_disk(tmp_path / "one")
+    datasets.DatasetDict(train=dataset, test=dataset.select([3])).save_to_disk(tmp_path / "split")
+    assert len(rows(path=str(tmp_path / "one"), columns=COLUMNS)) == 5
+    assert rows(path=str(tmp_path / "split"), split="test", columns=COLUMNS)["reference"][:] == ["4"]
+    assert "holds the splits train, test" in refusal(rows, path=str(tmp_path / "split"), columns=COLUMNS)
+    assert "without splits. Delete `split: test`" in refusal(rows, path=str(tmp_path / "one"), split="test")
+    assert "not written by save_to_disk" in refusal(rows, path=str(tmp_path))
+
+
+@pytest.mark.parametrize(
+    ("reference", "first"),
+    [
+        ("answer", "1"),
+        (["answer", "question"], {"answer": "1", "question": "0 + 1?"}),
+        ({"gold": "answer", "level": "info.difficulty.level"}, {"gold": "1", "level": 0}),
+        ("info.difficulty", {"level": 0}),
+    ],
+)
+def test_a_reference_is_one_column_several_or_a_field(tmp_path: Path, reference: Any, first: Any) -> None:
+    write_jsonl(tmp_path / "r.jsonl")
+    data = rows(path=str(tmp_path / "r.jsonl"), columns={"prompt": "question", "reference": reference})
+    assert data[0]["reference"] == first
+
+
+def test_a_column_whose_name_has_dots_is_not_taken_apart() -> None:
+    data = generated([{"a.b": "question", "reference": "x"}], columns={"prompt": "a.b"})
+    assert data[0]["prompt"][0]["content"] == "question"
+
+
+@pytest.mark.parametrize(
+    ("columns", "words"),
+    [
+        ({"prompt": "qestion"}, "has no column 'qestion'. Did you mean 'question'? There are: question, answer, info."),
+        ({"prompt": "question"}, "has no column 'reference'. There are: question, answer, info."),
+        ({"prompt": "question", "reference": ["answer", "anser"]}, "Did you mean 'answer'?"),
+        (
+            {"prompt": "question", "reference": "info.dificulty"},
+            "no 'dificulty' in rows 0, 1, 2, 3, 4 (counted from 0).",
+        ),
+        ({"prompt": "question", "reference": "info.dificulty"}, "Did you mean 'difficulty'?"),
+        ({"prompt": "question", "reference": "answer.x"}, "column 'answer' is no struct, so 'answer.x' leads nowhere."),
+        (None, "has no column 'prompt'."),
+    ],
+)
+def test_a_column_that_is_not_there_names_the_nearest(columns: Any, words: str) -> None:
+    assert words in refusal(generated, ROWS, columns=columns)
+
+
+def test_a_field_that_some_rows_lack_names_those_rows() -> None:
+    made = [{"prompt": "q", "reference": {"a": 1}}, {"prompt": "q", "reference": {"b": 1}}]
+    assert "no 'a' in row 1 (counted from 0)" in refusal(generated, made, columns={"reference": "reference.a"})
+
+
+def test_messages_stay_as_they_are_and_the_system_prompt_comes_first() -> None:
+    messages = [
+        {"role": "user", "content": "q"},
+        {"role": "assistant", "content": "a"},
+        {"role": "user", "content": "r"},
+    ]
+    made = [{"prompt": messages, "reference": "x"}, {"prompt": "text", "reference": "y"}]
+    system = {"role": "system", "content": "Think."}
+    assert generated(made)["prompt"][:] == [messages, [{"role": "user", "content": "text"}]]
+    assert generated(made, "Think.")["prompt"][:] == [
+        [system, *messages],
+        [system, {"role": "user", "content": "text"}],
+    ]
+
+
+def test_two_system_messages_are_refused() -> None:
+    messages = [{"role": "system", "content": "Be brief."}, {"role": "user", "content": "q"}]
+    made = [{"prompt": "q", "reference": "x"}, {"prompt": messages, "reference": "x"}]
+    assert generated(made)["prompt"][1] == messages
+    assert "of row 1 (counted from 0) have a system message of their own" in refusal(generated, made, "Think.")
+
+
+@pytest.mark.parametrize(
+    "prompt",
+    [None, "", "  \n", 3, [], [{"role": "user"}], [{"role": "user", "content": ""}], [{"content": "q"}], ["q"]],
+)
+def test_empty_prompts_are_refused_with_their_rows(prompt: Any) -> None:
+    made = [
+        {"prompt": "q", "reference": "x"},
+        {"prompt": prompt, "reference": "x"},
+        {"prompt": prompt, "reference": "x"},
+    ]
+    assert "column prompt: the prompts of rows 1, 2 (counted from 0) are empty" in refusal(generated, made)
+
+
+def test_a_prompt_that_already_carries_a_chat_template_is_refused() -> None:
+    made = [{"prompt": "<|im_start|>user\nq<|im_end|>\n<|im_start|>assistant\n", "reference": "x"}]
+    assert "already carry a chat template, which would be applied twice" in refusal(generated, made)
+
+
+def test_many_wrong_rows_are_counted_not_listed() -> None:
+    made = [{"prompt": "", "reference": "x"}] * 25
+    assert "rows 0, 1, 2, 3, 4, 5, 6, 7, 8, 9 and 15 more (counted from 0)" in refusal(generated, made)
+
+
+def test_max_rows_takes_the_first_rows(tmp_path: Path) -> None:
+    write_jsonl(tmp_path / "r.jsonl")
+    assert rows(path=str(tmp_path / "r.jsonl"), columns=COLUMNS, max_rows=2)["reference"][:] == ["1", "2"]
+    assert len(rows(path=str(tmp_path / "r.jsonl"), columns=COLUMNS, max_rows=99)) == 5
+
+
+def test_arrays_become_lists() -> None:
+    reference = {"numbers": np.array([3, 4]), "target": np.int64(7), "pairs": (1, 2)}
+    data = generated([{"prompt": "q", "reference": reference}])
+    assert data[0]["reference"] == {"numbers": [3, 4], "target": 7, "pairs": [1, 2]}
+
+
+def test_rows_without_anything_in_them_are_refused(tmp_path: Path) -> None:
+    assert "the generator made holds no rows" in refusal(generated, [])
+    (tmp_path / "r.csv").write_text("prompt,reference\n")
+    assert "corresponds to no data. Check the file" in refusal(rows, path=str(tmp_path / "r.csv"))
+    for name in ("r.jsonl", "r.csv", "r.parquet"):
+        (tmp_path / name).write_text("")
+        assert f"{name} is an empty file" in refusal(rows, path=str(tmp_path / name))
+
+
+EIGHTHS = st.integers(-10_000, 10_000).map(lambda number: number / 8)
+SCALAR = st.none() | st.booleans() | st.integers(-(2**53), 2**53) | EIGHTHS
+REFERENCE = st.recursive(
+    SCALAR | st.text(st.characters(codec="utf-8", exclude_categories=["C"])),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.sampled_from("abc"), inner, max_size=3),
+    max_leaves=5,
+)
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.lists(st.dictionaries(st.sampled_from(["names", "target", "tests"]), REFERENCE), min_size=1, max_size=4))
+def test_a_verifier_gets_exactly_the_reference_of_its_row(references: list[dict[str, Any]]) -> None:
+    data = generated([{"prompt": "q", "reference": reference} for reference in references])
+    assert data["reference"][:] == references
+    assert [row["reference"] for row in data] == references
+
+
+@pytest.mark.parametrize("references", [[{"n": 2**70}], [float("nan")], [{"n": {"a"}}], [{}, {"n": 1e16 + 2}]])
+def test_references_that_would_be_changed_are_refused(references: list[Any]) -> None:
+    made = [{"prompt": "q", "reference": reference} for reference in references]
+    assert "cannot hold unchanged" in refusal(generated, made)
+
+
+def test_a_generator_gets_its_options() -> None:
+    def sums(count: int, *, start: int = 0) -> list[dict[str, Any]]:
+        return [{"prompt": f"{n} + 1?", "reference": n + 1} for n in range(start, start + count)]
+
+    def failing() -> list[dict[str, Any]]:
+        raise ValueError("count=0: write 1 or more.")
+
+    offered = {"sums": sums, "failing": failing, "ragged": lambda: [{"prompt": "q", "reference": 1}, {"prompt": "q"}]}
+    data = rows(generators=offered, generator={"name": "sums", "count": 2, "start": 5})
+    assert data["reference"][:] == [6, 7]
+    words = {
+        "smus": "there is no generator 'smus'. Did you mean 'sums'? There are: sums, failing, ragged.",
+        "failing": "the generator failing refuses its options: count=0: write 1 or more.",
+        "ragged": "the generator ragged gives no 'reference' in row 1 (counted from 0).",
+        "sums": "the generator sums cannot take these options: missing a required argument: 'count'.",
+    }
+    for name, expected in words.items():
+        assert expected in refusal(rows, generators=offered, generator=name)
+    message = refusal(rows, generators=offered, generator={"name": "sums", "count": 1, "strat": 2})
+    assert "unexpected keyword argument 'strat'. Its options are count, start." in message
+
+
+@pytest.mark.parametrize(
+    ("source", "words"),
+    [
+        ({"path": "r.jsnol"}, "is taken for a hub id"),
+        ({"path": "s.jsonl"}, "there is no file or folder s.jsonl, in the current directory or in"),
+        ({"path": "s.jsonl"}, "Did you mean r.jsonl?"),
+        ({"path": "./absent"}, "there is no file or folder ./absent"),
+        ({"path": "r.txt"}, "r.txt is no file of a known kind. Rows are read from .parquet, .json, .jsonl, .csv."),
+        ({"path": "broken.jsonl"}, "broken.jsonl cannot be loaded: "),
+        ({"path": "r.jsonl", "split": "test"}, "cannot be loaded: Unknown split"),
+        ({"path": "hub/rows"}, "hub/rows is taken for a hub id, whose splits are not alike. Write `split: train`"),
+    ],
+)
+def test_a_path_that_cannot_be_loaded_is_explained(tmp_path: Path, source: dict[str, str], words: str) -> None:
+    write_jsonl(tmp_path / "r.jsonl")
+    (tmp_path / "r.txt").write_text("x")
+    (tmp_path / "broken.jsonl").write_text('{"a": 1}\n{"a": \n')
+    assert words in refusal(rows, base_dir=tmp_path, **source)
+
+
+def test_without_network_a_hub_id_gives_one_clear_error(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(datasets.config, "HF_HUB_OFFLINE", True)
+    message = refusal(rows, path="some-organisation/some-rows", split="train")
+    assert message.startswith("some-organisation/some-rows cannot be loaded: ")
+    assert "without network, name a local file" in message
+    assert "\n" not in message
+
+
+@pytest.mark.parametrize(("num_rows", "needed"), [(8, 8), (9, 8)])
+def test_as_many_rows_as_one_rollout_takes_are_enough(num_rows: int, needed: int) -> None:
+    check_rows_enough(num_rows, needed)
+
+
+def test_fewer_rows_than_one_rollout_takes_are_refused() -> None:
+    with pytest.raises(DataError, match=r"hold 7 rows, but one rollout takes 8 prompts: .* Give at least 8 rows"):
+        check_rows_enough(7, 8)
+
+
+def published(name: str) -> str:
+    if not (SHARED / name).is_file():
+        pytest.skip(f"{name} is not in ../shared/data")
+    return str(SHARED / name)
+
+
+def test_the_published_knights_and_knaves_rows_load() -> None:
+    data = rows(
+        "Think.",
+        path=published("kk_train.parquet"),
+        columns={"prompt": "quiz", "reference": ["names", "statements", "solution_text_format"]},
+        max_rows=50,
+    )
+    assert [message["role"] for message in data[0]["prompt"]] == ["system", "user"]
+    assert {*data[0]["reference"]} == {"names", "statements", "solution_text_format"}
+    assert isinstance(data[0]["reference"]["names"], list)
+
+
+def test_the_published_countdown_rows_load_but_not_with_their_ready_made_prompts() -> None:
+    source = {"path": published("countdown_test.parquet"), "max_rows": 50}
+    reference = {"numbers": "nums", "target": "target"}
+    data = rows(**source, columns={"prompt": "data_source", "reference": reference})
+    assert data[0]["reference"] == {"numbers": [79, 17, 60], "target": 36}
+    same = rows(**source, columns={"prompt": "data_source", "reference": "reward_model.ground_truth"})
+    assert same["reference"][:] == data["reference"][:]
+    assert "already carry a chat template" in refusal(rows, **source, columns={"reference": reference})
+
+
+def mixture(*sources: dict[str, Any], generators: Any) -> Any:
+    return load_mixture(
+        [Source.model_validate(source) for source in sources],
+        generators=generators,
+        system_prompt=None,
+        base_dir=Path(),
+    )
+
+
+def test_a_mixture_keeps_each_rows_reference_and_names_its_task():
+    """Mappings beside lists, numbers and texts that spell some: rows of different verifiers share one dataset."""
+    references = {"sums": [{"numbers": [3, 4], "target": 7}], "words": ["x", 2.5, ["a", "b"], "36", "[1]", "null"]}
+    generators = {
+        name: lambda name=name: [{"prompt": f"{name}?", "reference": reference} for reference in references[name]]
+        for name in references
+    }
+    both = mixture(*({"generator": name, "task": name} for name in references), generators=generators)
+    assert both["reference"][:] == references["sums"] + references["words"]
+    assert [type(reference) for reference in both["reference"]] == [dict, str, float, list, str, str, str]
+    assert both["task"][:] == ["sums"] + ["words"] * 6
+    assert [messages[-1]["content"] for messages in both["prompt"]] == ["sums?"] + ["words?"] * 6
+
+
+def test_without_tasks_there_is_no_task_column():
+    assert generated([{"prompt": "?", "reference": 1}]).column_names == ["prompt", "reference"]
+
+
+def test_a_prompt_is_written_from_several_columns_and_rows_keep_their_group():
+    made = [{"text": f"add {n}", "tests": ["one", "two"], "none": None, "level": n, "reference": n} for n in (1, 10)]
+    data = generated(made, columns={"prompt": "{text}: {{{tests}}}{none}", "group": "level"})
+    assert data["prompt"][1] == [{"role": "user", "content": "add 10: {one\ntwo}"}]
+    assert data["group"][:] == ["1", "10"]
+
+
+@pytest.mark.parametrize(
+    ("prompt", "words"),
+    [("{txt}", "Did you mean 'text'"), ("{text", "written twice"), ("\\boxed{} {text}", "written twice"), ("{{", "no")],
+)
+def test_a_template_that_cannot_be_filled_is_refused(prompt: str, words: str):
+    assert words in refusal(generated, [{"text": "?", "reference": 1}], columns={"prompt": prompt})

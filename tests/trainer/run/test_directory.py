@@ -1,0 +1,118 @@
+"""Where a run lives, which checkpoint it goes on from, and what its summary says."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from trainer.run.config import load_config
+from trainer.run.directory import (
+    Accuracy,
+    ResumeError,
+    check_same_run,
+    draw_reward_curve,
+    evaluation_at,
+    fresh_directory,
+    is_trained,
+    last_checkpoint,
+    read_metrics,
+    write_summary,
+)
+
+RUN = """
+model: {name_or_path: somewhere/model}
+data: {train: {path: somewhere/rows}}
+rewards: [{verifier: exact_match}]
+trl: {learning_rate: 1e-6, max_steps: 10, lr_scheduler_type: constant}
+"""
+
+
+def checkpoint(run: Path, step: int, *, complete: bool = True) -> Path:
+    folder = run / f"checkpoint-{step}"
+    folder.mkdir(parents=True)
+    if complete:
+        (folder / "trainer_state.json").write_text("{}")
+    return folder
+
+
+def test_a_run_never_lands_where_another_has_been(tmp_path: Path):
+    first = tmp_path / "run"
+    assert [fresh_directory(first).name for _ in range(3)] == ["run", "run-2", "run-3"]
+    assert (tmp_path / "run-3").is_dir()  # claimed, though nothing is in it yet
+
+
+def test_resume_takes_the_newest_complete_checkpoint_of_the_newest_run(tmp_path: Path):
+    """A full disk leaves a checkpoint without trainer_state.json, and steps are compared as numbers."""
+    old = checkpoint(tmp_path / "run", 90)
+    assert last_checkpoint(tmp_path / "run") == old
+    good = checkpoint(tmp_path / "run-2", 10)
+    checkpoint(tmp_path / "run-2", 9)
+    checkpoint(tmp_path / "run-2", 12, complete=False)
+    checkpoint(tmp_path / "run-other", 99)
+    assert last_checkpoint(tmp_path / "run") == good
+    checkpoint(tmp_path / "run-10", 1)
+    assert last_checkpoint(tmp_path / "run").parent.name == "run-10"
+
+
+def test_resume_without_a_checkpoint_says_so(tmp_path: Path):
+    checkpoint(tmp_path / "run", 3, complete=False)
+    with pytest.raises(ResumeError, match="no complete checkpoint"):
+        last_checkpoint(tmp_path / "run")
+
+
+def test_a_continuation_may_last_longer_but_not_train_otherwise(tmp_path: Path):
+    (tmp_path / "base.yaml").write_text(RUN)
+    load_config(tmp_path / "base.yaml").save_resolved(tmp_path / "config.yaml")
+    longer = ["trl.max_steps=20", "logging.num_samples=1", "output_dir=elsewhere"]
+    (tmp_path / "manifest.json").write_text('{"world_size": 2, "data_fingerprints": {}}')
+    check_same_run(load_config(tmp_path / "base.yaml", longer), tmp_path, 2)
+    with pytest.raises(ResumeError, match="on 2 processes and would go on on 1"):
+        check_same_run(load_config(tmp_path / "base.yaml"), tmp_path, 1)
+    with pytest.raises(ResumeError, match=r"trl.learning_rate: 1e-06 → 0.1\n  trl.weight_decay: 'absent' → 0.5"):
+        check_same_run(
+            load_config(tmp_path / "base.yaml", ["trl.learning_rate=0.1", "trl.weight_decay=0.5"]), tmp_path, 2
+        )
+
+
+def test_a_continuation_lasts_longer_only_where_the_learning_rate_does_not_depend_on_it(tmp_path: Path):
+    (tmp_path / "base.yaml").write_text(RUN.replace("constant", "linear"))
+    load_config(tmp_path / "base.yaml").save_resolved(tmp_path / "config.yaml")
+    (tmp_path / "manifest.json").write_text('{"world_size": 1, "data_fingerprints": {}}')
+    with pytest.raises(ResumeError, match=r"trl.max_steps: 10 → 20\nThe learning rate depends on how long"):
+        check_same_run(load_config(tmp_path / "base.yaml", ["trl.max_steps=20"]), tmp_path, 1)
+
+
+def test_a_checkpoint_at_the_planned_end_leaves_nothing_to_train(tmp_path: Path):
+    at_six = checkpoint(tmp_path, 6)
+    (at_six / "trainer_state.json").write_text('{"global_step": 6, "max_steps": 6}')
+    assert [is_trained(at_six, planned) for planned in (5, 6, 7, -1)] == [True, True, False, True]
+
+
+def test_folders_that_are_no_steps_checkpoint_are_passed_over(tmp_path: Path):
+    good = checkpoint(tmp_path / "run", 3)
+    (tmp_path / "run" / "checkpoint-best").mkdir()
+    (tmp_path / "run" / "checkpoint-best" / "trainer_state.json").write_text("{}")
+    assert last_checkpoint(tmp_path / "run") == good
+
+
+def test_a_line_that_a_kill_cut_off_is_passed_over(tmp_path: Path):
+    (tmp_path / "metrics.jsonl").write_text('{"step": 1, "reward": 0.5}\n{"step": 2, "rew')
+    assert read_metrics(tmp_path / "metrics.jsonl") == [{"step": 1, "reward": 0.5}]
+    assert read_metrics(tmp_path / "absent.jsonl") == []
+
+
+def test_accuracy_carries_its_standard_error():
+    assert str(Accuracy(0.5, 100)) == "0.500 ± 0.050"  # √(0.5 · 0.5 / 100)
+    assert str(Accuracy(1.0, 10)) == "1.000 ± 0.000"
+
+
+def test_summary_and_curve_come_from_the_runs_own_files(tmp_path: Path):
+    lines = [{"step": 0, "eval_accuracy": 0.25}, {"step": 1, "reward": 0.5}, {"step": 2, "reward": None}]
+    (tmp_path / "metrics.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
+    assert evaluation_at(tmp_path, 0, "eval_accuracy") == 0.25
+    assert evaluation_at(tmp_path, 2, "eval_accuracy") is None
+    draw_reward_curve(tmp_path, "accuracy")
+    assert (tmp_path / "reward_curve.png").stat().st_size > 5_000
+    markdown = write_summary(tmp_path, {"name": "run", "accuracy_after": 0.123456})
+    assert "| accuracy after | 0.1235 |" in markdown
+    assert json.loads((tmp_path / "summary.json").read_text())["accuracy_after"] == 0.123456

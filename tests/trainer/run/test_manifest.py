@@ -1,0 +1,128 @@
+"""What decides a run's numbers is recorded, and every difference from the record is named."""
+
+import subprocess
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from trainer.run.config import load_config
+from trainer.run.manifest import (
+    RerunError,
+    check_same_run_again,
+    data_fingerprint,
+    differences,
+    model_fingerprint,
+    read_manifest,
+    write_manifest,
+)
+
+RUN = """
+model: {name_or_path: somewhere/model}
+data: {train: {path: somewhere/rows}}
+rewards: [{verifier: exact_match}]
+seed: 4
+"""
+ROWS = [{"prompt": [{"role": "user", "content": "2 + 2?"}], "reference": {"numbers": [2, 2], "target": 4}}]
+
+
+@pytest.fixture
+def recorded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setenv("OMP_NUM_THREADS", "1")
+    (tmp_path / "run.yaml").write_text(RUN)
+    run = tmp_path / "run"
+    write_manifest(run, load_config(tmp_path / "run.yaml"), 2, {"train": data_fingerprint(ROWS)})
+    return run
+
+
+def test_the_record_holds_what_a_rerun_needs(recorded: Path):
+    record = read_manifest(recorded)
+    assert (record["seed"], record["world_size"], record["environment"]) == (4, 2, {"OMP_NUM_THREADS": "1"})
+    assert {"torch", "trl", "transformers", "numpy"} <= record["packages"].keys()
+    assert record["machine"]["cores"] >= 1
+    assert load_config(recorded / "config.yaml").run_seed == 4
+
+
+def test_what_changed_is_named_with_both_values(recorded: Path, monkeypatch: pytest.MonkeyPatch):
+    before = read_manifest(recorded)
+    assert differences(before, before) == []
+    now: dict[str, Any] = {**before, "packages": {**before["packages"], "torch": "9.9"}, "git_diff": "+ x"}
+    now["environment"] = {}
+    assert differences(before, now) == [
+        "environment.OMP_NUM_THREADS: 1 → absent",
+        "git_diff: changed",
+        f"packages.torch: {before['packages']['torch']} → 9.9",
+    ]
+
+
+def test_another_number_of_processes_other_rows_or_weights_are_refused(recorded: Path, tmp_path: Path):
+    record, config = read_manifest(recorded), load_config(recorded / "config.yaml")
+    same = {"train": data_fingerprint(ROWS)}
+    check_same_run_again(recorded, record, config, same, world_size=2)
+    with pytest.raises(RerunError, match="2 processes, and this is 1"):
+        check_same_run_again(recorded, record, config, same, world_size=1)
+    with pytest.raises(RerunError, match=r"data\.train is not what"):
+        check_same_run_again(recorded, record, config, {"train": data_fingerprint([*ROWS, *ROWS])}, world_size=2)
+    with pytest.raises(RerunError, match="other weights"):
+        check_same_run_again(recorded, {**record, "model_fingerprint": "0" * 64}, config, same, world_size=2)
+
+
+def test_a_record_that_is_absent_damaged_or_old_is_refused_in_words(recorded: Path, tmp_path: Path):
+    with pytest.raises(RerunError, match=r"holds no manifest\.json"):
+        read_manifest(tmp_path / "elsewhere")
+    (recorded / "manifest.json").write_text('{"world_size": 2}')
+    with pytest.raises(RerunError, match="does not say data_fingerprints"):
+        read_manifest(recorded)
+    (recorded / "manifest.json").write_text('{"world_s')
+    with pytest.raises(RerunError, match="is damaged"):
+        read_manifest(recorded)
+
+
+@pytest.mark.parametrize("size", [1, 1 << 20, 3_000_000])
+def test_any_byte_of_small_weights_changes_their_fingerprint(tmp_path: Path, size: int):
+    file = tmp_path / "model.safetensors"
+    file.write_bytes(bytes(size))
+    before = model_fingerprint(str(tmp_path), None)
+    for position in {0, size // 2, size - 1}:
+        changed = bytearray(size)
+        changed[position] = 1
+        file.write_bytes(changed)
+        assert model_fingerprint(str(tmp_path), None) != before
+
+
+def test_large_weights_are_read_at_both_ends(tmp_path: Path):
+    file = tmp_path / "model.safetensors"
+    fingerprints = set()
+    for written in (None, 0, (200 << 20) - 1):
+        with file.open("wb") as weights:
+            weights.truncate(200 << 20)  # sparse
+            if written is not None:
+                weights.seek(written)
+                weights.write(b"x")
+        fingerprints.add(model_fingerprint(str(tmp_path), None))
+    assert len(fingerprints) == 3
+
+
+def test_a_diff_in_another_encoding_is_recorded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    for command in (["init", "-q"], ["config", "user.name", "a"], ["config", "user.email", "a@b"]):
+        subprocess.run(["git", *command], cwd=tmp_path, check=True)
+    (tmp_path / "text").write_text("a\n")
+    subprocess.run(["git", "add", "text"], cwd=tmp_path, check=True)
+    subprocess.run(["git", "commit", "-qm", "a"], cwd=tmp_path, check=True)
+    (tmp_path / "text").write_bytes(b"caf\xe9\n")
+    monkeypatch.setattr("trainer.run.manifest.ROOT", tmp_path)
+    (tmp_path / "run.yaml").write_text(RUN)
+    write_manifest(tmp_path / "run", load_config(tmp_path / "run.yaml"), 1, {})
+    assert "+caf\\xe9" in read_manifest(tmp_path / "run")["git_diff"]
+
+
+@given(st.lists(st.dictionaries(st.text(), st.integers() | st.text()), min_size=1, max_size=4), st.data())
+def test_a_fingerprint_changes_exactly_with_the_rows(rows: list[dict[str, Any]], data: st.DataObject):
+    """The order of a row's keys is no difference; any other value, and the order of rows, is."""
+    assert data_fingerprint([dict(reversed(row.items())) for row in rows]) == data_fingerprint(rows)
+    changed = [dict(row) for row in rows]
+    changed[data.draw(st.integers(0, len(rows) - 1))]["another key"] = None
+    assert data_fingerprint(changed) != data_fingerprint(rows)
+    assert (data_fingerprint(rows[::-1]) == data_fingerprint(rows)) == (rows[::-1] == rows)

@@ -1,0 +1,172 @@
+"""Evaluation of a real tiny model: what is drawn, that nothing counts twice, and that training is left alone."""
+
+import inspect
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from datasets import Dataset
+from trl import GRPOConfig, GRPOTrainer
+
+from trainer import RLVRTrainer
+from trainer.evaluation import Decoding, decodings
+from trainer.evaluation.decoding import draws_of_rank
+from trainer.step.compatibility import PreflightError
+
+WORDS = "abcdefghi"
+ROWS = Dataset.from_dict(
+    {
+        "prompt": [[{"role": "user", "content": f"{a} {b}"}] for a in WORDS for b in WORDS][:11],
+        "reference": list(range(11)),
+        "group": ["9", "10"] * 5 + ["9"],
+    }
+)
+
+
+def parity(
+    completions: list[Any], reference: list[int], log_extra: Any, log_metric: Any, **_: Any
+) -> list[float | None]:
+    """Right when the number of words has the reference's parity; row 3 cannot be judged."""
+    counts = [len(completion[0]["content"].split()) for completion in completions]
+    correct = [None if r == 3 else count % 2 == r % 2 for count, r in zip(counts, reference, strict=True)]
+    log_extra("correct", correct)
+    log_extra("parity/answer", [str(count % 2) for count in counts])
+    log_extra("parity/reason", ["counted"] * len(counts))
+    for value in correct:
+        if value is not None:
+            log_metric("verifier/accuracy", float(value))
+    return [None if value is None else float(value) for value in correct]
+
+
+def evaluator(model: Path, folder: Path, wanted: list[Decoding], **settings: Any) -> RLVRTrainer:
+    defaults = {
+        "num_generations": 4,
+        "per_device_train_batch_size": 8,
+        "max_completion_length": 8,
+        "learning_rate": 1e-2,
+    }
+    arguments = {**defaults, "num_generations_eval": 1, "per_device_eval_batch_size": 4, "use_cpu": True, "bf16": False}
+    arguments |= {"report_to": "none", "gradient_checkpointing": False, "save_strategy": "no", "disable_tqdm": True}
+    return RLVRTrainer(
+        model=str(model),
+        reward_funcs=parity,
+        args=GRPOConfig(output_dir=str(folder), **{**arguments, **settings}),
+        train_dataset=ROWS,
+        eval_dataset=ROWS,
+        evaluation_seed=5,
+        decodings=wanted,
+    )
+
+
+def test_every_row_is_answered_as_often_as_asked_and_counted_once(tiny_model: Path, tmp_path: Path):
+    trainer = evaluator(tiny_model, tmp_path, decodings(3, None, True))
+    metrics = trainer.evaluate()
+    (result,) = trainer.newest_evaluations
+    sampled = Counter(record["item"] for record in result.records if not record["greedy"])
+    assert sampled == dict.fromkeys(range(11), 3)
+    assert sorted(record["item"] for record in result.records if record["greedy"]) == list(range(11))
+
+    judged = [record["correct"] for record in result.records if not record["greedy"] and record["item"] != 3]
+    assert metrics["eval_test/avg@3"] == pytest.approx(sum(judged) / 30)
+    assert metrics["eval_verifier/accuracy"] == pytest.approx(sum(judged) / 30)
+    assert metrics["eval_reward"] == pytest.approx(sum(judged) / 30)
+    assert {"eval_test/pass@2", "eval_test/pass@3", "eval_test/maj@3", "eval_test/greedy"} <= metrics.keys()
+    assert metrics["eval_test/pass@3"] >= metrics["eval_test/pass@2"] >= metrics["eval_test/avg@3"]
+    assert [*result.groups] == ["9", "10"]
+    for record in result.records:
+        assert record["num_tokens"] == 8 if record["truncated"] else record["num_tokens"] <= 8
+        assert record["answer"] == str(len(record["completion"].split()) % 2)
+    summary = result.summary()
+    assert summary["frac_unjudged"] == pytest.approx(1 / 11)
+    assert (summary["n_items"], summary["k"], summary["by_group"]["9"]["n_items"]) == (11, 3, 6)
+    assert summary["tokens_per_second"] > 0
+
+
+def test_greedy_does_not_depend_on_the_seed_and_samples_do(tiny_model: Path, tmp_path: Path):
+    texts = {}
+    for seed in (5, 6):
+        trainer = evaluator(tiny_model, tmp_path, decodings(1, 2.0, True))
+        trainer.evaluation_seed = seed
+        trainer.evaluate()
+        (result,) = trainer.newest_evaluations
+        for greedy in (False, True):
+            texts[seed, greedy] = [r["completion"] for r in result.records if r["greedy"] == greedy]
+    assert texts[5, True] == texts[6, True]
+    assert texts[5, False] != texts[6, False]
+
+
+def test_a_temperature_near_0_is_greedy_and_the_next_training_batch_is_sampled_as_before(tiny_model, tmp_path: Path):
+    trainer = evaluator(tiny_model, tmp_path, [Decoding(2, 1e-4), Decoding(greedy=True)])
+    before = trainer.generation_config, trainer.generation_kwargs
+    trainer.evaluate()
+    assert (trainer.generation_config, trainer.generation_kwargs) == before
+    (result,) = trainer.newest_evaluations
+    greedy = {record["item"]: record["completion"] for record in result.records if record["greedy"]}
+    assert [record["completion"] for record in result.records] == [greedy[r["item"]] for r in result.records]
+    tokenizer, model = trainer.processing_class, trainer.model
+    prompt = tokenizer.apply_chat_template(ROWS[0]["prompt"], add_generation_prompt=True, return_tensors="pt")
+    written = model.generate(**prompt, max_new_tokens=8, do_sample=False)[0, prompt["input_ids"].shape[1] :]
+    assert tokenizer.decode(written, skip_special_tokens=True) == greedy[0]
+
+
+def test_evaluating_changes_nothing_that_is_trained(tiny_model: Path, tmp_path: Path):
+    wanted = decodings(2, 0.7, True)
+    weights = []
+    for strategy in ({}, {"eval_strategy": "steps", "eval_steps": 1}):
+        trainer = evaluator(tiny_model, tmp_path, wanted, max_steps=3, seed=1, **strategy)
+        trainer.train()
+        weights.append(torch.cat([parameter.flatten() for parameter in trainer.model.parameters()]))
+    assert torch.equal(*weights)
+    evaluated = [entry for entry in trainer.state.log_history if "eval_test/avg@2" in entry]
+    assert [entry["step"] for entry in evaluated] == [1, 2, 3]
+
+
+def test_named_sets_are_reported_apart_and_do_not_disturb_each_other(tiny_model: Path, tmp_path: Path):
+    trainer = evaluator(tiny_model, tmp_path, decodings(2, None, False))
+    alone = trainer.evaluate({"first": ROWS})
+    both = trainer.evaluate({"second": ROWS.select(range(4)), "first": ROWS})
+    assert {name: both[name] for name in alone if "eval_first" in name and "second" not in name.partition("/")[2]}
+    assert both["eval_first/avg@2"] == alone["eval_first/avg@2"]
+    assert "eval_second/avg@2" in both
+    assert [result.dataset for result in trainer.newest_evaluations] == ["second", "first"]
+
+
+@pytest.mark.parametrize(
+    ("items", "samples", "size", "world"), [(11, 3, 4, 1), (11, 3, 4, 2), (1, 1, 64, 4), (30, 1, 256, 1)]
+)
+def test_ranks_take_the_same_steps_and_draw_everything_once(items: int, samples: int, size: int, world: int):
+    ranks = [draws_of_rank(items, samples, size, rank, world) for rank in range(world)]
+    shapes = {tuple(len(batch) for batch in batches) for batches in ranks}
+    assert len(shapes) == 1
+    assert max(*shapes.pop(), 0) <= size
+    drawn = [draw for batches in ranks for batch in batches for draw in batch]
+    real = Counter((draw.item, draw.sample) for draw in drawn if not draw.padding)
+    assert real == {(item, sample): 1 for item in range(items) for sample in range(samples)}
+    assert len(drawn) - len(real) < len(ranks[0]) * world  # padding fills no batch that could be left out
+
+
+def test_a_reward_that_is_no_plain_function_is_refused(tiny_model: Path, tmp_path: Path):
+    async def later(**_: Any) -> list[float]:
+        return []
+
+    with pytest.raises(PreflightError, match="later"):
+        RLVRTrainer(
+            model=str(tiny_model),
+            reward_funcs=later,
+            args=GRPOConfig(output_dir=str(tmp_path), use_cpu=True, bf16=False, report_to="none"),
+            train_dataset=ROWS,
+            decodings=[Decoding()],
+        )
+
+
+def test_trls_seams_are_as_relied_upon():
+    assert list(inspect.signature(GRPOTrainer._generate).parameters) == ["self", "prompts"]
+    source = inspect.getsource(GRPOTrainer._generate)
+    assert "return prompt_ids, completion_ids, tool_mask, completions, logprobs" in source
+    assert list(inspect.signature(GRPOTrainer.prediction_step).parameters)[:3] == ["self", "model", "inputs"]
+    assert "generation_config=self.generation_config" in inspect.getsource(GRPOTrainer._generate_single_turn)
+    from trl.generation.vllm_generation import VLLMGeneration
+
+    assert "temperature = self.temperature" in inspect.getsource(VLLMGeneration.generate)

@@ -1,0 +1,334 @@
+"""`RLVRTrainer` beyond parity: what strategies do to a real step, what a run leaves behind, how it resumes."""
+
+import json
+import math
+import os
+import subprocess
+import sys
+import textwrap
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+import pytest
+import torch
+from datasets import Dataset
+from peft import LoraConfig
+from trl import GRPOConfig, GRPOTrainer
+
+from tests.paths import ROOT
+from tests.trainer.training import PROMPTS, digit_reward, max_difference, moved, ours, train
+from trainer import RLVRTrainer
+from trainer.algorithms.update_schedules import single_pass
+
+ROWS = [row for row in PROMPTS[:2] for _ in range(4)]
+
+
+def ready(model: Path, output_dir: Path, *, loss_type: str, beta: float = 0.0, **strategies: Any) -> RLVRTrainer:
+    """A trainer in the state of its first training step, on one micro-batch of two groups of four."""
+    trainer = RLVRTrainer(
+        model=str(model),
+        reward_funcs=digit_reward,
+        args=GRPOConfig(
+            output_dir=str(output_dir),
+            num_generations=4,
+            per_device_train_batch_size=8,
+            max_completion_length=8,
+            loss_type=loss_type,
+            beta=beta,
+            epsilon_high=5.0 if loss_type == "cispo" else None,
+            use_cpu=True,
+            bf16=False,
+            gradient_checkpointing=False,
+            report_to="none",
+        ),
+        train_dataset=Dataset.from_list(PROMPTS),
+        **strategies,
+    )
+    trainer.model.train()
+    trainer.current_gradient_accumulation_steps = 1
+    torch.manual_seed(0)
+    return trainer
+
+
+def gradient(trainer: RLVRTrainer, batch: dict[str, Any]) -> torch.Tensor:
+    trainer.model.zero_grad()
+    trainer._compute_loss(trainer.model, batch).backward()
+    return torch.cat([p.grad.flatten() for p in trainer.model.parameters() if p.grad is not None])
+
+
+def perturb(trainer: RLVRTrainer) -> None:
+    """Move the policy away from the one that sampled, so that ratios and KL are not trivial."""
+    generator = torch.Generator().manual_seed(5)
+    with torch.no_grad():
+        for parameter in trainer.model.parameters():
+            parameter.add_(0.02 * torch.randn(parameter.shape, generator=generator))
+
+
+@pytest.mark.parametrize("order", ["low_first", "high_first", "random"])
+@pytest.mark.parametrize(
+    ("loss_type", "beta"),
+    [(name, 0.0) for name in ("grpo", "bnpo", "dr_grpo", "dapo", "cispo", "sapo", "vespo")]
+    + [(name, 0.04) for name in ("dr_grpo", "dapo", "cispo", "luspo")],
+)
+def test_lopti_passes_add_up_to_the_joint_gradient(tiny_model, tmp_path: Path, loss_type, beta, order):
+    schedule = {"name": "lopti", "eta": 0.05, "order": order}  # 24 words: about half the tokens lie below 0.05
+    trainer = ready(tiny_model, tmp_path, loss_type=loss_type, beta=beta, update_schedule=schedule)
+    batch = trainer._generate_and_score_completions(ROWS)
+    perturb(trainer)
+    passes = []
+    for pass_index in range(2):
+        trainer._step = pass_index * trainer.args.steps_per_generation
+        passes.append(gradient(trainer, batch))
+    trainer.strategies = replace(trainer.strategies, schedule=single_pass())
+    joint = gradient(trainer, batch)
+    assert (passes[0] + passes[1] - joint).norm() <= 1e-6 * joint.norm()
+    assert min(part.norm() for part in passes) > 0.05 * joint.norm()  # neither pass is empty
+
+
+@pytest.mark.parametrize("schedule", ["single_pass", {"name": "lopti", "eta": 0.05}])
+def test_adv_reweight_multiplies_the_token_advantages(tiny_model, tmp_path: Path, schedule):
+    weight = {"name": "adv_reweight", "alpha": 0.7}
+    trainer = ready(tiny_model, tmp_path, loss_type="dapo", token_weight=weight, update_schedule=schedule)
+    batch = trainer._generate_and_score_completions(ROWS)
+    assert ("old_per_token_logps" in batch) == (schedule != "single_pass")  # both ways to the old probabilities
+    prompt_and_completion = [
+        torch.cat([batch[f"prompt_{x}"], batch[f"completion_{x}"]], dim=1) for x in ("ids", "mask")
+    ]
+    length = batch["completion_ids"].shape[1]
+    logps = trainer._get_per_token_logps_and_entropies(trainer.model, *prompt_and_completion, length)[0].detach()
+    advantages = batch["advantages"][:, None] * (0.7 * logps.exp() + 0.3)  # α π + (1 − α)
+    if schedule != "single_pass":
+        advantages = advantages * (logps.exp() < 0.05)
+    by_hand = GRPOTrainer._compute_loss(trainer, trainer.model, {**batch, "advantages": advantages})
+    torch.testing.assert_close(trainer._compute_loss(trainer.model, batch), by_hand, rtol=1e-6, atol=1e-9)
+    unweighted = GRPOTrainer._compute_loss(trainer, trainer.model, batch)
+    assert (by_hand - unweighted).abs() > 1e-4
+
+
+def test_lopti_alternates_passes_over_the_stored_batch(tiny_model, tmp_path: Path):
+    trainer = ours(
+        tiny_model,
+        tmp_path,
+        strategies={"update_schedule": {"name": "lopti", "eta": 0.05}},
+        per_device_train_batch_size=4,
+        gradient_accumulation_steps=2,
+        max_steps=4,
+    )
+    history = [set(entry) for entry in trainer.state.log_history if "loss" in entry]
+    first, second = "update_schedule/frac_tokens_pass_1", "update_schedule/frac_tokens_pass_2"
+    assert [(first in keys, second in keys) for keys in history] == [(True, False), (False, True)] * 2
+    assert moved(trainer, tiny_model) > 1e-3
+
+
+@pytest.mark.parametrize("value", [0.2, 0.7])
+def test_dead_groups_move_nothing(tiny_model, tmp_path: Path, value):
+    """Eight times 0.2 has a float std > 0, and Adam turns any gradient into a full step."""
+
+    def constant(completions: list[Any], **_: Any) -> list[float]:
+        return [value] * len(completions)
+
+    trainer = ours(tiny_model, tmp_path, reward=constant, num_generations=8, max_steps=2)
+    assert moved(trainer, tiny_model) == 0.0
+    assert trainer.state.log_history[0]["groups/frac_dead"] == 1.0
+
+
+def test_infinite_reward_is_refused_by_name(tiny_model, tmp_path: Path):
+    def explosive(completions: list[Any], **_: Any) -> list[float]:
+        return [float("inf"), *([0.0] * (len(completions) - 1))]
+
+    with pytest.raises(ValueError, match="reward of explosive is infinite for 1 of 8"):
+        ours(tiny_model, tmp_path, reward=explosive)
+
+
+@pytest.mark.parametrize(
+    "advantage",
+    [
+        "dr_grpo",
+        "rloo",
+        "reinforce_pp",
+        "exchangeable",
+        {"name": "exchangeable", "prefix_tree": True},
+        {"name": "exchangeable", "token_class": True},
+    ],
+    ids=str,
+)
+def test_every_estimator_trains(tiny_model, tmp_path: Path, advantage):
+    trainer = ours(tiny_model, tmp_path, strategies={"advantage": advantage}, max_steps=2)
+    assert moved(trainer, tiny_model) > 1e-3
+    assert all(math.isfinite(entry["loss"]) for entry in trainer.state.log_history if "loss" in entry)
+
+
+def test_exchangeable_cancels_under_length_normalisation_where_grpo_does_not(tiny_model, tmp_path: Path):
+    residual = {}
+    for name in ("grpo", "exchangeable"):
+        trainer = ready(tiny_model, tmp_path, loss_type="grpo", advantage=name)
+        batch = trainer._generate_and_score_completions(ROWS)
+        contributions = (batch["advantages"] / batch["completion_mask"].sum(1)).view(2, 4)
+        residual[name] = (contributions.sum(1).abs() / contributions.abs().sum(1)).nan_to_num().max().item()
+    assert residual["exchangeable"] < 1e-6
+    assert residual["grpo"] > 0.02
+
+
+def test_completions_table_holds_the_advantages_that_were_trained(tiny_model, tmp_path: Path):
+    ours(tiny_model, tmp_path, strategies={"advantage": "rloo"}, log_completions=True, max_steps=1)
+    table = pd.read_parquet(next((tmp_path / "completions").glob("*.parquet")))
+    rewards = table["digit_reward"].to_numpy().reshape(-1, 4)
+    leave_one_out = rewards - (rewards.sum(1, keepdims=True) - rewards) / 3
+    assert abs(table["advantage"].to_numpy().reshape(-1, 4) - leave_one_out).max() < 1e-6
+
+
+def test_lora_trains_the_adapter_alone(tiny_model, tmp_path: Path):
+    peft = LoraConfig(r=4, lora_alpha=8, target_modules="all-linear", task_type="CAUSAL_LM")
+    strategies = {"advantage": "exchangeable", "token_weight": "adv_reweight", "update_schedule": "lopti"}
+    trainer = ours(tiny_model, tmp_path, peft_config=peft, strategies=strategies, beta=0.04, max_steps=4)
+    trained = [p for p in trainer.model.parameters() if p.requires_grad]
+    assert max(p.abs().max().item() for n, p in trainer.model.named_parameters() if "lora_B" in n) > 1e-3
+    assert sum(p.numel() for p in trained) < sum(p.numel() for p in trainer.model.parameters()) / 2
+    base = {n: p for n, p in trainer.model.named_parameters() if "lora" not in n}
+    assert not any(p.requires_grad for p in base.values())
+
+
+def test_resume_in_a_later_epoch_is_exact(tiny_model, tmp_path: Path):
+    settings = {"max_steps": 10, "save_strategy": "steps", "save_steps": 6}  # four steps are an epoch
+    straight = ours(tiny_model, tmp_path / "straight", **settings)
+    torch.manual_seed(99)
+    resumed = ours(
+        tiny_model,
+        tmp_path / "resumed",
+        resume_from_checkpoint=str(tmp_path / "straight" / "checkpoint-6"),
+        **settings,
+    )
+    assert max_difference(straight, resumed) == 0.0
+
+
+def test_evaluation_with_a_seed_leaves_training_as_it_is(tiny_model, tmp_path: Path):
+    def run(folder: str, **extra: Any) -> GRPOTrainer:
+        trainer = RLVRTrainer(
+            model=str(tiny_model),
+            reward_funcs=digit_reward,
+            args=GRPOConfig(
+                output_dir=str(tmp_path / folder),
+                num_generations=4,
+                num_generations_eval=1,
+                per_device_train_batch_size=8,
+                per_device_eval_batch_size=8,
+                max_completion_length=8,
+                max_steps=3,
+                learning_rate=1e-2,
+                use_cpu=True,
+                bf16=False,
+                gradient_checkpointing=False,
+                report_to="none",
+                save_strategy="no",
+                **extra,
+            ),
+            train_dataset=Dataset.from_list(PROMPTS),
+            eval_dataset=Dataset.from_list(PROMPTS),
+            evaluation_seed=7,
+        )
+        trainer.train()
+        return trainer
+
+    evaluated = run("often", eval_strategy="steps", eval_steps=1)
+    assert max_difference(run("never"), evaluated) == 0.0
+    assert evaluated.evaluate()["eval_reward"] == evaluated.evaluate()["eval_reward"]
+
+
+def test_a_users_own_parts_train_without_touching_a_file_of_ours(tiny_model, tmp_path: Path, monkeypatch):
+    module = tmp_path / "my_variants.py"
+    module.write_text(
+        textwrap.dedent(
+            """
+            import torch
+            from trainer.algorithms.advantages import dead_groups
+            from trainer.algorithms.update_schedules import UpdateSchedule
+
+            def best_of_group(rewards, group_size, *, bonus: float = 1.0):
+                best = rewards.view(-1, group_size).nan_to_num(nan=-1e9).amax(1).repeat_interleave(group_size)
+                advantages = torch.where(rewards == best, bonus, -bonus).masked_fill(rewards.isnan(), torch.nan)
+                return torch.where(dead_groups(rewards, group_size) & ~rewards.isnan(), 0.0, advantages)
+
+            def first_half(probs, advantages, mask):
+                position = mask.cumsum(1) / mask.sum(1, keepdim=True).clamp(min=1)
+                return (position <= 0.5).to(probs.dtype)
+
+            def even_then_odd():
+                def select(probs, mask, pass_index):
+                    return mask.bool() & (torch.arange(mask.shape[1], device=mask.device) % 2 == pass_index)
+                return UpdateSchedule(2, select)
+            """
+        )
+    )
+    monkeypatch.syspath_prepend(str(tmp_path))
+    strategies = {
+        "advantage": {"name": "my_variants:best_of_group", "bonus": 0.5},
+        "token_weight": "my_variants:first_half",
+        "update_schedule": "my_variants:even_then_odd",
+    }
+    trainer = ours(tiny_model, tmp_path / "run", strategies=strategies, max_steps=4)
+    assert moved(trainer, tiny_model) > 1e-3
+    weight = next(e["token_weight/mean"] for e in trainer.state.log_history if "token_weight/mean" in e)
+    assert 0.3 < weight < 0.6
+
+
+TWO_PROCESSES = """
+import sys, json
+from pathlib import Path
+from trl import GRPOTrainer
+from trainer import RLVRTrainer
+from tests.trainer.training import max_difference, moved, train
+
+model, output = Path(sys.argv[1]), Path(sys.argv[2])
+settings = dict(per_device_train_batch_size=4, max_steps=3)
+stock = train(GRPOTrainer, model, output / "stock", **settings)
+ours = train(RLVRTrainer, model, output / "ours", **settings)
+tree = dict(advantage=dict(name="exchangeable", prefix_tree=True), token_weight="adv_reweight", update_schedule="lopti")
+all_parts = train(RLVRTrainer, model, output / "parts", strategies=tree, **settings)
+if ours.accelerator.is_main_process:
+    result = dict(
+        num_processes=ours.accelerator.num_processes, difference=max_difference(stock, ours),
+        moved=moved(ours, model), parts_moved=moved(all_parts, model),
+    )
+    (output / "result.json").write_text(json.dumps(result))
+"""
+
+
+@pytest.mark.slow
+def test_two_processes_equal_stock_trl_bitwise(tiny_model, tmp_path: Path):
+    script = tmp_path / "two_processes.py"
+    script.write_text(TWO_PROCESSES)
+    root = ROOT
+    command = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc_per_node", "2"]
+    environment = {**os.environ, "PYTHONPATH": str(root), "OMP_NUM_THREADS": "1"}
+    run = subprocess.run(
+        [*command, str(script), str(tiny_model), str(tmp_path)],
+        env=environment,
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        timeout=240,
+    )
+    assert run.returncode == 0, run.stderr[-3000:]
+    result = json.loads((tmp_path / "result.json").read_text())
+    assert result["num_processes"] == 2
+    assert result["difference"] == 0.0
+    assert result["moved"] > 1e-3
+    assert result["parts_moved"] > 1e-3
+
+
+def test_strategies_that_do_not_fit_the_loss_are_refused_before_the_model_loads(tmp_path: Path):
+    args = GRPOConfig(output_dir=str(tmp_path), beta=0.04, loss_type="grpo", use_cpu=True, bf16=False)
+    with pytest.raises(ValueError, match=r"lopti.*beta = 0.04.*'grpo'"):
+        RLVRTrainer(model="no/such-model", reward_funcs=digit_reward, args=args, update_schedule="lopti")
+
+
+def test_reward_weights_are_applied_before_the_advantages(tiny_model, tmp_path: Path):
+    def minus_digits(completions: list[Any], **_: Any) -> list[float]:
+        return [-value for value in digit_reward(completions)]
+
+    trainer = train(
+        RLVRTrainer, tiny_model, tmp_path, reward=[digit_reward, minus_digits], reward_weights=[1.0, 1.0], max_steps=1
+    )
+    assert moved(trainer, tiny_model) == 0.0  # the weighted sum is 0 for every completion

@@ -1,0 +1,28 @@
+"""Advantage estimators: rewards of the whole rollout batch → advantages. One pure function an estimator.
+
+Shapes: N completions on all ranks, G = ``group_size`` responses per prompt (a group's rows are adjacent), T tokens.
+Every estimator takes ``rewards`` (N,) float and ``group_size`` and returns (N,), or (N, T) when it credits tokens.
+
+The contract, checked when an estimator is registered:
+
+- NaN in ⇔ NaN out. NaN marks a completion that no reward function could judge; it is left out of every mean and std.
+- A group whose judged rewards are all equal (also a group with one judged response) gets exact zeros. Without this the
+  float noise of ``r − mean`` over ``std + ε``, under a fresh Adam, moves the weights by a whole learning rate.
+
+The estimators of this file, moreover, do not change when a constant is added to the rewards of a group.
+"""
+
+from trainer.algorithms.advantages.exchangeable import exchangeable
+from trainer.algorithms.advantages.group_baselines import WHITENING_EPSILON, dr_grpo, grpo, reinforce_pp, rloo
+from trainer.algorithms.groups import GROUP_STD_EPSILON, dead_groups
+
+__all__ = [
+    "GROUP_STD_EPSILON",
+    "WHITENING_EPSILON",
+    "dead_groups",
+    "dr_grpo",
+    "exchangeable",
+    "grpo",
+    "reinforce_pp",
+    "rloo",
+]

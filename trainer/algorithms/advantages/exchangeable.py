@@ -1,0 +1,152 @@
+"""Baselines under which tokens that a group shares cancel, arXiv 2604.13088."""
+
+import torch
+from jaxtyping import Float, Int
+from torch import Tensor
+
+from trainer.algorithms.groups import finished, group_mean, group_scale
+
+
+def exchangeable(
+    rewards: Float[Tensor, "N"],
+    group_size: int,
+    *,
+    sequence_weights: Float[Tensor, "N"] | None = None,
+    completion_ids: Int[Tensor, "N T"] | None = None,
+    mask: Int[Tensor, "N T"] | None = None,
+    prefix_tree: bool = False,
+    token_class: bool = False,
+    correlation_threshold: float = 0.2,
+) -> Float[Tensor, "N"] | Float[Tensor, "N T"]:
+    """The baseline under which tokens shared by a whole group cancel, whatever the loss weights trajectories by.
+
+    ``b = Σ_j k_j r_j / Σ_j k_j``, ``A_i = (r_i − b) / (std_G r + ε)``  ⇒  ``Σ_i k_i A_i = 0`` for any ``k ≥ 0``.
+
+    ``k`` (``sequence_weights``) is what the configured loss multiplies every token of response i by (see
+    `loss_sequence_weights`); ``None`` means constant. Where k is constant in a group the
+    baseline *is* the group mean, bit for bit. A response of weight 0 (a truncated one that the loss masks) has no part
+    in any baseline, but in the std. A group whose weights are all 0 falls back to the mean (nothing of it reaches the
+    gradient).
+
+    Options, at most one:
+
+    - ``prefix_tree``: ``b(h) = mean reward of the other group members whose prefix equals h``, at the deepest ancestor
+      of h that another judged member shares; ``A_{i,t} = (r_i − b(h_{i,t})) / σ``, (N, T). A state-dependent baseline,
+      hence unbiased but for σ. Where two or more members share h and all go on with the same token, their contributions
+      cancel; for equal weights only (or 0).
+    - ``token_class``: for a token id v that every judged response contains and whose counts ``n_{v,i}`` have
+      ``|corr(n_v, r)| < correlation_threshold``: ``b_v = Σ k_i n_{v,i} r_i / Σ k_i n_{v,i}``, (N, T); other tokens
+      keep b. **Biased**: the baseline depends on the action.
+
+    Source: the condition is arXiv 2604.13088 v1, Eq. 17 and 18; this baseline, its dual, is derived in this project.
+
+    Raises:
+        ValueError: both options, inputs that an option needs are missing, or positive weights that differ in a group
+            under ``prefix_tree``.
+    """
+    if prefix_tree and token_class:
+        raise ValueError(
+            "exchangeable: prefix_tree and token_class are both on, but each defines the baseline of every token. "
+            "Keep one of them."
+        )
+    weights = torch.ones_like(rewards) if sequence_weights is None else sequence_weights.to(rewards.dtype)
+    baseline = _weighted_baseline(rewards, weights, group_size)
+    scale = group_scale(rewards, group_size)
+    if not prefix_tree and not token_class:
+        return finished((rewards - baseline) / scale, rewards, group_size)
+
+    if completion_ids is None or mask is None:
+        raise ValueError(
+            "exchangeable: prefix_tree and token_class compare tokens, but completion_ids or mask is missing. "
+            "Pass both, (N, T)."
+        )
+    trained = rewards.masked_fill(weights == 0, torch.nan)
+    if prefix_tree:
+        if not bool(_constant_in_group(weights, trained, group_size).all()):
+            raise ValueError(
+                "exchangeable: prefix_tree averages plain rewards, so shared tokens cancel only under equal "
+                "trajectory weights, but sequence_weights differ inside a group. Use a loss_type with one denominator "
+                "(dapo, dr_grpo, cispo), or leave prefix_tree off."
+            )
+        baselines = _prefix_tree_baseline(rewards, trained, completion_ids, group_size)
+    else:
+        baselines = _token_class_baseline(
+            trained, weights, baseline, completion_ids, mask, group_size, correlation_threshold
+        )
+    return finished((rewards[:, None] - baselines) / scale[:, None], rewards, group_size)
+
+
+def _constant_in_group(weights: Tensor, rewards: Tensor, group_size: int) -> Tensor:
+    """(N,) bool: the judged members of the row's group all have the same weight."""
+    judged = ~rewards.isnan()
+    highest = weights.where(judged, -torch.inf).view(-1, group_size).amax(1)
+    lowest = weights.where(judged, torch.inf).view(-1, group_size).amin(1)
+    return (highest <= lowest).repeat_interleave(group_size)
+
+
+def _weighted_baseline(rewards: Tensor, weights: Tensor, group_size: int) -> Tensor:
+    """``Σ k r / Σ k`` over the judged members (N,); the plain mean, bit for bit, where k is constant or all 0.
+
+    Summed as distances from the highest reward of weight > 0, which leaves no float noise where these are all equal.
+    """
+    constant = _constant_in_group(weights, rewards, group_size)
+    weights = weights.where(~rewards.isnan(), 0.0).view(-1, group_size)
+    grouped = rewards.nan_to_num().view(-1, group_size)
+    highest = grouped.masked_fill(weights == 0, -torch.inf).amax(1, keepdim=True)
+    weighted = highest + (weights * (grouped - highest)).sum(1, keepdim=True) / weights.sum(1, keepdim=True)
+    plain = constant | (weights == 0).all(1).repeat_interleave(group_size)
+    return torch.where(plain, group_mean(rewards, group_size), weighted.view(-1).repeat_interleave(group_size))
+
+
+def _prefix_tree_baseline(rewards: Tensor, trained: Tensor, completion_ids: Tensor, group_size: int) -> Tensor:
+    """Mean reward of the other members at the deepest shared ancestor of each prefix, (N, T).
+
+    Members are the rows whose ``trained`` reward is not NaN; a row without another member is its own baseline.
+
+    With ``depth_{ij}`` the length of the common prefix of responses i and j, j shares the prefix of token t iff
+    ``depth_{ij} ≥ t``; the deepest ancestor of that prefix with another member has ``min(t, max_j depth_{ij})`` tokens.
+    """
+    tokens = torch.arange(completion_ids.shape[1], device=completion_ids.device)
+    own_row = torch.eye(group_size, dtype=torch.bool, device=completion_ids.device)
+    baselines = []
+    for start in range(0, len(rewards), group_size):
+        group = slice(start, start + group_size)
+        own, ids = rewards[group], completion_ids[group]
+        other = ~trained[group].isnan() & ~own_row  # (G, G): row i's other members j
+        depth = (ids[:, None] == ids[None]).long().cumprod(-1).sum(-1).masked_fill(~other, -1)
+        ancestor = tokens.minimum(depth.amax(1, keepdim=True))  # (G, T); −1 where there is no other member
+        member = (depth[:, :, None] >= ancestor[:, None, :]) & other[:, :, None]  # (G, G, T)
+        distance = (own[None, :] - own[:, None]).masked_fill(~other, 0.0)  # r_j − r_i: exactly 0 for equal rewards
+        baselines.append(own[:, None] + (distance[:, :, None] * member).sum(1) / member.sum(1).clamp(min=1))
+    return torch.cat(baselines)
+
+
+def _token_class_baseline(
+    trained: Tensor,
+    weights: Tensor,
+    baseline: Tensor,
+    completion_ids: Tensor,
+    mask: Tensor,
+    group_size: int,
+    correlation_threshold: float,
+) -> Tensor:
+    """``Σ k n_v r / Σ k n_v`` for the tokens of weak-credit classes, ``b`` for all others, (N, T).
+
+    Only rows whose ``trained`` reward is not NaN decide and use them. A constant count correlates with nothing.
+    """
+    baselines = baseline[:, None].repeat(1, completion_ids.shape[1])
+    for start in range(0, len(trained), group_size):
+        rows = torch.arange(start, start + group_size, device=trained.device)
+        rows = rows[~trained[rows].isnan()]
+        if len(rows) < 2:
+            continue
+        classes, class_of_token = completion_ids[rows].unique(return_inverse=True)
+        counts = class_of_token.new_zeros(len(rows), len(classes))
+        counts = counts.scatter_add(1, class_of_token, mask[rows].long()).to(trained.dtype)  # n_{v,i}, (rows, V)
+        rewards = trained[rows, None]
+        correlation = torch.cosine_similarity(counts - counts.mean(0), rewards - rewards.mean(), dim=0)
+        weak = (counts > 0).all(0) & (correlation.abs() < correlation_threshold)
+        exposure = weights[rows, None] * counts
+        class_baseline = rewards.max() + (exposure * (rewards - rewards.max())).sum(0) / exposure.sum(0)
+        baselines[rows] = torch.where(weak[class_of_token], class_baseline[class_of_token], baselines[rows])
+    return baselines

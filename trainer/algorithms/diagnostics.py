@@ -1,0 +1,106 @@
+"""Pure functions of what is measured. Shapes as in `advantages`; advantages of unjudged responses are 0.
+
+A NaN says that the batch holds nothing to measure (no live group, no shared prefix): loggers leave it out.
+"""
+
+import torch
+from jaxtyping import Float, Int
+from torch import Tensor
+
+
+def cancellation_residuals(contributions: Float[Tensor, "G M"]) -> Float[Tensor, "M"]:
+    """``R = |Σ_i c_i| / Σ_i |c_i|`` of each column: 0 where contributions cancel, 1 where they all point one way.
+
+    A column without any contribution is NaN: nothing there has to cancel.
+    """
+    return contributions.sum(0).abs() / contributions.abs().sum(0)
+
+
+def shared_prefix_residual(
+    advantages: Float[Tensor, "N T"],
+    sequence_weights: Float[Tensor, "N"],
+    completion_ids: Int[Tensor, "N T"],
+    mask: Int[Tensor, "N T"],
+    group_size: int,
+) -> Float[Tensor, ""]:
+    """Mean cancellation residual over the context–token pairs that a whole group shares.
+
+    On the tokens that all responses of a group begin with, the contributions ``C = Σ_i k_i A_{i,t}`` should cancel:
+    these tokens say nothing about which response was better. ~1e-7 for every exchangeable estimator; a sizeable value
+    is the "learning tax" of arXiv 2604.13088. Dead groups do not count, nor tokens that no loss counts (tool output).
+    """
+    contributions = sequence_weights[:, None] * advantages * mask
+    residuals = []
+    for ids, group in zip(completion_ids.split(group_size), contributions.split(group_size), strict=True):
+        shared = (ids == ids[0]).all(0).long().cumprod(0).bool()
+        residuals.append(cancellation_residuals(group[:, shared]))
+    return torch.cat(residuals).nanmean()
+
+
+def frequent_token_residual(
+    advantages: Float[Tensor, "N T"],
+    sequence_weights: Float[Tensor, "N"],
+    completion_ids: Int[Tensor, "N T"],
+    mask: Int[Tensor, "N T"],
+    group_size: int,
+    num_tokens: int = 16,
+) -> Float[Tensor, ""]:
+    """Mean cancellation residual over the ``num_tokens`` most frequent token ids of the batch, per group.
+
+    For token id v in a group: ``C_v = Σ_{i,t: o_{i,t}=v} k_i A_{i,t}``. Unlike `shared_prefix_residual` its contexts
+    differ, so a moderate value is no fault; its rise over a run shows credit settling on connectives and format.
+    """
+    valid = mask.bool()
+    ids, counts = completion_ids[valid].unique(return_counts=True)
+    if len(ids) == 0:
+        return advantages.new_tensor(torch.nan)
+    frequent = ids[counts.topk(min(num_tokens, len(ids))).indices]
+    contributions = (sequence_weights[:, None] * advantages) * valid
+    per_response = torch.stack([(contributions * (completion_ids == token)).sum(1) for token in frequent], dim=1)
+    residuals = [cancellation_residuals(group) for group in per_response.split(group_size)]
+    return torch.cat(residuals).nanmean()
+
+
+def token_prob_counts(
+    probs: Float[Tensor, "B T"], mask: Int[Tensor, "B T"], edges: tuple[float, ...] = (0.25, 0.5, 0.75)
+) -> Int[Tensor, "bins"]:
+    """Number of tokens by the old policy's probability, in the bins that ``edges`` cut [0, 1] into.
+
+    A bin holds its lower edge: [0, 0.25), [0.25, 0.5), [0.5, 0.75), [0.75, 1].
+
+    To compare: the shares in arXiv 2505.12929 for Qwen2.5-7B on Knights & Knaves are 19.2 / 10.2 / 10.1 / 60.5 %.
+    """
+    bins = torch.bucketize(probs[mask.bool()], probs.new_tensor(edges), right=True)
+    return torch.bincount(bins, minlength=len(edges) + 1)
+
+
+def gradient_shares(
+    probs: Float[Tensor, "B T"],
+    advantages: Float[Tensor, "B T"],
+    mask: Int[Tensor, "B T"],
+    edges: tuple[float, ...] = (0.25, 0.5, 0.75),
+) -> Float[Tensor, "bins"]:
+    """Size of the update by the probability of its tokens: ``Σ |A_t| (1 − π_t)`` over the tokens of each bin.
+
+    The gradient of ``log π_t`` with respect to the logits has a norm between ``1 − π_t`` and ``√2 (1 − π_t)`` (after
+    arXiv 2505.12929), so the bins' shares of their sum say which tokens the update listens to: rare ones, where nothing
+    weighs against it. ``advantages`` are those the loss sees, token weights included. Bins as in `token_prob_counts`;
+    not divided by their sum, so that the sums of several ranks can be added.
+    """
+    valid = mask.bool()
+    bins = torch.bucketize(probs[valid], probs.new_tensor(edges), right=True)
+    sizes = (advantages.abs() * (1 - probs))[valid]
+    return torch.zeros(len(edges) + 1, dtype=sizes.dtype, device=sizes.device).index_add(0, bins, sizes)
+
+
+def group_composition(correct: Float[Tensor, "N"], group_size: int) -> tuple[Float[Tensor, ""], Float[Tensor, ""]]:
+    """Shares of groups in which every judged response is right, and in which every one is wrong.
+
+    ``correct`` is 1, 0 or NaN = unjudged. A group without a judged response is neither. Both kinds teach nothing under
+    a 0/1 reward: rising shares say that the problems have become too easy, or are too hard.
+    """
+    groups = correct.view(-1, group_size)
+    judged = ~groups.isnan()
+    all_right = ((groups == 1) == judged).all(1) & judged.any(1)
+    all_wrong = ((groups == 0) == judged).all(1) & judged.any(1)
+    return all_right.float().mean(), all_wrong.float().mean()

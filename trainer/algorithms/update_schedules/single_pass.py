@@ -1,0 +1,8 @@
+"""The ordinary update."""
+
+from trainer.algorithms.update_schedules.schedule import UpdateSchedule
+
+
+def single_pass() -> UpdateSchedule:
+    """One pass over all tokens: the ordinary update."""
+    return UpdateSchedule(1, lambda probs, mask, pass_index: mask.bool())

@@ -1,0 +1,182 @@
+"""What the seeds of a sweep say: each variant's numbers, and its difference from the baseline with a verdict."""
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from trainer import statistics
+from trainer.comparison.reports.accuracies import by_run, curves, final_accuracies, is_judged
+from trainer.comparison.reports.contrasts import Contrast, contrast_of
+from trainer.comparison.reports.run_files import Run, Runs
+from trainer.statistics import Estimate
+
+Floats = NDArray[np.float64]
+SHARE_OF_GAIN = 0.9
+"""The threshold that runs are timed to, where none is given: the baseline's start and this share of its mean gain."""
+
+
+@dataclass(frozen=True)
+class Reached:
+    """When the runs of a variant reached the threshold.
+
+    Attributes:
+        rollouts, tokens: median over the seeds, those that did not reach it counted as later than all others; ``None``
+            where that is the median.
+        reached, total: number of runs.
+    """
+
+    rollouts: float | None
+    tokens: float | None
+    reached: int
+    total: int
+
+
+@dataclass(frozen=True)
+class VariantNumbers:
+    """One row of the table. Accuracies are held-out; ``area`` is the mean height of the learning curve."""
+
+    name: str
+    seeds: list[int]
+    start: Estimate | None
+    final: Estimate
+    interquartile_mean: float
+    interquartile_interval: tuple[float, float] | None
+    best: Estimate | None
+    area: Estimate | None
+    reached: Reached | None
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """All numbers on one held-out set.
+
+    Attributes:
+        unpaired: what is to be said of variants that have no finished seed in common with their baseline.
+        left_out: runs without a single judged answer, by name.
+    """
+
+    dataset: str
+    threshold: float | None
+    threshold_is_given: bool
+    variants: list[VariantNumbers]
+    contrasts: list[Contrast]
+    unpaired: list[str]
+    left_out: list[str]
+
+    def contrast_of(self, variant: str) -> Contrast | None:
+        """``None`` for a baseline, and where nothing pairs."""
+        return next((contrast for contrast in self.contrasts if contrast.variant == variant), None)
+
+
+def datasets_of(runs: Runs) -> list[str]:
+    """The held-out sets that every run was evaluated on, and some run judged, in the order of the configuration."""
+    found = [set(run.held_out()) for run in runs.all]
+    shared = set.intersection(*found) if found else set()
+    shared = {name for name in shared if any(is_judged(run, name) for run in runs.all)}
+    test = (runs.all[0].config.get("data") or {}).get("test")
+    order = list(test) if isinstance(test, dict) else []
+    return sorted(shared, key=lambda name: (order.index(name) if name in order else len(order), name))
+
+
+def comparison(runs: Runs, dataset: str, threshold: float | None = None) -> Comparison:
+    """The numbers of every variant on one held-out set, and of every variant against its baseline."""
+    judged = judged_runs(runs, dataset)
+    is_given = threshold is not None
+    if threshold is None:
+        threshold = _threshold(judged, dataset)
+    numbers = [_numbers(name, by_seed, dataset, threshold) for name, by_seed in judged.by_variant.items()]
+    contrasts, unpaired = [], []
+    for variant, by_seed in judged.by_variant.items():
+        baseline = runs.baseline.get(variant, variant)
+        if baseline == variant:
+            continue
+        if baseline not in judged.by_variant:
+            unpaired.append(f"{variant} has nothing to be compared with: no run of {baseline} is finished and judged.")
+            continue
+        found = contrast_of(variant, baseline, by_seed, judged.by_variant[baseline], dataset)
+        contrasts.append(found)
+        if not found.is_paired:
+            unpaired.append(
+                f"{variant} and its baseline {baseline} have no finished seed in common: all their seeds are compared "
+                "without pairing, by Welch's t (degrees of freedom of the side with fewer seeds) and by the unpaired "
+                "permutation test. Such a comparison sees less; run both with the same seeds."
+            )
+    adjusted = statistics.holm_adjusted([each.p_value for each in contrasts])
+    contrasts = [replace(each, adjusted_p=float(p)) for each, p in zip(contrasts, adjusted, strict=True)]
+    left_out = [f"{run.variant} with seed {run.seed}" for run in runs.all if not is_judged(run, dataset)]
+    return Comparison(dataset, threshold, is_given, numbers, contrasts, unpaired, left_out)
+
+
+def judged_runs(runs: Runs, dataset: str) -> Runs:
+    """Without the runs of whose last evaluation nothing was judged, and the variants that have no others."""
+    by_variant = {
+        variant: judged
+        for variant, by_seed in runs.by_variant.items()
+        if (judged := {seed: run for seed, run in by_seed.items() if is_judged(run, dataset)})
+    }
+    return replace(runs, by_variant=by_variant)
+
+
+def _threshold(runs: Runs, dataset: str) -> float | None:
+    name = next((variant for variant in runs.by_variant if runs.baseline.get(variant, variant) == variant), None)
+    if name is None:
+        return None
+    points, values = curves(list(runs.by_variant[name].values()), dataset)
+    if len(points) < 2 or points[0] != 0:
+        return None
+    start, end = values.mean(0)[[0, -1]]
+    return float(start + SHARE_OF_GAIN * (end - start)) if end > start else None
+
+
+def _numbers(name: str, by_seed: dict[int, Run], dataset: str, threshold: float | None) -> VariantNumbers:
+    runs = list(by_seed.values())
+    final = final_accuracies(runs, dataset)
+    estimate = _final_estimate(runs, final, dataset)  # refuses runs that were judged on no item in common
+    by_seed_alone = by_run(final)
+    points, values = curves(runs, dataset)
+    several = len(points) > 1
+    return VariantNumbers(
+        name,
+        sorted(by_seed),
+        start=_of_shares(values[:, 0]) if several and points[0] == 0 else None,
+        final=estimate,
+        interquartile_mean=float(statistics.interquartile_mean(by_seed_alone)),
+        interquartile_interval=statistics.interquartile_interval(by_seed_alone) if len(runs) > 1 else None,
+        best=_of_shares(statistics.best(values)) if several else None,
+        area=_of_shares(statistics.area_under_curve(values, points)) if several else None,
+        reached=_reached(runs, points, values, threshold) if several and threshold is not None else None,
+    )
+
+
+def _final_estimate(runs: Sequence[Run], final: Floats, dataset: str) -> Estimate:
+    """The mean over seeds; of a single run the mean of its items, with Wilson's interval where these are known."""
+    answers = runs[0].final_answers(dataset)
+    if len(runs) == 1 and answers is not None:
+        return statistics.share_estimate(final[0], sum(answers.judged_by_item.values()))
+    return _of_shares(final)
+
+
+def _of_shares(values: Floats) -> Estimate:
+    """Mean of numbers between 0 and 1; the t interval may leave these bounds and is cut there."""
+    estimate = statistics.mean_estimate(values)
+    if math.isnan(estimate.low):
+        return estimate
+    return replace(estimate, low=max(0.0, estimate.low), high=min(1.0, estimate.high))
+
+
+def _reached(runs: Sequence[Run], points: Floats, values: Floats, threshold: float) -> Reached:
+    first = statistics.first_reaching(values, points, threshold)
+    counts = [run.tokens_at(point) for run, point in zip(runs, first.tolist(), strict=True) if not math.isnan(point)]
+    late = [math.inf] * int(np.isnan(first).sum())
+    tokens = None if None in counts else _finite_median([*(count for count in counts if count is not None), *late])
+    rollouts = _finite_median(np.where(np.isnan(first), math.inf, first).tolist())
+    return Reached(rollouts, tokens, len(first) - len(late), len(first))
+
+
+def _finite_median(values: list[float]) -> float | None:
+    """The upper of two middle values, so that it is one that a run had."""
+    middle = sorted(values)[len(values) // 2]
+    return middle if math.isfinite(middle) else None

@@ -1,0 +1,98 @@
+"""A variant against its baseline: the difference with its verdict, and the tests and effect sizes beside it."""
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import numpy as np
+
+from trainer import statistics
+from trainer.comparison.reports.accuracies import Floats, areas, by_run, final_accuracies
+from trainer.comparison.reports.run_files import Run
+from trainer.statistics import Estimate, Verdict
+
+
+@dataclass(frozen=True)
+class Contrast:
+    """A variant against its baseline, on the items that both have, and on the seeds if they have any in common.
+
+    Attributes:
+        is_paired: by seed. Without a common seed all seeds of both are compared: by Welch's t, and by the unpaired
+            permutation test.
+        seeds, baseline_seeds: those that were compared; the same where they pair.
+        p_value, adjusted_p: of the t statistic behind the interval; by Holm's method over all contrasts.
+        permutation_p, smallest_p: of the exact permutation test (paired: sign flips), and the least that it could give.
+        improvement: probability that a seed of the variant ends above a seed of the baseline, with its interval.
+        bootstrap: hierarchical percentile interval of the difference; ``None`` without per-item results or pairs.
+        area: difference of the areas under the learning curves; it gives no verdict of its own.
+    """
+
+    variant: str
+    baseline: str
+    is_paired: bool
+    seeds: list[int]
+    baseline_seeds: list[int]
+    difference: Estimate
+    verdict: Verdict
+    p_value: float
+    adjusted_p: float
+    permutation_p: float
+    smallest_p: float
+    improvement: float
+    improvement_interval: tuple[float, float]
+    bootstrap: tuple[float, float] | None
+    area: Estimate | None
+
+    @property
+    def compared(self) -> str:
+        """How many seeds, in words: "5 seeds", or "5 against 3 seeds, unpaired"."""
+        if self.is_paired:
+            return "1 seed" if len(self.seeds) == 1 else f"{len(self.seeds)} seeds"
+        return f"{len(self.seeds)} against {len(self.baseline_seeds)} seeds, unpaired"
+
+
+def contrast_of(
+    variant: str, baseline: str, ours_by_seed: Mapping[int, Run], theirs_by_seed: Mapping[int, Run], dataset: str
+) -> Contrast:
+    """The contrast of two variants' runs, seed → run: paired by seed where any seed is in common.
+
+    ``adjusted_p`` is NaN until all contrasts are known.
+    """
+    common = sorted(set(ours_by_seed) & set(theirs_by_seed))
+    our_seeds, their_seeds = common or sorted(ours_by_seed), common or sorted(theirs_by_seed)
+    runs = [*(ours_by_seed[seed] for seed in our_seeds), *(theirs_by_seed[seed] for seed in their_seeds)]
+    both = final_accuracies(runs, dataset)  # together: on the items that all of them have
+    ours, theirs = np.split(both, [len(our_seeds)])
+    estimate = statistics.paired_difference if common else statistics.unpaired_difference
+    difference = estimate(ours, theirs)
+    our_means, their_means = np.split(by_run(both), [len(our_seeds)])
+    heights = areas(runs, dataset)
+    area = None
+    if heights is not None:
+        our_heights, their_heights = np.split(heights, [len(our_seeds)])
+        area = estimate(our_heights, their_heights)
+    return Contrast(
+        variant,
+        baseline,
+        bool(common),
+        our_seeds,
+        their_seeds,
+        difference,
+        statistics.verdict(difference),
+        p_value=difference.p_value,
+        adjusted_p=math.nan,
+        permutation_p=statistics.paired_permutation_p(our_means - their_means)
+        if common
+        else statistics.unpaired_permutation_p(our_means, their_means),
+        smallest_p=statistics.smallest_p(len(our_seeds), None if common else len(their_seeds)),
+        improvement=float(statistics.probability_of_improvement(our_means, their_means)),
+        improvement_interval=statistics.probability_of_improvement_interval(our_means, their_means),
+        bootstrap=_bootstrap(ours - theirs) if common else None,
+        area=area,
+    )
+
+
+def _bootstrap(differences: Floats) -> tuple[float, float] | None:
+    if differences.ndim == 1:
+        return None
+    return statistics.hierarchical_bootstrap(differences[:, ~np.isnan(differences).any(0)])

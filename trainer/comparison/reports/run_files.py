@@ -1,0 +1,182 @@
+"""Reads what a run, or the runs of a sweep, left on disk. What an older or unfinished run lacks is empty, no error."""
+
+import json
+import math
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+from ruamel.yaml import YAML
+
+from trainer.comparison.reports.held_out import Answers, read_answers
+from trainer.run.directory import read_metrics
+
+
+class ReportError(ValueError):
+    """A directory that there is nothing to report on."""
+
+
+@dataclass(frozen=True)
+class Run:
+    """One run directory.
+
+    Attributes:
+        variant: the name under which its seeds are put together.
+        seed: the run's seed, by which runs of different variants are paired.
+        steps_per_rollout: optimizer steps of one rollout batch: what makes variants comparable that take more of them.
+        settings: dotted key → value that the sweep gave this variant, beside the base file.
+    """
+
+    path: Path
+    variant: str
+    seed: int
+    steps_per_rollout: float = 1.0
+    settings: Mapping[str, Any] = field(default_factory=dict)
+
+    @cached_property
+    def manifest(self) -> dict[str, Any]:
+        return read_json(self.path / "manifest.json")
+
+    @cached_property
+    def summary(self) -> dict[str, Any]:
+        """Empty while the run is not finished: the summary is written last."""
+        return read_json(self.path / "summary.json")
+
+    @cached_property
+    def config(self) -> dict[str, Any]:
+        path = self.path / "config.yaml"
+        return (YAML(typ="safe").load(path.read_text()) or {}) if path.exists() else {}
+
+    @cached_property
+    def metrics(self) -> list[dict[str, Any]]:
+        """The lines of metrics.jsonl; a last line that was cut off when the run was killed is passed over."""
+        return read_metrics(self.path / "metrics.jsonl")
+
+    @cached_property
+    def answers(self) -> dict[str, dict[int, Path]]:
+        """Held-out set → optimizer step → file of its completions."""
+        found: dict[str, dict[int, Path]] = {}
+        for path in sorted((self.path / "evaluations").glob("*/step-*.parquet")):
+            found.setdefault(path.parent.name, {})[int(path.stem.removeprefix("step-"))] = path
+        return found
+
+    def final_answers(self, dataset: str) -> Answers | None:
+        """What the policy answered at the run's last evaluation of a held-out set; ``None`` if that cannot be read."""
+        path = self.final_file(dataset)
+        return read_answers(path) if path else None
+
+    def final_file(self, dataset: str) -> Path | None:
+        """The file of the run's last evaluation of a held-out set."""
+        steps = self.answers.get(dataset, {})
+        return steps[max(steps)] if steps else None
+
+    def series(self, key: str) -> dict[float, float]:
+        """Rollout batches done → value of a metric, where it is a finite number; of two values at one step the last."""
+        return {
+            entry["step"] / self.steps_per_rollout: float(entry[key])
+            for entry in self.metrics
+            if isinstance(entry.get(key), int | float) and math.isfinite(entry[key])
+        }
+
+    def tokens_at(self, rollouts: float) -> float | None:
+        """Tokens seen (prompts and completions) when so many rollout batches were done; ``None`` where not logged."""
+        counts = self.series("num_tokens")
+        before = [point for point in counts if point <= rollouts]
+        return counts[max(before)] if before else (0.0 if counts and rollouts == 0 else None)
+
+    def held_out(self) -> dict[str, dict[float, float]]:
+        """Held-out set → rollout batches → accuracy. Runs that do not name their sets have one, "held-out rows"."""
+        keys = sorted({key for entry in self.metrics for key in entry})
+        named: dict[str, list[str]] = {}
+        for key in keys:
+            if found := re.fullmatch(r"eval[/_]([^/]+)/(?:avg@\d+|greedy)", key):
+                named.setdefault(found[1], []).append(key)
+        if not named and (unnamed := self._accuracy_key(keys)):
+            named = {"held-out rows": [unnamed]}
+        return {name: self._accuracy_series(of_set) for name, of_set in sorted(named.items())}
+
+    def _accuracy_series(self, keys: Sequence[str]) -> dict[float, float]:
+        """avg@k where items were sampled, whichever k: it may change when a run is continued; else the one key."""
+        sampled = [key for key in keys if not key.endswith("/greedy")]
+        points = {point: value for key in sampled or keys for point, value in self.series(key).items()}
+        return dict(sorted(points.items()))
+
+    def _accuracy_key(self, keys: Sequence[str]) -> str | None:
+        rewards = self.config.get("rewards") or [{}]
+        label = rewards[0].get("name") or rewards[0].get("verifier")
+        wanted = ("eval_verifier/accuracy", f"eval_verifier/{label}/accuracy")
+        return next((key for key in wanted if key in keys), None)
+
+
+@dataclass(frozen=True)
+class Runs:
+    """The runs of a report.
+
+    Attributes:
+        name: of the sweep or the run.
+        by_variant: variant → seed → run, the baseline's variants in the order of the sweep.
+        baseline: variant → the variant that it is compared with; empty for a single run.
+        unfinished: cells without a finished run, by name with the reason; left out of all numbers.
+    """
+
+    name: str
+    by_variant: dict[str, dict[int, Run]]
+    baseline: dict[str, str]
+    unfinished: dict[str, str]
+
+    @property
+    def all(self) -> list[Run]:
+        return [run for runs in self.by_variant.values() for run in runs.values()]
+
+
+def read_runs(directory: Path) -> Runs:
+    """The runs under a directory: a run's own, or a sweep's (``sweep.json`` with ``<cell>/run/``).
+
+    Raises:
+        ReportError: the directory is neither.
+    """
+    if (directory / "sweep.json").exists():
+        return _sweep_runs(directory, read_json(directory / "sweep.json"))
+    if (directory / "metrics.jsonl").exists():
+        run = Run(directory, directory.name, 0)
+        seed = run.manifest.get("seed", run.config.get("seed", 0))
+        variant = str(run.config.get("name", directory.name))
+        return Runs(variant, {variant: {seed: Run(directory, variant, seed)}}, {}, {})
+    raise ReportError(
+        f"{directory} holds neither metrics.jsonl, as the directory of a run does, nor sweep.json, as that of a sweep: "
+        "there is nothing to report on. Name a directory that scripts/train.py or scripts/sweep.py has written."
+    )
+
+
+def _sweep_runs(directory: Path, sweep: Mapping[str, Any]) -> Runs:
+    by_variant: dict[str, dict[int, Run]] = {}
+    unfinished: dict[str, str] = {}
+    for cell in sweep["cells"]:
+        budget = cell.get("budget") or {}
+        steps = float(budget.get("steps_per_rollout") or 1)
+        run = Run(directory / cell["name"] / "run", cell["variant"], cell["seed"], steps, cell.get("settings") or {})
+        if run.summary:
+            by_variant.setdefault(run.variant, {})[run.seed] = run
+        else:
+            unfinished[cell["name"]] = "not finished" if run.metrics else "not started, or failed before its first step"
+    if not by_variant:
+        raise ReportError(
+            f"No cell of the sweep in {directory} has finished, so there is nothing to compare. Look at them with "
+            "`scripts/sweep.py status`, and run the report again when some have."
+        )
+    baseline = {cell["variant"]: cell["baseline"] for cell in sweep["cells"]}
+    return Runs(sweep["name"], by_variant, baseline, unfinished)
+
+
+def read_json(path: Path) -> dict[str, Any]:
+    """The object in a file; empty where there is none, or only half of one."""
+    if not path.exists():
+        return {}
+    try:
+        data: dict[str, Any] = json.loads(path.read_text())
+    except json.JSONDecodeError:
+        return {}
+    return data

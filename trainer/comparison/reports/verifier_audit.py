@@ -1,0 +1,120 @@
+"""Whether the verdicts can be trusted: shares unjudged and cut off, rewards that disagree or follow the length."""
+
+import re
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from scipy import stats
+
+from trainer.comparison.reports.completions import reward_names
+from trainer.comparison.reports.figures import Bar
+from trainer.comparison.reports.run_files import Run, Runs
+from trainer.statistics import proportion_estimate
+
+Record = Mapping[str, Any]
+LENGTH_BINS = 5
+
+
+@dataclass(frozen=True)
+class Audit:
+    """One variant, over the last evaluations of its seeds; shares are ``None`` where nothing was recorded.
+
+    Attributes:
+        frac_killed: of the completions judged while training, by reward: cut off at a limit of the verifier.
+        length_correlation: Spearman's ρ of tokens and right or wrong; ``None`` where one of them is constant.
+        disagreement: pair of rewards → shares of completions that only the one, or only the other, gives something.
+        reasons: why completions were wrong or unjudged, numbers as #, with their counts, most frequent first.
+    """
+
+    completions: int
+    frac_unjudged: float
+    frac_truncated: float
+    frac_killed: dict[str, float]
+    length_correlation: float | None
+    disagreement: dict[str, tuple[float, float]]
+    reasons: list[tuple[str, int]]
+
+
+def verifier_audits(runs: Runs, dataset: str) -> dict[str, Audit]:
+    """Variant → audit, for the variants whose runs kept their completions."""
+    return {
+        name: _audit(list(by_seed.values()), records)
+        for name, by_seed in runs.by_variant.items()
+        if (records := final_records(list(by_seed.values()), dataset))
+    }
+
+
+def final_records(runs: Sequence[Run], dataset: str) -> list[Record]:
+    """The completions of the runs' last evaluations."""
+    answers = [run.final_answers(dataset) for run in runs]
+    return [record for each in answers if each is not None for record in each.counted]
+
+
+def accuracy_by_length(records: Sequence[Record]) -> dict[str, Bar]:
+    """Range of tokens → share of right completions among the judged, in fifths of equally many completions."""
+    judged = [record for record in records if record.get("correct") is not None and record.get("num_tokens")]
+    if not judged:
+        return {}
+    tokens = np.array([record["num_tokens"] for record in judged])
+    right = np.array([record["correct"] for record in judged], float)
+    edges = np.unique(np.quantile(tokens, np.linspace(0, 1, LENGTH_BINS + 1)).astype(int))
+    bins = np.clip(np.searchsorted(edges, tokens, side="right") - 1, 0, max(0, len(edges) - 2))
+    found = {}
+    for number in np.unique(bins):
+        here = bins == number
+        estimate = proportion_estimate(int(right[here].sum()), int(here.sum()))
+        low, high = int(tokens[here].min()), int(tokens[here].max())
+        label = str(low) if low == high else f"{low}–{high}"
+        found[label] = Bar(estimate.value, estimate.low, estimate.high)
+    return found
+
+
+def _audit(runs: Sequence[Run], records: Sequence[Record]) -> Audit:
+    judged = [record for record in records if record.get("correct") is not None]
+    failed = [record for record in records if record.get("correct") is not True]
+    names = reward_names(records)
+    reasons = Counter(_reason(record, names) for record in failed)
+    reasons.pop("", None)
+    return Audit(
+        len(records),
+        frac_unjudged=1 - len(judged) / len(records),
+        frac_truncated=float(np.mean([bool(record.get("truncated")) for record in records])),
+        frac_killed={name: share for name in names if (share := _logged_mean(runs, f"verifier/{name}/frac_killed"))},
+        length_correlation=_correlation(judged),
+        disagreement=_disagreement(judged, names),
+        reasons=reasons.most_common(6),
+    )
+
+
+def _reason(record: Record, names: Sequence[str]) -> str:
+    """The first reward's reason, with # for its numbers: "equals 18, not 27" and "equals 7, not 9" are one reason."""
+    found = next((str(text) for name in names if (text := record.get(f"{name}/reason"))), "")
+    return re.sub(r"\d+", "#", " ".join(found.split())[:160])
+
+
+def _logged_mean(runs: Sequence[Run], key: str) -> float:
+    values = [value for run in runs for value in run.series(key).values()]
+    return float(np.mean(values)) if values else 0.0
+
+
+def _correlation(judged: Sequence[Record]) -> float | None:
+    tokens = [record.get("num_tokens") or 0 for record in judged]
+    right = [float(record["correct"]) for record in judged]
+    if len(set(tokens)) < 2 or len(set(right)) < 2:
+        return None
+    return float(stats.spearmanr(tokens, right).statistic)
+
+
+def _disagreement(judged: Sequence[Record], names: Sequence[str]) -> dict[str, tuple[float, float]]:
+    """The reward that decides what is right against each of the others, such as one for the format."""
+    found = {}
+    for other in names[1:]:
+        both = [record for record in judged if record.get(f"{other}/score") is not None]
+        if both:
+            pays = np.array([[bool(record["correct"]), record[f"{other}/score"] > 0] for record in both])
+            right, paid = pays.T
+            found[f"{names[0]} / {other}"] = (float((right & ~paid).mean()), float((paid & ~right).mean()))
+    return found

@@ -1,0 +1,121 @@
+"""What is wrong between the parts of a sweep's file, each of which may be right.
+
+Asked of the data as written, so that a wrong word in one place hides nothing that is wrong in another: what has another
+shape than it should is passed over here, for `schema` refuses it.
+"""
+
+import difflib
+from argparse import Action, ArgumentParser, ArgumentTypeError
+from collections.abc import Iterator, Mapping
+from functools import cache
+from typing import Any
+
+from pydantic_core import InitErrorDetails
+
+from trainer.run.config.problems import refusal
+
+_OWNED = {
+    "name": "A cell is named by its variant and seed.",
+    "output_dir": "Every cell has a directory of its own under the sweep's `output_dir:`.",
+    "seed": "Write the seeds of all variants under `seeds:`.",
+    "trl.seed": "Write the seeds of all variants under `seeds:`.",
+    "extends": "The base of all cells is the file that `config:` names.",
+}
+_OWNED_BY_LAUNCH = ("main_process_port", "main_process_ip", "machine_rank", "num_machines")
+
+
+def inconsistencies(data: Mapping[str, Any]) -> Iterator[InitErrorDetails]:
+    """Everything of this kind, at its place in ``data``."""
+    variants, grid = _mapping(data.get("variants")), _mapping(data.get("grid"))
+    yield from _baseline(data.get("baseline"), variants)
+    yield from _seeds(data.get("seeds"))
+    yield from _variants(variants, grid)
+    yield from _launch(_mapping(data.get("launch")))
+    yield from _environment(_mapping(data.get("environment")), _mapping(data.get("executor")))
+
+
+def _baseline(baseline: Any, variants: Mapping[str, Any]) -> Iterator[InitErrorDetails]:
+    if variants and isinstance(baseline, str) and baseline not in variants:
+        what = f"is {baseline!r}, which is none of the variants."
+        yield refusal(baseline, what, f"Write one of {', '.join(variants)}.", ("baseline",))
+
+
+def _seeds(given: Any) -> Iterator[InitErrorDetails]:
+    seeds = [seed for seed in given if type(seed) is int] if isinstance(given, list) else []
+    if twice := sorted({seed for seed in seeds if seeds.count(seed) > 1}):
+        what = f"holds {', '.join(map(str, twice))} twice, and the second run would repeat the first."
+        yield refusal(given, what, "Write each seed once.", ("seeds",))
+
+
+def _variants(variants: Mapping[str, Any], grid: Mapping[str, Any]) -> Iterator[InitErrorDetails]:
+    places = [(("variants", name, key), key) for name, changes in variants.items() for key in _mapping(changes)]
+    for location, key in [*places, *((("grid", key), key) for key in grid)]:
+        if key in _OWNED:
+            yield refusal(key, "is the sweep's to say.", _OWNED[key], location)
+    for name, changes in variants.items():
+        if "," in name or "=" in name:
+            what = "holds a comma or an equals sign, with which a point of the grid is added to a variant's name."
+            yield refusal(name, what, "Join words with _ or -.", ("variants", name))
+        for key in set(_mapping(changes)) & set(grid):
+            what = "is also in `grid:`, which would replace it."
+            yield refusal(key, what, "Write it in one of the two places.", ("variants", name, key))
+
+
+def _environment(environment: Mapping[str, Any], executor: Mapping[str, Any]) -> Iterator[InitErrorDetails]:
+    name = "CUDA_VISIBLE_DEVICES"
+    if name in environment and executor.get("kind", "local") == "local":
+        gpus = environment[name]
+        what = "is set for every cell by the sweep, so that no two share a GPU."
+        instead = f"Leave it out and start the sweep with it: {name}={gpus} python scripts/sweep.py run …"
+        yield refusal(gpus, what, instead, ("environment", name))
+
+
+def _launch(launch: Mapping[str, Any]) -> Iterator[InitErrorDetails]:
+    parser = _launch_parser() if launch else ArgumentParser()
+    options = {
+        name: action
+        for action in parser._actions
+        for name in (option.removeprefix("--") for option in action.option_strings)
+        if action.dest != "help" and "-" not in name
+    }
+    for key, value in launch.items():
+        if key in _OWNED_BY_LAUNCH:
+            what = "is set for every cell by the sweep: two cells must not meet at one port."
+            yield refusal(key, what, "Leave it out.", ("launch", key))
+        elif key not in options:
+            near = difflib.get_close_matches(key.replace("-", "_"), options, n=1)
+            instead = f"Did you mean {near[0]}?" if near else "`accelerate launch --help` lists them."
+            yield refusal(key, "is no argument of `accelerate launch`.", instead, ("launch", key))
+        elif isinstance(value, str | int | float) and (wanted := _wanted(options[key], value)):
+            what = f"is {str(value).lower() if isinstance(value, bool) else repr(value)}, and {wanted}."
+            yield refusal(value, what, "`accelerate launch --help` describes it.", ("launch", key))
+
+
+def _wanted(action: Action, value: str | float) -> str | None:
+    """What an argument of the launcher takes, if it is not this."""
+    if action.nargs == 0 or isinstance(value, bool):
+        if (action.nargs == 0) == isinstance(value, bool):
+            return None
+        return "true or false is needed" if action.nargs == 0 else "a value other than true or false is needed"
+    kind = action.type if callable(action.type) else str
+    try:
+        read = kind(str(value))
+    except (TypeError, ValueError, ArgumentTypeError):
+        return f"a value of type {getattr(kind, '__name__', kind)} is needed"
+    if action.choices is not None and read not in action.choices:
+        return f"one of {', '.join(map(str, action.choices))} is needed"
+    return None
+
+
+@cache
+def _launch_parser() -> ArgumentParser:
+    from accelerate.commands.launch import (
+        launch_command_parser,
+    )  # imports torch: only where there is something to check
+
+    parser: ArgumentParser = launch_command_parser()
+    return parser
+
+
+def _mapping(value: Any) -> Mapping[str, Any]:
+    return value if isinstance(value, dict) else {}

@@ -1,0 +1,87 @@
+"""Variants that differ in what should be equal are refused: the comparison would not say what made the difference."""
+
+from collections.abc import Iterator, Sequence
+from fractions import Fraction
+from typing import Any
+
+from trainer.comparison.sweeps.loading import told_by_sweep
+from trainer.comparison.sweeps.plans import Plan
+from trainer.comparison.sweeps.schema import Sweep
+from trainer.run.config import ConfigError, Problem
+from trainer.run.config.dotted import flattened
+from trainer.run.config.yaml_document import Node
+
+SAMPLING = ("num_generations", "max_completion_length", "temperature", "top_p", "top_k", "min_p", "repetition_penalty")
+
+
+WRITTEN_AS = {"rollouts": "trl.max_steps", "prompts_per_rollout": "algorithm.prompts_per_rollout"}
+"""The setting that decides what is compared under another name."""
+
+
+class UnfairError(ConfigError):
+    """Variants that differ in what should be equal."""
+
+
+def check_fair(sweep: Sweep, plans: Sequence[Plan], tree: Node) -> None:
+    """Compare every cell with its baseline's of the same seed and point of the grid.
+
+    Equal must be: the data and their order, what is evaluated how and when (in rollout batches), the verifiers, how
+    completions are sampled, and how many rollout batches of how many prompts are trained. An entry of ``unfair`` allows
+    a setting and everything below it.
+
+    Raises:
+        UnfairError: they differ in a setting that ``unfair`` does not name, or ``unfair`` names one in which none does.
+    """
+    baselines = {plan.cell.name: plan for plan in plans}
+    problems, used = [], set()
+    for plan in plans:
+        baseline = baselines[f"{plan.cell.baseline}-s{plan.cell.seed}"]
+        for key, expected, found in _differences(baseline, plan):
+            allowed = [entry for entry in sweep.unfair if f"{key}.".startswith(f"{entry}.")]
+            used.update(allowed)
+            if not allowed:
+                counted = f" {key}" if key in WRITTEN_AS else ""
+                what = (
+                    f"{plan.cell.variant!r} has {_shown(found)}{counted} and the baseline {plan.cell.baseline!r} "
+                    f"{_shown(expected)}; what differs between their results could come from that alone."
+                )
+                instead = f"Make them equal, or write `unfair: [{key}]` if this is what you compare."
+                problem = Problem(_written_as(key, plan), what, instead)
+                problems.append(told_by_sweep(problem, plan.cell, tree))
+    for entry in sorted({*sweep.unfair} - used):
+        what = f"names {entry!r}, in which no variant differs from its baseline."
+        problems.append(Problem("unfair", what, "Leave it out.", tree.value["unfair"].origin))
+    if problems:
+        raise UnfairError(list(dict.fromkeys(problems)))
+
+
+def _differences(baseline: Plan, plan: Plan) -> Iterator[tuple[str, Any, Any]]:
+    expected, found = _should_be_equal(baseline), _should_be_equal(plan)
+    for key in sorted({*expected, *found}):
+        if expected.get(key) != found.get(key):
+            yield key, expected.get(key), found.get(key)
+
+
+def _should_be_equal(plan: Plan) -> dict[str, Any]:
+    config, budget = plan.config.model_dump(), plan.budget
+    every = plan.config.evaluation.every_steps
+    evaluation = {**config["evaluation"], "every_steps": every and Fraction(every, budget.steps_per_rollout)}
+    return {
+        **flattened(config["data"], "data"),
+        **flattened(evaluation, "evaluation"),
+        **{f"rewards.{index}.verifier": reward["verifier"] for index, reward in enumerate(config["rewards"])},
+        **{f"trl.{name}": plan.config.trl.get(name) for name in SAMPLING},
+        "trl.num_train_epochs": plan.config.trl.get("num_train_epochs") if budget.rollouts is None else None,
+        "prompts_per_rollout": budget.prompts_per_rollout,
+        "rollouts": budget.rollouts,
+    }
+
+
+def _written_as(key: str, plan: Plan) -> str:
+    """The setting of the cell that decides ``key``, if that is another."""
+    setting = WRITTEN_AS.get(key, key)
+    return setting if setting in plan.cell.settings else key
+
+
+def _shown(value: Any) -> str:
+    return str(value) if isinstance(value, Fraction) else repr(value)

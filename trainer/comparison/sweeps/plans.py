@@ -1,0 +1,164 @@
+"""What each cell will run and spend, made equal where it can be.
+
+A variant may make more optimizer steps of a rollout batch than the base file (Lopti makes two passes; smaller updates
+make more). Settings that TRL counts in optimizer steps are therefore multiplied by
+
+    optimizer steps per rollout batch of the cell / of the base file
+
+so that every cell sees the same prompts, warms up, saves and evaluates after the same number of rollout batches. What a
+variant writes itself stands.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from pathlib import Path
+from typing import Any
+
+from trainer.algorithms.strategies import Strategies, build_strategies
+from trainer.comparison.sweeps.cells import Cell, override_value
+from trainer.comparison.sweeps.loading import told_by_sweep
+from trainer.comparison.sweeps.schema import Sweep
+from trainer.run.config import ConfigError, Problem, RunConfig, batch_plan, grpo_config, load_config
+from trainer.run.config.trl_arguments import grpo_default
+from trainer.run.config.yaml_document import Node, read_file
+from trainer.step.compatibility import check_combination, check_save_steps
+
+COUNTED_IN_STEPS = ("trl.max_steps", "trl.save_steps", "trl.warmup_steps", "evaluation.every_steps")
+_ANY_MACHINE = ("trl.bf16=false", "trl.use_cpu=true")  # the combination is checked, not this machine
+
+
+@dataclass(frozen=True)
+class Budget:
+    """What a cell spends; ``rollouts`` and ``optimizer_steps`` are ``None`` where the run is counted in epochs.
+
+    Attributes:
+        rollouts: rollout batches that are generated and trained.
+        steps_per_rollout: optimizer steps in which one of them is trained, over all passes of the update schedule.
+    """
+
+    rollouts: Fraction | None
+    prompts_per_rollout: int
+    num_generations: int
+    max_completion_length: int
+    steps_per_rollout: int
+    optimizer_steps: int | None
+    sequences_per_update: int
+    warmup_steps: float
+
+    @property
+    def prompts(self) -> int | None:
+        """Prompts answered in the whole run."""
+        return None if self.rollouts is None else int(self.rollouts * self.prompts_per_rollout)
+
+
+@dataclass(frozen=True)
+class Plan:
+    """A cell ready to start: its resolved configuration, its budget, and the arguments of the training script."""
+
+    cell: Cell
+    config: RunConfig
+    budget: Budget
+    overrides: list[str]
+
+
+def plans_of(sweep: Sweep, cells: Sequence[Cell], tree: Node) -> list[Plan]:
+    """Every cell with its configuration checked and its settings in optimizer steps set.
+
+    Raises:
+        ConfigError: a cell's configuration is wrong; each problem once, at the line of its variant.
+        PartError, PreflightError: a strategy that does not exist or does not go with the other settings.
+    """
+    processes = processes_of(sweep)
+    base = load_config(sweep.config)
+    base_steps = steps_per_rollout(base, base.num_processes or 1)  # as its file means it, not as it is launched here
+    plans, problems = [], []
+    for cell in cells:
+        try:
+            plans.append(_plan(sweep, cell, base_steps, processes))
+        except ConfigError as error:
+            problems += [told_by_sweep(problem, cell, tree) for problem in error.problems]
+    if problems:
+        raise ConfigError(list(dict.fromkeys(problems)))
+    for plan in plans:
+        if plan.cell.seed == sweep.seeds[0]:
+            _check_launch(sweep, plan, processes)
+    return plans
+
+
+def processes_of(sweep: Sweep) -> int:
+    """Processes that the launcher starts for each cell, over all nodes."""
+    if isinstance(given := sweep.launch.get("num_processes"), int):
+        return given
+    if isinstance(file := sweep.launch.get("config_file"), str):
+        in_file = read_file(Path(file)).child("num_processes")
+        return 1 if in_file is None else int(in_file.value)
+    return 1
+
+
+def steps_per_rollout(config: RunConfig, processes: int) -> int:
+    """Optimizer steps in which one rollout batch is trained, over all passes of the update schedule."""
+    return batch_plan(config, processes).optimizer_steps_per_rollout * _strategies(config).schedule.num_passes
+
+
+def _strategies(config: RunConfig) -> Strategies:
+    parts = config.algorithm
+    return build_strategies(parts.advantage, parts.token_weight, parts.update_schedule)
+
+
+def _plan(sweep: Sweep, cell: Cell, base_steps: int, processes: int) -> Plan:
+    own = [*cell.overrides, f"seed={cell.seed}", f"name={override_value(cell.variant)}"]
+    config = load_config(sweep.config, own)
+    steps = steps_per_rollout(config, processes)
+    scaled = _scaled(sweep, cell, config, steps, base_steps)
+    overrides = [*own, *(f"{key}={value}" for key, value in scaled.items())]
+    config = load_config(sweep.config, overrides) if scaled else config
+    return Plan(cell, config, _budget(config, processes, steps), overrides)
+
+
+def _scaled(sweep: Sweep, cell: Cell, config: RunConfig, steps: int, base_steps: int) -> dict[str, int]:
+    """The settings counted in optimizer steps that must change for the cell to be counted in rollout batches."""
+    changed = {}
+    for key in COUNTED_IN_STEPS:
+        value = _setting(config, key)
+        if key in cell.settings:
+            continue
+        if key == "trl.max_steps" and sweep.rollouts is not None:
+            changed[key] = sweep.rollouts * steps
+        elif isinstance(value, int) and value > 0 and steps != base_steps:
+            exact = Fraction(value * steps, base_steps)
+            if exact.denominator != 1:
+                what = (
+                    f"is {value} in the base file, where a rollout batch takes {base_steps} optimizer steps; with "
+                    f"{steps} of them {cell.variant!r} would need {float(exact):g}."
+                )
+                raise ConfigError([Problem(key, what, f"Write a multiple of {base_steps} in the base file.")])
+            changed[key] = int(exact)
+    return changed
+
+
+def _setting(config: RunConfig, key: str) -> Any:
+    section, _, name = key.partition(".")
+    return config.trl.get(name) if section == "trl" else getattr(getattr(config, section), name)
+
+
+def _budget(config: RunConfig, processes: int, steps: int) -> Budget:
+    plan = batch_plan(config, processes)
+    max_steps = config.trl.get("max_steps", -1)
+    return Budget(
+        rollouts=Fraction(max_steps, steps) if max_steps > 0 else None,
+        prompts_per_rollout=plan.prompts_per_rollout,
+        num_generations=plan.num_generations,
+        max_completion_length=config.trl.get("max_completion_length", grpo_default("max_completion_length")),
+        steps_per_rollout=steps,
+        optimizer_steps=max_steps if max_steps > 0 else None,
+        sequences_per_update=plan.sequences_per_update,
+        warmup_steps=config.trl.get("warmup_steps", grpo_default("warmup_steps")),
+    )
+
+
+def _check_launch(sweep: Sweep, plan: Plan, processes: int) -> None:
+    args = grpo_config(load_config(sweep.config, [*plan.overrides, *_ANY_MACHINE]), processes)
+    strategies = _strategies(plan.config)
+    check_combination(args, strategies)
+    check_save_steps(args, strategies.schedule.num_passes)

@@ -1,0 +1,222 @@
+"""Runs the cells of a sweep until each is finished or has failed too often; started again, it goes on.
+
+What is done is read from the cells' own files, so nothing is lost when this process is killed: cells that it left
+running are awaited, half-done ones resume from their checkpoint, finished ones stay.
+"""
+
+import fcntl
+import signal
+import time
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import asdict
+from fractions import Fraction
+from pathlib import Path
+from types import FrameType
+from typing import IO, Any
+
+from trainer.comparison.sweeps.cell_directory import write_json
+from trainer.comparison.sweeps.plans import Plan
+from trainer.comparison.sweeps.queues import Queue, RefusedError
+from trainer.comparison.sweeps.schema import Sweep
+from trainer.comparison.sweeps.starting import Entry, next_attempt
+
+SECONDS_BETWEEN_LOOKS = 1.0
+SECONDS_AFTER_REFUSAL = 30.0
+"""How long nothing is submitted after the queue has refused an attempt."""
+LOCK = "sweep.lock"
+
+
+class SweepError(ValueError):
+    """A sweep that cannot go on as asked; the message says what to do instead."""
+
+
+@contextmanager
+def only_one(sweep: Sweep) -> Iterator[Path]:
+    """Hold the sweep's directory, made where it is missing.
+
+    Raises:
+        SweepError: another process runs this sweep.
+    """
+    root = Path(sweep.output_dir).absolute()
+    root.mkdir(parents=True, exist_ok=True)
+    with (root / LOCK).open("a") as file:
+        _lock(file, root)
+        yield root
+
+
+def check_free(sweep: Sweep) -> None:
+    """Refuse a sweep that another process runs, before the time is spent to check its cells.
+
+    Raises:
+        SweepError: as `only_one`.
+    """
+    root = Path(sweep.output_dir).absolute()
+    if (root / LOCK).exists():
+        with (root / LOCK).open() as file:
+            _lock(file, root)
+
+
+def _lock(file: IO[str], root: Path) -> None:
+    try:
+        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        raise SweepError(
+            f"Another process runs the sweep in {root}. Watch it with `scripts/sweep.py status`, or give this one "
+            "another output_dir."
+        ) from None
+
+
+def write_sweep(sweep: Sweep, plans: Sequence[Plan], root: Path, file: Path) -> None:
+    """``sweep.json``: what readers of the directory need to know about its cells."""
+    cells = [
+        {
+            "name": plan.cell.name,
+            "variant": plan.cell.variant,
+            "baseline": plan.cell.baseline,
+            "seed": plan.cell.seed,
+            "settings": plan.cell.settings,
+            "budget": {key: _plain(value) for key, value in asdict(plan.budget).items()},
+        }
+        for plan in plans
+    ]
+    described = {"name": sweep.name, "file": str(file.absolute()), "config": sweep.config, "baseline": sweep.baseline}
+    write_json(root / "sweep.json", {**described, "seeds": sweep.seeds, "cells": cells})
+
+
+class SweepRunner:
+    """The loop: start cells while there is room, look which are over, retry what failed.
+
+    Args:
+        script: the training script.
+        say: is told what happens, a line at a time.
+    """
+
+    def __init__(
+        self, sweep: Sweep, entries: list[Entry], queue: Queue, script: Path, say: Callable[[str], None]
+    ) -> None:
+        self.sweep = sweep
+        self.entries = entries
+        self.queue = queue
+        self.script = script
+        self.say = say
+        self.failures: Counter[str] = Counter()
+        self.stops = 0
+        self._refused_at = -SECONDS_AFTER_REFUSAL
+        self._refusal = ""
+
+    def run(self) -> bool:
+        """Run all cells; whether it came to the end (and was not stopped)."""
+        running = [entry for entry in self.entries if self._adopted(entry)]
+        waiting = [entry for entry in self.entries if entry not in running and not entry.directory.summary()]
+        handlers = {number: signal.signal(number, self._stop) for number in (signal.SIGINT, signal.SIGTERM)}
+        told_to_stop = 0
+        try:
+            while running or (waiting and not self.stops):
+                while waiting and not self.stops and len(running) < self.queue.capacity and not self._pauses():
+                    entry = waiting.pop(0)
+                    if self._started(entry):
+                        running.append(entry)
+                    elif self._is_tried_again(entry, others_run=bool(running)):
+                        waiting.insert(0, entry)
+                time.sleep(SECONDS_BETWEEN_LOOKS)
+                for entry in [entry for entry in running if self._is_over(entry)]:
+                    running.remove(entry)
+                    if self._again(entry):
+                        waiting.insert(0, entry)
+                if self.stops > told_to_stop:
+                    told_to_stop = self.stops
+                    self._stop_all(running)
+        finally:
+            for number, handler in handlers.items():
+                signal.signal(number, handler)
+        return not self.stops
+
+    def _adopted(self, entry: Entry) -> bool:
+        attempts = entry.directory.attempts()
+        if not attempts or "ended" in attempts[-1] or self.queue.is_over(attempts[-1], entry.directory):
+            return False
+        self.say(f"{entry.name}: still running from before")
+        entry.attempt = attempts[-1]
+        self.queue.adopt(attempts[-1])
+        return True
+
+    def _started(self, entry: Entry) -> bool:
+        """Start the cell's next attempt; whether the queue took it."""
+        attempt = next_attempt(self.sweep, entry, self.script)
+        assert entry.attempt is not None
+        try:
+            entry.attempt.update(self.queue.start(entry.attempt["label"], attempt))
+        except RefusedError as refusal:
+            entry.attempt["refused"] = str(refusal)
+        entry.directory.update_last_attempt(entry.attempt)
+        if "refused" in entry.attempt:
+            return False
+        resumed = entry.attempt["resumed_from"]
+        self.say(f"{entry.name}: started" + (f" from {resumed}" if resumed else ""))
+        self._refusal = ""
+        return True
+
+    def _is_tried_again(self, entry: Entry, *, others_run: bool) -> bool:
+        """Whether an attempt that the queue refused is tried again after a pause.
+
+        While other cells run their end may make room, as under a limit on the jobs of a user, so such a refusal does
+        not count as a failure of the cell.
+        """
+        assert entry.attempt is not None
+        refusal, self._refused_at = entry.attempt["refused"], time.monotonic()
+        self.failures[entry.name] += not others_run
+        again = self.failures[entry.name] <= self.sweep.retries
+        if refusal != self._refusal or not others_run:  # said once, however long the others run
+            instead = f"trying every {SECONDS_AFTER_REFUSAL:g} s" if again else "not tried again"
+            self.say(f"{entry.name}: not started ({refusal}); {instead}")
+        self._refusal = refusal
+        return again
+
+    def _pauses(self) -> bool:
+        return time.monotonic() - self._refused_at < SECONDS_AFTER_REFUSAL
+
+    def _is_over(self, entry: Entry) -> bool:
+        assert entry.attempt is not None
+        if not self.queue.is_over(entry.attempt, entry.directory):
+            return False
+        self.queue.release(entry.attempt)
+        return True
+
+    def _again(self, entry: Entry) -> bool:
+        """Say how an attempt ended; whether the cell is to be started again."""
+        assert entry.attempt is not None
+        name, directory = entry.name, entry.directory
+        record = directory.attempt(entry.attempt["number"])
+        if summary := directory.summary():
+            seconds = summary.get("wall_seconds", float("nan"))
+            self.say(f"{name}: finished, {summary.get('optimizer_steps')} optimizer steps in {seconds:.0f} s")
+            return False
+        checkpoint = directory.checkpoint()
+        moved = checkpoint is not None and checkpoint.name != entry.attempt["resumed_from"]
+        if self.stops or (record.get("stopped") and moved):
+            self.say(f"{name}: stopped at {checkpoint.name if checkpoint else 'its beginning'}")
+            return not self.stops
+        self.failures[name] += 1
+        again = self.failures[name] <= self.sweep.retries
+        outcome = f"exit status {record['exit_status']}" if "exit_status" in record else "it left no exit status"
+        self.say(f"{name}: failed ({outcome}); {'trying again' if again else f'see {directory.log}'}")
+        return again
+
+    def _stop(self, number: int, frame: FrameType | None) -> None:
+        self.stops += 1
+
+    def _stop_all(self, running: Sequence[Entry]) -> None:
+        if self.stops == 1 and running:
+            self.say(f"Stopping {len(running)} cells, each with a checkpoint. Ctrl-C again ends them at once.")
+        for entry in running:
+            assert entry.attempt is not None
+            try:
+                (self.queue.stop if self.stops == 1 else self.queue.kill)(entry.attempt, entry.directory)
+            except RefusedError as refusal:
+                self.say(f"{entry.name}: could not be stopped ({refusal}); Ctrl-C again tries once more")
+
+
+def _plain(value: Any) -> Any:
+    return float(value) if isinstance(value, Fraction) else value

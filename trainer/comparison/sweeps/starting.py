@@ -1,0 +1,142 @@
+"""The next attempt at a cell: from its newest checkpoint where there is one, else from the beginning."""
+
+import re
+import signal
+import socket
+import sys
+import uuid
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+from trainer.comparison.sweeps.attempt import MARK, Attempt
+from trainer.comparison.sweeps.cell_directory import CellDirectory
+from trainer.comparison.sweeps.plans import Plan
+from trainer.comparison.sweeps.process_group import await_group, environment_of, group_members, signal_group
+from trainer.comparison.sweeps.schema import Sweep
+from trainer.run.config.dotted import flattened
+from trainer.run.directory import MAY_CHANGE
+
+NOT_COMPARED = tuple(section for section in MAY_CHANGE if section not in ("evaluation", "num_processes"))
+
+
+@dataclass
+class Entry:
+    """A cell with its directory while the sweep runs, and the attempt in hand."""
+
+    plan: Plan
+    directory: CellDirectory
+    attempt: dict[str, Any] | None = None
+
+    @property
+    def name(self) -> str:
+        return self.plan.cell.name
+
+
+def entries_of(sweep: Sweep, plans: Sequence[Plan]) -> list[Entry]:
+    """Every cell with its directory under the sweep's."""
+    root = Path(sweep.output_dir).absolute()
+    return [Entry(plan, CellDirectory(root / plan.cell.name)) for plan in plans]
+
+
+def changes(entry: Entry) -> list[str]:
+    """How a cell that was already started differs from what the sweep's file says now, a line a setting.
+
+    Settings are compared as written: a default that a newer version adds is no change.
+    """
+    before = entry.directory.definition().get("config")
+    if before is None:
+        return []
+    old, new = flattened(before), flattened(_written(entry.plan))
+    differing = [key for key in sorted({*old, *new}) if old.get(key) != new.get(key)]
+    return [f"{key}: {old.get(key, 'absent')!r} → {new.get(key, 'absent')!r}" for key in differing]
+
+
+def next_attempt(sweep: Sweep, entry: Entry, script: Path) -> Attempt:
+    """Note the attempt in ``cell.json`` and in ``entry``, drop a run without a checkpoint, and say what to launch.
+
+    It takes the place of one that the queue refused.
+
+    Args:
+        script: the training script.
+    """
+    directory, plan = entry.directory, entry.plan
+    _end_leftovers(directory)
+    directory.drop_half_run()
+    checkpoint = directory.checkpoint()
+    known = directory.definition() or _definition(sweep, plan)
+    before = [attempt for attempt in known["attempts"] if "refused" not in attempt]
+    launcher = launcher_of(sweep)
+    arguments = [str(script), sweep.config, *plan.overrides, f"output_dir={directory.run}"]
+    if checkpoint is not None:
+        arguments += ["--resume", str(directory.resumable())]
+    number = len(before) + 1
+    entry.attempt = {
+        "number": number,
+        "label": f"{job_name(entry.name)}-{known['wandb_run_id']}-{number}",
+        "resumed_from": checkpoint.name if checkpoint else None,
+        "command": [*launcher, *arguments],
+        "submitted": datetime.now(UTC).isoformat(timespec="seconds"),
+    }
+    directory.write_definition({**known, "attempts": [*before, entry.attempt]})
+    environment = _environment(sweep, plan, known["wandb_run_id"])
+    return Attempt(directory.path, number, launcher, arguments, Path.cwd(), environment)
+
+
+def job_name(cell: str) -> str:
+    """A cell's name without what means something to SLURM's commands: a comma divides two names."""
+    return re.sub(r"[^\w.=+-]", "_", cell)
+
+
+def launcher_of(sweep: Sweep) -> list[str]:
+    """``accelerate launch`` with the sweep's arguments."""
+    command = [sys.executable, "-m", "accelerate.commands.launch"]
+    for name, value in sweep.launch.items():
+        if value is not False:
+            command += [f"--{name}"] if value is True else [f"--{name}", str(value)]
+    return command
+
+
+def _end_leftovers(directory: CellDirectory) -> None:
+    """End, with its checkpoint, a run that goes on although the process that watched it was killed."""
+    for record in directory.attempts():
+        group = record.get("process_group")
+        if not group or "ended" in record or record["host"] != socket.gethostname():
+            continue
+        if any(environment_of(process).get(MARK) == str(directory.path) for process in group_members(group)):
+            signal_group(group, signal.SIGTERM)
+            await_group(group)
+
+
+def _definition(sweep: Sweep, plan: Plan) -> dict[str, Any]:
+    cell = plan.cell
+    return {
+        "sweep": sweep.name,
+        "variant": cell.variant,
+        "baseline": cell.baseline,
+        "seed": cell.seed,
+        "settings": cell.settings,
+        "config": _written(plan),
+        "wandb_run_id": uuid.uuid4().hex[:8],
+        "attempts": [],
+    }
+
+
+def _written(plan: Plan) -> dict[str, Any]:
+    """What makes a cell what it is: the settings that its files write, without what only says where things go."""
+    written = plan.config.model_dump(exclude_unset=True, mode="json")
+    return {section: value for section, value in written.items() if section not in NOT_COMPARED}
+
+
+def _environment(sweep: Sweep, plan: Plan, run_id: str) -> dict[str, str]:
+    """One W&B run for all attempts at a cell: it goes on where it was."""
+    return {
+        "TORCH_ELASTIC_SHUTDOWN_TIMEOUT": "3600",  # else the launcher kills processes that save their checkpoint
+        "WANDB_RUN_GROUP": sweep.name,
+        "WANDB_TAGS": f"{sweep.name},{plan.cell.variant.replace(',', ' ')}",
+        "WANDB_RUN_ID": run_id,
+        "WANDB_RESUME": "allow",
+        **sweep.environment,
+    }

@@ -1,0 +1,138 @@
+"""How far the cells of a sweep are, read from the files of their runs."""
+
+import json
+import re
+import sys
+import time
+from collections.abc import Sequence
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+from rich.console import Console
+from rich.live import Live
+from rich.table import Table
+
+from trainer.comparison.sweeps.cell_directory import CellDirectory
+from trainer.comparison.sweeps.plans import Plan
+from trainer.comparison.sweeps.schema import Sweep
+
+_HELD_OUT = re.compile(r"eval_verifier/\S*accuracy")  # over all held-out sets; of the first verifier in older runs
+_COLOURS = {
+    "finished": "green",
+    "running": "cyan",
+    "failed": "red",
+    "stopped": "yellow",
+    "submitted": "blue",
+    "waiting": "dim",
+}
+
+
+def status_table(root: Path, only: str | None = None) -> Table:
+    """One row a cell, or the row of one: state, step, reward, held-out accuracy, time left."""
+    described = json.loads((root / "sweep.json").read_text())
+    table = Table(title=described["name"])
+    table.add_column("cell", no_wrap=True)
+    table.add_column("state")
+    for name in ("attempts", "step", "reward", "held-out accuracy", "time left"):
+        table.add_column(name, justify="right")
+    cells = [cell for cell in described["cells"] if only in (None, cell["name"])]
+    directories = [CellDirectory(root / cell["name"]) for cell in cells]
+    for cell, directory in zip(cells, directories, strict=True):
+        table.add_row(*cell_row(cell, directory))
+    table.caption = _progress(directories)
+    return table
+
+
+def cell_row(cell: dict[str, Any], directory: CellDirectory) -> list[str]:
+    """The row of one cell as text."""
+    state = directory.state()
+    attempts = directory.attempts()
+    lines = _metrics(directory.run / "metrics.jsonl")
+    step = lines[-1]["step"] if lines else 0
+    most = cell["budget"]["optimizer_steps"]
+    rewards = [line["reward"] for line in lines if line.get("reward") is not None]
+    held_out = [line[key] for line in lines for key in _HELD_OUT.findall(" ".join(line))[:1]]
+    left = _seconds_left(attempts[-1], step, most) if state == "running" else None
+    return [
+        cell["name"],
+        f"[{_COLOURS[state]}]{state}[/]",
+        str(len(attempts)),
+        f"{step}/{most or '?'}",
+        f"{rewards[-1]:.3f}" if rewards else "",
+        f"{held_out[-1]:.3f}" if held_out else "",
+        "" if left is None else f"{int(left // 60)}:{int(left % 60):02d}",
+    ]
+
+
+def budget_table(sweep: Sweep, plans: Sequence[Plan]) -> Table:
+    """What the variants spend: equal prompts and completions, and where optimizer steps differ."""
+    table = Table(title=f"{sweep.name}: what each variant spends with one seed")
+    table.add_column("variant", no_wrap=True)
+    for name in ("rollout batches", "prompts", "completions", "≤ tokens each", "optimizer steps", "warm-up steps"):
+        table.add_column(name, justify="right")
+    for plan in plans:
+        if plan.cell.seed != sweep.seeds[0]:
+            continue
+        spent = plan.budget
+        rollouts, prompts = spent.rollouts, spent.prompts
+        table.add_row(
+            plan.cell.variant,
+            "by epochs" if rollouts is None else f"{float(rollouts):g}",
+            "by epochs" if prompts is None else str(prompts),
+            "by epochs" if prompts is None else str(prompts * spent.num_generations),
+            str(spent.max_completion_length),
+            str(spent.optimizer_steps or f"{spent.steps_per_rollout} a batch"),
+            f"{spent.warmup_steps:g}",
+        )
+    return table
+
+
+def print_table(table: Table) -> None:
+    """Print a table at the terminal's width, or wide enough for a file."""
+    Console(width=None if sys.stdout.isatty() else 120).print(table)
+
+
+def watch(root: Path, seconds_between: float = 2.0) -> None:
+    """The table, kept up to date until Ctrl-C."""
+    try:
+        with Live(status_table(root), refresh_per_second=1) as live:
+            while True:
+                time.sleep(seconds_between)
+                live.update(status_table(root))
+    except KeyboardInterrupt:
+        return
+
+
+def _progress(directories: Sequence[CellDirectory]) -> str:
+    """How many are finished, and how long the others may take at the pace of those, as many at a time as now."""
+    finished = [directory for directory in directories if directory.summary()]
+    running = sum(directory.is_running() for directory in directories)
+    text = f"{len(finished)} of {len(directories)} finished"
+    seconds = [_seconds(attempt) for directory in finished for attempt in directory.attempts() if "ended" in attempt]
+    if not running or not seconds:
+        return text
+    left = sum(seconds) / len(finished) * (len(directories) - len(finished)) / running
+    return f"{text}, about {left / 3600:.1f} h left"
+
+
+def _seconds(attempt: dict[str, Any]) -> float:
+    started, ended = (datetime.fromisoformat(attempt[name]) for name in ("started", "ended"))
+    return (ended - started).total_seconds()
+
+
+def _metrics(path: Path) -> list[dict[str, Any]]:
+    if not path.exists():
+        return []
+    lines = path.read_text().splitlines(keepends=True)
+    return [json.loads(line) for line in lines if line.endswith("\n")]  # the last may be half written
+
+
+def _seconds_left(attempt: dict[str, Any], step: int, most: int | None) -> float | None:
+    """From the pace of this attempt, its start-up included."""
+    resumed = attempt.get("resumed_from")
+    done = step - (int(resumed.removeprefix("checkpoint-")) if resumed else 0)
+    if most is None or done <= 0 or "started" not in attempt:
+        return None
+    elapsed = (datetime.now(UTC) - datetime.fromisoformat(attempt["started"])).total_seconds()
+    return elapsed / done * (most - step)

@@ -1,7 +1,0 @@
-"""Reports on runs and sweeps: one self-contained HTML page, and the same in Markdown."""
-
-from trainer.reports.contents import Report, report_on
-from trainer.reports.page import html_page, markdown_page, write_report
-from trainer.reports.run_files import ReportError
-
-__all__ = ["Report", "ReportError", "html_page", "markdown_page", "report_on", "write_report"]

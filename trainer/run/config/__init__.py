@@ -1,0 +1,25 @@
+"""The YAML file of a run: read, merged, validated, and handed to TRL."""
+
+from trainer.run.config.batch_plan import BatchPlan, batch_plan
+from trainer.run.config.evaluation import evaluation_arguments
+from trainer.run.config.grpo import grpo_config, lora_config
+from trainer.run.config.loading import load_config, local_path
+from trainer.run.config.problems import ConfigError, Origin, Problem
+from trainer.run.config.schema import Columns, Reward, RunConfig, Source
+
+__all__ = [
+    "BatchPlan",
+    "Columns",
+    "ConfigError",
+    "Origin",
+    "Problem",
+    "Reward",
+    "RunConfig",
+    "Source",
+    "batch_plan",
+    "evaluation_arguments",
+    "grpo_config",
+    "load_config",
+    "local_path",
+    "lora_config",
+]

@@ -1,0 +1,72 @@
+"""From a YAML file to a ``RunConfig``, or to one error that names everything wrong with it."""
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from pydantic import ValidationError
+
+from trainer.run.config.layers import layered
+from trainer.run.config.problems import ConfigError, refuse
+from trainer.run.config.schema import RunConfig, conflicts
+from trainer.run.config.wording import problems_of
+from trainer.run.config.yaml_document import Node
+
+
+def load_config(path: str | Path, overrides: Sequence[str] = (), *, evaluation_only: bool = False) -> RunConfig:
+    """The run that a YAML file describes, after the base it extends and the overrides ``dotted.key=value``.
+
+    A model or data path that exists relative to the current directory, or else relative to the file that writes it,
+    becomes absolute; any other stays as it is and is taken for a hub id. With ``evaluation_only`` the file
+    needs no rows to train on, and held-out rows instead.
+
+    Raises:
+        ConfigError: everything that is wrong, each with its file (or "command line"), line and dotted path. Values are
+            not looked at before the YAML of every layer can be read.
+    """
+    path = Path(path)
+    tree = layered(path, overrides)
+    data = tree.plain()
+    data.setdefault("name", path.stem)
+    data.setdefault("output_dir", f"runs/{data['name']}")
+    for keys in _paths(data):
+        _locate(data, tree, keys)
+    try:
+        return RunConfig.model_validate(data, context={"evaluation_only": evaluation_only})
+    except ValidationError as error:
+        problems = problems_of(error, tree)
+        try:
+            refuse(conflicts(data))
+        except ValidationError as contradictory:
+            problems.extend(problem for problem in problems_of(contradictory, tree) if problem not in problems)
+        raise ConfigError(problems) from None
+
+
+def local_path(name: str, folder: Path) -> Path | None:
+    """The existing file or folder that ``name`` means: from the current directory, else from ``folder``; or none."""
+    candidate = Path(name).expanduser()
+    return next((place.absolute() for place in (candidate, folder / candidate) if place.exists()), None)
+
+
+def _paths(data: dict[str, Any]) -> list[tuple[str, ...]]:
+    """Where a local path may stand: the model, and each source of data, be it one or several by name."""
+    paths: list[tuple[str, ...]] = [("model", "name_or_path")]
+    for part in ("train", "test"):
+        paths.append(("data", part, "path"))
+        sources = data["data"].get(part) if isinstance(data.get("data"), dict) else None
+        if isinstance(sources, dict):
+            paths += [("data", part, name, "path") for name, source in sources.items() if isinstance(source, dict)]
+    return paths
+
+
+def _locate(data: Any, tree: Node, keys: tuple[str, ...]) -> None:
+    node: Node | None = tree
+    for key in keys:
+        node = node.child(key) if node else None
+    if node is None or not isinstance(node.value, str) or not node.value:
+        return
+    found = local_path(node.value, node.origin.folder)
+    if found is not None:
+        for key in keys[:-1]:
+            data = data[key]
+        data[keys[-1]] = str(found)

@@ -1,0 +1,175 @@
+"""The directory of one run: which one it is, what is written there, and where a run that stopped goes on."""
+
+import itertools
+import json
+import math
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from trainer.run.config import RunConfig, load_config
+from trainer.run.config.dotted import flattened
+from trainer.run.manifest import read_manifest
+
+MAY_CHANGE = ("name", "output_dir", "num_processes", "evaluation", "logging")
+"""Sections that may differ between a run and its continuation: they do not change what is trained."""
+TRL_MAY_CHANGE = ("save_strategy", "save_steps", "save_total_limit", "logging_steps")
+LENGTH = ("max_steps", "num_train_epochs")
+"""May differ too, where the learning rate does not depend on how long the run is."""
+CONSTANT = ("constant", "constant_with_warmup")
+CHECKPOINT = re.compile(r"checkpoint-\d+")
+
+
+class ResumeError(ValueError):
+    """A run that cannot be continued as asked; the message says what to do instead."""
+
+
+def fresh_directory(output_dir: str | Path) -> Path:
+    """Make and return ``output_dir``, or the first of ``output_dir-2``, ``-3``, … that does not exist yet.
+
+    Nothing is overwritten, also where several runs start at once: a directory belongs to the run that made it.
+    """
+    first = Path(output_dir)
+    for number in itertools.count(1):
+        candidate = first if number == 1 else first.with_name(f"{first.name}-{number}")
+        try:
+            candidate.mkdir(parents=True)
+        except FileExistsError:
+            continue
+        return candidate
+    raise AssertionError
+
+
+def last_checkpoint(output_dir: str | Path) -> Path:
+    """The newest complete checkpoint under ``output_dir``, or under the newest of ``output_dir-2``, ``-3``, ….
+
+    Complete means that its trainer_state.json, which is written last, is there: a full disk leaves checkpoints without.
+
+    Raises:
+        ResumeError: there is none.
+    """
+    first = Path(output_dir)
+    later = (
+        path for path in first.parent.glob(f"{first.name}-*") if path.name.removeprefix(f"{first.name}-").isdigit()
+    )
+    runs = [*sorted(later, key=lambda path: -int(path.name.rpartition("-")[2])), first]
+    for run in runs:
+        complete = (path.parent for path in run.glob("checkpoint-*/trainer_state.json"))
+        checkpoints = [path for path in complete if CHECKPOINT.fullmatch(path.name)]
+        if checkpoints:
+            return max(checkpoints, key=lambda path: int(path.name.removeprefix("checkpoint-")))
+    raise ResumeError(
+        f"There is no complete checkpoint under {first}, so nothing can be resumed. Start the run without --resume, or "
+        "name the directory that holds checkpoint-*: --resume DIRECTORY."
+    )
+
+
+def is_trained(checkpoint: Path, max_steps: int) -> bool:
+    """Whether nothing is left to train behind ``checkpoint``; ``max_steps`` ≤ 0 = as many as the run had planned."""
+    state = json.loads((checkpoint / "trainer_state.json").read_text())
+    planned = max_steps if max_steps > 0 else state["max_steps"]
+    return bool(state["global_step"] >= planned)
+
+
+def check_same_run(config: RunConfig, run: Path, world_size: int) -> None:
+    """Refuse to continue ``run`` under settings that would train something else from its checkpoint on.
+
+    Raises:
+        ResumeError: naming every setting that differs, with both values, or another number of processes.
+    """
+    started = read_manifest(run)["world_size"]
+    if started != world_size:
+        raise ResumeError(
+            f"{run} was trained on {started} processes and would go on on {world_size}: each process's random state "
+            f"and share of the optimizer are in its checkpoint. Start {started} processes."
+        )
+    saved = load_config(run / "config.yaml").model_dump()
+    current = config.model_dump()
+    for section in MAY_CHANGE:
+        saved.pop(section, None), current.pop(section, None)
+    constant = current["trl"].get("lr_scheduler_type") in CONSTANT
+    for key in (*TRL_MAY_CHANGE, *(LENGTH if constant else ())):
+        saved["trl"].pop(key, None), current["trl"].pop(key, None)
+    before, now = flattened(saved), flattened(current)
+    changed = [key for key in sorted({*before, *now}) if before.get(key) != now.get(key)]
+    if changed:
+        lines = [f"  {key}: {before.get(key, 'absent')!r} → {now.get(key, 'absent')!r}" for key in changed]
+        raise ResumeError(
+            f"{run} was started with other settings, and its checkpoint goes on only with its own:\n"
+            + "\n".join(lines)
+            + (
+                "\nThe learning rate depends on how long the run is."
+                if {*changed} & {f"trl.{k}" for k in LENGTH}
+                else ""
+            )
+            + f"\nTake the changes back, resume with {run / 'config.yaml'}, or start a new run without --resume."
+        )
+
+
+@dataclass(frozen=True)
+class Accuracy:
+    """A share of right answers with its standard error, ``√(p (1 − p) / n)``."""
+
+    value: float
+    count: int
+
+    def __str__(self) -> str:
+        return f"{self.value:.3f} ± {math.sqrt(self.value * (1 - self.value) / self.count):.3f}"
+
+
+def write_summary(run: Path, summary: Mapping[str, Any]) -> str:
+    """``summary.json`` and ``summary.md``; returns the Markdown."""
+    (run / "summary.json").write_text(json.dumps(dict(summary), indent=2) + "\n")
+    rows = [f"| {key.replace('_', ' ')} | {_shown(value)} |" for key, value in summary.items()]
+    markdown = "\n".join([f"# {summary['name']}", "", "| | |", "|---|---|", *rows, ""])
+    (run / "summary.md").write_text(markdown)
+    return markdown
+
+
+def read_metrics(path: Path) -> list[dict[str, Any]]:
+    """The lines of a ``metrics.jsonl``; one that was cut off when the run was killed is passed over."""
+    entries = []
+    for line in path.read_text().splitlines() if path.exists() else []:
+        try:
+            entries.append(json.loads(line))
+        except json.JSONDecodeError:
+            continue
+    return entries
+
+
+def evaluation_at(run: Path, step: int, key: str) -> float | None:
+    """The held-out value of ``key`` at ``step`` of ``metrics.jsonl``; ``None`` where there was no evaluation."""
+    for entry in read_metrics(run / "metrics.jsonl"):
+        if entry["step"] == step and key in entry:
+            return float(entry[key])
+    return None
+
+
+def draw_reward_curve(run: Path, accuracy: str) -> None:
+    """``reward_curve.png`` from ``metrics.jsonl``: mean reward of the rollout batches, held-out accuracy."""
+    import matplotlib
+
+    matplotlib.use("Agg")
+    from matplotlib import pyplot
+
+    lines = read_metrics(run / "metrics.jsonl")
+    figure, axes = pyplot.subplots(figsize=(7, 4), layout="constrained")
+    for key, label, style in (
+        ("reward", "mean reward, rollout batch", {"color": "#0072B2", "linewidth": 1.2}),
+        (f"eval_{accuracy}", "held-out accuracy", {"color": "#D55E00", "marker": "o", "linestyle": "--"}),
+    ):
+        points = [(line["step"], line[key]) for line in lines if line.get(key) is not None]
+        if points:
+            axes.plot(*zip(*points, strict=True), label=label, **style)
+    axes.set_xlabel("optimizer step")
+    axes.set_ylabel("reward, accuracy")
+    axes.grid(alpha=0.3)
+    figure.legend(loc="outside upper center", ncols=2, frameon=False)
+    figure.savefig(run / "reward_curve.png", dpi=150)
+    pyplot.close(figure)
+
+
+def _shown(value: Any) -> str:
+    return f"{value:.4g}" if isinstance(value, float) else str(value)

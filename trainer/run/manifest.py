@@ -1,0 +1,179 @@
+"""What a run was made of: command, code, versions, data, machine; and in what another run of it would differ."""
+
+import hashlib
+import json
+import os
+import platform
+import subprocess
+import sys
+from collections.abc import Iterable, Mapping
+from importlib.metadata import distributions
+from pathlib import Path
+from typing import Any
+
+from trainer.run.config import RunConfig
+from trainer.run.config.dotted import flattened
+
+ROOT = Path(__file__).parents[2]
+ENVIRONMENT = ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "CUDA_VISIBLE_DEVICES", "CUBLAS_WORKSPACE_CONFIG", "NCCL_ALGO")
+"""Variables of the environment that change the order of sums, and with it the last digits of every number."""
+LAUNCHER = ("ACCELERATE_", "FSDP_", "WORLD_SIZE", "LOCAL_WORLD_SIZE")
+"""Beginnings of the variables through which a launcher says what it started."""
+DECIDES = (
+    "git_revision",
+    "git_diff",
+    "python",
+    "packages",
+    "world_size",
+    "data_fingerprints",
+    "environment",
+    "machine",
+)
+"""What decides whether the same configuration gives the same numbers again."""
+
+
+class RerunError(ValueError):
+    """A run that cannot be repeated; the message says why, and what to do instead."""
+
+
+def manifest(config: RunConfig, world_size: int, fingerprints: Mapping[str, str]) -> dict[str, Any]:
+    """The record of a run that starts now, as plain data."""
+    return {
+        "command": sys.argv,
+        "git_revision": _git("rev-parse", "HEAD"),
+        "git_diff": _git("diff", "HEAD"),
+        "git_untracked": _git("ls-files", "--others", "--exclude-standard"),
+        "python": platform.python_version(),
+        "packages": dict(sorted({found.name.lower(): found.version for found in distributions()}.items())),
+        "seed": config.run_seed,
+        "data_fingerprints": dict(fingerprints),
+        "world_size": world_size,
+        "model_fingerprint": model_fingerprint(config.model.name_or_path, config.model.revision),
+        "launcher": {name: value for name, value in sorted(os.environ.items()) if name.startswith(LAUNCHER)},
+        "environment": {name: os.environ[name] for name in ENVIRONMENT if name in os.environ},
+        "machine": _machine(),
+    }
+
+
+def write_manifest(run: Path, config: RunConfig, world_size: int, fingerprints: Mapping[str, str]) -> None:
+    """``config.yaml``, which starts the same run again, and ``manifest.json``."""
+    run.mkdir(parents=True, exist_ok=True)
+    config.save_resolved(run / "config.yaml")
+    (run / "manifest.json").write_text(json.dumps(manifest(config, world_size, fingerprints), indent=2) + "\n")
+
+
+def read_manifest(run: Path) -> dict[str, Any]:
+    """The record of ``run``.
+
+    Raises:
+        RerunError: there is none.
+    """
+    path = run / "manifest.json"
+    if not path.is_file():
+        raise RerunError(f"{run} holds no manifest.json, so it is not known what was run. Name a run's directory.")
+    try:
+        record: dict[str, Any] = json.loads(path.read_text())
+    except json.JSONDecodeError as error:
+        raise RerunError(f"{path} is damaged: {error}. What was run is not known; start a new run.") from error
+    if missing := [key for key in ("world_size", "data_fingerprints") if key not in record]:
+        raise RerunError(f"{path} does not say {' and '.join(missing)}, so it is of no use here. Start a new run.")
+    return record
+
+
+def data_fingerprint(rows: Iterable[Mapping[str, Any]]) -> str:
+    """SHA-256 of the rows in their order, of every column: equal exactly when the data are equal."""
+    digest = hashlib.sha256()
+    for row in rows:
+        digest.update(json.dumps(row, sort_keys=True, ensure_ascii=True, default=repr).encode() + b"\n")
+    return digest.hexdigest()
+
+
+def model_fingerprint(name_or_path: str, revision: str | None) -> str | None:
+    """Which weights a run starts from: of a folder the SHA-256 of its weight files, of a hub id its commit.
+
+    Of a file beyond 64 MiB 64 blocks of 1 MiB are read, evenly spread: training moves every one of them. ``None`` where
+    a hub id's commit is not known, as without a copy in the cache.
+    """
+    folder = Path(name_or_path)
+    if not folder.is_dir():
+        from huggingface_hub import try_to_load_from_cache
+
+        found = try_to_load_from_cache(name_or_path, "config.json", revision=revision)
+        return Path(found).parent.name if isinstance(found, str) else None
+    digest = hashlib.sha256()
+    for file in sorted(path for path in folder.iterdir() if path.suffix in (".safetensors", ".bin")):
+        size = file.stat().st_size
+        digest.update(f"{file.name} {size}\n".encode())
+        with file.open("rb") as weights:
+            for block in range(64):
+                weights.seek(max(block << 20, block * (size - (1 << 20)) // 63))
+                digest.update(weights.read(1 << 20))
+    return digest.hexdigest()
+
+
+def differences(before: Mapping[str, Any], now: Mapping[str, Any]) -> list[str]:
+    """A line for each thing that decides a run's numbers and is not what it was: ``packages.torch: 2.12 → 2.13``."""
+    old, new = (flattened({key: record[key] for key in DECIDES if record.get(key)}) for record in (before, now))
+    changed = [key for key in sorted({*old, *new}) if old.get(key) != new.get(key)]
+    return [
+        f"{key}: changed" if key == "git_diff" else f"{key}: {old.get(key, 'absent')} → {new.get(key, 'absent')}"
+        for key in changed
+    ]
+
+
+def check_same_run_again(
+    run: Path, before: Mapping[str, Any], config: RunConfig, fingerprints: Mapping[str, str], world_size: int
+) -> None:
+    """Refuse to repeat ``run`` with other weights, on other rows or another number of processes: it would be another.
+
+    Raises:
+        RerunError: naming what differs.
+    """
+    if before["world_size"] != world_size:
+        raise RerunError(
+            f"{run} was run on {before['world_size']} processes, and this is {world_size}: each process draws its own "
+            f"random numbers. Start {before['world_size']} processes."
+        )
+    weights = model_fingerprint(config.model.name_or_path, config.model.revision)
+    if before.get("model_fingerprint") not in (None, weights):
+        raise RerunError(
+            f"{config.model.name_or_path} holds other weights than {run} started from ("
+            f"{before['model_fingerprint'][:12]}…, now {str(weights)[:12]}…). Bring those back, or start a new run."
+        )
+    for part, fingerprint in fingerprints.items():
+        if (was := before["data_fingerprints"].get(part)) != fingerprint:
+            raise RerunError(
+                f"data.{part} is not what {run} was run on (SHA-256 {str(was)[:12]}…, now {fingerprint[:12]}…). Bring "
+                f"back those rows, or start a new run with scripts/train.py {run / 'config.yaml'}."
+            )
+
+
+def _git(*arguments: str) -> str | None:
+    try:
+        result = subprocess.run(["git", "-C", str(ROOT), *arguments], capture_output=True, check=True)
+    except (OSError, subprocess.CalledProcessError):
+        return None
+    return result.stdout.decode("utf-8", "backslashreplace").strip()  # a file may be in any encoding
+
+
+def _machine() -> dict[str, Any]:
+    import torch
+
+    return {
+        "platform": platform.platform(),
+        "cpu": _cpu_model(),
+        "cores": os.cpu_count(),
+        "torch_threads": torch.get_num_threads(),
+        "memory_gb": round(os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") / 2**30),
+        "gpus": [torch.cuda.get_device_name(index) for index in range(torch.cuda.device_count())],
+        "cuda": torch.version.cuda,
+    }
+
+
+def _cpu_model() -> str:
+    try:
+        lines = Path("/proc/cpuinfo").read_text().splitlines()
+    except OSError:
+        lines = []
+    names = (line.partition(":")[2].strip() for line in lines if line.startswith("model name"))
+    return next(names, platform.processor() or platform.machine())

@@ -1,0 +1,50 @@
+"""The policy's tokenizer, with the chat template that its prompts are written in."""
+
+from typing import Any
+
+from trainer.run.config import RunConfig
+
+
+class TokenizerError(ValueError):
+    """A model that cannot be opened, or whose tokenizer cannot write a conversation; the message says what to do."""
+
+
+def load_tokenizer(config: RunConfig) -> tuple[Any, bool]:
+    """The policy's tokenizer, its prompts ending in ``model.assistant_prefix``; and whether they end in ``<think>``.
+
+    A checkpoint of a run with that prefix already ends its prompts so, and is left as it is.
+
+    Raises:
+        TokenizerError: the model cannot be opened, or its tokenizer has no chat template.
+    """
+    from transformers import AutoTokenizer
+
+    name = config.model.name_or_path
+    try:
+        tokenizer = AutoTokenizer.from_pretrained(
+            name,
+            revision=config.model.revision,
+            trust_remote_code=config.model.trust_remote_code,
+            padding_side="left",
+            truncation_side="left",
+        )
+    except (OSError, ValueError) as error:
+        raise TokenizerError(
+            f"model.name_or_path = {name!r} cannot be opened: {str(error).splitlines()[0]} "
+            "Write a folder with a model and its tokenizer, or a hub id that this machine can reach."
+        ) from error
+    if not tokenizer.chat_template:
+        raise TokenizerError(
+            f"The tokenizer of {name!r} has no chat template, so a conversation cannot be written for the model. "
+            "Use an instruction-tuned model, or save the tokenizer with a chat_template of your own."
+        )
+    wanted = config.model.assistant_prefix
+    if wanted and not _prompt(tokenizer).endswith(wanted):
+        prefix = wanted.replace("\\", "\\\\").replace("'", "\\'").replace("\n", "\\n")
+        tokenizer.chat_template += "{% if add_generation_prompt %}{{ '" + prefix + "' }}{% endif %}"
+    return tokenizer, _prompt(tokenizer).rstrip().endswith("<think>")
+
+
+def _prompt(tokenizer: Any) -> str:
+    question = [{"role": "user", "content": "?"}]
+    return str(tokenizer.apply_chat_template(question, add_generation_prompt=True, tokenize=False))
