@@ -1,0 +1,116 @@
+"""The kinds of strategies, the signals that a strategy may name, and the traits that rules ask for.
+
+A strategy is a function that *names* what it wants. A parameter whose name stands in `SIGNALS` for its kind is filled in
+by the trainer; every other one is an option of the user (keyword-only, with a default unless it must be given). A
+parameter without a default in front of the ``*`` that is no signal names a column that a reward function left.
+
+N completions on all ranks (a group's rows are adjacent), B on this rank's forward pass, T tokens, F reward functions.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, Literal, TypeVar
+
+ADVANTAGE, TOKEN_WEIGHT, COEFFICIENT, UPDATE_SCHEDULE = "advantage", "token_weight", "coefficient", "update_schedule"
+
+SIGNALS: dict[str, dict[str, str]] = {
+    ADVANTAGE: {
+        "rewards": "(N,) weighted sum over the reward functions; NaN = nobody judged the completion",
+        "group_size": "int, responses to one prompt",
+        "rewards_per_function": "(N, F) before the sum; NaN = unjudged by that function",
+        "reward_weights": "(F,) what each function weighs in the sum",
+        "correct": "(N,) 1 right, 0 wrong, NaN unjudged: the verifiers' verdict",
+        "lengths": "(N,) int, tokens that the loss counts",
+        "completion_ids": "(N, T) int, padded with the padding token",
+        "mask": "(N, T) int, 1 where the loss counts the token",
+        "old_logps": "(N, T) log π_old of the sampled tokens, of the trainer's own model at the sampling temperature",
+        "entropies": "(N, T) entropy of π_old at each position, nats",
+        "sequence_weights": "(N,) what the configured loss multiplies every token of the trajectory by",
+        "step": "int, optimizer steps done",
+        "max_steps": "int, optimizer steps of the run",
+    },
+    TOKEN_WEIGHT: {
+        "probs": "(B, T) π_old of the sampled tokens, at the sampling temperature",
+        "advantages": "(B, T) of the tokens; unjudged rows 0",
+        "mask": "(B, T) int, 1 where the loss counts the token",
+        "old_logps": "(B, T) log π_old",
+        "entropies": "(B, T) entropy of π_old at each position, nats",
+        "completion_ids": "(B, T) int",
+        "groups": "(B,) int, the same number for the responses to one prompt",
+        "judged": "(B,) bool, False where nobody could judge the completion",
+        "step": "int, optimizer steps done",
+        "max_steps": "int, optimizer steps of the run",
+    },
+    COEFFICIENT: {
+        "logps": "(B, T) log π of the current pass, detached",
+        "old_logps": "(B, T) log π_old",
+        "log_ratio": "(B, T) log π − log π_old, 0 in the first update of a rollout batch",
+        "advantages": "(B, T) of the tokens before token weights; unjudged rows 0",
+        "mask": "(B, T) int, 1 where the loss counts the token",
+        "entropies": "(B, T) entropy of π_old at each position, nats",
+        "completion_ids": "(B, T) int",
+        "groups": "(B,) int, the same number for the responses to one prompt",
+        "judged": "(B,) bool, False where nobody could judge the completion",
+        "step": "int, optimizer steps done",
+        "max_steps": "int, optimizer steps of the run",
+    },
+    UPDATE_SCHEDULE: {},
+}
+"""Kind → name → shape and meaning."""
+
+REQUIRED: dict[str, tuple[str, ...]] = {ADVANTAGE: ("rewards",), TOKEN_WEIGHT: (), COEFFICIENT: (), UPDATE_SCHEDULE: ()}
+"""Kind → signals without which a strategy of that kind makes no sense."""
+
+WholeGroups = Literal["step", "forward"]
+Strategy = TypeVar("Strategy", bound=Callable[..., Any])
+
+
+@dataclass(frozen=True)
+class Traits:
+    """What a strategy says of itself that cannot be seen by trying it; rules ask for these, never for names.
+
+    Attributes:
+        trains_dead_groups: the estimator has no baseline, so that a group of equal rewards has something to teach.
+            Without it such a group gets exact zeros, whatever the estimator returns.
+        needs_whole_groups: a group must stay in one optimizer ``step``, or in one ``forward`` pass.
+        cancels_shared_tokens: claims that the contributions of tokens which a group shares cancel in every step; what
+            would break that is refused.
+        needs_equal_sequence_weights: holds only where the loss weighs all responses of a group alike.
+        needs_sequence_advantages: a coefficient for estimators that give all tokens of a response one advantage.
+    """
+
+    trains_dead_groups: bool = False
+    needs_whole_groups: WholeGroups | None = None
+    cancels_shared_tokens: bool = False
+    needs_equal_sequence_weights: bool = False
+    needs_sequence_advantages: bool = False
+
+
+def traits(
+    *,
+    trains_dead_groups: bool = False,
+    needs_whole_groups: WholeGroups | None = None,
+    cancels_shared_tokens: bool = False,
+    needs_equal_sequence_weights: bool = False,
+    needs_sequence_advantages: bool = False,
+) -> Callable[[Strategy], Strategy]:
+    """Declare a strategy's `Traits`: ``@traits(trains_dead_groups=True)`` above a function or class."""
+    declared = Traits(
+        trains_dead_groups,
+        needs_whole_groups,
+        cancels_shared_tokens,
+        needs_equal_sequence_weights,
+        needs_sequence_advantages,
+    )
+
+    def declare(strategy: Strategy) -> Strategy:
+        strategy.traits = declared  # type: ignore[attr-defined]
+        return strategy
+
+    return declare
+
+
+def traits_of(strategy: Callable[..., Any]) -> Traits:
+    """What ``strategy`` (a function, class or instance) declared; the defaults where it declared nothing."""
+    declared = getattr(strategy, "traits", None)
+    return declared if isinstance(declared, Traits) else Traits()
