@@ -1,158 +1,188 @@
-"""Verifiers by name: built-in, from an installed package's entry point, or as ``package.module:attribute``."""
+"""Parts by name, of every kind: built-in, from an installed package's entry point, or as ``package.module:attribute``.
+
+One registry serves verifiers, generators of rows and the trainer's strategies. Names, signatures and options are
+checked when a part is built, long before a model is loaded.
+"""
 
 import inspect
 import math
 import pkgutil
-from collections.abc import Callable, Mapping
+import typing
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
 from difflib import get_close_matches
-from functools import partial
-from importlib.metadata import entry_points
-from types import MappingProxyType
-from typing import Any, get_type_hints
+from importlib.metadata import EntryPoint, entry_points
+from typing import Any
 
 from pydantic import TypeAdapter, ValidationError
 
-from rewards.verifier import Verdict, Verifier
-from rewards.verifiers.code_tests import CodeTests
-from rewards.verifiers.countdown import Countdown
-from rewards.verifiers.exact_match import ExactMatch
-from rewards.verifiers.formatting import CosineLength, Format, RepetitionPenalty, SoftOverlong
-from rewards.verifiers.knights_knaves import KnightsKnaves
-from rewards.verifiers.math_answer import MathAnswer
-from rewards.verifiers.multiple_choice import MultipleChoice
-from rewards.verifiers.reasoning_gym import ReasoningGym
-
-ENTRY_POINT_GROUP = "evenkeel.verifiers"
-VERIFIERS: dict[str, Callable[..., Verifier]] = {
-    "knights_knaves": KnightsKnaves,
-    "countdown": Countdown,
-    "code_tests": CodeTests,
-    "exact_match": ExactMatch,
-    "multiple_choice": MultipleChoice,
-    "reasoning_gym": ReasoningGym,
-    "math_answer": MathAnswer,
-    "format": Format,
-    "soft_overlong": SoftOverlong,
-    "cosine_length": CosineLength,
-    "repetition_penalty": RepetitionPenalty,
-}
+PartSpec = str | Callable[..., Any] | Mapping[str, Any]
+"""A part as a user writes it: a name, ``package.module:attribute``, ``{name: …, option: …}``, or an object."""
 
 
-class VerifierError(ValueError):
-    """A verifier that cannot be found or built; the message says what to write instead."""
+class Refusal(ValueError):  # noqa: N818 the base of many errors
+    """What a user can put right: shown as its message alone, without a traceback."""
 
 
-class FunctionVerifier(Verifier):
-    """A verifier made of a plain function ``(completion, reference) → Verdict``; 1 is its full score."""
-
-    def __init__(self, function: Callable[..., Verdict]) -> None:
-        self.function = function
-
-    def __call__(self, completion: str, reference: Any) -> Verdict:
-        """Judge ``completion`` by the function."""
-        return self.function(completion, reference)
+class PartError(Refusal):
+    """A part that cannot be found, built or used; the message says what to write instead."""
 
 
-def build_verifier(spec: str | Mapping[str, Any] | Callable[..., Any]) -> Verifier:
-    """The verifier that ``spec`` names: a name, ``package.module:attribute``, ``{name: …, option: …}``, or a function.
+@dataclass(frozen=True)
+class Found:
+    """What a specification names, before its options are checked."""
 
-    What is named is a `Verifier` class, whose constructor takes the options, a function
-    ``(completion, reference, *, option…) → Verdict``, or a `Verifier` that is built already and takes none.
+    label: str
+    target: Any
+    options: dict[str, Any]
 
-    Raises:
-        VerifierError: unknown name (with the nearest), failing import; unknown, missing, ill-typed, infinite options.
+
+@dataclass(frozen=True)
+class Kind:
+    """One kind of part, and where its parts are found.
+
+    Attributes:
+        name: as users know it, e.g. ``advantage``.
+        group: entry-point group in which other packages offer parts.
+        built_in: returns name → part; called when a name is looked up.
+        error: what is raised.
     """
-    options: dict[str, Any] = {}
-    if isinstance(spec, Mapping):
-        options = dict(spec)
-        if "name" not in options:
-            raise VerifierError(f"{options} has no name, so no verifier is chosen. Write {{name: …, option: …}}.")
-        spec = options.pop("name")
-    label = spec if isinstance(spec, str) else getattr(spec, "__name__", type(spec).__name__)
-    found = _find(spec) if isinstance(spec, str) else spec
-    if not callable(found):
-        raise VerifierError(
-            f"verifier {spec!r:.80} is of type {type(found).__name__}, neither a Verifier class nor a function. "
-            "Write a verifier's name, or package.module:attribute."
+
+    name: str
+    group: str
+    built_in: Callable[[], Mapping[str, Any]]
+    error: type[PartError] = PartError
+
+    def find(self, spec: Any) -> Found:
+        """What ``spec`` names, with its options.
+
+        Raises:
+            PartError: no name, an unknown name (with the nearest), a name offered twice, or a failing import.
+        """
+        options: dict[str, Any] = {}
+        if isinstance(spec, Mapping):
+            options = dict(spec)
+            if "name" not in options:
+                raise self.error(
+                    f"{self.name}: {options} has no name, so no part is chosen. Write {{name: …, option: …}}."
+                )
+            spec = options.pop("name")
+        if isinstance(spec, str):
+            return Found(spec, self._named(spec), options)
+        if callable(spec):
+            return Found(getattr(spec, "__name__", type(spec).__name__), spec, options)
+        raise self.error(
+            f"{self.name}: {spec!r:.80} is of type {type(spec).__name__}, so it names none. "
+            "Write a name, package.module:attribute or {name: …, option: …}."
         )
-    if isinstance(found, Verifier):
-        if options:
-            raise VerifierError(
-                f"verifier {label!r} is built already, so its options {', '.join(options)} would change nothing. "
-                f"Name its class, {type(found).__module__}:{type(found).__qualname__}, or leave the options out."
+
+    def names(self) -> list[str]:
+        """All names that can be written without a module."""
+        return sorted({*self.built_in(), *(point.name for point in entry_points(group=self.group))})
+
+    def _named(self, name: str) -> Any:
+        if ":" in name:
+            return self._imported(name)
+        built_in = self.built_in()
+        offered = [point for point in entry_points(group=self.group) if point.name == name]
+        if len(offered) + (name in built_in) > 1:
+            sources = [*map(_origin, offered), *["evenkeel itself"] * (name in built_in)]
+            raise self.error(
+                f"{self.name} {name!r} is offered more than once, by {' and '.join(sources)}, so the name does not say "
+                "which is meant. Write one of them as package.module:attribute."
             )
-        return found
-    if isinstance(found, type) and not issubclass(found, Verifier):
-        raise VerifierError(f"verifier {label!r} is no subclass of rewards.verifier.Verifier. Derive it from that.")
-    _check_options(label, found, options)
-    if not isinstance(found, type):
-        return FunctionVerifier(partial(found, **options) if options else found)
-    try:
-        verifier: Verifier = found(**options)
-    except ValueError as error:
-        raise VerifierError(f"verifier {label!r}: {error}") from error
-    return verifier
-
-
-def _find(spec: str) -> Any:
-    offered = {point.name: point.value for point in entry_points(group=ENTRY_POINT_GROUP)}
-    if spec in VERIFIERS and spec in offered:
-        raise VerifierError(
-            f"verifier {spec!r} is offered by evenkeel and as {offered[spec]}, so the name does not say which is "
-            "meant. Write package.module:attribute."
-        )
-    if spec in VERIFIERS:
-        return VERIFIERS[spec]
-    path = offered.get(spec, spec)
-    if ":" not in path:
-        names = sorted({*VERIFIERS, *offered})
-        nearest = get_close_matches(spec, names, n=1)
-        hint = f"Did you mean {nearest[0]!r}? " if nearest else ""
-        raise VerifierError(
-            f"verifier {spec!r} is not known. {hint}Names: {', '.join(names)}; "
-            "one of your own is written package.module:attribute."
-        )
-    try:
-        return pkgutil.resolve_name(path)
-    except Exception as error:  # the user's module may raise anything while it is imported
-        raise VerifierError(
-            f"verifier {path!r} cannot be imported: {type(error).__name__}: {error}. "
-            "Write package.module:attribute, with the package installed or its folder on PYTHONPATH."
-        ) from error
-
-
-def _check_options(label: str, found: Callable[..., Any], options: Mapping[str, Any]) -> None:
-    """Refuse options that the class or function does not name, misses, or declares with another type."""
-    parameters = inspect.signature(found).parameters
-    if not isinstance(found, type):
-        if list(parameters)[:2] != ["completion", "reference"]:
-            raise VerifierError(
-                f"verifier {label!r} begins with ({', '.join(list(parameters)[:2])}), but it is called with "
-                "(completion, reference). Write def verifier(completion, reference, *, …)."
+        if offered:
+            return self._imported(offered[0].value)
+        if name not in built_in:
+            raise self.error(
+                f"{self.name} {name!r} is not known.{nearest(name, self.names())} Names: {', '.join(self.names())}; "
+                "one of your own is written package.module:attribute."
             )
-        parameters = MappingProxyType({name: parameters[name] for name in list(parameters)[2:]})
-    hints = get_type_hints(found)  # of a dataclass its fields, which are the arguments of its constructor
-    for name, value in options.items():
-        if name not in parameters:
-            nearest = get_close_matches(name, parameters, n=1)
-            hint = f" Did you mean {nearest[0]!r}?" if nearest else ""
-            names = ", ".join(parameters) or "none"
-            raise VerifierError(f"verifier {label!r} has no option {name!r}.{hint} Its options: {names}.")
+        return built_in[name]
+
+    def _imported(self, path: str) -> Any:
         try:
-            TypeAdapter(hints.get(name, Any)).validate_python(value, strict=True)
-        except ValidationError as error:
-            problem = error.errors()[0]["msg"]
-            raise VerifierError(f"verifier {label!r}: option {name} = {value!r} is not accepted: {problem}.") from error
+            return pkgutil.resolve_name(path)
+        except Exception as error:  # the user's module may raise anything while it is imported
+            raise self.error(
+                f"{self.name} {path!r} cannot be imported: {type(error).__name__}: {error}. "
+                "Write package.module:attribute, with the package installed or its folder on PYTHONPATH."
+            ) from error
+
+    def checked_options(
+        self,
+        found: Found,
+        parameters: Iterable[inspect.Parameter],
+        hints_of: Callable[..., Any],
+        build: Mapping[Any, Callable[[Any], Any]] | None = None,
+    ) -> dict[str, Any]:
+        """The options of ``found`` as its ``parameters`` declare them; an integer where a float is meant becomes one.
+
+        Args:
+            hints_of: the function or class whose annotations give the types.
+            build: annotation → how an option of that type is made of what a user writes (a part inside a part).
+
+        Raises:
+            PartError: an option that is unknown (with the nearest), missing, ill-typed or no finite number.
+        """
+        accepted = {parameter.name: parameter for parameter in parameters}
+        self._check_named(found, accepted)
+        hints = self._hints(found.label, hints_of) if found.options else {}
+        return {
+            name: self._option(found.label, name, value, hints, build or {}) for name, value in found.options.items()
+        }
+
+    def _check_named(self, found: Found, accepted: Mapping[str, inspect.Parameter]) -> None:
+        for name in found.options:
+            if name not in accepted:
+                raise self.error(
+                    f"{self.name} {found.label!r} has no option {name!r}.{nearest(name, accepted)} "
+                    f"Its options: {', '.join(accepted) or 'none'}."
+                )
+        missing = [name for name, p in accepted.items() if p.default is p.empty and name not in found.options]
+        if missing:
+            given = [f"{name}: {value!r}" for name, value in found.options.items()]
+            example = ", ".join([*given, *(f"{name}: …" for name in missing)])
+            raise self.error(
+                f"{self.name} {found.label!r} needs {', '.join(missing)}. Write {{name: {found.label}, {example}}}."
+            )
+
+    def _hints(self, label: str, function: Callable[..., Any]) -> dict[str, Any]:
+        try:
+            return typing.get_type_hints(function)
+        except NameError as error:
+            raise self.error(
+                f"{self.name} {label!r}: {error} in its annotations, so its options cannot be checked. "
+                "Import that name when the module is imported, not under TYPE_CHECKING alone."
+            ) from error
+
+    def _option(
+        self, label: str, name: str, value: Any, hints: Mapping[str, Any], build: Mapping[Any, Callable[[Any], Any]]
+    ) -> Any:
         if fault := _not_finite(value, name):
-            raise VerifierError(
-                f"verifier {label!r}: option {fault} is no number to count or compare with. "
+            raise self.error(
+                f"{self.name} {label!r}: option {fault} is no number to count or compare with. "
                 "Write a finite one, or leave the option out where it has a default."
             )
-    missing = [name for name, p in parameters.items() if p.default is p.empty and name not in options]
-    if missing:
-        given = [f"{name}: {value!r}" for name, value in options.items()]
-        example = ", ".join([*given, *(f"{name}: …" for name in missing)])
-        raise VerifierError(f"verifier {label!r} needs {', '.join(missing)}. Write {{name: {label}, {example}}}.")
+        if name not in hints:
+            return value
+        if hints[name] in build:
+            return build[hints[name]](value)
+        try:
+            return TypeAdapter(hints[name]).validate_python(value, strict=True)
+        except ValidationError as error:
+            problem = error.errors()[0]["msg"]
+            raise self.error(f"{self.name} {label!r}: option {name} = {value!r} is not accepted: {problem}.") from error
+
+
+def nearest(name: str, names: Iterable[str]) -> str:
+    """``" Did you mean …?"``, or nothing where no name is near."""
+    found = get_close_matches(name, list(names), n=1)
+    return f" Did you mean {found[0]!r}?" if found else ""
+
+
+def _origin(point: EntryPoint) -> str:
+    return f"{point.value} ({point.dist.name if point.dist else '?'})"
 
 
 def _not_finite(value: Any, path: str) -> str:

@@ -118,8 +118,7 @@ def train(config_path: str, overrides: Sequence[str], resume: str | None, repeat
     recorded = None if repeated is None else read_manifest(repeated)
     config = load_config(config_path, overrides)
     verifiers = {reward.label: build_verifier(reward.verifier) for reward in config.rewards}
-    parts = config.algorithm
-    strategies = build_strategies(parts.advantage, parts.token_weight, parts.update_schedule)
+    strategies = build_strategies(**config.algorithm.strategies)
     rows = load_data(config, verifiers, Path(config_path).resolve().parent)
     fingerprints = {part: data_fingerprint(dataset) for part, dataset in rows.items()}
     if repeated is not None and recorded is not None:
@@ -261,9 +260,7 @@ def build_trainer(
         eval_dataset=held_out_sets(rows) or None,
         processing_class=tokenizer,
         peft_config=lora_config(config),
-        advantage=config.algorithm.advantage,
-        token_weight=config.algorithm.token_weight,
-        update_schedule=config.algorithm.update_schedule,
+        **config.algorithm.strategies,
         evaluation_seed=config.run_seed,
         decodings=config.evaluation.decodings,
     )
@@ -328,9 +325,7 @@ def report(trainer: Any, config: RunConfig, run: Path, accuracy: str, seconds: f
         {
             "name": config.name,
             "seed": config.run_seed,
-            "advantage": trainer.strategies.advantage.name,
-            "token_weight": trainer.strategies.token_weight.name,
-            "update_schedule": trainer.strategies.update_schedule.name,
+            **trainer.strategies.names,
             "held_out_rows": count,
             "accuracy_before": before,
             "accuracy_after": after,

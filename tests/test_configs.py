@@ -27,7 +27,7 @@ def test_config_passes_every_check_that_needs_no_gpu(path: Path):
     for reward in config.rewards:
         build_verifier(reward.verifier)
     parts = config.algorithm
-    strategies = build_strategies(parts.advantage, parts.token_weight, parts.update_schedule)
+    strategies = build_strategies(**parts.strategies)
     args = grpo_config(config, launched)
     check_combination(args, strategies)
     check_save_steps(args, strategies.schedule.num_passes)

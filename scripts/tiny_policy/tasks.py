@@ -14,7 +14,7 @@ from rewards.generators.arithmetic import generate_arithmetic
 from rewards.generators.countdown import generate_countdown
 from rewards.generators.knights_knaves import generate_puzzles, rationale, row
 from rewards.generators.small_programs import generate_programs
-from rewards.registry import build_verifier
+from rewards.parts import build_verifier
 from rewards.verifier import Verifier
 from rewards.verifiers.knights_knaves import Puzzle as KnightsKnavesPuzzle
 from rewards.verifiers.knights_knaves.language import NAMES

@@ -19,7 +19,7 @@ REFUSED = [
     ({"scheme": "paper"}, "no name"),
     ("no_such_package:verifier", "cannot be imported"),
     ("rewards.extraction:ANSWER_OPENS", "neither a Verifier class nor a function"),
-    ({"name": 5}, "verifier 5 is of type int"),
+    ({"name": 5}, "5 is of type int"),
     ("collections:OrderedDict", "no subclass"),
     (
         {"name": "rewards.verifiers.reasoning_gym.verifier:_PUZZLE24", "use_all": False},

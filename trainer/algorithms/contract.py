@@ -1,7 +1,7 @@
 """The kinds of strategies, the signals that a strategy may name, and the traits that rules ask for.
 
-A strategy is a function that *names* what it wants. A parameter whose name stands in `SIGNALS` for its kind is filled in
-by the trainer; every other one is an option of the user (keyword-only, with a default unless it must be given). A
+A strategy is a function that *names* what it wants. A parameter whose name stands in `SIGNALS` for its kind is filled
+in by the trainer; every other one is an option of the user (keyword-only, with a default unless it must be given). A
 parameter without a default in front of the ``*`` that is no signal names a column that a reward function left.
 
 N completions on all ranks (a group's rows are adjacent), B on this rank's forward pass, T tokens, F reward functions.
@@ -10,6 +10,8 @@ N completions on all ranks (a group's rows are adjacent), B on this rank's forwa
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Literal, TypeVar
+
+from torch import Tensor
 
 ADVANTAGE, TOKEN_WEIGHT, COEFFICIENT, UPDATE_SCHEDULE = "advantage", "token_weight", "coefficient", "update_schedule"
 
@@ -61,8 +63,21 @@ SIGNALS: dict[str, dict[str, str]] = {
 REQUIRED: dict[str, tuple[str, ...]] = {ADVANTAGE: ("rewards",), TOKEN_WEIGHT: (), COEFFICIENT: (), UPDATE_SCHEDULE: ()}
 """Kind → signals without which a strategy of that kind makes no sense."""
 
+Selection = Callable[[Tensor, Tensor, int], Tensor]
 WholeGroups = Literal["step", "forward"]
 Strategy = TypeVar("Strategy", bound=Callable[..., Any])
+
+
+@dataclass(frozen=True)
+class UpdateSchedule:
+    """``num_passes`` passes over each rollout batch, of which pass p trains the tokens ``select(probs, mask, p)``.
+
+    ``select(probs (B, T), mask (B, T), pass_index) → keep (B, T) bool``: pure, and a partition of the mask over
+    ``pass_index`` = 0 … num_passes − 1.
+    """
+
+    num_passes: int
+    select: Selection
 
 
 @dataclass(frozen=True)

@@ -16,6 +16,15 @@ def cancellation_residuals(contributions: Float[Tensor, "G M"]) -> Float[Tensor,
     return contributions.sum(0).abs() / contributions.abs().sum(0)
 
 
+def shared_prefix_lengths(
+    completion_ids: Int[Tensor, "N T"], mask: Int[Tensor, "N T"], group_size: int
+) -> Int[Tensor, "N"]:
+    """How many tokens the responses of the row's group have in common from the first on, as far as the loss counts."""
+    ids, counted = completion_ids.unflatten(0, (-1, group_size)), mask.unflatten(0, (-1, group_size)).bool()
+    shared = ((ids == ids[:, :1]) & counted).all(1).long().cumprod(1).sum(1)
+    return shared.repeat_interleave(group_size)
+
+
 def shared_prefix_residual(
     advantages: Float[Tensor, "N T"],
     sequence_weights: Float[Tensor, "N"],

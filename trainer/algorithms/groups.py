@@ -8,12 +8,21 @@ GROUP_STD_EPSILON = 1e-4
 """ε of the group standard deviation, in reward units (TRL's value: bitwise parity needs it)."""
 
 
+DEAD_SPREAD = 1e-6
+"""Rewards of a group that differ by less than this share of the largest in magnitude are equal."""
+
+
 def dead_groups(rewards: Float[Tensor, "N"], group_size: int) -> Bool[Tensor, "N"]:
-    """Rows of groups that hold nothing to learn: all judged rewards equal, or nothing judged."""
+    """Rows of groups that hold nothing to learn: ``max − min ≤ 1e-6·max(|max|, |min|)`` over the judged rewards.
+
+    Relative, because weights .3 and .5 with scores (.5, 2) and (3, .5) reach the same total one ulp apart, and an
+    estimator that divides by the spread makes ±1.5 of that ulp. A group without any verdict is dead too.
+    """
     grouped = rewards.view(-1, group_size)
     highest = grouped.nan_to_num(nan=-torch.inf).amax(1)
     lowest = grouped.nan_to_num(nan=torch.inf).amin(1)
-    return (highest <= lowest).repeat_interleave(group_size)
+    tolerance = DEAD_SPREAD * torch.maximum(highest.abs(), lowest.abs())
+    return (highest - lowest <= tolerance).repeat_interleave(group_size)
 
 
 def finished(advantages: Tensor, rewards: Tensor, group_size: int) -> Tensor:
@@ -25,6 +34,7 @@ def finished(advantages: Tensor, rewards: Tensor, group_size: int) -> Tensor:
 
 
 def group_mean(rewards: Tensor, group_size: int) -> Tensor:
+    """Mean of the judged rewards of the row's group; NaN where nobody was judged."""
     return rewards.view(-1, group_size).nanmean(1).repeat_interleave(group_size)
 
 
@@ -34,3 +44,14 @@ def group_scale(rewards: Tensor, group_size: int) -> Tensor:
     count = (~grouped.isnan()).sum(1, keepdim=True).to(rewards.dtype)
     variance = ((grouped - grouped.nanmean(1, keepdim=True)) ** 2).nanmean(1, keepdim=True) * (count / (count - 1))
     return variance.sqrt().view(-1).repeat_interleave(group_size) + GROUP_STD_EPSILON
+
+
+def group_count(rows: Tensor, group_size: int) -> Tensor:
+    """How many rows of the row's group are True."""
+    return rows.view(-1, group_size).sum(1).repeat_interleave(group_size)
+
+
+def judged_right(rewards: Tensor, right_at: float) -> tuple[Tensor, Tensor]:
+    """(right, wrong): judged rows whose reward is at least ``right_at``, and the other judged rows."""
+    right = rewards >= right_at
+    return right, ~right & ~rewards.isnan()

@@ -1,187 +1,194 @@
-"""Parts by name: built-in, from an installed package's entry point, or as ``package.module:attribute``.
-
-A part is a function. Its signature is its interface: the arguments of its kind's contract come first, arguments with
-the names of what the trainer can provide (`Kind.inputs`) are filled in by the trainer, every other keyword is an option
-of the user. All of it, and the values that the part returns on a tiny example, is checked when the part is built, long
-before a model is loaded.
-"""
+"""Strategies by name. The tables are collected from the files: a public function of a family's file *is* built in."""
 
 import inspect
-import pkgutil
-import typing
+import warnings
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
-from difflib import get_close_matches
-from importlib.metadata import entry_points
+from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
-from pydantic import TypeAdapter, ValidationError
+from rewards.registry import Found, Kind, PartError, PartSpec, nearest
+from trainer.algorithms.collection import collected
+from trainer.algorithms.contract import (
+    ADVANTAGE,
+    COEFFICIENT,
+    REQUIRED,
+    SIGNALS,
+    TOKEN_WEIGHT,
+    UPDATE_SCHEDULE,
+    Traits,
+    traits_of,
+)
 
-PartSpec = str | Callable[..., Any] | Mapping[str, Any]
-"""A part as a user writes it: a name, ``package.module:attribute``, ``{name: …, option: …}``, or a function."""
+__all__ = ["KINDS", "PartError", "PartSpec", "Strategy", "built_in", "find_strategy", "strategy_table"]
 
-
-class PartError(ValueError):
-    """A part that cannot be found, built or used; the message says what to write instead."""
+_PACKAGES = {
+    ADVANTAGE: "advantages",
+    TOKEN_WEIGHT: "token_weights",
+    COEFFICIENT: "coefficients",
+    UPDATE_SCHEDULE: "update_schedules",
+}
+_RENAMED = {
+    (ADVANTAGE, "exchangeable", "prefix_tree"): "exchangeable_prefix_tree",
+    (ADVANTAGE, "exchangeable", "token_class"): "exchangeable_token_class",
+}
+"""Kind, name, option that was set → today's name."""
 
 
 @dataclass(frozen=True)
-class Part:
-    """A function of one kind with its options bound; call it with the contract's arguments and its `inputs` by name."""
+class Strategy:
+    """A function of one kind with its options bound; call it with the signals.
+
+    Attributes:
+        signals: names of the contract that it asks for.
+        columns: names of columns that a reward function must leave for it.
+        traits: what it declares of itself.
+        token_level: an estimator that returned (N, T) on the tiny example.
+        depends_on_the_cut: a token weight that changes with the rows beside it in the micro-batch.
+    """
 
     kind: str
     name: str
     function: Callable[..., Any]
     options: Mapping[str, Any]
-    inputs: frozenset[str]
+    signals: frozenset[str]
+    columns: tuple[str, ...]
+    traits: Traits
+    token_level: bool = False
+    depends_on_the_cut: bool = False
 
-    def __call__(self, *arguments: Any, **inputs: Any) -> Any:
-        wanted = {key: value for key, value in inputs.items() if key in self.inputs}
-        return self.function(*arguments, **wanted, **self.options)
+    def __call__(self, signals: Mapping[str, Any]) -> Any:
+        """The result for ``signals``, of which those that it names are looked up and no others."""
+        return self.function(**{name: signals[name] for name in (*self.signals, *self.columns)}, **self.options)
+
+    @property
+    def has_state(self) -> bool:
+        """Whether it must be saved with a checkpoint."""
+        return hasattr(self.function, "state_dict")
 
 
-@dataclass(frozen=True)
-class Kind:
-    """One kind of part: its contract, where its parts are found, and how one is tried out.
+def built_in(kind: str) -> dict[str, Callable[..., Any]]:
+    """Name → function (or class, for a strategy with state) of every strategy of ``kind`` that ships."""
+    return dict(collected(f"{__package__}.{_PACKAGES[kind]}"))
 
-    Attributes:
-        name: as users know it, e.g. ``advantage``.
-        group: entry-point group in which other packages offer parts.
-        arguments: names that a part's signature must begin with.
-        inputs: names that a part may ask the trainer for.
-        builtin: name → function.
-        probe: called with a built part; raises `PartError` where the part breaks the contract.
+
+KINDS = {kind: Kind(kind, f"evenkeel.{package}", partial(built_in, kind)) for kind, package in _PACKAGES.items()}
+
+
+def find_strategy(kind: str, spec: PartSpec) -> Strategy:
+    """The strategy that ``spec`` names, its signature and options checked; it has not been tried yet.
+
+    Raises:
+        PartError: unknown name (with the nearest), failing import, a signature that asks for what nobody gives,
+            unknown, missing, ill-typed or infinite options, or options that its own class refuses.
     """
+    found = _renamed(kind, KINDS[kind].find(spec))
+    target = found.target
+    if not callable(target):
+        raise PartError(f"{kind} {found.label!r} is a {type(target).__name__}, not a function, so it cannot be called.")
+    is_class = inspect.isclass(target)
+    called: Callable[..., Any] = target.__call__ if is_class else target
+    parameters = [p for p in inspect.signature(called).parameters.values() if not (is_class and p.name == "self")]
+    _check_signature(kind, found, parameters)
+    signals = [p for p in parameters if p.name in SIGNALS[kind]]
+    columns = [p for p in parameters if p not in signals and _is_column(kind, found, p)]
+    rest = [p for p in parameters if p not in signals and p not in columns]
+    if is_class:
+        if rest:
+            raise PartError(f"{kind} {found.label!r}: __call__ takes {rest[0].name}; options belong into __init__.")
+        rest = list(inspect.signature(target).parameters.values())
+    options = KINDS[kind].checked_options(found, rest, target.__init__ if is_class else target)
+    function = _instance(kind, found.label, target, options) if is_class else target
+    names = frozenset(p.name for p in signals)
+    return Strategy(
+        kind=kind,
+        name=found.label,
+        function=function,
+        options={} if is_class else options,
+        signals=names,
+        columns=tuple(p.name for p in columns),
+        traits=traits_of(target),
+    )
 
-    name: str
-    group: str
-    arguments: tuple[str, ...]
-    inputs: frozenset[str]
-    builtin: Mapping[str, Callable[..., Any]]
-    probe: Callable[[Part], None] = field(default=lambda part: None)
 
-    def build(self, spec: PartSpec) -> Part:
-        """The part that ``spec`` names, its options checked against its signature and its results against the contract.
+def strategy_table() -> list[dict[str, str]]:
+    """Every built-in strategy: kind, name, one line, source, evidence, from its docstring."""
+    rows = []
+    for kind in _PACKAGES:
+        for name, function in sorted(built_in(kind).items()):
+            lines = (inspect.getdoc(function) or "").splitlines()
+            row = {"kind": kind, "name": name, "what": lines[0] if lines else ""}
+            rows.append(row | {key: _paragraph(lines, f"{key.capitalize()}: ") for key in ("source", "evidence")})
+    return rows
 
-        Raises:
-            PartError: unknown name (with the nearest), failing import, wrong signature, unknown or missing or
-                ill-typed option, or a result that breaks the contract.
-        """
-        spec, options = _split(self.name, spec)
-        label, function = self._find(spec)
-        inputs = _check_signature(self, label, function, options)
-        options = {name: _option(self.name, label, function, name, value) for name, value in options.items()}
-        part = Part(self.name, label, function, options, inputs)
-        self.probe(part)
-        return part
 
-    def names(self) -> list[str]:
-        """All names that can be written without a module."""
-        return sorted({*self.builtin, *(point.name for point in entry_points(group=self.group))})
+def _paragraph(lines: list[str], start: str) -> str:
+    """The docstring's paragraph that begins with ``start``, on one line."""
+    begin = next((index for index, line in enumerate(lines) if line.startswith(start)), None)
+    if begin is None:
+        return ""
+    rest = lines[begin:]
+    others = ("", "Source:", "Evidence:", "Limits:", "Raises:")
+    end = next((i for i, line in enumerate(rest) if i and (not line.strip() or line.startswith(others[1:]))), len(rest))
+    return " ".join(line.strip() for line in rest[:end]).removeprefix(start)
 
-    def _find(self, spec: str | Callable[..., Any]) -> tuple[str, Callable[..., Any]]:
-        if callable(spec):
-            return getattr(spec, "__name__", type(spec).__name__), spec
-        if not isinstance(spec, str):
-            raise PartError(
-                f"{self.name}: {spec!r} is a {type(spec).__name__}, so it names no part. "
-                "Write a name, package.module:attribute or {name: …, option: …}."
-            )
-        if ":" in spec:
-            return spec, _import(self.name, spec)
-        offered = [point for point in entry_points(group=self.group) if point.name == spec]
-        if len(offered) + (spec in self.builtin) > 1:
-            sources = [f"{point.value} ({point.dist.name if point.dist else '?'})" for point in offered]
-            sources += ["evenkeel itself"] * (spec in self.builtin)
-            raise PartError(
-                f"{self.name} {spec!r} is offered more than once, by {' and '.join(sources)}, so the name does not say "
-                f"which is meant. Write one of them as package.module:attribute."
-            )
-        if offered:
-            return spec, _import(self.name, offered[0].value)
-        if spec in self.builtin:
-            return spec, self.builtin[spec]
-        nearest = get_close_matches(spec, self.names(), n=1)
-        hint = f"Did you mean {nearest[0]!r}? " if nearest else ""
+
+def _renamed(kind: str, found: Found) -> Found:
+    """Old spellings keep working, and say what they are called now."""
+    old = {option: new for (of, name, option), new in _RENAMED.items() if (of, name) == (kind, found.label)}
+    given = {option: value for option, value in found.options.items() if option in old}
+    asked = [option for option, value in given.items() if value is True]
+    if not given or not all(isinstance(value, bool) for value in given.values()):
+        return found
+    if len(asked) > 1:
         raise PartError(
-            f"{self.name} {spec!r} is not known. {hint}Names: {', '.join(self.names())}; "
-            "a function of your own is written package.module:attribute."
+            f"{kind} {found.label!r}: {' and '.join(asked)} are both on, but each defines the baseline of every token. "
+            "Keep one of them."
         )
+    options = {option: value for option, value in found.options.items() if option not in old}
+    if not asked:
+        return Found(found.label, found.target, options)
+    new = old[asked[0]]
+    warnings.warn(f"{{name: {found.label}, {asked[0]}: true}} is now called {new}.", FutureWarning, stacklevel=3)
+    return Found(new, built_in(kind)[new], options)
 
 
-def _split(kind: str, spec: PartSpec) -> tuple[str | Callable[..., Any], dict[str, Any]]:
-    if not isinstance(spec, Mapping):
-        return spec, {}
-    options = dict(spec)
-    if "name" not in options:
-        raise PartError(f"{kind}: {dict(spec)} has no name, so no part is chosen. Write {{name: …, option: …}}.")
-    return options.pop("name"), options
-
-
-def _import(kind: str, path: str) -> Callable[..., Any]:
-    try:
-        function = pkgutil.resolve_name(path)
-    except Exception as error:  # the user's module may raise anything while it is imported
-        raise PartError(
-            f"{kind} {path!r} cannot be imported: {type(error).__name__}: {error}. "
-            "Write package.module:attribute, with the package installed or its folder on PYTHONPATH."
-        ) from error
-    if not callable(function):
-        raise PartError(f"{kind} {path!r} is a {type(function).__name__}, not a function, so it cannot be called.")
-    return typing.cast(Callable[..., Any], function)
-
-
-def _check_signature(
-    kind: Kind, label: str, function: Callable[..., Any], options: Mapping[str, Any]
-) -> frozenset[str]:
-    """The names in ``function``'s signature that the trainer fills in; refuses what cannot be called as promised."""
-    parameters = list(inspect.signature(function).parameters.values())
-    leading = tuple(parameter.name for parameter in parameters[: len(kind.arguments)])
-    if leading != kind.arguments:
-        raise PartError(
-            f"{kind.name} {label!r} begins with ({', '.join(leading)}), but it is called with "
-            f"({', '.join(kind.arguments)}). Write def {label.split(':')[-1]}({', '.join(kind.arguments)}, *, …)."
-        )
-    rest = {parameter.name: parameter for parameter in parameters[len(kind.arguments) :]}
-    starred = [p.name for p in rest.values() if p.kind in (p.VAR_KEYWORD, p.VAR_POSITIONAL)]
-    if starred:
-        raise PartError(
-            f"{kind.name} {label!r} takes *{starred[0]}, so neither its inputs nor its options can be checked. "
-            f"Name each argument. The trainer provides: {', '.join(sorted(kind.inputs)) or 'nothing more'}."
-        )
-    inputs = frozenset(rest) & kind.inputs
-    accepted = {name: parameter for name, parameter in rest.items() if name not in inputs}
-    for name in options:
-        if name not in accepted:
-            nearest = get_close_matches(name, accepted, n=1)
-            hint = f" Did you mean {nearest[0]!r}?" if nearest else ""
-            raise PartError(
-                f"{kind.name} {label!r} has no option {name!r}.{hint} Its options: {', '.join(accepted) or 'none'}."
-            )
-    missing = [name for name, p in accepted.items() if p.default is p.empty and name not in options]
+def _instance(kind: str, label: str, target: Callable[..., Any], options: Mapping[str, Any]) -> Callable[..., Any]:
+    missing = [name for name in ("state_dict", "load_state_dict") if not hasattr(target, name)]
     if missing:
         raise PartError(
-            f"{kind.name} {label!r} needs {', '.join(missing)}, which the trainer does not provide (it provides "
-            f"{', '.join(sorted(kind.inputs)) or 'nothing more'}). "
-            f"Write {{name: {label}, {', '.join(f'{name}: …' for name in missing)}}}."
+            f"{kind} {label!r} is a class without {' and '.join(missing)}, so a resumed run would lose its state. "
+            "Write both, or a plain function where nothing is remembered."
         )
-    return inputs
+    try:
+        made: Callable[..., Any] = target(**options)
+    except ValueError as error:
+        raise PartError(f"{kind} {label!r}: {error}") from error
+    return made
 
 
-def _option(kind: str, label: str, function: Callable[..., Any], name: str, value: Any) -> Any:
-    """``value`` as the annotation of ``name`` has it: an integer where a float is meant becomes one."""
-    try:
-        hints = typing.get_type_hints(function)
-    except NameError as error:
+def _is_column(kind: str, found: Found, parameter: inspect.Parameter) -> bool:
+    """Whether ``parameter`` names a column of a reward function's; refuses what looks like a misspelt signal."""
+    positional = parameter.kind is parameter.POSITIONAL_OR_KEYWORD and parameter.default is parameter.empty
+    if kind != ADVANTAGE or not positional or parameter.name in found.options:
+        return False
+    if hint := nearest(parameter.name, SIGNALS[kind]):
+        raise PartError(f"{kind} {found.label!r} asks for {parameter.name!r}, which is no signal.{hint}")
+    return True
+
+
+def _check_signature(kind: str, found: Found, parameters: list[inspect.Parameter]) -> None:
+    names = ", ".join(SIGNALS[kind]) or "nothing"
+    starred = [p.name for p in parameters if p.kind in (p.VAR_KEYWORD, p.VAR_POSITIONAL)]
+    if starred:
         raise PartError(
-            f"{kind} {label!r}: {error} in its annotations, so option {name} cannot be checked. "
-            "Import that name when the module is imported, not under TYPE_CHECKING alone."
-        ) from error
-    if name not in hints:
-        return value
-    try:
-        return TypeAdapter(hints[name]).validate_python(value, strict=True)
-    except ValidationError as error:
+            f"{kind} {found.label!r} takes *{starred[0]}, so neither its signals nor its options can be checked. "
+            f"Name each argument. The trainer provides: {names}."
+        )
+    missing = [name for name in REQUIRED[kind] if name not in {p.name for p in parameters}]
+    if missing:
         raise PartError(
-            f"{kind} {label!r}: option {name} = {value!r} is not accepted: {error.errors()[0]['msg']}."
-        ) from error
+            f"{kind} {found.label!r} takes ({', '.join(p.name for p in parameters)}), and without {missing[0]} it has "
+            f"nothing to estimate from. Write def {found.label.split(':')[-1]}({', '.join(REQUIRED[kind])}, *, …). "
+            f"The trainer provides: {names}."
+        )

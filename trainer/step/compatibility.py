@@ -1,23 +1,27 @@
-"""Everything that can be found wrong before a GPU is paid for.
+"""Which strategies and TRL settings are exact together: everything that can be found wrong before a GPU is paid for.
 
-Each rule names the two settings that do not go together, why not, and what to write instead. What a setting would
-silently change is refused, not approximated.
+Each rule names the two settings that do not go together, why not, and what to write instead. Rules ask what a strategy
+is (its signals, traits, what it returned on the tiny example), never what it is called. What a setting would silently
+change is refused, not approximated.
 """
 
 import math
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from trainer.algorithms.registry import Part
+from rewards.registry import Refusal
+from trainer.algorithms.registry import Strategy
 from trainer.algorithms.sequence_weights import ONE_DENOMINATOR, PER_SEQUENCE_MEAN
 from trainer.algorithms.strategies import Strategies
-from trainer.algorithms.token_weights import uniform
 
 if TYPE_CHECKING:
     from trl import GRPOConfig
 
+DETACHED = ("cispo", "vespo")
+"""Loss types whose ratio is under stop-gradient, so that each token receives its own gradient at sequence level too."""
 
-class PreflightError(ValueError):
+
+class PreflightError(Refusal):
     """Settings that cannot work together; one paragraph a problem, all problems at once."""
 
 
@@ -27,15 +31,29 @@ def check_combination(args: "GRPOConfig", strategies: Strategies) -> None:
     Raises:
         PreflightError: naming every combination found, with the way out.
     """
-    num_passes = strategies.schedule.num_passes
-    problems = [*_owned_settings(args, strategies.update_schedule.name, num_passes)]
-    problems += _token_level_problems(args, strategies.advantage, strategies.token_weight)
-    if "sequence_weights" in strategies.advantage.inputs:
-        problems += _trajectory_weight_problems(args, strategies.advantage)
-    if num_passes > 1:
-        problems += _multi_pass_problems(args, strategies.update_schedule.name, num_passes)
+    problems = [
+        *_owned_settings(args, strategies),
+        *_token_level(args, strategies),
+        *_trajectory_weights(args, strategies),
+        *_cancellation(args, strategies),
+        *_coefficient(args, strategies),
+        *_whole_groups(args, strategies),
+        *_passes(args, strategies),
+    ]
+    if strategies.advantage is not None:
+        problems += _sampling(args)
     if problems:
         raise PreflightError("\n\n".join(problems))
+
+
+def leaves_advantages_to_trl(args: "GRPOConfig") -> bool:
+    """Whether TRL is asked to scale or aggregate rewards in its own way."""
+    return args.scale_rewards != "group" or args.multi_objective_aggregation != "sum_then_normalize"
+
+
+def is_on_policy(args: "GRPOConfig", num_passes: int = 1) -> bool:
+    """Whether every rollout batch is trained in one optimizer step, so that the ratio is 1."""
+    return args.gradient_accumulation_steps % (args.steps_per_generation * args.num_iterations * num_passes) == 0
 
 
 def optimizer_steps_per_block(args: "GRPOConfig", num_passes: int = 1) -> int:
@@ -99,36 +117,50 @@ def check_evaluation(args: "GRPOConfig", num_passes: int = 1) -> None:
         )
 
 
-def _owned_settings(args: "GRPOConfig", update_schedule: str, num_passes: int) -> Iterator[str]:
-    if args.scale_rewards != "group":
+def _described(part: Strategy) -> str:
+    return f"{part.kind} {part.name!r}"
+
+
+def _owned_settings(args: "GRPOConfig", strategies: Strategies) -> Iterator[str]:
+    if strategies.advantage is not None and args.scale_rewards != "group":
         instead = "advantage: dr_grpo" if args.scale_rewards == "none" else "advantage: reinforce_pp, or your own"
         yield (
             f"scale_rewards = {args.scale_rewards!r} is set, but the advantage estimator decides how rewards are "
             f"scaled, so the setting would do nothing. Leave it out and write {instead}."
         )
-    if args.multi_objective_aggregation != "sum_then_normalize":
+    if strategies.advantage is not None and args.multi_objective_aggregation != "sum_then_normalize":
         yield (
             f"multi_objective_aggregation = {args.multi_objective_aggregation!r} is set, but the advantage estimator "
-            "receives the weighted sum of the rewards, so the setting would do nothing. Leave it out; an estimator of "
-            "your own can normalise."
+            "decides how rewards are put together, so the setting would do nothing. Leave it out and write advantage: "
+            "gdpo, or an estimator of your own that asks for rewards_per_function."
         )
+    num_passes = strategies.schedule.num_passes
     if num_passes > 1 and args.num_iterations != 1:
         yield (
-            f"num_iterations = {args.num_iterations} is set, but update_schedule {update_schedule!r} makes "
+            f"num_iterations = {args.num_iterations} is set, but {_described(strategies.update_schedule)} makes "
             f"{num_passes} passes over each rollout batch itself. Leave num_iterations out."
         )
 
 
-def _token_level_problems(args: "GRPOConfig", advantage: Part, token_weight: Part) -> Iterator[str]:
-    if args.importance_sampling_level != "sequence" or args.loss_type == "cispo":  # cispo detaches its ratio
+def _sampling(args: "GRPOConfig") -> Iterator[str]:
+    ratio = not is_on_policy(args) or (args.use_vllm and args.vllm_importance_sampling_correction)
+    plain = {"top_p": (1.0,), "top_k": (0, -1, None), "min_p": (0.0, None), "repetition_penalty": (1.0,)}
+    changed = {name: value for name, usual in plain.items() if (value := getattr(args, name)) not in usual}
+    if ratio and changed:
+        settings = ", ".join(f"{name} = {value:g}" for name, value in changed.items())
+        yield (
+            f"{settings} with an importance ratio: completions are drawn from another distribution than π_old, whose "
+            "probabilities the ratio divides by, so it would correct for the wrong one. Leave "
+            f"{', '.join(changed)} out, or train each rollout batch in one optimizer step without a correction."
+        )
+
+
+def _token_level(args: "GRPOConfig", strategies: Strategies) -> Iterator[str]:
+    if args.importance_sampling_level != "sequence" or args.loss_type in DETACHED:
         return
-    token_level = [
-        f"advantage {advantage.name!r} with {option}"
-        for option in ("prefix_tree", "token_class")
-        if advantage.options.get(option)
-    ]
-    if token_weight.function is not uniform:
-        token_level.append(f"token_weight {token_weight.name!r}")
+    estimator = strategies.advantage
+    token_level = [_described(estimator)] if estimator is not None and estimator.token_level else []
+    token_level += [_described(strategies.token_weight)] if strategies.token_weight is not None else []
     for strategy in token_level:
         yield (
             f"{strategy} with importance_sampling_level 'sequence': the gradient of a trajectory's ratio reaches all "
@@ -137,52 +169,118 @@ def _token_level_problems(args: "GRPOConfig", advantage: Part, token_weight: Par
         )
 
 
-def _trajectory_weight_problems(args: "GRPOConfig", advantage: Part) -> Iterator[str]:
-    name = f"advantage {advantage.name!r}"
-    known = PER_SEQUENCE_MEAN | ONE_DENOMINATOR
-    if args.loss_type not in known:
+def _trajectory_weights(args: "GRPOConfig", strategies: Strategies) -> Iterator[str]:
+    estimator = strategies.advantage
+    if estimator is None:
+        return
+    name, known = _described(estimator), PER_SEQUENCE_MEAN | ONE_DENOMINATOR
+    matches = "sequence_weights" in estimator.signals
+    if matches and args.loss_type not in known:
         yield (
             f"{name} matches its baseline to the loss's weight of each trajectory, but under loss_type "
             f"{args.loss_type!r} that weight is not known when advantages are computed. "
             f"Use one of {', '.join(sorted(known))}."
         )
-    on_policy = args.gradient_accumulation_steps % (args.steps_per_generation * args.num_iterations) == 0
-    if args.importance_sampling_level == "sequence" and not on_policy:
+    if matches and args.importance_sampling_level == "sequence" and not is_on_policy(args):
         yield (
             f"{name} with importance_sampling_level 'sequence': each rollout batch is trained for more than one "
             "optimizer step, the trajectory's ratio changes after the first, and the baseline cannot follow. "
             "Use importance_sampling_level: token, or one optimizer step per rollout batch "
             "(steps_per_generation = gradient_accumulation_steps, num_iterations: 1)."
         )
-    sequence_correction = (
-        args.use_vllm
-        and args.vllm_importance_sampling_correction
-        and args.vllm_importance_sampling_mode.startswith("sequence")
-    )
-    if advantage.options.get("prefix_tree") and (args.loss_type in PER_SEQUENCE_MEAN or sequence_correction):
+    mode = args.vllm_importance_sampling_mode
+    corrected = args.use_vllm and args.vllm_importance_sampling_correction and mode.startswith("sequence")
+    if estimator.traits.needs_equal_sequence_weights and (args.loss_type in PER_SEQUENCE_MEAN or corrected):
         cause = (
             f"loss_type {args.loss_type!r} divides by its own length"
             if args.loss_type in PER_SEQUENCE_MEAN
-            else f"vllm_importance_sampling_mode {args.vllm_importance_sampling_mode!r} reweights"
+            else f"vllm_importance_sampling_mode {mode!r} reweights"
         )
         yield (
-            f"{name} with prefix_tree averages plain rewards, but {cause} each trajectory, so shared tokens would not "
-            "cancel. Use loss_type dapo, dr_grpo or cispo with a token-level correction, or leave prefix_tree off."
+            f"{name} averages plain rewards, but {cause} each trajectory, so shared tokens would not cancel. "
+            "Use loss_type dapo, dr_grpo or cispo with a token-level correction, or another estimator."
         )
 
 
-def _multi_pass_problems(args: "GRPOConfig", name: str, num_passes: int) -> Iterator[str]:
-    schedule = f"update_schedule {name!r}"
+def _cancellation(args: "GRPOConfig", strategies: Strategies) -> Iterator[str]:
+    claims = [part for part in strategies.all if part.traits.cancels_shared_tokens]
+    weight = strategies.token_weight
+    for part in claims:
+        if args.off_policy_mask_threshold is not None:
+            yield (
+                f"{_described(part)} with off_policy_mask_threshold = {args.off_policy_mask_threshold:g}: it drops "
+                "responses with a negative advantage only, and what is left of a group does not cancel (residuals of "
+                "0.44 to 0.47 were measured). Leave off_policy_mask_threshold out."
+            )
+        if weight is not None and weight.depends_on_the_cut and args.gradient_accumulation_steps > 1:
+            yield (
+                f"{_described(part)} with {_described(weight)} over {args.gradient_accumulation_steps} micro-batches: "
+                "its weights depend on the rows beside a response in its micro-batch, so the same token weighs "
+                "differently in two of them and would not cancel. Use gradient_accumulation_steps: 1, or a weight that "
+                "is a function of the token alone."
+            )
+
+
+def _coefficient(args: "GRPOConfig", strategies: Strategies) -> Iterator[str]:
+    part, estimator = strategies.coefficient, strategies.advantage
+    if part is None:
+        return
+    if args.loss_type != "cispo":
+        yield (
+            f"{_described(part)} with loss_type {args.loss_type!r}: a coefficient is what multiplies A ∇log π, and "
+            "TRL's cispo alone leaves that place free. Write loss_type: cispo (its own cap is taken back)."
+        )
+    if args.importance_sampling_level != "token":
+        yield (
+            f"{_described(part)} with importance_sampling_level {args.importance_sampling_level!r}: coefficients "
+            "replace the ratio of each token. Leave importance_sampling_level out."
+        )
+    if part.traits.needs_sequence_advantages and estimator is not None and estimator.token_level:
+        yield (
+            f"{_described(part)} weighs whole responses by their advantage, but {_described(estimator)} gives each "
+            "token its own. Use an estimator with one advantage a response, such as grpo or dr_grpo."
+        )
+
+
+def _whole_groups(args: "GRPOConfig", strategies: Strategies) -> Iterator[str]:
+    kept, group_size, rows = strategies.keep_groups, args.num_generations, args.per_device_train_batch_size
+    if kept == "off":
+        return
+    asking = [_described(part) for part in strategies.all if part.traits.needs_whole_groups is not None]
+    cause = f"{' and '.join(asking)} needs" if asking else "keep_groups asks for"
+    together = math.gcd(args.steps_per_generation, args.gradient_accumulation_steps)
+    if kept == "forward" and rows % group_size:
+        yield (
+            f"{cause} whole groups in every forward pass, but a micro-batch holds {rows} rows "
+            f"(per_device_train_batch_size), no multiple of the {group_size} responses of a group (num_generations). "
+            f"Write per_device_train_batch_size: {max(1, round(rows / group_size)) * group_size}."
+        )
+    elif kept == "step" and (rows * together) % group_size:
+        yield (
+            f"{cause} whole groups in every optimizer step, but on each process a step holds {rows * together} rows of "
+            f"one rollout batch (per_device_train_batch_size {rows} × {together} micro-batches), no multiple of the "
+            f"{group_size} responses of a group (num_generations). Make it one, or write keep_groups: off, under which "
+            "groups are scattered over steps."
+        )
+
+
+def _passes(args: "GRPOConfig", strategies: Strategies) -> Iterator[str]:
+    num_passes = strategies.schedule.num_passes
+    if num_passes == 1:
+        return
+    schedule = _described(strategies.update_schedule)
     if args.steps_per_generation % args.gradient_accumulation_steps != 0:
         yield (
             f"{schedule}: a pass is {args.steps_per_generation} micro-batches (steps_per_generation), which is no "
             f"whole number of optimizer steps of {args.gradient_accumulation_steps} (gradient_accumulation_steps), so "
             "two passes would share a step. Make steps_per_generation a multiple of gradient_accumulation_steps."
         )
-    if args.importance_sampling_level == "sequence":
+    through_kl = args.beta != 0.0 and args.use_bias_correction_kl
+    if args.importance_sampling_level == "sequence" and (args.loss_type not in DETACHED or through_kl):
         yield (
             f"{schedule} with importance_sampling_level 'sequence': the gradient of a trajectory's ratio reaches every "
-            "token of it, so the passes would not isolate theirs. Use importance_sampling_level: token."
+            "token of it, so the passes would not isolate theirs. Use importance_sampling_level: token"
+            f"{', or use_bias_correction_kl: false' if args.loss_type in DETACHED else ''}."
         )
     if args.entropy_coef != 0.0 or args.use_adaptive_entropy:
         yield (

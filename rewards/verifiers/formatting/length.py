@@ -1,7 +1,7 @@
 """Rewards that depend on how many tokens a completion has."""
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -77,11 +77,11 @@ class CosineLength(TokenVerifier):
     meaning, but for right answers at the limit, which count as wrong.
 
     Attributes:
-        verifier: judges the answer: a name or ``{name: …, option: …}``.
+        verifier: judges the answer; in YAML a name or ``{name: …, option: …}``.
         max_tokens: the length limit, `trl.max_completion_length`.
     """
 
-    verifier: str | Mapping[str, Any]
+    verifier: Verifier
     max_tokens: int
     right_short: float = 2.0
     right_long: float = 1.0
@@ -89,12 +89,9 @@ class CosineLength(TokenVerifier):
     wrong_long: float = 0.0
     exceeded: float = -10.0
     full_score: float = field(init=False, repr=False, compare=False, default=1.0)
-    inner: Verifier = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
         """Build the inner verifier and check that right answers earn more than wrong ones."""
-        from rewards.registry import build_verifier  # it lists this class
-
         if self.max_tokens < 1:
             raise ValueError(f"max_tokens = {self.max_tokens}: no completion is that short; write the length limit")
         lowest_right = min(self.right_short, self.right_long)
@@ -104,18 +101,16 @@ class CosineLength(TokenVerifier):
                 f"{lowest_right}: then length is worth more than being right; write wrong_short, wrong_long and "
                 "exceeded below right_short and right_long"
             )
-        inner = build_verifier(self.verifier)
-        if not inner.reads_reference or isinstance(inner, TokenVerifier):
+        if not self.verifier.reads_reference or isinstance(self.verifier, TokenVerifier):
             raise ValueError(
                 f"verifier = {self.verifier!r} does not say whether an answer is right, so there is nothing to pay by "
                 "length; write one that judges answers, such as math_answer or exact_match"
             )
-        object.__setattr__(self, "inner", inner)
         object.__setattr__(self, "full_score", lowest_right)
 
     def __call__(self, completion: str, reference: Any, token_ids: Sequence[int] | None = None) -> Verdict:
         """Judge ``completion`` by the inner verifier and pay it by its length."""
-        return self._paid(self.inner(completion, reference), len(tokens(completion, token_ids)))
+        return self._paid(self.verifier(completion, reference), len(tokens(completion, token_ids)))
 
     def judge_all(
         self,
@@ -126,19 +121,19 @@ class CosineLength(TokenVerifier):
         """Judge a batch as the inner verifier does, then pay each by its length."""
         rows = zip(completions, token_ids or [None] * len(completions), strict=True)
         lengths = [len(tokens(completion, ids)) for completion, ids in rows]
-        verdicts = self.inner.judge_all(completions, references)
+        verdicts = self.verifier.judge_all(completions, references)
         return [self._paid(verdict, length) for verdict, length in zip(verdicts, lengths, strict=True)]
 
     def gold_completion(self, reference: Any) -> str | None:
         """The inner verifier's."""
-        return self.inner.gold_completion(reference)
+        return self.verifier.gold_completion(reference)
 
     def _paid(self, verdict: Verdict, length: int) -> Verdict:
         if verdict.score is None:
             return verdict
         if length >= self.max_tokens:
             score = self.exceeded
-        elif verdict.score >= self.inner.full_score:
+        elif verdict.score >= self.verifier.full_score:
             score = cosine_schedule(length, self.max_tokens, self.right_short, self.right_long)
         else:
             score = cosine_schedule(length, self.max_tokens, self.wrong_short, self.wrong_long)

@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 from rewards import build_verifier
 from rewards.bench import BUILT_IN
 from rewards.extraction import without_ending
-from rewards.registry import VERIFIERS
+from rewards.parts import VERIFIERS
 from rewards.verifier import Verdict, Verifier
 
 BATCH = 25  # completions an example, judged together

@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from rewards import VerifierError, build_verifier
 from rewards.extraction import without_ending
 from rewards.references import check_references
+from rewards.verifiers.exact_match import ExactMatch
 from rewards.verifiers.formatting import (
     CosineLength,
     Format,
@@ -134,7 +135,7 @@ def test_cosine_schedule(num_tokens, score):
 
 
 def test_cosine_length_pays_right_and_wrong_by_their_length():
-    verifier = CosineLength(verifier="exact_match", max_tokens=100)
+    verifier = CosineLength(verifier=ExactMatch(), max_tokens=100)
     right, wrong = (
         [verifier(text, "Paris", range(n)).score for n in (0, 50, 99)] for text in ("Paris", "<answer>Rome</answer>")
     )
@@ -146,7 +147,7 @@ def test_cosine_length_pays_right_and_wrong_by_their_length():
 
 
 def test_cosine_length_judges_a_batch_as_it_judges_each():
-    verifier = CosineLength(verifier={"name": "exact_match", "case_sensitive": False}, max_tokens=10)
+    verifier = CosineLength(verifier=ExactMatch(case_sensitive=False), max_tokens=10)
     completions, references, ids = ["paris", "Rome", "Rome"], ["Paris", "Paris", None], [[1, 2], [3], []]
     batch = verifier.judge_all(completions, references, ids)
     assert batch == [verifier(*row) for row in zip(completions, references, ids, strict=True)]

@@ -8,8 +8,8 @@ from trl import GRPOConfig
 from trainer.algorithms.strategies import build_strategies
 from trainer.step.compatibility import PreflightError, check_combination, check_save_steps, optimizer_steps_per_block
 
-PREFIX_TREE = {"name": "exchangeable", "prefix_tree": True}
-TOKEN_CLASS = {"name": "exchangeable", "token_class": True}
+PREFIX_TREE = "exchangeable_prefix_tree"
+TOKEN_CLASS = "exchangeable_token_class"
 PER_SEQUENCE = {"importance_sampling_level": "sequence"}
 TWO_STEPS_PER_BATCH = {"steps_per_generation": 2, "gradient_accumulation_steps": 1}
 VLLM = {"use_vllm": True}
@@ -100,8 +100,8 @@ RULES = [
             **strategies,
         )
         for name, named, strategies in [
-            ("prefix_tree", "advantage 'exchangeable' with prefix_tree", {"advantage": PREFIX_TREE}),
-            ("token_class", "advantage 'exchangeable' with token_class", {"advantage": TOKEN_CLASS}),
+            ("prefix_tree", "advantage 'exchangeable_prefix_tree'", {"advantage": PREFIX_TREE}),
+            ("token_class", "advantage 'exchangeable_token_class'", {"advantage": TOKEN_CLASS}),
             ("adv_reweight", "token_weight 'adv_reweight'", {"token_weight": "adv_reweight"}),
         ]
     ),
@@ -109,7 +109,7 @@ RULES = [
         case(
             f"prefix_tree with {loss_type}",
             {"loss_type": loss_type},
-            ["with prefix_tree", f"loss_type {loss_type!r} divides by its own length", "Use loss_type dapo"],
+            ["exchangeable_prefix_tree", f"loss_type {loss_type!r} divides by its own length", "Use loss_type dapo"],
             *({"loss_type": allowed} for allowed in ("cispo", "dapo", "dr_grpo")),
             advantage=PREFIX_TREE,
         )
@@ -119,7 +119,7 @@ RULES = [
         case(
             f"prefix_tree with {mode}",
             {**VLLM, "vllm_importance_sampling_mode": mode},
-            ["with prefix_tree", f"vllm_importance_sampling_mode {mode!r}", "token-level correction"],
+            ["exchangeable_prefix_tree", f"vllm_importance_sampling_mode {mode!r}", "token-level correction"],
             {**VLLM, "vllm_importance_sampling_mode": mode.replace("sequence", "token")},
             {**VLLM, "vllm_importance_sampling_mode": mode, "vllm_importance_sampling_correction": False},
             {"vllm_importance_sampling_mode": mode},

@@ -12,17 +12,13 @@ The contract, checked when an estimator is registered:
 The estimators of this file, moreover, do not change when a constant is added to the rewards of a group.
 """
 
-from trainer.algorithms.advantages.exchangeable import exchangeable
-from trainer.algorithms.advantages.group_baselines import WHITENING_EPSILON, dr_grpo, grpo, reinforce_pp, rloo
-from trainer.algorithms.groups import GROUP_STD_EPSILON, dead_groups
+from typing import Any
 
-__all__ = [
-    "GROUP_STD_EPSILON",
-    "WHITENING_EPSILON",
-    "dead_groups",
-    "dr_grpo",
-    "exchangeable",
-    "grpo",
-    "reinforce_pp",
-    "rloo",
-]
+from trainer.algorithms.collection import collected
+from trainer.algorithms.groups import dead_groups as dead_groups
+
+globals().update(collected(__name__))
+
+
+def __getattr__(name: str) -> Any:
+    raise AttributeError(f"{__name__} has no {name!r}. Its strategies: {', '.join(collected(__name__))}.")

@@ -4,76 +4,92 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
+from trainer.algorithms.contract import traits
 from trainer.algorithms.groups import finished, group_mean, group_scale
 
 
+@traits(cancels_shared_tokens=True, needs_whole_groups="step")
 def exchangeable(
-    rewards: Float[Tensor, "N"],
-    group_size: int,
-    *,
-    sequence_weights: Float[Tensor, "N"] | None = None,
-    completion_ids: Int[Tensor, "N T"] | None = None,
-    mask: Int[Tensor, "N T"] | None = None,
-    prefix_tree: bool = False,
-    token_class: bool = False,
-    correlation_threshold: float = 0.2,
-) -> Float[Tensor, "N"] | Float[Tensor, "N T"]:
-    """The baseline under which tokens shared by a whole group cancel, whatever the loss weights trajectories by.
+    rewards: Float[Tensor, "N"], group_size: int, sequence_weights: Float[Tensor, "N"]
+) -> Float[Tensor, "N"]:
+    """The baseline under which tokens that a whole group shares cancel, whatever the loss weights trajectories by.
 
     ``b = Σ_j k_j r_j / Σ_j k_j``, ``A_i = (r_i − b) / (std_G r + ε)``  ⇒  ``Σ_i k_i A_i = 0`` for any ``k ≥ 0``.
 
-    ``k`` (``sequence_weights``) is what the configured loss multiplies every token of response i by (see
-    `loss_sequence_weights`); ``None`` means constant. Where k is constant in a group the
-    baseline *is* the group mean, bit for bit. A response of weight 0 (a truncated one that the loss masks) has no part
-    in any baseline, but in the std. A group whose weights are all 0 falls back to the mean (nothing of it reaches the
-    gradient).
-
-    Options, at most one:
-
-    - ``prefix_tree``: ``b(h) = mean reward of the other group members whose prefix equals h``, at the deepest ancestor
-      of h that another judged member shares; ``A_{i,t} = (r_i − b(h_{i,t})) / σ``, (N, T). A state-dependent baseline,
-      hence unbiased but for σ. Where two or more members share h and all go on with the same token, their contributions
-      cancel; for equal weights only (or 0).
-    - ``token_class``: for a token id v that every judged response contains and whose counts ``n_{v,i}`` have
-      ``|corr(n_v, r)| < correlation_threshold``: ``b_v = Σ k_i n_{v,i} r_i / Σ k_i n_{v,i}``, (N, T); other tokens
-      keep b. **Biased**: the baseline depends on the action.
+    ``k`` (``sequence_weights``) is what the configured loss multiplies every token of response i by. Where k is constant
+    in a group the baseline *is* the group mean, bit for bit. A response of weight 0 (a truncated one that the loss
+    masks) has no part in any baseline, but in the std. A group whose weights are all 0 falls back to the mean (nothing
+    of it reaches the gradient).
 
     Source: the condition is arXiv 2604.13088 v1, Eq. 17 and 18; this baseline, its dual, is derived in this project.
+    Evidence: derived here; the cancellation is tested as a property.
+    """
+    baseline = _weighted_baseline(rewards, sequence_weights.to(rewards.dtype), group_size)
+    return finished((rewards - baseline) / group_scale(rewards, group_size), rewards, group_size)
+
+
+@traits(cancels_shared_tokens=True, needs_whole_groups="step", needs_equal_sequence_weights=True)
+def exchangeable_prefix_tree(
+    rewards: Float[Tensor, "N"],
+    group_size: int,
+    completion_ids: Int[Tensor, "N T"],
+    sequence_weights: Float[Tensor, "N"],
+) -> Float[Tensor, "N T"]:
+    """Each token against the mean reward of the other responses that share its prefix.
+
+    ``b(h) = mean reward of the other group members whose prefix equals h``, at the deepest ancestor of h that another
+    judged member shares; ``A_{i,t} = (r_i − b(h_{i,t})) / (std_G r + ε)``. A state-dependent baseline, hence unbiased
+    but for the std. Where two or more members share h and all go on with the same token, their contributions cancel; for
+    equal weights only (or 0: such a response has no part in any baseline, but in the std).
 
     Raises:
-        ValueError: both options, inputs that an option needs are missing, or positive weights that differ in a group
-            under ``prefix_tree``.
-    """
-    if prefix_tree and token_class:
-        raise ValueError(
-            "exchangeable: prefix_tree and token_class are both on, but each defines the baseline of every token. "
-            "Keep one of them."
-        )
-    weights = torch.ones_like(rewards) if sequence_weights is None else sequence_weights.to(rewards.dtype)
-    baseline = _weighted_baseline(rewards, weights, group_size)
-    scale = group_scale(rewards, group_size)
-    if not prefix_tree and not token_class:
-        return finished((rewards - baseline) / scale, rewards, group_size)
+        ValueError: positive ``sequence_weights`` that differ in a group.
 
-    if completion_ids is None or mask is None:
+    Source: the condition is arXiv 2604.13088 v1, Eq. 17 and 18; this baseline is derived in this project.
+    Evidence: derived here; tested against the definition read aloud.
+    """
+    trained = rewards.masked_fill(sequence_weights == 0, torch.nan)
+    if not bool(_constant_in_group(sequence_weights, trained, group_size).all()):
         raise ValueError(
-            "exchangeable: prefix_tree and token_class compare tokens, but completion_ids or mask is missing. "
-            "Pass both, (N, T)."
+            "exchangeable_prefix_tree averages plain rewards, so shared tokens cancel only under equal trajectory "
+            "weights, but sequence_weights differ inside a group. Use a loss_type with one denominator (dapo, dr_grpo, "
+            "cispo), or write exchangeable."
         )
-    trained = rewards.masked_fill(weights == 0, torch.nan)
-    if prefix_tree:
-        if not bool(_constant_in_group(weights, trained, group_size).all()):
-            raise ValueError(
-                "exchangeable: prefix_tree averages plain rewards, so shared tokens cancel only under equal "
-                "trajectory weights, but sequence_weights differ inside a group. Use a loss_type with one denominator "
-                "(dapo, dr_grpo, cispo), or leave prefix_tree off."
-            )
-        baselines = _prefix_tree_baseline(rewards, trained, completion_ids, group_size)
-    else:
-        baselines = _token_class_baseline(
-            trained, weights, baseline, completion_ids, mask, group_size, correlation_threshold
-        )
-    return finished((rewards[:, None] - baselines) / scale[:, None], rewards, group_size)
+    baselines = _prefix_tree_baseline(rewards, trained, completion_ids, group_size)
+    return finished((rewards[:, None] - baselines) / group_scale(rewards, group_size)[:, None], rewards, group_size)
+
+
+@traits(cancels_shared_tokens=True, needs_whole_groups="step")
+def exchangeable_token_class(
+    rewards: Float[Tensor, "N"],
+    group_size: int,
+    completion_ids: Int[Tensor, "N T"],
+    mask: Int[Tensor, "N T"],
+    sequence_weights: Float[Tensor, "N"],
+    *,
+    correlation_threshold: float = 0.2,
+) -> Float[Tensor, "N T"]:
+    """A baseline of its own for each token id that all responses contain whatever they earn.
+
+    For a token id v that every judged response contains and whose counts ``n_{v,i}`` have
+    ``|corr(n_v, r)| < correlation_threshold``: ``b_v = Σ k_i n_{v,i} r_i / Σ k_i n_{v,i}``; other tokens keep the
+    baseline of `exchangeable`; ``A_{i,t} = (r_i − b) / (std_G r + ε)``.
+
+    Source: the condition is arXiv 2604.13088 v1, Eq. 17 and 18; this baseline is derived in this project.
+    Evidence: derived here; the cancellation of weak classes is tested as a property.
+    Limits: biased: the baseline depends on the action.
+    """
+    weights = sequence_weights.to(rewards.dtype)
+    baselines = _token_class_baseline(
+        rewards.masked_fill(weights == 0, torch.nan),
+        weights,
+        _weighted_baseline(rewards, weights, group_size),
+        completion_ids,
+        mask,
+        group_size,
+        correlation_threshold,
+    )
+    return finished((rewards[:, None] - baselines) / group_scale(rewards, group_size)[:, None], rewards, group_size)
 
 
 def _constant_in_group(weights: Tensor, rewards: Tensor, group_size: int) -> Tensor:

@@ -3,3 +3,13 @@
 Each takes signals of the current pass by name and returns c, (B, T) or (B, 1), detached. The loss is then
 ``−sg[c] · A · log π``, with the denominator of TRL's ``cispo``.
 """
+
+from typing import Any
+
+from trainer.algorithms.collection import collected
+
+globals().update(collected(__name__))
+
+
+def __getattr__(name: str) -> Any:
+    raise AttributeError(f"{__name__} has no {name!r}. Its strategies: {', '.join(collected(__name__))}.")

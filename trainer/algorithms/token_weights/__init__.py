@@ -6,7 +6,12 @@ advantages by w ≥ 0 *is* weighting the loss: ``min(ρ·wA, clip(ρ)·wA) = w·
 turn the clip to the wrong side, and is refused when a rule is registered.
 """
 
-from trainer.algorithms.token_weights.advantage_reweighting import adv_reweight
-from trainer.algorithms.token_weights.uniform import uniform
+from typing import Any
 
-__all__ = ["adv_reweight", "uniform"]
+from trainer.algorithms.collection import collected
+
+globals().update(collected(__name__))
+
+
+def __getattr__(name: str) -> Any:
+    raise AttributeError(f"{__name__} has no {name!r}. Its strategies: {', '.join(collected(__name__))}.")

@@ -5,8 +5,13 @@ before the next pass, all passes use the probabilities stored when the batch was
 denominator of the full response mask, so that the gradients of the passes at equal parameters add up to the joint one.
 """
 
-from trainer.algorithms.update_schedules.lopti import lopti
-from trainer.algorithms.update_schedules.schedule import UpdateSchedule
-from trainer.algorithms.update_schedules.single_pass import single_pass
+from typing import Any
 
-__all__ = ["UpdateSchedule", "lopti", "single_pass"]
+from trainer.algorithms.collection import collected
+from trainer.algorithms.contract import UpdateSchedule as UpdateSchedule
+
+globals().update(collected(__name__))
+
+
+def __getattr__(name: str) -> Any:
+    raise AttributeError(f"{__name__} has no {name!r}. Its strategies: {', '.join(collected(__name__))}.")

@@ -7,7 +7,7 @@ import torch
 from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
-from trainer.algorithms.update_schedules.schedule import UpdateSchedule
+from trainer.algorithms.contract import UpdateSchedule
 
 
 def lopti(

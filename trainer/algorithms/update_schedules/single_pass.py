@@ -1,6 +1,6 @@
 """The ordinary update."""
 
-from trainer.algorithms.update_schedules.schedule import UpdateSchedule
+from trainer.algorithms.contract import UpdateSchedule
 
 
 def single_pass() -> UpdateSchedule:

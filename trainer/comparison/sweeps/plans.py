@@ -103,7 +103,7 @@ def steps_per_rollout(config: RunConfig, processes: int) -> int:
 
 def _strategies(config: RunConfig) -> Strategies:
     parts = config.algorithm
-    return build_strategies(parts.advantage, parts.token_weight, parts.update_schedule)
+    return build_strategies(**parts.strategies)
 
 
 def _plan(sweep: Sweep, cell: Cell, base_steps: int, processes: int) -> Plan:

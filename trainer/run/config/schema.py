@@ -187,8 +187,15 @@ class AlgorithmSection(_Section):
     advantage: Part = "grpo"
     token_weight: Part = "uniform"
     update_schedule: Part = "single_pass"
+    coefficient: Part | None = None
+    keep_groups: Literal["step", "forward", "off"] | None = None
     prompts_per_rollout: Count | None = None
     sequences_per_update: Count | None = None
+
+    @property
+    def strategies(self) -> dict[str, Any]:
+        """What `RLVRTrainer` and `build_strategies` take, by keyword."""
+        return {name: getattr(self, name) for name in type(self).model_fields if name not in BATCH_WORDS}
 
 
 class EvaluationSection(_Section):

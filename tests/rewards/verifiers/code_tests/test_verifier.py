@@ -11,8 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from rewards import build_verifier
-from rewards.registry import VerifierError
+from rewards import VerifierError, build_verifier
 from rewards.verifier import Verdict
 from rewards.verifiers.code_tests import Call, CodeTests, FunctionCalls, StdinCase, StdinCases
 from rewards.verifiers.code_tests.verifier import limited

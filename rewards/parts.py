@@ -1,0 +1,125 @@
+"""Verifiers and generators of rows by name: the tables of those that ship, and how one is built."""
+
+import inspect
+from collections.abc import Callable
+from functools import partial
+from typing import Any
+
+from rewards.generators import rows
+from rewards.registry import Found, Kind, PartError, PartSpec
+from rewards.verifier import Verdict, Verifier
+from rewards.verifiers.code_tests import CodeTests
+from rewards.verifiers.countdown import Countdown
+from rewards.verifiers.exact_match import ExactMatch
+from rewards.verifiers.formatting import CosineLength, Format, RepetitionPenalty, SoftOverlong
+from rewards.verifiers.knights_knaves import KnightsKnaves
+from rewards.verifiers.math_answer import MathAnswer
+from rewards.verifiers.multiple_choice import MultipleChoice
+from rewards.verifiers.reasoning_gym import ReasoningGym, reasoning_gym_rows
+
+VERIFIERS: dict[str, Callable[..., Verifier]] = {
+    "knights_knaves": KnightsKnaves,
+    "countdown": Countdown,
+    "code_tests": CodeTests,
+    "exact_match": ExactMatch,
+    "multiple_choice": MultipleChoice,
+    "reasoning_gym": ReasoningGym,
+    "math_answer": MathAnswer,
+    "format": Format,
+    "soft_overlong": SoftOverlong,
+    "cosine_length": CosineLength,
+    "repetition_penalty": RepetitionPenalty,
+}
+GENERATORS: dict[str, Callable[..., list[dict[str, Any]]]] = {
+    "knights_knaves": rows.knights_knaves,
+    "countdown": rows.countdown,
+    "reasoning_gym": reasoning_gym_rows,
+    "arithmetic": rows.arithmetic,
+    "small_programs": rows.small_programs,
+}
+"""Datasets made on the spot, by the name that ``data.<part>.generator`` gives."""
+
+
+class VerifierError(PartError):
+    """A verifier that cannot be found or built; the message says what to write instead."""
+
+
+_VERIFIER = Kind("verifier", "evenkeel.verifiers", lambda: VERIFIERS, VerifierError)
+_GENERATOR = Kind("generator", "evenkeel.generators", lambda: GENERATORS)
+
+
+class FunctionVerifier(Verifier):
+    """A verifier made of a plain function ``(completion, reference) → Verdict``; 1 is its full score."""
+
+    def __init__(self, function: Callable[..., Verdict]) -> None:
+        self.function = function
+
+    def __call__(self, completion: str, reference: Any) -> Verdict:
+        """Judge ``completion`` by the function."""
+        return self.function(completion, reference)
+
+
+def build_verifier(spec: PartSpec) -> Verifier:
+    """The verifier that ``spec`` names: a name, ``package.module:attribute``, ``{name: …, option: …}``, or a function.
+
+    What is named is a `Verifier` class, whose constructor takes the options, a function
+    ``(completion, reference, *, option…) → Verdict``, or a `Verifier` that is built already and takes none. An option
+    that is itself a `Verifier` is written like one and built first.
+
+    Raises:
+        VerifierError: unknown name (with the nearest), a name offered twice, failing import; unknown, missing,
+            ill-typed or infinite options.
+    """
+    found = _VERIFIER.find(spec)
+    target = found.target
+    if not callable(target):
+        raise VerifierError(
+            f"verifier {found.label!r} is of type {type(target).__name__}, neither a Verifier class nor a function. "
+            "Write a verifier's name, or package.module:attribute."
+        )
+    if isinstance(target, Verifier):
+        if found.options:
+            raise VerifierError(
+                f"verifier {found.label!r} is built already, so its options {', '.join(found.options)} would change "
+                f"nothing. Name its class, {type(target).__module__}:{type(target).__qualname__}, or leave them out."
+            )
+        return target
+    if not isinstance(target, type):
+        options = _VERIFIER.checked_options(found, _options_of_function(found), target)
+        return FunctionVerifier(partial(target, **options) if options else target)
+    if not issubclass(target, Verifier):
+        raise VerifierError(
+            f"verifier {found.label!r} is no subclass of rewards.verifier.Verifier. Derive it from that."
+        )
+    parameters = inspect.signature(target).parameters.values()
+    options = _VERIFIER.checked_options(found, parameters, target, {Verifier: build_verifier})
+    try:
+        return target(**options)
+    except ValueError as error:
+        raise VerifierError(f"verifier {found.label!r}: {error}") from error
+
+
+def build_generator(spec: PartSpec) -> Callable[..., list[dict[str, Any]]]:
+    """The generator that ``spec`` names, its options bound: called without arguments it returns rows.
+
+    Raises:
+        PartError: unknown name (with the nearest), a name offered twice, failing import; unknown, missing or ill-typed
+            options.
+    """
+    found = _GENERATOR.find(spec)
+    if not callable(found.target):
+        raise PartError(
+            f"generator {found.label!r} is of type {type(found.target).__name__}, not a function of options."
+        )
+    parameters = inspect.signature(found.target).parameters.values()
+    return partial(found.target, **_GENERATOR.checked_options(found, parameters, found.target))
+
+
+def _options_of_function(found: Found) -> list[inspect.Parameter]:
+    names = list(inspect.signature(found.target).parameters)
+    if names[:2] != ["completion", "reference"]:
+        raise VerifierError(
+            f"verifier {found.label!r} begins with ({', '.join(names[:2])}), but it is called with "
+            "(completion, reference). Write def verifier(completion, reference, *, …)."
+        )
+    return list(inspect.signature(found.target).parameters.values())[2:]

@@ -1,0 +1,107 @@
+"""What strategies return is checked on every batch: one NaN or negative weight can ruin a run without a word."""
+
+import torch
+from torch import Tensor
+
+from rewards.registry import PartError
+from trainer.algorithms.groups import dead_groups
+from trainer.algorithms.registry import Strategy
+
+
+def checked_advantages(
+    strategy: Strategy, result: object, rewards: Tensor, group_size: int, num_tokens: int, where: str
+) -> Tensor:
+    """``result`` of an estimator, (N,) or (N, T), with exact zeros in groups that have nothing to teach.
+
+    Zeros, because the float noise of such a group, divided by its std under a fresh Adam, moves weights by a full
+    learning rate; an estimator with the trait ``trains_dead_groups`` is left as it is.
+
+    Args:
+        where: for the message, e.g. ``at optimizer step 12``.
+
+    Raises:
+        PartError: no tensor of that shape, a judged row that is NaN or infinite, or an unjudged row that is not NaN.
+    """
+    shapes = ((len(rewards),), (len(rewards), num_tokens))
+    if not isinstance(result, Tensor) or tuple(result.shape) not in shapes:
+        raise PartError(
+            f"{_broken(strategy, where)}: for {len(rewards)} rewards it returned {_described(result)}. "
+            f"Return a tensor of shape (N,) = {shapes[0]} or (N, T) = {shapes[1]}."
+        )
+    unjudged, expand = rewards.isnan(), (slice(None), *[None] * (result.dim() - 1))
+    if not strategy.traits.trains_dead_groups:
+        result = result.masked_fill((dead_groups(rewards, group_size) & ~unjudged)[expand], 0.0)
+    rows = result if result.dim() == 2 else result[:, None]
+    if bool((bad := rows.isinf().any(1) & ~unjudged).any()):
+        raise PartError(
+            f"{_broken(strategy, where)}: an advantage is infinite ({_rows(bad, rewards)}). Guard the division."
+        )
+    if bool((bad := rows.isnan().any(1) != unjudged).any()):
+        raise PartError(
+            f"{_broken(strategy, where)}: NaN marks a response that nobody judged, and it must come out as NaN for "
+            f"that response and no other ({_rows(bad, rewards)}). Use nanmean, and leave NaN rows out of every sum."
+        )
+    return result
+
+
+def checked_token_weights(strategy: Strategy, result: object, mask: Tensor, where: str) -> Tensor:
+    """``result`` of a token weight, (B, T), finite and ≥ 0 wherever ``mask`` counts.
+
+    Raises:
+        PartError: no tensor of the shape of ``mask``, or a weight that is negative or not finite.
+    """
+    tensor = _shaped(strategy, result, mask, [tuple(mask.shape)], where)
+    bad = mask.bool() & ~(tensor.isfinite() & (tensor >= 0))
+    if bool(bad.any()):
+        raise PartError(
+            f"{_broken(strategy, where)}: a weight is negative or not finite ({_values(tensor, bad)}), and w < 0 turns "
+            "the loss's clip to the wrong side. Clamp it at 0, or change the sign of the advantage in an estimator."
+        )
+    return tensor.masked_fill(~mask.bool(), 0.0)
+
+
+def checked_coefficients(strategy: Strategy, result: object, mask: Tensor, where: str) -> Tensor:
+    """``result`` of a coefficient, (B, T) or (B, 1), finite wherever ``mask`` counts.
+
+    Raises:
+        PartError: no tensor of such a shape, or a value that is not finite.
+    """
+    tensor = _shaped(strategy, result, mask, [tuple(mask.shape), (len(mask), 1)], where).expand(mask.shape)
+    bad = mask.bool() & ~tensor.isfinite()
+    if bool(bad.any()):
+        raise PartError(
+            f"{_broken(strategy, where)}: a coefficient is not finite ({_values(tensor, bad)}), and the gradient would "
+            "be neither. Compute in log space, or clamp the ratio."
+        )
+    return tensor.masked_fill(~mask.bool(), 0.0)
+
+
+def _shaped(strategy: Strategy, result: object, mask: Tensor, shapes: list[tuple[int, ...]], where: str) -> Tensor:
+    if isinstance(result, Tensor) and tuple(result.shape) in shapes:
+        return result
+    allowed = " or ".join(map(str, shapes))
+    raise PartError(
+        f"{_broken(strategy, where)}: for a mask {tuple(mask.shape)} it returned {_described(result)}. "
+        f"Return a tensor of shape {allowed}."
+    )
+
+
+def _broken(strategy: Strategy, where: str) -> str:
+    return f"{strategy.kind} {strategy.name!r} breaks its contract {where}"
+
+
+def _described(result: object) -> str:
+    return str(tuple(result.shape)) if isinstance(result, Tensor) else type(result).__name__
+
+
+def _rows(bad: Tensor, rewards: Tensor) -> str:
+    rows = bad.nonzero().flatten()[:3].tolist()
+    return f"{int(bad.sum())} of {len(bad)} responses, e.g. " + ", ".join(
+        f"response {row} with reward {rewards[row].item():g}" for row in rows
+    )
+
+
+def _values(tensor: Tensor, bad: Tensor) -> str:
+    row, token = bad.nonzero()[0].tolist()
+    share = f"{int(bad.sum())} of {bad.numel()} tokens"
+    return f"{share}, e.g. {torch.as_tensor(tensor[row, token]).item():g} at row {row}, token {token}"

@@ -1,0 +1,138 @@
+"""What is measured of a step. Sums stay on the device and are reduced over the ranks once, when they are logged."""
+
+from collections.abc import Mapping
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from trainer.algorithms import diagnostics
+from trainer.algorithms.groups import dead_groups
+
+
+class Means:
+    """Means of what was added since they were last read; the same names must be added on all ranks."""
+
+    def __init__(self) -> None:
+        self._sums: dict[str, Tensor] = {}
+
+    def add(self, name: str, total: Tensor, count: Tensor | float) -> None:
+        """Add ``total`` over ``count`` things; nothing is read back from the device."""
+        pair = torch.stack([total.detach().double(), torch.as_tensor(count, device=total.device).double()])
+        self._sums[name] = self._sums[name] + pair if name in self._sums else pair
+
+    def add_tokens(self, name: str, values: Tensor, mask: Tensor) -> None:
+        """Add ``values`` (B, T) of the tokens that ``mask`` counts."""
+        self.add(name, (values * mask).sum(), mask.sum())
+
+    def add_shares(self, name: str, sums: Tensor) -> None:
+        """Add the parts of a whole, ``sums`` (bins,): their shares become ``name1`` … ``nameN``."""
+        for index, part in enumerate(sums):
+            self.add(f"{name}{index + 1}", part, sums.sum())
+
+    def read(self, accelerator: Any) -> dict[str, float]:
+        """The means over all ranks, and start again; what had nothing to measure is left out."""
+        if not self._sums:
+            return {}
+        names = sorted(self._sums)
+        sums = accelerator.reduce(torch.stack([self._sums[name] for name in names]), "sum").tolist()
+        self._sums.clear()
+        return {name: total / count for name, (total, count) in zip(names, sums, strict=True) if count > 0}
+
+
+class SharedPrefixMeter:
+    """How far the contributions of tokens that a whole group shares are from cancelling, in each optimizer step.
+
+    What multiplies ``∇log π`` of a token in the step, after coefficients, masks, weights, clipping and denominators, is
+    minus the loss's gradient with respect to that token's log-probability: it is read while the gradient flows. For
+    every group and every position of the prefix that its responses share: ``R = |Σ_i c_i| / Σ_i |c_i|``, summed over
+    the micro-batches and ranks of the step; the mean over the groups and positions where anything contributed.
+
+    With a KL term (β > 0) its gradient is part of what is read, and need not cancel.
+    """
+
+    def __init__(self) -> None:
+        self._sums: Tensor | None = None
+
+    def expect(self, num_groups: int, longest_prefix: int, device: torch.device) -> None:
+        """Start on a new rollout batch."""
+        self._sums = torch.zeros(2, num_groups, longest_prefix, device=device) if longest_prefix else None
+
+    def watch(self, logps: Tensor, groups: Tensor, prefix_lengths: Tensor) -> None:
+        """Read the gradient of ``logps`` (B, T) when it flows."""
+        if self._sums is not None and logps.requires_grad:
+            logps.register_hook(lambda gradient: self._add(gradient, groups, prefix_lengths))
+
+    def _add(self, gradient: Tensor, groups: Tensor, prefix_lengths: Tensor) -> None:
+        assert self._sums is not None
+        longest = min(self._sums.shape[2], gradient.shape[1])
+        shared = torch.arange(longest, device=gradient.device) < prefix_lengths[:, None]
+        contributions = gradient[:, :longest].detach().to(self._sums.dtype) * shared
+        for sums, values in zip(self._sums, (contributions, contributions.abs()), strict=True):
+            sums[:, :longest].index_add_(0, groups, values)
+
+    def finish_step(self, accelerator: Any, means: Means) -> None:
+        """Add the step's residual to ``means`` as ``cancellation/shared_prefix``; called on all ranks."""
+        if self._sums is None:
+            return
+        net, gross = accelerator.reduce(self._sums, "sum")
+        self._sums = torch.zeros_like(self._sums)
+        present = gross > 0
+        residuals = torch.where(present, net.abs() / gross.where(present, 1.0), 0.0)
+        means.add("cancellation/shared_prefix", residuals.sum(), present.sum())
+
+
+def rollout_metrics(rewards: Tensor, advantages: Tensor, signals: Mapping[str, Any]) -> dict[str, float]:
+    """Group composition, size of the advantages, and cancellation over the rollout batch, as if it were one step.
+
+    ``advantages`` (N,) or (N, T) of all ranks, 0 where nobody judged.
+    """
+    mask, group_size, judged = signals["mask"], signals["group_size"], ~rewards.isnan()
+    metrics = {
+        "groups/frac_unjudged": (~judged).float().mean(),
+        "groups/frac_dead": dead_groups(rewards, group_size).float().mean(),
+        "advantage/mean_abs": per_response(advantages, mask)[judged].abs().mean(),
+    }
+    if signals["correct"] is not None:
+        right, wrong = diagnostics.group_composition(signals["correct"], group_size)
+        metrics |= {"groups/frac_all_correct": right, "groups/frac_all_wrong": wrong}
+    if signals["sequence_weights"] is not None:
+        per_token = advantages if advantages.dim() == 2 else advantages[:, None].expand(mask.shape)
+        arguments = (per_token, signals["sequence_weights"], signals["completion_ids"], mask, group_size)
+        metrics |= {
+            "cancellation/rollout_shared_prefix": diagnostics.shared_prefix_residual(*arguments),
+            "cancellation/frequent_tokens": diagnostics.frequent_token_residual(*arguments),
+        }
+    return {name: value.item() for name, value in metrics.items() if not value.isnan()}
+
+
+def per_response(advantages: Tensor, mask: Tensor) -> Tensor:
+    """(N,): an estimator's advantage of each response, or the mean over its tokens."""
+    return advantages if advantages.dim() == 1 else (advantages * mask).sum(1) / mask.sum(1).clamp(min=1)
+
+
+def add_token_metrics(means: Means, probs: Tensor, advantages: Tensor, mask: Tensor) -> None:
+    """Tokens, and the size of the update, by the old policy's probability."""
+    per_token = advantages if advantages.dim() == 2 else advantages.unsqueeze(1).expand_as(probs)
+    means.add_shares("token_prob/frac_q", diagnostics.token_prob_counts(probs, mask))
+    means.add_shares("grad_share/q", diagnostics.gradient_shares(probs, per_token, mask))
+
+
+def metrics_over_all_passes(
+    metrics: Mapping[str, list[float]], means: Means, batch: dict[str, Any], *, bias_corrected_kl: bool
+) -> None:
+    """Replace TRL's newest ``entropy``, ``kl`` and clip shares, of one pass's tokens, by those over all tokens.
+
+    Under a KL term a pass narrows the loss's mask, and with it what TRL averages over. A token is clipped in its own
+    pass only; its share is of all tokens.
+    """
+    mask, kept = batch["all_passes_mask"], batch["keep"]
+    log_ratio = batch["ref_per_token_logps"] - batch["logps"]
+    divergence = log_ratio.exp() - log_ratio - 1
+    if bias_corrected_kl:
+        divergence = divergence * (batch["logps"] - batch["old_per_token_logps"]).exp()
+    for name, values in {"entropy": batch["entropies"], "kl": divergence}.items():
+        metrics[name].pop()
+        means.add_tokens(name, values, mask)
+    for name in [name for name in metrics if name.startswith("clip_ratio/") and name.endswith("_mean")]:
+        means.add(name, metrics[name].pop() * (kept & mask.bool()).sum(), mask.sum())

@@ -1,0 +1,64 @@
+"""The state of strategies that have one: saved with every checkpoint, the same on all ranks, part of exact resume."""
+
+import hashlib
+import io
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
+
+import torch
+from accelerate.utils import gather_object
+
+from rewards.registry import Refusal
+from trainer.algorithms.registry import Strategy
+
+FILE = "strategies.pt"
+
+
+class StrategyStateError(Refusal):
+    """A strategy's state that cannot be saved or restored."""
+
+
+def save_state(strategies: Iterable[Strategy], folder: Path, *, is_main_process: bool) -> None:
+    """Write the states into ``folder``/strategies.pt; nothing where no strategy has one. Called on all ranks.
+
+    Raises:
+        StrategyStateError: ranks hold different states, of which one checkpoint can keep only one.
+    """
+    states = {part.kind: part.function.state_dict() for part in strategies if part.has_state}  # type: ignore[attr-defined]
+    if not states:
+        return
+    if len(set(gather_object([_digest(states)]))) > 1:
+        raise StrategyStateError(
+            f"The state of {' and '.join(states)} differs between processes, so no checkpoint can restore it. Compute "
+            "it from what all processes see: an advantage estimator is given the whole rollout batch, a token weight "
+            "or coefficient only its own rows."
+        )
+    if is_main_process:
+        torch.save(states, folder / FILE)
+
+
+def load_state(strategies: Iterable[Strategy], folder: Path) -> None:
+    """Restore what `save_state` wrote; nothing where no strategy has a state.
+
+    Raises:
+        StrategyStateError: the checkpoint holds no state for a strategy that has one.
+    """
+    stateful = [part for part in strategies if part.has_state]
+    if not stateful:
+        return
+    path = folder / FILE
+    states: dict[str, Any] = torch.load(path, weights_only=True) if path.exists() else {}
+    for part in stateful:
+        if part.kind not in states:
+            raise StrategyStateError(
+                f"{folder} holds no state of {part.kind} {part.name!r}, so training would go on as if it had seen "
+                "nothing. Resume from a checkpoint of a run with this strategy, or start a new run."
+            )
+        part.function.load_state_dict(states[part.kind])  # type: ignore[attr-defined]
+
+
+def _digest(states: dict[str, Any]) -> str:
+    buffer = io.BytesIO()
+    torch.save(states, buffer)
+    return hashlib.sha256(buffer.getvalue()).hexdigest()
