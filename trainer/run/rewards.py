@@ -1,0 +1,22 @@
+"""What a run takes of the package `rewards` beside its registry: the scripts hand it in, and this room imports none."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from trainer.run.data import Generator
+
+
+@dataclass(frozen=True)
+class Rewards:
+    """The functions of `rewards` that a run calls.
+
+    Attributes:
+        generators: by name, what ``data.<part>.generator`` may ask for (`rewards.GENERATORS`).
+        usable_rows: which rows their verifiers can judge (`rewards.references.check_rewards`).
+        reward_functions: verifiers as TRL's reward functions (`rewards.reward_functions`).
+    """
+
+    generators: Mapping[str, Generator]
+    usable_rows: Callable[..., list[int]]
+    reward_functions: Callable[..., list[Any]]
