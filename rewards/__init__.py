@@ -1,6 +1,6 @@
 """Verifiers: what decides whether a completion is right. No torch, no TRL: they run anywhere."""
 
-from rewards.parts import GENERATORS, VerifierError, build_generator, build_verifier
+from rewards.parts import GENERATORS, VerifierError, build_verifier
 from rewards.registry import Refusal
 from rewards.reward_function import RewardFunction, reward_functions
 from rewards.verifier import Verdict, Verifier
@@ -12,7 +12,6 @@ __all__ = [
     "Verdict",
     "Verifier",
     "VerifierError",
-    "build_generator",
     "build_verifier",
     "reward_functions",
 ]

@@ -1,4 +1,4 @@
-"""Verifiers and generators of rows by name: the tables of those that ship, and how one is built."""
+"""Verifiers and generators of rows by name: the tables of those that ship, and how a verifier is built."""
 
 import inspect
 from collections.abc import Callable
@@ -45,7 +45,6 @@ class VerifierError(PartError):
 
 
 _VERIFIER = Kind("verifier", "evenkeel.verifiers", lambda: VERIFIERS, VerifierError)
-_GENERATOR = Kind("generator", "evenkeel.generators", lambda: GENERATORS)
 
 
 class FunctionVerifier(Verifier):
@@ -97,22 +96,6 @@ def build_verifier(spec: PartSpec) -> Verifier:
         return target(**options)
     except ValueError as error:
         raise VerifierError(f"verifier {found.label!r}: {error}") from error
-
-
-def build_generator(spec: PartSpec) -> Callable[..., list[dict[str, Any]]]:
-    """The generator that ``spec`` names, its options bound: called without arguments it returns rows.
-
-    Raises:
-        PartError: unknown name (with the nearest), a name offered twice, failing import; unknown, missing or ill-typed
-            options.
-    """
-    found = _GENERATOR.find(spec)
-    if not callable(found.target):
-        raise PartError(
-            f"generator {found.label!r} is of type {type(found.target).__name__}, not a function of options."
-        )
-    parameters = inspect.signature(found.target).parameters.values()
-    return partial(found.target, **_GENERATOR.checked_options(found, parameters, found.target))
 
 
 def _options_of_function(found: Found) -> list[inspect.Parameter]:

@@ -4,6 +4,7 @@ import logging
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
+from rewards.registry import Refusal
 from rewards.verifier import Verdict, Verifier
 
 logger = logging.getLogger(__name__)
@@ -11,7 +12,7 @@ logger = logging.getLogger(__name__)
 MOST_NAMED = 5
 
 
-class UnusableReferenceError(ValueError):
+class UnusableReferenceError(Refusal):
     """References that a verifier cannot judge against, or whose own gold answer it refuses."""
 
 

@@ -51,7 +51,7 @@ class Kind:
     name: str
     group: str
     built_in: Callable[[], Mapping[str, Any]]
-    error: type[PartError] = PartError
+    error: type[Refusal] = PartError
 
     def find(self, spec: Any) -> Found:
         """What ``spec`` names, with its options.

@@ -9,22 +9,21 @@ that will judge its rows. Exit status: 0 all are usable, 1 some are not, which a
 
 import argparse
 import sys
-import time
 from collections.abc import Sequence
-from pathlib import Path
 
-from rewards import GENERATORS, VerifierError, build_verifier
-from rewards.references import unusable_references
-from trainer.run.config import ConfigError, load_config
-from trainer.run.data import DataError, load_mixture
+from rewards import GENERATORS, Refusal, build_verifier, reward_functions
+from rewards.references import check_rewards, unusable_references
+from trainer.run.dataset_check import check_dataset
+from trainer.run.rewards import Rewards
 
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Exit status, see above."""
     arguments = parse_arguments(argv)
     try:
-        unusable = check(arguments.config, arguments.overrides, arguments.list)
-    except (ConfigError, DataError, VerifierError) as refusal:
+        rewards = Rewards(build_verifier, GENERATORS, check_rewards, reward_functions)
+        unusable = check_dataset(arguments.config, arguments.overrides, rewards, unusable_references, arguments.list)
+    except Refusal as refusal:
         print(f"\n{refusal}", file=sys.stderr)
         return 2
     return 1 if unusable else 0
@@ -38,32 +37,6 @@ def parse_arguments(argv: Sequence[str] | None) -> argparse.Namespace:
     parser.add_argument("overrides", nargs="*", metavar="key=value", help="dotted settings that replace the file's")
     parser.add_argument("--list", type=int, default=20, metavar="N", help="unusable rows listed; default 20")
     return parser.parse_intermixed_args(argv)
-
-
-def check(path: str, overrides: Sequence[str], most_listed: int) -> int:
-    """Print what each verifier makes of each part's references; the number of unusable ones."""
-    config = load_config(path, overrides)
-    verifiers = {reward.label: (build_verifier(reward.verifier), reward.task) for reward in config.rewards}
-    held_out = {f"test.{name}": [source] for name, source in config.data.test_sources.items()}
-    count = 0
-    for part, sources in {"train": [*config.data.train_sources.values()], **held_out}.items():
-        rows = load_mixture(sources, generators=GENERATORS, system_prompt=None, base_dir=Path(path).resolve().parent)
-        tasks = rows["task"] if "task" in rows.column_names else [None] * len(rows)
-        for label, (verifier, wanted) in verifiers.items():
-            mine = [row for row, task in enumerate(tasks) if wanted in (None, task)]
-            if not mine:
-                continue
-            references = rows.select(mine)["reference"][:]
-            started = time.perf_counter()
-            problems = unusable_references(verifier, references)
-            seconds = time.perf_counter() - started
-            gold = sum(verifier.gold_completion(reference) is not None for reference in references)
-            print(f"data.{part}, {label}: {len(mine)} rows, {gold} with a gold answer, {seconds:.1f} s", end=": ")
-            print(f"{len(problems)} unusable" if problems else "all usable")
-            for place, problem in list(problems.items())[:most_listed]:
-                print(f"  row {mine[place]}: {problem}")
-            count += len(problems)
-    return count
 
 
 if __name__ == "__main__":

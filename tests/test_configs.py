@@ -8,7 +8,8 @@ from rewards import build_verifier
 from tests.paths import ROOT
 from trainer.algorithms.strategies import build_strategies
 from trainer.run.config import grpo_config, load_config
-from trainer.step.compatibility import check_combination, check_save_steps
+from trainer.run.schedule import check_max_steps, check_save_steps
+from trainer.step.compatibility import check_combination
 
 CONFIGS = ROOT / "configs"
 NO_RUNS = ("accelerate", "evaluation", "sweeps")  # these have tests of their own
@@ -31,6 +32,7 @@ def test_config_passes_every_check_that_needs_no_gpu(path: Path):
     args = grpo_config(config, launched)
     check_combination(args, strategies)
     check_save_steps(args, strategies.schedule.num_passes)
+    check_max_steps(args, strategies.schedule.num_passes)
 
 
 @pytest.mark.parametrize("path", RUNS, ids=lambda path: path.relative_to(CONFIGS).as_posix())

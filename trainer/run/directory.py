@@ -2,13 +2,11 @@
 
 import itertools
 import json
-import math
 import re
-from collections.abc import Mapping
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from rewards.registry import Refusal
 from trainer.run.config import RunConfig, load_config
 from trainer.run.config.dotted import flattened
 from trainer.run.manifest import read_manifest
@@ -22,7 +20,7 @@ CONSTANT = ("constant", "constant_with_warmup")
 CHECKPOINT = re.compile(r"checkpoint-\d+")
 
 
-class ResumeError(ValueError):
+class ResumeError(Refusal):
     """A run that cannot be continued as asked; the message says what to do instead."""
 
 
@@ -108,26 +106,6 @@ def check_same_run(config: RunConfig, run: Path, world_size: int) -> None:
         )
 
 
-@dataclass(frozen=True)
-class Accuracy:
-    """A share of right answers with its standard error, ``√(p (1 − p) / n)``."""
-
-    value: float
-    count: int
-
-    def __str__(self) -> str:
-        return f"{self.value:.3f} ± {math.sqrt(self.value * (1 - self.value) / self.count):.3f}"
-
-
-def write_summary(run: Path, summary: Mapping[str, Any]) -> str:
-    """``summary.json`` and ``summary.md``; returns the Markdown."""
-    (run / "summary.json").write_text(json.dumps(dict(summary), indent=2) + "\n")
-    rows = [f"| {key.replace('_', ' ')} | {_shown(value)} |" for key, value in summary.items()]
-    markdown = "\n".join([f"# {summary['name']}", "", "| | |", "|---|---|", *rows, ""])
-    (run / "summary.md").write_text(markdown)
-    return markdown
-
-
 def read_metrics(path: Path) -> list[dict[str, Any]]:
     """The lines of a ``metrics.jsonl``; one that was cut off when the run was killed is passed over."""
     entries = []
@@ -137,39 +115,3 @@ def read_metrics(path: Path) -> list[dict[str, Any]]:
         except json.JSONDecodeError:
             continue
     return entries
-
-
-def evaluation_at(run: Path, step: int, key: str) -> float | None:
-    """The held-out value of ``key`` at ``step`` of ``metrics.jsonl``; ``None`` where there was no evaluation."""
-    for entry in read_metrics(run / "metrics.jsonl"):
-        if entry["step"] == step and key in entry:
-            return float(entry[key])
-    return None
-
-
-def draw_reward_curve(run: Path, accuracy: str) -> None:
-    """``reward_curve.png`` from ``metrics.jsonl``: mean reward of the rollout batches, held-out accuracy."""
-    import matplotlib
-
-    matplotlib.use("Agg")
-    from matplotlib import pyplot
-
-    lines = read_metrics(run / "metrics.jsonl")
-    figure, axes = pyplot.subplots(figsize=(7, 4), layout="constrained")
-    for key, label, style in (
-        ("reward", "mean reward, rollout batch", {"color": "#0072B2", "linewidth": 1.2}),
-        (f"eval_{accuracy}", "held-out accuracy", {"color": "#D55E00", "marker": "o", "linestyle": "--"}),
-    ):
-        points = [(line["step"], line[key]) for line in lines if line.get(key) is not None]
-        if points:
-            axes.plot(*zip(*points, strict=True), label=label, **style)
-    axes.set_xlabel("optimizer step")
-    axes.set_ylabel("reward, accuracy")
-    axes.grid(alpha=0.3)
-    figure.legend(loc="outside upper center", ncols=2, frameon=False)
-    figure.savefig(run / "reward_curve.png", dpi=150)
-    pyplot.close(figure)
-
-
-def _shown(value: Any) -> str:
-    return f"{value:.4g}" if isinstance(value, float) else str(value)

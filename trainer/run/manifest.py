@@ -11,6 +11,7 @@ from importlib.metadata import distributions
 from pathlib import Path
 from typing import Any
 
+from rewards.registry import Refusal
 from trainer.run.config import RunConfig
 from trainer.run.config.dotted import flattened
 
@@ -32,7 +33,7 @@ DECIDES = (
 """What decides whether the same configuration gives the same numbers again."""
 
 
-class RerunError(ValueError):
+class RerunError(Refusal):
     """A run that cannot be repeated; the message says why, and what to do instead."""
 
 

@@ -2,10 +2,11 @@
 
 from typing import Any
 
+from rewards.registry import Refusal
 from trainer.run.config import RunConfig
 
 
-class TokenizerError(ValueError):
+class TokenizerError(Refusal):
     """A model that cannot be opened, or whose tokenizer cannot write a conversation; the message says what to do."""
 
 

@@ -35,12 +35,14 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy import stats
 
+from rewards.registry import Refusal
+
 CONFIDENCE = 0.95
 
 Floats = NDArray[np.float64]
 
 
-class StatisticsError(ValueError):
+class StatisticsError(Refusal):
     """Data that cannot be compared as asked."""
 
 

@@ -1,22 +1,17 @@
-"""Where a run lives, which checkpoint it goes on from, and what its summary says."""
+"""Where a run lives, and which checkpoint it goes on from."""
 
-import json
 from pathlib import Path
 
 import pytest
 
 from trainer.run.config import load_config
 from trainer.run.directory import (
-    Accuracy,
     ResumeError,
     check_same_run,
-    draw_reward_curve,
-    evaluation_at,
     fresh_directory,
     is_trained,
     last_checkpoint,
     read_metrics,
-    write_summary,
 )
 
 RUN = """
@@ -99,20 +94,3 @@ def test_a_line_that_a_kill_cut_off_is_passed_over(tmp_path: Path):
     (tmp_path / "metrics.jsonl").write_text('{"step": 1, "reward": 0.5}\n{"step": 2, "rew')
     assert read_metrics(tmp_path / "metrics.jsonl") == [{"step": 1, "reward": 0.5}]
     assert read_metrics(tmp_path / "absent.jsonl") == []
-
-
-def test_accuracy_carries_its_standard_error():
-    assert str(Accuracy(0.5, 100)) == "0.500 ± 0.050"  # √(0.5 · 0.5 / 100)
-    assert str(Accuracy(1.0, 10)) == "1.000 ± 0.000"
-
-
-def test_summary_and_curve_come_from_the_runs_own_files(tmp_path: Path):
-    lines = [{"step": 0, "eval_accuracy": 0.25}, {"step": 1, "reward": 0.5}, {"step": 2, "reward": None}]
-    (tmp_path / "metrics.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
-    assert evaluation_at(tmp_path, 0, "eval_accuracy") == 0.25
-    assert evaluation_at(tmp_path, 2, "eval_accuracy") is None
-    draw_reward_curve(tmp_path, "accuracy")
-    assert (tmp_path / "reward_curve.png").stat().st_size > 5_000
-    markdown = write_summary(tmp_path, {"name": "run", "accuracy_after": 0.123456})
-    assert "| accuracy after | 0.1235 |" in markdown
-    assert json.loads((tmp_path / "summary.json").read_text())["accuracy_after"] == 0.123456

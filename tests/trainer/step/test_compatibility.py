@@ -6,7 +6,7 @@ import pytest
 from trl import GRPOConfig
 
 from trainer.algorithms.strategies import build_strategies
-from trainer.step.compatibility import PreflightError, check_combination, check_save_steps, optimizer_steps_per_block
+from trainer.step.compatibility import PreflightError, check_combination
 
 PREFIX_TREE = "exchangeable_prefix_tree"
 TOKEN_CLASS = "exchangeable_token_class"
@@ -208,46 +208,3 @@ def test_all_problems_are_told_at_once(arguments):
     with pytest.raises(PreflightError) as error:
         check(args, advantage="exchangeable", update_schedule="lopti")
     assert len(str(error.value).split("\n\n")) == 3
-
-
-@pytest.mark.parametrize(
-    ("settings", "num_passes", "expected"),
-    [
-        ({}, 1, 1),
-        ({"steps_per_generation": 4}, 1, 4),
-        ({"steps_per_generation": 4, "gradient_accumulation_steps": 2}, 1, 2),
-        ({"steps_per_generation": 4, "gradient_accumulation_steps": 2}, 2, 4),
-        ({"steps_per_generation": 4, "gradient_accumulation_steps": 2, "num_iterations": 3}, 1, 6),
-        ({"steps_per_generation": 2, "gradient_accumulation_steps": 4}, 1, 1),
-        ({"steps_per_generation": 3, "gradient_accumulation_steps": 2}, 1, 3),  # edges meet after 6 micro-batches
-    ],
-)
-def test_optimizer_steps_between_two_edges_of_a_rollout_batch(arguments, settings, num_passes, expected):
-    assert optimizer_steps_per_block(arguments(**settings), num_passes) == expected
-
-
-def test_a_checkpoint_inside_a_rollout_batch_is_refused_with_the_nearest_step_that_is_not(arguments):
-    settings = {"steps_per_generation": 4, "save_strategy": "steps"}
-    with pytest.raises(PreflightError) as error:
-        check_save_steps(arguments(save_steps=13, **settings), num_passes=2)
-    assert "trl.save_steps = 13" in str(error.value)
-    assert "for 8 optimizer steps" in str(error.value)
-    assert "Write save_steps: 16." in str(error.value)
-    check_save_steps(arguments(save_steps=16, **settings), num_passes=2)
-    check_save_steps(arguments(save_steps=12, **settings), num_passes=1)
-
-
-def test_the_advised_step_is_never_zero(arguments):
-    with pytest.raises(PreflightError, match="Write save_steps: 8"):
-        check_save_steps(arguments(steps_per_generation=8, save_steps=3))
-
-
-@pytest.mark.parametrize("settings", [{"save_strategy": "no"}, {"save_strategy": "epoch"}])
-def test_save_steps_do_not_matter_to_other_save_strategies(arguments, settings):
-    check_save_steps(arguments(steps_per_generation=8, save_steps=3, **settings))
-
-
-def test_any_share_of_the_run_is_an_edge_where_every_step_is(arguments):
-    check_save_steps(arguments(save_strategy="steps", save_steps=0.1))
-    with pytest.raises(PreflightError, match=r"save_steps = 0\.1"):
-        check_save_steps(arguments(save_strategy="steps", save_steps=0.1, steps_per_generation=2))

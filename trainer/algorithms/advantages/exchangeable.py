@@ -16,9 +16,9 @@ def exchangeable(
 
     ``b = Σ_j k_j r_j / Σ_j k_j``, ``A_i = (r_i − b) / (std_G r + ε)``  ⇒  ``Σ_i k_i A_i = 0`` for any ``k ≥ 0``.
 
-    ``k`` (``sequence_weights``) is what the configured loss multiplies every token of response i by. Where k is constant
-    in a group the baseline *is* the group mean, bit for bit. A response of weight 0 (a truncated one that the loss
-    masks) has no part in any baseline, but in the std. A group whose weights are all 0 falls back to the mean (nothing
+    ``k`` (``sequence_weights``) is what the configured loss multiplies every token of response i by. Where k is
+    constant in a group the baseline *is* the group mean, bit for bit. A response of weight 0 (a truncated one that the
+    loss masks) has no part in any baseline, but in the std. A group whose weights are all 0 falls back to the mean (nothing
     of it reaches the gradient).
 
     Source: the condition is arXiv 2604.13088 v1, Eq. 17 and 18; this baseline, its dual, is derived in this project.
@@ -39,8 +39,8 @@ def exchangeable_prefix_tree(
 
     ``b(h) = mean reward of the other group members whose prefix equals h``, at the deepest ancestor of h that another
     judged member shares; ``A_{i,t} = (r_i − b(h_{i,t})) / (std_G r + ε)``. A state-dependent baseline, hence unbiased
-    but for the std. Where two or more members share h and all go on with the same token, their contributions cancel; for
-    equal weights only (or 0: such a response has no part in any baseline, but in the std).
+    but for the std. Where two or more members share h and all go on with the same token, their contributions cancel;
+    for equal weights only (or 0: such a response has no part in any baseline, but in the std).
 
     Raises:
         ValueError: positive ``sequence_weights`` that differ in a group.

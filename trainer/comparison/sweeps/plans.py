@@ -22,7 +22,8 @@ from trainer.comparison.sweeps.schema import Sweep
 from trainer.run.config import ConfigError, Problem, RunConfig, batch_plan, grpo_config, load_config
 from trainer.run.config.trl_arguments import grpo_default
 from trainer.run.config.yaml_document import Node, read_file
-from trainer.step.compatibility import check_combination, check_save_steps
+from trainer.run.schedule import check_save_steps
+from trainer.step.compatibility import check_combination
 
 COUNTED_IN_STEPS = ("trl.max_steps", "trl.save_steps", "trl.warmup_steps", "evaluation.every_steps")
 _ANY_MACHINE = ("trl.bf16=false", "trl.use_cpu=true")  # the combination is checked, not this machine

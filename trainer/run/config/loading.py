@@ -6,9 +6,10 @@ from typing import Any
 
 from pydantic import ValidationError
 
+from trainer.run.config.conflicts import conflicts
 from trainer.run.config.layers import layered
 from trainer.run.config.problems import ConfigError, refuse
-from trainer.run.config.schema import RunConfig, conflicts
+from trainer.run.config.schema import RunConfig
 from trainer.run.config.wording import problems_of
 from trainer.run.config.yaml_document import Node
 

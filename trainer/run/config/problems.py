@@ -8,6 +8,8 @@ from typing import Any
 from pydantic import ValidationError
 from pydantic_core import InitErrorDetails, PydanticCustomError
 
+from rewards.registry import Refusal
+
 
 @dataclass(frozen=True)
 class Origin:
@@ -38,7 +40,7 @@ class Problem:
         return f"{place}: {self.what} {self.instead}" if place else f"{self.what} {self.instead}"
 
 
-class ConfigError(ValueError):
+class ConfigError(Refusal):
     """Everything that is wrong with a configuration at once; ``str(error)`` is the message, ready to print."""
 
     def __init__(self, problems: Sequence[Problem]) -> None:

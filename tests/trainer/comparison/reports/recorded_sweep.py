@@ -11,7 +11,7 @@ from ruamel.yaml import YAML
 
 from tests.trainer.statistics.simulated_sweeps import answers
 from trainer.evaluation import Decoding, EvaluationResult
-from trainer.run.directory import write_summary
+from trainer.run.summary import write_summary
 
 HOSTILE = "</pre><script>document.title='owned'</script><img src=http://example.invalid/x.png onerror=alert(1)>"
 CONFIG: dict[str, Any] = {

@@ -1,0 +1,31 @@
+"""What two sections of a run say against each other."""
+
+from collections.abc import Iterator
+from typing import Any
+
+from pydantic_core import InitErrorDetails
+
+from trainer.run.config.problems import refusal
+
+BATCH_WORDS = ("prompts_per_rollout", "sequences_per_update")
+_TRL_BATCH = ("generation_batch_size", "steps_per_generation", "gradient_accumulation_steps")
+
+
+def conflicts(run: dict[str, Any]) -> Iterator[InitErrorDetails]:
+    """What two sections of a run's plain data say against each other; parts of a wrong type are passed over."""
+    algorithm, trl = (section if isinstance(section := run.get(key), dict) else {} for key in ("algorithm", "trl"))
+    if run.get("seed") is not None and "seed" in trl:
+        what = f"is {trl['seed']!r}, while `seed:` at the top level is {run['seed']!r}."
+        yield refusal(
+            trl["seed"], what, "Delete one of the two; `seed: null` takes back an inherited one.", ("trl", "seed")
+        )
+    given = [name for name in BATCH_WORDS if algorithm.get(name) is not None]
+    if len(given) == 1:
+        (missing,) = set(BATCH_WORDS) - set(given)
+        what = f"is given without {missing}, and one alone does not say how a rollout is cut into updates."
+        yield refusal(algorithm, what, f"Give {missing} too.", ("algorithm", given[0]))
+    if given:
+        for name in _TRL_BATCH:
+            if name in trl:
+                what = f"is {trl[name]!r}, but algorithm.{given[0]} already says how a batch is cut."
+                yield refusal(trl[name], what, f"Delete {name}.", ("trl", name))

@@ -1,0 +1,39 @@
+"""What every section of a run's YAML file is made of: strict models, texts, counts, and parts by name."""
+
+from typing import Annotated, Any
+
+from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field
+
+from trainer.run.config.problems import refusal, refuse
+from trainer.run.config.trl_arguments import finite
+
+Text = Annotated[str, Field(min_length=1)]
+Count = Annotated[int, Field(ge=1)]
+
+
+def _part(value: Any) -> Any:
+    if isinstance(value, str) and value.strip():
+        return value
+    if not isinstance(value, dict):
+        what = f"is {value!r}, and a part is chosen by its name."
+        refuse([refusal(value, what, "Write its name, package.module:attribute, or {name: …, option: …}.")])
+    elif not isinstance(value.get("name"), str) or not value["name"].strip():
+        what = f"has the keys {', '.join(value) or '(none)'} but no `name` that says which part they are options of."
+        refuse([refusal(value, what, "Write {name: …, option: …}.")])
+    return value
+
+
+Part = Annotated[Any, BeforeValidator(_part), AfterValidator(finite)]
+"""A part by name (text) or by name with options (mapping); whether it exists is the registry's to say."""
+
+
+def part_name(part: Any) -> str:
+    """The name that a part is chosen by; of ``package.module:attribute`` the attribute."""
+    name: str = part["name"] if isinstance(part, dict) else part
+    return name.rpartition(":")[2]
+
+
+class Section(BaseModel):
+    """Frozen and strict: no value is converted, no key is ignored."""
+
+    model_config = ConfigDict(strict=True, extra="forbid", frozen=True, allow_inf_nan=False)

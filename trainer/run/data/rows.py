@@ -1,0 +1,109 @@
+"""Rows to train on: sources of the configuration → a dataset with the columns ``prompt``, ``reference`` and ``task``.
+
+``prompt`` is a conversation, a list of ``{role, content}``. ``reference`` is what the verifier is given, exactly as the
+source holds it: rows with different keys or types stay different, which an Arrow table alone would not allow.
+"""
+
+import json
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from trainer.run.config import Columns, Source
+from trainer.run.data.columns import column_of, prompts_of, references_of
+from trainer.run.data.conversations import conversations
+from trainer.run.data.sources import Generator, label_of, table_of
+from trainer.run.data.wording import DataError
+
+if TYPE_CHECKING:
+    from datasets import Dataset
+
+
+def load_rows(
+    source: Source, *, generators: Mapping[str, Generator], system_prompt: str | None, base_dir: Path
+) -> "Dataset":
+    """The rows of ``source``, in their order.
+
+    A text prompt becomes one user message; messages stay as they are. ``columns.prompt`` may be text with ``{column}``
+    in it (`prompt_template`). ``system_prompt`` is put first. Files are read by their extension; a folder must
+    come from ``save_to_disk``; everything else is taken for a hub id. Without ``source.columns`` the columns must
+    already be called ``prompt`` and ``reference``. A source with a ``task`` gives its rows that task in a column
+    ``task``; ``columns.group`` becomes a text column ``group``.
+
+    Args:
+        generators: name → function of the options in ``source.generator`` that returns rows.
+        base_dir: where a relative path is looked for when it is not in the current directory.
+
+    Raises:
+        DataError: a source, column or generator that is not there, no rows, prompts that are empty, already carry a
+            chat template or have a system message of their own, or references that a dataset cannot hold.
+    """
+    return load_mixture([source], generators=generators, system_prompt=system_prompt, base_dir=base_dir)
+
+
+def load_mixture(
+    sources: Iterable[Source], *, generators: Mapping[str, Generator], system_prompt: str | None, base_dir: Path
+) -> "Dataset":
+    """The rows of all ``sources`` one after another, each as `load_rows` gives them; training shuffles them."""
+    columns: dict[str, list[Any]] = {"prompt": [], "reference": [], "task": [], "group": []}
+    labels = []
+    for source in sources:
+        rows = _rows_of(source, generators, system_prompt, base_dir)
+        columns["prompt"] += rows["prompt"]
+        columns["reference"] += rows["reference"]
+        columns["task"] += [source.task] * len(rows["prompt"])
+        columns["group"] += rows.get("group", [None] * len(rows["prompt"]))
+        labels.append(label_of(source))
+    for name in ("task", "group"):
+        if all(value is None for value in columns[name]):
+            del columns[name]
+    return _dataset(columns, " and ".join(labels))
+
+
+def _rows_of(
+    source: Source, generators: Mapping[str, Generator], system_prompt: str | None, base_dir: Path
+) -> dict[str, list[Any]]:
+    table, label = table_of(source, generators, base_dir), label_of(source)
+    columns = source.columns or Columns()
+    asked = prompts_of(table, columns.prompt, label)
+    prompts = conversations(asked, system_prompt, f"{label}, column {columns.prompt}")
+    rows = {"prompt": prompts, "reference": references_of(table, columns.reference, label)}
+    if columns.group is not None:
+        rows["group"] = [str(value) for value in column_of(table, columns.group, label)]
+    return rows
+
+
+def check_rows_enough(num_rows: int, prompts_per_rollout: int) -> None:
+    """Refuse a dataset smaller than one rollout: TRL would train 0 steps on it and report success.
+
+    Raises:
+        DataError: ``num_rows < prompts_per_rollout``.
+    """
+    if num_rows < prompts_per_rollout:
+        raise DataError(
+            f"the training data hold {num_rows} rows, but one rollout takes {prompts_per_rollout} prompts: TRL would "
+            f"train 0 steps and exit as if all were well. Give at least {prompts_per_rollout} rows, or generate fewer "
+            "at once (algorithm.prompts_per_rollout, trl.generation_batch_size or trl.steps_per_generation)."
+        )
+
+
+def _dataset(columns: dict[str, list[Any]], label: str) -> "Dataset":
+    """A dataset that gives back exactly these references: as Arrow's types, or as JSON where those change them."""
+    import pyarrow as pa
+    from datasets import Dataset, Features, Json
+
+    others = {name: values for name, values in columns.items() if name != "reference"}
+    features_of_others = Dataset.from_dict(others).features
+    for features in (None, Features({**features_of_others, "reference": Json()})):
+        try:  # encoded here: of a text such as "36" the library would take the number that it spells
+            encoded = {} if features is None else {"reference": [json.dumps(each) for each in columns["reference"]]}
+            dataset = Dataset.from_dict({**columns, **encoded}, features=features)
+            unchanged = dataset["reference"][:] == columns["reference"]
+        except (pa.ArrowException, TypeError, ValueError, OverflowError):
+            continue
+        if unchanged:
+            return dataset
+    raise DataError(
+        f"{label}: the references mix values that one dataset cannot hold unchanged, such as text beside numbers, "
+        "dates or infinities. Write them all as text, or all as mappings of text and numbers."
+    )

@@ -1,0 +1,130 @@
+"""The tables that sources name: files, folders, hub ids, and generators."""
+
+import difflib
+import inspect
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from rewards.registry import Kind
+from trainer.run.config import Source, local_path
+from trainer.run.data.wording import DataError, rows_named
+
+Generator = Callable[..., list[dict[str, Any]]]
+Table = Mapping[str, Sequence[Any]]
+
+_FORMATS = {".parquet": "parquet", ".json": "json", ".jsonl": "json", ".csv": "csv"}
+
+
+def table_of(source: Source, generators: Mapping[str, Generator], base_dir: Path) -> Table:
+    """All columns of a source, its first ``max_rows`` rows.
+
+    Raises:
+        DataError: it is not there, cannot be read, or holds no rows.
+    """
+    table = _generated(source, generators) if source.generator is not None else _stored(source, base_dir)
+    if source.max_rows is not None:
+        table = {name: values[: source.max_rows] for name, values in table.items()}
+    if not any(table.values()):
+        raise DataError(f"{label_of(source)} holds no rows, so there is nothing to train on. Name a source with rows.")
+    return table
+
+
+def label_of(source: Source) -> str:
+    """What messages call a source."""
+    if source.path is not None:
+        return source.path
+    name = source.generator["name"] if isinstance(source.generator, dict) else source.generator
+    return f"the generator {name}"
+
+
+def _generated(source: Source, generators: Mapping[str, Generator]) -> Table:
+    kind, label = Kind("generator", "evenkeel.generators", lambda: generators, DataError), label_of(source)
+    found = kind.find(source.generator)
+    if not callable(found.target):
+        raise DataError(f"{label} is of type {type(found.target).__name__}, not a function that returns rows.")
+    options = kind.checked_options(found, inspect.signature(found.target).parameters.values(), found.target)
+    try:
+        rows = found.target(**options)
+    except (TypeError, ValueError) as error:
+        raise DataError(f"{label} refuses its options: {error}") from error
+    keys = dict.fromkeys(key for row in rows for key in row)
+    for key in keys:
+        if without := [index for index, row in enumerate(rows) if key not in row]:
+            raise DataError(f"{label} gives no {key!r} in {rows_named(without)}. Every row must have the same keys.")
+    return {key: [row[key] for row in rows] for key in keys}
+
+
+def _stored(source: Source, base_dir: Path) -> Table:
+    from datasets import Dataset, load_dataset, load_from_disk
+    from datasets.exceptions import DatasetsError
+
+    path = source.path or ""
+    found = local_path(path, base_dir)
+    if found is None and (Path(path).suffix in _FORMATS or path.startswith((".", "/", "~"))):
+        raise DataError(_no_such_file(path, base_dir))
+    try:
+        if found is not None and found.is_dir():
+            dataset = _from_folder(load_from_disk(str(found)) if _is_saved(found) else None, source)
+        elif found is not None:
+            dataset = load_dataset(_format(found), data_files=str(found), split=source.split or "train")
+        elif source.split is None:
+            raise DataError(
+                f"{path} is taken for a hub id, whose splits are not alike. Write `split: train` or `split: test`."
+            )
+        else:
+            dataset = load_dataset(path, source.config_name, split=source.split)
+    except (DatasetsError, OSError, ValueError) as error:
+        if isinstance(error, DataError):
+            raise
+        raise DataError(f"{path} cannot be loaded: {_reason(error)} {_advice(found)}") from error
+    assert isinstance(dataset, Dataset)
+    return {name: dataset[name] for name in dataset.column_names}
+
+
+def _is_saved(folder: Path) -> bool:
+    return any((folder / name).is_file() for name in ("dataset_info.json", "dataset_dict.json"))
+
+
+def _from_folder(saved: Any, source: Source) -> Any:
+    if saved is None:
+        raise DataError(
+            f"{source.path} is a folder that was not written by save_to_disk. Name a file in it "
+            f"({', '.join(_FORMATS)}), or a folder that save_to_disk wrote."
+        )
+    splits = [*saved] if isinstance(saved, dict) else []
+    if splits and source.split not in splits:
+        raise DataError(f"{source.path} holds the splits {', '.join(splits)}. Write `split:` with one of them.")
+    if not splits and source.split is not None:
+        raise DataError(f"{source.path} holds one dataset without splits. Delete `split: {source.split}`.")
+    return saved[source.split] if splits else saved
+
+
+def _format(file: Path) -> str:
+    if file.suffix not in _FORMATS:
+        raise DataError(f"{file} is no file of a known kind. Rows are read from {', '.join(_FORMATS)}.")
+    if file.stat().st_size == 0:
+        raise DataError(f"{file} is an empty file. Name one with rows.")
+    return _FORMATS[file.suffix]
+
+
+def _no_such_file(path: str, base_dir: Path) -> str:
+    folders = dict.fromkeys(((Path(path).expanduser()).parent, (base_dir / Path(path).expanduser()).parent))
+    names = [file.name for folder in folders if folder.is_dir() for file in folder.iterdir()]
+    near = difflib.get_close_matches(Path(path).name, names, n=1)
+    hint = f"Did you mean {near[0]}?" if near else "Check the path."
+    return f"there is no file or folder {path}, in the current directory or in {base_dir}. {hint}"
+
+
+def _reason(error: BaseException) -> str:
+    cause = error.__cause__ if error.__cause__ is not None and type(error).__module__.startswith("datasets") else error
+    return f"{str(cause).strip().splitlines()[0].rstrip('.!')}." if str(cause).strip() else f"{type(cause).__name__}."
+
+
+def _advice(found: Path | None) -> str:
+    if found is not None:
+        return "Check the file and its split."
+    return (
+        "Check the id, config_name and split; without network, name a local file, or load the set once where there is "
+        "network and bring its HF_HOME."
+    )

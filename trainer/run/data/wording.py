@@ -1,0 +1,26 @@
+"""What is wrong with rows, in words."""
+
+import difflib
+from collections.abc import Iterable, Sequence
+
+from rewards.registry import Refusal
+
+_MOST_ROWS_NAMED = 10
+
+
+class DataError(Refusal):
+    """Rows that cannot be loaded or trained on; the message says what to write instead, ready to print."""
+
+
+def rows_named(indices: Sequence[int]) -> str:
+    """The first of these rows in words, and how many more."""
+    named = ", ".join(map(str, indices[:_MOST_ROWS_NAMED]))
+    more = f" and {len(indices) - _MOST_ROWS_NAMED} more" if len(indices) > _MOST_ROWS_NAMED else ""
+    return f"row{'s' if len(indices) > 1 else ''} {named}{more} (counted from 0)"
+
+
+def nearest(name: str, known: Iterable[str]) -> str:
+    """The known name that ``name`` resembles, and all that there are."""
+    known = [*known]
+    near = difflib.get_close_matches(name, known, n=1)
+    return f"{f'Did you mean {near[0]!r}? ' if near else ''}There are: {', '.join(known) or 'none'}."

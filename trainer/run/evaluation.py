@@ -1,0 +1,121 @@
+"""A checkpoint's answers to held-out rows: generated, judged, counted, written."""
+
+import json
+import os
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from rewards.registry import Refusal
+from trainer.evaluation import EvaluationResult
+from trainer.run.config import RunConfig, evaluation_arguments, load_config
+from trainer.run.directory import CHECKPOINT, fresh_directory
+from trainer.run.rewards import Rewards
+from trainer.run.rows import load_held_out
+from trainer.run.tokenizer import load_tokenizer
+from trainer.run.training import silence
+
+
+class CheckpointError(Refusal):
+    """A folder that is no checkpoint."""
+
+
+def evaluate(checkpoint: str, config_path: str, overrides: Sequence[str], rewards: Rewards, output: str | None) -> None:
+    """Check, generate, judge, write and print: ``config.yaml``, a file a held-out set, ``summary.json``.
+
+    Args:
+        checkpoint: folder of a checkpoint or an adapter, or a hub id.
+        output: directory to write to; else ``runs/evaluations/<config>-<checkpoint>``, or the first free one beside it.
+    """
+    check_checkpoint(Path(checkpoint))
+    policy = f"model.name_or_path={json.dumps(checkpoint)}"
+    config = load_config(config_path, [*overrides, policy], evaluation_only=True)
+    verifiers = {reward.label: rewards.build_verifier(reward.verifier) for reward in config.rewards}
+    rows = load_held_out(config, verifiers, rewards, Path(config_path).resolve().parent)
+    tokenizer, prefilled = load_tokenizer(config)
+    os.environ.setdefault("TOKENIZERS_PARALLELISM", "false")
+
+    args = evaluation_arguments(config, output or f"runs/evaluations/{config.name}-{Path(checkpoint).name}")
+    folder = _claimed_directory(args)
+    functions = rewards.reward_functions(verifiers, tasks=config.reward_tasks, prefilled_thought=prefilled)
+    trainer = _trainer(config, args, rows, functions, tokenizer)
+    if trainer.accelerator.is_main_process:
+        engine = "vLLM" if args.use_vllm else "transformers"
+        print(f"{checkpoint}, generating with {engine} on {args.world_size} × {args.device.type}", flush=True)
+    trainer.evaluate()
+    if trainer.accelerator.is_main_process:
+        config.save_resolved(folder / "config.yaml")
+        _write_and_print(folder, checkpoint, config, args, trainer.newest_evaluations)
+
+
+def check_checkpoint(folder: Path) -> None:
+    """Refuse the folder of a whole run: which of its checkpoints is meant is not ours to choose."""
+    found = (path for path in folder.glob("checkpoint-*") if CHECKPOINT.fullmatch(path.name))
+    inside = sorted(found, key=lambda path: int(path.name.rpartition("-")[2]))
+    if inside and not (folder / "config.json").exists():
+        raise CheckpointError(
+            f"{folder} is the directory of a run with {len(inside)} checkpoints. Name one of them: "
+            f"{', '.join(str(path) for path in inside)}."
+        )
+
+
+def _claimed_directory(args: Any) -> Path:
+    """A directory that no other evaluation writes to, the same on all processes."""
+    from accelerate.utils import broadcast_object_list
+
+    chosen: list[Any] = [fresh_directory(args.output_dir) if args.process_index == 0 else None]
+    (folder,) = broadcast_object_list(chosen)
+    args.output_dir = str(folder)
+    return Path(folder)
+
+
+def _trainer(config: RunConfig, args: Any, rows: dict[str, Any], functions: Any, tokenizer: Any) -> Any:
+    """The trainer around the checkpoint, at the step that it was saved at."""
+    from trainer import RLVRTrainer
+    from trainer.run.callbacks import EvaluationProgress
+
+    trainer = RLVRTrainer(
+        model=_policy(config, args),
+        reward_funcs=functions,
+        args=args,
+        train_dataset=next(iter(rows.values())),  # TRL wants one; nothing is trained
+        eval_dataset=rows,
+        processing_class=tokenizer,
+        evaluation_seed=config.run_seed,
+        decodings=config.evaluation.decodings,
+    )
+    silence(trainer)
+    trainer.add_callback(EvaluationProgress())
+    state = Path(config.model.name_or_path) / "trainer_state.json"
+    trainer.state.global_step = json.loads(state.read_text())["global_step"] if state.exists() else 0
+    return trainer
+
+
+def _policy(config: RunConfig, args: Any) -> Any:
+    """What TRL takes as the model: the checkpoint's name, or an adapter merged into the model that it belongs to."""
+    name = config.model.name_or_path
+    if not (Path(name) / "adapter_config.json").exists():
+        return name
+    from peft import AutoPeftModelForCausalLM
+
+    loading = {**(args.model_init_kwargs or {}), "trust_remote_code": config.model.trust_remote_code}
+    return AutoPeftModelForCausalLM.from_pretrained(name, **loading).merge_and_unload()
+
+
+def _write_and_print(
+    folder: Path, checkpoint: str, config: RunConfig, args: Any, results: Sequence[EvaluationResult]
+) -> None:
+    """A parquet file of completions and their numbers for each set, ``summary.json``, and the table on the terminal."""
+    names = ("use_vllm", "top_p", "top_k", "min_p", "repetition_penalty", "max_completion_length")
+    for result in results:
+        path = result.write(folder)
+        print(f"\n{result}\n  {path}")
+    summary = {
+        "checkpoint": checkpoint,
+        "config": config.name,
+        "seed": config.run_seed,
+        "generation": {name: getattr(args, name) for name in names},
+        "datasets": {result.dataset: result.summary() for result in results},
+    }
+    (folder / "summary.json").write_text(json.dumps(summary, indent=2) + "\n")
+    print(f"  {folder / 'summary.json'}")

@@ -1,0 +1,52 @@
+"""What must hold before a model is loaded: the launch, the batches, the checkpoints, the logging."""
+
+import os
+from collections.abc import Mapping
+from typing import Any
+
+from rewards.registry import Refusal
+from trainer.algorithms.strategies import Strategies
+from trainer.run.config import RunConfig, batch_plan
+from trainer.run.data import check_rows_enough
+from trainer.run.schedule import check_evaluation, check_max_steps, check_save_steps
+from trainer.step.compatibility import check_combination
+
+
+class LaunchError(Refusal):
+    """What was started is not what the run needs: other processes, or W&B without a key."""
+
+
+def started_processes() -> int:
+    """How many processes the launcher started; 1 without a launcher."""
+    return int(os.environ.get("WORLD_SIZE", "1"))
+
+
+def check_launch(config: RunConfig, args: Any, strategies: Strategies, rows: Mapping[str, Any]) -> None:
+    """Refuse what depends on the number of processes: batches, passes, checkpoints, the end."""
+    started = started_processes()
+    if args.world_size != started:
+        raise LaunchError(
+            f"The launcher started {started} processes, but they form {args.world_size} groups of one: each would "
+            "train alone and overwrite the others. On a CPU launch with ACCELERATE_USE_CPU=true and trl.use_cpu: true."
+        )
+    check_combination(args, strategies)
+    check_save_steps(args, strategies.schedule.num_passes)
+    check_max_steps(args, strategies.schedule.num_passes)
+    check_evaluation(args, strategies.schedule.num_passes)
+    check_rows_enough(len(rows["train"]), batch_plan(config, started).prompts_per_rollout)
+
+
+def prepare_logging(config: RunConfig) -> None:
+    """W&B's settings, which it reads from the environment; online without a key is refused here, not after loading."""
+    os.environ.setdefault("WANDB_MODE", config.logging.wandb_mode)
+    os.environ.setdefault("WANDB_PROJECT", config.logging.project)
+    os.environ.setdefault("WANDB_RUN_GROUP", config.name)
+    os.environ.setdefault("TOKENIZERS_PARALLELISM", "false")
+    if "wandb" in config.logging.report_to and os.environ["WANDB_MODE"] == "online":
+        import wandb
+
+        if not wandb.api.api_key:
+            raise LaunchError(
+                "logging.wandb_mode is online, but no W&B key is set, so the run would stop after loading the model. "
+                "Run `wandb login`, set WANDB_API_KEY, or write wandb_mode: offline."
+            )

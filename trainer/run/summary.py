@@ -1,0 +1,109 @@
+"""What a finished run leaves behind: the summary, the reward curve, and the table on the terminal."""
+
+import json
+import math
+import resource
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from trainer.run.config import RunConfig
+from trainer.run.directory import read_metrics
+
+ACCURACY = "verifier/accuracy"
+"""The metric that is a run's accuracy; of an evaluation ``eval_`` stands before it."""
+
+
+@dataclass(frozen=True)
+class Accuracy:
+    """A share of right answers with its standard error, ``√(p (1 − p) / n)``."""
+
+    value: float
+    count: int
+
+    def __str__(self) -> str:
+        return f"{self.value:.3f} ± {math.sqrt(self.value * (1 - self.value) / self.count):.3f}"
+
+
+def write_summary(run: Path, summary: Mapping[str, Any]) -> str:
+    """``summary.json`` and ``summary.md``; returns the Markdown."""
+    (run / "summary.json").write_text(json.dumps(dict(summary), indent=2) + "\n")
+    rows = [f"| {key.replace('_', ' ')} | {_shown(value)} |" for key, value in summary.items()]
+    markdown = "\n".join([f"# {summary['name']}", "", "| | |", "|---|---|", *rows, ""])
+    (run / "summary.md").write_text(markdown)
+    return markdown
+
+
+def evaluation_at(run: Path, step: int, key: str) -> float | None:
+    """The held-out value of ``key`` at ``step`` of ``metrics.jsonl``; ``None`` where there was no evaluation."""
+    for entry in read_metrics(run / "metrics.jsonl"):
+        if entry["step"] == step and key in entry:
+            return float(entry[key])
+    return None
+
+
+def draw_reward_curve(run: Path, accuracy: str) -> None:
+    """``reward_curve.png`` from ``metrics.jsonl``: mean reward of the rollout batches, held-out accuracy."""
+    import matplotlib
+
+    matplotlib.use("Agg")
+    from matplotlib import pyplot
+
+    lines = read_metrics(run / "metrics.jsonl")
+    figure, axes = pyplot.subplots(figsize=(7, 4), layout="constrained")
+    for key, label, style in (
+        ("reward", "mean reward, rollout batch", {"color": "#0072B2", "linewidth": 1.2}),
+        (f"eval_{accuracy}", "held-out accuracy", {"color": "#D55E00", "marker": "o", "linestyle": "--"}),
+    ):
+        points = [(line["step"], line[key]) for line in lines if line.get(key) is not None]
+        if points:
+            axes.plot(*zip(*points, strict=True), label=label, **style)
+    axes.set_xlabel("optimizer step")
+    axes.set_ylabel("reward, accuracy")
+    axes.grid(alpha=0.3)
+    figure.legend(loc="outside upper center", ncols=2, frameon=False)
+    figure.savefig(run / "reward_curve.png", dpi=150)
+    pyplot.close(figure)
+
+
+def report(trainer: Any, config: RunConfig, run: Path, seconds: float) -> None:
+    """``summary.json``, ``summary.md`` and ``reward_curve.png``, and the table on the terminal."""
+    before, after = (evaluation_at(run, step, f"eval_{ACCURACY}") for step in (0, trainer.state.global_step))
+    count = sum(len(rows) for rows in (trainer.eval_dataset or {}).values())
+    write_summary(run, _summary(trainer, config, before, after, count, seconds))
+    draw_reward_curve(run, ACCURACY)
+    print(f"\n{config.name}, seed {config.run_seed}: {trainer.state.global_step} optimizer steps in {seconds:.0f} s")
+    for label, value in (("before", before), ("after", after)):
+        if value is not None:
+            print(f"  held-out accuracy {label:<6}  {Accuracy(value, count)}   ({count} rows)")
+    for name in ("summary.md", "reward_curve.png", f"checkpoint-{trainer.state.global_step}"):
+        if (run / name).exists():
+            print(f"  {run / name}")
+
+
+def _summary(
+    trainer: Any, config: RunConfig, before: float | None, after: float | None, count: int, seconds: float
+) -> dict[str, Any]:
+    rewards = [entry["reward"] for entry in trainer.state.log_history if entry.get("reward") is not None]
+    return {
+        "name": config.name,
+        "seed": config.run_seed,
+        **trainer.strategies.names,
+        "held_out_rows": count,
+        "accuracy_before": before,
+        "accuracy_after": after,
+        "accuracy_gain": None if before is None or after is None else after - before,
+        "best_metric": trainer.state.best_metric,
+        "best_checkpoint": trainer.state.best_model_checkpoint,
+        "reward_first": rewards[0] if rewards else None,
+        "reward_last": rewards[-1] if rewards else None,
+        "optimizer_steps": trainer.state.global_step,
+        "tokens_seen": trainer.state.num_input_tokens_seen,
+        "wall_seconds": seconds,
+        "peak_memory_gb": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20,
+    }
+
+
+def _shown(value: Any) -> str:
+    return f"{value:.4g}" if isinstance(value, float) else str(value)

@@ -1,0 +1,94 @@
+"""The trainer of a run with all that watches it, and the training itself."""
+
+import time
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from trainer.run.config import RunConfig, lora_config
+from trainer.run.rows import held_out_sets
+from trainer.run.schedule import optimizer_steps_per_block
+from trainer.run.summary import ACCURACY, report
+
+
+def build_trainer(
+    config: RunConfig, args: Any, rows: Mapping[str, Any], functions: Sequence[Any], tokenizer: Any
+) -> Any:
+    """The trainer with its model loaded; transformers' own printing gives way to ours."""
+    from trainer import RLVRTrainer
+
+    trainer = RLVRTrainer(
+        model=config.model.name_or_path,
+        reward_funcs=functions,
+        args=args,
+        train_dataset=rows["train"],
+        eval_dataset=held_out_sets(rows) or None,
+        processing_class=tokenizer,
+        peft_config=lora_config(config),
+        **config.algorithm.strategies,
+        evaluation_seed=config.run_seed,
+        decodings=config.evaluation.decodings,
+    )
+    silence(trainer)
+    return trainer
+
+
+def silence(trainer: Any) -> None:
+    """Take transformers' own progress bars and printed metrics out."""
+    from transformers import PrinterCallback, ProgressCallback
+    from transformers.utils.logging import disable_progress_bar
+
+    disable_progress_bar()  # of saving
+    for noisy in (ProgressCallback, PrinterCallback):
+        trainer.remove_callback(noisy)
+
+
+def run_trainer(trainer: Any, config: RunConfig, run: Path, checkpoint: Path | None, resume_command: str) -> int:
+    """Evaluate, train, evaluate; write the summary and the curve."""
+    started = time.monotonic()
+    is_main = trainer.accelerator.is_main_process
+    stop = _watched(trainer, config, run)
+    if is_main:
+        print(f"Run directory: {run}" + (f", resumed from {checkpoint.name}" if checkpoint else ""), flush=True)
+
+    trainer.train(resume_from_checkpoint=None if checkpoint is None else str(checkpoint))
+    if stop.stopped:
+        if is_main:
+            print(f"Stopped at step {trainer.state.global_step} with a checkpoint. To go on, with the same launcher:")
+            print(f"  scripts/train.py {resume_command} --resume {run}")
+        return 130
+    if is_main:
+        report(trainer, config, run, time.monotonic() - started)
+    return 0
+
+
+def _watched(trainer: Any, config: RunConfig, run: Path) -> Any:
+    """Hang the callbacks of a run on its trainer; returned is the one that stops it on request."""
+    from trainer.run.callbacks import (
+        EvaluationFiles,
+        FinalEvaluation,
+        KeepBest,
+        MetricsFile,
+        Progress,
+        Samples,
+        StopAtBlockEdge,
+        WandbRunConfig,
+    )
+
+    stop = StopAtBlockEdge(
+        optimizer_steps_per_block(trainer.args, trainer.strategies.schedule.num_passes), trainer.any_rank
+    )
+    trainer.add_callback(MetricsFile(run / "metrics.jsonl"))
+    trainer.add_callback(Progress(ACCURACY))
+    trainer.add_callback(
+        Samples(trainer.newest_samples, config.logging.samples_every_steps, config.logging.num_samples)
+    )
+    trainer.add_callback(stop)
+    if config.evaluation.after and trainer.eval_dataset is not None:
+        trainer.add_callback(FinalEvaluation())
+    trainer.add_callback(EvaluationFiles(run / "evaluations", lambda: trainer.newest_evaluations))
+    if config.evaluation.keep_best is not None:
+        trainer.add_callback(KeepBest())
+    if "wandb" in config.logging.report_to and config.logging.wandb_mode != "disabled":
+        trainer.add_callback(WandbRunConfig(config.model_dump()))
+    return stop
