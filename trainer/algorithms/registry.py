@@ -75,8 +75,8 @@ def built_in(kind: str) -> dict[str, Callable[..., Any]]:
 KINDS = {kind: Kind(kind, f"evenkeel.{package}", partial(built_in, kind)) for kind, package in _PACKAGES.items()}
 
 
-def find_strategy(kind: str, spec: PartSpec) -> Strategy:
-    """The strategy that ``spec`` names, its signature and options checked; it has not been tried yet.
+def find_strategy(kind: str, spec: Any) -> Strategy:
+    """The strategy that ``spec`` (a `PartSpec`) names, its signature and options checked; it has not been tried yet.
 
     Raises:
         PartError: unknown name (with the nearest), failing import, a signature that asks for what nobody gives,

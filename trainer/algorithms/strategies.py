@@ -1,9 +1,9 @@
 """The strategies of a run, built and tried together."""
 
 from dataclasses import dataclass
-from typing import Literal
+from typing import Any, Literal
 
-from rewards.registry import PartError, PartSpec
+from rewards.registry import PartError
 from trainer.algorithms.advantages import grpo
 from trainer.algorithms.contract import ADVANTAGE, COEFFICIENT, TOKEN_WEIGHT, UPDATE_SCHEDULE, UpdateSchedule
 from trainer.algorithms.registry import Strategy, find_strategy
@@ -57,13 +57,13 @@ class Strategies:
 
 
 def build_strategies(
-    advantage: PartSpec | None = "grpo",
-    token_weight: PartSpec = "uniform",
-    update_schedule: PartSpec = "single_pass",
-    coefficient: PartSpec | None = None,
-    keep_groups: KeepGroups | None = None,
+    advantage: Any = "grpo",
+    token_weight: Any = "uniform",
+    update_schedule: Any = "single_pass",
+    coefficient: Any = None,
+    keep_groups: Any = None,
 ) -> Strategies:
-    """The strategies that the specifications name; ``keep_groups`` from their traits where it is ``None``.
+    """The strategies that the specifications (`PartSpec`) name; ``keep_groups`` ``None`` = what their traits ask for.
 
     Raises:
         PartError: one cannot be found, built or used, or ``keep_groups`` is less than one of them needs.
@@ -76,7 +76,7 @@ def build_strategies(
     return Strategies(estimator, weight, factor, part, tried_schedule(part), _kept(parts, keep_groups))
 
 
-def _kept(parts: list[Strategy], asked: KeepGroups | None) -> KeepGroups:
+def _kept(parts: list[Strategy], asked: Any) -> KeepGroups:
     if asked is not None and asked not in _RANKS:
         raise PartError(f"keep_groups = {asked!r} is none of {', '.join(_RANKS)}.")
     needed = max((part.traits.needs_whole_groups or _RANKS[0] for part in parts), key=_RANKS.index, default=_RANKS[0])

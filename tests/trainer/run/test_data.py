@@ -235,15 +235,15 @@ def test_a_generator_gets_its_options() -> None:
     data = rows(generators=offered, generator={"name": "sums", "count": 2, "start": 5})
     assert data["reference"][:] == [6, 7]
     words = {
-        "smus": "there is no generator 'smus'. Did you mean 'sums'? There are: sums, failing, ragged.",
+        "smus": "generator 'smus' is not known. Did you mean 'sums'? Names: failing, ragged, sums;",
         "failing": "the generator failing refuses its options: count=0: write 1 or more.",
         "ragged": "the generator ragged gives no 'reference' in row 1 (counted from 0).",
-        "sums": "the generator sums cannot take these options: missing a required argument: 'count'.",
+        "sums": "generator 'sums' needs count. Write {name: sums, count: …}.",
     }
     for name, expected in words.items():
         assert expected in refusal(rows, generators=offered, generator=name)
     message = refusal(rows, generators=offered, generator={"name": "sums", "count": 1, "strat": 2})
-    assert "unexpected keyword argument 'strat'. Its options are count, start." in message
+    assert "no option 'strat'. Did you mean 'start'? Its options: count, start." in message
 
 
 @pytest.mark.parametrize(

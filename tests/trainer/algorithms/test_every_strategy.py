@@ -1,0 +1,203 @@
+"""What every strategy that ships must keep, collected from the files: one that is added is tested with no edit here."""
+
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as some
+from torch import Tensor
+
+from tests.paths import ROOT
+from trainer.algorithms.contract import ADVANTAGE, COEFFICIENT, TOKEN_WEIGHT, UPDATE_SCHEDULE
+from trainer.algorithms.registry import Strategy, built_in, find_strategy, strategy_table
+from trainer.algorithms.results import checked_advantages, checked_coefficients, checked_token_weights
+from trainer.algorithms.trial import tried, tried_schedule
+
+GROUP_SIZE, LONGEST = 4, 5
+
+
+@some.composite
+def batches(draw: Any) -> dict[str, Any]:
+    """All signals of one to three groups of four responses: mixed, dead, unjudged in part or whole."""
+    num_groups = draw(some.integers(1, 3))
+    rows = num_groups * GROUP_SIZE
+    score = some.sampled_from([0.0, 1.0, 0.0, 1.0, 0.25, -0.5, float("nan")])
+    rewards = torch.tensor(draw(some.lists(score, min_size=rows, max_size=rows)))
+    lengths = torch.tensor(draw(some.lists(some.integers(1, LONGEST), min_size=rows, max_size=rows)))
+    generator = torch.Generator().manual_seed(draw(some.integers(0, 2**20)))
+    mask = (torch.arange(LONGEST) < lengths[:, None]).long()
+    probs = torch.rand(mask.shape, generator=generator).clamp(1e-3, 1 - 1e-3)
+    log_ratio = 0.5 * torch.randn(mask.shape, generator=generator)
+    judged = ~rewards.isnan()
+    advantages = torch.randn(rows, generator=generator) * judged
+    return {
+        "rewards": rewards,
+        "group_size": GROUP_SIZE,
+        "rewards_per_function": torch.stack([rewards, (rewards > 0).float().where(judged, torch.nan)], dim=1),
+        "reward_weights": torch.tensor([0.75, 0.25]),
+        "correct": (rewards > 0.5).float().where(judged, torch.nan),
+        "lengths": lengths,
+        "completion_ids": torch.randint(1, 4, mask.shape, generator=generator) * mask,
+        "mask": mask,
+        "sequence_weights": torch.ones(rows),
+        "probs": probs,
+        "old_logps": probs.log(),
+        "logps": probs.log() + log_ratio,
+        "log_ratio": log_ratio,
+        "entropies": 2 * torch.rand(mask.shape, generator=generator) + 1e-3,
+        "advantages": advantages[:, None].expand(mask.shape),
+        "groups": torch.arange(rows) // GROUP_SIZE,
+        "judged": judged,
+        "step": 3,
+        "max_steps": 10,
+    }
+
+
+def names(kind: str) -> list[str]:
+    return sorted(built_in(kind))
+
+
+def fresh(kind: str, name: str, signals: dict[str, Any]) -> Strategy:
+    """Built anew, so that a state is that of the first batch; columns of reward functions become zeros."""
+    strategy = tried(find_strategy(kind, name))
+    signals |= {column: torch.zeros(len(signals["rewards"])) for column in strategy.columns}
+    return strategy
+
+
+def advantages_of(name: str, signals: dict[str, Any]) -> Tensor:
+    strategy = fresh(ADVANTAGE, name, signals)
+    result = strategy(signals)
+    return checked_advantages(strategy, result, signals["rewards"], GROUP_SIZE, LONGEST, "in a test")
+
+
+def permuted(signals: dict[str, Any], rows: Tensor) -> dict[str, Any]:
+    count = len(signals["rewards"])
+    return {
+        name: value[rows] if isinstance(value, Tensor) and value.dim() and len(value) == count else value
+        for name, value in signals.items()
+    }
+
+
+def an_estimator_keeps_its_contract_and_knows_no_order(name: str, signals: dict[str, Any]) -> None:
+    result = advantages_of(name, dict(signals))
+    assert torch.equal(result.nan_to_num(nan=9.0), advantages_of(name, dict(signals)).nan_to_num(nan=9.0))
+    rows = torch.arange(len(signals["rewards"])).view(-1, GROUP_SIZE)
+    turned = rows.flip(0)[:, [2, 0, 3, 1]].flatten()  # other groups first, and other rows in each
+    again = advantages_of(name, permuted(signals, turned))
+    torch.testing.assert_close(again, result[turned], equal_nan=True, rtol=1e-4, atol=1e-5)
+
+
+def a_weight_or_coefficient_keeps_its_contract(kind: str, name: str, signals: dict[str, Any]) -> None:
+    checked = checked_token_weights if kind == TOKEN_WEIGHT else checked_coefficients
+    strategy = fresh(kind, name, signals)
+    with torch.no_grad():
+        first, again = strategy(signals), fresh(kind, name, signals)(signals)
+    assert torch.equal(
+        checked(strategy, first, signals["mask"], "in a test"), checked(strategy, again, signals["mask"], "")
+    )
+    assert not first.requires_grad
+
+
+@pytest.mark.parametrize("name", names(ADVANTAGE))
+@settings(max_examples=15, derandomize=True, deadline=None)
+@given(signals=batches())
+def test_estimators(name: str, signals: dict[str, Any]):
+    an_estimator_keeps_its_contract_and_knows_no_order(name, signals)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", names(ADVANTAGE))
+@settings(max_examples=200, deadline=None)
+@given(signals=batches())
+def test_estimators_at_random(name: str, signals: dict[str, Any]):
+    an_estimator_keeps_its_contract_and_knows_no_order(name, signals)
+
+
+OTHERS = [(kind, name) for kind in (TOKEN_WEIGHT, COEFFICIENT) for name in names(kind)]
+
+
+@pytest.mark.parametrize(("kind", "name"), OTHERS)
+@settings(max_examples=15, derandomize=True, deadline=None)
+@given(signals=batches())
+def test_weights_and_coefficients(kind: str, name: str, signals: dict[str, Any]):
+    a_weight_or_coefficient_keeps_its_contract(kind, name, signals)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("kind", "name"), OTHERS)
+@settings(max_examples=200, deadline=None)
+@given(signals=batches())
+def test_weights_and_coefficients_at_random(kind: str, name: str, signals: dict[str, Any]):
+    a_weight_or_coefficient_keeps_its_contract(kind, name, signals)
+
+
+@pytest.mark.parametrize("name", names(UPDATE_SCHEDULE))
+@settings(max_examples=15, derandomize=True, deadline=None)
+@given(signals=batches())
+def test_schedules_partition_every_mask(name: str, signals: dict[str, Any]):
+    schedule = tried_schedule(find_strategy(UPDATE_SCHEDULE, name))
+    probs, mask = signals["probs"], signals["mask"]
+    passes = [schedule.select(probs, mask, index).long() for index in range(schedule.num_passes)]
+    assert torch.equal(torch.stack(passes).sum(0), mask)
+
+
+def test_the_table_names_all_with_what_they_do_and_where_it_stands():
+    table = strategy_table()
+    assert len({(row["kind"], row["name"]) for row in table}) == len(table)
+    assert all(row["what"].endswith(".") for row in table)
+    assert all(row["source"] and row["evidence"] for row in table if row["name"] not in ("uniform", "single_pass"))
+
+
+NEW_FILE = '''
+"""A family of one."""
+
+from jaxtyping import Float
+from torch import Tensor
+
+from trainer.algorithms.groups import finished, group_mean
+
+
+def halved(rewards: Float[Tensor, "N"], group_size: int, *, factor: float = 0.5) -> Float[Tensor, "{shape}"]:
+    """Half of the group-centred reward.
+
+    Source: nobody.
+    Evidence: {evidence}
+    """
+    return finished({expression}, rewards, group_size)
+'''
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("shape", "expression", "fails"),
+    [
+        ("N", "factor * (rewards - group_mean(rewards, group_size))", ""),
+        ("N T", "factor * (rewards - group_mean(rewards, group_size))", "jaxtyping"),
+        ("N", "factor * (rewards - rewards[0])", "test_estimators[halved]"),
+    ],
+)
+def test_a_new_file_is_named_documented_and_tested_with_no_other_edit(tmp_path: Path, shape, expression, fails):
+    for folder in ("trainer", "rewards", "tests", "configs"):
+        shutil.copytree(ROOT / folder, tmp_path / folder, ignore=shutil.ignore_patterns("__pycache__"))
+    source = NEW_FILE.format(shape=shape, expression=expression, evidence="none.").lstrip()
+    (tmp_path / "trainer/algorithms/advantages/halving.py").write_text(source)
+    tests = ["tests/trainer/algorithms/test_every_strategy.py", "tests/trainer/algorithms/test_registry.py"]
+    command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "-k", "halved or table", *tests]
+    done = subprocess.run(
+        command,
+        cwd=tmp_path,
+        env={"PYTHONPATH": str(tmp_path), "PATH": ""},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert (done.returncode == 0) == (not fails), done.stdout[-2000:]
+    assert fails in done.stdout
+    listed = [sys.executable, "-c", "from trainer.algorithms.registry import *; print(strategy_table())"]
+    table = subprocess.run(listed, cwd=tmp_path, env=environment, capture_output=True, text=True, check=True).stdout
+    assert "'name': 'halved', 'what': 'Half of the group-centred reward.'" in table
