@@ -18,8 +18,8 @@ def exchangeable(
 
     ``k`` (``sequence_weights``) is what the configured loss multiplies every token of response i by. Where k is
     constant in a group the baseline *is* the group mean, bit for bit. A response of weight 0 (a truncated one that the
-    loss masks) has no part in any baseline, but in the std. A group whose weights are all 0 falls back to the mean (nothing
-    of it reaches the gradient).
+    loss masks) has no part in any baseline, but in the std. A group whose weights are all 0 falls back to the mean
+    (nothing of it reaches the gradient).
 
     Source: the condition is arXiv 2604.13088 v1, Eq. 17 and 18; this baseline, its dual, is derived in this project.
     Evidence: derived here; the cancellation is tested as a property.
