@@ -36,7 +36,8 @@ def entropy_shaped(
             "sign of a wrong answer's advantage. Use kappa > 1."
         )
     base = grpo(rewards, group_size)[:, None]
-    return finished(base + (alpha * entropies).minimum(base.abs() / kappa), rewards, group_size)
+    bonus = (alpha * entropies.to(rewards.dtype)).minimum(base.abs() / kappa)
+    return finished(base + bonus, rewards, group_size)
 
 
 def gtpo(
@@ -73,7 +74,7 @@ def gtpo(
         shares = _share_at_position(credit.view_as(tokens), tokens)
         values = base.view(-1, group_size, 1) + alpha_2 * shares
         shaped = shaped + _standardised(values, tokens).view_as(shaped)
-    return finished(shaped, rewards, group_size)
+    return finished(shaped.to(rewards.dtype), rewards, group_size)
 
 
 def _share_at_position(credit: Tensor, tokens: Tensor) -> Tensor:

@@ -35,9 +35,11 @@ def ktae(
     response, for ``end_token_id``, and outside ``mask``.
 
     Source: KTAE (arXiv 2505.16826), as the authors' code has it; 151643 is the end-of-text token of its Qwen models.
-    Evidence: golden table from running the authors' ``ComputeKeyTokens`` in double precision.
-    Limits: the authors compute in single precision, where rounding decides whether equally likely tables count in p;
-        here they count. v is not centred: a group's advantages need not sum to 0.
+    Evidence: golden table from running the authors' ``ComputeKeyTokens`` in double precision, equally likely tables
+        recognised as such.
+    Limits: the authors compare probabilities of tables bit by bit, so that rounding decides which equally likely tables
+        count in p: in the golden inputs that moves v by up to 0.1. v is not centred: a group's advantages need not sum
+        to 0.
     """
     values = torch.zeros(completion_ids.shape, dtype=torch.float64, device=rewards.device)
     for start in range(0, len(rewards), group_size):
