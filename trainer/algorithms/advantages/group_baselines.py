@@ -1,6 +1,6 @@
-"""Baselines of the group: GRPO and its nearest relatives."""
+"""Baselines of the group: GRPO and its nearest relatives, one advantage per response."""
 
-from jaxtyping import Float
+from jaxtyping import Float, Int
 from torch import Tensor
 
 from trainer.algorithms.groups import finished, group_mean, group_scale
@@ -8,29 +8,41 @@ from trainer.algorithms.groups import finished, group_mean, group_scale
 WHITENING_EPSILON = 1e-8
 """ε of the global standard deviation of ``reinforce_pp``, in reward units."""
 
+MEAN_EPSILON = 1e-6
+"""ε of the mean that ``maxrl`` divides by, in reward units."""
+
 
 def grpo(rewards: Float[Tensor, "N"], group_size: int) -> Float[Tensor, "N"]:
-    """Group-normalised rewards: ``A_i = (r_i − mean_G r) / (std_G r + ε)``, std with ddof = 1, ε = 1e-4.
+    """Rewards standardised inside the group.
+
+    ``A_i = (r_i − mean_G r) / (std_G r + ε)``, std with ddof = 1, ε = 1e-4.
 
     Source: GRPO, DeepSeekMath (arXiv 2402.03300), §4.1.2.
+    Evidence: bitwise equal to TRL's trainer; equal to verl, OpenRLHF and oat up to ε (they use 1e-6, 1e-9).
     """
     return finished((rewards - group_mean(rewards, group_size)) / group_scale(rewards, group_size), rewards, group_size)
 
 
 def dr_grpo(rewards: Float[Tensor, "N"], group_size: int) -> Float[Tensor, "N"]:
-    """Group-centred rewards: ``A_i = r_i − mean_G r``.
+    """Rewards centred inside the group, without the std that favours questions too easy or too hard.
 
-    Source: Dr. GRPO (arXiv 2503.20783), §3.2: without the std, which favours questions that are too easy or too hard.
+    ``A_i = r_i − mean_G r``.
+
+    Source: Dr. GRPO (arXiv 2503.20783), §3.2.
+    Evidence: equal to the authors' code (oat).
+    Limits: the paper's other half, one constant denominator, is the loss's: TRL's ``loss_type: dr_grpo``.
     """
     return finished(rewards - group_mean(rewards, group_size), rewards, group_size)
 
 
 def rloo(rewards: Float[Tensor, "N"], group_size: int) -> Float[Tensor, "N"]:
-    """Leave-one-out baseline: ``A_i = r_i − mean_{j≠i} r_j``, over the judged members of the group.
+    """Each reward against the mean of the others in its group.
 
-    Equal to ``G/(G−1)`` times `dr_grpo`. A response that is alone with its verdict has no baseline: advantage 0.
+    ``A_i = r_i − mean_{j≠i} r_j``, over the judged members: ``G/(G−1)`` times `dr_grpo`. A response that is alone with
+    its verdict has no baseline: advantage 0.
 
     Source: RLOO (arXiv 2402.14740), §2.3.
+    Evidence: equal to verl and OpenRLHF.
     """
     judged = ~rewards.isnan()
     grouped, group_judged = rewards.nan_to_num().view(-1, group_size), judged.view(-1, group_size)
@@ -40,7 +52,7 @@ def rloo(rewards: Float[Tensor, "N"], group_size: int) -> Float[Tensor, "N"]:
 
 
 def reinforce_pp(rewards: Float[Tensor, "N"], group_size: int) -> Float[Tensor, "N"]:
-    """Group-mean baseline, then whitening over the global batch.
+    """Rewards centred inside the group, then divided by the std over all responses of the batch.
 
     ``A'_i = r_i − mean_G r``, ``A = (A' − mean A') / (std A' + ε)``.
 
@@ -48,8 +60,67 @@ def reinforce_pp(rewards: Float[Tensor, "N"], group_size: int) -> Float[Tensor, 
     groups); std with ddof = 1 over all judged rows of the batch, ε = 1e-8. One judged row in all: advantage 0.
 
     Source: REINFORCE++ (arXiv 2501.03262), the variant with a group baseline.
+    Evidence: tested against a second computation; the authors (OpenRLHF) and verl whiten over tokens instead, which
+        is `reinforce_pp_token`.
+    Limits: whitens over responses, so that a long response counts as much as a short one.
     """
     centred = dr_grpo(rewards, group_size)
     judged = centred[~centred.isnan()]
     std = judged.std() if judged.numel() > 1 else rewards.new_tensor(1.0)
     return centred / (std + WHITENING_EPSILON)
+
+
+def opo(rewards: Float[Tensor, "N"], group_size: int, lengths: Int[Tensor, "N"]) -> Float[Tensor, "N"]:
+    """Rewards against their mean weighted by length, the baseline of least gradient variance.
+
+    ``A_i = r_i − Σ_j L_j r_j / Σ_j L_j`` over the judged members; a group without any token keeps the plain mean.
+    It is `exchangeable` at ``k = L`` without the std: ``Σ_i L_i A_i = 0``.
+
+    Source: OPO (arXiv 2505.23585).
+    Evidence: golden table from running verl's ``compute_opo_outcome_advantage``.
+    Limits: the baseline is optimal where a response's squared gradient norm grows as its length.
+    """
+    weights = lengths.to(rewards.dtype).masked_fill(rewards.isnan(), 0.0).view(-1, group_size)
+    total = weights.sum(1, keepdim=True)
+    weighted = (weights * rewards.nan_to_num().view(-1, group_size)).sum(1, keepdim=True) / total.clamp(min=1)
+    plain = group_mean(rewards, group_size).view(-1, group_size)[:, :1]
+    baseline = weighted.where(total > 0, plain).view(-1).repeat_interleave(group_size)
+    return finished(rewards - baseline, rewards, group_size)
+
+
+def gpg(rewards: Float[Tensor, "N"], group_size: int, *, f_norm: float = 1.0) -> Float[Tensor, "N"]:
+    """Centred rewards, scaled up by the share of responses that earned nothing.
+
+    ``A_i = α (r_i − mean_G r) / f_norm``, ``α = N / #{i : r_i ≠ 0}`` over the judged rows of the batch (1 where all
+    rewards are 0).
+
+    Source: GPG (arXiv 2504.02546), as verl writes it.
+    Evidence: golden table from running verl's ``compute_gpg_outcome_advantage``.
+    Limits: verl's α counts responses with a reward; the authors' own code divides the loss by the share of groups that
+        hold a gradient, and samples again where that share is low.
+    """
+    judged = rewards[~rewards.isnan()]
+    alpha = judged.numel() / max(int(judged.count_nonzero()), 1)
+    return dr_grpo(rewards, group_size) * (alpha / f_norm)
+
+
+def maxrl(rewards: Float[Tensor, "N"], group_size: int) -> Float[Tensor, "N"]:
+    """Centred rewards divided by the group's mean: hard questions weigh most.
+
+    ``A_i = (r_i − μ) / (μ + ε)``, μ = mean_G r, ε = 1e-6. At r ∈ {0, 1} the gradient is that of the log-likelihood of
+    being right, where `dr_grpo`'s is that of the share of right answers.
+
+    Raises:
+        ValueError: a negative reward: μ may vanish or change sign.
+
+    Source: MaxRL (arXiv 2602.02710).
+    Evidence: golden table from running the authors' ``compute_maxrl_outcome_advantage``.
+    """
+    if bool((rewards < 0).any()):
+        lowest = rewards.nan_to_num(nan=0.0).min().item()
+        raise ValueError(
+            f"maxrl divides by the mean reward of a group, but a reward is {lowest:g}: that mean can vanish or change "
+            "sign. Use rewards of 0 and 1 (reward weights ≥ 0), or write dr_grpo."
+        )
+    mean = group_mean(rewards, group_size)
+    return finished((rewards - mean) / (mean + MEAN_EPSILON), rewards, group_size)

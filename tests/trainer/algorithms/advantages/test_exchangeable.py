@@ -6,24 +6,28 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.trainer.algorithms.test_advantages import property_test, rollouts
-from trainer.algorithms.advantages import dead_groups, exchangeable, grpo, rloo
+from tests.trainer.algorithms.advantages.rollouts import NAN, estimate, property_test, rollouts
+from trainer.algorithms.advantages.exchangeable import (
+    exchangeable,
+    exchangeable_prefix_tree,
+    exchangeable_token_class,
+)
+from trainer.algorithms.advantages.group_baselines import grpo, rloo
+from trainer.algorithms.contract import Traits, traits_of
 from trainer.algorithms.diagnostics import cancellation_residuals
-from trainer.algorithms.strategies import ADVANTAGES
+from trainer.algorithms.groups import dead_groups
 
-NAN = float("nan")
+mixed_rollouts = rollouts(lowest=-16, highest=24, min_group_size=2)
 
 
 def prefix_tree(rewards, group_size, completion_ids, weights=None):
-    mask = torch.ones_like(completion_ids)
-    return exchangeable(
-        rewards, group_size, sequence_weights=weights, completion_ids=completion_ids, mask=mask, prefix_tree=True
-    )
+    weights = torch.ones_like(rewards) if weights is None else weights
+    return exchangeable_prefix_tree(rewards, group_size, completion_ids, weights)
 
 
-def token_class(rewards, group_size, correlation_threshold, **inputs):
-    options = {"token_class": True, "correlation_threshold": correlation_threshold}
-    return ADVANTAGES.build({"name": "exchangeable", **options})(rewards, group_size, **inputs)
+def token_class(rewards, group_size, completion_ids, mask, weights=None, **options):
+    weights = torch.ones_like(rewards) if weights is None else weights
+    return exchangeable_token_class(rewards, group_size, completion_ids, mask, weights, **options)
 
 
 def group_std(rewards):
@@ -32,22 +36,21 @@ def group_std(rewards):
 
 
 @property_test
-@given(rollouts(), st.randoms(use_true_random=False))
+@given(mixed_rollouts, st.randoms(use_true_random=False))
 def test_weighted_advantages_of_a_group_sum_to_zero(rollout, random):
-    rewards, group_size, _ = rollout
+    rewards, group_size = rollout["rewards"], rollout["group_size"]
     weights = torch.tensor([random.choice([0.0, 1 / 3, 1.0, 7.5]) for _ in rewards])
     advantages = exchangeable(rewards, group_size, sequence_weights=weights)
     for group in (weights * advantages).nan_to_num().split(group_size):
         assert group.sum().abs() <= 1e-5 * group.abs().sum()
 
 
-@pytest.mark.parametrize("weight", [None, 1.0, 1 / 7, 1e-3])
+@pytest.mark.parametrize("weight", [1.0, 1 / 7, 1e-3])
 @property_test
 @given(rewards=st.lists(st.one_of(st.floats(-2, 3, width=32), st.just(NAN)), min_size=8, max_size=8))
 def test_constant_weights_give_grpo_bit_for_bit(weight, rewards):
     rewards = torch.tensor(rewards)
-    weights = None if weight is None else torch.full((8,), weight)
-    result, reference = exchangeable(rewards, 4, sequence_weights=weights), grpo(rewards, 4)
+    result, reference = exchangeable(rewards, 4, torch.full((8,), weight)), grpo(rewards, 4)
     assert torch.equal(result.isnan(), reference.isnan())
     assert torch.equal(result.nan_to_num(), reference.nan_to_num())
 
@@ -70,15 +73,20 @@ def test_a_group_whose_weights_are_all_zero_gets_the_group_mean():
 
 
 @pytest.mark.parametrize("value", [0.2, 0.7])
-@pytest.mark.parametrize("option", [{}, {"prefix_tree": True}, {"token_class": True, "correlation_threshold": 2.0}])
-def test_equal_rewards_of_all_trained_responses_get_exact_zeros(value, option):
-    rewards = torch.tensor([value] * 7 + [0.0])
+@pytest.mark.parametrize("name", ["exchangeable", "exchangeable_prefix_tree", "exchangeable_token_class"])
+def test_equal_rewards_of_all_trained_responses_get_exact_zeros(value, name):
     lengths = torch.tensor([3.0, 7, 11, 13, 6, 9, 5, 0])
-    weights = torch.ones(8) if "prefix_tree" in option else 1 / lengths
+    weights = torch.ones(8) if name == "exchangeable_prefix_tree" else 1 / lengths
     weights[7] = 0.0
-    ids = torch.arange(32).view(8, 4) % 3
-    inputs = {"completion_ids": ids, "mask": (torch.arange(8) < 7).long()[:, None].expand(8, 4)}
-    result = exchangeable(rewards, 8, sequence_weights=weights, **inputs, **option)
+    inputs = {
+        "rewards": torch.tensor([value] * 7 + [0.0]),
+        "group_size": 8,
+        "sequence_weights": weights,
+        "completion_ids": torch.arange(32).view(8, 4) % 3,
+        "mask": (torch.arange(8) < 7).long()[:, None].expand(8, 4),
+    }
+    options = {"correlation_threshold": 2.0} if name == "exchangeable_token_class" else {}
+    result = estimate(name, inputs, **options)
     assert (result[:7] == 0).all()
     assert (result[7] != 0).all()
 
@@ -95,7 +103,7 @@ def test_length_weights_leave_a_residual_under_grpo_and_none_under_exchangeable(
 
     assert 0.15 < residual_rms(grpo(rewards, 8)) < 0.20
     assert residual_rms(exchangeable(rewards, 8, sequence_weights=weights)) < 1e-6
-    assert residual_rms(exchangeable(rewards, 8)) > 0.15
+    assert residual_rms(exchangeable(rewards, 8, torch.ones_like(rewards))) > 0.15
 
 
 def literal_prefix_tree(rewards, group_size, completion_ids):
@@ -123,9 +131,9 @@ def literal_prefix_tree(rewards, group_size, completion_ids):
 
 
 @property_test
-@given(rollouts())
+@given(mixed_rollouts)
 def test_prefix_tree_equals_its_definition(rollout):
-    rewards, group_size, inputs = rollout
+    rewards, group_size, inputs = rollout["rewards"], rollout["group_size"], rollout
     torch.testing.assert_close(
         prefix_tree(rewards, group_size, inputs["completion_ids"]),
         literal_prefix_tree(rewards, group_size, inputs["completion_ids"]),
@@ -136,9 +144,9 @@ def test_prefix_tree_equals_its_definition(rollout):
 
 
 @property_test
-@given(rollouts())
+@given(mixed_rollouts)
 def test_prefix_tree_cancels_where_members_share_a_prefix_and_nobody_branches(rollout):
-    rewards, group_size, inputs = rollout
+    rewards, group_size, inputs = rollout["rewards"], rollout["group_size"], rollout
     ids = inputs["completion_ids"]
     advantages = prefix_tree(rewards, group_size, ids)
     for group in range(0, len(rewards), group_size):
@@ -201,12 +209,14 @@ def test_prefix_tree_accepts_weights_that_differ_only_between_groups_or_in_unjud
 
 
 @property_test
-@given(rollouts(), st.randoms(use_true_random=False))
+@given(mixed_rollouts, st.randoms(use_true_random=False))
 def test_weak_token_classes_leave_no_residual(rollout, random):
-    rewards, group_size, inputs = rollout
+    rewards, group_size, inputs = rollout["rewards"], rollout["group_size"], rollout
     weights = torch.tensor([random.choice([1 / 3, 1.0, 7.5]) for _ in rewards])
     always = 2.0  # |corr| < 2: every class that all judged responses contain is weak
-    advantages = token_class(rewards, group_size, always, **{**inputs, "sequence_weights": weights})
+    advantages = token_class(
+        rewards, group_size, inputs["completion_ids"], inputs["mask"], weights, correlation_threshold=always
+    )
     contributions = (weights[:, None] * advantages * inputs["mask"]).nan_to_num()
     for start in range(0, len(rewards), group_size):
         group = slice(start, start + group_size)
@@ -219,11 +229,12 @@ def test_weak_token_classes_leave_no_residual(rollout, random):
 
 
 @property_test
-@given(rollouts())
+@given(mixed_rollouts)
 def test_token_classes_that_are_not_weak_keep_the_sequence_baseline(rollout):
-    rewards, group_size, inputs = rollout
-    result = token_class(rewards, group_size, 0.0, **inputs)
-    expected = exchangeable(rewards, group_size)[:, None].expand(result.shape)
+    rewards, group_size, inputs = rollout["rewards"], rollout["group_size"], rollout
+    ids, mask, weights = inputs["completion_ids"], inputs["mask"], inputs["sequence_weights"]
+    result = token_class(rewards, group_size, ids, mask, correlation_threshold=0.0)
+    expected = exchangeable(rewards, group_size, weights)[:, None].expand(result.shape)
     assert torch.equal(result.nan_to_num(), expected.nan_to_num())
 
 
@@ -234,7 +245,7 @@ def test_token_class_by_hand():
     rewards, weights = torch.tensor([1.0, 1.0, 0.0, 0.0]), torch.tensor([1.0, 1.0, 1.0, 0.5])
     ids = torch.tensor([[7, 8, 8, 9, 0], [7, 7, 8, 8, 9], [7, 8, 9, 0, 0], [7, 7, 8, 0, 0]])
     mask = torch.tensor([[1, 1, 1, 1, 0], [1, 1, 1, 1, 1], [1, 1, 1, 0, 0], [1, 1, 1, 0, 0]])
-    result = exchangeable(rewards, 4, sequence_weights=weights, completion_ids=ids, mask=mask, token_class=True)
+    result = token_class(rewards, 4, ids, mask, weights)
     baseline = torch.full((4, 5), 4 / 7).masked_fill(ids == 7, 3 / 5)
     expected = (rewards[:, None] - baseline) / ((1 / 3) ** 0.5 + 1e-4)
     torch.testing.assert_close(result, expected)
@@ -248,8 +259,7 @@ def test_the_correlation_decides_which_classes_are_weak():
     sequence_level = grpo(rewards, 4)[:, None].expand(4, 3)
 
     def with_threshold(threshold):
-        inputs = {"completion_ids": ids, "mask": mask}
-        return exchangeable(rewards, 4, token_class=True, correlation_threshold=threshold, **inputs)
+        return token_class(rewards, 4, ids, mask, correlation_threshold=threshold)
 
     assert torch.equal(with_threshold(0.70), sequence_level)
     assert not torch.allclose(with_threshold(0.71), sequence_level, atol=1e-2)
@@ -258,8 +268,7 @@ def test_the_correlation_decides_which_classes_are_weak():
 def test_a_masked_response_does_not_keep_classes_from_being_weak():
     rewards, weights = torch.tensor([1.0, 1.0, 0.0, 0.0, 1.0]), torch.tensor([1.0, 1.0, 1.0, 1.0, 0.0])
     counted = torch.tensor([[1, 0], [1, 1], [1, 0], [1, 1], [0, 0]])
-    inputs = {"completion_ids": torch.full((5, 2), 7), "mask": counted, "token_class": True}
-    result = exchangeable(rewards, 5, sequence_weights=weights, **inputs)
+    result = token_class(rewards, 5, torch.full((5, 2), 7), counted, weights)
     assert (result[:4] * counted[:4]).sum().abs() < 1e-6
 
 
@@ -267,27 +276,21 @@ def test_bfloat16_rewards_count_more_tokens_than_bfloat16_can():
     # n = 600 and 300: bfloat16 cannot count beyond 256. b_7 = 600/900 = 2/3 against b = 1/2.
     rewards = torch.tensor([1.0, 0.0], dtype=torch.bfloat16)
     mask = (torch.arange(600) < torch.tensor([600, 300])[:, None]).long()
-    inputs = {"completion_ids": 7 * mask, "mask": mask, "token_class": True, "correlation_threshold": 2.0}
-    result = exchangeable(rewards, 2, **inputs)
+    result = token_class(rewards, 2, 7 * mask, mask, correlation_threshold=2.0)
     assert result.dtype == torch.bfloat16
     torch.testing.assert_close(result[0, 0].item(), (1 / 3) / 0.5**0.5, rtol=0.02, atol=0.0)
 
 
-def test_no_tokens_at_all_give_no_token_advantages():
+@pytest.mark.parametrize("name", ["exchangeable_prefix_tree", "exchangeable_token_class"])
+def test_no_tokens_at_all_give_no_token_advantages(name):
     empty = torch.ones(2, 0, dtype=torch.long)
-    for option in ("prefix_tree", "token_class"):
-        result = exchangeable(torch.tensor([1.0, 0.0]), 2, completion_ids=empty, mask=empty, **{option: True})
-        assert result.shape == (2, 0)
+    inputs = {"completion_ids": empty, "mask": empty, "sequence_weights": torch.ones(2)}
+    assert estimate(name, {"rewards": torch.tensor([1.0, 0.0]), "group_size": 2, **inputs}).shape == (2, 0)
 
 
-def test_both_options_at_once_are_refused():
-    ids = torch.ones(2, 2, dtype=torch.long)
-    with pytest.raises(ValueError, match="prefix_tree and token_class are both on"):
-        exchangeable(torch.zeros(2), 2, completion_ids=ids, mask=ids, prefix_tree=True, token_class=True)
-
-
-@pytest.mark.parametrize("option", ["prefix_tree", "token_class"])
-@pytest.mark.parametrize("given_input", ["completion_ids", "mask"])
-def test_token_options_without_tokens_are_refused(option, given_input):
-    with pytest.raises(ValueError, match="completion_ids or mask is missing"):
-        exchangeable(torch.zeros(2), 2, **{option: True, given_input: torch.ones(2, 2, dtype=torch.long)})
+def test_the_three_declare_what_their_cancellation_needs():
+    cancels = Traits(cancels_shared_tokens=True, needs_whole_groups="step")
+    assert traits_of(exchangeable) == traits_of(exchangeable_token_class) == cancels
+    assert traits_of(exchangeable_prefix_tree) == Traits(
+        cancels_shared_tokens=True, needs_whole_groups="step", needs_equal_sequence_weights=True
+    )

@@ -1,0 +1,40 @@
+"""Estimators without a baseline train groups that others call dead."""
+
+import pytest
+import torch
+
+from tests.trainer.algorithms.advantages.rollouts import NAN
+from trainer.algorithms.advantages.baseline_free import nsr, psr, reinforce, w_reinforce
+from trainer.algorithms.contract import traits_of
+
+REWARDS = torch.tensor([1.0, 1.0, 0.0, 0.0, 1.0, NAN, 0.25, 2.0])
+
+
+@pytest.mark.parametrize(
+    ("estimator", "expected"),
+    [
+        (reinforce, [1, 1, 0, 0, 1, NAN, 0.25, 2]),
+        (psr, [1, 1, 0, 0, 1, NAN, 0, 2]),
+        (nsr, [0, 0, -1, -1, 0, NAN, -0.75, 0]),
+        (w_reinforce, [0.1, 0.1, -1, -1, 0.1, NAN, -0.75, 0.2]),
+    ],
+    ids=lambda value: getattr(value, "__name__", ""),
+)
+def test_by_hand(estimator, expected):
+    torch.testing.assert_close(estimator(REWARDS), torch.tensor(expected).float(), equal_nan=True)
+    assert traits_of(estimator).trains_dead_groups
+
+
+def test_right_is_where_the_reward_says_so():
+    torch.testing.assert_close(psr(torch.tensor([3.0, -0.5]), right_at=3.0), torch.tensor([3.0, 0.0]))
+    torch.testing.assert_close(nsr(torch.tensor([3.0, -0.5]), right_at=3.0), torch.tensor([0.0, -3.5]))
+
+
+def test_the_weight_of_right_answers_is_an_option():
+    assert w_reinforce(torch.tensor([1.0, 0.0]), positive_weight=0.5).tolist() == [0.5, -1.0]
+
+
+def test_reinforce_returns_its_own_tensor():
+    rewards = torch.ones(2)
+    reinforce(rewards).zero_()
+    assert (rewards == 1).all()

@@ -1,0 +1,63 @@
+"""BNPO: the group's advantage divided by the density of its pass rate."""
+
+import torch
+from jaxtyping import Float
+from torch import Tensor
+
+from trainer.algorithms.groups import finished, group_mean
+
+LARGEST_WEIGHT = 1e6
+"""What 1/density is clamped to (the authors' value)."""
+
+
+def bnpo_beta(
+    rewards: Float[Tensor, "N"], group_size: int, *, lowest: float = 0.0, highest: float = 1.0
+) -> Float[Tensor, "N"]:
+    """Centred rewards divided by the Beta density of the group's pass rate, fitted to the batch.
+
+    With rewards mapped to [0, 1], p the mean of a group, m and v (ddof = 1) mean and variance of p over the groups:
+    ``a = (m(1−m)/v − 1)m``, ``b = (m(1−m)/v − 1)(1−m)``, ``α = max(1, 1 + a/3)``, ``β = max(1, 1 + b/3)``,
+    ``A_i = (r_i − p) / Beta(p; α, β)``. α = β = 1 where fewer than two groups are judged or all have the same p.
+
+    Not TRL's ``loss_type: bnpo``, which is a mean over the tokens of a micro-batch.
+
+    Raises:
+        ValueError: highest ≤ lowest, or a group whose mean reward is outside of them.
+
+    Source: BNPO (arXiv 2506.02864).
+    Evidence: golden table from running the authors' ``compute_bnpo_outcome_advantage``.
+    Limits: for one reward; the sum over several normalised rewards of the paper is not here.
+    """
+    if highest <= lowest:
+        raise ValueError(
+            f"bnpo_beta: lowest = {lowest:g} and highest = {highest:g} leave no interval to map rewards from. "
+            "Give the least and the greatest reward that a response can earn."
+        )
+    unit = (rewards - lowest) / (highest - lowest)
+    pass_rates = group_mean(unit, group_size)
+    known = pass_rates[::group_size]
+    known = known[~known.isnan()]
+    if bool(((known < 0) | (known > 1)).any()):
+        raise ValueError(
+            f"bnpo_beta: a group's mean reward, mapped from [{lowest:g}, {highest:g}] to [0, 1], is "
+            f"{known.min().item():g} or {known.max().item():g}, but a Beta density lives on [0, 1]. "
+            "Set lowest and highest to the least and the greatest reward that a response can earn."
+        )
+    density = _beta_density(pass_rates, *_fitted_beta(known))
+    advantages = (unit - pass_rates) * (1 / density).clamp(max=LARGEST_WEIGHT)
+    return finished(advantages, rewards, group_size)
+
+
+def _fitted_beta(pass_rates: Tensor) -> tuple[Tensor, Tensor]:
+    """(α, β) by the method of moments, shrunk by a third and at least 1."""
+    one = pass_rates.new_tensor(1.0)
+    if pass_rates.numel() < 2 or bool(pass_rates.min() == pass_rates.max()):
+        return one, one
+    mean, variance = pass_rates.mean(), pass_rates.var()
+    concentration = mean * (1 - mean) / variance - 1
+    return (1 + concentration * mean / 3).clamp(min=1), (1 + concentration * (1 - mean) / 3).clamp(min=1)
+
+
+def _beta_density(values: Tensor, alpha: Tensor, beta: Tensor) -> Tensor:
+    normaliser = torch.lgamma(alpha + beta) - torch.lgamma(alpha) - torch.lgamma(beta)
+    return (normaliser + torch.xlogy(alpha - 1, values) + torch.xlogy(beta - 1, 1 - values)).exp()

@@ -1,0 +1,41 @@
+"""Right answers scored above wrong ones: DisCO's objective as an advantage."""
+
+import torch
+from jaxtyping import Float, Int
+from torch import Tensor
+
+from trainer.algorithms.groups import finished, group_count, judged_right
+
+
+def disco(
+    rewards: Float[Tensor, "N"],
+    group_size: int,
+    old_logps: Float[Tensor, "N T"],
+    mask: Int[Tensor, "N T"],
+    *,
+    tau: float = 10.0,
+    right_at: float = 1.0,
+) -> Float[Tensor, "N"]:
+    """Right answers up alike, wrong ones down by how likely they were.
+
+    The gradient, at the policy that sampled, of ``mean_{right} [s_i − τ log mean_{wrong} e^{s_j/τ}]`` with
+    ``s_i = (1/L_i) Σ_t log π``: ``A_i = 1/n⁺`` for each of the n⁺ right responses of the group,
+    ``A_j = −softmax_j(s_j/τ)`` over its wrong ones. Advantages of a group sum to 0. τ → ∞ weighs wrong answers alike.
+    A group without a right or without a wrong response gets 0.
+
+    Source: DisCO (arXiv 2505.12366), scoring by log-likelihood; τ = 10 as in the authors' scripts for it.
+    Evidence: golden table: the gradient of the authors' ``compute_policy_loss_disco_logL``, by autograd.
+    Limits: the on-policy part. Its constraint β[KL − δ]₊² belongs to the loss; after the first update of a rollout
+        batch the weights are those of the old policy. Use a loss with 1/L (``loss_type: grpo``), whose mean over rows
+        makes the published objective's gradient 1/G of it.
+    """
+    right, wrong = judged_right(rewards, right_at)
+    counted = mask.to(old_logps.dtype)
+    scores = (old_logps * counted).sum(1) / counted.sum(1).clamp(min=1)
+    grouped = (scores / tau).masked_fill(~wrong, -torch.inf).view(-1, group_size)
+    highest = grouped.amax(1, keepdim=True).clamp(min=torch.finfo(grouped.dtype).min)
+    weights = (grouped - highest).exp()
+    blame = (weights / weights.sum(1, keepdim=True).clamp(min=1)).view(-1)
+    credit = right / group_count(right, group_size).clamp(min=1)
+    both = (group_count(right, group_size) > 0) & (group_count(wrong, group_size) > 0)
+    return finished((credit - blame).to(rewards.dtype).where(both, 0.0), rewards, group_size)
