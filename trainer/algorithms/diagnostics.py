@@ -113,13 +113,3 @@ def group_composition(correct: Float[Tensor, "N"], group_size: int) -> tuple[Flo
     all_right = ((groups == 1) == judged).all(1) & judged.any(1)
     all_wrong = ((groups == 0) == judged).all(1) & judged.any(1)
     return all_right.float().mean(), all_wrong.float().mean()
-
-
-def negative_share(coefficients: Float[Tensor, "B t"], mask: Int[Tensor, "B T"]) -> Float[Tensor, ""]:
-    """Share of the tokens that count whose coefficient is below 0: they are trained against their advantage.
-
-    ``coefficients`` (B, T), or (B, 1) for one per trajectory. Only a transform such as `dfpo_orthogonal` makes them
-    negative; a growing share says that importance ratios have drifted so far apart that the update is no longer what
-    the advantages ask for. NaN where no token counts.
-    """
-    return ((coefficients < 0) * mask).sum() / mask.sum()

@@ -34,8 +34,9 @@ def aspo(
     """
     if not 0.0 < epsilon_low < 1.0 or epsilon_high <= 0.0:
         raise ValueError(
-            f"aspo: epsilon_low = {epsilon_low}, epsilon_high = {epsilon_high}, but the clip range [1 − ε_low, 1 + ε_high]"
-            " must hold ratios below and above 1. Write 0 < epsilon_low < 1 and epsilon_high > 0; 0.2 is published."
+            f"aspo: epsilon_low = {epsilon_low}, epsilon_high = {epsilon_high}, but the clip range from 1 − ε_low to "
+            "1 + ε_high must hold ratios below and above 1. Write 0 < epsilon_low < 1 and epsilon_high > 0; "
+            "published: 0.2 for both."
         )
     if cap <= 1.0:
         raise ValueError(f"aspo: cap = {cap} would cap on-policy tokens, whose coefficient is 1. Write cap > 1, say 3.")

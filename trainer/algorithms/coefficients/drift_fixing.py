@@ -65,10 +65,10 @@ def dfpo_orthogonal(
 ) -> Float[Tensor, "B 1"]:
     """DFPO, Adv-Orthogonal: a group's importance ratios without their component along its advantages.
 
-    ``c = w − (Aᵀw / ‖A‖²) A`` over the group's judged rows, (B, 1), with w as in `dfpo_min_replace`. ``Σ_i c_i A_i = 0``
-    for any advantages; ``Σ_i c_i = Σ_i w_i`` where they sum to 0. A coefficient can be negative; its trajectory then
-    is trained against its advantage; `trainer.algorithms.diagnostics.negative_share` says how many are. Unjudged rows
-    and rows without tokens are left out of Aᵀw; a group without signal keeps its w.
+    ``c = w − (Aᵀw / ‖A‖²) A`` over the group's judged rows, (B, 1), with w as in `dfpo_min_replace`. For any advantages
+    ``Σ_i c_i A_i = 0``, and where they sum to 0 ``Σ_i c_i = Σ_i w_i``. A negative coefficient trains its trajectory
+    against its advantage; the share of such tokens is logged as ``coefficient/frac_negative``. Unjudged rows and rows
+    without tokens are left out of Aᵀw; a group without signal keeps its w.
 
     Source: arXiv 2604.13088 v1, Eq. 18.
     Evidence: two independent digests of the paper agree on the equation; no code was published. Checked here against

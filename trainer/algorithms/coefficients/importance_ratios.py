@@ -11,11 +11,11 @@ def importance_ratio(log_ratio: Float[Tensor, "B T"]) -> Float[Tensor, "B T"]:
     """The token's importance ratio, not clipped.
 
     ``c_{i,t} = ρ_{i,t} = π / π_old``, (B, T) > 0; log ρ is held within ± 20, so that no coefficient is infinite. A
-    token that a group shares in the same context has the same ρ in all of it, so its contributions cancel as the advantages
-    do. It is the gradient of PPO's objective inside its clip range.
+    token that a group shares in the same context has the same ρ in all of it, so its contributions cancel where the
+    advantages do. It is the gradient of PPO's objective inside its clip range.
 
-    Source: arXiv 2501.12948 (GRPO's objective with the clip left out); a baseline for the others here.
-    Evidence: the gradient of ρ·A, by hand.
+    Source: arXiv 2402.03300 (GRPO's objective with the clip left out).
+    Evidence: equal to TRL 1.16's ``dapo`` inside its clip range on a real model, token by token.
     Limits: nothing bounds the step; meant as a control.
     """
     return log_ratio.clamp(-LOG_RATIO_BOUND, LOG_RATIO_BOUND).exp()
@@ -28,7 +28,7 @@ def symmetric_clip(log_ratio: Float[Tensor, "B T"], *, cap: float = 5.0) -> Floa
     of a group and keeps it for others, the cap does not look at the advantage: shared tokens still cancel. TRL's
     ``cispo`` with ``epsilon_high: cap``.
 
-    Source: arXiv 2506.13585, Eq. 4–5 (CISPO, upper cap only), in TRL 1.16's reading: an absolute cap.
+    Source: arXiv 2506.13585 (CISPO, upper cap only), in TRL 1.16's reading: an absolute cap.
     Evidence: equal to TRL 1.16's ``cispo`` on a real model, token by token.
     Limits: the paper gives no number for its cap; 5 is the one that TRL's documentation recommends for cispo.
 
@@ -50,10 +50,10 @@ def trajectory_ratio(
     """The trajectory's importance ratio for all of its tokens, not clipped.
 
     ``c_i = exp((1/L_i) Σ_t log ρ_{i,t})`` (``weight="geometric"``, GSPO's) or ``Π_t ρ_{i,t}`` (``"product"``),
-    (B, 1) > 0. What DFPO transforms: the control that shows what its transforms change. Tokens that a group shares do **not**
-    cancel under it once the policy has moved.
+    (B, 1) > 0. What DFPO transforms: the control that shows what its transforms change. Tokens that a group shares do
+    **not** cancel under it once the policy has moved.
 
-    Source: arXiv 2507.18071, Eq. 7 (GSPO's ratio), without its clip.
+    Source: arXiv 2507.18071 (GSPO's ratio), without its clip.
     Evidence: by hand; arXiv 2604.13088 v1, Cor. 3.3 for what it breaks.
     Limits: nothing bounds the step; meant as a control.
     """

@@ -21,7 +21,7 @@ def trajectory_ratios(
 
     (B,) > 0. A trajectory without a token that counts has w = 1. Σ log ρ is held within ± `LOG_RATIO_BOUND`.
 
-    Source: arXiv 2604.13088 v1 (product; ``s_i = Π_t r_{i,t}``); arXiv 2507.18071, Eq. 7 (geometric mean, GSPO).
+    Source: arXiv 2604.13088 v1 (product; ``s_i = Π_t r_{i,t}``); arXiv 2507.18071 (geometric mean, GSPO).
     """
     logs = torch.where(mask.bool(), log_ratio, 0.0).double().sum(1)
     if form == "geometric":

@@ -27,7 +27,7 @@ def clip_cov(
     each token has its own random number, a function of ``seed`` and its response, and the smallest ones are drawn. The
     same rows in the same micro-batch lose the same tokens in every update.
 
-    Source: arXiv 2505.22617, Eq. 10–11; the authors' code.
+    Source: arXiv 2505.22617 (Clip-Cov); the authors' code.
     Evidence: which tokens can be drawn equals `compute_policy_loss_clip_cov` of PRIME-RL/Entropy-Mechanism-of-RL, run
     on seeded inputs with share 1, where all are; the draw itself is ours.
     Limits: log π_old stands for log π of the current pass: equal in the first update of a rollout batch only, where

@@ -21,8 +21,8 @@ def top_entropy(
     batch handed in, a micro-batch on one rank in training (``within="forward"``, so it depends on how the rollout batch
     is cut), or of each response alone (``within="response"``, which does not). Ties at the quantile are all trained.
 
-    Source: arXiv 2506.01939, Eq. 6 (share 0.2, others 0, quantile over the whole batch).
-    Evidence: the quantile by hand; the paper's rule read in a review of it and in TRL 1.16's ``top_entropy_quantile``.
+    Source: arXiv 2506.01939 (share 0.2, others 0, quantile over the batch).
+    Evidence: equal to TRL 1.16's `get_high_entropy_mask` on one process; the paper's rule read in reviews of it.
     Limits: TRL's own setting takes the micro-batches of all ranks together and the current policy's entropy; a weight
     takes one rank's and π_old's. ``within="response"`` and ``others > 0`` are not in the paper.
 
