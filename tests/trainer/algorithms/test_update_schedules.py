@@ -52,7 +52,17 @@ def test_the_reversed_control_exchanges_the_passes(probs, mask):
 @given(token_probs, token_masks)
 def test_the_random_control_has_the_size_of_the_low_probability_tokens(probs, mask):
     random_first = lopti(eta=0.5, order="random").select(probs, mask, 0)
-    assert random_first.sum() == lopti(eta=0.5).select(probs, mask, 0).sum()
+    assert torch.equal(random_first.sum(1), lopti(eta=0.5).select(probs, mask, 0).sum(1))
+
+
+@property_test
+@given(token_probs, token_masks, st.integers(1, 2), st.permutations(range(3)))
+def test_the_random_control_splits_a_response_alike_in_any_cut_into_micro_batches(probs, mask, cut, order):
+    select = lopti(eta=0.5, order="random", seed=4).select
+    whole = select(probs, mask, 0)
+    parts = [select(probs[rows], mask[rows], 0) for rows in (slice(cut), slice(cut, None))]
+    assert torch.equal(torch.cat(parts), whole)
+    assert torch.equal(select(probs[order], mask[order], 0), whole[order])
 
 
 def test_the_random_control_is_a_function_of_batch_and_seed():

@@ -3,11 +3,11 @@
 from functools import partial
 from typing import Literal
 
-import torch
 from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
 from trainer.algorithms.contract import UpdateSchedule
+from trainer.algorithms.row_draws import row_draws
 
 
 def lopti(
@@ -19,9 +19,10 @@ def lopti(
 
     - ``eta`` in (0, 1); the paper uses 0.3–0.5, 0.4 for Knights & Knaves (0.5 together with AR).
     - ``order="high_first"``: the reversed control that the paper reports as worse.
-    - ``order="random"``: a control for the doubled number of optimizer steps: pass 1 trains a random subset of the
-      same size as the low-probability tokens, pass 2 the rest. The subset is a function of (seed, probs), the same in
-      both passes. Not in the paper.
+    - ``order="random"``: a control for the doubled number of optimizer steps: pass 1 trains, of each response, as many
+      tokens as it has low-probability ones, drawn at random; pass 2 the rest. The draw is a function of the seed and of
+      the response's own probabilities: the same in both passes, however the batch is cut into micro-batches. Not in
+      the paper.
 
     Source: arXiv 2505.12929, Algorithm 1.
     Evidence: equal to the update of the authors' own code to 1.6e-6, alone and with AR.
@@ -50,9 +51,7 @@ def _random_split(
     probs: Float[Tensor, "B T"], mask: Int[Tensor, "B T"], pass_index: int, *, eta: float, seed: int
 ) -> Bool[Tensor, "B T"]:
     valid = mask.bool()
-    num_low = int((valid & (probs < eta)).sum())
-    generator = torch.Generator().manual_seed(hash((seed, float(probs[valid].double().sum()))) % 2**63)
-    draws = torch.rand(probs.shape, generator=generator).to(probs.device).masked_fill(~valid, torch.inf)
-    rank = draws.flatten().argsort(stable=True).argsort().view(probs.shape)
+    num_low = (valid & (probs < eta)).sum(1, keepdim=True)
+    rank = row_draws(probs, mask, seed).argsort(dim=1, stable=True).argsort(dim=1)
     first = rank < num_low
     return valid & (first if pass_index == 0 else ~first)

@@ -1,0 +1,160 @@
+"""DFPO: the checks that need no trainer; those on a real model are in tests/trainer/step/test_dfpo.py."""
+
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from hypothesis.extra import numpy as npst
+
+from trainer.algorithms.coefficients.drift_fixing import dfpo_min_replace, dfpo_orthogonal
+from trainer.algorithms.coefficients.importance_ratios import trajectory_ratio
+from trainer.algorithms.contract import traits_of
+
+fast = settings(max_examples=25, deadline=None, derandomize=True)
+thorough = settings(max_examples=200, deadline=None)
+BOTH = pytest.mark.parametrize("coefficient", [dfpo_min_replace, dfpo_orthogonal])
+log_ratios = npst.arrays("float32", (8, 5), elements=st.floats(-0.5, 0.5, width=32)).map(torch.from_numpy)
+outcomes = npst.arrays("float32", 8, elements=st.sampled_from([0.0, 1.0])).map(torch.from_numpy)
+forms = st.sampled_from(["product", "geometric"])
+normalizations = st.sampled_from(["none", "inside"])
+GROUPS = torch.tensor([3, 3, 3, 3, 1, 1, 1, 1])
+MASK = (torch.arange(5) < torch.tensor([5, 2, 4, 1, 3, 5, 5, 2])[:, None]).long()
+JUDGED = torch.ones(8, dtype=torch.bool)
+
+
+def of_weights(coefficient, weights, advantages, judged=None, lengths=None, **options):
+    """The coefficient of one group whose trajectories have these products of ratios; one token each by default."""
+    weights, advantages = torch.tensor(weights), torch.tensor(advantages)
+    lengths = torch.ones(len(weights)) if lengths is None else torch.tensor(lengths)
+    mask = (torch.arange(int(lengths.max())) < lengths[:, None]).long()
+    log_ratio = (weights.log() / lengths)[:, None].expand(mask.shape)
+    judged = torch.ones(len(weights), dtype=torch.bool) if judged is None else torch.tensor(judged)
+    groups = torch.zeros(len(weights), dtype=torch.long)
+    return coefficient(log_ratio, advantages[:, None].expand(mask.shape), mask, groups, judged, **options)
+
+
+def centred(rewards):
+    return (rewards.view(2, 4) - rewards.view(2, 4).mean(1, keepdim=True)).view(8, 1).expand(8, 5)
+
+
+@BOTH
+@pytest.mark.parametrize("form", ["product", "geometric"])
+def test_on_policy_every_coefficient_is_exactly_one(coefficient, form):
+    """w = 1 everywhere: the update is REINFORCE with A, bit for bit."""
+    result = coefficient(torch.zeros(8, 5), centred(torch.tensor([1.0, 0, 0, 0, 1, 1, 0, 1])), MASK, GROUPS, JUDGED)
+    assert torch.equal(result, torch.ones(8, 1))
+
+
+def test_the_papers_two_transforms_by_hand():
+    weights, advantages = [2.0, 1.0, 1.0, 1.0], [1.0, 1.0, -1.0, -1.0]
+    orthogonal = of_weights(dfpo_orthogonal, weights, advantages)
+    torch.testing.assert_close(orthogonal, torch.tensor([[1.75], [0.75], [1.25], [1.25]]))
+    smallest = of_weights(dfpo_min_replace, weights, advantages)
+    torch.testing.assert_close(smallest, torch.ones(4, 1))
+
+
+def test_length_normalization_stands_inside_the_transform():
+    weights, advantages, lengths = [2.0, 1.0, 1.0, 1.0], [1.0, 1.0, -1.0, -1.0], [4.0, 4.0, 4.0, 2.0]
+    signal = torch.tensor(advantages)
+    # w / L = (.5, .25, .25, .5): the minimum is .25, and Aᵀ(w/L) = .75 − .75 = 0 already
+    inside = of_weights(dfpo_min_replace, weights, advantages, lengths=lengths, length_normalization="inside")
+    torch.testing.assert_close(inside, torch.full((4, 1), 0.25))
+    # after the transform instead: min w = 1, Σ A/L = .25 + .25 − .25 − .5 = −.25
+    after = of_weights(dfpo_min_replace, weights, advantages, lengths=lengths).squeeze(1) / torch.tensor(lengths)
+    assert (after * signal).sum().item() == pytest.approx(-0.25)
+
+
+@BOTH
+def test_groups_without_signal_and_unjudged_rows_keep_their_ratio(coefficient):
+    dead = of_weights(coefficient, [2.0, 1.0, 0.5], [0.0, 0.0, 0.0])
+    torch.testing.assert_close(dead, torch.tensor([[2.0], [1.0], [0.5]]))
+    partly = of_weights(coefficient, [2.0, 0.01, 4.0], [1.0, 0.0, -1.0], judged=[True, False, True])
+    expected = {dfpo_min_replace: [2.0, 0.01, 2.0], dfpo_orthogonal: [3.0, 0.01, 3.0]}[coefficient]
+    torch.testing.assert_close(partly.squeeze(1), torch.tensor(expected))
+
+
+@BOTH
+def test_a_truncated_response_that_no_loss_counts_is_left_out(coefficient):
+    log_ratio, advantages = torch.tensor([[0.7], [-5.0], [0.1]]), torch.tensor([[1.0], [3.0], [-1.0]])
+    mask, groups, judged = torch.tensor([[1], [0], [1]]), torch.zeros(3, dtype=torch.long), JUDGED[:3]
+    result = coefficient(log_ratio, advantages, mask, groups, judged).squeeze(1)
+    assert (result[[0, 2]] * advantages[[0, 2], 0]).sum().abs() < 1e-6
+    assert result[[0, 2]].min() > 1  # the row without tokens, whose ratio is 1, did not become the minimum
+
+
+def cancels(log_ratio, rewards, form, normalization):
+    advantages = centred(rewards)
+    for coefficient in (dfpo_min_replace, dfpo_orthogonal):
+        options = {"weight": form, "length_normalization": normalization}
+        result = coefficient(log_ratio, advantages, MASK, GROUPS, JUDGED, **options)
+        terms = (result * advantages[:, :1]).view(2, 4)
+        assert (terms.sum(1).abs() <= 2e-6 * terms.abs().sum(1) + 1e-9).all()
+        assert not result.requires_grad
+
+
+@fast
+@given(log_ratios, outcomes, forms, normalizations)
+def test_the_contributions_to_shared_tokens_cancel(log_ratio, rewards, form, normalization):
+    cancels(log_ratio, rewards, form, normalization)
+
+
+@pytest.mark.slow
+@thorough
+@given(log_ratios, outcomes, forms, normalizations)
+def test_the_contributions_cancel_on_random_inputs(log_ratio, rewards, form, normalization):
+    cancels(log_ratio, rewards, form, normalization)
+
+
+@fast
+@given(log_ratios, outcomes, st.permutations(range(8)))
+def test_rows_may_stand_in_any_order(log_ratio, rewards, order):
+    advantages = centred(rewards)
+    for coefficient in (dfpo_min_replace, dfpo_orthogonal):
+        plain = coefficient(log_ratio, advantages, MASK, GROUPS, JUDGED)
+        permuted = coefficient(log_ratio[order], advantages[order], MASK[order], GROUPS[order], JUDGED)
+        torch.testing.assert_close(permuted, plain[order], rtol=1e-6, atol=1e-6)
+
+
+@pytest.mark.parametrize("weight", ["product", "geometric"])
+def test_on_a_shared_token_gspo_drifts_and_dfpo_does_not(weight):
+    """The two-trajectory toy of Prop. 3.1: KL(π₊ ‖ π) = ½ η² gᵀ F g on the shared token, g = Σ_i c_i A_i ∇log π.
+
+    Two responses begin with the same token in the same context, then differ; A = (1, −1). The policy has moved so that
+    their ratios are not equal.
+    """
+    logits = torch.tensor([0.3, -0.2, 0.5, 0.0], dtype=torch.float64)
+    probs, shared, step = logits.softmax(0), 2, 1e-3
+    score = torch.nn.functional.one_hot(torch.tensor(shared), 4) - probs  # ∇_logits log π(shared)
+    fisher = torch.diag(probs) - torch.outer(probs, probs)
+    log_ratio = torch.tensor([[0.1, 0.4], [0.1, -0.6]])
+    advantages, mask = torch.tensor([[1.0, 1.0], [-1.0, -1.0]]), torch.ones(2, 2, dtype=torch.long)
+    groups, judged = torch.zeros(2, dtype=torch.long), torch.ones(2, dtype=torch.bool)
+
+    def drift(coefficients):
+        gradient = (coefficients.double()[:, 0] * advantages[:, 0].double()).sum() * score
+        moved = (logits + step * gradient).softmax(0)
+        exact = (moved * (moved / probs).log()).sum()
+        second_order = 0.5 * step**2 * gradient @ fisher @ gradient
+        return exact.item(), second_order.item()
+
+    exact, second_order = drift(trajectory_ratio(log_ratio, mask, weight=weight))
+    assert exact == pytest.approx(second_order, rel=1e-2)
+    assert exact > 1e-9
+    for coefficient in (dfpo_min_replace, dfpo_orthogonal):
+        exact, second_order = drift(coefficient(log_ratio, advantages, mask, groups, judged, weight=weight))
+        assert second_order < 1e-19
+        assert abs(exact) < 1e-15
+
+
+def test_a_trajectory_may_be_trained_against_its_advantage():
+    # w = (1, 1/8, 9), A = (1, −2, 1): Aᵀw = 9.75, ‖A‖² = 6: w̃ = (1 − 1.625, 1/8 + 3.25, 9 − 1.625), one of three < 0
+    result = of_weights(dfpo_orthogonal, [1.0, 0.125, 9.0], [1.0, -2.0, 1.0])
+    torch.testing.assert_close(result.squeeze(1), torch.tensor([-0.625, 3.375, 7.375]))
+
+
+@BOTH
+def test_the_traits_ask_for_what_the_cancellation_needs(coefficient):
+    traits = traits_of(coefficient)
+    assert traits.needs_whole_groups == "forward"
+    assert traits.needs_sequence_advantages
+    assert traits.cancels_shared_tokens

@@ -1,0 +1,34 @@
+"""Coefficients against what the authors' (or other public) code does to each token, in tables of its gradients."""
+
+import inspect
+
+import pytest
+import torch
+
+from tests.trainer.algorithms.published import published_cases
+from trainer.algorithms.coefficients import asymmetric, divergence, soft_gates, tapered
+
+STRATEGIES = {
+    "aspo": asymmetric.aspo,
+    "dppo": divergence.dppo,
+    "sapo": soft_gates.sapo,
+    "topr": tapered.topr,
+    "vespo": soft_gates.vespo,
+}
+CASES = [(name, case) for name in STRATEGIES for case in published_cases("coefficients", name)]
+
+
+@pytest.mark.parametrize(("name", "case"), CASES, ids=[f"{name}-{case['options']}" for name, case in CASES])
+def test_each_token_weighs_what_the_published_code_gives_it(name, case):
+    """A table holds −N ∂loss/∂log π ÷ A of each token, N tokens: what multiplies A ∇log π in that code."""
+    signals = {**case, "log_ratio": case["logps"] - case["old_logps"]}
+    wanted = set(inspect.signature(STRATEGIES[name]).parameters) & set(signals)
+    result = STRATEGIES[name](**{signal: signals[signal] for signal in wanted}, **case["options"])
+    torch.testing.assert_close(result * case["mask"], case["coefficients"], rtol=1e-5, atol=1e-6)
+
+
+def test_every_strategy_has_a_table_in_which_its_clips_act():
+    assert {name for name, _ in CASES} == set(STRATEGIES)
+    for name in ("aspo", "dppo"):
+        tables = [case["coefficients"][case["mask"].bool()] for found, case in CASES if found == name]
+        assert any((table == 0).any() for table in tables)

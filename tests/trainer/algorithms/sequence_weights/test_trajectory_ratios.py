@@ -1,0 +1,29 @@
+import math
+
+import torch
+
+from trainer.algorithms.sequence_weights.trajectory_ratios import trajectory_ratios
+
+
+def test_product_and_geometric_mean_by_hand():
+    # ratios 2, 2, 2 (the third is padding) and 1/2, 4, 1: products 4 and 2, geometric means 2 and 2^(1/3)
+    log_ratio = torch.tensor([[2.0, 2.0, 2.0], [0.5, 4.0, 1.0]]).log()
+    mask = torch.tensor([[1, 1, 0], [1, 1, 1]])
+    torch.testing.assert_close(trajectory_ratios(log_ratio, mask, "product"), torch.tensor([4.0, 2.0]))
+    torch.testing.assert_close(trajectory_ratios(log_ratio, mask, "geometric"), torch.tensor([2.0, 2 ** (1 / 3)]))
+
+
+def test_what_stands_on_padding_does_not_matter():
+    log_ratio = torch.tensor([[0.5, math.nan], [0.5, math.inf]])
+    mask = torch.tensor([[1, 0], [1, 0]])
+    torch.testing.assert_close(trajectory_ratios(log_ratio, mask), torch.full((2,), math.exp(0.5)))
+
+
+def test_a_trajectory_without_tokens_weighs_one():
+    assert trajectory_ratios(torch.ones(1, 3), torch.zeros(1, 3, dtype=torch.long), "geometric").tolist() == [1.0]
+
+
+def test_a_long_trajectory_does_not_overflow():
+    log_ratio = torch.tensor([[0.1], [-0.1]]).expand(2, 4000)
+    weights = trajectory_ratios(log_ratio, torch.ones(2, 4000, dtype=torch.long))
+    torch.testing.assert_close(weights, torch.tensor([math.exp(20.0), math.exp(-20.0)]))

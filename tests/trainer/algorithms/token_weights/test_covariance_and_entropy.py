@@ -1,0 +1,129 @@
+"""Token weights that choose tokens: by covariance (Clip-Cov), by entropy (80/20), by both improbability and entropy."""
+
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from hypothesis.extra import numpy as npst
+
+from tests.trainer.algorithms.published import published_cases
+from trainer.algorithms.token_weights.covariance import clip_cov
+from trainer.algorithms.token_weights.entropy import stapo, top_entropy
+
+fast = settings(max_examples=20, deadline=None, derandomize=True)
+thorough = settings(max_examples=200, deadline=None)
+probabilities = npst.arrays("float32", (4, 6), elements=st.floats(2**-10, 1, width=32)).map(torch.from_numpy)
+entropies = npst.arrays("float32", (4, 6), elements=st.floats(0, 3, width=32)).map(torch.from_numpy)
+advantages = npst.arrays("float32", (4, 6), elements=st.floats(-2, 2, width=32)).map(torch.from_numpy)
+masks = npst.arrays("int64", (4, 6), elements=st.integers(0, 1)).map(torch.from_numpy)
+
+
+def ones(*shape):
+    return torch.ones(*shape, dtype=torch.long)
+
+
+@pytest.mark.parametrize("case", published_cases("token_weights", "clip_cov"), ids=lambda case: str(case["options"]))
+def test_the_tokens_that_clip_cov_can_drop_are_the_authors(case):
+    weights = clip_cov(case["old_logps"], case["advantages"], case["mask"], **case["options"])
+    assert torch.equal(weights * case["mask"], case["weights"])
+    assert (case["weights"] * case["mask"] < case["mask"]).any()
+
+
+def test_clip_cov_by_hand():
+    # log π = (−1, −3), mean −2: ±1; A = (2, −2), mean 0: cov = (2, 2). Between 1 and 5, so one of the two is dropped.
+    logps, signal = torch.tensor([[-1.0, -3.0]]), torch.tensor([[2.0, -2.0]])
+    assert clip_cov(logps, signal, ones(1, 2)).sum() == 1
+    assert clip_cov(logps, signal, ones(1, 2), share=1.0).tolist() == [[0.0, 0.0]]
+    assert clip_cov(logps, signal, ones(1, 2), lower=2.5).tolist() == [[1.0, 1.0]]
+    assert clip_cov(logps, -signal, ones(1, 2)).tolist() == [[1.0, 1.0]]
+
+
+def test_clip_cov_draws_by_seed_and_the_same_tokens_again():
+    logps = -3 * torch.rand(16, 32, generator=torch.Generator().manual_seed(0))
+    signal = torch.where(torch.arange(16)[:, None] % 2 == 0, 2.0, -2.0).expand(16, 32).contiguous()
+    options = {"share": 0.05, "lower": 0.5}
+    weights = clip_cov(logps, signal, ones(16, 32), **options)
+    assert (weights == 0).sum() == int(0.05 * 16 * 32)
+    assert torch.equal(weights, clip_cov(logps, signal, ones(16, 32), **options))
+    assert not torch.equal(weights, clip_cov(logps, signal, ones(16, 32), seed=1, **options))
+    order = torch.randperm(16, generator=torch.Generator().manual_seed(1))
+    assert torch.equal(clip_cov(logps[order], signal[order], ones(16, 32), **options), weights[order])
+
+
+def test_the_top_fifth_by_entropy_is_trained():
+    # ten tokens with H = 0 … 9: the .8 quantile is 7.2, so 8 and 9
+    values = torch.arange(10.0).view(2, 5)
+    assert top_entropy(values, ones(2, 5)).tolist() == [[0.0] * 5, [0.0, 0.0, 0.0, 1.0, 1.0]]
+    within = top_entropy(values, ones(2, 5), within="response", others=0.25)  # quantile .8 of five: 3.2, so the fifth
+    assert within.tolist() == [[0.25] * 4 + [1.0]] * 2
+
+
+def test_entropies_of_padding_do_not_count():
+    values, mask = torch.tensor([[1.0, 2.0, 99.0, 99.0]]), torch.tensor([[1, 1, 0, 0]])
+    assert top_entropy(values, mask, share=0.5)[0, :2].tolist() == [0.0, 1.0]
+    assert (top_entropy(values, torch.zeros_like(mask)) == 0).all()
+
+
+def test_stapo_by_hand():
+    probs = torch.tensor([[0.001, 0.001, 0.001, 0.001, 0.9], [0.001, 0.001, 0.9, 0.9, 0.9]])
+    entropy = torch.tensor([[0.1, 0.2, 0.3, 0.4, 0.0], [0.0, 0.0, 0.0, 0.0, 0.0]])
+    signal = torch.tensor([[1.0], [-1.0]]).expand(2, 5)
+    # improbable tokens of the good answer: H = .1 … .4, their .75 quantile is .325, so the first three are silenced
+    expected = torch.tensor([[0.0, 0.0, 0.0, 1.0, 1.0], [1.0] * 5])
+    torch.testing.assert_close(stapo(probs, entropy, signal, ones(2, 5), renormalize=False), expected)
+    # 7 of 10 tokens are left: divided by .7
+    torch.testing.assert_close(stapo(probs, entropy, signal, ones(2, 5)), expected / 0.7)
+
+
+def test_stapo_silences_nothing_where_nothing_is_improbable():
+    probs = torch.full((2, 3), 0.5)
+    assert torch.equal(stapo(probs, probs, probs, ones(2, 3)), torch.ones(2, 3))
+
+
+def weights_are_sound(probs, entropy, signal, mask, order):
+    rules = {
+        "clip_cov": lambda p, h, a, m: clip_cov(p.log(), a, m, share=0.2, lower=0.1),
+        "top_entropy": lambda p, h, a, m: top_entropy(h, m),
+        "top_entropy of a response": lambda p, h, a, m: top_entropy(h, m, within="response", others=0.5),
+        "stapo": lambda p, h, a, m: stapo(p, h, a, m, max_prob=0.3),
+    }
+    for name, rule in rules.items():
+        weights = rule(probs, entropy, signal, mask)
+        assert weights.shape == probs.shape, name
+        assert weights.isfinite().all(), name
+        assert (weights >= 0).all(), name
+        assert not weights.requires_grad
+        if name != "clip_cov":  # rows of equal content draw equally, and then the order of rows decides between them
+            permuted = rule(probs[order], entropy[order], signal[order], mask[order])
+            torch.testing.assert_close((permuted * mask[order]), (weights * mask)[order])
+    if mask.sum() > 0:
+        mean = (rules["stapo"](probs, entropy, signal, mask) * mask).sum() / mask.sum()
+        assert mean == pytest.approx(1.0, rel=1e-5) or mean == 0
+        assert (rules["top_entropy"](probs, entropy, signal, mask) * mask).sum() >= 0.2 * mask.sum() - 1
+
+
+@fast
+@given(probabilities, entropies, advantages, masks, st.permutations(range(4)))
+def test_weights_are_finite_non_negative_and_do_not_depend_on_the_order_of_rows(probs, entropy, signal, mask, order):
+    weights_are_sound(probs, entropy, signal, mask, order)
+
+
+@pytest.mark.slow
+@thorough
+@given(probabilities, entropies, advantages, masks, st.permutations(range(4)))
+def test_weights_are_sound_on_random_inputs(probs, entropy, signal, mask, order):
+    weights_are_sound(probs, entropy, signal, mask, order)
+
+
+@pytest.mark.parametrize(
+    ("rule", "advice"),
+    [
+        (lambda x, m: clip_cov(x, x, m, share=2.0), "Write 0 ≤ share ≤ 1"),
+        (lambda x, m: clip_cov(x, x, m, lower=5.0), "lower < upper"),
+        (lambda x, m: top_entropy(x, m, share=0.0), "Write 0 < share ≤ 1"),
+        (lambda x, m: stapo(x, x, x, m, quantile=75.0), r"Write both in \[0, 1\]"),
+    ],
+)
+def test_options_that_cannot_work_are_refused_with_what_to_write(rule, advice):
+    with pytest.raises(ValueError, match=advice):
+        rule(torch.ones(1, 2), ones(1, 2))

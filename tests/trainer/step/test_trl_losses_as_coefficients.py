@@ -1,0 +1,89 @@
+"""Strategies that redo what TRL ships: each token of a real model receives the same gradient."""
+
+from pathlib import Path
+
+import pytest
+import torch
+from datasets import Dataset
+from trl import GRPOConfig, GRPOTrainer
+
+from tests.trainer.training import PROMPTS, digit_reward
+from trainer.algorithms.coefficients.importance_ratios import importance_ratio, symmetric_clip
+from trainer.algorithms.coefficients.soft_gates import sapo, vespo
+from trainer.algorithms.token_weights.entropy import top_entropy
+
+LENGTHS = torch.tensor([5, 1, 3, 5])
+MASK = (torch.arange(5) < LENGTHS[:, None]).long()
+ADVANTAGES = torch.tensor([1.0, -2.0, 0.5, -0.25])
+
+
+class TokenGradients(GRPOTrainer):
+    """TRL's trainer, which also keeps log π of the tokens and what its loss sends back to each."""
+
+    def _get_per_token_logps_and_entropies(self, *positional, **keywords):
+        result = super()._get_per_token_logps_and_entropies(*positional, **keywords)
+        self.token_logps = result[0]
+        self.token_logps.retain_grad()
+        return result
+
+
+@pytest.fixture(scope="module")
+def trl_trainer(tiny_model: Path, tmp_path_factory: pytest.TempPathFactory) -> TokenGradients:
+    args = GRPOConfig(
+        output_dir=str(tmp_path_factory.mktemp("run")),
+        num_generations=4,
+        per_device_train_batch_size=4,
+        epsilon_high=1.3,
+        use_cpu=True,
+        bf16=False,
+        report_to="none",
+    )
+    dataset = Dataset.from_list(PROMPTS)
+    trainer = TokenGradients(str(tiny_model), reward_funcs=digit_reward, args=args, train_dataset=dataset)
+    trainer.model.train()
+    trainer.current_gradient_accumulation_steps = 1
+    return trainer
+
+
+def applied_by_trl(trainer: TokenGradients, loss_type: str, spread: float):
+    """log ρ, and what TRL's loss multiplies each token's ``A ∇log π`` by, up to its denominator, π having moved."""
+    trainer.loss_type = loss_type
+    batch = {
+        "prompt_ids": torch.full((4, 2), 3),
+        "prompt_mask": torch.ones(4, 2, dtype=torch.long),
+        "completion_ids": torch.arange(5, 25).view(4, 5) % 20,
+        "completion_mask": MASK,
+        "advantages": ADVANTAGES,
+        "num_items_in_batch": MASK.sum(),
+    }
+    trainer._compute_loss(trainer.model, batch)
+    moved = spread * torch.randn(4, 5, generator=torch.Generator().manual_seed(3))
+    batch["old_per_token_logps"] = trainer.token_logps.detach() - moved
+    trainer._compute_loss(trainer.model, batch).backward()
+    log_ratio = trainer.token_logps.detach() - batch["old_per_token_logps"]
+    return log_ratio, -trainer.token_logps.grad / ADVANTAGES[:, None]
+
+
+@pytest.mark.parametrize("spread", [0.0, 0.1, 0.7])
+@pytest.mark.parametrize("loss_type", ["cispo", "sapo", "vespo", "dapo"])
+def test_a_token_weighs_what_trls_loss_gives_it(trl_trainer, loss_type, spread):
+    log_ratio, applied = applied_by_trl(trl_trainer, loss_type, spread)
+    advantages = ADVANTAGES[:, None].expand(4, 5)
+    if loss_type == "cispo":
+        expected = symmetric_clip(log_ratio, cap=1.3)
+    elif loss_type == "sapo":
+        expected = sapo(log_ratio, advantages)
+    elif loss_type == "vespo":
+        expected = vespo(log_ratio, advantages, MASK).expand(4, 5)
+    else:  # inside PPO's clip range alone
+        expected, inside = importance_ratio(log_ratio), (log_ratio.exp() - 1).abs() < 0.2
+        expected, applied = expected * inside, applied * inside
+    denominator = 4 * LENGTHS[:, None] if loss_type == "sapo" else LENGTHS.sum()
+    torch.testing.assert_close(applied * denominator, expected * MASK, rtol=1e-4, atol=1e-5)
+
+
+@pytest.mark.parametrize("share", [0.1, 0.2, 0.5, 1.0])
+def test_the_tokens_of_highest_entropy_are_those_that_trl_keeps(trl_trainer, share):
+    entropies = torch.rand(4, 5, generator=torch.Generator().manual_seed(1))
+    kept = trl_trainer.get_high_entropy_mask(entropies, MASK, 1.0 - share)
+    assert torch.equal(top_entropy(entropies, MASK, share=share) * MASK, kept.float())

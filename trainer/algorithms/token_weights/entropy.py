@@ -1,0 +1,86 @@
+"""Token weights from the entropy of the sampling policy at each position."""
+
+from typing import Literal
+
+import torch
+from jaxtyping import Bool, Float, Int
+from torch import Tensor
+
+
+def top_entropy(
+    entropies: Float[Tensor, "B T"],
+    mask: Int[Tensor, "B T"],
+    *,
+    share: float = 0.2,
+    within: Literal["forward", "response"] = "forward",
+    others: float = 0.0,
+) -> Float[Tensor, "B T"]:
+    """The 80/20 rule: only the tokens at which the policy was most undecided are trained.
+
+    ``w = 1`` where ``H ≥ quantile_{1 − share}(H)``, else ``others``. The quantile is over the tokens that count of the
+    batch handed in, a micro-batch on one rank in training (``within="forward"``, so it depends on how the rollout batch
+    is cut), or of each response alone (``within="response"``, which does not). Ties at the quantile are all trained.
+
+    Source: arXiv 2506.01939 (share 0.2, others 0, quantile over the batch).
+    Evidence: equal to TRL 1.16's `get_high_entropy_mask` on one process; the paper's rule read in reviews of it.
+    Limits: TRL's own setting takes the micro-batches of all ranks together and the current policy's entropy; a weight
+    takes one rank's and π_old's. ``within="response"`` and ``others > 0`` are not in the paper.
+
+    Raises:
+        ValueError: share outside (0, 1], or others outside [0, 1].
+    """
+    if not 0.0 < share <= 1.0 or not 0.0 <= others <= 1.0:
+        raise ValueError(
+            f"top_entropy: share = {share}, others = {others}, but a share of the tokens weighs 1 and the others "
+            "at most as much. Write 0 < share ≤ 1 and 0 ≤ others ≤ 1; published: 0.2 and 0."
+        )
+    counted = entropies.float().masked_fill(~mask.bool(), torch.nan)
+    rows = counted if within == "response" else counted.view(1, -1)
+    threshold = torch.nanquantile(rows, 1.0 - share, dim=1, keepdim=True)
+    top = rows >= threshold  # NaN, where nothing counts, is never above
+    return torch.where(top.view(entropies.shape), 1.0, others)
+
+
+def stapo(
+    probs: Float[Tensor, "B T"],
+    entropies: Float[Tensor, "B T"],
+    advantages: Float[Tensor, "B T"],
+    mask: Int[Tensor, "B T"],
+    *,
+    max_prob: float = 0.002,
+    quantile: float = 0.75,
+    renormalize: bool = True,
+) -> Float[Tensor, "B T"]:
+    """STAPO: improbable tokens of good answers at which the policy was sure of something else are silenced.
+
+    ``w = 0`` where ``A > 0``, ``π_old < max_prob`` and ``H < τ``, else 1. τ is the ``quantile`` of H over those tokens
+    with A > 0 and π_old < max_prob of the batch handed in (a micro-batch in training). Such "spurious" tokens have the
+    largest gradients and no part in the answer being right; about 0.01 % of all. ``renormalize`` divides the weights by
+    their mean, so that the loss averages over the tokens that are left, as published.
+
+    Source: arXiv 2602.15620 (S2T mask and objective; max_prob .002, quantile .75 in its fourth version).
+    Evidence: the paper's text read in a stored copy; by hand. No code was found.
+    Limits: the first version took the 80th percentile of all tokens' entropies for τ. A batch with one such token has
+    H = τ there, and silences none.
+
+    Raises:
+        ValueError: max_prob or quantile outside [0, 1].
+    """
+    if not 0.0 <= max_prob <= 1.0 or not 0.0 <= quantile <= 1.0:
+        raise ValueError(
+            f"stapo: max_prob = {max_prob}, quantile = {quantile}, but one is a probability and the other a share. "
+            "Write both in [0, 1]; published: 0.002 and 0.75."
+        )
+    spurious = _below_own_quantile(entropies, mask.bool() & (advantages > 0) & (probs < max_prob), quantile)
+    weights = (~spurious).to(probs.dtype)
+    left = (weights * mask).sum()
+    return weights * (mask.sum() / left) if renormalize and left > 0 else weights
+
+
+def _below_own_quantile(
+    values: Float[Tensor, "B T"], members: Bool[Tensor, "B T"], quantile: float
+) -> Bool[Tensor, "B T"]:
+    """Members whose value is below the quantile of the members' values."""
+    if not members.any():
+        return members
+    return members & (values < torch.quantile(values[members].float(), quantile))
