@@ -25,8 +25,11 @@ class PreflightError(Refusal):
     """Settings that cannot work together; one paragraph a problem, all problems at once."""
 
 
-def check_combination(args: "GRPOConfig", strategies: Strategies) -> None:
+def check_combination(args: "GRPOConfig", strategies: Strategies, *, drop_in: bool = False) -> None:
     """Refuse combinations of strategies and TRL settings whose result would not be what their names say.
+
+    Args:
+        drop_in: no strategy was asked for: nothing that TRL accepts is refused.
 
     Raises:
         PreflightError: naming every combination found, with the way out.
@@ -40,7 +43,7 @@ def check_combination(args: "GRPOConfig", strategies: Strategies) -> None:
         *_whole_groups(args, strategies),
         *_passes(args, strategies),
     ]
-    if strategies.advantage is not None:
+    if not drop_in:
         problems += _sampling(args)
     if problems:
         raise PreflightError("\n\n".join(problems))

@@ -72,11 +72,13 @@ class RLVRTrainer(EvaluatingTrainer):
         keep_groups: KeepGroups | None = None,
         **keywords: Any,
     ) -> None:
+        asked = (advantage, token_weight, coefficient, update_schedule, keep_groups)
+        self._is_drop_in = asked == (None, "uniform", None, "single_pass", None)
         if advantage is None and not (args is not None and leaves_advantages_to_trl(args)):
             advantage = "grpo"
         self.strategies = build_strategies(advantage, token_weight, update_schedule, coefficient, keep_groups)
         if args is not None:
-            check_combination(args, self.strategies)
+            check_combination(args, self.strategies, drop_in=self._is_drop_in)
         self._means, self._shared_prefixes = Means(), SharedPrefixMeter()
         self._rewards_per_function: Tensor | None = None
         self._columns: dict[str, list[Any]] = {}  # what reward functions logged of the rollout batch
@@ -86,7 +88,7 @@ class RLVRTrainer(EvaluatingTrainer):
         self._keeps_entropies = False
         super().__init__(model, reward_funcs, args, *positional, **keywords)
         if args is None:
-            check_combination(self.args, self.strategies)
+            check_combination(self.args, self.strategies, drop_in=self._is_drop_in)
         num_passes = self.strategies.schedule.num_passes
         if num_passes > 1 and self.aux_loss_enabled:
             raise PreflightError(

@@ -1,0 +1,350 @@
+"""The contract inside a real step: signals that strategies ask for, results that break it, state, whole groups."""
+
+import json
+import math
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from torch import Tensor
+from trl import GRPOTrainer
+
+from rewards.registry import PartError, Refusal
+from tests.paths import ROOT
+from tests.trainer.training import digit_reward, max_difference, moved, ours, train
+from trainer.algorithms.contract import traits
+from trainer.algorithms.groups import finished, group_mean
+from trainer.step.part_state import StrategyStateError
+
+SEEN: list[dict[str, Any]] = []
+TWO_STEPS = {"per_device_train_batch_size": 4, "steps_per_generation": 4, "gradient_accumulation_steps": 2}
+
+
+@pytest.fixture(autouse=True)
+def nothing_seen():
+    SEEN.clear()
+
+
+def curious(rewards, group_size, old_logps, entropies, lengths, correct, step, max_steps):
+    SEEN.append({"old_logps": old_logps, "entropies": entropies, "correct": correct, "at": (step, max_steps)})
+    return finished(rewards - group_mean(rewards, group_size), rewards, group_size)
+
+
+def judged_reward(completions: list[Any], log_extra: Any = None, **_: Any) -> list[float]:
+    rewards = digit_reward(completions)
+    log_extra("correct", [float(reward > 0) for reward in rewards])
+    return rewards
+
+
+class ForwardPasses:
+    """How often a model was called, with and without gradient."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.scored = self.trained = 0
+        original = GRPOTrainer._get_per_token_logps_and_entropies
+
+        def counted(trainer: Any, *positional: Any, **keywords: Any) -> Any:
+            self.trained += torch.is_grad_enabled()
+            self.scored += not torch.is_grad_enabled()
+            return original(trainer, *positional, **keywords)
+
+        monkeypatch.setattr(GRPOTrainer, "_get_per_token_logps_and_entropies", counted)
+
+
+@pytest.mark.parametrize(("settings", "passes"), [({}, 1), (TWO_STEPS, 1)], ids=["on policy", "two steps"])
+def test_an_estimator_gets_the_old_policys_scores_for_one_pass(tiny_model, tmp_path, monkeypatch, settings, passes):
+    counted = ForwardPasses(monkeypatch)
+    tried = len(SEEN)
+    ours(tiny_model, tmp_path, reward=judged_reward, strategies={"advantage": curious}, max_steps=1, **settings)
+    assert counted.scored == passes
+    tried = SEEN[-1]
+    assert tried["at"] == (0, 1)
+    assert tried["old_logps"].shape == tried["entropies"].shape
+    assert (tried["old_logps"] < 0).any()
+    assert (tried["entropies"] > 1).any()  # 24 words: ln 24 = 3.2
+    assert set(tried["correct"].tolist()) <= {0.0, 1.0}
+
+
+@pytest.mark.parametrize(("settings", "scored"), [({}, 0), (TWO_STEPS, 1)], ids=["on policy", "two steps"])
+def test_a_weight_gets_entropies_from_the_passes_that_there_are(tiny_model, tmp_path, monkeypatch, settings, scored):
+    def undecided(mask, entropies, completion_ids, groups, judged):
+        SEEN.append({"entropies": entropies, "groups": groups})
+        assert judged.all() or len(judged) == 12
+        return (entropies > 1.0).to(entropies.dtype)
+
+    counted = ForwardPasses(monkeypatch)
+    trainer = ours(tiny_model, tmp_path, strategies={"token_weight": undecided}, max_steps=1, **settings)
+    assert counted.scored == scored
+    assert moved(trainer, tiny_model) > 1e-3
+    assert SEEN[-1]["entropies"].shape[0] == len(SEEN[-1]["groups"])
+
+
+def test_what_nobody_asks_for_costs_nothing(tiny_model, tmp_path, monkeypatch):
+    counted = ForwardPasses(monkeypatch)
+    ours(tiny_model, tmp_path, max_steps=2)
+    assert (counted.scored, counted.trained) == (0, 2)
+
+
+def later_nan(probs: Tensor, step: int) -> Tensor:
+    return torch.full_like(probs, torch.nan if step == 1 else 1.0)
+
+
+def later_negative(probs: Tensor, step: int) -> Tensor:
+    return torch.full_like(probs, -0.5 if step == 1 else 1.0)
+
+
+def later_unjudged(rewards: Tensor, group_size: int, step: int) -> Tensor:
+    advantages = finished(rewards - group_mean(rewards, group_size), rewards, group_size)
+    return advantages * torch.nan if step == 1 else advantages
+
+
+def later_infinite(logps: Tensor, step: int) -> Tensor:
+    return torch.full_like(logps, torch.inf if step == 1 else 1.0)
+
+
+def later_short(rewards: Tensor, group_size: int, step: int) -> Tensor:
+    return rewards[:3] if step == 1 else finished(rewards, rewards, group_size)
+
+
+@pytest.mark.parametrize(
+    ("strategies", "message"),
+    [
+        ({"token_weight": later_nan}, r"token_weight 'later_nan' .* at optimizer step 1: .*e\.g\. nan at row 0"),
+        ({"token_weight": later_negative}, r"'later_negative' .* step 1: a weight is negative .*-0\.5"),
+        ({"advantage": later_unjudged}, r"advantage 'later_unjudged' .* step 1: NaN marks .*response 0 with reward"),
+        ({"advantage": later_short}, r"'later_short' .* step 1: for 8 rewards it returned \(3,\)"),
+        (
+            {"coefficient": later_infinite, "loss_type": "cispo"},
+            r"coefficient 'later_infinite' .* step 1: .*inf at row",
+        ),
+    ],
+    ids=lambda value: next(iter(value.values())).__name__ if isinstance(value, dict) else "",
+)
+def test_a_result_that_breaks_the_contract_stops_the_run_before_the_optimizer_moves(
+    tiny_model, tmp_path, strategies, message
+):
+    loss_type = strategies.pop("loss_type", "dapo") if (strategies := dict(strategies)) else "dapo"
+    settings = {"loss_type": loss_type, "save_strategy": "steps", "save_steps": 1, "epsilon_high": 5.0}
+    with pytest.raises(PartError, match=message):
+        ours(tiny_model, tmp_path, strategies=strategies, max_steps=3, **settings)
+    assert [path.name for path in tmp_path.glob("checkpoint-*")] == ["checkpoint-1"]
+    from safetensors.torch import load_file
+
+    weights = load_file(next((tmp_path / "checkpoint-1").glob("*.safetensors")))
+    assert all(bool(value.isfinite().all()) for value in weights.values())
+
+
+class running_baseline:
+    """r − the mean of all rewards so far: its state decides what is trained."""
+
+    def __init__(self, *, momentum: float = 0.5) -> None:
+        self.momentum, self.mean = momentum, 0.0
+
+    def __call__(self, rewards: Tensor, group_size: int) -> Tensor:
+        self.mean = self.momentum * self.mean + (1 - self.momentum) * float(rewards.nanmean())
+        return finished(rewards - self.mean, rewards, group_size)
+
+    def state_dict(self) -> dict[str, float]:
+        return {"mean": self.mean}
+
+    def load_state_dict(self, state: dict[str, float]) -> None:
+        self.mean = state["mean"]
+
+
+def test_state_is_saved_and_resumed_exactly(tiny_model, tmp_path: Path):
+    settings = {
+        "max_steps": 6,
+        "save_strategy": "steps",
+        "save_steps": 3,
+        "strategies": {"advantage": running_baseline},
+    }
+    straight = ours(tiny_model, tmp_path / "straight", **settings)
+    checkpoint = tmp_path / "straight" / "checkpoint-3"
+    resumed = ours(tiny_model, tmp_path / "resumed", resume_from_checkpoint=str(checkpoint), **settings)
+    assert max_difference(straight, resumed) == 0.0
+    assert resumed.strategies.advantage.function.mean == straight.strategies.advantage.function.mean != 0.0
+    (checkpoint / "strategies.pt").unlink()
+    with pytest.raises(StrategyStateError, match="holds no state of advantage 'running_baseline'"):
+        ours(tiny_model, tmp_path / "lost", resume_from_checkpoint=str(checkpoint), **settings)
+
+
+def test_columns_that_reward_functions_leave_reach_the_estimator(tiny_model, tmp_path: Path):
+    def with_novelty(completions: list[Any], log_extra: Any = None, **_: Any) -> list[float]:
+        log_extra("novelty", [index / 8 for index in range(len(completions))])
+        log_extra("language", ["en"] * len(completions))
+        return digit_reward(completions)
+
+    def novel(rewards, group_size, novelty):
+        SEEN.append({"novelty": novelty})
+        return finished(rewards + novelty, rewards, group_size)
+
+    def wordy(rewards, group_size, language):
+        return finished(rewards + language, rewards, group_size)
+
+    def missing(rewards, group_size, surprise):
+        return finished(rewards + surprise, rewards, group_size)
+
+    ours(tiny_model, tmp_path, reward=with_novelty, strategies={"advantage": novel}, max_steps=1)
+    assert SEEN[-1]["novelty"].tolist() == [index / 8 for index in range(8)]
+    with pytest.raises(PartError, match=r"asks for the column 'surprise'.*columns that were: novelty, language"):
+        ours(tiny_model, tmp_path, reward=with_novelty, strategies={"advantage": missing}, max_steps=1)
+    with pytest.raises(PartError, match="logged 'en' there, of type str"):
+        ours(tiny_model, tmp_path, reward=with_novelty, strategies={"advantage": wordy}, max_steps=1)
+
+
+@pytest.mark.parametrize("logged", ["yes", [1, 2], 0.5])
+def test_a_column_named_correct_that_holds_something_else_does_no_harm(tiny_model, tmp_path: Path, logged):
+    def wordy(completions: list[Any], log_extra: Any = None, **_: Any) -> list[float]:
+        log_extra("correct", [logged] * len(completions))
+        return digit_reward(completions)
+
+    trainer = ours(tiny_model, tmp_path, reward=wordy, max_steps=1)
+    assert "groups/frac_all_correct" not in trainer.state.log_history[0]
+
+
+@pytest.mark.parametrize(
+    "settings",
+    [
+        {"scale_rewards": "none"},
+        {"scale_rewards": "batch"},
+        {"multi_objective_aggregation": "normalize_then_sum"},
+        {"top_p": 0.9, "steps_per_generation": 4, "per_device_train_batch_size": 4},
+    ],
+    ids=str,
+)
+def test_with_no_strategy_given_nothing_that_trl_accepts_is_refused(tiny_model, tmp_path: Path, settings):
+    stock = train(GRPOTrainer, tiny_model, tmp_path / "stock", **settings)
+    drop_in = ours(tiny_model, tmp_path / "ours", **settings)
+    assert max_difference(stock, drop_in) == 0.0
+
+
+def test_under_strategies_an_evaluation_has_no_loss_that_nobody_trains(tiny_model, tmp_path: Path):
+    from datasets import Dataset
+
+    from tests.trainer.training import PROMPTS
+
+    for strategies, has_loss in (({}, True), ({"token_weight": "adv_reweight"}, False)):
+        trainer = ours(tiny_model, tmp_path, strategies=strategies, max_steps=1)
+        metrics = trainer.evaluate(Dataset.from_list(PROMPTS))
+        assert ("eval_loss" in metrics) == has_loss
+        assert "eval_reward" in trainer.state.log_history[-1]
+
+
+def test_under_a_kl_term_lopti_reports_entropy_and_kl_over_all_tokens(tiny_model, tmp_path: Path):
+    settings = {"beta": 0.04, "per_device_train_batch_size": 4, "gradient_accumulation_steps": 2, "max_steps": 2}
+    settings |= {"learning_rate": 0.0}
+    plain = ours(tiny_model, tmp_path / "plain", num_iterations=2, **settings)
+    lopti = {"update_schedule": {"name": "lopti", "eta": 0.05}}
+    passes = ours(tiny_model, tmp_path / "lopti", strategies=lopti, **settings)
+    for one, other in zip(plain.state.log_history[:2], passes.state.log_history[:2], strict=True):
+        for name in ("entropy", "kl"):
+            assert one[name] == pytest.approx(other[name], abs=1e-6)
+
+
+def residuals(trainer: Any) -> list[float]:
+    return [entry[KEY] for entry in trainer.state.log_history if KEY in entry]
+
+
+KEY = "cancellation/shared_prefix"
+CLAIMS = ["exchangeable", "exchangeable_prefix_tree", "exchangeable_token_class"]
+
+
+def same_start(completions: list[Any], completion_ids: list[list[int]], **_: Any) -> list[float]:
+    """Rewards that differ inside most groups, whatever was written."""
+    return [((sum(ids) * 7919) % 8) / 8 for ids in completion_ids]
+
+
+@pytest.fixture
+def sharing(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Every completion begins with the same three tokens, as templates make them do."""
+    original = GRPOTrainer._generate
+
+    def generate(trainer: Any, prompts: list[Any]) -> Any:
+        prompt_ids, completion_ids, *rest = original(trainer, prompts)
+        return prompt_ids, [[5, 6, 7, *ids[3:]] if len(ids) > 3 else [5, 6, 7, *ids] for ids in completion_ids], *rest
+
+    monkeypatch.setattr(GRPOTrainer, "_generate", generate)
+
+
+@pytest.mark.parametrize("schedule", ["single_pass", {"name": "lopti", "eta": 0.05}], ids=["single_pass", "lopti"])
+@pytest.mark.parametrize("steps", [1, 2, 4])
+@pytest.mark.parametrize("advantage", CLAIMS)
+def test_shared_tokens_cancel_in_every_optimizer_step_as_trained(
+    tiny_model, tmp_path: Path, sharing, advantage, steps, schedule
+):
+    loss_type = "dapo" if advantage == "exchangeable_prefix_tree" else "grpo"
+    settings = {
+        "loss_type": loss_type,
+        "reward": same_start,
+        "per_device_train_batch_size": 4,
+        "steps_per_generation": 8,
+        "gradient_accumulation_steps": 8 // steps,
+        "max_steps": steps * (1 if schedule == "single_pass" else 2),
+        "learning_rate": 1e-4,
+    }
+    strategies = {"advantage": advantage, "update_schedule": schedule}
+    kept = residuals(ours(tiny_model, tmp_path / "kept", strategies=strategies, **settings))
+    assert kept
+    assert max(kept) <= 1e-6
+    if steps > 1:
+        shuffled = {**strategies, "keep_groups": "off"}
+        scattered = residuals(ours(tiny_model, tmp_path / "scattered", strategies=shuffled, **settings))
+        assert sum(scattered) / len(scattered) > 0.2
+
+
+TWO_PROCESSES = """
+import json, sys
+from pathlib import Path
+from tests.trainer.step.test_contract import residuals, same_start
+from tests.trainer.training import ours
+
+results = {}
+for keep in (None, "off"):
+    strategies = {"advantage": "exchangeable", "keep_groups": keep}
+    trainer = ours(
+        Path(sys.argv[1]), Path(sys.argv[2]) / str(keep), reward=same_start, strategies=strategies, loss_type="grpo",
+        per_device_train_batch_size=4, steps_per_generation=4, gradient_accumulation_steps=1, max_steps=4,
+        learning_rate=1e-4,
+    )
+    results[str(keep)] = residuals(trainer)
+if trainer.accelerator.is_main_process:
+    (Path(sys.argv[2]) / "result.json").write_text(json.dumps(results))
+"""
+
+
+@pytest.mark.slow
+def test_shared_tokens_cancel_on_two_processes(tmp_path: Path):
+    script = tmp_path / "two.py"
+    script.write_text(TWO_PROCESSES)
+    command = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc_per_node", "2", str(script)]
+    environment = {**os.environ, "PYTHONPATH": str(ROOT), "OMP_NUM_THREADS": "1"}
+    model = ROOT / "configs" / "tiny_policy" / "countdown"
+    done = subprocess.run(
+        [*command, str(model), str(tmp_path)], env=environment, capture_output=True, text=True, timeout=300, check=False
+    )
+    assert done.returncode == 0, done.stderr[-3000:]
+    results = json.loads((tmp_path / "result.json").read_text())
+    assert len(results["None"]) == 4
+    assert max(results["None"]) <= 1e-6
+    assert sum(results["off"]) / 4 > 0.2
+
+
+@traits(needs_whole_groups="step")
+def asks_for_groups(rewards, group_size):
+    return finished(rewards - group_mean(rewards, group_size), rewards, group_size)
+
+
+def test_groups_that_cannot_be_kept_are_refused_with_the_numbers(tiny_model, tmp_path: Path):
+    settings = {"per_device_train_batch_size": 2, "steps_per_generation": 4, "gradient_accumulation_steps": 1}
+    with pytest.raises(Refusal, match=r"a step holds 2 rows .*2 × 1 micro-batches.*the 4 responses.*keep_groups: off"):
+        ours(tiny_model, tmp_path, strategies={"advantage": asks_for_groups}, **settings)
+    ours(tiny_model, tmp_path, strategies={"advantage": asks_for_groups, "keep_groups": "off"}, max_steps=1, **settings)
+
+
+def test_off_by_default(tiny_model, tmp_path: Path):
+    assert ours(tiny_model, tmp_path, max_steps=1).strategies.keep_groups == "off"
+    assert math.isfinite(moved(ours(tiny_model, tmp_path, max_steps=1), tiny_model))
