@@ -73,7 +73,7 @@ def test_an_estimator_gets_the_old_policys_scores_for_one_pass(tiny_model, tmp_p
 def test_a_weight_gets_entropies_from_the_passes_that_there_are(tiny_model, tmp_path, monkeypatch, settings, scored):
     def undecided(mask, entropies, completion_ids, groups, judged):
         SEEN.append({"entropies": entropies, "groups": groups})
-        assert judged.all() or len(judged) == 12
+        assert len(judged) == len(mask)
         return (entropies > 1.0).to(entropies.dtype)
 
     counted = ForwardPasses(monkeypatch)
@@ -138,7 +138,7 @@ def test_a_result_that_breaks_the_contract_stops_the_run_before_the_optimizer_mo
     assert all(bool(value.isfinite().all()) for value in weights.values())
 
 
-class running_baseline:
+class running_baseline:  # noqa: N801 a strategy is called as a function is
     """r − the mean of all rewards so far: its state decides what is trained."""
 
     def __init__(self, *, momentum: float = 0.5) -> None:
@@ -251,6 +251,11 @@ def residuals(trainer: Any) -> list[float]:
 
 KEY = "cancellation/shared_prefix"
 CLAIMS = ["exchangeable", "exchangeable_prefix_tree", "exchangeable_token_class"]
+FAST = {
+    "exchangeable": [(1, "single_pass"), (4, "lopti")],
+    "exchangeable_prefix_tree": [(4, "single_pass")],
+    "exchangeable_token_class": [(2, "single_pass")],
+}
 
 
 def same_start(completions: list[Any], completion_ids: list[list[int]], **_: Any) -> list[float]:
@@ -270,9 +275,15 @@ def sharing(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(GRPOTrainer, "_generate", generate)
 
 
-@pytest.mark.parametrize("schedule", ["single_pass", {"name": "lopti", "eta": 0.05}], ids=["single_pass", "lopti"])
-@pytest.mark.parametrize("steps", [1, 2, 4])
-@pytest.mark.parametrize("advantage", CLAIMS)
+@pytest.mark.parametrize(
+    ("advantage", "steps", "schedule"),
+    [
+        pytest.param(name, steps, schedule, marks=[] if (steps, schedule) in FAST[name] else [pytest.mark.slow])
+        for name in CLAIMS
+        for steps in (1, 2, 4)
+        for schedule in ("single_pass", "lopti")
+    ],
+)
 def test_shared_tokens_cancel_in_every_optimizer_step_as_trained(
     tiny_model, tmp_path: Path, sharing, advantage, steps, schedule
 ):
@@ -286,7 +297,8 @@ def test_shared_tokens_cancel_in_every_optimizer_step_as_trained(
         "max_steps": steps * (1 if schedule == "single_pass" else 2),
         "learning_rate": 1e-4,
     }
-    strategies = {"advantage": advantage, "update_schedule": schedule}
+    lopti = {"name": "lopti", "eta": 0.05}
+    strategies = {"advantage": advantage, "update_schedule": lopti if schedule == "lopti" else schedule}
     kept = residuals(ours(tiny_model, tmp_path / "kept", strategies=strategies, **settings))
     assert kept
     assert max(kept) <= 1e-6
