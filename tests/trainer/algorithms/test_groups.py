@@ -12,8 +12,8 @@ NAN = float("nan")
 
 
 def test_dead_groups_marks_rows_without_differing_verdicts():
-    rewards = torch.tensor([0.2, 0.2, 0.2, 0.2, 0.2, 0.3, NAN, 0.7, NAN, NAN, NAN, NAN])
-    assert dead_groups(rewards, 3).tolist() == [True] * 3 + [False] * 3 + [True] * 6
+    rewards = torch.tensor([0.2, 0.2, 0.2, 0.2, 0.2, 0.3, NAN, 0.7, NAN, NAN, NAN, NAN, 0.0, 0.0, 0.0])
+    assert dead_groups(rewards, 3).tolist() == [True] * 3 + [False] * 3 + [True] * 9
 
 
 @pytest.mark.parametrize("estimator", [grpo, dr_grpo, rloo, reinforce_pp], ids=lambda function: function.__name__)

@@ -16,7 +16,7 @@ def grpo_lead(
     midpoint: float = 0.75,
     steepness: float = 10.0,
 ) -> Float[Tensor, "N"]:
-    """Grpo in which right answers to hard questions, and wrong ones to easy questions, weigh most.
+    """GRPO in which right answers to hard questions, and wrong ones to easy questions, weigh most.
 
     ``A_i = grpo_i · w(p)`` where ``grpo_i > 0``, else ``grpo_i · w(1 − p)``; p the share of judged rewards > 0 in the
     group, ``w(x) = least + (greatest − least) / (1 + e^{steepness (x − midpoint)})``.

@@ -19,7 +19,7 @@ def entropy_shaped(
     alpha: float = 0.4,
     kappa: float = 2.0,
 ) -> Float[Tensor, "N T"]:
-    """Grpo with a bonus for tokens at which the policy was undecided.
+    """GRPO with a bonus for tokens at which the policy was undecided.
 
     ``A_{i,t} = grpo_i + min(α H_{i,t}, |grpo_i| / κ)``: κ > 1 keeps the sign of every advantage.
 

@@ -80,11 +80,10 @@ def opo(rewards: Float[Tensor, "N"], group_size: int, lengths: Int[Tensor, "N"])
     Evidence: golden table from running verl's ``compute_opo_outcome_advantage``.
     Limits: the baseline is optimal where a response's squared gradient norm grows as its length.
     """
-    weights = lengths.to(rewards.dtype).masked_fill(rewards.isnan(), 0.0).view(-1, group_size)
-    total = weights.sum(1, keepdim=True)
-    weighted = (weights * rewards.nan_to_num().view(-1, group_size)).sum(1, keepdim=True) / total.clamp(min=1)
-    plain = group_mean(rewards, group_size).view(-1, group_size)[:, :1]
-    baseline = weighted.where(total > 0, plain).view(-1).repeat_interleave(group_size)
+    weights = lengths.double().masked_fill(rewards.isnan(), 0.0).view(-1, group_size)
+    total = weights.sum(1).repeat_interleave(group_size)
+    weighted = (weights * rewards.nan_to_num().view(-1, group_size)).sum(1).repeat_interleave(group_size)
+    baseline = (weighted / total.clamp(min=1)).to(rewards.dtype).where(total > 0, group_mean(rewards, group_size))
     return finished(rewards - baseline, rewards, group_size)
 
 

@@ -25,7 +25,7 @@ def ktae(
     *,
     end_token_id: int = 151643,
 ) -> Float[Tensor, "N T"]:
-    """Grpo plus a value for each token id, from how it is spread over right and wrong responses of the group.
+    """GRPO plus a value for each token id, from how it is spread over right and wrong responses of the group.
 
     ``A_{i,t} = grpo_i + v(o_{i,t})``, ``v = 2σ(½ (F + IG)(h + q)) − 1`` in (−1, 1). With a, b the numbers of right and
     of wrong responses that contain the id: F = ``e^{−2p}`` of Fisher's exact test (two-sided p; 0 where p = 1), IG the

@@ -16,7 +16,7 @@ def lambda_grpo(
     exponent: float = 1.0,
     spread: float = 1 / 9,
 ) -> Float[Tensor, "N"]:
-    """Grpo with a preference for long or short responses, at a fixed exponent.
+    """GRPO with a preference for long or short responses, at a fixed exponent.
 
     ``A_i = f_i · grpo_i``, ``f_i = n · softmax_i(h_i^λ)``, ``h_i = 1 + r z_i``, z the lengths of the n judged responses
     of the group standardised (ddof = 1; 0 where all are equal), λ = ``exponent``, r = ``spread``. λ > 0 prefers long
@@ -35,20 +35,20 @@ def lambda_grpo(
             f"standard deviations short, so that 1 + {spread:g}·z is ≤ 0 and has no power. Use a smaller spread."
         )
     judged = ~rewards.isnan()
-    known = lengths.to(rewards.dtype).masked_fill(~judged, torch.nan).view(-1, group_size)
+    known = lengths.double().masked_fill(~judged, torch.nan).view(-1, group_size)
     count = group_count(judged, group_size).view(-1, group_size)
     deviation = known - known.nanmean(1, keepdim=True)
     variance = deviation.square().nansum(1, keepdim=True) / (count - 1).clamp(min=1)
     standardised = deviation / variance.sqrt().where(variance > 0, 1.0)
     preference = (1 + spread * standardised).pow(exponent).masked_fill(~judged.view(-1, group_size), -torch.inf)
     weights = count * preference.softmax(1)
-    return finished(grpo(rewards, group_size) * weights.view(-1), rewards, group_size)
+    return finished(grpo(rewards, group_size) * weights.view(-1).to(rewards.dtype), rewards, group_size)
 
 
 def vl_norm(
     rewards: Float[Tensor, "N"], group_size: int, lengths: Int[Tensor, "N"], *, alpha: float = 1.0
 ) -> Float[Tensor, "N"]:
-    """Grpo with long responses weighted down so that the sum over tokens has the least variance.
+    """GRPO with long responses weighted down so that the sum over tokens has the least variance.
 
     ``A_i = grpo_i · L_i^{−α} / mean_j L_j^{−α}``, the mean over all judged responses of the batch that have a token.
     α = 1 is the minimum of variance; the authors use 0.75 on mathematics, so that long responses count more.
@@ -59,7 +59,7 @@ def vl_norm(
         with 1/L of its own (``grpo``) lengths are divided out twice.
     """
     counted = ~rewards.isnan() & (lengths > 0)
-    inverse = lengths.clamp(min=1).to(rewards.dtype).pow(-alpha).where(counted, 0.0)
+    inverse = lengths.clamp(min=1).double().pow(-alpha).where(counted, 0.0)
     mean = inverse.sum() / counted.sum().clamp(min=1)
-    weights = inverse / mean.where(mean > 0, 1.0)
+    weights = (inverse / mean.where(mean > 0, 1.0)).to(rewards.dtype)
     return finished(grpo(rewards, group_size) * weights, rewards, group_size)

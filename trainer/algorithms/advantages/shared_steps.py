@@ -10,7 +10,7 @@ from trainer.algorithms.groups import finished
 def shared_step_grpo(
     rewards: Float[Tensor, "N"], group_size: int, completion_ids: Int[Tensor, "N T"]
 ) -> Float[Tensor, "N T"]:
-    """Grpo with each token divided by the number of responses that share its step.
+    """GRPO with each token divided by the number of responses that share its step.
 
     ``A_{i,t} = grpo_i / |λ(i,t)|``, λ(i,t) the judged members of the group (i among them) whose first t + 1 tokens
     equal those of response i. A step counts once, however many responses went through it.

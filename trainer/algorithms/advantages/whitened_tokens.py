@@ -44,8 +44,8 @@ def reinforce_pp_token(rewards: Float[Tensor, "N"], group_size: int, lengths: In
 
 def _whitened_over_tokens(values: Tensor, lengths: Tensor) -> Tensor:
     judged = ~values.isnan()
-    counts, known = lengths[judged].to(values.dtype), values[judged]
+    counts, known = lengths[judged].double(), values[judged].double()  # bfloat16 cannot count beyond 256
     total = counts.sum()
     mean = (counts * known).sum() / total.clamp(min=1)
     variance = (counts * (known - mean).square()).sum() / (total - 1).clamp(min=1)
-    return (values - mean) * (variance + VARIANCE_EPSILON).rsqrt()
+    return ((values.double() - mean) * (variance + VARIANCE_EPSILON).rsqrt()).to(values.dtype)

@@ -115,6 +115,16 @@ def test_a_group_without_any_verdict_is_nan_and_the_batch_goes_on(name):
     assert (result[6:] != 0).any()
 
 
+@pytest.mark.parametrize("name", ["opo", "reinforce_pp_token", "reinforce_pp_original", "vl_norm", "lambda_grpo"])
+def test_lengths_are_counted_in_full_beside_bfloat16_rewards(name):
+    # bfloat16 knows 1024 and 1032, not the numbers between: lengths of 1025 to 1028 would be one.
+    lengths = torch.tensor([1025, 1026, 1027, 1028])
+    rewards = torch.tensor([1.0, 0.0, 0.0, 0.5])
+    drawn = rollout(rewards, 4, torch.tensor([5, 5, 5, 5]), torch.Generator().manual_seed(0)) | {"lengths": lengths}
+    coarse = estimate(name, drawn | {"rewards": rewards.bfloat16()})
+    torch.testing.assert_close(coarse, estimate(name, drawn).bfloat16(), rtol=0.01, atol=1e-3)
+
+
 @every_estimator
 def test_every_estimator_can_be_built_by_name_with_its_defaults(name):
     assert tried(find_strategy(ADVANTAGE, name)).name == name
