@@ -74,7 +74,7 @@ def dfpo_orthogonal(
     Evidence: two independent digests of the paper agree on the equation; no code was published. Checked here against
     the two-trajectory toy of its Prop. 3.1 and a hand-written estimator.
     Limits: which ratio the paper means by w, whether it keeps 1/L, and its clipping of w are not known, hence the
-    options. Negative coefficients: none up to sd(log w) = .3, 5 % at 1 (simulated, G = 8, binary rewards). Advantages
+    options. Negative coefficients: none up to sd(log w) = .3, 6 % at 1 (simulated, G = 8, binary rewards). Advantages
     without a group baseline lose their mean too, even on-policy: right and wrong answers are then only compared.
     """
     weights = _trajectory_weights(log_ratio, mask, weight, length_normalization)
