@@ -24,9 +24,9 @@ from trainer.comparison.sweeps.fairness import check_fair
 from trainer.comparison.sweeps.loading import load_sweep
 from trainer.comparison.sweeps.plans import Plan, plans_of, processes_of
 from trainer.comparison.sweeps.queues import Queue, QueueError, SlurmQueue, local_queue
-from trainer.comparison.sweeps.runner import SweepError, SweepRunner, check_free, only_one, write_sweep
+from trainer.comparison.sweeps.runner import SweepError, SweepRunner, check_unlocked, locked_directory, write_sweep
 from trainer.comparison.sweeps.schema import SlurmExecution, Sweep
-from trainer.comparison.sweeps.starting import Entry, changes, entries_of, next_attempt
+from trainer.comparison.sweeps.starting import QueuedCell, changed_settings, next_attempt, queued_cells
 from trainer.comparison.sweeps.status import budget_table, print_table, status_table, watch
 from trainer.comparison.sweeps.wandb_sweep import wandb_sweep
 from trainer.run.config import ConfigError
@@ -81,10 +81,10 @@ def parse_arguments(argv: Sequence[str] | None) -> argparse.Namespace:
 def run(file: Path) -> int:
     """Check every cell, run them, and end with the table."""
     sweep, tree = load_sweep(file)
-    check_free(sweep)
+    check_unlocked(sweep)
     plans = checked_plans(sweep, tree)
-    with only_one(sweep) as root:
-        entries = entries_of(sweep, plans)
+    with locked_directory(sweep) as root:
+        entries = queued_cells(sweep, plans)
         refused = refuse_changed(entries)
         write_sweep(sweep, plans, root, file)
         print_table(budget_table(sweep, plans))
@@ -115,7 +115,7 @@ def run_cell(file: Path, choice: Sequence[str]) -> int:
     sweep, tree = load_sweep(file)
     cell = chosen_cell(cells_of(sweep), choice)
     plans = checked_plans(sweep, tree)
-    (entry,) = (entry for entry in entries_of(sweep, plans) if entry.name == cell.name)
+    (entry,) = (entry for entry in queued_cells(sweep, plans) if entry.name == cell.name)
     if entry.directory.is_running():
         raise SweepError(f"{entry.name} is running; follow it in {entry.directory.log}.")
     if refuse_changed([entry]):
@@ -162,11 +162,11 @@ def checked_plans(sweep: Sweep, tree: Node) -> list[Plan]:
     return plans
 
 
-def refuse_changed(entries: Sequence[Entry]) -> list[Entry]:
+def refuse_changed(entries: Sequence[QueuedCell]) -> list[QueuedCell]:
     """Cells whose files were made under other settings: they are neither repeated nor mixed with new ones."""
     refused = []
     for entry in entries:
-        if differences := changes(entry):
+        if differences := changed_settings(entry):
             refused.append(entry)
             lines = "\n".join(f"  {line}" for line in differences)
             print(f"{entry.name} was started with other settings and is left as it is:\n{lines}")

@@ -21,7 +21,7 @@ from trainer.comparison.reports.figures import (
 )
 from trainer.comparison.reports.held_out import accuracy_table
 from trainer.comparison.reports.provenance import provenance
-from trainer.comparison.reports.run_files import Run, Runs, read_runs
+from trainer.comparison.reports.run_files import RecordedRun, RecordedRuns, read_runs
 from trainer.comparison.reports.verifier_audit import Audit, accuracy_by_length, final_records, verifier_audits
 from trainer.statistics.verdict import FEWEST_SEEDS
 
@@ -97,7 +97,7 @@ def report_on(directory: Path, threshold: float | None = None) -> Report:
     )
 
 
-def _headline(main: Comparison | None, runs: Runs) -> str:
+def _headline(main: Comparison | None, runs: RecordedRuns) -> str:
     if main is None:
         return "No held-out accuracy was recorded, so there is nothing to judge by."
     if not runs.baseline:
@@ -134,7 +134,7 @@ def _secondary(main: Comparison | None) -> str:
     )
 
 
-def _pictures(runs: Runs, main: Comparison | None) -> list[Picture]:
+def _pictures(runs: RecordedRuns, main: Comparison | None) -> list[Picture]:
     styles = styles_of(list(runs.by_variant))
     most = max(len(by_seed) for by_seed in runs.by_variant.values())
     x = "rollout batches" if runs.baseline else "optimizer step"
@@ -150,7 +150,7 @@ def _pictures(runs: Runs, main: Comparison | None) -> list[Picture]:
         )
         caption = f"{pairing}, with 95 % intervals. A verdict is given where the interval leaves out 0."
         found.append(Picture("differences", "Differences from the baseline", caption, svg))
-    if main and (curves := held_out_curves(runs, main.dataset)) and _is_curve(curves):
+    if main and (curves := held_out_curves(runs, main.dataset)) and _has_curves(curves):
         found += _held_out_pictures(runs, main, curves, x, band)
     few = len(runs.by_variant) <= MOST_BANDS
     if rewards := training_curves(runs, "reward", band=few):
@@ -172,7 +172,9 @@ def _pictures(runs: Runs, main: Comparison | None) -> list[Picture]:
     return found
 
 
-def _held_out_pictures(runs: Runs, main: Comparison, curves: dict[str, Curve], x: str, band: str) -> list[Picture]:
+def _held_out_pictures(
+    runs: RecordedRuns, main: Comparison, curves: dict[str, Curve], x: str, band: str
+) -> list[Picture]:
     """All variants in one picture; where bands would hide one another, each with its baseline in one of its own."""
     styles, y = styles_of(list(runs.by_variant)), f"held-out accuracy, {main.dataset}"
     if len(curves) <= MOST_BANDS:
@@ -193,17 +195,17 @@ def _held_out_pictures(runs: Runs, main: Comparison, curves: dict[str, Curve], x
     ]
 
 
-def _is_curve(curves: dict[str, Curve]) -> bool:
+def _has_curves(curves: dict[str, Curve]) -> bool:
     return any(len(curve.points) > 1 for curve in curves.values())
 
 
-def _group_bars(runs: Runs, dataset: str) -> dict[str, dict[str, Bar]]:
+def _group_bars(runs: RecordedRuns, dataset: str) -> dict[str, dict[str, Bar]]:
     return {
         name: bars for name, by_seed in runs.by_variant.items() if (bars := _bars_of(list(by_seed.values()), dataset))
     }
 
 
-def _bars_of(runs: list[Run], dataset: str) -> dict[str, Bar]:
+def _bars_of(runs: list[RecordedRun], dataset: str) -> dict[str, Bar]:
     answers = [run.final_answers(dataset) for run in runs]
     table, items = accuracy_table(answers)
     if table is None or answers[0] is None:
@@ -221,12 +223,12 @@ def _bars_of(runs: list[Run], dataset: str) -> dict[str, Bar]:
     return bars
 
 
-def _length_bars(runs: Runs, dataset: str) -> dict[str, dict[str, Bar]]:
+def _length_bars(runs: RecordedRuns, dataset: str) -> dict[str, dict[str, Bar]]:
     bars = accuracy_by_length(final_records(runs.all, dataset))
     return {next(iter(runs.by_variant)): bars} if len(bars) > 1 else {}
 
 
-def _notes(runs: Runs, judged: Runs, main: Comparison | None, directory: Path) -> list[str]:
+def _notes(runs: RecordedRuns, judged: RecordedRuns, main: Comparison | None, directory: Path) -> list[str]:
     notes = [
         f"Left out, {reason}: {', '.join(cell for cell, why in runs.unfinished.items() if why == reason)}."
         for reason in dict.fromkeys(runs.unfinished.values())
@@ -257,7 +259,7 @@ def _notes(runs: Runs, judged: Runs, main: Comparison | None, directory: Path) -
             "Some runs were evaluated fewer than three times: areas under curves, best accuracies and times to the "
             "threshold are coarse. Write evaluation.every_steps for finer ones."
         )
-    notes += _unequal(judged, main.dataset)
+    notes += _inequalities(judged, main.dataset)
     paired = [contrast for contrast in main.contrasts if contrast.is_paired]
     seeds = [len(contrast.seeds) for contrast in paired]
     if seeds and max(seeds) < 6:
@@ -275,7 +277,7 @@ def _notes(runs: Runs, judged: Runs, main: Comparison | None, directory: Path) -
     return notes
 
 
-def _unequal(runs: Runs, dataset: str) -> list[str]:
+def _inequalities(runs: RecordedRuns, dataset: str) -> list[str]:
     """What should have been the same in all runs and was not."""
     notes = []
     ends = sorted({max(run.held_out()[dataset]) for run in runs.all})

@@ -20,7 +20,7 @@ class ReportError(ValueError):
 
 
 @dataclass(frozen=True)
-class Run:
+class RecordedRun:
     """One run directory.
 
     Attributes:
@@ -112,7 +112,7 @@ class Run:
 
 
 @dataclass(frozen=True)
-class Runs:
+class RecordedRuns:
     """The runs of a report.
 
     Attributes:
@@ -123,16 +123,16 @@ class Runs:
     """
 
     name: str
-    by_variant: dict[str, dict[int, Run]]
+    by_variant: dict[str, dict[int, RecordedRun]]
     baseline: dict[str, str]
     unfinished: dict[str, str]
 
     @property
-    def all(self) -> list[Run]:
+    def all(self) -> list[RecordedRun]:
         return [run for runs in self.by_variant.values() for run in runs.values()]
 
 
-def read_runs(directory: Path) -> Runs:
+def read_runs(directory: Path) -> RecordedRuns:
     """The runs under a directory: a run's own, or a sweep's (``sweep.json`` with ``<cell>/run/``).
 
     Raises:
@@ -141,23 +141,25 @@ def read_runs(directory: Path) -> Runs:
     if (directory / "sweep.json").exists():
         return _sweep_runs(directory, read_json(directory / "sweep.json"))
     if (directory / "metrics.jsonl").exists():
-        run = Run(directory, directory.name, 0)
+        run = RecordedRun(directory, directory.name, 0)
         seed = run.manifest.get("seed", run.config.get("seed", 0))
         variant = str(run.config.get("name", directory.name))
-        return Runs(variant, {variant: {seed: Run(directory, variant, seed)}}, {}, {})
+        return RecordedRuns(variant, {variant: {seed: RecordedRun(directory, variant, seed)}}, {}, {})
     raise ReportError(
         f"{directory} holds neither metrics.jsonl, as the directory of a run does, nor sweep.json, as that of a sweep: "
         "there is nothing to report on. Name a directory that scripts/train.py or scripts/sweep.py has written."
     )
 
 
-def _sweep_runs(directory: Path, sweep: Mapping[str, Any]) -> Runs:
-    by_variant: dict[str, dict[int, Run]] = {}
+def _sweep_runs(directory: Path, sweep: Mapping[str, Any]) -> RecordedRuns:
+    by_variant: dict[str, dict[int, RecordedRun]] = {}
     unfinished: dict[str, str] = {}
     for cell in sweep["cells"]:
         budget = cell.get("budget") or {}
         steps = float(budget.get("steps_per_rollout") or 1)
-        run = Run(directory / cell["name"] / "run", cell["variant"], cell["seed"], steps, cell.get("settings") or {})
+        run = RecordedRun(
+            directory / cell["name"] / "run", cell["variant"], cell["seed"], steps, cell.get("settings") or {}
+        )
         if run.summary:
             by_variant.setdefault(run.variant, {})[run.seed] = run
         else:
@@ -168,7 +170,7 @@ def _sweep_runs(directory: Path, sweep: Mapping[str, Any]) -> Runs:
             "`scripts/sweep.py status`, and run the report again when some have."
         )
     baseline = {cell["variant"]: cell["baseline"] for cell in sweep["cells"]}
-    return Runs(sweep["name"], by_variant, baseline, unfinished)
+    return RecordedRuns(sweep["name"], by_variant, baseline, unfinished)
 
 
 def read_json(path: Path) -> dict[str, Any]:

@@ -11,7 +11,7 @@ from scipy import stats
 
 from trainer.comparison.reports.completions import reward_names
 from trainer.comparison.reports.figures import Bar
-from trainer.comparison.reports.run_files import Run, Runs
+from trainer.comparison.reports.run_files import RecordedRun, RecordedRuns
 from trainer.statistics import proportion_estimate
 
 Record = Mapping[str, Any]
@@ -38,7 +38,7 @@ class Audit:
     reasons: list[tuple[str, int]]
 
 
-def verifier_audits(runs: Runs, dataset: str) -> dict[str, Audit]:
+def verifier_audits(runs: RecordedRuns, dataset: str) -> dict[str, Audit]:
     """Variant → audit, for the variants whose runs kept their completions."""
     return {
         name: _audit(list(by_seed.values()), records)
@@ -47,7 +47,7 @@ def verifier_audits(runs: Runs, dataset: str) -> dict[str, Audit]:
     }
 
 
-def final_records(runs: Sequence[Run], dataset: str) -> list[Record]:
+def final_records(runs: Sequence[RecordedRun], dataset: str) -> list[Record]:
     """The completions of the runs' last evaluations."""
     answers = [run.final_answers(dataset) for run in runs]
     return [record for each in answers if each is not None for record in each.counted]
@@ -72,7 +72,7 @@ def accuracy_by_length(records: Sequence[Record]) -> dict[str, Bar]:
     return found
 
 
-def _audit(runs: Sequence[Run], records: Sequence[Record]) -> Audit:
+def _audit(runs: Sequence[RecordedRun], records: Sequence[Record]) -> Audit:
     judged = [record for record in records if record.get("correct") is not None]
     failed = [record for record in records if record.get("correct") is not True]
     names = reward_names(records)
@@ -95,7 +95,7 @@ def _reason(record: Record, names: Sequence[str]) -> str:
     return re.sub(r"\d+", "#", " ".join(found.split())[:160])
 
 
-def _logged_mean(runs: Sequence[Run], key: str) -> float:
+def _logged_mean(runs: Sequence[RecordedRun], key: str) -> float:
     values = [value for run in runs for value in run.series(key).values()]
     return float(np.mean(values)) if values else 0.0
 

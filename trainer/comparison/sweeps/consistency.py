@@ -14,14 +14,14 @@ from pydantic_core import InitErrorDetails
 
 from trainer.run.config.problems import refusal
 
-_OWNED = {
+_RESERVED_KEYS = {
     "name": "A cell is named by its variant and seed.",
     "output_dir": "Every cell has a directory of its own under the sweep's `output_dir:`.",
     "seed": "Write the seeds of all variants under `seeds:`.",
     "trl.seed": "Write the seeds of all variants under `seeds:`.",
     "extends": "The base of all cells is the file that `config:` names.",
 }
-_OWNED_BY_LAUNCH = ("main_process_port", "main_process_ip", "machine_rank", "num_machines")
+_RESERVED_LAUNCH_ARGUMENTS = ("main_process_port", "main_process_ip", "machine_rank", "num_machines")
 
 
 def inconsistencies(data: Mapping[str, Any]) -> Iterator[InitErrorDetails]:
@@ -50,8 +50,8 @@ def _seeds(given: Any) -> Iterator[InitErrorDetails]:
 def _variants(variants: Mapping[str, Any], grid: Mapping[str, Any]) -> Iterator[InitErrorDetails]:
     places = [(("variants", name, key), key) for name, changes in variants.items() for key in _mapping(changes)]
     for location, key in [*places, *((("grid", key), key) for key in grid)]:
-        if key in _OWNED:
-            yield refusal(key, "is the sweep's to say.", _OWNED[key], location)
+        if key in _RESERVED_KEYS:
+            yield refusal(key, "is the sweep's to say.", _RESERVED_KEYS[key], location)
     for name, changes in variants.items():
         if "," in name or "=" in name:
             what = "holds a comma or an equals sign, with which a point of the grid is added to a variant's name."
@@ -79,19 +79,19 @@ def _launch(launch: Mapping[str, Any]) -> Iterator[InitErrorDetails]:
         if action.dest != "help" and "-" not in name
     }
     for key, value in launch.items():
-        if key in _OWNED_BY_LAUNCH:
+        if key in _RESERVED_LAUNCH_ARGUMENTS:
             what = "is set for every cell by the sweep: two cells must not meet at one port."
             yield refusal(key, what, "Leave it out.", ("launch", key))
         elif key not in options:
             near = difflib.get_close_matches(key.replace("-", "_"), options, n=1)
             instead = f"Did you mean {near[0]}?" if near else "`accelerate launch --help` lists them."
             yield refusal(key, "is no argument of `accelerate launch`.", instead, ("launch", key))
-        elif isinstance(value, str | int | float) and (wanted := _wanted(options[key], value)):
+        elif isinstance(value, str | int | float) and (wanted := _type_mismatch(options[key], value)):
             what = f"is {str(value).lower() if isinstance(value, bool) else repr(value)}, and {wanted}."
             yield refusal(value, what, "`accelerate launch --help` describes it.", ("launch", key))
 
 
-def _wanted(action: Action, value: str | float) -> str | None:
+def _type_mismatch(action: Action, value: str | float) -> str | None:
     """What an argument of the launcher takes, if it is not this."""
     if action.nargs == 0 or isinstance(value, bool):
         if (action.nargs == 0) == isinstance(value, bool):

@@ -4,7 +4,7 @@ from collections.abc import Iterator, Sequence
 from fractions import Fraction
 from typing import Any
 
-from trainer.comparison.sweeps.loading import told_by_sweep
+from trainer.comparison.sweeps.loading import located_in_sweep
 from trainer.comparison.sweeps.plans import Plan
 from trainer.comparison.sweeps.schema import Sweep
 from trainer.run.config import ConfigError, Problem
@@ -14,7 +14,7 @@ from trainer.run.config.yaml_document import Node
 SAMPLING = ("num_generations", "max_completion_length", "temperature", "top_p", "top_k", "min_p", "repetition_penalty")
 
 
-WRITTEN_AS = {"rollouts": "trl.max_steps", "prompts_per_rollout": "algorithm.prompts_per_rollout"}
+SETTING_OF = {"rollouts": "trl.max_steps", "prompts_per_rollout": "algorithm.prompts_per_rollout"}
 """The setting that decides what is compared under another name."""
 
 
@@ -40,14 +40,14 @@ def check_fair(sweep: Sweep, plans: Sequence[Plan], tree: Node) -> None:
             allowed = [entry for entry in sweep.unfair if f"{key}.".startswith(f"{entry}.")]
             used.update(allowed)
             if not allowed:
-                counted = f" {key}" if key in WRITTEN_AS else ""
+                counted = f" {key}" if key in SETTING_OF else ""
                 what = (
                     f"{plan.cell.variant!r} has {_shown(found)}{counted} and the baseline {plan.cell.baseline!r} "
                     f"{_shown(expected)}; what differs between their results could come from that alone."
                 )
                 instead = f"Make them equal, or write `unfair: [{key}]` if this is what you compare."
-                problem = Problem(_written_as(key, plan), what, instead)
-                problems.append(told_by_sweep(problem, plan.cell, tree))
+                problem = Problem(_setting_of(key, plan), what, instead)
+                problems.append(located_in_sweep(problem, plan.cell, tree))
     for entry in sorted({*sweep.unfair} - used):
         what = f"names {entry!r}, in which no variant differs from its baseline."
         problems.append(Problem("unfair", what, "Leave it out.", tree.value["unfair"].origin))
@@ -77,9 +77,9 @@ def _should_be_equal(plan: Plan) -> dict[str, Any]:
     }
 
 
-def _written_as(key: str, plan: Plan) -> str:
+def _setting_of(key: str, plan: Plan) -> str:
     """The setting of the cell that decides ``key``, if that is another."""
-    setting = WRITTEN_AS.get(key, key)
+    setting = SETTING_OF.get(key, key)
     return setting if setting in plan.cell.settings else key
 
 
