@@ -36,7 +36,13 @@ class TimeToThreshold:
 
 @dataclass(frozen=True)
 class VariantNumbers:
-    """One row of the table. Accuracies are held-out; ``area`` is the mean height of the learning curve."""
+    """What the seeds of a variant say together.
+
+    Attributes:
+        start, final, best: held-out accuracies.
+        area: mean height of the learning curve.
+        tokens, device_seconds: what a run cost, mean over seeds; ``None`` where some run did not record it.
+    """
 
     name: str
     seeds: list[int]
@@ -46,7 +52,9 @@ class VariantNumbers:
     interquartile_interval: tuple[float, float] | None
     best: Estimate | None
     area: Estimate | None
-    reached: TimeToThreshold | None
+    time_to_threshold: TimeToThreshold | None
+    tokens: float | None
+    device_seconds: float | None
 
 
 @dataclass(frozen=True)
@@ -147,8 +155,17 @@ def _numbers(name: str, by_seed: dict[int, RecordedRun], dataset: str, threshold
         interquartile_interval=statistics.interquartile_interval(by_seed_alone) if len(runs) > 1 else None,
         best=_accuracy_estimate(statistics.best(values)) if several else None,
         area=_accuracy_estimate(statistics.area_under_curve(values, points)) if several else None,
-        reached=_time_to_threshold(runs, points, values, threshold) if several and threshold is not None else None,
+        time_to_threshold=_time_to_threshold(runs, points, values, threshold)
+        if several and threshold is not None
+        else None,
+        tokens=_mean_cost([run.tokens for run in runs]),
+        device_seconds=_mean_cost([run.device_seconds for run in runs]),
     )
+
+
+def _mean_cost(spent: Sequence[float | None]) -> float | None:
+    known = [each for each in spent if each is not None]
+    return float(np.mean(known)) if len(known) == len(spent) else None
 
 
 def _final_estimate(runs: Sequence[RecordedRun], final: Floats, dataset: str) -> Estimate:

@@ -5,6 +5,7 @@ import math
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from datetime import datetime
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -86,6 +87,26 @@ class RecordedRun:
         counts = self.series("num_tokens")
         before = [point for point in counts if point <= rollouts]
         return counts[max(before)] if before else (0.0 if counts and rollouts == 0 else None)
+
+    @property
+    def tokens(self) -> float | None:
+        """Prompts' and completions' tokens of the whole run; ``None`` where not logged."""
+        counts = self.series("num_tokens")
+        return counts[max(counts)] if counts else None
+
+    @property
+    def device_seconds(self) -> float | None:
+        """Wall time × processes, each with one device, of all attempts at the run; ``None`` where one is not known."""
+        attempts = [read_json(path) for path in sorted(self.path.parent.glob("attempt-*.json"))]
+        seconds = self.summary.get("wall_seconds")  # of the last attempt alone
+        if len(attempts) > 1:
+            seconds = sum(map(_seconds, attempts)) if all("ended" in attempt for attempt in attempts) else None
+        return None if seconds is None else float(seconds) * int(self.manifest.get("world_size") or 1)
+
+    @property
+    def optimizer_steps(self) -> float | None:
+        """Of the whole run; ``None`` where nothing was logged."""
+        return max((float(entry["step"]) for entry in self.metrics), default=None)
 
     def held_out(self) -> dict[str, dict[float, float]]:
         """Held-out set → rollout batches → accuracy. Runs that do not name their sets have one, "held-out rows"."""
@@ -171,6 +192,11 @@ def _sweep_runs(directory: Path, sweep: Mapping[str, Any]) -> RecordedRuns:
         )
     baseline = {cell["variant"]: cell["baseline"] for cell in sweep["cells"]}
     return RecordedRuns(sweep["name"], by_variant, baseline, unfinished)
+
+
+def _seconds(attempt: Mapping[str, Any]) -> float:
+    started, ended = (datetime.fromisoformat(attempt[name]) for name in ("started", "ended"))
+    return (ended - started).total_seconds()
 
 
 def read_json(path: Path) -> dict[str, Any]:

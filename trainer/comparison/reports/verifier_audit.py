@@ -10,7 +10,7 @@ import numpy as np
 from scipy import stats
 
 from trainer.comparison.reports.completions import reward_names
-from trainer.comparison.reports.figures import Bar
+from trainer.comparison.reports.figures import PointInterval
 from trainer.comparison.reports.run_files import RecordedRun, RecordedRuns
 from trainer.statistics import proportion_estimate
 
@@ -53,7 +53,7 @@ def final_records(runs: Sequence[RecordedRun], dataset: str) -> list[Record]:
     return [record for each in answers if each is not None for record in each.counted]
 
 
-def accuracy_by_length(records: Sequence[Record]) -> dict[str, Bar]:
+def accuracy_by_length(records: Sequence[Record]) -> dict[str, PointInterval]:
     """Range of tokens → share of right completions among the judged, in fifths of equally many completions."""
     judged = [record for record in records if record.get("correct") is not None and record.get("num_tokens")]
     if not judged:
@@ -68,7 +68,7 @@ def accuracy_by_length(records: Sequence[Record]) -> dict[str, Bar]:
         estimate = proportion_estimate(int(right[here].sum()), int(here.sum()))
         low, high = int(tokens[here].min()), int(tokens[here].max())
         label = str(low) if low == high else f"{low}–{high}"
-        found[label] = Bar(estimate.value, estimate.low, estimate.high)
+        found[label] = PointInterval(estimate.value, estimate.low, estimate.high)
     return found
 
 
