@@ -45,6 +45,16 @@ def write_report(directory: Path, output: Path | None = None, threshold: float |
     return report, page
 
 
+def print_report(directory: Path, output: Path | None = None, threshold: float | None = None) -> int:
+    """`write_report`, and on the terminal its verdicts and where the pages are; the exit status, 0."""
+    report, page = write_report(directory, output, threshold)
+    print(report.headline)
+    for contrast in report.main.contrasts if report.main else []:
+        print(f"  {contrast.variant}: {contrast.verdict.sentence}")
+    print(f"{page}\n{page.with_suffix('.md')}")
+    return 0
+
+
 def html_page(report: Report, *, links: bool = True) -> str:
     """One HTML document: styles and pictures inside, no script, and a policy that forbids loading anything.
 

@@ -12,11 +12,12 @@ from typing import Any
 
 from ruamel.yaml import YAML
 
+from rewards.registry import Refusal
 from trainer.comparison.reports.held_out import Answers, read_answers
 from trainer.run.directory import read_metrics
 
 
-class ReportError(ValueError):
+class ReportError(Refusal):
     """A directory that there is nothing to report on."""
 
 

@@ -8,6 +8,7 @@ queues, attempt    where attempts run, and what the process does that runs one
 runner, starting   the loop that starts, awaits and retries
 cell_directory     what is kept of a cell, and its state
 status             the tables
+commands           what `scripts/sweep.py` can do
 
 Nothing is imported here: the process of an attempt needs few of them.
 """

@@ -3,16 +3,21 @@
 import itertools
 import json
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from rewards.registry import Refusal
 from trainer.comparison.sweeps.schema import Sweep
 from trainer.run.config.problems import ConfigError, Problem
 from trainer.run.config.yaml_document import scalar
 
 _NOT_IN_YAML = re.compile("[\x7f-\x9f\u2028\u2029\ufeff\ufffe\uffff\ud800-\udfff]")
 """What JSON writes as it is and YAML does not take."""
+
+
+class NoCellError(Refusal):
+    """No cell of the sweep is the one that was asked for."""
 
 
 @dataclass(frozen=True)
@@ -60,6 +65,23 @@ def cells_of(sweep: Sweep) -> list[Cell]:
         what = f"two cells would be named {repeated[0]}."
         raise ConfigError([Problem("grid", what, "Write each value once, and give variants other names.")])
     return cells
+
+
+def chosen_cell(cells: Sequence[Cell], choice: Sequence[str]) -> Cell:
+    """The cell that ``variant=…`` and ``seed=…`` name.
+
+    Raises:
+        NoCellError: there is none.
+    """
+    wanted = {key: value for key, _, value in (part.partition("=") for part in choice)}
+    for cell in cells:
+        if wanted == {"variant": cell.variant, "seed": str(cell.seed)}:
+            return cell
+    variants = ", ".join(dict.fromkeys(cell.variant for cell in cells))
+    seeds = ", ".join(dict.fromkeys(str(cell.seed) for cell in cells))
+    raise NoCellError(
+        f"No cell is {' '.join(choice)}. Write variant=… (one of {variants}) and seed=… (one of {seeds})."
+    )
 
 
 def override_value(value: Any) -> str:

@@ -10,6 +10,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Protocol
 
+from rewards.registry import Refusal
 from trainer.comparison.sweeps.attempt import Attempt
 from trainer.comparison.sweeps.cell_directory import CellDirectory
 from trainer.comparison.sweeps.process_group import signal_group
@@ -19,11 +20,11 @@ _NO_LIMIT_MINUTES = 60 * 24 * 365
 _SECONDS_BETWEEN_SQUEUES = 5.0
 
 
-class QueueError(ValueError):
+class QueueError(Refusal):
     """This machine has not what the sweep asks for."""
 
 
-class SchedulerError(RuntimeError):
+class SchedulerError(Refusal):
     """The queue did not do what it was asked, as when a limit is reached or its controller is busy; it may later."""
 
 

@@ -16,6 +16,7 @@ from pathlib import Path
 from types import FrameType
 from typing import IO, Any
 
+from rewards.registry import Refusal
 from trainer.comparison.sweeps.cell_directory import write_json
 from trainer.comparison.sweeps.plans import Plan
 from trainer.comparison.sweeps.queues import Queue, SchedulerError
@@ -28,7 +29,7 @@ RETRY_SECONDS = 30.0
 LOCK = "sweep.lock"
 
 
-class SweepError(ValueError):
+class SweepError(Refusal):
     """A sweep that cannot go on as asked; the message says what to do instead."""
 
 
