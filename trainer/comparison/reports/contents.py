@@ -16,6 +16,7 @@ from trainer.comparison.reports.pictures import Picture, pictures_of, summary_sv
 from trainer.comparison.reports.provenance import provenance
 from trainer.comparison.reports.run_files import RecordedRuns, read_runs
 from trainer.comparison.reports.tables import Table
+from trainer.comparison.reports.tuning_columns import tuning_sentence, tuning_table
 from trainer.comparison.reports.verifier_audit import Audit, verifier_audits
 
 
@@ -25,6 +26,7 @@ class Report:
 
     Attributes:
         headline: the verdict in one sentence.
+        conditions: whether every variant was compared at its own best settings; may be empty.
         secondary: who learned sooner or later, where the intervals of the areas under the curves say so; may be empty.
         comparisons: one for each held-out set; the first is the one that the headline speaks of.
         tables: by name, in the order of the page; those without a row are left out.
@@ -35,6 +37,7 @@ class Report:
     name: str
     is_sweep: bool
     headline: str
+    conditions: str
     secondary: str
     comparisons: list[Comparison]
     tables: dict[str, Table]
@@ -70,6 +73,7 @@ def report_on(directory: Path, threshold: float | None = None) -> Report:
         runs.name,
         bool(runs.baseline),
         _headline(main, runs),
+        tuning_sentence(runs) if main and main.contrasts else "",
         _secondary(main),
         comparisons,
         dict(_tables(runs, comparisons, audits, directory)),
@@ -87,6 +91,8 @@ def _tables(
     runs: RecordedRuns, comparisons: list[Comparison], audits: dict[str, Audit], directory: Path
 ) -> Iterator[tuple[str, Table]]:
     yield from comparison_tables(runs, comparisons)
+    if (tuning := tuning_table(runs)) is not None:
+        yield "tuning", tuning
     yield "cells", cell_table(runs, comparisons[0].dataset if comparisons else "", directory)
     if audits:
         yield "audit", audit_table(audits)

@@ -142,12 +142,14 @@ class RecordedRuns:
         by_variant: variant → seed → run, the baseline's variants in the order of the sweep.
         baseline: variant → the variant that it is compared with; empty for a single run.
         unfinished: cells without a finished run, by name with the reason; left out of all numbers.
+        tuning: how the variants' settings were chosen; empty where they were not.
     """
 
     name: str
     by_variant: dict[str, dict[int, RecordedRun]]
     baseline: dict[str, str]
     unfinished: dict[str, str]
+    tuning: Mapping[str, Any] = field(default_factory=dict)
 
     @property
     def all(self) -> list[RecordedRun]:
@@ -192,7 +194,7 @@ def _sweep_runs(directory: Path, sweep: Mapping[str, Any]) -> RecordedRuns:
             "`scripts/sweep.py status`, and run the report again when some have."
         )
     baseline = {cell["variant"]: cell["baseline"] for cell in sweep["cells"]}
-    return RecordedRuns(sweep["name"], by_variant, baseline, unfinished)
+    return RecordedRuns(sweep["name"], by_variant, baseline, unfinished, sweep.get("tuning") or {})
 
 
 def _seconds(attempt: Mapping[str, Any]) -> float:

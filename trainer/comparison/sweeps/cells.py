@@ -3,7 +3,7 @@
 import itertools
 import json
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -57,7 +57,7 @@ def cells_of(sweep: Sweep) -> list[Cell]:
     cells = [
         Cell(variant, variant + suffix, sweep.baseline + suffix, seed, {**changes, **point})
         for seed in sweep.seeds
-        for suffix, point in _points(sweep.grid)
+        for suffix, point in grid_points(sweep.grid)
         for variant, changes in sweep.variants.items()
     ]
     names = [cell.name for cell in cells]
@@ -91,13 +91,17 @@ def override_value(value: Any) -> str:
     return _NOT_IN_YAML.sub(lambda found: f"\\u{ord(found[0]):04x}", json.dumps(value, ensure_ascii=False))
 
 
-def _points(grid: dict[str, list[Any]]) -> Iterator[tuple[str, dict[str, Any]]]:
+def grid_points(grid: dict[str, list[Any]]) -> list[tuple[str, dict[str, Any]]]:
     """Every combination of the grid's values with its part of the cell's name."""
     ends = [key.rpartition(".")[2] for key in grid]
     labels = [end if ends.count(end) == 1 else key for key, end in zip(grid, ends, strict=True)]
-    for values in itertools.product(*grid.values()):
-        suffix = "".join(f",{label}={_label(value)}" for label, value in zip(labels, values, strict=True))
-        yield suffix, dict(zip(grid, values, strict=True))
+    return [
+        (
+            "".join(f",{label}={_label(value)}" for label, value in zip(labels, values, strict=True)),
+            dict(zip(grid, values, strict=True)),
+        )
+        for values in itertools.product(*grid.values())
+    ]
 
 
 def _label(value: Any) -> str:

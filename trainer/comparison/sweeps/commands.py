@@ -5,7 +5,7 @@ They raise `rewards.registry.Refusal` where the file, its parts or this machine 
 
 import os
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import redirect_stdout
 from pathlib import Path
 from typing import Any
@@ -20,6 +20,14 @@ from trainer.comparison.sweeps.runner import SweepError, SweepRunner, check_unlo
 from trainer.comparison.sweeps.schema import SlurmExecution, Sweep
 from trainer.comparison.sweeps.starting import QueuedCell, changed_settings, next_attempt, queued_cells
 from trainer.comparison.sweeps.status import budget_table, print_table, status_table, watch
+from trainer.comparison.sweeps.tuning import (
+    check_stages,
+    choices,
+    confirmation_stage,
+    provisional_settings,
+    tuning_record,
+    tuning_stage,
+)
 from trainer.comparison.sweeps.wandb_sweep import wandb_sweep
 
 BuildVerifier = Callable[[Any], object]
@@ -34,11 +42,33 @@ def run(file: Path, script: Path, build_verifier: BuildVerifier) -> int:
     """
     sweep, tree = load_sweep(file)
     check_unlocked(sweep)
-    plans = checked_plans(sweep, tree, build_verifier)
+    if sweep.tune is None:
+        return _run_cells(sweep, checked_plans(sweep, tree, build_verifier), file, script)
+    tuning = tuning_stage(sweep)
+    check_unlocked(tuning)
+    plans = checked_plans(tuning, tree, build_verifier)
+    provisional = confirmation_stage(sweep, provisional_settings(sweep))
+    check_stages(plans, checked_plans(provisional, tree, build_verifier))
+    each = len(plans) // len(sweep.variants)
+    print(f"Tuning: {each} runs of every variant; each takes its best point to {len(sweep.seeds)} fresh seeds.")
+    if status := _run_cells(tuning, plans, file, script):
+        return status
+    chosen = choices(sweep, Path(tuning.output_dir))
+    for variant, choice in chosen.items():
+        print(f"{variant} is confirmed at {choice.point}.")
+    confirmation = confirmation_stage(sweep, {name: choice.settings for name, choice in chosen.items()})
+    plans = checked_plans(confirmation, tree, build_verifier)
+    return _run_cells(confirmation, plans, file, script, tuning_record(sweep, chosen))
+
+
+def _run_cells(
+    sweep: Sweep, plans: Sequence[Plan], file: Path, script: Path, tuning: Mapping[str, Any] | None = None
+) -> int:
+    """One stage from its plans to its table; the exit status of `run`."""
     with locked_directory(sweep) as root:
         cells = queued_cells(sweep, plans)
         refused = _refused_as_changed(cells)
-        write_sweep(sweep, plans, root, file)
+        write_sweep(sweep, plans, root, file, tuning)
         print_table(budget_table(sweep, plans))
         runner = SweepRunner(
             sweep,
@@ -64,6 +94,7 @@ def run_cell(file: Path, choice: Sequence[str], script: Path, build_verifier: Bu
         script: the training script.
     """
     sweep, tree = load_sweep(file)
+    _refuse_stages(sweep, "cell")
     chosen = chosen_cell(cells_of(sweep), choice)
     plans = checked_plans(sweep, tree, build_verifier)
     (cell,) = (cell for cell in queued_cells(sweep, plans) if cell.name == chosen.name)
@@ -87,6 +118,7 @@ def export(file: Path, build_verifier: BuildVerifier) -> int:
     """The sweep as W&B's agents want it, on standard output."""
     with redirect_stdout(sys.stderr):  # transformers prints while it is imported, and the output is a file
         sweep, tree = load_sweep(file)
+        _refuse_stages(sweep, "export")
         checked_plans(sweep, tree, build_verifier)
     print(wandb_sweep(sweep, cells_of(sweep), file), end="")
     return 0
@@ -101,12 +133,25 @@ def report(file: Path) -> int:
 
 def status(file: Path, *, once: bool) -> int:
     """The table of all cells; it moves in a terminal unless it is asked for ``once``."""
-    root = _started(file)
+    sweep, _ = load_sweep(file)
+    tuning = Path(sweep.output_dir) / "tuning"
+    if sweep.tune and (tuning / "sweep.json").exists() and not (Path(sweep.output_dir) / "sweep.json").exists():
+        root = tuning  # the confirmation's settings are not known yet
+    else:
+        root = _started(file)
     if once or not sys.stdout.isatty():
         print_table(status_table(root))
     else:
         watch(root)
     return 0
+
+
+def _refuse_stages(sweep: Sweep, command: str) -> None:
+    if sweep.tune is not None:
+        raise SweepError(
+            f"`{command}` names cells before any has run, and the second stage of a sweep with `tune:` is known only "
+            "when the first is done. Run it by `scripts/sweep.py run`."
+        )
 
 
 def _started(file: Path) -> Path:

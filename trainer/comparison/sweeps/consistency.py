@@ -30,6 +30,7 @@ def inconsistencies(data: Mapping[str, Any]) -> Iterator[InitErrorDetails]:
     yield from _baseline(data.get("baseline"), variants)
     yield from _seeds(data.get("seeds"))
     yield from _variants(variants, grid)
+    yield from _tuning(_mapping(data.get("tune")), data, variants)
     yield from _launch(_mapping(data.get("launch")))
     yield from _environment(_mapping(data.get("environment")), _mapping(data.get("executor")))
 
@@ -59,6 +60,40 @@ def _variants(variants: Mapping[str, Any], grid: Mapping[str, Any]) -> Iterator[
         for key in set(_mapping(changes)) & set(grid):
             what = "is also in `grid:`, which would replace it."
             yield refusal(key, what, "Write it in one of the two places.", ("variants", name, key))
+
+
+def _tuning(
+    tune: Mapping[str, Any], data: Mapping[str, Any], variants: Mapping[str, Any]
+) -> Iterator[InitErrorDetails]:
+    yield from _tuning_seeds(tune.get("seeds"), data.get("seeds"))
+    grid = _mapping(tune.get("grid"))
+    if tune and data.get("grid"):
+        what = "stands beside `tune:`, and a variant cannot be at its own best point and at every point of a grid."
+        yield refusal(data["grid"], what, "Write its keys under `tune: {grid: …}`, or leave `tune:` out.", ("grid",))
+    if grid and all(isinstance(values, list) and len(values) == 1 for values in grid.values()):
+        what = "is a single point, so there is nothing to choose."
+        yield refusal(grid, what, "Write several values.", ("tune", "grid"))
+    for key in grid:
+        if key in _RESERVED_KEYS:
+            yield refusal(key, "is the sweep's to say.", _RESERVED_KEYS[key], ("tune", "grid", key))
+        for name in (name for name, changes in variants.items() if key in _mapping(changes)):
+            what = "is also in `tune: {grid: …}`, which would replace it."
+            yield refusal(key, what, "Write it in one of the two places.", ("variants", name, key))
+    for key in _mapping(tune.get("held_out")):
+        if not f"{key}.".startswith("data.test."):
+            what = "is no setting of the held-out rows; all else must be while tuning as it is when confirmed."
+            yield refusal(key, what, "Write settings below data.test.", ("tune", "held_out", key))
+
+
+def _tuning_seeds(tuning: Any, confirmation: Any) -> Iterator[InitErrorDetails]:
+    if not isinstance(tuning, list) or not isinstance(confirmation, list):
+        return
+    if shared := [seed for seed in tuning if seed in confirmation]:
+        what = f"holds {', '.join(map(str, shared))}, on which the verdict rests too: it would confirm its own choice."
+        yield refusal(tuning, what, "Write seeds that are not under `seeds:`.", ("tune", "seeds"))
+    if len({str(seed) for seed in tuning}) < len(tuning):
+        what = "holds a seed twice, and the second run would repeat the first."
+        yield refusal(tuning, what, "Write each seed once.", ("tune", "seeds"))
 
 
 def _environment(environment: Mapping[str, Any], executor: Mapping[str, Any]) -> Iterator[InitErrorDetails]:

@@ -8,7 +8,7 @@ import fcntl
 import signal
 import time
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict
 from fractions import Fraction
@@ -69,8 +69,10 @@ def _lock(file: IO[str], root: Path) -> None:
         ) from None
 
 
-def write_sweep(sweep: Sweep, plans: Sequence[Plan], root: Path, file: Path) -> None:
-    """``sweep.json``: what readers of the directory need to know about its cells."""
+def write_sweep(
+    sweep: Sweep, plans: Sequence[Plan], root: Path, file: Path, tuning: Mapping[str, Any] | None = None
+) -> None:
+    """``sweep.json``: what readers of the directory need to know about its cells, and how these were tuned."""
     cells = [
         {
             "name": plan.cell.name,
@@ -82,7 +84,14 @@ def write_sweep(sweep: Sweep, plans: Sequence[Plan], root: Path, file: Path) -> 
         }
         for plan in plans
     ]
-    described = {"name": sweep.name, "file": str(file.absolute()), "config": sweep.config, "baseline": sweep.baseline}
+    described: dict[str, Any] = {
+        "name": sweep.name,
+        "file": str(file.absolute()),
+        "config": sweep.config,
+        "baseline": sweep.baseline,
+    }
+    if tuning is not None:
+        described["tuning"] = tuning
     write_json(root / "sweep.json", {**described, "seeds": sweep.seeds, "cells": cells})
 
 
