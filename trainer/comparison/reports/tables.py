@@ -5,7 +5,7 @@ A column of your own is one entry in the list of its table:
     from trainer.comparison.reports.columns import ACCURACY
     from trainer.comparison.reports.tables import Column, TableCell
 
-    ACCURACY.append(Column("seeds, squared", lambda row: TableCell(str(len(row.numbers.seeds) ** 2))))
+    ACCURACY.append(Column("items", lambda row: TableCell(str(row.numbers.final.num_items))))
 """
 
 from collections.abc import Callable, Sequence
