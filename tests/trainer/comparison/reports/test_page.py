@@ -152,6 +152,12 @@ def test_cost_stands_beside_accuracy(sweep: Path):
     assert of_ar["device seconds"].text == "90"
 
 
+def test_a_comparison_at_one_learning_rate_is_marked_as_such(sweep: Path):
+    report = report_on(sweep)
+    for page in (html_page(report), markdown_page(report)):
+        assert "Compared at a single learning rate (1e-06)" in page
+
+
 def test_a_number_leads_to_its_cells_and_these_to_their_files(sweep: Path, page: Path):
     text = page.read_text()
     for number, variant in enumerate(("grpo", "ar", "lopti")):

@@ -14,6 +14,7 @@ from trainer.comparison.sweeps import commands, starting
 from trainer.comparison.sweeps.cells import cells_of
 from trainer.comparison.sweeps.loading import load_sweep
 from trainer.comparison.sweeps.plans import plans_of
+from trainer.comparison.sweeps.runner import SweepError
 from trainer.comparison.sweeps.schema import Sweep
 from trainer.comparison.sweeps.tuning import (
     TuningError,
@@ -161,6 +162,14 @@ def test_unequal_budgets_choose_nothing(tmp_path: Path):
     lacking = {**ACCURACIES, "rloo,learning_rate=0.003-s101": None}
     with pytest.raises(TuningError, match=r"lacks rloo,learning_rate=0.003-s101: .* unequal numbers of runs"):
         choices(loaded(tmp_path)[0], recorded(tmp_path / "tuning", lacking))
+
+
+def test_cells_that_are_not_known_yet_cannot_be_named(tmp_path: Path):
+    file = sweep_file(tmp_path)
+    with pytest.raises(SweepError, match="`export` names cells before any has run"):
+        commands.export(file, lambda verifier: None)
+    with pytest.raises(SweepError, match="`cell` names cells"):
+        commands.run_cell(file, ["variant=grpo", "seed=0"], tmp_path, lambda verifier: None)
 
 
 @pytest.mark.slow
