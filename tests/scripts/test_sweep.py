@@ -20,7 +20,7 @@ from tests.paths import ROOT
 from tests.scripts.test_train import SETTINGS
 from tests.trainer.comparison.sweeps import slurm_cluster
 from trainer import statistics
-from trainer.comparison import reports
+from trainer.comparison.reports import page
 from trainer.comparison.sweeps.cell_directory import CellDirectory
 from trainer.comparison.sweeps.process_group import signal_group
 from trainer.run.config.yaml_document import write
@@ -296,11 +296,11 @@ def test_what_cannot_work_is_refused_in_words(arguments, expected, capsys, monke
 
 
 def test_a_report_without_numbers_to_compare_is_refused_in_words(tmp_path: Path, capsys, monkeypatch):
-    def nothing_judged(directory: Path) -> None:
+    def nothing_judged(directory: Path, threshold: float | None) -> None:
         assert (directory / "sweep.json").exists()
         statistics.mean_estimate([])
 
-    monkeypatch.setattr(reports, "write_report", nothing_judged)
+    monkeypatch.setattr(page, "report_on", nothing_judged)
     file = sweep_file(tmp_path, ROOT, {"grpo": {}})
     (tmp_path / "sweep").mkdir()
     (tmp_path / "sweep" / "sweep.json").write_text("{}")

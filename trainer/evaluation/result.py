@@ -77,7 +77,7 @@ class EvaluationResult:
         names = ("mean_tokens", "frac_truncated", "frac_unjudged", "tokens_per_second")
         flat = {name: found.value for name, found in self.estimates.items()}
         flat |= {f"{g}/{name}": found.value for g, made in self.groups.items() for name, found in made.items()}
-        return {f"eval_{self.dataset}/{name}": value for name, value in {**flat, **_only(summary, names)}.items()}
+        return {f"eval_{self.dataset}/{name}": value for name, value in {**flat, **_selected(summary, names)}.items()}
 
     def write(self, folder: Path) -> Path:
         """``<folder>/<dataset>/step-<n>.parquet``, one row a completion, and the summary beside it as JSON.
@@ -174,7 +174,7 @@ def _text(found: Estimate) -> str:
     return "not judged" if math.isnan(found.value) else f"{found.value:.3f} [{found.low:.3f}, {found.high:.3f}]"
 
 
-def _only(summary: Mapping[str, Any], names: Sequence[str]) -> dict[str, float]:
+def _selected(summary: Mapping[str, Any], names: Sequence[str]) -> dict[str, float]:
     return {name: summary[name] for name in names}
 
 

@@ -8,18 +8,18 @@ import numpy as np
 from numpy.typing import NDArray
 
 from trainer import statistics
-from trainer.comparison.reports.accuracies import by_run, curves, final_accuracies, is_judged
+from trainer.comparison.reports.accuracies import curves, final_accuracies, is_judged, mean_accuracies
 from trainer.comparison.reports.contrasts import Contrast, contrast_of
-from trainer.comparison.reports.run_files import Run, Runs
+from trainer.comparison.reports.run_files import RecordedRun, RecordedRuns
 from trainer.statistics import Estimate
 
 Floats = NDArray[np.float64]
-SHARE_OF_GAIN = 0.9
+GAIN_FRACTION = 0.9
 """The threshold that runs are timed to, where none is given: the baseline's start and this share of its mean gain."""
 
 
 @dataclass(frozen=True)
-class Reached:
+class TimeToThreshold:
     """When the runs of a variant reached the threshold.
 
     Attributes:
@@ -36,7 +36,13 @@ class Reached:
 
 @dataclass(frozen=True)
 class VariantNumbers:
-    """One row of the table. Accuracies are held-out; ``area`` is the mean height of the learning curve."""
+    """What the seeds of a variant say together.
+
+    Attributes:
+        start, final, best: held-out accuracies.
+        area: mean height of the learning curve.
+        tokens, device_seconds: what a run cost, mean over seeds; ``None`` where some run did not record it.
+    """
 
     name: str
     seeds: list[int]
@@ -46,7 +52,9 @@ class VariantNumbers:
     interquartile_interval: tuple[float, float] | None
     best: Estimate | None
     area: Estimate | None
-    reached: Reached | None
+    time_to_threshold: TimeToThreshold | None
+    tokens: float | None
+    device_seconds: float | None
 
 
 @dataclass(frozen=True)
@@ -71,7 +79,7 @@ class Comparison:
         return next((contrast for contrast in self.contrasts if contrast.variant == variant), None)
 
 
-def datasets_of(runs: Runs) -> list[str]:
+def datasets_of(runs: RecordedRuns) -> list[str]:
     """The held-out sets that every run was evaluated on, and some run judged, in the order of the configuration."""
     found = [set(run.held_out()) for run in runs.all]
     shared = set.intersection(*found) if found else set()
@@ -81,7 +89,7 @@ def datasets_of(runs: Runs) -> list[str]:
     return sorted(shared, key=lambda name: (order.index(name) if name in order else len(order), name))
 
 
-def comparison(runs: Runs, dataset: str, threshold: float | None = None) -> Comparison:
+def comparison(runs: RecordedRuns, dataset: str, threshold: float | None = None) -> Comparison:
     """The numbers of every variant on one held-out set, and of every variant against its baseline."""
     judged = judged_runs(runs, dataset)
     is_given = threshold is not None
@@ -110,7 +118,7 @@ def comparison(runs: Runs, dataset: str, threshold: float | None = None) -> Comp
     return Comparison(dataset, threshold, is_given, numbers, contrasts, unpaired, left_out)
 
 
-def judged_runs(runs: Runs, dataset: str) -> Runs:
+def judged_runs(runs: RecordedRuns, dataset: str) -> RecordedRuns:
     """Without the runs of whose last evaluation nothing was judged, and the variants that have no others."""
     by_variant = {
         variant: judged
@@ -120,7 +128,7 @@ def judged_runs(runs: Runs, dataset: str) -> Runs:
     return replace(runs, by_variant=by_variant)
 
 
-def _threshold(runs: Runs, dataset: str) -> float | None:
+def _threshold(runs: RecordedRuns, dataset: str) -> float | None:
     name = next((variant for variant in runs.by_variant if runs.baseline.get(variant, variant) == variant), None)
     if name is None:
         return None
@@ -128,38 +136,47 @@ def _threshold(runs: Runs, dataset: str) -> float | None:
     if len(points) < 2 or points[0] != 0:
         return None
     start, end = values.mean(0)[[0, -1]]
-    return float(start + SHARE_OF_GAIN * (end - start)) if end > start else None
+    return float(start + GAIN_FRACTION * (end - start)) if end > start else None
 
 
-def _numbers(name: str, by_seed: dict[int, Run], dataset: str, threshold: float | None) -> VariantNumbers:
+def _numbers(name: str, by_seed: dict[int, RecordedRun], dataset: str, threshold: float | None) -> VariantNumbers:
     runs = list(by_seed.values())
     final = final_accuracies(runs, dataset)
     estimate = _final_estimate(runs, final, dataset)  # refuses runs that were judged on no item in common
-    by_seed_alone = by_run(final)
+    by_seed_alone = mean_accuracies(final)
     points, values = curves(runs, dataset)
     several = len(points) > 1
     return VariantNumbers(
         name,
         sorted(by_seed),
-        start=_of_shares(values[:, 0]) if several and points[0] == 0 else None,
+        start=_accuracy_estimate(values[:, 0]) if several and points[0] == 0 else None,
         final=estimate,
         interquartile_mean=float(statistics.interquartile_mean(by_seed_alone)),
         interquartile_interval=statistics.interquartile_interval(by_seed_alone) if len(runs) > 1 else None,
-        best=_of_shares(statistics.best(values)) if several else None,
-        area=_of_shares(statistics.area_under_curve(values, points)) if several else None,
-        reached=_reached(runs, points, values, threshold) if several and threshold is not None else None,
+        best=_accuracy_estimate(statistics.best(values)) if several else None,
+        area=_accuracy_estimate(statistics.area_under_curve(values, points)) if several else None,
+        time_to_threshold=_time_to_threshold(runs, points, values, threshold)
+        if several and threshold is not None
+        else None,
+        tokens=_mean_cost([run.tokens for run in runs]),
+        device_seconds=_mean_cost([run.device_seconds for run in runs]),
     )
 
 
-def _final_estimate(runs: Sequence[Run], final: Floats, dataset: str) -> Estimate:
+def _mean_cost(spent: Sequence[float | None]) -> float | None:
+    known = [each for each in spent if each is not None]
+    return float(np.mean(known)) if len(known) == len(spent) else None
+
+
+def _final_estimate(runs: Sequence[RecordedRun], final: Floats, dataset: str) -> Estimate:
     """The mean over seeds; of a single run the mean of its items, with Wilson's interval where these are known."""
     answers = runs[0].final_answers(dataset)
     if len(runs) == 1 and answers is not None:
         return statistics.share_estimate(final[0], sum(answers.judged_by_item.values()))
-    return _of_shares(final)
+    return _accuracy_estimate(final)
 
 
-def _of_shares(values: Floats) -> Estimate:
+def _accuracy_estimate(values: Floats) -> Estimate:
     """Mean of numbers between 0 and 1; the t interval may leave these bounds and is cut there."""
     estimate = statistics.mean_estimate(values)
     if math.isnan(estimate.low):
@@ -167,13 +184,15 @@ def _of_shares(values: Floats) -> Estimate:
     return replace(estimate, low=max(0.0, estimate.low), high=min(1.0, estimate.high))
 
 
-def _reached(runs: Sequence[Run], points: Floats, values: Floats, threshold: float) -> Reached:
+def _time_to_threshold(
+    runs: Sequence[RecordedRun], points: Floats, values: Floats, threshold: float
+) -> TimeToThreshold:
     first = statistics.first_reaching(values, points, threshold)
     counts = [run.tokens_at(point) for run, point in zip(runs, first.tolist(), strict=True) if not math.isnan(point)]
     late = [math.inf] * int(np.isnan(first).sum())
     tokens = None if None in counts else _finite_median([*(count for count in counts if count is not None), *late])
     rollouts = _finite_median(np.where(np.isnan(first), math.inf, first).tolist())
-    return Reached(rollouts, tokens, len(first) - len(late), len(first))
+    return TimeToThreshold(rollouts, tokens, len(first) - len(late), len(first))
 
 
 def _finite_median(values: list[float]) -> float | None:

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from trainer.comparison.reports.held_out import Answers
-from trainer.comparison.reports.run_files import Runs
+from trainer.comparison.reports.run_files import RecordedRuns
 
 MOST_CHARACTERS = 4_000
 Record = Mapping[str, Any]
@@ -43,7 +43,7 @@ def verdict_of(record: Record) -> str:
     return {None: "unjudged", True: "right", False: "wrong"}[record.get("correct")]
 
 
-def sample_groups(runs: Runs, dataset: str) -> list[SampleGroup]:
+def sample_groups(runs: RecordedRuns, dataset: str) -> list[SampleGroup]:
     """Of a sweep: items as all variants answered them with their first common seed. Of one run: a few of each verdict.
 
     Empty where a run kept no completions.

@@ -4,9 +4,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from trainer.comparison.reports.run_files import Runs
+from trainer.comparison.reports.run_files import RecordedRuns
 
-OF_THE_CELL = ("name", "output_dir", "seed")
+CELL_SETTINGS = ("name", "output_dir", "seed")
 
 
 @dataclass(frozen=True)
@@ -18,7 +18,7 @@ class Change:
     after: str | None
 
 
-def configuration_changes(runs: Runs) -> dict[str, list[Change]]:
+def configuration_changes(runs: RecordedRuns) -> dict[str, list[Change]]:
     """Variant → what it changes, from the resolved configurations of both; baselines are left out."""
     return {
         variant: _changes(_settings(runs, baseline), _settings(runs, variant))
@@ -27,23 +27,27 @@ def configuration_changes(runs: Runs) -> dict[str, list[Change]]:
     }
 
 
-def flat(tree: Any, path: str = "") -> dict[str, Any]:
+def flattened_parts(tree: Any, path: str = "") -> dict[str, Any]:
     """Dotted key → value of a nested mapping; a part by name alone and one with options compare by ``.name``."""
     if isinstance(tree, Mapping) and tree:
-        return {key: value for name, child in tree.items() for key, value in flat(child, f"{path}.{name}").items()}
+        return {
+            key: value
+            for name, child in tree.items()
+            for key, value in flattened_parts(child, f"{path}.{name}").items()
+        }
     if isinstance(tree, list) and any(isinstance(item, Mapping) for item in tree):
-        return flat(dict(enumerate(tree)), path)
+        return flattened_parts(dict(enumerate(tree)), path)
     return {path.removeprefix("."): tree}
 
 
-def _settings(runs: Runs, variant: str) -> dict[str, Any]:
+def _settings(runs: RecordedRuns, variant: str) -> dict[str, Any]:
     config = next(iter(runs.by_variant[variant].values())).config
     parts = {
         name: {"name": part} if isinstance(part, str) else part
         for name, part in (config.get("algorithm") or {}).items()
     }
-    found = flat({**config, **({"algorithm": parts} if parts else {})})
-    return {key: value for key, value in found.items() if key not in OF_THE_CELL and key != "trl.seed"}
+    found = flattened_parts({**config, **({"algorithm": parts} if parts else {})})
+    return {key: value for key, value in found.items() if key not in CELL_SETTINGS and key != "trl.seed"}
 
 
 def _changes(before: Mapping[str, Any], after: Mapping[str, Any]) -> list[Change]:

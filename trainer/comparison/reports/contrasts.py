@@ -7,8 +7,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from trainer import statistics
-from trainer.comparison.reports.accuracies import Floats, areas, by_run, final_accuracies
-from trainer.comparison.reports.run_files import Run
+from trainer.comparison.reports.accuracies import Floats, areas_under_curves, final_accuracies, mean_accuracies
+from trainer.comparison.reports.run_files import RecordedRun
 from trainer.statistics import Estimate, Verdict
 
 
@@ -52,7 +52,11 @@ class Contrast:
 
 
 def contrast_of(
-    variant: str, baseline: str, ours_by_seed: Mapping[int, Run], theirs_by_seed: Mapping[int, Run], dataset: str
+    variant: str,
+    baseline: str,
+    ours_by_seed: Mapping[int, RecordedRun],
+    theirs_by_seed: Mapping[int, RecordedRun],
+    dataset: str,
 ) -> Contrast:
     """The contrast of two variants' runs, seed → run: paired by seed where any seed is in common.
 
@@ -65,8 +69,8 @@ def contrast_of(
     ours, theirs = np.split(both, [len(our_seeds)])
     estimate = statistics.paired_difference if common else statistics.unpaired_difference
     difference = estimate(ours, theirs)
-    our_means, their_means = np.split(by_run(both), [len(our_seeds)])
-    heights = areas(runs, dataset)
+    our_means, their_means = np.split(mean_accuracies(both), [len(our_seeds)])
+    heights = areas_under_curves(runs, dataset)
     area = None
     if heights is not None:
         our_heights, their_heights = np.split(heights, [len(our_seeds)])

@@ -7,7 +7,7 @@ import numpy as np
 
 from trainer import statistics
 from trainer.comparison.reports.figures import Curve
-from trainer.comparison.reports.run_files import Runs
+from trainer.comparison.reports.run_files import RecordedRuns
 from trainer.statistics.verdict import FEWEST_SEEDS
 
 DIAGNOSTICS = {
@@ -51,7 +51,7 @@ def mean_curve(series: Sequence[dict[float, float]], *, band: bool = True) -> Cu
     return Curve(np.array(points), mean, low, high)
 
 
-def held_out_curves(runs: Runs, dataset: str) -> dict[str, Curve]:
+def held_out_curves(runs: RecordedRuns, dataset: str) -> dict[str, Curve]:
     """Variant → held-out accuracy, between 0 and 1 also where the t interval would leave them."""
     found = {
         name: mean_curve([run.held_out()[dataset] for run in by_seed.values()])
@@ -64,7 +64,7 @@ def held_out_curves(runs: Runs, dataset: str) -> dict[str, Curve]:
     }
 
 
-def diagnostic_curves(runs: Runs) -> tuple[dict[str, dict[str, Curve]], list[str]]:
+def diagnostic_curves(runs: RecordedRuns) -> tuple[dict[str, dict[str, Curve]], list[str]]:
     """Title → variant → mean over seeds, without bands, which would hide one another in small pictures.
 
     And the titles of metrics that were 0 throughout in all variants, of which there is nothing to draw.
@@ -79,7 +79,7 @@ def diagnostic_curves(runs: Runs) -> tuple[dict[str, dict[str, Curve]], list[str
     return panels, zero
 
 
-def training_curves(runs: Runs, key: str, *, band: bool = False) -> dict[str, Curve]:
+def training_curves(runs: RecordedRuns, key: str, *, band: bool = False) -> dict[str, Curve]:
     """Variant → a metric of the training, over the seeds that logged it; variants that did not are left out."""
     found = {
         name: mean_curve([series for run in by_seed.values() if (series := by_rollout(run.series(key)))], band=band)

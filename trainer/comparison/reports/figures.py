@@ -1,7 +1,8 @@
 """The report's pictures, as SVG text to put into a page. Numbers come in as arrays; nothing is computed here.
 
 Colours are Okabe and Ito's (2008), which colour-blind readers tell apart; each variant has a line style and a marker of
-its own besides, so that a page printed in grey can be read. Legends stand outside the data.
+its own besides, so that a page printed in grey can be read. Pictures are as narrow as a phone allows, so that their
+words keep their size there; a wide page puts them side by side. Legends stand outside the data.
 """
 
 import io
@@ -13,13 +14,20 @@ from typing import Any
 import matplotlib
 import numpy as np
 from matplotlib.figure import Figure
+from matplotlib.ticker import MaxNLocator
 from numpy.typing import NDArray
 
 Floats = NDArray[np.float64]
 
-COLOURS = ("#000000", "#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9")
+INK, SOFT, LINE = "#000000", "#666666", "#e4e4e4"
+COLOURS = (INK, "#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9")
 LINES = ("-", "--", "-.", ":", (0, (5, 1)), (0, (3, 1, 1, 1, 1, 1)), (0, (1, 1)))
 MARKERS = ("o", "s", "^", "D", "v", "P", "X")
+WIDTH, PANEL_WIDTH = 4.7, 3.1
+"""Inches; 4.7 are 451 pixels of a page."""
+BAND_MARGIN = 0.75
+"""So many ranges of the curves beside them are drawn of their bands, lest a wide band flattens the curves."""
+FACES = ("figure.facecolor", "axes.facecolor", "savefig.facecolor", "legend.facecolor")
 SETTINGS = {
     "text.parse_math": False,  # names are text: a variant may be called a$b$c
     "svg.fonttype": "none",  # text stays text: found by a search, read aloud, sharp in print
@@ -27,13 +35,14 @@ SETTINGS = {
     "font.size": 9.5,
     "axes.spines.top": False,
     "axes.spines.right": False,
-    "axes.edgecolor": "#666666",
+    "axes.edgecolor": SOFT,
     "axes.grid": True,
-    "grid.color": "#e4e4e4",
+    "grid.color": LINE,
     "grid.linewidth": 0.7,
     "axes.axisbelow": True,
     "lines.linewidth": 1.6,
     "lines.markersize": 4,
+    **dict.fromkeys(FACES, "none"),
 }
 
 
@@ -48,7 +57,7 @@ class Curve:
 
 
 @dataclass(frozen=True)
-class Bar:
+class PointInterval:
     """A value with its interval, which may be NaN."""
 
     value: float
@@ -56,90 +65,111 @@ class Bar:
     high: float
 
 
-def curves_figure(name: str, curves: Mapping[str, Curve], x: str, y: str, styles: Mapping[str, int]) -> str:
-    """Lines with bands; a point alone gets a marker. The legend stands at the right."""
-    with matplotlib.rc_context(SETTINGS):
-        figure = Figure(figsize=(7.4, 3.5), layout="constrained")
+def curves_figure(
+    name: str, curves: Mapping[str, Curve], x: str, y: str, styles: Mapping[str, int], background: str = "none"
+) -> str:
+    """Lines with bands; a point alone gets a marker. The legend stands below."""
+    with matplotlib.rc_context({**SETTINGS, **dict.fromkeys(FACES, background)}):
+        figure = Figure(figsize=(WIDTH, 3.1 + 0.2 * -(-len(curves) // 2)), layout="constrained")
         axes = figure.subplots()
         entries = _draw_curves(axes, curves, styles)
+        axes.set_ylim(*_height(list(curves.values()), axes.get_ylim()))
         axes.set_xlabel(x)
         axes.set_ylabel(y)
         if len(entries) > 1:
-            figure.legend(entries.values(), entries.keys(), loc="outside right upper", frameon=False)
+            figure.legend(entries.values(), entries.keys(), loc="outside lower center", ncols=2, frameon=False)
         return _svg(figure, name)
 
 
-def panels_figure(
+def panel_figures(
     name: str,
     panels: Mapping[str, Mapping[str, Curve]],
     x: str,
     styles: Mapping[str, int],
     *,
     same_height: bool = False,
-) -> str:
-    """Small curves side by side, three in a row, one legend below; ``same_height`` where all show the same quantity."""
-    columns = min(3, len(panels))
-    rows = -(-len(panels) // columns)
+) -> list[str]:
+    """Small curves, a picture each, and their legend as the last one; ``same_height`` where all show one quantity."""
+    everything = [curve for curves in panels.values() for curve in curves.values()]
+    drawn: list[str] = []
+    entries: dict[str, Any] = {}
     with matplotlib.rc_context({**SETTINGS, "lines.linewidth": 1.2, "lines.markersize": 2.5}):
-        figure = Figure(figsize=(9.2, 2.05 * rows + 0.5), layout="constrained")
-        grid = figure.subplots(rows, columns, squeeze=False, sharey=same_height)
-        entries: dict[str, Any] = {}
-        for axes, (title, curves) in zip(grid.flat, panels.items(), strict=False):
+        for number, (title, curves) in enumerate(panels.items()):
+            figure = Figure(figsize=(PANEL_WIDTH, 2.25), layout="constrained")
+            axes = figure.subplots()
             entries |= _draw_curves(axes, curves, styles)
-            axes.set_title(title, fontsize=9, loc="left")
-        for axes in grid.flat[len(panels) :]:
-            axes.set_visible(False)
-        for column in range(columns):
-            lowest = max(row for row in range(rows) if row * columns + column < len(panels))
-            grid[lowest, column].set_xlabel(x)
+            shown = everything if same_height else list(curves.values())
+            axes.set_ylim(*_height(shown, None if same_height else axes.get_ylim()))
+            axes.set_title(title, fontsize=9.5, loc="left")
+            axes.set_xlabel(x)
+            drawn.append(_svg(figure, f"{name}-{number}"))
         if len(entries) > 1:
-            figure.legend(entries.values(), entries.keys(), loc="outside lower center", ncols=4, frameon=False)
+            figure = Figure(figsize=(WIDTH, 0.1 + 0.22 * -(-len(entries) // 2)))
+            figure.legend(entries.values(), entries.keys(), loc="center", ncols=2, frameon=False)
+            drawn.append(_svg(figure, f"{name}-legend"))
+    return drawn
+
+
+def differences_figure(
+    name: str,
+    panels: Mapping[str, Mapping[str, PointInterval]],
+    styles: Mapping[str, int],
+    background: str = "none",
+) -> str:
+    """Quantity → variant → its difference; one interval a variant around it, and 0 is where the baseline stands."""
+    labels = list(dict.fromkeys(label for panel in panels.values() for label in panel))
+    with matplotlib.rc_context({**SETTINGS, **dict.fromkeys(FACES, background)}):
+        width = WIDTH + PANEL_WIDTH * (len(panels) - 1)
+        figure = Figure(figsize=(width, 0.85 + 0.36 * len(labels)), layout="constrained")
+        for axes, (x, panel) in zip(
+            figure.subplots(1, len(panels), squeeze=False, sharey=True)[0], panels.items(), strict=True
+        ):
+            axes.axvline(0, color=SOFT, linewidth=1)
+            for label, interval in panel.items():
+                _draw_interval(axes, interval, labels.index(label), styles[label], 2.0, 6.0)
+            axes.set_yticks(range(len(labels)), [label.replace(",", ",\n") for label in labels])
+            axes.set_ylim(len(labels) - 0.4, -0.6)
+            axes.grid(axis="y", visible=False)
+            axes.set_xlabel(x)
         return _svg(figure, name)
 
 
-def differences_figure(name: str, differences: Mapping[str, Bar], x: str, styles: Mapping[str, int]) -> str:
-    """One interval a variant around its difference; 0 is where the baseline stands."""
+def intervals_figure(
+    name: str, values: Mapping[str, Mapping[str, PointInterval]], x: str, y: str, styles: Mapping[str, int]
+) -> str:
+    """Variant → group → value: a row a group, in it an interval a variant. The legend stands below."""
+    groups = list(dict.fromkeys(group for by_group in values.values() for group in by_group))
+    step = 0.8 / len(values)
     with matplotlib.rc_context(SETTINGS):
-        figure = Figure(figsize=(7.4, 0.85 + 0.36 * len(differences)), layout="constrained")
+        rows, keys = len(groups) * max(2, len(values)), -(-len(values) // 2)
+        figure = Figure(figsize=(WIDTH, 0.9 + 0.14 * rows + 0.2 * keys), layout="constrained")
         axes = figure.subplots()
-        axes.axvline(0, color="#666666", linewidth=1)
-        for row, (label, bar) in enumerate(differences.items()):
-            style: dict[str, Any] = {"color": _colour(styles[label]), "linewidth": 2}
-            axes.plot([bar.low, bar.high], [row, row], solid_capstyle="butt", **style)
-            axes.plot([bar.value], [row], marker=_marker(styles[label]), markersize=6, **style)
-        axes.set_yticks(range(len(differences)), list(differences))
-        axes.set_ylim(len(differences) - 0.4, -0.6)
+        entries: dict[str, Any] = {}
+        for position, (label, by_group) in enumerate(values.items()):
+            for group, interval in by_group.items():
+                row = groups.index(group) + (position + 0.5) * step - 0.4
+                entries[label] = _draw_interval(axes, interval, row, styles[label], 1.4, 4.0)
+        axes.set_yticks(range(len(groups)), groups)
+        axes.set_ylim(len(groups) - 0.5, -0.5)
         axes.grid(axis="y", visible=False)
         axes.set_xlabel(x)
-        return _svg(figure, name)
-
-
-def bars_figure(name: str, bars: Mapping[str, Mapping[str, Bar]], x: str, y: str, styles: Mapping[str, int]) -> str:
-    """Grouped bars with intervals: variant → group → value. The legend stands at the right."""
-    groups = list(dict.fromkeys(group for values in bars.values() for group in values))
-    width = 0.8 / len(bars)
-    with matplotlib.rc_context(SETTINGS):
-        figure = Figure(figsize=(9.2, 3.2), layout="constrained")
-        axes = figure.subplots()
-        entries: dict[str, Any] = {}
-        for position, (label, values) in enumerate(bars.items()):
-            at = [groups.index(group) + (position + 0.5) * width - 0.4 for group in values]
-            heights = np.array([bar.value for bar in values.values()])
-            spread = np.array([[bar.value - bar.low, bar.high - bar.value] for bar in values.values()]).T
-            entries[label] = axes.bar(at, heights, width * 0.9, color=_colour(styles[label]), alpha=0.75)
-            axes.errorbar(at, heights, np.nan_to_num(spread), fmt="none", ecolor="#333333", elinewidth=0.9)
-        axes.set_xticks(range(len(groups)), groups)
-        axes.grid(axis="x", visible=False)
-        axes.set_xlabel(x)
         axes.set_ylabel(y)
-        if len(bars) > 1:
-            figure.legend(entries.values(), entries.keys(), loc="outside right upper", frameon=False)
+        if len(values) > 1:
+            figure.legend(entries.values(), entries.keys(), loc="outside lower center", ncols=2, frameon=False)
         return _svg(figure, name)
+
+
+def _draw_interval(axes: Any, interval: PointInterval, row: float, style: int, width: float, marker: float) -> Any:
+    colour = _colour(style)
+    axes.plot([interval.low, interval.high], [row, row], color=colour, linewidth=width, solid_capstyle="butt")
+    (point,) = axes.plot([interval.value], [row], color=colour, linewidth=0, marker=_marker(style), markersize=marker)
+    return point
 
 
 def _draw_curves(axes: Any, curves: Mapping[str, Curve], styles: Mapping[str, int]) -> dict[str, Any]:
     """Label → line, for the legend: given to it as they are, since Matplotlib leaves out labels that begin with _."""
     lines = {}
+    axes.xaxis.set_major_locator(MaxNLocator(integer=True))
     for label, curve in curves.items():
         number = styles[label]
         few = len(curve.points) <= 12
@@ -149,10 +179,24 @@ def _draw_curves(axes: Any, curves: Mapping[str, Curve], styles: Mapping[str, in
             color=_colour(number),
             linestyle=LINES[number % len(LINES)],
             marker=_marker(number) if few else None,
+            zorder=3,  # over all bands
         )
         if not np.isnan(curve.low).all():
-            axes.fill_between(curve.points, curve.low, curve.high, color=_colour(number), alpha=0.13, linewidth=0)
+            axes.fill_between(
+                curve.points, curve.low, curve.high, color=_colour(number), alpha=0.12, linewidth=0, zorder=1
+            )
     return lines
+
+
+def _height(curves: Sequence[Curve], drawn: tuple[float, float] | None) -> tuple[float, float]:
+    """The axis' ends: of what is drawn, but of bands no more than `BAND_MARGIN` of the curves' own range."""
+    low, high = (float(end(np.concatenate([curve.mean for curve in curves]))) for end in (np.min, np.max))
+    margin = BAND_MARGIN * (high - low) or 0.05 * abs(high) or 1.0
+    if drawn is None:
+        bands = np.concatenate([np.r_[curve.low, curve.high, low, high] for curve in curves])
+        space = 0.05 * (np.nanmax(bands) - np.nanmin(bands))
+        drawn = float(np.nanmin(bands) - space), float(np.nanmax(bands) + space)
+    return max(drawn[0], low - margin), min(drawn[1], high + margin)
 
 
 def _colour(number: int) -> str:

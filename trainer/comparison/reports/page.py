@@ -1,6 +1,6 @@
 """How a report looks: HTML that needs nothing from the network, and Markdown. The text is in `templates/`."""
 
-import math
+import re
 from pathlib import Path
 from typing import Any
 
@@ -8,15 +8,17 @@ from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup
 
 from trainer.comparison.reports.contents import Report, report_on
+from trainer.comparison.reports.figures import COLOURS, INK, LINE, SOFT
 from trainer.comparison.reports.run_files import ReportError
-from trainer.statistics import Estimate, StatisticsError
+from trainer.statistics import StatisticsError
 
 TEMPLATES = Path(__file__).with_name("templates")
-NOTHING = "–"
+THEME = {SOFT: "--soft", LINE: "--line", INK: "--ink", **{c: f"--series-{n}" for n, c in enumerate(COLOURS) if n}}
+"""Colour of a picture → the variable of the style sheet that stands for it: pictures turn dark with the page."""
 
 
 def write_report(directory: Path, output: Path | None = None, threshold: float | None = None) -> tuple[Report, Path]:
-    """Report on a run's or a sweep's directory; write HTML, and Markdown beside it under the same name.
+    """Report on a run's or a sweep's directory: HTML, and under the same name Markdown and its one picture as SVG.
 
     Args:
         output: the HTML file; without it ``report.html`` in the directory.
@@ -30,57 +32,64 @@ def write_report(directory: Path, output: Path | None = None, threshold: float |
     except StatisticsError as refusal:
         raise ReportError(f"The runs in {directory} cannot be compared: {refusal}") from refusal
     page = output or directory / "report.html"
+    beside_the_runs = page.parent.resolve() == directory.resolve()
     page.parent.mkdir(parents=True, exist_ok=True)
-    page.write_text(html_page(report))
-    page.with_suffix(".md").write_text(markdown_page(report))
+    page.write_text(html_page(report, links=beside_the_runs))
+    picture = page.with_suffix(".svg")
+    if report.summary:
+        picture.write_text(report.summary)
+    else:
+        picture.unlink(missing_ok=True)  # of an earlier report
+    text = markdown_page(report, links=beside_the_runs, picture=picture.name if report.summary else "")
+    page.with_suffix(".md").write_text(text)
     return report, page
 
 
-def html_page(report: Report) -> str:
+def print_report(directory: Path, output: Path | None = None, threshold: float | None = None) -> int:
+    """`write_report`, and on the terminal its verdicts and where the pages are; the exit status, 0."""
+    report, page = write_report(directory, output, threshold)
+    print(report.headline)
+    for contrast in report.main.contrasts if report.main else []:
+        print(f"  {contrast.variant}: {contrast.verdict.sentence}")
+    print(f"{page}\n{page.with_suffix('.md')}")
+    return 0
+
+
+def html_page(report: Report, *, links: bool = True) -> str:
     """One HTML document: styles and pictures inside, no script, and a policy that forbids loading anything.
 
     Whatever a policy wrote is escaped by the template engine; only our own pictures and styles are put in as they are.
+
+    Args:
+        links: whether the page will lie in the report's directory, so that cells can be linked to.
     """
     template = _environment(escaped=True).get_template("report.html.jinja")
     style = Markup((TEMPLATES / "style.css").read_text())
-    svg = {name: Markup(picture.svg) for name, picture in report.pictures.items()}
-    return template.render(report=report, style=style, svg=svg)
+    svgs = {name: [Markup(_themed(svg)) for svg in picture.svgs] for name, picture in report.pictures.items()}
+    return template.render(report=report, style=style, svgs=svgs, links=links)
 
 
-def markdown_page(report: Report) -> str:
-    """The verdict, the tables, the configurations' differences and the notes, for a README or a pull request."""
-    return _environment(escaped=False).get_template("report.md.jinja").render(report=report)
+def markdown_page(report: Report, *, links: bool = True, picture: str = "") -> str:
+    """The verdict, the tables, the configurations' differences and the notes, for a README or a pull request.
 
-
-def number(value: float | None, digits: int = 3) -> str:
-    """A number with so many decimals, or a dash for none."""
-    return NOTHING if value is None or not math.isfinite(value) else f"{value:.{digits}f}".replace("-", "−")
-
-
-def signed(value: float) -> str:
-    """A difference with its sign."""
-    return number(value) if value < 0 else f"+{number(value)}"
-
-
-def count(value: float | None) -> str:
-    """A number of steps or tokens."""
-    return NOTHING if value is None else f"{value:,.0f}" if value >= 10 else f"{value:g}"
-
-
-def interval(low_high: Any) -> str:
-    """``[low, high]``, of an estimate or a pair; empty where there is none."""
-    low, high = (low_high.low, low_high.high) if isinstance(low_high, Estimate) else low_high or (math.nan, math.nan)
-    return "" if math.isnan(low) else f"[{number(low)}, {number(high)}]"
-
-
-def p_value(value: float) -> str:
-    """A p with three digits that say something."""
-    return NOTHING if math.isnan(value) else "< 0.001" if value < 0.001 else f"{value:.3g}"
+    Args:
+        links: as of `html_page`.
+        picture: file of the picture beside the page.
+    """
+    template = _environment(escaped=False).get_template("report.md.jinja")
+    return template.render(report=report, links=links, picture=picture)
 
 
 def cell(text: Any) -> str:
     """Text inside a Markdown table: on one line, and no end of the cell."""
     return " ".join(str(text).split()).replace("|", "\\|").replace("<", "&lt;").replace("`", "'")
+
+
+def _themed(svg: str) -> str:
+    """The picture with the style sheet's colours; text that says no colour takes the page's."""
+    for colour, variable in THEME.items():
+        svg = re.sub(rf"(?<=: ){colour}(?![0-9a-f])", f"var({variable})", svg, flags=re.IGNORECASE)
+    return svg
 
 
 def _environment(*, escaped: bool) -> Environment:
@@ -92,6 +101,5 @@ def _environment(*, escaped: bool) -> Environment:
         lstrip_blocks=True,
         keep_trailing_newline=True,
     )
-    filters = {"number": number, "signed": signed, "count": count, "interval": interval, "p_value": p_value}
-    environment.filters.update(filters, cell=cell)
+    environment.filters["cell"] = cell
     return environment

@@ -5,12 +5,12 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from trainer.comparison.reports.run_files import Runs
+from trainer.comparison.reports.run_files import RecordedRuns
 
 MAIN_PACKAGES = ("evenkeel", "torch", "trl", "transformers", "accelerate", "deepspeed", "vllm", "peft", "datasets")
 
 
-def provenance(runs: Runs) -> list[tuple[str, str]]:
+def provenance(runs: RecordedRuns) -> list[tuple[str, str]]:
     """Rows of what and its value; where runs differ in something, all values, so that a mixture shows."""
     manifests = [run.manifest for run in runs.all if run.manifest]
     versions = [manifest.get("packages") or {} for manifest in manifests]

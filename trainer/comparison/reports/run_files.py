@@ -5,22 +5,24 @@ import math
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from datetime import datetime
 from functools import cached_property
 from pathlib import Path
 from typing import Any
 
 from ruamel.yaml import YAML
 
+from rewards.registry import Refusal
 from trainer.comparison.reports.held_out import Answers, read_answers
 from trainer.run.directory import read_metrics
 
 
-class ReportError(ValueError):
+class ReportError(Refusal):
     """A directory that there is nothing to report on."""
 
 
 @dataclass(frozen=True)
-class Run:
+class RecordedRun:
     """One run directory.
 
     Attributes:
@@ -87,6 +89,26 @@ class Run:
         before = [point for point in counts if point <= rollouts]
         return counts[max(before)] if before else (0.0 if counts and rollouts == 0 else None)
 
+    @property
+    def tokens(self) -> float | None:
+        """Prompts' and completions' tokens of the whole run; ``None`` where not logged."""
+        counts = self.series("num_tokens")
+        return counts[max(counts)] if counts else None
+
+    @property
+    def device_seconds(self) -> float | None:
+        """Wall time × processes, each with one device, of all attempts at the run; ``None`` where one is not known."""
+        attempts = [read_json(path) for path in sorted(self.path.parent.glob("attempt-*.json"))]
+        seconds = self.summary.get("wall_seconds")  # of the last attempt alone
+        if len(attempts) > 1:
+            seconds = sum(map(_seconds, attempts)) if all("ended" in attempt for attempt in attempts) else None
+        return None if seconds is None else float(seconds) * int(self.manifest.get("world_size") or 1)
+
+    @property
+    def optimizer_steps(self) -> float | None:
+        """Of the whole run; ``None`` where nothing was logged."""
+        return max((float(entry["step"]) for entry in self.metrics), default=None)
+
     def held_out(self) -> dict[str, dict[float, float]]:
         """Held-out set → rollout batches → accuracy. Runs that do not name their sets have one, "held-out rows"."""
         keys = sorted({key for entry in self.metrics for key in entry})
@@ -112,7 +134,7 @@ class Run:
 
 
 @dataclass(frozen=True)
-class Runs:
+class RecordedRuns:
     """The runs of a report.
 
     Attributes:
@@ -120,19 +142,21 @@ class Runs:
         by_variant: variant → seed → run, the baseline's variants in the order of the sweep.
         baseline: variant → the variant that it is compared with; empty for a single run.
         unfinished: cells without a finished run, by name with the reason; left out of all numbers.
+        tuning: how the variants' settings were chosen; empty where they were not.
     """
 
     name: str
-    by_variant: dict[str, dict[int, Run]]
+    by_variant: dict[str, dict[int, RecordedRun]]
     baseline: dict[str, str]
     unfinished: dict[str, str]
+    tuning: Mapping[str, Any] = field(default_factory=dict)
 
     @property
-    def all(self) -> list[Run]:
+    def all(self) -> list[RecordedRun]:
         return [run for runs in self.by_variant.values() for run in runs.values()]
 
 
-def read_runs(directory: Path) -> Runs:
+def read_runs(directory: Path) -> RecordedRuns:
     """The runs under a directory: a run's own, or a sweep's (``sweep.json`` with ``<cell>/run/``).
 
     Raises:
@@ -141,23 +165,25 @@ def read_runs(directory: Path) -> Runs:
     if (directory / "sweep.json").exists():
         return _sweep_runs(directory, read_json(directory / "sweep.json"))
     if (directory / "metrics.jsonl").exists():
-        run = Run(directory, directory.name, 0)
+        run = RecordedRun(directory, directory.name, 0)
         seed = run.manifest.get("seed", run.config.get("seed", 0))
         variant = str(run.config.get("name", directory.name))
-        return Runs(variant, {variant: {seed: Run(directory, variant, seed)}}, {}, {})
+        return RecordedRuns(variant, {variant: {seed: RecordedRun(directory, variant, seed)}}, {}, {})
     raise ReportError(
         f"{directory} holds neither metrics.jsonl, as the directory of a run does, nor sweep.json, as that of a sweep: "
         "there is nothing to report on. Name a directory that scripts/train.py or scripts/sweep.py has written."
     )
 
 
-def _sweep_runs(directory: Path, sweep: Mapping[str, Any]) -> Runs:
-    by_variant: dict[str, dict[int, Run]] = {}
+def _sweep_runs(directory: Path, sweep: Mapping[str, Any]) -> RecordedRuns:
+    by_variant: dict[str, dict[int, RecordedRun]] = {}
     unfinished: dict[str, str] = {}
     for cell in sweep["cells"]:
         budget = cell.get("budget") or {}
         steps = float(budget.get("steps_per_rollout") or 1)
-        run = Run(directory / cell["name"] / "run", cell["variant"], cell["seed"], steps, cell.get("settings") or {})
+        run = RecordedRun(
+            directory / cell["name"] / "run", cell["variant"], cell["seed"], steps, cell.get("settings") or {}
+        )
         if run.summary:
             by_variant.setdefault(run.variant, {})[run.seed] = run
         else:
@@ -168,7 +194,12 @@ def _sweep_runs(directory: Path, sweep: Mapping[str, Any]) -> Runs:
             "`scripts/sweep.py status`, and run the report again when some have."
         )
     baseline = {cell["variant"]: cell["baseline"] for cell in sweep["cells"]}
-    return Runs(sweep["name"], by_variant, baseline, unfinished)
+    return RecordedRuns(sweep["name"], by_variant, baseline, unfinished, sweep.get("tuning") or {})
+
+
+def _seconds(attempt: Mapping[str, Any]) -> float:
+    started, ended = (datetime.fromisoformat(attempt[name]) for name in ("started", "ended"))
+    return (ended - started).total_seconds()
 
 
 def read_json(path: Path) -> dict[str, Any]:

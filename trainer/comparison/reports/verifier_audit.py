@@ -10,8 +10,8 @@ import numpy as np
 from scipy import stats
 
 from trainer.comparison.reports.completions import reward_names
-from trainer.comparison.reports.figures import Bar
-from trainer.comparison.reports.run_files import Run, Runs
+from trainer.comparison.reports.figures import PointInterval
+from trainer.comparison.reports.run_files import RecordedRun, RecordedRuns
 from trainer.statistics import proportion_estimate
 
 Record = Mapping[str, Any]
@@ -38,7 +38,7 @@ class Audit:
     reasons: list[tuple[str, int]]
 
 
-def verifier_audits(runs: Runs, dataset: str) -> dict[str, Audit]:
+def verifier_audits(runs: RecordedRuns, dataset: str) -> dict[str, Audit]:
     """Variant → audit, for the variants whose runs kept their completions."""
     return {
         name: _audit(list(by_seed.values()), records)
@@ -47,13 +47,13 @@ def verifier_audits(runs: Runs, dataset: str) -> dict[str, Audit]:
     }
 
 
-def final_records(runs: Sequence[Run], dataset: str) -> list[Record]:
+def final_records(runs: Sequence[RecordedRun], dataset: str) -> list[Record]:
     """The completions of the runs' last evaluations."""
     answers = [run.final_answers(dataset) for run in runs]
     return [record for each in answers if each is not None for record in each.counted]
 
 
-def accuracy_by_length(records: Sequence[Record]) -> dict[str, Bar]:
+def accuracy_by_length(records: Sequence[Record]) -> dict[str, PointInterval]:
     """Range of tokens → share of right completions among the judged, in fifths of equally many completions."""
     judged = [record for record in records if record.get("correct") is not None and record.get("num_tokens")]
     if not judged:
@@ -68,11 +68,11 @@ def accuracy_by_length(records: Sequence[Record]) -> dict[str, Bar]:
         estimate = proportion_estimate(int(right[here].sum()), int(here.sum()))
         low, high = int(tokens[here].min()), int(tokens[here].max())
         label = str(low) if low == high else f"{low}–{high}"
-        found[label] = Bar(estimate.value, estimate.low, estimate.high)
+        found[label] = PointInterval(estimate.value, estimate.low, estimate.high)
     return found
 
 
-def _audit(runs: Sequence[Run], records: Sequence[Record]) -> Audit:
+def _audit(runs: Sequence[RecordedRun], records: Sequence[Record]) -> Audit:
     judged = [record for record in records if record.get("correct") is not None]
     failed = [record for record in records if record.get("correct") is not True]
     names = reward_names(records)
@@ -95,7 +95,7 @@ def _reason(record: Record, names: Sequence[str]) -> str:
     return re.sub(r"\d+", "#", " ".join(found.split())[:160])
 
 
-def _logged_mean(runs: Sequence[Run], key: str) -> float:
+def _logged_mean(runs: Sequence[RecordedRun], key: str) -> float:
     values = [value for run in runs for value in run.series(key).values()]
     return float(np.mean(values)) if values else 0.0
 

@@ -5,9 +5,11 @@ consistency        what is wrong between its parts
 cells              the file unfolded
 plans, fairness    what each cell will spend, made equal; differences that would spoil the comparison refused
 queues, attempt    where attempts run, and what the process does that runs one
+tuning             a stage before, in which every variant finds its own settings
 runner, starting   the loop that starts, awaits and retries
 cell_directory     what is kept of a cell, and its state
 status             the tables
+commands           what `scripts/sweep.py` can do
 
 Nothing is imported here: the process of an attempt needs few of them.
 """

@@ -16,7 +16,7 @@ from typing import IO
 from trainer.comparison.sweeps.cell_directory import CellDirectory
 from trainer.comparison.sweeps.process_group import await_group, signal_group
 
-MARK = "EVENKEEL_CELL"
+CELL_VARIABLE = "EVENKEEL_CELL"
 """Names the cell in the environment of all its processes: a number of a group may belong to others by now."""
 
 
@@ -45,12 +45,12 @@ class Attempt:
         job = JobEnvironment()
         return self.run(job.node, rendezvous(job.node, job.hostnames, job.job_id))
 
-    def run(self, node: int, meeting: list[str], *, in_terminal: bool = False) -> int:
+    def run(self, node: int, rendezvous_arguments: list[str], *, in_terminal: bool = False) -> int:
         """Run to the end, or until SIGTERM or SIGUSR2 stops it with a checkpoint; the launcher's exit status.
 
         Args:
             node: of the job; the first one keeps the records.
-            meeting: arguments of the launcher, see `rendezvous`.
+            rendezvous_arguments: arguments of the launcher, see `rendezvous`.
             in_terminal: whether Ctrl-C stops the attempt too; otherwise it is the sweep's to handle.
         """
         directory = CellDirectory(self.cell)
@@ -58,27 +58,29 @@ class Attempt:
             if node == 0:
                 stack.enter_context(directory.held())
             log = stack.enter_context(directory.log.open("a"))
-            stopping = Stop(in_terminal)
-            return self._launched(directory, [*self.launcher, *meeting, *self.script], log, stopping, node == 0)
+            stopping = StopSignals(in_terminal)
+            return self._launched(
+                directory, [*self.launcher, *rendezvous_arguments, *self.script], log, stopping, node == 0
+            )
 
     def _launched(
-        self, directory: CellDirectory, command: list[str], log: IO[str], stopping: "Stop", record: bool
+        self, directory: CellDirectory, command: list[str], log: IO[str], stopping: "StopSignals", record: bool
     ) -> int:
         print(f"\n=== attempt {self.number}, {_now()}: {shlex.join(command)}", file=log, flush=True)
         process = subprocess.Popen(
             command,
             cwd=self.folder,
-            env={**os.environ, **self.environment, MARK: str(self.cell)},
+            env={**os.environ, **self.environment, CELL_VARIABLE: str(self.cell)},
             stdin=subprocess.DEVNULL,
             stdout=log,
             stderr=subprocess.STDOUT,
             start_new_session=True,
-            preexec_fn=_deaf_to_user_signal,
+            preexec_fn=_ignore_sigusr2,
         )
         started = {"host": socket.gethostname(), "process_group": process.pid, "started": _now()}
         if record:
             directory.write_attempt(self.number, started)
-        stopping.passes_on(lambda: signal_group(process.pid, signal.SIGTERM))
+        stopping.forward_to(lambda: signal_group(process.pid, signal.SIGTERM))
         status = process.wait()
         await_group(process.pid)
         if record:
@@ -87,27 +89,27 @@ class Attempt:
         return status
 
 
-class Stop:
+class StopSignals:
     """Notes SIGTERM and SIGUSR2 (SLURM: time is nearly over), and Ctrl-C where asked to, and passes them on."""
 
     def __init__(self, in_terminal: bool) -> None:
         self.requested = False
-        self._pass_on: Callable[[], None] | None = None
+        self._forward: Callable[[], None] | None = None
         for number in (signal.SIGTERM, signal.SIGUSR2):
             signal.signal(number, self._request)
         # Not SIG_IGN, which the launched run would inherit.
         signal.signal(signal.SIGINT, self._request if in_terminal else lambda number, frame: None)
 
-    def passes_on(self, pass_on: Callable[[], None]) -> None:
+    def forward_to(self, pass_on: Callable[[], None]) -> None:
         """What a stop does from now on, and at once if it was asked for already."""
-        self._pass_on = pass_on
+        self._forward = pass_on
         if self.requested:
             pass_on()
 
     def _request(self, number: int, frame: FrameType | None) -> None:
         self.requested = True
-        if self._pass_on is not None:
-            self._pass_on()
+        if self._forward is not None:
+            self._forward()
 
 
 def rendezvous(node: int, hosts: list[str], job_id: str) -> list[str]:
@@ -127,7 +129,7 @@ def job_port(job_id: str) -> int:
     return 20000 + int(job_id.partition("_")[0]) % 10000
 
 
-def _deaf_to_user_signal() -> None:
+def _ignore_sigusr2() -> None:
     """SLURM may send SIGUSR2 to every process of a job, and it ends those that do not know it."""
     signal.signal(signal.SIGUSR2, signal.SIG_IGN)
 

@@ -128,7 +128,7 @@ class CellDirectory:
             file.flush()
             yield
 
-    def drop_half_run(self) -> None:
+    def delete_uncheckpointed_run(self) -> None:
         """Delete a run that ended before its first checkpoint, so that the next attempt starts where nothing is."""
         if self.run.exists() and self.checkpoint() is None:
             shutil.rmtree(self.run)

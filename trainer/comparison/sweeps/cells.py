@@ -3,16 +3,21 @@
 import itertools
 import json
 import re
-from collections.abc import Iterator
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from rewards.registry import Refusal
 from trainer.comparison.sweeps.schema import Sweep
 from trainer.run.config.problems import ConfigError, Problem
 from trainer.run.config.yaml_document import scalar
 
 _NOT_IN_YAML = re.compile("[\x7f-\x9f\u2028\u2029\ufeff\ufffe\uffff\ud800-\udfff]")
 """What JSON writes as it is and YAML does not take."""
+
+
+class NoCellError(Refusal):
+    """No cell of the sweep is the one that was asked for."""
 
 
 @dataclass(frozen=True)
@@ -52,7 +57,7 @@ def cells_of(sweep: Sweep) -> list[Cell]:
     cells = [
         Cell(variant, variant + suffix, sweep.baseline + suffix, seed, {**changes, **point})
         for seed in sweep.seeds
-        for suffix, point in _points(sweep.grid)
+        for suffix, point in grid_points(sweep.grid)
         for variant, changes in sweep.variants.items()
     ]
     names = [cell.name for cell in cells]
@@ -62,6 +67,23 @@ def cells_of(sweep: Sweep) -> list[Cell]:
     return cells
 
 
+def chosen_cell(cells: Sequence[Cell], choice: Sequence[str]) -> Cell:
+    """The cell that ``variant=…`` and ``seed=…`` name.
+
+    Raises:
+        NoCellError: there is none.
+    """
+    wanted = {key: value for key, _, value in (part.partition("=") for part in choice)}
+    for cell in cells:
+        if wanted == {"variant": cell.variant, "seed": str(cell.seed)}:
+            return cell
+    variants = ", ".join(dict.fromkeys(cell.variant for cell in cells))
+    seeds = ", ".join(dict.fromkeys(str(cell.seed) for cell in cells))
+    raise NoCellError(
+        f"No cell is {' '.join(choice)}. Write variant=… (one of {variants}) and seed=… (one of {seeds})."
+    )
+
+
 def override_value(value: Any) -> str:
     """YAML text that an override reads back as ``value``, plain where that is possible."""
     if isinstance(value, str) and re.fullmatch(r"[\w./:@+-]+", value) and scalar(value) == value:
@@ -69,13 +91,17 @@ def override_value(value: Any) -> str:
     return _NOT_IN_YAML.sub(lambda found: f"\\u{ord(found[0]):04x}", json.dumps(value, ensure_ascii=False))
 
 
-def _points(grid: dict[str, list[Any]]) -> Iterator[tuple[str, dict[str, Any]]]:
+def grid_points(grid: dict[str, list[Any]]) -> list[tuple[str, dict[str, Any]]]:
     """Every combination of the grid's values with its part of the cell's name."""
     ends = [key.rpartition(".")[2] for key in grid]
     labels = [end if ends.count(end) == 1 else key for key, end in zip(grid, ends, strict=True)]
-    for values in itertools.product(*grid.values()):
-        suffix = "".join(f",{label}={_label(value)}" for label, value in zip(labels, values, strict=True))
-        yield suffix, dict(zip(grid, values, strict=True))
+    return [
+        (
+            "".join(f",{label}={_label(value)}" for label, value in zip(labels, values, strict=True)),
+            dict(zip(grid, values, strict=True)),
+        )
+        for values in itertools.product(*grid.values())
+    ]
 
 
 def _label(value: Any) -> str:

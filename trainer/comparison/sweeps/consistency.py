@@ -14,14 +14,14 @@ from pydantic_core import InitErrorDetails
 
 from trainer.run.config.problems import refusal
 
-_OWNED = {
+_RESERVED_KEYS = {
     "name": "A cell is named by its variant and seed.",
     "output_dir": "Every cell has a directory of its own under the sweep's `output_dir:`.",
     "seed": "Write the seeds of all variants under `seeds:`.",
     "trl.seed": "Write the seeds of all variants under `seeds:`.",
     "extends": "The base of all cells is the file that `config:` names.",
 }
-_OWNED_BY_LAUNCH = ("main_process_port", "main_process_ip", "machine_rank", "num_machines")
+_RESERVED_LAUNCH_ARGUMENTS = ("main_process_port", "main_process_ip", "machine_rank", "num_machines")
 
 
 def inconsistencies(data: Mapping[str, Any]) -> Iterator[InitErrorDetails]:
@@ -30,6 +30,7 @@ def inconsistencies(data: Mapping[str, Any]) -> Iterator[InitErrorDetails]:
     yield from _baseline(data.get("baseline"), variants)
     yield from _seeds(data.get("seeds"))
     yield from _variants(variants, grid)
+    yield from _tuning(_mapping(data.get("tune")), data, variants)
     yield from _launch(_mapping(data.get("launch")))
     yield from _environment(_mapping(data.get("environment")), _mapping(data.get("executor")))
 
@@ -50,8 +51,8 @@ def _seeds(given: Any) -> Iterator[InitErrorDetails]:
 def _variants(variants: Mapping[str, Any], grid: Mapping[str, Any]) -> Iterator[InitErrorDetails]:
     places = [(("variants", name, key), key) for name, changes in variants.items() for key in _mapping(changes)]
     for location, key in [*places, *((("grid", key), key) for key in grid)]:
-        if key in _OWNED:
-            yield refusal(key, "is the sweep's to say.", _OWNED[key], location)
+        if key in _RESERVED_KEYS:
+            yield refusal(key, "is the sweep's to say.", _RESERVED_KEYS[key], location)
     for name, changes in variants.items():
         if "," in name or "=" in name:
             what = "holds a comma or an equals sign, with which a point of the grid is added to a variant's name."
@@ -59,6 +60,40 @@ def _variants(variants: Mapping[str, Any], grid: Mapping[str, Any]) -> Iterator[
         for key in set(_mapping(changes)) & set(grid):
             what = "is also in `grid:`, which would replace it."
             yield refusal(key, what, "Write it in one of the two places.", ("variants", name, key))
+
+
+def _tuning(
+    tune: Mapping[str, Any], data: Mapping[str, Any], variants: Mapping[str, Any]
+) -> Iterator[InitErrorDetails]:
+    yield from _tuning_seeds(tune.get("seeds"), data.get("seeds"))
+    grid = _mapping(tune.get("grid"))
+    if tune and data.get("grid"):
+        what = "stands beside `tune:`, and a variant cannot be at its own best point and at every point of a grid."
+        yield refusal(data["grid"], what, "Write its keys under `tune: {grid: …}`, or leave `tune:` out.", ("grid",))
+    if grid and all(isinstance(values, list) and len(values) == 1 for values in grid.values()):
+        what = "is a single point, so there is nothing to choose."
+        yield refusal(grid, what, "Write several values.", ("tune", "grid"))
+    for key in grid:
+        if key in _RESERVED_KEYS:
+            yield refusal(key, "is the sweep's to say.", _RESERVED_KEYS[key], ("tune", "grid", key))
+        for name in (name for name, changes in variants.items() if key in _mapping(changes)):
+            what = "is also in `tune: {grid: …}`, which would replace it."
+            yield refusal(key, what, "Write it in one of the two places.", ("variants", name, key))
+    for key in _mapping(tune.get("held_out")):
+        if not f"{key}.".startswith("data.test."):
+            what = "is no setting of the held-out rows; all else must be while tuning as it is when confirmed."
+            yield refusal(key, what, "Write settings below data.test.", ("tune", "held_out", key))
+
+
+def _tuning_seeds(tuning: Any, confirmation: Any) -> Iterator[InitErrorDetails]:
+    if not isinstance(tuning, list) or not isinstance(confirmation, list):
+        return
+    if shared := [seed for seed in tuning if seed in confirmation]:
+        what = f"holds {', '.join(map(str, shared))}, on which the verdict rests too: it would confirm its own choice."
+        yield refusal(tuning, what, "Write seeds that are not under `seeds:`.", ("tune", "seeds"))
+    if len({str(seed) for seed in tuning}) < len(tuning):
+        what = "holds a seed twice, and the second run would repeat the first."
+        yield refusal(tuning, what, "Write each seed once.", ("tune", "seeds"))
 
 
 def _environment(environment: Mapping[str, Any], executor: Mapping[str, Any]) -> Iterator[InitErrorDetails]:
@@ -79,19 +114,19 @@ def _launch(launch: Mapping[str, Any]) -> Iterator[InitErrorDetails]:
         if action.dest != "help" and "-" not in name
     }
     for key, value in launch.items():
-        if key in _OWNED_BY_LAUNCH:
+        if key in _RESERVED_LAUNCH_ARGUMENTS:
             what = "is set for every cell by the sweep: two cells must not meet at one port."
             yield refusal(key, what, "Leave it out.", ("launch", key))
         elif key not in options:
             near = difflib.get_close_matches(key.replace("-", "_"), options, n=1)
             instead = f"Did you mean {near[0]}?" if near else "`accelerate launch --help` lists them."
             yield refusal(key, "is no argument of `accelerate launch`.", instead, ("launch", key))
-        elif isinstance(value, str | int | float) and (wanted := _wanted(options[key], value)):
+        elif isinstance(value, str | int | float) and (wanted := _type_mismatch(options[key], value)):
             what = f"is {str(value).lower() if isinstance(value, bool) else repr(value)}, and {wanted}."
             yield refusal(value, what, "`accelerate launch --help` describes it.", ("launch", key))
 
 
-def _wanted(action: Action, value: str | float) -> str | None:
+def _type_mismatch(action: Action, value: str | float) -> str | None:
     """What an argument of the launcher takes, if it is not this."""
     if action.nargs == 0 or isinstance(value, bool):
         if (action.nargs == 0) == isinstance(value, bool):

@@ -1,11 +1,12 @@
 """Variants that differ in what should be equal are refused: the comparison would not say what made the difference."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from fractions import Fraction
 from typing import Any
 
-from trainer.comparison.sweeps.loading import told_by_sweep
-from trainer.comparison.sweeps.plans import Plan
+from trainer.comparison.sweeps.cells import cells_of
+from trainer.comparison.sweeps.loading import located_in_sweep
+from trainer.comparison.sweeps.plans import Plan, plans_of
 from trainer.comparison.sweeps.schema import Sweep
 from trainer.run.config import ConfigError, Problem
 from trainer.run.config.dotted import flattened
@@ -14,12 +15,26 @@ from trainer.run.config.yaml_document import Node
 SAMPLING = ("num_generations", "max_completion_length", "temperature", "top_p", "top_k", "min_p", "repetition_penalty")
 
 
-WRITTEN_AS = {"rollouts": "trl.max_steps", "prompts_per_rollout": "algorithm.prompts_per_rollout"}
+SETTING_OF = {"rollouts": "trl.max_steps", "prompts_per_rollout": "algorithm.prompts_per_rollout"}
 """The setting that decides what is compared under another name."""
 
 
 class UnfairError(ConfigError):
     """Variants that differ in what should be equal."""
+
+
+def checked_plans(sweep: Sweep, tree: Node, build_verifier: Callable[[Any], object]) -> list[Plan]:
+    """All cells, after everything that can be found wrong before a model is loaded.
+
+    Raises:
+        Refusal: a setting, a part or a verifier that cannot work; variants that cannot be compared.
+    """
+    plans = plans_of(sweep, cells_of(sweep), tree)
+    check_fair(sweep, plans, tree)
+    for plan in plans:
+        for reward in plan.config.rewards:
+            build_verifier(reward.verifier)
+    return plans
 
 
 def check_fair(sweep: Sweep, plans: Sequence[Plan], tree: Node) -> None:
@@ -40,14 +55,14 @@ def check_fair(sweep: Sweep, plans: Sequence[Plan], tree: Node) -> None:
             allowed = [entry for entry in sweep.unfair if f"{key}.".startswith(f"{entry}.")]
             used.update(allowed)
             if not allowed:
-                counted = f" {key}" if key in WRITTEN_AS else ""
+                counted = f" {key}" if key in SETTING_OF else ""
                 what = (
                     f"{plan.cell.variant!r} has {_shown(found)}{counted} and the baseline {plan.cell.baseline!r} "
                     f"{_shown(expected)}; what differs between their results could come from that alone."
                 )
                 instead = f"Make them equal, or write `unfair: [{key}]` if this is what you compare."
-                problem = Problem(_written_as(key, plan), what, instead)
-                problems.append(told_by_sweep(problem, plan.cell, tree))
+                problem = Problem(_setting_of(key, plan), what, instead)
+                problems.append(located_in_sweep(problem, plan.cell, tree))
     for entry in sorted({*sweep.unfair} - used):
         what = f"names {entry!r}, in which no variant differs from its baseline."
         problems.append(Problem("unfair", what, "Leave it out.", tree.value["unfair"].origin))
@@ -77,9 +92,9 @@ def _should_be_equal(plan: Plan) -> dict[str, Any]:
     }
 
 
-def _written_as(key: str, plan: Plan) -> str:
+def _setting_of(key: str, plan: Plan) -> str:
     """The setting of the cell that decides ``key``, if that is another."""
-    setting = WRITTEN_AS.get(key, key)
+    setting = SETTING_OF.get(key, key)
     return setting if setting in plan.cell.settings else key
 
 

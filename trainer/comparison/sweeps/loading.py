@@ -70,11 +70,11 @@ def _locate_config(data: dict[str, Any], tree: Node, folder: Path) -> list[Probl
     return []
 
 
-def told_by_sweep(problem: Problem, cell: Cell, tree: Node) -> Problem:
+def located_in_sweep(problem: Problem, cell: Cell, tree: Node) -> Problem:
     """A problem with an override of a cell, at the line of the sweep's file that writes it."""
     if problem.origin not in (None, COMMAND_LINE):
         return problem
-    for section in (("variants", cell.family), ("grid",)):
+    for section in (("variants", cell.family), ("grid",), ("tune", "grid"), ("tune", "held_out")):
         for key, child in _entries(tree, section).items():
             if f"{problem.path}.".startswith(f"{key}."):
                 return Problem(".".join((*section, problem.path)), problem.what, problem.instead, child.origin)

@@ -17,7 +17,7 @@ from typing import Any
 
 from trainer.algorithms.strategies import Strategies, build_strategies
 from trainer.comparison.sweeps.cells import Cell, override_value
-from trainer.comparison.sweeps.loading import told_by_sweep
+from trainer.comparison.sweeps.loading import located_in_sweep
 from trainer.comparison.sweeps.schema import Sweep
 from trainer.run.config import ConfigError, Problem, RunConfig, batch_plan, grpo_config, load_config
 from trainer.run.config.trl_arguments import grpo_default
@@ -26,7 +26,7 @@ from trainer.run.schedule import check_save_steps
 from trainer.step.compatibility import check_combination
 
 COUNTED_IN_STEPS = ("trl.max_steps", "trl.save_steps", "trl.warmup_steps", "evaluation.every_steps")
-_ANY_MACHINE = ("trl.bf16=false", "trl.use_cpu=true")  # the combination is checked, not this machine
+_CPU_OVERRIDES = ("trl.bf16=false", "trl.use_cpu=true")  # the combination is checked, not this machine
 
 
 @dataclass(frozen=True)
@@ -78,7 +78,7 @@ def plans_of(sweep: Sweep, cells: Sequence[Cell], tree: Node) -> list[Plan]:
         try:
             plans.append(_plan(sweep, cell, base_steps, processes))
         except ConfigError as error:
-            problems += [told_by_sweep(problem, cell, tree) for problem in error.problems]
+            problems += [located_in_sweep(problem, cell, tree) for problem in error.problems]
     if problems:
         raise ConfigError(list(dict.fromkeys(problems)))
     for plan in plans:
@@ -159,7 +159,7 @@ def _budget(config: RunConfig, processes: int, steps: int) -> Budget:
 
 
 def _check_launch(sweep: Sweep, plan: Plan, processes: int) -> None:
-    args = grpo_config(load_config(sweep.config, [*plan.overrides, *_ANY_MACHINE]), processes)
+    args = grpo_config(load_config(sweep.config, [*plan.overrides, *_CPU_OVERRIDES]), processes)
     strategies = _strategies(plan.config)
     check_combination(args, strategies)
     check_save_steps(args, strategies.schedule.num_passes)

@@ -10,6 +10,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Protocol
 
+from rewards.registry import Refusal
 from trainer.comparison.sweeps.attempt import Attempt
 from trainer.comparison.sweeps.cell_directory import CellDirectory
 from trainer.comparison.sweeps.process_group import signal_group
@@ -19,16 +20,16 @@ _NO_LIMIT_MINUTES = 60 * 24 * 365
 _SECONDS_BETWEEN_SQUEUES = 5.0
 
 
-class QueueError(ValueError):
+class QueueError(Refusal):
     """This machine has not what the sweep asks for."""
 
 
-class RefusedError(RuntimeError):
+class SchedulerError(Refusal):
     """The queue did not do what it was asked, as when a limit is reached or its controller is busy; it may later."""
 
 
 class Queue(Protocol):
-    """What the sweep needs of a place where attempts run. `start`, `stop` and `kill` raise `RefusedError`."""
+    """What the sweep needs of a place where attempts run. `start`, `stop` and `kill` raise `SchedulerError`."""
 
     capacity: int
 
@@ -72,7 +73,7 @@ class LocalQueue:
                 job = executor.submit(attempt)
         except OSError as error:  # no memory for a process, or no disk for its description
             self.free.insert(0, gpus)
-            raise RefusedError(str(error)) from error
+            raise SchedulerError(str(error)) from error
         self.jobs[label] = job
         return {"job_id": job.job_id, "label": label, "gpus": gpus}
 
@@ -130,7 +131,7 @@ class SlurmQueue:
             executor.update_parameters(**slurm_parameters(self.execution, label))
             job = executor.submit(attempt)
         except (FailedJobError, OSError) as error:
-            raise RefusedError(_one_line(str(error))) from error
+            raise SchedulerError(_one_line(str(error))) from error
         self._listed_at = 0.0
         return {"job_id": job.job_id, "label": label}
 
@@ -143,7 +144,7 @@ class SlurmQueue:
         if time.monotonic() - self._listed_at > _SECONDS_BETWEEN_SQUEUES:
             try:
                 self._listed = set(_slurm("squeue", "--me", "--noheader", "--format=%j").split())
-            except RefusedError:  # the controller is busy or restarts: ask again later
+            except SchedulerError:  # the controller is busy or restarts: ask again later
                 return False
             self._listed_at = time.monotonic()
         return entry["label"] not in self._listed
@@ -246,9 +247,9 @@ def _slurm(*command: str) -> str:
     try:
         return subprocess.run(command, check=True, capture_output=True, text=True).stdout
     except subprocess.CalledProcessError as error:
-        raise RefusedError(_one_line(error.stderr) or str(error)) from error
+        raise SchedulerError(_one_line(error.stderr) or str(error)) from error
     except OSError as error:
-        raise RefusedError(str(error)) from error
+        raise SchedulerError(str(error)) from error
 
 
 def _one_line(text: str) -> str:

@@ -8,7 +8,7 @@ import fcntl
 import signal
 import time
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict
 from fractions import Fraction
@@ -16,24 +16,25 @@ from pathlib import Path
 from types import FrameType
 from typing import IO, Any
 
+from rewards.registry import Refusal
 from trainer.comparison.sweeps.cell_directory import write_json
 from trainer.comparison.sweeps.plans import Plan
-from trainer.comparison.sweeps.queues import Queue, RefusedError
+from trainer.comparison.sweeps.queues import Queue, SchedulerError
 from trainer.comparison.sweeps.schema import Sweep
-from trainer.comparison.sweeps.starting import Entry, next_attempt
+from trainer.comparison.sweeps.starting import QueuedCell, next_attempt
 
-SECONDS_BETWEEN_LOOKS = 1.0
-SECONDS_AFTER_REFUSAL = 30.0
+POLL_SECONDS = 1.0
+RETRY_SECONDS = 30.0
 """How long nothing is submitted after the queue has refused an attempt."""
 LOCK = "sweep.lock"
 
 
-class SweepError(ValueError):
+class SweepError(Refusal):
     """A sweep that cannot go on as asked; the message says what to do instead."""
 
 
 @contextmanager
-def only_one(sweep: Sweep) -> Iterator[Path]:
+def locked_directory(sweep: Sweep) -> Iterator[Path]:
     """Hold the sweep's directory, made where it is missing.
 
     Raises:
@@ -46,11 +47,11 @@ def only_one(sweep: Sweep) -> Iterator[Path]:
         yield root
 
 
-def check_free(sweep: Sweep) -> None:
+def check_unlocked(sweep: Sweep) -> None:
     """Refuse a sweep that another process runs, before the time is spent to check its cells.
 
     Raises:
-        SweepError: as `only_one`.
+        SweepError: as `locked_directory`.
     """
     root = Path(sweep.output_dir).absolute()
     if (root / LOCK).exists():
@@ -68,8 +69,10 @@ def _lock(file: IO[str], root: Path) -> None:
         ) from None
 
 
-def write_sweep(sweep: Sweep, plans: Sequence[Plan], root: Path, file: Path) -> None:
-    """``sweep.json``: what readers of the directory need to know about its cells."""
+def write_sweep(
+    sweep: Sweep, plans: Sequence[Plan], root: Path, file: Path, tuning: Mapping[str, Any] | None = None
+) -> None:
+    """``sweep.json``: what readers of the directory need to know about its cells, and how these were tuned."""
     cells = [
         {
             "name": plan.cell.name,
@@ -81,7 +84,14 @@ def write_sweep(sweep: Sweep, plans: Sequence[Plan], root: Path, file: Path) -> 
         }
         for plan in plans
     ]
-    described = {"name": sweep.name, "file": str(file.absolute()), "config": sweep.config, "baseline": sweep.baseline}
+    described: dict[str, Any] = {
+        "name": sweep.name,
+        "file": str(file.absolute()),
+        "config": sweep.config,
+        "baseline": sweep.baseline,
+    }
+    if tuning is not None:
+        described["tuning"] = tuning
     write_json(root / "sweep.json", {**described, "seeds": sweep.seeds, "cells": cells})
 
 
@@ -94,7 +104,7 @@ class SweepRunner:
     """
 
     def __init__(
-        self, sweep: Sweep, entries: list[Entry], queue: Queue, script: Path, say: Callable[[str], None]
+        self, sweep: Sweep, entries: list[QueuedCell], queue: Queue, script: Path, say: Callable[[str], None]
     ) -> None:
         self.sweep = sweep
         self.entries = entries
@@ -103,7 +113,7 @@ class SweepRunner:
         self.say = say
         self.failures: Counter[str] = Counter()
         self.stops = 0
-        self._refused_at = -SECONDS_AFTER_REFUSAL
+        self._refused_at = -RETRY_SECONDS
         self._refusal = ""
 
     def run(self) -> bool:
@@ -111,29 +121,29 @@ class SweepRunner:
         running = [entry for entry in self.entries if self._adopted(entry)]
         waiting = [entry for entry in self.entries if entry not in running and not entry.directory.summary()]
         handlers = {number: signal.signal(number, self._stop) for number in (signal.SIGINT, signal.SIGTERM)}
-        told_to_stop = 0
+        stops_sent = 0
         try:
             while running or (waiting and not self.stops):
-                while waiting and not self.stops and len(running) < self.queue.capacity and not self._pauses():
+                while waiting and not self.stops and len(running) < self.queue.capacity and not self._backs_off():
                     entry = waiting.pop(0)
                     if self._started(entry):
                         running.append(entry)
-                    elif self._is_tried_again(entry, others_run=bool(running)):
+                    elif self._retries_submission(entry, others_run=bool(running)):
                         waiting.insert(0, entry)
-                time.sleep(SECONDS_BETWEEN_LOOKS)
+                time.sleep(POLL_SECONDS)
                 for entry in [entry for entry in running if self._is_over(entry)]:
                     running.remove(entry)
-                    if self._again(entry):
+                    if self._restarts(entry):
                         waiting.insert(0, entry)
-                if self.stops > told_to_stop:
-                    told_to_stop = self.stops
+                if self.stops > stops_sent:
+                    stops_sent = self.stops
                     self._stop_all(running)
         finally:
             for number, handler in handlers.items():
                 signal.signal(number, handler)
         return not self.stops
 
-    def _adopted(self, entry: Entry) -> bool:
+    def _adopted(self, entry: QueuedCell) -> bool:
         attempts = entry.directory.attempts()
         if not attempts or "ended" in attempts[-1] or self.queue.is_over(attempts[-1], entry.directory):
             return False
@@ -142,13 +152,13 @@ class SweepRunner:
         self.queue.adopt(attempts[-1])
         return True
 
-    def _started(self, entry: Entry) -> bool:
+    def _started(self, entry: QueuedCell) -> bool:
         """Start the cell's next attempt; whether the queue took it."""
         attempt = next_attempt(self.sweep, entry, self.script)
         assert entry.attempt is not None
         try:
             entry.attempt.update(self.queue.start(entry.attempt["label"], attempt))
-        except RefusedError as refusal:
+        except SchedulerError as refusal:
             entry.attempt["refused"] = str(refusal)
         entry.directory.update_last_attempt(entry.attempt)
         if "refused" in entry.attempt:
@@ -158,7 +168,7 @@ class SweepRunner:
         self._refusal = ""
         return True
 
-    def _is_tried_again(self, entry: Entry, *, others_run: bool) -> bool:
+    def _retries_submission(self, entry: QueuedCell, *, others_run: bool) -> bool:
         """Whether an attempt that the queue refused is tried again after a pause.
 
         While other cells run their end may make room, as under a limit on the jobs of a user, so such a refusal does
@@ -169,22 +179,22 @@ class SweepRunner:
         self.failures[entry.name] += not others_run
         again = self.failures[entry.name] <= self.sweep.retries
         if refusal != self._refusal or not others_run:  # said once, however long the others run
-            instead = f"trying every {SECONDS_AFTER_REFUSAL:g} s" if again else "not tried again"
+            instead = f"trying every {RETRY_SECONDS:g} s" if again else "not tried again"
             self.say(f"{entry.name}: not started ({refusal}); {instead}")
         self._refusal = refusal
         return again
 
-    def _pauses(self) -> bool:
-        return time.monotonic() - self._refused_at < SECONDS_AFTER_REFUSAL
+    def _backs_off(self) -> bool:
+        return time.monotonic() - self._refused_at < RETRY_SECONDS
 
-    def _is_over(self, entry: Entry) -> bool:
+    def _is_over(self, entry: QueuedCell) -> bool:
         assert entry.attempt is not None
         if not self.queue.is_over(entry.attempt, entry.directory):
             return False
         self.queue.release(entry.attempt)
         return True
 
-    def _again(self, entry: Entry) -> bool:
+    def _restarts(self, entry: QueuedCell) -> bool:
         """Say how an attempt ended; whether the cell is to be started again."""
         assert entry.attempt is not None
         name, directory = entry.name, entry.directory
@@ -207,14 +217,14 @@ class SweepRunner:
     def _stop(self, number: int, frame: FrameType | None) -> None:
         self.stops += 1
 
-    def _stop_all(self, running: Sequence[Entry]) -> None:
+    def _stop_all(self, running: Sequence[QueuedCell]) -> None:
         if self.stops == 1 and running:
             self.say(f"Stopping {len(running)} cells, each with a checkpoint. Ctrl-C again ends them at once.")
         for entry in running:
             assert entry.attempt is not None
             try:
                 (self.queue.stop if self.stops == 1 else self.queue.kill)(entry.attempt, entry.directory)
-            except RefusedError as refusal:
+            except SchedulerError as refusal:
                 self.say(f"{entry.name}: could not be stopped ({refusal}); Ctrl-C again tries once more")
 
 

@@ -48,12 +48,25 @@ class SlurmExecution(_Section):
     arguments: dict[str, str | int | bool] = {}
 
 
+class Tuning(_Section):
+    """Every variant at its own best point: chosen on ``seeds`` and on held-out rows that the verdict does not rest on.
+
+    ``grid`` is dotted key → values; every variant is tried at every point. ``held_out`` replaces settings of
+    ``data.test`` while tuning.
+    """
+
+    grid: Annotated[dict[Text, Annotated[list[Any], Field(min_length=1)]], Field(min_length=1)]
+    seeds: Annotated[list[Annotated[int, Field(ge=0)]], Field(min_length=1)]
+    held_out: Annotated[dict[Text, Any], Field(min_length=1)]
+
+
 class Sweep(_Section):
     """One comparison: a base run, variants as dotted overrides, seeds, and how the cells are run.
 
     Attributes:
         config: the base run file, relative to the sweep's file or the current directory.
         grid: dotted key → values; every variant is run at every point.
+        tune: a stage before, in which every variant is given its own best settings; see `sweeps.tuning`.
         rollouts: number of rollout batches of every cell; without it the base file's.
         launch: arguments of ``accelerate launch``.
         environment: variables set for every cell.
@@ -67,6 +80,7 @@ class Sweep(_Section):
     baseline: Text
     seeds: Annotated[list[Annotated[int, Field(ge=0)]], Field(min_length=1)]
     grid: dict[Text, Annotated[list[Any], Field(min_length=1)]] = {}
+    tune: Tuning | None = None
     rollouts: Count | None = None
     output_dir: Text
     launch: dict[str, str | int | float | bool] = {}

@@ -11,7 +11,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from trainer.comparison.sweeps.attempt import MARK, Attempt
+from trainer.comparison.sweeps.attempt import CELL_VARIABLE, Attempt
 from trainer.comparison.sweeps.cell_directory import CellDirectory
 from trainer.comparison.sweeps.plans import Plan
 from trainer.comparison.sweeps.process_group import await_group, environment_of, group_members, signal_group
@@ -19,11 +19,11 @@ from trainer.comparison.sweeps.schema import Sweep
 from trainer.run.config.dotted import flattened
 from trainer.run.directory import MAY_CHANGE
 
-NOT_COMPARED = tuple(section for section in MAY_CHANGE if section not in ("evaluation", "num_processes"))
+IRRELEVANT_SECTIONS = tuple(section for section in MAY_CHANGE if section not in ("evaluation", "num_processes"))
 
 
 @dataclass
-class Entry:
+class QueuedCell:
     """A cell with its directory while the sweep runs, and the attempt in hand."""
 
     plan: Plan
@@ -35,13 +35,13 @@ class Entry:
         return self.plan.cell.name
 
 
-def entries_of(sweep: Sweep, plans: Sequence[Plan]) -> list[Entry]:
+def queued_cells(sweep: Sweep, plans: Sequence[Plan]) -> list[QueuedCell]:
     """Every cell with its directory under the sweep's."""
     root = Path(sweep.output_dir).absolute()
-    return [Entry(plan, CellDirectory(root / plan.cell.name)) for plan in plans]
+    return [QueuedCell(plan, CellDirectory(root / plan.cell.name)) for plan in plans]
 
 
-def changes(entry: Entry) -> list[str]:
+def changed_settings(entry: QueuedCell) -> list[str]:
     """How a cell that was already started differs from what the sweep's file says now, a line a setting.
 
     Settings are compared as written: a default that a newer version adds is no change.
@@ -49,12 +49,12 @@ def changes(entry: Entry) -> list[str]:
     before = entry.directory.definition().get("config")
     if before is None:
         return []
-    old, new = flattened(before), flattened(_written(entry.plan))
+    old, new = flattened(before), flattened(_explicit_settings(entry.plan))
     differing = [key for key in sorted({*old, *new}) if old.get(key) != new.get(key)]
     return [f"{key}: {old.get(key, 'absent')!r} → {new.get(key, 'absent')!r}" for key in differing]
 
 
-def next_attempt(sweep: Sweep, entry: Entry, script: Path) -> Attempt:
+def next_attempt(sweep: Sweep, entry: QueuedCell, script: Path) -> Attempt:
     """Note the attempt in ``cell.json`` and in ``entry``, drop a run without a checkpoint, and say what to launch.
 
     It takes the place of one that the queue refused.
@@ -63,8 +63,8 @@ def next_attempt(sweep: Sweep, entry: Entry, script: Path) -> Attempt:
         script: the training script.
     """
     directory, plan = entry.directory, entry.plan
-    _end_leftovers(directory)
-    directory.drop_half_run()
+    _stop_orphans(directory)
+    directory.delete_uncheckpointed_run()
     checkpoint = directory.checkpoint()
     known = directory.definition() or _definition(sweep, plan)
     before = [attempt for attempt in known["attempts"] if "refused" not in attempt]
@@ -99,13 +99,13 @@ def launcher_of(sweep: Sweep) -> list[str]:
     return command
 
 
-def _end_leftovers(directory: CellDirectory) -> None:
+def _stop_orphans(directory: CellDirectory) -> None:
     """End, with its checkpoint, a run that goes on although the process that watched it was killed."""
     for record in directory.attempts():
         group = record.get("process_group")
         if not group or "ended" in record or record["host"] != socket.gethostname():
             continue
-        if any(environment_of(process).get(MARK) == str(directory.path) for process in group_members(group)):
+        if any(environment_of(process).get(CELL_VARIABLE) == str(directory.path) for process in group_members(group)):
             signal_group(group, signal.SIGTERM)
             await_group(group)
 
@@ -118,16 +118,16 @@ def _definition(sweep: Sweep, plan: Plan) -> dict[str, Any]:
         "baseline": cell.baseline,
         "seed": cell.seed,
         "settings": cell.settings,
-        "config": _written(plan),
+        "config": _explicit_settings(plan),
         "wandb_run_id": uuid.uuid4().hex[:8],
         "attempts": [],
     }
 
 
-def _written(plan: Plan) -> dict[str, Any]:
+def _explicit_settings(plan: Plan) -> dict[str, Any]:
     """What makes a cell what it is: the settings that its files write, without what only says where things go."""
     written = plan.config.model_dump(exclude_unset=True, mode="json")
-    return {section: value for section, value in written.items() if section not in NOT_COMPARED}
+    return {section: value for section, value in written.items() if section not in IRRELEVANT_SECTIONS}
 
 
 def _environment(sweep: Sweep, plan: Plan, run_id: str) -> dict[str, str]:

@@ -31,8 +31,10 @@ class Visit:
     answers: list[Any] = field(default_factory=list)
 
 
-def visit(page: Path, profile: Path, expressions: list[str], seconds: float = 60.0) -> Visit:
-    """Open a file, wait until it is loaded, evaluate JavaScript expressions in it."""
+def visit(
+    page: Path, profile: Path, expressions: list[str], *, width: int = 1100, dark: bool = False, seconds: float = 60.0
+) -> Visit:
+    """Open a file in a window of ``width`` pixels, wait until it is loaded, evaluate JavaScript expressions in it."""
     assert EXECUTABLE is not None
     to_browser, ours_out = os.pipe()
     ours_in, from_browser = os.pipe()
@@ -46,7 +48,7 @@ def visit(page: Path, profile: Path, expressions: list[str], seconds: float = 60
     os.close(to_browser)
     os.close(from_browser)
     try:
-        return _Session(ours_in, ours_out, time.monotonic() + seconds).run(page, expressions)
+        return _Session(ours_in, ours_out, time.monotonic() + seconds).run(page, expressions, width, dark)
     finally:
         browser.kill()
         browser.wait()
@@ -64,11 +66,16 @@ class _Session:
         self.seen = Visit()
         self.loaded = False
 
-    def run(self, page: Path, expressions: list[str]) -> Visit:
+    def run(self, page: Path, expressions: list[str], width: int, dark: bool) -> Visit:
         target = self.call("Target.createTarget", url="about:blank")["targetId"]
         self.session = self.call("Target.attachToTarget", targetId=target, flatten=True)["sessionId"]
         for domain in ("Network", "Runtime", "Log", "Page"):
             self.call(f"{domain}.enable")
+        self.call(
+            "Emulation.setDeviceMetricsOverride", width=width, height=800, deviceScaleFactor=1, mobile=width < 640
+        )
+        scheme = {"name": "prefers-color-scheme", "value": "dark" if dark else "light"}
+        self.call("Emulation.setEmulatedMedia", features=[scheme])
         self.loaded = False
         self.call("Page.navigate", url=page.as_uri())
         while not self.loaded:

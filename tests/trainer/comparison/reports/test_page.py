@@ -1,13 +1,16 @@
 """The page as a browser shows it, and what may never be in it."""
 
 import re
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 from tests.trainer.comparison.reports.chromium import EXECUTABLE, visit
 from tests.trainer.comparison.reports.recorded_sweep import HOSTILE, record_run, record_sweep
-from trainer.comparison.reports import html_page, markdown_page, report_on
+from trainer.comparison.reports import html_page, markdown_page, report_on, write_report
+from trainer.comparison.reports.columns import ACCURACY
+from trainer.comparison.reports.tables import Column, TableCell
 
 FIGURES = ["differences", "held_out", "reward", "groups", "diagnostics", "length"]
 in_a_browser = pytest.mark.skipif(EXECUTABLE is None, reason="no Chromium here: apt-get install chromium")
@@ -40,6 +43,37 @@ def test_a_browser_shows_all_figures_without_a_request_or_a_complaint(page: Path
 
 
 @in_a_browser
+def test_on_a_phone_nothing_is_cut_off_and_words_in_pictures_can_be_read(page: Path, tmp_path: Path):
+    beyond = (
+        "[...document.querySelectorAll('body *')].filter(e => e.getBoundingClientRect().right > 400.5)"
+        ".map(e => e.outerHTML.slice(0, 80))"
+    )
+    scrolled = "[...document.querySelectorAll('.scroll')].filter(e => e.scrollWidth > e.clientWidth).length"
+    smallest = "Math.min(...[...document.querySelectorAll('svg text')].map(e => e.getBoundingClientRect().height))"
+    seen = visit(page, tmp_path / "profile", [beyond, scrolled, smallest, "innerWidth"], width=400)
+    beyond_the_edge, tables_that_scroll, text_height, width = seen.answers
+    assert (beyond_the_edge, tables_that_scroll, width) == ([], 0, 400)
+    assert text_height >= 11
+
+
+@in_a_browser
+def test_in_the_dark_pictures_are_dark_too(page: Path, tmp_path: Path):
+    shades = (
+        "(() => { const light = c => Math.max(...c.match(/[0-9.]+/g).slice(0, 3).map(Number));"
+        "const style = e => getComputedStyle(e);"
+        "const text = [...document.querySelectorAll('figure text')].map(e => light(style(e).fill));"
+        "const white = [...document.querySelectorAll('figure path')]"
+        ".filter(e => style(e).fill == 'rgb(255, 255, 255)');"
+        "return [light(style(document.body).backgroundColor), Math.min(...text), white.length]; })()"
+    )
+    for dark in (True, False):
+        seen = visit(page, tmp_path / f"profile-{dark}", [shades], dark=dark)
+        ((ground, darkest_text, white_boxes),) = seen.answers
+        assert white_boxes == 0
+        assert (ground < 50, darkest_text > 200) == (dark, dark)
+
+
+@in_a_browser
 def test_the_browser_would_have_noticed(page: Path, tmp_path: Path):
     """Without escaping, a completion would ask for its picture and be refused, loudly."""
     broken = tmp_path / "broken.html"
@@ -53,7 +87,9 @@ def test_completions_stand_in_the_page_as_text(page: Path):
     text = page.read_text()
     assert "&lt;script&gt;document.title=" in text
     assert not re.search(r"<script|<img|<link(?! rel=\"icon\" href=\"data:,\")|<iframe|\bon\w+=[\"']|@import", text)
-    assert not re.search(r"(?:src|href)=[\"'](?!#|data:)", text)
+    assert not re.search(r"src=[\"'](?!data:)", text)
+    ways = set(re.findall(r"href=[\"']((?!#|data:)[^\"']*)", text))
+    assert ways == {f"{variant}-s{seed}/run/" for variant in ("grpo", "ar", "lopti") for seed in range(3)}
 
 
 def test_ids_are_unique_over_all_figures(page: Path):
@@ -77,12 +113,71 @@ def test_markdown_gives_the_same_verdicts_and_holds_its_tables(sweep: Path):
     markdown = markdown_page(report)
     assert f"**{report.headline}**" in markdown
     for contrast in report.main.contrasts:
-        assert f"| {contrast.verdict.sentence} |" in markdown
+        assert f" {contrast.verdict.sentence} |" in markdown
     assert "| lopti | `trl.max_steps` | 20 | 40 |" in markdown
     tables = re.findall(r"(?:^\|.*\n)+", markdown, flags=re.MULTILINE)
-    assert len(tables) == 4
+    assert len(tables) == 8  # verdicts, accuracy, differences, cells, audit, disagreement, changes, provenance
     for table in tables:
         assert len({len(re.findall(r"(?<!\\)\|", line)) for line in table.splitlines()}) == 1, table
+
+
+@pytest.fixture
+def outer_column() -> Iterator[None]:
+    """A column as a user's module would add it."""
+    ACCURACY.append(Column("letters", lambda row: TableCell(f"{len(row.numbers.name)} letters", "of its name")))
+    yield
+    ACCURACY.pop()
+
+
+@pytest.mark.usefixtures("outer_column")
+def test_a_column_from_outside_stands_in_both_pages(sweep: Path):
+    report = report_on(sweep)
+    for page in (html_page(report), markdown_page(report)):
+        (head,) = [
+            line for line in page.splitlines() if line.startswith(("<thead>", "| variant")) and "letters" in line
+        ]
+        assert head.index("area under curve") < head.index("letters")
+        for letters in (4, 2, 5):  # grpo, ar, lopti
+            assert f"{letters} letters" in page
+        assert page.count("of its name") == 3
+
+
+def test_cost_stands_beside_accuracy(sweep: Path):
+    """Every run of the fixture: 1,000 tokens a rollout batch, 20 of them, 90 s on one process."""
+    table = report_on(sweep).tables["accuracy"]
+    titles = [heading.title for heading in table.headings]
+    assert titles.index("tokens") == titles.index("final accuracy") + 1
+    of_ar = dict(zip(titles, table.rows[1], strict=True))
+    assert (of_ar["tokens"].text, of_ar["tokens"].note) == ("20,000", "× 1.00")
+    assert of_ar["device seconds"].text == "90"
+
+
+def test_a_comparison_at_one_learning_rate_is_marked_as_such(sweep: Path):
+    report = report_on(sweep)
+    for page in (html_page(report), markdown_page(report)):
+        assert "Compared at a single learning rate (1e-06)" in page
+
+
+def test_a_number_leads_to_its_cells_and_these_to_their_files(sweep: Path, page: Path):
+    text = page.read_text()
+    for number, variant in enumerate(("grpo", "ar", "lopti")):
+        assert text.count(f'<a href="#cells-{number}">') >= 3  # its name and final accuracy, in two tables
+        row = re.search(rf'<tr id="cells-{number}">.*?</tr>', text).group()
+        (way,) = re.findall(r'href="([^"]+)"', row)
+        assert way == f"{variant}-s0/run/"
+        assert (sweep / way / "metrics.jsonl").exists()
+
+
+def test_elsewhere_a_page_links_to_no_files_and_its_picture_lies_beside_it(sweep: Path, tmp_path: Path):
+    _, page = write_report(sweep, tmp_path / "published/three.html")
+    assert "grpo-s0/run/" not in page.read_text()
+    markdown = page.with_suffix(".md").read_text()
+    assert "](three.svg)" in markdown
+    assert "grpo-s0/run/" not in markdown
+    svg = page.with_suffix(".svg").read_text()
+    assert svg.startswith("<svg")
+    for words in ("final accuracy, difference", "area under the curve, difference", "lopti"):
+        assert f">{words}</text>" in svg
 
 
 def test_a_single_run_gives_no_verdict(tmp_path: Path):

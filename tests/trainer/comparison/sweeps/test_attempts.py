@@ -189,9 +189,9 @@ def test_a_rerun_beside_a_half_done_cell_is_not_resumed(tmp_path: Path):
 def test_only_a_run_without_a_checkpoint_is_dropped(tmp_path: Path):
     cell = CellDirectory(tmp_path)
     (cell.run / "checkpoint-4").mkdir(parents=True)
-    cell.drop_half_run()  # the checkpoint is not complete
+    cell.delete_uncheckpointed_run()  # the checkpoint is not complete
     assert not cell.run.exists()
     (cell.run / "checkpoint-4").mkdir(parents=True)
     (cell.run / "checkpoint-4" / "trainer_state.json").write_text("{}")
-    cell.drop_half_run()
+    cell.delete_uncheckpointed_run()
     assert cell.checkpoint() == cell.run / "checkpoint-4"

@@ -17,10 +17,10 @@ from trainer.comparison.sweeps.attempt import Attempt
 from trainer.comparison.sweeps.cells import cells_of
 from trainer.comparison.sweeps.loading import load_sweep
 from trainer.comparison.sweeps.plans import plans_of
-from trainer.comparison.sweeps.queues import LocalQueue, QueueError, RefusedError, SlurmQueue
+from trainer.comparison.sweeps.queues import LocalQueue, QueueError, SchedulerError, SlurmQueue
 from trainer.comparison.sweeps.runner import SweepRunner
 from trainer.comparison.sweeps.schema import SlurmExecution
-from trainer.comparison.sweeps.starting import entries_of
+from trainer.comparison.sweeps.starting import queued_cells
 
 LIMIT = "sbatch: error: QOSMaxSubmitJobPerUserLimit"
 SWEEP = """
@@ -54,8 +54,8 @@ def commands(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
         (folder / name).write_text(f"#!/bin/sh\n{lines}\n")
         (folder / name).chmod(0o755)
     monkeypatch.setenv("PATH", f"{folder}:{os.environ['PATH']}")
-    monkeypatch.setattr(runner_module, "SECONDS_AFTER_REFUSAL", 0.2)
-    monkeypatch.setattr(runner_module, "SECONDS_BETWEEN_LOOKS", 0.05)
+    monkeypatch.setattr(runner_module, "RETRY_SECONDS", 0.2)
+    monkeypatch.setattr(runner_module, "POLL_SECONDS", 0.05)
     monkeypatch.setattr(queues, "_SECONDS_BETWEEN_SQUEUES", 0.05)
     monkeypatch.setattr(starting, "launcher_of", lambda sweep: [sys.executable, str(tmp_path / "script.py")])
     monkeypatch.chdir(ROOT)
@@ -68,7 +68,7 @@ def runner_of(folder: Path, said: list[str]) -> SweepRunner:
     sweep, tree = load_sweep(folder / "compare.yaml")
     assert isinstance(sweep.executor, SlurmExecution)
     queue = SlurmQueue(folder / "sweep" / "submitit", sweep.executor)
-    entries = entries_of(sweep, plans_of(sweep, cells_of(sweep), tree))
+    entries = queued_cells(sweep, plans_of(sweep, cells_of(sweep), tree))
     return SweepRunner(sweep, entries, queue, folder / "script.py", said.append)
 
 
@@ -99,7 +99,7 @@ class OneAtATime(LocalQueue):
     def start(self, label, attempt):
         if len(self.free) < 2:
             self.refusals += 1
-            raise RefusedError(LIMIT)
+            raise SchedulerError(LIMIT)
         return super().start(label, attempt)
 
 
@@ -141,7 +141,7 @@ def test_a_stop_that_fails_is_said_and_the_cells_are_awaited(tmp_path: Path, com
 def test_a_local_slot_is_free_again_when_no_process_could_be_started(tmp_path: Path):
     queue = LocalQueue(tmp_path / "submitit", [["0"], ["1"]])
     (tmp_path / "submitit").write_text("a file where the folder of the jobs should be")
-    with pytest.raises(RefusedError, match="submitit"):
+    with pytest.raises(SchedulerError, match="submitit"):
         queue.start("label", Attempt(tmp_path, 1, [sys.executable], [], tmp_path, {}))
     assert queue.free == [["0"], ["1"]]
 

@@ -1,0 +1,92 @@
+"""What a reader of a report must know: what is missing, what was unequal, what the tests can and cannot show."""
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from trainer.comparison.reports.comparison import Comparison
+from trainer.comparison.reports.run_files import RecordedRuns
+
+FEWEST_EVALUATIONS = 3
+FEWEST_PAIRS = 6
+"""With fewer pairs of seeds no sign-flip p is below 0.05: 2 / 2⁵ = 0.0625."""
+
+
+def notes_of(runs: RecordedRuns, judged: RecordedRuns, main: Comparison | None, directory: Path) -> list[str]:
+    """Sentences, in the order of a reader's questions: which runs, which data, which tests."""
+    notes = [
+        f"Left out, {reason}: {', '.join(cell for cell, why in runs.unfinished.items() if why == reason)}."
+        for reason in dict.fromkeys(runs.unfinished.values())
+    ]
+    if not runs.baseline and not runs.all[0].summary:
+        notes.append("The run is not finished: it has no summary.json yet.")
+    if main is None:
+        return [*notes, "No held-out set was evaluated by all runs with any answer that could be judged."]
+    if main.left_out:
+        notes.append(
+            f"Left out, not a single answer on {main.dataset} was judged: {', '.join(main.left_out)}. "
+            "The audit says why."
+        )
+    return [
+        *notes,
+        *main.unpaired,
+        *_files(runs, judged, main, directory),
+        *_unequal(judged, main.dataset),
+        *_tests(main),
+    ]
+
+
+def _files(runs: RecordedRuns, judged: RecordedRuns, main: Comparison, directory: Path) -> Sequence[str]:
+    """What the runs did not keep, or did not measure often enough."""
+    notes = []
+    broken = [
+        path for run in runs.all if (path := run.final_file(main.dataset)) and not run.final_answers(main.dataset)
+    ]
+    if broken:
+        names = ", ".join(path.relative_to(directory).as_posix() for path in broken)
+        notes.append(f"Files of completions that cannot be read: {names}. Their runs count by their logged accuracy.")
+    if any(run.final_answers(main.dataset) is None for run in runs.all):
+        notes.append(
+            "Not all runs kept their per-item results (evaluations/*/step-*.parquet), so intervals rest on the seeds "
+            "alone: they do not include what other items would have given. Samples and audit need these files too."
+        )
+    if any(len(run.held_out()[main.dataset]) < FEWEST_EVALUATIONS for run in judged.all):
+        notes.append(
+            "Some runs were evaluated fewer than three times: areas under curves, best accuracies and times to the "
+            "threshold are coarse. Write evaluation.every_steps for finer ones."
+        )
+    return notes
+
+
+def _unequal(runs: RecordedRuns, dataset: str) -> Sequence[str]:
+    """What should have been the same in all runs and was not."""
+    notes = []
+    ends = sorted({max(run.held_out()[dataset]) for run in runs.all})
+    if len(ends) > 1:
+        notes.append(
+            f"Runs were last evaluated after {', '.join(f'{end:g}' for end in ends)} rollout batches: their final "
+            "accuracies do not compare equal amounts of training."
+        )
+    prints = [run.manifest.get("data_fingerprints") or {} for run in runs.all]
+    held_out = [{part: value for part, value in found.items() if part != "train"} for found in prints]
+    if any(found != held_out[0] for found in held_out):
+        notes.append("Runs were evaluated on different held-out rows: items do not pair; do not trust the differences.")
+    return notes
+
+
+def _tests(main: Comparison) -> Sequence[str]:
+    """What the number of seeds and of comparisons means for the p-values."""
+    notes = []
+    paired = [contrast for contrast in main.contrasts if contrast.is_paired]
+    seeds = [len(contrast.seeds) for contrast in paired]
+    if seeds and max(seeds) < FEWEST_PAIRS:
+        least = min(contrast.smallest_p for contrast in paired)
+        notes.append(
+            f"With {max(seeds)} pairs of seeds the sign-flip test cannot give a p below {least:.3g}: it can never be "
+            "significant at 0.05. It assumes nothing; the interval assumes seeds' means that are about normal."
+        )
+    if (number := len(main.contrasts)) > 1:
+        notes.append(
+            f"{number} comparisons: if no variant differed at all, about {0.05 * number:.2g} verdicts of "
+            "better or worse would come out by chance. The p-values adjusted by Holm's method account for that."
+        )
+    return notes

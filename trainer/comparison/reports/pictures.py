@@ -1,0 +1,161 @@
+"""Which pictures a report shows, of which numbers, and what to know when looking at them."""
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from trainer import statistics
+from trainer.comparison.reports.comparison import Comparison
+from trainer.comparison.reports.curves import diagnostic_curves, held_out_curves, training_curves
+from trainer.comparison.reports.figures import (
+    Curve,
+    PointInterval,
+    curves_figure,
+    differences_figure,
+    intervals_figure,
+    panel_figures,
+    styles_of,
+)
+from trainer.comparison.reports.held_out import accuracy_table
+from trainer.comparison.reports.run_files import RecordedRun, RecordedRuns
+from trainer.comparison.reports.verifier_audit import accuracy_by_length, final_records
+from trainer.statistics import Estimate
+from trainer.statistics.verdict import FEWEST_SEEDS
+
+MOST_BANDS = 3
+"""So many bands in one picture can still be told apart."""
+FINAL, AREA = "final accuracy, difference", "area under the curve, difference"
+
+
+@dataclass(frozen=True)
+class Picture:
+    """A figure as SVG texts that stand side by side, its title, and what to know when looking at it."""
+
+    name: str
+    title: str
+    caption: str
+    svgs: tuple[str, ...]
+
+
+def pictures_of(runs: RecordedRuns, main: Comparison | None) -> list[Picture]:
+    """All pictures that there are numbers for, in the order of the page."""
+    styles = styles_of(list(runs.by_variant))
+    x = "rollout batches" if runs.baseline else "optimizer step"
+    found = []
+    if main and main.contrasts:
+        svg = differences_figure("differences", {FINAL: _differences(main)[FINAL]}, styles)
+        paired = all(contrast.is_paired for contrast in main.contrasts)
+        pairing = "Paired by seed and item" if paired else "Paired where seeds allow it"
+        caption = f"{pairing}, with 95 % intervals. A verdict is given where the interval leaves out 0."
+        found.append(Picture("differences", "Differences from the baseline", caption, (svg,)))
+    if main and (curves := held_out_curves(runs, main.dataset)) and _has_curves(curves):
+        found += _held_out_pictures(runs, main, curves, x, _band(runs))
+    few = len(runs.by_variant) <= MOST_BANDS
+    if rewards := training_curves(runs, "reward", band=few):
+        svg = curves_figure("reward", rewards, x, "mean reward of the rollout batch", styles)
+        found.append(Picture("reward", "Training reward", _band(runs) if few else "Means over seeds.", (svg,)))
+    if main and (groups := _group_accuracies(runs, main.dataset)):
+        svg = intervals_figure("groups", groups, "held-out accuracy", "level or subject", styles)
+        caption = "At the last evaluation, with 95 % intervals over seeds and items."
+        found.append(Picture("groups", "By level or subject", caption, (svg,)))
+    panels, zero = diagnostic_curves(runs)
+    if panels:
+        svgs = panel_figures("diagnostics", panels, x, styles)
+        caption = "Means over seeds, as logged while training." + (f" 0 throughout: {'; '.join(zero)}." if zero else "")
+        found.append(Picture("diagnostics", "Diagnostics", caption, tuple(svgs)))
+    if main and (lengths := _length_accuracies(runs, main.dataset)):
+        svg = intervals_figure("length", lengths, "share right", "tokens of the completion", styles)
+        caption = "Held-out completions in fifths by length, all variants and seeds, with Wilson's intervals."
+        found.append(Picture("length", "Length against reward", caption, (svg,)))
+    return found
+
+
+def summary_svg(runs: RecordedRuns, main: Comparison | None) -> str:
+    """The one picture that stands beside the Markdown page: a sweep's differences, or a run's held-out accuracy.
+
+    On white, for it stands alone. Empty where there is neither.
+    """
+    styles = styles_of(list(runs.by_variant))
+    if main and main.contrasts:
+        panels = {quantity: panel for quantity, panel in _differences(main).items() if panel}
+        return differences_figure("summary", panels, styles, background="white")
+    if main and (curves := held_out_curves(runs, main.dataset)) and _has_curves(curves):
+        y = f"held-out accuracy, {main.dataset}"
+        return curves_figure("summary", curves, "optimizer step", y, styles, background="white")
+    return ""
+
+
+def _differences(main: Comparison) -> dict[str, dict[str, PointInterval]]:
+    return {
+        FINAL: {contrast.variant: _interval(contrast.difference) for contrast in main.contrasts},
+        AREA: {contrast.variant: _interval(contrast.area) for contrast in main.contrasts if contrast.area},
+    }
+
+
+def _interval(estimate: Estimate) -> PointInterval:
+    return PointInterval(estimate.value, estimate.low, estimate.high)
+
+
+def _band(runs: RecordedRuns) -> str:
+    most = max(len(by_seed) for by_seed in runs.by_variant.values())
+    if most < FEWEST_SEEDS:
+        return "One seed." if most == 1 else "Means over seeds."
+    return (
+        "Lines are means over seeds, bands 95 % t intervals of three seeds or more; "
+        "the picture's height is the curves', and a wide band may end at its edge."
+    )
+
+
+def _held_out_pictures(
+    runs: RecordedRuns, main: Comparison, curves: dict[str, Curve], x: str, band: str
+) -> list[Picture]:
+    """All variants in one picture; where bands would hide one another, each with its baseline in one of its own."""
+    styles, y = styles_of(list(runs.by_variant)), f"held-out accuracy, {main.dataset}"
+    if len(curves) <= MOST_BANDS:
+        return [Picture("held_out", "Held-out accuracy", band, (curves_figure("held_out", curves, x, y, styles),))]
+    lines = {name: replace(curve, low=curve.low * np.nan, high=curve.high * np.nan) for name, curve in curves.items()}
+    pairs = {
+        contrast.variant: {name: curves[name] for name in (contrast.baseline, contrast.variant)}
+        for contrast in main.contrasts
+    }
+    alone = curves_figure("held_out", lines, x, y, styles)
+    paired = panel_figures("held_out_pairs", pairs, x, styles, same_height=True)
+    return [
+        Picture("held_out", "Held-out accuracy", "Means over seeds.", (alone,)),
+        Picture("held_out_pairs", "Held-out accuracy, each variant with its baseline", band, tuple(paired)),
+    ]
+
+
+def _has_curves(curves: dict[str, Curve]) -> bool:
+    return any(len(curve.points) > 1 for curve in curves.values())
+
+
+def _group_accuracies(runs: RecordedRuns, dataset: str) -> dict[str, dict[str, PointInterval]]:
+    return {
+        name: found
+        for name, by_seed in runs.by_variant.items()
+        if (found := _accuracy_by_group(list(by_seed.values()), dataset))
+    }
+
+
+def _accuracy_by_group(runs: list[RecordedRun], dataset: str) -> dict[str, PointInterval]:
+    answers = [run.final_answers(dataset) for run in runs]
+    table, items = accuracy_table(answers)
+    if table is None or answers[0] is None:
+        return {}
+    found = {}
+    for group, members in answers[0].groups.items():
+        of_group = table[:, np.isin(items, members)]
+        if not np.isnan(of_group).any(0).all():
+            estimate = (
+                statistics.mean_estimate(of_group)
+                if len(of_group) > 1
+                else statistics.share_estimate(of_group[0], sum(answers[0].judged_by_item[item] for item in members))
+            )
+            found[group] = PointInterval(estimate.value, max(0.0, estimate.low), min(1.0, estimate.high))
+    return found
+
+
+def _length_accuracies(runs: RecordedRuns, dataset: str) -> dict[str, dict[str, PointInterval]]:
+    found = accuracy_by_length(final_records(runs.all, dataset))
+    return {next(iter(runs.by_variant)): found} if len(found) > 1 else {}

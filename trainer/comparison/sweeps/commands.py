@@ -1,0 +1,193 @@
+"""What `scripts/sweep.py` can do with a sweep's file; each command returns the exit status and prints what happens.
+
+They raise `rewards.registry.Refusal` where the file, its parts or this machine cannot do what is asked.
+"""
+
+import os
+import sys
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import redirect_stdout
+from pathlib import Path
+from typing import Any
+
+from trainer.comparison.sweeps.attempt import rendezvous
+from trainer.comparison.sweeps.cells import cells_of, chosen_cell
+from trainer.comparison.sweeps.fairness import checked_plans
+from trainer.comparison.sweeps.loading import load_sweep
+from trainer.comparison.sweeps.plans import Plan, processes_of
+from trainer.comparison.sweeps.queues import Queue, SlurmQueue, local_queue
+from trainer.comparison.sweeps.runner import SweepError, SweepRunner, check_unlocked, locked_directory, write_sweep
+from trainer.comparison.sweeps.schema import SlurmExecution, Sweep
+from trainer.comparison.sweeps.starting import QueuedCell, changed_settings, next_attempt, queued_cells
+from trainer.comparison.sweeps.status import budget_table, print_table, status_table, watch
+from trainer.comparison.sweeps.tuning import (
+    check_stages,
+    choices,
+    confirmation_stage,
+    provisional_settings,
+    tuning_record,
+    tuning_stage,
+)
+from trainer.comparison.sweeps.wandb_sweep import wandb_sweep
+
+BuildVerifier = Callable[[Any], object]
+"""`rewards.build_verifier`, which refuses a verifier that cannot be built; scripts hand it in."""
+
+
+def run(file: Path, script: Path, build_verifier: BuildVerifier) -> int:
+    """Check every cell, run them, and end with the table: 0 all finished, 1 some failed, 130 stopped on request.
+
+    Args:
+        script: the training script.
+    """
+    sweep, tree = load_sweep(file)
+    check_unlocked(sweep)
+    if sweep.tune is None:
+        return _run_cells(sweep, checked_plans(sweep, tree, build_verifier), file, script)
+    tuning = tuning_stage(sweep)
+    check_unlocked(tuning)
+    plans = checked_plans(tuning, tree, build_verifier)
+    provisional = confirmation_stage(sweep, provisional_settings(sweep))
+    check_stages(plans, checked_plans(provisional, tree, build_verifier))
+    each = len(plans) // len(sweep.variants)
+    print(f"Tuning: {each} runs of every variant; each takes its best point to {len(sweep.seeds)} fresh seeds.")
+    if status := _run_cells(tuning, plans, file, script):
+        return status
+    chosen = choices(sweep, Path(tuning.output_dir))
+    for variant, choice in chosen.items():
+        print(f"{variant} is confirmed at {choice.point}.")
+    confirmation = confirmation_stage(sweep, {name: choice.settings for name, choice in chosen.items()})
+    plans = checked_plans(confirmation, tree, build_verifier)
+    return _run_cells(confirmation, plans, file, script, tuning_record(sweep, chosen))
+
+
+def _run_cells(
+    sweep: Sweep, plans: Sequence[Plan], file: Path, script: Path, tuning: Mapping[str, Any] | None = None
+) -> int:
+    """One stage from its plans to its table; the exit status of `run`."""
+    with locked_directory(sweep) as root:
+        cells = queued_cells(sweep, plans)
+        refused = _refused_as_changed(cells)
+        write_sweep(sweep, plans, root, file, tuning)
+        print_table(budget_table(sweep, plans))
+        runner = SweepRunner(
+            sweep,
+            [cell for cell in cells if cell not in refused],
+            _queue(sweep, plans, root),
+            script,
+            say=lambda line: print(line, flush=True),
+        )
+        completed = runner.run()
+    print_table(status_table(root))
+    _print_failures(cells)
+    if not completed:
+        print(f"Stopped. To go on:  python scripts/sweep.py run {file}")
+        return 130
+    return int(any(not cell.directory.summary() for cell in cells) or bool(refused))
+
+
+def run_cell(file: Path, choice: Sequence[str], script: Path, build_verifier: BuildVerifier) -> int:
+    """Run one cell here, as `run` would; a W&B agent calls this and names the W&B run itself.
+
+    Args:
+        choice: ``variant=…`` and ``seed=…``.
+        script: the training script.
+    """
+    sweep, tree = load_sweep(file)
+    _refuse_stages(sweep, "cell")
+    chosen = chosen_cell(cells_of(sweep), choice)
+    plans = checked_plans(sweep, tree, build_verifier)
+    (cell,) = (cell for cell in queued_cells(sweep, plans) if cell.name == chosen.name)
+    if cell.directory.is_running():
+        raise SweepError(f"{cell.name} is running; follow it in {cell.directory.log}.")
+    if _refused_as_changed([cell]):
+        return 2
+    if not cell.directory.summary():
+        write_sweep(sweep, plans, cell.directory.path.parent, file)
+        attempt = next_attempt(sweep, cell, script)
+        if "WANDB_SWEEP_ID" in os.environ:
+            for name in ("WANDB_RUN_ID", "WANDB_RESUME"):
+                attempt.environment.pop(name)
+        print(f"{cell.name} runs; its output is in {cell.directory.log}", flush=True)
+        attempt.run(0, rendezvous(0, ["localhost"], "0"), in_terminal=True)
+    print_table(status_table(cell.directory.path.parent, only=cell.name))
+    return {"finished": 0, "stopped": 130}.get(cell.directory.state(), 1)
+
+
+def export(file: Path, build_verifier: BuildVerifier) -> int:
+    """The sweep as W&B's agents want it, on standard output."""
+    with redirect_stdout(sys.stderr):  # transformers prints while it is imported, and the output is a file
+        sweep, tree = load_sweep(file)
+        _refuse_stages(sweep, "export")
+        checked_plans(sweep, tree, build_verifier)
+    print(wandb_sweep(sweep, cells_of(sweep), file), end="")
+    return 0
+
+
+def report(file: Path) -> int:
+    """report.html, report.md and their picture in the sweep's directory."""
+    from trainer.comparison.reports import print_report
+
+    return print_report(_started(file))
+
+
+def status(file: Path, *, once: bool) -> int:
+    """The table of all cells; it moves in a terminal unless it is asked for ``once``."""
+    sweep, _ = load_sweep(file)
+    tuning = Path(sweep.output_dir) / "tuning"
+    if sweep.tune and (tuning / "sweep.json").exists() and not (Path(sweep.output_dir) / "sweep.json").exists():
+        root = tuning  # the confirmation's settings are not known yet
+    else:
+        root = _started(file)
+    if once or not sys.stdout.isatty():
+        print_table(status_table(root))
+    else:
+        watch(root)
+    return 0
+
+
+def _refuse_stages(sweep: Sweep, command: str) -> None:
+    if sweep.tune is not None:
+        raise SweepError(
+            f"`{command}` names cells before any has run, and the second stage of a sweep with `tune:` is known only "
+            "when the first is done. Run it by `scripts/sweep.py run`."
+        )
+
+
+def _started(file: Path) -> Path:
+    """The sweep's directory, in which something has been run."""
+    sweep, _ = load_sweep(file)
+    root = Path(sweep.output_dir)
+    if not (root / "sweep.json").exists():
+        raise SweepError(f"The sweep of {file} has not been started: there is no {root / 'sweep.json'}.")
+    return root
+
+
+def _queue(sweep: Sweep, plans: Sequence[Plan], root: Path) -> Queue:
+    """Where the cells run."""
+    if isinstance(sweep.executor, SlurmExecution):
+        return SlurmQueue(root / "submitit", sweep.executor)
+    use_cpu = all(plan.config.trl.get("use_cpu", False) for plan in plans)
+    return local_queue(root / "submitit", sweep.executor, use_cpu, processes_of(sweep))
+
+
+def _refused_as_changed(cells: Sequence[QueuedCell]) -> list[QueuedCell]:
+    """Cells whose files were made under other settings: they are neither repeated nor mixed with new ones."""
+    refused = []
+    for cell in cells:
+        if differences := changed_settings(cell):
+            refused.append(cell)
+            lines = "\n".join(f"  {line}" for line in differences)
+            print(f"{cell.name} was started with other settings and is left as it is:\n{lines}")
+            print(f"  Take the change back, or move {cell.directory.path} away to run it anew.\n")
+    return refused
+
+
+def _print_failures(cells: Sequence[QueuedCell]) -> None:
+    for cell in cells:
+        if cell.directory.state() != "failed":
+            continue
+        if refusal := cell.directory.attempts()[-1].get("refused"):
+            print(f"\n{cell.name} was not started: {refusal}")
+        else:
+            print(f"\n{cell.name} failed; the end of {cell.directory.log}:\n{cell.directory.log_end()}")
