@@ -25,9 +25,7 @@ def check_dataset(
     base_dir = Path(path).resolve().parent
     count = 0
     for part, sources in {"train": [*config.data.train_sources.values()], **held_out}.items():
-        rows = load_mixture(
-            sources, generators=rewards.generators, system_prompt=None, base_dir=Path(path).resolve().parent
-        )
+        rows = load_mixture(sources, generators=rewards.generators, system_prompt=None, base_dir=base_dir)
         tasks = rows["task"] if "task" in rows.column_names else [None] * len(rows)
         for label, (verifier, wanted) in verifiers.items():
             mine = [row for row, task in enumerate(tasks) if wanted in (None, task)]
