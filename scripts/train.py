@@ -3,14 +3,18 @@
     python scripts/train.py configs/quickstart.yaml
     python scripts/train.py configs/quickstart.yaml seed=1 trl.learning_rate=3e-4 algorithm.advantage=rloo
     accelerate launch --config_file configs/accelerate/zero3.yaml scripts/train.py configs/knights_knaves/grpo_7b.yaml
-    python scripts/train.py configs/quickstart.yaml --resume
+    python scripts/train.py configs/quickstart.yaml --resume auto
     python scripts/train.py --rerun runs/quickstart
 
-Everything that can be found wrong is found before the model is loaded, and said without a traceback (exit status 2).
+Everything that can be found wrong is found before the model is loaded, and said without a traceback.
+
+Exit status: 0 trained to the end, or nothing was left to train; 1 failed; 2 refused: something is to be put right;
+130 stopped on request with a new checkpoint; 143 stopped without one, by SIGTERM while loading or after its grace time,
+or by a second Ctrl-C. After 1, 130 and 143 the same command with --resume auto starts the run or goes on. accelerate
+launch and torchrun turn every status but 0 into 1.
 """
 
 import argparse
-import os
 import sys
 from collections.abc import Sequence
 from pathlib import Path
@@ -18,21 +22,32 @@ from pathlib import Path
 from rewards import GENERATORS, Refusal, build_verifier, reward_functions
 from rewards.references import check_rewards
 from trainer.run.launch import train
+from trainer.run.processes import (
+    REFUSED,
+    STOPPED_WITHOUT_CHECKPOINT,
+    end_with_launcher,
+    say,
+    stoppable_while_loading,
+)
 from trainer.run.rewards import Rewards
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Exit status: 0 trained to the end, 2 refused, 130 stopped on request with a checkpoint."""
+    """Exit status, see above."""
     arguments = parse_arguments(argv)
+    rewards = Rewards(build_verifier, GENERATORS, check_rewards, reward_functions)
+    end_with_launcher()
     try:
-        rewards = Rewards(build_verifier, GENERATORS, check_rewards, reward_functions)
-        if arguments.rerun is None:
-            return train(arguments.config, arguments.overrides, rewards, resume=arguments.resume)
-        return train(str(arguments.rerun / "config.yaml"), [], rewards, repeated=arguments.rerun)
+        with stoppable_while_loading():
+            if arguments.rerun is None:
+                return train(arguments.config, arguments.overrides, rewards, resume=arguments.resume)
+            return train(str(arguments.rerun / "config.yaml"), [], rewards, repeated=arguments.rerun)
     except Refusal as refusal:
-        rank = f"[rank {os.environ['RANK']}] " if int(os.environ.get("WORLD_SIZE", "1")) > 1 else ""
-        print(f"\n{rank}{refusal}", file=sys.stderr)
-        return 2
+        say(str(refusal))
+        return REFUSED
+    except KeyboardInterrupt:
+        say("Stopped at once, without a new checkpoint. To start or go on: --resume auto.")
+        return STOPPED_WITHOUT_CHECKPOINT
 
 
 def parse_arguments(argv: Sequence[str] | None) -> argparse.Namespace:
@@ -45,8 +60,8 @@ def parse_arguments(argv: Sequence[str] | None) -> argparse.Namespace:
         "--resume",
         nargs="?",
         const="",
-        metavar="DIRECTORY",
-        help="go on from the newest checkpoint of this run, or of DIRECTORY",
+        metavar="auto|DIRECTORY",
+        help="go on with the newest run of this file, or with DIRECTORY; auto starts it where there is none",
     )
     parser.add_argument(
         "--rerun", type=Path, metavar="RUN", help="repeat the run of a directory: its settings, data and processes"

@@ -2,22 +2,21 @@
 
 import itertools
 import json
-import re
 from pathlib import Path
 from typing import Any
 
 from rewards.registry import Refusal
+from trainer.run.checkpoints import newest_good_checkpoint
 from trainer.run.config import RunConfig, load_config
 from trainer.run.config.dotted import flattened
 from trainer.run.manifest import read_manifest
 
-MAY_CHANGE = ("name", "output_dir", "num_processes", "evaluation", "logging")
+MAY_CHANGE = ("name", "output_dir", "num_processes", "evaluation", "logging", "stopping")
 """Sections that may differ between a run and its continuation: they do not change what is trained."""
 TRL_MAY_CHANGE = ("save_strategy", "save_steps", "save_total_limit", "logging_steps")
 LENGTH = ("max_steps", "num_train_epochs")
 """May differ too, where the learning rate does not depend on how long the run is."""
 CONSTANT = ("constant", "constant_with_warmup")
-CHECKPOINT = re.compile(r"checkpoint-\d+")
 
 
 class ResumeError(Refusal):
@@ -40,28 +39,24 @@ def fresh_directory(output_dir: str | Path) -> Path:
     raise AssertionError
 
 
-def last_checkpoint(output_dir: str | Path) -> Path:
-    """The newest complete checkpoint under ``output_dir``, or under the newest of ``output_dir-2``, ``-3``, ….
+def directories_of(output_dir: str | Path) -> list[Path]:
+    """The directories of the runs of ``output_dir``, the oldest first: itself, ``-2``, ``-3``, …"""
+    first = Path(output_dir)
+    numbers = (path.name.removeprefix(f"{first.name}-") for path in first.parent.glob(f"{first.name}-*"))
+    later = sorted(int(number) for number in numbers if number.isdigit())
+    return [path for path in (first, *(first.with_name(f"{first.name}-{n}") for n in later)) if path.is_dir()]
 
-    Complete means that its trainer_state.json, which is written last, is there: a full disk leaves checkpoints without.
+
+def last_checkpoint(run: str | Path) -> Path:
+    """The newest good checkpoint of ``run``; nothing is said of newer ones that are broken.
 
     Raises:
         ResumeError: there is none.
     """
-    first = Path(output_dir)
-    later = (
-        path for path in first.parent.glob(f"{first.name}-*") if path.name.removeprefix(f"{first.name}-").isdigit()
-    )
-    runs = [*sorted(later, key=lambda path: -int(path.name.rpartition("-")[2])), first]
-    for run in runs:
-        complete = (path.parent for path in run.glob("checkpoint-*/trainer_state.json"))
-        checkpoints = [path for path in complete if CHECKPOINT.fullmatch(path.name)]
-        if checkpoints:
-            return max(checkpoints, key=lambda path: int(path.name.removeprefix("checkpoint-")))
-    raise ResumeError(
-        f"There is no complete checkpoint under {first}, so nothing can be resumed. Start the run without --resume, or "
-        "name the directory that holds checkpoint-*: --resume DIRECTORY."
-    )
+    checkpoint = newest_good_checkpoint(Path(run)).checkpoint
+    if checkpoint is None:
+        raise ResumeError(f"There is no complete checkpoint in {run}, so nothing can be resumed.")
+    return checkpoint
 
 
 def is_trained(checkpoint: Path, max_steps: int) -> bool:

@@ -8,8 +8,9 @@ from typing import Any
 
 from rewards.registry import Refusal
 from trainer.evaluation import EvaluationResult
+from trainer.run.checkpoints import checkpoints_of
 from trainer.run.config import RunConfig, evaluation_arguments, load_config
-from trainer.run.directory import CHECKPOINT, fresh_directory
+from trainer.run.directory import fresh_directory
 from trainer.run.rewards import Rewards
 from trainer.run.rows import load_held_out
 from trainer.run.tokenizer import load_tokenizer
@@ -50,8 +51,7 @@ def evaluate(checkpoint: str, config_path: str, overrides: Sequence[str], reward
 
 def check_checkpoint(folder: Path) -> None:
     """Refuse the folder of a whole run: which of its checkpoints is meant is not ours to choose."""
-    found = (path for path in folder.glob("checkpoint-*") if CHECKPOINT.fullmatch(path.name))
-    inside = sorted(found, key=lambda path: int(path.name.rpartition("-")[2]))
+    inside = checkpoints_of(folder)[::-1]
     if inside and not (folder / "config.json").exists():
         raise CheckpointError(
             f"{folder} is the directory of a run with {len(inside)} checkpoints. Name one of them: "

@@ -1,6 +1,5 @@
 """One training run from its YAML file to its summary: checked, placed, trained, reported."""
 
-import os
 import shlex
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -8,22 +7,16 @@ from typing import Any
 
 from trainer.algorithms.strategies import build_strategies
 from trainer.run.config import RunConfig, grpo_config, load_config
-from trainer.run.directory import (
-    ResumeError,
-    check_same_run,
-    fresh_directory,
-    is_trained,
-    last_checkpoint,
-)
+from trainer.run.directory import is_trained
 from trainer.run.manifest import (
-    RerunError,
     check_same_run_again,
     data_fingerprint,
     differences,
     read_manifest,
     write_manifest,
 )
-from trainer.run.preflight import check_launch, prepare_logging, started_processes
+from trainer.run.placement import place
+from trainer.run.preflight import check_launch, prepare_logging, settle_on_cpu, started_processes
 from trainer.run.rewards import Rewards
 from trainer.run.rows import load_data
 from trainer.run.summary import report
@@ -58,13 +51,16 @@ def train(
         check_same_run_again(repeated, recorded, config, fingerprints, started_processes())
     prepare_logging(config)
 
+    settle_on_cpu(config)
     args = grpo_config(config, world_size=started_processes())
     check_launch(config, args, strategies, rows)
     tokenizer, prefilled = load_tokenizer(config)
-    run, checkpoint = choose_directory(config, args, resume)
+    placement = place(config, args, resume)
+    run, checkpoint = placement.run, placement.checkpoint
     trained = checkpoint is not None and is_trained(checkpoint, args.max_steps)
-    if trained and (run / "summary.json").exists():
-        print(f"{run} is finished: nothing is left to train. Its summary is {run / 'summary.md'}.")
+    if placement.finished or (trained and (run / "summary.json").exists()):
+        if args.process_index == 0:
+            print(f"{run} is finished: nothing is left to train. Its summary is {run / 'summary.md'}.")
         return 0
     if args.process_index == 0 and checkpoint is None:
         _record(run, config, args.world_size, fingerprints, repeated, recorded)
@@ -96,29 +92,3 @@ def _report_late(trainer: Any, config: RunConfig, run: Path, checkpoint: Path) -
     trainer.state = TrainerState.load_from_json(str(checkpoint / "trainer_state.json"))
     if trainer.accelerator.is_main_process:
         report(trainer, config, run, seconds=0.0)
-
-
-def choose_directory(config: RunConfig, args: Any, resume: str | None) -> tuple[Path, Path | None]:
-    """The run's directory, the same on all ranks, and the checkpoint to go on from."""
-    from accelerate.utils import broadcast_object_list
-
-    chosen: list[Any] = [None]
-    if args.process_index == 0:
-        try:
-            if resume is None:
-                chosen = [(fresh_directory(config.output_dir), None)]
-            else:
-                checkpoint = last_checkpoint(resume or config.output_dir)
-                check_same_run(config, checkpoint.parent, args.world_size)
-                chosen = [(checkpoint.parent, checkpoint)]
-        except (ResumeError, RerunError) as refusal:
-            chosen = [refusal]
-    (decision,) = broadcast_object_list(chosen)
-    if isinstance(decision, Exception):
-        raise decision
-    run, checkpoint = decision
-    args.eval_on_start = args.eval_on_start and checkpoint is None  # a resumed run was evaluated when it began
-    args.output_dir = str(run)
-    os.environ["TENSORBOARD_LOGGING_DIR"] = str(run / "tensorboard")
-    os.environ.setdefault("WANDB_DIR", str(run))
-    return run, checkpoint

@@ -49,6 +49,7 @@ def manifest(config: RunConfig, world_size: int, fingerprints: Mapping[str, str]
         "seed": config.run_seed,
         "data_fingerprints": dict(fingerprints),
         "world_size": world_size,
+        "checkpoint_manifests": True,
         "model_fingerprint": model_fingerprint(config.model.name_or_path, config.model.revision),
         "launcher": {name: value for name, value in sorted(os.environ.items()) if name.startswith(LAUNCHER)},
         "environment": {name: os.environ[name] for name in ENVIRONMENT if name in os.environ},

@@ -29,11 +29,41 @@ def check_launch(config: RunConfig, args: Any, strategies: Strategies, rows: Map
             f"The launcher started {started} processes, but they form {args.world_size} groups of one: each would "
             "train alone and overwrite the others. On a CPU launch with ACCELERATE_USE_CPU=true and trl.use_cpu: true."
         )
+    check_resumable(args)
     check_combination(args, strategies)
     check_save_steps(args, strategies.schedule.num_passes)
     check_max_steps(args, strategies.schedule.num_passes)
     check_evaluation(args, strategies.schedule.num_passes)
     check_rows_enough(len(rows["train"]), batch_plan(config, started).prompts_per_rollout)
+
+
+def check_resumable(args: Any) -> None:
+    """Refuse TRL arguments under which no run could go on exactly where it was interrupted.
+
+    Raises:
+        LaunchError: ``save_only_model``, ``ignore_data_skip`` or ``enable_jit_checkpoint``.
+    """
+    reasons = {
+        "save_only_model": "checkpoints would hold no optimizer, learning rate and random state",
+        "ignore_data_skip": "a resumed run would begin with the first prompts again",
+        "enable_jit_checkpoint": "it saves in the middle of a rollout batch; SIGTERM saves at its end here anyway",
+    }
+    for name, reason in reasons.items():
+        if getattr(args, name, False):
+            raise LaunchError(
+                f"trl.{name} = true: {reason}, so an interrupted run could not go on as if nothing had happened. "
+                f"Leave {name} out; to save disk space write save_total_limit: 1."
+            )
+
+
+def settle_on_cpu(config: RunConfig) -> None:
+    """Let all processes of a launch on the CPU call their device ``cpu``.
+
+    accelerate would call it ``cpu:0``, and torch 2.13 loads no optimizer state onto a device of that name: no run of
+    two processes could go on.
+    """
+    if config.trl.get("use_cpu") or os.environ.get("ACCELERATE_USE_CPU", "").lower() in ("1", "true", "yes"):
+        os.environ.setdefault("ACCELERATE_TORCH_DEVICE", "cpu")
 
 
 def prepare_logging(config: RunConfig) -> None:

@@ -47,7 +47,7 @@ def run_trainer(trainer: Any, config: RunConfig, run: Path, checkpoint: Path | N
     """Evaluate, train, evaluate; write the summary and the curve."""
     started = time.monotonic()
     is_main = trainer.accelerator.is_main_process
-    stop = _watched(trainer, config, run)
+    stop = _watched(trainer, config, run, checkpoint)
     if is_main:
         print(f"Run directory: {run}" + (f", resumed from {checkpoint.name}" if checkpoint else ""), flush=True)
 
@@ -62,12 +62,14 @@ def run_trainer(trainer: Any, config: RunConfig, run: Path, checkpoint: Path | N
     return 0
 
 
-def _watched(trainer: Any, config: RunConfig, run: Path) -> Any:
+def _watched(trainer: Any, config: RunConfig, run: Path, checkpoint: Path | None) -> Any:
     """Hang the callbacks of a run on its trainer; returned is the one that stops it on request."""
     from trainer.run.callbacks import (
+        CheckpointManifest,
         EvaluationFiles,
         FinalEvaluation,
         KeepBest,
+        LoggedSoFar,
         MetricsFile,
         Progress,
         Samples,
@@ -76,7 +78,9 @@ def _watched(trainer: Any, config: RunConfig, run: Path) -> Any:
     )
 
     stop = StopAtBlockEdge(
-        optimizer_steps_per_block(trainer.args, trainer.strategies.schedule.num_passes), trainer.any_rank
+        optimizer_steps_per_block(trainer.args, trainer.strategies.schedule.num_passes),
+        trainer.any_rank,
+        config.stopping.grace_seconds,
     )
     trainer.add_callback(MetricsFile(run / "metrics.jsonl"))
     trainer.add_callback(Progress(ACCURACY))
@@ -91,4 +95,8 @@ def _watched(trainer: Any, config: RunConfig, run: Path) -> Any:
         trainer.add_callback(KeepBest())
     if "wandb" in config.logging.report_to and config.logging.wandb_mode != "disabled":
         trainer.add_callback(WandbRunConfig(config.model_dump()))
+    trainer.add_callback(LoggedSoFar(trainer, checkpoint))
+    # Last, behind all that write into a checkpoint; it deletes old ones too, when the new one is whole.
+    total_limit, trainer.args.save_total_limit = trainer.args.save_total_limit, None
+    trainer.add_callback(CheckpointManifest(total_limit, trainer.accelerator.wait_for_everyone))
     return stop

@@ -8,6 +8,7 @@ from trainer.run.config import load_config
 from trainer.run.directory import (
     ResumeError,
     check_same_run,
+    directories_of,
     fresh_directory,
     is_trained,
     last_checkpoint,
@@ -36,17 +37,20 @@ def test_a_run_never_lands_where_another_has_been(tmp_path: Path):
     assert (tmp_path / "run-3").is_dir()  # claimed, though nothing is in it yet
 
 
-def test_resume_takes_the_newest_complete_checkpoint_of_the_newest_run(tmp_path: Path):
-    """A full disk leaves a checkpoint without trainer_state.json, and steps are compared as numbers."""
-    old = checkpoint(tmp_path / "run", 90)
-    assert last_checkpoint(tmp_path / "run") == old
-    good = checkpoint(tmp_path / "run-2", 10)
-    checkpoint(tmp_path / "run-2", 9)
-    checkpoint(tmp_path / "run-2", 12, complete=False)
-    checkpoint(tmp_path / "run-other", 99)
+def test_the_runs_of_a_configuration_are_in_the_order_of_their_numbers(tmp_path: Path):
+    assert directories_of(tmp_path / "run") == []
+    for name in ("run-10", "run-2", "run-other", "run-2b", "run"):
+        (tmp_path / name).mkdir()
+    (tmp_path / "run-11").write_text("no directory")
+    assert [path.name for path in directories_of(tmp_path / "run")] == ["run", "run-2", "run-10"]
+
+
+def test_the_newest_complete_checkpoint_is_compared_as_a_number(tmp_path: Path):
+    """A full disk leaves a checkpoint without trainer_state.json."""
+    good = checkpoint(tmp_path / "run", 10)
+    checkpoint(tmp_path / "run", 9)
+    checkpoint(tmp_path / "run", 12, complete=False)
     assert last_checkpoint(tmp_path / "run") == good
-    checkpoint(tmp_path / "run-10", 1)
-    assert last_checkpoint(tmp_path / "run").parent.name == "run-10"
 
 
 def test_resume_without_a_checkpoint_says_so(tmp_path: Path):

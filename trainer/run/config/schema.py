@@ -114,6 +114,18 @@ class LoggingSection(Section):
     num_samples: Annotated[int, Field(ge=0)] = 2
 
 
+class StoppingSection(Section):
+    """How a run ends before its last step.
+
+    ``grace_seconds``: how long after SIGTERM the rollout batch in hand may take until the run ends without a new
+    checkpoint; ``None`` waits for it. ``skip_faults``: how many optimizer steps whose loss or gradient is no finite
+    number are left out; the next one stops the run.
+    """
+
+    grace_seconds: Annotated[float, Field(gt=0)] | None = None
+    skip_faults: Annotated[int, Field(ge=0)] = 0
+
+
 class RunConfig(Section):
     """One run, as its YAML file says it after ``extends`` and overrides.
 
@@ -132,6 +144,7 @@ class RunConfig(Section):
     trl: Annotated[dict[str, Any], AfterValidator(checked_trl)] = Field(default_factory=dict)
     evaluation: EvaluationSection = EvaluationSection()
     logging: LoggingSection = LoggingSection()
+    stopping: StoppingSection = StoppingSection()
 
     @model_validator(mode="after")
     def _consistent(self) -> Self:

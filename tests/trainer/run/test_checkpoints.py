@@ -1,0 +1,97 @@
+"""A checkpoint counts when it is whole; what is wrong with another is named, and an older one is taken."""
+
+import json
+import os
+from pathlib import Path
+
+import pytest
+
+from trainer.run.checkpoints import (
+    fault_of,
+    files_of,
+    fingerprints,
+    newest_good_checkpoint,
+    set_aside,
+    write_checkpoint_manifest,
+)
+
+EMPTY_SHA256 = "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855"  # FIPS 180's example of no bytes
+
+
+def saved(run: Path, step: int, *, manifest: bool = True) -> Path:
+    """A checkpoint of two ranks, as small as can be."""
+    checkpoint = run / f"checkpoint-{step}"
+    checkpoint.mkdir(parents=True)
+    (run / "manifest.json").write_text('{"checkpoint_manifests": true}')
+    for name in ("model.safetensors", "optimizer.pt", "scheduler.pt", "rng_state_0.pth", "rng_state_1.pth"):
+        (checkpoint / name).write_bytes(name.encode() * 50)
+    (checkpoint / "sharded").mkdir()
+    (checkpoint / "sharded" / "part.bin").write_bytes(b"")
+    (checkpoint / "trainer_state.json").write_text(json.dumps({"global_step": step}))
+    if manifest:
+        write_checkpoint_manifest(checkpoint, fingerprints(checkpoint, files_of(checkpoint)), world_size=2)
+    return checkpoint
+
+
+def test_a_whole_checkpoint_has_no_fault_and_lists_every_file(tmp_path: Path):
+    checkpoint = saved(tmp_path, 4)
+    assert fault_of(checkpoint, manifest_expected=True) == ""
+    record = json.loads((checkpoint / "manifest.json").read_text())
+    assert (record["step"], record["world_size"]) == (4, 2)
+    assert set(record["files"]) == {path.relative_to(checkpoint).as_posix() for path in checkpoint.rglob("*.*")} - {
+        "manifest.json"
+    }
+    assert record["files"]["sharded/part.bin"] == {"bytes": 0, "sha256": EMPTY_SHA256}
+
+
+def flip_one_bit(path: Path) -> None:
+    content = bytearray(path.read_bytes())
+    content[len(content) // 2] ^= 1
+    path.write_bytes(bytes(content))
+
+
+DAMAGES = {
+    "a rank's random state is missing": ("rng_state_1.pth", Path.unlink, "rng_state_1.pth is missing"),
+    "the optimizer is missing": ("optimizer.pt", Path.unlink, "optimizer.pt is missing"),
+    "the scheduler is truncated": ("scheduler.pt", lambda path: os.truncate(path, 7), "has 7 bytes and was saved with"),
+    "one bit of the weights": ("model.safetensors", flip_one_bit, "model.safetensors does not hold what was saved"),
+    "the state is missing": ("trainer_state.json", Path.unlink, "trainer_state.json is missing"),
+    "killed before the end": ("manifest.json", Path.unlink, "not saved to the end"),
+    "half a manifest": ("manifest.json", lambda path: os.truncate(path, 20), "manifest.json cannot be read"),
+}
+
+
+@pytest.mark.parametrize(("name", "damage", "expected"), DAMAGES.values(), ids=DAMAGES)
+def test_a_damaged_checkpoint_is_named_and_the_next_older_good_one_taken(tmp_path: Path, name, damage, expected):
+    old, good, newest = (saved(tmp_path, step) for step in (8, 9, 10))
+    damage(newest / name)
+    found = newest_good_checkpoint(tmp_path)
+    assert found.checkpoint == good
+    assert [*found.faults] == [newest]
+    assert expected in found.faults[newest]
+    damage(good / name)
+    assert newest_good_checkpoint(tmp_path).checkpoint == old
+    damage(old / name)
+    assert newest_good_checkpoint(tmp_path).checkpoint is None
+
+
+def test_a_run_of_before_needs_its_trainer_state_alone(tmp_path: Path):
+    good, incomplete = (saved(tmp_path, step, manifest=False) for step in (2, 4))
+    (incomplete / "trainer_state.json").unlink()
+    assert newest_good_checkpoint(tmp_path).checkpoint is None  # this run writes manifests, and they are not there
+    (tmp_path / "manifest.json").write_text("{}")
+    assert newest_good_checkpoint(tmp_path).checkpoint == good
+
+
+def test_what_is_no_checkpoint_is_passed_over(tmp_path: Path):
+    good = saved(tmp_path, 3)
+    (tmp_path / "checkpoint-best").mkdir()
+    (tmp_path / "checkpoint-9").write_text("a file")
+    assert newest_good_checkpoint(tmp_path).faults == {}
+    assert newest_good_checkpoint(tmp_path).checkpoint == good
+
+
+def test_a_broken_checkpoint_set_aside_counts_no_more(tmp_path: Path):
+    names = [set_aside(saved(tmp_path, 5)).name for _ in range(2)]
+    assert names == ["broken-checkpoint-5", "broken-checkpoint-5-2"]
+    assert newest_good_checkpoint(tmp_path).faults == {}

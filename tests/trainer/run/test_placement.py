@@ -1,0 +1,143 @@
+"""Where a run goes: begun, gone on with, or refused; never an older run in the place of this one."""
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+from types import SimpleNamespace
+
+import pytest
+
+from tests.paths import ROOT
+from tests.trainer.run.test_checkpoints import saved
+from trainer.run.config import RunConfig, load_config
+from trainer.run.directory import ResumeError
+from trainer.run.lock import OwnerError, owned
+from trainer.run.placement import AUTO, NEWEST, Placement, place
+
+RUN = """
+model: {name_or_path: somewhere/model}
+data: {train: {path: somewhere/rows}}
+rewards: [{verifier: exact_match}]
+trl: {learning_rate: 1e-6}
+"""
+
+
+@pytest.fixture
+def config(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> RunConfig:
+    monkeypatch.setenv("WANDB_DIR", "")
+    monkeypatch.setenv("TENSORBOARD_LOGGING_DIR", "")
+    (tmp_path / "run.yaml").write_text(RUN + f"output_dir: {tmp_path / 'run'}\n")
+    return load_config(tmp_path / "run.yaml")
+
+
+def placed(config: RunConfig, resume: str | None) -> Placement:
+    args = SimpleNamespace(process_index=0, world_size=1, eval_on_start=True, output_dir=config.output_dir)
+    placement = place(config, args, resume)
+    assert args.output_dir == str(placement.run)
+    assert args.eval_on_start == (placement.checkpoint is None)
+    return placement
+
+
+def begun(config: RunConfig, number: int, *steps: int) -> Path:
+    """The directory of a run that was begun, with whole checkpoints at ``steps``."""
+    run = Path(config.output_dir if number == 1 else f"{config.output_dir}-{number}")
+    run.mkdir()
+    for step in steps:
+        saved(run, step)
+    config.save_resolved(run / "config.yaml")
+    record = {"world_size": 1, "data_fingerprints": {}, "checkpoint_manifests": True}
+    (run / "manifest.json").write_text(json.dumps(record))
+    return run
+
+
+def test_auto_begins_goes_on_and_begins_again(config):
+    first = placed(config, AUTO)
+    assert (first.run.name, first.checkpoint) == ("run", None)
+    del first
+    again = placed(config, AUTO)  # ended before its first checkpoint, perhaps while loading
+    assert (again.run.name, again.checkpoint) == ("run-2", None)
+    assert "run ended before its first complete checkpoint" in again.lines[-1]
+    del again
+    run = begun(config, 3, 2, 4)
+    on = placed(config, AUTO)
+    assert (on.run, on.checkpoint) == (run, run / "checkpoint-4")
+
+
+def test_resume_never_takes_an_older_run_for_the_newest(config):
+    older = begun(config, 2, 6)
+    begun(config, 3)
+    with pytest.raises(ResumeError, match=r"no complete checkpoint in .*run-3.*\n?.*--resume .*run-2\."):
+        placed(config, NEWEST)
+    assert placed(config, str(older)).checkpoint == older / "checkpoint-6"
+
+
+def test_a_named_directory_is_that_one(config):
+    first = begun(config, 1, 6)
+    begun(config, 2, 8)
+    assert placed(config, str(first)).checkpoint == first / "checkpoint-6"
+    assert placed(config, NEWEST).run.name == "run-2"
+
+
+@pytest.mark.parametrize("resume", [NEWEST, "elsewhere"])
+def test_where_there_is_no_run_none_is_resumed(config, resume):
+    with pytest.raises(ResumeError, match=r"There is no run in .*--resume auto"):
+        placed(config, resume)
+
+
+@pytest.mark.parametrize("resume", [NEWEST, AUTO])
+def test_a_broken_checkpoint_is_named_and_set_aside(config, capsys, resume):
+    run = begun(config, 1, 2, 4)
+    (run / "checkpoint-4" / "optimizer.pt").unlink()
+    assert placed(config, resume).checkpoint == run / "checkpoint-2"
+    assert "checkpoint-4 is broken: optimizer.pt is missing. It is now broken-checkpoint-4." in capsys.readouterr().out
+    assert sorted(path.name for path in run.glob("*checkpoint-*")) == ["broken-checkpoint-4", "checkpoint-2"]
+
+
+def test_a_run_of_an_older_version_goes_on_and_this_is_said(config, capsys):
+    run = begun(config, 1, 2)
+    (run / "manifest.json").write_text('{"world_size": 1, "data_fingerprints": {}}')
+    (run / "checkpoint-2" / "manifest.json").unlink()
+    assert placed(config, NEWEST).checkpoint == run / "checkpoint-2"
+    assert "older version, whose checkpoints carry no checksums" in capsys.readouterr().out
+
+
+def test_a_finished_run_without_checkpoints_is_finished(config):
+    run = begun(config, 1)
+    (run / "summary.json").write_text("{}")
+    assert placed(config, AUTO).finished
+
+
+def test_auto_does_not_go_on_under_other_settings(config, tmp_path):
+    begun(config, 1, 2)
+    with pytest.raises(ResumeError, match="learning_rate"):
+        placed(load_config(tmp_path / "run.yaml", ["trl.learning_rate=1e-5"]), AUTO)
+
+
+HOLDER = """
+import sys, time
+from pathlib import Path
+from trainer.run.lock import owned
+held = owned(Path(sys.argv[1]))
+print("held", flush=True)
+sys.stdin.read()
+"""
+
+
+@pytest.mark.parametrize("resume", [NEWEST, AUTO, "the directory"])
+def test_a_run_that_goes_on_elsewhere_is_left_alone_until_its_process_is_gone(config, resume):
+    run = begun(config, 1, 2)
+    resume = str(run) if resume == "the directory" else resume
+    command = [sys.executable, "-c", HOLDER, str(run)]
+    pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "text": True, "cwd": ROOT}
+    with subprocess.Popen(command, **pipes) as holder:
+        assert holder.stdout.readline() == "held\n"
+        with pytest.raises(OwnerError, match=f"process {holder.pid} on .*, which trains there"):
+            placed(config, resume)
+        holder.kill()
+    assert placed(config, resume).checkpoint == run / "checkpoint-2"
+
+
+def test_the_lock_is_free_when_its_run_ends(tmp_path):
+    owned(tmp_path).close()
+    owned(tmp_path).close()

@@ -1,0 +1,22 @@
+"""What happens beside the steps of a run: transformers' callbacks."""
+
+from trainer.run.callbacks.checkpoints import CheckpointManifest, LoggedSoFar
+from trainer.run.callbacks.evaluations import EvaluationFiles, FinalEvaluation, KeepBest
+from trainer.run.callbacks.metrics_file import MetricsFile
+from trainer.run.callbacks.progress import EvaluationProgress, Progress, Samples
+from trainer.run.callbacks.stopping import StopAtBlockEdge
+from trainer.run.callbacks.wandb_config import WandbRunConfig
+
+__all__ = [
+    "CheckpointManifest",
+    "EvaluationFiles",
+    "EvaluationProgress",
+    "FinalEvaluation",
+    "KeepBest",
+    "LoggedSoFar",
+    "MetricsFile",
+    "Progress",
+    "Samples",
+    "StopAtBlockEdge",
+    "WandbRunConfig",
+]

@@ -1,0 +1,114 @@
+"""What a person sees of a run while it goes on."""
+
+import sys
+import time
+from collections.abc import Callable
+from typing import Any
+
+from tqdm import tqdm
+from transformers import TrainerCallback, TrainerControl, TrainerState, TrainingArguments
+
+
+class Progress(TrainerCallback):
+    """Reward, accuracy, length, entropy and time left: one line that moves (a terminal), or one every few seconds.
+
+    Args:
+        accuracy: key of the metric that is shown as accuracy.
+        seconds_between_lines: in a log file.
+    """
+
+    def __init__(self, accuracy: str, seconds_between_lines: float = 10.0) -> None:
+        self.shown = {
+            "reward": "reward",
+            "accuracy": accuracy,
+            "length": "completions/mean_length",
+            "entropy": "entropy",
+        }
+        self.seconds_between_lines = seconds_between_lines
+        self.bar: Any = None
+        self.started = self.last_line = 0.0
+        self.first_step = 0
+
+    def on_train_begin(self, args: TrainingArguments, state: TrainerState, control: TrainerControl, **_: Any) -> None:
+        self.started, self.last_line, self.first_step = time.monotonic(), 0.0, state.global_step
+        if state.is_world_process_zero and sys.stderr.isatty():
+            self.bar = tqdm(total=state.max_steps, initial=state.global_step, dynamic_ncols=True, unit="step")
+
+    def on_step_end(self, args: TrainingArguments, state: TrainerState, control: TrainerControl, **_: Any) -> None:
+        if self.bar is not None:
+            self.bar.update(state.global_step - self.bar.n)
+
+    def on_log(
+        self, args: TrainingArguments, state: TrainerState, control: TrainerControl, logs: Any = None, **_: Any
+    ) -> None:
+        if state.is_world_process_zero and (held_out := (logs or {}).get(f"eval_{self.shown['accuracy']}")) is not None:
+            tqdm.write(f"step {state.global_step}: held-out accuracy {held_out:.3f}")
+        values = {name: f"{logs[key]:.3g}" for name, key in self.shown.items() if (logs or {}).get(key) is not None}
+        if not state.is_world_process_zero or "reward" not in values:
+            return
+        if self.bar is not None:
+            self.bar.set_postfix(values)
+        elif time.monotonic() - self.last_line >= self.seconds_between_lines:
+            self.last_line = time.monotonic()
+            words = "  ".join(f"{name} {value}" for name, value in values.items())
+            tqdm.write(f"step {state.global_step}/{state.max_steps}  {words}  {self._time_left(state)}")
+            sys.stdout.flush()
+
+    def on_train_end(self, args: TrainingArguments, state: TrainerState, control: TrainerControl, **_: Any) -> None:
+        if self.bar is not None:
+            self.bar.close()
+
+    def _time_left(self, state: TrainerState) -> str:
+        done = state.global_step - self.first_step
+        if not done:
+            return ""
+        seconds = (time.monotonic() - self.started) / done * (state.max_steps - state.global_step)
+        return f"{int(seconds // 60)}:{int(seconds % 60):02d} left"
+
+
+class EvaluationProgress(TrainerCallback):
+    """Batches answered and time left of an evaluation, one line every few seconds."""
+
+    def __init__(self, seconds_between_lines: float = 10.0) -> None:
+        self.seconds_between_lines = seconds_between_lines
+        self.batches: Any = None
+        self.done = 0
+        self.started = self.last_line = 0.0
+
+    def on_prediction_step(
+        self,
+        args: TrainingArguments,
+        state: TrainerState,
+        control: TrainerControl,
+        eval_dataloader: Any = None,
+        **_: Any,
+    ) -> None:
+        now = time.monotonic()
+        if eval_dataloader is not self.batches:  # the time left is known from the second batch on
+            self.batches, self.done, self.started, self.last_line = eval_dataloader, 0, now, now
+        else:
+            self.done += 1
+        if self.done and state.is_world_process_zero and now - self.last_line >= self.seconds_between_lines:
+            self.last_line, left = now, len(self.batches) - self.done - 1
+            seconds = int((now - self.started) / self.done * left)
+            tqdm.write(f"  {self.done + 1}/{len(self.batches)} batches  {seconds // 60}:{seconds % 60:02d} left")
+
+
+class Samples(TrainerCallback):
+    """Shows a few completions of the newest rollout batch with their verdicts, every ``every_steps`` steps.
+
+    Args:
+        newest: returns the given number of samples, each a mapping of column → value.
+    """
+
+    def __init__(self, newest: Callable[[int], list[dict[str, Any]]], every_steps: int, number: int) -> None:
+        self.newest = newest
+        self.every_steps = every_steps
+        self.number = number
+
+    def on_step_end(self, args: TrainingArguments, state: TrainerState, control: TrainerControl, **_: Any) -> None:
+        if not state.is_world_process_zero or not self.number or state.global_step % self.every_steps:
+            return
+        for sample in self.newest(self.number):
+            lines = [f"    {column}: {' '.join(str(value).split())}" for column, value in sample.items()]
+            tqdm.write("\n".join([f"  sample at step {state.global_step}", *lines]))

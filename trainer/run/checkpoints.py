@@ -1,0 +1,118 @@
+"""Checkpoints that can be trusted: each carries the sizes and SHA-256 of the files of all ranks."""
+
+import hashlib
+import json
+import os
+import re
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+MANIFEST = "manifest.json"
+STATE = "trainer_state.json"
+_NAME = re.compile(r"checkpoint-(\d+)")
+
+
+def step_of(checkpoint: Path) -> int:
+    """The optimizer step at which ``checkpoint`` was saved."""
+    return int(checkpoint.name.rpartition("-")[2])
+
+
+def checkpoints_of(run: Path) -> list[Path]:
+    """All folders ``checkpoint-<step>`` of ``run``, the newest first, whole or not."""
+    found = [path for path in run.glob("checkpoint-*") if path.is_dir() and _NAME.fullmatch(path.name)]
+    return sorted(found, key=step_of, reverse=True)
+
+
+def files_of(checkpoint: Path) -> list[str]:
+    """The names of all files of ``checkpoint`` but its manifest, relative to it, in order."""
+    files = (path for path in checkpoint.rglob("*") if path.is_file())
+    return sorted(name for path in files if (name := path.relative_to(checkpoint).as_posix()) != MANIFEST)
+
+
+def fingerprints(checkpoint: Path, names: Iterable[str]) -> dict[str, dict[str, Any]]:
+    """Name → size in bytes and SHA-256 of each file, which is on the disk, and not only in its cache, afterwards."""
+    found = {}
+    for name in names:
+        with (checkpoint / name).open("rb") as file:
+            os.fsync(file.fileno())
+            digest = hashlib.file_digest(file, "sha256").hexdigest()
+            found[name] = {"bytes": file.tell(), "sha256": digest}
+    return found
+
+
+def write_checkpoint_manifest(checkpoint: Path, files: Mapping[str, Mapping[str, Any]], world_size: int) -> None:
+    """Write ``manifest.json`` beside and move it into place: with it the checkpoint counts."""
+    record = {"step": step_of(checkpoint), "world_size": world_size, "files": dict(sorted(files.items()))}
+    draft = checkpoint / f".{MANIFEST}.draft"
+    with draft.open("w") as file:
+        file.write(json.dumps(record, indent=2) + "\n")
+        file.flush()
+        os.fsync(file.fileno())
+    draft.replace(checkpoint / MANIFEST)
+
+
+def fault_of(checkpoint: Path, *, manifest_expected: bool) -> str:
+    """What is wrong with ``checkpoint``, in words; empty where its files are what was saved.
+
+    Args:
+        manifest_expected: whether its run writes manifests; one of before needs its trainer_state.json alone, which is
+            written last of rank 0's files.
+    """
+    try:
+        record = json.loads((checkpoint / MANIFEST).read_text())
+    except FileNotFoundError:
+        if manifest_expected:
+            return "it was not saved to the end (it has no manifest.json)"
+        return "" if (checkpoint / STATE).exists() else f"it was not saved to the end (it has no {STATE})"
+    except ValueError:
+        return "its manifest.json cannot be read"
+    for name, saved in record["files"].items():
+        path = checkpoint / name
+        if not path.is_file():
+            return f"{name} is missing"
+        if (size := path.stat().st_size) != saved["bytes"]:
+            return f"{name} has {size:,} bytes and was saved with {saved['bytes']:,}"
+    for name, saved in record["files"].items():
+        if fingerprints(checkpoint, [name])[name]["sha256"] != saved["sha256"]:
+            return f"{name} does not hold what was saved (its SHA-256 differs)"
+    return ""
+
+
+@dataclass
+class Verified:
+    """What a run can go on from: its newest good checkpoint, and what is wrong with each newer one."""
+
+    checkpoint: Path | None = None
+    faults: dict[Path, str] = field(default_factory=dict)
+
+
+def newest_good_checkpoint(run: Path) -> Verified:
+    """Verify the checkpoints of ``run``, the newest first, until one is good."""
+    expected = writes_manifests(run)
+    found = Verified()
+    for checkpoint in checkpoints_of(run):
+        fault = fault_of(checkpoint, manifest_expected=expected)
+        if not fault:
+            found.checkpoint = checkpoint
+            break
+        found.faults[checkpoint] = fault
+    return found
+
+
+def writes_manifests(run: Path) -> bool:
+    """Whether ``run`` was started by a version whose checkpoints carry a manifest."""
+    try:
+        return bool(json.loads((run / "manifest.json").read_text()).get("checkpoint_manifests"))
+    except (FileNotFoundError, ValueError):
+        return False
+
+
+def set_aside(checkpoint: Path) -> Path:
+    """Rename a broken checkpoint to ``broken-checkpoint-<step>``: it must not count when old ones are deleted."""
+    for number in range(1, 1000):
+        aside = checkpoint.with_name(f"broken-{checkpoint.name}" + (f"-{number}" if number > 1 else ""))
+        if not aside.exists():
+            return checkpoint.rename(aside)
+    raise AssertionError

@@ -1,0 +1,136 @@
+"""Where a run lives and what it goes on from: rank 0 decides for all."""
+
+import os
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import IO, Any
+
+from rewards.registry import Refusal
+from trainer.run.checkpoints import checkpoints_of, newest_good_checkpoint, set_aside, writes_manifests
+from trainer.run.config import RunConfig
+from trainer.run.directory import ResumeError, check_same_run, directories_of, fresh_directory
+from trainer.run.lock import owned
+
+AUTO = "auto"
+"""``--resume auto``: start, or go on where there is a checkpoint."""
+NEWEST = ""
+"""``--resume`` alone: go on with the newest run of the configuration."""
+
+
+@dataclass
+class Placement:
+    """A run's directory and the checkpoint that it goes on from.
+
+    Attributes:
+        finished: the newest run has its summary and needs no checkpoint to say so.
+        lines: what is to be said of the choice.
+        lock: held by rank 0 for as long as this object lives.
+    """
+
+    run: Path
+    checkpoint: Path | None = None
+    finished: bool = False
+    lines: list[str] = field(default_factory=list)
+    lock: IO[str] | None = None
+
+
+def place(config: RunConfig, args: Any, resume: str | None) -> Placement:
+    """The placement of a run, the same on all ranks, written into TRL's ``args`` and the loggers' environment.
+
+    Args:
+        resume: ``None`` starts a run; else `AUTO`, `NEWEST` or the directory of a run.
+
+    Raises:
+        ResumeError: there is nothing to go on from, or it was trained under other settings.
+        OwnerError: another process trains there.
+    """
+    from accelerate.utils import broadcast_object_list
+
+    chosen: list[Any] = [None]
+    lock = None
+    if args.process_index == 0:
+        try:
+            placement = _chosen(config, resume, args.world_size)
+            lock, placement.lock = placement.lock, None  # a lock is no one else's
+            chosen = [placement]
+        except Refusal as refusal:
+            chosen = [refusal]
+    (decision,) = broadcast_object_list(chosen)
+    if isinstance(decision, Refusal):
+        raise decision
+    decision.lock = lock
+    if args.process_index == 0:
+        for line in decision.lines:
+            print(line, flush=True)
+    args.eval_on_start = args.eval_on_start and decision.checkpoint is None  # it was evaluated when it began
+    args.output_dir = str(decision.run)
+    os.environ["TENSORBOARD_LOGGING_DIR"] = str(decision.run / "tensorboard")
+    os.environ.setdefault("WANDB_DIR", str(decision.run))
+    return decision
+
+
+def _chosen(config: RunConfig, resume: str | None, world_size: int) -> Placement:
+    if resume is None:
+        return _fresh(config, [])
+    runs = directories_of(config.output_dir) if resume in (AUTO, NEWEST) else [Path(resume)]
+    run = runs[-1] if runs else None
+    if resume == AUTO:
+        return _fresh(config, []) if run is None else _started_or_resumed(config, run, world_size)
+    if run is None or not run.is_dir():
+        raise ResumeError(
+            f"There is no run in {config.output_dir if run is None else run}, so there is no complete checkpoint to go "
+            "on from. Start the run without --resume; --resume auto does either."
+        )
+    lock = owned(run)
+    placement = _resumed(config, run, world_size)
+    if placement.checkpoint is None:
+        raise ResumeError(_nothing_to_resume(config, run, placement.lines))
+    placement.lock = lock
+    return placement
+
+
+def _started_or_resumed(config: RunConfig, run: Path, world_size: int) -> Placement:
+    lock = owned(run)
+    if not checkpoints_of(run) and (run / "summary.json").exists():
+        check_same_run(config, run, world_size)
+        return Placement(run, finished=True)
+    placement = _resumed(config, run, world_size)
+    if placement.checkpoint is None:
+        said = f"{run} ended before its first complete checkpoint, so the run starts again."
+        return _fresh(config, [*placement.lines, said])
+    placement.lock = lock
+    return placement
+
+
+def _resumed(config: RunConfig, run: Path, world_size: int) -> Placement:
+    """``run`` with its newest good checkpoint, the broken ones named and set aside."""
+    found = newest_good_checkpoint(run)
+    if found.checkpoint is None:
+        return Placement(run, lines=[_broken(path, fault) for path, fault in found.faults.items()])
+    check_same_run(config, run, world_size)
+    lines = [f"{_broken(path, fault)} It is now {set_aside(path).name}." for path, fault in found.faults.items()]
+    if not writes_manifests(run):
+        lines.append(f"{run} is of an older version, whose checkpoints carry no checksums: its files are not verified.")
+    return Placement(run, found.checkpoint, lines=lines)
+
+
+def _fresh(config: RunConfig, lines: list[str]) -> Placement:
+    run = fresh_directory(config.output_dir)
+    return Placement(run, lines=lines, lock=owned(run))
+
+
+def _broken(checkpoint: Path, fault: str) -> str:
+    return f"{checkpoint} is broken: {fault}."
+
+
+def _nothing_to_resume(config: RunConfig, run: Path, broken: list[str]) -> str:
+    others = [path for path in directories_of(config.output_dir) if path != run]
+    older = [path for path in others if newest_good_checkpoint(path).checkpoint is not None]
+    hint = f" To go on with an older run instead: --resume {older[-1]}." if older else ""
+    return "\n".join(
+        [
+            *broken,
+            f"There is no complete checkpoint in {run}, so nothing can be resumed. Start again without --resume, or "
+            f"with --resume auto, which starts or goes on.{hint}",
+        ]
+    )

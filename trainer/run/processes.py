@@ -1,0 +1,63 @@
+"""The processes of a run: their launcher, how they end with it, and what their exit statuses mean."""
+
+import ctypes
+import os
+import signal
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from types import FrameType
+
+TRAINED, FAILED, REFUSED, STOPPED, STOPPED_WITHOUT_CHECKPOINT = 0, 1, 2, 130, 143
+"""Exit statuses of scripts/train.py."""
+
+_LAUNCHERS = ("accelerate", "torchrun", "torch.distributed", "deepspeed")
+_PR_SET_PDEATHSIG = 1
+
+
+def launcher() -> int | None:
+    """The process that started this one as a rank: accelerate launch, torchrun or deepspeed; or none."""
+    parent = os.getppid()
+    try:
+        command = Path(f"/proc/{parent}/cmdline").read_bytes().decode(errors="replace").split("\0")
+    except OSError:
+        return None
+    return parent if any(name in word for word in command[:4] for name in _LAUNCHERS) else None
+
+
+def end_with_launcher() -> None:
+    """Let the kernel send this process SIGTERM when its launcher ends, however that ends: no rank trains on alone.
+
+    SIGTERM, not SIGKILL: the rank stops as it does on request, with a checkpoint. Linux only.
+    """
+    if launcher() is not None:
+        ctypes.CDLL(None, use_errno=True).prctl(_PR_SET_PDEATHSIG, signal.SIGTERM, 0, 0, 0)
+
+
+@contextmanager
+def stoppable_while_loading() -> Iterator[None]:
+    """Until training takes SIGTERM over: end in order, with a line and status 143, and without a checkpoint."""
+    before = signal.signal(signal.SIGTERM, _stop_loading)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, before)
+
+
+def _stop_loading(number: int, frame: FrameType | None) -> None:
+    say("Stopped before training began: there is no new checkpoint. To start or go on: --resume auto.")
+    sys.exit(STOPPED_WITHOUT_CHECKPOINT)
+
+
+def say(text: str) -> None:
+    """Print ``text`` to standard error, once for all ranks.
+
+    What rank 0 has to say the others mostly have to say too. They wait for the launcher to end them, which it does when
+    rank 0 ends, and speak only if it does not: then they were alone with it.
+    """
+    rank = int(os.environ.get("RANK", "0")) if launcher() is not None else 0
+    if rank:
+        time.sleep(10)
+    print(f"\n{f'[rank {rank}] ' if rank else ''}{text}", file=sys.stderr, flush=True)
