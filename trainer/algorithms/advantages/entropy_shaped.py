@@ -64,11 +64,12 @@ def gtpo(
         entropy alone, and a right answer's sure tokens are pushed down. A group of equal rewards gets 0.
     """
     counted = mask.bool()
-    shaped = torch.zeros_like(entropies)
+    exact = entropies.double()  # in single precision the rounding of a constant r̃ over √ε would be seen
+    shaped = torch.zeros_like(exact)
     right, wrong = judged_right(rewards, right_at)
     for rows, credit, base in (
-        (right, entropies, alpha_1 * rewards.nan_to_num()),
-        (wrong, -1 / (entropies + ENTROPY_EPSILON), rewards.new_full(rewards.shape, -alpha_1)),
+        (right, exact, alpha_1 * rewards.nan_to_num().double()),
+        (wrong, -1 / (exact + ENTROPY_EPSILON), exact.new_full(rewards.shape, -alpha_1)),
     ):
         tokens = (rows[:, None] & counted).view(-1, group_size, mask.shape[1])
         shares = _share_at_position(credit.view_as(tokens), tokens)

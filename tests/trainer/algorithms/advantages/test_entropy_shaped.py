@@ -40,6 +40,15 @@ def test_gtpo_by_hand():
     torch.testing.assert_close(result, expected, rtol=1e-5, atol=1e-7, equal_nan=True)
 
 
+def test_a_single_right_answer_is_not_trained_by_rounding():
+    # Alone in O⁺, its r̃ is constant: advantage 0. In single precision 1e-7 of rounding over √1e-8 would be 1e-3.
+    generator = torch.Generator().manual_seed(0)
+    entropies, lengths = 2 * torch.rand((40, 7), generator=generator), torch.randint(1, 8, (40,), generator=generator)
+    mask = (torch.arange(7) < lengths[:, None]).long()
+    rewards = (torch.arange(40) % 4 == 0).float()
+    assert gtpo(rewards, 4, entropies, mask)[::4].abs().max() < 1e-8
+
+
 def test_gtpo_blames_wrong_answers_where_they_were_sure():
     rewards = torch.tensor([1.0, 0.0, 0.0])
     entropies = torch.tensor([[1.0], [0.1], [2.0]])
