@@ -92,6 +92,8 @@ class Traits:
             would break that is refused.
         needs_equal_sequence_weights: holds only where the loss weighs all responses of a group alike.
         needs_sequence_advantages: a coefficient for estimators that give all tokens of a response one advantage.
+        depends_on_the_cut: a token weight that changes with the rows beside it in the micro-batch. Found by trying it
+            where the tiny example shows it.
     """
 
     trains_dead_groups: bool = False
@@ -99,6 +101,7 @@ class Traits:
     cancels_shared_tokens: bool = False
     needs_equal_sequence_weights: bool = False
     needs_sequence_advantages: bool = False
+    depends_on_the_cut: bool = False
 
 
 def traits(
@@ -108,6 +111,7 @@ def traits(
     cancels_shared_tokens: bool = False,
     needs_equal_sequence_weights: bool = False,
     needs_sequence_advantages: bool = False,
+    depends_on_the_cut: bool = False,
 ) -> Callable[[Strategy], Strategy]:
     """Declare a strategy's `Traits`: ``@traits(trains_dead_groups=True)`` above a function or class."""
     declared = Traits(
@@ -116,6 +120,7 @@ def traits(
         cancels_shared_tokens,
         needs_equal_sequence_weights,
         needs_sequence_advantages,
+        depends_on_the_cut,
     )
 
     def declare(strategy: Strategy) -> Strategy:

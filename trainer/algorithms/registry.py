@@ -44,7 +44,6 @@ class Strategy:
         columns: names of columns that a reward function must leave for it.
         traits: what it declares of itself.
         token_level: an estimator that returned (N, T) on the tiny example.
-        depends_on_the_cut: a token weight that changes with the rows beside it in the micro-batch.
     """
 
     kind: str
@@ -55,7 +54,6 @@ class Strategy:
     columns: tuple[str, ...]
     traits: Traits
     token_level: bool = False
-    depends_on_the_cut: bool = False
 
     def __call__(self, signals: Mapping[str, Any]) -> Any:
         """The result for ``signals``, of which those that it names are looked up and no others."""

@@ -71,7 +71,8 @@ def tried(strategy: Strategy) -> Strategy:
         return replace(strategy, token_level=isinstance(result, Tensor) and result.dim() == 2)
     if strategy.kind == TOKEN_WEIGHT:
         weights = checked_token_weights(strategy, result, mask, WHERE)
-        return replace(strategy, depends_on_the_cut=not _same_for_half(strategy, signals, weights))
+        cut = strategy.traits.depends_on_the_cut or not _same_for_half(strategy, signals, weights)
+        return replace(strategy, traits=replace(strategy.traits, depends_on_the_cut=cut))
     if strategy.kind == COEFFICIENT:
         checked_coefficients(strategy, result, mask, WHERE)
     return strategy

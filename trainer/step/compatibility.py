@@ -154,7 +154,7 @@ def _cancellation(args: "GRPOConfig", strategies: Strategies) -> Iterator[str]:
                 "responses with a negative advantage only, and what is left of a group does not cancel (residuals of "
                 "0.44 to 0.47 were measured). Leave off_policy_mask_threshold out."
             )
-        if weight is not None and weight.depends_on_the_cut and args.gradient_accumulation_steps > 1:
+        if weight is not None and weight.traits.depends_on_the_cut and args.gradient_accumulation_steps > 1:
             yield (
                 f"{_described(part)} with {_described(weight)} over {args.gradient_accumulation_steps} micro-batches: "
                 "its weights depend on the rows beside a response in its micro-batch, so the same token weighs "

@@ -146,7 +146,7 @@ def test_an_unknown_name_gets_the_nearest_one_and_the_list(kind, typo, nearest):
 
 
 def test_a_name_like_no_other_gets_the_list_alone():
-    with pytest.raises(PartError, match=r"'zzz' is not known. Names: dr_grpo, ") as error:
+    with pytest.raises(PartError, match=r"'zzz' is not known. Names: bnpo_beta, ") as error:
         build(ADVANTAGE, "zzz")
     assert "Did you mean" not in str(error.value)
 

@@ -34,6 +34,39 @@ def case(name, refused, fragments, *allowed, **strategies):
 
 RULES = [
     case(
+        "weights that depend on the cut",
+        {"gradient_accumulation_steps": 2},
+        [
+            "advantage 'exchangeable' with token_weight 'clip_cov' over 2 micro-batches",
+            "gradient_accumulation_steps: 1",
+        ],
+        {"gradient_accumulation_steps": 1},
+        advantage="exchangeable",
+        token_weight="clip_cov",
+    ),
+    case(
+        "weights normalised over a micro-batch",
+        {"gradient_accumulation_steps": 2},
+        ["advantage 'exchangeable' with token_weight 'adv_reweight' over 2 micro-batches"],
+        {"gradient_accumulation_steps": 1},
+        advantage="exchangeable",
+        token_weight={"name": "adv_reweight", "normalize": "mean"},
+    ),
+    case(
+        "an off-policy mask breaks cancellation",
+        {"off_policy_mask_threshold": 0.5},
+        ["advantage 'exchangeable' with off_policy_mask_threshold = 0.5", "Leave off_policy_mask_threshold out"],
+        {"off_policy_mask_threshold": None},
+        advantage="exchangeable",
+    ),
+    case(
+        "a truncated sampling distribution with a ratio",
+        {"top_p": 0.9, "top_k": 20, "steps_per_generation": 2, "gradient_accumulation_steps": 1},
+        ["top_p = 0.9, top_k = 20 with an importance ratio", "another distribution than π_old"],
+        {"top_p": 1.0, "top_k": 0},
+        {"steps_per_generation": 1},
+    ),
+    case(
         "scale_rewards none",
         {"scale_rewards": "none"},
         ["scale_rewards = 'none'", "advantage estimator", "advantage: dr_grpo"],

@@ -4,9 +4,11 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
+from trainer.algorithms.contract import traits
 from trainer.algorithms.row_draws import row_draws
 
 
+@traits(depends_on_the_cut=True)
 def clip_cov(
     old_logps: Float[Tensor, "B T"],
     advantages: Float[Tensor, "B T"],

@@ -6,7 +6,10 @@ import torch
 from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
+from trainer.algorithms.contract import traits
 
+
+@traits(depends_on_the_cut=True)
 def top_entropy(
     entropies: Float[Tensor, "B T"],
     mask: Int[Tensor, "B T"],
@@ -41,6 +44,7 @@ def top_entropy(
     return torch.where(top.view(entropies.shape), 1.0, others)
 
 
+@traits(depends_on_the_cut=True)
 def stapo(
     probs: Float[Tensor, "B T"],
     entropies: Float[Tensor, "B T"],
