@@ -18,111 +18,117 @@ from trainer.algorithms.revisions.edits import credited_tokens
 from trainer.algorithms.revisions.options import RevisionOptions
 from trainer.algorithms.revisions.references import references
 from trainer.algorithms.revisions.scores import repair_scores
+from trainer.step.compatibility import PreflightError
+from trainer.step.rollout_signals import gathered_tokens, verdicts
 
+_NO_VERDICTS = (
+    "revision: the reward functions leave no verdict on each completion in the column `correct`, so no answer can be "
+    "told to be wrong and no revision to be right. Rewards made of verifiers leave it; a function of your own calls "
+    "log_extra('correct', [True, False, None, …]), one for each completion."
+)
 Judge = Callable[[list[dict[str, Any]], list[Any], list[Any], list[list[int]]], Tensor]
 
 
 @dataclass(frozen=True)
 class Revision:
-    """One completion ŷ of a revision prompt: what was sampled, and the verdict, ``None`` where there is none."""
+    """One completion ŷ of a revision prompt: what was sampled, and the verdict: 1 right, 0 wrong, NaN unjudged."""
 
     token_ids: list[int]
-    correct: bool | None
+    correct: float
 
 
 class Revisions:
-    """Revise the wrong answers of a rollout batch.
+    """Revise the wrong answers of a rollout batch; leaves the columns of `REVISION_COLUMNS`.
+
+    The references of a step depend on the run's seed and the step alone, so that a resumed run draws what the first
+    one drew; the revisions are sampled from the trainer's own random stream, at its temperature.
 
     Args:
         options: which answers are compared, how, and what is credited.
-        seed: of the run. The references of a step depend on it and on the step alone, so that a resumed run draws what
-            the first one drew; the revisions are sampled from the trainer's own random stream.
+        trainer: generates, gathers and counts.
+        judge: TRL's ``_calculate_rewards`` of that trainer.
+
+    Raises:
+        PreflightError: the trainer generates with tools, environments or a rollout function of its own.
     """
 
-    columns = ("repair", "edited")
-    """What an estimator may ask for: ``repair`` (N,) in [0, 1]; ``edited`` (N, T) bool, True where a right revision
-    edited the token, and everywhere in rows without one."""
-
-    def __init__(self, options: RevisionOptions, seed: int) -> None:
-        self.options = options
-        self.seed = seed
+    def __init__(self, options: RevisionOptions, trainer: Any, judge: Judge) -> None:
+        own = [name for name in ("tools", "environment_factories", "rollout_func") if getattr(trainer, name, None)]
+        if own:
+            raise PreflightError(
+                f"revision with {own[0]}: a revision is one plain completion of a text, and would be generated and "
+                f"judged otherwise than the answer it revises. Leave revision or {own[0]} out."
+            )
+        self.options, self.trainer, self.judge = options, trainer, judge
 
     def __call__(
-        self, trainer: Any, inputs: Sequence[dict[str, Any]], batch: dict[str, Tensor], correct: Tensor, judge: Judge
+        self, inputs: Sequence[dict[str, Any]], batch: dict[str, Tensor], correct: Tensor | None
     ) -> dict[str, Tensor]:
         """The columns of all ranks' rows.
 
         Args:
-            trainer: generates, gathers and counts.
             inputs: this rank's rows (B,) of the data.
             batch: this rank's rollout, ``completion_ids`` and ``completion_mask`` (B, T).
-            correct: (N,) verdicts on all ranks' rollouts: 1 right, 0 wrong, NaN unjudged.
-            judge: TRL's ``_calculate_rewards``.
+            correct: (N,) verdicts on all ranks' rollouts: 1 right, 0 wrong, NaN unjudged; ``None`` = there are none.
+
+        Raises:
+            ValueError: the reward functions leave no verdicts, or a prompt is no text.
         """
+        if correct is None:
+            raise ValueError(_NO_VERDICTS)
+        jobs, most = self._jobs(correct, len(inputs))
+        start = self.trainer.accelerator.process_index * len(inputs)
+        asked = [(row, reference) for row, _, reference in jobs] + [(0, start)] * (most - len(jobs))
+        own = self.trainer.processing_class.batch_decode(batch["completion_ids"], skip_special_tokens=True)
+        texts = gather_object(own)
+        prompts = [
+            revision_prompt(inputs[row]["prompt"], own[row], texts[reference], self.options)
+            for row, reference in asked
+        ]
+        revisions = _answered(self.trainer, [inputs[row] for row, _ in asked], prompts, self.judge) if most else []
+        mine: dict[int, dict[int, Revision]] = defaultdict(dict)
+        for (row, place, _), revision in zip(jobs, revisions, strict=False):  # those left over filled up the batch
+            mine[row][place] = revision
+        return self._columns(batch, mine, sum(len(revision.token_ids) for revision in revisions))
+
+    def _jobs(self, correct: Tensor, rows: int) -> tuple[list[tuple[int, int, int]], int]:
+        """This rank's revisions, each (its row, place among the row's, row of all ranks of the reference); and how many
+        the rank with the most has."""
+        options, trainer = self.options, self.trainer
+        seed = trainer.args.seed * 1_000_003 + trainer.state.global_step
         table = references(
-            correct,
-            trainer.num_generations,
-            self.options.references,
-            self.seed * 1_000_003 + trainer.state.global_step,
-            need_correct=self.options.need_correct,
-        ).cpu()
-        rank, ranks = trainer.accelerator.process_index, trainer.accelerator.num_processes
-        start, most = rank * len(inputs), int((table >= 0).view(ranks, -1).sum(1).max())
+            correct, trainer.num_generations, options.references, seed, need_correct=options.need_correct
+        ).view(-1, rows, options.references)
         jobs = [
-            (row, place, int(reference))
-            for row, siblings in enumerate(table[start : start + len(inputs)])
+            (row, place, reference)
+            for row, siblings in enumerate(table[trainer.accelerator.process_index].tolist())
             for place, reference in enumerate(siblings)
             if reference >= 0
         ]
-        prompts = self._prompts(trainer, inputs, batch, [(row, reference) for row, _, reference in jobs], start, most)
-        rows = [inputs[row] for row, _, _ in jobs] + [inputs[0]] * (most - len(jobs))
-        revisions = _answered(trainer, rows, prompts, judge) if most else []
-        mine: dict[int, dict[int, Revision]] = defaultdict(dict)
-        for (row, place, _), revision in zip(jobs, revisions, strict=False):  # what is left over filled up the batch
-            mine[row][place] = revision
-        return self._columns(trainer, batch, mine, sum(len(revision.token_ids) for revision in revisions))
-
-    def _prompts(
-        self,
-        trainer: Any,
-        inputs: Sequence[dict[str, Any]],
-        batch: dict[str, Tensor],
-        pairs: list[tuple[int, int]],
-        start: int,
-        most: int,
-    ) -> list[Any]:
-        """The revision prompt of each pair (row of this rank, reference of all ranks), filled up to ``most``."""
-        own = trainer.processing_class.batch_decode(batch["completion_ids"], skip_special_tokens=True)
-        texts = gather_object(own)
-        pairs = pairs + [(0, start)] * (most - len(pairs))
-        return [
-            revision_prompt(inputs[row]["prompt"], own[row], texts[reference], self.options) for row, reference in pairs
-        ]
+        return jobs, int((table >= 0).sum((1, 2)).max())
 
     def _columns(
-        self, trainer: Any, batch: dict[str, Tensor], mine: dict[int, dict[int, Revision]], tokens: int
+        self, batch: dict[str, Tensor], mine: dict[int, dict[int, Revision]], tokens: int
     ) -> dict[str, Tensor]:
         """``repair`` and ``edited`` of all ranks; logs what was revised, repaired, edited and spent."""
         completion_ids, lengths = batch["completion_ids"], batch["completion_mask"].sum(1).tolist()
         repaired = torch.full((len(lengths), self.options.references), torch.nan)
-        edited = torch.ones(completion_ids.shape, dtype=torch.bool)
-        counts = {"revised": 0, "repaired": 0, "edited": 0, "aligned": 0, "rows": len(lengths), "tokens": tokens}
+        edited = torch.ones(completion_ids.shape, dtype=torch.long)
+        counts = {"rows": len(lengths), "revised": len(mine), "repaired": 0, "edited": 0, "aligned": 0}
         for row, revisions in mine.items():
             for place, revision in revisions.items():
-                repaired[row, place] = torch.nan if revision.correct is None else float(revision.correct)
-            counts["revised"] += 1
-            if right := [revision.token_ids for revision in revisions.values() if revision.correct]:
+                repaired[row, place] = revision.correct
+            if right := [revision.token_ids for revision in revisions.values() if revision.correct == 1]:
                 credited = credited_tokens(completion_ids[row, : lengths[row]].tolist(), right, self.options.credit)
                 edited[row, : lengths[row]] = credited
                 counts["repaired"] += 1
                 counts["edited"] += int(credited.sum())
                 counts["aligned"] += lengths[row]
-        _log(trainer, counts)
-        accelerator, device = trainer.accelerator, completion_ids.device
-        padded = accelerator.pad_across_processes(edited.to(device), dim=1, pad_index=1)
+        _log(self.trainer, {**counts, "tokens": tokens})
+        device = completion_ids.device
         return {
-            "repair": accelerator.gather(repair_scores(repaired).to(device)),
-            "edited": accelerator.gather(padded),
+            "repair": self.trainer.accelerator.gather(repair_scores(repaired).to(device)),
+            "edited": gathered_tokens(self.trainer, edited.to(device), 1).bool(),
         }
 
 
@@ -137,8 +143,8 @@ def revision_prompt(prompt: Any, answer: str, reference: str, options: RevisionO
     content = prompt[-1]["content"]
     if not isinstance(content, str):
         raise ValueError(
-            f"algorithm.revision: a prompt's last message has the content {content!r:.80}, and the template needs text. "
-            "Revise text prompts alone, or leave algorithm.revision out."
+            f"revision: a prompt's last message has the content {content!r:.80}, and the template needs text. "
+            "Revise text prompts alone, or leave revision out."
         )
     return [*prompt[:-1], {**prompt[-1], "content": options.revision_prompt(content, answer, reference)}]
 
@@ -154,14 +160,10 @@ def _answered(trainer: Any, rows: list[dict[str, Any]], prompts: list[Any], judg
             token_ids += ids
             completions += answers
         judge(rows, [row["prompt"] for row in rows], completions, token_ids)
-        verdicts = extra.get("correct", [])
-    if len(verdicts) != len(rows):
-        raise ValueError(
-            f"algorithm.revision: the reward functions left {len(verdicts)} verdicts in the column `correct` for "
-            f"{len(rows)} revisions, so none of them can be told to be right. Rewards made of verifiers leave one for "
-            "each completion; a function of your own calls log_extra('correct', [True, False, None, …])."
-        )
-    return [Revision(ids, right) for ids, right in zip(token_ids, verdicts, strict=True)]
+    correct = verdicts(extra)
+    if correct is None or len(correct) != len(rows):
+        raise ValueError(_NO_VERDICTS)
+    return [Revision(ids, right) for ids, right in zip(token_ids, correct.tolist(), strict=True)]
 
 
 @contextmanager
@@ -171,9 +173,12 @@ def _apart(trainer: Any) -> Iterator[dict[str, list[Any]]]:
     ``num_tokens``, TRL's count of all tokens, goes on counting.
     """
     extra: dict[str, list[Any]] = defaultdict(list)
-    metrics = {mode: defaultdict(list) for mode in trainer._metrics}
-    ours = {"num_generations": 1, "_metrics": metrics, "_pending_extra_logs": extra}
-    ours["_pending_metrics"] = defaultdict(list)
+    ours = {
+        "num_generations": 1,
+        "_metrics": {mode: defaultdict(list) for mode in trainer._metrics},
+        "_pending_extra_logs": extra,
+        "_pending_metrics": defaultdict(list),
+    }
     kept = {name: getattr(trainer, name) for name in ours}
     try:
         vars(trainer).update(ours)
