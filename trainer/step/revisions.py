@@ -40,8 +40,9 @@ class Revision:
 class Revisions:
     """Revise the wrong answers of a rollout batch; leaves the columns of `REVISION_COLUMNS`.
 
-    The references of a step depend on the run's seed and the step alone, so that a resumed run draws what the first
-    one drew; the revisions are sampled from the trainer's own random stream, at its temperature.
+    Both the references and the revisions of a step are drawn from the run's seed and the step alone: a resumed run
+    draws what the first one drew, and the rollouts are those of a run without revisions (vLLM samples by its own
+    seed). Revisions are sampled as rollouts are.
 
     Args:
         options: which answers are compared, how, and what is credited.
@@ -82,8 +83,7 @@ class Revisions:
         own = self.trainer.processing_class.batch_decode(batch["completion_ids"], skip_special_tokens=True)
         texts = gather_object(own)
         prompts = [
-            revision_prompt(inputs[row]["prompt"], own[row], texts[reference], self.options)
-            for row, reference in asked
+            revision_prompt(inputs[row]["prompt"], own[row], texts[reference], self.options) for row, reference in asked
         ]
         revisions = _answered(self.trainer, [inputs[row] for row, _ in asked], prompts, self.judge) if most else []
         mine: dict[int, dict[int, Revision]] = defaultdict(dict)
@@ -95,9 +95,8 @@ class Revisions:
         """This rank's revisions, each (its row, place among the row's, row of all ranks of the reference); and how many
         the rank with the most has."""
         options, trainer = self.options, self.trainer
-        seed = trainer.args.seed * 1_000_003 + trainer.state.global_step
         table = references(
-            correct, trainer.num_generations, options.references, seed, need_correct=options.need_correct
+            correct, trainer.num_generations, options.references, step_seed(trainer), need_correct=options.need_correct
         ).view(-1, rows, options.references)
         jobs = [
             (row, place, reference)
@@ -132,6 +131,12 @@ class Revisions:
         }
 
 
+def step_seed(trainer: Any) -> int:
+    """A number for each pair of the run's seed and the optimizer step."""
+    seed: int = trainer.args.seed * 1_000_003 + trainer.state.global_step
+    return seed
+
+
 def revision_prompt(prompt: Any, answer: str, reference: str, options: RevisionOptions) -> Any:
     """``prompt``, plain text or messages, with the template in place of its text or of its last message's.
 
@@ -152,7 +157,9 @@ def revision_prompt(prompt: Any, answer: str, reference: str, options: RevisionO
 def _answered(trainer: Any, rows: list[dict[str, Any]], prompts: list[Any], judge: Judge) -> list[Revision]:
     """One completion of each prompt, judged as an answer to its row; in batches of the size of the rollout's own."""
     size = trainer.args.per_device_train_batch_size * trainer.args.steps_per_generation
-    with _apart(trainer) as extra:
+    device, ranks = trainer.accelerator.device, trainer.accelerator.num_processes
+    with _apart(trainer) as extra, torch.random.fork_rng(devices=[device] if device.type == "cuda" else []):
+        torch.manual_seed(step_seed(trainer) * ranks + trainer.accelerator.process_index)
         token_ids: list[list[int]] = []
         completions: list[Any] = []
         for first in range(0, len(prompts), size):
