@@ -8,7 +8,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import torch
 from trl import GRPOConfig
 
 from tests.paths import ROOT

@@ -44,10 +44,12 @@ def ibpo(
         train_correct: ours. Off, right answers are references alone and get 0, as in the same authors' IOP
             (arXiv 2605.05226).
 
-    Not built: training the repair's own edited tokens (IOP's second half), which needs rows of its own in the batch.
+    Source: IBPO, arXiv 2605.16302 (also 2604.13088 v2): shaped reward, λ, mask; IOP, 2605.05226 v2, where it is silent.
 
-    Source: arXiv 2605.16302 (also 2604.13088 v2) for the shaped reward, λ and the mask, read in digests, without code;
-    IOP, 2605.05226 v2, where these are silent.
+    Evidence: digests of both papers; neither their bodies nor any code were found. What no source states is an option
+    named as ours, here and in `RevisionOptions`.
+
+    Limits: the repair's own edited tokens (IOP's second half) are not trained, which would need rows of their own.
 
     Raises:
         ValueError: λ or ρ out of its range.
