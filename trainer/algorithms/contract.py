@@ -60,6 +60,12 @@ SIGNALS: dict[str, dict[str, str]] = {
 }
 """Kind → name → shape and meaning."""
 
+REVISION_COLUMNS = {
+    "repair": "(N,) share of a wrong answer's judged revisions that are right; 0 for every other completion",
+    "edited": "(N, T) bool, tokens of a wrong answer that a right revision edited; all where there is none",
+}
+"""Columns that a revision leaves for estimators, name → shape and meaning."""
+
 REQUIRED: dict[str, tuple[str, ...]] = {ADVANTAGE: ("rewards",), TOKEN_WEIGHT: (), COEFFICIENT: (), UPDATE_SCHEDULE: ()}
 """Kind → signals without which a strategy of that kind makes no sense."""
 

@@ -13,6 +13,7 @@ from trainer.algorithms.contract import (
     ADVANTAGE,
     COEFFICIENT,
     REQUIRED,
+    REVISION_COLUMNS,
     SIGNALS,
     TOKEN_WEIGHT,
     UPDATE_SCHEDULE,
@@ -170,7 +171,8 @@ def _is_column(kind: str, found: Found, parameter: inspect.Parameter) -> bool:
     positional = parameter.kind is parameter.POSITIONAL_OR_KEYWORD and parameter.default is parameter.empty
     if kind != ADVANTAGE or not positional or parameter.name in found.options:
         return False
-    if hint := nearest(parameter.name, SIGNALS[kind]):
+    hint = nearest(parameter.name, SIGNALS[kind])
+    if hint and parameter.name not in REVISION_COLUMNS:
         raise PartError(f"{kind} {found.label!r} asks for {parameter.name!r}, which is no signal.{hint}")
     return True
 

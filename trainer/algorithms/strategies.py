@@ -1,12 +1,21 @@
 """The strategies of a run, built and tried together."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Literal
 
 from rewards.registry import PartError
 from trainer.algorithms.advantages import grpo
-from trainer.algorithms.contract import ADVANTAGE, COEFFICIENT, TOKEN_WEIGHT, UPDATE_SCHEDULE, UpdateSchedule
+from trainer.algorithms.contract import (
+    ADVANTAGE,
+    COEFFICIENT,
+    REVISION_COLUMNS,
+    TOKEN_WEIGHT,
+    UPDATE_SCHEDULE,
+    UpdateSchedule,
+)
 from trainer.algorithms.registry import Strategy, find_strategy
+from trainer.algorithms.revisions.options import RevisionOptions
 from trainer.algorithms.trial import tried, tried_schedule
 
 KeepGroups = Literal["step", "forward", "off"]
@@ -22,6 +31,7 @@ class Strategies:
         token_weight: ``None`` = every token weighs 1.
         coefficient: ``None`` = the configured loss as TRL computes it.
         keep_groups: whether a group stays in one optimizer ``step``, in one ``forward`` pass, or neither (``off``).
+        revision: how wrong answers are generated again; ``None`` = they are not.
     """
 
     advantage: Strategy | None
@@ -30,6 +40,7 @@ class Strategies:
     update_schedule: Strategy
     schedule: UpdateSchedule
     keep_groups: KeepGroups
+    revision: RevisionOptions | None = None
 
     @property
     def all(self) -> list[Strategy]:
@@ -62,18 +73,39 @@ def build_strategies(
     update_schedule: Any = "single_pass",
     coefficient: Any = None,
     keep_groups: Any = None,
+    revision: Any = None,
 ) -> Strategies:
     """The strategies that the specifications (`PartSpec`) name; ``keep_groups`` ``None`` = what their traits ask for.
 
     Raises:
-        PartError: one cannot be found, built or used, or ``keep_groups`` is less than one of them needs.
+        PartError: one cannot be found, built or used, ``keep_groups`` is less than one of them needs, or ``revision``
+            is given though nothing names its columns, or is not given though something does.
     """
     estimator = None if advantage is None else tried(find_strategy(ADVANTAGE, advantage))
     weight = None if token_weight == "uniform" else tried(find_strategy(TOKEN_WEIGHT, token_weight))
     factor = None if coefficient is None else tried(find_strategy(COEFFICIENT, coefficient))
     part = find_strategy(UPDATE_SCHEDULE, update_schedule)
     parts = [p for p in (estimator, weight, factor) if p is not None]
-    return Strategies(estimator, weight, factor, part, tried_schedule(part), _kept(parts, keep_groups))
+    revised = _revised(estimator, revision)
+    return Strategies(estimator, weight, factor, part, tried_schedule(part), _kept(parts, keep_groups), revised)
+
+
+def _revised(
+    estimator: Strategy | None, revision: Mapping[str, Any] | RevisionOptions | None
+) -> RevisionOptions | None:
+    wanted = [name for name in ([] if estimator is None else estimator.columns) if name in REVISION_COLUMNS]
+    name = "None (TRL's own)" if estimator is None else repr(estimator.name)
+    if wanted and revision is None:
+        raise PartError(
+            f"advantage {name} asks for {' and '.join(wanted)}, which a revision of wrong answers leaves, and none is "
+            "configured. Write algorithm: {revision: {references: 3}}, or choose another estimator."
+        )
+    if revision is not None and not wanted:
+        raise PartError(
+            f"revision is given, but advantage {name} names none of its columns ({', '.join(REVISION_COLUMNS)}), so "
+            "every wrong answer would be generated again for nothing. Leave it out, or write advantage: ibpo."
+        )
+    return revision if revision is None or isinstance(revision, RevisionOptions) else RevisionOptions(**revision)
 
 
 def _kept(parts: list[Strategy], asked: Any) -> KeepGroups:

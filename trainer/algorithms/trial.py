@@ -48,6 +48,8 @@ def tiny_example() -> dict[str, Any]:
         "advantages": (judged * torch.randn(len(rewards), generator=generator))[:, None].expand(mask.shape),
         "groups": torch.arange(len(rewards)) // GROUP_SIZE,
         "judged": judged,
+        "repair": torch.linspace(0, 1, len(rewards)),
+        "edited": torch.rand(mask.shape, generator=generator) < 0.5,
         "step": 0,
         "max_steps": 10,
     }
@@ -60,7 +62,7 @@ def tried(strategy: Strategy) -> Strategy:
         PartError: it fails there, or what it returns breaks the contract.
     """
     signals = tiny_example()
-    signals |= {column: torch.zeros(len(signals["rewards"])) for column in strategy.columns}
+    signals |= {column: torch.zeros(len(signals["rewards"])) for column in strategy.columns if column not in signals}
     before = strategy.function.state_dict() if strategy.has_state else None  # type: ignore[attr-defined]
     result = _called(strategy, signals)
     if before is not None:  # what the example taught is forgotten

@@ -45,6 +45,12 @@ def check_combination(args: "GRPOConfig", strategies: Strategies, *, drop_in: bo
     ]
     if not drop_in:
         problems += _sampling(args)
+    if (revision := strategies.revision) is not None and revision.references >= args.num_generations:
+        problems.append(
+            f"revision.references = {revision.references} with num_generations = {args.num_generations}: an answer has "
+            f"{args.num_generations - 1} siblings to compare it with. Write references: {args.num_generations - 1} or "
+            "less, or raise num_generations."
+        )
     if problems:
         raise PreflightError("\n\n".join(problems))
 

@@ -4,6 +4,7 @@ The hooks between TRL's seams and the pure functions, and nothing else: no body 
 pinned by tests/trainer/step/test_trl_contract.py.
 """
 
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +17,7 @@ from trainer.algorithms.diagnostics import shared_prefix_lengths
 from trainer.algorithms.groups import dead_groups
 from trainer.algorithms.registry import PartSpec
 from trainer.algorithms.results import checked_advantages
+from trainer.algorithms.revisions.options import RevisionOptions
 from trainer.algorithms.strategies import KeepGroups, build_strategies
 from trainer.step.compatibility import PreflightError, check_combination, leaves_advantages_to_trl
 from trainer.step.epoch_sampler import EpochSampler
@@ -29,6 +31,7 @@ from trainer.step.observers import (
     rollout_metrics,
 )
 from trainer.step.part_state import load_state, save_state
+from trainer.step.revisions import Revisions
 from trainer.step.rollout_signals import check_columns, loss_mask, rollout_signals
 from trainer.step.signals import Signals
 from trainer.step.token_advantages import token_advantages
@@ -48,6 +51,7 @@ class RLVRTrainer(EvaluatingTrainer):
         update_schedule: the same for update schedules (single_pass, lopti).
         keep_groups: ``step`` or ``forward`` keeps the responses to one prompt in one optimizer step or forward pass,
             ``off`` shuffles rows as TRL does; ``None`` = what the strategies need.
+        revision: how wrong answers are generated again, where an estimator asks for it (ibpo); see `RevisionOptions`.
         evaluation_seed, decodings: see `EvaluatingTrainer`; without them `evaluate` is TRL's.
 
     With the defaults its final weights equal `GRPOTrainer`'s bit for bit, except that groups with equal rewards get
@@ -70,13 +74,14 @@ class RLVRTrainer(EvaluatingTrainer):
         coefficient: PartSpec | None = None,
         update_schedule: PartSpec = "single_pass",
         keep_groups: KeepGroups | None = None,
+        revision: Mapping[str, Any] | RevisionOptions | None = None,
         **keywords: Any,
     ) -> None:
         asked = (advantage, token_weight, coefficient, update_schedule, keep_groups)
         self._is_drop_in = asked == (None, "uniform", None, "single_pass", None)
         if advantage is None and not (args is not None and leaves_advantages_to_trl(args)):
             advantage = "grpo"
-        self.strategies = build_strategies(advantage, token_weight, update_schedule, coefficient, keep_groups)
+        self.strategies = build_strategies(advantage, token_weight, update_schedule, coefficient, keep_groups, revision)
         if args is not None:
             check_combination(args, self.strategies, drop_in=self._is_drop_in)
         self._means, self._shared_prefixes = Means(), SharedPrefixMeter()
@@ -96,6 +101,8 @@ class RLVRTrainer(EvaluatingTrainer):
                 f"load-balancing loss would be applied {num_passes} times to each batch. Set router_aux_loss_coef: 0.0."
             )
         self.num_iterations *= num_passes
+        options = self.strategies.revision
+        self._revisions = None if options is None else Revisions(options, self, super()._calculate_rewards)
 
     def newest_samples(self, number: int) -> list[dict[str, Any]]:
         """Up to ``number`` completions of the newest rollout batch, evenly spread, each as column → value."""
@@ -145,6 +152,8 @@ class RLVRTrainer(EvaluatingTrainer):
         rewards_per_function, self._rewards_per_function = self._rewards_per_function, None
         assert rewards_per_function is not None
         signals = rollout_signals(self, batch, rewards_per_function, self._columns)
+        if self._revisions is not None:
+            signals.add(**self._revisions(inputs, batch, signals["correct"]))
         self._set_advantages(batch, signals)
         self._label_groups(batch, signals)
         batch.pop("scores", None)

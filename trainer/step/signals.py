@@ -17,6 +17,10 @@ class Signals(Mapping[str, Any]):
             self._values[name] = source() if callable(source) else source
         return self._values[name]
 
+    def add(self, **sources: Any) -> None:
+        """More signals, or others in place of those that were given."""
+        self._sources |= sources
+
     def __iter__(self) -> Iterator[str]:
         return iter(self._sources)
 

@@ -53,6 +53,8 @@ def batches(draw: Any) -> dict[str, Any]:
         "advantages": advantages[:, None].expand(mask.shape),
         "groups": torch.arange(rows) // GROUP_SIZE,
         "judged": judged,
+        "repair": torch.rand(rows, generator=generator),
+        "edited": torch.rand(mask.shape, generator=generator) < 0.5,
         "step": 3,
         "max_steps": 10,
     }
@@ -65,7 +67,7 @@ def names(kind: str) -> list[str]:
 def fresh(kind: str, name: str, signals: dict[str, Any]) -> Strategy:
     """Built anew, so that a state is that of the first batch; columns of reward functions become zeros."""
     strategy = tried(find_strategy(kind, name))
-    signals |= {column: torch.zeros(len(signals["rewards"])) for column in strategy.columns}
+    signals |= {column: torch.zeros(len(signals["rewards"])) for column in strategy.columns if column not in signals}
     return strategy
 
 

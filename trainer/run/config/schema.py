@@ -12,7 +12,7 @@ from trainer.run.config.conflicts import BATCH_WORDS, conflicts
 from trainer.run.config.data_section import DataSection
 from trainer.run.config.problems import refusal, refuse
 from trainer.run.config.section import Count, Part, Section, Text, part_name
-from trainer.run.config.trl_arguments import checked_lora, checked_trl
+from trainer.run.config.trl_arguments import checked_lora, checked_revision, checked_trl
 from trainer.run.config.yaml_document import write
 
 DEFAULT_SEED = 42  # TRL's
@@ -59,6 +59,7 @@ class AlgorithmSection(Section):
     update_schedule: Part = "single_pass"
     coefficient: Part | None = None
     keep_groups: Literal["step", "forward", "off"] | None = None
+    revision: Annotated[dict[str, Any], AfterValidator(checked_revision)] | None = None
     prompts_per_rollout: Count | None = None
     sequences_per_update: Count | None = None
 

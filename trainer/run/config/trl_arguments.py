@@ -116,6 +116,14 @@ def lora_arguments() -> type[BaseModel]:
     return _arguments_of(LoraConfig, without=())
 
 
+@cache
+def revision_options() -> type[BaseModel]:
+    """The options that may stand under ``algorithm.revision:``. Imports torch, which takes seconds."""
+    from trainer.algorithms.revisions.options import RevisionOptions
+
+    return RevisionOptions
+
+
 def checked_trl(arguments: dict[str, Any]) -> dict[str, Any]:
     """``arguments`` as they are, or pydantic's error for all that ``GRPOConfig`` could not mean."""
     if arguments:
@@ -127,6 +135,12 @@ def checked_lora(fields: dict[str, Any]) -> dict[str, Any]:
     """``fields`` as they are, or pydantic's error for all that ``LoraConfig`` could not mean."""
     lora_arguments().model_validate(fields)
     return fields
+
+
+def checked_revision(options: dict[str, Any]) -> dict[str, Any]:
+    """``options`` as they are, or pydantic's error for all that `RevisionOptions` could not mean."""
+    revision_options().model_validate(options)
+    return options
 
 
 def finite(value: Any) -> Any:

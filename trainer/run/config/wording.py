@@ -12,7 +12,7 @@ from pydantic.fields import FieldInfo
 
 from trainer.run.config.problems import Origin, Problem
 from trainer.run.config.schema import RunConfig
-from trainer.run.config.trl_arguments import ELSEWHERE, REASONS, grpo_arguments, lora_arguments
+from trainer.run.config.trl_arguments import ELSEWHERE, REASONS, grpo_arguments, lora_arguments, revision_options
 from trainer.run.config.yaml_document import Node, scalar
 
 Path = tuple[str | int, ...]
@@ -35,7 +35,11 @@ _WANTED = {
     "literal_error": "one of {expected}",
 }
 _MOST_WORDS_LISTED = 10
-_CHECKED_BY: dict[str, Callable[[], type[BaseModel] | None]] = {"trl": grpo_arguments, "lora": lora_arguments}
+_CHECKED_BY: dict[str, Callable[[], type[BaseModel] | None]] = {
+    "trl": grpo_arguments,
+    "lora": lora_arguments,
+    "revision": revision_options,
+}
 
 
 def problems_of(error: ValidationError, tree: Node, model: type[BaseModel] = RunConfig) -> list[Problem]:

@@ -311,3 +311,14 @@ def test_the_known_words_are_those_that_trl_documents(name: str) -> None:
     section = re.search(rf"\n {{8}}{name} \(.*?(?=\n {{8}}\w+ \(|\n\s+> |\Z)", GRPOConfig.__doc__ or "", re.DOTALL)
     assert section is not None
     assert set(re.findall(r'`"(\w+)"`', section.group())) == set(CHOICES[name])
+
+
+def test_revision_options_are_checked_where_they_are_written(tmp_path: Path) -> None:
+    revision = {"references": 2, "template": "{prompt} {answer}"}
+    config = load(tmp_path, "", "algorithm.advantage=ibpo", f"algorithm.revision={revision}")
+    assert config.algorithm.revision == revision
+    message = refusal(tmp_path, "", "algorithm.revision={refrences: 2, references: 0, template: wrong, credit: fewest}")
+    assert "algorithm.revision.refrences: there is no such key. Did you mean references?" in message
+    assert "algorithm.revision.references: is 0, and a number that is 1 or more is needed." in message
+    assert "algorithm.revision.template: is 'wrong', which has no {prompt}" in message
+    assert "algorithm.revision.credit: is the text 'fewest', which is none of the known words. Did you mean" in message

@@ -1,0 +1,226 @@
+"""The second generation through a real trainer: what is asked, judged, credited, counted, and what is left alone."""
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+from trl import GRPOConfig
+
+from tests.paths import ROOT
+from tests.trainer.training import digit_reward, max_difference, moved, train
+from trainer import RLVRTrainer
+from trainer.algorithms.registry import PartError
+from trainer.algorithms.revisions.edits import edit_mask
+from trainer.algorithms.revisions.options import RevisionOptions
+from trainer.algorithms.revisions.references import references
+from trainer.step.compatibility import PreflightError
+from trainer.step.revisions import revision_prompt
+
+TEMPLATE = "{prompt} | {answer} | {reference}"
+STRATEGIES = {"advantage": {"name": "ibpo", "lam": 0.5}, "revision": {"references": 2, "template": TEMPLATE}}
+
+
+def is_right(completion: Any) -> bool | None:
+    """A digit among the first three words; nobody can judge an answer that begins with a."""
+    words = completion[0]["content"].split()
+    return None if words[:1] == ["a"] else any(word.isdigit() for word in words[:3])
+
+
+def early_digit(completions: list[Any], log_extra: Any, log_metric: Any, **_: Any) -> list[float | None]:
+    correct = [is_right(completion) for completion in completions]
+    log_extra("correct", correct)
+    log_extra("words", [len(completion[0]["content"].split()) for completion in completions])
+    for value in correct:
+        log_metric("judged", float(value is not None))
+    return [None if value is None else float(value) for value in correct]
+
+
+class Recording(RLVRTrainer):
+    """Keeps what was asked and answered in each generation, and the columns that the estimator saw."""
+
+    def __init__(self, *positional: Any, **keywords: Any) -> None:
+        self.generations: list[dict[str, Any]] = []
+        self.seen: list[dict[str, Any]] = []
+        super().__init__(*positional, **keywords)
+
+    def _generate(self, prompts: list[Any]) -> Any:
+        result = super()._generate(prompts)
+        asked = [prompt[-1]["content"] for prompt in prompts]
+        self.generations.append({"asked": asked, "ids": result[1], "answers": result[3], "n": self.num_generations})
+        return result
+
+    def _set_advantages(self, batch: dict[str, Any], signals: Any) -> None:
+        names = ("correct", "repair", "edited", "completion_ids", "mask")
+        self.seen.append({name: signals[name] for name in names})
+        super()._set_advantages(batch, signals)
+
+
+def run(model: Path, folder: Path, **settings: Any) -> Any:
+    return train(Recording, model, folder, reward=early_digit, strategies=STRATEGIES, **settings)
+
+
+def test_wrong_answers_are_revised_beside_their_siblings_and_credited_where_a_right_revision_edits(
+    tiny_model, tmp_path: Path
+):
+    trainer = run(tiny_model, tmp_path, max_steps=4, per_device_train_batch_size=16)
+    assert moved(trainer, tiny_model) > 1e-3
+    generations, repaired_rows = iter(trainer.generations), 0
+    for step, seen in enumerate(trainer.seen):
+        rollout = next(generations)
+        assert rollout["n"] == 4
+        texts = [answer[0]["content"] for answer in rollout["answers"]]
+        table = references(seen["correct"], 4, 2, 1_000_003 + step).tolist()  # the run's seed is 1
+        jobs = [(row, reference) for row, siblings in enumerate(table) for reference in siblings if reference >= 0]
+        answers, revised = [], []
+        for first in range(0, len(jobs), 16):  # in batches of the rollout's size
+            made = next(generations)
+            assert made["n"] == 1
+            answers += made["answers"]
+            revised += made["ids"]
+            expected = [f"{rollout['asked'][i]} | {texts[i]} | {texts[j]}" for i, j in jobs[first : first + 16]]
+            assert made["asked"] == expected
+        for row in range(16):
+            mine = [index for index, job in enumerate(jobs) if job[0] == row]
+            verdicts = [is_right(answers[index]) for index in mine]
+            judged = [verdict for verdict in verdicts if verdict is not None]
+            assert seen["repair"][row].item() == (sum(judged) / len(judged) if judged else 0)
+            ids = rollout["ids"][row]
+            right = [revised[index] for index, verdict in zip(mine, verdicts, strict=True) if verdict]
+            edits = [edit_mask(ids, revision).tolist() for revision in right] or [[True] * len(ids)]
+            assert seen["edited"][row].tolist()[: len(ids)] in edits
+            repaired_rows += bool(right)
+    assert next(generations, None) is None
+    assert repaired_rows > 3
+
+
+def test_what_is_logged_of_the_rollout_is_not_mixed_with_revisions(tiny_model, tmp_path: Path):
+    ours = run(tiny_model, tmp_path / "ibpo", max_steps=1)
+    plain = train(RLVRTrainer, tiny_model, tmp_path / "grpo", reward=early_digit, max_steps=1)
+    first, second = ours.state.log_history[0], plain.state.log_history[0]
+    made = ours.generations[1:]
+    tokens = sum(len(ids) for generation in made for ids in generation["ids"])
+    assert first["revisions/tokens"] == tokens > 0
+    assert first["num_tokens"] > second["num_tokens"] + tokens  # TRL's count of all tokens, prompts too
+    correct = ours.seen[0]["correct"]
+    assert (
+        first["revisions/frac_revised"]
+        == ((correct == 0).view(2, 4) & (correct.view(2, 4) == 1).any(1)[:, None]).float().mean()
+    )
+    rollout = ("completions/", "rewards/", "reward", "judged", "groups/")
+    same = [name for name in second if name.startswith(rollout)]
+    assert len(same) > 8
+    assert {name: first[name] for name in same} == {name: second[name] for name in same}
+    assert list(ours._logs["extra"]["words"]) == list(plain._logs["extra"]["words"])
+    assert not ours._pending_extra_logs
+    assert not ours._pending_metrics
+    assert ours.num_generations == 4
+
+
+def test_without_lambda_a_run_is_grpos_bit_for_bit(tiny_model, tmp_path: Path):
+    strategies = {**STRATEGIES, "advantage": {"name": "ibpo", "lam": 0.0}}
+    settings: dict[str, Any] = {"reward": early_digit, "max_steps": 3}
+    shaped = train(RLVRTrainer, tiny_model, tmp_path / "ibpo", strategies=strategies, **settings)
+    plain = train(RLVRTrainer, tiny_model, tmp_path / "grpo", **settings)
+    assert max_difference(shaped, plain) == 0.0
+    assert moved(plain, tiny_model) > 1e-3
+
+
+def test_a_resumed_run_draws_the_references_and_revisions_of_an_unbroken_one(tiny_model, tmp_path: Path):
+    saving = {"save_strategy": "steps", "save_steps": 2, "max_steps": 4}
+    unbroken = run(tiny_model, tmp_path, **saving)
+    resumed = run(tiny_model, tmp_path, resume_from_checkpoint=str(tmp_path / "checkpoint-2"), **saving)
+    assert [made["asked"] for made in resumed.generations] == [
+        made["asked"] for made in unbroken.generations[-len(resumed.generations) :]
+    ]
+    assert max_difference(unbroken, resumed) == 0.0
+
+
+def test_rewards_without_verdicts_are_refused_at_the_first_batch(tiny_model, tmp_path: Path):
+    with pytest.raises(ValueError, match=r"column `correct`.*log_extra"):
+        train(RLVRTrainer, tiny_model, tmp_path, reward=digit_reward, strategies=STRATEGIES, max_steps=1)
+
+
+@pytest.mark.parametrize(
+    ("strategies", "refused", "words"),
+    [
+        ({"advantage": "ibpo"}, PartError, r"asks for repair and edited.*references: 3"),
+        ({"advantage": "grpo", "revision": {}}, PartError, r"names none of its columns.*ibpo"),
+        ({"advantage": "ibpo", "revision": {"references": 4}}, PreflightError, r"references = 4.*3 siblings"),
+    ],
+)
+def test_what_cannot_work_is_refused_before_the_model_loads(tmp_path: Path, strategies, refused, words: str):
+    args = GRPOConfig(output_dir=str(tmp_path), num_generations=4, generation_batch_size=8, use_cpu=True, bf16=False)
+    with pytest.raises(refused, match=words):
+        RLVRTrainer(model="no/such-model", reward_funcs=early_digit, args=args, **strategies)
+
+
+def test_a_rollout_function_of_ones_own_is_refused(tiny_model, tmp_path: Path):
+    with pytest.raises(PreflightError, match="rollout_func"):
+        train(
+            RLVRTrainer,
+            tiny_model,
+            tmp_path,
+            reward=early_digit,
+            strategies={**STRATEGIES, "rollout_func": lambda prompts, trainer: {}},
+        )
+
+
+def test_the_template_replaces_the_last_message_or_a_plain_text():
+    options = RevisionOptions(template=TEMPLATE)
+    messages = [{"role": "system", "content": "S"}, {"role": "user", "content": "Q"}]
+    assert revision_prompt(messages, "A", "B", options) == [messages[0], {"role": "user", "content": "Q | A | B"}]
+    assert revision_prompt("Q", "A", "B", options) == "Q | A | B"
+    with pytest.raises(ValueError, match="needs text"):
+        revision_prompt([{"role": "user", "content": [{"type": "image"}]}], "A", "B", options)
+
+
+TWO_PROCESSES = """
+import json, sys
+from pathlib import Path
+from accelerate.utils import gather_object
+from tests.trainer.step.test_revisions import run
+
+model, output = Path(sys.argv[1]), Path(sys.argv[2])
+trainer = run(model, output / "run", max_steps=3, per_device_train_batch_size=6, num_generations=4)
+made = [dict(asked=g["asked"], texts=[a[0]["content"] for a in g["answers"]], n=g["n"]) for g in trainer.generations]
+columns = [{name: seen[name].tolist() for name in ("correct", "repair", "edited")} for seen in trainer.seen]
+everything = gather_object([dict(made=made, columns=columns)])
+if trainer.accelerator.is_main_process:
+    (output / "result.json").write_text(json.dumps(everything))
+"""
+
+
+@pytest.mark.slow
+def test_two_ranks_generate_equally_often_and_see_the_same_columns_with_groups_cut_between_them(
+    tiny_model, tmp_path: Path
+):
+    script = tmp_path / "two_processes.py"
+    script.write_text(TWO_PROCESSES)
+    command = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc_per_node", "2"]
+    result = subprocess.run(
+        [*command, str(script), str(tiny_model), str(tmp_path)],
+        env={**os.environ, "PYTHONPATH": str(ROOT), "OMP_NUM_THREADS": "1"},
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        timeout=240,
+    )
+    assert result.returncode == 0, result.stderr[-3000:]
+    first, second = json.loads((tmp_path / "result.json").read_text())
+    assert first["columns"] == second["columns"]
+    assert any(max(columns["repair"]) > 0 for columns in first["columns"])
+    sizes = [[(len(made["asked"]), made["n"]) for made in rank["made"]] for rank in (first, second)]
+    assert sizes[0] == sizes[1]
+    rollouts = [[made for made in rank["made"] if made["n"] == 4] for rank in (first, second)]
+    texts = {text for rank in rollouts for made in rank for text in made["texts"]}
+    for rank, other in ((first, second), (second, first)):
+        own = {text for made in rank["made"] if made["n"] == 4 for text in made["texts"]}
+        for made in rank["made"]:
+            if made["n"] == 1:
+                compared = [asked.split(" | ") for asked in made["asked"]]
+                assert all(answer in own and reference in texts for _, answer, reference in compared)
+        assert own != {text for made in other["made"] if made["n"] == 4 for text in made["texts"]}
