@@ -11,7 +11,6 @@ import torch
 from ruamel.yaml import YAML
 
 from scripts.train import main
-from tests.paths import ROOT
 from tests.scripts import stopping_verifier
 from tests.scripts.test_train import SETTINGS, launch, metrics
 
@@ -46,6 +45,8 @@ def assert_same_state(one: Path, two: Path) -> None:
     assert any(name.startswith("rng_state") for name in states)
     for name in states:
         old, new = (torch.load(folder / name, weights_only=False) for folder in (one, two))
+        for state in (old, new):
+            state.pop("python", None)  # libraries draw from it too, each process as often as it likes
         assert repr(old) == repr(new)
         old, new = ([*map(torch.Tensor.tolist, tensors(state))] for state in (old, new))
         assert old == new
@@ -60,19 +61,22 @@ def tensors(state: Any) -> list[torch.Tensor]:
 
 
 @pytest.mark.parametrize(
-    ("by", "status"), [("SIGTERM", 130), ("SIGINT", 130), ("SIGKILL", -signal.SIGKILL)], ids=lambda value: str(value)
+    ("by", "status"),
+    [
+        ("SIGTERM", 130),
+        pytest.param("SIGINT", 130, marks=pytest.mark.slow),
+        pytest.param("SIGKILL", -signal.SIGKILL, marks=pytest.mark.slow),
+    ],
 )
 def test_metrics_of_an_interrupted_run_equal_those_of_one_without(tiny_model: Path, tmp_path: Path, by, status):
-    """Judgement 200 lies in the fourth rollout batch, behind a line of metrics (step 3) and a checkpoint (step 4).
-
-    Three of eight steps are logged, so that both a stop and a kill come between two lines.
-    """
+    """Every third step is logged and every fourth saved: the run goes on between two lines of its metrics."""
     timing = {"max_steps": 8, "logging_steps": 3, "save_steps": 4, "save_total_limit": 1}
     overrides = ["algorithm.sequences_per_update=16", "algorithm.update_schedule=lopti", "evaluation.every_steps=2"]
     whole = run_file(tmp_path, tiny_model, "whole", **timing)
+    stopping_verifier.judged = 0
     assert main([str(whole), *overrides]) == 0
-    judged_before, in_all = 0, stopping_verifier.judged
-    assert in_all > 100, judged_before
+    in_all = stopping_verifier.judged
+    assert in_all > 100
     cut = run_file(tmp_path, tiny_model, "cut", **timing)
     interruption = {"STOPPING_VERIFIER_AT": str(in_all * 3 // 4), "STOPPING_VERIFIER_BY": by}
     stopped = launch("scripts/train.py", str(cut), *overrides, "--resume", "auto", **interruption)
@@ -113,4 +117,3 @@ def test_a_refusal_of_two_processes_is_said_once(tiny_model: Path, tmp_path: Pat
     result = launch(*command, ACCELERATE_USE_CPU="true")
     assert result.returncode == 1
     assert result.stderr.count("learning_rte") == 1
-    assert ROOT.exists()
