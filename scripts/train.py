@@ -23,6 +23,7 @@ from rewards import GENERATORS, Refusal, build_verifier, reward_functions
 from rewards.references import check_rewards
 from trainer.run.launch import train
 from trainer.run.processes import (
+    FAILED,
     REFUSED,
     STOPPED_WITHOUT_CHECKPOINT,
     end_with_launcher,
@@ -30,6 +31,7 @@ from trainer.run.processes import (
     stoppable_while_loading,
 )
 from trainer.run.rewards import Rewards
+from trainer.step.faults import FaultError
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -45,6 +47,9 @@ def main(argv: Sequence[str] | None = None) -> int:
     except Refusal as refusal:
         say(str(refusal))
         return REFUSED
+    except FaultError as fault:
+        say(str(fault))
+        return FAILED
     except KeyboardInterrupt:
         say("Stopped at once, without a new checkpoint. To start or go on: --resume auto.")
         return STOPPED_WITHOUT_CHECKPOINT

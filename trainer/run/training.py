@@ -16,8 +16,12 @@ def build_trainer(
 ) -> Any:
     """The trainer with its model loaded; transformers' own printing gives way to ours."""
     from trainer import RLVRTrainer
+    from trainer.step.faults import FaultGuard
 
-    trainer = RLVRTrainer(
+    class GuardedTrainer(FaultGuard, RLVRTrainer):
+        """The trainer of a run: what is no number never reaches its weights."""
+
+    trainer = GuardedTrainer(
         model=config.model.name_or_path,
         reward_funcs=functions,
         args=args,
@@ -29,6 +33,8 @@ def build_trainer(
         evaluation_seed=config.run_seed,
         decodings=config.evaluation.decodings,
     )
+    trainer.fault_folder, trainer.max_skipped = Path(args.output_dir) / "faults", config.stopping.skip_faults
+    args.logging_nan_inf_filter = False  # the guard sees to it
     silence(trainer)
     return trainer
 

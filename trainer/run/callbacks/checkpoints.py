@@ -32,6 +32,7 @@ class LoggedSoFar(TrainerCallback):
         trainer = self.trainer
         sums = {
             "metrics": {name: list(map(float, values)) for name, values in trainer._metrics["train"].items()},
+            "means": {name: pair.tolist() for name, pair in trainer._means._sums.items()},
             "loss": trainer._tr_loss.item(),
             "total_loss": trainer._total_loss_scalar,
             "last_logged": trainer._globalstep_last_logged,
@@ -45,6 +46,8 @@ class LoggedSoFar(TrainerCallback):
         trainer = self.trainer
         for name, values in sums["metrics"].items():
             trainer._metrics["train"][name] = values
+        for name, pair in sums["means"].items():
+            trainer._means._sums[name] = torch.tensor(pair, dtype=torch.float64, device=trainer._tr_loss.device)
         trainer._tr_loss = torch.tensor(sums["loss"], device=trainer._tr_loss.device)
         trainer._total_loss_scalar = sums["total_loss"]
         trainer._globalstep_last_logged = sums["last_logged"]

@@ -1,0 +1,119 @@
+"""A run that was interrupted and goes on is the run that was not: its metrics, its weights, on one process and two."""
+
+import json
+import re
+import signal
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from ruamel.yaml import YAML
+
+from scripts.train import main
+from tests.scripts import stopping_verifier
+from tests.scripts.test_train import SETTINGS, launch, metrics
+
+CLOCK = re.compile(r"(_s|_runtime|_per_second|step_time)$")
+ON_TWO = ["-m", "accelerate.commands.launch", "--config_file", "configs/accelerate/cpu_two_processes.yaml"]
+
+
+def run_file(folder: Path, model: Path, name: str, **trl: Any) -> Path:
+    """A run of a few seconds in a directory of its own, called ``name``."""
+    settings = {
+        **SETTINGS,
+        "model": {"name_or_path": str(model)},
+        "name": "run",
+        "output_dir": str(folder / name),
+        "rewards": [{"verifier": "tests.scripts.stopping_verifier:stopping"}],
+        "trl": {**SETTINGS["trl"], **trl},
+    }
+    path = folder / f"{name}.yaml"
+    YAML(typ="safe").dump(settings, path)
+    return path
+
+
+def untimed(run: Path) -> list[dict[str, Any]]:
+    return [{key: value for key, value in entry.items() if not CLOCK.search(key)} for entry in metrics(run)]
+
+
+def assert_same_state(one: Path, two: Path) -> None:
+    """Weights, optimizer, learning rate and random states of two checkpoints are equal bit for bit."""
+    assert (one / "model.safetensors").read_bytes() == (two / "model.safetensors").read_bytes()
+    states = sorted(path.name for path in one.glob("*.pt*") if path.name != "training_args.bin")
+    assert {"optimizer.pt", "scheduler.pt"} <= {*states}
+    assert any(name.startswith("rng_state") for name in states)
+    for name in states:
+        old, new = (torch.load(folder / name, weights_only=False) for folder in (one, two))
+        for state in (old, new):
+            state.pop("python", None)  # libraries draw from it too, each process as often as it likes
+        assert repr(old) == repr(new)
+        old, new = ([*map(torch.Tensor.tolist, tensors(state))] for state in (old, new))
+        assert old == new
+
+
+def tensors(state: Any) -> list[torch.Tensor]:
+    """All tensors in nested containers."""
+    if isinstance(state, torch.Tensor):
+        return [state]
+    inside = state.values() if isinstance(state, dict) else state if isinstance(state, list | tuple) else ()
+    return [tensor for each in inside for tensor in tensors(each)]
+
+
+@pytest.mark.parametrize(
+    ("by", "status"),
+    [
+        ("SIGTERM", 130),
+        pytest.param("SIGINT", 130, marks=pytest.mark.slow),
+        pytest.param("SIGKILL", -signal.SIGKILL, marks=pytest.mark.slow),
+    ],
+)
+def test_metrics_of_an_interrupted_run_equal_those_of_one_without(tiny_model: Path, tmp_path: Path, by, status):
+    """Every third step is logged and every fourth saved: the run goes on between two lines of its metrics."""
+    timing = {"max_steps": 8, "logging_steps": 3, "save_steps": 4, "save_total_limit": 1}
+    overrides = ["algorithm.sequences_per_update=16", "algorithm.update_schedule=lopti", "evaluation.every_steps=2"]
+    whole = run_file(tmp_path, tiny_model, "whole", **timing)
+    stopping_verifier.judged = 0
+    assert main([str(whole), *overrides]) == 0
+    in_all = stopping_verifier.judged
+    assert in_all > 100
+    cut = run_file(tmp_path, tiny_model, "cut", **timing)
+    interruption = {"STOPPING_VERIFIER_AT": str(in_all * 3 // 4), "STOPPING_VERIFIER_BY": by}
+    stopped = launch("scripts/train.py", str(cut), *overrides, "--resume", "auto", **interruption)
+    assert stopped.returncode == status, stopped.stderr[-3000:]
+    assert main([str(cut), *overrides, "--resume", "auto"]) == 0
+    assert untimed(tmp_path / "cut") == untimed(tmp_path / "whole")
+    assert_same_state(tmp_path / "cut" / "checkpoint-8", tmp_path / "whole" / "checkpoint-8")
+    assert [path.name for path in (tmp_path / "cut").glob("*checkpoint-*")] == ["checkpoint-8"]
+    assert json.loads((tmp_path / "cut" / "summary.json").read_text())["optimizer_steps"] == 8
+
+
+@pytest.mark.slow
+def test_two_processes_go_on_bit_for_bit(tiny_model: Path, tmp_path: Path):
+    overrides = ["num_processes=2", "trl.per_device_train_batch_size=8", "evaluation.before=false"]
+    for name, parts in (("whole", [4]), ("cut", [2, 4])):
+        file = run_file(tmp_path, tiny_model, name)
+        for steps in parts:
+            command = [*ON_TWO, "scripts/train.py", str(file), *overrides, f"trl.max_steps={steps}", "--resume", "auto"]
+            result = launch(*command, ACCELERATE_USE_CPU="true")
+            assert result.returncode == 0, result.stderr[-3000:]
+    assert "resumed from checkpoint-2" in result.stdout
+    assert_same_state(tmp_path / "cut" / "checkpoint-4", tmp_path / "whole" / "checkpoint-4")
+    record = json.loads((tmp_path / "cut" / "checkpoint-4" / "manifest.json").read_text())
+    assert {"rng_state_0.pth", "rng_state_1.pth", "logged_so_far_0.json", "logged_so_far_1.json"} <= {*record["files"]}
+    assert record["world_size"] == 2
+
+    (tmp_path / "cut" / "checkpoint-4" / "rng_state_1.pth").unlink()  # as when rank 1 is killed while it saves
+    again = launch(*command, ACCELERATE_USE_CPU="true")
+    assert again.returncode == 0, again.stderr[-3000:]
+    assert again.stdout.count("checkpoint-4 is broken: rng_state_1.pth is missing") == 1
+    assert_same_state(tmp_path / "cut" / "checkpoint-4", tmp_path / "whole" / "checkpoint-4")
+
+
+@pytest.mark.slow
+def test_a_refusal_of_two_processes_is_said_once(tiny_model: Path, tmp_path: Path):
+    file = run_file(tmp_path, tiny_model, "run")
+    command = [*ON_TWO, "scripts/train.py", str(file), "trl.learning_rte=1"]
+    result = launch(*command, ACCELERATE_USE_CPU="true")
+    assert result.returncode == 1
+    assert result.stderr.count("learning_rte") == 1

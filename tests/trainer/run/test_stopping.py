@@ -1,0 +1,130 @@
+"""Requests to stop: counted once, answered in words, given up after their grace time; ranks end with their launcher."""
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from types import SimpleNamespace
+
+import pytest
+
+from tests.paths import ROOT
+from trainer.run.callbacks.stopping import SAME_REQUEST, StopAtBlockEdge
+
+ENVIRONMENT = {**os.environ, "PYTHONPATH": str(ROOT)}
+
+
+@pytest.fixture
+def stop() -> Iterator[StopAtBlockEdge]:
+    callback = StopAtBlockEdge(steps_per_block=2, any_rank=bool)
+    state = SimpleNamespace(is_world_process_zero=True, global_step=0)
+    callback.on_train_begin(None, state, None)
+    yield callback
+    callback.on_train_end(None, state, None)
+
+
+def edge(callback: StopAtBlockEdge, step: int) -> bool:
+    """Whether the run stops, with a checkpoint, behind ``step`` of 10."""
+    control = SimpleNamespace(should_save=False, should_training_stop=False)
+    callback.on_step_end(None, SimpleNamespace(global_step=step, max_steps=10), control)
+    assert control.should_save == control.should_training_stop == callback.stopped
+    return control.should_training_stop
+
+
+def test_a_request_stops_at_the_next_edge_of_a_rollout_batch(stop: StopAtBlockEdge, capsys):
+    assert not edge(stop, 2)
+    signal.raise_signal(signal.SIGTERM)
+    assert "Stopping after this rollout batch, with a checkpoint." in capsys.readouterr().out
+    assert [edge(stop, 3), edge(stop, 4)] == [False, True]
+
+
+def test_what_the_launcher_passes_on_again_counts_once(stop: StopAtBlockEdge, capsys):
+    """Ctrl-C in a terminal reaches each rank twice within a moment: from the terminal, and from the launcher."""
+    for number in (signal.SIGINT, signal.SIGINT, signal.SIGTERM):
+        signal.raise_signal(number)
+    assert capsys.readouterr().out.count("Stopping") == 1
+    assert edge(stop, 4)
+
+
+def test_a_second_ctrl_c_later_stops_at_once(stop: StopAtBlockEdge):
+    signal.raise_signal(signal.SIGINT)
+    stop.first_request -= SAME_REQUEST
+    with pytest.raises(KeyboardInterrupt):
+        signal.raise_signal(signal.SIGINT)
+
+
+GRACE = """
+import signal, sys, time
+from types import SimpleNamespace
+from trainer.run.callbacks.stopping import StopAtBlockEdge
+stop = StopAtBlockEdge(2, bool, grace_seconds=0.2)
+stop.on_train_begin(None, SimpleNamespace(is_world_process_zero=True, global_step=8), None)
+signal.raise_signal(signal.SIGTERM)
+if sys.argv[1] == "edge":
+    state = SimpleNamespace(global_step=10, max_steps=20)
+    stop.on_step_end(None, state, SimpleNamespace())
+deadline = time.monotonic() + 1
+while time.monotonic() < deadline:
+    pass
+"""
+
+
+def test_after_its_grace_time_the_last_checkpoint_is_what_counts():
+    result = subprocess.run([sys.executable, "-c", GRACE, "busy"], env=ENVIRONMENT, capture_output=True, text=True)
+    assert result.returncode == 143, result.stderr
+    assert "if it ends within 0.2 s; else checkpoint-8 is what counts" in result.stdout
+    assert "did not end within 0.2 s: checkpoint-8 is what counts. To go on: --resume auto." in result.stdout
+
+
+def test_a_batch_that_ended_in_time_may_save_its_checkpoint():
+    result = subprocess.run([sys.executable, "-c", GRACE, "edge"], env=ENVIRONMENT, capture_output=True, text=True)
+    assert result.returncode == 0, result.stderr
+
+
+RANK = """
+import signal, sys, time
+from trainer.run.processes import end_with_launcher, launcher, say
+signal.signal(signal.SIGTERM, lambda number, frame: (print("SIGTERM", flush=True), sys.exit()))
+end_with_launcher()
+print(launcher() is not None, flush=True)
+time.sleep(30)
+"""
+PARENT = "import subprocess, sys; subprocess.run([sys.executable, '-c', sys.argv[2]])"
+
+
+@pytest.mark.parametrize("name", ["torchrun", "bash"])
+def test_ranks_end_with_their_launcher_and_with_nothing_else(tmp_path: Path, name: str):
+    said = tmp_path / "said"
+    with said.open("w") as output:
+        command = [sys.executable, "-c", PARENT, name, RANK]
+        parent = subprocess.Popen(command, env=ENVIRONMENT, stdout=output, start_new_session=True)
+        try:
+            await_text(said, f"{name == 'torchrun'}\n")
+            parent.kill()
+            parent.wait()
+            if name == "torchrun":
+                await_text(said, "True\nSIGTERM\n")
+            else:
+                time.sleep(0.5)
+                assert said.read_text() == "False\n"
+        finally:
+            os.killpg(parent.pid, signal.SIGKILL) if name == "bash" else None
+
+
+def await_text(file: Path, expected: str) -> None:
+    deadline = time.monotonic() + 60
+    while file.read_text() != expected:
+        assert time.monotonic() < deadline, file.read_text()
+        time.sleep(0.05)
+
+
+SAYS = "import os, sys; from trainer.run.processes import say; say('no such key')"
+
+
+def test_alone_what_is_said_has_no_rank():
+    environment = {**ENVIRONMENT, "RANK": "1"}  # left over; nothing launched this
+    result = subprocess.run([sys.executable, "-c", SAYS], env=environment, capture_output=True, text=True)
+    assert result.stderr == "\nno such key\n"

@@ -1,0 +1,83 @@
+"""A loss or gradient that is no number never reaches the weights: kept, left out, or the end of the run."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from datasets import Dataset
+from trl import GRPOConfig
+
+from trainer import RLVRTrainer
+from trainer.step.faults import FaultError, FaultGuard
+
+
+class Guarded(FaultGuard, RLVRTrainer):
+    """The loss of chosen optimizer steps is replaced: the forward and backward passes are real."""
+
+    loss_at: dict[int, float]
+
+    def _compute_loss(self, model: Any, inputs: Any) -> torch.Tensor:
+        factor = self.loss_at.get(self.state.global_step + 1, 1.0)
+        return super()._compute_loss(model, inputs) * factor
+
+
+def lengths_modulo_three(completions: list[str], **_: Any) -> list[float]:
+    return [float(len(text) % 3) for text in completions]
+
+
+def trained(model: Path, folder: Path, loss_at: dict[int, float], max_skipped: int, steps: int = 3) -> Guarded:
+    arguments = GRPOConfig(
+        output_dir=str(folder),
+        use_cpu=True,
+        bf16=False,
+        per_device_train_batch_size=4,
+        gradient_accumulation_steps=2,
+        num_generations=4,
+        max_completion_length=4,
+        max_steps=steps,
+        learning_rate=1e-2,
+        lr_scheduler_type="constant",
+        logging_steps=1,
+        save_strategy="no",
+        report_to="none",
+        logging_nan_inf_filter=False,
+    )
+    rows = Dataset.from_dict({"prompt": ["a b", "b a", "a a", "b b"] * 4})
+    trainer = Guarded(
+        str(model), lambda completions, **_: [float(len(text) % 3) for text in completions], arguments, rows
+    )
+    trainer.loss_at, trainer.fault_folder, trainer.max_skipped = loss_at, folder / "faults", max_skipped
+    trainer.train()
+    return trainer
+
+
+def test_without_a_fault_nothing_is_kept_and_the_weights_are_those_without_a_guard(tiny_model: Path, tmp_path: Path):
+    guarded = trained(tiny_model, tmp_path, {}, 0)
+    assert not (tmp_path / "faults").exists()
+    losses = [entry["loss"] for entry in guarded.state.log_history if "loss" in entry]
+    assert len(losses) == 3
+
+
+@pytest.mark.parametrize("value", [float("nan"), float("inf")])
+def test_the_run_stops_with_its_weights_unharmed(tiny_model: Path, tmp_path: Path, value: float):
+    with pytest.raises(FaultError, match=r"Optimizer step 2 is no number: losses .*skip_faults"):
+        trained(tiny_model, tmp_path, {2: value}, 0)
+    kept = tmp_path / "faults" / "step-2"
+    record = json.loads((kept / "fault.json").read_text())
+    assert (record["step"], len(record["losses"])) == (2, 2)
+    state = torch.load(kept / "rank-0.pt", weights_only=False)
+    assert state["rollout_batch"][0]["completion_ids"].shape[0] == 4
+    assert set(state["random_states"]) == {"python", "numpy", "torch", "cuda"}
+
+
+def test_a_step_that_is_left_out_moves_nothing_and_the_run_goes_on(tiny_model: Path, tmp_path: Path):
+    trainer = trained(tiny_model, tmp_path, {3: float("nan")}, 1)
+    before = trained(tiny_model, tmp_path / "two", {}, 0, steps=2)
+    for left_out, never_made in zip(trainer.model.parameters(), before.model.parameters(), strict=True):
+        assert torch.equal(left_out, never_made)
+    assert trainer.skipped == 1
+    assert trainer.state.global_step == 3
+    with pytest.raises(FaultError, match="step 3 is no number after 1 that were left out"):
+        trained(tiny_model, tmp_path / "again", {1: float("nan"), 3: float("inf")}, 1)
