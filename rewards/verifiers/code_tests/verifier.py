@@ -12,7 +12,7 @@ from typing import Any, Literal
 from rewards.extraction import code_block
 from rewards.isolation.sandbox import Isolation, Limits, Sandbox
 from rewards.verifier import Verdict, Verifier
-from rewards.verifiers.code_tests.answer_session import JudgeFailedError
+from rewards.verifiers.code_tests.answer_session import JudgeFailedError, StarvedError
 from rewards.verifiers.code_tests.comparison import Comparison
 from rewards.verifiers.code_tests.formats import read_tests
 from rewards.verifiers.code_tests.formats.gold import gold_program
@@ -52,8 +52,10 @@ class CodeTests(Verifier):
         max_tests: of pairs of input and output, judge by at most so many, those with the longest inputs, as PRIME and
             rLLM do. ``None`` = all. Tests that are code are never cut.
         cpu_seconds, wall_seconds, memory_mb: limits of one process: one run on standard input; one call, or several
-            that end sooner; all the tests of a row that are code. Wall time is a backstop for programs that wait, and
-            all the tests of a row together have ten times as much; what is not judged by then has not passed.
+            that end sooner; all the tests of a row that are code. Processor time comes first; wall time is a backstop
+            for programs that sleep, and all the tests of a row together have ten times as much; what is not judged by
+            then has not passed. Seconds without a processor do not count; a program that had to wait for one for a
+            minute, and so did not end in time, is unjudged.
         isolation: of the sandbox; ``none`` runs programs with your rights.
         slots: completions judged side by side; ``None`` = the processors. Verdicts do not depend on it.
     """
@@ -130,15 +132,18 @@ class CodeTests(Verifier):
         """Once more where the sandbox failed: a process that died under many programs is replaced by then."""
         try:
             return self._judged(code, tests)
+        except StarvedError:
+            raise
         except JudgeFailedError:
             self._sandbox().run("")
             return self._judged(code, tests)
 
     def _judged(self, code: str, tests: Tests) -> Verdict:
         passed, judged, first_mistake, killed = 0, 0, "", False
-        latest = time.monotonic() + LONGEST_ROW * self.wall_seconds
+        started, waited, longest = time.monotonic(), 0.0, LONGEST_ROW * self.wall_seconds
         for outcome in self._outcomes(code, tests):
             judged += 1
+            waited += outcome.waited_seconds
             passed += outcome.passed
             killed = killed or outcome.killed
             if not outcome.passed and not first_mistake:
@@ -148,7 +153,9 @@ class CodeTests(Verifier):
                     return Verdict(0.0, None, first_mistake, killed=killed)
             if outcome.killed and not isinstance(tests, TestProgram):
                 break
-            if judged < _number_of(tests) and time.monotonic() > latest:
+            if judged < _number_of(tests) and waited > longest:
+                raise StarvedError(f"the machine is too busy: the programs of the row waited {waited:.0f} s for it")
+            if judged < _number_of(tests) and time.monotonic() - started - waited > longest:
                 first_mistake = first_mistake or f"the tests of the row took more than {LONGEST_ROW} × wall_seconds"
                 killed = True
                 break
