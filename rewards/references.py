@@ -63,11 +63,11 @@ def _unusable(verifier: Verifier, references: list[Any]) -> dict[int, str]:
     with_gold = [row for row, gold in enumerate(golds) if isinstance(gold, str)]
     judged = verifier.judge_all([golds[row] for row in with_gold], [references[row] for row in with_gold])
     by_row = dict(zip(with_gold, judged, strict=True))
-    return {
-        row: problem
-        for row in range(len(references))
-        if (problem := _problem(verifier, golds[row], empty[row], by_row.get(row)))
-    }
+    problems = {row: _problem(verifier, golds[row], empty[row], by_row.get(row)) for row in range(len(references))}
+    for row, problem in problems.items():
+        if not problem and row not in by_row and (why := verifier.unanswerable(references[row])):
+            problems[row] = f"nobody can earn it: {why}"
+    return {row: problem for row, problem in problems.items() if problem}
 
 
 def check_rewards(

@@ -78,6 +78,13 @@ class Verifier(ABC):
         """
         return None
 
+    def unanswerable(self, reference: Any) -> str:
+        """Why no completion at all could be right against a ``reference`` that can be read; empty where one could be.
+
+        Empty also where finding out would take too long.
+        """
+        return ""
+
 
 def as_verdict(result: Any) -> Verdict:
     """What a verifier returned, as a verdict: a bare number is a score, ``True`` 1, ``False`` 0, ``None`` unjudged.

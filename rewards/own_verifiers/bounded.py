@@ -93,7 +93,7 @@ class OwnVerifier(Verifier):
 
 
 def judged_rows(verifier: Verifier, rows: Sequence[Row], found: Callable[[int, Verdict], bool]) -> None:
-    """Hand each row's verdict to ``found`` as soon as it is there, until that says no; raises nothing of the verifier's."""
+    """Hand each row's verdict to ``found`` at once, until that says no. Raises nothing of the verifier's."""
     one_by_one = type(verifier).judge_all in (Verifier.judge_all, TokenVerifier.judge_all)
     batches = [[row] for row in rows] if one_by_one else [rows]
     number = 0

@@ -106,7 +106,12 @@ def _serve(connection: Connection, pickled: bytes) -> None:
     connection.send("")
     with contextlib.suppress(EOFError, OSError):
         while True:
-            judged_rows(verifier, connection.recv(), lambda _, verdict: connection.send(verdict) is None)
+            judged_rows(verifier, connection.recv(), lambda _, verdict: _sent(connection, verdict))
+
+
+def _sent(connection: Connection, verdict: Verdict) -> bool:
+    connection.send(verdict)
+    return True
 
 
 def _end_with_parent() -> None:

@@ -32,7 +32,12 @@ class DataError(ValueError):
 
 
 def load_rows(
-    source: Source, *, generators: Mapping[str, Generator], system_prompt: str | None, base_dir: Path
+    source: Source,
+    *,
+    generators: Mapping[str, Generator],
+    system_prompt: str | None,
+    base_dir: Path,
+    templated: bool = False,
 ) -> "Dataset":
     """The rows of ``source``, in their order.
 
@@ -45,22 +50,30 @@ def load_rows(
     Args:
         generators: name → function of the options in ``source.generator`` that returns rows.
         base_dir: where a relative path is looked for when it is not in the current directory.
+        templated: take prompts that already carry a chat template, for a use that applies none.
 
     Raises:
         DataError: a source, column or generator that is not there, no rows, prompts that are empty, already carry a
             chat template or have a system message of their own, or references that a dataset cannot hold.
     """
-    return load_mixture([source], generators=generators, system_prompt=system_prompt, base_dir=base_dir)
+    return load_mixture(
+        [source], generators=generators, system_prompt=system_prompt, base_dir=base_dir, templated=templated
+    )
 
 
 def load_mixture(
-    sources: Iterable[Source], *, generators: Mapping[str, Generator], system_prompt: str | None, base_dir: Path
+    sources: Iterable[Source],
+    *,
+    generators: Mapping[str, Generator],
+    system_prompt: str | None,
+    base_dir: Path,
+    templated: bool = False,
 ) -> "Dataset":
     """The rows of all ``sources`` one after another, each as `load_rows` gives them; training shuffles them."""
     columns: dict[str, list[Any]] = {"prompt": [], "reference": [], "task": [], "group": []}
     labels = []
     for source in sources:
-        rows = _rows_of(source, generators, system_prompt, base_dir)
+        rows = _rows_of(source, generators, system_prompt, base_dir, templated=templated)
         columns["prompt"] += rows["prompt"]
         columns["reference"] += rows["reference"]
         columns["task"] += [source.task] * len(rows["prompt"])
@@ -73,7 +86,7 @@ def load_mixture(
 
 
 def _rows_of(
-    source: Source, generators: Mapping[str, Generator], system_prompt: str | None, base_dir: Path
+    source: Source, generators: Mapping[str, Generator], system_prompt: str | None, base_dir: Path, *, templated: bool
 ) -> dict[str, list[Any]]:
     table = _generated(source, generators) if source.generator is not None else _stored(source, base_dir)
     label = _label(source)
@@ -82,7 +95,8 @@ def _rows_of(
     if not any(table.values()):
         raise DataError(f"{label} holds no rows, so there is nothing to train on. Name a source with rows.")
     columns = source.columns or Columns()
-    prompts = _conversations(_asked(table, columns.prompt, label), system_prompt, f"{label}, column {columns.prompt}")
+    asked, where = _asked(table, columns.prompt, label), f"{label}, column {columns.prompt}"
+    prompts = _conversations(asked, system_prompt, where, templated=templated)
     rows = {"prompt": prompts, "reference": _references(table, columns.reference, label)}
     if columns.group is not None:
         rows["group"] = [str(value) for value in _column(table, columns.group, label)]
@@ -260,11 +274,14 @@ def _plain(value: Any) -> Any:
     return value
 
 
-def _conversations(prompts: list[Any], system_prompt: str | None, label: str) -> list[list[dict[str, Any]]]:
+def _conversations(
+    prompts: list[Any], system_prompt: str | None, label: str, *, templated: bool
+) -> list[list[dict[str, Any]]]:
     _refuse_rows(prompts, lambda prompt: not _has_text(prompt), label, "are empty or no prompts", "Drop these rows.")
     instead = "Name a column of bare questions under `columns: {prompt: …}`, or split the text into messages first."
     what = "already carry a chat template, which would be applied twice"
-    _refuse_rows(prompts, _is_templated, label, what, instead)
+    if not templated:
+        _refuse_rows(prompts, _is_templated, label, what, instead)
     if system_prompt is not None:
         instead = "Delete data.system_prompt, or name a column of bare questions."
         what = "have a system message of their own beside data.system_prompt"

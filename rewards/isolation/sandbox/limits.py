@@ -42,22 +42,22 @@ class Limits:
     Attributes:
         cpu_seconds: of all its threads together.
         wall_seconds: running, sleeping and waiting for anything but a processor.
-        starved_seconds: waiting for a processor, as the thread that waited longest did; after these (and after
-            ``wall_seconds``) the run is ended without a word on the program. Where the kernel keeps no such count
-            (``/proc/PID/schedstat``) waiting is wall time like any other.
         memory_bytes: address space beyond what the warmed interpreter takes.
         output_bytes: of standard output, and as many of standard error; writing more fails inside the program.
         threads: at once. Watched fifty times a second, so that a burst may be larger for that long.
         frame_bytes: the largest message of a session's channel, in either direction.
+        starved_seconds: waiting for a processor, as the thread that waited longest did; after these (and after
+            ``wall_seconds``) the run is ended without a word on the program. Where the kernel keeps no such count
+            (``/proc/PID/schedstat``) waiting is wall time like any other.
     """
 
     cpu_seconds: float = 4.0
     wall_seconds: float = 10.0
-    starved_seconds: float = 60.0
     memory_bytes: int = 1 << 30
     output_bytes: int = 1 << 20
     threads: int = 64
     frame_bytes: int = 16 << 20
+    starved_seconds: float = 60.0
 
     def __post_init__(self) -> None:
         for field in fields(self):

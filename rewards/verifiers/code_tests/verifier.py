@@ -1,5 +1,6 @@
 """Does the program in this completion do what its tests ask?"""
 
+import ast
 import math
 import re
 import time
@@ -17,6 +18,7 @@ from rewards.verifiers.code_tests.comparison import Comparison
 from rewards.verifiers.code_tests.formats import read_tests
 from rewards.verifiers.code_tests.formats.gold import gold_program
 from rewards.verifiers.code_tests.function_calls import call_outcomes, input_shown, shown
+from rewards.verifiers.code_tests.inside.names import is_installed, names_of
 from rewards.verifiers.code_tests.inside.standard_names import WHOLE_MODULES
 from rewards.verifiers.code_tests.kinds import (
     FunctionCalls,
@@ -29,6 +31,8 @@ from rewards.verifiers.code_tests.kinds import (
 from rewards.verifiers.code_tests.program_outcomes import program_outcomes
 from rewards.verifiers.code_tests.stdin_cases import stdin_outcomes
 
+AT_HAND = ("numpy", "sortedcontainers")
+"""Packages that competitive programs import as if they were Python's; a row for one that is absent is unjudged."""
 LONGEST_SHOWN = 4000  # characters of the program in the completions table
 LEAST_MEMORY_MB, MOST_MEMORY_MB = 16, 1 << 20
 LONGEST_ROW = 10  # times wall_seconds: all tests of one row together
@@ -109,6 +113,9 @@ class CodeTests(Verifier):
             verdict = Verdict(None, None, f"unusable tests: {error}")
         except JudgeFailedError as error:
             verdict = Verdict(None, None, str(error))
+        if verdict.score != self.full_score and (missing := missing_packages(code.text)):
+            reason = f"the program imports {missing}, which tasks count on and which is not installed here: install it"
+            verdict = Verdict(None, None, reason)
         return replace(verdict, answer=code.text[:LONGEST_SHOWN])
 
     def judge_all(self, completions: Sequence[str], references: Sequence[Any]) -> list[Verdict]:
@@ -178,6 +185,15 @@ class CodeTests(Verifier):
         return _shared_sandbox(self.isolation, self.slots)
 
 
+def missing_packages(code: str, at_hand: Sequence[str] = AT_HAND) -> str:
+    """The packages that programs may count on, that ``code`` imports and that are not installed; empty for none."""
+    absent = [package for package in at_hand if not is_installed(package)]
+    try:
+        return ", ".join(sorted(names_of(ast.parse(code)).imported.intersection(absent))) if absent else ""
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        return ""
+
+
 def limited(tests: Tests, most: int | None) -> Tests:
     """``tests`` with at most ``most`` cases or calls: those with the longest inputs, in their order."""
     if most is None or isinstance(tests, TestProgram):
@@ -212,4 +228,5 @@ def _input_of(tests: Tests, number: int) -> str:
 @cache
 def _shared_sandbox(isolation: Isolation, slots: int | None) -> Sandbox:
     """One sandbox per isolation in this process, whoever verifies; it ends with the process."""
-    return Sandbox(isolation=isolation, slots=slots, preimported=("numpy", *WHOLE_MODULES))
+    installed = [package for package in AT_HAND if is_installed(package)]
+    return Sandbox(isolation=isolation, slots=slots, preimported=(*installed, *WHOLE_MODULES))
