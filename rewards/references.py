@@ -4,16 +4,23 @@ import logging
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
+from rewards.own_verifiers import OwnVerifier, bounded, trial_problem
 from rewards.registry import Refusal
 from rewards.verifier import Verdict, Verifier
 
 logger = logging.getLogger(__name__)
 
 MOST_NAMED = 5
+OWN_BATCH = 64
+"""Rows in a batch of a user's own verifier, whose time is limited by the batch."""
 
 
 class UnusableReferenceError(Refusal):
     """References that a verifier cannot judge against, or whose own gold answer it refuses."""
+
+
+class UnusableVerifierError(UnusableReferenceError):
+    """A user's own verifier with which a run would be lost, whatever the references."""
 
 
 def check_references(verifier: Verifier, references: Iterable[Any], source: str) -> None:
@@ -34,16 +41,34 @@ def check_references(verifier: Verifier, references: Iterable[Any], source: str)
 def unusable_references(verifier: Verifier, references: Iterable[Any]) -> dict[int, str]:
     """Why the verifier cannot use a reference, by its row; empty where it can use them all."""
     references = list(references)
+    verifier = bounded(verifier)
+    if isinstance(verifier, OwnVerifier):
+        return _unusable_of_own(verifier, references)
+    return _unusable(verifier, references)
+
+
+def _unusable_of_own(verifier: OwnVerifier, references: list[Any]) -> dict[int, str]:
+    """Batch by batch, each with the verifier's time for one; the first in which it runs out of it is the last."""
+    found: dict[int, str] = {}
+    for first in range(0, len(references), OWN_BATCH):
+        problems = _unusable(verifier, references[first : first + OWN_BATCH])
+        found |= {first + place: problem for place, problem in problems.items()}
+        if any("timeout_s" in problem for problem in problems.values()):
+            break
+    return found
+
+
+def _unusable(verifier: Verifier, references: list[Any]) -> dict[int, str]:
     golds = [_gold_completion(verifier, reference) for reference in references]
     empty = verifier.judge_all([""] * len(references), references)
     with_gold = [row for row, gold in enumerate(golds) if isinstance(gold, str)]
     judged = verifier.judge_all([golds[row] for row in with_gold], [references[row] for row in with_gold])
     by_row = dict(zip(with_gold, judged, strict=True))
-    return {
-        row: problem
-        for row in range(len(references))
-        if (problem := _problem(verifier, golds[row], empty[row], by_row.get(row)))
-    }
+    problems = {row: _problem(verifier, golds[row], empty[row], by_row.get(row)) for row in range(len(references))}
+    for row, problem in problems.items():
+        if not problem and row not in by_row and (why := verifier.unanswerable(references[row])):
+            problems[row] = f"nobody can earn it: {why}"
+    return {row: problem for row, problem in problems.items() if problem}
 
 
 def check_rewards(
@@ -57,6 +82,8 @@ def check_rewards(
 ) -> list[int]:
     """`check_references` for each of a run's verifiers, by its label, on the rows that it will judge.
 
+    A user's own verifier is tried before that on a few rows, with texts that no verifier should mind or pay.
+
     Returns the rows that every such verifier can use. Up to ``max_unusable`` others are left out, with a warning that
     names them; more are refused.
 
@@ -68,7 +95,11 @@ def check_rewards(
     left_out: set[int] = set()
     for label, verifier in verifiers.items():
         judged = [row for row, task in enumerate(of_rows) if tasks[label] in (None, task)]
-        found = unusable_references(verifier, [references[row] for row in judged])
+        of_judged = [references[row] for row in judged]
+        own = bounded(verifier)
+        if isinstance(own, OwnVerifier) and (problem := trial_problem(own, of_judged)):
+            raise UnusableVerifierError(f"{source}, {label}: {problem}")
+        found = unusable_references(verifier, of_judged)
         problems = {judged[place]: problem for place, problem in found.items()}
         left_out |= problems.keys()
         if len(left_out) > max_unusable:

@@ -15,6 +15,7 @@ from threading import Lock
 from typing import Any
 
 from rewards.extraction import THOUGHT_CLOSES, THOUGHT_OPENS
+from rewards.own_verifiers import bounded
 from rewards.verifier import TokenVerifier, Verdict, Verifier
 
 logger = logging.getLogger(__name__)
@@ -35,7 +36,7 @@ class RewardFunction:
 
     Args:
         verifier: judges each completion. One that raises leaves its row unjudged, with the exception as the reason: a
-            malformed row must not end a long run.
+            malformed row must not end a long run. A user's own is bounded in time too (`rewards.own_verifiers`).
         name: names its metrics.
         task: judges only the rows whose ``task`` column is this; ``None`` = all rows.
         prefilled_thought: the chat template's generation prompt ends with ``<think>``. TRL hands over the completion
@@ -46,6 +47,7 @@ class RewardFunction:
         self, verifier: Verifier, name: str, *, task: str | None = None, prefilled_thought: bool = False
     ) -> None:
         self.verifier = verifier
+        self._bounded = bounded(verifier)
         self.task = task
         self.prefilled_thought = prefilled_thought
         self.__name__ = name
@@ -88,9 +90,10 @@ class RewardFunction:
         texts = [self._text(batch.prompts[row], batch.completions[row]) for row in mine]
         references = [batch.references[row] for row in mine]
         if isinstance(self.verifier, TokenVerifier) and batch.token_ids is not None:
-            found = self.verifier.judge_all(texts, references, [batch.token_ids[row] for row in mine])
+            ids = [batch.token_ids[row] for row in mine]
+            found = self._bounded.judge_all(texts, references, ids)  # type: ignore[call-arg]
         else:
-            found = self.verifier.judge_all(texts, references)
+            found = self._bounded.judge_all(texts, references)
         verdicts: list[Verdict | None] = [None] * len(batch.completions)
         for row, verdict in zip(mine, found, strict=True):
             verdicts[row] = _recordable(verdict)

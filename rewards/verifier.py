@@ -63,7 +63,9 @@ class Verifier(ABC):
     def _timed(self, completion: str, reference: Any, **more: Any) -> Verdict:
         started = time.perf_counter()
         try:
-            verdict = self(completion, reference, **more)
+            verdict = as_verdict(self(completion, reference, **more))
+        except SystemExit as stop:
+            verdict = Verdict(None, None, f"the verifier failed: it called sys.exit({stop.code!r})")
         except Exception as error:
             logger.debug("%s could not judge against %.200r", type(self).__name__, reference, exc_info=True)
             verdict = Verdict(None, None, f"the verifier failed: {type(error).__name__}: {error}")
@@ -75,6 +77,36 @@ class Verifier(ABC):
         With it a dataset is checked before training: a verifier that refuses its own gold answer is a silent loss.
         """
         return None
+
+    def unanswerable(self, reference: Any) -> str:
+        """Why no completion at all could be right against a ``reference`` that can be read; empty where one could be.
+
+        Empty also where finding out would take too long.
+        """
+        return ""
+
+
+def as_verdict(result: Any) -> Verdict:
+    """What a verifier returned, as a verdict: a bare number is a score, ``True`` 1, ``False`` 0, ``None`` unjudged.
+
+    NumPy's and torch's scalars count as the numbers that they hold.
+
+    Raises:
+        TypeError: it is none of these, or a verdict whose score is none of these.
+    """
+    if isinstance(result, Verdict) and (result.score is None or type(result.score) is float):
+        return result
+    if isinstance(result, Verdict):
+        return replace(result, score=as_verdict(result.score).score)
+    if result is None:
+        return Verdict(None, None, "the verifier returned None, which is unjudged")
+    number = result.item() if callable(getattr(result, "item", None)) and getattr(result, "size", 1) != 0 else result
+    if isinstance(number, int | float):
+        return Verdict(float(number), None, f"the verifier returned {result!r}")
+    raise TypeError(
+        f"it returned {result!r:.80} of type {type(result).__name__}, which is no verdict. Return "
+        "Verdict(score, answer, reason), or a number, True or False, or None for a row that cannot be judged"
+    )
 
 
 class TokenVerifier(Verifier):

@@ -84,7 +84,7 @@ def subjects(arguments: argparse.Namespace) -> Iterator[tuple[str, Verifier, lis
         yield from of_config(arguments.config, arguments.overrides)
     elif arguments.data:
         source = Source(path=arguments.data, split=arguments.split, columns=columns(arguments))
-        dataset = load_rows(source, generators=GENERATORS, system_prompt=None, base_dir=Path.cwd())
+        dataset = load_rows(source, generators=GENERATORS, system_prompt=None, base_dir=Path.cwd(), templated=True)
         spec = YAML(typ="safe").load(arguments.verifier)
         yield arguments.verifier, build_verifier(spec), rows_of(dataset)
     elif arguments.verifier:

@@ -5,6 +5,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from rewards.bench.trials import KINDS, Kind, Row, Trial, trials
+from rewards.own_verifiers import bounded
 from rewards.verifier import Verdict, Verifier
 
 BATCH = 64  # completions judged together, as in a rollout
@@ -73,13 +74,15 @@ def bench(
     adversarial: Mapping[str, str],
     max_seconds: float = 60.0,
 ) -> Bench:
-    """Try ``verifier`` on ``rows`` and on completions made to break it.
+    """Try ``verifier`` on ``rows`` and on completions made to break it; a user's own within its limits.
 
-    A leak is a gold that does not earn the full score; any other completion that does, or, if it answers no row, that
-    earns anything above 0; one that is unjudged though its row's reference can be used; a judgement of more than
-    ``max_seconds``, or a row whose gold cannot be written down for an exception. Verifiers that read no reference may
-    pay adversarial completions, and penalties, whose full score is 0, pay nothing.
+    A leak is a gold that does not earn the full score; a reference that cannot be used, such as an empty one; any other
+    completion that earns the full score, or, if it answers no row, anything above 0; one that is unjudged though its
+    row's reference can be used; a judgement of more than ``max_seconds``, or a row whose gold cannot be written down
+    for an exception. Verifiers that read no reference may pay adversarial completions, and penalties, whose full score
+    is 0, pay nothing.
     """
+    verifier = bounded(verifier)
     tried = list(trials(verifier, rows, adversarial))
     _judged(verifier, rows, tried[:1])  # starts worker processes, which is no judgement's time
     verdicts: dict[Trial, Verdict] = {}
@@ -124,6 +127,8 @@ def _problem(verifier: Verifier, trial: Trial, verdict: Verdict, usable: bool, m
     right = _is_right(verifier, verdict)
     if verdict.seconds is not None and verdict.seconds > max_seconds:
         return f"took {verdict.seconds:.1f} s, more than {max_seconds:g}"
+    if verdict.score is None and trial.name == "nothing" and verifier.reads_reference:
+        return "the reference cannot be used"
     if verdict.score is None:
         return "unjudged, though the reference can be used" if usable or trial.kind == "gold" else ""
     if trial.kind == "gold":

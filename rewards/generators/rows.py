@@ -10,12 +10,12 @@ from rewards.generators.small_programs import generate_programs
 from rewards.verifiers.knights_knaves.language import NAMES
 from rewards.verifiers.knights_knaves.puzzle import Style
 
-Part = Literal["train", "test"]
+SplitName = Literal["train", "test"]
 
 
 def knights_knaves(
     *,
-    part: Part,
+    part: SplitName,
     num_people: int | list[int],
     train: int,
     test: int,
@@ -46,7 +46,14 @@ def knights_knaves(
 
 
 def countdown(
-    *, part: Part, train: int, test: int, seed: int, num_numbers: int = 3, max_number: int = 99, max_target: int = 99
+    *,
+    part: SplitName,
+    train: int,
+    test: int,
+    seed: int,
+    num_numbers: int = 3,
+    max_number: int = 99,
+    max_target: int = 99,
 ) -> list[dict[str, Any]]:
     """Countdown problems, each solvable; ``part`` cuts the ``test`` problems first, then ``train`` others.
 
@@ -60,7 +67,7 @@ def countdown(
 
 def arithmetic(
     *,
-    part: Part,
+    part: SplitName,
     train: int,
     test: int,
     seed: int,
@@ -85,7 +92,7 @@ def arithmetic(
 
 
 def small_programs(
-    *, part: Part, train: int, test: int, seed: int, num_steps: int = 3, max_number: int = 12, num_inputs: int = 4
+    *, part: SplitName, train: int, test: int, seed: int, num_steps: int = 3, max_number: int = 12, num_inputs: int = 4
 ) -> list[dict[str, Any]]:
     """Functions described step by step for ``code_tests``; ``part`` cuts ``test`` first, then ``train`` others.
 
@@ -97,7 +104,7 @@ def small_programs(
     return _rows(problems, part, test)
 
 
-def _rows(problems: Sequence[Any], part: Part, test: int) -> list[dict[str, Any]]:
+def _rows(problems: Sequence[Any], part: SplitName, test: int) -> list[dict[str, Any]]:
     """The rows of ``part``: the first ``test`` problems, or the others."""
     chosen = problems[:test] if part == "test" else problems[test:]
     return [{"prompt": problem.question, "reference": problem.reference} for problem in chosen]

@@ -16,6 +16,15 @@ REFERENCES: list[Any] = ["yes", GOOD, "no", BAD, GOOD, {"no": "text"}]
 ROW_TASKS = ["words", "sums", "words", "sums", "sums", "words"]
 
 
+def test_rows_that_nobody_can_solve_are_found() -> None:
+    unsolvable = {"numbers": [1, 1, 1], "target": 99}
+    found = unusable_references(VERIFIERS["sums"], [GOOD, unsolvable, {"numbers": [1] * 9, "target": 99}])
+    assert found == {1: "nobody can earn it: no expression over some of [1, 1, 1] equals 99"}
+    all_of = build_verifier({"name": "countdown", "use_all": True})
+    assert unusable_references(all_of, [GOOD, {"numbers": [7, 1, 1], "target": 7}]).keys() == set()
+    assert unusable_references(all_of, [{"numbers": [7, 5], "target": 7}]).keys() == {0}
+
+
 def test_rows_are_numbered_as_in_the_reference_column() -> None:
     assert unusable_references(VERIFIERS["sums"], [GOOD, BAD, GOOD]).keys() == {1}
     with pytest.raises(UnusableReferenceError, match=r"^data.train, sums: .* 1 rows:\n  row 3: .*\n.*max_unusable"):

@@ -78,6 +78,21 @@ def test_each_kind_of_leak_is_found(data, capsys, hole, kind, problem):
     assert (kind, problem) in {(leak["kind"], leak["problem"]) for leak in result["leaks"]}
 
 
+def test_prompts_that_carry_a_chat_template_are_taken(tmp_path, capsys):
+    prompt = "<|im_start|>user\nName it.<|im_end|>\n<|im_start|>assistant\n<think>"
+    path = tmp_path / "templated.jsonl"
+    path.write_text("".join(json.dumps({"prompt": prompt, "reference": gold}) + "\n" for gold in ("yes", "no")))
+    assert script("check_verifiers")(["--data", str(path), "--verifier", "exact_match"]) == 0, capsys.readouterr()
+
+
+def test_an_empty_gold_is_an_error(tmp_path, capsys):
+    path = tmp_path / "empty.jsonl"
+    path.write_text("".join(json.dumps({"prompt": "?", "reference": gold}) + "\n" for gold in ("yes", " ")))
+    assert script("check_verifiers")(["--data", str(path), "--verifier", "exact_match", "--json"]) == 1
+    (result,) = json.loads(capsys.readouterr().out)
+    assert {leak["problem"] for leak in result["leaks"]} == {"the reference cannot be used"}
+
+
 def test_too_slow_is_a_leak(data, capsys):
     arguments = [*data, "--verifier", "holes:Graded", "--max-seconds", "0", "--json"]
     assert script("check_verifiers")(arguments) == 1
@@ -136,5 +151,11 @@ def test_a_configurations_references_are_tried_and_bad_ones_listed(tmp_path, cap
     path = tmp_path / "rows.jsonl"
     path.write_text("".join(json.dumps(row) + "\n" for row in rows))
     assert check_dataset([quickstart, "data.train.generator=null", f"data.train.path={path}"]) == 1
-    assert "row 2: unjudged" in capsys.readouterr().out
+    printed = capsys.readouterr().out
+    assert "row 2: unjudged" in printed
+    assert "row 1:" not in printed
+    rows[1]["reference"]["target"] = 50
+    path.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    assert check_dataset([quickstart, "data.train.generator=null", f"data.train.path={path}"]) == 1
+    assert "row 1: nobody can earn it: no expression" in capsys.readouterr().out
     assert check_dataset([quickstart, "data.train.generator=null", "data.train.path=nowhere.jsonl"]) == 2

@@ -6,13 +6,15 @@ from typing import Literal
 Isolation = Literal["landlock_seccomp", "bubblewrap", "none"]
 
 Status = Literal[
-    "exited", "killed_cpu", "killed_wall", "killed_threads", "killed_signal", "given_up", "failed_to_start"
+    "exited", "killed_cpu", "killed_wall", "killed_threads", "killed_signal", "starved", "given_up", "failed_to_start"
 ]
 """How a run ended.
 
 - ``exited``: by itself, with an exit code, which proves nothing.
 - ``killed_cpu``, ``killed_wall``, ``killed_threads``: at that limit.
 - ``killed_signal``: by a signal: a crash, or the kernel's own memory killer.
+- ``starved``: it had no processor for ``starved_seconds`` and its own limits were not reached, which says nothing about
+  the program.
 - ``given_up``: by whoever asked for it, before its end.
 - ``failed_to_start``: the sandbox's own failure, twice; it says nothing about the program, whose score is unjudged.
 """
@@ -34,14 +36,19 @@ class LimitsError(ValueError):
 class Limits:
     """Hard limits of one program. None can be raised, ignored or outlived from inside.
 
+    Processor time is the first of them. Wall time is the backstop for programs that sleep or wait for what never comes:
+    the seconds in which a program was ready and other processes had the processors are not the program's.
+
     Attributes:
         cpu_seconds: of all its threads together.
-        wall_seconds: a backstop for programs that sleep or wait, on an idle machine too; generous, because a loaded
-            machine makes an honest program late.
+        wall_seconds: running, sleeping and waiting for anything but a processor.
         memory_bytes: address space beyond what the warmed interpreter takes.
         output_bytes: of standard output, and as many of standard error; writing more fails inside the program.
         threads: at once. Watched fifty times a second, so that a burst may be larger for that long.
         frame_bytes: the largest message of a session's channel, in either direction.
+        starved_seconds: waiting for a processor, as the thread that waited longest did; after these (and after
+            ``wall_seconds``) the run is ended without a word on the program. Where the kernel keeps no such count
+            (``/proc/PID/schedstat``) waiting is wall time like any other.
     """
 
     cpu_seconds: float = 4.0
@@ -50,12 +57,18 @@ class Limits:
     output_bytes: int = 1 << 20
     threads: int = 64
     frame_bytes: int = 16 << 20
+    starved_seconds: float = 60.0
 
     def __post_init__(self) -> None:
         for field in fields(self):
             value = getattr(self, field.name)
             if not value > 0:
                 raise LimitsError(f"{field.name} is {value!r}; no program can run on that: give a number above 0")
+
+    @property
+    def longest_seconds(self) -> float:
+        """Wall time after which a program has certainly been ended."""
+        return self.wall_seconds + self.starved_seconds
 
 
 @dataclass(frozen=True)
@@ -69,6 +82,7 @@ class Run:
         truncated: one of them reached that size.
         seconds: wall time from the fork to its end.
         cpu_seconds: user and system time of all its threads.
+        waited_seconds: ready to run, without a processor.
         problem: of a run that failed to start, why.
     """
 
@@ -79,6 +93,7 @@ class Run:
     truncated: bool = False
     seconds: float = 0.0
     cpu_seconds: float = 0.0
+    waited_seconds: float = 0.0
     problem: str = ""
 
     @property

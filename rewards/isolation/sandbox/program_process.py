@@ -5,6 +5,8 @@ import json
 import os
 import select
 import socket
+import weakref
+from collections.abc import Iterable
 from dataclasses import asdict
 from typing import Any
 
@@ -12,12 +14,13 @@ from rewards.isolation.sandbox.limits import Limits, Run, Status
 from rewards.isolation.sandbox.zygote_process import ZygoteProcess
 
 BACKSTOP_SECONDS = 30.0
-"""Past the wall limit, after which the zygote itself is taken for dead."""
+"""Past the longest that a program can take, after which the zygote itself is taken for dead."""
 
 _KILLED: dict[str, Status] = {
     "cpu": "killed_cpu",
     "wall": "killed_wall",
     "threads": "killed_threads",
+    "starved": "starved",
     "given_up": "given_up",
 }
 
@@ -33,9 +36,11 @@ class ProgramProcess:
         if channel:
             self.channel, their_channel = socket.socketpair()
         self._stdout, self._stderr = os.memfd_create("stdout"), os.memfd_create("stderr")
+        # Also where nobody closes it: a session may be dropped in the middle.
+        self._release = weakref.finalize(self, _released, (self._status, self.channel), (self._stdout, self._stderr))
+        self._release.atexit = False
         files = [_memory_file(source.encode("utf-8", "surrogatepass")), _memory_file(stdin)]
         descriptors = [*files, self._stdout, self._stderr, their_status.fileno()]
-        self._closed = False
         try:
             with contextlib.suppress(OSError):  # a zygote that is gone shows as a status that never comes
                 zygote.request(
@@ -54,7 +59,7 @@ class ProgramProcess:
             self._status.shutdown(socket.SHUT_WR)
 
     def result(self) -> Run | None:
-        """Wait for its end; ``None`` where the zygote died first. Bounded by the wall limit."""
+        """Wait for its end; ``None`` where the zygote died first. Bounded by ``Limits.longest_seconds``."""
         try:
             first = self._message()
             last = self._message() if first and "ready" in first else first
@@ -64,19 +69,12 @@ class ProgramProcess:
 
     def close(self) -> None:
         """Let go of the program, which ends it."""
-        if self._closed:
-            return
-        self._closed = True
-        self._status.close()
-        if self.channel:
-            self.channel.close()
-        os.close(self._stdout)
-        os.close(self._stderr)
+        self._release()
 
     def _message(self) -> dict[str, Any] | None:
         poll = select.poll()
         poll.register(self._status, select.POLLIN)
-        if not poll.poll((self.limits.wall_seconds + BACKSTOP_SECONDS) * 1000):
+        if not poll.poll((self.limits.longest_seconds + BACKSTOP_SECONDS) * 1000):
             return None
         try:
             message = self._status.recv(1 << 16)
@@ -85,7 +83,7 @@ class ProgramProcess:
         return dict(json.loads(message)) if message else None
 
     def _run(self, message: dict[str, Any], *, ready: bool) -> Run:
-        if not ready:
+        if not ready and message.get("killed") != "starved":
             return Run("failed_to_start", problem=str(message.get("failed", "it ended before it was confined")))
         stdout, stderr = (_content(file, self.limits.output_bytes) for file in (self._stdout, self._stderr))
         exit_code = os.waitstatus_to_exitcode(message["wait_status"])
@@ -97,6 +95,7 @@ class ProgramProcess:
             truncated=max(len(stdout), len(stderr)) >= self.limits.output_bytes,
             seconds=message["seconds"],
             cpu_seconds=message["cpu_seconds"],
+            waited_seconds=message["waited_seconds"],
         )
 
     def _ending(self, message: dict[str, Any], exit_code: int) -> Status:
@@ -106,6 +105,14 @@ class ProgramProcess:
             return _KILLED[message["killed"]]
         # The kernel's own limit kills without a word.
         return "killed_cpu" if message["cpu_seconds"] >= self.limits.cpu_seconds else "killed_signal"
+
+
+def _released(sockets: Iterable[socket.socket | None], files: Iterable[int]) -> None:
+    for connection in sockets:
+        if connection is not None:
+            connection.close()
+    for file in files:
+        os.close(file)
 
 
 def _memory_file(content: bytes) -> int:

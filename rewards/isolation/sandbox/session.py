@@ -32,7 +32,7 @@ class Session:
             most = self._process.limits.frame_bytes
             raise ValueError(f"a frame of {len(payload)} bytes; Limits.frame_bytes allows {most}")
         try:
-            self._channel.settimeout(self._process.limits.wall_seconds + BACKSTOP_SECONDS)
+            self._channel.settimeout(self._process.limits.longest_seconds + BACKSTOP_SECONDS)
             self._channel.sendall(_LENGTH.pack(len(payload)) + payload)
         except OSError as error:
             raise SessionOverError("the program no longer reads its channel") from error
@@ -41,13 +41,13 @@ class Session:
         """The next frame.
 
         Args:
-            timeout: seconds to wait for all of it; ``None`` = as long as the wall limit lets the program live.
+            timeout: seconds to wait for all of it; ``None`` = as long as its limits let the program live.
 
         Raises:
             TimeoutError: it did not come in time; the channel is of no use after that.
             SessionOverError: it will never come.
         """
-        seconds = self._process.limits.wall_seconds + BACKSTOP_SECONDS if timeout is None else timeout
+        seconds = self._process.limits.longest_seconds + BACKSTOP_SECONDS if timeout is None else timeout
         deadline = time.monotonic() + seconds
         (length,) = _LENGTH.unpack(self._exactly(_LENGTH.size, deadline))
         if length > self._process.limits.frame_bytes:

@@ -10,8 +10,8 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import Any
 
-from rewards.isolation.workers.outcome import Outcome, Status
 from rewards.isolation.workers.process import WorkerProcess, WorkerStartError
+from rewards.isolation.workers.result import WorkerResult, WorkerStatus
 
 ITEMS_PER_WORKER = 2000
 """After these a worker is replaced: the caches of a computer algebra system grow."""
@@ -20,7 +20,7 @@ START_TRIES = 3
 
 
 @dataclass(frozen=True)
-class Limits:
+class WorkerLimits:
     """What a crew holds its workers to; see `rewards.isolation.workers.WorkerPool`."""
 
     workers: int
@@ -31,7 +31,7 @@ class Limits:
 class Crew:
     """Workers with the same settings. One batch at a time; another thread's waits."""
 
-    def __init__(self, settings: dict[str, Any], limits: Limits) -> None:
+    def __init__(self, settings: dict[str, Any], limits: WorkerLimits) -> None:
         self._settings = settings
         self._limits = limits
         self._idle: list[WorkerProcess] = []
@@ -39,8 +39,8 @@ class Crew:
         self._lock = threading.Lock()
         self._starter = _starter_thread()
 
-    def judge(self, items: Sequence[Any]) -> list[Outcome]:
-        """One outcome per item, in order.
+    def judge(self, items: Sequence[Any]) -> list[WorkerResult]:
+        """One result per item, in order.
 
         Raises:
             WorkerStartError: a worker does not become ready; all workers are ended before.
@@ -55,23 +55,23 @@ class Crew:
             self._starter.shutdown()
             self._starter = _starter_thread()
 
-    def _judged(self, items: Sequence[Any]) -> list[Outcome]:
-        outcomes: dict[int, Outcome] = {}
+    def _judged(self, items: Sequence[Any]) -> list[WorkerResult]:
+        results: dict[int, WorkerResult] = {}
         waiting, second_try = deque(range(len(items))), set[int]()
         try:
-            while len(outcomes) < len(items):
+            while len(results) < len(items):
                 self._hand_out(items, waiting, second_try)
                 self._staff(len(waiting))
-                for index, outcome in self._next_outcomes():
-                    if outcome.status in ("wall_limit", "memory_limit", "died") and index not in second_try:
+                for index, result in self._next_results():
+                    if result.status in ("wall_limit", "memory_limit", "died") and index not in second_try:
                         second_try.add(index)  # a starved machine, or what earlier items had left in the worker
                         waiting.append(index)
                     else:
-                        outcomes[index] = outcome
+                        results[index] = result
         except BaseException:  # also Ctrl-C: an answer still under way would be read as that of the next batch
             self._end()
             raise
-        return [outcomes[index] for index in range(len(items))]
+        return [results[index] for index in range(len(items))]
 
     def _end(self) -> None:
         for worker in [*self._idle, *self._busy]:
@@ -99,7 +99,7 @@ class Crew:
         worker = self._starter.submit(WorkerProcess, self._settings, start_try).result()
         self._busy[worker] = None
 
-    def _next_outcomes(self) -> list[tuple[int, Outcome]]:
+    def _next_results(self) -> list[tuple[int, WorkerResult]]:
         """Wait until a worker has said something, or has ended, or is late; take what that decides."""
         with selectors.DefaultSelector() as selector:
             for worker in self._busy:
@@ -110,20 +110,20 @@ class Crew:
         for worker in list(self._busy):
             index = self._busy[worker]
             if worker in heard:
-                outcome = self._heard(worker)
+                result = self._heard(worker)
             elif time.monotonic() >= self._deadline(worker):
-                outcome = self._late(worker)
+                result = self._late(worker)
             else:
                 continue
-            if outcome is not None and index is not None:
-                found.append((index, outcome))
+            if result is not None and index is not None:
+                found.append((index, result))
         return found
 
     def _deadline(self, worker: WorkerProcess) -> float:
         allowed = self._limits.start_seconds if self._busy[worker] is None else self._limits.wall_seconds
         return worker.started + allowed
 
-    def _heard(self, worker: WorkerProcess) -> Outcome | None:
+    def _heard(self, worker: WorkerProcess) -> WorkerResult | None:
         try:
             message = worker.receive()
         except EOFError:
@@ -140,9 +140,9 @@ class Crew:
             self._idle.append(worker)
         if starting:
             return None
-        return Outcome(message["value"], message["status"], time.monotonic() - worker.started, message["detail"])
+        return WorkerResult(message["value"], message["status"], time.monotonic() - worker.started, message["detail"])
 
-    def _ended(self, worker: WorkerProcess) -> Outcome | None:
+    def _ended(self, worker: WorkerProcess) -> WorkerResult | None:
         seconds, code = time.monotonic() - worker.started, worker.end()
         if self._busy.pop(worker) is None:
             if code < 0 and worker.start_try < START_TRIES:
@@ -152,17 +152,17 @@ class Crew:
                 f"a worker for {self._settings['target']} ended by {worker.exit_words()} before it was ready, at try "
                 f"{worker.start_try}:\n{worker.last_words()}"
             )
-        status: Status = "cpu_limit" if code == -signal.SIGPROF else "died"
-        return Outcome(None, status, seconds, worker.exit_words())
+        status: WorkerStatus = "cpu_limit" if code == -signal.SIGPROF else "died"
+        return WorkerResult(None, status, seconds, worker.exit_words())
 
-    def _late(self, worker: WorkerProcess) -> Outcome:
+    def _late(self, worker: WorkerProcess) -> WorkerResult:
         seconds = time.monotonic() - worker.started
         worker.end()
         if self._busy.pop(worker) is None:
             raise WorkerStartError(
                 f"a worker for {self._settings['target']} was not ready after {seconds:.0f} s:\n{worker.last_words()}"
             )
-        return Outcome(None, "wall_limit", seconds, f"no result after {seconds:.1f} s of wall time")
+        return WorkerResult(None, "wall_limit", seconds, f"no result after {seconds:.1f} s of wall time")
 
 
 def _starter_thread() -> ThreadPoolExecutor:

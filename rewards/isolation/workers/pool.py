@@ -7,8 +7,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from rewards.isolation.workers.crew import Crew, Limits
-from rewards.isolation.workers.outcome import Outcome
+from rewards.isolation.workers.crew import Crew, WorkerLimits
+from rewards.isolation.workers.result import WorkerResult
 
 _lock = threading.Lock()  # of the table alone; each crew has its own for its batches
 _crews: dict["WorkerPool", Crew] = {}
@@ -24,7 +24,7 @@ class WorkerPool:
     however it ends. The function is trusted; what it is called with is not.
 
     A worker that ends at a limit is replaced and the batch goes on. Which worker judges an item, and how many there
-    are, changes no outcome. One that ends for another reason than its CPU time is tried a second time.
+    are, changes no result. One that ends for another reason than its CPU time is tried a second time.
 
     Attributes:
         target: ``package.module:function`` of one argument; it takes and returns what JSON can write.
@@ -58,11 +58,11 @@ class WorkerPool:
         if self.wall_seconds < self.cpu_seconds:
             raise ValueError(
                 f"wall_seconds = {self.wall_seconds} end before cpu_seconds = {self.cpu_seconds} can be used up, so a "
-                "busy machine would decide outcomes. Write several times cpu_seconds."
+                "busy machine would decide results. Write several times cpu_seconds."
             )
 
-    def map(self, items: Sequence[Any]) -> list[Outcome]:
-        """Judge ``items``; one outcome each, in their order.
+    def map(self, items: Sequence[Any]) -> list[WorkerResult]:
+        """Judge ``items``; one result each, in their order.
 
         Raises:
             WorkerStartError: a worker does not become ready, with what it said; one killed by a signal is started three
@@ -73,7 +73,7 @@ class WorkerPool:
         with _lock:
             if self not in _crews:
                 _crews[self] = Crew(
-                    self._settings(), Limits(self._num_workers(), self.wall_seconds, self.start_seconds)
+                    self._settings(), WorkerLimits(self._num_workers(), self.wall_seconds, self.start_seconds)
                 )
             crew = _crews[self]
         return crew.judge(items)

@@ -52,7 +52,7 @@ def _result(judge: Callable[[Any], Any], item: Any, cpu_seconds: float) -> dict[
         return {"status": "done", "value": judge(item), "detail": ""}
     except MemoryError as error:
         return {"status": "memory_limit", "value": None, "detail": repr(error)}
-    except Exception as error:  # noqa: BLE001 — the judge's failure is this item's outcome, not the pool's end
+    except Exception as error:  # noqa: BLE001 — the judge's failure is this item's result, not the pool's end
         return {"status": "raised", "value": None, "detail": f"{type(error).__name__}: {error}"[:500]}
     finally:
         signal.setitimer(signal.ITIMER_PROF, 0)

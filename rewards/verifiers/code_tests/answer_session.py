@@ -1,6 +1,7 @@
 """The process in which an answer is loaded and asked, as the trainer sees it."""
 
 import contextlib
+import time
 from types import TracebackType
 from typing import Literal
 
@@ -14,6 +15,10 @@ LONGEST_REPLY = 1 << 20
 
 class JudgeFailedError(RuntimeError):
     """The sandbox failed, not the program: nothing is known about the answer."""
+
+
+class StarvedError(JudgeFailedError):
+    """The machine had no processor for the program for so long that nothing can be said about it."""
 
 
 class AnswerError(Exception):
@@ -48,6 +53,8 @@ class AnswerSession:
     def __init__(self, sandbox: Sandbox, code: str, preamble: str, limits: Limits) -> None:
         self._session = opened(sandbox, "answer", limits)
         self._program = encode({"preamble": preamble, "answer": code})
+        self._limits = limits
+        self._asked_seconds = 0.0
 
     def __enter__(self) -> "AnswerSession":
         self._session.__enter__()
@@ -65,12 +72,22 @@ class AnswerSession:
             raise AnswerError(f"loading the answer raised {raised_text(content)}")
 
     def reply(self, request: bytes) -> bytes:
-        """What the process says to ``request``. Raises ``AnswerError`` where it says nothing any more."""
+        """What the process says to ``request``.
+
+        Raises:
+            AnswerError: it says nothing any more.
+            StarvedError: it was cut off at the limit of wall time, of which whoever asks it took the most.
+        """
+        started = time.monotonic()
         try:
             self._session.send(request)
             return self._session.receive()
         except (SessionOverError, TimeoutError) as error:
             run = last_run(self._session, error)
+        finally:
+            self._asked_seconds += time.monotonic() - started
+        if run.status == "killed_wall" and self._asked_seconds < self._limits.wall_seconds / 2:
+            raise StarvedError(f"its tests had taken {self._limits.wall_seconds} s before it was asked the last time")
         raise AnswerError(f"the program {ended(run)}", killed=was_cut_off(run))
 
 
@@ -121,7 +138,12 @@ def was_cut_off(run: Run) -> bool:
 
 
 def ended(run: Run) -> str:
-    """How a process ended, in words. Raises ``JudgeFailedError`` where it was the sandbox's own failure."""
+    """How a process ended, in words. Raises ``JudgeFailedError`` where that says nothing about the program."""
+    if run.status == "starved":
+        raise StarvedError(
+            f"the machine is too busy: the program waited {run.waited_seconds:.0f} s for a processor and had it for "
+            f"{run.cpu_seconds:.1f} s"
+        )
     if run.status == "failed_to_start":
         raise JudgeFailedError(f"the sandbox failed: {run.problem}")
     words = {

@@ -82,8 +82,10 @@ class Outcome:
         passed: whether the answer did what the test asks.
         reason: what it did instead; for a passed test, empty.
         killed: the process was cut off at a limit of time or memory.
+        waited_seconds: for a processor, which the row's time does not count; 0 where a process serves several tests.
     """
 
     passed: bool
     reason: str = ""
     killed: bool = False
+    waited_seconds: float = 0.0

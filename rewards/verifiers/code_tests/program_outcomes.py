@@ -16,7 +16,8 @@ def program_outcomes(sandbox: Sandbox, code: str, tests: TestProgram, limits: Li
     Raises:
         UnusableTestsError: the tests cannot be run, whatever the answer is.
     """
-    waits = replace(limits, wall_seconds=2 * limits.wall_seconds)  # the tests' process waits for the answer's
+    # The tests' process waits for the answer's, which may wait for a processor.
+    waits = replace(limits, wall_seconds=limits.wall_seconds + limits.longest_seconds)
     with opened(sandbox, "tests", waits) as session:
         process = _TestsProcess(session)
         with AnswerSession(sandbox, code, tests.preamble, limits) as answer:

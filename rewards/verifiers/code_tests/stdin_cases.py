@@ -32,12 +32,12 @@ def stdin_outcomes(
         stdin = case.input.encode(errors="replace")
         run = sandbox.run(source, stdin=stdin, limits=replace(limits, output_bytes=enough))
         if run.status != "exited" or run.exit_code != 0:
-            yield Outcome(False, f"the program {ended(run)}", killed=run.killed)
+            yield Outcome(False, f"the program {ended(run)}", run.killed, run.waited_seconds)
         elif run.truncated:
-            yield Outcome(False, f"the program wrote more than {enough} bytes")
+            yield Outcome(False, f"the program wrote more than {enough} bytes", waited_seconds=run.waited_seconds)
         else:
             mistake = output_mistake(case.output, run.stdout.decode(errors="replace"), comparison)
-            yield Outcome(not mistake, mistake)
+            yield Outcome(not mistake, mistake, waited_seconds=run.waited_seconds)
 
 
 @cache

@@ -1,5 +1,6 @@
 """Does the program in this completion do what its tests ask?"""
 
+import ast
 import math
 import re
 import time
@@ -12,11 +13,12 @@ from typing import Any, Literal
 from rewards.extraction import code_block
 from rewards.isolation.sandbox import Isolation, Limits, Sandbox
 from rewards.verifier import Verdict, Verifier
-from rewards.verifiers.code_tests.answer_session import JudgeFailedError
+from rewards.verifiers.code_tests.answer_session import JudgeFailedError, StarvedError
 from rewards.verifiers.code_tests.comparison import Comparison
 from rewards.verifiers.code_tests.formats import read_tests
 from rewards.verifiers.code_tests.formats.gold import gold_program
 from rewards.verifiers.code_tests.function_calls import call_outcomes, input_shown, shown
+from rewards.verifiers.code_tests.inside.names import is_installed, names_of
 from rewards.verifiers.code_tests.inside.standard_names import WHOLE_MODULES
 from rewards.verifiers.code_tests.kinds import (
     FunctionCalls,
@@ -29,6 +31,8 @@ from rewards.verifiers.code_tests.kinds import (
 from rewards.verifiers.code_tests.program_outcomes import program_outcomes
 from rewards.verifiers.code_tests.stdin_cases import stdin_outcomes
 
+AT_HAND = ("numpy", "sortedcontainers")
+"""Packages that competitive programs import as if they were Python's; a row for one that is absent is unjudged."""
 LONGEST_SHOWN = 4000  # characters of the program in the completions table
 LEAST_MEMORY_MB, MOST_MEMORY_MB = 16, 1 << 20
 LONGEST_ROW = 10  # times wall_seconds: all tests of one row together
@@ -52,8 +56,10 @@ class CodeTests(Verifier):
         max_tests: of pairs of input and output, judge by at most so many, those with the longest inputs, as PRIME and
             rLLM do. ``None`` = all. Tests that are code are never cut.
         cpu_seconds, wall_seconds, memory_mb: limits of one process: one run on standard input; one call, or several
-            that end sooner; all the tests of a row that are code. Wall time is a backstop for programs that wait, and
-            all the tests of a row together have ten times as much; what is not judged by then has not passed.
+            that end sooner; all the tests of a row that are code. Processor time comes first; wall time is a backstop
+            for programs that sleep, and all the tests of a row together have ten times as much; what is not judged by
+            then has not passed. Seconds without a processor do not count; a program that had to wait for one for a
+            minute, and so did not end in time, is unjudged.
         isolation: of the sandbox; ``none`` runs programs with your rights.
         slots: completions judged side by side; ``None`` = the processors. Verdicts do not depend on it.
     """
@@ -107,6 +113,9 @@ class CodeTests(Verifier):
             verdict = Verdict(None, None, f"unusable tests: {error}")
         except JudgeFailedError as error:
             verdict = Verdict(None, None, str(error))
+        if verdict.score != self.full_score and (missing := missing_packages(code.text)):
+            reason = f"the program imports {missing}, which tasks count on and which is not installed here: install it"
+            verdict = Verdict(None, None, reason)
         return replace(verdict, answer=code.text[:LONGEST_SHOWN])
 
     def judge_all(self, completions: Sequence[str], references: Sequence[Any]) -> list[Verdict]:
@@ -130,15 +139,18 @@ class CodeTests(Verifier):
         """Once more where the sandbox failed: a process that died under many programs is replaced by then."""
         try:
             return self._judged(code, tests)
+        except StarvedError:
+            raise
         except JudgeFailedError:
             self._sandbox().run("")
             return self._judged(code, tests)
 
     def _judged(self, code: str, tests: Tests) -> Verdict:
         passed, judged, first_mistake, killed = 0, 0, "", False
-        latest = time.monotonic() + LONGEST_ROW * self.wall_seconds
+        started, waited, longest = time.monotonic(), 0.0, LONGEST_ROW * self.wall_seconds
         for outcome in self._outcomes(code, tests):
             judged += 1
+            waited += outcome.waited_seconds
             passed += outcome.passed
             killed = killed or outcome.killed
             if not outcome.passed and not first_mistake:
@@ -148,7 +160,9 @@ class CodeTests(Verifier):
                     return Verdict(0.0, None, first_mistake, killed=killed)
             if outcome.killed and not isinstance(tests, TestProgram):
                 break
-            if judged < _number_of(tests) and time.monotonic() > latest:
+            if judged < _number_of(tests) and waited > longest:
+                raise StarvedError(f"the machine is too busy: the programs of the row waited {waited:.0f} s for it")
+            if judged < _number_of(tests) and time.monotonic() - started - waited > longest:
                 first_mistake = first_mistake or f"the tests of the row took more than {LONGEST_ROW} × wall_seconds"
                 killed = True
                 break
@@ -169,6 +183,15 @@ class CodeTests(Verifier):
 
     def _sandbox(self) -> Sandbox:
         return _shared_sandbox(self.isolation, self.slots)
+
+
+def missing_packages(code: str, at_hand: Sequence[str] = AT_HAND) -> str:
+    """The packages that programs may count on, that ``code`` imports and that are not installed; empty for none."""
+    absent = [package for package in at_hand if not is_installed(package)]
+    try:
+        return ", ".join(sorted(names_of(ast.parse(code)).imported.intersection(absent))) if absent else ""
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        return ""
 
 
 def limited(tests: Tests, most: int | None) -> Tests:
@@ -205,4 +228,5 @@ def _input_of(tests: Tests, number: int) -> str:
 @cache
 def _shared_sandbox(isolation: Isolation, slots: int | None) -> Sandbox:
     """One sandbox per isolation in this process, whoever verifies; it ends with the process."""
-    return Sandbox(isolation=isolation, slots=slots, preimported=("numpy", *WHOLE_MODULES))
+    installed = [package for package in AT_HAND if is_installed(package)]
+    return Sandbox(isolation=isolation, slots=slots, preimported=(*installed, *WHOLE_MODULES))

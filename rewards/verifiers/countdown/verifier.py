@@ -9,7 +9,7 @@ from typing import Any
 from rewards.extraction import answer_block
 from rewards.verifier import Verdict, Verifier
 from rewards.verifiers.countdown.expressions import MalformedExpressionError, parse_expression
-from rewards.verifiers.countdown.solver import solution
+from rewards.verifiers.countdown.solver import LARGEST_SEARCH, solution
 
 
 @dataclass(frozen=True)
@@ -47,6 +47,14 @@ class Countdown(Verifier):
             return None
         found = solution(numbers, target, use_all=self.use_all)
         return None if found is None else f"<think> {found} = {target} </think> <answer> {found} </answer>"
+
+    def unanswerable(self, reference: Any) -> str:
+        """That no expression has the target; not searched for more than four numbers."""
+        numbers, target = _problem(reference)
+        if len(numbers) > LARGEST_SEARCH or solution(numbers, target, use_all=self.use_all) is not None:
+            return ""
+        used = "all of" if self.use_all else "some of"
+        return f"no expression over {used} {list(numbers)} equals {target}"
 
     def _fault(self, answer: str, numbers: tuple[int, ...], target: int) -> str | None:
         """What is wrong with the answer, or ``None``."""

@@ -128,6 +128,10 @@ class CosineLength(TokenVerifier):
         """The inner verifier's."""
         return self.verifier.gold_completion(reference)
 
+    def unanswerable(self, reference: Any) -> str:
+        """That of the verifier it wraps."""
+        return self.inner.unanswerable(reference)
+
     def _paid(self, verdict: Verdict, length: int) -> Verdict:
         if verdict.score is None:
             return verdict

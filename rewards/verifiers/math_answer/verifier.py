@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 from rewards.extraction import ANSWER_CLOSES, ANSWER_OPENS, Extraction, answer_block, boxed_answer
-from rewards.isolation.workers import Outcome, WorkerPool
+from rewards.isolation.workers import WorkerPool, WorkerResult
 from rewards.verifier import Verdict, Verifier
 from rewards.verifiers.math_answer.comparison import same
 from rewards.verifiers.math_answer.forms import Unreadable
@@ -131,7 +131,7 @@ class MathAnswer(Verifier):
         )
 
 
-def _answered(question: _Question, outcomes: list[Outcome]) -> Verdict:
+def _answered(question: _Question, outcomes: list[WorkerResult]) -> Verdict:
     seconds = question.seconds + sum(outcome.seconds for outcome in outcomes)
     right = next((gold for gold, outcome in zip(question.golds, outcomes, strict=True) if outcome.value), None)
     unjudged = next((outcome for outcome in outcomes if outcome.status in ("wall_limit", "raised")), None)

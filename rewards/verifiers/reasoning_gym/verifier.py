@@ -142,6 +142,8 @@ def _request(nonce: str, completion: str, reference: Any) -> bytes:
 def _verdict(run: Run, nonce: str) -> Verdict:
     if run.status == "failed_to_start":
         return Verdict(None, None, f"the sandbox failed: {run.problem}")
+    if run.status == "starved":
+        return Verdict(None, None, f"the machine is too busy: scoring had no processor for {run.waited_seconds:.0f} s")
     if run.killed:
         return Verdict(0.0, None, f"scoring was cut off ({run.status} after {run.seconds:.1f} s)", killed=True)
     lines = run.stdout.decode(errors="replace").splitlines()

@@ -8,8 +8,13 @@ from trainer.run.data.wording import DataError, rows_named
 _TEMPLATE_MARKS = ("<|im_start|>", "<|start_header_id|>", "<|begin_of_text|>")
 
 
-def conversations(prompts: list[Any], system_prompt: str | None, label: str) -> list[list[dict[str, Any]]]:
+def conversations(
+    prompts: list[Any], system_prompt: str | None, label: str, *, templated: bool = False
+) -> list[list[dict[str, Any]]]:
     """A text becomes one user message; messages stay as they are; ``system_prompt`` is put first.
+
+    Args:
+        templated: take prompts that already carry a chat template.
 
     Raises:
         DataError: prompts that are empty, already carry a chat template, or have a system message of their own.
@@ -17,7 +22,8 @@ def conversations(prompts: list[Any], system_prompt: str | None, label: str) -> 
     _refuse_rows(prompts, lambda prompt: not _has_text(prompt), label, "are empty or no prompts", "Drop these rows.")
     instead = "Name a column of bare questions under `columns: {prompt: …}`, or split the text into messages first."
     what = "already carry a chat template, which would be applied twice"
-    _refuse_rows(prompts, _is_templated, label, what, instead)
+    if not templated:
+        _refuse_rows(prompts, _is_templated, label, what, instead)
     if system_prompt is not None:
         instead = "Delete data.system_prompt, or name a column of bare questions."
         what = "have a system message of their own beside data.system_prompt"

@@ -20,7 +20,12 @@ if TYPE_CHECKING:
 
 
 def load_rows(
-    source: Source, *, generators: Mapping[str, Generator], system_prompt: str | None, base_dir: Path
+    source: Source,
+    *,
+    generators: Mapping[str, Generator],
+    system_prompt: str | None,
+    base_dir: Path,
+    templated: bool = False,
 ) -> "Dataset":
     """The rows of ``source``, in their order.
 
@@ -33,22 +38,30 @@ def load_rows(
     Args:
         generators: name → function of the options in ``source.generator`` that returns rows.
         base_dir: where a relative path is looked for when it is not in the current directory.
+        templated: take prompts that already carry a chat template, for a use that applies none.
 
     Raises:
         DataError: a source, column or generator that is not there, no rows, prompts that are empty, already carry a
             chat template or have a system message of their own, or references that a dataset cannot hold.
     """
-    return load_mixture([source], generators=generators, system_prompt=system_prompt, base_dir=base_dir)
+    return load_mixture(
+        [source], generators=generators, system_prompt=system_prompt, base_dir=base_dir, templated=templated
+    )
 
 
 def load_mixture(
-    sources: Iterable[Source], *, generators: Mapping[str, Generator], system_prompt: str | None, base_dir: Path
+    sources: Iterable[Source],
+    *,
+    generators: Mapping[str, Generator],
+    system_prompt: str | None,
+    base_dir: Path,
+    templated: bool = False,
 ) -> "Dataset":
     """The rows of all ``sources`` one after another, each as `load_rows` gives them; training shuffles them."""
     columns: dict[str, list[Any]] = {"prompt": [], "reference": [], "task": [], "group": []}
     labels = []
     for source in sources:
-        rows = _rows_of(source, generators, system_prompt, base_dir)
+        rows = _rows_of(source, generators, system_prompt, base_dir, templated=templated)
         columns["prompt"] += rows["prompt"]
         columns["reference"] += rows["reference"]
         columns["task"] += [source.task] * len(rows["prompt"])
@@ -61,12 +74,12 @@ def load_mixture(
 
 
 def _rows_of(
-    source: Source, generators: Mapping[str, Generator], system_prompt: str | None, base_dir: Path
+    source: Source, generators: Mapping[str, Generator], system_prompt: str | None, base_dir: Path, *, templated: bool
 ) -> dict[str, list[Any]]:
     table, label = table_of(source, generators, base_dir), label_of(source)
     columns = source.columns or Columns()
     asked = prompts_of(table, columns.prompt, label)
-    prompts = conversations(asked, system_prompt, f"{label}, column {columns.prompt}")
+    prompts = conversations(asked, system_prompt, f"{label}, column {columns.prompt}", templated=templated)
     rows = {"prompt": prompts, "reference": references_of(table, columns.reference, label)}
     if columns.group is not None:
         rows["group"] = [str(value) for value in column_of(table, columns.group, label)]

@@ -1,5 +1,6 @@
 """A forked child: from its first line to the program, and how the zygote sees it."""
 
+import contextlib
 import json
 import os
 import socket
@@ -27,14 +28,36 @@ class Child:
     started: float
     limits: dict[str, Any]
     killed: str | None = None
+    waited_seconds: float = 0.0
+    _cpu_seconds: float = -1.0
+    _waits_since: float | None = None
 
     def excess(self) -> str | None:
-        """The limit that it has passed, if any: ``cpu``, ``wall`` or ``threads``."""
-        if time.monotonic() - self.started > self.limits["wall_seconds"]:
-            return "wall"
-        if time.clock_gettime(_cpu_clock(self.pid)) > self.limits["cpu_seconds"]:
+        """The limit that it has passed, if any: ``cpu``, ``wall``, ``starved`` or ``threads``."""
+        now, cpu_seconds, threads = time.monotonic(), time.clock_gettime(_cpu_clock(self.pid)), _threads(self.pid)
+        if cpu_seconds > self.limits["cpu_seconds"]:
             return "cpu"
-        return "threads" if _threads(self.pid) > self.limits["threads"] else None
+        if cpu_seconds > self._cpu_seconds or not any(threads):
+            self._waits_since = None
+        elif self._waits_since is None:
+            self._waits_since = now
+        self._cpu_seconds = cpu_seconds
+        if now - self.started > self.limits["wall_seconds"]:
+            waited = self.waited()
+            if waited > self.limits["starved_seconds"]:
+                return "starved"
+            if now - self.started - waited > self.limits["wall_seconds"]:
+                return "wall"
+        return "threads" if len(threads) > self.limits["threads"] else None
+
+    def waited(self) -> float:
+        """Seconds that the thread which waited longest was ready to run without a processor. Threads may have ended.
+
+        The kernel counts a wait when it is over; the one under way is what passed since it last ran.
+        """
+        under_way = 0.0 if self._waits_since is None else time.monotonic() - self._waits_since
+        self.waited_seconds = max(self.waited_seconds, under_way + max(_waits(self.pid), default=0.0))
+        return self.waited_seconds
 
 
 def become(descriptors: list[int], limits: dict[str, Any], confinement: Confinement, zygote: int) -> NoReturn:
@@ -77,6 +100,26 @@ def _cpu_clock(pid: int) -> int:
     return (~pid << 3) | 2
 
 
-def _threads(pid: int) -> int:
+def _threads(pid: int) -> list[bool]:
+    """Of each thread, whether it is ready to run or runs."""
     with open(f"/proc/{pid}/stat", "rb") as file:  # noqa: PTH123 — fifty times a second
-        return int(file.read().rpartition(b")")[2].split()[17])
+        first = file.read().rpartition(b")")[2].split()
+    ready = [first[0] == b"R"]
+    if int(first[17]) > 1:
+        ready += [line.rpartition(b")")[2].split()[0] == b"R" for line in _of_threads(pid, "stat")][1:]
+    return ready + [False] * (int(first[17]) - len(ready))
+
+
+def _waits(pid: int) -> list[float]:
+    """Of each thread; the second number of its schedstat, in nanoseconds, see sched-stats.rst of the kernel."""
+    return [int(line.split()[1]) / 1e9 for line in _of_threads(pid, "schedstat") if line]
+
+
+def _of_threads(pid: int, name: str) -> list[bytes]:
+    """What that file of each thread holds; threads may end in the meantime, and old kernels may not have it."""
+    lines = []
+    with contextlib.suppress(OSError):
+        for thread in os.listdir(f"/proc/{pid}/task"):  # noqa: PTH208 — as above
+            with contextlib.suppress(OSError), open(f"/proc/{pid}/task/{thread}/{name}", "rb") as file:  # noqa: PTH123
+                lines.append(file.read())
+    return lines

@@ -14,6 +14,8 @@ from . import landlock, seccomp
 _PR_SET_PDEATHSIG, _PR_SET_NO_NEW_PRIVS, _PR_CAP_AMBIENT, _PR_CAP_AMBIENT_CLEAR_ALL = 1, 38, 47, 4
 _CAPABILITY_VERSION_3 = 0x20080522
 _MAIN_STACK_BYTES = 100 << 20  # the kernel keeps at least 128 MiB free below the stack of the first thread
+# A program may set another stack than it gets, as many that recurse do: the address space bounds that as all else.
+_SOFT = (resource.RLIMIT_STACK,)
 _OPEN_FILES = 64
 
 
@@ -52,7 +54,10 @@ class Confinement:
 
 
 def set_resource_limits(cpu_seconds: float, memory_bytes: int, output_bytes: int) -> None:
-    """Limits of the kernel's own. Soft and hard are equal: a program cannot raise them, and CPU time kills at once."""
+    """Limits of the kernel's own. Soft and hard are equal: a program cannot raise them, and CPU time kills at once.
+
+    The stack of the first thread is the exception: its size is no limit of anything but itself.
+    """
     address_space = _address_space() + memory_bytes
     limits = {
         # In whole seconds, and a backstop: the zygote kills at the exact limit and says so.
@@ -69,7 +74,7 @@ def set_resource_limits(cpu_seconds: float, memory_bytes: int, output_bytes: int
     for name, limit in limits.items():
         _, hard = resource.getrlimit(name)
         allowed = limit if hard == resource.RLIM_INFINITY else min(limit, hard)
-        resource.setrlimit(name, (allowed, allowed))
+        resource.setrlimit(name, (allowed, hard if name in _SOFT else allowed))
 
 
 def _address_space() -> int:

@@ -111,6 +111,7 @@ class Server:
 
     def _ended(self, child: Child) -> None:
         """Collect a program that has ended and tell how."""
+        waited = child.waited()
         with contextlib.suppress(ProcessLookupError):
             os.killpg(child.pid, signal.SIGKILL)  # what it may have started at isolation none
         _, status, usage = os.wait4(child.pid, 0)
@@ -119,6 +120,7 @@ class Server:
             "killed": child.killed,
             "seconds": time.monotonic() - child.started,
             "cpu_seconds": usage.ru_utime + usage.ru_stime,
+            "waited_seconds": waited,
         }
         with contextlib.suppress(BrokenPipeError, ConnectionResetError):
             child.status.send(json.dumps(result).encode())

@@ -14,6 +14,7 @@ Codeforces                                      a list of ``{input, output}``
 sandbox fusion                                  ``assert_case``, or ``{inputs, outputs, fn_name?}``
 MBPP, MBPP+                                     ``test_list``, ``test_imports``, ``test_setup_code``; ``test``
 HumanEval, HumanEval+, LeetCodeDataset          ``test``, ``entry_point``, ``prompt``
+rLLM's LeetCode                                 ``functional``: ``check(candidate)`` and its call, or other code
 KodCode                                         ``test_code``
 ==============================================  =======================================================================
 
@@ -28,6 +29,7 @@ from rewards.verifiers.code_tests.formats.cases import Pair, cases_of_pairs, pai
 from rewards.verifiers.code_tests.formats.packed import sequence, text_of, unpacked
 from rewards.verifiers.code_tests.formats.programs import (
     asserts,
+    functional,
     pytest_functions,
     sequence_of_asserts,
     source_text,
@@ -81,6 +83,8 @@ def _tests_of_row(row: Mapping[str, Any], name: str, depth: int) -> Tests:
     name = _function_name(row) or name
     if isinstance(row.get("test"), str) and row["test"].strip():
         return whole_test(row)
+    if text_of(row, "functional").strip():
+        return functional(row)
     if "test_code" in row:
         return pytest_functions(text_of(row, "test_code"))
     for field in ("test_list", "assert_case"):

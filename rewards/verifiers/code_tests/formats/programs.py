@@ -39,6 +39,23 @@ def whole_test(row: Mapping[str, Any]) -> TestProgram:
     return TestProgram("asserts", (source,), setup=text_of(row, "test_setup_code"))
 
 
+def functional(row: Mapping[str, Any]) -> TestProgram:
+    """rLLM's LeetCode rows: a ``check(candidate)`` and, behind it, the call that names what is checked."""
+    source = text_of(row, "functional")
+    if "check(" not in _parsed(source, "functional") or row.get("entry_point"):
+        return whole_test({**row, "test": source}) if row.get("entry_point") else source_text(source)
+    tree = ast.parse(source)
+    calls = [node for node in tree.body if _is_call_of_check(node)]
+    checked = {ast.unparse(call.value.args[0]) for call in calls}  # type: ignore[attr-defined]
+    if len(checked) != 1 or not _is_entry_point(entry_point := checked.pop()):
+        raise UnusableTestsError(
+            "functional defines check(candidate), but does not call it with one function, as check(Solution().f) does; "
+            "map entry_point too"
+        )
+    tree.body = [node for node in tree.body if node not in calls]
+    return TestProgram("check", (ast.unparse(tree),), entry_point, preamble=_preamble(row, entry_point))
+
+
 def pytest_functions(source: str) -> TestProgram:
     """KodCode's ``test_code``: functions ``test_…`` that import from ``solution``."""
     names = _parsed(source, "test_code")
@@ -82,6 +99,13 @@ def _is_assertion(node: ast.AST) -> bool:
         return False
     called = node.func.attr if isinstance(node.func, ast.Attribute) else getattr(node.func, "id", "")
     return called.startswith("assert")
+
+
+def _is_call_of_check(node: ast.stmt) -> bool:
+    """Whether ``node`` is ``check(…)`` with one argument."""
+    call = node.value if isinstance(node, ast.Expr) else None
+    is_check = isinstance(call, ast.Call) and isinstance(call.func, ast.Name) and call.func.id == "check"
+    return is_check and isinstance(call, ast.Call) and len(call.args) == 1 and not call.keywords
 
 
 def _is_entry_point(text: str) -> bool:

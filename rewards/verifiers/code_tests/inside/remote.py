@@ -8,21 +8,18 @@ answer's own. ``in`` looks through it here. It can be called, asked for attribut
 be iterated, but not twice with two contents.
 
 What the tests *name* is another matter, as a class of the answer is under test with its operators: an object that they
-made by calling a name written like a class's (``Stack()``) is asked for all of them, as long as nothing else of the
+made by calling a name that they use as a class (`classes`) is asked for all of them, as long as nothing else of the
 answer returned it. A name that stands for a plain value is that value.
 """
 
 import builtins
 import operator
-from collections import deque
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from typing import Any, Literal
 
 from rewards.verifiers.code_tests.codec import decode, encode
 from rewards.verifiers.code_tests.inside.instances import built, crosses, graph
-
-TESTS_MODULE = "tests"
-"""The module that the tests' own classes say they are of."""
+from rewards.verifiers.code_tests.inside.side_effects import RemoteStopError, exception_of, overwrite
 
 Exchange = Callable[[bytes], bytes]
 Standing = Literal["name", "made", "attribute", "returned", "new"]
@@ -41,6 +38,7 @@ class Connection:
 
     Attributes:
         classes: of the prompt, whose instances cross as their attributes.
+        under_test: names of the answer that the tests use as classes.
         last_value: what the last call gave.
     """
 
@@ -49,6 +47,7 @@ class Connection:
         self._objects: dict[int, Remote] = {}
         self._callbacks: list[Callable[..., Any]] = []
         self.classes: Mapping[str, type] = {}
+        self.under_test: Collection[str] = ()
         self.last_value: Any = None
 
     def named(self, path: str) -> "Remote":
@@ -76,7 +75,7 @@ class Connection:
                     self._overwrite(operands[1], value, changed)
                 return value
             if kind == "raised":
-                raise _exception(*content)
+                raise exception_of(*content)
             frame = self._exchange(self._called_back(*content))
 
     def _overwrite(self, arguments: list[Any], value: Any, changed: list[Any]) -> None:
@@ -87,7 +86,7 @@ class Connection:
         if changed and (value is not None or len(changed) != len(arguments)):
             raise ValueError("the program wrote to the channel itself")
         for own, other in zip(arguments, changed, strict=False):
-            _overwrite(own, other)
+            overwrite(own, other)
 
     def _called_back(self, number: int, positional: list[Any], keywords: dict[str, Any]) -> bytes:
         try:
@@ -173,7 +172,7 @@ class Remote:
             raise StopIteration
         try:
             return _ask(self, "__next__")
-        except _RemoteStopError:
+        except RemoteStopError:
             object.__setattr__(self, "_iterated", True)
             raise StopIteration from None
 
@@ -201,8 +200,7 @@ def _stand(remote: Remote, standing: Standing) -> None:
 def _came_by(subject: Remote, operation: str, before: Standing) -> Standing:
     """The standing of a stand-in that an operation on ``subject`` gave; ``before`` it was known as that."""
     if before == "new" and operation == "call" and _standing(subject) == "name":
-        called = subject._name_over_there[1].rpartition(".")[2]
-        return "made" if called[:1].isupper() else "returned"
+        return "made" if subject._name_over_there[1] in _connection(subject).under_test else "returned"
     return "attribute" if operation == "getattr" and _standing(subject) not in ("returned", "new") else "returned"
 
 
@@ -263,40 +261,3 @@ for _name in _OPERATORS:
 for _name in ("__str__", "__repr__", "__enter__", "__exit__"):
     setattr(Remote, _name, _forwarded(_name))
 _OPERATORS |= {"__eq__", "__ne__", "__contains__", "__index__", "__complex__"}
-
-
-class _RemoteStopError(RuntimeError):
-    """StopIteration over there. As itself it would end loops of the tests early, and all() of no tests is true."""
-
-
-def _exception(names: list[str], text: str, exception: Any) -> Exception:
-    kinds = [kind for name in names[1:] if isinstance(kind := getattr(builtins, name, None), type)]
-    kind = next((kind for kind in kinds if issubclass(kind, Exception)), RuntimeError)
-    if issubclass(kind, StopIteration | StopAsyncIteration):
-        kind = _RemoteStopError
-    try:
-        error = kind(text)
-    except TypeError:  # UnicodeDecodeError and its like take five arguments
-        error = RuntimeError(text)
-    error.remote = exception  # type: ignore[attr-defined]
-    error.remote_name = names[0]  # type: ignore[attr-defined]
-    return error
-
-
-def _overwrite(own: Any, other: Any) -> None:
-    """Give a container of the tests the content that the answer left in it."""
-    if type(own) is not type(other):
-        return
-    if isinstance(own, list | bytearray):
-        own[:] = other
-    elif isinstance(own, dict | set):
-        own.clear()
-        own.update(other)
-    elif isinstance(own, deque):
-        own.clear()
-        own.extend(other)
-    elif type(own).__module__ == TESTS_MODULE:
-        vars(own).clear()
-        vars(own).update(vars(other))
-    elif type(own).__name__ == "ndarray" and own.shape == other.shape:
-        own[...] = other

@@ -17,9 +17,11 @@ from typing import Any
 from rewards.verifiers.code_tests.codec import decode, encode
 from rewards.verifiers.code_tests.inside import pytest_stand_in
 from rewards.verifiers.code_tests.inside.channel import Channel
+from rewards.verifiers.code_tests.inside.classes import classes_in_tests
 from rewards.verifiers.code_tests.inside.instances import classes_in
 from rewards.verifiers.code_tests.inside.names import ANSWER_MODULE, THIRD_PARTY, is_installed, is_star_import, names_of
-from rewards.verifiers.code_tests.inside.remote import TESTS_MODULE, Connection, NotSupportedError
+from rewards.verifiers.code_tests.inside.remote import Connection, NotSupportedError
+from rewards.verifiers.code_tests.inside.side_effects import TESTS_MODULE
 from rewards.verifiers.code_tests.inside.standard_names import standard_names
 
 
@@ -75,6 +77,7 @@ class Tests:
     def reports(self) -> Iterator[list[Any]]:
         """How many tests there are, and of each whether it passed and what it says where it did not."""
         names = self._names()
+        self._connection.under_test = self._classes()
         for title in self._before_tests():
             passed, reason = self._tried(self._executed, title, names)
             if not passed:
@@ -87,6 +90,15 @@ class Tests:
         for name, test in tests:
             passed, reason = self._tried(test)
             yield ["tested", passed, f"{name}: {reason}" if name and reason else reason]
+
+    def _classes(self) -> set[str]:
+        """Names of the answer that the tests use as classes."""
+        shared = ast.Module([node for title in ("preamble", "setup") for node in self._trees[title].body], [])
+        tests = [tree for title, tree in self._trees.items() if title.startswith("test ")]
+        checks = [node for tree in tests for node in tree.body if getattr(node, "name", "") == "check"]
+        parameters = [node.args.args[0].arg for node in checks if isinstance(node, ast.FunctionDef) and node.args.args]
+        known_as = dict.fromkeys(parameters if self._kind == "check" else [], self._entry_point)
+        return classes_in_tests(shared, tests, known_as)
 
     def _before_tests(self) -> list[str]:
         return ["preamble", "setup"] if self._kind == "asserts" else list(self._trees)

@@ -1,6 +1,8 @@
 """The channel to a program that runs: frames of bytes in both directions, whatever the program does to it."""
 
+import gc
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 
@@ -30,6 +32,15 @@ def test_two_sessions_at_once_need_no_slots(sandbox: Sandbox) -> None:
         one.send(b"1")
         other.send(b"2")
         assert (other.receive(), one.receive()) == (b"2", b"1")
+
+
+def test_sessions_that_are_dropped_leave_no_descriptor(sandbox: Sandbox) -> None:
+    sandbox.session(ECHO).finish()
+    before = len(list(Path("/proc/self/fd").iterdir()))
+    for _ in range(10):
+        sandbox.session(ECHO).send(b"x")
+    gc.collect()
+    assert len(list(Path("/proc/self/fd").iterdir())) == before
 
 
 def test_the_end_of_this_side_is_seen_there(sandbox: Sandbox) -> None:

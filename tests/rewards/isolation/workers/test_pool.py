@@ -44,9 +44,9 @@ def ends(pid: int) -> bool:
 
 
 def test_values_come_back_in_order_and_through_json(pool):
-    outcomes = pool.map([["double", number] for number in range(50)])
-    assert [outcome.value for outcome in outcomes] == [2 * number for number in range(50)]
-    assert {outcome.status for outcome in outcomes} == {"done"}
+    results = pool.map([["double", number] for number in range(50)])
+    assert [result.value for result in results] == [2 * number for number in range(50)]
+    assert {result.status for result in results} == {"done"}
     assert pool.map([["text", "\ud800 é \0"]])[0].value == "\ud800 é \0"
     assert pool.map([]) == []
 
@@ -55,11 +55,11 @@ def test_five_hangs_inside_gmp_among_forty_cost_no_other_item():
     for workers in (1, 3):
         pool = WorkerPool(JUDGE, cpu_seconds=0.15, wall_seconds=60, workers=workers)
         items = [["gmp", 10**9] if number % 8 == 3 else ["double", number] for number in range(40)]
-        outcomes = pool.map(items)
+        results = pool.map(items)
         pool.close()
-        assert [number for number, outcome in enumerate(outcomes) if outcome.killed] == [3, 11, 19, 27, 35]
-        assert {outcome.status for outcome in outcomes if outcome.killed} == {"cpu_limit"}
-        assert all(outcomes[number].value == 2 * number for number in range(40) if number % 8 != 3)
+        assert [number for number, result in enumerate(results) if result.killed] == [3, 11, 19, 27, 35]
+        assert {result.status for result in results if result.killed} == {"cpu_limit"}
+        assert all(results[number].value == 2 * number for number in range(40) if number % 8 != 3)
 
 
 @pytest.mark.parametrize(
@@ -75,9 +75,9 @@ def test_five_hangs_inside_gmp_among_forty_cost_no_other_item():
     ids=lambda part: str(part),
 )
 def test_how_an_item_can_end(pool, item, status, said):
-    before, outcome, after = pool.map([["double", 1], item, ["double", 2]])
-    assert (outcome.status, outcome.value) == (status, None)
-    assert said in outcome.detail
+    before, result, after = pool.map([["double", 1], item, ["double", 2]])
+    assert (result.status, result.value) == (status, None)
+    assert said in result.detail
     assert (before.value, after.value) == (2, 4)
 
 
@@ -91,7 +91,7 @@ def test_a_judge_that_sleeps_meets_the_wall_limit_after_a_second_try():
 
 
 def test_what_the_judge_prints_and_reads_does_not_disturb(pool):
-    assert [outcome.value for outcome in pool.map([["print", 7], ["read", None], ["print", 8]])] == [7, "", 8]
+    assert [result.value for result in pool.map([["print", 7], ["read", None], ["print", 8]])] == [7, "", 8]
 
 
 def test_workers_are_kept_shared_and_hold_no_secret(pool, monkeypatch):
@@ -119,10 +119,10 @@ def test_another_pool_works_and_closes_while_a_batch_is_under_way(pool, tmp_path
 
 def test_threads_that_map_and_close_one_pool_disturb_no_outcome(pool):
     def doubled(number):
-        outcome = pool.map([["double", number]])[0]
+        result = pool.map([["double", number]])[0]
         if number % 3 == 0:
             pool.close()
-        return outcome.value
+        return result.value
 
     with ThreadPoolExecutor(4) as threads:
         assert list(threads.map(doubled, range(12))) == [2 * number for number in range(12)]
@@ -137,8 +137,8 @@ def test_a_killed_idle_worker_is_replaced(pool):
     victim = pool.map([["pid", None]])[0].value
     os.kill(victim, signal.SIGKILL)
     assert ends(victim)
-    outcome = pool.map([["double", 4]])[0]
-    assert (outcome.status, outcome.value) == ("done", 8)
+    result = pool.map([["double", 4]])[0]
+    assert (result.status, result.value) == ("done", 8)
 
 
 @pytest.mark.parametrize(
@@ -162,7 +162,7 @@ def test_a_warm_up_that_always_kills_the_worker_is_an_error_after_three_tries(tm
 
 def test_a_worker_killed_while_it_starts_is_started_again(tmp_path):
     pool = WorkerPool(JUDGE, workers=1, warm_up=(("die twice", str(tmp_path / "tries")),))
-    assert [outcome.value for outcome in pool.map([["double", 1], ["double", 2]])] == [2, 4]
+    assert [result.value for result in pool.map([["double", 1], ["double", 2]])] == [2, 4]
     pool.close()
     assert (tmp_path / "tries").read_bytes() == b"..."
 

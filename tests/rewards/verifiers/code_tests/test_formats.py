@@ -83,6 +83,15 @@ class Case:
     wrong: str
 
 
+RLLM = """from typing import List
+
+def check(candidate):
+    assert candidate(a = 1, b = 2) == 3
+    assert candidate(a = 5, b = 7) == 12
+
+
+check(Solution().add)
+"""
 CASES = [
     Case("APPS", {"input_output": json.dumps({"inputs": INPUTS, "outputs": OUTPUTS})}, StdinCases, SUM, DIFFERENCE),
     Case("APPS, lines", {"inputs": [["1 2"], ["5 7"]], "outputs": [["3"], ["12"]]}, StdinCases, SUM, DIFFERENCE),
@@ -272,6 +281,20 @@ CASES = [
         WRONG_METHOD,
     ),
     Case(
+        "rLLM's LeetCode",
+        json.dumps({"functional": RLLM}),
+        TestProgram,
+        METHOD,
+        WRONG_METHOD,
+    ),
+    Case(
+        "rLLM's LeetCode, asserts alone",
+        {"tests": json.dumps({"functional": "assert add(1, 2) == 3\nassert add(5, 7) == 12\n"})},
+        TestProgram,
+        ADD,
+        SUBTRACT,
+    ),
+    Case(
         "LeetCodeDataset, linked lists",
         {
             "prompt": LISTS,
@@ -361,6 +384,9 @@ def test_format(case: Case) -> None:
         ({"test": "def check(candidate): assert candidate(1)"}, "entry_point is None"),
         ({"test": "def check(candidate): assert candidate(1)", "entry_point": "os.system('x')"}, "not the name"),
         ({"test": "x = 1"}, "asserts nothing"),
+        ({"functional": "def check(candidate):\n    assert candidate(1)"}, "does not call it with one function"),
+        ({"functional": "def check(f):\n    assert f(1)\ncheck(a)\ncheck(b)"}, "does not call it with one function"),
+        ({"functional": "def check(f):\n    assert f(1)\ncheck(open('x').read)"}, "does not call it with one function"),
         ({"test_code": "def helper(): pass"}, "begins with test"),
         ({"test_list": ["assert 1 == 1"]}, "nothing of the answer"),
         ({"test_list": ["import not_there\nassert not_there.f(g(1))"]}, "not installed"),

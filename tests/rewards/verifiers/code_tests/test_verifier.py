@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from rewards import VerifierError, build_verifier
 from rewards.verifier import Verdict
 from rewards.verifiers.code_tests import Call, CodeTests, FunctionCalls, StdinCase, StdinCases
-from rewards.verifiers.code_tests.verifier import limited
+from rewards.verifiers.code_tests.verifier import limited, missing_packages
 
 ADD = "def add(a, b):\n    return a + b"
 CALLS = {"inputs": [[1, 2], [5, 7], [0, 0]], "outputs": [3, 12, 0], "fn_name": "add"}
@@ -304,6 +304,29 @@ def f(x):
 def test_a_program_finds_nothing_of_what_is_expected_in_its_memory(reference: Any) -> None:
     reason = CodeTests()(fenced(SEARCH), reference).reason
     assert "returned 0" in reason, reason
+
+
+SORTED = """
+from sortedcontainers import SortedList
+import numpy as np
+
+def add(a, b):
+    return int(np.sum(SortedList([a, b])))
+"""
+
+
+@pytest.mark.parametrize("reference", [CALLS, {"test_list": ASSERTS}], ids=["function", "asserts"])
+def test_packages_that_tasks_count_on_are_at_hand(reference: Any) -> None:
+    verdict = CodeTests()(fenced(SORTED), reference)
+    assert verdict.score == 1, verdict.reason
+
+
+def test_a_package_that_tasks_count_on_is_named_where_it_is_absent() -> None:
+    code = "import math\nfrom not_there.sub import x\nimport also_absent as a"
+    assert missing_packages(code, ("numpy", "not_there", "also_absent")) == "also_absent, not_there"
+    assert missing_packages("import math", ("not_there",)) == ""
+    assert missing_packages("import (", ("not_there",)) == ""
+    assert missing_packages(code) == ""
 
 
 def test_limited_keeps_the_longest_inputs_in_their_order() -> None:

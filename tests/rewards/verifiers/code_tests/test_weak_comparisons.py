@@ -5,6 +5,7 @@ is tried on each of those, in every kind of test.
 """
 
 import json
+import re
 from pathlib import Path
 from textwrap import indent
 from typing import Any
@@ -46,6 +47,18 @@ def test_nor_as_a_candidate(answer: str) -> None:
     tests = [check(statement) for statement in STATEMENTS[::4]]
     verdicts = CodeTests().judge_all([completion] * len(tests), tests)
     assert [verdict for verdict in verdicts if verdict.score != 0] == []
+
+
+def capitalised(code: str) -> str:
+    return re.sub(r"\b(half|evens)\b", lambda name: name[0].capitalize(), code)
+
+
+@pytest.mark.parametrize("answer", ANSWERS)
+def test_nor_by_the_spelling_of_its_name(answer: str) -> None:
+    """A function may be called Half; what it returns is then no more under test than what half returns."""
+    completion = "```python\n" + capitalised("\n".join(ANSWERS[answer])) + "\n```"
+    verdict = CodeTests(score="fraction")(completion, [capitalised(statement) for statement in STATEMENTS])
+    assert verdict.score == 0, verdict.reason
 
 
 @pytest.mark.parametrize("kind", ["asserts", "pytest"])
@@ -115,6 +128,17 @@ def test_a_name_that_everybody_knows_is_not_the_answer_s(code: str, test: str, k
         "module": {"test_code": f"import solution\ndef test_f():\n    f = solution.f\n    assert {test}"},
     }[kind]
     verdict = CodeTests()(f"```python\n{code}\ndef f(x):\n    return [7]\n```", tests)
+    assert verdict.score == 0, verdict.reason
+
+
+@pytest.mark.parametrize(
+    "more",
+    ["", "assert Volume(2).real == 8.0", "v = Volume(2)\nv.is_integer()", "names = [Volume]\nassert Volume.__name__"],
+)
+def test_an_attribute_that_numbers_have_too_makes_no_class(more: str) -> None:
+    code = "class Volume:\n    real = 8.0\n    def __init__(s, x): pass\n    def __sub__(s, o): return 0.0\n"
+    code += "    def is_integer(s): return True\n"
+    verdict = CodeTests(score="fraction")(f"```python\n{code}```", ["assert abs(Volume(2) - 8.0) < 1e-6\n" + more])
     assert verdict.score == 0, verdict.reason
 
 

@@ -3,11 +3,11 @@
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
-Status = Literal["done", "raised", "cpu_limit", "wall_limit", "memory_limit", "died"]
+WorkerStatus = Literal["done", "raised", "cpu_limit", "wall_limit", "memory_limit", "died"]
 
 
 @dataclass(frozen=True)
-class Outcome:
+class WorkerResult:
     """The value that the target returned for an item, or why there is none.
 
     Attributes:
@@ -20,7 +20,7 @@ class Outcome:
     """
 
     value: Any
-    status: Status
+    status: WorkerStatus
     seconds: float = field(compare=False, default=0.0)
     detail: str = ""
 

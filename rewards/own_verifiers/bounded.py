@@ -1,0 +1,160 @@
+"""A user's verifier under a limit of wall time, in a thread or in a worker process."""
+
+import threading
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from rewards.own_verifiers.process import ProcessEndedError, VerifierProcess
+from rewards.own_verifiers.traits import Traits, name_of, traits_of
+from rewards.verifier import TokenVerifier, Verdict, Verifier, as_verdict
+
+_SHIPPED = "rewards.verifiers."
+MOST_ENDINGS = 5
+"""Ends of a verifier's process in one batch, after which no other is started."""
+Row = tuple[Any, ...]
+"""Completion, reference and, of a `TokenVerifier`, token ids."""
+
+
+def is_own(verifier: Verifier) -> bool:
+    """Whether a user wrote it: shipped verifiers keep limits of their own."""
+    return not type(verifier).__module__.startswith(_SHIPPED)
+
+
+def bounded(verifier: Verifier) -> Verifier:
+    """``verifier`` itself where it ships, else the one that keeps it within its limits."""
+    return OwnVerifier(verifier) if is_own(verifier) and not isinstance(verifier, OwnVerifier) else verifier
+
+
+@dataclass(frozen=True)
+class OwnVerifier(Verifier):
+    """A user's verifier that never raises, never hangs and never ends the run.
+
+    A row for which it raises, exits, crashes, returns no verdict, or which it does not reach within ``timeout_s`` of
+    its batch, is unjudged; the reason says which. Where it runs: see `rewards.own_verifiers.traits`.
+    """
+
+    verifier: Verifier
+
+    @property
+    def traits(self) -> Traits:
+        """What the user declared."""
+        return traits_of(self.verifier)
+
+    @property
+    def full_score(self) -> float:  # type: ignore[override]
+        """That of the verifier."""
+        return self.verifier.full_score
+
+    @property
+    def reads_reference(self) -> bool:  # type: ignore[override]
+        """That of the verifier, or what was declared of its function."""
+        return self.verifier.reads_reference and self.traits.reads_reference
+
+    def __call__(self, completion: str, reference: Any) -> Verdict:
+        """Judge one completion, as a batch of one."""
+        return self.judge_all([completion], [reference])[0]
+
+    def judge_all(
+        self,
+        completions: Sequence[str],
+        references: Sequence[Any],
+        token_ids: Sequence[Sequence[int] | None] | None = None,
+    ) -> list[Verdict]:
+        """Judge a batch within ``timeout_s``."""
+        if isinstance(self.verifier, TokenVerifier):
+            ids = token_ids or [None] * len(completions)
+            rows: list[Row] = list(zip(completions, references, ids, strict=True))
+        else:
+            rows = list(zip(completions, references, strict=True))
+        if not rows:
+            return []
+        judge = _in_process if self.traits.picklable else _in_thread
+        found = judge(self.verifier, rows, self.traits.timeout_s)
+        return [self._named(found.get(row)) for row in range(len(rows))]
+
+    def gold_completion(self, reference: Any) -> str | None:
+        """That of the verifier. Raises ``RuntimeError`` where it exits."""
+        try:
+            return self.verifier.gold_completion(reference)
+        except SystemExit as stop:
+            raise RuntimeError(f"{name_of(self.verifier)} called sys.exit({stop.code!r})") from stop
+
+    def _named(self, verdict: Verdict | None) -> Verdict:
+        if verdict is None:
+            seconds = self.traits.timeout_s
+            verdict = Verdict(None, None, f"no verdict within timeout_s = {seconds:g} of its batch", killed=True)
+        return (
+            verdict
+            if verdict.score is not None
+            else replace(verdict, reason=f"{name_of(self.verifier)}: {verdict.reason}")
+        )
+
+
+def judged_rows(verifier: Verifier, rows: Sequence[Row], found: Callable[[int, Verdict], bool]) -> None:
+    """Hand each row's verdict to ``found`` at once, until that says no. Raises nothing of the verifier's."""
+    one_by_one = type(verifier).judge_all in (Verifier.judge_all, TokenVerifier.judge_all)
+    batches = [[row] for row in rows] if one_by_one else [rows]
+    number = 0
+    for batch in batches:
+        for verdict in _verdicts(verifier, batch):
+            if not found(number, verdict):
+                return
+            number += 1
+
+
+def _verdicts(verifier: Verifier, rows: Sequence[Row]) -> list[Verdict]:
+    try:
+        verdicts = verifier.judge_all(*(list(column) for column in zip(*rows, strict=True)))
+        if len(verdicts) != len(rows):
+            raise ValueError(f"judge_all returned {len(verdicts)} verdicts for {len(rows)} completions")
+        return [as_verdict(verdict) for verdict in verdicts]
+    except BaseException as error:  # noqa: BLE001 — also sys.exit; Ctrl-C reaches the trainer's main thread, not this one
+        return [Verdict(None, None, f"the verifier failed: {type(error).__name__}: {error}")] * len(rows)
+
+
+def _in_thread(verifier: Verifier, rows: Sequence[Row], timeout_s: float) -> dict[int, Verdict]:
+    """A thread that is late is left behind: it cannot be ended, and its verdicts come too late to count."""
+    found: dict[int, Verdict] = {}
+    lock, is_over = threading.Lock(), False
+
+    def keep(number: int, verdict: Verdict) -> bool:
+        with lock:
+            if not is_over:
+                found[number] = verdict
+            return not is_over
+
+    def work() -> None:
+        judged_rows(verifier, rows, keep)
+
+    thread = threading.Thread(target=work, name="own-verifier", daemon=True)
+    thread.start()
+    thread.join(timeout_s)
+    with lock:
+        is_over = True
+    return found
+
+
+def _in_process(verifier: Verifier, rows: Sequence[Row], timeout_s: float) -> dict[int, Verdict]:
+    """A row at which the process ends is unjudged, and the rest goes to a new one, whose start is not their time."""
+    found: list[Verdict] = []
+    latest, endings = time.monotonic() + timeout_s, 0
+    while len(found) < len(rows) and endings < MOST_ENDINGS and time.monotonic() < latest:
+        try:
+            started = time.monotonic()
+            process = VerifierProcess.of(verifier)
+            latest += time.monotonic() - started
+            process.judge(rows[len(found) :], latest, found)
+        except ProcessEndedError as error:
+            endings += 1
+            found.append(Verdict(None, None, f"the verifier failed: its process ended {error}", killed=True))
+        except Exception as error:  # noqa: BLE001 — whatever pickling it raises, or starting the process
+            failed = Verdict(None, None, f"the verifier failed: it was declared picklable, but {error}")
+            found += [failed] * (len(rows) - len(found))
+    if endings == MOST_ENDINGS:
+        failed = Verdict(
+            None, None, f"the verifier failed: its process ended {endings} times in this batch", killed=True
+        )
+        found += [failed] * (len(rows) - len(found))
+    return dict(enumerate(found))

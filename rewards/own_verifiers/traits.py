@@ -1,0 +1,87 @@
+"""What a user's verifier says of itself: how long it may take, whether it can live in another process."""
+
+import functools
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, TypeVar
+
+TIMEOUT_SECONDS = 60.0
+
+Declared = TypeVar("Declared", bound=Callable[..., Any])
+
+
+@dataclass(frozen=True)
+class Traits:
+    """What was declared.
+
+    Attributes:
+        timeout_s: wall time for one batch.
+        picklable: it can be pickled and judges alike in another process.
+        reads_reference: it compares with the reference; one that judges the form alone may well pay any text.
+    """
+
+    timeout_s: float = TIMEOUT_SECONDS
+    picklable: bool = False
+    reads_reference: bool = True
+
+    def __post_init__(self) -> None:
+        if isinstance(self.timeout_s, bool) or not (0 < self.timeout_s < math.inf):
+            raise ValueError(
+                f"timeout_s = {self.timeout_s!r}: a verifier that never answers would hold up the run for ever; "
+                "write the seconds that a batch may take, such as 60"
+            )
+
+
+def traits(
+    *, timeout_s: float = TIMEOUT_SECONDS, picklable: bool = False, reads_reference: bool = True
+) -> Callable[[Declared], Declared]:
+    """Declare a verifier's traits, as a decorator of its function or class.
+
+    ::
+
+        @traits(timeout_s=10, picklable=True)
+        def judge(completion, reference): ...
+
+    Args:
+        timeout_s: wall time for one batch; rows that have no verdict by then are unjudged.
+        picklable: judge in a worker process, which is killed when the time is over or replaced when it crashes. Without
+            it the verifier runs in a thread of the trainer's process, where a crash of the interpreter cannot be held.
+        reads_reference: false for one that judges the form alone: then it is not refused for paying any text.
+
+    Raises:
+        ValueError: a ``timeout_s`` that is no positive number of seconds.
+    """
+    declared = Traits(timeout_s, picklable, reads_reference)
+
+    def decorated(verifier: Declared) -> Declared:
+        for name, value in vars(declared).items():
+            setattr(verifier, name, value)
+        return verifier
+
+    return decorated
+
+
+def traits_of(verifier: Any) -> Traits:
+    """The traits of a verifier, or of the function that it is made of."""
+    written = _written(verifier)
+    names = ("timeout_s", "picklable", "reads_reference")
+    return Traits(**{name: getattr(written, name) for name in names if hasattr(written, name)})
+
+
+def name_of(verifier: Any) -> str:
+    """``module:name`` of the class or function that the user wrote."""
+    written = _written(verifier)
+    named = written if hasattr(written, "__qualname__") else type(written)
+    return f"{named.__module__}:{named.__qualname__}"
+
+
+def _written(verifier: Any) -> Any:
+    """The user's object, without what is put around a function to make a verifier of it with its options."""
+    while True:
+        if isinstance(verifier, functools.partial):
+            verifier = verifier.func
+        elif type(verifier).__module__.startswith("rewards.") and hasattr(verifier, "function"):
+            verifier = verifier.function
+        else:
+            return verifier

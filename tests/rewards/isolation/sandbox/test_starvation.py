@@ -1,0 +1,127 @@
+"""A machine without a processor to spare: what a program did not get is not held against it."""
+
+import contextlib
+import os
+import subprocess
+import sys
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from rewards.isolation.sandbox import Limits, Sandbox
+from rewards.verifiers.code_tests import CodeTests
+
+NEEDS_WORK = "import time\nwhile time.process_time() < 1: pass\n"
+SLEEPS = "import time\ntime.sleep(60)\n"
+
+
+def place(pid: int, processors: set[int], niceness: int) -> None:
+    """Where a process runs and how much it gets there, in its session's group too, where the kernel makes such."""
+    with contextlib.suppress(OSError):
+        os.sched_setaffinity(pid, processors)
+        os.setpriority(os.PRIO_PROCESS, pid, niceness)
+        Path(f"/proc/{pid}/autogroup").write_text(str(niceness))
+
+
+needs_root = pytest.mark.skipif(os.geteuid() != 0, reason="only root gives back the priority that it took")
+
+
+@contextlib.contextmanager
+def starving(zygote: int) -> Iterator[None]:
+    """All programs of a zygote get some per cent of one processor, and a busy process the rest."""
+    processors = os.sched_getaffinity(0)
+    busy = subprocess.Popen([sys.executable, "-c", "while True: pass"], start_new_session=True)
+    over = threading.Event()
+    starved = set[int]()
+
+    def starve() -> None:
+        while not over.wait(0.001):
+            programs = set(map(int, Path(f"/proc/{zygote}/task/{zygote}/children").read_text().split()))
+            for pid in programs - starved:
+                place(pid, {max(processors)}, 19)
+            starved.update(programs)
+
+    watch = threading.Thread(target=starve)
+    try:
+        os.sched_setaffinity(busy.pid, {max(processors)})
+        watch.start()
+        yield
+    finally:
+        over.set()
+        watch.join()
+        busy.kill()
+        busy.wait()
+        for pid in starved:
+            place(pid, processors, 0)
+
+
+@pytest.fixture
+def sandbox() -> Iterator[Sandbox]:
+    with Sandbox(slots=1, preimported=()) as found:
+        found.start()
+        yield found
+
+
+def zygote_of(sandbox: Sandbox) -> int:
+    assert sandbox._zygote is not None
+    return sandbox._zygote.process.pid
+
+
+def test_a_program_without_a_processor_is_starved_and_not_late(sandbox: Sandbox) -> None:
+    with starving(zygote_of(sandbox)):
+        run = sandbox.run(NEEDS_WORK, limits=Limits(wall_seconds=0.5, starved_seconds=1.0))
+    assert run.status == "starved", run
+    assert not run.killed
+    assert run.waited_seconds > 1.0
+    assert run.cpu_seconds < 1
+
+
+@needs_root
+def test_it_ends_late_and_well_where_it_gets_one_at_last(sandbox: Sandbox) -> None:
+    limits = Limits(wall_seconds=1.2, starved_seconds=30.0)
+    with starving(zygote_of(sandbox)):
+        session = sandbox.session(NEEDS_WORK + "channel.send(b'done')", limits=limits)
+        with pytest.raises(TimeoutError):
+            session.receive(2)
+    assert session.receive() == b"done"
+    run = session.finish(kill=False)
+    assert (run.status, run.exit_code) == ("exited", 0), run
+    assert run.seconds > 2
+
+
+def test_a_sleeping_program_is_late_wherever_it_sleeps(sandbox: Sandbox) -> None:
+    limits = Limits(wall_seconds=0.5, starved_seconds=30.0)
+    with starving(zygote_of(sandbox)):
+        run = sandbox.run(SLEEPS, limits=limits)
+    assert run.status == "killed_wall", run
+    assert run.killed
+
+
+def test_what_a_thread_waits_is_waiting_too(sandbox: Sandbox) -> None:
+    work = "import threading, time\ndef work():\n    while time.process_time() < 1: pass\n"
+    source = work + "thread = threading.Thread(target=work)\nthread.start()\nthread.join()"
+    with starving(zygote_of(sandbox)):
+        run = sandbox.run(source, limits=Limits(wall_seconds=0.5, starved_seconds=1.0))
+    assert run.status == "starved", run
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("program", "reference"),
+    [
+        (f"{NEEDS_WORK}print(input())", [{"input": "1", "output": "1"}]),
+        (f"{NEEDS_WORK}def f(x): return x", {"inputs": [[1]], "outputs": [1], "fn_name": "f"}),
+        (f"{NEEDS_WORK}def f(x): return x", ["assert f(1) == 1"]),
+    ],
+    ids=["stdin", "function", "asserts"],
+)
+def test_the_code_verifier_does_not_call_it_wrong(program: str, reference: object) -> None:
+    verifier = CodeTests(cpu_seconds=2, wall_seconds=2)
+    completion = f"```python\n{program}\n```"
+    assert verifier(completion, reference).score == 1
+    with starving(zygote_of(verifier._sandbox())):
+        verdict = verifier(completion, reference)
+    assert verdict.score != 0, verdict.reason  # right, however late, or unjudged
+    assert verdict.score == 1 or "too busy" in verdict.reason

@@ -1,0 +1,120 @@
+"""A user's verifier that sleeps, exits, crashes or returns a bare number, in a thread and in a process."""
+
+import multiprocessing
+import os
+import pickle
+import time
+from typing import Any
+
+import pytest
+
+from rewards import RewardFunction, Verdict, build_verifier
+from rewards.own_verifiers import OwnVerifier, bounded
+from rewards.verifier import as_verdict
+from tests.rewards.own_verifiers import written
+from tests.rewards.own_verifiers.written import Batches
+
+HERE = "tests.rewards.own_verifiers.written"
+
+
+def own(spec: Any) -> OwnVerifier:
+    verifier = bounded(build_verifier(spec))
+    assert isinstance(verifier, OwnVerifier)
+    return verifier
+
+
+@pytest.mark.parametrize("returns", ["verdict", "float", "int", "bool", "numpy", "score of numpy"])
+def test_a_result_with_an_obvious_meaning_has_it(returns: str) -> None:
+    verdicts = own({"name": f"{HERE}:last_word", "returns": returns}).judge_all(["so 5", "so 6"], ["5", "5"])
+    assert [verdict.score for verdict in verdicts] == [1.0, 0.0]
+    assert all(type(verdict.score) is float for verdict in verdicts)
+
+
+@pytest.mark.parametrize(("returns", "said"), [("text", "of type str"), ("tuple", "of type tuple"), ("None", "None")])
+def test_another_result_is_unjudged_and_named(returns: str, said: str) -> None:
+    (verdict,) = own({"name": f"{HERE}:last_word", "returns": returns}).judge_all(["so 5"], ["5"])
+    assert verdict.score is None
+    assert said in verdict.reason
+    assert verdict.reason.startswith(f"{HERE}:last_word")
+
+
+def test_a_verdict_stays_what_it_is() -> None:
+    verdict = Verdict(0.25, "x", "because", killed=True)
+    assert as_verdict(verdict) is verdict
+    assert as_verdict(Verdict(True, "x", "because")) == Verdict(1.0, "x", "because")
+    assert as_verdict(None).score is None
+    with pytest.raises(TypeError, match="no verdict"):
+        as_verdict([1.0])
+
+
+@pytest.mark.parametrize("function", ["in_thread", "in_process"])
+def test_one_bad_row_leaves_the_others_judged(function: str) -> None:
+    completions = ["a", "raise", "exit", "interrupt", "b"]
+    verdicts = own(f"{HERE}:{function}").judge_all(completions, ["a"] * 5)
+    assert [verdict.score for verdict in verdicts] == [1.0, None, None, None, 0.0]
+    said = [verdict.reason for verdict in verdicts]
+    assert "LookupError: no such row" in said[1]
+    assert "sys.exit(3)" in said[2]
+    assert "KeyboardInterrupt" in said[3]
+
+
+def test_a_crash_in_a_process_costs_its_row() -> None:
+    verdicts = own(f"{HERE}:in_process").judge_all(["a", "crash", "a", "leave", "a"], ["a"] * 5)
+    assert [verdict.score for verdict in verdicts] == [1.0, None, 1.0, None, 1.0]
+    assert "ended by SIGSEGV" in verdicts[1].reason
+    assert "ended with exit code 7" in verdicts[3].reason
+    assert verdicts[1].killed
+
+
+@pytest.mark.parametrize("function", ["in_thread", "in_process"])
+def test_a_sleep_costs_its_batch_the_time_and_no_more(function: str) -> None:
+    verifier = own(f"{HERE}:{function}")
+    verifier.judge_all(["a"], ["a"])  # a process is started here
+    started = time.monotonic()
+    verdicts = verifier.judge_all(["a", "sleep", "a"], ["a"] * 3)
+    assert time.monotonic() - started < 10
+    assert [verdict.score for verdict in verdicts] == [1.0, None, None]
+    assert f"timeout_s = {verifier.traits.timeout_s:g}" in verdicts[1].reason
+    assert verdicts[1].killed
+    assert verifier.judge_all(["a"], ["a"])[0].score == 1.0  # the next batch has its own time
+
+
+def test_a_verifier_declared_picklable_that_is_not_is_said_for_every_row() -> None:
+    def local(completion: str, reference: Any) -> bool:
+        return completion == str(reference)
+
+    local.picklable = True  # type: ignore[attr-defined]
+    verdicts = own(local).judge_all(["a", "b"], ["a", "b"])
+    assert all(verdict.score is None and "declared picklable" in verdict.reason for verdict in verdicts)
+
+
+def test_one_that_judges_batches_does_so_in_its_process() -> None:
+    verdicts = bounded(Batches()).judge_all(["a", "b"], ["a", "a"])
+    assert [verdict.score for verdict in verdicts] == [1.0, 0.0]
+    assert verdicts[0].reason not in ("", f"process {os.getpid()}")
+    verdicts = bounded(Batches(missing=1)).judge_all(["a", "b"], ["a", "a"])
+    assert all(verdict.score is None and "1 verdicts for 2" in verdict.reason for verdict in verdicts)
+
+
+def test_no_verifier_that_ships_is_wrapped() -> None:
+    verifier = build_verifier("countdown")
+    assert bounded(verifier) is verifier
+    once = own(f"{HERE}:in_thread")
+    assert bounded(once) is once
+
+
+def test_a_reward_function_names_and_counts_what_is_unjudged(caplog: pytest.LogCaptureFixture) -> None:
+    reward = RewardFunction(build_verifier(f"{HERE}:in_thread"), "mine")
+    metrics: list[tuple[str, float]] = []
+    rows = {"prompts": [""] * 3, "completions": ["a", "sleep", "a"], "reference": ["a"] * 3}
+    assert reward(**rows, log_metric=lambda *pair: metrics.append(pair)) == [1.0, None, None]
+    assert [value for name, value in metrics if name == "verifier/mine/frac_unjudged"] == [0.0, 1.0, 1.0]
+    assert "left 2 of 3 completions unjudged" in caplog.text
+    picklable = RewardFunction(build_verifier(f"{HERE}:in_process"), "mine")
+    assert pickle.loads(pickle.dumps(picklable))(**(rows | {"completions": ["a"] * 3})) == [1.0] * 3
+
+
+def test_processes_end() -> None:
+    own(f"{HERE}:in_process").judge_all(["sleep"], ["a"])
+    assert written.in_process.picklable  # type: ignore[attr-defined]
+    assert all(child.is_alive() for child in multiprocessing.active_children())

@@ -1,0 +1,55 @@
+"""What a user's verifier is told before the model is loaded."""
+
+from typing import Any
+
+import pytest
+
+from rewards import build_verifier
+from rewards.own_verifiers import traits
+from rewards.references import UnusableVerifierError, check_rewards
+
+HERE = "tests.rewards.own_verifiers.written"
+REFERENCES = [f"word{number}" for number in range(100)]
+
+
+def check(spec: Any) -> list[int]:
+    return check_rewards({"mine": build_verifier(spec)}, {"mine": None}, REFERENCES, None, "data.train")
+
+
+@pytest.mark.parametrize(
+    "spec",
+    [
+        f"{HERE}:last_word",
+        {"name": f"{HERE}:last_word", "returns": "bool"},
+        f"{HERE}:in_thread",
+        f"{HERE}:in_process",
+        f"{HERE}:short",
+    ],
+    ids=str,
+)
+def test_one_that_judges_is_left_alone(spec: Any) -> None:
+    assert check(spec) == list(range(100))
+
+
+@pytest.mark.parametrize(
+    ("spec", "said"),
+    [
+        (f"{HERE}:exits", r"sys.exit\('bye'\)"),
+        (f"{HERE}:sleeps", r"timeout_s = 0.2 .*@traits\(timeout_s=…\)"),
+        (f"{HERE}:with_alarm", r"@traits\(picklable=True\)"),
+        ({"name": f"{HERE}:last_word", "returns": "text"}, "of type str, which is no verdict. Return"),
+        ({"name": f"{HERE}:last_word", "returns": "nan"}, "its score is nan"),
+        ({"name": f"{HERE}:last_word", "returns": "everything"}, "pays everything"),
+        (lambda completion, reference: 1 / 0, "ZeroDivisionError"),
+    ],
+    ids=str,
+)
+def test_one_that_would_cost_the_run_is_refused(spec: Any, said: str) -> None:
+    with pytest.raises(UnusableVerifierError, match=f"^data.train, mine: verifier .*{said}"):
+        check(spec)
+
+
+def test_traits_that_cannot_be_kept_are_refused() -> None:
+    for seconds in (0, -1, float("inf"), float("nan"), True):
+        with pytest.raises(ValueError, match="timeout_s = "):
+            traits(timeout_s=seconds)

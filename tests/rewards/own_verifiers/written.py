@@ -1,0 +1,91 @@
+"""Verifiers as users write them, well and badly."""
+
+import ctypes
+import os
+import sys
+import time
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from rewards import Verdict, Verifier
+from rewards.own_verifiers import traits
+
+
+def last_word(completion: str, reference: Any, *, returns: str = "verdict") -> Any:
+    right = completion.split()[-1:] == [reference]
+    return {
+        "verdict": Verdict(float(right), None, "the last word"),
+        "float": float(right),
+        "int": int(right),
+        "bool": right,
+        "numpy": np.bool_(right),
+        "score of numpy": Verdict(np.float32(right), None, "the last word"),  # type: ignore[arg-type]
+        "None": None,
+        "text": str(right),
+        "tuple": (right, "why"),
+        "nan": float("nan"),
+        "everything": 1.0,
+    }[returns]
+
+
+def misbehaving(completion: str, reference: Any) -> float:
+    """Does what the completion says."""
+    if completion == "exit":
+        sys.exit(3)
+    if completion == "raise":
+        raise LookupError("no such row")
+    if completion == "interrupt":
+        raise KeyboardInterrupt
+    if completion == "crash":
+        ctypes.string_at(0)
+    if completion == "leave":
+        os._exit(7)
+    if completion == "sleep":
+        time.sleep(30)
+    return float(completion == reference)
+
+
+in_thread = traits(timeout_s=0.5)(lambda completion, reference: misbehaving(completion, reference))
+
+
+@traits(timeout_s=1.0, picklable=True)
+def in_process(completion: str, reference: Any) -> float:
+    return misbehaving(completion, reference)
+
+
+@traits(reads_reference=False)
+def short(completion: str, reference: Any) -> float:
+    return float(len(completion) < 10**6)
+
+
+def exits(completion: str, reference: Any) -> Verdict:
+    sys.exit("bye")
+
+
+@traits(timeout_s=0.2)
+def sleeps(completion: str, reference: Any) -> Verdict:
+    time.sleep(10)
+    return Verdict(1.0, None, "at last")
+
+
+def with_alarm(completion: str, reference: Any) -> bool:
+    import signal
+
+    signal.signal(signal.SIGALRM, lambda *_: None)
+    return completion == reference
+
+
+@dataclass(frozen=True)
+class Batches(Verifier):
+    """Judges batches itself, and some of them wrongly."""
+
+    missing: int = 0
+    picklable = True
+
+    def __call__(self, completion: str, reference: Any) -> Verdict:
+        return Verdict(float(completion == reference), None, f"process {os.getpid()}")
+
+    def judge_all(self, completions: Any, references: Any) -> list[Verdict]:
+        return [self(*row) for row in zip(completions, references, strict=True)][self.missing :]

@@ -1,0 +1,39 @@
+"""The example of the verifiers' README is run, its table names what ships, and what it links to is there."""
+
+import re
+from pathlib import Path
+
+import pytest
+
+from rewards import RewardFunction, build_verifier
+from rewards.own_verifiers import bounded
+from rewards.own_verifiers.bounded import OwnVerifier
+from rewards.references import check_rewards
+from rewards.registry import VERIFIERS
+from tests.paths import ROOT
+
+README = (ROOT / "rewards" / "README.md").read_text()
+
+
+def test_the_example_is_taken_and_judges_in_its_process(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (block,) = re.findall(r"```python\n(.*?)```", README, flags=re.DOTALL)
+    (tmp_path / "my_parts.py").write_text(block)
+    monkeypatch.syspath_prepend(str(tmp_path))
+    verifier = build_verifier("my_parts:ends_with_reference")
+    own = bounded(verifier)
+    assert isinstance(own, OwnVerifier)
+    assert (own.traits.timeout_s, own.traits.picklable) == (10, True)
+    assert check_rewards({"mine": verifier}, {"mine": None}, ["7", "8"], None, "data.train") == [0, 1]
+    rows = {"prompts": [""] * 3, "completions": ["it is 7", "it is 8", "it is 7"], "reference": ["7", "7", 7]}
+    assert RewardFunction(verifier, "mine")(**rows) == [1.0, 0.0, None]
+
+
+def test_every_verifier_that_ships_is_in_the_table() -> None:
+    assert [name for name in VERIFIERS if f"`{name}`" not in README] == []
+
+
+def test_what_is_linked_or_listed_exists() -> None:
+    links = re.findall(r"\]\(([^)#]+)\)", README)
+    listed = re.findall(r"^    ([\w/.]+)  ", README, flags=re.MULTILINE)
+    assert len(listed) >= 9
+    assert [name for name in [*links, *listed] if not (ROOT / "rewards" / name).exists()] == []
