@@ -130,7 +130,7 @@ class CosineLength(TokenVerifier):
 
     def unanswerable(self, reference: Any) -> str:
         """That of the verifier it wraps."""
-        return self.inner.unanswerable(reference)
+        return self.verifier.unanswerable(reference)
 
     def _paid(self, verdict: Verdict, length: int) -> Verdict:
         if verdict.score is None:

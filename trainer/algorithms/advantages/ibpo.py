@@ -45,10 +45,8 @@ def ibpo(
             (arXiv 2605.05226).
 
     Source: IBPO, arXiv 2605.16302 (also 2604.13088 v2): shaped reward, λ, mask; IOP, 2605.05226 v2, where it is silent.
-
     Evidence: digests of both papers; neither their bodies nor any code were found. What no source states is an option
     named as ours, here and in `RevisionOptions`.
-
     Limits: the repair's own edited tokens (IOP's second half) are not trained, which would need rows of their own.
 
     Raises:
