@@ -3,9 +3,12 @@
 import re
 from pathlib import Path
 
+import pytest
+
 from rewards import RewardFunction, Verdict, build_verifier
 from tests.paths import ROOT
 from tests.trainer.training import moved, ours
+from trainer.algorithms.registry import KINDS, built_in
 
 README = (ROOT / "README.md").read_text()
 BLOCKS = re.findall(r"```python\n(.*?)```", README, flags=re.DOTALL)
@@ -43,8 +46,6 @@ def test_every_file_that_is_named_exists():
     assert not [name for name in named if not name.startswith("http") and not (ROOT / name).exists()]
 
 
-def test_the_table_of_strategies_names_every_built_in_part():
-    from trainer.algorithms.strategies import ADVANTAGES, TOKEN_WEIGHTS, UPDATE_SCHEDULES
-
-    names = {name for kind in (ADVANTAGES, TOKEN_WEIGHTS, UPDATE_SCHEDULES) for name in kind.builtin}
-    assert not [name for name in names if f"`{name}`" not in README]
+@pytest.mark.parametrize("kind", KINDS)
+def test_the_table_of_strategies_names_every_built_in_one(kind):
+    assert f"| **{kind}** | {' '.join(f'`{name}`' for name in sorted(built_in(kind)))} |" in README
