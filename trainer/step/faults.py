@@ -104,7 +104,7 @@ class FaultGuard:
         allowed = f" after {self.skipped} that were left out" if self.skipped else ""
         return (
             f"Optimizer step {trainer.state.global_step + 1} is no number{allowed}: losses {losses} of this rank's "
-            f"micro-batches, gradient norm {norm:g}. A step with it makes every weight NaN, so it was not made. Its batch "
-            f"and random states are in {kept}. Go on from the last checkpoint with a lower trl.learning_rate or "
+            f"micro-batches, gradient norm {norm:g}. A step with it makes every weight NaN, so it was not made. Its "
+            f"batch and random states are in {kept}. Go on from the last checkpoint with a lower trl.learning_rate or "
             "trl.max_grad_norm; stopping.skip_faults leaves out a few such steps."
         )
