@@ -11,7 +11,7 @@ Everything that can be found wrong is found before the model is loaded, and said
 Exit status: 0 trained to the end, or nothing was left to train; 1 failed; 2 refused: something is to be put right;
 130 stopped on request with a new checkpoint; 143 stopped without one, by SIGTERM while loading or after its grace time,
 or by a second Ctrl-C. After 1, 130 and 143 the same command with --resume auto starts the run or goes on. accelerate
-launch and torchrun turn every status but 0 into 1.
+launch and torchrun turn every status but 0 into 1; scripts/launch.py, which takes their place, keeps it.
 """
 
 import argparse
@@ -51,7 +51,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         say(str(fault))
         return FAILED
     except KeyboardInterrupt:
-        say("Stopped at once, without a new checkpoint. To start or go on: --resume auto.")
+        say("Stopped at once, without a new checkpoint. To start or go on: --resume auto.", of_all=True)
         return STOPPED_WITHOUT_CHECKPOINT
 
 

@@ -124,9 +124,9 @@ def _broken(checkpoint: Path, fault: str) -> str:
 
 
 def _nothing_to_resume(config: RunConfig, run: Path, broken: list[str]) -> str:
-    others = [path for path in directories_of(config.output_dir) if path != run]
-    older = [path for path in others if newest_good_checkpoint(path).checkpoint is not None]
-    hint = f" To go on with an older run instead: --resume {older[-1]}." if older else ""
+    others = (path for path in reversed(directories_of(config.output_dir)) if path != run)
+    older = next((path for path in others if newest_good_checkpoint(path).checkpoint is not None), None)
+    hint = f" To go on with an older run instead: --resume {older}." if older else ""
     return "\n".join(
         [
             *broken,

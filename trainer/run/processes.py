@@ -13,7 +13,8 @@ from types import FrameType
 TRAINED, FAILED, REFUSED, STOPPED, STOPPED_WITHOUT_CHECKPOINT = 0, 1, 2, 130, 143
 """Exit statuses of scripts/train.py."""
 
-_LAUNCHERS = ("accelerate", "torchrun", "torch.distributed", "deepspeed")
+_LAUNCHERS = ("accelerate", "launch.py", "torchrun", "deepspeed")
+_LAUNCHING_MODULES = ("accelerate.commands.", "torch.distributed.")
 _PR_SET_PDEATHSIG = 1
 
 
@@ -24,7 +25,8 @@ def launcher() -> int | None:
         command = Path(f"/proc/{parent}/cmdline").read_bytes().decode(errors="replace").split("\0")
     except OSError:
         return None
-    return parent if any(name in word for word in command[:4] for name in _LAUNCHERS) else None
+    named = any(Path(word).name in _LAUNCHERS or word.startswith(_LAUNCHING_MODULES) for word in command[:4])
+    return parent if named else None
 
 
 def end_with_launcher() -> None:
@@ -47,17 +49,19 @@ def stoppable_while_loading() -> Iterator[None]:
 
 
 def _stop_loading(number: int, frame: FrameType | None) -> None:
-    say("Stopped before training began: there is no new checkpoint. To start or go on: --resume auto.")
+    say("Stopped before training began: there is no new checkpoint. To start or go on: --resume auto.", of_all=True)
     sys.exit(STOPPED_WITHOUT_CHECKPOINT)
 
 
-def say(text: str) -> None:
+def say(text: str, *, of_all: bool = False) -> None:
     """Print ``text`` to standard error, once for all ranks.
 
     What rank 0 has to say the others mostly have to say too. They wait for the launcher to end them, which it does when
-    rank 0 ends, and speak only if it does not: then they were alone with it.
+    rank 0 ends, and speak only if it does not: then they were alone with it. What is ``of_all`` rank 0 alone says.
     """
     rank = int(os.environ.get("RANK", "0")) if launcher() is not None else 0
+    if rank and of_all:
+        return
     if rank:
         time.sleep(10)
     print(f"\n{f'[rank {rank}] ' if rank else ''}{text}", file=sys.stderr, flush=True)

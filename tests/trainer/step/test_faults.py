@@ -45,15 +45,13 @@ def trained(model: Path, folder: Path, loss_at: dict[int, float], max_skipped: i
         logging_nan_inf_filter=False,
     )
     rows = Dataset.from_dict({"prompt": ["a b", "b a", "a a", "b b"] * 4})
-    trainer = Guarded(
-        str(model), lambda completions, **_: [float(len(text) % 3) for text in completions], arguments, rows
-    )
+    trainer = Guarded(str(model), lengths_modulo_three, arguments, rows)
     trainer.loss_at, trainer.fault_folder, trainer.max_skipped = loss_at, folder / "faults", max_skipped
     trainer.train()
     return trainer
 
 
-def test_without_a_fault_nothing_is_kept_and_the_weights_are_those_without_a_guard(tiny_model: Path, tmp_path: Path):
+def test_without_a_fault_nothing_is_kept(tiny_model: Path, tmp_path: Path):
     guarded = trained(tiny_model, tmp_path, {}, 0)
     assert not (tmp_path / "faults").exists()
     losses = [entry["loss"] for entry in guarded.state.log_history if "loss" in entry]
