@@ -7,7 +7,7 @@ from typing import Any
 
 from rewards.generators import rows
 from rewards.registry import Found, Kind, PartError, PartSpec
-from rewards.verifier import Verdict, Verifier
+from rewards.verifier import Verdict, Verifier, as_verdict
 from rewards.verifiers.code_tests import CodeTests
 from rewards.verifiers.countdown import Countdown
 from rewards.verifiers.exact_match import ExactMatch
@@ -48,14 +48,14 @@ _VERIFIER = Kind("verifier", "evenkeel.verifiers", lambda: VERIFIERS, VerifierEr
 
 
 class FunctionVerifier(Verifier):
-    """A verifier made of a plain function ``(completion, reference) → Verdict``; 1 is its full score."""
+    """A verifier made of a plain function ``(completion, reference) → Verdict`` or a bare score; 1 is its full one."""
 
     def __init__(self, function: Callable[..., Verdict]) -> None:
         self.function = function
 
     def __call__(self, completion: str, reference: Any) -> Verdict:
         """Judge ``completion`` by the function."""
-        return self.function(completion, reference)
+        return as_verdict(self.function(completion, reference))
 
 
 def build_verifier(spec: PartSpec) -> Verifier:

@@ -96,9 +96,9 @@ def check_rewards(
     for label, verifier in verifiers.items():
         judged = [row for row, task in enumerate(of_rows) if tasks[label] in (None, task)]
         of_judged = [references[row] for row in judged]
-        own = bounded(verifier)
-        if isinstance(own, OwnVerifier) and (problem := trial_problem(own, of_judged)):
-            raise UnusableVerifierError(f"{source}, {label}: {problem}")
+        for tried in (bounded(verifier), getattr(verifier, "verifier", None)):  # also one that another pays by length
+            if isinstance(tried, OwnVerifier) and (problem := trial_problem(tried, of_judged)):
+                raise UnusableVerifierError(f"{source}, {label}: {problem}")
         found = unusable_references(verifier, of_judged)
         problems = {judged[place]: problem for place, problem in found.items()}
         left_out |= problems.keys()

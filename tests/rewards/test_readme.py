@@ -6,10 +6,9 @@ from pathlib import Path
 import pytest
 
 from rewards import RewardFunction, build_verifier
-from rewards.own_verifiers import bounded
-from rewards.own_verifiers.bounded import OwnVerifier
+from rewards.own_verifiers import OwnVerifier, bounded
+from rewards.parts import VERIFIERS
 from rewards.references import check_rewards
-from rewards.registry import VERIFIERS
 from tests.paths import ROOT
 
 README = (ROOT / "rewards" / "README.md").read_text()

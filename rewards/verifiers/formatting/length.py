@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+from rewards.own_verifiers import bounded
 from rewards.verifier import TokenVerifier, Verdict, Verifier, tokens
 
 
@@ -77,7 +78,7 @@ class CosineLength(TokenVerifier):
     meaning, but for right answers at the limit, which count as wrong.
 
     Attributes:
-        verifier: judges the answer; in YAML a name or ``{name: …, option: …}``.
+        verifier: judges the answer; in YAML a name or ``{name: …, option: …}``. A user's own keeps its time limit.
         max_tokens: the length limit, `trl.max_completion_length`.
     """
 
@@ -107,6 +108,7 @@ class CosineLength(TokenVerifier):
                 "length; write one that judges answers, such as math_answer or exact_match"
             )
         object.__setattr__(self, "full_score", lowest_right)
+        object.__setattr__(self, "verifier", bounded(self.verifier))
 
     def __call__(self, completion: str, reference: Any, token_ids: Sequence[int] | None = None) -> Verdict:
         """Judge ``completion`` by the inner verifier and pay it by its length."""

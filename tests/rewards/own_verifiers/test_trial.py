@@ -49,6 +49,16 @@ def test_one_that_would_cost_the_run_is_refused(spec: Any, said: str) -> None:
         check(spec)
 
 
+def test_one_that_is_paid_by_length_is_tried_and_bounded_too() -> None:
+    paid = {"name": "cosine_length", "max_tokens": 100, "verifier": {"name": f"{HERE}:last_word"}}
+    assert check(paid) == list(range(100))
+    paid["verifier"] = f"{HERE}:sleeps"
+    with pytest.raises(UnusableVerifierError, match=r"timeout_s = 0.2"):
+        check(paid)
+    solvable = build_verifier({"name": "cosine_length", "max_tokens": 100, "verifier": "countdown"})
+    assert "no expression" in solvable.unanswerable({"numbers": [1, 1], "target": 50})
+
+
 def test_traits_that_cannot_be_kept_are_refused() -> None:
     for seconds in (0, -1, float("inf"), float("nan"), True):
         with pytest.raises(ValueError, match="timeout_s = "):

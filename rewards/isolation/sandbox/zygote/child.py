@@ -5,7 +5,7 @@ import json
 import os
 import socket
 import time
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, NoReturn
 
 from . import program
@@ -31,6 +31,7 @@ class Child:
     waited_seconds: float = 0.0
     _cpu_seconds: float = -1.0
     _waits_since: float | None = None
+    _waits: dict[str, float] = field(default_factory=dict)
 
     def excess(self) -> str | None:
         """The limit that it has passed, if any: ``cpu``, ``wall``, ``starved`` or ``threads``."""
@@ -42,8 +43,8 @@ class Child:
         elif self._waits_since is None:
             self._waits_since = now
         self._cpu_seconds = cpu_seconds
+        waited = self.waited()
         if now - self.started > self.limits["wall_seconds"]:
-            waited = self.waited()
             if waited > self.limits["starved_seconds"]:
                 return "starved"
             if now - self.started - waited > self.limits["wall_seconds"]:
@@ -51,13 +52,15 @@ class Child:
         return "threads" if len(threads) > self.limits["threads"] else None
 
     def waited(self) -> float:
-        """Seconds that the thread which waited longest was ready to run without a processor. Threads may have ended.
+        """Seconds that it was ready to run without a processor, by the thread that waited longest at each time.
 
-        The kernel counts a wait when it is over; the one under way is what passed since it last ran.
+        Not the sum over the threads: many that wake together would make waiting of next to nothing. The kernel counts a
+        wait when it is over; the one under way is what passed since the program last ran.
         """
-        under_way = 0.0 if self._waits_since is None else time.monotonic() - self._waits_since
-        self.waited_seconds = max(self.waited_seconds, under_way + max(_waits(self.pid), default=0.0))
-        return self.waited_seconds
+        waits = _waits(self.pid)
+        self.waited_seconds += max((wait - self._waits.get(thread, 0.0) for thread, wait in waits.items()), default=0.0)
+        self._waits = waits
+        return self.waited_seconds + (0.0 if self._waits_since is None else time.monotonic() - self._waits_since)
 
 
 def become(descriptors: list[int], limits: dict[str, Any], confinement: Confinement, zygote: int) -> NoReturn:
@@ -106,20 +109,20 @@ def _threads(pid: int) -> list[bool]:
         first = file.read().rpartition(b")")[2].split()
     ready = [first[0] == b"R"]
     if int(first[17]) > 1:
-        ready += [line.rpartition(b")")[2].split()[0] == b"R" for line in _of_threads(pid, "stat")][1:]
+        ready += [line.rpartition(b")")[2].split()[0] == b"R" for line in _of_threads(pid, "stat").values()][1:]
     return ready + [False] * (int(first[17]) - len(ready))
 
 
-def _waits(pid: int) -> list[float]:
+def _waits(pid: int) -> dict[str, float]:
     """Of each thread; the second number of its schedstat, in nanoseconds, see sched-stats.rst of the kernel."""
-    return [int(line.split()[1]) / 1e9 for line in _of_threads(pid, "schedstat") if line]
+    return {thread: int(line.split()[1]) / 1e9 for thread, line in _of_threads(pid, "schedstat").items() if line}
 
 
-def _of_threads(pid: int, name: str) -> list[bytes]:
+def _of_threads(pid: int, name: str) -> dict[str, bytes]:
     """What that file of each thread holds; threads may end in the meantime, and old kernels may not have it."""
-    lines = []
+    lines = {}
     with contextlib.suppress(OSError):
         for thread in os.listdir(f"/proc/{pid}/task"):  # noqa: PTH208 — as above
             with contextlib.suppress(OSError), open(f"/proc/{pid}/task/{thread}/{name}", "rb") as file:  # noqa: PTH123
-                lines.append(file.read())
+                lines[thread] = file.read()
     return lines
