@@ -45,7 +45,7 @@ def ibpo(
 
     Source: IBPO, arXiv 2605.16302 (also 2604.13088 v2): shaped reward, λ, mask; IOP, 2605.05226 v2, where silent.
 
-    Evidence: digests, no body, no code. What no source states is an option named as ours, here and in `RevisionOptions`.
+    Evidence: digests, no body, no code. What they leave open is an option named as ours, here and in `RevisionOptions`.
 
     Limits: the repair's own edited tokens (IOP's second half) are not trained, which would need rows of their own.
 
