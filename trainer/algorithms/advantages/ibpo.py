@@ -41,12 +41,11 @@ def ibpo(
             φ; 1 reads it as folded into λ, 0.5 reads it literally.
         cap_failed: ours. No wrong answer that a repair lifted is pushed up: A ≤ 0. Without it one right and two
             hopeless answers give a repairable *wrong* one A = +0.41, on the very tokens that were wrong.
-        train_correct: ours. Off, right answers are references alone and get 0, as in the same authors' IOP
-            (arXiv 2605.05226).
+        train_correct: ours. Off, right answers are references alone and get 0, as in the same authors' IOP.
 
-    Source: IBPO, arXiv 2605.16302 (also 2604.13088 v2): shaped reward, λ, mask; IOP, 2605.05226 v2, where it is silent.
-    Evidence: digests of both papers; neither their bodies nor any code were found. What no source states is an option
-    named as ours, here and in `RevisionOptions`.
+    Source: IBPO, arXiv 2605.16302 (also 2604.13088 v2): shaped reward, λ, mask; IOP, 2605.05226 v2, where silent.
+
+    Evidence: digests, no body, no code. What they leave open is an option named as ours, here and in `RevisionOptions`.
     Limits: the repair's own edited tokens (IOP's second half) are not trained, which would need rows of their own.
 
     Raises:
