@@ -9,6 +9,7 @@ N completions on all ranks (a group's rows are adjacent), B on this rank's forwa
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, Literal, TypeVar
 
 from torch import Tensor
@@ -94,8 +95,8 @@ class Traits:
         trains_dead_groups: the estimator has no baseline, so that a group of equal rewards has something to teach.
             Without it such a group gets exact zeros, whatever the estimator returns.
         needs_whole_groups: a group must stay in one optimizer ``step``, or in one ``forward`` pass.
-        cancels_shared_tokens: claims that the contributions of tokens which a group shares cancel in every step; what
-            would break that is refused.
+        cancels_shared_tokens: claims that the contributions of tokens which a group shares cancel in every step, as
+            long as nothing is clipped; settings that would break that are refused.
         needs_equal_sequence_weights: holds only where the loss weighs all responses of a group alike.
         needs_sequence_advantages: a coefficient for estimators that give all tokens of a response one advantage.
         depends_on_the_cut: a token weight that changes with the rows beside it in the micro-batch. Found by trying it
@@ -110,27 +111,12 @@ class Traits:
     depends_on_the_cut: bool = False
 
 
-def traits(
-    *,
-    trains_dead_groups: bool = False,
-    needs_whole_groups: WholeGroups | None = None,
-    cancels_shared_tokens: bool = False,
-    needs_equal_sequence_weights: bool = False,
-    needs_sequence_advantages: bool = False,
-    depends_on_the_cut: bool = False,
-) -> Callable[[Strategy], Strategy]:
+def traits(**declared: Any) -> Callable[[Strategy], Strategy]:
     """Declare a strategy's `Traits`: ``@traits(trains_dead_groups=True)`` above a function or class."""
-    declared = Traits(
-        trains_dead_groups,
-        needs_whole_groups,
-        cancels_shared_tokens,
-        needs_equal_sequence_weights,
-        needs_sequence_advantages,
-        depends_on_the_cut,
-    )
+    found = Traits(**declared)
 
     def declare(strategy: Strategy) -> Strategy:
-        strategy.traits = declared  # type: ignore[attr-defined]
+        strategy.traits = found  # type: ignore[attr-defined]
         return strategy
 
     return declare
@@ -138,5 +124,7 @@ def traits(
 
 def traits_of(strategy: Callable[..., Any]) -> Traits:
     """What ``strategy`` (a function, class or instance) declared; the defaults where it declared nothing."""
+    while isinstance(strategy, partial):
+        strategy = strategy.func
     declared = getattr(strategy, "traits", None)
     return declared if isinstance(declared, Traits) else Traits()

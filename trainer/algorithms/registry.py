@@ -7,13 +7,12 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
-from rewards.registry import Found, Kind, PartError, PartSpec, nearest
+from rewards.registry import Found, Kind, PartError, PartSpec
 from trainer.algorithms.collection import collected
 from trainer.algorithms.contract import (
     ADVANTAGE,
     COEFFICIENT,
     REQUIRED,
-    REVISION_COLUMNS,
     SIGNALS,
     TOKEN_WEIGHT,
     UPDATE_SCHEDULE,
@@ -57,8 +56,12 @@ class Strategy:
     token_level: bool = False
 
     def __call__(self, signals: Mapping[str, Any]) -> Any:
-        """The result for ``signals``, of which those that it names are looked up and no others."""
-        return self.function(**{name: signals[name] for name in (*self.signals, *self.columns)}, **self.options)
+        """The result for ``signals``, of which those that it names are looked up and no others.
+
+        In one order on all ranks: to look a signal up may be a collective.
+        """
+        names = (*sorted(self.signals), *self.columns)
+        return self.function(**{name: signals[name] for name in names}, **self.options)
 
     @property
     def has_state(self) -> bool:
@@ -167,14 +170,9 @@ def _instance(kind: str, label: str, target: Callable[..., Any], options: Mappin
 
 
 def _is_column(kind: str, found: Found, parameter: inspect.Parameter) -> bool:
-    """Whether ``parameter`` names a column of a reward function's; refuses what looks like a misspelt signal."""
+    """Whether ``parameter`` names a column of a reward function's."""
     positional = parameter.kind is parameter.POSITIONAL_OR_KEYWORD and parameter.default is parameter.empty
-    if kind != ADVANTAGE or not positional or parameter.name in found.options:
-        return False
-    hint = nearest(parameter.name, SIGNALS[kind])
-    if hint and parameter.name not in REVISION_COLUMNS:
-        raise PartError(f"{kind} {found.label!r} asks for {parameter.name!r}, which is no signal.{hint}")
-    return True
+    return kind == ADVANTAGE and positional and parameter.name not in found.options
 
 
 def _check_signature(kind: str, found: Found, parameters: list[inspect.Parameter]) -> None:

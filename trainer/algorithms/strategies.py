@@ -14,7 +14,7 @@ from trainer.algorithms.contract import (
     UPDATE_SCHEDULE,
     UpdateSchedule,
 )
-from trainer.algorithms.registry import Strategy, find_strategy
+from trainer.algorithms.registry import Strategy, built_in, find_strategy
 from trainer.algorithms.revisions.options import RevisionOptions
 from trainer.algorithms.trial import tried, tried_schedule
 
@@ -82,12 +82,22 @@ def build_strategies(
             is given though nothing names its columns, or is not given though something does.
     """
     estimator = None if advantage is None else tried(find_strategy(ADVANTAGE, advantage))
-    weight = None if token_weight == "uniform" else tried(find_strategy(TOKEN_WEIGHT, token_weight))
+    weight: Strategy | None = tried(find_strategy(TOKEN_WEIGHT, token_weight))
+    if weight is not None and weight.function is built_in(TOKEN_WEIGHT)["uniform"]:
+        weight = None
     factor = None if coefficient is None else tried(find_strategy(COEFFICIENT, coefficient))
     part = find_strategy(UPDATE_SCHEDULE, update_schedule)
     parts = [p for p in (estimator, weight, factor) if p is not None]
     revised = _revised(estimator, revision)
-    return Strategies(estimator, weight, factor, part, tried_schedule(part), _kept(parts, keep_groups), revised)
+    return Strategies(
+        estimator,
+        None if weight.function is uniform else weight,
+        factor,
+        part,
+        tried_schedule(part),
+        _kept([*parts, part], keep_groups),
+        revised,
+    )
 
 
 def _revised(

@@ -1,5 +1,7 @@
 """Each strategy is tried on a tiny example when it is built: what breaks its contract is refused."""
 
+import io
+from copy import deepcopy
 from dataclasses import replace
 from typing import Any
 
@@ -61,23 +63,38 @@ def tried(strategy: Strategy) -> Strategy:
     Raises:
         PartError: it fails there, or what it returns breaks the contract.
     """
+    kept, strategy = strategy, replace(strategy, function=deepcopy(strategy.function))  # what it learns is forgotten
     signals = tiny_example()
     signals |= {column: torch.zeros(len(signals["rewards"])) for column in strategy.columns if column not in signals}
-    before = strategy.function.state_dict() if strategy.has_state else None  # type: ignore[attr-defined]
     result = _called(strategy, signals)
-    if before is not None:  # what the example taught is forgotten
-        strategy.function.load_state_dict(before)  # type: ignore[attr-defined]
+    if strategy.has_state:
+        _check_state(strategy)
     mask: Tensor = signals["mask"]
     if strategy.kind == ADVANTAGE:
         checked_advantages(strategy, result, signals["rewards"], GROUP_SIZE, NUM_TOKENS, WHERE)
-        return replace(strategy, token_level=isinstance(result, Tensor) and result.dim() == 2)
+        return replace(kept, token_level=isinstance(result, Tensor) and result.dim() == 2)
     if strategy.kind == TOKEN_WEIGHT:
         weights = checked_token_weights(strategy, result, mask, WHERE)
         cut = strategy.traits.depends_on_the_cut or not _same_for_half(strategy, signals, weights)
-        return replace(strategy, traits=replace(strategy.traits, depends_on_the_cut=cut))
+        return replace(kept, traits=replace(kept.traits, depends_on_the_cut=cut))
     if strategy.kind == COEFFICIENT:
         checked_coefficients(strategy, result, mask, WHERE)
-    return strategy
+    return kept
+
+
+def _check_state(strategy: Strategy) -> None:
+    """Refuse a state that could not be read back when a run is resumed."""
+    function: Any = strategy.function
+    try:
+        buffer = io.BytesIO()
+        torch.save(function.state_dict(), buffer)
+        buffer.seek(0)
+        function.load_state_dict(torch.load(buffer, weights_only=True))
+    except Exception as error:
+        raise PartError(
+            f"{strategy.kind} {strategy.name!r}: its state cannot be saved and read back: {type(error).__name__}: "
+            f"{str(error).splitlines()[0]:.200}. Keep tensors, numbers, texts, lists and dictionaries in state_dict()."
+        ) from error
 
 
 def _same_for_half(strategy: Strategy, signals: dict[str, Any], weights: Tensor) -> bool:

@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from rewards.registry import Refusal
+from trainer.algorithms.contract import COEFFICIENT
 from trainer.algorithms.registry import Strategy
 from trainer.algorithms.sequence_weights import ONE_DENOMINATOR, PER_SEQUENCE_MEAN
 from trainer.algorithms.strategies import Strategies
@@ -44,7 +45,7 @@ def check_combination(args: "GRPOConfig", strategies: Strategies, *, drop_in: bo
         *_passes(args, strategies),
     ]
     if not drop_in:
-        problems += _sampling(args)
+        problems += _sampling(args, strategies)
     if (revision := strategies.revision) is not None and revision.references >= args.num_generations:
         problems.append(
             f"revision.references = {revision.references} with num_generations = {args.num_generations}: an answer has "
@@ -60,9 +61,10 @@ def leaves_advantages_to_trl(args: "GRPOConfig") -> bool:
     return args.scale_rewards != "group" or args.multi_objective_aggregation != "sum_then_normalize"
 
 
-def is_on_policy(args: "GRPOConfig", num_passes: int = 1) -> bool:
+def is_on_policy(args: "GRPOConfig", strategies: Strategies) -> bool:
     """Whether every rollout batch is trained in one optimizer step, so that the ratio is 1."""
-    return args.gradient_accumulation_steps % (args.steps_per_generation * args.num_iterations * num_passes) == 0
+    passes = args.steps_per_generation * args.num_iterations * strategies.schedule.num_passes
+    return args.gradient_accumulation_steps % passes == 0
 
 
 def _described(part: Strategy) -> str:
@@ -90,10 +92,11 @@ def _owned_settings(args: "GRPOConfig", strategies: Strategies) -> Iterator[str]
         )
 
 
-def _sampling(args: "GRPOConfig") -> Iterator[str]:
-    ratio = not is_on_policy(args) or (args.use_vllm and args.vllm_importance_sampling_correction)
+def _sampling(args: "GRPOConfig", strategies: Strategies) -> Iterator[str]:
+    ratio = not is_on_policy(args, strategies) or (args.use_vllm and args.vllm_importance_sampling_correction)
     plain = {"top_p": (1.0,), "top_k": (0, -1, None), "min_p": (0.0, None), "repetition_penalty": (1.0,)}
-    changed = {name: value for name, usual in plain.items() if (value := getattr(args, name)) not in usual}
+    given = {name: getattr(args, name) for name in plain} | (args.generation_kwargs or {})
+    changed = {name: given[name] for name, usual in plain.items() if given[name] not in usual}
     if ratio and changed:
         settings = ", ".join(f"{name} = {value:g}" for name, value in changed.items())
         yield (
@@ -121,6 +124,11 @@ def _trajectory_weights(args: "GRPOConfig", strategies: Strategies) -> Iterator[
     estimator = strategies.advantage
     if estimator is None:
         return
+    if estimator.token_level and args.off_policy_mask_threshold is not None:
+        yield (
+            f"{_described(estimator)} with off_policy_mask_threshold: TRL drops a response by the sign of its "
+            "advantage, which here differs from token to token, so it would drop parts of responses. Leave the threshold out."
+        )
     name, known = _described(estimator), PER_SEQUENCE_MEAN | ONE_DENOMINATOR
     matches = "sequence_weights" in estimator.signals
     if matches and args.loss_type not in known:
@@ -129,7 +137,7 @@ def _trajectory_weights(args: "GRPOConfig", strategies: Strategies) -> Iterator[
             f"{args.loss_type!r} that weight is not known when advantages are computed. "
             f"Use one of {', '.join(sorted(known))}."
         )
-    if matches and args.importance_sampling_level == "sequence" and not is_on_policy(args):
+    if matches and args.importance_sampling_level == "sequence" and not is_on_policy(args, strategies):
         yield (
             f"{name} with importance_sampling_level 'sequence': each rollout batch is trained for more than one "
             "optimizer step, the trajectory's ratio changes after the first, and the baseline cannot follow. "
@@ -153,19 +161,27 @@ def _trajectory_weights(args: "GRPOConfig", strategies: Strategies) -> Iterator[
 def _cancellation(args: "GRPOConfig", strategies: Strategies) -> Iterator[str]:
     claims = [part for part in strategies.all if part.traits.cancels_shared_tokens]
     weight = strategies.token_weight
+    mode = args.vllm_importance_sampling_mode
+    corrected = args.use_vllm and args.vllm_importance_sampling_correction and mode.startswith("sequence")
     for part in claims:
+        if corrected and part.kind == COEFFICIENT:
+            yield (
+                f"{_described(part)} with vllm_importance_sampling_mode {mode!r}: it multiplies each trajectory once "
+                "more after the coefficient was made to cancel. Use token_truncate or token_mask."
+            )
         if args.off_policy_mask_threshold is not None:
             yield (
                 f"{_described(part)} with off_policy_mask_threshold = {args.off_policy_mask_threshold:g}: it drops "
                 "responses with a negative advantage only, and what is left of a group does not cancel (residuals of "
                 "0.44 to 0.47 were measured). Leave off_policy_mask_threshold out."
             )
-        if weight is not None and weight.traits.depends_on_the_cut and args.gradient_accumulation_steps > 1:
+        split = args.gradient_accumulation_steps > 1 and args.per_device_train_batch_size % args.num_generations
+        if weight is not None and weight.traits.depends_on_the_cut and split:
             yield (
                 f"{_described(part)} with {_described(weight)} over {args.gradient_accumulation_steps} micro-batches: "
                 "its weights depend on the rows beside a response in its micro-batch, so the same token weighs "
-                "differently in two of them and would not cancel. Use gradient_accumulation_steps: 1, or a weight that "
-                "is a function of the token alone."
+                "differently in two of them and would not cancel. Use gradient_accumulation_steps: 1, a "
+                "per_device_train_batch_size that holds whole groups, or a weight that is a function of one token."
             )
 
 
@@ -223,12 +239,11 @@ def _passes(args: "GRPOConfig", strategies: Strategies) -> Iterator[str]:
             f"whole number of optimizer steps of {args.gradient_accumulation_steps} (gradient_accumulation_steps), so "
             "two passes would share a step. Make steps_per_generation a multiple of gradient_accumulation_steps."
         )
-    through_kl = args.beta != 0.0 and args.use_bias_correction_kl
-    if args.importance_sampling_level == "sequence" and (args.loss_type not in DETACHED or through_kl):
+    if args.importance_sampling_level == "sequence" and (args.loss_type not in DETACHED or args.beta != 0.0):
         yield (
             f"{schedule} with importance_sampling_level 'sequence': the gradient of a trajectory's ratio reaches every "
             "token of it, so the passes would not isolate theirs. Use importance_sampling_level: token"
-            f"{', or use_bias_correction_kl: false' if args.loss_type in DETACHED else ''}."
+            f"{', or beta: 0.0' if args.loss_type in DETACHED else ''}."
         )
     if args.entropy_coef != 0.0 or args.use_adaptive_entropy:
         yield (

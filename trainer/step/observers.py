@@ -52,34 +52,38 @@ class SharedPrefixMeter:
     """
 
     def __init__(self) -> None:
-        self._sums: Tensor | None = None
+        self._rollouts: list[Tensor] = []  # net and gross contributions (2, groups, positions) of each in the step
+        self._current: Tensor | None = None
 
     def expect(self, num_groups: int, longest_prefix: int, device: torch.device) -> None:
-        """Start on a new rollout batch."""
-        self._sums = torch.zeros(2, num_groups, longest_prefix, device=device) if longest_prefix else None
+        """Start on a new rollout batch, whose groups share up to ``longest_prefix`` tokens; the same on all ranks."""
+        self._current = torch.zeros(2, num_groups, longest_prefix, device=device) if longest_prefix else None
+        if self._current is not None:
+            self._rollouts.append(self._current)
 
     def watch(self, logps: Tensor, groups: Tensor, prefix_lengths: Tensor) -> None:
         """Read the gradient of ``logps`` (B, T) when it flows."""
-        if self._sums is not None and logps.requires_grad:
-            logps.register_hook(lambda gradient: self._add(gradient, groups, prefix_lengths))
-
-    def _add(self, gradient: Tensor, groups: Tensor, prefix_lengths: Tensor) -> None:
-        assert self._sums is not None
-        longest = min(self._sums.shape[2], gradient.shape[1])
-        shared = torch.arange(longest, device=gradient.device) < prefix_lengths[:, None]
-        contributions = gradient[:, :longest].detach().to(self._sums.dtype) * shared
-        for sums, values in zip(self._sums, (contributions, contributions.abs()), strict=True):
-            sums[:, :longest].index_add_(0, groups, values)
+        sums = self._current
+        if sums is not None and logps.requires_grad:
+            logps.register_hook(lambda gradient: _add_contributions(sums, gradient, groups, prefix_lengths))
 
     def finish_step(self, accelerator: Any, means: Means) -> None:
         """Add the step's residual to ``means`` as ``cancellation/shared_prefix``; called on all ranks."""
-        if self._sums is None:
-            return
-        net, gross = accelerator.reduce(self._sums, "sum")
-        self._sums = torch.zeros_like(self._sums)
-        present = gross > 0
-        residuals = torch.where(present, net.abs() / gross.where(present, 1.0), 0.0)
-        means.add("cancellation/shared_prefix", residuals.sum(), present.sum())
+        for sums in self._rollouts:
+            net, gross = accelerator.reduce(sums.clone(), "sum")
+            sums.zero_()
+            present = gross > 0
+            residuals = torch.where(present, net.abs() / gross.where(present, 1.0), 0.0)
+            means.add("cancellation/shared_prefix", residuals.sum(), present.sum())
+        self._rollouts = [] if self._current is None else [self._current]
+
+
+def _add_contributions(sums: Tensor, gradient: Tensor, groups: Tensor, prefix_lengths: Tensor) -> None:
+    longest = min(sums.shape[2], gradient.shape[1])
+    shared = torch.arange(longest, device=gradient.device) < prefix_lengths[:, None]
+    contributions = gradient[:, :longest].detach().to(sums.dtype) * shared
+    for kind, values in zip(sums, (contributions, contributions.abs()), strict=True):
+        kind[:, :longest].index_add_(0, groups, values)
 
 
 def rollout_metrics(rewards: Tensor, advantages: Tensor, signals: Mapping[str, Any]) -> dict[str, float]:

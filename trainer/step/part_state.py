@@ -25,7 +25,7 @@ def save_state(strategies: Iterable[Strategy], folder: Path, *, is_main_process:
     Raises:
         StrategyStateError: ranks hold different states, of which one checkpoint can keep only one.
     """
-    states = {part.kind: part.function.state_dict() for part in strategies if part.has_state}  # type: ignore[attr-defined]
+    states = {part.kind: _on_cpu(part.function.state_dict()) for part in strategies if part.has_state}  # type: ignore[attr-defined]
     if not states:
         return
     if len(set(gather_object([_digest(states)]))) > 1:
@@ -48,7 +48,7 @@ def load_state(strategies: Iterable[Strategy], folder: Path) -> None:
     if not stateful:
         return
     path = folder / FILE
-    states: dict[str, Any] = torch.load(path, weights_only=True) if path.exists() else {}
+    states: dict[str, Any] = torch.load(path, map_location="cpu", weights_only=True) if path.exists() else {}
     for part in stateful:
         if part.kind not in states:
             raise StrategyStateError(
@@ -56,6 +56,15 @@ def load_state(strategies: Iterable[Strategy], folder: Path) -> None:
                 "nothing. Resume from a checkpoint of a run with this strategy, or start a new run."
             )
         part.function.load_state_dict(states[part.kind])  # type: ignore[attr-defined]
+
+
+def _on_cpu(state: Any) -> Any:
+    """``state`` with its tensors on the CPU: on which device each rank computed them is no part of it."""
+    if isinstance(state, torch.Tensor):
+        return state.detach().cpu()
+    if isinstance(state, dict):
+        return {key: _on_cpu(value) for key, value in state.items()}
+    return [_on_cpu(value) for value in state] if isinstance(state, list) else state
 
 
 def _digest(states: dict[str, Any]) -> str:

@@ -132,8 +132,8 @@ class Revisions:
 
 
 def step_seed(trainer: Any) -> int:
-    """A number for each pair of the run's seed and the optimizer step."""
-    seed: int = trainer.args.seed * 1_000_003 + trainer.state.global_step
+    """A number for each pair of the run's seed and the micro-batch at which the rollout was made."""
+    seed: int = trainer.args.seed * 1_000_003 + trainer._step
     return seed
 
 

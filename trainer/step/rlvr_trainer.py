@@ -122,7 +122,7 @@ class RLVRTrainer(EvaluatingTrainer):
     # From a rollout batch to advantages
 
     def _get_train_sampler(self, dataset: Any = None) -> Sampler[int]:
-        return EpochSampler(super()._get_train_sampler(dataset))
+        return EpochSampler(super()._get_train_sampler(dataset), lambda: int(self.state.epoch or 0))
 
     def _calculate_rewards(self, *positional: Any, **keywords: Any) -> Tensor:
         rewards_per_function: Tensor = super()._calculate_rewards(*positional, **keywords)
@@ -166,7 +166,7 @@ class RLVRTrainer(EvaluatingTrainer):
         if estimator is None:
             advantages: Tensor = self.accelerator.gather(batch["advantages"])
         else:
-            check_columns(estimator, signals)
+            check_columns(self, estimator, signals)
             where, shape = f"at optimizer step {self.state.global_step}", (self.num_generations, mask.shape[1])
             advantages = checked_advantages(estimator, estimator(signals), rewards, *shape, where).nan_to_num(nan=0.0)
             batch["advantages"] = self._local(advantages, batch)
@@ -210,6 +210,8 @@ class RLVRTrainer(EvaluatingTrainer):
             loss = super()._compute_loss(model, batch)
         finally:
             self._current = None
+        if self.strategies.coefficient is not None:
+            self._metrics["train"].pop("cispo_clip_ratio", None)  # of a cap that has been undone
         if "keep" in batch and self.beta != 0.0:
             corrected = self.args.use_bias_correction_kl
             metrics_over_all_passes(self._metrics["train"], self._means, batch, bias_corrected_kl=corrected)

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 import torch
 from torch import Tensor
 
-from rewards.registry import PartError
+from rewards.registry import PartError, nearest
 from trainer.algorithms.contract import ADVANTAGE, SIGNALS
 from trainer.algorithms.registry import Strategy
 from trainer.algorithms.sequence_weights import ONE_DENOMINATOR, PER_SEQUENCE_MEAN, loss_sequence_weights
@@ -41,13 +41,13 @@ def rollout_signals(
         columns: what this rank's reward functions logged, name → one value a completion.
     """
     mask = gathered_tokens(trainer, loss_mask(batch), 0)
-    gather = trainer.accelerator.gather
+    others = {name: values for name, values in columns.items() if name not in SIGNALS[ADVANTAGE]}
     return Signals(
         rewards=lambda: weighted_sum(rewards_per_function, trainer.reward_weights),
         group_size=trainer.num_generations,
         rewards_per_function=rewards_per_function,
         reward_weights=trainer.reward_weights.to(rewards_per_function.device),
-        correct=lambda: None if (right := verdicts(columns)) is None else gather(right.to(mask.device)),
+        correct=lambda: _gathered_verdicts(trainer, columns, len(batch["completion_ids"])),
         lengths=lambda: mask.sum(1),
         completion_ids=lambda: gathered_tokens(trainer, batch["completion_ids"], trainer._tokenizer.pad_token_id),
         mask=mask,
@@ -56,22 +56,28 @@ def rollout_signals(
         sequence_weights=lambda: _sequence_weights(trainer, batch, mask),
         step=trainer.state.global_step,
         max_steps=trainer.state.max_steps,
-        **{name: partial(_column, trainer, name, values) for name, values in columns.items() if name != "correct"},
+        **{
+            name: partial(_column, trainer, name, values)
+            for name, values in columns.items()
+            if name not in SIGNALS[ADVANTAGE]
+        },
     )
 
 
-def check_columns(estimator: Strategy, signals: Signals) -> None:
+def check_columns(trainer: "RLVRTrainer", estimator: Strategy, signals: Signals) -> None:
     """Refuse an estimator that asks for what no reward function logged.
 
     Raises:
         PartError: naming the columns that there are.
     """
     for name in (*estimator.columns, *(["correct"] if "correct" in estimator.signals else [])):
-        if name not in signals or (name == "correct" and signals[name] is None):
+        absent = signals["correct"] is None if name == "correct" else trainer.any_rank(name not in signals)
+        if absent:
             left = ", ".join(key for key in signals if key not in SIGNALS[ADVANTAGE]) or "none"
             raise PartError(
                 f"advantage {estimator.name!r} asks for the column {name!r}, but no reward function logged it for "
-                f"every completion; columns that were: {left}. Log one number a row: log_extra({name!r}, values)."
+                f"every completion; columns that were: {left}.{nearest(name, SIGNALS[ADVANTAGE])} "
+                f"Log one number a row: log_extra({name!r}, values)."
             )
 
 
@@ -120,6 +126,15 @@ def verdicts(columns: dict[str, list[Any]]) -> Tensor | None:
     if not values or not all(value is None or (isinstance(value, float | int) and value in (0, 1)) for value in values):
         return None
     return torch.tensor([torch.nan if value is None else float(value) for value in values])
+
+
+def _gathered_verdicts(trainer: "RLVRTrainer", columns: dict[str, list[Any]], rows: int) -> Tensor | None:
+    """`verdicts` of all ranks (N,), ``None`` where one of them has none; every rank makes the same call."""
+    local = verdicts(columns)
+    values = torch.full((rows,), torch.nan) if local is None else local
+    flagged = torch.cat([torch.tensor([float(local is not None)]), values]).to(trainer.accelerator.device)
+    gathered: Tensor = trainer.accelerator.gather(flagged).view(-1, rows + 1)
+    return gathered[:, 1:].flatten() if bool(gathered[:, 0].all()) else None
 
 
 def _column(trainer: "RLVRTrainer", name: str, values: list[Any]) -> Tensor:

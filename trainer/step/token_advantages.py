@@ -28,7 +28,7 @@ def token_advantages(
     """``A·w`` on the tokens that ``keep`` selects, and what makes TRL's ``cispo`` apply a coefficient; (B,) or (B, T).
 
     A coefficient c is to take the place of TRL's ``min(ρ, ε_high)``, which it multiplies advantages by: they are
-    divided by it. Where ρ underflows to 0 the token has no gradient.
+    divided by it. Where ρ underflows (log ρ < −87) the token has no gradient.
 
     Args:
         batch: the micro-batch; its ``advantages`` are (B,) or (B, T), those of π_old absent where π is π_old.
@@ -65,7 +65,7 @@ def token_advantages(
     if coefficient is not None:
         factors = checked_coefficients(coefficient, coefficient(signals), mask, where)
         ratio = signals["log_ratio"].exp().clamp(max=epsilon_high)
-        undone = torch.where(ratio > 0, factors / ratio, 0.0)
+        undone = torch.where(ratio > torch.finfo(ratio.dtype).tiny, factors / ratio, 0.0)
         advantages = (advantages if advantages.dim() == 2 else advantages.unsqueeze(1)) * undone
         means.add_tokens("coefficient/mean", factors, mask)
         means.add_tokens("coefficient/frac_negative", (factors < 0).float(), mask)

@@ -232,7 +232,6 @@ def test_what_is_no_function_is_refused():
     ("source", "fragments"),
     [
         ("def part(group_size, lengths): ...", ["takes (group_size, lengths)", "Write def part(rewards, *, …)"]),
-        ("def part(rewards, lenghts): ...", ["asks for 'lenghts', which is no signal. Did you mean 'lengths'?"]),
         ("class part:\n    def __call__(self, rewards): ...", ["without state_dict and load_state_dict"]),
         ("def part(rewards, group_size, **options): ...", ["takes *options", "Name each argument", "completion_ids"]),
         ("def part(rewards, group_size, *more): ...", ["takes *more"]),

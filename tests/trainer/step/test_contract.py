@@ -320,7 +320,7 @@ for keep in (None, "off"):
     trainer = ours(
         Path(sys.argv[1]), Path(sys.argv[2]) / str(keep), reward=same_start, strategies=strategies, loss_type="grpo",
         per_device_train_batch_size=4, steps_per_generation=4, gradient_accumulation_steps=1, max_steps=4,
-        learning_rate=1e-4,
+        learning_rate=1e-7,
     )
     results[str(keep)] = residuals(trainer)
 if trainer.accelerator.is_main_process:
