@@ -14,7 +14,7 @@ TRAINED, FAILED, REFUSED, STOPPED, STOPPED_WITHOUT_CHECKPOINT = 0, 1, 2, 130, 14
 """Exit statuses of scripts/train.py."""
 
 SECONDS_TO_BE_ENDED = 60
-"""How long a rank gives the launcher to end it when rank 0 has ended; the launcher looks after it many times a second."""
+"""How long a rank gives its launcher to end it when rank 0 has ended, for which it looks many times a second."""
 
 _LAUNCHERS = ("accelerate", "launch.py", "torchrun", "deepspeed")
 _LAUNCHING_MODULES = ("accelerate.commands.", "torch.distributed.")
