@@ -13,6 +13,9 @@ from types import FrameType
 TRAINED, FAILED, REFUSED, STOPPED, STOPPED_WITHOUT_CHECKPOINT = 0, 1, 2, 130, 143
 """Exit statuses of scripts/train.py."""
 
+SECONDS_TO_BE_ENDED = 60
+"""How long a rank gives its launcher to end it when rank 0 has ended, for which it looks many times a second."""
+
 _LAUNCHERS = ("accelerate", "launch.py", "torchrun", "deepspeed")
 _LAUNCHING_MODULES = ("accelerate.commands.", "torch.distributed.")
 _PR_SET_PDEATHSIG = 1
@@ -63,5 +66,5 @@ def say(text: str, *, of_all: bool = False) -> None:
     if rank and of_all:
         return
     if rank:
-        time.sleep(10)
+        time.sleep(SECONDS_TO_BE_ENDED)
     print(f"\n{f'[rank {rank}] ' if rank else ''}{text}", file=sys.stderr, flush=True)
