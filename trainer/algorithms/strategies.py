@@ -82,22 +82,14 @@ def build_strategies(
             is given though nothing names its columns, or is not given though something does.
     """
     estimator = None if advantage is None else tried(find_strategy(ADVANTAGE, advantage))
-    weight: Strategy | None = tried(find_strategy(TOKEN_WEIGHT, token_weight))
-    if weight is not None and weight.function is built_in(TOKEN_WEIGHT)["uniform"]:
-        weight = None
+    chosen = tried(find_strategy(TOKEN_WEIGHT, token_weight))
+    weight = None if chosen.function is built_in(TOKEN_WEIGHT)["uniform"] else chosen
     factor = None if coefficient is None else tried(find_strategy(COEFFICIENT, coefficient))
     part = find_strategy(UPDATE_SCHEDULE, update_schedule)
     parts = [p for p in (estimator, weight, factor) if p is not None]
     revised = _revised(estimator, revision)
-    return Strategies(
-        estimator,
-        None if weight.function is uniform else weight,
-        factor,
-        part,
-        tried_schedule(part),
-        _kept([*parts, part], keep_groups),
-        revised,
-    )
+    kept = _kept([*parts, part], keep_groups)
+    return Strategies(estimator, weight, factor, part, tried_schedule(part), kept, revised)
 
 
 def _revised(

@@ -127,7 +127,7 @@ def _trajectory_weights(args: "GRPOConfig", strategies: Strategies) -> Iterator[
     if estimator.token_level and args.off_policy_mask_threshold is not None:
         yield (
             f"{_described(estimator)} with off_policy_mask_threshold: TRL drops a response by the sign of its "
-            "advantage, which here differs from token to token, so it would drop parts of responses. Leave the threshold out."
+            "advantage, which here differs from token to token, so it would drop parts of responses. Leave it out."
         )
     name, known = _described(estimator), PER_SEQUENCE_MEAN | ONE_DENOMINATOR
     matches = "sequence_weights" in estimator.signals

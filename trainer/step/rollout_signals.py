@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING, Any
 
 import torch
 from torch import Tensor
+from trl.models.utils import disable_gradient_checkpointing
 
 from rewards.registry import PartError, nearest
 from trainer.algorithms.contract import ADVANTAGE, SIGNALS
@@ -51,16 +52,12 @@ def rollout_signals(
         lengths=lambda: mask.sum(1),
         completion_ids=lambda: gathered_tokens(trainer, batch["completion_ids"], trainer._tokenizer.pad_token_id),
         mask=mask,
-        old_logps=lambda: gathered_tokens(trainer, old_scores(trainer, batch)["old_per_token_logps"], 0),
-        entropies=lambda: gathered_tokens(trainer, old_scores(trainer, batch)["old_entropies"], 0),
+        old_logps=lambda: gathered_tokens(trainer, _old_score(trainer, batch, "old_per_token_logps"), 0),
+        entropies=lambda: gathered_tokens(trainer, _old_score(trainer, batch, "old_entropies"), 0),
         sequence_weights=lambda: _sequence_weights(trainer, batch, mask),
         step=trainer.state.global_step,
         max_steps=trainer.state.max_steps,
-        **{
-            name: partial(_column, trainer, name, values)
-            for name, values in columns.items()
-            if name not in SIGNALS[ADVANTAGE]
-        },
+        **{name: partial(_column, trainer, name, values) for name, values in others.items()},
     )
 
 
@@ -94,12 +91,11 @@ def gathered_tokens(trainer: "RLVRTrainer", tokens: Tensor, padding: int) -> Ten
     return gathered
 
 
-def old_scores(trainer: "RLVRTrainer", batch: Batch) -> Batch:
-    """``log π_old`` and its entropy of this rank's tokens: TRL's own, or of one pass more where it made none."""
-    if "old_entropies" in batch and "old_per_token_logps" in batch:
-        return batch
-    if "scores" not in batch:
-        with torch.no_grad():
+def _old_score(trainer: "RLVRTrainer", batch: Batch, name: str) -> Tensor:
+    """``log π_old`` or its entropy of this rank's tokens: TRL's own, or of one pass more where it made none."""
+    if name not in batch and "scores" not in batch:
+        kwargs = trainer.args.gradient_checkpointing_kwargs
+        with torch.no_grad(), disable_gradient_checkpointing(trainer.model, kwargs):
             logps, entropies, _ = trainer._get_per_token_logps_and_entropies(
                 trainer.model,
                 torch.cat([batch["prompt_ids"], batch["completion_ids"]], dim=1),
@@ -107,11 +103,11 @@ def old_scores(trainer: "RLVRTrainer", batch: Batch) -> Batch:
                 batch["completion_ids"].shape[1],
                 batch_size=trainer.args.per_device_train_batch_size,
                 compute_entropy=True,
-                **{name: batch[name] for name in _IMAGES if name in batch},
+                **{key: batch[key] for key in _IMAGES if key in batch},
             )
         batch["scores"] = {"old_per_token_logps": logps, "old_entropies": entropies}
-    scores: Batch = batch["scores"]
-    return scores
+    score: Tensor = batch[name] if name in batch else batch["scores"][name]
+    return score
 
 
 def weighted_sum(rewards_per_function: Tensor, reward_weights: Tensor) -> Tensor:
