@@ -1,0 +1,123 @@
+r"""Graders of mathematics answers beside one another, on the same labelled pairs in the same run.
+
+A pair is a gold with an ``answer``, which goes into ``\boxed{…}``, or a whole ``completion``; ``right`` says whether it
+is the gold, by mathematics and before any grader was asked. A **false negative** is a right answer without the full
+score, refused or unjudged; a **false positive** is a wrong one that is paid.
+"""
+
+import json
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, TypeAlias
+
+from math_verify import parse, verify
+
+from rewards.verifiers.math_answer import MathAnswer
+
+Grader: TypeAlias = Callable[[Sequence[str], Sequence[str]], Sequence[float | None]]
+"""Scores of completions against golds; ``None`` = the gold cannot be judged."""
+
+
+@dataclass(frozen=True)
+class Pair:
+    """A gold, a completion, and whether it is right."""
+
+    gold: str
+    completion: str
+    right: bool
+    kind: str
+
+
+@dataclass(frozen=True)
+class Rates:
+    """What one grader got wrong, and its wall time in seconds."""
+
+    right: int
+    wrong: int
+    false_negatives: list[Pair]
+    false_positives: list[Pair]
+    unjudged: int
+    seconds: float
+
+
+def labelled_pairs(file: Path) -> list[Pair]:
+    """The pairs of a JSON file."""
+    return [
+        Pair(
+            pair["gold"],
+            pair.get("completion") or f"Therefore the answer is $\\boxed{{{pair['answer']}}}$.",
+            pair["right"],
+            pair["class"],
+        )
+        for pair in json.loads(file.read_text(encoding="utf-8"))
+    ]
+
+
+def rates(grader: Grader, pairs: Sequence[Pair]) -> Rates:
+    """How often ``grader`` refuses what is right and pays what is wrong."""
+    started = time.perf_counter()
+    scores = grader([pair.completion for pair in pairs], [pair.gold for pair in pairs])
+    seconds = time.perf_counter() - started
+    paid = [(score or 0) >= 1 for score in scores]
+    judged = list(zip(pairs, paid, strict=True))
+    return Rates(
+        right=sum(pair.right for pair in pairs),
+        wrong=sum(not pair.right for pair in pairs),
+        false_negatives=[pair for pair, is_paid in judged if pair.right and not is_paid],
+        false_positives=[pair for pair, is_paid in judged if is_paid and not pair.right],
+        unjudged=sum(score is None for score in scores),
+        seconds=seconds,
+    )
+
+
+def comparison_of_graders(
+    pairs: Sequence[Pair], accuracy_reward: Callable[..., list[Any]], *, list_errors: bool = False
+) -> str:
+    """A table of our verifier, math-verify and TRL's ``accuracy_reward``, in Markdown; with ours' errors on demand.
+
+    math-verify reads both sides in a box. TRL's is given the gold as a dataset's column holds it, and once in dollars.
+    """
+    graders: Mapping[str, Grader] = {
+        "Evenkeel `math_answer`": _ours,
+        "math-verify, both boxed": _math_verify,
+        "TRL `accuracy_reward`, the gold as it is": lambda completions, golds: accuracy_reward(
+            [[{"content": completion}] for completion in completions], list(golds)
+        ),
+        "TRL `accuracy_reward`, the gold in `$…$`": lambda completions, golds: accuracy_reward(
+            [[{"content": completion}] for completion in completions],
+            [gold if "$" in gold else f"${gold}$" for gold in golds],
+        ),
+    }
+    measured = {name: rates(grader, pairs) for name, grader in graders.items()}
+    ours = next(iter(measured.values()))
+    return "\n".join([*_table(measured), *(_errors(ours) if list_errors else [])])
+
+
+def _ours(completions: Sequence[str], golds: Sequence[str]) -> list[float | None]:
+    return [verdict.score for verdict in MathAnswer().judge_all(completions, golds)]
+
+
+def _math_verify(completions: Sequence[str], golds: Sequence[str]) -> list[float | None]:
+    return [
+        float(verify(parse(f"\\boxed{{{gold}}}"), parse(completion)))
+        for completion, gold in zip(completions, golds, strict=True)
+    ]
+
+
+def _table(measured: Mapping[str, Rates]) -> list[str]:
+    lines = ["| grader | right answers refused | wrong answers paid | golds unjudged | s |", "|---|---|---|---|---|"]
+    for name, found in measured.items():
+        refused = f"{len(found.false_negatives)} of {found.right} ({len(found.false_negatives) / found.right:.1%})"
+        paid = f"{len(found.false_positives)} of {found.wrong} ({len(found.false_positives) / found.wrong:.1%})"
+        lines.append(f"| {name} | {refused} | {paid} | {found.unjudged} | {found.seconds:.1f} |")
+    return lines
+
+
+def _errors(found: Rates) -> list[str]:
+    return [
+        f"{problem}, {pair.kind}: {pair.gold} <- {pair.completion}"
+        for problem, pairs in (("refused", found.false_negatives), ("paid", found.false_positives))
+        for pair in pairs
+    ]

@@ -1,0 +1,43 @@
+"""Graders are compared on the same pairs; what each gets wrong is counted by the label, not by another grader."""
+
+import json
+
+from rewards.bench.labelled_pairs import comparison_of_graders, labelled_pairs, rates
+
+PAIRS = [
+    {"class": "a", "gold": "2^{-2017}", "answer": "2^{-2018}", "right": False},
+    {"class": "a", "gold": "3,5", "completion": "\\boxed{5} or \\boxed{3}", "right": True},
+    {"class": "b", "gold": "2", "answer": "2", "right": True},
+    {"class": "b", "gold": "", "answer": "2", "right": True},
+]
+
+
+def written(folder):
+    file = folder / "pairs.json"
+    file.write_text(json.dumps(PAIRS))
+    return labelled_pairs(file)
+
+
+def test_an_answer_is_boxed_and_a_completion_is_taken_whole(tmp_path):
+    first, second, *_ = written(tmp_path)
+    assert first.completion == "Therefore the answer is $\\boxed{2^{-2018}}$."
+    assert second.completion == "\\boxed{5} or \\boxed{3}"
+
+
+def test_errors_are_counted_by_the_label(tmp_path):
+    found = rates(lambda completions, golds: [1.0, 0.0, 1.0, None], written(tmp_path))
+    assert (found.right, found.wrong, found.unjudged) == (3, 1, 1)
+    assert [pair.gold for pair in found.false_positives] == ["2^{-2017}"]
+    assert [pair.gold for pair in found.false_negatives] == ["3,5", ""]
+
+
+def test_the_table_names_each_grader_and_our_errors(tmp_path):
+    table = comparison_of_graders(
+        written(tmp_path), lambda completions, solution: [1.0] * len(completions), list_errors=True
+    )
+    _, _, ours, math_verify, bare, in_dollars, error = table.splitlines()
+    assert ours.startswith("| Evenkeel `math_answer` | 1 of 3 (33.3%) | 0 of 1 (0.0%) | 1 |")
+    assert math_verify.startswith("| math-verify")
+    assert "| 0 of 3 (0.0%) | 1 of 1 (100.0%) | 0 |" in bare
+    assert "| 0 of 3 (0.0%) | 1 of 1 (100.0%) | 0 |" in in_dollars
+    assert error.startswith("refused, b:  <- ")
