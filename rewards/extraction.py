@@ -14,6 +14,9 @@ _PYTHON_MARKS = {"python", "python3", "py"}
 _FENCE = "```"
 _LONGEST_MARK = 30  # characters between an opening fence and the end of its line
 
+_BESIDE = re.compile(
+    r"(?:[\s$,;]|\\[()]|\\quad|\\text\s?\{\s?(?:and|or)\s?\}|\b(?:and|or)\b|\b[a-zA-Z](?:_\{?\d\}?)?\s?=){0,20}"
+)
 _BRACES = re.compile(r"\\(?:boxed|fbox)\s{0,9}\{|\\\\|\\[{}]|[{}]")  # escaped backslashes and braces are no braces
 
 
@@ -85,20 +88,52 @@ def boxed_answer(completion: str) -> Extraction:
     Of boxes in one another the outermost counts. A box that is not closed is none, and a completion that breaks off
     inside a box has no answer, whatever it boxed before.
     """
-    final = after_thought(completion)
+    final, boxes = _boxes(completion)
+    return Extraction(_content(final.text, boxes[-1])) if final.text is not None else final
+
+
+def boxed_answers(completion: str) -> Extraction:
+    r"""`boxed_answer`, or the list of the last boxes where nothing but a comma, "and" or "or" stands between them.
+
+    ``$x=\boxed{2}$ or $x=\boxed{3}$`` answers "2, 3". The same box again adds nothing.
+    """
+    final, boxes = _boxes(completion)
     if final.text is None:
         return final
-    open_braces: list[int | None] = []  # of each open brace the start of its box's content; None of other braces
-    answer, answer_end = None, 0
-    for match in _BRACES.finditer(final.text):
+    first = len(boxes) - 1
+    while first and _BESIDE.fullmatch(final.text, boxes[first - 1].end, boxes[first].start):
+        first -= 1
+    return Extraction(", ".join(dict.fromkeys(_content(final.text, box) for box in boxes[first:])))
+
+
+@dataclass(frozen=True)
+class _Box:
+    start: int
+    opened: int  # behind its brace
+    end: int
+
+
+def _content(text: str, box: _Box) -> str:
+    return text[box.opened : box.end - 1].strip()
+
+
+def _boxes(completion: str) -> tuple[Extraction, list[_Box]]:
+    """The text after the thought, or why it holds no answer, and the outermost boxes in it."""
+    final = after_thought(completion)
+    open_braces: list[_Box | None] = []  # None of braces that open no box
+    boxes: list[_Box] = []
+    for match in _BRACES.finditer(final.text or ""):
         if match[0] == "}":
-            if open_braces and (start := open_braces.pop()) is not None:
-                answer, answer_end = final.text[start : match.start()], match.end()
+            if open_braces and (box := open_braces.pop()) is not None:
+                while boxes and boxes[-1].start > box.start:  # inside this one
+                    boxes.pop()
+                boxes.append(_Box(box.start, box.opened, match.end()))
         elif match[0].endswith("{") and match[0] != "\\{":
-            open_braces.append(match.end() if match[0] != "{" else None)
-    if any(start is not None and start >= answer_end for start in open_braces):
-        return Extraction(None, "the last box is not closed")
-    return Extraction(None, "no box after the thought") if answer is None else Extraction(answer.strip())
+            open_braces.append(_Box(match.start(), match.end(), -1) if match[0] != "{" else None)
+    last_end = boxes[-1].end if boxes else 0
+    if any(box is not None and box.opened >= last_end for box in open_braces):
+        return Extraction(None, "the last box is not closed"), []
+    return (final if boxes or final.text is None else Extraction(None, "no box after the thought")), boxes
 
 
 def has_tags_once_in_order(completion: str) -> bool:

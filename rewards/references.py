@@ -34,8 +34,10 @@ def check_references(verifier: Verifier, references: Iterable[Any], source: str)
     Raises:
         UnusableReferenceError: naming the first bad rows and why each is bad.
     """
+    references = list(references)
     if problems := unusable_references(verifier, references):
         raise _refusal(problems, source)
+    _warn_of_remarks(verifier, dict(enumerate(references)), source)
 
 
 def unusable_references(verifier: Verifier, references: Iterable[Any]) -> dict[int, str]:
@@ -106,7 +108,20 @@ def check_rewards(
             raise _refusal(problems, f"{source}, {label}")
         if problems:
             logger.warning("%s, %s: left out %s", source, label, _named(problems))
+        usable = {row: references[row] for row in judged if row not in problems}
+        _warn_of_remarks(verifier, usable, f"{source}, {label}")
     return [row for row in range(len(references)) if row not in left_out]
+
+
+def _warn_of_remarks(verifier: Verifier, references: Mapping[int, Any], source: str) -> None:
+    """One warning that names the first references of which a verifier has something to say."""
+    remarks = {
+        row: f"{reference!r:.80}: {remark}"
+        for row, reference in references.items()
+        if (remark := verifier.reference_remark(reference))
+    }
+    if remarks:
+        logger.warning("%s: usable, but to be looked at: %s", source, _named(remarks))
 
 
 def _refusal(problems: Mapping[int, str], source: str) -> UnusableReferenceError:

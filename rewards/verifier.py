@@ -85,6 +85,10 @@ class Verifier(ABC):
         """
         return ""
 
+    def reference_remark(self, reference: Any) -> str:
+        """What to know of a usable reference before training: that hardly an answer can equal it. Empty for nothing."""
+        return ""
+
 
 def as_verdict(result: Any) -> Verdict:
     """What a verifier returned, as a verdict: a bare number is a score, ``True`` 1, ``False`` 0, ``None`` unjudged.
@@ -107,7 +111,6 @@ def as_verdict(result: Any) -> Verdict:
         f"it returned {result!r:.80} of type {type(result).__name__}, which is no verdict. Return "
         "Verdict(score, answer, reason), or a number, True or False, or None for a row that cannot be judged"
     )
-
 
 class TokenVerifier(Verifier):
     """A verifier that also reads the completion's tokens: its length, its repetitions.

@@ -25,7 +25,7 @@ def matrix(text: str, form: Callable[[str], Form]) -> Form | None:
         rows = [piece.strip() for piece in split_outside_brackets(text[1:-1], _COMMA)]
         if all(row.startswith("[") and row.endswith("]") for row in rows):
             return Matrix(tuple(tuple(map(form, split_outside_brackets(row[1:-1], _COMMA))) for row in rows))
-    inner = text[1:-1] if text[0] in "([" and text[-1] in ")]" else text
+    inner = text[1:-1] if text[0] + text[-1] in ("()", "[]") else text
     match = _MATRIX.fullmatch(inner.strip())
     if match is None:
         return None

@@ -3,28 +3,30 @@
 The rules, where one has to be chosen:
 
 - A gold that is a plain number wants a plain number: an expression copied from the question is no answer to it. Any
-  plain number of the same value will do (``0.5`` for ``1/2``, ``2/4`` for ``1/2``), with or without a unit where the
-  gold leaves it open; what it was computed from may stand before it (``2^3 = 8``, not ``2^3``). A rounded number equals
-  nothing but itself. A gold ``0.15`` or ``4.5`` answers a question that asks for a decimal, so ``3/20`` and ``9/2`` are
-  no answers; ``1/2`` for ``0.5`` is, like all tenths and larger parts of 1.
+  plain number of exactly the same value will do (``0.5`` for ``1/2``, ``2/4`` for ``1/2``, ``15/2`` for ``7.5``), with
+  or without a unit where the gold leaves it open. A rounded number equals nothing but itself: ``0.333`` is not ``1/3``.
+- What a result was computed from may stand before it (``2^3 = 8``, not ``2^3``) if it is that result, and what it is
+  about behind it (``\\sqrt2 \\approx 1.41``) if it rounds to that. ``\\approx 3.14`` alone answers a gold decimal.
 - An expression is to be as simple as the gold: `rewards.verifiers.math_answer.simplicity`.
 - A ratio ``2:3`` may be a fraction, or ``4:6``; what can be a time of day is not reduced.
 - Two units must be the same; what holds π is in radians. Percent: ``12.5%`` equals ``12.5`` and ``0.125``; a gold
   ``12.5`` without the sign takes ``12.5%`` above 1.
 - Order counts in brackets ``( )`` and does not in braces or in a list. A list is no point and no vector, unless it
   names its coordinates (``x = 1, y = 2``); a point is a column or row vector, or a sum of unit vectors. An open
-  interval may be written for a point, since they look alike. A set of one may go without its braces.
-- A name before a value (``x = 5``) may be left out or added; where both have one they must be the same. ``x^2 = 5``
-  and ``6 = 5`` name nothing, and no equation is solved: ``x + 2 = 0`` is not ``x = -2``. The letter of a choice is such
-  a name too: ``(C) 12`` is C, and 12.
+  interval may be written for a point, since they look alike. A set of one may go without its braces. Numbered names
+  (``x_1 = 2, x_2 = 5``) may count the values of a list; where the gold has them, a bare list is in their order.
+- A name before a value (``x = 5``, ``P(X=2) = 5``, also ``x + y = 5``) may be left out or added; where both have one
+  they must be the same. ``x^2 = 5``, ``2x = 5`` and ``6 = 5`` name nothing, and no equation is solved: ``x + 2 = 0`` is
+  not ``x = -2``. The letter of a choice is such a name too: ``(C) 12`` is C, and 12.
+- "For all x" and ", k ∈ ℤ" may be left out; two different sets are two answers.
 """
 
 import re
-from collections.abc import Callable
-from fractions import Fraction
+from collections.abc import Callable, Iterable, Iterator
 from typing import TypeAlias
 
 from rewards.verifiers.math_answer.forms import (
+    About,
     BasedNumber,
     Expression,
     Form,
@@ -33,49 +35,107 @@ from rewards.verifiers.math_answer.forms import (
     Matrix,
     Named,
     Number,
+    Quantified,
     Relation,
     Row,
     Union,
     Words,
+    Worked,
 )
-from rewards.verifiers.math_answer.reading import read
+from rewards.verifiers.math_answer.names import same_name
+from rewards.verifiers.math_answer.notation import without_spaces
 from rewards.verifiers.math_answer.relations import as_equation
+from rewards.verifiers.math_answer.sets import names_of
 from rewards.verifiers.math_answer.simplicity import as_simple
-from rewards.verifiers.math_answer.units import DEGREE, PERCENT
+from rewards.verifiers.math_answer.values import compatible, same_measure, same_number, same_ratio, time_of_day
 
-AlgebraJudge: TypeAlias = Callable[[Expression | Relation | Number, Expression | Relation | Number], bool | None]
-"""Whether two expressions, or two relations, say the same; ``None`` = not known here."""
+AlgebraJudge: TypeAlias = Callable[
+    [Expression | Relation | Number | About, Expression | Relation | Number], bool | None
+]
+"""Whether two expressions or relations say the same, or one rounds to what it is about; ``None`` = not known here."""
 
 
 def same(gold: Form, answer: Form, algebra: AlgebraJudge) -> bool | None:
     """Whether ``answer`` is right when ``gold`` is; ``None`` where that hangs on what ``algebra`` does not know."""
-    if isinstance(gold, Named) or isinstance(answer, Named):
-        return _same_named(gold, answer, algebra)
+    for compare in (_same_about, _same_related, _same_value, _same_collection):
+        verdict = compare(gold, answer, algebra)
+        if not isinstance(verdict, _Other):
+            return verdict
+    return _same_row(gold, answer, algebra)
+
+
+class _Other:
+    """These are forms that another comparison is for."""
+
+
+_OTHER = _Other()
+
+
+def _same_about(gold: Form, answer: Form, algebra: AlgebraJudge) -> bool | _Other | None:
+    """What says more than a value: for which letters, from which steps, about which number."""
+    match gold, answer:
+        case (Quantified(), _) | (_, Quantified()):
+            domains = {form.domain for form in (gold, answer) if isinstance(form, Quantified)}
+            value, other = (form.value if isinstance(form, Quantified) else form for form in (gold, answer))
+            return len(domains - {""}) < 2 and same(value, other, algebra)
+        case Worked(), Worked() if gold == answer:
+            return True
+        case Worked(), _:
+            ends = [gold.result] if gold.about is None else [gold.result, gold.about.value]
+            return _any(same(end, answer, algebra) for end in ends)
+        case _, Worked():
+            return _all([same(gold, answer.result, algebra), *_steps(answer, algebra)])
+        case About(), _:
+            return same(gold.value, answer.value if isinstance(answer, About) else answer, algebra)
+        case Number(is_decimal=True), About():
+            return same_number(gold, answer.value)
+        case _, About():
+            return False
+    return _OTHER
+
+
+def _same_related(gold: Form, answer: Form, algebra: AlgebraJudge) -> bool | _Other | None:
+    """Names and equations."""
+    match gold, answer:
+        case (Named(), _) | (_, Named()):
+            return _same_named(gold, answer, algebra)
+        case Relation(), Relation():
+            if gold.is_between_numbers or answer.is_between_numbers:
+                return _same_sides(gold, answer)
+            return algebra(gold, answer)
+        case Relation(answer=Worked() as worked), _ if gold.is_between_numbers:
+            return _all([same(worked.result, answer, algebra), *_steps(worked, algebra)])
+        case _, Relation(answer=value) if value is not None:
+            return same(gold, value, algebra)
+    return _OTHER
+
+
+def _same_value(gold: Form, answer: Form, algebra: AlgebraJudge) -> bool | _Other | None:
+    """Single values."""
     match gold, answer:
         case Number(), Number():
-            return _same_number(gold, answer)
+            return same_number(gold, answer)
         case Expression(), Expression():
-            comparable = _same_measure(gold, answer) and as_simple(gold.latex, answer.latex)
+            comparable = same_measure(gold, answer) and as_simple(gold.latex, answer.latex)
             return comparable and algebra(gold, answer)
         case Expression(), Number():
-            return _compatible(gold.unit, answer.unit) and algebra(gold, answer)
+            return compatible(gold.unit, answer.unit) and algebra(gold, answer)
         case Words(), Words():
-            return gold == answer or _same_ratio(gold.text, answer.text) or _time_of_day(answer.text) == gold.text
+            return gold == answer or same_ratio(gold.text, answer.text) or time_of_day(answer.text) == gold.text
         case BasedNumber(), BasedNumber():
             return gold == answer
         case Words(), Number():
-            return _same_ratio(gold.text, f"{answer.value.numerator}:{answer.value.denominator}")
+            return same_ratio(gold.text, f"{answer.value.numerator}:{answer.value.denominator}")
         case Number(is_fraction=True), Words():
-            return _same_ratio(f"{gold.value.numerator}:{gold.value.denominator}", answer.text)
-        case Number(), Relation(sign="="):  # 2^3 = 8
-            result = read(answer.right)
-            return (
-                isinstance(result, Number) and _same_number(gold, result) and algebra(Expression(answer.left), result)
-            )
-        case Relation(), Relation():
-            return algebra(gold, answer)
+            return same_ratio(f"{gold.value.numerator}:{gold.value.denominator}", answer.text)
+    return _OTHER
+
+
+def _same_collection(gold: Form, answer: Form, algebra: AlgebraJudge) -> bool | _Other | None:
+    """Lists, sets, intervals and matrices."""
+    match gold, answer:
         case Listing(), Listing():
-            return _same_in_any_order(gold.items, answer.items, algebra)
+            return _same_listing(gold, answer, algebra)
         case Union(), Union():
             return _same_in_any_order(gold.pieces, answer.pieces, algebra)
         case Interval(), Interval():
@@ -89,65 +149,63 @@ def same(gold: Form, answer: Form, algebra: AlgebraJudge) -> bool | None:
             return same(only, answer, algebra)
         case Number() | Expression(), Listing(items=(only,), braces=True):
             return same(gold, only, algebra)
-    return _same_row(gold, answer, algebra)
+    return _OTHER
 
 
-def _same_number(gold: Number, answer: Number) -> bool:
-    if answer.is_fraction and not gold.is_fraction and not _may_replace_a_decimal(answer.value):
+def _all(verdicts: Iterable[bool | None]) -> bool | None:
+    """Whether all hold: one that does not settles it."""
+    known = True
+    for verdict in verdicts:
+        if verdict is False:
+            return False
+        known = known and verdict is not None
+    return True if known else None
+
+
+def _any(verdicts: Iterable[bool | None]) -> bool | None:
+    """Whether one holds."""
+    denied = _all(None if verdict is None else not verdict for verdict in verdicts)
+    return None if denied is None else not denied
+
+
+def _steps(worked: Worked, algebra: AlgebraJudge) -> Iterator[bool | None]:
+    """Whether each step is the result, and the result about what it is said to be."""
+    for step in worked.steps:
+        yield _equal(step, worked.result, algebra)
+    if worked.about is not None:
+        yield _about(worked.about, worked.result, algebra)
+
+
+def _equal(step: Form, result: Form, algebra: AlgebraJudge) -> bool | None:
+    """Whether a result was computed from this, however far from simple."""
+    match step, result:
+        case Number(), Number():
+            return same_number(step, result)
+        case ((Number() | Expression()), (Number() | Expression())):
+            return compatible(step.unit, result.unit) and algebra(result, step)
+    return step == result
+
+
+def _about(number: About, value: Form, algebra: AlgebraJudge) -> bool | None:
+    """Whether a value is about a number; both of the same unit if both have one."""
+    if isinstance(value, Named):
+        return _about(number, value.value, algebra)
+    if not isinstance(value, Number | Expression) or not compatible(number.value.unit, value.unit):
         return False
-    if gold.unit == answer.unit:
-        return gold.value == answer.value
-    if gold.unit == PERCENT and not answer.unit:
-        return answer.value in (gold.value, gold.value / 100)
-    if answer.unit == PERCENT and not gold.unit:
-        return gold.value == answer.value / 100 or (gold.value == answer.value and abs(gold.value) > 1)
-    return _compatible(gold.unit, answer.unit) and gold.value == answer.value
-
-
-def _may_replace_a_decimal(fraction: Fraction) -> bool:
-    return fraction.denominator == 1 or (abs(fraction) < 1 and fraction.denominator <= 10)
-
-
-def _compatible(gold_unit: str, answer_unit: str) -> bool:
-    return not gold_unit or not answer_unit or gold_unit == answer_unit
-
-
-def _same_measure(gold: Expression, answer: Expression) -> bool:
-    r"""Whether the units agree. Only a plain number can be meant in degrees without the sign: π is in radians."""
-    if {gold.unit, answer.unit} == {DEGREE, ""} and "\\pi" in gold.latex:
-        return False
-    return _compatible(gold.unit, answer.unit)
-
-
-def _same_ratio(gold: str, answer: str) -> bool:
-    """Whether both are ratios ``2:3`` of the same value; what may be a time of day, ``3:30``, is not reduced."""
-    if not re.fullmatch(r"\d+(:\d+)+", gold) or not re.fullmatch(r"\d+(:\d+)+", answer):
-        return False
-    terms, other = ([int(term) for term in ratio.split(":")] for ratio in (gold, answer))
-    if re.fullmatch(r"\d{1,2}:[0-5]\d", gold) or len(terms) != len(other) or not all(terms + other):
-        return terms == other and len(gold) == len(answer)
-    return all(term * other[0] == match * terms[0] for term, match in zip(terms, other, strict=True))
-
-
-def _time_of_day(text: str) -> str:
-    """A time without a.m. or p.m., which a gold may leave open."""
-    return text[:-2] if ":" in text and text.endswith(("am", "pm")) else text
+    return algebra(number, value)
 
 
 def _same_named(gold: Form, answer: Form, algebra: AlgebraJudge) -> bool | None:
-    if isinstance(gold, Named) and isinstance(answer, Named):
-        if gold.name == answer.name:
+    match gold, answer:
+        case Named(), Named() if same_name(gold.name, answer.name):
             return same(gold.value, answer.value, algebra)
-        return _as_equation(gold, answer, algebra)
-    if isinstance(gold, Named):
-        if isinstance(answer, Relation):
+        case (Named(), Named() | Relation()) | (Relation(), Named()):
             return _as_equation(gold, answer, algebra)
-        return same(gold.value, answer, algebra)
+        case Named(), _:
+            return same(gold.value, answer, algebra)
+        case Words(), Named() if answer.name == f"({gold.text})":  # (C) 12, of an answer to choose
+            return True
     assert isinstance(answer, Named)
-    if isinstance(gold, Words) and answer.name == f"({gold.text})":  # (C) 12, of an answer to choose
-        return True
-    if isinstance(gold, Relation):
-        return _as_equation(gold, answer, algebra)
     return same(gold, answer.value, algebra)
 
 
@@ -161,15 +219,44 @@ def _as_equation(gold: Form, answer: Form, algebra: AlgebraJudge) -> bool | None
     return algebra(left, right)
 
 
+def _same_sides(gold: Relation, answer: Relation) -> bool:
+    """Whether an equation between numbers is the same one, perhaps turned round: every true one is as true."""
+    sides, others = (
+        [without_spaces(re.sub(r"[(){}]", " ", side)).strip() for side in (relation.left, relation.right)]
+        for relation in (gold, answer)
+    )
+    turned = gold.sign in ("=", "\\ne") and not all(side.isdigit() for side in sides)  # 5 = 6 is no answer, nor 6 = 5
+    return gold.sign == answer.sign and (sides == others or (turned and sides == others[::-1]))
+
+
+def _same_listing(gold: Listing, answer: Listing, algebra: AlgebraJudge) -> bool | None:
+    """In any order; names may number the values (``x_1 = 2, x_2 = 5``), and do not count then."""
+    names, others = names_of(gold), names_of(answer)
+    if names == others or max(len(names), len(others)) < 2:
+        return _same_in_any_order(gold.items, answer.items, algebra)
+    if not _number_one_letter(names | others):  # x = 1, y = 2 without its names would have to be in order
+        return False
+    values, other_values = (
+        tuple(item.value if isinstance(item, Named) else item for item in listing.items) for listing in (gold, answer)
+    )
+    return (_same_in_order if not others else _same_in_any_order)(values, other_values, algebra)
+
+
+def _number_one_letter(names: set[str]) -> bool:
+    """Whether names are a letter and its numbered kin: ``x_1``, ``x_2``, ``x``."""
+    return len({name.partition("_")[0] for name in names}) == 1 and all(
+        name.partition("_")[2] in ("", *"123456789") for name in names
+    )
+
+
 def _same_in_order(gold: tuple[Form, ...], answer: tuple[Form, ...], algebra: AlgebraJudge) -> bool | None:
     if len(gold) != len(answer):
         return False
-    verdicts = [same(one, other, algebra) for one, other in zip(gold, answer, strict=True)]
-    return False if False in verdicts else None if None in verdicts else True
+    return _all(same(one, other, algebra) for one, other in zip(gold, answer, strict=True))
 
 
 def _same_in_any_order(gold: tuple[Form, ...], answer: tuple[Form, ...], algebra: AlgebraJudge) -> bool | None:
-    if len(gold) != len(answer) or not _names_fit(gold, answer):
+    if len(gold) != len(answer):
         return False
     left, known = list(answer), True
     for one in gold:
@@ -181,12 +268,6 @@ def _same_in_any_order(gold: tuple[Form, ...], answer: tuple[Form, ...], algebra
         else:
             return False
     return True if known else None
-
-
-def _names_fit(gold: tuple[Form, ...], answer: tuple[Form, ...]) -> bool:
-    """Several names (x = 1, y = 2) must be given on both sides: without them the order would have to count."""
-    names = [{form.name for form in forms if isinstance(form, Named)} for forms in (gold, answer)]
-    return names[0] == names[1] if max(map(len, names)) > 1 else True
 
 
 def _ends(interval: Interval) -> tuple[Form, ...]:

@@ -1,5 +1,6 @@
-"""What an answer can be: the forms that `reading` makes and `comparison` compares."""
+"""What an answer can be: what `reading` makes of a text and `comparison` compares."""
 
+import re
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import TypeAlias
@@ -12,6 +13,11 @@ class Number:
     value: Fraction
     unit: str = ""
     is_fraction: bool = False
+
+    @property
+    def is_decimal(self) -> bool:
+        """Whether it is written with digits behind a point."""
+        return not self.is_fraction and self.value.denominator > 1
 
     @property
     def latex(self) -> str:
@@ -51,12 +57,45 @@ class Named:
 
 
 @dataclass(frozen=True)
+class About:
+    """A number that something is about: ``\\approx 3.14``."""
+
+    value: Number
+
+
+@dataclass(frozen=True)
+class Worked:
+    """A result, what it was computed from and what it is about: ``2 \\cdot 3 = 6``, ``\\sqrt2 \\approx 1.41``."""
+
+    steps: tuple["Form", ...]
+    result: "Form"
+    about: About | None = None
+
+
+@dataclass(frozen=True)
+class Quantified:
+    """A value for all of a letter: ``3k, k \\in \\mathbb{Z}``; ``domain`` is Z, N, Q, R, C or nothing."""
+
+    value: "Form"
+    domain: str
+
+
+@dataclass(frozen=True)
 class Relation:
-    """Two sides and what stands between them: ``=``, ``<``, ``\\le`` or ``\\ne``; > and ≥ are turned round."""
+    """Two sides and what stands between them: ``=``, ``<``, ``\\le`` or ``\\ne``; > and ≥ are turned round.
+
+    ``answer`` is what an equation says of a value, if that is what was asked for: 5 of ``x+y=5``.
+    """
 
     sign: str
     left: str
     right: str
+    answer: "Form | None" = None
+
+    @property
+    def is_between_numbers(self) -> bool:
+        """Whether no letter but e and i stands on either side."""
+        return re.search(r"[a-df-hj-zA-Z]", re.sub(r"\\[a-zA-Z]+", "", self.left + self.right)) is None
 
 
 @dataclass(frozen=True)
@@ -105,8 +144,20 @@ class Unreadable:
     reason: str
 
 
+@dataclass(frozen=True)
+class Answer:
+    """One reading of an answer: its text in one spelling, its form, and its exact value where it is a bare number."""
+
+    text: str
+    value: Fraction | None
+    form: "Form"
+
+
 Form: TypeAlias = (
     Number
+    | About
+    | Worked
+    | Quantified
     | Expression
     | Words
     | BasedNumber

@@ -1,23 +1,24 @@
-"""Algebra: whether two expressions are equal, by math-verify and sympy. Runs in worker processes only.
+"""Algebra: whether two expressions are equal, by sympy. Runs in worker processes only.
 
-Nothing here is bounded in time: the worker's limits are. math-verify's own timeouts are off, since its signal cannot
-interrupt C code. It is given single expressions, both boxed; structure, units, bases, names and words have been
-compared before it is asked, so that its leniency about them does not matter.
+Nothing here is bounded in time: the worker's limits are. It is given single expressions; structure, units, bases, names
+and words have been compared before. Two constants are compared by `rewards.verifiers.math_answer.constants`. Two
+expressions with letters are equal where sympy proves it, and are not even asked about where they differ at a point.
 """
 
-import cmath
 import re
+from collections.abc import Sequence
 from functools import lru_cache
 from typing import Any
 
 import sympy
 from latex2sympy2_extended import NormalizationConfig, latex2sympy
 from latex2sympy2_extended.latex2sympy2 import ConversionConfig
-from math_verify import verify
 
+from rewards.verifiers.math_answer import constants
 from rewards.verifiers.math_answer.comparison import same
-from rewards.verifiers.math_answer.forms import Expression, Number, Relation
+from rewards.verifiers.math_answer.forms import About, Expression, Number, Relation
 from rewards.verifiers.math_answer.reading import read
+from rewards.verifiers.math_answer.units import PERCENT
 
 # Its unit stripping would take the t of 3t for tonnes, and it would take R for r.
 _SPELLING = NormalizationConfig(basic_latex=True, units=False, malformed_operators=True, nits=True, boxed="none")
@@ -32,18 +33,49 @@ _ANGLE = re.compile(r"(\d+(?:\.\d+)?) ?\^\\circ")
 def judge(item: list[str]) -> bool:
     """Whether two texts, the gold and the answer, say the same."""
     gold, answer = item
-    return same(read(gold), read(answer), _algebra) is True
+    return same(read(gold).form, read(answer).form, _algebra) is True
 
 
-def _algebra(gold: Expression | Relation | Number, answer: Expression | Relation | Number) -> bool:
-    if isinstance(gold, Relation) and isinstance(answer, Relation):
-        return _same_relation(gold, answer)
-    one, other = _parsed(_latex(gold)), _parsed(_latex(answer))
-    if one is None or other is None:
+def _algebra(gold: Expression | Relation | Number | About, answer: Expression | Relation | Number) -> bool:
+    if isinstance(gold, Relation) or isinstance(answer, Relation):
+        return isinstance(gold, Relation) and isinstance(answer, Relation) and _same_relation(gold, answer)
+    other = _parsed(_exact(answer.latex))
+    if isinstance(gold, About):
+        percent = gold.value.unit == PERCENT and answer.unit != PERCENT
+        about = sympy.Rational(gold.value.value) / (100 if percent else 1)
+        return isinstance(other, sympy.Expr) and not other.free_symbols and constants.rounds_to(other, about)
+    one = _parsed(_exact(gold.latex))
+    if not (isinstance(one, sympy.Expr) and isinstance(other, sympy.Expr)):
+        return one is not None and one == other
+    if one.free_symbols or other.free_symbols:
+        return _same_function(one, other)
+    return constants.equal(one, other)
+
+
+def _same_function(one: sympy.Expr, other: sympy.Expr) -> bool:
+    """Whether two expressions with letters are equal wherever both have a value, by a proof."""
+    if _differ_at_a_point(one, other):
         return False
-    return (
-        bool(verify(one, other, allow_set_relation_comp=True, timeout_seconds=None)) and _close(one, other)
-    ) or _same_logarithms(one, other)
+    return bool(sympy.simplify(one - other) == 0) or _same_logarithms(one, other)
+
+
+def _differ_at_a_point(one: sympy.Expr, other: sympy.Expr) -> bool:
+    """Whether two expressions have clearly different values at one point, which is far cheaper than a proof."""
+    first, second = _values((one, other), 1)
+    return _are_apart(first, second)
+
+
+def _values(expressions: Sequence[sympy.Expr], place: int) -> list[sympy.Expr]:
+    """Each expression's value where its letters are certain fractions above zero, others at each ``place``."""
+    letters = sorted(set[sympy.Basic]().union(*(each.free_symbols for each in expressions)), key=str)
+    point = {letter: sympy.Rational(7 + 2 * index, 4 + place + 3 * index) for index, letter in enumerate(letters)}
+    return [each.subs(point).evalf(30) for each in expressions]
+
+
+def _are_apart(first: sympy.Expr, second: sympy.Expr) -> bool:
+    if not (first.is_number and second.is_number and first.is_finite and second.is_finite):
+        return False
+    return bool(abs(first - second) > sympy.Rational(1, 10**15) * (abs(first) + abs(second)))
 
 
 def _same_relation(gold: Relation, answer: Relation) -> bool:
@@ -56,6 +88,11 @@ def _same_relation(gold: Relation, answer: Relation) -> bool:
     first, second = sides[0] - sides[1], sides[2] - sides[3]
     if gold.sign == "=":  # y = 1/x is xy = 1
         first, second = (sympy.fraction(sympy.together(difference))[0] for difference in (first, second))
+    if not (first.free_symbols and second.free_symbols):  # any false equation would be any other
+        return False
+    (here, there), (here_too, there_too) = (_values((first, second), place) for place in (1, 2))
+    if _are_apart(here * there_too, here_too * there):  # no constant multiple
+        return False
     ratio = sympy.simplify(first / second)
     if not ratio.is_number or not ratio.is_finite or ratio.is_zero:
         return False
@@ -67,24 +104,6 @@ def _same_logarithms(one: Any, other: Any) -> bool:
     if not all(isinstance(side, sympy.Expr) and side.has(sympy.log) and side.free_symbols for side in (one, other)):
         return False
     return bool(sympy.simplify(sympy.expand_log(one - other, force=True)) == 0)
-
-
-def _close(one: Any, other: Any) -> bool:
-    """Whether two constants agree in relative terms: math-verify rounds absolutely, so that 10⁻²⁰ would equal 0."""
-    if not (isinstance(one, sympy.Expr) and isinstance(other, sympy.Expr) and one.is_number and other.is_number):
-        return True
-    try:
-        first, second = (complex(sympy.N(value, 30)) for value in (one, other))
-    except TypeError:  # a function that sympy gives no value
-        return False
-    if not (cmath.isfinite(first) and cmath.isfinite(second)):
-        return first == second  # inf ≤ inf would hold for any other value
-    return abs(first - second) <= 1e-12 * max(abs(first), abs(second))
-
-
-def _latex(form: Expression | Relation | Number) -> str:
-    assert not isinstance(form, Relation)
-    return _exact(form.latex)
 
 
 def _exact(latex: str) -> str:

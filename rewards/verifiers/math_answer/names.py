@@ -1,29 +1,81 @@
-"""Names that stand before a value: ``x``, ``f(x)``, ``AB``, ``\\angle ABC``, ``\\sin A``, ``(x, y)``."""
+"""What stands before or behind a value and says what it is: ``x =``, ``P(X=2) =``, "the answer is", ``, k ∈ ℤ``."""
 
 import re
 
 _GREEK = "alpha|beta|gamma|delta|epsilon|theta|lambda|mu|nu|rho|sigma|tau|phi|varphi|psi|omega|ell"
+_LETTER = rf"(?:[A-Za-z]|\\(?:{_GREEK}))"
 _FUNCTION = r"\\(?:sin|cos|tan|cot|sec|csc|det)"
 _ANGLE = rf"(?:[A-Z]|\\(?:{_GREEK}))"  # \sin x = 1 is an equation to solve, \sin A = 1 is what was asked for
-_LETTER = rf"(?:[A-Za-z]|\\(?:{_GREEK}))"
-_NAME = re.compile(
-    rf"(?:m ?)?(?:\\angle ?)?(?:{_LETTER}|\{{ ?{_LETTER} ?\}}|[A-Z]{{2,4}}|\\text ?\{{[A-Za-z ]+\}}(?: ?[A-Z]{{2,4}})?"
-    r"|\\(?:overline|vec|hat) ?\{[A-Za-z]+\})(?: ?_ ?(?:\w|\{\w+\}))?'*(?: ?\^ ?\{-1\})?(?: ?\([^()=]{1,20}\))?"
-    rf"|{_FUNCTION} ?(?:{_ANGLE}|\( ?{_ANGLE} ?\)|\\angle ?[A-Z]{{1,3}})"
-    r"|\( ?[a-z](?: ?, ?[a-z])+ ?\)|\|[A-Z]{2}\||\[[A-Z]{3,6}\]"
+_INDEX = r"(?: ?_ ?(?:\w|\{[^{}]*(?:\{[^{}]*\}[^{}]*)?\}|\\[a-z]+(?: ?\{[A-Za-z]+\})?))"
+_ARGUMENTS = r"(?: ?(?:\([^()=]{1,30}\)|\[[^\[\]=]{1,30}\]))"
+_CORE = (
+    rf"(?:m ?)?(?:\\angle ?)?(?:\\Delta ?)?(?:{_LETTER}|\{{ ?{_LETTER} ?\}}|[A-Z]{{2,4}}"
+    r"|\\text ?\{[A-Za-z ]+\}(?: ?[A-Z]{2,4})?|\\mathbb ?\{[EP]\}|\\(?:overline|vec|hat|tilde) ?\{[A-Za-z]+\})"
 )
+_NAMES = (
+    rf"{_CORE}{_INDEX}?'*(?: ?\^ ?\{{-1\}})?{_ARGUMENTS}?",
+    r"(?:P|\\Pr|\\mathbb ?\{P\}|\\text ?\{Pr?\}) ?[(\[].{1,30}[)\]]",
+    rf"\\(?:gcd|max|min|deg|dim|arg|det){_INDEX}?(?: ?[a-zA-Z](?![a-z]))?{_ARGUMENTS}?",
+    rf"{_FUNCTION} ?(?:{_ANGLE}|\( ?{_ANGLE} ?\)|\\angle ?[A-Z]{{1,3}})",
+    rf"\\frac ?\{{ ?(?:[A-Z]{{2}}|[A-Z]{_INDEX}) ?\}} ?\{{ ?(?:[A-Z]{{2}}|[A-Z]{_INDEX}) ?\}}",
+    r"\\frac ?\{ ?d\w ?\} ?\{ ?d\w ?\}",
+    rf"\\# ?{_CORE}|\\Delta|\\sigma ?\^ ?\{{?2\}}?",
+    r"\( ?[a-z](?: ?, ?[a-z])+ ?\)",
+    r"\| ?(?:[^|]{0,12}[A-Z][^|]{0,12}|[zw]|\\(?:vec|overline) ?\{\w+\}) ?\|",
+    r"\\\|[^|]{1,20}\\\||\[[A-Z]{3,6}\]",
+)
+_NAME = re.compile("|".join(_NAMES))
+_RATIO = re.compile(rf"{_CORE}{_INDEX}?(?: ?: ?{_CORE}{_INDEX}?)+")
+_FACTOR = re.compile(
+    rf"(?>(?:{_LETTER}{_INDEX}?{_ARGUMENTS}|\|?[A-Z]{{2}}\|?|{_LETTER}{_INDEX}?|\\[cl]?dots)'*)"  # AB is read one way
+)
+_TERMS = re.compile(rf"(?:(?>[+-]? ?|\\cdot ){_FACTOR.pattern}(?: ?\^ ?\d)?+ ?)++")
+_LIMIT = re.compile(r"\\(?:lim|sum|prod|int)(?![a-zA-Z]).{1,60}")
 _INTRODUCTION = re.compile(r"\\text ?\{[^{}]*(?:\b(?:is|are)|[:=]) *\}|(?:the |final )*answer(?: is|:)", re.IGNORECASE)
 _INTRODUCED_TEXT = re.compile(r"\\text ?\{ *(?:the |final )*answer(?: is|:) *([^{}]+)\}", re.IGNORECASE)
+_SET = r"\\in ?\\mathbb ?\{?(?P<set>[ZNRQC])\}?"
+_GLUE = r"(?:[ ,}]|\\text ?\{)*+"
+_KIND = r"(?:positive |natural |real |non-?negative )?(?:constants?|integers?|numbers?)|real"
+_QUANTIFIERS = (
+    re.compile(rf"(?:[,;]|(?P<open>\()) ?(?P<name>[a-z]) ?{_SET} ?(?(open)\))$"),
+    re.compile(rf"[,;]? ?\\forall ?(?P<name>[a-z])(?: ?{_SET})?$"),
+    re.compile(
+        rf"(?:[,;(]|\\text ?\{{| )*+(?:where{_GLUE}(?P<where>[a-zA-Z]){_GLUE}is (?:an? |any )?"
+        rf"|for{_GLUE}(?:all|any|every|each|some){_GLUE})(?:arbitrary |values of )?(?P<kind>{_KIND})?"
+        rf"{_GLUE}(?P<name>[a-zA-Z])?{_GLUE}(?:{_SET})?{_GLUE}\)?$"
+    ),
+    re.compile(rf"(?:[,;(]|\\text ?\{{| )*+(?:where|for|with){_GLUE}(?P<name>[a-zA-Z]){_GLUE}{_SET}{_GLUE}\)?$"),
+)
+_KINDS = {"integer": "Z", "natural": "N", "positive": "N", "non": "N", "nonnegative": "N"}
 
 
 def is_name(text: str) -> bool:
     """Whether ``text`` names a value and is no expression to solve for something: ``x^2`` and ``2x`` do not."""
-    return _NAME.fullmatch(text.strip()) is not None
+    return _NAME.fullmatch(text.strip()) is not None or _RATIO.fullmatch(text.strip()) is not None
+
+
+def is_asked_for(text: str) -> bool:
+    r"""Whether ``text`` may be what a question asks for: a name, a limit, or a sum or product of different names.
+
+    ``x+y``, ``ab`` and ``f(1)+f(2)`` are; ``x^2``, ``2x``, ``x+1`` and ``3x+4y`` are equations' sides, to be solved.
+    """
+    text = text.strip()
+    if is_name(text) or _LIMIT.fullmatch(text):
+        return True
+    return _TERMS.fullmatch(text) is not None and len(set(_FACTOR.findall(text))) > 1
 
 
 def squeezed(text: str) -> str:
     """A name in one spelling."""
-    return re.sub(r"[\s{}]", "", text)
+    return re.sub(r"\\text|\\(?=max|min)|[\s{}]", "", text)
+
+
+def same_name(one: str, other: str) -> bool:
+    """Whether two names are one; an index in words, ``v_max``, may be left out."""
+    if one == other:
+        return True
+    (base, _, index), (other_base, _, other_index) = one.partition("_"), other.partition("_")
+    return base == other_base and "" in (index, other_index) and (index or other_index).isalpha()
 
 
 def without_introduction(text: str) -> str:
@@ -34,3 +86,20 @@ def without_introduction(text: str) -> str:
     if introduction is None or re.search(r"\bnot\b", introduction[0]):
         return text
     return text[introduction.end() :].strip()
+
+
+def split_quantifier(text: str) -> tuple[str, str] | None:
+    r"""What holds for all of a letter, and the set it is of (``Z``, ``N`` …, empty where it is not said).
+
+    ``f(x)=2x`` of "f(x)=2x for all x", ``3k`` and ``Z`` of ``3k, k \in \mathbb{Z}``. ``None`` without a quantifier, and
+    where its letter is none of the text's.
+    """
+    match = next((match for pattern in _QUANTIFIERS if (match := pattern.search(text))), None)
+    if match is None or not (before := text[: match.start()].strip()):
+        return None
+    found = match.groupdict()
+    name = found["name"] or found.get("where")
+    if name and not re.search(rf"(?<![A-Za-z\\]){name}|{name}(?![A-Za-z])", before):
+        return None
+    kind = (found.get("kind") or "").split(" ")[0].rstrip("s").partition("-")[0]
+    return before.rstrip(",; "), found["set"] or _KINDS.get(kind, "")

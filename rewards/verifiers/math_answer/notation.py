@@ -1,124 +1,18 @@
 """One spelling for what LaTeX and Unicode spell in many ways. The meaning is kept; nothing is evaluated."""
 
+import json
 import re
 import unicodedata
 from functools import lru_cache
+from pathlib import Path
 
-_GREEK = """alpha beta gamma delta epsilon zeta eta theta iota kappa lambda mu nu xi pi rho sigma tau upsilon phi chi
-psi omega""".split()  # noqa: SIM905 — as lists they would be forty lines
-_GREEK_CAPITALS = """Gamma Delta Theta Lambda Xi Pi Sigma Phi Psi Omega""".split()  # noqa: SIM905
+NOTATION = json.loads(Path(__file__).with_name("notation.json").read_text(encoding="utf-8"))
+"""Tables of what means the same: characters, commands, units and currencies, each by its one spelling."""
 _UNICODE = str.maketrans(
-    {
-        **dict.fromkeys("−–—‐‑", "-"),
-        **dict.fromkeys("\u00a0\u2009\u202f\u2002\u2003\u200a", " "),
-        **dict.fromkeys("\u200b\u200e\u200f\ufeff", ""),
-        **dict.fromkeys("’‘`", "'"),
-        **dict.fromkeys("·⋅∙", "\\cdot "),
-        **{letter: f"\\{name} " for letter, name in zip("αβγδεζηθικλμνξπρστυφχψω", _GREEK, strict=True)},
-        **{letter: f"\\{name} " for letter, name in zip("ΓΔΘΛΞΠΣΦΨΩ", _GREEK_CAPITALS, strict=True)},
-        **{
-            "×": "\\times ",
-            "÷": "/",
-            "⁄": "/",
-            "º": "^\\circ ",
-            "∞": "\\infty ",
-            "°": "^\\circ ",
-            "√": " sqrt",
-            "∛": " \\sqrt[3]",
-        },
-        **{
-            "≤": "\\le ",
-            "≥": "\\ge ",
-            "⩽": "\\le ",
-            "⩾": "\\ge ",
-            "≠": "\\ne ",
-            "≈": "\\approx ",
-            "∈": "\\in ",
-            "ℝ": "\\mathbb{R}",
-        },
-        **{"∅": "\\emptyset ", "∪": "\\cup ", "∩": "\\cap ", "±": "\\pm ", "∓": "\\mp "},
-        **{"⟨": "(", "⟩": ")", "“": '"', "”": '"'},
-    }
+    {character: spelling for spelling, characters in NOTATION["characters"].items() for character in characters}
+    | {letter: f"\\{name} " for name, letter in NOTATION["greek"].items()}
 )
-
-_COMMANDS = {
-    **dict.fromkeys(
-        [
-            "left",
-            "right",
-            "bigl",
-            "bigr",
-            "Bigl",
-            "Bigr",
-            "biggl",
-            "biggr",
-            "Biggl",
-            "Biggr",
-            "big",
-            "Big",
-            "bigg",
-            "Bigg",
-        ],
-        "",
-    ),
-    **dict.fromkeys(
-        [
-            "displaystyle",
-            "textstyle",
-            "limits",
-            "rm",
-            "bf",
-            "it",
-            "boxed",
-            "fbox",
-            "underline",
-            "mathbf",
-            "bm",
-            "boldsymbol",
-            "mathit",
-            "mathsf",
-            "mathtt",
-        ],
-        "",
-    ),
-    **dict.fromkeys([",", ";", ":", ">", "quad", "qquad", "thinspace", "enspace", "space"], " "),
-    **dict.fromkeys(
-        [
-            "mathrm",
-            "textbf",
-            "mbox",
-            "textrm",
-            "textit",
-            "operatorname",
-            "textnormal",
-            "textup",
-            "textsf",
-            "texttt",
-            "hbox",
-        ],
-        "\\text",
-    ),
-    **dict.fromkeys(["dfrac", "tfrac", "cfrac", "nicefrac", "sfrac"], "\\frac"),
-    **dict.fromkeys(["dbinom", "tbinom"], "\\binom"),
-    **dict.fromkeys(["leq", "leqslant"], "\\le "),
-    **dict.fromkeys(["geq", "geqslant"], "\\ge "),
-    **dict.fromkeys(["lvert", "rvert", "vert", "mid"], "|"),
-    **dict.fromkeys(["ast", "bullet", "cdotp"], "\\cdot "),
-    **{
-        "!": "",
-        "therefore": "",
-        " ": " ",
-        "%": "%",
-        "neq": "\\ne ",
-        "lt": "<",
-        "gt": ">",
-        "colon": ":",
-        "div": "/",
-        "bar": "\\overline",
-    },
-    **{"langle": "(", "rangle": ")", "lbrace": "\\{", "rbrace": "\\}", "lbrack": "[", "rbrack": "]"},
-    **{"varnothing": "\\emptyset ", "degree": "^\\circ ", "pounds": "£", "euro": "€", "lor": "\\text{ or }"},
-}
+_COMMANDS = {command: spelling for spelling, commands in NOTATION["commands"].items() for command in commands}
 
 UNIT_VECTOR = re.compile(r"\\hat\{(?P<axis>[ijk])\}")
 
@@ -130,33 +24,53 @@ _TIE = re.compile(r"(?<=[^\s$\\])~")  # ~5 is about five, 5~cm is 5 cm
 _UNIT_VECTORS = re.compile(r"\\(?:mathbf|boldsymbol|bm|hat|vec) ?\{(?:\\(?:mathbf|hat|vec) ?\{)?\\?([ijk])(?:math)?\}+")
 _DOTTED = re.compile(r"(\.\d*)\\dot ?\{?(\d)\}?(?!\d|\\)")
 _CONTROL = re.compile(r"\\([a-zA-Z]+|.)", re.DOTALL)
-_WRAPPERS = [("$$", "$$"), ("$", "$"), ("\\(", "\\)"), ("\\[", "\\]"), ("**", "**"), ("'", "'"), ('"', '"')]
+_DOLLARS = re.compile(r"\\.|(\$+)", re.DOTALL)
+_CURRENCY = re.compile(r"^[-(\s]*\$\s*[\d.]|\d\s*\$$")
+_CHOOSE = re.compile(r"(?<![A-Za-z\\}])(?:C ?_ ?|\{\} ?_ ?)\{?(\d+)\}? ?(?:\^|C ?_) ?\{?(\d+)\}?")
+_BRACKETS = re.compile(r"[()\[\]{}]")
+_WRAPPERS = ("**", "'", '"')
 _BARE_ROOT = re.compile(r"(?<![\\a-zA-Z])\s*sqrt\s*(?:(\d+(?:\.\d+)?)|(?=[({]|[a-z]\b))")
-_THOUSANDS_COMMA = re.compile(r"\{,\}|,\\!\s*(?=\d{3})")
+_THOUSANDS_COMMA = re.compile(r"(?:\{,\}|,\\!)\s*(?=\d{3}(?!\d))")
+_DECIMAL_COMMA = re.compile(r"(?<=\d)\{,\}(?=\d)")
+_DECIMAL_COMMA_BEFORE_ZERO = re.compile(r"^([-+]?\d+),(0\d|0\d{3,})$")  # no list writes 05
 _EXPONENT = re.compile(r"\^ ?(-?\d{2,}|-\d)")  # who writes 2^10 means no 2^1 0
 _FULL_STOP = re.compile(r"(?<![.\s])\s*[.,;]$")
 _QUANTITY_IN_TEXT = re.compile(r"\\text ?\{ *([-+]?\d[\d.,/]*) +([^{}\d]*)\}")
 _DEGREES = re.compile(r"\^\s*(?:\{\s*\\circ\s*\}|\\circ(?![a-zA-Z]))\s*")
 _OVER = re.compile(r"\{([^{}]*)\\over(?![a-zA-Z])([^{}]*)\}")
-_TEXT_WITHOUT_WORDS = re.compile(r"\\text\s*\{\s*((?:[^{}a-zA-Z]*|[ie]|\([A-Z]\)|[A-Z]))\s*\}")
+_TEXT_WITHOUT_WORDS = re.compile(r"\\text\s*\{\s*((?:[^{}a-zA-Z]*|[ie]|\([A-Z]\)))\s*\}")
+_CAPITAL_IN_TEXT = re.compile(
+    r"(?<![\d}])(?<![\d}] )\\text\s*\{\s*([A-Z])\s*\}|\\text ?\{([A-Z])\}(?= ?_)"
+)  # 5 \text{ N} is a unit
 
 
 @lru_cache(maxsize=4096)
 def one_spelling(text: str) -> str:
     """``text`` without layout, in ASCII where there is an ASCII spelling, and with one command for each meaning.
 
-    Delimiters of mathematics and of emphasis around the whole, sizes of brackets, thin spaces and the like go;
+    Delimiters of mathematics, emphasis around the whole, sizes of brackets, thin spaces and the like go;
     ``\\dfrac12`` becomes ``\\frac{1}{2}``, ``√2`` ``\\sqrt{2}``, ``\\leqslant`` ``\\le``; every font for words becomes
     ``\\text``. The work is linear in the length, times the nesting.
     """
-    text = _TIE.sub(" ", _INVISIBLE.sub(" ", _THOUSANDS_COMMA.sub(",", text.strip())))
+    text = _DECIMAL_COMMA_BEFORE_ZERO.sub(r"\1.\2", without_dollars(text.strip()))
+    text = _DECIMAL_COMMA.sub(".", _THOUSANDS_COMMA.sub(",", text))
+    text = _TIE.sub(" ", _INVISIBLE.sub(" ", text))
     text = unicodedata.normalize("NFKC", _small_signs_spelled_out(text).translate(_UNICODE))
     text = _DOTTED.sub(r"\1\\overline{\2}", _UNIT_VECTORS.sub(r"\\hat{\1}", text))
     text = _unwrapped(_CONTROL.sub(lambda match: _COMMANDS.get(match[1], match[0]), text))
     text = _BARE_ROOT.sub(_root, _DEGREES.sub(r"^\\circ ", text))
+    text = _CHOOSE.sub(r"\\binom{\1}{\2}", text)
     text = _QUANTITY_IN_TEXT.sub(r"\1 \\text{\2}", _EXPONENT.sub(r"^{\1}", text))
-    text = _TEXT_WITHOUT_WORDS.sub(r" \1 ", _OVER.sub(r"\\frac{\1}{\2}", text))
+    text = _TEXT_WITHOUT_WORDS.sub(r" \1 ", _OVER.sub(r"\\frac{\1}{\2}", _CAPITAL_IN_TEXT.sub(r" \1\2 ", text)))
     return " ".join(_with_braces(text).split())
+
+
+def without_dollars(text: str) -> str:
+    r"""``text`` without the dollars that delimit mathematics, wherever they stand; ``\$`` and a single ``$5`` stay."""
+    dollars = [match for match in _DOLLARS.finditer(text) if match[1]]
+    if len(dollars) == 1 and _CURRENCY.search(text):
+        return text
+    return _DOLLARS.sub(lambda match: " " if match[1] else match[0], text).strip() if dollars else text
 
 
 def without_spaces(text: str) -> str:
@@ -171,6 +85,8 @@ def without_full_stop(text: str) -> str:
 
 def balanced(text: str) -> bool:
     """Whether braces pair up, and round and square brackets too, a half-open interval's unlike pair included."""
+    if not _BRACKETS.search(text):
+        return True
     return _pairs_up(text.replace("\\{", "").replace("\\}", ""), "{", "}") and _pairs_up(text, "([", ")]")
 
 
@@ -198,12 +114,12 @@ def split_outside_brackets(text: str, separator: re.Pattern[str]) -> list[str]:
 
 
 def _unwrapped(text: str) -> str:
-    """``text`` without delimiters around the whole and without the full stop of its sentence."""
+    """``text`` without emphasis or quotes around the whole and without the full stop of its sentence."""
     while True:
         before, text = text, without_full_stop(text)
-        for opening, closing in _WRAPPERS:
-            inner = text[len(opening) : -len(closing)]
-            if text.startswith(opening) and text.endswith(closing) and inner and opening not in inner:
+        for mark in _WRAPPERS:
+            inner = text[len(mark) : -len(mark)]
+            if text.startswith(mark) and text.endswith(mark) and inner and mark not in inner:
                 text = inner
         if text == before:
             return text

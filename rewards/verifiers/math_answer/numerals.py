@@ -6,6 +6,7 @@ notation. ``2^{10}``, ``\sqrt{4}``, ``3!`` and ``2+3`` are none: they say how to
 
 import re
 from fractions import Fraction
+from math import factorial
 
 LARGEST_EXPONENT = 400
 SMALLEST_BARE_EXPONENT = 3  # 10^6 is a way to write a number, 10^2 something to compute
@@ -23,8 +24,14 @@ _SLASHED = re.compile(rf"{_SIGN}(?:(?P<whole>\d+) (?=\d+/))?(?P<above>{_UNSIGNED
 _TIMES = r" ?(?:\\times|\\cdot|\*|x) ?"
 _SCIENTIFIC = re.compile(
     rf"{_SIGN}(?:(?P<value>{_UNSIGNED})(?:{_TIMES}))?10 ?\^ ?(?:\{{ ?(?P<braced>[+-]?\d+) ?\}}|(?P<bare>-?\d+))"
+    rf"|(?P<fsign>[+-]?) ?\\frac ?\{{ ?(?P<over>\d+) ?\}} ?\{{ ?10 ?\^ ?\{{? ?(?P<tenth>\d+) ?\}}? ?\}}"
     rf"|(?P<esign>[+-]?)(?P<evalue>{_UNSIGNED})[eE](?P<exponent>[+-]?\d+)"
 )
+
+_FACTOR = re.compile(
+    r"(?P<base>(?<!\d)\d{1,3}(?!\d)) ?(?:\^ ?(?:\{ ?(?P<braced>\d{1,3}) ?\}|(?P<power>\d))|(?P<factorial>!))?"
+)
+_PRODUCT_OF_POWERS = re.compile(rf"-? ?{_FACTOR.pattern}(?:{_TIMES}{re.sub('[?]P<.*?>', '', _FACTOR.pattern)}){{0,5}}")
 
 
 def exact_number(text: str) -> Fraction | None:
@@ -38,12 +45,23 @@ def exact_number(text: str) -> Fraction | None:
     if match := _REPEATING.fullmatch(text):
         return _signed(match["sign"], _repeating(match["whole"], match["fixed"], match["period"]))
     if match := _SCIENTIFIC.fullmatch(text):
-        exponent = int((match["braced"] or match["bare"] or match["exponent"])[:8])
-        mantissa = match["value"] or match["evalue"]
+        exponent = int((match["braced"] or match["bare"] or match["exponent"] or f"-{match['tenth']}")[:8])
+        mantissa = match["value"] or match["evalue"] or match["over"]
         if abs(exponent) <= LARGEST_EXPONENT and (mantissa or abs(exponent) >= SMALLEST_BARE_EXPONENT):
             value = _decimal(mantissa or "1")
-            return _signed(match["sign"] or match["esign"] or "", value * Fraction(10) ** exponent)
+            return _signed(match["sign"] or match["esign"] or match["fsign"] or "", value * Fraction(10) ** exponent)
     return None
+
+
+def product_of_powers(text: str) -> int | None:
+    """The value of ``2^{10}``, ``6!`` or a product of such and integers, of at most 999; ``None`` of anything else."""
+    if not _PRODUCT_OF_POWERS.fullmatch(text):
+        return None
+    value = -1 if text.startswith("-") else 1
+    for match in _FACTOR.finditer(text):
+        base = int(match["base"])
+        value *= factorial(base) if match["factorial"] else base ** int(match["braced"] or match["power"] or 1)
+    return value
 
 
 def _fraction(match: re.Match[str]) -> Fraction | None:

@@ -6,14 +6,26 @@ from fractions import Fraction
 from functools import lru_cache
 
 from rewards.verifiers.math_answer.arrays import matrix, unit_vectors
-from rewards.verifiers.math_answer.forms import BasedNumber, Expression, Form, Listing, Named, Number, Unreadable, Words
-from rewards.verifiers.math_answer.names import without_introduction
+from rewards.verifiers.math_answer.forms import (
+    Answer,
+    BasedNumber,
+    Expression,
+    Form,
+    Listing,
+    Named,
+    Number,
+    Quantified,
+    Unreadable,
+    Words,
+)
+from rewards.verifiers.math_answer.names import split_quantifier, without_introduction
 from rewards.verifiers.math_answer.notation import (
     balanced,
     matching_end,
     one_spelling,
     split_outside_brackets,
     without_full_stop,
+    without_spaces,
 )
 from rewards.verifiers.math_answer.numerals import exact_number
 from rewards.verifiers.math_answer.relations import named_number, related
@@ -37,6 +49,7 @@ _SETS_IN_WORDS: dict[str, Form] = {
     **dict.fromkeys(["all real number", "all real"], REALS),
 }
 
+_BARE_NUMBER = re.compile(r"-?[0-9]{1,100}(?:\.[0-9]{1,100})?")  # most answers: nothing about them is to be spelled out
 _BASED = re.compile(
     r"(?:\(?([0-9A-Fa-f]+|[0-9A-Z]+)\)?|\\text ?\{([0-9A-Z]+)\}) ?_ ?"
     r"(?:(\d)|\{ ?\(?(\d+|\\text ?\{[a-z]+\})\)? ?\}|\\text ?\{([a-z]+)\})"
@@ -45,18 +58,21 @@ _BASES = {
     word: str(base)
     for base, word in enumerate(["two", "three", "four", "five", "six", "seven", "eight", "nine", "ten"], start=2)
 }
+_NEGATIVE = re.compile(r"- ?\( ?(?P<value>[^()+-]*?) ?\)")
 _CHOICE = re.compile(r"(\([A-H]\)) +(.*\S)")
 _FUNCTION = re.compile(r"\\(?:sin|cos|tan|cot|sec|csc)")
 _CONJUNCTIONS = frozenset({"or", "and", "not", "if", "is", "to"})
 
 
 @lru_cache(maxsize=4096)
-def read(text: str) -> Form:
-    """The form of ``text``, an answer in LaTeX or as plain text."""
+def read(text: str) -> Answer:
+    """The one reading of ``text``, an answer in LaTeX or as plain text."""
+    if _BARE_NUMBER.fullmatch(text):
+        return Answer(text, Fraction(text), Number(Fraction(text)))
     spelled = one_spelling(text)
-    if not balanced(spelled):
-        return Unreadable("its brackets do not pair up")
-    return _form(spelled)
+    form = _form(spelled) if balanced(spelled) else Unreadable("its brackets do not pair up")
+    value = form.value if isinstance(form, Number) and not form.unit else None
+    return Answer(without_spaces(spelled), value, form)
 
 
 def _form(text: str) -> Form:
@@ -65,6 +81,9 @@ def _form(text: str) -> Form:
         return Unreadable("it is empty")
     if number := _number(text):
         return number
+    if quantified := split_quantifier(text):
+        value = _form(quantified[0])
+        return value if isinstance(value, Unreadable) else Quantified(value, quantified[1])
     if names := _several_words(text):
         return names
     if words := words_in(text):
@@ -105,6 +124,8 @@ def _bare(text: str) -> str:
             inner = text[1:-1]
             if text[0] == "{" or not COMMA.search(inner):
                 text = inner
+        if (match := _NEGATIVE.fullmatch(text)) and exact_number(match["value"]) is not None:  # −(5)
+            text = "-" + match["value"]
         if text == before:
             return text
 

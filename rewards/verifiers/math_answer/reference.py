@@ -6,8 +6,9 @@ from collections.abc import Iterable
 from functools import lru_cache
 from typing import Any
 
-from rewards.extraction import boxed_answer
-from rewards.verifiers.math_answer.notation import balanced, one_spelling
+from rewards.extraction import boxed_answers
+from rewards.verifiers.math_answer.notation import balanced
+from rewards.verifiers.math_answer.reading import read
 
 GSM8K_MARK = "####"
 
@@ -36,10 +37,10 @@ def _gold(reference: Any) -> str:
 def _answer_in(text: str) -> str:
     answer = text
     if "\\boxed" in text:
-        answer = boxed_answer(text).text or ""
+        answer = boxed_answers(text).text or ""
     elif GSM8K_MARK in text:
         answer = text.rpartition(GSM8K_MARK)[2].strip()
-    spelled = one_spelling(answer)
+    spelled = read(answer).text
     if not spelled.strip("$., "):
         raise ValueError(f"{text!r:.80} holds no answer; remove the row or map the column that has the answer")
     if not balanced(spelled):

@@ -2,8 +2,10 @@
 
 import re
 from collections.abc import Callable
+from fractions import Fraction
 
 from rewards.verifiers.math_answer.forms import (
+    About,
     Expression,
     Form,
     Interval,
@@ -14,13 +16,14 @@ from rewards.verifiers.math_answer.forms import (
     Row,
     Unreadable,
     Words,
+    Worked,
 )
-from rewards.verifiers.math_answer.names import is_name, squeezed
+from rewards.verifiers.math_answer.names import is_asked_for, is_name, squeezed
 from rewards.verifiers.math_answer.notation import split_outside_brackets
 from rewards.verifiers.math_answer.sets import INFINITY, MINUS_INFINITY, reals_without
 
 _IN = re.compile(r"\\in(?![a-zA-Z])")
-_SIGN = re.compile(r"<=|>=|!=|[=<>]|\\(?:le|ge|ne|approx|equiv|sim)(?![a-zA-Z])")
+_SIGN = re.compile(r"<=|>=|(?<![\d)}])!=|[=<>]|\\(?:le|ge|ne|approx|equiv|sim)(?![a-zA-Z])")
 _SIGNS = {"<=": "\\le", ">=": "\\ge", "!=": "\\ne"}
 _TURNED = {">": "<", "\\ge": "\\le"}
 
@@ -43,20 +46,59 @@ def related(text: str, form: Callable[[str], Form]) -> Form | None:
     if len(sides) == 1:
         return None
     signs = _signs_between(text)
-    if signs == ["\\approx"] and sides[0] and not is_name(sides[0]):
-        return form(sides[0])  # an exact answer, and what it is about
-    if set(signs) == {"="} and (number := _repeated_number(sides, form)):
-        return number
-    if not all(sides) or len(sides) > 3 or any(sign in ("\\approx", "\\equiv", "\\sim") for sign in signs):
+    if signs[-1] == "\\approx" and set(signs[:-1]) <= {"="}:
+        return _approximate(sides, form)
+    if not all(sides) or any(sign in ("\\approx", "\\equiv", "\\sim") for sign in signs):
         return Unreadable("it is a chain of relations, or an approximate one")
+    if set(signs) == {"="}:
+        return _equated(sides, form)
+    if len(sides) > 3:
+        return Unreadable("it is a chain of relations")
     return _between(sides, signs, form) if len(sides) == 3 else _one_relation(sides[0], sides[1], signs[0], form)
+
+
+def _approximate(sides: list[str], form: Callable[[str], Form]) -> Form:
+    """``\\approx 3.14``, ``x \\approx 3.14``, ``\\sqrt2 \\approx 1.41``, ``x = \\sqrt2 \\approx 1.41``."""
+    *exact, last = sides
+    number = form(last)
+    if not isinstance(number, Number) or not all(exact[1:]):
+        return Unreadable("it is about what is no number")
+    if not exact[0]:
+        return About(number)
+    if len(exact) == 1 and is_name(exact[0]):
+        return Named(squeezed(exact[0]), About(number))
+    value = form(exact[0]) if len(exact) == 1 else _equated(exact, form)
+    if isinstance(value, Named):
+        return Named(value.name, Worked((), value.value, About(number)))
+    return Worked((), value, About(number))
+
+
+def _equated(sides: list[str], form: Callable[[str], Form]) -> Form:
+    """What equals signs alone connect: a name and its value, with the steps between, or an equation."""
+    if is_name(sides[0]):
+        return _named(sides[0], _worked(sides[1:], form))
+    if len(sides) > 2:
+        asked_for = is_asked_for(sides[0])
+        answer = _worked(sides[asked_for:], form)
+        return Relation("=", sides[0], sides[-1], answer) if asked_for else answer
+    left, right = sides
+    if is_asked_for(left):
+        value = form(right)
+        is_condition = value == Number(Fraction(0))  # a + b + c = 0 is what a question starts from
+        return Relation("=", left, right, None if is_condition or isinstance(value, Unreadable) else value)
+    if any(isinstance(form(side), Unreadable | Words) for side in sides):
+        return Unreadable("it mixes words and mathematics")
+    return Relation("=", left, right, _worked(sides, form))
+
+
+def _worked(sides: list[str], form: Callable[[str], Form]) -> Form:
+    *steps, result = [form(side) for side in sides]
+    return Worked(tuple(steps), result) if steps else result
 
 
 def _one_relation(left: str, right: str, sign: str, form: Callable[[str], Form]) -> Form:
     if sign in _TURNED:
         left, right, sign = right, left, _TURNED[sign]
-    if sign == "=" and is_name(left):
-        return _named(left, form(right))
     if sign in ("<", "\\le") and is_name(left):
         return Named(squeezed(left), Interval(MINUS_INFINITY, form(right), False, sign == "\\le"))
     if sign in ("<", "\\le") and is_name(right):
@@ -77,15 +119,6 @@ def _named(name: str, value: Form) -> Named:
         by_name = dict(sorted(zip(names, value.items, strict=True), key=lambda item: item[0]))
         return Named(f"({','.join(by_name)})", Row(tuple(by_name.values())))
     return Named(squeezed(name), value)
-
-
-def _repeated_number(sides: list[str], form: Callable[[str], Form]) -> Form | None:
-    """``7/2 = 3.5``, also under a name: one number, written in several ways."""
-    named = is_name(sides[0]) and len(sides) > 2
-    numbers = [number for side in sides[named:] if isinstance(number := form(side), Number)]
-    if len(numbers) < len(sides) - named or len({(number.value, number.unit) for number in numbers}) > 1:
-        return None
-    return Named(squeezed(sides[0]), numbers[0]) if named else numbers[0]
 
 
 def _between(sides: list[str], signs: list[str], form: Callable[[str], Form]) -> Form:

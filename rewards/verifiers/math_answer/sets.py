@@ -15,6 +15,7 @@ REALS = Interval(MINUS_INFINITY, INFINITY, left_closed=False, right_closed=False
 COMMA = re.compile(r"[,;]")
 _CONJUNCTION = re.compile(r"\\text ?\{ *(?:and|or) *\}|(?<![a-zA-Z\\])(?:and|or)(?![a-zA-Z])")
 SEPARATOR = re.compile(rf"{COMMA.pattern}|{_CONJUNCTION.pattern}")
+_GROUP = re.compile(r";|\\text ?\{ *or *\}|(?<![a-zA-Z\\])or(?![a-zA-Z])")
 _CUP = re.compile(r"\\cup(?![a-zA-Z])")
 _SUCH_THAT = re.compile(r" ?\\?[a-z]+ ?(?:\\in ?\\mathbb ?\{?R\}? ?)?[:|]")
 _REALS_WITHOUT = re.compile(r"\\mathbb ?\{?R\}? ?(?:\\setminus|\\backslash|-) ?\\\{([^{}]*)\\\}")
@@ -26,6 +27,8 @@ def several(text: str, form: Callable[[str], Form]) -> Form | None:
     pieces = split_outside_brackets(text, SEPARATOR)
     if len(pieces) == 1:
         return None
+    if groups := _groups_of_names(text, form):
+        return groups
     forms = [form(piece) for piece in pieces if piece.strip()]
     values = [item.value if isinstance(item, Named) else item for item in forms]
     if all(isinstance(value, Interval) for value in values):
@@ -34,6 +37,21 @@ def several(text: str, form: Callable[[str], Form]) -> Form | None:
         if all(isinstance(item, Named) for item in forms) and _apart(values):  # x < 0, x > 1 cannot mean both
             return Union(tuple(values))
     return listing(forms)
+
+
+def _groups_of_names(text: str, form: Callable[[str], Form]) -> Listing | None:
+    """``p=5, q=2; p=7, q=2``: several solutions, each a value for each name."""
+    groups = [group.strip() for group in split_outside_brackets(text, _GROUP) if group.strip()]
+    if len(groups) < 2 or not all("," in group and "=" in group for group in groups):
+        return None
+    solutions = [form(group) for group in groups]
+    named = [len(names_of(solution)) == len(solution.items) for solution in solutions if isinstance(solution, Listing)]
+    return Listing(tuple(solutions)) if len(named) == len(groups) and all(named) else None
+
+
+def names_of(listing: Listing) -> set[str]:
+    """The names in a list of values under names."""
+    return {item.name for item in listing.items if isinstance(item, Named)}
 
 
 def _overlap(halves: list[Form]) -> Form:
@@ -115,6 +133,8 @@ def in_brackets(text: str, form: Callable[[str], Form]) -> Form | None:
     square = (text[0] == "[", text[-1] == "]")
     if len(items) == 2 and (any(square) or {INFINITY, MINUS_INFINITY} & set(items)):
         return Interval(*items, *square)
+    if square[0] != square[1]:
+        return Unreadable("its brackets are unlike")
     return Row(items)
 
 

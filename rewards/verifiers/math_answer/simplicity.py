@@ -14,6 +14,8 @@ _NO_WEIGHT = {"\\cdot", "\\times", "\\text", "\\circ", "*"}
 _NUMERIC_FRACTION = re.compile(r"\\frac\{ ?\d+ ?\}\{ ?\d+ ?\}")  # as simple as a decimal
 _ROOT_OF_INTEGER = re.compile(r"\\sqrt\{ ?(\d{1,9}) ?\}")
 _ROOT_OF_ROOT = re.compile(r"\\sqrt(?:\[\d+\])?\{ ?\\sqrt")
+_POLYNOMIAL = re.compile(r"(?:[a-zA-Z\d ()+-]|\^ ?\{?\d\}?)+")
+_BRACKET = re.compile(r"\([^()]*\)")
 _KINDS = (
     frozenset({"sin", "cos", "tan", "cot", "sec", "csc", "arcsin", "arccos", "arctan", "sinh", "cosh", "tanh"}),
     frozenset({"log", "ln", "lg"}),
@@ -23,11 +25,22 @@ _KINDS = (
 
 def as_simple(gold: str, answer: str) -> bool:
     """Whether ``answer`` is an expression of the gold's kind, both in LaTeX of one spelling."""
-    if size(_NUMERIC_FRACTION.sub("1", answer)) > max(1.5 * size(gold), size(gold) + 3):
+    most = max(1.5 * size(gold), size(gold) + 3) if not _is_worked_out(answer) else 2.5 * size(gold)
+    if size(_NUMERIC_FRACTION.sub("1", answer)) > most:
         return False
     if any(_uses(kind, answer) and not _uses(kind, gold) for kind in _KINDS):
         return False
     return not (_has_undrawn_root(answer) and not _has_undrawn_root(gold))
+
+
+def _is_worked_out(latex: str) -> bool:
+    """Whether it is a product of brackets, as factoring leaves it, or a sum of unlike powers, as expanding does."""
+    if not _POLYNOMIAL.fullmatch(latex):
+        return False
+    if "(" in latex:
+        return not re.search(r"[+-]", _BRACKET.sub("", latex.lstrip("- "))) and "(" not in _BRACKET.sub("", latex)
+    powers = [re.sub(r"^[\d ]+", "", term) for term in re.split(r"[+-]", latex)]
+    return len(set(powers)) == len(powers)
 
 
 def size(latex: str) -> int:

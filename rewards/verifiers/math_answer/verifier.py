@@ -6,13 +6,14 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Literal
 
-from rewards.extraction import ANSWER_CLOSES, ANSWER_OPENS, Extraction, answer_block, boxed_answer
+from rewards.extraction import ANSWER_CLOSES, ANSWER_OPENS, Extraction, answer_block, boxed_answers
 from rewards.isolation.workers import WorkerPool, WorkerResult
 from rewards.verifier import Verdict, Verifier
 from rewards.verifiers.math_answer.comparison import same
 from rewards.verifiers.math_answer.forms import Unreadable
 from rewards.verifiers.math_answer.guard import too_costly, too_long_or_deep
-from rewards.verifiers.math_answer.notation import one_spelling, without_spaces
+from rewards.verifiers.math_answer.notation import without_dollars
+from rewards.verifiers.math_answer.numerals import product_of_powers
 from rewards.verifiers.math_answer.reading import read
 from rewards.verifiers.math_answer.reference import golds
 
@@ -38,7 +39,7 @@ class MathAnswer(Verifier):
 
     The answer is the content of the last ``\boxed{…}`` after the last ``</think>``. What counts as the same is written
     down in `math_answer.comparison`. Numbers, words, sets, points, intervals and matrices of these are compared
-    here, exactly; what needs algebra is asked of math-verify in worker processes that the kernel cuts off
+    here, exactly; what needs algebra is asked of sympy in worker processes that the kernel cuts off
     (`isolation.workers`): cut off by CPU time or memory is score 0 with ``killed``; starved of time on a busy machine,
     twice, is unjudged.
 
@@ -51,11 +52,13 @@ class MathAnswer(Verifier):
             unwrapped.
         cpu_seconds: for the algebra of one completion. MATH's answers take 0.01 s, the slowest 0.4 s.
         workers: processes that do algebra; 0 = one for each core that this rank may use.
+        unevaluated_powers: whether powers and factorials of integers need not be worked out: ``2^{10}`` for 1024.
     """
 
     answer_in: AnswerIn = "boxed"
     cpu_seconds: float = 4.0
     workers: int = 0
+    unevaluated_powers: bool = False
 
     def __post_init__(self) -> None:
         """Refuse options that cannot work."""
@@ -82,12 +85,21 @@ class MathAnswer(Verifier):
         ]
 
     def gold_completion(self, reference: Any) -> str | None:
-        """The reference in a box, in answer tags where those are read."""
+        """The reference as a model would write it, boxed, without dollars; in answer tags where those are read."""
         try:
-            boxed = f"\\boxed{{{golds(reference)[0]}}}"
+            boxed = f"\\boxed{{{without_dollars(golds(reference)[0])}}}"
         except ValueError:
             return None
         return boxed if self.answer_in == "boxed" else f"{ANSWER_OPENS}{boxed}{ANSWER_CLOSES}"
+
+    def reference_remark(self, reference: Any) -> str:
+        """That nothing but its own text can equal it, where that is so."""
+        try:
+            forms = [read(gold).form for gold in golds(reference)]
+        except ValueError:
+            return ""
+        reasons = [form.reason for form in forms if isinstance(form, Unreadable)]
+        return f"only its own text is right: {reasons[0]}" if len(reasons) == len(forms) else ""
 
     def _first_look(self, completion: str, reference: Any) -> Verdict | _Question:
         """The verdict where it is plain, else what is to be asked."""
@@ -104,7 +116,7 @@ class MathAnswer(Verifier):
             right_answers = golds(reference)
         except ValueError as error:
             return Verdict(None, None, f"unusable reference: {error}")
-        found = boxed_answer(completion) if self.answer_in == "boxed" else _tagged_answer(completion)
+        found = boxed_answers(completion) if self.answer_in == "boxed" else _tagged_answer(completion)
         if found.text is None:
             return Verdict(0.0, None, found.problem)
         answer = found.text
@@ -112,7 +124,7 @@ class MathAnswer(Verifier):
             return Verdict(0.0, "", "the answer is empty")
         undecided, reason = [], f"differs from the reference {right_answers[0]!r:.80}"
         for gold in right_answers:
-            verdict = _comparison(gold, answer)
+            verdict = self._comparison(gold, answer)
             if verdict is True:
                 return Verdict(1.0, answer, f"equal to the reference {gold!r:.80}")
             if verdict is None:
@@ -120,6 +132,24 @@ class MathAnswer(Verifier):
             elif verdict:
                 reason = verdict
         return _Question(answer, tuple(undecided), 0.0) if undecided else Verdict(0.0, answer[:1000], reason)
+
+    def _comparison(self, gold: str, answer: str) -> bool | str | None:
+        """``True`` = equal, ``None`` = it takes algebra to say, a text = why it is not equal."""
+        if answer == gold:
+            return True
+        if refusal := too_long_or_deep(answer, gold):
+            return f"not read: {refusal}"
+        right, given = read(gold), read(answer)
+        if given.text == right.text or (given.value is not None and given.value == right.value):
+            return True
+        if self.unevaluated_powers and right.value is not None and product_of_powers(given.text) == right.value:
+            return True
+        if isinstance(given.form, Unreadable):
+            return f"not the reference {gold!r:.80}, and not readable: {given.form.reason}"
+        verdict = same(right.form, given.form, lambda one, other: None)
+        if verdict is None and (refusal := too_costly(answer, gold)):
+            return f"no algebra is done with it: {refusal}"
+        return f"differs from the reference {gold!r:.80}" if verdict is False else verdict
 
     def _pool(self) -> WorkerPool:
         return WorkerPool(
@@ -147,24 +177,7 @@ def _answered(question: _Question, outcomes: list[WorkerResult]) -> Verdict:
     return Verdict(0.0, question.answer, f"differs from the reference {question.golds[0]!r:.80}", seconds=seconds)
 
 
-def _comparison(gold: str, answer: str) -> bool | str | None:
-    """``True`` = equal, ``None`` = it takes algebra to say, a text = why it is not equal."""
-    if answer == gold:
-        return True
-    if refusal := too_long_or_deep(answer, gold):
-        return f"not read: {refusal}"
-    if without_spaces(one_spelling(answer)) == without_spaces(one_spelling(gold)):
-        return True
-    given = read(answer)
-    if isinstance(given, Unreadable):
-        return f"not the reference {gold!r:.80}, and not readable: {given.reason}"
-    verdict = same(read(gold), given, lambda one, other: None)
-    if verdict is None and (refusal := too_costly(answer, gold)):
-        return f"no algebra is done with it: {refusal}"
-    return f"differs from the reference {gold!r:.80}" if verdict is False else verdict
-
-
 def _tagged_answer(completion: str) -> Extraction:
     block = answer_block(completion)
-    boxed = boxed_answer(block.text or "")
+    boxed = boxed_answers(block.text or "")
     return block if boxed.text is None else boxed

@@ -2,38 +2,9 @@
 
 import re
 
-FUNCTIONS = frozenset(
-    [
-        "sin",
-        "cos",
-        "tan",
-        "cot",
-        "sec",
-        "csc",
-        "arcsin",
-        "arccos",
-        "arctan",
-        "sinh",
-        "cosh",
-        "tanh",
-        "log",
-        "ln",
-        "lg",
-        "exp",
-        "sqrt",
-        "frac",
-        "pi",
-        "gcd",
-        "lcm",
-        "min",
-        "max",
-        "mod",
-        "binom",
-        "arg",
-        "det",
-        "deg",
-    ]
-)
+from rewards.verifiers.math_answer.notation import NOTATION
+
+FUNCTIONS = frozenset(NOTATION["functions"].split())
 _UNITS = """zero one two three four five six seven eight nine ten eleven twelve thirteen fourteen fifteen sixteen
 seventeen eighteen nineteen""".split()  # noqa: SIM905 — as lists they would be thirty lines
 _TENS = """twenty thirty forty fifty sixty seventy eighty ninety""".split()  # noqa: SIM905
