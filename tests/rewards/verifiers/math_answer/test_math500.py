@@ -70,7 +70,7 @@ def test_every_gold_is_accepted_in_another_spelling(name):
 
 def test_a_number_taken_out_of_the_gold_does_not_pay():
     truncated = {(gold, number) for gold in golds() for number in NUMBER.findall(gold)}
-    wrong = [(gold, number) for gold, number in sorted(truncated) if read(number) != read(unit_dropped(gold))]
+    wrong = [(gold, number) for gold, number in sorted(truncated) if read(number).form != read(unit_dropped(gold)).form]
     assert len(wrong) > 290
     assert paid(wrong) == set()
 
@@ -79,7 +79,7 @@ def test_a_number_taken_out_of_the_gold_does_not_pay():
 def test_another_rows_answer_does_not_pay(steps):
     answers = golds()
     pairs = [(gold, answers[(row + step) % 500]) for row, gold in enumerate(answers) for step in steps]
-    wrong = [(gold, other) for gold, other in pairs if read(unit_dropped(gold)) != read(unit_dropped(other))]
+    wrong = [(gold, other) for gold, other in pairs if read(unit_dropped(gold)).form != read(unit_dropped(other)).form]
     assert len(wrong) > 460 * len(steps)
     assert paid(wrong) == set()
 
@@ -103,7 +103,7 @@ def test_an_appendix_does_not_pay():
 
 @pytest.mark.parametrize("every", [5, pytest.param(1, marks=pytest.mark.slow)])
 def test_an_expression_copied_from_the_question_does_not_pay(every):
-    """Three of the 3,893 formulas and numbers in the questions are the answer itself, and in its form."""
+    """Four of the 3,893 formulas and numbers in the questions are the answer itself, and in its form."""
     pairs = []
     for row in rows()[::every]:
         question = row["prompt"][-1]["content"]
@@ -115,5 +115,6 @@ def test_an_expression_copied_from_the_question_does_not_pay(every):
     assert {(gold, answer.rstrip(".")) for gold, answer in paid(pairs)} <= {
         ("0", "0"),
         ("\\frac{1}{2}", "0.5"),
+        ("4.5", "\\frac{9}{2}"),  # asked for "as a decimal", as hardly any other gold decimal is
         ("1", "1"),
     }

@@ -186,3 +186,64 @@ def test_gold_first_answer_second():
 def test_picklable_and_registered():
     verifier = build_verifier({"name": "math_answer", "workers": 2})
     assert pickle.loads(pickle.dumps(verifier)) == verifier == MathAnswer(workers=2)
+
+
+@pytest.mark.parametrize(
+    ("gold", "answer", "score"),
+    [
+        ("1024", "2^{10}", 1),
+        ("1024", "N = 2^{10}", 0),
+        ("1024", "2^{11}", 0),
+        ("40", "2^3 \\cdot 5", 1),
+        ("720", "6!", 1),
+        ("720", "7!", 0),
+        ("-243", "-3^5", 1),
+        ("5", "2+3", 0),
+        ("10", "\\binom{5}{2}", 0),
+        ("1024", "2^{99999999}", 0),
+    ],
+)
+def test_powers_and_factorials_need_not_be_worked_out_where_the_option_says_so(gold, answer, score):
+    assert MathAnswer(workers=1, unevaluated_powers=True)(box(answer), gold).score == score
+    assert MathAnswer(workers=1)(box(answer), gold).score == 0
+
+
+@pytest.mark.parametrize(
+    ("gold", "written"),
+    [
+        ("$69$,$84$", "69 , 84"),
+        ("$125$ miles", "125  miles"),
+        ("-$$\\frac79$$", "- \\frac79"),
+        ("$5", "$5"),
+        ("\\$5", "\\$5"),
+    ],
+)
+def test_a_gold_is_tried_as_a_model_would_write_it(gold, written):
+    completion = MathAnswer().gold_completion(gold)
+    assert completion is not None
+    assert " ".join(completion.split()) == f"\\boxed{{{' '.join(written.split())}}}"
+    assert MathAnswer(workers=1)(completion, gold).score == 1
+
+
+def test_a_gold_that_only_its_own_text_reaches_is_named(caplog):
+    golds = ["5", "$f(x)=ax+b$, where $a$ is odd", "\\frac{1}{2}", ["7", "it depends on $n$"]]
+    check_references(MathAnswer(), golds, "data.train")
+    assert "data.train" in caplog.text
+    assert "row 1: '$f(x)=ax+b$, where $a$ is odd': only its own text is right: it mixes words" in caplog.text
+    assert "1 rows" in caplog.text
+    assert MathAnswer().reference_remark("") == ""
+
+
+@pytest.mark.parametrize(
+    ("completion", "answer", "gold", "score"),
+    [
+        ("$x=\\boxed{2}$ or $x=\\boxed{3}$.", "2, 3", "3,2", 1),
+        ("\\boxed{2}, \\boxed{3}", "2, 3", "3", 0),
+        ("\\boxed{2} fails, so \\boxed{3}", "3", "3", 1),
+        ("\\boxed{3} \\boxed{3}", "3", "3", 1),
+        ("\\boxed{1}\\boxed{2}\\boxed{3}", "1, 2, 3", "3", 0),
+    ],
+)
+def test_boxes_side_by_side_are_one_list(completion, answer, gold, score):
+    verdict = MathAnswer(workers=1)(completion, gold)
+    assert (verdict.answer, verdict.score) == (answer, score)
