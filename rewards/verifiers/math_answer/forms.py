@@ -1,7 +1,7 @@
 """What an answer can be: what `reading` makes of a text and `comparison` compares."""
 
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, is_dataclass
 from fractions import Fraction
 from typing import TypeAlias
 
@@ -151,6 +151,14 @@ class Answer:
     text: str
     value: Fraction | None
     form: "Form"
+
+
+def unreadable_part(form: object) -> str:
+    """Why a form, or a part of it, could not be read; empty where all was."""
+    if isinstance(form, Unreadable):
+        return form.reason
+    parts = form if isinstance(form, tuple) else vars(form).values() if is_dataclass(form) else ()
+    return next((reason for part in parts if (reason := unreadable_part(part))), "")
 
 
 Form: TypeAlias = (

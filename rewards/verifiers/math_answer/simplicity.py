@@ -25,7 +25,7 @@ _KINDS = (
 
 def as_simple(gold: str, answer: str) -> bool:
     """Whether ``answer`` is an expression of the gold's kind, both in LaTeX of one spelling."""
-    most = max(1.5 * size(gold), size(gold) + 3) if not _is_worked_out(answer) else 2.5 * size(gold)
+    most = max((2.5 if _is_factored(answer) else 1.5) * size(gold), size(gold) + 3)
     if size(_NUMERIC_FRACTION.sub("1", answer)) > most:
         return False
     if any(_uses(kind, answer) and not _uses(kind, gold) for kind in _KINDS):
@@ -33,14 +33,10 @@ def as_simple(gold: str, answer: str) -> bool:
     return not (_has_undrawn_root(answer) and not _has_undrawn_root(gold))
 
 
-def _is_worked_out(latex: str) -> bool:
-    """Whether it is a product of brackets, as factoring leaves it, or a sum of unlike powers, as expanding does."""
-    if not _POLYNOMIAL.fullmatch(latex):
-        return False
-    if "(" in latex:
-        return not re.search(r"[+-]", _BRACKET.sub("", latex.lstrip("- "))) and "(" not in _BRACKET.sub("", latex)
-    powers = [re.sub(r"^[\d ]+", "", term) for term in re.split(r"[+-]", latex)]
-    return len(set(powers)) == len(powers)
+def _is_factored(latex: str) -> bool:
+    """Whether it is a product of brackets with polynomials in them."""
+    outside = _BRACKET.sub("", latex)
+    return "(" in latex and _POLYNOMIAL.fullmatch(latex) is not None and not re.search(r"[(+-]", outside.lstrip("- "))
 
 
 def size(latex: str) -> int:

@@ -10,7 +10,7 @@ from rewards.extraction import ANSWER_CLOSES, ANSWER_OPENS, Extraction, answer_b
 from rewards.isolation.workers import WorkerPool, WorkerResult
 from rewards.verifier import Verdict, Verifier
 from rewards.verifiers.math_answer.comparison import same
-from rewards.verifiers.math_answer.forms import Unreadable
+from rewards.verifiers.math_answer.forms import Unreadable, unreadable_part
 from rewards.verifiers.math_answer.guard import too_costly, too_long_or_deep
 from rewards.verifiers.math_answer.notation import without_dollars
 from rewards.verifiers.math_answer.numerals import product_of_powers
@@ -95,11 +95,10 @@ class MathAnswer(Verifier):
     def reference_remark(self, reference: Any) -> str:
         """That nothing but its own text can equal it, where that is so."""
         try:
-            forms = [read(gold).form for gold in golds(reference)]
+            reasons = [unreadable_part(read(gold).form) for gold in golds(reference)]
         except ValueError:
             return ""
-        reasons = [form.reason for form in forms if isinstance(form, Unreadable)]
-        return f"only its own text is right: {reasons[0]}" if len(reasons) == len(forms) else ""
+        return f"only its own text is right: {reasons[0]}" if all(reasons) else ""
 
     def _first_look(self, completion: str, reference: Any) -> Verdict | _Question:
         """The verdict where it is plain, else what is to be asked."""

@@ -103,7 +103,7 @@ def test_an_appendix_does_not_pay():
 
 @pytest.mark.parametrize("every", [5, pytest.param(1, marks=pytest.mark.slow)])
 def test_an_expression_copied_from_the_question_does_not_pay(every):
-    """Four of the 3,893 formulas and numbers in the questions are the answer itself, and in its form."""
+    """Six of the 3,893 formulas and numbers in the questions are the answer itself, and in its form."""
     pairs = []
     for row in rows()[::every]:
         question = row["prompt"][-1]["content"]
@@ -115,6 +115,8 @@ def test_an_expression_copied_from_the_question_does_not_pay(every):
     assert {(gold, answer.rstrip(".")) for gold, answer in paid(pairs)} <= {
         ("0", "0"),
         ("\\frac{1}{2}", "0.5"),
-        ("4.5", "\\frac{9}{2}"),  # asked for "as a decimal", as hardly any other gold decimal is
+        ("4.5", "\\frac{9}{2}"),  # three ask for a decimal, as hardly any other question with such a gold does
+        ("0.15", "\\frac{3}{20}"),
+        (".35625", "\\frac{57}{160}"),
         ("1", "1"),
     }
