@@ -226,10 +226,10 @@ def test_a_gold_is_tried_as_a_model_would_write_it(gold, written):
 
 
 def test_a_gold_that_only_its_own_text_reaches_is_named(caplog):
-    golds = ["5", "$f(x)=ax+b$, where $a$ is odd", "\\frac{1}{2}", ["7", "it depends on $n$"]]
+    golds = ["5", "the graph of $y=x^2$ moved up", "\\frac{1}{2}", ["7", "the graph of $y=x^2$"]]
     check_references(MathAnswer(), golds, "data.train")
     assert "data.train" in caplog.text
-    assert "row 1: '$f(x)=ax+b$, where $a$ is odd': only its own text is right: it mixes words" in caplog.text
+    assert "row 1: 'the graph of $y=x^2$ moved up': only its own text is right: it mixes words" in caplog.text
     assert "1 rows" in caplog.text
     assert MathAnswer().reference_remark("") == ""
 
