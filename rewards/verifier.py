@@ -112,6 +112,7 @@ def as_verdict(result: Any) -> Verdict:
         "Verdict(score, answer, reason), or a number, True or False, or None for a row that cannot be judged"
     )
 
+
 class TokenVerifier(Verifier):
     """A verifier that also reads the completion's tokens: its length, its repetitions.
 
