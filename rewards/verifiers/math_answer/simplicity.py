@@ -1,9 +1,10 @@
 r"""Is an expression as simple as the gold's? Else boxing the question's own expression would answer "simplify this".
 
 Equal forms are right: another order, a bracket multiplied out, a denominator made rational or not. Three things are
-not, each measured on the text and none a matter of taste: an expression much longer than the gold (a
-product of brackets may be longer than a sum: it is the gold factored); a function that the gold has no kin of (``\arcsin(-\frac12)`` for ``-\frac{\pi}{6}``); a root that is not drawn where the gold's are
-(``\sqrt{242}`` for ``11\sqrt2``). An expression of the question that passes all three still pays.
+not, each measured on the text and none a matter of taste: an expression much longer than the gold (a product of
+brackets may be longer than a sum: it is the gold factored); a function that the gold has no kin of
+(``\arcsin(-\frac12)`` for ``-\frac{\pi}{6}``); a root that is not drawn where the gold's are (``\sqrt{242}`` for
+``11\sqrt2``). An expression of the question that passes all three still pays.
 """
 
 import re

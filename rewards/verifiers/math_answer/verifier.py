@@ -38,10 +38,10 @@ class MathAnswer(Verifier):
     r"""Score 1 for an answer that is mathematically the reference, and in a form that answers it, else 0.
 
     The answer is the content of the last ``\boxed{…}`` after the last ``</think>``, or the list of the last ones where
-    they stand side by side. What counts as the same is written down in `math_answer.comparison`. Numbers, words, sets, points, intervals and matrices of these are compared
-    here, exactly; what needs algebra is asked of sympy in worker processes that the kernel cuts off
-    (`isolation.workers`): cut off by CPU time or memory is score 0 with ``killed``; starved of time on a busy machine,
-    twice, is unjudged.
+    they stand side by side. What counts as the same is written down in `math_answer.comparison`. Numbers, words, sets,
+    points, intervals and matrices of these are compared here, exactly; what needs algebra is asked of sympy in worker
+    processes that the kernel cuts off (`isolation.workers`): cut off by CPU time or memory is score 0 with ``killed``;
+    starved of time on a busy machine, twice, is unjudged.
 
     The reference is a text, a number, or a list of alternatives of which each is right. Of a text with a ``\boxed{…}``
     the boxes' content is meant, of one with ``####`` (GSM8K) what follows. Unjudged: an empty reference, one whose
