@@ -1,0 +1,78 @@
+"""Two processes: every rank makes the same collectives, whatever its hash seed and rows; a resume goes on exactly."""
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.paths import ROOT
+
+PREAMBLE = """
+import json, os, sys
+rank = os.environ["RANK"]
+if os.environ.get("PYTHONHASHSEED") != str(int(rank) + 1):  # sets of names are looked through in another order
+    os.execve(sys.executable, [sys.executable, *sys.argv], {**os.environ, "PYTHONHASHSEED": str(int(rank) + 1)})
+from pathlib import Path
+import torch
+from tests.trainer.training import digit_reward, max_difference, ours
+from trainer.algorithms.groups import finished, group_mean
+
+model, output = Path(sys.argv[1]), Path(sys.argv[2])
+settings = dict(per_device_train_batch_size=4, num_generations=4)
+"""
+
+SIGNALS = """
+seen = []
+
+def curious(rewards, group_size, old_logps, entropies, completion_ids, lengths, sequence_weights):
+    seen.append([float(x.double().sum()) for x in (old_logps, entropies, completion_ids, lengths, sequence_weights)])
+    return finished(rewards - group_mean(rewards, group_size), rewards, group_size)
+
+def partly_judged(completions, log_extra=None, **_):
+    log_extra("correct", [0.5 if rank == "1" else 1.0] * len(completions))
+    log_extra("lengths", ["a word"] * len(completions))
+    return digit_reward(completions)
+
+ours(model, output / "signals", reward=partly_judged, strategies={"advantage": curious}, max_steps=2, **settings)
+(output / f"rank-{rank}.json").write_text(json.dumps(seen))
+"""
+
+RESUME = """
+straight = ours(model, output / "straight", max_steps=10, save_strategy="steps", save_steps=6, **settings)
+checkpoint = str(output / "straight" / "checkpoint-6")
+os.environ["ACCELERATE_TORCH_DEVICE"] = "cpu"
+torch.manual_seed(99)
+resumed = ours(
+    model, output / "resumed", max_steps=10, save_strategy="steps", save_steps=6,
+    resume_from_checkpoint=checkpoint, **settings,
+)
+(output / f"rank-{rank}.json").write_text(json.dumps(max_difference(straight, resumed)))
+"""
+
+
+def on_two_processes(script: str, model: Path, folder: Path) -> list:
+    path = folder / "script.py"
+    path.write_text(PREAMBLE + script)
+    command = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc_per_node", "2", str(path)]
+    environment = {**os.environ, "PYTHONPATH": str(ROOT), "OMP_NUM_THREADS": "1", "ACCELERATE_TORCH_DEVICE": "cpu"}
+    environment.pop("PYTHONHASHSEED", None)
+    done = subprocess.run(
+        [*command, str(model), str(folder)], env=environment, capture_output=True, text=True, timeout=300, check=False
+    )
+    assert done.returncode == 0, done.stderr[-3000:]
+    return [json.loads((folder / f"rank-{rank}.json").read_text()) for rank in (0, 1)]
+
+
+@pytest.mark.slow
+def test_all_ranks_look_signals_up_in_one_order_and_agree_on_columns(tiny_model, tmp_path: Path):
+    first, second = on_two_processes(SIGNALS, tiny_model, tmp_path)
+    assert first == second
+    assert first[-1][0] < 0 < first[-1][1]  # log-probabilities, entropies: not one for the other
+
+
+@pytest.mark.slow
+def test_a_resume_in_a_later_epoch_is_exact(tiny_model, tmp_path: Path):
+    assert on_two_processes(RESUME, tiny_model, tmp_path) == [0.0, 0.0]
