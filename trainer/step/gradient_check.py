@@ -89,11 +89,16 @@ def _leaving_no_trace(trainer: "RLVRTrainer") -> Iterator[None]:
     stateful: list[Any] = [part.function for part in trainer.strategies.all if part.has_state]
     states = [function.state_dict() for function in stateful]
     dropping = [module for module in trainer.model.modules() if module.training and _drops(module)]
-    trainer._metrics["train"], trainer._means, trainer._shared_prefixes = defaultdict(list), Means(), SharedPrefixMeter()
+    trainer._metrics["train"], trainer._means, trainer._shared_prefixes = (
+        defaultdict(list),
+        Means(),
+        SharedPrefixMeter(),
+    )
+    devices = [trainer.accelerator.device] if trainer.accelerator.device.type == "cuda" else []
     for module in dropping:
         module.training = False
     try:
-        with torch.random.fork_rng(devices=[] if trainer.accelerator.device.type == "cpu" else None):
+        with torch.random.fork_rng(devices=devices):
             yield
     finally:
         trainer._metrics["train"], trainer._means, trainer._shared_prefixes = before

@@ -50,7 +50,7 @@ def planned_cuts(
         return [empty for _ in lengths]
     ordered = lengths.gather(1, order[:, :, None].expand_as(lengths))[:, :present]
     ordered = ordered.where((ordered[:, :, 1:] > 0), 1)  # padding alone: one token each
-    cost = torch.stack([padded_tokens(*rank.T, rows_per_unit) for rank in ordered]).amax(0)
+    cost = torch.stack([padded_tokens(rank[:, 0], rank[:, 1], rows_per_unit) for rank in ordered]).amax(0)
     ends = _best_cut(cost, num_microbatches, budget) or [*range(units_each, present, units_each), present]
     starts = [0, *ends[:-1]]
     indices = order.where(width.gather(1, order) > 0, -1 - order)[:, :present].tolist()

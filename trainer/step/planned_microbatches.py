@@ -101,15 +101,18 @@ class PlannedMicrobatches:
             whole["keep"] = torch.cat(kept)
         prompts, needed = self._needed(whole, mask)
         units = self._plan(prompts, needed, len(microbatches), rows_each)
+        prompts, needed = prompts.cpu(), needed.cpu()  # one wait for the device, not one a micro-batch
         old_counts = torch.cat([loss_mask(m).sum().expand(rows_each) for m in microbatches])
         planned = [self._microbatch(whole, rows, prompts, needed, rows_each, old_counts) for rows in units]
         if "keep" in whole:
-            for batch, keep, counted in zip(planned, whole["keep"].split(rows_each), mask.split(rows_each), strict=True):
+            for batch, keep, counted in zip(
+                planned, whole["keep"].split(rows_each), mask.split(rows_each), strict=True
+            ):
                 batch["pass_tokens"] = keep.sum(), counted.sum()
         return planned
 
     def scoring_cut(self, attention_mask: Tensor, width: int, batch_size: int) -> list[tuple[Tensor, int, int]]:
-        """For scoring without a gradient: rows of each forward pass, first column of its prompts, its completions' width.
+        """For scoring without a gradient: rows of each forward pass, its prompts' first column, its completions' width.
 
         Every row is scored; on all ranks there are as many forward passes.
         """
@@ -117,13 +120,14 @@ class PlannedMicrobatches:
         prompts, needed = self._prompt_lengths(prompt_mask), last_counted(mask).clamp(min=1)
         rows_each = min(batch_size, len(mask))
         units = self._plan(prompts, needed, -(-len(mask) // rows_each), rows_each, rows_per_unit=1)
+        prompts, needed = prompts.cpu(), needed.cpu()
         cut = []
         for rows in units:
             if rows[0] < 0:  # fewer forward passes are enough, on every rank
                 continue
-            chosen = torch.tensor(rows, device=mask.device)
+            chosen = torch.tensor(rows)
             wide = [self._width(lengths[chosen], m) for lengths, m in ((prompts, prompt_mask), (needed, mask))]
-            cut.append((chosen, prompt_mask.shape[1] - wide[0], wide[1]))
+            cut.append((chosen.to(mask.device), prompt_mask.shape[1] - wide[0], wide[1]))
         return cut
 
     def _needed(self, whole: Batch, mask: Tensor) -> tuple[Tensor, Tensor]:
@@ -165,12 +169,12 @@ class PlannedMicrobatches:
         self, whole: Batch, rows: list[int], prompts: Tensor, needed: Tensor, rows_each: int, old_counts: Tensor
     ) -> Batch:
         """The chosen rows, trimmed."""
-        device = whole["completion_ids"].device
-        chosen = torch.tensor(rows, device=device)
-        padding, chosen = chosen < 0, chosen.maximum(-1 - chosen)
+        given = torch.tensor(rows)
+        padding, given = given < 0, given.maximum(-1 - given)
+        lengths = [values[given].masked_fill(padding, 1) for values in (prompts, needed)]
+        chosen = given.to(whole["completion_ids"].device)
         all_counts = loss_mask(whole)[chosen].sum(1)
         batch = chosen_rows(whole, chosen)
-        lengths = [values[chosen].masked_fill(padding, 1) for values in (prompts, needed)]
         before = self._width(lengths[0], whole["prompt_mask"])
         after = self._width(lengths[1], whole["completion_mask"])
         for name in ("prompt_ids", "prompt_mask"):
@@ -179,7 +183,7 @@ class PlannedMicrobatches:
             if isinstance(value := batch.get(name), Tensor) and value.dim() == 2 and value.shape[1] > 1:
                 batch[name] = value[:, :after]
         if padding.any():
-            _make_padding(batch, padding)
+            _make_padding(batch, padding.to(chosen.device))
         batch["loss_scale"] = len(rows) / rows_each if self.args.loss_type in ROW_MEAN else 1.0
         mask = loss_mask(batch)
         if self.args.loss_type == "bnpo":

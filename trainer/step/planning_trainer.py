@@ -14,7 +14,7 @@ from trainer.step.microbatches import Batch
 from trainer.step.planned_microbatches import PlannedMicrobatches, together
 from trainer.step.planning_rules import cuts_passes, model_problems, plan_problems, positions_are_relative
 
-Microbatches = Literal["trl", "planned", "auto"]
+Microbatches = Literal["trl", "planned"]
 MISMATCH = "planned_microbatches_mismatch"
 
 
@@ -22,15 +22,15 @@ class PlanningTrainer(EvaluatingTrainer):
     """`EvaluatingTrainer` that trains on planned micro-batches (see `PlannedMicrobatches`).
 
     Args:
-        microbatches: ``trl`` leaves them as TRL cuts them; ``planned`` cuts them anew, and refuses settings under which
-            the gradient would not stay the same; ``auto`` plans where it does and says once why it does not.
+        microbatches: ``trl`` leaves them as TRL cuts them; ``planned`` cuts them anew where that leaves the gradient as
+            it is, and elsewhere leaves them too and warns with the reason.
         tokens_per_microbatch: padded tokens of a planned one at most; ``None`` = what the configured one may take.
         verify_steps: optimizer steps, from the first with a gradient on, whose gradient is computed by both cuts first.
             Where they differ by more than rounding, this and all later steps are TRL's: with a warning, and with
             ``planned_microbatches_mismatch_<rank>.pt`` in the output directory (both cuts, both gradients).
 
     Raises:
-        PreflightError: ``planned`` where the gradient would not stay the same.
+        PreflightError: another word for ``microbatches``.
     """
 
     strategies: Strategies
@@ -43,8 +43,8 @@ class PlanningTrainer(EvaluatingTrainer):
         verify_steps: int = 1,
         **keywords: Any,
     ) -> None:
-        if microbatches not in ("trl", "planned", "auto"):
-            raise PreflightError(f"microbatches = {microbatches!r} is none of trl, planned, auto.")
+        if microbatches not in ("trl", "planned"):
+            raise PreflightError(f"microbatches = {microbatches!r} is neither trl nor planned. Write one of them.")
         self.planner: PlannedMicrobatches | None = None
         self._steps_to_verify = verify_steps
         self._planned: list[Batch] = []
@@ -52,10 +52,9 @@ class PlanningTrainer(EvaluatingTrainer):
         if microbatches == "trl":
             return
         problems = [*plan_problems(self.args, self.strategies), *model_problems(self)]
-        if problems and microbatches == "planned":
-            raise PreflightError("\n\n".join(f"microbatches 'planned': {p}. Write microbatches: trl." for p in problems))
         if problems:
-            self._say(f"Micro-batches stay as TRL cuts them: {'; '.join(problems)}.")
+            reasons = "; ".join(problems)
+            self._say(f"Micro-batches stay as TRL cuts them: {reasons}. To silence this write microbatches: trl.")
             return
         self.planner = PlannedMicrobatches(
             self.args,
@@ -106,13 +105,15 @@ class PlanningTrainer(EvaluatingTrainer):
         return *results, None
 
     def _verified(self, originals: list[Batch]) -> bool:
-        """Whether both cuts give the gradient that the other gives, on every rank."""
-        if self.is_fsdp_enabled or (self.is_deepspeed_enabled and self.accelerator.state.deepspeed_plugin.zero_stage == 3):
-            self._say("Planned micro-batches are not verified: the parameters are sharded over the ranks.")
-            self._steps_to_verify = 0
-            return True
-        if self.args.gradient_checkpointing and (self.args.gradient_checkpointing_kwargs or {}).get("use_reentrant"):
-            self._say("Planned micro-batches are not verified: checkpointing with use_reentrant has no autograd.grad.")
+        """Whether both cuts give the same gradient on every rank; yes, with a warning, where it cannot be computed."""
+        deepspeed = self.accelerator.state.deepspeed_plugin if self.is_deepspeed_enabled else None
+        reason = None
+        if self.is_fsdp_enabled or (deepspeed is not None and deepspeed.zero_stage == 3):
+            reason = "the parameters are sharded over the ranks"
+        elif self.args.gradient_checkpointing and (self.args.gradient_checkpointing_kwargs or {}).get("use_reentrant"):
+            reason = "gradient checkpointing with use_reentrant allows no gradient beside training's"
+        if reason is not None:
+            self._say(f"Planned micro-batches are not compared with TRL's: {reason}.")
             self._steps_to_verify = 0
             return True
         comparison = compared_gradients(self, originals, self._planned)  # type: ignore[arg-type]
