@@ -25,15 +25,15 @@ from trl import GRPOConfig, GRPOTrainer
 from trainer.step.rlvr_trainer import RLVRTrainer
 
 SIGMA = 0.8
+_PLANNED = {"microbatches": "planned"}
 _AR = {"token_weight": {"name": "adv_reweight", "alpha": 0.2}}
-_LOPTI = {"update_schedule": {"name": "lopti", "eta": 0.0002}}  # of a random model: 1/vocabulary
+_LOPTI = {"update_schedule": {"name": "lopti", "eta": 0.001}}  # probabilities of a random model are about 1 / 1024
 VARIANTS: dict[str, dict[str, Any] | None] = {
     "stock": None,
-    "trl": {"microbatches": "trl"},
-    "planned": {"microbatches": "planned"},
-    "planned+ar": {"microbatches": "planned", **_AR},
-    "planned+exchangeable": {"microbatches": "planned", "advantage": "exchangeable"},
-    "planned+lopti": {"microbatches": "planned", **_LOPTI},
+    "planned": _PLANNED,
+    "planned+ar": {**_PLANNED, **_AR},
+    "planned+exchangeable": {**_PLANNED, "advantage": "exchangeable"},
+    "planned+lopti": {**_PLANNED, **_LOPTI},
 }
 """Name → keywords of `RLVRTrainer`; ``None`` = `trl.GRPOTrainer`."""
 
@@ -60,7 +60,7 @@ class Size:
 
 
 SIZES = {
-    "cpu": Size(128, 4, 2048, "float32", 16, 4, 8, 48, 100, 512),
+    "cpu": Size(128, 4, 1024, "float32", 8, 4, 4, 24, 50, 256),
     "gpu": Size(896, 24, 151_936, "bfloat16", 64, 8, 16, 200, 600, 4096),
 }
 """``cpu`` for two cores in minutes; ``gpu`` is a model of half a billion parameters."""

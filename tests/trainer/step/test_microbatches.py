@@ -261,7 +261,8 @@ def test_a_run_trains_the_same_weights_with_fewer_tokens(tiny_model, tmp_path: P
         for name in ("loss", "grad_norm", "cancellation/shared_prefix"):
             assert mine.get(name, 0.0) == pytest.approx(trls.get(name, 0.0), rel=1e-3, abs=1e-5)
         share = [name for name in mine if name.startswith("update_schedule/")]
-        assert share and all(mine[name] == pytest.approx(trls[name], abs=1e-3) for name in share)
+        assert len(share) == 1
+        assert mine[share[0]] == pytest.approx(trls[share[0]], abs=1e-3)
 
 
 def test_means_over_tokens_are_over_all_tokens_where_no_row_is_left_out(tiny_model, tmp_path: Path):
@@ -323,9 +324,9 @@ if runs[0].accelerator.is_main_process:
 def test_two_processes_train_the_same_weights(tiny_model, tmp_path: Path):
     script = tmp_path / "two_processes.py"
     script.write_text(TWO_PROCESSES)
+    command = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc_per_node", "2"]
     run = subprocess.run(
-        [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc_per_node", "2"]
-        + [str(script), str(tiny_model), str(tmp_path)],
+        [*command, str(script), str(tiny_model), str(tmp_path)],
         env={**os.environ, "PYTHONPATH": str(ROOT), "OMP_NUM_THREADS": "1"},
         cwd=tmp_path,
         capture_output=True,
