@@ -31,8 +31,8 @@ from trainer.step.observers import (
     weigh_by_tokens,
 )
 from trainer.step.part_state import load_state, save_state
-from trainer.step.revisions import Revisions
 from trainer.step.planning_trainer import PlanningTrainer
+from trainer.step.revisions import Revisions
 from trainer.step.rollout_signals import check_columns, loss_mask, rollout_signals
 from trainer.step.signals import Signals
 from trainer.step.token_advantages import token_advantages

@@ -173,6 +173,16 @@ def test_coefficients_also_of_whole_groups(tiny_model, tmp_path: Path, coefficie
     check(trainer_with(tiny_model, tmp_path, strategies, loss_type="cispo"))
 
 
+@pytest.mark.parametrize("name", ["dfpo_min_replace", "dfpo_orthogonal", "topr"])
+def test_built_in_coefficients(tiny_model, tmp_path: Path, name):
+    check(trainer_with(tiny_model, tmp_path, {"coefficient": name}, loss_type="cispo", num_iterations=2))
+
+
+def test_a_weight_that_depends_on_the_cut_leaves_it_to_trl(tiny_model, tmp_path: Path):
+    with pytest.warns(UserWarning, match="'clip_cov' changes with what lies beside a row"):
+        assert trainer_with(tiny_model, tmp_path, {"token_weight": "clip_cov"}).planner is None
+
+
 def test_a_coefficient_of_the_whole_microbatch_leaves_it_to_trl(tiny_model, tmp_path: Path, coefficients: str):
     strategies = {"coefficient": f"{coefficients}:by_microbatch"}
     with pytest.warns(UserWarning, match="by_microbatch' changes with what lies beside a row"):
