@@ -26,6 +26,11 @@ LOSSES = ("grpo", "bnpo", "dr_grpo", "dapo", "cispo", "sapo", "vespo", "luspo")
 ROWS = 16
 
 
+def fast(cases: list[tuple[Any, ...]], *chosen: tuple[Any, ...]) -> list[Any]:
+    """``cases`` of which only the ``chosen`` run without ``-m slow``."""
+    return [case if case in chosen else pytest.param(*case, marks=pytest.mark.slow) for case in cases]
+
+
 def trainer_with(
     model: Path, folder: Path, strategies: dict[str, Any] | None = None, *, peft: Any = None, **settings: Any
 ) -> RLVRTrainer:
@@ -105,8 +110,16 @@ def check(trainer: RLVRTrainer, *, dead: str = "half", fewer: float = 0.85) -> N
             assert (first.norm() > 1e-4) == (dead != "all")
 
 
-@pytest.mark.parametrize("beta", [0.0, 0.04])
-@pytest.mark.parametrize("loss_type", LOSSES)
+@pytest.mark.parametrize(
+    ("loss_type", "beta"),
+    fast(
+        [(name, beta) for name in LOSSES for beta in (0.0, 0.04)],
+        *[(name, 0.0) for name in LOSSES],
+        ("bnpo", 0.04),
+        ("grpo", 0.04),
+        ("dapo", 0.04),
+    ),
+)
 def test_every_loss_type(tiny_model, tmp_path: Path, loss_type, beta):
     if (loss_type, beta) == ("bnpo", 0.04):
         with pytest.warns(UserWarning, match="stay as TRL cuts them: loss_type 'bnpo' with beta = 0.04"):
@@ -116,8 +129,15 @@ def test_every_loss_type(tiny_model, tmp_path: Path, loss_type, beta):
     check(trainer, fewer=0.7 if beta == 0.0 else 1.0)
 
 
-@pytest.mark.parametrize("dead", ["none", "half", "all"])
-@pytest.mark.parametrize("loss_type", ["grpo", "bnpo", "dr_grpo", "dapo"])
+@pytest.mark.parametrize(
+    ("loss_type", "dead"),
+    fast(
+        [(name, dead) for name in ("grpo", "bnpo", "dr_grpo", "dapo") for dead in ("none", "half", "all")],
+        ("grpo", "none"),
+        ("bnpo", "half"),
+        ("dapo", "all"),
+    ),
+)
 def test_several_steps_of_a_batch_whatever_is_dead(tiny_model, tmp_path: Path, loss_type, dead):
     trainer = trainer_with(
         tiny_model, tmp_path, loss_type=loss_type, per_device_train_batch_size=4, steps_per_generation=8
@@ -125,7 +145,10 @@ def test_several_steps_of_a_batch_whatever_is_dead(tiny_model, tmp_path: Path, l
     check(trainer, dead=dead, fewer=0.98)
 
 
-@pytest.mark.parametrize("loss_type", LOSSES[:-1])
+@pytest.mark.parametrize(
+    "loss_type",
+    [name if name in ("grpo", "bnpo", "vespo") else pytest.param(name, marks=pytest.mark.slow) for name in LOSSES[:-1]],
+)
 def test_lopti_with_weights_cuts_after_the_last_token_of_the_pass(tiny_model, tmp_path: Path, loss_type):
     strategies = {"update_schedule": {"name": "lopti", "eta": 0.03}, "token_weight": "adv_reweight"}
     trainer = trainer_with(tiny_model, tmp_path, strategies, loss_type=loss_type)
