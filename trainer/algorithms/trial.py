@@ -104,6 +104,29 @@ def _same_for_half(strategy: Strategy, signals: dict[str, Any], weights: Tensor)
     return torch.allclose(_called(strategy, half) * half["mask"], weights[:rows])
 
 
+def separable(strategy: Strategy, rows: int, tokens: int = NUM_TOKENS) -> bool:
+    """Whether a token weight or coefficient gives to each ``rows`` rows alone, cut after ``tokens`` tokens, the same.
+
+    Whoever cuts micro-batches anew must know: by rows (1, or a whole group) and, where it shortens them, by tokens.
+    """
+    signals = tiny_example()
+    before = strategy.function.state_dict() if strategy.has_state else None  # type: ignore[attr-defined]
+    whole, mask = _called(strategy, signals).expand(signals["mask"].shape), signals["mask"]
+
+    def part(value: Any, start: int) -> Any:
+        if not isinstance(value, Tensor) or value.dim() == 0 or len(value) != len(mask):
+            return value
+        return value[start : start + rows, :tokens] if value.dim() == 2 else value[start : start + rows]
+
+    same = True
+    for start in range(0, len(mask), rows):
+        alone = _called(strategy, {name: part(value, start) for name, value in signals.items()})
+        same = same and torch.allclose(alone * part(mask, start), part(whole * mask, start))
+    if before is not None:
+        strategy.function.load_state_dict(before)  # type: ignore[attr-defined]
+    return same
+
+
 def tried_schedule(strategy: Strategy) -> UpdateSchedule:
     """The schedule that ``strategy`` makes of its options, once its passes have partitioned the tiny example.
 

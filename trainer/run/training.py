@@ -30,6 +30,7 @@ def build_trainer(
         processing_class=tokenizer,
         peft_config=lora_config(config),
         **config.algorithm.strategies,
+        **config.speed.arguments,
         evaluation_seed=config.run_seed,
         decodings=config.evaluation.decodings,
     )

@@ -20,11 +20,11 @@ def whole_group_microbatches(batch: Mapping[str, Any], group_size: int, num_micr
     num_groups = len(batch["completion_ids"]) // group_size
     groups = torch.randperm(num_groups)
     rows = (groups[:, None] * group_size + torch.arange(group_size)).flatten()
-    ordered = _rows(split_pixel_values_by_grid(dict(batch)), rows)
+    ordered = chosen_rows(split_pixel_values_by_grid(dict(batch)), rows)
     return [unsplit_pixel_values_by_grid(part) for part in split_tensor_dict(ordered, num_microbatches)]
 
 
-def _rows(batch: Batch, rows: Tensor) -> Batch:
+def chosen_rows(batch: Batch, rows: Tensor) -> Batch:
     """The rows of every entry that has rows; scalars and ``None`` stay."""
 
     def chosen(value: Any) -> Any:

@@ -9,6 +9,12 @@ from torch import Tensor
 from trainer.algorithms import diagnostics
 from trainer.algorithms.groups import dead_groups
 
+_TOKEN_MEANS = frozenset(
+    {"entropy", "kl", "cispo_clip_ratio", "vespo/phi_seq_mean"}
+    | {f"clip_ratio/{name}_mean" for name in ("low", "high", "region")}
+)
+"""What TRL logs as a mean over the tokens of a micro-batch of all ranks."""
+
 
 class Means:
     """Means of what was added since they were last read; the same names must be added on all ranks."""
@@ -140,3 +146,14 @@ def metrics_over_all_passes(
         means.add_tokens(name, values, mask)
     for name in [name for name in metrics if name.startswith("clip_ratio/") and name.endswith("_mean")]:
         means.add(name, metrics[name].pop() * (kept & mask.bool()).sum(), mask.sum())
+
+
+def weigh_by_tokens(metrics: Mapping[str, list[float]], means: Means, mask: Tensor) -> None:
+    """Replace TRL's newest means over the tokens of a micro-batch by one over those of all micro-batches.
+
+    TRL logs the mean over micro-batches, whatever each holds; planned ones hold very different numbers of tokens. Rows
+    that were left out (advantage 0 under β = 0) count in none of them, nor does what a pass cut off.
+    """
+    tokens = mask.sum()
+    for name in [name for name in metrics if name in _TOKEN_MEANS and metrics[name]]:
+        means.add(name, metrics[name].pop() * tokens, tokens)

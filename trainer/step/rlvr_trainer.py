@@ -21,7 +21,6 @@ from trainer.algorithms.revisions.options import RevisionOptions
 from trainer.algorithms.strategies import KeepGroups, build_strategies
 from trainer.step.compatibility import PreflightError, check_combination, leaves_advantages_to_trl
 from trainer.step.epoch_sampler import EpochSampler
-from trainer.step.evaluating_trainer import EvaluatingTrainer
 from trainer.step.microbatches import whole_group_microbatches
 from trainer.step.observers import (
     Means,
@@ -29,15 +28,17 @@ from trainer.step.observers import (
     metrics_over_all_passes,
     per_response,
     rollout_metrics,
+    weigh_by_tokens,
 )
 from trainer.step.part_state import load_state, save_state
+from trainer.step.planning_trainer import PlanningTrainer
 from trainer.step.revisions import Revisions
 from trainer.step.rollout_signals import check_columns, loss_mask, rollout_signals
 from trainer.step.signals import Signals
 from trainer.step.token_advantages import token_advantages
 
 
-class RLVRTrainer(EvaluatingTrainer):
+class RLVRTrainer(PlanningTrainer):
     """A drop-in for `trl.GRPOTrainer` whose advantages, token weights, coefficients and update schedule are parts.
 
     All arguments of `GRPOTrainer`, and by keyword:
@@ -52,6 +53,7 @@ class RLVRTrainer(EvaluatingTrainer):
         keep_groups: ``step`` or ``forward`` keeps the responses to one prompt in one optimizer step or forward pass,
             ``off`` shuffles rows as TRL does; ``None`` = what the strategies need.
         revision: how wrong answers are generated again, where an estimator asks for it (ibpo); see `RevisionOptions`.
+        microbatches, tokens_per_microbatch, verify_steps: see `PlanningTrainer`; by default they are as TRL cuts them.
         evaluation_seed, decodings: see `EvaluatingTrainer`; without them `evaluate` is TRL's.
 
     With the defaults its final weights equal `GRPOTrainer`'s bit for bit, except that groups with equal rewards get
@@ -113,11 +115,6 @@ class RLVRTrainer(EvaluatingTrainer):
             for name in ("prompt", "completion"):
                 row[name] = row[name] if isinstance(row[name], str) else row[name][-1]["content"]
         return rows[:: max(1, len(rows) // max(1, number))][:number]
-
-    def any_rank(self, flag: bool) -> bool:
-        """Whether ``flag`` is up on any rank; all ranks must ask."""
-        flags = self.accelerator.gather(torch.tensor([flag], device=self.accelerator.device))
-        return bool(flags.any())
 
     # From a rollout batch to advantages
 
@@ -191,11 +188,11 @@ class RLVRTrainer(EvaluatingTrainer):
     def _prepare_inputs(self, generation_batch: Any) -> dict[str, Any]:
         inputs: dict[str, Any] = super()._prepare_inputs(generation_batch)
         rollout, self._rollout = self._rollout, None
-        if rollout is None or self.strategies.keep_groups == "off":
-            return inputs
-        steps = self.args.steps_per_generation
-        self._buffered_inputs = whole_group_microbatches(rollout, self.num_generations, steps)
-        return self._buffered_inputs[self._step % steps]
+        if rollout is not None and self.strategies.keep_groups != "off":
+            steps = self.args.steps_per_generation
+            self._buffered_inputs = whole_group_microbatches(rollout, self.num_generations, steps)
+            inputs = self._buffered_inputs[self._step % steps]
+        return self._microbatch_to_train(inputs)
 
     # Inside the loss
 
@@ -215,14 +212,18 @@ class RLVRTrainer(EvaluatingTrainer):
         if "keep" in batch and self.beta != 0.0:
             corrected = self.args.use_bias_correction_kl
             metrics_over_all_passes(self._metrics["train"], self._means, batch, bias_corrected_kl=corrected)
-        return loss
+        if self.planner is None:
+            return loss
+        weigh_by_tokens(self._metrics["train"], self._means, loss_mask(batch))
+        return loss * batch.get("loss_scale", 1.0)
 
     def _select_pass(self, batch: dict[str, Any]) -> None:
         """Note in ``batch`` which of its tokens the current pass trains."""
-        schedule, mask = self.strategies.schedule, loss_mask(batch)
-        pass_index = (self._step // self.args.steps_per_generation) % schedule.num_passes
-        keep = schedule.select(batch["old_per_token_logps"].exp(), mask, pass_index)
-        self._means.add_tokens(f"update_schedule/frac_tokens_pass_{pass_index + 1}", keep.float(), mask)
+        mask, pass_index = loss_mask(batch), self._pass_index
+        if (keep := batch.get("keep")) is None:
+            keep = self.strategies.schedule.select(batch["old_per_token_logps"].exp(), mask, pass_index)
+        kept, tokens = batch.get("pass_tokens", (keep.sum(), mask.sum()))
+        self._means.add(f"update_schedule/frac_tokens_pass_{pass_index + 1}", kept, tokens)
         batch |= {"keep": keep, "all_passes_mask": mask}
         if self.beta != 0.0:  # the KL term too acts on this pass's tokens alone; preflight admits only exact losses
             batch["tool_mask"] = keep.to(mask.dtype)
@@ -250,6 +251,8 @@ class RLVRTrainer(EvaluatingTrainer):
                 max_steps=self.state.max_steps,
                 means=self._means,
             )
+            if (scale := batch.get("row_scale")) is not None:
+                batch["advantages"] = batch["advantages"] * scale.view(-1, *[1] * (batch["advantages"].dim() - 1))
             self._shared_prefixes.watch(result[0], batch["groups"], batch["shared_prefix"])
         return result
 

@@ -12,6 +12,7 @@ from trainer.run.config.conflicts import BATCH_WORDS, conflicts
 from trainer.run.config.data_section import DataSection
 from trainer.run.config.problems import refusal, refuse
 from trainer.run.config.section import Count, Part, Section, Text, part_name
+from trainer.run.config.speed import SpeedSection
 from trainer.run.config.trl_arguments import checked_lora, checked_revision, checked_trl
 from trainer.run.config.yaml_document import write
 
@@ -143,6 +144,7 @@ class RunConfig(Section):
     rewards: Annotated[list[Reward], Field(min_length=1)]
     algorithm: AlgorithmSection = AlgorithmSection()
     trl: Annotated[dict[str, Any], AfterValidator(checked_trl)] = Field(default_factory=dict)
+    speed: SpeedSection = SpeedSection()
     evaluation: EvaluationSection = EvaluationSection()
     logging: LoggingSection = LoggingSection()
     stopping: StoppingSection = StoppingSection()

@@ -1,0 +1,73 @@
+"""Measures the update phase: stock TRL against planned micro-batches and strategies, in turn in one process.
+
+    python scripts/benchmark.py                             # two CPU cores, about five minutes
+    python scripts/benchmark.py --rounds 10 --json speed.json
+    python scripts/benchmark.py --size gpu --device cuda    # half a billion random weights in bfloat16
+
+Ratios are medians over rounds, with the least and the most in brackets: on a machine that others use too they hold
+where seconds do not. ``floor`` is the share of the computed tokens that no exact update can do without.
+"""
+
+import argparse
+import json
+import os
+from collections.abc import Sequence
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+
+def parser() -> argparse.ArgumentParser:
+    """The command line."""
+    command = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter, allow_abbrev=False
+    )
+    command.add_argument("--rounds", type=int, default=4, help="turns of each variant that count; default 4")
+    command.add_argument("--size", choices=["cpu", "gpu"], default="cpu", help="model and rollout batch; default cpu")
+    command.add_argument("--device", choices=["cpu", "cuda"], default="cpu", help="default cpu")
+    command.add_argument("--json", type=Path, help="also write everything measured to this file")
+    return command
+
+
+def table(result: dict[str, Any]) -> str:
+    """The measurements of one kind of rollout batch."""
+    title = "half of the groups dead" if result["half_dead"] else "no dead groups"
+    lines = [
+        f"{title}: {result['overhead']:.0%} of stock's update is not computation",
+        f"{'variant':<24}{'seconds':>9}{'tokens':>10}{'floor':>8}   {'× faster than stock':<24}× faster than planned",
+    ]
+    for name, measured in result["variants"].items():
+        seconds = sorted(measured["seconds"])[len(measured["seconds"]) // 2]
+        ratios = [
+            f"{ratio['median']:.2f} [{ratio['least']:.2f}, {ratio['most']:.2f}]"
+            for ratio in (measured["faster_than_stock"], measured["faster_than_planned"])
+        ]
+        share = f"{measured['share_of_floor']:.0%}"
+        lines.append(f"{name:<24}{seconds:>9.2f}{measured['tokens']:>10,}{share:>8}   {ratios[0]:<24}{ratios[1]}")
+        if measured["peak_bytes"]:
+            lines[-1] += f"   {measured['peak_bytes'] / 2**30:.1f} GiB"
+    lines += [f"{name} fell back to TRL's micro-batches" for name in result["fell_back"]]
+    return "\n".join(lines)
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    """Measure, print, write."""
+    chosen = parser().parse_args(arguments)
+    os.environ.update(TRL_EXPERIMENTAL_SILENCE="1", HF_HUB_OFFLINE="1", TOKENIZERS_PARALLELISM="false")
+    import torch
+
+    from trainer.step.update_benchmark import SIZES, compared_updates
+
+    name = torch.cuda.get_device_name() if chosen.device == "cuda" else f"{torch.get_num_threads()} CPU threads"
+    print(f"{datetime.now(UTC):%Y-%m-%d}, {name}, torch {torch.__version__}", flush=True)
+    results = []
+    for half_dead in (True, False):
+        size = SIZES[chosen.size]
+        results.append(compared_updates(size, half_dead=half_dead, rounds=chosen.rounds, device=chosen.device))
+        print(table(results[-1]), end="\n\n", flush=True)
+    if chosen.json is not None:
+        chosen.json.write_text(json.dumps({"device": name, "results": results}, indent=2) + "\n")
+
+
+if __name__ == "__main__":
+    main()

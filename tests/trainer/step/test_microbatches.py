@@ -1,0 +1,373 @@
+"""Planned micro-batches: the accumulated gradient of every optimizer step is that of TRL's cut, from fewer tokens."""
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from datasets import Dataset
+from peft import LoraConfig
+from torch import Tensor
+from trl import GRPOConfig
+
+from tests.paths import ROOT
+from tests.trainer.step.test_rlvr_trainer import perturb
+from tests.trainer.training import PROMPTS, digit_reward, max_difference, moved, ours
+from trainer import RLVRTrainer
+from trainer.step.compatibility import PreflightError
+from trainer.step.gradient_check import compared_gradients
+from trainer.step.planned_microbatches import together
+
+LOSSES = ("grpo", "bnpo", "dr_grpo", "dapo", "cispo", "sapo", "vespo", "luspo")
+ROWS = 16
+
+
+def fast(cases: list[tuple[Any, ...]], *chosen: tuple[Any, ...]) -> list[Any]:
+    """``cases`` of which only the ``chosen`` run without ``-m slow``."""
+    return [case if case in chosen else pytest.param(*case, marks=pytest.mark.slow) for case in cases]
+
+
+def trainer_with(
+    model: Path, folder: Path, strategies: dict[str, Any] | None = None, *, peft: Any = None, **settings: Any
+) -> RLVRTrainer:
+    """On the verge of its first step; two micro-batches of eight rows are an optimizer step unless told otherwise."""
+    defaults: dict[str, Any] = {
+        "output_dir": str(folder),
+        "num_generations": 4,
+        "per_device_train_batch_size": 8,
+        "gradient_accumulation_steps": 2,
+        "max_completion_length": 12,
+        "use_cpu": True,
+        "bf16": False,
+        "gradient_checkpointing": False,
+        "report_to": "none",
+        "seed": 1,
+        "epsilon_high": 5.0 if settings.get("loss_type") == "cispo" else None,
+    }
+    trainer = RLVRTrainer(
+        model=str(model),
+        reward_funcs=digit_reward,
+        args=GRPOConfig(**{**defaults, **settings}),
+        train_dataset=Dataset.from_list(PROMPTS),
+        peft_config=peft,
+        **{"microbatches": "planned", "verify_steps": 0, **(strategies or {})},
+    )
+    trainer.model.train()
+    trainer.current_gradient_accumulation_steps = trainer.args.gradient_accumulation_steps
+    return trainer
+
+
+def rollout(trainer: RLVRTrainer, dead: str = "half") -> list[dict[str, Any]]:
+    """The buffered micro-batches of one rollout batch with lengths from 1 to 12, half of its groups dead."""
+    generator = torch.Generator().manual_seed(7)
+    torch.manual_seed(0)
+    original = RLVRTrainer._generate_and_score_completions
+    num_rows = trainer.args.per_device_train_batch_size * trainer.args.steps_per_generation
+
+    def of_many_lengths(self: RLVRTrainer, inputs: Any) -> dict[str, Any]:
+        batch = original(self, inputs)
+        lengths = torch.randint(1, 13, (num_rows,), generator=generator)
+        batch["completion_mask"] *= torch.arange(batch["completion_mask"].shape[1]) < lengths[:, None]
+        batch["num_items_in_batch"] = batch["completion_mask"].sum()
+        if dead != "none":
+            advantages = torch.randn(batch["advantages"].shape, generator=generator)
+            groups = torch.arange(num_rows) // 4
+            alive = groups % 2 == 0 if dead == "half" else torch.zeros(num_rows).bool()
+            batch["advantages"] = advantages * (alive if advantages.dim() == 1 else alive[:, None])
+        return batch
+
+    trainer._generate_and_score_completions = of_many_lengths.__get__(trainer)  # type: ignore[method-assign]
+    planner, trainer.planner = trainer.planner, None
+    rows = [row for row in PROMPTS[: num_rows // 4] for _ in range(4)]
+    trainer._prepare_inputs(rows)
+    trainer.planner = planner
+    perturb(trainer)
+    return trainer._buffered_inputs
+
+
+def tokens(cut: list[dict[str, Any]]) -> int:
+    return sum(m["prompt_ids"].numel() + m["completion_ids"].numel() for m in cut)
+
+
+def check(trainer: RLVRTrainer, *, dead: str = "half", fewer: float = 0.85) -> None:
+    """The gradient of every optimizer step of every pass, to 1e-6 of its size, with a share of the tokens."""
+    buffered, size = rollout(trainer, dead), together(trainer.args)
+    assert trainer.planner is not None
+    for pass_index in range(trainer.strategies.schedule.num_passes):
+        for start in range(0, len(buffered), size):
+            trainer._step = pass_index * len(buffered) + start
+            stock = buffered[start : start + size]
+            planned = trainer.planner.cut(stock, pass_index)
+            assert len(planned) == len(stock)
+            assert tokens(planned) <= fewer * tokens(stock)
+            compared = compared_gradients(trainer, stock, planned)
+            first, second = compared.gradients
+            assert (first - second).norm() <= 1e-6 * first.norm()
+            assert (first.norm() > 1e-4) == (dead != "all")
+
+
+@pytest.mark.parametrize(
+    ("loss_type", "beta"),
+    fast(
+        [(name, beta) for name in LOSSES for beta in (0.0, 0.04)],
+        *[(name, 0.0) for name in LOSSES],
+        ("bnpo", 0.04),
+        ("grpo", 0.04),
+        ("dapo", 0.04),
+    ),
+)
+def test_every_loss_type(tiny_model, tmp_path: Path, loss_type, beta):
+    if (loss_type, beta) == ("bnpo", 0.04):
+        with pytest.warns(UserWarning, match="stay as TRL cuts them: loss_type 'bnpo' with beta = 0.04"):
+            assert trainer_with(tiny_model, tmp_path, loss_type=loss_type, beta=beta).planner is None
+        return
+    trainer = trainer_with(tiny_model, tmp_path, loss_type=loss_type, beta=beta, num_iterations=2)
+    check(trainer, fewer=0.7 if beta == 0.0 else 1.0)
+
+
+@pytest.mark.parametrize(
+    ("loss_type", "dead"),
+    fast(
+        [(name, dead) for name in ("grpo", "bnpo", "dr_grpo", "dapo") for dead in ("none", "half", "all")],
+        ("grpo", "none"),
+        ("bnpo", "half"),
+        ("dapo", "all"),
+    ),
+)
+def test_several_steps_of_a_batch_whatever_is_dead(tiny_model, tmp_path: Path, loss_type, dead):
+    trainer = trainer_with(
+        tiny_model, tmp_path, loss_type=loss_type, per_device_train_batch_size=4, steps_per_generation=8
+    )
+    check(trainer, dead=dead, fewer=0.98)
+
+
+@pytest.mark.parametrize(
+    "loss_type",
+    [name if name in ("grpo", "bnpo", "vespo") else pytest.param(name, marks=pytest.mark.slow) for name in LOSSES[:-1]],
+)
+def test_lopti_with_weights_cuts_after_the_last_token_of_the_pass(tiny_model, tmp_path: Path, loss_type):
+    strategies = {"update_schedule": {"name": "lopti", "eta": 0.03}, "token_weight": "adv_reweight"}
+    trainer = trainer_with(tiny_model, tmp_path, strategies, loss_type=loss_type)
+    assert trainer.planner is not None
+    assert trainer.planner.cuts_passes == (loss_type != "vespo")
+    check(trainer, fewer=0.7)
+
+
+@pytest.mark.parametrize("order", ["random", "high_first"])
+def test_lopti_under_a_kl_term_and_with_a_random_split(tiny_model, tmp_path: Path, order):
+    schedule = {"name": "lopti", "eta": 0.04, "order": order}
+    check(trainer_with(tiny_model, tmp_path, {"update_schedule": schedule}, loss_type="dapo", beta=0.04), fewer=1.0)
+
+
+SCALED = """
+import torch
+from trainer.algorithms.contract import traits
+
+def rare_up(logps, old_logps, *, power: float = 0.5):
+    return (logps - old_logps).exp() ** power
+
+@traits(needs_whole_groups="forward")
+def by_group(logps, groups, mask):
+    size = (groups[:, None] == groups).sum(1)
+    counted = torch.zeros(int(groups.max()) + 1).index_add(0, groups, (logps * mask).sum(1))
+    return (counted[groups] / size)[:, None].abs().expand_as(logps)
+
+def by_microbatch(logps, mask):
+    return torch.full_like(logps, float((logps * mask).sum()))
+"""
+
+
+@pytest.fixture
+def coefficients(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
+    (tmp_path / "scaled_coefficients.py").write_text(SCALED)
+    monkeypatch.syspath_prepend(str(tmp_path))
+    monkeypatch.delitem(sys.modules, "scaled_coefficients", raising=False)
+    return "scaled_coefficients"
+
+
+@pytest.mark.parametrize("schedule", ["single_pass", {"name": "lopti", "eta": 0.03}])
+@pytest.mark.parametrize("name", ["rare_up", "by_group"])
+def test_coefficients_also_of_whole_groups(tiny_model, tmp_path: Path, coefficients: str, name, schedule):
+    strategies = {"coefficient": f"{coefficients}:{name}", "update_schedule": schedule}
+    check(trainer_with(tiny_model, tmp_path, strategies, loss_type="cispo"))
+
+
+@pytest.mark.parametrize("name", ["dfpo_min_replace", "dfpo_orthogonal", "topr"])
+def test_built_in_coefficients(tiny_model, tmp_path: Path, name):
+    check(trainer_with(tiny_model, tmp_path, {"coefficient": name}, loss_type="cispo", num_iterations=2))
+
+
+def test_a_weight_that_depends_on_the_cut_leaves_it_to_trl(tiny_model, tmp_path: Path):
+    with pytest.warns(UserWarning, match="'clip_cov' changes with what lies beside a row"):
+        assert trainer_with(tiny_model, tmp_path, {"token_weight": "clip_cov"}).planner is None
+
+
+def test_a_coefficient_of_the_whole_microbatch_leaves_it_to_trl(tiny_model, tmp_path: Path, coefficients: str):
+    strategies = {"coefficient": f"{coefficients}:by_microbatch"}
+    with pytest.warns(UserWarning, match="by_microbatch' changes with what lies beside a row"):
+        assert trainer_with(tiny_model, tmp_path, strategies, loss_type="cispo").planner is None
+
+
+@pytest.mark.parametrize("keep_groups", ["step", "forward"])
+def test_whole_groups_and_advantages_of_tokens(tiny_model, tmp_path: Path, keep_groups):
+    strategies = {"keep_groups": keep_groups, "advantage": "exchangeable_prefix_tree"}
+    check(trainer_with(tiny_model, tmp_path, strategies, loss_type="dapo"), fewer=0.9)
+
+
+@pytest.mark.parametrize(
+    "settings",
+    [
+        pytest.param({"importance_sampling_level": "sequence", "loss_type": "grpo"}, id="sequence"),
+        pytest.param({"off_policy_mask_threshold": 0.01, "loss_type": "dr_grpo"}, id="off-policy-mask"),
+        pytest.param({"delta": 1.1, "loss_type": "bnpo"}, id="two-sided"),
+        pytest.param({"pad_to_multiple_of": 4, "loss_type": "dapo"}, id="padding-to-multiples"),
+        pytest.param({"mask_truncated_completions": True, "loss_type": "grpo"}, id="truncated-masked"),
+    ],
+)
+def test_settings_that_are_planned_too(tiny_model, tmp_path: Path, settings):
+    check(trainer_with(tiny_model, tmp_path, num_iterations=2, **settings))
+
+
+@pytest.mark.parametrize(
+    "settings", [{"top_entropy_quantile": 0.5}, {"entropy_coef": 0.1}, {"use_adaptive_entropy": True}], ids=str
+)
+def test_what_averages_over_a_microbatch_is_left_to_trl(tiny_model, tmp_path: Path, settings):
+    with pytest.warns(UserWarning, match="Micro-batches stay as TRL cuts them: .* of each micro-batch"):
+        assert trainer_with(tiny_model, tmp_path, **settings).planner is None
+
+
+def test_another_word_is_refused(tiny_model, tmp_path: Path):
+    with pytest.raises(PreflightError, match="'auto' is neither trl nor planned"):
+        trainer_with(tiny_model, tmp_path, {"microbatches": "auto"})
+
+
+def test_lora(tiny_model, tmp_path: Path):
+    peft = LoraConfig(r=4, lora_alpha=8, lora_dropout=0.1, target_modules="all-linear", task_type="CAUSAL_LM")
+    check(trainer_with(tiny_model, tmp_path, peft=peft, loss_type="grpo", num_iterations=2))
+
+
+def test_scores_of_the_rollout_batch_are_trls(tiny_model, tmp_path: Path):
+    trainer = trainer_with(tiny_model, tmp_path, num_iterations=2, beta=0.04)
+    generator = torch.Generator().manual_seed(3)
+    completions, prompts = (torch.randint(5, 24, (ROWS, width), generator=generator) for width in (12, 6))
+    lengths = torch.randint(0, 13, (ROWS, 1), generator=generator)
+    missing = torch.randint(0, 6, (ROWS, 1), generator=generator)
+    mask = torch.cat([torch.arange(6) >= missing, torch.arange(12) < lengths], dim=1).long()
+    arguments = (trainer.model, torch.cat([prompts, completions], dim=1), mask, 12)
+    widths: list[int] = []
+    hook = trainer.model.register_forward_hook(
+        lambda m, a, k, o: widths.append(k["input_ids"].numel()), with_kwargs=True
+    )
+    with torch.no_grad():
+        ours = trainer._get_per_token_logps_and_entropies(*arguments, batch_size=4, compute_entropy=True)
+        planned_tokens, planner = sum(widths), trainer.planner
+        trainer.planner = None
+        trls = trainer._get_per_token_logps_and_entropies(*arguments, batch_size=4, compute_entropy=True)
+    hook.remove()
+    assert planner is not None
+    for mine, theirs in zip(ours[:2], trls[:2], strict=True):
+        torch.testing.assert_close(mine, theirs, rtol=1e-5, atol=1e-6)
+    assert planned_tokens < 0.85 * (sum(widths) - planned_tokens)
+
+
+def test_a_run_trains_the_same_weights_with_fewer_tokens(tiny_model, tmp_path: Path):
+    settings: dict[str, Any] = {
+        "per_device_train_batch_size": 4,
+        "gradient_accumulation_steps": 4,
+        "max_steps": 6,
+        "optim": "sgd",
+        "learning_rate": 1.0,
+        "max_completion_length": 24,
+    }
+    lopti = {"update_schedule": {"name": "lopti", "eta": 0.05}, "token_weight": "adv_reweight"}
+    stock = ours(tiny_model, tmp_path / "trl", strategies=lopti, **settings)
+    planned = ours(tiny_model, tmp_path / "planned", strategies={**lopti, "microbatches": "planned"}, **settings)
+    assert planned.planner is not None  # verified at the first step
+    assert moved(stock, tiny_model) > 1e-2
+    assert max_difference(stock, planned) < 1e-4
+    for mine, trls in zip(planned.state.log_history[:-1], stock.state.log_history[:-1], strict=True):
+        assert mine.keys() == trls.keys()
+        for name in ("loss", "grad_norm", "cancellation/shared_prefix"):
+            assert mine.get(name, 0.0) == pytest.approx(trls.get(name, 0.0), rel=1e-3, abs=1e-5)
+        share = [name for name in mine if name.startswith("update_schedule/")]
+        assert len(share) == 1
+        assert mine[share[0]] == pytest.approx(trls[share[0]], abs=1e-3)
+
+
+def test_means_over_tokens_are_over_all_tokens_where_no_row_is_left_out(tiny_model, tmp_path: Path):
+    settings: dict[str, Any] = {"beta": 0.04, "num_iterations": 2, "max_steps": 2, "max_completion_length": 24}
+    one, several = ({"per_device_train_batch_size": 16 // n, "gradient_accumulation_steps": n} for n in (1, 4))
+    whole = ours(tiny_model, tmp_path / "whole", **one, **settings).state.log_history
+    planned = {"microbatches": "planned"}
+    cut = ours(tiny_model, tmp_path / "cut", strategies=planned, **several, **settings).state.log_history
+    for mine, trls in zip(cut[:2], whole[:2], strict=True):
+        for name in ("entropy", "kl", "clip_ratio/low_mean", "clip_ratio/high_mean", "clip_ratio/region_mean"):
+            assert mine[name] == pytest.approx(trls[name], rel=1e-3, abs=1e-5)
+
+
+def test_a_wrong_plan_falls_back_to_trl_and_leaves_a_file(tiny_model, tmp_path: Path, monkeypatch):
+    right = RLVRTrainer._compute_loss
+
+    def wrong(self: RLVRTrainer, model: Any, inputs: dict[str, Any]) -> Tensor:
+        return right(self, model, inputs) * (1.5 if "loss_scale" in inputs else 1.0)
+
+    monkeypatch.setattr(RLVRTrainer, "_compute_loss", wrong)
+    settings: dict[str, Any] = {"max_steps": 2, "gradient_accumulation_steps": 2}
+    stock = ours(tiny_model, tmp_path / "trl", **settings)
+    with pytest.warns(
+        UserWarning, match=r"another gradient than TRL's at step 0: .* planned_microbatches_mismatch_0.pt"
+    ):
+        fallen = ours(tiny_model, tmp_path / "planned", strategies={"microbatches": "planned"}, **settings)
+    assert max_difference(stock, fallen) == 0.0
+    found = torch.load(tmp_path / "planned" / "planned_microbatches_mismatch_0.pt", weights_only=False)
+    torch.testing.assert_close(found["gradients"]["planned"], 1.5 * found["gradients"]["trl"], rtol=1e-3, atol=1e-6)
+    assert len(found["cuts"]["planned"]) == len(found["cuts"]["trl"]) == 2
+
+
+TWO_PROCESSES = """
+import sys, json
+from pathlib import Path
+from trainer import RLVRTrainer
+from tests.trainer.training import max_difference, moved, train
+
+model, output = Path(sys.argv[1]), Path(sys.argv[2])
+settings = dict(
+    per_device_train_batch_size=4, gradient_accumulation_steps=2, max_steps=4, optim="sgd", learning_rate=1.0,
+    max_completion_length=24, num_iterations=1, loss_type="grpo",
+)
+result = dict()
+for schedule in ("single_pass", dict(name="lopti", eta=0.05)):
+    runs = [
+        train(RLVRTrainer, model, output / str(schedule)[:9] / cut, **settings,
+              strategies=dict(update_schedule=schedule, microbatches=cut))
+        for cut in ("trl", "planned")
+    ]
+    assert runs[1].planner is not None
+    result[str(schedule)] = max_difference(*runs), moved(runs[0], model), runs[0].accelerator.num_processes
+if runs[0].accelerator.is_main_process:
+    (output / "result.json").write_text(json.dumps(result))
+"""
+
+
+@pytest.mark.slow
+def test_two_processes_train_the_same_weights(tiny_model, tmp_path: Path):
+    script = tmp_path / "two_processes.py"
+    script.write_text(TWO_PROCESSES)
+    command = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc_per_node", "2"]
+    run = subprocess.run(
+        [*command, str(script), str(tiny_model), str(tmp_path)],
+        env={**os.environ, "PYTHONPATH": str(ROOT), "OMP_NUM_THREADS": "1"},
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        timeout=500,
+    )
+    assert run.returncode == 0, run.stderr[-3000:]
+    for difference, moved_by, processes in json.loads((tmp_path / "result.json").read_text()).values():
+        assert processes == 2
+        assert moved_by > 1e-2
+        assert difference < 1e-4
