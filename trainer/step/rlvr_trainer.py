@@ -53,8 +53,8 @@ class RLVRTrainer(PlanningTrainer):
         keep_groups: ``step`` or ``forward`` keeps the responses to one prompt in one optimizer step or forward pass,
             ``off`` shuffles rows as TRL does; ``None`` = what the strategies need.
         revision: how wrong answers are generated again, where an estimator asks for it (ibpo); see `RevisionOptions`.
-        microbatches, tokens_per_microbatch, verify_steps: see `PlanningTrainer`; by default they are as TRL cuts them.
-        evaluation_seed, decodings: see `EvaluatingTrainer`; without them `evaluate` is TRL's.
+        microbatches, tokens_per_microbatch, verify_steps; evaluation_seed, decodings: see `PlanningTrainer` and
+            `EvaluatingTrainer`; without them micro-batches and `evaluate` are TRL's.
 
     With the defaults its final weights equal `GRPOTrainer`'s bit for bit, except that groups with equal rewards get
     exactly zero advantage where TRL's float noise is scaled up.
@@ -80,12 +80,12 @@ class RLVRTrainer(PlanningTrainer):
         **keywords: Any,
     ) -> None:
         asked = (advantage, token_weight, coefficient, update_schedule, keep_groups)
-        self._is_drop_in = asked == (None, "uniform", None, "single_pass", None)
+        drop_in = asked == (None, "uniform", None, "single_pass", None)
         if advantage is None and not (args is not None and leaves_advantages_to_trl(args)):
             advantage = "grpo"
         self.strategies = build_strategies(advantage, token_weight, update_schedule, coefficient, keep_groups, revision)
         if args is not None:
-            check_combination(args, self.strategies, drop_in=self._is_drop_in)
+            check_combination(args, self.strategies, drop_in=drop_in)
         self._means, self._shared_prefixes = Means(), SharedPrefixMeter()
         self._rewards_per_function: Tensor | None = None
         self._columns: dict[str, list[Any]] = {}  # what reward functions logged of the rollout batch
@@ -95,7 +95,7 @@ class RLVRTrainer(PlanningTrainer):
         self._keeps_entropies = False
         super().__init__(model, reward_funcs, args, *positional, **keywords)
         if args is None:
-            check_combination(self.args, self.strategies, drop_in=self._is_drop_in)
+            check_combination(self.args, self.strategies, drop_in=drop_in)
         num_passes = self.strategies.schedule.num_passes
         if num_passes > 1 and self.aux_loss_enabled:
             raise PreflightError(
@@ -146,9 +146,8 @@ class RLVRTrainer(PlanningTrainer):
         self._keeps_entropies = False
         if self._old_entropies is not None:
             batch["old_entropies"], self._old_entropies = self._old_entropies, None
-        rewards_per_function, self._rewards_per_function = self._rewards_per_function, None
-        assert rewards_per_function is not None
-        signals = rollout_signals(self, batch, rewards_per_function, self._columns)
+        assert self._rewards_per_function is not None
+        signals = rollout_signals(self, batch, self._rewards_per_function, self._columns)
         if self._revisions is not None:
             signals.add(**self._revisions(inputs, batch, signals["correct"]))
         self._set_advantages(batch, signals)
