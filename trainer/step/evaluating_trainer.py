@@ -56,6 +56,16 @@ class EvaluatingTrainer(GRPOTrainer):
                 "or asynchronous; this evaluation calls plain functions. Leave decodings out, or wrap it in a function."
             )
 
+    def newest_samples(self, number: int) -> list[dict[str, Any]]:
+        """Up to ``number`` completions of the newest rollout batch, evenly spread, each as column → value."""
+        columns = {"prompt": self._logs["prompt"], "completion": self._logs["completion"]}
+        columns |= {**self._logs["rewards"], **self._logs["extra"], "advantage": self._logs["advantages"]}
+        rows = [dict(zip(columns, values, strict=True)) for values in zip(*columns.values(), strict=True)]
+        for row in rows:
+            for name in ("prompt", "completion"):
+                row[name] = row[name] if isinstance(row[name], str) else row[name][-1]["content"]
+        return rows[:: max(1, len(rows) // max(1, number))][:number]
+
     def evaluate(self, eval_dataset: Any = None, *positional: Any, **keywords: Any) -> dict[str, float]:
         """TRL's evaluation, or with ``decodings`` ours; what was not judged is NaN in its result and not logged."""
         if not self.decodings:

@@ -106,16 +106,6 @@ class RLVRTrainer(PlanningTrainer):
         options = self.strategies.revision
         self._revisions = None if options is None else Revisions(options, self, super()._calculate_rewards)
 
-    def newest_samples(self, number: int) -> list[dict[str, Any]]:
-        """Up to ``number`` completions of the newest rollout batch, evenly spread, each as column → value."""
-        columns = {"prompt": self._logs["prompt"], "completion": self._logs["completion"]}
-        columns |= {**self._logs["rewards"], **self._logs["extra"], "advantage": self._logs["advantages"]}
-        rows = [dict(zip(columns, values, strict=True)) for values in zip(*columns.values(), strict=True)]
-        for row in rows:
-            for name in ("prompt", "completion"):
-                row[name] = row[name] if isinstance(row[name], str) else row[name][-1]["content"]
-        return rows[:: max(1, len(rows) // max(1, number))][:number]
-
     # From a rollout batch to advantages
 
     def _get_train_sampler(self, dataset: Any = None) -> Sampler[int]:

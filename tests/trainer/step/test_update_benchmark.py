@@ -4,7 +4,7 @@ import pytest
 
 from trainer.step.update_benchmark import VARIANTS, Size, SyntheticRollouts, compared_updates
 
-TINY = Size(64, 1, 32, "float32", 4, 2, 2, 4, 8, 16)
+TINY = Size(128, 1, 32, "float32", 4, 2, 2, 4, 8, 16)
 
 
 def test_the_floor_counts_live_rows_with_their_prompts():
