@@ -5,6 +5,7 @@
     accelerate launch --config_file configs/accelerate/zero3.yaml scripts/train.py configs/knights_knaves/grpo_7b.yaml
     python scripts/train.py configs/quickstart.yaml --resume auto
     python scripts/train.py --rerun runs/quickstart
+    python scripts/train.py --list-strategies            # what `algorithm:` can name; --list-strategies markdown
 
 Everything that can be found wrong is found before the model is loaded, and said without a traceback.
 
@@ -21,6 +22,7 @@ from pathlib import Path
 
 from rewards import GENERATORS, Refusal, build_verifier, reward_functions
 from rewards.references import check_rewards
+from trainer.algorithms.listing import strategy_listing
 from trainer.run.launch import train
 from trainer.run.processes import (
     FAILED,
@@ -37,6 +39,9 @@ from trainer.step.faults import FaultError
 def main(argv: Sequence[str] | None = None) -> int:
     """Exit status, see above."""
     arguments = parse_arguments(argv)
+    if arguments.list_strategies is not None:
+        print(strategy_listing(arguments.list_strategies))
+        return 0
     rewards = Rewards(build_verifier, GENERATORS, check_rewards, reward_functions)
     end_with_launcher()
     try:
@@ -71,7 +76,18 @@ def parse_arguments(argv: Sequence[str] | None) -> argparse.Namespace:
     parser.add_argument(
         "--rerun", type=Path, metavar="RUN", help="repeat the run of a directory: its settings, data and processes"
     )
+    parser.add_argument(
+        "--list-strategies",
+        nargs="?",
+        const="plain",
+        choices=("plain", "markdown"),
+        help="print every built-in strategy with its source and evidence, and end",
+    )
     arguments = parser.parse_intermixed_args(argv)
+    if arguments.list_strategies is not None:
+        if arguments.config is not None or arguments.rerun is not None or arguments.resume is not None:
+            parser.error("--list-strategies runs nothing: give no file and no run with it")
+        return arguments
     if (arguments.config is None) == (arguments.rerun is None):
         parser.error("name one YAML file to run, or one run directory to repeat with --rerun")
     if arguments.rerun is not None and arguments.resume is not None:

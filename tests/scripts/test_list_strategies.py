@@ -1,0 +1,42 @@
+"""scripts/train.py --list-strategies: every built-in strategy, without a model and without TRL."""
+
+import subprocess
+import sys
+
+import pytest
+
+from scripts.train import main, parse_arguments
+from tests.paths import ROOT
+from trainer.algorithms.listing import strategy_listing
+from trainer.algorithms.registry import KINDS, built_in
+
+
+def test_every_strategy_stands_in_one_line_with_its_source(capsys):
+    assert main(["--list-strategies"]) == 0
+    head, *lines = capsys.readouterr().out.splitlines()
+    assert head.split() == ["kind", "name", "what", "source", "evidence"]
+    listed = [tuple(line.split()[:2]) for line in lines]
+    assert listed == [(kind, name) for kind in KINDS for name in sorted(built_in(kind))]
+    adv_reweight = next(line for line in lines if " adv_reweight " in line)
+    assert "arXiv 2505.12929, Eq. 4." in adv_reweight
+    assert adv_reweight.index("arXiv 2505.12929, Eq. 4.") == head.index("source")
+
+
+def test_as_markdown_every_row_has_the_heads_columns():
+    head, rule, *rows = strategy_listing("markdown").splitlines()
+    assert rule == "| --- | --- | --- | --- | --- |"
+    assert {row.replace("\\|", "").count("|") for row in (head, *rows)} == {6}
+    assert not [row for row in rows if "``" in row]
+
+
+@pytest.mark.parametrize("other", [["configs/quickstart.yaml"], ["--rerun", "runs/quickstart"], ["--resume", "auto"]])
+def test_nothing_can_be_run_beside_the_list(other, capsys):
+    with pytest.raises(SystemExit):
+        parse_arguments([*other, "--list-strategies"])
+    assert "runs nothing" in capsys.readouterr().err
+
+
+def test_the_list_needs_neither_trl_nor_transformers():
+    code = "import sys, scripts.train as t; t.main(['--list-strategies']); print({'trl', 'transformers'} & {*sys.modules})"
+    printed = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=True).stdout
+    assert printed.splitlines()[-1] == "set()"
