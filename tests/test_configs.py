@@ -62,6 +62,7 @@ def test_paper_recipes_keep_the_papers_numbers(path: Path):
         "epsilon_high": 0.24,
         "delta": 10.0,
         "beta": 0.001,
+        "use_bias_correction_kl": False,
         "loss_type": "dapo",
         "bf16": True,
     }

@@ -149,8 +149,8 @@ def test_infinite_reward_is_refused_by_name(tiny_model, tmp_path: Path):
         "rloo",
         "reinforce_pp",
         "exchangeable",
-        {"name": "exchangeable", "prefix_tree": True},
-        {"name": "exchangeable", "token_class": True},
+        "exchangeable_prefix_tree",
+        "exchangeable_token_class",
     ],
     ids=str,
 )
@@ -284,7 +284,7 @@ model, output = Path(sys.argv[1]), Path(sys.argv[2])
 settings = dict(per_device_train_batch_size=4, max_steps=3)
 stock = train(GRPOTrainer, model, output / "stock", **settings)
 ours = train(RLVRTrainer, model, output / "ours", **settings)
-tree = dict(advantage=dict(name="exchangeable", prefix_tree=True), token_weight="adv_reweight", update_schedule="lopti")
+tree = dict(advantage="exchangeable_prefix_tree", token_weight="adv_reweight", update_schedule="lopti")
 all_parts = train(RLVRTrainer, model, output / "parts", strategies=tree, **settings)
 if ours.accelerator.is_main_process:
     result = dict(

@@ -1,0 +1,152 @@
+"""How far tokens that a whole group shares are from cancelling, measured in short runs of a policy that ships."""
+
+import contextlib
+import io
+import tempfile
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from statistics import fmean
+from typing import Any
+
+from rewards.registry import Refusal
+from trainer.algorithms.strategies import build_strategies
+from trainer.run.config import grpo_config, load_config
+from trainer.run.rewards import Rewards
+from trainer.run.rows import load_data
+from trainer.run.tokenizer import load_tokenizer
+from trainer.run.training import build_trainer
+
+RESIDUAL = "cancellation/shared_prefix"
+GROUP_SIZE = 8
+ESTIMATORS = (
+    ("grpo", "grpo"),
+    ("exchangeable", "grpo"),
+    ("exchangeable_prefix_tree", "dapo"),
+    ("exchangeable_token_class", "grpo"),
+)
+"""(advantage, loss_type) of each row."""
+
+
+class UnmeasurableError(Refusal):
+    """Nothing that could cancel, or no way to cut the batch."""
+
+
+@dataclass(frozen=True)
+class Updates:
+    """How a rollout batch is trained: optimizer steps in a pass, and the passes."""
+
+    title: str
+    steps: int
+    schedule: str = "single_pass"
+
+
+UPDATES = (Updates("1 step", 1), Updates("2 steps", 2), Updates("4 steps", 4), Updates("lopti", 1, "lopti"))
+
+
+@dataclass(frozen=True)
+class SharedPrefixes:
+    """Of the newest rollout batch: how many groups have something to teach, and how many tokens each of them shares."""
+
+    live_groups: int
+    mean_length: float
+    shortest: int
+
+
+def cancellation_table(config_path: Path, rewards: Rewards, *, prompts: int, rollouts: int) -> Iterator[str]:
+    """The lines of a Markdown table of the mean residual over all optimizer steps: groups kept / groups shuffled.
+
+    0: what a group shares cancels in every step. 1: nothing cancels. Every cell starts from the same policy, seed and
+    prompts, so that its first rollout batch is the same. A line comes when its runs are done. Where one optimizer step
+    holds the whole rollout batch there is nothing to scatter, and one run is made.
+
+    Args:
+        prompts: of a rollout batch. A multiple of 4, so that four steps hold whole groups.
+        rollouts: rollout batches of every cell.
+
+    Raises:
+        UnmeasurableError: prompts is no multiple of 4, or the groups of the policy share no token.
+    """
+    if prompts < 4 or prompts % 4:
+        raise UnmeasurableError(
+            f"{prompts} prompts cannot be cut into four optimizer steps of whole groups. Write a multiple of 4."
+        )
+    yield f"| advantage | loss | {' | '.join(updates.title for updates in UPDATES)} |"
+    yield f"|{' --- |' * (2 + len(UPDATES))}"
+    prefixes: list[SharedPrefixes] = []
+    for advantage, loss_type in ESTIMATORS:
+        cells = []
+        for updates in UPDATES:
+            measured = []
+            for keep_groups in ("step", "off") if updates.steps > 1 else ("step",):
+                settings = _settings(advantage, keep_groups, loss_type, updates, prompts, rollouts)
+                residual, shared = _measured(config_path, rewards, settings)
+                measured.append(_written(residual))
+                prefixes.append(shared)
+            cells.append(" / ".join(measured))
+        yield f"| `{advantage}` | `{loss_type}` | {' | '.join(cells)} |"
+    live = [shared for shared in prefixes if shared.live_groups]
+    yield (
+        f"\nIn the last rollout batch of each run: {fmean(shared.live_groups for shared in prefixes):.1f} groups of "
+        f"{prompts} live, whose responses begin with {fmean(shared.mean_length for shared in live):.1f} tokens in "
+        f"common (at least {min(shared.shortest for shared in live)})."
+    )
+
+
+def shared_prefixes(completions: Sequence[Sequence[int]], advantages: Sequence[float], group_size: int) -> SharedPrefixes:
+    """What groups share of their completions as token ids, a group's side by side; a group is live where an advantage is."""
+    lengths = []
+    for start in range(0, len(completions), group_size):
+        if any(advantages[start : start + group_size]):
+            columns = zip(*completions[start : start + group_size], strict=False)
+            differing = (index for index, column in enumerate(columns) if len(set(column)) > 1)
+            shortest = min(len(ids) for ids in completions[start : start + group_size])
+            lengths.append(next(differing, shortest))
+    return SharedPrefixes(len(lengths), fmean(lengths) if lengths else 0.0, min(lengths, default=0))
+
+
+def _settings(
+    advantage: str, keep_groups: str, loss_type: str, updates: Updates, prompts: int, rollouts: int
+) -> dict[str, Any]:
+    passes = build_strategies(update_schedule=updates.schedule).schedule.num_passes
+    sequences = prompts * GROUP_SIZE // updates.steps
+    return {
+        "algorithm.advantage": advantage,
+        "algorithm.keep_groups": f'"{keep_groups}"',  # a bare off would be read as false
+        "algorithm.update_schedule": updates.schedule,
+        "algorithm.prompts_per_rollout": prompts,
+        "algorithm.sequences_per_update": sequences,
+        "trl.num_generations": GROUP_SIZE,
+        "trl.per_device_train_batch_size": sequences,
+        "trl.loss_type": loss_type,
+        "trl.max_steps": rollouts * updates.steps * passes,
+        "trl.save_strategy": '"no"',
+        "evaluation.before": "false",
+        "logging.report_to": "none",
+    }
+
+
+def _measured(config_path: Path, rewards: Rewards, settings: Mapping[str, Any]) -> tuple[float, SharedPrefixes]:
+    """The mean residual over the optimizer steps of one short run, and what its groups share at the end."""
+    with tempfile.TemporaryDirectory() as directory, contextlib.redirect_stdout(io.StringIO()):
+        overrides = [f"{key}={value}" for key, value in settings.items()]
+        config = load_config(config_path, [*overrides, f"output_dir={directory}"])
+        verifiers = {reward.label: rewards.build_verifier(reward.verifier) for reward in config.rewards}
+        rows = load_data(config, verifiers, rewards, config_path.resolve().parent)
+        tokenizer, prefilled = load_tokenizer(config)
+        functions = rewards.reward_functions(verifiers, tasks=config.reward_tasks, prefilled_thought=prefilled)
+        trainer = build_trainer(config, grpo_config(config, 1), rows, functions, tokenizer)
+        trainer.train()
+    residuals = [entry[RESIDUAL] for entry in trainer.state.log_history if RESIDUAL in entry]
+    if not residuals:
+        raise UnmeasurableError(
+            f"No group of {config.model.name_or_path} shares a token where it has something to teach, so nothing has "
+            "to cancel. Name a policy whose responses begin alike, as after a template."
+        )
+    samples = trainer.newest_samples(config.algorithm.prompts_per_rollout * GROUP_SIZE)
+    ids = [tokenizer(sample["completion"], add_special_tokens=False)["input_ids"] for sample in samples]
+    return fmean(residuals), shared_prefixes(ids, [sample["advantage"] for sample in samples], GROUP_SIZE)
+
+
+def _written(value: float) -> str:
+    return f"{value:.2f}" if value >= 0.005 else f"{value:.0e}"
