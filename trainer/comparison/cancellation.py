@@ -93,8 +93,10 @@ def cancellation_table(config_path: Path, rewards: Rewards, *, prompts: int, rol
     )
 
 
-def shared_prefixes(completions: Sequence[Sequence[int]], advantages: Sequence[float], group_size: int) -> SharedPrefixes:
-    """What groups share of their completions as token ids, a group's side by side; a group is live where an advantage is."""
+def shared_prefixes(
+    completions: Sequence[Sequence[int]], advantages: Sequence[float], group_size: int
+) -> SharedPrefixes:
+    """What live groups share of their completions (token ids, a group's side by side); live is where an advantage is."""
     lengths = []
     for start in range(0, len(completions), group_size):
         if any(advantages[start : start + group_size]):
@@ -112,7 +114,7 @@ def _settings(
     sequences = prompts * GROUP_SIZE // updates.steps
     return {
         "algorithm.advantage": advantage,
-        "algorithm.keep_groups": f'"{keep_groups}"',  # a bare off would be read as false
+        "algorithm.keep_groups": keep_groups,
         "algorithm.update_schedule": updates.schedule,
         "algorithm.prompts_per_rollout": prompts,
         "algorithm.sequences_per_update": sequences,
@@ -120,7 +122,7 @@ def _settings(
         "trl.per_device_train_batch_size": sequences,
         "trl.loss_type": loss_type,
         "trl.max_steps": rollouts * updates.steps * passes,
-        "trl.save_strategy": '"no"',
+        "trl.save_strategy": "no",
         "evaluation.before": "false",
         "logging.report_to": "none",
     }
@@ -143,7 +145,7 @@ def _measured(config_path: Path, rewards: Rewards, settings: Mapping[str, Any]) 
             f"No group of {config.model.name_or_path} shares a token where it has something to teach, so nothing has "
             "to cancel. Name a policy whose responses begin alike, as after a template."
         )
-    samples = trainer.newest_samples(config.algorithm.prompts_per_rollout * GROUP_SIZE)
+    samples = trainer.newest_samples(settings["algorithm.prompts_per_rollout"] * GROUP_SIZE)
     ids = [tokenizer(sample["completion"], add_special_tokens=False)["input_ids"] for sample in samples]
     return fmean(residuals), shared_prefixes(ids, [sample["advantage"] for sample in samples], GROUP_SIZE)
 

@@ -1,0 +1,22 @@
+"""What the measurement of cancellation says of groups, and what it refuses; the runs themselves are the script's."""
+
+from pathlib import Path
+
+import pytest
+
+from tests.handed_in import REWARDS
+from trainer.comparison.cancellation import SharedPrefixes, UnmeasurableError, cancellation_table, shared_prefixes
+
+
+def test_the_shared_prefix_of_live_groups_alone_is_counted():
+    alike_then_apart, dead, contained = [[1, 2, 3], [1, 2, 4]], [[7, 7], [7, 7]], [[5], [5, 6]]
+    advantages = [1.0, -1.0, 0.0, 0.0, -1.0, 1.0]
+    found = shared_prefixes([*alike_then_apart, *dead, *contained], advantages, 2)
+    assert found == SharedPrefixes(live_groups=2, mean_length=1.5, shortest=1)  # (2 + 1) / 2
+    assert shared_prefixes(dead, [0.0, 0.0], 2) == SharedPrefixes(0, 0.0, 0)
+
+
+@pytest.mark.parametrize("prompts", [0, 6])
+def test_prompts_that_four_steps_cannot_share_are_refused(prompts):
+    with pytest.raises(UnmeasurableError, match=f"{prompts} prompts cannot be cut"):
+        list(cancellation_table(Path("configs/quickstart.yaml"), REWARDS, prompts=prompts, rollouts=1))
