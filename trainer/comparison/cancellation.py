@@ -65,11 +65,12 @@ def cancellation_table(config_path: Path, rewards: Rewards, *, prompts: int, rol
         rollouts: rollout batches of every cell.
 
     Raises:
-        UnmeasurableError: prompts is no multiple of 4, or the groups of the policy share no token.
+        UnmeasurableError: prompts is no multiple of 4, there is no rollout, or the groups of the policy share no token.
     """
-    if prompts < 4 or prompts % 4:
+    if prompts < 4 or prompts % 4 or rollouts < 1:
         raise UnmeasurableError(
-            f"{prompts} prompts cannot be cut into four optimizer steps of whole groups. Write a multiple of 4."
+            f"{rollouts} rollout batches of {prompts} prompts: {prompts} prompts cannot be cut into four optimizer "
+            "steps of whole groups, or there is no batch. Write prompts in multiples of 4, and one rollout or more."
         )
     yield f"| advantage | loss | {' | '.join(updates.title for updates in UPDATES)} |"
     yield f"|{' --- |' * (2 + len(UPDATES))}"
@@ -85,7 +86,7 @@ def cancellation_table(config_path: Path, rewards: Rewards, *, prompts: int, rol
                 prefixes.append(shared)
             cells.append(" / ".join(measured))
         yield f"| `{advantage}` | `{loss_type}` | {' | '.join(cells)} |"
-    live = [shared for shared in prefixes if shared.live_groups]
+    live = [shared for shared in prefixes if shared.live_groups] or prefixes
     yield (
         f"\nIn the last rollout batch of each run: {fmean(shared.live_groups for shared in prefixes):.1f} groups of "
         f"{prompts} live, whose responses begin with {fmean(shared.mean_length for shared in live):.1f} tokens in "
@@ -96,7 +97,7 @@ def cancellation_table(config_path: Path, rewards: Rewards, *, prompts: int, rol
 def shared_prefixes(
     completions: Sequence[Sequence[int]], advantages: Sequence[float], group_size: int
 ) -> SharedPrefixes:
-    """What live groups share of their completions (token ids, a group's side by side); live is where an advantage is."""
+    """What live groups share of their completions (token ids, a group's side by side); live: with an advantage."""
     lengths = []
     for start in range(0, len(completions), group_size):
         if any(advantages[start : start + group_size]):

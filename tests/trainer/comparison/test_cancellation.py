@@ -16,7 +16,7 @@ def test_the_shared_prefix_of_live_groups_alone_is_counted():
     assert shared_prefixes(dead, [0.0, 0.0], 2) == SharedPrefixes(0, 0.0, 0)
 
 
-@pytest.mark.parametrize("prompts", [0, 6])
-def test_prompts_that_four_steps_cannot_share_are_refused(prompts):
-    with pytest.raises(UnmeasurableError, match=f"{prompts} prompts cannot be cut"):
-        list(cancellation_table(Path("configs/quickstart.yaml"), REWARDS, prompts=prompts, rollouts=1))
+@pytest.mark.parametrize(("prompts", "rollouts"), [(0, 1), (6, 1), (4, 0)])
+def test_batches_that_four_steps_cannot_share_are_refused(prompts, rollouts):
+    with pytest.raises(UnmeasurableError, match=f"{rollouts} rollout batches of {prompts} prompts"):
+        list(cancellation_table(Path("configs/quickstart.yaml"), REWARDS, prompts=prompts, rollouts=rollouts))
