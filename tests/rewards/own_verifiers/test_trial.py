@@ -42,7 +42,7 @@ def test_one_that_judges_is_left_alone(spec: Any) -> None:
         ({"name": f"{HERE}:last_word", "returns": "everything"}, "pays everything"),
         (lambda completion, reference: 1 / 0, "ZeroDivisionError"),
     ],
-    ids=str,
+    ids=lambda value: "a lambda" if callable(value) else str(value),
 )
 def test_one_that_would_cost_the_run_is_refused(spec: Any, said: str) -> None:
     with pytest.raises(UnusableVerifierError, match=f"^data.train, mine: verifier .*{said}"):
