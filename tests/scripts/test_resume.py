@@ -63,7 +63,7 @@ def tensors(state: Any) -> list[torch.Tensor]:
 @pytest.mark.parametrize(
     ("by", "status"),
     [
-        ("SIGTERM", 130),
+        pytest.param("SIGTERM", 130, marks=pytest.mark.slow),
         pytest.param("SIGINT", 130, marks=pytest.mark.slow),
         pytest.param("SIGKILL", -signal.SIGKILL, marks=pytest.mark.slow),
     ],

@@ -141,6 +141,7 @@ def test_a_run_stopped_behind_its_last_checkpoint_gets_its_summary_and_no_step_m
     assert "nothing is left to train" in capsys.readouterr().out
 
 
+@pytest.mark.slow
 def test_accelerate_launch_on_two_processes(run_file: Path, tmp_path: Path):
     overrides = ["num_processes=2", "trl.per_device_train_batch_size=8", "trl.max_steps=2"]
     config = "configs/accelerate/cpu_two_processes.yaml"

@@ -132,8 +132,9 @@ class Revisions:
 
 
 def step_seed(trainer: Any) -> int:
-    """A number for each pair of the run's seed and the micro-batch at which the rollout was made."""
-    seed: int = trainer.args.seed * 1_000_003 + trainer._step
+    """A number for each pair of the run's seed and the rollout: its optimizer step, its place in that step."""
+    place = trainer._step % trainer.args.gradient_accumulation_steps
+    seed: int = trainer.args.seed * 1_000_003 + trainer.state.global_step + place * 7_919_000_003
     return seed
 
 

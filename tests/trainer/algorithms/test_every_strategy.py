@@ -89,7 +89,9 @@ def permuted(signals: dict[str, Any], rows: Tensor) -> dict[str, Any]:
 
 
 def an_estimator_keeps_its_contract_and_knows_no_order(name: str, signals: dict[str, Any]) -> None:
+    before = {key: value.clone() for key, value in signals.items() if isinstance(value, Tensor)}
     result = advantages_of(name, dict(signals))
+    assert all(torch.equal(signals[key].nan_to_num(), value.nan_to_num()) for key, value in before.items())
     assert torch.equal(result.nan_to_num(nan=9.0), advantages_of(name, dict(signals)).nan_to_num(nan=9.0))
     rows = torch.arange(len(signals["rewards"])).view(-1, GROUP_SIZE)
     turned = rows.flip(0)[:, [2, 0, 3, 1]].flatten()  # other groups first, and other rows in each

@@ -79,6 +79,7 @@ def test_after_its_grace_time_the_last_checkpoint_is_what_counts():
     assert "did not end within 0.2 s: checkpoint-8 is what counts. To go on: --resume auto." in result.stdout
 
 
+@pytest.mark.slow
 def test_a_batch_that_ended_in_time_may_save_its_checkpoint():
     result = subprocess.run([sys.executable, "-c", GRACE, "edge"], env=ENVIRONMENT, capture_output=True, text=True)
     assert result.returncode == 0, result.stderr

@@ -35,7 +35,7 @@ def case(name, refused, fragments, *allowed, **strategies):
 RULES = [
     case(
         "weights that depend on the cut",
-        {"gradient_accumulation_steps": 2},
+        {"gradient_accumulation_steps": 2, "per_device_train_batch_size": 2},
         [
             "advantage 'exchangeable' with token_weight 'clip_cov' over 2 micro-batches",
             "gradient_accumulation_steps: 1",
@@ -46,7 +46,7 @@ RULES = [
     ),
     case(
         "weights normalised over a micro-batch",
-        {"gradient_accumulation_steps": 2},
+        {"gradient_accumulation_steps": 2, "per_device_train_batch_size": 2},
         ["advantage 'exchangeable' with token_weight 'adv_reweight' over 2 micro-batches"],
         {"gradient_accumulation_steps": 1},
         advantage="exchangeable",

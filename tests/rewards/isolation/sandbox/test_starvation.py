@@ -14,6 +14,9 @@ from rewards.isolation.sandbox import Limits, Sandbox
 from rewards.verifiers.code_tests import CodeTests
 
 NEEDS_WORK = "import time\nwhile time.process_time() < 1: pass\n"
+NEVER_ENDS = "while True: pass\n"
+PATIENT = Limits(wall_seconds=20, cpu_seconds=20, starved_seconds=1.0)
+"""Starved first, also where the busy process beside it is held up itself and gives it half of a processor."""
 SLEEPS = "import time\ntime.sleep(60)\n"
 
 
@@ -71,11 +74,10 @@ def zygote_of(sandbox: Sandbox) -> int:
 
 def test_a_program_without_a_processor_is_starved_and_not_late(sandbox: Sandbox) -> None:
     with starving(zygote_of(sandbox)):
-        run = sandbox.run(NEEDS_WORK, limits=Limits(wall_seconds=0.5, starved_seconds=1.0))
+        run = sandbox.run(NEVER_ENDS, limits=PATIENT)
     assert run.status == "starved", run
     assert not run.killed
     assert run.waited_seconds > 1.0
-    assert run.cpu_seconds < 1
 
 
 @needs_root
@@ -100,10 +102,10 @@ def test_a_sleeping_program_is_late_wherever_it_sleeps(sandbox: Sandbox) -> None
 
 
 def test_what_a_thread_waits_is_waiting_too(sandbox: Sandbox) -> None:
-    work = "import threading, time\ndef work():\n    while time.process_time() < 1: pass\n"
+    work = "import threading\ndef work():\n    while True: pass\n"
     source = work + "thread = threading.Thread(target=work)\nthread.start()\nthread.join()"
     with starving(zygote_of(sandbox)):
-        run = sandbox.run(source, limits=Limits(wall_seconds=0.5, starved_seconds=1.0))
+        run = sandbox.run(source, limits=PATIENT)
     assert run.status == "starved", run
 
 
