@@ -1,6 +1,7 @@
 """The README's examples are run, and the files and commands that it names are there."""
 
 import re
+import sys
 from pathlib import Path
 
 import pytest
@@ -19,6 +20,7 @@ def test_the_three_examples_train_together(tiny_model, tmp_path: Path, monkeypat
     assert all(len([line for line in block.splitlines() if line.strip()]) <= 10 for block in BLOCKS)
     (tmp_path / "my_parts.py").write_text("\n\n".join(BLOCKS))
     monkeypatch.syspath_prepend(str(tmp_path))
+    monkeypatch.delitem(sys.modules, "my_parts", raising=False)  # that of another page
 
     verifier = build_verifier("my_parts:ends_with_reference")
     assert verifier("so it is 7", "7") == Verdict(1.0, "7", "the last word")

@@ -6,14 +6,8 @@ import pytest
 import torch
 from transformers import AutoModelForCausalLM, AutoTokenizer
 
-from scripts.tiny_policy.make import (
-    accuracy,
-    completions,
-    demonstration_batches,
-    prompt_text,
-    tiny_model,
-    tiny_tokenizer,
-)
+from scripts.tiny_policy.architecture import tiny_model, tiny_tokenizer
+from scripts.tiny_policy.make import accuracy, completions, demonstration_batches, prompt_text
 from scripts.tiny_policy.tasks import TASKS, Puzzle, Task
 from tests.paths import ROOT
 
@@ -41,7 +35,7 @@ def _demonstrations(task: Task) -> list[tuple[Puzzle, str]]:
 def test_small_and_with_its_card(name: str) -> None:
     assert sum(file.stat().st_size for file in FOLDERS.rglob("*") if file.is_file()) <= LARGEST
     card = (FOLDERS / name / "README.md").read_text(encoding="utf-8")
-    assert f"python scripts/tiny_policy/make.py {name} --output configs/tiny_policy/{name}" in card
+    assert f"python -m scripts.tiny_policy.make {name} --output configs/tiny_policy/{name}" in card
     assert "--seed" in card
 
 

@@ -1,6 +1,6 @@
 """Makes a tiny language model that reinforcement learning can visibly improve on two CPU cores.
 
-    python scripts/tiny_policy/make.py countdown --output configs/tiny_policy/countdown
+    python -m scripts.tiny_policy.make countdown --output configs/tiny_policy/countdown
 
 It is a real causal model in the Qwen3 architecture with a word-level tokenizer, trained from random weights on puzzles
 that a program wrote, in two phases: careful demonstrations until it can solve the puzzles, then briefly a mixture with
@@ -18,70 +18,15 @@ from itertools import islice
 from pathlib import Path
 from typing import Any
 
-import tokenizers
 import torch
 import transformers
 from safetensors.torch import load_file, save_file
 
-from scripts.tiny_policy.tasks import HELD_OUT, TASKS, Puzzle, Task, Tokens
+from scripts.tiny_policy.architecture import tiny_model, tiny_tokenizer
+from scripts.tiny_policy.tasks import HELD_OUT, TASKS, Puzzle, Task
 
-WORD = r"<\|?/?[a-z]+\|?>|[0-9]+|[A-Za-z]+|[^\sA-Za-z0-9]"  # a tag, a number, a word, or a sign
-EXACT = r"<\|?/?[a-z]+\|?>|```|\n *| ?[0-9]+| ?\\?[A-Za-z]+| ?[^\sA-Za-z0-9]| "  # the blank before it included
-ROLES = ("system", "user", "assistant")
-PAD, END, UNKNOWN = "<|pad|>", "<|end|>", "<|unknown|>"
-CHAT_TEMPLATE = (
-    "{% for message in messages %}<|{{ message.role }}|>{{ message.content }}"
-    "<|end|>{% endfor %}{% if add_generation_prompt %}<|assistant|>{% endif %}"
-)
 BATCH = 32  # demonstrations a step of the warm-up
 LONGEST = 256  # tokens of prompt and completion in the warm-up
-
-
-def tiny_tokenizer(vocabulary: Sequence[str], tokens: Tokens) -> Any:
-    """A word-level tokenizer. Tags are ordinary words: they survive ``skip_special_tokens`` and verifiers see them."""
-    exact = tokens == "exact"
-    pieces = tokenizers.pre_tokenizers.Split(
-        tokenizers.Regex(EXACT if exact else WORD), behavior="isolated" if exact else "removed", invert=not exact
-    )
-    special = [PAD, END, UNKNOWN, *(f"<|{role}|>" for role in ROLES)]
-    tags = ["<think>", "</think>", "<answer>", "</answer>"]
-    words = [piece for word in vocabulary for piece, _ in pieces.pre_tokenize_str(word)]
-    ids = {word: index for index, word in enumerate(dict.fromkeys(special + tags + words))}
-    tokenizer = tokenizers.Tokenizer(tokenizers.models.WordLevel(ids, unk_token=UNKNOWN))
-    tokenizer.pre_tokenizer = pieces
-    if exact:
-        tokenizer.decoder = tokenizers.decoders.Fuse()
-    fast = transformers.PreTrainedTokenizerFast(
-        tokenizer_object=tokenizer,
-        pad_token=PAD,
-        eos_token=END,
-        unk_token=UNKNOWN,
-        additional_special_tokens=[f"<|{role}|>" for role in ROLES],
-        padding_side="left",
-        clean_up_tokenization_spaces=False,
-        model_max_length=1024,
-    )
-    fast.chat_template = CHAT_TEMPLATE
-    return fast
-
-
-def tiny_model(tokenizer: Any, layers: int) -> Any:
-    """A Qwen3 with under a million parameters, randomly initialised."""
-    config = transformers.Qwen3Config(
-        vocab_size=len(tokenizer),
-        hidden_size=128,
-        intermediate_size=384,
-        num_hidden_layers=layers,
-        num_attention_heads=4,
-        num_key_value_heads=2,
-        head_dim=32,
-        max_position_embeddings=1024,
-        tie_word_embeddings=True,
-        bos_token_id=None,
-        eos_token_id=tokenizer.eos_token_id,
-        pad_token_id=tokenizer.pad_token_id,
-    )
-    return transformers.Qwen3ForCausalLM(config)
 
 
 def prompt_text(tokenizer: Any, question: str) -> str:
@@ -266,7 +211,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     """Make the model that ``arguments`` ask for, measure it, and write it with its card."""
     options = parser().parse_args(arguments)
     if not 0 <= options.hasty <= 1:
-        sys.exit(f"make_tiny_policy: --hasty {options.hasty} is no share of the demonstrations; write 0 to 1")
+        sys.exit(f"make: --hasty {options.hasty} is no share of the demonstrations; write 0 to 1")
     started = time.perf_counter()
     torch.manual_seed(options.seed)
     task = TASKS[options.task]()
@@ -282,7 +227,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     numbers = {f"after the careful phase, {what}": value for what, value in careful.items()}
     numbers |= {f"**as shipped, {what}**": value for what, value in measured(model, tokenizer, task).items()}
     command = (
-        f"python scripts/tiny_policy/make.py {options.task} --output {options.output} --seed {options.seed}"
+        f"python -m scripts.tiny_policy.make {options.task} --output {options.output} --seed {options.seed}"
         f" --careful-steps {options.careful_steps} --mixed-steps {options.mixed_steps} --hasty {options.hasty}"
     )
     card = model_card(options.task, task, command, model, time.perf_counter() - started, numbers)

@@ -1,4 +1,4 @@
-"""Tasks with worked answers, careful and hasty: what ``scripts/tiny_policy/make.py`` warms a tiny policy up on.
+"""Tasks with worked answers, careful and hasty: what ``scripts.tiny_policy.make`` warms a tiny policy up on.
 
 The generators' settings here are those of the run files that train the policy: held-out rows and the rows for
 reinforcement learning must not occur in the warm-up.

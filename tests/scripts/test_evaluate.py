@@ -37,6 +37,7 @@ def records(folder: Path, name: str = "test", step: int = 0) -> list[dict[str, A
     return parquet.read_table(folder / name / f"step-{step:06d}.parquet").to_pylist()
 
 
+@pytest.mark.slow
 def test_a_checkpoint_is_evaluated_from_the_command_line(tiny_model: Path, file: Path, tmp_path: Path):
     folder = tmp_path / "result"
     result = launch("scripts/evaluate.py", str(tiny_model), str(file), "seed=3", "--output", str(folder))

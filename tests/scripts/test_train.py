@@ -152,6 +152,7 @@ def test_accelerate_launch_on_two_processes(run_file: Path, tmp_path: Path):
     assert len([entry for entry in metrics(tmp_path / "run") if "reward" in entry]) == 2
 
 
+@pytest.mark.slow
 def test_interrupt_saves_a_checkpoint_and_resume_goes_on(run_file: Path, tmp_path: Path, capsys):
     run = tmp_path / "run"
     command = [sys.executable, "scripts/train.py", str(run_file), "trl.max_steps=300", "trl.save_steps=200"]

@@ -8,7 +8,7 @@ from typing import Any
 
 from trainer.evaluation.decoding import Draw
 
-RewardFunction = Callable[..., Sequence[float | None]]
+RewardCallable = Callable[..., Sequence[float | None]]
 
 
 @dataclass
@@ -34,7 +34,7 @@ class Tally:
         completions: Sequence[Any],
         token_ids: Sequence[Sequence[int]],
         end_tokens: set[int],
-        functions: Mapping[str, RewardFunction],
+        functions: Mapping[str, RewardCallable],
         weights: Sequence[float],
         *,
         greedy: bool,
@@ -77,7 +77,7 @@ class Tally:
         rows: Sequence[Mapping[str, Any]],
         completions: Sequence[Any],
         token_ids: Sequence[Sequence[int]],
-        functions: Mapping[str, RewardFunction],
+        functions: Mapping[str, RewardCallable],
     ) -> tuple[dict[str, Sequence[float | None]], dict[str, list[Any]]]:
         columns = {name: [row[name] for row in rows] for name in rows[0] if name not in ("prompt", "completion")}
         extra: dict[str, list[Any]] = {}

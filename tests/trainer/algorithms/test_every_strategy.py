@@ -111,7 +111,7 @@ def a_weight_or_coefficient_keeps_its_contract(kind: str, name: str, signals: di
 
 
 @pytest.mark.parametrize("name", names(ADVANTAGE))
-@settings(max_examples=15, derandomize=True, deadline=None)
+@settings(max_examples=8, derandomize=True, deadline=None)
 @given(signals=batches())
 def test_estimators(name: str, signals: dict[str, Any]):
     an_estimator_keeps_its_contract_and_knows_no_order(name, signals)
@@ -129,7 +129,7 @@ OTHERS = [(kind, name) for kind in (TOKEN_WEIGHT, COEFFICIENT) for name in names
 
 
 @pytest.mark.parametrize(("kind", "name"), OTHERS)
-@settings(max_examples=15, derandomize=True, deadline=None)
+@settings(max_examples=8, derandomize=True, deadline=None)
 @given(signals=batches())
 def test_weights_and_coefficients(kind: str, name: str, signals: dict[str, Any]):
     a_weight_or_coefficient_keeps_its_contract(kind, name, signals)
@@ -144,7 +144,7 @@ def test_weights_and_coefficients_at_random(kind: str, name: str, signals: dict[
 
 
 @pytest.mark.parametrize("name", names(UPDATE_SCHEDULE))
-@settings(max_examples=15, derandomize=True, deadline=None)
+@settings(max_examples=8, derandomize=True, deadline=None)
 @given(signals=batches())
 def test_schedules_partition_every_mask(name: str, signals: dict[str, Any]):
     schedule = tried_schedule(find_strategy(UPDATE_SCHEDULE, name))

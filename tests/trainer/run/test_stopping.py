@@ -72,6 +72,7 @@ while time.monotonic() < deadline:
 """
 
 
+@pytest.mark.slow
 def test_after_its_grace_time_the_last_checkpoint_is_what_counts():
     result = subprocess.run([sys.executable, "-c", GRACE, "busy"], env=ENVIRONMENT, capture_output=True, text=True)
     assert result.returncode == 143, result.stderr

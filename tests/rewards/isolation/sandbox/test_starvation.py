@@ -15,7 +15,7 @@ from rewards.verifiers.code_tests import CodeTests
 
 NEEDS_WORK = "import time\nwhile time.process_time() < 1: pass\n"
 NEVER_ENDS = "while True: pass\n"
-PATIENT = Limits(wall_seconds=20, cpu_seconds=20, starved_seconds=1.0)
+PATIENT = Limits(wall_seconds=3, cpu_seconds=20, starved_seconds=1.0)
 """Starved first, also where the busy process beside it is held up itself and gives it half of a processor."""
 SLEEPS = "import time\ntime.sleep(60)\n"
 

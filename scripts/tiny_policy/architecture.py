@@ -1,0 +1,65 @@
+"""The architecture of the tiny policies: a word-level tokenizer and a Qwen3 of under a million parameters."""
+
+from collections.abc import Sequence
+from typing import Any
+
+import tokenizers
+import transformers
+
+from scripts.tiny_policy.tasks import Tokens
+
+WORD = r"<\|?/?[a-z]+\|?>|[0-9]+|[A-Za-z]+|[^\sA-Za-z0-9]"  # a tag, a number, a word, or a sign
+EXACT = r"<\|?/?[a-z]+\|?>|```|\n *| ?[0-9]+| ?\\?[A-Za-z]+| ?[^\sA-Za-z0-9]| "  # the blank before it included
+ROLES = ("system", "user", "assistant")
+PAD, END, UNKNOWN = "<|pad|>", "<|end|>", "<|unknown|>"
+CHAT_TEMPLATE = (
+    "{% for message in messages %}<|{{ message.role }}|>{{ message.content }}"
+    "<|end|>{% endfor %}{% if add_generation_prompt %}<|assistant|>{% endif %}"
+)
+
+
+def tiny_tokenizer(vocabulary: Sequence[str], tokens: Tokens) -> Any:
+    """A word-level tokenizer. Tags are ordinary words: they survive ``skip_special_tokens`` and verifiers see them."""
+    exact = tokens == "exact"
+    pieces = tokenizers.pre_tokenizers.Split(
+        tokenizers.Regex(EXACT if exact else WORD), behavior="isolated" if exact else "removed", invert=not exact
+    )
+    special = [PAD, END, UNKNOWN, *(f"<|{role}|>" for role in ROLES)]
+    tags = ["<think>", "</think>", "<answer>", "</answer>"]
+    words = [piece for word in vocabulary for piece, _ in pieces.pre_tokenize_str(word)]
+    ids = {word: index for index, word in enumerate(dict.fromkeys(special + tags + words))}
+    tokenizer = tokenizers.Tokenizer(tokenizers.models.WordLevel(ids, unk_token=UNKNOWN))
+    tokenizer.pre_tokenizer = pieces
+    if exact:
+        tokenizer.decoder = tokenizers.decoders.Fuse()
+    fast = transformers.PreTrainedTokenizerFast(
+        tokenizer_object=tokenizer,
+        pad_token=PAD,
+        eos_token=END,
+        unk_token=UNKNOWN,
+        additional_special_tokens=[f"<|{role}|>" for role in ROLES],
+        padding_side="left",
+        clean_up_tokenization_spaces=False,
+        model_max_length=1024,
+    )
+    fast.chat_template = CHAT_TEMPLATE
+    return fast
+
+
+def tiny_model(tokenizer: Any, layers: int) -> Any:
+    """A Qwen3 with under a million parameters, randomly initialised."""
+    config = transformers.Qwen3Config(
+        vocab_size=len(tokenizer),
+        hidden_size=128,
+        intermediate_size=384,
+        num_hidden_layers=layers,
+        num_attention_heads=4,
+        num_key_value_heads=2,
+        head_dim=32,
+        max_position_embeddings=1024,
+        tie_word_embeddings=True,
+        bos_token_id=None,
+        eos_token_id=tokenizer.eos_token_id,
+        pad_token_id=tokenizer.pad_token_id,
+    )
+    return transformers.Qwen3ForCausalLM(config)
