@@ -1,6 +1,7 @@
 """The example of the verifiers' README is run, its table names what ships, and what it links to is there."""
 
 import re
+import sys
 from pathlib import Path
 
 import pytest
@@ -18,6 +19,7 @@ def test_the_example_is_taken_and_judges_in_its_process(tmp_path: Path, monkeypa
     (block,) = re.findall(r"```python\n(.*?)```", README, flags=re.DOTALL)
     (tmp_path / "my_parts.py").write_text(block)
     monkeypatch.syspath_prepend(str(tmp_path))
+    monkeypatch.delitem(sys.modules, "my_parts", raising=False)  # that of another page
     verifier = build_verifier("my_parts:ends_with_reference")
     own = bounded(verifier)
     assert isinstance(own, OwnVerifier)
