@@ -23,7 +23,9 @@ def path_of(recipe: str) -> Path:
     return ROOT / "configs" / recipe / "tiny_cpu.yaml"
 
 
-@pytest.mark.parametrize("recipe", ["math", "code", pytest.param("mixed", marks=pytest.mark.slow)])
+@pytest.mark.parametrize(
+    "recipe", ["math", *(pytest.param(name, marks=pytest.mark.slow) for name in ("code", "mixed"))]
+)
 def test_every_row_is_usable_and_none_is_held_out_and_trained_on(recipe: str) -> None:
     path = path_of(recipe)
     config = load_config(path)

@@ -80,3 +80,14 @@ def test_a_required_option_is_asked_for(tmp_path, monkeypatch):
     monkeypatch.syspath_prepend(str(tmp_path))
     with pytest.raises(VerifierError, match=r"needs words.*words: …"):
         build_verifier("strict_verifier:at_least")
+
+
+def test_a_name_that_two_packages_offer_is_refused(tmp_path, monkeypatch):
+    for package in ("first", "second"):
+        folder = tmp_path / f"{package}-1.0.dist-info"
+        folder.mkdir()
+        (folder / "METADATA").write_text(f"Metadata-Version: 2.1\nName: {package}\nVersion: 1.0\n")
+        (folder / "entry_points.txt").write_text(f"[evenkeel.verifiers]\nmine = {package}_module:judge\n")
+    monkeypatch.syspath_prepend(str(tmp_path))
+    with pytest.raises(VerifierError, match=r"'mine' is offered more than once, by .*_module:judge .*_module:judge"):
+        build_verifier("mine")

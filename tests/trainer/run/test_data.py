@@ -224,6 +224,11 @@ def test_references_that_would_be_changed_are_refused(references: list[Any]) -> 
     assert "cannot hold unchanged" in refusal(generated, made)
 
 
+def own_questions(*, count: int) -> list[dict[str, str]]:
+    """A generator of a user's own, named by its module."""
+    return [{"prompt": f"Say {number}.", "reference": str(number)} for number in range(count)]
+
+
 def test_a_generator_gets_its_options() -> None:
     def sums(count: int, *, start: int = 0) -> list[dict[str, Any]]:
         return [{"prompt": f"{n} + 1?", "reference": n + 1} for n in range(start, start + count)]
@@ -242,6 +247,8 @@ def test_a_generator_gets_its_options() -> None:
     }
     for name, expected in words.items():
         assert expected in refusal(rows, generators=offered, generator=name)
+    own = rows(generators={}, generator={"name": "tests.trainer.run.test_data:own_questions", "count": 3})
+    assert own["reference"][:] == ["0", "1", "2"]
     message = refusal(rows, generators=offered, generator={"name": "sums", "count": 1, "strat": 2})
     assert "no option 'strat'. Did you mean 'start'? Its options: count, start." in message
 

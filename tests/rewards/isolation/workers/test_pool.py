@@ -51,6 +51,7 @@ def test_values_come_back_in_order_and_through_json(pool):
     assert pool.map([]) == []
 
 
+@pytest.mark.slow
 def test_five_hangs_inside_gmp_among_forty_cost_no_other_item():
     for workers in (1, 3):
         pool = WorkerPool(JUDGE, cpu_seconds=0.15, wall_seconds=60, workers=workers)

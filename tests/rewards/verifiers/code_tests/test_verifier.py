@@ -74,6 +74,7 @@ def test_after_a_reply_that_is_too_long_no_call_passes() -> None:
     assert CodeTests()(fenced("def f(x):\n    return 'x' * (3 << 20)"), long).score == 1
 
 
+@pytest.mark.slow
 def test_a_row_ends_however_many_calls_it_has() -> None:
     """Each call ends in time, and after ten times the wall limit there are no more of them."""
     code = "import time\ndef add(a, b):\n    time.sleep(0.15)\n    return a + b"

@@ -28,6 +28,7 @@ def page(sweep: Path) -> Path:
     return path
 
 
+@pytest.mark.slow
 @in_a_browser
 def test_a_browser_shows_all_figures_without_a_request_or_a_complaint(page: Path, tmp_path: Path):
     drawn = "[...document.querySelectorAll('figure')].map(f => [f.id, f.querySelector('svg').getBBox().width > 100])"
@@ -56,6 +57,7 @@ def test_on_a_phone_nothing_is_cut_off_and_words_in_pictures_can_be_read(page: P
     assert text_height >= 11
 
 
+@pytest.mark.slow
 @in_a_browser
 def test_in_the_dark_pictures_are_dark_too(page: Path, tmp_path: Path):
     shades = (

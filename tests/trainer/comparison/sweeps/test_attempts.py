@@ -145,6 +145,7 @@ def test_a_stopped_attempt_waits_for_orphans_and_says_that_it_was_stopped(tmp_pa
     assert cell.log_end().splitlines()[-1] == "saved"
 
 
+@pytest.mark.slow
 def test_two_attempts_at_a_cell_do_not_meet(tmp_path: Path):
     cell = CellDirectory(tmp_path)
     with cell.held():
