@@ -130,8 +130,8 @@ def _paragraph(lines: list[str], start: str) -> str:
     if begin is None:
         return ""
     rest = lines[begin:]
-    others = ("", "Source:", "Evidence:", "Limits:", "Raises:")
-    end = next((i for i, line in enumerate(rest) if i and (not line.strip() or line.startswith(others[1:]))), len(rest))
+    others = ("Source:", "Evidence:", "Limits:", "Raises:")
+    end = next((i for i, line in enumerate(rest) if i and (not line.strip() or line.startswith(others))), len(rest))
     return " ".join(line.strip() for line in rest[:end]).removeprefix(start)
 
 

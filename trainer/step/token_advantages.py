@@ -60,13 +60,13 @@ def token_advantages(
         advantages = per_token * weights
         means.add_tokens("token_weight/mean", weights, mask)
     if keep is not None:
-        advantages = (advantages if advantages.dim() == 2 else advantages.unsqueeze(1)) * keep
+        advantages = (per_token if weight is None else advantages) * keep
     add_token_metrics(means, probs, advantages, mask)
     if coefficient is not None:
         factors = checked_coefficients(coefficient, coefficient(signals), mask, where)
         ratio = signals["log_ratio"].exp().clamp(max=epsilon_high)
         undone = torch.where(ratio > torch.finfo(ratio.dtype).tiny, factors / ratio, 0.0)
-        advantages = (advantages if advantages.dim() == 2 else advantages.unsqueeze(1)) * undone
+        advantages = (per_token if advantages.dim() == 1 else advantages) * undone
         means.add_tokens("coefficient/mean", factors, mask)
         means.add_tokens("coefficient/frac_negative", (factors < 0).float(), mask)
     return advantages
