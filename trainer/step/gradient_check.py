@@ -58,7 +58,11 @@ def compared_gradients(trainer: "RLVRTrainer", first: Sequence[Batch], second: S
         chosen.append((name, parameter))
     parameters = [parameter for _, parameter in chosen]
     with _leaving_no_trace(trainer):
-        size, one = _gradient(trainer, first, parameters)
+        planner, trainer.planner = trainer.planner, None  # the first as TRL computes it
+        try:
+            size, one = _gradient(trainer, first, parameters)
+        finally:
+            trainer.planner = planner
         _, other = _gradient(trainer, second, parameters)
     return GradientComparison((one, other), [name for name, _ in chosen], size, _tolerance(trainer))
 

@@ -11,6 +11,7 @@ from trainer.algorithms.strategies import Strategies
 from trainer.step.compatibility import PreflightError
 from trainer.step.evaluating_trainer import EvaluatingTrainer
 from trainer.step.gradient_check import GradientComparison, compared_gradients
+from trainer.step.head_positions import labelled_positions_only
 from trainer.step.microbatches import Batch
 from trainer.step.planned_microbatches import PlannedMicrobatches, together
 from trainer.step.planning_rules import cuts_passes, model_problems, plan_problems, positions_are_relative
@@ -89,10 +90,22 @@ class PlanningTrainer(EvaluatingTrainer):
     def _get_per_token_logps_and_entropies(
         self, model: Any, input_ids: Any, attention_mask: Any, logits_to_keep: int, *positional: Any, **keywords: Any
     ) -> Any:
-        plain = all(value is None for name, value in keywords.items() if name not in ("batch_size", "compute_entropy"))
         score = super()._get_per_token_logps_and_entropies
-        if self.planner is None or torch.is_grad_enabled() or not self.model.training or positional or not plain:
+        if self.planner is None:
             return score(model, input_ids, attention_mask, logits_to_keep, *positional, **keywords)
+        with labelled_positions_only(self.accelerator.device):
+            plain = all(
+                value is None for name, value in keywords.items() if name not in ("batch_size", "compute_entropy")
+            )
+            if torch.is_grad_enabled() or not self.model.training or positional or not plain:
+                return score(model, input_ids, attention_mask, logits_to_keep, *positional, **keywords)
+            return self._planned_scores(score, model, input_ids, attention_mask, logits_to_keep, **keywords)
+
+    def _planned_scores(
+        self, score: Any, model: Any, input_ids: Any, attention_mask: Any, logits_to_keep: int, **keywords: Any
+    ) -> Any:
+        """What ``score`` gives for all rows, from forward passes that are no wider than their rows."""
+        assert self.planner is not None
         batch_size = keywords.pop("batch_size", None) or len(input_ids)
         results: list[torch.Tensor | None] = [None, None]
         for rows, first, width in self.planner.scoring_cut(attention_mask, logits_to_keep, batch_size):

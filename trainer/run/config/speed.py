@@ -14,7 +14,7 @@ class SpeedSection(Section):
     does. The gradient of the first ``verify_steps`` optimizer steps is computed by both cuts and compared.
     """
 
-    microbatches: Literal["planned", "trl"] = "trl"
+    microbatches: Literal["planned", "trl"] = "planned"
     tokens_per_microbatch: Count | None = None
     verify_steps: Annotated[int, Field(ge=0)] = 1
 

@@ -53,10 +53,10 @@ def test_what_a_file_leaves_out_has_the_published_defaults(tmp_path: Path) -> No
 
 
 def test_micro_batches_are_trls_unless_the_file_plans_them(tmp_path: Path) -> None:
-    plain = {"microbatches": "trl", "tokens_per_microbatch": None, "verify_steps": 1}
+    plain = {"microbatches": "planned", "tokens_per_microbatch": None, "verify_steps": 1}
     assert load(tmp_path).speed.arguments == plain
-    given = load(tmp_path, "speed: {microbatches: planned, tokens_per_microbatch: 4096, verify_steps: 0}\n")
-    assert given.speed.arguments == {"microbatches": "planned", "tokens_per_microbatch": 4096, "verify_steps": 0}
+    given = load(tmp_path, "speed: {microbatches: trl, tokens_per_microbatch: 4096, verify_steps: 0}\n")
+    assert given.speed.arguments == {"microbatches": "trl", "tokens_per_microbatch": 4096, "verify_steps": 0}
     assert "speed.microbatches" in refusal(tmp_path, "speed: {microbatches: packed}\n")
 
 
