@@ -52,7 +52,7 @@ def test_what_a_file_leaves_out_has_the_published_defaults(tmp_path: Path) -> No
     assert config.trl == {}
 
 
-def test_micro_batches_are_trls_unless_the_file_plans_them(tmp_path: Path) -> None:
+def test_micro_batches_are_planned_unless_the_file_says_otherwise(tmp_path: Path) -> None:
     plain = {"microbatches": "planned", "tokens_per_microbatch": None, "verify_steps": 1}
     assert load(tmp_path).speed.arguments == plain
     given = load(tmp_path, "speed: {microbatches: trl, tokens_per_microbatch: 4096, verify_steps: 0}\n")
