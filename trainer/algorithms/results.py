@@ -76,6 +76,33 @@ def checked_coefficients(strategy: Strategy, result: object, mask: Tensor, where
     return tensor.masked_fill(~mask.bool(), 0.0)
 
 
+def checked_prompts(strategy: Strategy, result: object, count: int, num_prompts: int, where: str) -> list[int]:
+    """``result`` of a prompt sampler: ``count`` different positions in the training data.
+
+    Raises:
+        PartError: other things than that.
+    """
+    prompts = [prompt for prompt in result if type(prompt) is int] if isinstance(result, list) else []
+    if len({prompt for prompt in prompts if 0 <= prompt < num_prompts}) != count or result != prompts:
+        raise PartError(
+            f"{_broken(strategy, where)}: asked for {count} of {num_prompts} prompts it returned {result!r:.80}. "
+            f"Return a list of {count} different integers from 0 to {num_prompts - 1}."
+        )
+    return prompts
+
+
+def max_rounds(sampler: Strategy) -> int:
+    """How often a prompt sampler lets a rollout batch be generated until it is full of groups with a gradient.
+
+    Raises:
+        PartError: no number of rounds.
+    """
+    rounds = getattr(sampler.function, "max_rounds", 1)
+    if type(rounds) is not int or rounds < 1:
+        raise PartError(f"{sampler.kind} {sampler.name!r}: max_rounds = {rounds!r} is no number of rounds from 1 on.")
+    return rounds
+
+
 def _shaped(strategy: Strategy, result: object, mask: Tensor, shapes: list[tuple[int, ...]], where: str) -> Tensor:
     if isinstance(result, Tensor) and tuple(result.shape) in shapes:
         return result

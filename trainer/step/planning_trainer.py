@@ -9,19 +9,19 @@ import torch
 
 from trainer.algorithms.strategies import Strategies
 from trainer.step.compatibility import PreflightError
-from trainer.step.evaluating_trainer import EvaluatingTrainer
 from trainer.step.gradient_check import GradientComparison, compared_gradients
 from trainer.step.head_positions import labelled_positions_only
 from trainer.step.microbatches import Batch
 from trainer.step.planned_microbatches import PlannedMicrobatches, together
 from trainer.step.planning_rules import cuts_passes, model_problems, plan_problems, positions_are_relative
+from trainer.step.sampling_trainer import SamplingTrainer
 
 Microbatches = Literal["trl", "planned"]
 MISMATCH = "planned_microbatches_mismatch"
 
 
-class PlanningTrainer(EvaluatingTrainer):
-    """`EvaluatingTrainer` that trains on planned micro-batches (see `PlannedMicrobatches`).
+class PlanningTrainer(SamplingTrainer):
+    """`SamplingTrainer` that trains on planned micro-batches (see `PlannedMicrobatches`).
 
     Args:
         microbatches: ``trl`` leaves them as TRL cuts them; ``planned`` cuts them anew where that leaves the gradient as

@@ -52,6 +52,7 @@ class RLVRTrainer(PlanningTrainer):
         update_schedule: the same for update schedules (single_pass, lopti).
         keep_groups: ``step`` or ``forward`` keeps the responses to one prompt in one optimizer step or forward pass,
             ``off`` shuffles rows as TRL does; ``None`` = what the strategies need.
+        prompt_sampler: the same for which prompts come next (uniform = TRL's order, dynamic, difficulty, unsolved).
         revision: how wrong answers are generated again, where an estimator asks for it (ibpo); see `RevisionOptions`.
         microbatches, tokens_per_microbatch, verify_steps; evaluation_seed, decodings: see `PlanningTrainer` and
             `EvaluatingTrainer`; without them micro-batches and `evaluate` are TRL's.
@@ -77,13 +78,16 @@ class RLVRTrainer(PlanningTrainer):
         update_schedule: PartSpec = "single_pass",
         keep_groups: KeepGroups | None = None,
         revision: Mapping[str, Any] | RevisionOptions | None = None,
+        prompt_sampler: PartSpec = "uniform",
         **keywords: Any,
     ) -> None:
         asked = (advantage, token_weight, coefficient, update_schedule, keep_groups)
         drop_in = asked == (None, "uniform", None, "single_pass", None)
         if advantage is None and not (args is not None and leaves_advantages_to_trl(args)):
             advantage = "grpo"
-        self.strategies = build_strategies(advantage, token_weight, update_schedule, coefficient, keep_groups, revision)
+        self.strategies = build_strategies(
+            advantage, token_weight, update_schedule, coefficient, keep_groups, revision, prompt_sampler
+        )
         if args is not None:
             check_combination(args, self.strategies, drop_in=drop_in)
         self._means, self._shared_prefixes = Means(), SharedPrefixMeter()
@@ -132,12 +136,14 @@ class RLVRTrainer(PlanningTrainer):
         if not self.model.training:
             return super()._generate_and_score_completions(inputs)
         self._keeps_entropies = self._stores_old_logps and self.strategies.ask_for("entropies")
+        inputs = self._rows_to_roll_out(inputs)
         batch: dict[str, Any] = super()._generate_and_score_completions(inputs)
         self._keeps_entropies = False
         if self._old_entropies is not None:
             batch["old_entropies"], self._old_entropies = self._old_entropies, None
         assert self._rewards_per_function is not None
         signals = rollout_signals(self, batch, self._rewards_per_function, self._columns)
+        self._tell_sampler(signals)
         if self._revisions is not None:
             signals.add(**self._revisions(inputs, batch, signals["correct"]))
         self._set_advantages(batch, signals)

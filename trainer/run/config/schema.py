@@ -59,6 +59,7 @@ class AlgorithmSection(Section):
     token_weight: Part = "uniform"
     update_schedule: Part = "single_pass"
     coefficient: Part | None = None
+    prompt_sampler: Part = "uniform"
     keep_groups: Literal["step", "forward", "off"] | None = None
     revision: Annotated[dict[str, Any], AfterValidator(checked_revision)] | None = None
     prompts_per_rollout: Count | None = None
