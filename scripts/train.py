@@ -33,6 +33,7 @@ from trainer.run.processes import (
     stoppable_while_loading,
 )
 from trainer.run.rewards import Rewards
+from trainer.step.engine_agreement import EngineDisagreementError
 from trainer.step.faults import FaultError
 
 
@@ -52,7 +53,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     except Refusal as refusal:
         say(str(refusal))
         return REFUSED
-    except FaultError as fault:
+    except (FaultError, EngineDisagreementError) as fault:
         say(str(fault))
         return FAILED
     except KeyboardInterrupt:

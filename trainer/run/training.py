@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from trainer.run.config import RunConfig, lora_config
+from trainer.run.config.vllm import VLLMSection
 from trainer.run.rows import held_out_sets
 from trainer.run.schedule import optimizer_steps_per_block
 from trainer.run.summary import ACCURACY, report
@@ -31,6 +32,7 @@ def build_trainer(
         peft_config=lora_config(config),
         **config.algorithm.strategies,
         **config.speed.arguments,
+        **(config.vllm or VLLMSection()).arguments,
         evaluation_seed=config.run_seed,
         decodings=config.evaluation.decodings,
     )

@@ -16,16 +16,16 @@ import torch
 from accelerate.utils import gather_object
 from torch.utils.data import DataLoader
 from transformers import GenerationConfig
-from trl import GRPOTrainer
 
 from trainer.evaluation.decoding import Decoding, Draw, draws_of_rank
 from trainer.evaluation.judging import Tally
 from trainer.evaluation.result import EvaluationResult, evaluation_metrics
 from trainer.step.compatibility import PreflightError
+from trainer.step.engine_agreement import AgreeingTrainer
 
 
-class EvaluatingTrainer(GRPOTrainer):
-    """TRL's `GRPOTrainer` that can evaluate k samples or the greedy completion of any number of rows in named sets.
+class EvaluatingTrainer(AgreeingTrainer):
+    """`AgreeingTrainer` that can evaluate k samples or the greedy completion of any number of rows in named sets.
 
     Args:
         evaluation_seed: where given, every `evaluate` samples from this seed and leaves the training run's random

@@ -92,7 +92,7 @@ def _leaving_no_trace(trainer: "RLVRTrainer") -> Iterator[None]:
     before = trainer._metrics["train"], trainer._means, trainer._shared_prefixes
     stateful: list[Any] = [part.function for part in trainer.strategies.all if part.has_state]
     states = [function.state_dict() for function in stateful]
-    dropping = [module for module in trainer.model.modules() if module.training and _drops(module)]
+    dropping = [module for module in trainer.model.modules() if module.training and drops(module)]
     trainer._metrics["train"], trainer._means, trainer._shared_prefixes = (
         defaultdict(list),
         Means(),
@@ -112,5 +112,7 @@ def _leaving_no_trace(trainer: "RLVRTrainer") -> Iterator[None]:
             module.training = True
 
 
-def _drops(module: nn.Module) -> bool:
-    return isinstance(module, nn.Dropout) or bool(getattr(module, "attention_dropout", 0.0))
+def drops(module: nn.Module) -> bool:
+    """Whether a module leaves out numbers at random while it trains."""
+    attention = bool(getattr(module, "attention_dropout", 0.0))
+    return attention or (isinstance(module, nn.Dropout) and module.p > 0)

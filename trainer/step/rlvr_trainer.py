@@ -30,15 +30,15 @@ from trainer.step.observers import (
     rollout_metrics,
     weigh_by_tokens,
 )
+from trainer.step.on_policy_trainer import OnPolicyTrainer
 from trainer.step.part_state import load_state, save_state
-from trainer.step.planning_trainer import PlanningTrainer
 from trainer.step.revisions import Revisions
 from trainer.step.rollout_signals import check_columns, loss_mask, rollout_signals
 from trainer.step.signals import Signals
 from trainer.step.token_advantages import token_advantages
 
 
-class RLVRTrainer(PlanningTrainer):
+class RLVRTrainer(OnPolicyTrainer):
     """A drop-in for `trl.GRPOTrainer` whose advantages, token weights, coefficients and update schedule are parts.
 
     All arguments of `GRPOTrainer`, and by keyword:
@@ -285,7 +285,7 @@ class RLVRTrainer(PlanningTrainer):
     def _stores_old_logps(self) -> bool:
         """Whether TRL scores the rollout batch before it trains on it."""
         passes = self.args.steps_per_generation * self.num_iterations
-        corrects = self.use_vllm and self.vllm_importance_sampling_correction
+        corrects = self.use_vllm and self.vllm_importance_sampling_correction and not self.skips_old_logps
         return bool(self.args.gradient_accumulation_steps % passes or corrects)
 
     def _local(self, values: Tensor, batch: dict[str, Any]) -> Tensor:

@@ -14,6 +14,7 @@ from trainer.run.config.problems import refusal, refuse
 from trainer.run.config.section import Count, Part, Section, Text, part_name
 from trainer.run.config.speed import SpeedSection
 from trainer.run.config.trl_arguments import checked_lora, checked_revision, checked_trl
+from trainer.run.config.vllm import VLLMSection
 from trainer.run.config.yaml_document import write
 
 DEFAULT_SEED = 42  # TRL's
@@ -146,6 +147,7 @@ class RunConfig(Section):
     algorithm: AlgorithmSection = AlgorithmSection()
     trl: Annotated[dict[str, Any], AfterValidator(checked_trl)] = Field(default_factory=dict)
     speed: SpeedSection = SpeedSection()
+    vllm: VLLMSection | None = None
     evaluation: EvaluationSection = EvaluationSection()
     logging: LoggingSection = LoggingSection()
     stopping: StoppingSection = StoppingSection()
