@@ -1,9 +1,9 @@
-"""With vLLM and one optimizer step per rollout batch: π_old is the policy of the current pass, and needs no pass of its
-own.
+"""With vLLM and one optimizer step per rollout batch, π_old is the policy that the loss's own pass scores.
 
 TRL scores every rollout batch of vLLM before training on it, for the importance ratio π_old / π_engine. Where the
-weights do not change in between, the forward pass that computes the loss computes the same log-probabilities: the ratio
-is made there, a fifth to a quarter of the update's compute is saved, and the gradient is the same to float noise.
+weights do not change in between, the forward pass that computes the loss computes the same log-probabilities. The ratio
+is made there and the gradient is the same to float noise; of four units of compute (a backward pass costs two) one is
+saved, with gradient checkpointing one of five.
 """
 
 from collections.abc import Iterator
@@ -67,7 +67,10 @@ class OnPolicyTrainer(PlanningTrainer):
         for name in ("old_per_token_logps", "importance_sampling_ratio"):  # made of what was not scored
             del batch[name]
         for name in _OF_TRL:
-            self._metrics["train"][name].pop()
+            if len(logged := self._metrics["train"][name]) == 1:
+                del self._metrics["train"][name]  # TRL divides by the length of what is there
+            else:
+                logged.pop()
         return batch
 
     def _compute_loss(self, model: Any, inputs: dict[str, Any]) -> Tensor:

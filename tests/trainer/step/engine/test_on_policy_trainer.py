@@ -12,6 +12,7 @@ from tests.trainer.step.engine.conftest import Served
 from tests.trainer.step.engine.transformers_server import TransformersServer
 from tests.trainer.training import PROMPTS, max_difference, moved, ours
 from trainer.algorithms.engine_ratio import engine_ratio
+from trainer.algorithms.groups import finished, group_mean
 
 ROWS = [row for row in PROMPTS[:2] for _ in range(4)]
 SAMPLING = "sampling/"
@@ -127,8 +128,8 @@ def test_the_extra_pass_is_gone_and_the_metrics_stay(served: Served, engine, tmp
     ],
 )
 def test_where_it_would_not_be_exact_trls_pass_stays(served: Served, engine, tmp_path: Path, strategies, reason: str):
-    def by_probability(rewards: Any, old_logps: Any) -> Any:
-        return rewards - rewards.mean() + 0.0 * old_logps.sum()
+    def by_probability(rewards: Any, group_size: int, old_logps: Any) -> Any:
+        return finished(old_logps.sum(1) * (rewards - group_mean(rewards, group_size)), rewards, group_size)
 
     dropout = strategies.pop("lora_dropout", None)
     lora = None if dropout is None else LoraConfig(r=2, target_modules="all-linear", lora_dropout=dropout)
