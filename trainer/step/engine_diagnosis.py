@@ -97,7 +97,10 @@ def _best_temperature(trainer: "AgreeingTrainer", probe: "Probe") -> tuple[str, 
 def _with_starting_weights(trainer: "AgreeingTrainer", model: nn.Module) -> Iterator[tuple[str, Callable[..., Tensor]]]:
     """Scores with one group of the weights put back to those the run started from, which the engine loaded too."""
     loaded: Any = type(model)
-    start: Any = loaded.from_pretrained(model.name_or_path, dtype=model.dtype)
+    try:
+        start: Any = loaded.from_pretrained(model.name_or_path, dtype=model.dtype)
+    except OSError:  # gone since the start; the ranks that wait for the diagnosis get it without this part
+        return
     before = {name: value.to(trainer.accelerator.device) for name, value in start.state_dict().items()}
     now = dict(model.named_parameters())  # a tied head is not in here
     for group in GROUPS:
