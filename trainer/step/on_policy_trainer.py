@@ -131,18 +131,19 @@ class OnPolicyTrainer(PlanningTrainer):
 
 def _strategy_problems(args: "GRPOConfig", strategies: Strategies) -> Iterator[str]:
     """Why π_old is needed before the loss is computed; nothing where it is not."""
+    if strategies.revision is not None:
+        yield "answers are generated a second time, after the rollout batch was scored"
     estimator = strategies.advantage
-    asked = set() if estimator is None else {"old_logps", "entropies"} & set(estimator.signals)
+    if estimator is None:
+        return
+    asked = {"old_logps", "entropies"} & set(estimator.signals)
     if asked:
         yield f"advantage {estimator.name!r} asks for {' and '.join(sorted(asked))}"
-    by_sequence = args.vllm_importance_sampling_mode.startswith("sequence")
-    if estimator is not None and by_sequence and "sequence_weights" in estimator.signals:
+    if args.vllm_importance_sampling_mode.startswith("sequence") and "sequence_weights" in estimator.signals:
         yield (
             f"advantage {estimator.name!r} asks for the weight of each trajectory, of which "
             f"vllm_importance_sampling_mode {args.vllm_importance_sampling_mode!r} is a factor"
         )
-    if strategies.revision is not None:
-        yield "answers are generated a second time, after the rollout batch was scored"
 
 
 def _model_problems(model: Any) -> Iterator[str]:

@@ -49,8 +49,17 @@ def gradients(trainers: tuple[Any, ...], engine: TransformersServer, **settings:
         yield torch.cat([p.grad.flatten() for p in trainer.model.parameters()])
 
 
-@pytest.mark.parametrize("loss_type", ["dapo", "grpo", "cispo"])
-@pytest.mark.parametrize("mode", ["token_truncate", "token_mask", "sequence_truncate", "sequence_mask"])
+@pytest.mark.parametrize(
+    ("mode", "loss_type"),
+    [
+        ("token_truncate", "dapo"),
+        ("token_truncate", "cispo"),
+        ("token_mask", "grpo"),
+        ("token_mask", "vespo"),
+        ("sequence_truncate", "dapo"),
+        ("sequence_mask", "grpo"),
+    ],
+)
 def test_the_gradient_is_the_one_of_the_extra_pass(both, off_policy_engine, mode: str, loss_type: str):
     settings = {"vllm_importance_sampling_mode": mode, "loss_type": loss_type}
     low, high = "vllm_importance_sampling_clip_min", "vllm_importance_sampling_clip_max"
@@ -61,12 +70,7 @@ def test_the_gradient_is_the_one_of_the_extra_pass(both, off_policy_engine, mode
     assert (wide - slow).norm() > 1e-3 * slow.norm()  # the bounds, and so the ratio, are felt
 
 
-def test_vespo_too(both, off_policy_engine):
-    slow, quick = gradients(both, off_policy_engine, loss_type="vespo", vllm_importance_sampling_mode="token_truncate")
-    assert (slow - quick).norm() <= 1e-6 * slow.norm()
-
-
-def test_a_token_without_a_number_counts_as_in_trl(both, off_policy_engine):
+def test_a_token_without_a_number_counts_as_in_trl():
     """NaN of the engine becomes a ratio of 1, and infinity of a float sum does not appear."""
     logps, engine = torch.tensor([[-1.0, -2.0, -3.0]]), torch.tensor([[-1.5, torch.nan, -9.0]])
     mask = torch.tensor([[1, 1, 0]])
