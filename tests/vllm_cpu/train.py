@@ -41,7 +41,13 @@ def spoil(fault: str | None) -> None:
     from tests.trainer.step.engine.file_client import FileClient
 
     if fault == "stale":
-        FileClient.update_named_params = lambda self, metadata, named_params: [*named_params]
+        update = FileClient.update_named_params
+
+        def once(self: Any, *arguments: Any) -> None:  # a server may have trained another run before
+            update(self, *arguments)
+            FileClient.update_named_params = lambda self, metadata, named_params: [*named_params]
+
+        FileClient.update_named_params = once
     if fault == "temperature":
         generate = VLLMGeneration.generate
 
