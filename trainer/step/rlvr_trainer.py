@@ -56,6 +56,7 @@ class RLVRTrainer(OnPolicyTrainer):
         revision: how wrong answers are generated again, where an estimator asks for it (ibpo); see `RevisionOptions`.
         microbatches, tokens_per_microbatch, verify_steps; evaluation_seed, decodings: see `PlanningTrainer` and
             `EvaluatingTrainer`; without them micro-batches and `evaluate` are TRL's.
+        skip_old_logps; check_agreement_every, agreement_bound: with vLLM; see `OnPolicyTrainer`, `AgreeingTrainer`.
 
     With the defaults its final weights equal `GRPOTrainer`'s bit for bit, except that groups with equal rewards get
     exactly zero advantage where TRL's float noise is scaled up.
