@@ -40,7 +40,12 @@ def vllm_conflicts(section: Any, trl: Mapping[str, Any]) -> Iterator[InitErrorDe
     """What the section ``vllm`` and ``trl``'s own words on vLLM say against each other; plain data."""
     if section is not None and not trl.get("use_vllm"):
         what = "is given, but trl.use_vllm is not true: transformers generates, and there is no engine to check."
-        yield refusal(section, what, "Write `trl: {use_vllm: true}` too, or delete the section.", ("vllm",))
+        yield refusal(
+            section,
+            what,
+            "Write `trl: {use_vllm: true}` too, or delete the section; `vllm: null` takes back an inherited one.",
+            ("vllm",),
+        )
     if not trl.get("use_vllm"):
         return
     mode = trl.get("vllm_mode", "colocate")
@@ -50,8 +55,13 @@ def vllm_conflicts(section: Any, trl: Mapping[str, Any]) -> Iterator[InitErrorDe
             other = (
                 "a colocated engine has no server" if mode == "colocate" else "the server has its own, from its start"
             )
-            instead = "Delete it." if mode == "colocate" else "Delete it, and give it to `vllm serve`."
-            yield refusal(trl[key], f"is {trl[key]!r}, but vllm_mode is {mode}: {other}.", instead, ("trl", key))
+            instead = "Delete it" if mode == "colocate" else "Delete it, and give it to `vllm serve`"
+            yield refusal(
+                trl[key],
+                f"is {trl[key]!r}, but vllm_mode is {mode}: {other}.",
+                f"{instead}; `{key}: null` takes back an inherited one.",
+                ("trl", key),
+            )
     share = trl.get("vllm_gpu_memory_utilization")
     if mode == "colocate" and isinstance(share, float) and share > _LARGEST_SHARE:
         what = (
