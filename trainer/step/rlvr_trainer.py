@@ -31,14 +31,14 @@ from trainer.step.observers import (
     weigh_by_tokens,
 )
 from trainer.step.part_state import load_state, save_state
-from trainer.step.planning_trainer import PlanningTrainer
 from trainer.step.revisions import Revisions
 from trainer.step.rollout_signals import check_columns, loss_mask, rollout_signals
 from trainer.step.signals import Signals
+from trainer.step.timing import TimedTrainer
 from trainer.step.token_advantages import token_advantages
 
 
-class RLVRTrainer(PlanningTrainer):
+class RLVRTrainer(TimedTrainer):
     """A drop-in for `trl.GRPOTrainer` whose advantages, token weights, coefficients and update schedule are parts.
 
     All arguments of `GRPOTrainer`, and by keyword:
@@ -260,10 +260,11 @@ class RLVRTrainer(PlanningTrainer):
     # Metrics, evaluation, checkpoints
 
     def log(self, logs: dict[str, float], *positional: Any, **keywords: Any) -> None:
-        if self.model.training:
-            for name, value in self._means.read(self.accelerator).items():
-                self._metrics["train"][name].append(value)
-        super().log(logs, *positional, **keywords)
+        with self.clock.phase("log"):
+            if self.model.training:
+                for name, value in self._means.read(self.accelerator).items():
+                    self._metrics["train"][name].append(value)
+            super().log(logs, *positional, **keywords)
 
     def prediction_step(self, model: Any, inputs: Any, *positional: Any, **keywords: Any) -> Any:
         if self.decodings or self.strategies.are_trls_own:
@@ -280,13 +281,6 @@ class RLVRTrainer(PlanningTrainer):
         super()._load_optimizer_and_scheduler(checkpoint)
         if checkpoint is not None:
             load_state(self.strategies.all, Path(checkpoint))
-
-    @property
-    def _stores_old_logps(self) -> bool:
-        """Whether TRL scores the rollout batch before it trains on it."""
-        passes = self.args.steps_per_generation * self.num_iterations
-        corrects = self.use_vllm and self.vllm_importance_sampling_correction
-        return bool(self.args.gradient_accumulation_steps % passes or corrects)
 
     def _local(self, values: Tensor, batch: dict[str, Any]) -> Tensor:
         """This rank's rows of (N, …), cut to its own longest completion."""
