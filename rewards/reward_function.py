@@ -44,7 +44,7 @@ class RewardFunction:
     """
 
     may_run_in_thread = True
-    """What it returns depends on its arguments alone, and no verifier needs the main thread: trainers may judge early."""
+    """What it returns depends on its arguments alone, and no verifier needs the main thread: it may be called early."""
 
     def __init__(
         self, verifier: Verifier, name: str, *, task: str | None = None, prefilled_thought: bool = False

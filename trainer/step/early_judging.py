@@ -35,6 +35,7 @@ class EarlyJudgingTrainer(GRPOTrainer):
     no two ever run; on Ctrl-C it is left behind and does not keep the process from ending.
     """
 
+    reward_funcs: list[Any]
     _rows_to_judge: Sequence[Mapping[str, Any]] | None = None
     _early: "EarlyJudgement | None" = None
     overlapped_seconds: float = 0.0

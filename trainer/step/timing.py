@@ -150,7 +150,7 @@ class TimedTrainer(PlanningTrainer):
             self._metrics["train"][f"timing/{name}_s"].append(value)
 
     def _count_since_microbatch(self) -> None:
-        """Between micro-batches of a step the host may wait for the newest loss; behind the last comes the optimizer."""
+        """Between micro-batches the host may wait for the newest loss; behind the step's last comes the optimizer."""
         if self._ended is not None:
             self.clock.add("update", time.perf_counter() - self._ended)
             self._ended = None

@@ -1,4 +1,4 @@
-"""Judging in a thread beside scoring: the results of judging without it, the same errors, and what may not run there."""
+"""Judging in a thread beside scoring: the results and the errors of judging without it, and what may not run there."""
 
 import functools
 import os
@@ -96,7 +96,7 @@ refuses.may_run_in_thread = True  # type: ignore[attr-defined]
 
 
 def test_what_a_function_raises_in_the_thread_is_raised_where_trl_calls_it(tiny_model, tmp_path: Path):
-    with pytest.raises(UnusableError, match="^no verdict for 3 of them$") as raised:
+    with pytest.raises(UnusableError, match=r"^no verdict for 3 of them$") as raised:
         train(RLVRTrainer, tiny_model, tmp_path, reward=refuses)
     assert any(entry.name == "_calculate_rewards" for entry in raised.traceback)
     assert raised.traceback[-1].name == "refuses"

@@ -46,7 +46,7 @@ def test_a_phase_that_fails_is_over(monkeypatch):
             ticks.now += 3
             raise ValueError
 
-    with pytest.raises(ValueError, match="^$"):
+    with pytest.raises(ValueError, match=r"^$"):
         fail()
     assert not clock.is_running
     assert clock.read()["generate"] == 3
