@@ -20,6 +20,7 @@ from trainer.algorithms.results import checked_advantages
 from trainer.algorithms.revisions.options import RevisionOptions
 from trainer.algorithms.strategies import KeepGroups, build_strategies
 from trainer.step.compatibility import PreflightError, check_combination, leaves_advantages_to_trl
+from trainer.step.deferred_checks import DeferredChecks
 from trainer.step.epoch_sampler import EpochSampler
 from trainer.step.microbatches import whole_group_microbatches
 from trainer.step.observers import (
@@ -90,7 +91,7 @@ class RLVRTrainer(TimedTrainer):
         )
         if args is not None:
             check_combination(args, self.strategies, drop_in=drop_in)
-        self._means, self._shared_prefixes = Means(), SharedPrefixMeter()
+        self._means, self._shared_prefixes, self._checks = Means(), SharedPrefixMeter(), DeferredChecks()
         self._rewards_per_function: Tensor | None = None
         self._columns: dict[str, list[Any]] = {}  # what reward functions logged of the rollout batch
         self._rollout: dict[str, Any] | None = None  # a rollout batch that has not been cut yet
@@ -202,6 +203,8 @@ class RLVRTrainer(TimedTrainer):
             loss = super()._compute_loss(model, batch)
         finally:
             self._current = None
+        if self.accelerator.sync_gradients:  # before the backward pass, in which DeepSpeed makes the optimizer's step
+            self._checks.raise_first()
         if self.strategies.coefficient is not None:
             self._metrics["train"].pop("cispo_clip_ratio", None)  # of a cap that has been undone
         if "keep" in batch and self.beta != 0.0:
@@ -245,6 +248,7 @@ class RLVRTrainer(TimedTrainer):
                 step=self.state.global_step,
                 max_steps=self.state.max_steps,
                 means=self._means,
+                suspect=self._checks,
             )
             if (scale := batch.get("row_scale")) is not None:
                 batch["advantages"] = batch["advantages"] * scale.view(-1, *[1] * (batch["advantages"].dim() - 1))

@@ -77,6 +77,7 @@ def test_every_log_holds_every_phase_and_they_add_up_to_the_step(tiny_model, tmp
     assert steps <= total <= whole
 
 
+@pytest.mark.slow
 def test_the_reference_of_an_adapter_is_told_from_the_old_policy(tiny_model, tmp_path: Path):
     from peft import LoraConfig
 
