@@ -4,11 +4,11 @@ None but `frequent_token_residual` waits for the device. A NaN says that the bat
 group, no shared prefix): loggers leave it out.
 """
 
-from itertools import pairwise
-
 import torch
-from jaxtyping import Bool, Float, Int
+from jaxtyping import Float, Int
 from torch import Tensor
+
+from trainer.algorithms.drift import QUARTERS, probability_bins, uniform_groups
 
 
 def cancellation_residuals(contributions: Float[Tensor, "G M"]) -> Float[Tensor, "M"]:
@@ -76,7 +76,7 @@ def frequent_token_residual(
 
 
 def token_prob_counts(
-    probs: Float[Tensor, "B T"], mask: Int[Tensor, "B T"], edges: tuple[float, ...] = (0.25, 0.5, 0.75)
+    probs: Float[Tensor, "B T"], mask: Int[Tensor, "B T"], edges: tuple[float, ...] = QUARTERS
 ) -> Int[Tensor, "bins"]:
     """Number of tokens by the old policy's probability, in the bins that ``edges`` cut [0, 1] into.
 
@@ -84,14 +84,14 @@ def token_prob_counts(
 
     To compare: the shares in arXiv 2505.12929 for Qwen2.5-7B on Knights & Knaves are 19.2 / 10.2 / 10.1 / 60.5 %.
     """
-    return _bins(probs, mask, edges).sum((0, 1))
+    return probability_bins(probs, mask, edges).sum((0, 1))
 
 
 def gradient_shares(
     probs: Float[Tensor, "B T"],
     advantages: Float[Tensor, "B T"],
     mask: Int[Tensor, "B T"],
-    edges: tuple[float, ...] = (0.25, 0.5, 0.75),
+    edges: tuple[float, ...] = QUARTERS,
 ) -> Float[Tensor, "bins"]:
     """Size of the update by the probability of its tokens: ``Σ |A_t| (1 − π_t)`` over the tokens of each bin.
 
@@ -101,14 +101,7 @@ def gradient_shares(
     not divided by their sum, so that the sums of several ranks can be added.
     """
     sizes = advantages.abs() * (1 - probs)
-    return torch.where(_bins(probs, mask, edges), sizes.unsqueeze(-1), 0.0).sum((0, 1))
-
-
-def _bins(probs: Float[Tensor, "B T"], mask: Int[Tensor, "B T"], edges: tuple[float, ...]) -> Bool[Tensor, "B T bins"]:
-    """Which bin each token that counts is in: no index is made, which would wait for the device to be counted."""
-    counted = mask.bool()
-    reached = [counted, *(counted & (probs >= edge) for edge in edges), torch.zeros_like(counted)]
-    return torch.stack([low & ~high for low, high in pairwise(reached)], dim=-1)
+    return torch.where(probability_bins(probs, mask, edges), sizes.unsqueeze(-1), 0.0).sum((0, 1))
 
 
 def group_composition(correct: Float[Tensor, "N"], group_size: int) -> tuple[Float[Tensor, ""], Float[Tensor, ""]]:
@@ -117,8 +110,5 @@ def group_composition(correct: Float[Tensor, "N"], group_size: int) -> tuple[Flo
     ``correct`` is 1, 0 or NaN = unjudged. A group without a judged response is neither. Both kinds teach nothing under
     a 0/1 reward: rising shares say that the problems have become too easy, or are too hard.
     """
-    groups = correct.view(-1, group_size)
-    judged = ~groups.isnan()
-    all_right = ((groups == 1) == judged).all(1) & judged.any(1)
-    all_wrong = ((groups == 0) == judged).all(1) & judged.any(1)
+    all_right, all_wrong = uniform_groups(correct, group_size)
     return all_right.float().mean(), all_wrong.float().mean()

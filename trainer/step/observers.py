@@ -8,7 +8,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from trainer.algorithms import diagnostics
+from trainer.algorithms import diagnostics, drift
 from trainer.algorithms.groups import dead_groups
 
 _TOKEN_MEANS = frozenset(
@@ -146,6 +146,19 @@ def add_token_metrics(means: Means, probs: Tensor, advantages: Tensor, mask: Ten
     per_token = advantages if advantages.dim() == 2 else advantages.unsqueeze(1).expand_as(probs)
     means.add_shares("token_prob/frac_q", diagnostics.token_prob_counts(probs, mask))
     means.add_shares("grad_share/q", diagnostics.gradient_shares(probs, per_token, mask))
+
+
+def add_drift(means: Means, batch: Mapping[str, Any], mask: Tensor, *, is_updated: bool) -> None:
+    """Where the policy has moved: by π_old once it is updated, and from the reference on groups that teach nothing."""
+    logps = batch["logps"]
+    if is_updated and "old_per_token_logps" in batch:
+        changes, counts = drift.probability_changes(batch["old_per_token_logps"], logps, mask)
+        for index, (change, count) in enumerate(zip(changes, counts, strict=True)):
+            means.add(f"token_prob/change_q{index + 1}", change, count)
+    if "ref_per_token_logps" in batch and "all_right" in batch:
+        divergences = drift.divergences(logps, batch["ref_per_token_logps"])
+        for kind in ("all_right", "all_wrong"):
+            means.add_tokens(f"drift/kl_{kind}", divergences, mask * batch[kind][:, None])
 
 
 def metrics_over_all_passes(

@@ -8,13 +8,10 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-import torch
 from torch import Tensor
 from torch.utils.data import Sampler
 from trl import GRPOConfig
 
-from trainer.algorithms.diagnostics import shared_prefix_lengths
-from trainer.algorithms.groups import dead_groups
 from trainer.algorithms.registry import PartSpec
 from trainer.algorithms.results import checked_advantages
 from trainer.algorithms.revisions.options import RevisionOptions
@@ -22,10 +19,12 @@ from trainer.algorithms.strategies import KeepGroups, build_strategies
 from trainer.step.compatibility import PreflightError, check_combination, leaves_advantages_to_trl
 from trainer.step.deferred_checks import DeferredChecks
 from trainer.step.epoch_sampler import EpochSampler
+from trainer.step.group_labels import group_labels
 from trainer.step.microbatches import whole_group_microbatches
 from trainer.step.observers import (
     Means,
     SharedPrefixMeter,
+    add_drift,
     metrics_over_all_passes,
     per_response,
     rollout_metrics,
@@ -171,15 +170,11 @@ class RLVRTrainer(TimedTrainer):
             self._metrics["train"][name].append(value)
 
     def _label_groups(self, batch: dict[str, Any], signals: Signals) -> None:
-        """Give each row its group, whether it was judged, and how many tokens its (live) group begins with alike."""
-        rewards, group_size, estimator = signals["rewards"], self.num_generations, self.strategies.advantage
-        prefixes = shared_prefix_lengths(signals["completion_ids"], signals["mask"], group_size)
-        if estimator is None or not estimator.traits.trains_dead_groups:
-            prefixes = prefixes.masked_fill(dead_groups(rewards, group_size), 0)
-        groups = torch.arange(len(rewards), device=rewards.device) // group_size
-        for name, values in {"groups": groups, "judged": ~rewards.isnan(), "shared_prefix": prefixes}.items():
-            batch[name] = self._local(values, batch)
-        self._shared_prefixes.expect(len(rewards) // group_size, int(prefixes.max()), rewards.device)
+        """Give each row its `group_labels`."""
+        labels = group_labels(signals, self.strategies.advantage, outcomes=self.beta != 0.0)
+        batch |= {name: self._local(values, batch) for name, values in labels.items()}
+        prefixes = labels["shared_prefix"]
+        self._shared_prefixes.expect(len(prefixes) // self.num_generations, int(prefixes.max()), prefixes.device)
 
     def _prepare_inputs(self, generation_batch: Any) -> dict[str, Any]:
         inputs: dict[str, Any] = super()._prepare_inputs(generation_batch)
@@ -237,12 +232,13 @@ class RLVRTrainer(TimedTrainer):
         result = super()._get_per_token_logps_and_entropies(model, *positional, **keywords)
         if (batch := self._current) is not None:  # TRL reads the batch's advantages after this
             batch |= {"logps": result[0].detach(), "entropies": None if result[1] is None else result[1].detach()}
+            mask = batch.get("all_passes_mask", loss_mask(batch))
             batch["advantages"] = token_advantages(
                 self.strategies,
                 batch,
                 batch["logps"],
                 batch["entropies"],
-                batch.get("all_passes_mask", loss_mask(batch)),
+                mask,
                 keep=batch.get("keep"),
                 epsilon_high=self.epsilon_high,
                 step=self.state.global_step,
@@ -250,6 +246,7 @@ class RLVRTrainer(TimedTrainer):
                 means=self._means,
                 suspect=self._checks,
             )
+            add_drift(self._means, batch, mask, is_updated=self._is_updated)
             if (scale := batch.get("row_scale")) is not None:
                 batch["advantages"] = batch["advantages"] * scale.view(-1, *[1] * (batch["advantages"].dim() - 1))
             self._shared_prefixes.watch(result[0], batch["groups"], batch["shared_prefix"])
