@@ -198,11 +198,11 @@ def adds_a_column(prompts, trainer):
 
 
 def test_functions_that_need_a_column_of_the_rollout_are_called_when_it_is_there(tiny_model, tmp_path: Path):
-    seen: list[tuple[str, list[int]]] = []
+    seen: list[tuple[str, list[int] | None]] = []
 
-    def reward(extra, **_):
+    def reward(extra=None, **_):
         seen.append((threading.current_thread().name, extra))
-        return [float(number % 2) for number in extra]
+        return [float(number % 2) for number in extra or []]
 
     reward.may_run_in_thread = True
     train(RLVRTrainer, tiny_model, tmp_path, reward=reward, strategies={"rollout_func": adds_a_column}, max_steps=1)
