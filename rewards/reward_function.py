@@ -43,6 +43,9 @@ class RewardFunction:
             without it; the verifier sees it. A prompt that is plain text is looked at itself.
     """
 
+    may_run_in_thread = True
+    """What it returns depends on its arguments alone, and no verifier needs the main thread: it may be called early."""
+
     def __init__(
         self, verifier: Verifier, name: str, *, task: str | None = None, prefilled_thought: bool = False
     ) -> None:

@@ -87,6 +87,12 @@ class PlanningTrainer(SamplingTrainer):
         index: int = (self._step // self.args.steps_per_generation) % self.strategies.schedule.num_passes
         return index
 
+    @property
+    def _is_updated(self) -> bool:
+        """Whether the policy has been updated since the rollout batch in training was generated."""
+        since: int = self._step % (self.args.steps_per_generation * self.num_iterations)
+        return since >= self.args.gradient_accumulation_steps
+
     def _get_per_token_logps_and_entropies(
         self, model: Any, input_ids: Any, attention_mask: Any, logits_to_keep: int, *positional: Any, **keywords: Any
     ) -> Any:
