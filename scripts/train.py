@@ -20,7 +20,7 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-from rewards import GENERATORS, Refusal, build_verifier, reward_functions
+from rewards import GENERATORS, Refusal, build_verifier, reward_functions, verifier_stacks
 from rewards.references import check_rewards
 from trainer.algorithms.listing import strategy_listing
 from trainer.run.launch import train
@@ -42,7 +42,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     if arguments.list_strategies is not None:
         print(strategy_listing(arguments.list_strategies))
         return 0
-    rewards = Rewards(build_verifier, GENERATORS, check_rewards, reward_functions)
+    rewards = Rewards(build_verifier, GENERATORS, check_rewards, reward_functions, verifier_stacks)
     end_with_launcher()
     try:
         with stoppable_while_loading():
@@ -53,7 +53,8 @@ def main(argv: Sequence[str] | None = None) -> int:
         say(str(refusal))
         return REFUSED
     except FaultError as fault:
-        say(str(fault))
+        if str(fault):
+            say(str(fault), of_one=fault.of_one_rank)
         return FAILED
     except KeyboardInterrupt:
         say("Stopped at once, without a new checkpoint. To start or go on: --resume auto.", of_all=True)

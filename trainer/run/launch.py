@@ -64,12 +64,18 @@ def train(
         return 0
     if args.process_index == 0 and checkpoint is None:
         _record(run, config, args.world_size, fingerprints, repeated, recorded)
-    functions = rewards.reward_functions(verifiers, tasks=config.reward_tasks, prefilled_thought=prefilled)
+    functions = rewards.reward_functions(
+        verifiers,
+        tasks=config.reward_tasks,
+        prefilled_thought=prefilled,
+        patience_s=config.stopping.verifier_patience_seconds,
+    )
     trainer = build_trainer(config, args, rows, functions, tokenizer)
     if trained and checkpoint is not None:
         _report_late(trainer, config, run, checkpoint)
         return 0
-    return run_trainer(trainer, config, run, checkpoint, resume_command=shlex.join([config_path, *overrides]))
+    resume_command = shlex.join([config_path, *overrides])
+    return run_trainer(trainer, config, run, checkpoint, resume_command, rewards.verifier_stacks)
 
 
 def _record(

@@ -56,15 +56,16 @@ def _stop_loading(number: int, frame: FrameType | None) -> None:
     sys.exit(STOPPED_WITHOUT_CHECKPOINT)
 
 
-def say(text: str, *, of_all: bool = False) -> None:
+def say(text: str, *, of_all: bool = False, of_one: bool = False) -> None:
     """Print ``text`` to standard error, once for all ranks.
 
     What rank 0 has to say the others mostly have to say too. They wait for the launcher to end them, which it does when
-    rank 0 ends, and speak only if it does not: then they were alone with it. What is ``of_all`` rank 0 alone says.
+    rank 0 ends, and speak only if it does not: then they were alone with it. What is ``of_all`` rank 0 alone says; what
+    is ``of_one`` this rank says at once.
     """
     rank = int(os.environ.get("RANK", "0")) if launcher() is not None else 0
     if rank and of_all:
         return
-    if rank:
+    if rank and not of_one:
         time.sleep(SECONDS_TO_BE_ENDED)
     print(f"\n{f'[rank {rank}] ' if rank else ''}{text}", file=sys.stderr, flush=True)

@@ -15,7 +15,13 @@ import torch
 
 
 class FaultError(RuntimeError):
-    """A loss or gradient that is no finite number, beyond those that may be skipped."""
+    """What ends a run although nothing is wrong with its settings: the message says what was kept and what to do.
+
+    Attributes:
+        of_one_rank: the other ranks know nothing of it.
+    """
+
+    of_one_rank: bool = False
 
 
 class FaultGuard:
@@ -69,6 +75,25 @@ class FaultGuard:
         trainer.model.zero_grad(set_to_none=True)
         trainer._metrics["train"]["faults/skipped"] = [float(self.skipped)]
         return norm
+
+    def _save_checkpoint(self, model: Any, trial: Any) -> None:
+        """No checkpoint holds a weight that is no finite number, whatever made it so."""
+        trainer: Any = self
+        if self.fault_folder is not None:
+            weights = trainer.model.named_parameters()
+            bad = [name for name, weight in weights if weight.is_floating_point() and not weight.isfinite().all()]
+            if trainer.any_rank(bool(bad)):
+                raise FaultError(self._weights_message(bad))
+        super()._save_checkpoint(model, trial)  # type: ignore[misc]
+
+    def _weights_message(self, bad: list[str]) -> str:
+        trainer: Any = self
+        named = f" ({', '.join(bad[:3])})" if bad else ""
+        return (
+            f"Behind optimizer step {trainer.state.global_step} {len(bad)} of this rank's weights{named} hold a number "
+            "that is not finite, although every loss and gradient norm was: the steps were too large for their type. "
+            "This checkpoint is not written; go on from the one before with a lower trl.learning_rate."
+        )
 
     def _keep(self, norm: float) -> Path:
         """Write what the optimizer step was made of; each rank its own file."""
