@@ -24,13 +24,14 @@ from rewards import GENERATORS, Refusal, build_verifier, reward_functions, verif
 from rewards.references import check_rewards
 from trainer.algorithms.listing import strategy_listing
 from trainer.run.launch import train
+from trainer.run.loading import stoppable_while_loading
+from trainer.run.lost_ranks import end_as_survivor, is_of_lost_rank
 from trainer.run.processes import (
     FAILED,
     REFUSED,
     STOPPED_WITHOUT_CHECKPOINT,
     end_with_launcher,
     say,
-    stoppable_while_loading,
 )
 from trainer.run.rewards import Rewards
 from trainer.step.faults import FaultError
@@ -56,6 +57,10 @@ def main(argv: Sequence[str] | None = None) -> int:
         if str(fault):
             say(str(fault), of_one=fault.of_one_rank)
         return FAILED
+    except RuntimeError as error:
+        if not is_of_lost_rank(error):
+            raise
+        return end_as_survivor(error)
     except KeyboardInterrupt:
         say("Stopped at once, without a new checkpoint. To start or go on: --resume auto.", of_all=True)
         return STOPPED_WITHOUT_CHECKPOINT

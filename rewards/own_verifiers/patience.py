@@ -3,6 +3,7 @@
 import logging
 import os
 import threading
+import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
@@ -30,23 +31,28 @@ class Waiting:
         self.verifier = verifier
         self.rows = rows
         self.timeout_s = timeout_s
+        self.said = False
         self.judged: Callable[[], int] = lambda: 0
 
     @contextmanager
     def said_after(self, seconds: float) -> Iterator[None]:
-        """Say where the batch is after ``seconds``, and, sooner or later, when its time is over."""
-        limit = threading.Timer(min(seconds, self.timeout_s), self._say, [min(seconds, self.timeout_s)])
-        limit.daemon = True
-        limit.start()
+        """Say where the batch is after ``seconds``, or when its time is over where that is sooner."""
+        started = time.monotonic()
+        timer = threading.Timer(seconds, self._say, [seconds])
+        timer.daemon = True
+        timer.start()
         try:
             yield
         finally:
-            limit.cancel()
+            timer.cancel()
+        if not self.said and time.monotonic() - started >= self.timeout_s:
+            self._say(self.timeout_s)
 
     def _say(self, seconds: float) -> None:
         row = self.judged()
         if row >= len(self.rows):
             return
+        self.said = True
         completion, reference = self.rows[row]
         logger.warning(
             "[rank %s] verifier %s has judged one batch for %g s and is at row %d of %d: completion %.*r, reference "

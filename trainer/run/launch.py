@@ -8,6 +8,7 @@ from typing import Any
 from trainer.algorithms.strategies import build_strategies
 from trainer.run.config import RunConfig, grpo_config, load_config
 from trainer.run.directory import is_trained
+from trainer.run.launched_as import check_engine_possible, check_engine_runs
 from trainer.run.manifest import (
     check_same_run_again,
     data_fingerprint,
@@ -51,6 +52,7 @@ def train(
         check_same_run_again(repeated, recorded, config, fingerprints, started_processes())
     prepare_logging(config)
 
+    check_engine_possible(config)
     settle_on_cpu(config)
     args = grpo_config(config, world_size=started_processes())
     check_launch(config, args, strategies, rows)
@@ -71,6 +73,7 @@ def train(
         patience_s=config.stopping.verifier_patience_seconds,
     )
     trainer = build_trainer(config, args, rows, functions, tokenizer)
+    check_engine_runs(trainer.accelerator)
     if trained and checkpoint is not None:
         _report_late(trainer, config, run, checkpoint)
         return 0

@@ -5,10 +5,7 @@ import os
 import signal
 import sys
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
-from types import FrameType
 
 TRAINED, FAILED, REFUSED, STOPPED, STOPPED_WITHOUT_CHECKPOINT = 0, 1, 2, 130, 143
 """Exit statuses of scripts/train.py."""
@@ -39,21 +36,6 @@ def end_with_launcher() -> None:
     """
     if launcher() is not None:
         ctypes.CDLL(None, use_errno=True).prctl(_PR_SET_PDEATHSIG, signal.SIGTERM, 0, 0, 0)
-
-
-@contextmanager
-def stoppable_while_loading() -> Iterator[None]:
-    """Until training takes SIGTERM over: end in order, with a line and status 143, and without a checkpoint."""
-    before = signal.signal(signal.SIGTERM, _stop_loading)
-    try:
-        yield
-    finally:
-        signal.signal(signal.SIGTERM, before)
-
-
-def _stop_loading(number: int, frame: FrameType | None) -> None:
-    say("Stopped before training began: there is no new checkpoint. To start or go on: --resume auto.", of_all=True)
-    sys.exit(STOPPED_WITHOUT_CHECKPOINT)
 
 
 def say(text: str, *, of_all: bool = False, of_one: bool = False) -> None:

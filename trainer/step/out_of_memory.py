@@ -142,11 +142,12 @@ class MemoryGuard:
 
     def _memory_message(self, error: Exception) -> str:
         trainer: Any = self
+        settings = {name: getattr(value, "value", value) for name, value in vars(trainer.args).items()}
         tensors = "\n".join(f"  {tensor}" for tensor in largest_tensors(error.__traceback__))
         text = (
             f"Out of memory in the {self._phase} at optimizer step {trainer.state.global_step + 1} (rank "
-            f"{trainer.args.process_index} on {trainer.args.device}): {str(error).strip().splitlines()[0][:300]}\n"
-            f"The largest tensors alive:\n{tensors}\n{KNOBS[self._phase].format(**vars(trainer.args))}\n"
+            f"{trainer.args.process_index} on {trainer.args.device}): {(str(error).strip() or type(error).__name__).splitlines()[0][:300]}\n"
+            f"The largest tensors alive:\n{tensors}\n{KNOBS[self._phase].format(**settings)}\n"
             "The evaluation's may change on --resume; a run with the others changed starts from the beginning."
         )
         return text if self._is_first_to_say(text) else ""
