@@ -144,9 +144,10 @@ class MemoryGuard:
         trainer: Any = self
         settings = {name: getattr(value, "value", value) for name, value in vars(trainer.args).items()}
         tensors = "\n".join(f"  {tensor}" for tensor in largest_tensors(error.__traceback__))
+        reason = (str(error).strip() or type(error).__name__).splitlines()[0][:300]
         text = (
             f"Out of memory in the {self._phase} at optimizer step {trainer.state.global_step + 1} (rank "
-            f"{trainer.args.process_index} on {trainer.args.device}): {(str(error).strip() or type(error).__name__).splitlines()[0][:300]}\n"
+            f"{trainer.args.process_index} on {trainer.args.device}): {reason}\n"
             f"The largest tensors alive:\n{tensors}\n{KNOBS[self._phase].format(**settings)}\n"
             "The evaluation's may change on --resume; a run with the others changed starts from the beginning."
         )

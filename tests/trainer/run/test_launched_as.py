@@ -16,9 +16,7 @@ __all__ = ["run_file"]
     ("variable", "named"),
     [("ACCELERATE_USE_FSDP", "FSDP needs GPUs"), ("ACCELERATE_USE_DEEPSPEED", "DS_ACCELERATOR=cpu")],
 )
-def test_a_run_on_the_cpu_is_none_of_deepspeed_or_fsdp(
-    run_file: Path, tmp_path: Path, capsys, monkeypatch, variable, named
-):
+def test_a_run_on_the_cpu_is_none_of_deepspeed_or_fsdp(run_file, tmp_path, capsys, monkeypatch, variable, named):
     monkeypatch.setenv(variable, "true")
     monkeypatch.setenv("ACCELERATE_USE_CPU", "true")
     assert SETTINGS["trl"]["use_cpu"] is True
