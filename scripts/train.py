@@ -16,7 +16,6 @@ launch and torchrun turn every status but 0 into 1; scripts/launch.py, which tak
 """
 
 import argparse
-import sys
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -34,6 +33,7 @@ from trainer.run.processes import (
     say,
 )
 from trainer.run.rewards import Rewards
+from trainer.run.wandb_end import end_process
 from trainer.step.faults import FaultError
 
 
@@ -102,4 +102,4 @@ def parse_arguments(argv: Sequence[str] | None) -> argparse.Namespace:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    end_process(main())

@@ -23,6 +23,7 @@ from trainer.run.rows import load_data
 from trainer.run.summary import report
 from trainer.run.tokenizer import load_tokenizer
 from trainer.run.training import build_trainer, run_trainer
+from trainer.run.wandb_end import finish_wandb
 
 
 def train(
@@ -78,7 +79,10 @@ def train(
         _report_late(trainer, config, run, checkpoint)
         return 0
     resume_command = shlex.join([config_path, *overrides])
-    return run_trainer(trainer, config, run, checkpoint, resume_command, rewards.verifier_stacks)
+    try:
+        return run_trainer(trainer, config, run, checkpoint, resume_command, rewards.verifier_stacks)
+    finally:
+        finish_wandb(config.logging.wandb_upload_seconds)
 
 
 def _record(

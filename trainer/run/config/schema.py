@@ -108,11 +108,15 @@ class EvaluationSection(Section):
 
 
 class LoggingSection(Section):
-    """Where metrics go, and how often how many sample completions are shown."""
+    """Where metrics go, and how often how many sample completions are shown.
+
+    ``wandb_upload_seconds``: how long the end of a run waits for W&B to take what is left.
+    """
 
     report_to: list[Literal["wandb", "tensorboard"]] | Literal["none"] = "none"
     wandb_mode: Literal["offline", "online", "disabled"] = "offline"
     project: Text = "evenkeel"
+    wandb_upload_seconds: Annotated[float, Field(gt=0)] = 120.0
     samples_every_steps: Count = 10
     num_samples: Annotated[int, Field(ge=0)] = 2
 
