@@ -2,20 +2,19 @@
 
 import threading
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
+from rewards.own_verifiers.judging import Row, judged_rows
 from rewards.own_verifiers.patience import PATIENCE_SECONDS, Waiting
 from rewards.own_verifiers.process import ProcessEndedError, VerifierProcess
 from rewards.own_verifiers.traits import Traits, name_of, traits_of
-from rewards.verifier import TokenVerifier, Verdict, Verifier, as_verdict
+from rewards.verifier import TokenVerifier, Verdict, Verifier
 
 _SHIPPED = "rewards.verifiers."
 MOST_ENDINGS = 5
 """Ends of a verifier's process in one batch, after which no other is started."""
-Row = tuple[Any, ...]
-"""Completion, reference and, of a `TokenVerifier`, token ids."""
 
 
 def is_own(verifier: Verifier) -> bool:
@@ -97,28 +96,6 @@ class OwnVerifier(Verifier):
             if verdict.score is not None
             else replace(verdict, reason=f"{name_of(self.verifier)}: {verdict.reason}")
         )
-
-
-def judged_rows(verifier: Verifier, rows: Sequence[Row], found: Callable[[int, Verdict], bool]) -> None:
-    """Hand each row's verdict to ``found`` at once, until that says no. Raises nothing of the verifier's."""
-    one_by_one = type(verifier).judge_all in (Verifier.judge_all, TokenVerifier.judge_all)
-    batches = [[row] for row in rows] if one_by_one else [rows]
-    number = 0
-    for batch in batches:
-        for verdict in _verdicts(verifier, batch):
-            if not found(number, verdict):
-                return
-            number += 1
-
-
-def _verdicts(verifier: Verifier, rows: Sequence[Row]) -> list[Verdict]:
-    try:
-        verdicts = verifier.judge_all(*(list(column) for column in zip(*rows, strict=True)))
-        if len(verdicts) != len(rows):
-            raise ValueError(f"judge_all returned {len(verdicts)} verdicts for {len(rows)} completions")
-        return [as_verdict(verdict) for verdict in verdicts]
-    except BaseException as error:  # noqa: BLE001 — also sys.exit; Ctrl-C reaches the trainer's main thread, not this one
-        return [Verdict(None, None, f"the verifier failed: {type(error).__name__}: {error}")] * len(rows)
 
 
 def _in_thread(verifier: Verifier, rows: Sequence[Row], timeout_s: float, waiting: Waiting) -> dict[int, Verdict]:

@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from rewards.isolation.stacks import SOURCES, answered_stack
+from rewards.own_verifiers.judging import judged_rows
 from rewards.verifier import Verdict, Verifier
 
 START_SECONDS = 120.0
@@ -105,8 +106,6 @@ class VerifierProcess:
 
 def _serve(connection: Connection, pickled: bytes, stacks: str) -> None:
     """Judge batches of rows until the other side is gone, one message a row as soon as it has its verdict."""
-    from rewards.own_verifiers.bounded import judged_rows
-
     faulthandler.register(signal.SIGUSR1, file=Path(stacks).open("a"))  # noqa: SIM115 — for as long as this lives
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for the trainer
     threading.Thread(target=_end_with_parent, daemon=True).start()

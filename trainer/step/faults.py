@@ -27,7 +27,8 @@ class FaultError(RuntimeError):
 class FaultGuard:
     """To be mixed in front of TRL's trainer: an optimizer step with a non-finite loss or gradient norm does not happen.
 
-    Its batch, losses, norm and random states go to ``<folder>/step-<N>/``, N the step that was not made (from 1). Then
+    Its batch, losses, norm, seed, random states and trainer state go to ``<folder>/step-<N>/``, N the step that was not
+    made (from 1), and the weights too where the run stops, unless ranks share them. Then
     the gradients are deleted, so that the optimizer has nothing to do; up to ``max_skipped`` times, after which
     `FaultError` is raised on all ranks, before anything is saved. Without a ``fault_folder`` nothing is watched.
 
@@ -69,6 +70,8 @@ class FaultGuard:
             return norm
         kept = self._keep(value)
         if self.skipped >= self.max_skipped or trainer.is_deepspeed_enabled:
+            if not (trainer.is_deepspeed_enabled or trainer.is_fsdp_enabled):  # there a rank holds a part of them
+                trainer.save_model(str(kept / "weights"))
             raise FaultError(self._message(value, kept))
         self.skipped += 1
         trainer._tr_loss.copy_(before)
@@ -121,6 +124,7 @@ class FaultGuard:
             words = {"step": trainer.state.global_step + 1, "seed": trainer.args.seed, "grad_norm": str(norm)}
             words |= {"losses": list(map(str, self._losses)), "weights": "those of the step before"}
             (folder / "fault.json").write_text(json.dumps(words, indent=2) + "\n")
+            trainer.state.save_to_json(str(folder / "trainer_state.json"))
         return folder
 
     def _message(self, norm: float, kept: Path) -> str:

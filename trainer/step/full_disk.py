@@ -20,6 +20,7 @@ _FULL_WORDS = (
     "file too large",
     "file write failed",  # torch's writer, of whatever kept it
     "failed writing file",
+    "unexpected pos",  # and when it closes the file
     *(f"os error {number}" for number in _FULL),  # safetensors
 )
 SMALL_FILES = 1 << 20

@@ -19,7 +19,7 @@ from transformers import TrainerCallback
 from tests.trainer.training import digit_reward, ours
 from trainer import RLVRTrainer
 
-model, folder, asked = Path(sys.argv[1]), Path(sys.argv[2]), json.loads(sys.argv[3])
+model, folder, cases = Path(sys.argv[1]), Path(sys.argv[2]), json.loads(sys.argv[3])
 processes = int(os.environ["WORLD_SIZE"])
 
 def rollouts(prompts, trainer):
@@ -35,7 +35,7 @@ def rollouts(prompts, trainer):
     asked = [list(each["input_ids"]) if hasattr(each, "keys") else list(each) for each in asked]
     return {"prompt_ids": asked, "completion_ids": ids, "logprobs": None}
 
-seen = {"rewards": [], "advantages": [], "gradients": []}
+seen = {}
 rewarded, scored = RLVRTrainer._calculate_rewards, RLVRTrainer._set_advantages
 
 def calculated(self, *positional, **keywords):
@@ -50,22 +50,20 @@ def with_advantages(self, batch, signals):
 RLVRTrainer._calculate_rewards, RLVRTrainer._set_advantages = calculated, with_advantages
 
 class Gradients(TrainerCallback):
-    def on_pre_optimizer_step(self, args, state, control, **_):
-        gradients = [weight.grad.flatten() for weight in trainer_model().parameters() if weight.grad is not None]
+    def on_pre_optimizer_step(self, args, state, control, model=None, **_):
+        gradients = [weight.grad.flatten() for weight in model.parameters() if weight.grad is not None]
         seen["gradients"].append(torch.cat(gradients).clone())
 
-import gc
-def trainer_model():
-    return next(each for each in gc.get_objects() if type(each) is RLVRTrainer).model
-
 os.environ["TRL_EXPERIMENTAL_SILENCE"] = "1"
-ours(
-    model, folder, strategies={**asked["strategies"], "rollout_func": rollouts}, callbacks=[Gradients()],
-    per_device_train_batch_size=16 // processes, num_iterations=asked.get("num_iterations", 1), max_steps=4,
-    optim="sgd", learning_rate=0.5, lr_scheduler_type="constant", max_grad_norm=0.0, **asked["settings"],
-)
-if os.environ["RANK"] == "0":
-    torch.save(seen, folder / "seen.pt")
+for name, asked in cases.items():
+    seen = {"rewards": [], "advantages": [], "gradients": []}
+    ours(
+        model, folder, strategies={**asked["strategies"], "rollout_func": rollouts}, callbacks=[Gradients()],
+        per_device_train_batch_size=16 // processes, num_iterations=asked.get("num_iterations", 1), max_steps=4,
+        optim="sgd", learning_rate=0.5, lr_scheduler_type="constant", max_grad_norm=0.0, **asked["settings"],
+    )
+    if os.environ["RANK"] == "0":
+        torch.save(seen, folder / f"{name}.pt")
 """
 CISPO = {"loss_type": "cispo", "epsilon_high": 1e6}
 CASES = {
@@ -73,27 +71,34 @@ CASES = {
     "grpo, token mean": {"strategies": {}, "settings": {"loss_type": "dapo"}},
     "adv_reweight": {"strategies": {"token_weight": "adv_reweight"}, "settings": {}},
     "lopti": {"strategies": {"update_schedule": "lopti"}, "settings": {}},
+    "lopti, random": {"strategies": {"update_schedule": {"name": "lopti", "order": "random"}}, "settings": {}},
     "exchangeable": {"strategies": {"advantage": "exchangeable"}, "settings": {"loss_type": "grpo"}},
     "dfpo_min_replace": {"strategies": {"coefficient": "dfpo_min_replace"}, "settings": CISPO, "num_iterations": 2},
 }
 
 
-def seen_on(processes: int, case: dict, model: Path, folder: Path) -> dict[str, list[torch.Tensor]]:
-    folder.mkdir()
+def trained_on(processes: int, model: Path, folder: Path) -> Path:
+    """Train all cases; the folder with what rank 0 saw of each."""
     script = folder / "script.py"
     script.write_text(SCRIPT)
     command = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc_per_node", str(processes)]
     environment = {**os.environ, "PYTHONPATH": str(ROOT), "OMP_NUM_THREADS": "1", "ACCELERATE_TORCH_DEVICE": "cpu"}
-    arguments = [str(script), str(model), str(folder), json.dumps(case)]
+    arguments = [str(script), str(model), str(folder), json.dumps(CASES)]
     done = subprocess.run([*command, *arguments], env=environment, capture_output=True, text=True, timeout=300)
     assert done.returncode == 0, done.stderr[-3000:]
-    return torch.load(folder / "seen.pt")
+    return folder
+
+
+@pytest.fixture(scope="module")
+def trained(tiny_model: Path, tmp_path_factory: pytest.TempPathFactory) -> list[Path]:
+    """All cases on one process and on two."""
+    return [trained_on(number, tiny_model, tmp_path_factory.mktemp("processes")) for number in (1, 2)]
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("case", CASES.values(), ids=CASES)
-def test_rewards_advantages_and_gradients_do_not_depend_on_the_number_of_processes(tiny_model, tmp_path: Path, case):
-    one, two = (seen_on(number, case, tiny_model, tmp_path / str(number)) for number in (1, 2))
+@pytest.mark.parametrize("case", CASES)
+def test_rewards_advantages_and_gradients_do_not_depend_on_the_number_of_processes(trained: list[Path], case: str):
+    one, two = (torch.load(folder / f"{case}.pt") for folder in trained)
     assert {name: len(values) for name, values in one.items()} == {name: len(values) for name, values in two.items()}
     assert len(one["gradients"]) == 4
     for name in ("rewards", "advantages"):
