@@ -22,7 +22,7 @@ from ruamel.yaml import YAML
 
 from tests.paths import ROOT
 from tests.scripts.test_resume import tensors, untimed
-from tests.scripts.test_train import SETTINGS
+from tests.scripts.test_train import SETTINGS, metrics
 from trainer.comparison.sweeps.process_group import environment_of
 
 KILLS = int(os.environ.get("RANDOM_KILLS", "20"))
@@ -126,27 +126,42 @@ def assert_same_end(one: Path, two: Path) -> None:
     assert untimed(one.parent) == untimed(two.parent)
 
 
+def reached(folder: Path) -> int:
+    """The last step that the newest run called ``cut`` has logged."""
+    files = sorted(folder.glob("cut*/metrics.jsonl"), key=lambda file: file.stat().st_mtime)
+    return max((line["step"] for line in metrics(files[-1].parent)), default=0) if files else 0
+
+
+def await_step(launch: Launch, folder: Path, step: int, processes: int) -> None:
+    """Return when the run has logged ``step`` and its ranks are there: while it loads, if it had before."""
+    deadline = time.monotonic() + 300
+    while launch.process.poll() is None and (
+        reached(folder) < step or (processes > 1 and None in map(launch.rank, range(processes)))
+    ):
+        assert time.monotonic() < deadline, launch.said.read_text()[-3000:]
+        time.sleep(0.05)
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("processes", [1, 2])
 def test_a_run_that_is_killed_at_random_ends_as_the_one_that_is_not(tiny_model: Path, tmp_path: Path, processes: int):
     noted(f"RANDOM_KILLS={KILLS} RANDOM_KILLS_SEED={SEED}, {processes} processes")
     draw = random.Random(SEED + processes)
     whole, cut = (run_file(tmp_path, tiny_model, name, processes) for name in ("whole", "cut"))
-    seconds = trained_to_the_end(whole, processes)
-    for number in range(-(-KILLS // 2)):
-        victims = ["launcher", *range(processes)] if processes > 1 else ["launcher"]
-        victim, moment = draw.choice(victims), draw.uniform(0.2, 1.0) * seconds
+    trained_to_the_end(whole, processes)
+    for number, step in enumerate(sorted(draw.choices(range(STEPS - 1), k=-(-KILLS // 2)))):
+        victim = draw.choice(["launcher", *range(processes)] if processes > 1 else ["launcher"])
         with launched(cut, processes) as launch:
-            while time.monotonic() - launch.started < moment and launch.process.poll() is None:
-                time.sleep(0.02)
+            await_step(launch, tmp_path, step, processes)
+            time.sleep(draw.uniform(0, 3.0))
             target = launch.process.pid if victim == "launcher" else launch.rank(victim)
             if launch.process.poll() is not None or target is None:
-                noted(f"  {number}: it ended before {moment:.1f} s")
+                noted(f"  {number}: it had ended")
                 continue
             os.kill(target, signal.SIGKILL)
-            gone = launch.await_end(GONE_WITHIN)
+            gone, at = launch.await_end(GONE_WITHIN), reached(tmp_path)
             said = launch.said.read_text()
-        noted(f"  {number}: {victim} killed after {moment:.1f} s, all gone in {gone:.1f} s")
+        noted(f"  {number}: {victim} killed behind step {at}, all gone in {gone:.1f} s")
         assert "Traceback" not in said, said[-3000:]
         if victim in (0, 1):
             assert len(re.findall("Rank . .process .*was ended by SIGKILL|another rank", said)) == 1, said[-3000:]
