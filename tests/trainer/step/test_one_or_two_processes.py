@@ -66,14 +66,13 @@ for name, asked in cases.items():
         torch.save(seen, folder / f"{name}.pt")
 """
 CISPO = {"loss_type": "cispo", "epsilon_high": 1e6}
-LOPTI = {"name": "lopti", "eta": 1 / 24}
+LOPTI_ETA = 1 / 24
 """The threshold lies where the probabilities of this policy of 24 words do, so that both passes train."""
 CASES = {
     "grpo": {"strategies": {}, "settings": {"loss_type": "grpo"}, "num_iterations": 2},
     "grpo, token mean": {"strategies": {}, "settings": {"loss_type": "dapo"}},
     "adv_reweight": {"strategies": {"token_weight": "adv_reweight"}, "settings": {}},
-    "lopti": {"strategies": {"update_schedule": {**LOPTI}}, "settings": {}},
-    "lopti, random": {"strategies": {"update_schedule": {**LOPTI, "order": "random"}}, "settings": {}},
+    "lopti": {"strategies": {"update_schedule": {"name": "lopti", "eta": LOPTI_ETA}}, "settings": {}},
     "exchangeable": {"strategies": {"advantage": "exchangeable"}, "settings": {"loss_type": "grpo"}},
     "dfpo_min_replace": {"strategies": {"coefficient": "dfpo_min_replace"}, "settings": CISPO, "num_iterations": 2},
 }
