@@ -52,9 +52,9 @@ def test_without_progress_the_stacks_are_written_and_the_place_is_said(tmp_path:
 
 
 def test_with_progress_nothing_is_written_and_nothing_left(tmp_path: Path, capsys):
-    with watched(tmp_path / "stalls", 0.5) as watchdog:
-        for _ in range(8):
-            time.sleep(0.1)
+    with watched(tmp_path / "stalls", 2.0) as watchdog:
+        for _ in range(5):
+            time.sleep(0.5)
             watchdog.on_substep_end(None, None, None)
     assert not (tmp_path / "stalls").exists()
     assert capsys.readouterr().out == ""

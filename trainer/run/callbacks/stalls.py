@@ -57,10 +57,12 @@ class StallWatchdog(TrainerCallback):
         self._file = (self.folder / f"rank-{self.rank}.txt").open("a")
         self._over.clear()
         self._progress()
-        threading.Thread(target=self._watch, name="stall-watchdog", daemon=True).start()
+        self._thread = threading.Thread(target=self._watch, name="stall-watchdog", daemon=True)
+        self._thread.start()
 
     def on_train_end(self, args: TrainingArguments, state: TrainerState, control: TrainerControl, **_: Any) -> None:
         self._over.set()
+        self._thread.join()  # it may be writing
         faulthandler.cancel_dump_traceback_later()
         if self._file is not None:
             self._file.close()
