@@ -41,16 +41,23 @@ class RewardFunction:
         task: judges only the rows whose ``task`` column is this; ``None`` = all rows.
         prefilled_thought: the chat template's generation prompt ends with ``<think>``. TRL hands over the completion
             without it; the verifier sees it. A prompt that is plain text is looked at itself.
+        patience_s: a user's own that judges one batch for longer is named, with the rank and the row it is at.
     """
 
     may_run_in_thread = True
     """What it returns depends on its arguments alone, and no verifier needs the main thread: it may be called early."""
 
     def __init__(
-        self, verifier: Verifier, name: str, *, task: str | None = None, prefilled_thought: bool = False
+        self,
+        verifier: Verifier,
+        name: str,
+        *,
+        task: str | None = None,
+        prefilled_thought: bool = False,
+        patience_s: float = 60.0,
     ) -> None:
         self.verifier = verifier
-        self._bounded = bounded(verifier)
+        self._bounded = bounded(verifier, patience_s)
         self.task = task
         self.prefilled_thought = prefilled_thought
         self.__name__ = name
@@ -204,6 +211,7 @@ def reward_functions(
     *,
     tasks: Mapping[str, str | None] | None = None,
     prefilled_thought: bool = False,
+    patience_s: float = 60.0,
 ) -> list[RewardFunction]:
     """The reward functions of a run, which judge each batch together.
 
@@ -211,11 +219,11 @@ def reward_functions(
         verifiers: by the name of their metrics, in the order of the rewards' weights. The first one that judges a row
             decides whether the row counts as right.
         tasks: name → the one task whose rows it judges; absent or ``None`` = all rows.
-        prefilled_thought: see `RewardFunction`.
+        prefilled_thought, patience_s: see `RewardFunction`.
     """
+    options: dict[str, Any] = {"prefilled_thought": prefilled_thought, "patience_s": patience_s}
     functions = [
-        RewardFunction(verifier, name, task=(tasks or {}).get(name), prefilled_thought=prefilled_thought)
-        for name, verifier in verifiers.items()
+        RewardFunction(verifier, name, task=(tasks or {}).get(name), **options) for name, verifier in verifiers.items()
     ]
     panel = Panel(functions)
     for function in functions:

@@ -16,23 +16,24 @@ launch and torchrun turn every status but 0 into 1; scripts/launch.py, which tak
 """
 
 import argparse
-import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-from rewards import GENERATORS, Refusal, build_verifier, reward_functions
+from rewards import GENERATORS, Refusal, build_verifier, reward_functions, verifier_stacks
 from rewards.references import check_rewards
 from trainer.algorithms.listing import strategy_listing
 from trainer.run.launch import train
+from trainer.run.loading import stoppable_while_loading
+from trainer.run.lost_ranks import end_as_survivor, is_of_lost_rank
 from trainer.run.processes import (
     FAILED,
     REFUSED,
     STOPPED_WITHOUT_CHECKPOINT,
     end_with_launcher,
     say,
-    stoppable_while_loading,
 )
 from trainer.run.rewards import Rewards
+from trainer.run.wandb_end import end_process
 from trainer.step.engine_agreement import EngineDisagreementError
 from trainer.step.faults import FaultError
 
@@ -43,7 +44,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     if arguments.list_strategies is not None:
         print(strategy_listing(arguments.list_strategies))
         return 0
-    rewards = Rewards(build_verifier, GENERATORS, check_rewards, reward_functions)
+    rewards = Rewards(build_verifier, GENERATORS, check_rewards, reward_functions, verifier_stacks)
     end_with_launcher()
     try:
         with stoppable_while_loading():
@@ -53,9 +54,17 @@ def main(argv: Sequence[str] | None = None) -> int:
     except Refusal as refusal:
         say(str(refusal))
         return REFUSED
-    except (FaultError, EngineDisagreementError) as fault:
-        say(str(fault))
+    except EngineDisagreementError as disagreement:
+        say(str(disagreement))
         return FAILED
+    except FaultError as fault:
+        if str(fault):
+            say(str(fault), of_one=fault.of_one_rank)
+        return FAILED
+    except RuntimeError as error:
+        if not is_of_lost_rank(error):
+            raise
+        return end_as_survivor(error)
     except KeyboardInterrupt:
         say("Stopped at once, without a new checkpoint. To start or go on: --resume auto.", of_all=True)
         return STOPPED_WITHOUT_CHECKPOINT
@@ -97,4 +106,4 @@ def parse_arguments(argv: Sequence[str] | None) -> argparse.Namespace:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    end_process(main())

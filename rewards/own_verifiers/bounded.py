@@ -2,19 +2,19 @@
 
 import threading
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
+from rewards.own_verifiers.judging import Row, judged_rows
+from rewards.own_verifiers.patience import PATIENCE_SECONDS, Waiting
 from rewards.own_verifiers.process import ProcessEndedError, VerifierProcess
 from rewards.own_verifiers.traits import Traits, name_of, traits_of
-from rewards.verifier import TokenVerifier, Verdict, Verifier, as_verdict
+from rewards.verifier import TokenVerifier, Verdict, Verifier
 
 _SHIPPED = "rewards.verifiers."
 MOST_ENDINGS = 5
 """Ends of a verifier's process in one batch, after which no other is started."""
-Row = tuple[Any, ...]
-"""Completion, reference and, of a `TokenVerifier`, token ids."""
 
 
 def is_own(verifier: Verifier) -> bool:
@@ -22,9 +22,11 @@ def is_own(verifier: Verifier) -> bool:
     return not type(verifier).__module__.startswith(_SHIPPED)
 
 
-def bounded(verifier: Verifier) -> Verifier:
-    """``verifier`` itself where it ships, else the one that keeps it within its limits."""
-    return OwnVerifier(verifier) if is_own(verifier) and not isinstance(verifier, OwnVerifier) else verifier
+def bounded(verifier: Verifier, patience_s: float = PATIENCE_SECONDS) -> Verifier:
+    """``verifier`` itself where it ships, else the one that keeps it within its limits and says what it waits for."""
+    if not is_own(verifier) or isinstance(verifier, OwnVerifier):
+        return verifier
+    return OwnVerifier(verifier, patience_s)
 
 
 @dataclass(frozen=True)
@@ -32,10 +34,12 @@ class OwnVerifier(Verifier):
     """A user's verifier that never raises, never hangs and never ends the run.
 
     A row for which it raises, exits, crashes, returns no verdict, or which it does not reach within ``timeout_s`` of
-    its batch, is unjudged; the reason says which. Where it runs: see `rewards.own_verifiers.traits`.
+    its batch, is unjudged; the reason says which. Where it runs: see `rewards.own_verifiers.traits`. What one batch
+    waits for longer than ``patience_s``, or until its time is over, is said with its rank and row.
     """
 
     verifier: Verifier
+    patience_s: float = PATIENCE_SECONDS
 
     @property
     def traits(self) -> Traits:
@@ -71,7 +75,9 @@ class OwnVerifier(Verifier):
         if not rows:
             return []
         judge = _in_process if self.traits.picklable else _in_thread
-        found = judge(self.verifier, rows, self.traits.timeout_s)
+        waiting = Waiting(name_of(self.verifier), [(str(row[0]), row[1]) for row in rows], self.traits.timeout_s)
+        with waiting.said_after(self.patience_s):
+            found = judge(self.verifier, rows, self.traits.timeout_s, waiting)
         return [self._named(found.get(row)) for row in range(len(rows))]
 
     def gold_completion(self, reference: Any) -> str | None:
@@ -92,32 +98,11 @@ class OwnVerifier(Verifier):
         )
 
 
-def judged_rows(verifier: Verifier, rows: Sequence[Row], found: Callable[[int, Verdict], bool]) -> None:
-    """Hand each row's verdict to ``found`` at once, until that says no. Raises nothing of the verifier's."""
-    one_by_one = type(verifier).judge_all in (Verifier.judge_all, TokenVerifier.judge_all)
-    batches = [[row] for row in rows] if one_by_one else [rows]
-    number = 0
-    for batch in batches:
-        for verdict in _verdicts(verifier, batch):
-            if not found(number, verdict):
-                return
-            number += 1
-
-
-def _verdicts(verifier: Verifier, rows: Sequence[Row]) -> list[Verdict]:
-    try:
-        verdicts = verifier.judge_all(*(list(column) for column in zip(*rows, strict=True)))
-        if len(verdicts) != len(rows):
-            raise ValueError(f"judge_all returned {len(verdicts)} verdicts for {len(rows)} completions")
-        return [as_verdict(verdict) for verdict in verdicts]
-    except BaseException as error:  # noqa: BLE001 — also sys.exit; Ctrl-C reaches the trainer's main thread, not this one
-        return [Verdict(None, None, f"the verifier failed: {type(error).__name__}: {error}")] * len(rows)
-
-
-def _in_thread(verifier: Verifier, rows: Sequence[Row], timeout_s: float) -> dict[int, Verdict]:
+def _in_thread(verifier: Verifier, rows: Sequence[Row], timeout_s: float, waiting: Waiting) -> dict[int, Verdict]:
     """A thread that is late is left behind: it cannot be ended, and its verdicts come too late to count."""
     found: dict[int, Verdict] = {}
     lock, is_over = threading.Lock(), False
+    waiting.judged = lambda: len(found)
 
     def keep(number: int, verdict: Verdict) -> bool:
         with lock:
@@ -136,9 +121,10 @@ def _in_thread(verifier: Verifier, rows: Sequence[Row], timeout_s: float) -> dic
     return found
 
 
-def _in_process(verifier: Verifier, rows: Sequence[Row], timeout_s: float) -> dict[int, Verdict]:
+def _in_process(verifier: Verifier, rows: Sequence[Row], timeout_s: float, waiting: Waiting) -> dict[int, Verdict]:
     """A row at which the process ends is unjudged, and the rest goes to a new one, whose start is not their time."""
     found: list[Verdict] = []
+    waiting.judged = lambda: len(found)
     latest, endings = time.monotonic() + timeout_s, 0
     while len(found) < len(rows) and endings < MOST_ENDINGS and time.monotonic() < latest:
         try:

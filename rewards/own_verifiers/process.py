@@ -2,16 +2,21 @@
 
 import atexit
 import contextlib
+import faulthandler
 import multiprocessing
 import os
 import pickle
 import signal
+import tempfile
 import threading
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from multiprocessing.connection import Connection
+from pathlib import Path
 from typing import Any
 
+from rewards.isolation.stacks import SOURCES, answered_stack
+from rewards.own_verifiers.judging import judged_rows
 from rewards.verifier import Verdict, Verifier
 
 START_SECONDS = 120.0
@@ -31,7 +36,9 @@ class VerifierProcess:
         self._key = key
         context = multiprocessing.get_context("spawn")
         self._connection, theirs = context.Pipe()
-        self._process = context.Process(target=_serve, args=(theirs, key[1]), daemon=True, name="own-verifier")
+        self._said = tempfile.NamedTemporaryFile()  # noqa: SIM115 — lives as long as the process
+        arguments = theirs, key[1], self._said.name
+        self._process = context.Process(target=_serve, args=arguments, daemon=True, name="own-verifier")
         self._process.start()
         theirs.close()
 
@@ -65,6 +72,10 @@ class VerifierProcess:
         except (EOFError, OSError) as error:
             raise ProcessEndedError(self._ended()) from error
 
+    def stack(self) -> str:
+        """Where its threads are, which it writes on SIGUSR1, also from inside C."""
+        return answered_stack(self._process.pid, self._said)
+
     def _wait_until_ready(self) -> None:
         problem = f"its process was not ready after {START_SECONDS:.0f} s"
         try:
@@ -82,6 +93,7 @@ class VerifierProcess:
         self._connection.close()
         self._process.kill()
         self._process.join()
+        self._said.close()
 
     def _ended(self) -> str:
         self._process.join(10.0)
@@ -92,10 +104,9 @@ class VerifierProcess:
         return f"by {signal.Signals(-code).name}" if code < 0 else f"with exit code {code}"
 
 
-def _serve(connection: Connection, pickled: bytes) -> None:
+def _serve(connection: Connection, pickled: bytes, stacks: str) -> None:
     """Judge batches of rows until the other side is gone, one message a row as soon as it has its verdict."""
-    from rewards.own_verifiers.bounded import judged_rows
-
+    faulthandler.register(signal.SIGUSR1, file=Path(stacks).open("a"))  # noqa: SIM115 — for as long as this lives
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for the trainer
     threading.Thread(target=_end_with_parent, daemon=True).start()
     try:
@@ -121,6 +132,12 @@ def _end_with_parent() -> None:
         os._exit(1)
 
 
+def _stacks() -> Iterator[str]:
+    for (owner, _), process in list(_processes.items()):
+        if owner == os.getpid():
+            yield f"own verifier\n{process.stack()}"
+
+
 def _end_all() -> None:
     for process in list(_processes.values()):
         if process._key[0] == os.getpid():
@@ -128,3 +145,4 @@ def _end_all() -> None:
 
 
 atexit.register(_end_all)
+SOURCES.append(_stacks)

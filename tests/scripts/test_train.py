@@ -201,6 +201,8 @@ REFUSALS = [
     (["rewards.0.verifier=exact_match"], "reference"),
     (["model.name_or_path=no/such-model"], "no/such-model"),
     (["num_processes=2"], "num_processes"),
+    (["trl.save_only_model=true"], "checkpoints would hold no optimizer, learning rate and random state"),
+    (["stopping.stall_minutes=0"], "stall_minutes"),
     (["evaluation={every_steps: 1, keep_best: eval/test/avg@2}"], "eval/test/avg@1"),
     (["evaluation={every_steps: 3, keep_best: eval/test/avg@1}", "algorithm.update_schedule=lopti"], "every_steps: 4"),
     (["evaluation={every_steps: 2, keep_best: eval/test/avg@1}", "trl.save_total_limit=1"], "save_total_limit: 2"),

@@ -9,6 +9,7 @@ from trainer.algorithms.strategies import build_strategies
 from trainer.run.config import RunConfig, grpo_config, load_config
 from trainer.run.directory import is_trained
 from trainer.run.engine_check import check_engine
+from trainer.run.launched_as import check_engine_possible, check_engine_runs
 from trainer.run.manifest import (
     check_same_run_again,
     data_fingerprint,
@@ -23,6 +24,7 @@ from trainer.run.rows import load_data
 from trainer.run.summary import report
 from trainer.run.tokenizer import load_tokenizer
 from trainer.run.training import build_trainer, run_trainer
+from trainer.run.wandb_end import finish_wandb
 
 
 def train(
@@ -52,6 +54,7 @@ def train(
         check_same_run_again(repeated, recorded, config, fingerprints, started_processes())
     prepare_logging(config)
 
+    check_engine_possible(config)
     settle_on_cpu(config)
     args = grpo_config(config, world_size=started_processes())
     check_launch(config, args, strategies, rows)
@@ -66,12 +69,22 @@ def train(
         return 0
     if args.process_index == 0 and checkpoint is None:
         _record(run, config, args.world_size, fingerprints, repeated, recorded)
-    functions = rewards.reward_functions(verifiers, tasks=config.reward_tasks, prefilled_thought=prefilled)
+    functions = rewards.reward_functions(
+        verifiers,
+        tasks=config.reward_tasks,
+        prefilled_thought=prefilled,
+        patience_s=config.stopping.verifier_patience_seconds,
+    )
     trainer = build_trainer(config, args, rows, functions, tokenizer)
+    check_engine_runs(trainer.accelerator)
     if trained and checkpoint is not None:
         _report_late(trainer, config, run, checkpoint)
         return 0
-    return run_trainer(trainer, config, run, checkpoint, resume_command=shlex.join([config_path, *overrides]))
+    resume_command = shlex.join([config_path, *overrides])
+    try:
+        return run_trainer(trainer, config, run, checkpoint, resume_command, rewards.verifier_stacks)
+    finally:
+        finish_wandb(config.logging.wandb_upload_seconds)
 
 
 def _record(

@@ -3,8 +3,10 @@
 import logging
 import os
 import subprocess
+import sys
 from collections.abc import Sequence
 
+from trainer.run.lost_ranks import killed_rank
 from trainer.run.processes import STOPPED
 
 SECONDS_TO_SAVE = "3600"
@@ -25,7 +27,10 @@ def launched(arguments: Sequence[str]) -> int:
     try:
         launch_command(launch_command_parser().parse_args(list(arguments)))
     except ChildFailedError as failure:
-        return _status(failure.get_first_failure()[1].exitcode)
+        rank, first = failure.get_first_failure()
+        if first.exitcode < 0:  # else the rank has said why
+            print(f"\n{killed_rank(rank, first.pid, first.exitcode)}", file=sys.stderr, flush=True)
+        return _status(first.exitcode)
     except subprocess.CalledProcessError as failure:  # of one process
         return _status(failure.returncode)
     except (SignalException, KeyboardInterrupt):

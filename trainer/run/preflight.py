@@ -4,16 +4,12 @@ import os
 from collections.abc import Mapping
 from typing import Any
 
-from rewards.registry import Refusal
 from trainer.algorithms.strategies import Strategies
 from trainer.run.config import RunConfig, batch_plan
 from trainer.run.data import check_rows_enough
+from trainer.run.launched_as import LaunchError, asked_for, on_cpu
 from trainer.run.schedule import check_evaluation, check_max_steps, check_save_steps
 from trainer.step.compatibility import check_combination
-
-
-class LaunchError(Refusal):
-    """What was started is not what the run needs: other processes, or W&B without a key."""
 
 
 def started_processes() -> int:
@@ -27,7 +23,7 @@ def check_launch(config: RunConfig, args: Any, strategies: Strategies, rows: Map
     if args.world_size != started:
         raise LaunchError(
             f"The launcher started {started} processes, but they form {args.world_size} groups of one: each would "
-            "train alone and overwrite the others. On a CPU launch with ACCELERATE_USE_CPU=true and trl.use_cpu: true."
+            f"train alone and overwrite the others. {on_cpu(asked_for())}"
         )
     check_resumable(args)
     check_combination(args, strategies)

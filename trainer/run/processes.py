@@ -5,10 +5,7 @@ import os
 import signal
 import sys
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
-from types import FrameType
 
 TRAINED, FAILED, REFUSED, STOPPED, STOPPED_WITHOUT_CHECKPOINT = 0, 1, 2, 130, 143
 """Exit statuses of scripts/train.py."""
@@ -41,30 +38,16 @@ def end_with_launcher() -> None:
         ctypes.CDLL(None, use_errno=True).prctl(_PR_SET_PDEATHSIG, signal.SIGTERM, 0, 0, 0)
 
 
-@contextmanager
-def stoppable_while_loading() -> Iterator[None]:
-    """Until training takes SIGTERM over: end in order, with a line and status 143, and without a checkpoint."""
-    before = signal.signal(signal.SIGTERM, _stop_loading)
-    try:
-        yield
-    finally:
-        signal.signal(signal.SIGTERM, before)
-
-
-def _stop_loading(number: int, frame: FrameType | None) -> None:
-    say("Stopped before training began: there is no new checkpoint. To start or go on: --resume auto.", of_all=True)
-    sys.exit(STOPPED_WITHOUT_CHECKPOINT)
-
-
-def say(text: str, *, of_all: bool = False) -> None:
+def say(text: str, *, of_all: bool = False, of_one: bool = False) -> None:
     """Print ``text`` to standard error, once for all ranks.
 
     What rank 0 has to say the others mostly have to say too. They wait for the launcher to end them, which it does when
-    rank 0 ends, and speak only if it does not: then they were alone with it. What is ``of_all`` rank 0 alone says.
+    rank 0 ends, and speak only if it does not: then they were alone with it. What is ``of_all`` rank 0 alone says; what
+    is ``of_one`` this rank says at once.
     """
     rank = int(os.environ.get("RANK", "0")) if launcher() is not None else 0
     if rank and of_all:
         return
-    if rank:
+    if rank and not of_one:
         time.sleep(SECONDS_TO_BE_ENDED)
     print(f"\n{f'[rank {rank}] ' if rank else ''}{text}", file=sys.stderr, flush=True)

@@ -17,9 +17,11 @@ class Rewards:
         generators: by name, what ``data.<part>.generator`` may ask for (`rewards.GENERATORS`).
         usable_rows: which rows their verifiers can judge (`rewards.references.check_rewards`).
         reward_functions: verifiers as TRL's reward functions (`rewards.reward_functions`).
+        verifier_stacks: where the verifiers' processes are (`rewards.verifier_stacks`).
     """
 
     build_verifier: Callable[[Any], Verifier]
     generators: Mapping[str, Generator]
     usable_rows: Callable[..., list[int]]
     reward_functions: Callable[..., list[Any]]
+    verifier_stacks: Callable[[], str] = str

@@ -1,12 +1,13 @@
 """The trainer of a run with all that watches it, and the training itself."""
 
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from trainer.run.config import RunConfig, lora_config
 from trainer.run.config.vllm import VLLMSection
+from trainer.run.guarded import guarded_trainer, without_last_checkpoint
 from trainer.run.rows import held_out_sets
 from trainer.run.schedule import optimizer_steps_per_block
 from trainer.run.summary import ACCURACY, report
@@ -16,13 +17,9 @@ def build_trainer(
     config: RunConfig, args: Any, rows: Mapping[str, Any], functions: Sequence[Any], tokenizer: Any
 ) -> Any:
     """The trainer with its model loaded; transformers' own printing gives way to ours."""
-    from trainer import RLVRTrainer
-    from trainer.step.faults import FaultGuard
-
-    class GuardedTrainer(FaultGuard, RLVRTrainer):
-        """The trainer of a run: what is no number never reaches its weights."""
-
-    trainer = GuardedTrainer(
+    trainer = guarded_trainer(
+        Path(args.output_dir) / "faults",
+        config.stopping.skip_faults,
         model=config.model.name_or_path,
         reward_funcs=functions,
         args=args,
@@ -36,8 +33,6 @@ def build_trainer(
         evaluation_seed=config.run_seed,
         decodings=config.evaluation.decodings,
     )
-    trainer.fault_folder, trainer.max_skipped = Path(args.output_dir) / "faults", config.stopping.skip_faults
-    args.logging_nan_inf_filter = False  # the guard sees to it
     silence(trainer)
     return trainer
 
@@ -52,15 +47,24 @@ def silence(trainer: Any) -> None:
         trainer.remove_callback(noisy)
 
 
-def run_trainer(trainer: Any, config: RunConfig, run: Path, checkpoint: Path | None, resume_command: str) -> int:
-    """Evaluate, train, evaluate; write the summary and the curve."""
+def run_trainer(
+    trainer: Any,
+    config: RunConfig,
+    run: Path,
+    checkpoint: Path | None,
+    resume_command: str,
+    verifier_stacks: Callable[[], str],
+) -> int:
+    """Evaluate, train, evaluate; write the summary and the curve. The exit status of `trainer.run.processes`."""
     started = time.monotonic()
     is_main = trainer.accelerator.is_main_process
-    stop = _watched(trainer, config, run, checkpoint)
+    stop = _watched(trainer, config, run, checkpoint, verifier_stacks)
     if is_main:
         print(f"Run directory: {run}" + (f", resumed from {checkpoint.name}" if checkpoint else ""), flush=True)
 
     trainer.train(resume_from_checkpoint=None if checkpoint is None else str(checkpoint))
+    if trainer.left_out == trainer.state.global_step:
+        return without_last_checkpoint(trainer, stop.stopped)
     if stop.stopped:
         if is_main:
             print(f"Stopped at step {trainer.state.global_step} with a checkpoint. To go on, with the same launcher:")
@@ -71,7 +75,9 @@ def run_trainer(trainer: Any, config: RunConfig, run: Path, checkpoint: Path | N
     return 0
 
 
-def _watched(trainer: Any, config: RunConfig, run: Path, checkpoint: Path | None) -> Any:
+def _watched(
+    trainer: Any, config: RunConfig, run: Path, checkpoint: Path | None, verifier_stacks: Callable[[], str]
+) -> Any:
     """Hang the callbacks of a run on its trainer; returned is the one that stops it on request."""
     from trainer.run.callbacks import (
         CheckpointManifest,
@@ -84,6 +90,7 @@ def _watched(trainer: Any, config: RunConfig, run: Path, checkpoint: Path | None
         Samples,
         StopAtBlockEdge,
         WandbRunConfig,
+        stall_watchdogs,
     )
 
     stop = StopAtBlockEdge(
@@ -91,6 +98,8 @@ def _watched(trainer: Any, config: RunConfig, run: Path, checkpoint: Path | None
         trainer.any_rank,
         config.stopping.grace_seconds,
     )
+    for watchdog in stall_watchdogs(run, config.stopping, verifier_stacks):
+        trainer.add_callback(watchdog)
     trainer.add_callback(MetricsFile(run / "metrics.jsonl"))
     trainer.add_callback(Progress(ACCURACY))
     trainer.add_callback(

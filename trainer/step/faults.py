@@ -15,13 +15,20 @@ import torch
 
 
 class FaultError(RuntimeError):
-    """A loss or gradient that is no finite number, beyond those that may be skipped."""
+    """What ends a run although nothing is wrong with its settings: the message says what was kept and what to do.
+
+    Attributes:
+        of_one_rank: the other ranks know nothing of it.
+    """
+
+    of_one_rank: bool = False
 
 
 class FaultGuard:
     """To be mixed in front of TRL's trainer: an optimizer step with a non-finite loss or gradient norm does not happen.
 
-    Its batch, losses, norm and random states go to ``<folder>/step-<N>/``, N the step that was not made (from 1). Then
+    Its batch, losses, norm, seed, random states and trainer state go to ``<folder>/step-<N>/``, N the step that was not
+    made (from 1), and the weights too where the run stops, unless ranks share them. Then
     the gradients are deleted, so that the optimizer has nothing to do; up to ``max_skipped`` times, after which
     `FaultError` is raised on all ranks, before anything is saved. Without a ``fault_folder`` nothing is watched.
 
@@ -65,12 +72,33 @@ class FaultGuard:
             return norm
         kept = self._keep(value)
         if self.skipped >= self.max_skipped or trainer.is_deepspeed_enabled:
+            if not (trainer.is_deepspeed_enabled or trainer.is_fsdp_enabled):  # there a rank holds a part of them
+                trainer.save_model(str(kept / "weights"))
             raise FaultError(self._message(value, kept))
         self.skipped += 1
         trainer._tr_loss.copy_(before)
         trainer.model.zero_grad(set_to_none=True)
         trainer._metrics["train"]["faults/skipped"] = [float(self.skipped)]
         return norm
+
+    def _save_checkpoint(self, model: Any, trial: Any) -> None:
+        """No checkpoint holds a weight that is no finite number, whatever made it so."""
+        trainer: Any = self
+        if self.fault_folder is not None:
+            weights = trainer.model.named_parameters()
+            bad = [name for name, weight in weights if weight.is_floating_point() and not weight.isfinite().all()]
+            if trainer.any_rank(bool(bad)):
+                raise FaultError(self._weights_message(bad))
+        super()._save_checkpoint(model, trial)  # type: ignore[misc]
+
+    def _weights_message(self, bad: list[str]) -> str:
+        trainer: Any = self
+        named = f" ({', '.join(bad[:3])})" if bad else ""
+        return (
+            f"Behind optimizer step {trainer.state.global_step} {len(bad)} of this rank's weights{named} hold a number "
+            "that is not finite, although every loss and gradient norm was: the steps were too large for their type. "
+            "This checkpoint is not written; go on from the one before with a lower trl.learning_rate."
+        )
 
     def _keep(self, norm: float) -> Path:
         """Write what the optimizer step was made of; each rank its own file."""
@@ -98,6 +126,7 @@ class FaultGuard:
             words = {"step": trainer.state.global_step + 1, "seed": trainer.args.seed, "grad_norm": str(norm)}
             words |= {"losses": list(map(str, self._losses)), "weights": "those of the step before"}
             (folder / "fault.json").write_text(json.dumps(words, indent=2) + "\n")
+            trainer.state.save_to_json(str(folder / "trainer_state.json"))
         return folder
 
     def _message(self, norm: float, kept: Path) -> str:

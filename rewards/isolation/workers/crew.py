@@ -48,6 +48,10 @@ class Crew:
         with self._lock:
             return self._judged(items)
 
+    def stacks(self) -> list[str]:
+        """Where each busy worker is; asked by another thread than that which waits for them."""
+        return [f"{self._settings['target']}\n{worker.stack()}" for worker in list(self._busy)]
+
     def close(self) -> None:
         """End every worker, and the thread that started them. The crew can be used again."""
         with self._lock:

@@ -3,10 +3,11 @@
 import atexit
 import os
 import threading
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from rewards.isolation.stacks import SOURCES
 from rewards.isolation.workers.crew import Crew, WorkerLimits
 from rewards.isolation.workers.result import WorkerResult
 
@@ -98,6 +99,11 @@ class WorkerPool:
         }
 
 
+def _stacks() -> Iterator[str]:
+    for crew in list(_crews.values()):
+        yield from crew.stacks()
+
+
 def _close_all() -> None:
     for pool in list(_crews):
         pool.close()
@@ -111,4 +117,5 @@ def _forget_the_parents_workers() -> None:
 
 
 atexit.register(_close_all)
+SOURCES.append(_stacks)
 os.register_at_fork(after_in_child=_forget_the_parents_workers)

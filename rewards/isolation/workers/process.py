@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import rewards
+from rewards.isolation.stacks import answered_stack
 
 _KEPT_VARIABLES = ("PATH", "HOME", "LANG", "LC_ALL", "LC_CTYPE", "LD_LIBRARY_PATH", "TMPDIR", "TZ")
 
@@ -78,6 +79,10 @@ class WorkerProcess:
             with contextlib.suppress(BrokenPipeError):  # an unwritten rest
                 stream.close()
         return self._process.wait()
+
+    def stack(self) -> str:
+        """Where its threads are, which it writes to standard error on SIGUSR1, also from inside C."""
+        return answered_stack(self._process.pid, self._said)
 
     def last_words(self) -> str:
         """What it wrote to standard error before it was ready, from the end."""

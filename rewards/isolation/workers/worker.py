@@ -10,6 +10,7 @@ held, where no Python handler ever runs.
 
 import contextlib
 import ctypes
+import faulthandler
 import json
 import logging
 import os
@@ -29,6 +30,7 @@ def main() -> None:
     items, results = _channels()
     settings = json.loads(items.readline())
     _die_with(settings["parent"])
+    faulthandler.register(signal.SIGUSR1, file=os.fdopen(os.dup(2), "w"))  # what the parent asks for when all stalls
     _reset_signals()
     try:
         judge = pkgutil.resolve_name(settings["target"])

@@ -28,7 +28,7 @@ def stop() -> Iterator[StopAtBlockEdge]:
 
 def edge(callback: StopAtBlockEdge, step: int) -> bool:
     """Whether the run stops, with a checkpoint, behind ``step`` of 10."""
-    control = SimpleNamespace(should_save=False, should_training_stop=False)
+    control = SimpleNamespace(should_save=False, should_training_stop=False, should_evaluate=False)
     callback.on_step_end(None, SimpleNamespace(global_step=step, max_steps=10), control)
     assert control.should_save == control.should_training_stop == callback.stopped
     return control.should_training_stop
@@ -56,6 +56,36 @@ def test_a_second_ctrl_c_later_stops_at_once(stop: StopAtBlockEdge):
         signal.raise_signal(signal.SIGINT)
 
 
+@pytest.mark.parametrize(("last_took", "expected"), [(60.0, "checkpoint-8 is what will count"), (5.0, "if it ends")])
+def test_whether_the_grace_time_will_do_is_foretold(stop: StopAtBlockEdge, capsys, last_took, expected):
+    stop.grace_seconds, stop.last_saved = 1000.0, 8
+    stop.in_hand.took["rollout batch"] = last_took * 1000
+    stop.in_hand.started -= 4000  # in hand since: 60,000 − 4,000 s are left, or 5,000 − 4,000
+    stop.in_hand.started -= 1  # the second is within its grace by a second
+    signal.raise_signal(signal.SIGTERM)
+    assert expected in (said := capsys.readouterr().out)
+    assert f"about {'5.6e+04' if last_took == 60 else 999:} s more" in said
+
+
+def test_behind_an_evaluation_too_a_run_stops(stop: StopAtBlockEdge, tmp_path: Path):
+    """What is in hand is told apart, and how long it took is measured for each."""
+    arguments, state = SimpleNamespace(output_dir=str(tmp_path)), SimpleNamespace(global_step=2, max_steps=10)
+    control = SimpleNamespace(should_save=False, should_training_stop=False, should_evaluate=True)
+    stop.in_hand.started -= 3
+    stop.on_step_end(arguments, state, control)
+    assert stop.in_hand.what == "evaluation"
+    signal.raise_signal(signal.SIGTERM)
+    stop.in_hand.started -= 5
+    stop.on_evaluate(arguments, state, control)
+    assert (control.should_save, control.should_training_stop, stop.stopped) == (True, True, True)
+    assert {what: round(took) for what, took in stop.in_hand.took.items()} == {"rollout batch": 3, "evaluation": 5}
+    stop.on_save(arguments, state, control)
+    assert stop.last_saved is None  # there is no such folder: it did not fit on its disk
+    (tmp_path / "checkpoint-2").mkdir()
+    stop.on_save(arguments, state, control)
+    assert stop.last_saved == 2
+
+
 GRACE = """
 import signal, sys, time
 from types import SimpleNamespace
@@ -65,7 +95,7 @@ stop.on_train_begin(None, SimpleNamespace(is_world_process_zero=True, global_ste
 signal.raise_signal(signal.SIGTERM)
 if sys.argv[1] == "edge":
     state = SimpleNamespace(global_step=10, max_steps=20)
-    stop.on_step_end(None, state, SimpleNamespace())
+    stop.on_step_end(None, state, SimpleNamespace(should_evaluate=False))
 deadline = time.monotonic() + 1
 while time.monotonic() < deadline:
     pass

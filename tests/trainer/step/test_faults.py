@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 import torch
 from datasets import Dataset
+from safetensors.torch import load_file
 from trl import GRPOConfig
 
 from trainer import RLVRTrainer
@@ -27,23 +28,26 @@ def lengths_modulo_three(completions: list[str], **_: Any) -> list[float]:
     return [float(len(text) % 3) for text in completions]
 
 
-def trained(model: Path, folder: Path, loss_at: dict[int, float], max_skipped: int, steps: int = 3) -> Guarded:
-    arguments = GRPOConfig(
-        output_dir=str(folder),
-        use_cpu=True,
-        bf16=False,
-        per_device_train_batch_size=4,
-        gradient_accumulation_steps=2,
-        num_generations=4,
-        max_completion_length=4,
-        max_steps=steps,
-        learning_rate=1e-2,
-        lr_scheduler_type="constant",
-        logging_steps=1,
-        save_strategy="no",
-        report_to="none",
-        logging_nan_inf_filter=False,
-    )
+def trained(
+    model: Path, folder: Path, loss_at: dict[int, float], max_skipped: int, steps: int = 3, **settings: Any
+) -> Guarded:
+    defaults: dict[str, Any] = {
+        "output_dir": str(folder),
+        "use_cpu": True,
+        "bf16": False,
+        "per_device_train_batch_size": 4,
+        "gradient_accumulation_steps": 2,
+        "num_generations": 4,
+        "max_completion_length": 4,
+        "max_steps": steps,
+        "learning_rate": 1e-2,
+        "lr_scheduler_type": "constant",
+        "logging_steps": 1,
+        "save_strategy": "no",
+        "report_to": "none",
+        "logging_nan_inf_filter": False,
+    }
+    arguments = GRPOConfig(**{**defaults, **settings})
     rows = Dataset.from_dict({"prompt": ["a b", "b a", "a a", "b b"] * 4})
     trainer = Guarded(str(model), lengths_modulo_three, arguments, rows)
     trainer.loss_at, trainer.fault_folder, trainer.max_skipped = loss_at, folder / "faults", max_skipped
@@ -68,6 +72,17 @@ def test_the_run_stops_with_its_weights_unharmed(tiny_model: Path, tmp_path: Pat
     state = torch.load(kept / "rank-0.pt", weights_only=False)
     assert state["rollout_batch"][0]["completion_ids"].shape[0] == 4
     assert set(state["random_states"]) == {"python", "numpy", "torch", "cuda"}
+    assert record["seed"] == 42  # TRL's
+    assert json.loads((kept / "trainer_state.json").read_text())["global_step"] == 1
+    weights = load_file(kept / "weights" / "model.safetensors")
+    assert all(weight.isfinite().all() for weight in weights.values())
+
+
+def test_no_checkpoint_holds_a_weight_that_is_not_finite(tiny_model: Path, tmp_path: Path):
+    """A step of 1e39 in float32, whose largest number is 3.4e38; the loss and the gradient before it are finite."""
+    with pytest.raises(FaultError, match=r"Behind optimizer step 1 \d+ of this rank's weights \(model"):
+        trained(tiny_model, tmp_path, {}, 0, save_strategy="steps", save_steps=1, learning_rate=1e39)
+    assert not list(tmp_path.glob("checkpoint-*"))
 
 
 def test_a_step_that_is_left_out_moves_nothing_and_the_run_goes_on(tiny_model: Path, tmp_path: Path):

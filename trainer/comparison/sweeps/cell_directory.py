@@ -18,6 +18,8 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import IO, Any, Literal
 
+from trainer.run.checkpoints import newest_good_checkpoint
+
 State = Literal["waiting", "submitted", "running", "stopped", "failed", "finished"]
 LAST_LINES = 20
 
@@ -62,12 +64,11 @@ class CellDirectory:
         return _read(self.run / "summary.json")
 
     def checkpoint(self) -> Path | None:
-        """The newest complete checkpoint of the cell's own run; a rerun of it beside, ``run-2``, is another's.
+        """The newest good checkpoint of the cell's own run; a rerun of it beside, ``run-2``, is another's.
 
-        Complete means that its trainer_state.json, which is written last, is there.
+        Good means that its files are what was saved, by their SHA-256: the one that the run itself would go on from.
         """
-        complete = [path.parent for path in self.run.glob("checkpoint-*/trainer_state.json")]
-        return max(complete, key=lambda path: int(path.name.removeprefix("checkpoint-")), default=None)
+        return newest_good_checkpoint(self.run).checkpoint
 
     def resumable(self) -> Path:
         """``run`` as the training script's ``--resume`` must name it.

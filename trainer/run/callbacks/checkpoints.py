@@ -37,7 +37,9 @@ class LoggedSoFar(TrainerCallback):
             "total_loss": trainer._total_loss_scalar,
             "last_logged": trainer._globalstep_last_logged,
         }
-        self._file(Path(args.output_dir) / f"checkpoint-{state.global_step}").write_text(json.dumps(sums) + "\n")
+        file = self._file(Path(args.output_dir) / f"checkpoint-{state.global_step}")
+        if file.parent.is_dir():  # else it did not fit on its disk
+            file.write_text(json.dumps(sums) + "\n")
 
     def on_train_begin(self, args: TrainingArguments, state: TrainerState, control: TrainerControl, **_: Any) -> None:
         if self.resumed_from is None or not self._file(self.resumed_from).exists():  # saved by an older version
@@ -73,6 +75,8 @@ class CheckpointManifest(TrainerCallback):
     def on_save(self, args: TrainingArguments, state: TrainerState, control: TrainerControl, **_: Any) -> None:
         checkpoint = Path(args.output_dir) / f"checkpoint-{state.global_step}"
         self.barrier()
+        if not checkpoint.is_dir():  # it did not fit on its disk
+            return
         mine = files_of(checkpoint)[args.process_index :: args.world_size]
         found = gather_object([fingerprints(checkpoint, mine)])
         if state.is_world_process_zero:

@@ -8,6 +8,7 @@ from typing import Any
 from transformers import TrainerCallback, TrainerControl, TrainerState, TrainingArguments
 
 from trainer.evaluation.result import EvaluationResult
+from trainer.step.full_disk import is_full
 
 
 class FinalEvaluation(TrainerCallback):
@@ -43,4 +44,10 @@ class EvaluationFiles(TrainerCallback):
     def on_evaluate(self, args: TrainingArguments, state: TrainerState, control: TrainerControl, **_: Any) -> None:
         if state.is_world_process_zero:
             for result in self.newest():
-                result.write(self.folder)
+                try:
+                    result.write(self.folder)
+                except OSError as error:
+                    if not is_full(error):
+                        raise
+                    said = f"The answers of the evaluation at step {state.global_step} are not kept"
+                    print(f"\n{said}: {error}. Its numbers are; training goes on.", flush=True)

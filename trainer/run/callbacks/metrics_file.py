@@ -1,6 +1,7 @@
 """Every logged metric on disk, W&B or not."""
 
 import json
+import os
 import re
 from pathlib import Path
 from typing import Any
@@ -8,6 +9,7 @@ from typing import Any
 from transformers import TrainerCallback, TrainerControl, TrainerState, TrainingArguments
 
 from trainer.run.directory import read_metrics
+from trainer.step.full_disk import is_full
 
 _HELD_OUT_SET = re.compile("^eval_(?!verifier/)(?=[^/]+/)")
 
@@ -18,11 +20,12 @@ class MetricsFile(TrainerCallback):
     A line holds ``step`` and ``epoch`` beside TRL's and our keys; a held-out set's are written ``eval/<dataset>/…``, as
     W&B and TensorBoard show them. On a resume, lines after the checkpoint's step are dropped, for those steps are
     trained again, and so is the line with which the interrupted part of the run ended: the file becomes that of a run
-    without an interruption.
+    without an interruption. While the disk is full lines are kept in memory, said once, and written with the next.
     """
 
     def __init__(self, path: Path) -> None:
         self.path = path
+        self.unwritten = ""
 
     def on_train_begin(self, args: TrainingArguments, state: TrainerState, control: TrainerControl, **_: Any) -> None:
         if state.is_world_process_zero and state.global_step and self.path.exists():
@@ -36,6 +39,22 @@ class MetricsFile(TrainerCallback):
         self, args: TrainingArguments, state: TrainerState, control: TrainerControl, logs: Any = None, **_: Any
     ) -> None:
         if state.is_world_process_zero and logs:
+            named = {_HELD_OUT_SET.sub("eval/", key): value for key, value in logs.items()}
+            self._append(json.dumps({"step": state.global_step, **named}) + "\n")
+
+    def _append(self, line: str) -> None:
+        size = self.path.stat().st_size if self.path.exists() else 0
+        try:
             with self.path.open("a") as file:
-                named = {_HELD_OUT_SET.sub("eval/", key): value for key, value in logs.items()}
-                file.write(json.dumps({"step": state.global_step, **named}) + "\n")
+                file.write(self.unwritten + line)
+        except OSError as error:
+            if not is_full(error):
+                raise
+            os.truncate(self.path, size)  # half a line would run into the next
+            if not self.unwritten:
+                print(
+                    f"\n{self.path} could not be written ({error}): its lines wait in memory until it can.", flush=True
+                )
+            self.unwritten += line
+        else:
+            self.unwritten = ""

@@ -13,6 +13,7 @@ from trainer.run.config.data_section import DataSection
 from trainer.run.config.problems import refusal, refuse
 from trainer.run.config.section import Count, Part, Section, Text, part_name
 from trainer.run.config.speed import SpeedSection
+from trainer.run.config.stopping import StoppingSection
 from trainer.run.config.trl_arguments import checked_lora, checked_revision, checked_trl
 from trainer.run.config.vllm import VLLMSection
 from trainer.run.config.yaml_document import write
@@ -109,25 +110,17 @@ class EvaluationSection(Section):
 
 
 class LoggingSection(Section):
-    """Where metrics go, and how often how many sample completions are shown."""
+    """Where metrics go, and how often how many sample completions are shown.
+
+    ``wandb_upload_seconds``: how long the end of a run waits for W&B to take what is left.
+    """
 
     report_to: list[Literal["wandb", "tensorboard"]] | Literal["none"] = "none"
     wandb_mode: Literal["offline", "online", "disabled"] = "offline"
     project: Text = "evenkeel"
+    wandb_upload_seconds: Annotated[float, Field(gt=0)] = 120.0
     samples_every_steps: Count = 10
     num_samples: Annotated[int, Field(ge=0)] = 2
-
-
-class StoppingSection(Section):
-    """How a run ends before its last step.
-
-    ``grace_seconds``: how long after SIGTERM the rollout batch in hand may take until the run ends without a new
-    checkpoint; ``None`` waits for it. ``skip_faults``: how many optimizer steps whose loss or gradient is no finite
-    number are left out; the next one stops the run.
-    """
-
-    grace_seconds: Annotated[float, Field(gt=0)] | None = None
-    skip_faults: Annotated[int, Field(ge=0)] = 0
 
 
 class RunConfig(Section):

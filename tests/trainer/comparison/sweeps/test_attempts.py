@@ -19,6 +19,7 @@ from trainer.comparison.sweeps.cell_directory import CellDirectory
 from trainer.comparison.sweeps.process_group import await_group, environment_of, group_members, signal_group
 from trainer.comparison.sweeps.queues import QueueError, gpu_slots, slurm_parameters
 from trainer.comparison.sweeps.schema import SlurmExecution
+from trainer.run.checkpoints import files_of, fingerprints, write_checkpoint_manifest
 from trainer.run.directory import last_checkpoint
 
 PARENT_WITH_CHILD = """
@@ -185,6 +186,18 @@ def test_a_rerun_beside_a_half_done_cell_is_not_resumed(tmp_path: Path):
         assert taken.resolve() == (cell.run / "checkpoint-20").resolve()
     shutil.rmtree(tmp_path / "run-2")
     assert cell.resumable() == cell.run
+
+
+def test_a_cell_goes_on_from_the_newest_checkpoint_that_is_whole(tmp_path: Path):
+    cell = CellDirectory(tmp_path)
+    for step in (4, 8):
+        checkpoint = cell.run / f"checkpoint-{step}"
+        checkpoint.mkdir(parents=True)
+        (checkpoint / "trainer_state.json").write_text("{}")
+        write_checkpoint_manifest(checkpoint, fingerprints(checkpoint, files_of(checkpoint)), world_size=1)
+    assert cell.checkpoint() == cell.run / "checkpoint-8"
+    (cell.run / "checkpoint-8" / "trainer_state.json").write_text("[]")
+    assert cell.checkpoint() == cell.run / "checkpoint-4"
 
 
 def test_only_a_run_without_a_checkpoint_is_dropped(tmp_path: Path):

@@ -1,0 +1,22 @@
+"""A strategy with a state of its own, for the tests that launch whole runs and kill them."""
+
+from typing import Any
+
+from trainer.algorithms.advantages.group_baselines import grpo
+
+
+class FadingGRPO:
+    """GRPO's advantages, smaller from rollout batch to rollout batch: a lost state changes what is trained."""
+
+    def __init__(self) -> None:
+        self.batches = 0
+
+    def __call__(self, rewards: Any, group_size: int) -> Any:
+        self.batches += 1
+        return grpo(rewards, group_size) * (1 + 1 / self.batches)
+
+    def state_dict(self) -> dict[str, int]:
+        return {"batches": self.batches}
+
+    def load_state_dict(self, state: dict[str, int]) -> None:
+        self.batches = state["batches"]

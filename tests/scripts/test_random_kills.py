@@ -1,0 +1,171 @@
+"""Whole runs killed at random moments: what goes on afterwards is bit for bit the run that nobody killed.
+
+    RANDOM_KILLS=20 RANDOM_KILLS_SEED=1 bash scripts/test.sh -m slow tests/scripts/test_random_kills.py -s
+
+GRPO with a state of its own, Lopti and LoRA, on one process and on two; the victim is the process, one of the ranks, or
+the launcher, and the moment any between its start and its end: loading, generation, update, a checkpoint half written.
+"""
+
+import os
+import random
+import re
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+from ruamel.yaml import YAML
+
+from tests.paths import ROOT
+from tests.scripts.test_resume import tensors, untimed
+from tests.scripts.test_train import SETTINGS, metrics
+from trainer.comparison.sweeps.process_group import environment_of
+
+KILLS = int(os.environ.get("RANDOM_KILLS", "20"))
+SEED = int(os.environ.get("RANDOM_KILLS_SEED", str(time.time_ns() % 10**6)))
+GONE_WITHIN = 60.0
+"""Seconds after which no process of a killed run may live."""
+MARK = "EVENKEEL_TEST_RUN"
+STEPS = 12
+
+
+def run_file(folder: Path, model: Path, name: str, processes: int) -> Path:
+    settings = {
+        **SETTINGS,
+        "model": {"name_or_path": str(model), "lora": {"r": 4, "lora_alpha": 8, "target_modules": "all-linear"}},
+        "name": "run",
+        "output_dir": str(folder / name),
+        "num_processes": processes,
+        "algorithm": {
+            **SETTINGS["algorithm"],
+            "advantage": "tests.scripts.stateful_part:FadingGRPO",
+            "update_schedule": "lopti",
+        },
+        "trl": {**SETTINGS["trl"], "max_steps": STEPS, "per_device_train_batch_size": 16 // processes},
+    }
+    path = folder / f"{name}.yaml"
+    YAML(typ="safe").dump(settings, path)
+    return path
+
+
+def noted(line: str) -> None:
+    """For the person who reads the output of a failed test, or of ``-s``."""
+    sys.stdout.write(f"{line}\n")
+    sys.stdout.flush()
+
+
+class Launch:
+    """A run in processes that are known by a variable of their environment, wherever they end up."""
+
+    def __init__(self, file: Path, processes: int) -> None:
+        self.mark = f"{file.stem}-{time.time_ns()}"
+        several = ["scripts/launch.py", "--config_file", "configs/accelerate/cpu_two_processes.yaml"]
+        script = ["scripts/train.py", str(file), "--resume", "auto"]
+        environment = {**os.environ, "PYTHONPATH": str(ROOT), MARK: self.mark}
+        if processes > 1:
+            environment["ACCELERATE_USE_CPU"] = "true"
+        self.said = file.with_suffix(".said")
+        with self.said.open("w") as said:
+            command = [sys.executable, *(several if processes > 1 else []), *script]
+            self.process = subprocess.Popen(command, cwd=ROOT, env=environment, stdout=said, stderr=said)
+        self.started = time.monotonic()
+
+    def living(self) -> list[int]:
+        """Its processes, verifiers' included; the launcher as a zombie does not count."""
+        self.process.poll()
+        numbers = [int(path.name) for path in Path("/proc").glob("[0-9]*")]
+        return [number for number in numbers if environment_of(number).get(MARK) == self.mark]
+
+    def rank(self, rank: int) -> int | None:
+        """The process of that rank; ``None`` before it is there."""
+        found = (number for number in self.living() if environment_of(number).get("RANK") == str(rank))
+        return min(found, default=None)
+
+    def await_end(self, seconds: float) -> float:
+        """Seconds until no process of it was left."""
+        started = time.monotonic()
+        while self.living():
+            assert time.monotonic() - started < seconds, [
+                Path(f"/proc/{number}/cmdline").read_text() for number in self.living()
+            ] + [self.said.read_text()[-3000:]]
+            time.sleep(0.2)
+        return time.monotonic() - started
+
+
+@contextmanager
+def launched(file: Path, processes: int) -> Iterator[Launch]:
+    launch = Launch(file, processes)
+    try:
+        yield launch
+    finally:
+        for number in launch.living():
+            os.kill(number, signal.SIGKILL)
+
+
+def trained_to_the_end(file: Path, processes: int) -> float:
+    """Let the run go on to its end; the seconds that took."""
+    with launched(file, processes) as launch:
+        assert launch.process.wait(timeout=600) == 0, launch.said.read_text()[-3000:]
+        return time.monotonic() - launch.started
+
+
+def assert_same_end(one: Path, two: Path) -> None:
+    """Adapter, optimizer, learning rate and the state of the strategy are equal bit for bit, and so are all metrics."""
+    import torch
+
+    one, two = (run / f"checkpoint-{STEPS}" for run in (one, two))
+    assert (one / "adapter_model.safetensors").read_bytes() == (two / "adapter_model.safetensors").read_bytes()
+    for name in ("optimizer.pt", "scheduler.pt", "strategies.pt"):
+        old, new = (torch.load(folder / name, weights_only=False) for folder in (one, two))
+        assert repr(old) == repr(new)
+        assert [*map(torch.Tensor.tolist, tensors(old))] == [*map(torch.Tensor.tolist, tensors(new))]
+    assert untimed(one.parent) == untimed(two.parent)
+
+
+def reached(folder: Path) -> int:
+    """The last step that the newest run called ``cut`` has logged."""
+    files = sorted(folder.glob("cut*/metrics.jsonl"), key=lambda file: file.stat().st_mtime)
+    return max((line["step"] for line in metrics(files[-1].parent)), default=0) if files else 0
+
+
+def await_step(launch: Launch, folder: Path, step: int, processes: int) -> None:
+    """Return when the run has logged ``step`` and its ranks are there: while it loads, if it had before."""
+    deadline = time.monotonic() + 300
+    while launch.process.poll() is None and (
+        reached(folder) < step or (processes > 1 and None in map(launch.rank, range(processes)))
+    ):
+        assert time.monotonic() < deadline, launch.said.read_text()[-3000:]
+        time.sleep(0.05)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("processes", [1, 2])
+def test_a_run_that_is_killed_at_random_ends_as_the_one_that_is_not(tiny_model: Path, tmp_path: Path, processes: int):
+    noted(f"RANDOM_KILLS={KILLS} RANDOM_KILLS_SEED={SEED}, {processes} processes")
+    draw = random.Random(SEED + processes)
+    whole, cut = (run_file(tmp_path, tiny_model, name, processes) for name in ("whole", "cut"))
+    trained_to_the_end(whole, processes)
+    for number, step in enumerate(sorted(draw.choices(range(STEPS - 1), k=-(-KILLS // 2)))):
+        victim = draw.choice(["launcher", *range(processes)] if processes > 1 else ["launcher"])
+        with launched(cut, processes) as launch:
+            await_step(launch, tmp_path, step, processes)
+            time.sleep(draw.uniform(0, 3.0))
+            target = launch.process.pid if victim == "launcher" else launch.rank(victim)
+            if launch.process.poll() is not None or target is None:
+                noted(f"  {number}: it had ended")
+                continue
+            os.kill(target, signal.SIGKILL)
+            gone, at = launch.await_end(GONE_WITHIN), reached(tmp_path)
+            said = launch.said.read_text()
+        noted(f"  {number}: {victim} killed behind step {at}, all gone in {gone:.1f} s")
+        assert "Traceback" not in said, said[-3000:]
+        if victim in (0, 1):
+            assert len(re.findall("Rank . .process .*was ended by SIGKILL|another rank", said)) == 1, said[-3000:]
+    trained_to_the_end(cut, processes)
+    ended = [path for path in tmp_path.glob("cut*") if (path / "summary.json").exists()]
+    assert len(ended) == 1  # begun anew where the kill came before the first checkpoint, in a directory of its own
+    assert_same_end(tmp_path / "whole", ended[0])

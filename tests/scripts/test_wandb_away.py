@@ -1,0 +1,46 @@
+"""W&B that cannot be reached from the middle of a run on: the run ends as it should, and nothing of it is lost."""
+
+import os
+import re
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from tests.paths import ROOT
+from tests.scripts.test_train import metrics, run_file
+from tests.scripts.wandb_server import KEY, serving
+
+__all__ = ["run_file"]
+
+
+@pytest.mark.slow
+def test_training_goes_on_without_wandb_and_a_sync_completes_it(run_file: Path, tmp_path: Path):
+    run = tmp_path / "run"
+    environment = {**os.environ, "PYTHONPATH": str(ROOT), "WANDB_API_KEY": KEY, "TRL_EXPERIMENTAL_SILENCE": "1"}
+    environment.pop("WANDB_MODE", None)
+    settings = ["logging={report_to: [wandb], wandb_mode: online, wandb_upload_seconds: 5}", "trl.max_steps=30"]
+    with serving() as server:
+        port = server.server_port
+        environment["WANDB_BASE_URL"] = f"http://127.0.0.1:{port}"
+        command = [sys.executable, "scripts/train.py", str(run_file), *settings, "evaluation.after=false"]
+        process = subprocess.Popen(
+            command, cwd=ROOT, env=environment, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
+        )
+        deadline = time.monotonic() + 200
+        while not (run / "metrics.jsonl").exists() or max(line["step"] for line in metrics(run)) < 3:
+            assert process.poll() is None, process.communicate()[0][-3000:]
+            assert time.monotonic() < deadline
+            time.sleep(0.05)
+    said, _ = process.communicate(timeout=200)
+    assert process.returncode == 0, said[-3000:]
+    assert "Traceback" not in said, said[-3000:]
+    assert max(line["step"] for line in metrics(run)) == 30
+    assert "W&B has not taken everything within logging.wandb_upload_seconds = 5" in said
+    (folder,) = re.findall("wandb sync --include-online (.+)", said)
+    with serving(port) as server:
+        sync = [str(Path(sys.executable).with_name("wandb")), "sync", "--include-online", folder.strip()]
+        subprocess.run(sync, env=environment, check=True, capture_output=True, timeout=100)
+        assert set(range(1, 31)) <= server.steps

@@ -1,0 +1,48 @@
+"""A rank that another left alone: known by the error, or by a launcher with fewer living ranks than it started."""
+
+import os
+import signal
+import subprocess
+import sys
+
+import pytest
+
+from tests.paths import ROOT
+from trainer.run.lost_ranks import is_of_lost_rank, killed_rank, lost_sibling
+
+GLOO = "[/x/gloo/transport/tcp/pair.cc:553] Connection closed by peer [127.0.0.1]:52619. This is typically caused by …"
+RANK = """
+import os, subprocess, sys, time
+from trainer.run.lost_ranks import is_of_lost_rank, lost_sibling
+os.environ["LOCAL_WORLD_SIZE"] = "2"
+before = lost_sibling()
+os.kill(int(sys.argv[1]), 9)
+while not lost_sibling():  # the launcher has not reaped it, and it does not live
+    time.sleep(0.01)
+print(before, is_of_lost_rank(RuntimeError(sys.argv[2])), is_of_lost_rank(RuntimeError("shape mismatch")))
+"""
+LAUNCHER = """
+import subprocess, sys
+other = subprocess.Popen([sys.executable, "-c", "import time; time.sleep(60)"])
+subprocess.run([sys.executable, "-c", sys.argv[2], str(other.pid), sys.argv[3]], timeout=60)
+"""
+
+
+def test_a_rank_whose_sibling_was_killed_knows_it():
+    command = [sys.executable, "-c", LAUNCHER, "torchrun", RANK, GLOO]
+    environment = {**os.environ, "PYTHONPATH": str(ROOT)}
+    result = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=100)
+    assert result.stdout == "False True False\n", result.stderr
+
+
+def test_without_a_launcher_no_rank_is_lost():
+    assert not lost_sibling()
+    assert not is_of_lost_rank(RuntimeError(GLOO))  # an error like any other, with its traceback
+
+
+@pytest.mark.parametrize(("number", "hint"), [(signal.SIGKILL, True), (signal.SIGSEGV, False)])
+def test_the_launcher_names_the_rank_and_its_signal(number: signal.Signals, hint: bool):
+    said = killed_rank(1, 4711, -number)
+    assert f"Rank 1 (process 4711) was ended by {number.name}" in said
+    assert ("memory runs out" in said) == hint
+    assert "--resume auto" in said

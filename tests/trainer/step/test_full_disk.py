@@ -1,0 +1,98 @@
+"""A checkpoint for which there is no room: named with its bytes and its disk, left out, and the run goes on."""
+
+import errno
+import resource
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from datasets import Dataset
+from trl import GRPOConfig
+
+from tests.trainer.step.test_faults import lengths_modulo_three
+from trainer import RLVRTrainer
+from trainer.run.callbacks import CheckpointManifest
+from trainer.step import full_disk
+from trainer.step.full_disk import DiskGuard, checkpoint_bytes, disk_of, is_full
+
+LIMIT = 40_000
+"""Bytes a file may have: the weights take more, and so does the optimizer."""
+
+
+class Limited(DiskGuard, RLVRTrainer):
+    """At step 2 the kernel lets no file grow beyond `LIMIT`, as a quota would."""
+
+    def _save_checkpoint(self, model: Any, trial: Any) -> None:
+        _, most = resource.getrlimit(resource.RLIMIT_FSIZE)
+        if self.state.global_step == 2 and self.limits:
+            resource.setrlimit(resource.RLIMIT_FSIZE, (LIMIT, most))
+        try:
+            super()._save_checkpoint(model, trial)
+        finally:
+            resource.setrlimit(resource.RLIMIT_FSIZE, (most, most))
+
+
+def trained(model: Path, folder: Path, *, limits: bool) -> tuple[Limited, list[str]]:
+    arguments = GRPOConfig(
+        output_dir=str(folder),
+        use_cpu=True,
+        bf16=False,
+        per_device_train_batch_size=4,
+        num_generations=4,
+        max_completion_length=4,
+        max_steps=3,
+        learning_rate=1e-2,
+        save_steps=1,
+        report_to="none",
+    )
+    trainer = Limited(
+        str(model), lengths_modulo_three, arguments, Dataset.from_dict({"prompt": ["a b", "b a", "a a", "b b"]})
+    )
+    told: list[str] = []
+    trainer.watches_disk, trainer.tell, trainer.limits = True, told.append, limits
+    trainer.add_callback(CheckpointManifest(None, trainer.accelerator.wait_for_everyone))
+    trainer.train()
+    return trainer, told
+
+
+def test_what_fails_while_it_is_written_is_deleted_and_said(tiny_model: Path, tmp_path: Path):
+    trainer, told = trained(tiny_model, tmp_path / "limited", limits=True)
+    assert [path.name for path in sorted((tmp_path / "limited").glob("checkpoint-*"))] == [
+        "checkpoint-1",
+        "checkpoint-3",
+    ]
+    (said,) = told
+    disk, _ = disk_of(tmp_path)
+    assert f"checkpoint-2 was not saved: it needs about {checkpoint_bytes(trainer):,} bytes" in said
+    assert f"the disk mounted at {disk} has" in said
+    assert "Writing it failed: " in said
+    assert "checkpoint-1 is what counts, and training goes on to the next save" in said
+    assert trainer.left_out == 2
+    free, nothing = trained(tiny_model, tmp_path / "free", limits=False)
+    assert nothing == []
+    for one, other in zip(trainer.model.parameters(), free.model.parameters(), strict=True):
+        assert torch.equal(one, other)
+    saved = sum(path.stat().st_size for path in (tmp_path / "free" / "checkpoint-3").rglob("*"))
+    assert saved <= checkpoint_bytes(free) <= saved + full_disk.SMALL_FILES + 100_000
+
+
+def test_what_does_not_fit_is_not_begun(tiny_model: Path, tmp_path: Path, monkeypatch):
+    monkeypatch.setattr(full_disk, "SMALL_FILES", 1 << 60)  # more than any disk has
+    _, told = trained(tiny_model, tmp_path, limits=False)
+    assert not list(tmp_path.glob("checkpoint-*"))
+    assert len(told) == 3
+    assert "the run's beginning is what counts" in told[0]
+    assert "Writing it failed" not in told[0]
+
+
+def test_full_disks_are_known_by_their_errors(tmp_path: Path):
+    with pytest.raises(RuntimeError) as torchs:
+        torch.save(torch.zeros(1 << 20), "/dev/full")
+    assert is_full(torchs.value)
+    with pytest.raises(OSError, match="No space") as plain, Path("/dev/full").open("wb", buffering=0) as file:
+        file.write(b"x")
+    assert is_full(plain.value)
+    assert is_full(OSError(errno.EDQUOT, "Disk quota exceeded"))
+    assert not is_full(OSError(errno.EACCES, "Permission denied"))
+    assert not is_full(ValueError("shape mismatch"))

@@ -1,0 +1,112 @@
+"""With the same completions one process and two give the same rewards, advantages and gradients."""
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+import torch
+
+from tests.paths import ROOT
+
+SCRIPT = """
+import json, os, random, sys
+from pathlib import Path
+import torch
+from transformers import TrainerCallback
+from tests.trainer.training import digit_reward, ours
+from trainer import RLVRTrainer
+
+model, folder, cases = Path(sys.argv[1]), Path(sys.argv[2]), json.loads(sys.argv[3])
+processes = int(os.environ["WORLD_SIZE"])
+
+def rollouts(prompts, trainer):
+    '''Completions that depend on the prompt, on which of its four it is, and on the rollout batch.'''
+    seen, ids = {}, []
+    for prompt in prompts:
+        text = prompt[-1]["content"]
+        seen[text] = number = seen.get(text, 0) + 1
+        draw = random.Random(f"{text}, {number}, {trainer.state.global_step}")
+        ids.append([draw.randrange(5, 24) for _ in range(draw.randrange(2, 8))] + [1])
+    tokenizer = trainer.processing_class
+    asked = [tokenizer.apply_chat_template(p, add_generation_prompt=True, tokenize=True) for p in prompts]
+    asked = [list(each["input_ids"]) if hasattr(each, "keys") else list(each) for each in asked]
+    return {"prompt_ids": asked, "completion_ids": ids, "logprobs": None}
+
+seen = {}
+rewarded, scored = RLVRTrainer._calculate_rewards, RLVRTrainer._set_advantages
+
+def calculated(self, *positional, **keywords):
+    found = rewarded(self, *positional, **keywords)
+    seen["rewards"].append(found.clone())
+    return found
+
+def with_advantages(self, batch, signals):
+    scored(self, batch, signals)
+    seen["advantages"].append(self.accelerator.gather(batch["advantages"]).clone())
+
+RLVRTrainer._calculate_rewards, RLVRTrainer._set_advantages = calculated, with_advantages
+
+class Gradients(TrainerCallback):
+    def on_pre_optimizer_step(self, args, state, control, model=None, **_):
+        gradients = [weight.grad.flatten() for weight in model.parameters() if weight.grad is not None]
+        seen["gradients"].append(torch.cat(gradients).clone())
+
+os.environ["TRL_EXPERIMENTAL_SILENCE"] = "1"
+for name, asked in cases.items():
+    seen = {"rewards": [], "advantages": [], "gradients": []}
+    ours(
+        model, folder, strategies={**asked["strategies"], "rollout_func": rollouts}, callbacks=[Gradients()],
+        per_device_train_batch_size=16 // processes, num_iterations=asked.get("num_iterations", 1), max_steps=4,
+        optim="sgd", learning_rate=0.5, lr_scheduler_type="constant", max_grad_norm=0.0, **asked["settings"],
+    )
+    if os.environ["RANK"] == "0":
+        torch.save(seen, folder / f"{name}.pt")
+"""
+CISPO = {"loss_type": "cispo", "epsilon_high": 1e6}
+LOPTI_ETA = 1 / 24
+"""The threshold lies where the probabilities of this policy of 24 words do, so that both passes train."""
+CASES = {
+    "grpo": {"strategies": {}, "settings": {"loss_type": "grpo"}, "num_iterations": 2},
+    "grpo, token mean": {"strategies": {}, "settings": {"loss_type": "dapo"}},
+    "adv_reweight": {"strategies": {"token_weight": "adv_reweight"}, "settings": {}},
+    "lopti": {"strategies": {"update_schedule": {"name": "lopti", "eta": LOPTI_ETA}}, "settings": {}},
+    "exchangeable": {"strategies": {"advantage": "exchangeable"}, "settings": {"loss_type": "grpo"}},
+    "dfpo_min_replace": {"strategies": {"coefficient": "dfpo_min_replace"}, "settings": CISPO, "num_iterations": 2},
+}
+
+
+def trained_on(processes: int, model: Path, folder: Path) -> Path:
+    """Train all cases; the folder with what rank 0 saw of each."""
+    script = folder / "script.py"
+    script.write_text(SCRIPT)
+    command = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc_per_node", str(processes)]
+    environment = {**os.environ, "PYTHONPATH": str(ROOT), "OMP_NUM_THREADS": "1", "ACCELERATE_TORCH_DEVICE": "cpu"}
+    arguments = [str(script), str(model), str(folder), json.dumps(CASES)]
+    done = subprocess.run([*command, *arguments], env=environment, capture_output=True, text=True, timeout=300)
+    assert done.returncode == 0, done.stderr[-3000:]
+    return folder
+
+
+@pytest.fixture(scope="module")
+def trained(tiny_model: Path, tmp_path_factory: pytest.TempPathFactory) -> list[Path]:
+    """All cases on one process and on two."""
+    return [trained_on(number, tiny_model, tmp_path_factory.mktemp("processes")) for number in (1, 2)]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("case", CASES)
+def test_rewards_advantages_and_gradients_do_not_depend_on_the_number_of_processes(trained: list[Path], case: str):
+    one, two = (torch.load(folder / f"{case}.pt") for folder in trained)
+    assert {name: len(values) for name, values in one.items()} == {name: len(values) for name, values in two.items()}
+    assert len(one["gradients"]) == 4
+    for name in ("rewards", "advantages"):
+        for alone, together in zip(one[name], two[name], strict=True):
+            assert alone.abs().max() > 0
+            width = min(alone.shape[-1], together.shape[-1]) if alone.dim() > 1 else None
+            assert torch.allclose(alone[..., :width], together[..., :width], rtol=0, atol=1e-6, equal_nan=True)
+    for alone, together in zip(one["gradients"], two["gradients"], strict=True):
+        assert alone.abs().max() > 1e-4
+        assert (alone - together).abs().max() <= 1e-6

@@ -1,0 +1,39 @@
+"""The trainer of a run: faults, full disks and exhausted memory end in a message, and cost as little as they can."""
+
+from pathlib import Path
+from typing import Any
+
+from trainer.run.processes import FAILED, STOPPED_WITHOUT_CHECKPOINT
+
+
+def guarded_trainer(fault_folder: Path, max_skipped: int, **arguments: Any) -> Any:
+    """`RLVRTrainer` behind its guards: see `FaultGuard`, `DiskGuard` and `MemoryGuard` in `trainer.step`."""
+    from trainer import RLVRTrainer
+    from trainer.step.faults import FaultGuard
+    from trainer.step.full_disk import DiskGuard
+    from trainer.step.out_of_memory import MemoryGuard
+
+    class GuardedTrainer(MemoryGuard, DiskGuard, FaultGuard, RLVRTrainer):
+        """All three, the outermost first."""
+
+    trainer = GuardedTrainer(**arguments)
+    trainer.args.logging_nan_inf_filter = False  # the guard sees to it
+    trainer.fault_folder, trainer.max_skipped = fault_folder, max_skipped
+    trainer.watches_disk, trainer.tell = True, tell
+    return trainer
+
+
+def tell(text: str) -> None:
+    """A line of its own on standard output, at once: the progress line may stand before it."""
+    print(f"\n{text}", flush=True)
+
+
+def without_last_checkpoint(trainer: Any, stopped: bool) -> int:
+    """What is said, and the exit status, of a run whose last checkpoint did not fit on its disk."""
+    if trainer.accelerator.is_main_process:
+        why = "stopped" if stopped else "ended"
+        tell(
+            f"The run {why} at step {trainer.state.global_step} without a checkpoint of it, as said above. When there "
+            "is room, --resume auto trains the steps since the newest checkpoint again, to the same weights."
+        )
+    return STOPPED_WITHOUT_CHECKPOINT if stopped else FAILED
