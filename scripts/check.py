@@ -10,9 +10,9 @@ among them.
 
 Exit status: 0 nothing stops the run (there may be warnings), 2 errors.
 
---json prints one object: ``config`` (the file), ``ok`` (no errors), ``findings`` (a list of ``severity``: error, warning
-or note; ``topic``: a section of the file, ``file`` or ``machine``; ``text``), ``not_checked`` (sections with a wrong
-setting, of which nothing else is said), ``plan`` (numbers, or null; the fields of `trainer.run.check.plan.Plan`),
+--json prints one object: ``config`` (the file), ``ok`` (no errors), ``findings`` (a list of ``severity``: error,
+warning or note; ``topic``: a section of the file, ``file`` or ``machine``; ``text``), ``not_checked`` (sections with a
+wrong setting, of which nothing else is said), ``plan`` (numbers, or null; the fields of `trainer.run.check.plan.Plan`),
 ``possible_processes`` (on which the batch can be cut), ``prompt_tokens`` (part → ``tokenized``, ``longest``), and
 ``memory_estimate`` (ddp, zero1, zero2, zero3 or fsdp2 → ``peak_bytes``, ``terms`` with ``name``, ``bytes``, ``phase``,
 ``arithmetic``).
@@ -38,9 +38,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     logging.getLogger("transformers").setLevel(logging.ERROR)
     rewards = Rewards(build_verifier, GENERATORS, check_rewards, reward_functions)
     device = None if arguments.device_memory is None else round(arguments.device_memory * GIB)
-    result = checked(
-        arguments.config, arguments.overrides, rewards, processes=arguments.processes, device_bytes=device
-    )
+    result = checked(arguments.config, arguments.overrides, rewards, processes=arguments.processes, device_bytes=device)
     print((json_report if arguments.json else text_report)(result, arguments.config))
     return REFUSED if result.errors else 0
 
@@ -55,7 +53,10 @@ def parse_arguments(argv: Sequence[str] | None) -> argparse.Namespace:
         "--processes", type=_count, metavar="N", help="started together; default: the file's num_processes, or 1"
     )
     parser.add_argument(
-        "--device-memory", type=float, metavar="GIB", help="of the GPU that the run is meant for; default: this machine's"
+        "--device-memory",
+        type=float,
+        metavar="GIB",
+        help="of the GPU that the run is meant for; default: this machine's",
     )
     parser.add_argument("--json", action="store_true", help="print one JSON object")
     return parser.parse_intermixed_args(argv)

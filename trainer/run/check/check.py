@@ -1,26 +1,29 @@
 """All findings of a run at once, before its model's weights are loaded; and the same, briefly, as it starts."""
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from rewards.registry import Refusal
+from rewards.verifier import Verifier
+from trainer.algorithms.strategies import Strategies
 from trainer.run.check.data import data_findings
 from trainer.run.check.device import device_memory, memory_estimates
 from trainer.run.check.finding import Finding, error, gravest_first
-from trainer.run.check.lengths import length_findings, prompt_lengths
+from trainer.run.check.lengths import length_findings, tokenized_lengths
 from trainer.run.check.lora import lora_findings
 from trainer.run.check.machine import directory_findings, memory_findings
 from trainer.run.check.memory import MemoryEstimate
-from trainer.run.check.model import model_findings
+from trainer.run.check.model import model_findings, model_settings, skeleton_of
+from trainer.run.check.model_folder import folder_fault
 from trainer.run.check.packages import device_findings, package_findings
 from trainer.run.check.plan import Plan, plan_of, possible_processes
 from trainer.run.check.prepare import Collected, prepared
 from trainer.run.check.rewards import reward_findings
 from trainer.run.check.settings import logging_findings, setting_findings
 from trainer.run.check.subject import Subject
-from trainer.run.config import RunConfig, load_tolerantly
+from trainer.run.config import RunConfig, batch_plan, load_tolerantly
 from trainer.run.rewards import Rewards
 
 _BRIEF_ROWS = 128
@@ -89,20 +92,46 @@ def checked(
     return _checked(subject, found, spoiled, device_bytes)
 
 
-def briefly_checked(subject: Subject) -> Checked:
-    """The same of a run that is about to start, of which everything is built.
+def checked_before_start(
+    config: RunConfig,
+    verifiers: Mapping[str, Verifier],
+    strategies: Strategies,
+    args: Any,
+    rows: Mapping[str, Any],
+    tokenizer: Any,
+) -> Checked:
+    """The same of a run that is about to start, of which everything is built; few prompts are tokenized again.
 
     Raises:
         CheckError: there are errors; the message names them all.
     """
-    subject.most_rows, subject.here = _BRIEF_ROWS, True
+    name = config.model.name_or_path
+    if (fault := folder_fault(name)) is not None:
+        raise CheckError(f"model.name_or_path = {name!r} {fault}")
+    settings = model_settings(config)
+    subject = Subject(
+        config,
+        args.world_size,
+        verifiers,
+        strategies,
+        batch_plan(config, args.world_size),
+        args,
+        rows,
+        tokenizer,
+        settings.get_text_config(),
+        skeleton_of(config, settings),
+        most_rows=_BRIEF_ROWS,
+        here=True,
+    )
     result = _checked(subject, Collected(), set(), None)
     if result.errors:
-        raise CheckError("\n\n".join(str(finding).removeprefix("error: ") for finding in result.errors))
+        raise CheckError("\n\n".join(finding.text for finding in result.errors))
     return result
 
 
 def _checked(subject: Subject, found: Collected, spoiled: set[str], device_bytes: int | None) -> Checked:
+    with found.of("data"):
+        subject.prompt_lengths = tokenized_lengths(subject)
     for topic, sections, check in _CHECKS:
         if not sections & spoiled:
             with found.of(topic):
@@ -111,7 +140,7 @@ def _checked(subject: Subject, found: Collected, spoiled: set[str], device_bytes
     estimates: dict[Any, MemoryEstimate] = {}
     if not spoiled & {"trl", "model", "data"}:
         with found.of("data"):
-            tokens = {part: (len(each), max(each)) for part, each in prompt_lengths(subject).items()}
+            tokens = {part: (len(each), max(each)) for part, each in subject.prompt_lengths.items()}
         with found.of("machine"):
             device = device_memory(subject) if device_bytes is None else device_bytes
             longest = max((longest for _, longest in tokens.values()), default=None)
@@ -134,8 +163,3 @@ def _each_once(findings: Iterable[Finding]) -> list[Finding]:
     """Without one that another, longer one contains: a part may be refused twice on its way."""
     listed = [*dict.fromkeys(findings)]
     return [each for each in listed if not any(each.text in other.text and each != other for other in listed)]
-
-
-def subject_of_run(config: RunConfig, processes: int, **built: Any) -> Subject:
-    """What is checked of a run that is about to start: ``built`` holds its parts, by the names of `Subject`."""
-    return Subject(config, processes, **built)

@@ -42,7 +42,8 @@ def _answered(part: str, prompts: Sequence[Any]) -> Iterator[Finding]:
     if answered:
         yield warning(
             "data",
-            f"data.{part}: {len(answered)} prompts end with a message of the assistant (rows {_named(answered)}), which "
+            f"data.{part}: {len(answered)} prompts end with a message of the assistant (rows {_named(answered)}), "
+            "which "
             "the policy would be shown before it answers. Name a column of questions under `columns:`, or cut the "
             "messages before it.",
         )
@@ -64,9 +65,9 @@ def _repeated(part: str, asked: Sequence[str], references: Sequence[Any]) -> Ite
     if same:
         first = next(found for found in again.values() if found not in other)
         yield warning(
-            "data",
-            f"data.{part}: {same} rows ask the same prompt as another row (first rows {_named(first)}), which counts it "
-            "more than once. Remove them, or leave them if that is meant.",
+            "datadata",
+            f"data.{part}: {same} rows ask the same prompt as another row (first rows {_named(first)}), which counts "
+            "it more than once. Remove them, or leave them if that is meant.",
         )
 
 

@@ -55,7 +55,7 @@ def training_of(subject: Subject, longest_prompt: int | None, device_bytes: int 
 
 def weight_bytes(subject: Subject) -> int:
     """Of one stored weight: TRL loads float32 where nothing else is said; ``auto`` is the model's own."""
-    dtype = subject.config.model.dtype
+    dtype: str | None = subject.config.model.dtype
     if dtype == "auto":
         dtype = str(getattr(subject.settings, "dtype", None) or "float32").removeprefix("torch.")
     return _BYTES.get(dtype or "float32", 4)
@@ -63,7 +63,9 @@ def weight_bytes(subject: Subject) -> int:
 
 def optimizer_states(name: str) -> tuple[int, float | None]:
     """Tensors that an optimizer keeps for a trained one, and bytes of a value in them (``None`` = a weight's)."""
-    tensors = 0 if name.startswith(("sgd", "adafactor")) else 1 if name.startswith(("lion", "rmsprop", "adagrad")) else 2
+    tensors = (
+        0 if name.startswith(("sgd", "adafactor")) else 1 if name.startswith(("lion", "rmsprop", "adagrad")) else 2
+    )
     return tensors, 1 if "8bit" in name else 0.5 if "4bit" in name else None
 
 

@@ -26,11 +26,11 @@ def length_findings(subject: Subject) -> Iterator[Finding]:
                 f"Write max_completion_length below {limit}, with room for the prompts.",
             )
             continue
-        for part, lengths in prompt_lengths(subject).items():
+        for part, lengths in subject.prompt_lengths.items():
             yield from _against(part, lengths, longest_completion, name, limit)
 
 
-def prompt_lengths(subject: Subject) -> dict[str, list[int]]:
+def tokenized_lengths(subject: Subject) -> dict[str, list[int]]:
     """Tokens of the prompts of each set: of the longest by their characters, and of others evenly spread."""
     if subject.tokenizer is None or not subject.tokenizer.chat_template:
         return {}
@@ -74,6 +74,6 @@ def _against(part: str, lengths: list[int], completion: int, name: str, limit: i
         yield error(
             "data",
             f"data.{part}: {tight} {looked} leave no room for a completion of trl.max_completion_length = {completion} "
-            f"tokens in {name} of {limit}; the longest has {max(lengths)}. Write max_completion_length: {room}, or drop "
-            "these rows.",
+            f"tokens in {name} of {limit}; the longest has {max(lengths)}. Write max_completion_length: {room}, or "
+            "drop these rows.",
         )

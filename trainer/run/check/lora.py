@@ -16,15 +16,23 @@ def lora_findings(subject: Subject) -> Iterator[Finding]:
     lora = subject.config.model.lora
     if lora is None or subject.skeleton is None:
         return
-    names = [name for name, _ in subject.skeleton.named_modules() if name]
+    layers = [name for name, layer in subject.skeleton.named_modules() if isinstance(layer, _adaptable())]
     wanted = lora.get("target_modules")
     if isinstance(wanted, str) and wanted != ALL_LINEAR:
-        if not any(_matches(wanted, name) for name in names):
-            yield _nothing("target_modules", [wanted], names, "none of the layers")
+        if not any(_matches(wanted, name) for name in layers):
+            yield _nothing("target_modules", [wanted], layers)
     elif isinstance(wanted, list):
-        yield from _absent("target_modules", wanted, names)
-    kept = lora.get("modules_to_save")
+        yield from _absent("target_modules", wanted, layers)
+    kept, names = lora.get("modules_to_save"), [name for name, _ in subject.skeleton.named_modules() if name]
     yield from _absent("modules_to_save", kept if isinstance(kept, list) else [], names)
+
+
+def _adaptable() -> tuple[type, ...]:
+    """The layers that peft puts LoRA on."""
+    from torch import nn
+    from transformers.pytorch_utils import Conv1D
+
+    return nn.Linear, nn.Embedding, nn.Conv1d, nn.Conv2d, nn.Conv3d, nn.MultiheadAttention, Conv1D
 
 
 def adapted_parameters(subject: Subject) -> int | None:
@@ -59,10 +67,10 @@ def _is_named(name: str, wanted: Sequence[str]) -> bool:
 def _absent(key: str, wanted: Sequence[Any], names: Sequence[str]) -> Iterator[Finding]:
     absent = [each for each in wanted if not any(_is_named(name, [str(each)]) for name in names)]
     if absent:
-        yield _nothing(key, absent, names, "match nothing" if len(absent) == len(wanted) else "some of them")
+        yield _nothing(key, absent, names)
 
 
-def _nothing(key: str, absent: Sequence[Any], names: Sequence[str], _: str) -> Finding:
+def _nothing(key: str, absent: Sequence[Any], names: Sequence[str]) -> Finding:
     last = sorted({name.rpartition(".")[2] for name in names if not name.rpartition(".")[2].isdigit()})
     near = difflib.get_close_matches(str(absent[0]), last, n=1)
     hint = f" Did you mean {near[0]}?" if near else ""

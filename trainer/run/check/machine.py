@@ -8,7 +8,7 @@ from pathlib import Path
 from trainer.run.check.device import in_gib, weight_bytes
 from trainer.run.check.finding import Finding, error, note, warning
 from trainer.run.check.lora import adapted_parameters
-from trainer.run.check.memory import MemoryEstimate
+from trainer.run.check.memory import MemoryEstimate, Sharding
 from trainer.run.check.plan import plan_of
 from trainer.run.check.subject import Subject
 
@@ -24,8 +24,8 @@ def directory_findings(subject: Subject) -> Iterator[Finding]:
         reason = "it is a file" if above.is_file() else (fault.strerror or str(fault)).lower()
         yield error(
             "machine",
-            f"output_dir = {subject.config.output_dir!r}: nothing can be written in {above}: {reason}. Name a directory "
-            "that you may write in.",
+            f"output_dir = {subject.config.output_dir!r}: nothing can be written in {above}: {reason}. Name a "
+            "directory that you may write in.",
         )
         return
     yield from _disk(subject, above)
@@ -58,16 +58,14 @@ def _disk(subject: Subject, place: Path) -> Iterator[Finding]:
 
 
 def memory_findings(
-    subject: Subject, estimates: Mapping[str, MemoryEstimate], device_bytes: int | None
+    subject: Subject, estimates: Mapping[Sharding, MemoryEstimate], device_bytes: int | None
 ) -> Iterator[Finding]:
     """More than the device has, however the model is divided; else what is needed."""
     if not estimates:
         return
     device = "process" if subject.argument("use_cpu") else "GPU"
     peaks = ", ".join(f"{way} {in_gib(each.peak)}" for way, each in estimates.items())
-    words = f"memory a {device}, an estimate: {peaks}" if len(estimates) > 1 else f"memory a {device}, an estimate: " + (
-        in_gib(next(iter(estimates.values())).peak)
-    )
+    words = f"memory a {device}, an estimate: {peaks}"
     fitting = [way for way, each in estimates.items() if device_bytes is None or each.peak <= device_bytes]
     if device_bytes is not None and not fitting:
         yield warning(

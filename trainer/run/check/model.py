@@ -49,8 +49,8 @@ def model_settings(config: RunConfig) -> Any:
     names = settings.architectures or []
     if names and not any(name.endswith(_NO_HEAD) or name in WRITERS.values() for name in names):
         raise ModelError(
-            f"model.name_or_path = {model.name_or_path!r} is a {names[0]}, no causal language model: it writes no text. "
-            "Name a model for text generation."
+            f"model.name_or_path = {model.name_or_path!r} is a {names[0]}, no causal language model: it writes no "
+            "text. Name a model for text generation."
         )
     return settings
 
@@ -93,8 +93,8 @@ def model_findings(subject: Subject) -> Iterator[Finding]:
     if model.dtype == "float16" and subject.argument("fp16"):
         yield error(
             "model",
-            "model.dtype: float16 with trl.fp16: true: the gradients would be 16 bits too, and the GradScaler refuses to "
-            "unscale them. Write dtype: float32 for the weights, or take bf16.",
+            "model.dtype: float16 with trl.fp16: true: the gradients would be 16 bits too, and the GradScaler "
+            "refuses to unscale them. Write dtype: float32 for the weights, or take bf16.",
         )
     implementation = model.attn_implementation
     if implementation is not None and implementation not in ATTENTION and "/" not in implementation:
@@ -105,7 +105,7 @@ def model_findings(subject: Subject) -> Iterator[Finding]:
         )
     prefix = model.assistant_prefix
     if prefix is not None and prefix.strip() in ("think", "thought", "reasoning"):
-        yield note("model", f"model.assistant_prefix = {prefix!r} opens no thought; verifiers read one after '<think>'.")
+        yield note("model", f"model.assistant_prefix = {prefix!r} opens no thought; write '<think>'.")
     if subject.tokenizer is not None:
         yield from _tokenizer(subject)
 
@@ -130,8 +130,8 @@ def _tokenizer(subject: Subject) -> Iterator[Finding]:
     if isinstance(words, int) and largest >= words:
         yield error(
             "model",
-            f"The tokenizer of {name!r} has more tokens than the model: its largest id is {largest}, and the embeddings "
-            f"have {words} rows. Save the tokenizer of this model, or resize the embeddings.",
+            f"The tokenizer of {name!r} has more tokens than the model: its largest id is {largest}, and the "
+            f"embeddings have {words} rows. Save the tokenizer of this model, or resize the embeddings.",
         )
 
 

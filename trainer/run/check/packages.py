@@ -17,7 +17,7 @@ def package_findings(subject: Subject) -> Iterator[Finding]:
     for asked, module, package in _wanted(subject):
         if find_spec(module) is None:
             instead = _INSTALL.get(module, f"pip install {package}")
-            yield error("machine", f"{asked} needs the package {package} ({module}), which is not installed: {instead}.")
+            yield error("machine", f"{asked} needs {package} ({module}), which is not installed: {instead}.")
     deepspeed = subject.argument("deepspeed")
     if isinstance(deepspeed, str) and not Path(deepspeed).is_file():
         yield error("trl", f"trl.deepspeed = {deepspeed!r}: there is no such file. Check the path.")
@@ -52,8 +52,8 @@ def device_findings(subject: Subject) -> Iterator[Finding]:
     if not subject.argument("use_cpu") and not torch.cuda.is_available():
         yield warning(
             "machine",
-            "This machine has no GPU that torch can use, and trl.use_cpu is not set: here TRL would refuse bf16 or train "
-            "on the CPU. What depends on the device was checked as far as it can be without one.",
+            "This machine has no GPU that torch can use, and trl.use_cpu is not set: here TRL would refuse bf16 or "
+            "train on the CPU. What depends on the device was checked as far as it can be without one.",
         )
     elif subject.argument("use_cpu") and subject.config.trl.get("bf16") is None and not subject.argument("fp16"):
         yield note(

@@ -16,14 +16,14 @@ def setting_findings(subject: Subject) -> Iterator[Finding]:
     if rate >= _LARGEST_LEARNING_RATE:
         yield warning(
             "trl",
-            f"trl.learning_rate = {rate:g}: Adam moves every weight by about so much in its first step, which no policy "
-            "survives. Published runs take 1e-7 to 1e-4.",
+            f"trl.learning_rate = {rate:g}: Adam moves every weight by about so much in its first step, which no "
+            "policy survives. Published runs take 1e-7 to 1e-4.",
         )
     if epsilon >= 1:
         yield warning(
             "trl",
-            f"trl.epsilon = {epsilon:g}: a ratio between {1 - epsilon:g} and {1 + epsilon:g} is never clipped from below. "
-            "It is a share, not a percentage: 0.2 is usual.",
+            f"trl.epsilon = {epsilon:g}: a ratio between {1 - epsilon:g} and {1 + epsilon:g} is never clipped from "
+            "below. It is a share, not a percentage: 0.2 is usual.",
         )
     steps = optimizer_steps(subject)
     if steps is not None:
@@ -53,8 +53,8 @@ def _behind_the_end(subject: Subject, steps: int) -> Iterator[Finding]:
     if subject.argument("save_strategy") == "steps" and subject.argument("save_steps") > steps:
         yield note(
             "trl",
-            f"trl.save_steps = {subject.argument('save_steps'):g}, and the run has {steps} optimizer steps: there is no "
-            "checkpoint before the end, except where it is stopped on request.",
+            f"trl.save_steps = {subject.argument('save_steps'):g}, and the run has {steps} optimizer steps: there is "
+            "no checkpoint before the end, except where it is stopped on request.",
         )
 
 

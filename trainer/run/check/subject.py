@@ -23,6 +23,7 @@ class Subject:
         settings: the model's configuration; of one that also sees, the text's.
         skeleton: the model on torch's meta device: names and shapes without weights.
         most_rows: of each set, so many rows are tokenized.
+        prompt_lengths: tokens of the prompts of each set that were tokenized (`lengths.tokenized_lengths`).
         here: the run starts on this machine and now; else a GPU that it lacks is not held against it.
     """
 
@@ -38,6 +39,7 @@ class Subject:
     skeleton: "nn.Module | None" = None
     most_rows: int = 1000
     here: bool = False
+    prompt_lengths: Mapping[str, list[int]] = field(default_factory=dict)
 
     @property
     def num_passes(self) -> int:

@@ -21,8 +21,8 @@ def load_config(path: str | Path, overrides: Sequence[str] = (), *, evaluation_o
     """The run that a YAML file describes, after the base it extends and the overrides ``dotted.key=value``.
 
     A model or data path that exists relative to the current directory, or else relative to the file that writes it
-    (of an override: the file of the run) becomes absolute; any other stays as it is and is taken for a hub id. With ``evaluation_only`` the file
-    needs no rows to train on, and held-out rows instead.
+    (of an override: the file of the run) becomes absolute; any other stays as it is and is taken for a hub id. With
+    ``evaluation_only`` the file needs no rows to train on, and held-out rows instead.
 
     Raises:
         ConfigError: everything that is wrong, each with its file (or "command line"), line and dotted path. Values are
@@ -44,7 +44,8 @@ def load_tolerantly(path: str | Path, overrides: Sequence[str] = ()) -> tuple[Ru
             return _validated(tree, data), problems
         except ConfigError as error:
             problems += [problem for problem in error.problems if problem not in problems]
-            if not all([_taken_out(data, problem.path.split(".")) for problem in error.problems]):
+            out = [_taken_out(data, problem.path.split(".")) for problem in error.problems]
+            if not all(out):
                 return None, problems
     return None, problems
 

@@ -42,7 +42,13 @@ MODELS = [
         "trl.use_vllm=true",
         "trl.vllm_max_model_length=10",
     ),
-    mistake("more than the machine holds", "GiB", instead("huge"), severity="warning"),
+    mistake(
+        "more than the machine holds",
+        "it has",
+        instead("huge"),
+        "model.lora={r: 1, target_modules: [q_proj]}",
+        severity="warning",
+    ),
     mistake("checkpoints beyond the disk", "checkpoint", instead("huge")),
     mistake("a prefix that never opens a thought", "<think>", "model.assistant_prefix=think", severity="note"),
 ]

@@ -98,8 +98,7 @@ def _models(folder: Path) -> None:
     (of["no_template"] / "chat_template.jinja").unlink()
     for path in of["no_tokenizer"].glob("*token*"):
         path.unlink()
-    for name in ("no_weights", "huge"):
-        (of[name] / "model.safetensors").unlink()
+    (of["no_weights"] / "model.safetensors").unlink()
     _edit(of["encoder"] / "config.json", model_type="bert", architectures=["BertModel"])
     (of["cut_off"] / "config.json").write_text('{"model_type": "qwen3", ')
     _edit(of["own_code"] / "config.json", model_type="mine", auto_map={"AutoConfig": "mine.Config"})
@@ -108,10 +107,8 @@ def _models(folder: Path) -> None:
     _edit(of["more_words"] / "config.json", vocab_size=20)
     _edit(
         of["huge"] / "config.json",
-        hidden_size=32768,
-        intermediate_size=131072,
-        num_hidden_layers=400,
-        layer_types=["full_attention"] * 400,
+        hidden_size=2**17,
+        intermediate_size=2**21,
     )
 
 
