@@ -10,7 +10,7 @@ from rewards.verifier import Verifier
 from trainer.algorithms.strategies import Strategies
 from trainer.run.check.data import data_findings
 from trainer.run.check.device import device_memory, memory_estimates
-from trainer.run.check.finding import Finding, error, gravest_first
+from trainer.run.check.finding import Finding, error, gravest_first, warning
 from trainer.run.check.lengths import length_findings, tokenized_lengths
 from trainer.run.check.lora import lora_findings
 from trainer.run.check.machine import directory_findings, memory_findings
@@ -119,35 +119,37 @@ def checked_before_start(
         rows,
         tokenizer,
         settings.get_text_config(),
-        skeleton_of(config, settings),
         most_rows=_BRIEF_ROWS,
         here=True,
     )
-    result = _checked(subject, Collected(), set(), None)
+    found = Collected()
+    with found.of("model", unexplained=warning):
+        subject.skeleton = skeleton_of(config, settings)
+    result = _checked(subject, found, set(), None)
     if result.errors:
         raise CheckError("\n\n".join(finding.text for finding in result.errors))
     return result
 
 
 def _checked(subject: Subject, found: Collected, spoiled: set[str], device_bytes: int | None) -> Checked:
-    with found.of("data"):
+    with found.of("data", unexplained=warning):
         subject.prompt_lengths = tokenized_lengths(subject)
     for topic, sections, check in _CHECKS:
         if not sections & spoiled:
-            with found.of(topic):
+            with found.of(topic, unexplained=warning):
                 found.extend(check(subject))
     tokens: dict[str, tuple[int, int]] = {}
     estimates: dict[Any, MemoryEstimate] = {}
     if not spoiled & {"trl", "model", "data"}:
-        with found.of("data"):
+        with found.of("data", unexplained=warning):
             tokens = {part: (len(each), max(each)) for part, each in subject.prompt_lengths.items()}
-        with found.of("machine"):
+        with found.of("machine", unexplained=warning):
             device = device_memory(subject) if device_bytes is None else device_bytes
             longest = max((longest for _, longest in tokens.values()), default=None)
             estimates = memory_estimates(subject, longest, device)
             found.extend(memory_findings(subject, estimates, device))
     plan = None
-    with found.of("trl"):
+    with found.of("trl", unexplained=warning):
         plan = plan_of(subject)
     return Checked(
         gravest_first(_each_once(found)),

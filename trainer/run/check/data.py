@@ -65,9 +65,9 @@ def _repeated(part: str, asked: Sequence[str], references: Sequence[Any]) -> Ite
     if same:
         first = next(found for found in again.values() if found not in other)
         yield warning(
-            "datadata",
-            f"data.{part}: {same} rows ask the same prompt as another row (first rows {_named(first)}), which counts "
-            "it more than once. Remove them, or leave them if that is meant.",
+            "data",
+            f"data.{part}: the same prompt stands there again in {same} of {len(asked)} rows (first in rows "
+            f"{_named(first)}), which counts it more than once. Remove them, or leave them if that is meant.",
         )
 
 

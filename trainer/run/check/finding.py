@@ -12,7 +12,9 @@ not what was meant. ``note``: to be known."""
 
 @dataclass(frozen=True)
 class Finding:
-    """One finding. ``topic`` is the part of the run that it is about: a section of the file, or ``machine``."""
+    """One finding. ``topic`` is the part of the run that it is about: a section or key of the file, or ``machine``;
+    ``file`` where the file as a whole cannot be read.
+    """
 
     severity: Severity
     topic: str

@@ -11,6 +11,8 @@ from trainer.run.check.subject import Subject
 from trainer.run.config import RunConfig
 
 ATTENTION = ("eager", "sdpa", "flash_attention_2", "flash_attention_3", "flex_attention")
+_MOST_UNUSED = 0.01
+"""Share of a tokenizer's tokens that may have no embedding."""
 _NO_HEAD = ("ForCausalLM", "ForConditionalGeneration", "LMHeadModel", "LMHead")
 
 
@@ -47,7 +49,8 @@ def model_settings(config: RunConfig) -> Any:
             "trust_remote_code: true."
         )
     names = settings.architectures or []
-    if names and not any(name.endswith(_NO_HEAD) or name in WRITERS.values() for name in names):
+    own = "AutoModelForCausalLM" in (getattr(settings, "auto_map", None) or {})
+    if names and not own and not any(name.endswith(_NO_HEAD) or name in WRITERS.values() for name in names):
         raise ModelError(
             f"model.name_or_path = {model.name_or_path!r} is a {names[0]}, no causal language model: it writes no "
             "text. Name a model for text generation."
@@ -127,8 +130,12 @@ def _tokenizer(subject: Subject) -> Iterator[Finding]:
         )
     words = getattr(subject.settings, "vocab_size", None)
     largest = max(tokenizer.get_vocab().values(), default=0)
-    if isinstance(words, int) and largest >= words:
-        yield error(
+    if not isinstance(words, int):
+        return
+    beyond = sum(number >= words for number in tokenizer.get_vocab().values())
+    if beyond:  # a few that no text is written in, as for images, are usual
+        grave = error if beyond > _MOST_UNUSED * len(tokenizer) or (tokenizer.eos_token_id or 0) >= words else note
+        yield grave(
             "model",
             f"The tokenizer of {name!r} has more tokens than the model: its largest id is {largest}, and the "
             f"embeddings have {words} rows. Save the tokenizer of this model, or resize the embeddings.",

@@ -1,6 +1,6 @@
 """A run built as far as it can be built, with a finding for each part that cannot."""
 
-from collections.abc import Collection, Iterator
+from collections.abc import Callable, Collection, Iterator
 from contextlib import contextmanager
 from importlib.util import find_spec
 from pathlib import Path
@@ -11,7 +11,7 @@ from trainer.algorithms.contract import ADVANTAGE, COEFFICIENT, TOKEN_WEIGHT, UP
 from trainer.algorithms.registry import find_strategy
 from trainer.algorithms.strategies import build_strategies
 from trainer.algorithms.trial import tried, tried_schedule
-from trainer.run.check.finding import Finding, error
+from trainer.run.check.finding import Finding, error, warning
 from trainer.run.check.model import model_settings, skeleton_of
 from trainer.run.check.model_folder import folder_fault
 from trainer.run.check.subject import Subject
@@ -36,8 +36,13 @@ class Collected(list[Finding]):
     """Findings, to which every part that cannot be built adds what it says."""
 
     @contextmanager
-    def of(self, topic: str) -> Iterator[None]:
-        """Turn what is raised inside into findings of ``topic``: a check never ends in a traceback."""
+    def of(self, topic: str, *, unexplained: Callable[[str, str], Finding] = error) -> Iterator[None]:
+        """Turn what is raised inside into findings of ``topic``: a check never ends in a traceback.
+
+        Args:
+            unexplained: how grave it is where something else than a refusal is raised: a check that fails is no reason
+                to refuse a run.
+        """
         try:
             yield
         except ConfigError as fault:
@@ -46,7 +51,7 @@ class Collected(list[Finding]):
             self.extend(error(topic, text) for text in str(fault).split("\n\n"))
         except Exception as fault:  # noqa: BLE001 — libraries raise anything at what a user wrote
             first = (str(fault).strip() or "without a message").splitlines()[0]
-            self.append(error(topic, f"{type(fault).__name__}: {first} This came from a library, unexplained."))
+            self.append(unexplained(topic, f"{type(fault).__name__}: {first}. This came from a library, unexplained."))
 
 
 def prepared(
@@ -156,6 +161,6 @@ def _model(subject: Subject, findings: Collected) -> None:
         return
     with findings.of("model"):
         subject.tokenizer, _ = load_tokenizer(subject.config)
-    with findings.of("model"):
+    with findings.of("model", unexplained=warning):
         subject.skeleton = skeleton_of(subject.config, subject.settings)
     subject.settings = subject.settings.get_text_config()

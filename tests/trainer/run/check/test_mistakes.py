@@ -12,6 +12,20 @@ from tests.trainer.run.check.mistakes import MISTAKES, Mistake
 from tests.trainer.run.check.mistakes.workshop import RIGHT, make_workshop
 from trainer.run.check.check import Checked, checked
 from trainer.run.check.report import json_report, text_report
+from trainer.run.config import RunConfig
+
+TOPICS = {
+    "file",
+    "machine",
+    *RunConfig.model_fields,
+    "lora",
+    "peft",
+    "learning_rate",
+    "reward",
+    "dataset",
+    "steps",
+    "extends",
+}
 
 
 @pytest.fixture(scope="module")
@@ -50,6 +64,7 @@ def test_the_right_run_has_neither_errors_nor_warnings(workshop: Path, monkeypat
 @pytest.mark.parametrize("mistake", MISTAKES, ids=lambda mistake: mistake.name)
 def test_a_mistake_is_found(mistake: Mistake, workshop: Path, monkeypatch: pytest.MonkeyPatch):
     result = found(workshop, mistake, monkeypatch)
+    assert {finding.topic for finding in result.findings} <= TOPICS
     said = [finding.text for finding in result.findings if finding.severity == mistake.severity]
     assert any(mistake.expected in text for text in said), "\n".join(map(str, result.findings))
     assert "unexplained" not in text_report(result, "run.yaml")
