@@ -5,6 +5,7 @@ from collections.abc import Iterator
 from dataclasses import asdict, dataclass
 from typing import Any
 
+from trainer.algorithms.results import max_rounds
 from trainer.run.check.subject import Subject
 from trainer.run.config import ConfigError, RunConfig, batch_plan
 
@@ -16,7 +17,8 @@ PROCESSES = (1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 64)
 class Plan:
     """A run in numbers. Tokens are bounds: completions may end before ``max_completion_length``.
 
-    ``tokens_trained`` counts a token once for every pass over it: Lopti's two passes double it.
+    ``tokens_trained`` counts a token once for every pass over it: Lopti's two passes double it. ``generation_rounds``:
+    how often a prompt sampler may generate a rollout batch again, which multiplies what is generated and not trained.
     """
 
     processes: int
@@ -26,6 +28,7 @@ class Plan:
     completions_per_rollout: int
     rollouts: int | None
     passes: int
+    generation_rounds: int
     optimizer_steps_per_rollout: int
     optimizer_steps: int | None
     epochs: float | None
@@ -62,6 +65,7 @@ def plan_of(subject: Subject) -> Plan | None:
         completions_per_rollout=batch.sequences_per_rollout,
         rollouts=rollouts,
         passes=passes,
+        generation_rounds=_rounds(subject),
         optimizer_steps_per_rollout=steps_per_rollout,
         optimizer_steps=steps,
         epochs=None if not rows or rollouts is None else rollouts * batch.prompts_per_rollout / len(rows),
@@ -84,6 +88,11 @@ def optimizer_steps(subject: Subject) -> int | None:
     rollouts = len(rows) // subject.plan.prompts_per_rollout
     per_epoch = rollouts * subject.plan.optimizer_steps_per_rollout * subject.num_passes
     return math.ceil(subject.argument("num_train_epochs") * per_epoch)
+
+
+def _rounds(subject: Subject) -> int:
+    sampler = None if subject.strategies is None else subject.strategies.prompt_sampler
+    return 1 if sampler is None else max_rounds(sampler)
 
 
 def _evaluations(subject: Subject, steps: int | None) -> int:
@@ -117,7 +126,8 @@ def plan_lines(plan: Plan) -> Iterator[str]:
             f"{_counted(plan.processes, 'process', 'processes')}."
         )
         again = f", each trained in {plan.passes} passes: {plan.tokens_trained:,}" if plan.passes > 1 else ""
-        yield f"Generates {plan.completions:,} completions, at most {plan.tokens_generated:,} tokens{again}."
+        most = f", up to {plan.generation_rounds} times as many" if plan.generation_rounds > 1 else ""
+        yield f"Generates {plan.completions:,} completions{most}, at most {plan.tokens_generated:,} tokens{again}."
     if plan.evaluations:
         yield (
             f"Evaluates {_counted(plan.evaluations, 'time')} on {plan.held_out_rows:,} held-out rows, "

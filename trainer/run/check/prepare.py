@@ -7,10 +7,10 @@ from pathlib import Path
 from typing import Any
 
 from rewards.registry import Refusal
-from trainer.algorithms.contract import ADVANTAGE, COEFFICIENT, TOKEN_WEIGHT, UPDATE_SCHEDULE
+from trainer.algorithms.contract import ADVANTAGE, COEFFICIENT, PROMPT_SAMPLER, TOKEN_WEIGHT, UPDATE_SCHEDULE
 from trainer.algorithms.registry import find_strategy
 from trainer.algorithms.strategies import build_strategies
-from trainer.algorithms.trial import tried, tried_schedule
+from trainer.algorithms.trial import tried, tried_sampler, tried_schedule
 from trainer.run.check.finding import Finding, error, warning
 from trainer.run.check.model import model_settings, skeleton_of
 from trainer.run.check.model_folder import folder_fault
@@ -29,7 +29,9 @@ _KINDS = {
     "token_weight": TOKEN_WEIGHT,
     "coefficient": COEFFICIENT,
     "update_schedule": UPDATE_SCHEDULE,
+    "prompt_sampler": PROMPT_SAMPLER,
 }
+_TRIED = {UPDATE_SCHEDULE: tried_schedule, PROMPT_SAMPLER: tried_sampler}
 
 
 class Collected(list[Finding]):
@@ -108,8 +110,7 @@ def _strategies(subject: Subject, findings: Collected) -> None:
         for name, kind in _KINDS.items():
             if given[name] is not None:
                 with findings.of("algorithm"):
-                    part = find_strategy(kind, given[name])
-                    tried_schedule(part) if kind == UPDATE_SCHEDULE else tried(part)
+                    _TRIED.get(kind, tried)(find_strategy(kind, given[name]))
         if len(findings) == before:
             findings.append(error("algorithm", str(together)))
 

@@ -139,7 +139,10 @@ def _unknown_key(path: Path, model: type[BaseModel]) -> tuple[str, str]:
     advice = in_another_form(section, key, _strategies()) or elsewhere(section, key, fields)
     if advice is None and not near:
         advice = elsewhere_by_another_name(section, key, fields)
-    return (what, listed) if advice is None else ("there is no such key here.", advice)
+    if advice is None:
+        return what, listed
+    of_trl = " it is an argument of GRPOConfig." if "under `trl:`" in advice else ""
+    return f"there is no such key here{';' if of_trl else '.'}{of_trl}", advice
 
 
 def _fields_of_sections() -> dict[str, Collection[str]]:

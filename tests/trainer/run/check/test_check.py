@@ -49,6 +49,13 @@ def test_lopti_trains_every_token_twice_in_as_many_steps(workshop: Path):
     assert "2 passes: 512" in " ".join(plan_lines(plan))
 
 
+def test_dynamic_sampling_may_generate_more_than_it_trains(workshop: Path):
+    plan = run_of(workshop, "algorithm.prompt_sampler={name: dynamic, max_rounds: 3}").plan
+    assert plan is not None
+    assert plan.generation_rounds == 3
+    assert "64 completions, up to 3 times as many" in " ".join(plan_lines(plan))
+
+
 def test_epochs_count_whole_rollout_batches(workshop: Path):
     # 8 rows in batches of 4 are 2 batches an epoch; 3 epochs are 6 steps
     plan = run_of(workshop, "trl.max_steps=-1", "trl.num_train_epochs=3").plan

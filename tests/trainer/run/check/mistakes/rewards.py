@@ -26,6 +26,7 @@ REWARDS = [
         severity="warning",
     ),
     mistake("an unknown estimator", "Did you mean 'grpo'?", "algorithm.advantage=grop"),
+    mistake("an unknown prompt sampler", "'dynamic'", "algorithm.prompt_sampler=dynamc"),
     mistake("an unknown option of a weight", "'alpha'", "algorithm.token_weight={name: adv_reweight, alpah: 0.3}"),
     mistake("a coefficient under the clipped loss", "loss_type: cispo", "algorithm.coefficient=topr"),
     mistake(
