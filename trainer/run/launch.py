@@ -6,9 +6,10 @@ from pathlib import Path
 from typing import Any
 
 from trainer.algorithms.strategies import build_strategies
+from trainer.run.check.check import checked_before_start
+from trainer.run.check.report import brief_lines
 from trainer.run.config import RunConfig, grpo_config, load_config
 from trainer.run.directory import is_trained
-from trainer.run.engine_check import check_engine
 from trainer.run.launched_as import check_engine_possible, check_engine_runs
 from trainer.run.manifest import (
     check_same_run_again,
@@ -59,7 +60,7 @@ def train(
     args = grpo_config(config, world_size=started_processes())
     check_launch(config, args, strategies, rows)
     tokenizer, prefilled = load_tokenizer(config)
-    check_engine(args, rows, tokenizer)
+    checked = checked_before_start(config, verifiers, strategies, args, rows, tokenizer)
     placement = place(config, args, resume)
     run, checkpoint = placement.run, placement.checkpoint
     trained = checkpoint is not None and is_trained(checkpoint, args.max_steps)
@@ -67,6 +68,8 @@ def train(
         if args.process_index == 0:
             print(f"{run} is finished: nothing is left to train. Its summary is {run / 'summary.md'}.")
         return 0
+    if args.process_index == 0:
+        print("\n".join(brief_lines(checked)), flush=True)
     if args.process_index == 0 and checkpoint is None:
         _record(run, config, args.world_size, fingerprints, repeated, recorded)
     functions = rewards.reward_functions(

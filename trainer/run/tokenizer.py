@@ -1,9 +1,11 @@
 """The policy's tokenizer, with the chat template that its prompts are written in."""
 
+from pathlib import Path
 from typing import Any
 
 from rewards.registry import Refusal
 from trainer.run.config import RunConfig
+from trainer.run.hub import settle_without_network
 
 
 class TokenizerError(Refusal):
@@ -21,6 +23,8 @@ def load_tokenizer(config: RunConfig) -> tuple[Any, bool]:
     from transformers import AutoTokenizer
 
     name = config.model.name_or_path
+    if not Path(name).exists():
+        settle_without_network()
     try:
         tokenizer = AutoTokenizer.from_pretrained(
             name,

@@ -1,5 +1,6 @@
 """The objects that TRL and peft want, made from a validated configuration. Imports both only when called."""
 
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from trainer.run.config.batch_plan import batch_plan
@@ -24,6 +25,22 @@ def grpo_config(config: RunConfig, world_size: int) -> "GRPOConfig":
     """
     from trl import GRPOConfig
 
+    return _arguments(GRPOConfig, config, world_size, {})
+
+
+def planned_config(config: RunConfig, world_size: int, instead: Mapping[str, Any]) -> "GRPOConfig":
+    """`grpo_config` of a run that is not started here: its ``world_size`` processes are taken to be there.
+
+    Args:
+        instead: arguments in the place of the file's, for what this machine lacks.
+    """
+    from trl import GRPOConfig
+
+    planned = type("PlannedGRPOConfig", (GRPOConfig,), {"world_size": property(lambda _: world_size)})
+    return _arguments(planned, config, world_size, instead)
+
+
+def _arguments(kind: Any, config: RunConfig, world_size: int, instead: Mapping[str, Any]) -> "GRPOConfig":
     plan = batch_plan(config, world_size)
     owned: dict[str, Any] = {
         "output_dir": config.output_dir,
@@ -48,7 +65,7 @@ def grpo_config(config: RunConfig, world_size: int) -> "GRPOConfig":
     }
     verbatim = {key: value for key, value in config.trl.items() if key != "generation_batch_size"}
     try:
-        return GRPOConfig(**{**verbatim, **owned})
+        return kind(**{**verbatim, **owned, **instead})
     except ValueError as error:
         raise ConfigError([Problem("trl", f"TRL refuses these arguments: {error}", "Change what it names.")]) from error
 

@@ -8,30 +8,74 @@ from pydantic import ValidationError
 
 from trainer.run.config.conflicts import conflicts
 from trainer.run.config.layers import layered
-from trainer.run.config.problems import ConfigError, refuse
+from trainer.run.config.problems import ConfigError, Problem, refuse
 from trainer.run.config.schema import RunConfig
 from trainer.run.config.wording import problems_of
 from trainer.run.config.yaml_document import Node
+
+_ROUNDS = 3
+"""What is wrong only shows when something else is put right, so often is it looked again."""
 
 
 def load_config(path: str | Path, overrides: Sequence[str] = (), *, evaluation_only: bool = False) -> RunConfig:
     """The run that a YAML file describes, after the base it extends and the overrides ``dotted.key=value``.
 
-    A model or data path that exists relative to the current directory, or else relative to the file that writes it,
-    becomes absolute; any other stays as it is and is taken for a hub id. With ``evaluation_only`` the file
-    needs no rows to train on, and held-out rows instead.
+    A model or data path that exists relative to the current directory, or else relative to the file that writes it
+    (of an override: the file of the run) becomes absolute; any other stays as it is and is taken for a hub id. With
+    ``evaluation_only`` the file needs no rows to train on, and held-out rows instead.
 
     Raises:
         ConfigError: everything that is wrong, each with its file (or "command line"), line and dotted path. Values are
             not looked at before the YAML of every layer can be read.
     """
-    path = Path(path)
+    tree, data = _read(Path(path), overrides)
+    return _validated(tree, data, evaluation_only=evaluation_only)
+
+
+def load_tolerantly(path: str | Path, overrides: Sequence[str] = ()) -> tuple[RunConfig | None, list[Problem]]:
+    """The run without the settings that are wrong, and what is wrong with them; no run where too little is left."""
+    try:
+        tree, data = _read(Path(path), overrides)
+    except ConfigError as error:
+        return None, [*error.problems]
+    problems: list[Problem] = []
+    for _ in range(_ROUNDS):
+        try:
+            return _validated(tree, data), problems
+        except ConfigError as error:
+            problems += [problem for problem in error.problems if problem not in problems]
+            out = [_taken_out(data, problem.path.split(".")) for problem in error.problems]
+            if not all(out):
+                return None, problems
+    return None, problems
+
+
+def _taken_out(data: Any, keys: Sequence[str]) -> bool:
+    """Delete the place ``keys`` from ``data``; whether it was there."""
+    *above, last = keys
+    for key in above:
+        data = data.get(key) if isinstance(data, dict) else _item(data, key)
+    if isinstance(data, dict) and last in data:
+        del data[last]
+        return True
+    return False
+
+
+def _item(data: Any, key: str) -> Any:
+    return data[int(key)] if isinstance(data, list) and key.isdecimal() and int(key) < len(data) else None
+
+
+def _read(path: Path, overrides: Sequence[str]) -> tuple[Node, dict[str, Any]]:
     tree = layered(path, overrides)
     data = tree.plain()
     data.setdefault("name", path.stem)
     data.setdefault("output_dir", f"runs/{data['name']}")
     for keys in _paths(data):
-        _locate(data, tree, keys)
+        _locate(data, tree, keys, path.parent)
+    return tree, data
+
+
+def _validated(tree: Node, data: dict[str, Any], *, evaluation_only: bool = False) -> RunConfig:
     try:
         return RunConfig.model_validate(data, context={"evaluation_only": evaluation_only})
     except ValidationError as error:
@@ -60,13 +104,13 @@ def _paths(data: dict[str, Any]) -> list[tuple[str, ...]]:
     return paths
 
 
-def _locate(data: Any, tree: Node, keys: tuple[str, ...]) -> None:
+def _locate(data: Any, tree: Node, keys: tuple[str, ...], beside: Path) -> None:
     node: Node | None = tree
     for key in keys:
         node = node.child(key) if node else None
     if node is None or not isinstance(node.value, str) or not node.value:
         return
-    found = local_path(node.value, node.origin.folder)
+    found = local_path(node.value, node.origin.folder if node.origin.line is not None else beside)
     if found is not None:
         for key in keys[:-1]:
             data = data[key]

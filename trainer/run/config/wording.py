@@ -4,12 +4,14 @@ import difflib
 import re
 import typing
 from collections import defaultdict
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from typing import Any
 
 from pydantic import BaseModel, ValidationError
 from pydantic.fields import FieldInfo
 
+from trainer.run.config.data_section import Source
+from trainer.run.config.near_misses import elsewhere, elsewhere_by_another_name, in_another_form, meant_here
 from trainer.run.config.problems import Origin, Problem
 from trainer.run.config.schema import RunConfig
 from trainer.run.config.trl_arguments import ELSEWHERE, REASONS, grpo_arguments, lora_arguments, revision_options
@@ -39,6 +41,8 @@ _CHECKED_BY: dict[str, Callable[[], type[BaseModel] | None]] = {
     "trl": grpo_arguments,
     "lora": lora_arguments,
     "revision": revision_options,
+    "train": lambda: Source,
+    "test": lambda: Source,
 }
 
 
@@ -109,6 +113,8 @@ def _no_choice(key: str, value: Any, choices: Sequence[str]) -> tuple[str, str]:
     if isinstance(value, list | dict) or value is None:
         return f"is {_shown(value)}, and one word is needed.", f"The words are {', '.join(choices)}."
     what = f"is {_shown(value)}, which is none of the known words."
+    if key == "report_to":
+        return what, f"Write a list, like report_to: [{value}], or the word none."
     longer = [choice for choice in choices if choice.startswith(str(value))]
     near = longer or difflib.get_close_matches(str(value), choices, n=3)
     if len(choices) > _MOST_WORDS_LISTED and near:
@@ -117,17 +123,40 @@ def _no_choice(key: str, value: Any, choices: Sequence[str]) -> tuple[str, str]:
 
 
 def _unknown_key(path: Path, model: type[BaseModel]) -> tuple[str, str]:
-    key = str(path[-1])
+    key, what = str(path[-1]), "there is no such key."
     if path[0] == "trl" and key in ELSEWHERE:
         return "belongs to another place in the file, which would overrule it.", ELSEWHERE[key]
     known = [*_fields(path[:-1], model), *(["extends"] if len(path) == 1 and model is RunConfig else [])]
     near = difflib.get_close_matches(key, known, n=1)
-    if near:
-        return "there is no such key.", f"Did you mean {near[0]}?"
-    if model is RunConfig and key in grpo_arguments().model_fields:
-        return "there is no such key here; it is an argument of GRPOConfig.", f"Write it under `trl:` as `{key}: …`."
-    names = known if len(known) <= 2 * _MOST_WORDS_LISTED else ["the fields of trl.GRPOConfig"]
-    return "there is no such key.", f"The keys here are {', '.join(names)}."
+    names = known if len(known) <= 2 * _MOST_WORDS_LISTED else ["the fields of trl.GRPOConfig or peft.LoraConfig"]
+    listed = f"Did you mean {near[0]}?" if near else f"The keys here are {', '.join(names)}."
+    if model is not RunConfig:
+        return what, listed
+    section = ".".join(str(part) for part in path[:-1] if isinstance(part, str))
+    if (meant := meant_here(section, key)) is not None:
+        return what, f"Did you mean {meant}?"
+    fields = _fields_of_sections()
+    advice = in_another_form(section, key, _strategies()) or elsewhere(section, key, fields)
+    if advice is None and not near:
+        advice = elsewhere_by_another_name(section, key, fields)
+    if advice is None:
+        return what, listed
+    of_trl = " it is an argument of GRPOConfig." if "under `trl:`" in advice else ""
+    return f"there is no such key here{';' if of_trl else '.'}{of_trl}", advice
+
+
+def _fields_of_sections() -> dict[str, Collection[str]]:
+    """The keys of every section of a run that is no list, by its dotted name."""
+    sections = {"": (), "trl": ("trl",), "model.lora": ("model", "lora"), "data.train": ("data", "train")}
+    named = {name: (name,) for name in ("algorithm", "model", "evaluation", "logging", "speed", "stopping", "data")}
+    return {name: set(_fields(path, RunConfig)) for name, path in {**sections, **named}.items()}
+
+
+def _strategies() -> dict[str, str]:
+    """Name of a built-in strategy → its kind. Imports torch, which takes seconds."""
+    from trainer.algorithms.registry import KINDS
+
+    return {name: kind for kind, parts in KINDS.items() for name in parts.built_in()}
 
 
 def _fields(section: Path, model: type[BaseModel]) -> dict[str, FieldInfo]:
@@ -166,6 +195,9 @@ def _instead(key: str, value: Any, wanted: Sequence[str]) -> str:
         return f"Write {key}: {int(value)}."
     if not isinstance(value, str | list | dict) and set(wanted) == {"text"}:
         return f"Write it in quotes: '{str(value).lower() if isinstance(value, bool) else value}'."
+    if isinstance(value, dict) and "a list" in wanted:
+        first = next(iter(value), "…")
+        return f"Write it as a list, also of one: [{{{first}: …}}]."
     return f"Write {' or '.join(dict.fromkeys(wanted))}."
 
 

@@ -9,6 +9,7 @@ from typing import Any
 from rewards.registry import Kind
 from trainer.run.config import Source, local_path
 from trainer.run.data.wording import DataError, rows_named
+from trainer.run.hub import settle_without_network
 
 Generator = Callable[..., list[dict[str, Any]]]
 Table = Mapping[str, Sequence[Any]]
@@ -61,7 +62,7 @@ def _stored(source: Source, base_dir: Path) -> Table:
 
     path = source.path or ""
     found = local_path(path, base_dir)
-    if found is None and (Path(path).suffix in _FORMATS or path.startswith((".", "/", "~"))):
+    if found is None and _looks_local(path, base_dir):
         raise DataError(_no_such_file(path, base_dir))
     try:
         if found is not None and found.is_dir():
@@ -73,6 +74,7 @@ def _stored(source: Source, base_dir: Path) -> Table:
                 f"{path} is taken for a hub id, whose splits are not alike. Write `split: train` or `split: test`."
             )
         else:
+            settle_without_network()
             dataset = load_dataset(path, source.config_name, split=source.split)
     except (DatasetsError, OSError, ValueError) as error:
         if isinstance(error, DataError):
@@ -80,6 +82,13 @@ def _stored(source: Source, base_dir: Path) -> Table:
         raise DataError(f"{path} cannot be loaded: {_reason(error)} {_advice(found)}") from error
     assert isinstance(dataset, Dataset)
     return {name: dataset[name] for name in dataset.column_names}
+
+
+def _looks_local(path: str, base_dir: Path) -> bool:
+    """Whether a path that is not there was hardly meant as a hub id, which is ``name`` or ``owner/name``."""
+    given = Path(path).expanduser()
+    beside = any((folder / given.parent).is_dir() for folder in (Path(), base_dir)) and len(given.parts) > 1
+    return bool(given.suffix in _FORMATS or path.startswith((".", "/", "~")) or len(given.parts) > 2 or beside)
 
 
 def _is_saved(folder: Path) -> bool:

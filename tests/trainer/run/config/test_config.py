@@ -83,7 +83,8 @@ def test_paths_are_found_from_here_and_else_from_the_file_that_writes_them(
     for folder, name in ((here, "both"), (there, "both"), (there, "policy")):
         (folder / name).mkdir(parents=True)
     monkeypatch.chdir(here)
-    assert load(there, "", "model.name_or_path=policy").model.name_or_path == "policy"  # written here, found there only
+    assert load(there, "", "model.name_or_path=policy").model.name_or_path == str(there / "policy")  # beside the file
+    assert load(there, "", "model.name_or_path=none").model.name_or_path == "none"
     for name, place in (("both", here), ("policy", there), ("hub/model", None)):
         (there / "run.yaml").write_text(MINIMAL.replace("hub/model", name))
         found = load_config("../there/run.yaml").model.name_or_path

@@ -1,0 +1,34 @@
+"""What one mistake is: a change to a run that is right, and what must be found."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Literal
+
+
+@dataclass(frozen=True)
+class Mistake:
+    """One mistake of a user.
+
+    Attributes:
+        name: what was got wrong, in words.
+        expected: what one finding of ``severity`` must say.
+        overrides: laid over the right run's settings.
+        yaml: the whole text of the run's file instead.
+        files: name → text of files beside it.
+        environment: variables of the environment; an empty text takes one out.
+        processes: how many are said to be started.
+    """
+
+    name: str
+    expected: str
+    overrides: tuple[str, ...] = ()
+    severity: Literal["error", "warning", "note"] = "error"
+    yaml: str | None = None
+    files: Mapping[str, str] = field(default_factory=dict)
+    environment: Mapping[str, str] = field(default_factory=dict)
+    processes: int | None = None
+
+
+def mistake(name: str, expected: str, *overrides: str, **more: object) -> Mistake:
+    """A `Mistake` whose overrides are the further texts."""
+    return Mistake(name, expected, overrides, **more)  # type: ignore[arg-type]

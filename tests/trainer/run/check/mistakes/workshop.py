@@ -1,0 +1,120 @@
+"""A folder with one run that is right, and the models and data that mistakes name instead."""
+
+import json
+import shutil
+from pathlib import Path
+from typing import Any
+
+from tests.tiny_model import CHAT_TEMPLATE, save_tiny_model
+
+RIGHT = """\
+model: {name_or_path: models/tiny}
+data:
+  train: {path: data/rows.jsonl}
+  test: {path: data/held_out.jsonl}
+rewards:
+  - verifier: exact_match
+algorithm: {prompts_per_rollout: 4, sequences_per_update: 16}
+trl:
+  per_device_train_batch_size: 16
+  num_generations: 4
+  max_completion_length: 8
+  max_steps: 4
+  learning_rate: 1e-4
+  lr_scheduler_type: constant
+  use_cpu: true
+  bf16: false
+  gradient_checkpointing: false
+  logging_steps: 1
+  save_steps: 2
+evaluation: {batch_size: 4}
+"""
+LETTERS = "abcdefgh"
+ROWS = [{"prompt": f"{letter} 1 {letter} 2", "reference": str(number)} for number, letter in enumerate(LETTERS)]
+HELD_OUT = [{"prompt": f"{letter} 3", "reference": "3"} for letter in "abcd"]
+
+
+def make_workshop(folder: Path) -> Path:
+    """Write everything to ``folder``; the right run is its ``run.yaml``."""
+    (folder / "run.yaml").write_text(RIGHT)
+    _data(folder / "data")
+    _models(folder / "models")
+    (folder / "broken_parts.py").write_text("import no_such_package_at_all\n")
+    (folder / "zero2.json").write_text('{"zero_optimization": {"stage": 2}, "train_micro_batch_size_per_gpu": "auto"}')
+    return folder
+
+
+def _changed(row: int, **columns: Any) -> list[dict[str, Any]]:
+    return [{**each, **(columns if number == row else {})} for number, each in enumerate(ROWS)]
+
+
+def _data(folder: Path) -> None:
+    from datasets import Dataset, DatasetDict
+
+    folder.mkdir()
+    message = {"role": "user", "content": "a 1"}
+    tables: dict[str, list[dict[str, Any]]] = {
+        "rows": ROWS,
+        "held_out": HELD_OUT,
+        "columns": [{"question": row["prompt"], "answer": row["reference"]} for row in ROWS],
+        "empty_prompt": _changed(2, prompt="  "),
+        "null_prompt": _changed(1, prompt=None),
+        "twice": [*ROWS, ROWS[0]],
+        "contradiction": [*ROWS, {**ROWS[0], "reference": "9"}],
+        "seen": ROWS[:4],
+        "null_reference": _changed(3, reference=None),
+        "mixed": [{**row, "reference": {"value": row["reference"]} if i else "7"} for i, row in enumerate(ROWS)],
+        "templated": [{**row, "prompt": f"<|im_start|>user\n{row['prompt']}"} for row in ROWS],
+        "system": [{**row, "prompt": [{"role": "system", "content": "b"}, message]} for row in ROWS],
+        "answered": [
+            {**row, "prompt": [{"role": "user", "content": row["prompt"]}, {"role": "assistant", "content": "3"}]}
+            for row in ROWS
+        ],
+        "long": [{**row, "prompt": f"{row['prompt']} " * 100} for row in ROWS],
+        "some_long": [{**row, "prompt": f"{row['prompt']} " * (30 if i < 2 else 1)} for i, row in enumerate(ROWS)],
+        "unsolvable": [
+            {"prompt": f"{row['prompt']}", "reference": {"numbers": [1, 1, 1], "target": 40 + i}}
+            for i, row in enumerate(ROWS)
+        ],
+    }
+    for name, rows in tables.items():
+        (folder / f"{name}.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    (folder / "empty.jsonl").write_text("")
+    (folder / "rows.txt").write_text("a 1\n")
+    (folder / "broken.jsonl").write_text('{"prompt": "a", "reference": "1"}\n{"prompt": "b", \n')
+    (folder / "semicolons.csv").write_text("prompt;reference\na 1;2\nb 1;3\n")
+    DatasetDict({"train": Dataset.from_list(ROWS)}).save_to_disk(folder / "saved")
+
+
+def _models(folder: Path) -> None:
+    folder.mkdir()
+    tiny = save_tiny_model(folder / "tiny")
+    for name in ("a_run", "adapter"):
+        (folder / name).mkdir()
+    (folder / "a_run" / "checkpoint-4").mkdir()
+    (folder / "a_run" / "manifest.json").write_text("{}")
+    (folder / "adapter" / "adapter_config.json").write_text('{"base_model_name_or_path": "models/tiny"}')
+    of = {name: shutil.copytree(tiny, folder / name) for name in _BROKEN}
+    (of["no_template"] / "chat_template.jinja").unlink()
+    for path in of["no_tokenizer"].glob("*token*"):
+        path.unlink()
+    (of["no_weights"] / "model.safetensors").unlink()
+    _edit(of["encoder"] / "config.json", model_type="bert", architectures=["BertModel"])
+    (of["cut_off"] / "config.json").write_text('{"model_type": "qwen3", ')
+    _edit(of["own_code"] / "config.json", model_type="mine", auto_map={"AutoConfig": "mine.Config"})
+    _edit(of["no_eos"] / "tokenizer_config.json", eos_token=None)
+    (of["other_eos"] / "chat_template.jinja").write_text(CHAT_TEMPLATE.replace("<eos>", "<pad>"))
+    _edit(of["more_words"] / "config.json", vocab_size=20)
+    _edit(
+        of["huge"] / "config.json",
+        hidden_size=2**17,
+        intermediate_size=2**21,
+    )
+
+
+_BROKEN = ("no_template", "no_tokenizer", "no_weights", "encoder", "cut_off", "own_code", "no_eos", "other_eos")
+_BROKEN += ("more_words", "huge")
+
+
+def _edit(path: Path, **changes: Any) -> None:
+    path.write_text(json.dumps({**json.loads(path.read_text()), **changes}))

@@ -1,0 +1,200 @@
+"""What a check says of a whole run: the plan, all findings at once, JSON, and the same before training."""
+
+import json
+import shutil
+import socket
+import time
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from scripts.check import main
+from scripts.train import main as train
+from tests.handed_in import REWARDS
+from tests.trainer.run.check.mistakes.workshop import make_workshop
+from trainer.run.check.check import checked
+from trainer.run.check.lengths import chosen_rows
+from trainer.run.check.plan import plan_lines
+from trainer.run.config import load_config, load_tolerantly
+from trainer.run.hub import settle_without_network
+from trainer.run.tokenizer import TokenizerError, load_tokenizer
+
+
+@pytest.fixture(scope="module")
+def workshop(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return make_workshop(tmp_path_factory.mktemp("workshop"))
+
+
+def run_of(workshop: Path, *overrides: str, processes: int | None = None):
+    return checked(str(workshop / "run.yaml"), overrides, REWARDS, processes=processes)
+
+
+def test_the_plan_is_the_arithmetic_of_the_file(workshop: Path):
+    # 4 steps of 16 completions: 4 batches of 4 prompts × 4; 64 completions × 8 tokens = 512; 16 of 8 rows = 2 epochs
+    plan = run_of(workshop).plan
+    assert plan is not None
+    assert (plan.optimizer_steps, plan.rollouts, plan.completions_per_rollout, plan.epochs) == (4, 4, 16, 2.0)
+    assert (plan.completions, plan.tokens_generated, plan.tokens_trained) == (64, 512, 512)
+    assert (plan.evaluations, plan.completions_per_evaluation, plan.checkpoints) == (2, 4, 2)
+    assert "4 optimizer steps on 4 rollout batches of 4 prompts × 4" in next(plan_lines(plan))
+
+
+def test_lopti_trains_every_token_twice_in_as_many_steps(workshop: Path):
+    # two passes a batch: 4 steps are 2 batches, 32 completions, 256 tokens generated, 512 trained
+    plan = run_of(workshop, "algorithm.update_schedule=lopti").plan
+    assert plan is not None
+    assert (plan.rollouts, plan.passes, plan.tokens_generated, plan.tokens_trained) == (2, 2, 256, 512)
+    assert "2 passes: 512" in " ".join(plan_lines(plan))
+
+
+def test_dynamic_sampling_may_generate_more_than_it_trains(workshop: Path):
+    plan = run_of(workshop, "algorithm.prompt_sampler={name: dynamic, max_rounds: 3}").plan
+    assert plan is not None
+    assert plan.generation_rounds == 3
+    assert "64 completions, up to 3 times as many" in " ".join(plan_lines(plan))
+
+
+def test_epochs_count_whole_rollout_batches(workshop: Path):
+    # 8 rows in batches of 4 are 2 batches an epoch; 3 epochs are 6 steps
+    plan = run_of(workshop, "trl.max_steps=-1", "trl.num_train_epochs=3").plan
+    assert plan is not None
+    assert (plan.optimizer_steps, plan.rollouts) == (6, 6)
+
+
+def test_a_batch_is_cut_on_other_numbers_of_processes(workshop: Path):
+    result = run_of(workshop, "trl.per_device_train_batch_size=4", processes=2)
+    assert result.processes == (1, 2, 4)
+    assert result.plan is not None
+    assert (result.plan.processes, result.plan.completions_per_rollout) == (2, 16)
+    assert {*(result.memory or {})} == {"ddp", "zero1", "zero2", "zero3", "fsdp2"}
+
+
+def test_what_is_wrong_in_five_places_is_said_at_once(workshop: Path):
+    overrides = [
+        "trl.learning_rte=1e-6",
+        "data.train.path=data/twice.jsonl",
+        "rewards.0.weight=0.0",
+        "output_dir=/proc/run",
+        "model.lora={rank: 4}",
+        "algorithm.advantage=grop",
+    ]
+    result = run_of(workshop, *overrides)
+    said = "\n".join(map(str, result.findings))
+    for word in ("learning_rate", "the same prompt", "weight: 0", "/proc", "Did you mean r?", "'grpo'"):
+        assert word in said
+    assert result.not_checked == ("model", "trl")
+
+
+def test_settings_that_are_wrong_are_taken_out_and_the_rest_is_read(workshop: Path):
+    config, problems = load_tolerantly(workshop / "run.yaml", ["trl.beta=x", "evaluation.batch_size=0"])
+    assert config is not None
+    assert "beta" not in config.trl
+    assert config.evaluation.batch_size == 32
+    assert len(problems) == 2
+    assert load_tolerantly(workshop / "run.yaml", ["model.name_or_path=null"])[0] is None
+
+
+def test_json_holds_what_its_schema_names(workshop: Path, capsys: pytest.CaptureFixture[str]):
+    assert main([str(workshop / "run.yaml"), "rewards.0.weight=0.0", "--json"]) == 2
+    printed = capsys.readouterr().out
+    record = json.loads(printed[printed.index("{") :])
+    assert {*record} == {
+        "config",
+        "ok",
+        "findings",
+        "not_checked",
+        "plan",
+        "possible_processes",
+        "prompt_tokens",
+        "memory_estimate",
+    }
+    assert record["ok"] is False
+    assert {*record["findings"][0]} == {"severity", "topic", "text"}
+    assert record["prompt_tokens"]["train"] == {"tokenized": 8, "longest": 6}  # user a 1 a 2 assistant
+    ddp = record["memory_estimate"]["ddp"]
+    assert {*ddp["terms"][0]} == {"name", "bytes", "phase", "arithmetic"}
+    (weights,) = (term["bytes"] for term in ddp["terms"] if term["name"] == "weights")
+    assert weights == 4 * record_parameters(workshop)
+
+
+def record_parameters(workshop: Path) -> int:
+    from transformers import AutoModelForCausalLM
+
+    return AutoModelForCausalLM.from_pretrained(workshop / "models" / "tiny").num_parameters()
+
+
+def test_the_right_run_ends_with_status_zero(workshop: Path, capsys: pytest.CaptureFixture[str]):
+    assert main([str(workshop / "run.yaml"), "--device-memory", "80"]) == 0
+    said = capsys.readouterr().out
+    assert "0 errors, 0 warnings" in said
+    assert "80.0 GiB" in said
+
+
+def test_a_number_of_processes_that_is_none_is_refused(workshop: Path, capsys: pytest.CaptureFixture[str]):
+    for text in ("0", "three"):
+        with pytest.raises(SystemExit) as caught:
+            main([str(workshop / "run.yaml"), "--processes", text])
+        assert caught.value.code == 2
+        assert "no number of processes" in capsys.readouterr().err
+
+
+def test_training_is_refused_for_an_error_before_anything_is_written(
+    workshop: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+):
+    output = f"output_dir={tmp_path / 'run'}"
+    assert train([str(workshop / "run.yaml"), output, "data.train.path=data/long.jsonl", "rewards.0.weight=0.0"]) == 2
+    said = capsys.readouterr().err
+    assert "context of 128" in said
+    assert "weight: 0" in said
+    assert not (tmp_path / "run").exists()
+
+
+def test_a_model_is_found_beside_the_file_also_by_an_override(workshop: Path, tmp_path: Path):
+    for overrides in ([], ["model.name_or_path=models/tiny"]):
+        config = load_config(workshop / "run.yaml", overrides)
+        assert config.model.name_or_path == str(workshop / "models" / "tiny")
+
+
+@given(st.lists(st.integers(0, 500), min_size=1, max_size=400), st.integers(2, 200))
+def test_the_longest_prompts_are_among_those_that_are_tokenized(sizes: list[int], most: int):
+    prompts = [[{"role": "user", "content": "x" * size}] for size in sizes]
+    rows = chosen_rows(prompts, most)
+    assert len(rows) <= max(most, 1)
+    assert max(sizes[row] for row in rows) == max(sizes)
+    assert rows == sorted({*rows})
+    assert len(rows) == len(sizes) or len(sizes) > most
+
+
+@pytest.mark.parametrize("silent", [False, True], ids=["refused", "silent"])
+def test_a_wrong_id_is_answered_at_once_without_network(
+    silent: bool, workshop: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+):
+    import datasets
+    from huggingface_hub import constants
+
+    with socket.socket() as listening:
+        listening.bind(("127.0.0.1", 0))
+        if silent:
+            listening.listen()
+        monkeypatch.setattr(constants, "ENDPOINT", f"http://127.0.0.1:{listening.getsockname()[1]}")
+        monkeypatch.setattr(constants, "HF_HUB_OFFLINE", False)
+        monkeypatch.setattr(datasets.config, "HF_HUB_OFFLINE", False)
+        monkeypatch.setenv("HF_HUB_OFFLINE", "0")
+        monkeypatch.setattr("trainer.run.hub.SECONDS_TO_ANSWER", 0.2)
+        settle_without_network.cache_clear()
+        started = time.monotonic()
+        with pytest.raises(TokenizerError, match="no/such-model"):
+            load_tokenizer(load_config(workshop / "run.yaml", ["model.name_or_path=no/such-model"]))
+        assert time.monotonic() - started < 5
+    settle_without_network.cache_clear()
+
+
+def test_a_model_whose_shards_are_not_all_there(workshop: Path, tmp_path: Path):
+    folder = shutil.copytree(workshop / "models" / "tiny", tmp_path / "model")
+    index = {"weight_map": {"a": "model-00001-of-00002.safetensors", "b": "model-00002-of-00002.safetensors"}}
+    (folder / "model.safetensors.index.json").write_text(json.dumps(index))
+    (folder / "model.safetensors").rename(folder / "model-00001-of-00002.safetensors")
+    said = "\n".join(map(str, run_of(workshop, f"model.name_or_path={folder}").findings))
+    assert "lacks 1 of its 2 weight files, first model-00002-of-00002" in said

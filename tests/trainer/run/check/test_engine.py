@@ -1,0 +1,52 @@
+"""What vLLM needs is found before a model is loaded."""
+
+import inspect
+import re
+from importlib import import_module
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from trainer.run.check import engine
+from trainer.run.check.engine import SUPPORTED, engine_findings, version_problem
+from trainer.run.check.subject import Subject
+from trainer.run.config import RunConfig
+
+
+def test_the_range_of_versions_is_trls():
+    source = inspect.getsource(import_module("trl.import_utils").is_vllm_available)
+    stated = re.search(r'Version\("([\d.]+)"\) <= \w+ <= Version\("([\d.]+)"\)', source)
+    assert stated is not None
+    assert tuple(tuple(map(int, text.split("."))) for text in stated.groups()) == SUPPORTED
+
+
+@pytest.mark.parametrize("found", ["0.22.0", "0.28.1", "0.31.0", "0.31.0+cpu", "0.24.0+cu129"])
+def test_supported_versions_pass(found: str):
+    assert version_problem(found) is None
+
+
+@pytest.mark.parametrize("found", ["0.21.9", "0.31.1", "1.0.0", "0.8.5.post1"])
+def test_other_versions_are_refused(found: str):
+    problem = version_problem(found)
+    assert problem is not None
+    assert problem.startswith(f"vLLM {found} is installed, and TRL 1.16 supports 0.22.0 to 0.31.0")
+
+
+def test_an_absent_package_is_an_error_where_vllm_is_asked_for(monkeypatch: pytest.MonkeyPatch):
+    def found(**arguments: Any) -> list[Any]:
+        subject = Subject(RunConfig.model_construct(), 1, args=SimpleNamespace(**arguments))
+        return list(engine_findings(subject))
+
+    monkeypatch.setattr(engine, "installed_version", lambda: None)
+    [finding] = found(use_vllm=True)
+    assert finding.severity == "error"
+    assert "vLLM is not installed here; in server mode too" in finding.text
+    assert found(use_vllm=False) == []
+    monkeypatch.setattr(engine, "installed_version", lambda: "0.31.0")
+    assert found(use_vllm=True) == []
+
+
+def test_this_environment_has_no_vllm_or_a_version_of_it():
+    found = engine.installed_version()
+    assert found is None or re.match(r"\d+\.\d+", found)

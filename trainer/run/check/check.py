@@ -1,0 +1,169 @@
+"""All findings of a run at once, before its model's weights are loaded; and the same, briefly, as it starts."""
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from rewards.registry import Refusal
+from rewards.verifier import Verifier
+from trainer.algorithms.strategies import Strategies
+from trainer.run.check.data import data_findings
+from trainer.run.check.device import device_memory, memory_estimates
+from trainer.run.check.engine import engine_findings
+from trainer.run.check.finding import Finding, error, gravest_first, warning
+from trainer.run.check.lengths import length_findings, tokenized_lengths
+from trainer.run.check.lora import lora_findings
+from trainer.run.check.machine import directory_findings, memory_findings
+from trainer.run.check.memory import MemoryEstimate
+from trainer.run.check.model import model_findings, model_settings, skeleton_of
+from trainer.run.check.model_folder import folder_fault
+from trainer.run.check.packages import device_findings, package_findings
+from trainer.run.check.plan import Plan, plan_of, possible_processes
+from trainer.run.check.prepare import Collected, prepared
+from trainer.run.check.rewards import reward_findings
+from trainer.run.check.settings import logging_findings, setting_findings
+from trainer.run.check.subject import Subject
+from trainer.run.config import RunConfig, batch_plan, load_tolerantly
+from trainer.run.rewards import Rewards
+
+_BRIEF_ROWS = 128
+"""Prompts of each set that are tokenized again as a run starts."""
+
+_CHECKS: tuple[tuple[str, frozenset[str], Callable[[Subject], Iterator[Finding]]], ...] = (
+    ("model", frozenset({"model", "trl"}), model_findings),
+    ("model", frozenset({"model"}), lora_findings),
+    ("rewards", frozenset({"rewards"}), reward_findings),
+    ("data", frozenset({"data"}), data_findings),
+    ("data", frozenset({"model", "data", "trl"}), length_findings),
+    ("trl", frozenset({"trl", "evaluation"}), setting_findings),
+    ("logging", frozenset({"logging"}), logging_findings),
+    ("machine", frozenset({"trl", "model"}), package_findings),
+    ("machine", frozenset({"trl"}), engine_findings),
+    ("machine", frozenset({"trl"}), device_findings),
+    ("machine", frozenset(), directory_findings),
+)
+"""Topic, the sections that it judges, the check."""
+
+
+class CheckError(Refusal):
+    """A run that would fail or train something else; the message names every reason."""
+
+
+@dataclass(frozen=True)
+class Checked:
+    """What a check found.
+
+    Attributes:
+        plan: ``None`` where the batch arithmetic does not hold.
+        memory: estimates by the way of dividing the model.
+        processes: numbers of processes on which the batch can be cut.
+        not_checked: sections with a wrong setting, of which nothing else is said.
+        prompt_tokens: part → of how many prompts that were tokenized the longest has how many tokens.
+    """
+
+    findings: list[Finding]
+    plan: Plan | None = None
+    memory: dict[Any, MemoryEstimate] | None = None
+    processes: tuple[int, ...] = ()
+    not_checked: tuple[str, ...] = ()
+    prompt_tokens: dict[str, tuple[int, int]] | None = None
+
+    @property
+    def errors(self) -> list[Finding]:
+        """Those that stop the run."""
+        return [finding for finding in self.findings if finding.severity == "error"]
+
+
+def checked(
+    path: str, overrides: Sequence[str], rewards: Rewards, *, processes: int | None, device_bytes: int | None = None
+) -> Checked:
+    """Everything that is wrong with the run of a file.
+
+    Args:
+        processes: on which it is to be started; ``None`` = as many as the file says, or one.
+        device_bytes: memory of each device; ``None`` = of this machine's.
+    """
+    config, problems = load_tolerantly(path, overrides)
+    found = Collected(error(problem.path.split(".")[0] or "file", str(problem)) for problem in problems)
+    if config is None:
+        return Checked([*found])
+    spoiled = {problem.path.split(".")[0] for problem in problems}
+    started = processes or config.num_processes or 1
+    subject = prepared(config, spoiled, started, rewards, Path(path).resolve().parent, found)
+    return _checked(subject, found, spoiled, device_bytes)
+
+
+def checked_before_start(
+    config: RunConfig,
+    verifiers: Mapping[str, Verifier],
+    strategies: Strategies,
+    args: Any,
+    rows: Mapping[str, Any],
+    tokenizer: Any,
+) -> Checked:
+    """The same of a run that is about to start, of which everything is built; few prompts are tokenized again.
+
+    Raises:
+        CheckError: there are errors; the message names them all.
+    """
+    name = config.model.name_or_path
+    if (fault := folder_fault(name)) is not None:
+        raise CheckError(f"model.name_or_path = {name!r} {fault}")
+    settings = model_settings(config)
+    subject = Subject(
+        config,
+        args.world_size,
+        verifiers,
+        strategies,
+        batch_plan(config, args.world_size),
+        args,
+        rows,
+        tokenizer,
+        settings.get_text_config(),
+        most_rows=_BRIEF_ROWS,
+        here=True,
+    )
+    found = Collected()
+    with found.of("model", unexplained=warning):
+        subject.skeleton = skeleton_of(config, settings)
+    result = _checked(subject, found, set(), None)
+    if result.errors:
+        raise CheckError("\n\n".join(finding.text for finding in result.errors))
+    return result
+
+
+def _checked(subject: Subject, found: Collected, spoiled: set[str], device_bytes: int | None) -> Checked:
+    with found.of("data", unexplained=warning):
+        subject.prompt_lengths = tokenized_lengths(subject)
+    for topic, sections, check in _CHECKS:
+        if not sections & spoiled:
+            with found.of(topic, unexplained=warning):
+                found.extend(check(subject))
+    tokens: dict[str, tuple[int, int]] = {}
+    estimates: dict[Any, MemoryEstimate] = {}
+    if not spoiled & {"trl", "model", "data"}:
+        with found.of("data", unexplained=warning):
+            tokens = {part: (len(each), max(each)) for part, each in subject.prompt_lengths.items()}
+        with found.of("machine", unexplained=warning):
+            device = device_memory(subject) if device_bytes is None else device_bytes
+            longest = max((longest for _, longest in tokens.values()), default=None)
+            estimates = memory_estimates(subject, longest, device)
+            found.extend(memory_findings(subject, estimates, device))
+    plan = None
+    with found.of("trl", unexplained=warning):
+        plan = plan_of(subject)
+    return Checked(
+        gravest_first(_each_once(found)),
+        plan,
+        estimates,
+        tuple(possible_processes(subject.config)[0]) if plan else (),
+        tuple(sorted(spoiled)),
+        tokens,
+    )
+
+
+def _each_once(findings: Iterable[Finding]) -> list[Finding]:
+    """Without one that another, longer one contains: a part may be refused twice on its way."""
+    listed = [*dict.fromkeys(findings)]
+    return [each for each in listed if not any(each.text in other.text and each != other for other in listed)]

@@ -1,0 +1,154 @@
+"""The model's configuration and its shape, without its weights; and what of both a run cannot train."""
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from rewards.registry import Refusal
+from trainer.run.check.finding import Finding, error, note, warning
+from trainer.run.check.memory import ModelSize
+from trainer.run.check.subject import Subject
+from trainer.run.config import RunConfig
+
+ATTENTION = ("eager", "sdpa", "flash_attention_2", "flash_attention_3", "flex_attention")
+_MOST_UNUSED = 0.01
+"""Share of a tokenizer's tokens that may have no embedding."""
+_NO_HEAD = ("ForCausalLM", "ForConditionalGeneration", "LMHeadModel", "LMHead")
+
+
+class ModelError(Refusal):
+    """A model whose configuration cannot be read, or that a run cannot train."""
+
+
+def model_settings(config: RunConfig) -> Any:
+    """The configuration of ``model.name_or_path``; of a model that also sees, all of it.
+
+    Raises:
+        ModelError: it cannot be read, needs code of its own, or writes no text.
+    """
+    from transformers import AutoConfig
+    from transformers.models.auto.modeling_auto import MODEL_FOR_CAUSAL_LM_MAPPING_NAMES as WRITERS
+
+    from trainer.run.hub import settle_without_network
+
+    model = config.model
+    if not Path(model.name_or_path).exists():
+        settle_without_network()
+    try:
+        settings = AutoConfig.from_pretrained(
+            model.name_or_path, revision=model.revision, trust_remote_code=model.trust_remote_code
+        )
+    except (OSError, ValueError, KeyError) as fault:
+        own = "trust_remote_code" in str(fault) or "custom code" in str(fault)
+        instead = "Read that code, then write trust_remote_code: true." if own else "Name another model or folder."
+        first = (str(fault).strip() or type(fault).__name__).splitlines()[0].rstrip(".")
+        raise ModelError(f"model.name_or_path = {model.name_or_path!r} cannot be read: {first}. {instead}") from fault
+    if not model.trust_remote_code and getattr(settings, "auto_map", None) and not settings.model_type:
+        raise ModelError(
+            f"model.name_or_path = {model.name_or_path!r} needs code of its own. Read it, then write "
+            "trust_remote_code: true."
+        )
+    names = settings.architectures or []
+    own = "AutoModelForCausalLM" in (getattr(settings, "auto_map", None) or {})
+    if names and not own and not any(name.endswith(_NO_HEAD) or name in WRITERS.values() for name in names):
+        raise ModelError(
+            f"model.name_or_path = {model.name_or_path!r} is a {names[0]}, no causal language model: it writes no "
+            "text. Name a model for text generation."
+        )
+    return settings
+
+
+def skeleton_of(config: RunConfig, settings: Any) -> Any:
+    """The model on the meta device; ``None`` where its class needs code of its own."""
+    import torch
+    from transformers import AutoModelForCausalLM, AutoModelForImageTextToText
+
+    kinds = (AutoModelForCausalLM, AutoModelForImageTextToText)
+    known = next((kind for kind in kinds if type(settings) in kind._model_mapping), None)
+    if known is None:
+        return None
+    with torch.device("meta"):
+        return known.from_config(settings)
+
+
+def size_of(skeleton: Any, settings: Any, trained: int | None = None) -> ModelSize:
+    """The shape of a model; ``trained``: parameters of the adapter that alone is trained."""
+    text = settings.get_text_config()
+    parameters = sum(parameter.numel() for parameter in skeleton.parameters())
+    heads = text.num_attention_heads
+    return ModelSize(
+        parameters=parameters + (trained or 0),
+        trained=parameters if trained is None else trained,
+        layers=text.num_hidden_layers,
+        hidden=text.hidden_size,
+        intermediate=getattr(text, "intermediate_size", None) or 4 * text.hidden_size,
+        vocabulary=text.vocab_size,
+        heads=heads,
+        key_value_heads=getattr(text, "num_key_value_heads", None) or heads,
+        head_dim=getattr(text, "head_dim", None) or text.hidden_size // heads,
+        head_norms=any(name.endswith("q_norm") for name, _ in skeleton.named_modules()),
+    )
+
+
+def model_findings(subject: Subject) -> Iterator[Finding]:
+    """Tokenizer against model, precision, attention, end of text, pre-filled thought."""
+    model = subject.config.model
+    if model.dtype == "float16" and subject.argument("fp16"):
+        yield error(
+            "model",
+            "model.dtype: float16 with trl.fp16: true: the gradients would be 16 bits too, and the GradScaler "
+            "refuses to unscale them. Write dtype: float32 for the weights, or take bf16.",
+        )
+    implementation = model.attn_implementation
+    if implementation is not None and implementation not in ATTENTION and "/" not in implementation:
+        yield error(
+            "model",
+            f"model.attn_implementation = {implementation!r} is none of {', '.join(ATTENTION)}. Write one of them, or "
+            "the hub id of a kernel.",
+        )
+    prefix = model.assistant_prefix
+    if prefix is not None and prefix.strip() in ("think", "thought", "reasoning"):
+        yield note("model", f"model.assistant_prefix = {prefix!r} opens no thought; write '<think>'.")
+    if subject.tokenizer is not None:
+        yield from _tokenizer(subject)
+
+
+def _tokenizer(subject: Subject) -> Iterator[Finding]:
+    tokenizer, name = subject.tokenizer, subject.config.model.name_or_path
+    if tokenizer.eos_token_id is None:
+        yield error(
+            "model",
+            f"The tokenizer of {name!r} has no end-of-text token, so no completion would end before "
+            "trl.max_completion_length. Save it with an eos_token.",
+        )
+    elif (ending := _turn_ending(tokenizer)) is not None and tokenizer.eos_token not in ending:
+        yield warning(
+            "model",
+            f"The chat template of {name!r} ends an assistant's turn with {ending!r}, and the end-of-text token is "
+            f"{tokenizer.eos_token!r}: the policy has learned to end with one that does not end its completions. Save "
+            "the tokenizer with that eos_token.",
+        )
+    words = getattr(subject.settings, "vocab_size", None)
+    largest = max(tokenizer.get_vocab().values(), default=0)
+    if not isinstance(words, int):
+        return
+    beyond = sum(number >= words for number in tokenizer.get_vocab().values())
+    if beyond:  # a few that no text is written in, as for images, are usual
+        grave = error if beyond > _MOST_UNUSED * len(tokenizer) or (tokenizer.eos_token_id or 0) >= words else note
+        yield grave(
+            "model",
+            f"The tokenizer of {name!r} has more tokens than the model: its largest id is {largest}, and the "
+            f"embeddings have {words} rows. Save the tokenizer of this model, or resize the embeddings.",
+        )
+
+
+def _turn_ending(tokenizer: Any) -> str | None:
+    """What the chat template writes behind an assistant's message; ``None`` where it cannot be told."""
+    mark = "7"
+    turns = [{"role": "user", "content": "1"}, {"role": "assistant", "content": mark}]
+    try:
+        written = str(tokenizer.apply_chat_template(turns, tokenize=False))
+    except Exception:  # noqa: BLE001 — a chat template is a program of its own
+        return None
+    before, found, ending = written.rpartition(mark)
+    return ending.strip() if found and before and ending.strip() else None

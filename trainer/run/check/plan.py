@@ -1,0 +1,152 @@
+"""What a run will do, in numbers and in words."""
+
+import math
+from collections.abc import Iterator
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from trainer.algorithms.results import max_rounds
+from trainer.run.check.subject import Subject
+from trainer.run.config import ConfigError, RunConfig, batch_plan
+
+PROCESSES = (1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 64)
+"""Numbers of processes that are tried."""
+
+
+@dataclass(frozen=True)
+class Plan:
+    """A run in numbers. Tokens are bounds: completions may end before ``max_completion_length``.
+
+    ``tokens_trained`` counts a token once for every pass over it: Lopti's two passes double it. ``generation_rounds``:
+    how often a prompt sampler may generate a rollout batch again, which multiplies what is generated and not trained.
+    """
+
+    processes: int
+    rows: int | None
+    held_out_rows: int
+    prompts_per_rollout: int
+    completions_per_rollout: int
+    rollouts: int | None
+    passes: int
+    generation_rounds: int
+    optimizer_steps_per_rollout: int
+    optimizer_steps: int | None
+    epochs: float | None
+    completions: int | None
+    tokens_generated: int | None
+    tokens_trained: int | None
+    evaluations: int
+    completions_per_evaluation: int
+    checkpoints: int
+
+    def as_dict(self) -> dict[str, Any]:
+        """The plan as plain data."""
+        return asdict(self)
+
+
+def plan_of(subject: Subject) -> Plan | None:
+    """The plan; ``None`` where the batch arithmetic does not hold."""
+    if subject.plan is None:
+        return None
+    batch, rows = subject.plan, subject.rows.get("train")
+    steps_per_rollout = batch.optimizer_steps_per_rollout * subject.num_passes
+    steps = optimizer_steps(subject)
+    rollouts = None if steps is None else math.ceil(steps / steps_per_rollout)
+    completions = None if rollouts is None else rollouts * batch.sequences_per_rollout
+    tokens = None if completions is None else completions * subject.argument("max_completion_length")
+    passes = batch.num_iterations * subject.num_passes
+    held_out = sum(len(each) for part, each in subject.rows.items() if part != "train")
+    samples = sum(decoding.samples for decoding in subject.config.evaluation.decodings)
+    return Plan(
+        processes=subject.processes,
+        rows=None if rows is None else len(rows),
+        held_out_rows=held_out,
+        prompts_per_rollout=batch.prompts_per_rollout,
+        completions_per_rollout=batch.sequences_per_rollout,
+        rollouts=rollouts,
+        passes=passes,
+        generation_rounds=_rounds(subject),
+        optimizer_steps_per_rollout=steps_per_rollout,
+        optimizer_steps=steps,
+        epochs=None if not rows or rollouts is None else rollouts * batch.prompts_per_rollout / len(rows),
+        completions=completions,
+        tokens_generated=tokens,
+        tokens_trained=None if tokens is None else tokens * passes,
+        evaluations=_evaluations(subject, steps) if held_out else 0,
+        completions_per_evaluation=held_out * samples,
+        checkpoints=_checkpoints(subject, steps),
+    )
+
+
+def optimizer_steps(subject: Subject) -> int | None:
+    """``max_steps``, or those of ``num_train_epochs`` over the rows that there are; ``None`` = not known."""
+    if (given := subject.argument("max_steps")) > 0:
+        return int(given)
+    rows = subject.rows.get("train")
+    if rows is None or subject.plan is None:
+        return None
+    rollouts = len(rows) // subject.plan.prompts_per_rollout
+    per_epoch = rollouts * subject.plan.optimizer_steps_per_rollout * subject.num_passes
+    return math.ceil(subject.argument("num_train_epochs") * per_epoch)
+
+
+def _rounds(subject: Subject) -> int:
+    sampler = None if subject.strategies is None else subject.strategies.prompt_sampler
+    return 1 if sampler is None else max_rounds(sampler)
+
+
+def _evaluations(subject: Subject, steps: int | None) -> int:
+    evaluation = subject.config.evaluation
+    between = 0 if evaluation.every_steps is None or steps is None else steps // evaluation.every_steps
+    at_end = evaluation.every_steps is not None and steps is not None and steps % evaluation.every_steps == 0
+    return int(evaluation.before) + between + int(evaluation.after and not at_end)
+
+
+def _checkpoints(subject: Subject, steps: int | None) -> int:
+    strategy, every = subject.argument("save_strategy"), subject.argument("save_steps")
+    if strategy != "steps" or steps is None or every < 1:
+        return 0 if strategy == "no" else 1
+    written = int(steps // every) + int(steps % every != 0)
+    limit = subject.argument("save_total_limit")
+    return written if limit is None else min(written, limit)
+
+
+def plan_lines(plan: Plan) -> Iterator[str]:
+    """The plan in words."""
+    generated = f"{plan.prompts_per_rollout} prompts × {plan.completions_per_rollout // plan.prompts_per_rollout}"
+    rows = "" if plan.rows is None else f" of {plan.rows:,} rows"
+    if plan.rollouts is None or plan.completions is None or plan.tokens_generated is None:
+        yield f"Each rollout batch: {generated} completions, {plan.optimizer_steps_per_rollout} optimizer steps."
+    else:
+        epochs = "" if plan.epochs is None else f" ({plan.epochs:.2g} epochs)"
+        steps = _counted(plan.optimizer_steps or 0, "optimizer step")
+        yield (
+            f"Trains {steps} on {_counted(plan.rollouts, 'rollout batch', 'rollout batches')} of {generated} "
+            f"completions{rows}{epochs}, {_counted(plan.optimizer_steps_per_rollout, 'step')} a batch, on "
+            f"{_counted(plan.processes, 'process', 'processes')}."
+        )
+        again = f", each trained in {plan.passes} passes: {plan.tokens_trained:,}" if plan.passes > 1 else ""
+        most = f", up to {plan.generation_rounds} times as many" if plan.generation_rounds > 1 else ""
+        yield f"Generates {plan.completions:,} completions{most}, at most {plan.tokens_generated:,} tokens{again}."
+    if plan.evaluations:
+        yield (
+            f"Evaluates {_counted(plan.evaluations, 'time')} on {plan.held_out_rows:,} held-out rows, "
+            f"{plan.completions_per_evaluation:,} completions each time."
+        )
+
+
+def possible_processes(config: RunConfig) -> tuple[list[int], dict[int, str]]:
+    """Of `PROCESSES`, those on which the batch can be cut, and why not on the others."""
+    free = config.model_copy(update={"num_processes": None})
+    possible, refused = [], {}
+    for count in PROCESSES:
+        try:
+            batch_plan(free, count)
+            possible.append(count)
+        except ConfigError as fault:
+            refused[count] = str(fault)
+    return possible, refused
+
+
+def _counted(number: int, one: str, many: str | None = None) -> str:
+    return f"{number:,} {one if number == 1 else many or one + 's'}"

@@ -1,0 +1,85 @@
+"""What a check found, in words and as JSON."""
+
+import json
+import textwrap
+from collections.abc import Iterator
+
+from trainer.run.check.check import Checked
+from trainer.run.check.device import in_gib
+from trainer.run.check.finding import SEVERITIES
+from trainer.run.check.memory import MemoryEstimate
+from trainer.run.check.plan import plan_lines
+
+_WIDTH = 110
+
+
+def text_report(checked: Checked, path: str) -> str:
+    """The plan, the memory, the findings, and a last line that counts them."""
+    lines = [] if checked.plan is None else [*plan_lines(checked.plan)]
+    if checked.processes:
+        lines.append(f"The batch can be cut on {_listed(checked.processes)} processes.")
+    for part, (number, longest) in (checked.prompt_tokens or {}).items():
+        lines.append(f"Prompts of data.{part}: at most {longest:,} tokens (of {number:,} that were tokenized).")
+    for way, estimate in (checked.memory or {}).items():
+        lines += _memory_lines(way, estimate)
+    lines += ["", *(_wrapped(str(finding)) for finding in checked.findings)] if checked.findings else []
+    if checked.not_checked:
+        lines.append(f"What else is in {', '.join(checked.not_checked)} is checked when this is put right.")
+    counts = [sum(finding.severity == kind for finding in checked.findings) for kind in SEVERITIES]
+    counted = ", ".join(f"{n} {kind}{'' if n == 1 else 's'}" for n, kind in zip(counts, SEVERITIES, strict=True))
+    return "\n".join([*lines, "", f"{path}: {counted}."])
+
+
+def json_report(checked: Checked, path: str) -> str:
+    """The same as one JSON object; its schema is in `scripts/check.py`."""
+    memory = {
+        way: {
+            "peak_bytes": estimate.peak,
+            "terms": [
+                {"name": term.name, "bytes": term.bytes, "phase": term.phase, "arithmetic": term.arithmetic}
+                for term in estimate.terms
+            ],
+        }
+        for way, estimate in (checked.memory or {}).items()
+    }
+    tokens = {
+        part: {"tokenized": number, "longest": longest}
+        for part, (number, longest) in (checked.prompt_tokens or {}).items()
+    }
+    record = {
+        "config": path,
+        "ok": not checked.errors,
+        "findings": [finding.as_dict() for finding in checked.findings],
+        "not_checked": checked.not_checked,
+        "plan": None if checked.plan is None else checked.plan.as_dict(),
+        "possible_processes": checked.processes,
+        "prompt_tokens": tokens,
+        "memory_estimate": memory,
+    }
+    return json.dumps(record, indent=2, ensure_ascii=False)
+
+
+def brief_lines(checked: Checked) -> Iterator[str]:
+    """The plan, and every warning; of the notes their number."""
+    if checked.plan is not None:
+        yield from plan_lines(checked.plan)
+    notes = [finding for finding in checked.findings if finding.severity == "note"]
+    yield from (str(finding) for finding in checked.findings if finding.severity == "warning")
+    if notes:
+        yield f"{len(notes)} more to know: scripts/check.py with the same arguments says what."
+
+
+def _memory_lines(way: str, estimate: MemoryEstimate) -> list[str]:
+    terms = ", ".join(f"{term.name} {in_gib(term.bytes)}" for term in sorted(estimate.terms, key=lambda t: -t.bytes))
+    return [_wrapped(f"Memory, an estimate ({way}): {in_gib(estimate.peak)}: {terms}.")]
+
+
+def _listed(numbers: tuple[int, ...]) -> str:
+    return ", ".join(map(str, numbers))
+
+
+def _wrapped(text: str) -> str:
+    return "\n".join(
+        textwrap.fill(line, _WIDTH, subsequent_indent="    ", break_long_words=False, break_on_hyphens=False)
+        for line in text.splitlines()
+    )

@@ -1,0 +1,88 @@
+"""Numbers that are allowed and hardly meant, and what is asked for behind the end of the run."""
+
+import os
+from collections.abc import Iterator
+
+from trainer.run.check.finding import Finding, error, note, warning
+from trainer.run.check.plan import optimizer_steps
+from trainer.run.check.subject import Subject
+
+_LARGEST_LEARNING_RATE = 0.1
+
+
+def setting_findings(subject: Subject) -> Iterator[Finding]:
+    """Learning rate, clip, warm-up, checkpoints, evaluations."""
+    rate, epsilon = subject.argument("learning_rate"), subject.argument("epsilon")
+    if rate >= _LARGEST_LEARNING_RATE:
+        yield warning(
+            "trl",
+            f"trl.learning_rate = {rate:g}: Adam moves every weight by about so much in its first step, which no "
+            "policy survives. Published runs take 1e-7 to 1e-4.",
+        )
+    if epsilon >= 1:
+        yield warning(
+            "trl",
+            f"trl.epsilon = {epsilon:g}: a ratio between {1 - epsilon:g} and {1 + epsilon:g} is never clipped from "
+            "below. It is a share, not a percentage: 0.2 is usual.",
+        )
+    steps = optimizer_steps(subject)
+    if steps is not None:
+        yield from _behind_the_end(subject, steps)
+    if subject.config.evaluation.every_steps is not None and subject.config.data.test is None:
+        yield error(
+            "evaluation",
+            f"evaluation.every_steps = {subject.config.evaluation.every_steps}, and there are no held-out rows to "
+            "evaluate on. Give some: `data: {test: …}`, or delete every_steps.",
+        )
+
+
+def _behind_the_end(subject: Subject, steps: int) -> Iterator[Finding]:
+    warmup, every = subject.argument("warmup_steps"), subject.config.evaluation.every_steps
+    if warmup >= max(steps, 1):
+        yield warning(
+            "trl",
+            f"trl.warmup_steps = {warmup:g}, and the run has {steps} optimizer steps: it ends before it reaches its "
+            f"learning rate. Write warmup_steps: {steps // 10}.",
+        )
+    if every is not None and every > steps:
+        yield warning(
+            "evaluation",
+            f"evaluation.every_steps = {every}, and the run has {steps} optimizer steps: nothing is evaluated between "
+            "beginning and end. Write a smaller number, or delete it.",
+        )
+    if subject.argument("save_strategy") == "steps" and subject.argument("save_steps") > steps:
+        yield note(
+            "trl",
+            f"trl.save_steps = {subject.argument('save_steps'):g}, and the run has {steps} optimizer steps: there is "
+            "no checkpoint before the end, except where it is stopped on request.",
+        )
+
+
+def logging_findings(subject: Subject) -> Iterator[Finding]:
+    """W&B and the hub without what they need."""
+    logging = subject.config.logging
+    mode = os.environ.get("WANDB_MODE", logging.wandb_mode)
+    if "wandb" not in logging.report_to and logging.wandb_mode == "online":
+        yield warning(
+            "logging",
+            "logging.wandb_mode is online, but logging.report_to does not name wandb, so nothing is sent. Write "
+            "report_to: [wandb].",
+        )
+    if "wandb" in logging.report_to and mode == "online":
+        import wandb
+
+        if not wandb.api.api_key:
+            yield error(
+                "logging",
+                "logging.wandb_mode is online, but no W&B key is set. Run `wandb login`, set WANDB_API_KEY, or write "
+                "wandb_mode: offline.",
+            )
+    if subject.argument("push_to_hub"):
+        from huggingface_hub import get_token
+
+        if get_token() is None:
+            yield error(
+                "trl",
+                "trl.push_to_hub is true, but no token of the hub is set. Set HF_TOKEN, run `hf auth login`, or leave "
+                "push_to_hub out.",
+            )
