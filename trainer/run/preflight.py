@@ -6,7 +6,7 @@ from typing import Any
 
 from rewards.registry import Refusal
 from trainer.algorithms.strategies import Strategies
-from trainer.run.config import RunConfig, batch_plan
+from trainer.run.config import RunConfig, batch_plan, quantization_config
 from trainer.run.data import check_rows_enough
 from trainer.run.schedule import check_evaluation, check_max_steps, check_save_steps
 from trainer.step.compatibility import check_combination
@@ -30,6 +30,7 @@ def check_launch(config: RunConfig, args: Any, strategies: Strategies, rows: Map
             "train alone and overwrite the others. On a CPU launch with ACCELERATE_USE_CPU=true and trl.use_cpu: true."
         )
     check_resumable(args)
+    quantization_config(config)  # refuses without its package
     check_combination(args, strategies)
     check_save_steps(args, strategies.schedule.num_passes)
     check_max_steps(args, strategies.schedule.num_passes)

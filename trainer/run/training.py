@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from trainer.run.config import RunConfig, lora_config
+from trainer.run.config import RunConfig, lora_config, quantization_config
 from trainer.run.config.vllm import VLLMSection
 from trainer.run.rows import held_out_sets
 from trainer.run.schedule import optimizer_steps_per_block
@@ -22,6 +22,9 @@ def build_trainer(
     class GuardedTrainer(FaultGuard, RLVRTrainer):
         """The trainer of a run: what is no number never reaches its weights."""
 
+        def create_model_card(self, *_: Any, **__: Any) -> None:
+            """None: TRL's knows no local base model and no result. ``scripts/export.py`` writes a true one."""
+
     trainer = GuardedTrainer(
         model=config.model.name_or_path,
         reward_funcs=functions,
@@ -30,6 +33,7 @@ def build_trainer(
         eval_dataset=held_out_sets(rows) or None,
         processing_class=tokenizer,
         peft_config=lora_config(config),
+        quantization_config=quantization_config(config),
         **config.algorithm.strategies,
         **config.speed.arguments,
         **(config.vllm or VLLMSection()).arguments,
