@@ -24,8 +24,11 @@ def main(argv: Sequence[str] | None = None) -> int:
     """Exit status: 0 exported, and pushed where that was asked; 2 refused."""
     arguments = parser().parse_args(argv)
     os.environ.setdefault("TOKENIZERS_PARALLELISM", "false")
+    from transformers.utils.logging import disable_progress_bar
+
     from trainer.run.export import export, find_source, push
 
+    disable_progress_bar()
     try:
         source = find_source(arguments.run, arguments.checkpoint)
         print(f"{source.checkpoint} → {arguments.to}", flush=True)

@@ -66,9 +66,7 @@ def export(source: Source, to: Path, *, dtype: str | None = None, base: str | No
     again = AutoModelForCausalLM.from_pretrained(
         draft, dtype="auto", trust_remote_code=source.config.model.trust_remote_code
     )
-    found = agreement(
-        answers, again.to(device).eval(), AutoTokenizer.from_pretrained(draft), asked, generation, TOKENS
-    )
+    found = agreement(answers, again.to(device).eval(), AutoTokenizer.from_pretrained(draft), asked, generation, TOKENS)
     written_dtype = str(again.dtype).removeprefix("torch.")
     _check(found, trained_dtype, written_dtype, draft)
     record = training_record(source)
@@ -126,9 +124,7 @@ def _tokenizer(source: Source) -> Any:
     from transformers import AutoTokenizer
 
     if (source.checkpoint / "tokenizer_config.json").is_file():
-        return AutoTokenizer.from_pretrained(
-            source.checkpoint, trust_remote_code=source.config.model.trust_remote_code
-        )
+        return AutoTokenizer.from_pretrained(source.checkpoint, trust_remote_code=source.config.model.trust_remote_code)
     return load_tokenizer(source.config)[0]
 
 

@@ -4,7 +4,8 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from trainer.run.config import RunConfig, Source as DataSource
+from trainer.run.config import RunConfig
+from trainer.run.config import Source as DataSource
 from trainer.run.config.section import part_name
 from trainer.run.export.agreement import Agreement
 from trainer.run.export.results import evaluated_steps, how_measured, results
@@ -187,7 +188,7 @@ def _provenance(record: Mapping[str, Any]) -> str:
 def _limits(config: RunConfig) -> str:
     return (
         "## Limits and licence\n\n"
-        f"It was trained to be judged right by {', '.join(reward.label for reward in config.rewards)}, and nothing else "
-        "was measured: not other tasks, not safety. The licence and the limits of the base model and of the training "
+        f"It was trained to be judged right by {', '.join(reward.label for reward in config.rewards)}, and nothing "
+        "else was measured: not other tasks, not safety. The licence and the limits of the base model and of the training "
         "rows hold for it too."
     )

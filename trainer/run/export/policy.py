@@ -98,8 +98,8 @@ def _unopened(base: str, error: Exception) -> ExportError:
 def _refuse_sharded_adapter(source: Source) -> None:
     if source.config.model.lora is not None:
         raise ExportError(
-            f"{source.checkpoint} holds the shards of a model with a LoRA adapter, and no adapter_model.safetensors. Go "
-            "on from it with the launcher that wrote it, for one step and with whole weights (FSDP: "
+            f"{source.checkpoint} holds the shards of a model with a LoRA adapter, and no adapter_model.safetensors. "
+            "Go on from it with the launcher that wrote it, for one step and with whole weights (FSDP: "
             "fsdp_state_dict_type: FULL_STATE_DICT; ZeRO-3: zero3_save_16bit_model: true), and export that checkpoint."
         )
 

@@ -74,7 +74,9 @@ def find_source(run: Path, checkpoint: str | None) -> Source:
     if run.name.startswith("checkpoint-") and (run.parent / "config.yaml").is_file() and checkpoint is None:
         run, checkpoint = run.parent, run.name.removeprefix("checkpoint-")
     if not (run / "config.yaml").is_file():
-        raise ExportError(f"{run} is no directory of a run: it holds no config.yaml. Name one, such as runs/quickstart.")
+        raise ExportError(
+            f"{run} is no directory of a run: it holds no config.yaml. Name one, such as runs/quickstart."
+        )
     found = newest_good_checkpoint(run).checkpoint if checkpoint is None else _named(run, checkpoint)
     if found is None:
         raise ExportError(f"{run} holds no complete checkpoint, so there is nothing to export.")
