@@ -16,9 +16,11 @@ def push(folder: Path, repository: str, *, public: bool = False) -> str:
             export itself is complete.
     """
     import httpx
-    from huggingface_hub import HfApi
-    from huggingface_hub.errors import HfHubHTTPError, HFValidationError, LocalTokenNotFoundError, OfflineModeIsEnabled
+    from huggingface_hub import HfApi, get_token
+    from huggingface_hub.errors import HfHubHTTPError, HFValidationError, OfflineModeIsEnabled
 
+    if get_token() is None:
+        raise _failed(folder, repository, "no token is set", "Run `hf auth login`, or set HF_TOKEN")
     api = HfApi()
     try:
         # What exists keeps its visibility: creating it again would not make it private.
@@ -29,8 +31,6 @@ def push(folder: Path, repository: str, *, public: bool = False) -> str:
             )
         api.create_repo(repository, private=not public, exist_ok=True)
         said = api.upload_folder(repo_id=repository, folder_path=folder, commit_message=f"Export of {folder.name}")
-    except LocalTokenNotFoundError as error:
-        raise _failed(folder, repository, "no token is set", "Run `hf auth login`, or set HF_TOKEN") from error
     except HFValidationError as error:
         raise _failed(folder, repository, str(error).splitlines()[0], "Write USER/NAME") from error
     except (OfflineModeIsEnabled, httpx.TransportError) as error:

@@ -186,9 +186,8 @@ def _provenance(record: Mapping[str, Any]) -> str:
 
 
 def _limits(config: RunConfig) -> str:
+    judges = ", ".join(reward.label for reward in config.rewards)
     return (
-        "## Limits and licence\n\n"
-        f"It was trained to be judged right by {', '.join(reward.label for reward in config.rewards)}, and nothing "
-        "else was measured: not other tasks, not safety. The licence and the limits of the base model and of the training "
-        "rows hold for it too."
+        f"## Limits and licence\n\nIt was trained to be judged right by {judges}, and nothing else was measured: not "
+        "other tasks, not safety. The licence and the limits of the base model and the training rows hold for it too."
     )

@@ -22,7 +22,13 @@ class Hub:
         """Status and JSON of one request."""
         if path == "/api/repos/create":
             self.created.append(json.loads(body))
-            return (409, {}) if self.existing is not None else (200, {"url": f"{self.url}/{self.created[-1]['name']}"})
+            if self.existing is not None:
+                return 409, {}
+            name = f"someone/{self.created[-1]['name']}"
+            self.existing = {"id": name, "private": self.created[-1].get("private", False), "siblings": []}
+            return 200, {"url": f"{self.url}/{name}"}
+        if path == "/api/validate-yaml":
+            return 200, {"errors": [], "warnings": []}
         if path.endswith("/preupload/main"):
             names = [file["path"] for file in json.loads(body)["files"]]
             plan = [{"path": name, "uploadMode": "regular", "shouldIgnore": False} for name in names]

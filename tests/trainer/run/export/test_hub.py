@@ -83,5 +83,6 @@ def test_without_network_and_offline_the_export_is_still_there_and_how_to_go_on_
 
 def test_without_a_token_it_says_where_one_comes_from(folder: Path):
     with hub_server() as hub:
-        result = pushed(folder, hub.url, HF_TOKEN="", HF_HUB_DISABLE_IMPLICIT_TOKEN="0")
+        result = pushed(folder, hub.url, HF_TOKEN="")
+    assert hub.created == []
     assert "hf auth login" in result.stderr
