@@ -37,7 +37,7 @@ class Hub:
             for line in map(json.loads, body.splitlines()):
                 if line["key"] == "file":
                     self.files[line["value"]["path"]] = base64.b64decode(line["value"]["content"])
-            return 200, {"commitUrl": f"{self.url}/commit/1", "commitOid": "1", "success": True}
+            return 200, {"commitUrl": f"{self.url}/someone/model/commit/1", "commitOid": "1", "success": True}
         if method == "GET" and path.startswith("/api/models/") and self.existing is not None:
             return 200, self.existing
         return 404, {"error": "Repository not found"}
