@@ -1,0 +1,153 @@
+"""The memory estimate equals what can be computed by hand, and its activations what autograd really keeps."""
+
+from dataclasses import replace
+
+import pytest
+import torch
+from transformers import AutoModelForCausalLM, LlamaConfig, Qwen2Config, Qwen3Config
+
+from trainer.run.check.memory import (
+    CONTEXT,
+    GIB,
+    ModelSize,
+    Sharding,
+    Training,
+    activations_of_a_token,
+    memory_per_device,
+)
+
+SMALL = ModelSize(
+    parameters=1000,
+    trained=1000,
+    layers=2,
+    hidden=10,
+    intermediate=30,
+    vocabulary=50,
+    heads=2,
+    key_value_heads=1,
+    head_dim=5,
+)
+PLAIN = Training(rows=3, tokens=7, on_gpu=False)
+
+
+def terms(model: ModelSize, training: Training, sharding: Sharding = "ddp", processes: int = 1) -> dict[str, int]:
+    return {term.name: term.bytes for term in memory_per_device(model, training, sharding, processes).terms}
+
+
+def test_one_device_in_float32_under_bf16_autocast():
+    # activations of a token: norms 2·10·(4 + 4) + 4·(2 + 2) = 176; kept 5·10 + 2·10 + 2·5 + 4·30 = 200, × 2 = 400; 576
+    # checkpointed: 3·7 tokens × (2 layers × 10 × 4 + 576) = 21 × 656 = 13,776
+    # logits: tile 21 × 50 × 2 = 2,100; head 50 × 10 × 4 = 2,000; hidden 21 × 10 × 4 = 840; 4,940
+    assert terms(SMALL, PLAIN) == {
+        "weights": 4000,
+        "weights in 16 bits (autocast)": 2000,
+        "gradients": 4000,
+        "optimizer": 8000,
+        "activations": 13776,
+        "logits": 4940,
+    }
+    assert memory_per_device(SMALL, PLAIN).peak == 4000 + 4000 + 8000 + 2000 + 13776 + 4940
+
+
+def test_without_checkpointing_every_layer_keeps_its_own():
+    assert terms(SMALL, replace(PLAIN, checkpointing=False))["activations"] == 21 * 2 * 576
+
+
+def test_the_greater_of_training_and_generation_counts():
+    # keys and values: 400 sequences × 7 tokens × 2 · 2 layers · 1 head · 5 · 2 bytes = 2,800 × 40 = 112,000
+    estimate = memory_per_device(SMALL, replace(PLAIN, rows_generated=400))
+    assert estimate.of("generation") == 112_000
+    assert estimate.peak == 16000 + 112_000
+    assert memory_per_device(SMALL, replace(PLAIN, rows_generated=1)).peak == memory_per_device(SMALL, PLAIN).peak
+
+
+@pytest.mark.parametrize(
+    ("sharding", "weights", "gradients", "master", "optimizer"),
+    [
+        # (2 + 2 + 12) bytes a parameter; the 12 are 4 of the float32 weights and 8 of Adam; n = 4
+        ("zero1", 2000, 2000, 1000, 2000),
+        ("zero2", 2000, 500, 1000, 2000),
+        ("zero3", 500, 500, 1000, 2000),
+    ],
+)
+def test_deepspeed_divides_what_its_paper_says(
+    sharding: Sharding, weights: int, gradients: int, master: int, optimizer: int
+):
+    found = terms(SMALL, PLAIN, sharding, 4)
+    assert (found["weights"], found["gradients"], found["optimizer"]) == (weights, gradients, optimizer)
+    assert found["float32 weights (DeepSpeed)"] == master
+    assert "weights in 16 bits (autocast)" not in found
+
+
+def test_fsdp_divides_float32_weights_and_gathers_two_layers_and_the_embeddings():
+    found = terms(SMALL, replace(PLAIN, rows_generated=1), "fsdp2", 4)
+    assert (found["weights"], found["gradients"], found["optimizer"]) == (1000, 1000, 2000)
+    # a layer (1000 − 500) ÷ 2 = 250; (2 × 250 + 500) × 2 bytes
+    assert found["gathered weights"] == 2000
+
+
+def test_ddp_adds_buckets_and_a_reference_adds_weights():
+    found = terms(SMALL, replace(PLAIN, reference=True), "ddp", 2)
+    assert (found["gradient buckets (DDP)"], found["reference model"]) == (4000, 4000)
+
+
+def test_an_adapter_on_four_bit_weights_trains_little():
+    # 1000 × 0.5; 100 trained × 2 bytes; Adam 100 × 2 × 2; no gradient of the output layer: 2,100 + 840
+    found = terms(replace(SMALL, trained=100), replace(PLAIN, weight_bytes=0.5))
+    assert (found["weights"], found["gradients"], found["optimizer"], found["logits"]) == (500, 200, 400, 2940)
+
+
+def test_eight_bit_adam_sgd_vllm_and_the_context():
+    assert terms(SMALL, replace(PLAIN, optimizer_bytes=1))["optimizer"] == 2000
+    assert "optimizer" not in terms(SMALL, replace(PLAIN, optimizer_states=0))
+    found = terms(SMALL, replace(PLAIN, vllm_bytes=24 * GIB, on_gpu=True))
+    assert (found["vLLM"], found["CUDA context"]) == (24 * GIB, CONTEXT)
+
+
+def test_tiles_bound_the_logits():
+    big = replace(SMALL, vocabulary=151_936, hidden=2048)
+    # 8,192 tokens: tile 4,096 × 32,768 × 2; head 151,936 × 2,048 × 4; hidden 8,192 × 2,048 × 4
+    expected = 268_435_456 + 1_244_659_712 + 67_108_864
+    assert terms(big, replace(PLAIN, rows=2, tokens=4096))["logits"] == expected
+
+
+@pytest.mark.parametrize("config", [Qwen2Config, Qwen3Config, LlamaConfig])
+@pytest.mark.parametrize(
+    ("dtype", "autocast"), [(torch.float32, True), (torch.bfloat16, False), (torch.float32, False)]
+)
+def test_activations_are_what_autograd_keeps(config: type, dtype: torch.dtype, autocast: bool):
+    """The bytes of three layers less those of one, halved; the weights' casts under autocast are counted apart."""
+    one, three = (kept_bytes(config, layers, dtype, autocast) for layers in (1, 3))
+    size = ModelSize(0, 0, 3, 64, 172, 64, 4, 2, 16, head_norms=config is Qwen3Config)
+    matrices = 2 * 64 * 64 + 2 * 32 * 64 + 3 * 64 * 172
+    of_a_layer = (three - one) / 2 - (2 * matrices if autocast else 0)
+    compute_bytes = 2 if autocast or dtype == torch.bfloat16 else 4
+    assert of_a_layer / 256 == activations_of_a_token(size, compute_bytes, autocast=autocast)
+
+
+def kept_bytes(config: type, layers: int, dtype: torch.dtype, autocast: bool) -> int:
+    settings = config(
+        vocab_size=64,
+        hidden_size=64,
+        intermediate_size=172,
+        num_hidden_layers=layers,
+        num_attention_heads=4,
+        num_key_value_heads=2,
+        head_dim=16,
+    )
+    model = AutoModelForCausalLM.from_config(settings, attn_implementation="sdpa", dtype=dtype)
+    weights = {parameter.untyped_storage().data_ptr() for parameter in model.parameters()}
+    kept: dict[int, torch.Tensor] = {}
+
+    def keep(tensor: torch.Tensor) -> torch.Tensor:
+        if tensor.untyped_storage().data_ptr() not in weights:
+            kept[tensor.untyped_storage().data_ptr()] = tensor
+        return tensor
+
+    ids = torch.arange(256).view(2, 128) % 64
+    with (
+        torch.autograd.graph.saved_tensors_hooks(keep, lambda tensor: tensor),
+        torch.autocast("cpu", torch.bfloat16, enabled=autocast),
+    ):
+        model.model(input_ids=ids, attention_mask=torch.ones_like(ids), use_cache=False)
+    return sum(tensor.untyped_storage().nbytes() for tensor in kept.values())

@@ -1,0 +1,228 @@
+"""The memory that one device needs, estimated from shapes alone: every term is a product that can be done by hand.
+
+Notation: P parameters, of which T are trained; L layers of width h; b sequences of s tokens in a micro-batch; n
+processes. Bytes throughout. The terms follow the code that runs:
+
+- weights, gradients, Adam's two moments: as many bytes as the stored dtype has, T for what is trained alone. Under
+  DeepSpeed with bf16 it is (2 + 2 + 12) bytes a parameter, of which stage 1 divides the 12 by n, stage 2 the
+  gradients too, stage 3 the weights too (Rajbhandari et al. 2020, arXiv 1910.02054, §3 and §5).
+- under torch's autocast from float32, every weight is held once more in 16 bits.
+- activations: `activations_of_a_token`; with gradient checkpointing each layer keeps its input and one layer at a time
+  is computed again (Chen et al. 2016, arXiv 1604.06174).
+- logits: TRL 1.16 projects in tiles of 4,096 tokens × 32,768 words and never holds all of them; its backward pass holds
+  the gradient of the output layer and of the hidden states in float32.
+- generation without vLLM: the keys and values of all sequences that one process draws together.
+
+Not counted: the allocator's fragmentation, communication buffers, other programs on the device.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Literal
+
+GIB = 1024**3
+CONTEXT = GIB
+"""What CUDA, its libraries and NCCL take before the first tensor, roughly."""
+TILE_TOKENS, TILE_WORDS = 4096, 32768
+"""TRL's tiles of the output layer (`trl.kernels.chunked_logprob`, `trl.trainer.utils`)."""
+
+Sharding = Literal["ddp", "zero1", "zero2", "zero3", "fsdp2"]
+"""How processes divide a model; ``ddp`` divides nothing, and is also one process alone."""
+Phase = Literal["always", "training", "generation"]
+
+
+@dataclass(frozen=True)
+class ModelSize:
+    """A decoder's shape. ``trained`` is less than ``parameters`` where an adapter alone is trained.
+
+    ``head_norms``: queries and keys have norms of their own, as in Qwen3.
+    """
+
+    parameters: int
+    trained: int
+    layers: int
+    hidden: int
+    intermediate: int
+    vocabulary: int
+    heads: int
+    key_value_heads: int
+    head_dim: int
+    head_norms: bool = False
+
+
+@dataclass(frozen=True)
+class Training:
+    """What of a run's settings takes memory.
+
+    Attributes:
+        rows: sequences in one micro-batch on one process.
+        tokens: of one sequence, prompt and completion.
+        rows_generated: sequences that one process generates together; 0 where vLLM does.
+        weight_bytes: of a stored weight: 4 in float32, 2 in bfloat16, 0.5 in 4 bits.
+        compute_bytes: of an activation: 2 under bf16 or fp16, else 4.
+        optimizer_states: tensors the optimizer keeps for a trained one: Adam 2, SGD 0.
+        optimizer_bytes: of a value in them; ``None`` = as a trained weight.
+        reference: a second model is held for the KL term.
+        checkpointing: gradient checkpointing.
+        vllm_bytes: what a vLLM on this device reserves; 0 without, or where it sleeps while the policy trains.
+        on_gpu: a CUDA context is held.
+    """
+
+    rows: int
+    tokens: int
+    rows_generated: int = 0
+    weight_bytes: float = 4
+    compute_bytes: int = 2
+    optimizer_states: int = 2
+    optimizer_bytes: float | None = None
+    reference: bool = False
+    checkpointing: bool = True
+    vllm_bytes: int = 0
+    on_gpu: bool = True
+
+
+@dataclass(frozen=True)
+class Term:
+    """One term: its name, bytes, when they are held, and the arithmetic in words."""
+
+    name: str
+    bytes: int
+    phase: Phase
+    arithmetic: str
+
+
+@dataclass(frozen=True)
+class MemoryEstimate:
+    """All terms of one device's memory. ``peak`` = what is always held + the greater of the two phases."""
+
+    terms: tuple[Term, ...]
+
+    @property
+    def peak(self) -> int:
+        return self.of("always") + max(self.of("training"), self.of("generation"))
+
+    def of(self, phase: Phase) -> int:
+        """The bytes of one phase's terms."""
+        return sum(term.bytes for term in self.terms if term.phase == phase)
+
+
+def memory_per_device(
+    model: ModelSize, training: Training, sharding: Sharding = "ddp", processes: int = 1
+) -> MemoryEstimate:
+    """An estimate of what one device must hold; the formulas are at the top of this file."""
+    terms = [
+        *_states(model, training, sharding, processes),
+        *_reference(model, training, sharding, processes),
+        *_gathered(model, training, sharding),
+        *_activations(model, training, sharding),
+        *_logits(model, training),
+        *_generation(model, training),
+    ]
+    if training.vllm_bytes:
+        terms.append(Term("vLLM", training.vllm_bytes, "always", "vllm_gpu_memory_utilization × the device"))
+    if training.on_gpu:
+        terms.append(Term("CUDA context", CONTEXT, "always", "about 1 GiB"))
+    return MemoryEstimate(tuple(terms))
+
+
+def activations_of_a_token(model: ModelSize, compute_bytes: int, *, autocast: bool) -> int:
+    """Bytes that one layer keeps of one token for its backward pass, attention computed without an s × s matrix.
+
+    ``2·h·(4 + r) + (k·h + 2·q + 2·v + 4·i)·c + 4·(heads + 2)``, with c = ``compute_bytes`` and r = 4 under autocast,
+    else c: two RMS norms keep their input in float32 and its normalised form in the residual's r bytes; the normalised
+    form is kept for the projections once for q, k, v and once for gate and up (k = 2), but five times under autocast,
+    which casts it for each; q and the attention's output (q = heads · head_dim), keys and values (v = key_value_heads ·
+    head_dim); gate, up, silu(gate) and their product (i = intermediate); in float32 the attention's log-sum-exp and the
+    norms' roots. Norms of q and k add ``(q + v)·(4 + c) + 4·(heads + key_value_heads)``.
+    """
+    residual, casts = (4, 5) if autocast else (compute_bytes, 2)
+    queries, values = model.heads * model.head_dim, model.key_value_heads * model.head_dim
+    kept = casts * model.hidden + 2 * queries + 2 * values + 4 * model.intermediate
+    norms = 2 * model.hidden * (4 + residual) + 4 * (model.heads + 2)
+    if model.head_norms:
+        norms += (queries + values) * (4 + compute_bytes) + 4 * (model.heads + model.key_value_heads)
+    return norms + kept * compute_bytes
+
+
+def _is_autocast(training: Training, sharding: Sharding) -> bool:
+    """Whether float32 weights are cast as they are used; DeepSpeed and FSDP2 hold the working copy in 16 bits."""
+    return sharding == "ddp" and training.weight_bytes == 4 and training.compute_bytes == 2
+
+
+def _states(model: ModelSize, training: Training, sharding: Sharding, processes: int) -> Iterator[Term]:
+    stored, weights, trained = training.weight_bytes, model.parameters, model.trained
+    of_optimizer = training.optimizer_bytes or max(stored, 2)
+    deepspeed_16 = sharding.startswith("zero") and training.compute_bytes == 2
+    if deepspeed_16:
+        stored, of_optimizer = 2 if stored > 2 else stored, training.optimizer_bytes or 4
+    of_gradient = max(stored, 2)  # an adapter on 4-bit weights is kept in 16 bits
+    parts = {"weights": sharding in ("zero3", "fsdp2"), "gradients": sharding in ("zero2", "zero3", "fsdp2")}
+    shares = {name: processes if divided else 1 for name, divided in parts.items()}
+    of_states = 1 if sharding == "ddp" else processes
+    yield _product("weights", "always", ("P", weights), stored, shares["weights"])
+    if _is_autocast(training, sharding):
+        yield _product("weights in 16 bits (autocast)", "training", ("P", weights), 2, 1)
+    yield _product("gradients", "always", ("T", trained), of_gradient, shares["gradients"])
+    if sharding == "ddp" and processes > 1:
+        yield _product("gradient buckets (DDP)", "always", ("T", trained), of_gradient, 1)
+    if deepspeed_16:
+        yield _product("float32 weights (DeepSpeed)", "always", ("T", trained), 4, of_states)
+    if training.optimizer_states:
+        size = training.optimizer_states * of_optimizer
+        yield _product("optimizer", "always", ("T", trained), size, of_states)
+
+
+def _reference(model: ModelSize, training: Training, sharding: Sharding, processes: int) -> Iterator[Term]:
+    if training.reference:
+        stored = min(training.weight_bytes, 2) if sharding.startswith("zero") else training.weight_bytes
+        divided = processes if sharding in ("zero3", "fsdp2") else 1
+        yield _product("reference model", "always", ("P", model.parameters), stored, divided)
+
+
+def _gathered(model: ModelSize, training: Training, sharding: Sharding) -> Iterator[Term]:
+    if sharding not in ("zero3", "fsdp2"):
+        return
+    embeddings = model.vocabulary * model.hidden
+    layer = (model.parameters - embeddings) // model.layers
+    size = (2 * layer + embeddings) * training.compute_bytes
+    words = f"(2 × {layer:,} of a layer + {embeddings:,} of the embeddings) × {training.compute_bytes}"
+    yield Term("gathered weights", size, "training", words)
+    if training.rows_generated and sharding == "zero3":
+        yield _product("gathered weights", "generation", ("P", model.parameters), training.compute_bytes, 1)
+
+
+def _activations(model: ModelSize, training: Training, sharding: Sharding) -> Iterator[Term]:
+    autocast = _is_autocast(training, sharding)
+    tokens = training.rows * training.tokens
+    layer = activations_of_a_token(model, training.compute_bytes, autocast=autocast)
+    residual = (4 if autocast else training.compute_bytes) * model.hidden
+    if training.checkpointing:
+        size = tokens * (model.layers * residual + layer)
+        words = f"{training.rows} × {training.tokens:,} tokens × ({model.layers} layers × {residual:,} + {layer:,})"
+    else:
+        size = tokens * model.layers * layer
+        words = f"{training.rows} × {training.tokens:,} tokens × {model.layers} layers × {layer:,}"
+    yield Term("activations", size, "training", words)
+
+
+def _logits(model: ModelSize, training: Training) -> Iterator[Term]:
+    tokens = training.rows * training.tokens
+    tile = min(tokens, TILE_TOKENS) * min(model.vocabulary, TILE_WORDS) * training.compute_bytes
+    head = model.vocabulary * model.hidden * 4 if model.trained == model.parameters else 0
+    size = tile + head + tokens * model.hidden * 4
+    words = f"tile {tile:,} + gradient of the output layer {head:,} + {tokens:,} tokens × {model.hidden} × 4"
+    yield Term("logits", size, "training", words)
+
+
+def _generation(model: ModelSize, training: Training) -> Iterator[Term]:
+    if training.rows_generated:
+        of_a_token = 2 * model.layers * model.key_value_heads * model.head_dim * training.compute_bytes
+        size = training.rows_generated * training.tokens * of_a_token
+        words = f"{training.rows_generated} × {training.tokens:,} tokens × {of_a_token:,}"
+        yield Term("keys and values", size, "generation", words)
+
+
+def _product(name: str, phase: Phase, count: tuple[str, int], size: float, divided: int) -> Term:
+    symbol, number = count
+    words = f"{symbol} {number:,} × {size:g}{f' ÷ {divided}' if divided > 1 else ''}"
+    return Term(name, round(number * size / divided), phase, words)
