@@ -141,7 +141,7 @@ def test_an_unknown_path_is_refused(capsys: Any):
 @pytest.mark.slow
 def test_it_runs_on_a_cpu_from_beginning_to_end(tmp_path: Path, capsys: Any):
     where = tmp_path / "gpu_acceptance.json"
-    assert main(["--cpu", "--json", str(where), "--minutes", "9"]) == 0
+    assert main(["--cpu", "--json", str(where), "--minutes", "15"]) == 0
     found = json.loads(where.read_text())
     outcomes = {path["name"]: path for path in found["paths"]}
     assert outcomes.keys() == ASKED

@@ -70,6 +70,7 @@ def _sharding() -> list[AcceptancePath]:
             compiled,
             lambda place: [sharded(place, "zero2", "zero2.yaml", cpu=cpu)],
             lambda place: {**trained(place, "zero2"), **_shards(place, "zero2", "global_step*")},
+            one_gpu=False,
         ),
         AcceptancePath(
             "fsdp2",
@@ -77,6 +78,7 @@ def _sharding() -> list[AcceptancePath]:
             needs(gpus=1),
             lambda place: [sharded(place, "fsdp2", "fsdp2.yaml")],
             lambda place: {**trained(place, "fsdp2"), **_shards(place, "fsdp2", "pytorch_model_fsdp*")},
+            one_gpu=False,
         ),
     ]
 
@@ -129,8 +131,10 @@ def _agreement(place: Place) -> Facts:
 
 def _afterwards() -> list[AcceptancePath]:
     def resumed(place: Place) -> list[list[str]]:
-        whole, half = (training(place, name) for name in ("whole", "resume"))
-        return [whole, [*half, f"trl.max_steps={STEPS // 2}"], [*half, "--resume", "auto"]]
+        precision = ["trl.bf16=true"] if "bf16" in place.earlier else []
+        half = training(place, "resume", *precision)
+        whole = [] if precision else [training(place, "whole")]
+        return [*whole, [*half, f"trl.max_steps={STEPS // 2}"], [*half, "--resume", "auto"]]
 
     def exported(place: Place) -> list[list[str]]:
         return [[sys.executable, "scripts/export.py", str(place.run("lora")), "--to", str(place.run("exported"))]]
@@ -141,14 +145,14 @@ def _afterwards() -> list[AcceptancePath]:
 
     return [
         AcceptancePath(
-            "resume", f"stopped after {STEPS // 2} of {STEPS} steps, and gone on", lambda _: "", resumed, _same_end
-        ),
-        AcceptancePath(
             "export",
             "the LoRA run merged, exported and read back",
             lambda place: "" if "lora" in place.earlier else "there is no LoRA run to export",
             exported,
             lambda place: {"GB": round(sum(f.stat().st_size for f in place.run("exported").iterdir()) / 1e9, 3)},
+        ),
+        AcceptancePath(
+            "resume", f"stopped after {STEPS // 2} of {STEPS} steps, and gone on", lambda _: "", resumed, _same_end
         ),
         AcceptancePath("benchmark", "scripts/benchmark.py, one round", lambda _: "", measured, _speeds),
     ]
@@ -159,9 +163,8 @@ def _same_end(place: Place) -> Facts:
     import torch
     from safetensors.torch import load_file
 
-    one, two = (
-        load_file(place.run(name) / f"checkpoint-{STEPS}" / "model.safetensors") for name in ("whole", "resume")
-    )
+    whole = "bf16" if "bf16" in place.earlier else "whole"
+    one, two = (load_file(place.run(name) / f"checkpoint-{STEPS}" / "model.safetensors") for name in (whole, "resume"))
     gap = max((one[name].float() - two[name].float()).abs().max().item() for name in one)
     if gap and not place.machine.gpus:
         raise PathError(f"the resumed run's weights differ by {gap:.1e} from those of one without a stop")

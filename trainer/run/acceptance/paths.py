@@ -3,7 +3,7 @@
 import json
 import math
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -46,7 +46,7 @@ class AcceptancePath:
         missing: why it cannot run at this place; empty where it can.
         commands: what is started, one after the other.
         facts: reads what was written; raises `PathError` where that is not what the path promises.
-        environment: variables for its commands.
+        one_gpu: it sees the first GPU alone, as one process must: with several in sight transformers would share them.
         server: a command that must answer on `SERVER_PORT` before the others start, and ends after them.
     """
 
@@ -55,7 +55,7 @@ class AcceptancePath:
     missing: Callable[[Place], str]
     commands: Callable[[Place], list[list[str]]]
     facts: Callable[[Place], Facts]
-    environment: Mapping[str, str] = field(default_factory=dict)
+    one_gpu: bool = True
     server: Callable[[Place], list[str]] | None = None
 
 
@@ -68,14 +68,14 @@ def training(place: Place, name: str, *settings: str, launch: tuple[str, ...] = 
     overrides = [
         f"output_dir={place.run(name)}",
         f"num_processes={processes}",
-        "algorithm.prompts_per_rollout=8",
-        "algorithm.sequences_per_update=64",
+        "algorithm.prompts_per_rollout=4",
+        "algorithm.sequences_per_update=32",
         f"trl.per_device_train_batch_size={32 // processes}",
         f"trl.max_steps={STEPS}",
         f"trl.save_steps={STEPS // 2}",
-        "trl.max_completion_length=48",
-        "data.train.generator.test=32",
-        "data.test.generator.test=32",
+        "trl.max_completion_length=32",
+        "data.train.generator.test=16",
+        "data.test.generator.test=16",
         "evaluation.before=false",
         "logging.report_to=none",
         f"trl.use_cpu={str(not cuda).lower()}",

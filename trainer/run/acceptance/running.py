@@ -48,7 +48,12 @@ def attempt(path: AcceptancePath, place: Place, seconds: float) -> dict[str, Any
 def _run(command: list[str], path: AcceptancePath, output: Any, deadline: float) -> None:
     """One command to its end; its whole process group dies with the deadline."""
     process = subprocess.Popen(
-        command, cwd=ROOT, env=_environment(path), stdout=output, stderr=subprocess.STDOUT, start_new_session=True
+        command,
+        cwd=ROOT,
+        env=_environment(0 if path.one_gpu else None),
+        stdout=output,
+        stderr=subprocess.STDOUT,
+        start_new_session=True,
     )
     try:
         status = process.wait(timeout=max(deadline - time.monotonic(), 1))
@@ -74,9 +79,13 @@ def _served(path: AcceptancePath, place: Place, output: Any, deadline: float) ->
     if path.server is None:
         yield
         return
-    environment = {**_environment(path), "CUDA_VISIBLE_DEVICES": "1"}
     server = subprocess.Popen(
-        path.server(place), cwd=ROOT, env=environment, stdout=output, stderr=subprocess.STDOUT, start_new_session=True
+        path.server(place),
+        cwd=ROOT,
+        env=_environment(1),
+        stdout=output,
+        stderr=subprocess.STDOUT,
+        start_new_session=True,
     )
     try:
         while not _answers():
@@ -98,10 +107,12 @@ def _answers() -> bool:
         return False
 
 
-def _environment(path: AcceptancePath) -> dict[str, str]:
-    """Ours, with this checkout first, and one GPU for what is one process: the others are for the paths that say so."""
+def _environment(gpu: int | None) -> dict[str, str]:
+    """Ours, with this checkout first and, if one is named, only that of the visible GPUs."""
+    visible = os.environ.get("CUDA_VISIBLE_DEVICES", "0,1").split(",")
+    shown = {} if gpu is None or gpu >= len(visible) else {"CUDA_VISIBLE_DEVICES": visible[gpu]}
     paths = os.pathsep.join(filter(None, (str(ROOT), os.environ.get("PYTHONPATH"))))
-    return {**os.environ, "PYTHONPATH": paths, "WANDB_MODE": "disabled", **path.environment}
+    return {**os.environ, "PYTHONPATH": paths, "WANDB_MODE": "disabled", **shown}
 
 
 def _last_line(log: Path) -> str:
