@@ -2,6 +2,7 @@
 
 import json
 import shutil
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -12,9 +13,11 @@ from ruamel.yaml import YAML
 from safetensors.torch import load_file, save_file
 from transformers import AutoModelForCausalLM, AutoTokenizer
 
+from rewards import Refusal
 from scripts.export import main
 from scripts.train import main as train
 from tests.paths import ROOT
+from trainer.run.config import load_config, quantization_config
 
 COUNTDOWN = {"name": "countdown", "train": 1024, "test": 16, "seed": 1, "max_number": 12, "max_target": 50}
 LORA = {"r": 4, "lora_alpha": 8, "target_modules": "all-linear"}
@@ -155,3 +158,27 @@ def test_a_policy_that_answers_otherwise_is_not_handed_out(trained: Any, tmp_pat
     assert main([str(trained("full")), "--to", str(tmp_path / "out")]) == 2
     assert "does not answer as the policy of the run" in capsys.readouterr().err
     assert not (tmp_path / "out").exists()
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(find_spec("bitsandbytes") is None, reason="bitsandbytes is not installed: the extra qlora")
+def test_of_qlora_the_dequantized_weights_are_merged(trained: Any, tmp_path: Path, capsys: Any):
+    """Merged into the original weights instead, the adapter is another policy: its log-probabilities are far off."""
+    run = trained("qlora", lora=LORA, quantization={"load_in_4bit": True})
+    assert main([str(run), "--to", str(tmp_path / "out")]) == 0
+    assert "4 of 4 greedy answers have the same tokens" in capsys.readouterr().out
+    said = greedy_answers(run)
+    answers = plain_answers(tmp_path / "out", [*said])
+    assert sum(answers[prompt] == said[prompt] for prompt in said) >= len(said) - 2  # 4-bit products are in bfloat16
+
+
+def test_weights_of_4_bits_need_an_adapter_and_the_package(tmp_path: Path):
+    settings = ["model.quantization={load_in_4bit: true}"]
+    with pytest.raises(Refusal, match=r"model\.quantization.*weights of 4 bits cannot be trained"):
+        load_config(ROOT / "configs" / "quickstart.yaml", settings)
+    config = load_config(ROOT / "configs" / "quickstart.yaml", [*settings, "model.lora={r: 4}"])
+    if find_spec("bitsandbytes") is None:
+        with pytest.raises(Refusal, match="takes the package bitsandbytes"):
+            quantization_config(config)
+    else:
+        assert quantization_config(config).bnb_4bit_quant_type == "nf4"

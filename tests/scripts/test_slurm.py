@@ -22,7 +22,7 @@ pytestmark = [
     pytest.mark.skipif(bool(slurm_cluster.missing()), reason=f"no SLURM here: {slurm_cluster.missing()}"),
 ]
 SCRIPT = "configs/slurm/train.sbatch"
-ON_A_CPU = ["--gpus-per-node=0", "--cpus-per-task=1", "--time=10"]
+ON_A_CPU = ["--gpus-per-node=0", "--cpus-per-task=1", "--time=20", "--signal=B:TERM@60"]
 SERVER = """
 import http.server, pathlib, sys
 pathlib.Path(sys.argv[1]).write_text(" ".join(sys.argv[2:]))

@@ -1,6 +1,7 @@
 """Which checkpoint is exported, in which form its weights lie, and what the card takes from the run's files."""
 
 import json
+from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
@@ -10,6 +11,7 @@ from trainer.run.checkpoints import files_of, fingerprints, write_checkpoint_man
 from trainer.run.config import load_config
 from trainer.run.export.agreement import Agreement, conversations
 from trainer.run.export.model_card import model_card
+from trainer.run.export.policy import load_policy
 from trainer.run.export.results import how_measured, results
 from trainer.run.export.source import ExportError, find_source
 
@@ -128,3 +130,11 @@ def test_the_card_says_what_the_files_say_and_nothing_private(run: Path):
 
 def test_where_nothing_was_evaluated_a_question_of_ours_is_asked(run: Path):
     assert conversations(find_source(run, None), 4) == [[{"role": "user", "content": "What is 2 + 3?"}]]
+
+
+@pytest.mark.skipif(find_spec("deepspeed") is not None, reason="DeepSpeed is installed, and puts them together")
+def test_shards_of_zero_without_deepspeed_are_refused_with_the_command(run: Path):
+    shards = checkpoint(run, 30, "global_step30/zero_pp_rank_0_mp_rank_00_model_states.pt")
+    with pytest.raises(ExportError) as refused:
+        load_policy(find_source(run, None))
+    assert f"python {shards / 'zero_to_fp32.py'} {shards} {shards} --safe_serialization" in str(refused.value)
