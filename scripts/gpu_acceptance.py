@@ -16,6 +16,7 @@ Exit status: 0 no path failed; 1 one did; 2 a path that does not exist was asked
 import argparse
 import json
 import shutil
+import signal
 import subprocess
 import sys
 import time
@@ -54,6 +55,7 @@ def accepted(chosen: Sequence[Any], arguments: argparse.Namespace) -> dict[str, 
     from trainer.run.acceptance.paths import Place
     from trainer.run.acceptance.running import attempt
 
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # the runs, in sessions of their own, end with us
     machine = this_machine(cpu=arguments.cpu)
     folder = arguments.json.absolute().with_suffix("")
     shutil.rmtree(folder, ignore_errors=True)

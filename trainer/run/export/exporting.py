@@ -2,6 +2,7 @@
 
 import gc
 import json
+import math
 import shutil
 from collections.abc import Mapping
 from pathlib import Path
@@ -19,8 +20,8 @@ from trainer.run.tokenizer import load_tokenizer
 CONFIG, RECORD = "training_config.yaml", "training_manifest.json"
 PROMPTS, TOKENS = 4, 64
 """What the exported policy is compared on: so many prompts, and at most so many tokens of an answer."""
-SAME_DTYPE_GAP = 1e-3
-"""Log-probabilities of float32 weights may differ by so much: merging an adapter reorders sums."""
+SAME_WEIGHTS_GAP = 1e-3
+"""Log-probabilities may differ by so much where no weight was rounded: merging an adapter reorders sums."""
 _UNPUBLISHED = ("command", "git_diff", "git_untracked", "launcher", "environment", "packages", "checkpoint_manifests")
 _PACKAGES = ("torch", "trl", "transformers", "accelerate", "peft", "deepspeed", "vllm", "datasets", "tokenizers")
 
@@ -47,34 +48,46 @@ def export(source: Source, to: Path, *, dtype: str | None = None, base: str | No
     tokenizer = _tokenizer(source)
     generation = generation_config(source, policy, tokenizer)
     asked = conversations(source, PROMPTS)
-    policy = policy.to("cuda" if torch.cuda.is_available() else "cpu")
+    policy = policy.to(_device())
     answers = greedy_answers(policy, tokenizer, asked, generation, TOKENS)
 
     draft = to.with_name(f"{to.name}.draft")
     shutil.rmtree(draft, ignore_errors=True)
     draft.mkdir(parents=True)
-    policy = merged(policy, dtype)
-    policy.generation_config = generation
-    policy.save_pretrained(draft)
-    tokenizer.save_pretrained(draft)
-    device = policy.device
+    _write(merged(policy, dtype), tokenizer, generation, draft)
     del policy
     gc.collect()
 
-    from transformers import AutoModelForCausalLM, AutoTokenizer
-
-    again = AutoModelForCausalLM.from_pretrained(
-        draft, dtype="auto", trust_remote_code=source.config.model.trust_remote_code
-    )
-    found = agreement(answers, again.to(device).eval(), AutoTokenizer.from_pretrained(draft), asked, generation, TOKENS)
+    again, tokenizer = _read_back(source, draft)
+    found = agreement(answers, again, tokenizer, asked, generation, TOKENS)
     written_dtype = str(again.dtype).removeprefix("torch.")
-    _check(found, trained_dtype, written_dtype, draft)
+    same_weights = trained_dtype == written_dtype and (source.form != "adapter" or written_dtype == "float32")
+    _check(found, draft, same_weights=same_weights)
     record = training_record(source)
     (draft / RECORD).write_text(json.dumps(record, indent=2) + "\n")
     source.config.save_resolved(draft / CONFIG)
     (draft / "README.md").write_text(model_card(source, record, found, written_dtype, name or source.config.name))
     draft.rename(to)
     return found
+
+
+def _write(policy: Any, tokenizer: Any, generation: Any, folder: Path) -> None:
+    policy.generation_config = generation
+    policy.save_pretrained(folder)
+    tokenizer.save_pretrained(folder)
+
+
+def _read_back(source: Source, folder: Path) -> tuple[Any, Any]:
+    """Policy and tokenizer as any user of transformers loads them."""
+    from transformers import AutoModelForCausalLM, AutoTokenizer
+
+    trusted = {"trust_remote_code": source.config.model.trust_remote_code}
+    policy = AutoModelForCausalLM.from_pretrained(folder, dtype="auto", **trusted)
+    return policy.to(_device()).eval(), AutoTokenizer.from_pretrained(folder, **trusted)
+
+
+def _device() -> str:
+    return "cuda" if torch.cuda.is_available() else "cpu"
 
 
 def generation_config(source: Source, policy: Any, tokenizer: Any) -> Any:
@@ -128,10 +141,10 @@ def _tokenizer(source: Source) -> Any:
     return load_tokenizer(source.config)[0]
 
 
-def _check(found: Agreement, trained: str, written: str, draft: Path) -> None:
+def _check(found: Agreement, draft: Path, *, same_weights: bool) -> None:
     """Refuse an export that is another policy; between precisions, where answers may part, only what is no number."""
-    exact = trained == written == "float32"
-    if found.max_gap != found.max_gap or (exact and (found.same < found.prompts or found.max_gap > SAME_DTYPE_GAP)):
+    apart = same_weights and (found.same < found.prompts or found.max_gap > SAME_WEIGHTS_GAP)
+    if math.isnan(found.max_gap) or apart:
         raise ExportError(
             f"What was written to {draft} does not answer as the policy of the run: {found}. It is left there to be "
             "looked at, and is not to be used."
