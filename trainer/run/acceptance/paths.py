@@ -126,7 +126,6 @@ def sharded(place: Place, name: str, file: str, *, cpu: tuple[str, ...] = ()) ->
     processes = place.machine.processes()
     on_gpu = bool(place.machine.gpus)
     precision = "bf16" if on_gpu and place.machine.bf16 else "no"
-    launch = ("--config_file", f"configs/accelerate/{file}", "--num_processes", str(processes))
-    settings = () if on_gpu else cpu
-    launch = (*launch, "--mixed_precision", precision)
-    return training(place, name, *settings, launch=launch, processes=processes)
+    options = ("--num_processes", str(processes), "--mixed_precision", precision)
+    launch = ("--config_file", f"configs/accelerate/{file}", *options)
+    return training(place, name, *(() if on_gpu else cpu), launch=launch, processes=processes)

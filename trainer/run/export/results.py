@@ -24,7 +24,8 @@ def results(run: Path, step: int) -> list[Result]:
         before, after = (_summary(folder, at) for at in (0, step))
         for metric, value in _metrics(after).items():
             base = _metrics(before).get(metric) if step else None
-            found.append(Result(folder.name, metric, after["n_items"], base and _text(base), _text(value)))
+            said = None if base is None else _text(base)
+            found.append(Result(folder.name, metric, after["n_items"], said, _text(value)))
     return found
 
 
