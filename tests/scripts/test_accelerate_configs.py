@@ -29,7 +29,8 @@ def unknown_nested_keys(config: ClusterConfig) -> set[str]:
 
 def test_all_the_ways_to_launch_are_there() -> None:
     assert {file.stem for file in FILES} == {
-        "one_gpu", "ddp", "zero2", "zero3", "fsdp2", "multi_node", "cpu_two_processes",
+        "one_gpu", "ddp", "zero1", "zero2", "zero2_offload", "zero3", "zero3_offload", "fsdp2", "multi_node",
+        "cpu_two_processes",
     }  # fmt: skip
 
 
@@ -87,6 +88,17 @@ def test_deepspeed_starts_on_several_nodes_without_ssh(file: Path) -> None:
     config = settings(file)
     if config["distributed_type"] == "DEEPSPEED":
         assert config["deepspeed_config"]["deepspeed_multinode_launcher"] == "standard"
+
+
+@every_file
+def test_a_file_does_what_its_name_says(file: Path) -> None:
+    config = settings(file).get("deepspeed_config", {})
+    stage = {"multi_node": 3}.get(file.stem, int(file.stem[4]) if file.stem.startswith("zero") else None)
+    assert config.get("zero_stage") == stage
+    offloaded = "cpu" if file.stem.endswith("_offload") else "none"
+    if stage is not None:
+        assert config["offload_optimizer_device"] == offloaded
+        assert config["offload_param_device"] == (offloaded if stage == 3 else "none")
 
 
 @every_file

@@ -16,6 +16,9 @@ def guarded_trainer(fault_folder: Path, max_skipped: int, **arguments: Any) -> A
     class GuardedTrainer(MemoryGuard, DiskGuard, FaultGuard, RLVRTrainer):
         """All three, the outermost first."""
 
+        def create_model_card(self, *_: Any, **__: Any) -> None:
+            """None: TRL's knows no local base model and no result. ``scripts/export.py`` writes a true one."""
+
     trainer = GuardedTrainer(**arguments)
     trainer.args.logging_nan_inf_filter = False  # the guard sees to it
     trainer.fault_folder, trainer.max_skipped = fault_folder, max_skipped

@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from trainer.algorithms.strategies import Strategies
-from trainer.run.config import RunConfig, batch_plan
+from trainer.run.config import RunConfig, batch_plan, quantization_config
 from trainer.run.data import check_rows_enough
 from trainer.run.launched_as import LaunchError, asked_for, on_cpu
 from trainer.run.schedule import check_evaluation, check_max_steps, check_save_steps
@@ -26,6 +26,7 @@ def check_launch(config: RunConfig, args: Any, strategies: Strategies, rows: Map
             f"train alone and overwrite the others. {on_cpu(asked_for())}"
         )
     check_resumable(args)
+    quantization_config(config)  # refuses without its package
     check_combination(args, strategies)
     check_save_steps(args, strategies.schedule.num_passes)
     check_max_steps(args, strategies.schedule.num_passes)

@@ -5,7 +5,7 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from trainer.run.config import RunConfig, lora_config
+from trainer.run.config import RunConfig, lora_config, quantization_config
 from trainer.run.config.vllm import VLLMSection
 from trainer.run.guarded import guarded_trainer, without_last_checkpoint
 from trainer.run.rows import held_out_sets
@@ -27,6 +27,7 @@ def build_trainer(
         eval_dataset=held_out_sets(rows) or None,
         processing_class=tokenizer,
         peft_config=lora_config(config),
+        quantization_config=quantization_config(config),
         **config.algorithm.strategies,
         **config.speed.arguments,
         **(config.vllm or VLLMSection()).arguments,

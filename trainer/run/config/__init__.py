@@ -3,7 +3,7 @@
 from trainer.run.config.batch_plan import BatchPlan, batch_plan
 from trainer.run.config.data_section import Columns, Source
 from trainer.run.config.evaluation import evaluation_arguments
-from trainer.run.config.grpo import grpo_config, lora_config, planned_config
+from trainer.run.config.grpo import grpo_config, lora_config, planned_config, quantization_config
 from trainer.run.config.loading import load_config, load_tolerantly, local_path
 from trainer.run.config.problems import ConfigError, Origin, Problem
 from trainer.run.config.schema import Reward, RunConfig
@@ -25,4 +25,5 @@ __all__ = [
     "local_path",
     "lora_config",
     "planned_config",
+    "quantization_config",
 ]

@@ -5,10 +5,12 @@ from typing import TYPE_CHECKING, Any
 
 from trainer.run.config.batch_plan import batch_plan
 from trainer.run.config.problems import ConfigError, Problem
+from trainer.run.config.quantization import bits_and_bytes
 from trainer.run.config.schema import RunConfig
 
 if TYPE_CHECKING:
     from peft import LoraConfig
+    from transformers import BitsAndBytesConfig
     from trl import GRPOConfig
 
 _MODEL_KEYS = ("revision", "dtype", "attn_implementation")
@@ -77,6 +79,11 @@ def lora_config(config: RunConfig) -> "LoraConfig | None":
     from peft import LoraConfig
 
     return LoraConfig(**{"task_type": "CAUSAL_LM", **config.model.lora})
+
+
+def quantization_config(config: RunConfig) -> "BitsAndBytesConfig | None":
+    """``model.quantization`` as transformers' configuration; ``None`` where nothing is quantized."""
+    return bits_and_bytes(config.model.quantization)
 
 
 def _tracked(keep_best: str | None) -> str | None:

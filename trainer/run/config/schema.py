@@ -11,6 +11,7 @@ from trainer.evaluation.decoding import Decoding, decodings
 from trainer.run.config.conflicts import BATCH_WORDS, conflicts
 from trainer.run.config.data_section import DataSection
 from trainer.run.config.problems import refusal, refuse
+from trainer.run.config.quantization import QuantizationSection
 from trainer.run.config.section import Count, Part, Section, Text, part_name
 from trainer.run.config.speed import SpeedSection
 from trainer.run.config.stopping import StoppingSection
@@ -31,6 +32,14 @@ class ModelSection(Section):
     trust_remote_code: bool = False
     assistant_prefix: str | None = None
     lora: Annotated[dict[str, Any], AfterValidator(checked_lora)] | None = None
+    quantization: QuantizationSection | None = None
+
+    @model_validator(mode="after")
+    def _trainable(self) -> Self:
+        if self.quantization is not None and self.lora is None:
+            what = "is given without lora, and weights of 4 bits cannot be trained."
+            refuse([refusal(self, what, "Write `lora: {…}` beside it, or delete it.", ("quantization",))])
+        return self
 
 
 class Reward(Section):

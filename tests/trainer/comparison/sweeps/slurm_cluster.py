@@ -68,7 +68,7 @@ def _configuration(folder: Path, ports: list[int]) -> str:
             f"SlurmctldPort={ports[0]}",
             "SlurmUser=root",
             "AuthType=auth/munge",
-            f"AuthInfo=socket={folder / 'munge.socket'}",
+            f"AuthInfo=socket={folder / 'munge.socket'},cred_expire=5",  # a job put back waits so many seconds
             f"StateSaveLocation={folder / 'state'}",
             f"SlurmdSpoolDir={folder / 'spool-%n'}",
             f"SlurmctldPidFile={folder / 'slurmctld.pid'}",

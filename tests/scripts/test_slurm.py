@@ -1,0 +1,123 @@
+"""configs/slurm/train.sbatch on a real SLURM of two nodes on this machine: stopped, put back, gone on."""
+
+import json
+import os
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.paths import ROOT
+from tests.scripts.test_resume import assert_same_state, run_file
+from tests.trainer.comparison.sweeps import slurm_cluster
+
+pytestmark = [
+    pytest.mark.slow,
+    pytest.mark.slurm,
+    pytest.mark.skipif(bool(slurm_cluster.missing()), reason=f"no SLURM here: {slurm_cluster.missing()}"),
+]
+SCRIPT = "configs/slurm/train.sbatch"
+ON_A_CPU = ["--gpus-per-node=0", "--cpus-per-task=1", "--time=20", "--signal=B:TERM@60"]
+SERVER = """
+import http.server, pathlib, sys
+pathlib.Path(sys.argv[1]).write_text(" ".join(sys.argv[2:]))
+port = int(sys.argv[sys.argv.index("--port") + 1])
+http.server.HTTPServer(("", port), http.server.SimpleHTTPRequestHandler).serve_forever()
+"""
+
+
+@pytest.fixture
+def slurm() -> Iterator[dict[str, str]]:
+    """The environment in which SLURM's commands find a cluster of two nodes."""
+    with tempfile.TemporaryDirectory(prefix="slurm-") as folder, slurm_cluster.slurm_cluster(Path(folder)) as found:
+        yield {**found, "PYTHON": sys.executable, "ACCELERATE_USE_CPU": "true", "PROCESSES_PER_NODE": "1"}
+
+
+def submit(environment: dict[str, str], output: Path, *arguments: str) -> str:
+    command = ["sbatch", "--parsable", *ON_A_CPU, f"--output={output}", *arguments]
+    result = subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True, check=False)
+    assert result.returncode == 0, result.stderr
+    return result.stdout.strip()
+
+
+def wait_for(condition: Callable[[], Any], output: Path, seconds: float = 300) -> None:
+    deadline = time.monotonic() + seconds
+    while not condition():
+        assert time.monotonic() < deadline, output.read_text()[-4000:] if output.exists() else "nothing was printed"
+        time.sleep(0.2)
+
+
+def state_of(environment: dict[str, str], job: str) -> str:
+    command = ["scontrol", "show", "job", job, "--oneliner"]
+    said = subprocess.run(command, env=environment, capture_output=True, text=True, check=False).stdout
+    return dict(word.partition("=")[::2] for word in said.split() if "=" in word).get("JobState", "")
+
+
+def logged_steps(run: Path) -> list[int]:
+    file = run / "metrics.jsonl"
+    lines = [json.loads(line) for line in file.read_text().splitlines()] if file.exists() else []
+    return [line["step"] for line in lines if "reward" in line]
+
+
+def test_a_job_on_two_nodes_is_stopped_put_back_and_ends_as_one_without_a_stop(
+    slurm: dict[str, str], tiny_model: Path, tmp_path: Path
+):
+    overrides = [
+        "trl.per_device_train_batch_size=8",
+        "evaluation.before=false",
+        "trl.max_steps=40",
+        "trl.save_steps=40",
+    ]
+    files = ["configs/accelerate/cpu_two_processes.yaml"]
+    for name in ("whole", "cut"):
+        run, output = tmp_path / name, tmp_path / f"{name}.out"
+        arguments = [SCRIPT, *files, str(run_file(tmp_path, tiny_model, name)), *overrides]
+        job = submit(slurm, output, "--nodes=2", *arguments)
+        if name == "cut":
+            wait_for(lambda run=run: len(logged_steps(run)) >= 3, output)
+            subprocess.run(["scancel", "--batch", "--signal=TERM", job], env=slurm, check=True)
+            wait_for(lambda output=output: "Ended with status 130, after 0 restarts" in output.read_text(), output)
+        wait_for(lambda job=job: state_of(slurm, job) in ("COMPLETED", "FAILED"), output)
+        assert state_of(slurm, job) == "COMPLETED", output.read_text()[-4000:]
+    assert "Ended with status 0, after 1 restarts" in output.read_text()
+    assert "resumed from checkpoint-" in output.read_text()
+    assert logged_steps(tmp_path / "cut") == [*range(1, 41)]
+    assert json.loads((tmp_path / "cut" / "manifest.json").read_text())["world_size"] == 2
+    assert_same_state(tmp_path / "cut" / "checkpoint-40", tmp_path / "whole" / "checkpoint-40")
+
+
+def test_a_server_has_the_last_node_and_ends_with_the_training(slurm: dict[str, str], tiny_model: Path, tmp_path: Path):
+    """The server is a stand-in that answers /health; the training generates by itself."""
+    (tmp_path / "health").touch()
+    (tmp_path / "server.py").write_text(SERVER)
+    said, output = tmp_path / "said", tmp_path / "job.out"
+    server = f"{sys.executable} {tmp_path / 'server.py'} {said}"
+    environment = {**slurm, "VLLM_NODES": "1", "VLLM_SERVER": f"env -C {tmp_path} {server}"}
+    file = run_file(tmp_path, tiny_model, "run")
+    arguments = [SCRIPT, "configs/accelerate/one_gpu.yaml", str(file), "trl.use_vllm=false"]
+    job = submit(environment, output, "--nodes=2", *arguments)
+    wait_for(lambda: state_of(slurm, job) in ("COMPLETED", "FAILED"), output)
+    assert state_of(slurm, job) == "COMPLETED", output.read_text()[-4000:]
+    assert said.read_text().startswith(f"--model {tiny_model} --port ")
+    assert (tmp_path / "run" / "summary.json").exists()
+    recorded = json.loads((tmp_path / "run" / "manifest.json").read_text())["command"]
+    assert "trl.vllm_mode=server" in recorded
+    port = said.read_text().split()[3]
+    assert f"trl.vllm_server_port={port}" in recorded
+    assert not [line for line in os.popen("ps -eo args").read().splitlines() if str(said) in line], "it serves on"
+
+
+def test_what_cannot_work_ends_the_job_and_is_not_put_back(slurm: dict[str, str], tiny_model: Path, tmp_path: Path):
+    output = tmp_path / "job.out"
+    file = run_file(tmp_path, tiny_model, "run")
+    arguments = [SCRIPT, "configs/accelerate/one_gpu.yaml", str(file), "trl.learning_rte=1"]
+    job = submit(slurm, output, "--nodes=1", *arguments)
+    wait_for(lambda: state_of(slurm, job) in ("COMPLETED", "FAILED"), output)
+    assert state_of(slurm, job) == "FAILED"
+    assert "Ended with status 2, after 0 restarts" in output.read_text()
+    assert output.read_text().count("learning_rte") == 1

@@ -1,0 +1,140 @@
+"""Which checkpoint is exported, in which form its weights lie, and what the card takes from the run's files."""
+
+import json
+from importlib.util import find_spec
+from pathlib import Path
+
+import pytest
+
+from tests.paths import ROOT
+from trainer.run.checkpoints import files_of, fingerprints, write_checkpoint_manifest
+from trainer.run.config import load_config
+from trainer.run.export.agreement import Agreement, conversations
+from trainer.run.export.model_card import model_card
+from trainer.run.export.policy import load_policy
+from trainer.run.export.results import how_measured, results
+from trainer.run.export.source import ExportError, find_source
+
+SUMMARY = {
+    "n_items": 256,
+    "k": 4,
+    "temperature": 0.7,
+    "interval": "95 %, Wilson's score interval over items",
+    "mean_tokens": 52.0,
+    "by_group": {},
+}
+
+
+def checkpoint(run: Path, step: int, file: str = "model.safetensors") -> Path:
+    folder = run / f"checkpoint-{step}"
+    (folder / file).parent.mkdir(parents=True)
+    (folder / file).write_bytes(b"weights")
+    (folder / "trainer_state.json").write_text(
+        json.dumps({"best_model_checkpoint": f"elsewhere/checkpoint-{step // 2}"})
+    )
+    write_checkpoint_manifest(folder, fingerprints(folder, files_of(folder)), 1)
+    return folder
+
+
+@pytest.fixture
+def run(tmp_path: Path) -> Path:
+    """The directory of a run of the quickstart with two checkpoints and two evaluations, no weights in them."""
+    run = tmp_path / "run"
+    checkpoint(run, 10), checkpoint(run, 20)
+    load_config(ROOT / "configs" / "quickstart.yaml").save_resolved(run / "config.yaml")
+    record = {
+        "world_size": 2,
+        "data_fingerprints": {"train": "ab" * 32},
+        "checkpoint_manifests": True,
+        "git_revision": "c0ffee",
+        "git_diff": "secret = 1",
+        "command": ["scripts/train.py"],
+        "packages": {"trl": "1.16.0", "torch": "2.13.0"},
+        "model_fingerprint": "cd" * 32,
+        "machine": {"gpus": ["Some GPU"], "cpu": "Some CPU"},
+    }
+    (run / "manifest.json").write_text(json.dumps(record))
+    for step, value in ((0, 0.25), (20, 0.5)):
+        folder = run / "evaluations" / "held"
+        folder.mkdir(parents=True, exist_ok=True)
+        estimate = {"value": value, "low": value - 0.06, "high": value + 0.06}
+        (folder / f"step-{step:06d}.json").write_text(json.dumps({**SUMMARY, "step": step, "avg@4": estimate}))
+    return run
+
+
+def test_the_newest_good_checkpoint_is_taken_unless_another_is_named(run: Path):
+    assert find_source(run, None).step == 20
+    assert find_source(run, "10").step == 10
+    assert find_source(run, "best").step == 10
+    assert find_source(run / "checkpoint-10", None).step == 10
+    (run / "checkpoint-20" / "model.safetensors").write_bytes(b"weight!")
+    assert find_source(run, None).step == 10
+    with pytest.raises(ExportError, match="SHA-256 differs"):
+        find_source(run, "20")
+
+
+def test_what_cannot_be_found_is_said_with_what_is_there(run: Path, tmp_path: Path):
+    with pytest.raises(ExportError, match=r"no checkpoint '15'\. Its steps: 10, 20"):
+        find_source(run, "15")
+    with pytest.raises(ExportError, match="no directory of a run"):
+        find_source(tmp_path, None)
+    for state in run.glob("checkpoint-*/trainer_state.json"):
+        state.write_text(json.dumps({"best_model_checkpoint": None}))
+    with pytest.raises(ExportError, match="keep_best"):
+        find_source(run, "best")
+
+
+@pytest.mark.parametrize(
+    ("file", "form"),
+    [
+        ("model.safetensors.index.json", "model"),
+        ("adapter_model.safetensors", "adapter"),
+        ("pytorch_model_fsdp_0/.metadata", "fsdp"),
+        ("global_step30/zero_pp_rank_0_mp_rank_00_model_states.pt", "zero"),
+    ],
+)
+def test_the_form_of_the_weights_is_seen_from_the_files(run: Path, file: str, form: str):
+    checkpoint(run, 30, file)
+    assert find_source(run, None).form == form
+
+
+def test_a_checkpoint_without_weights_is_refused(run: Path):
+    checkpoint(run, 30, "optimizer.pt")
+    with pytest.raises(ExportError, match="holds no weights"):
+        _ = find_source(run, None).form
+
+
+def test_results_are_those_of_the_exported_step_beside_the_bases(run: Path):
+    (row,) = results(run, 20)
+    assert (row.dataset, row.metric, row.items) == ("held", "avg@4", 256)
+    assert (row.before, row.after) == ("0.250 [0.190, 0.310]", "0.500 [0.440, 0.560]")
+    assert results(run, 10) == []
+    assert "4 sampled at temperature 0.7" in how_measured(run, 20)
+
+
+def test_the_card_says_what_the_files_say_and_nothing_private(run: Path):
+    record = {**json.loads((run / "manifest.json").read_text()), "code_was_changed": True}
+    card = model_card(find_source(run, None), record, Agreement(4, 4, 2e-6), "float32", "my-model")
+    assert "# my-model" in card
+    assert "| held | avg@4 | 256 | 0.250 [0.190, 0.310] | 0.500 [0.440, 0.560] |" in card
+    assert "4 of 4 greedy answers" in card
+    assert "c0ffee`, with uncommitted changes" in card
+    assert "Some GPU" in card
+    assert "None" not in card
+    assert "secret" not in card
+    assert str(ROOT) not in card, "a path of the machine that trained it"
+    not_measured = model_card(find_source(run, "10"), record, Agreement(4, 4, 0.0), "float32", "my-model")
+    assert "step 10 was not evaluated" in not_measured
+    assert "Evaluated were the steps 0, 20" in not_measured
+
+
+def test_where_nothing_was_evaluated_a_question_of_ours_is_asked(run: Path):
+    assert conversations(find_source(run, None), 4) == [[{"role": "user", "content": "What is 2 + 3?"}]]
+
+
+@pytest.mark.skipif(find_spec("deepspeed") is not None, reason="DeepSpeed is installed, and puts them together")
+def test_shards_of_zero_without_deepspeed_are_refused_with_the_command(run: Path):
+    shards = checkpoint(run, 30, "global_step30/zero_pp_rank_0_mp_rank_00_model_states.pt")
+    with pytest.raises(ExportError) as refused:
+        load_policy(find_source(run, None))
+    assert f"python {shards / 'zero_to_fp32.py'} {shards} {shards} --safe_serialization" in str(refused.value)

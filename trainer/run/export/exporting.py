@@ -1,0 +1,151 @@
+"""One export: the policy loaded, merged, written aside, read back, compared, and moved into place."""
+
+import gc
+import json
+import math
+import shutil
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from trainer.run.checkpoints import MANIFEST
+from trainer.run.export.agreement import Agreement, agreement, conversations, greedy_answers
+from trainer.run.export.model_card import model_card
+from trainer.run.export.policy import load_policy, merged
+from trainer.run.export.source import ExportError, Source
+from trainer.run.tokenizer import load_tokenizer
+
+CONFIG, RECORD = "training_config.yaml", "training_manifest.json"
+PROMPTS, TOKENS = 4, 64
+"""What the exported policy is compared on: so many prompts, and at most so many tokens of an answer."""
+SAME_WEIGHTS_GAP = 1e-3
+"""Log-probabilities may differ by so much where no weight was rounded: merging an adapter reorders sums."""
+_UNPUBLISHED = ("command", "git_diff", "git_untracked", "launcher", "environment", "packages", "checkpoint_manifests")
+_PACKAGES = ("torch", "trl", "transformers", "accelerate", "peft", "deepspeed", "vllm", "datasets", "tokenizers")
+
+
+def export(source: Source, to: Path, *, dtype: str | None = None, base: str | None = None, name: str = "") -> Agreement:
+    """Write the policy of ``source`` to the new folder ``to``, for plain transformers, vLLM and others to load.
+
+    The folder holds safetensors, the tokenizer with the chat template that was trained with, a generation
+    configuration that samples as training did, a model card, and the run's configuration and record. It appears when
+    all of it is there and the policy read back from it has answered as the one in the run does.
+
+    Args:
+        dtype: of the written weights; ``None`` = that of the checkpoint.
+        base: where the model beneath an adapter lies now.
+        name: what the card calls the model; the run's name where it is empty.
+
+    Raises:
+        ExportError: ``to`` exists, the weights cannot be put together, or what was written answers otherwise.
+    """
+    if to.exists():
+        raise ExportError(f"{to} exists already, and nothing is overwritten. Name a folder that does not exist.")
+    policy = load_policy(source, base)
+    trained_dtype = str(policy.dtype).removeprefix("torch.")
+    tokenizer = _tokenizer(source)
+    generation = generation_config(source, policy, tokenizer)
+    asked = conversations(source, PROMPTS)
+    policy = policy.to(_device())
+    answers = greedy_answers(policy, tokenizer, asked, generation, TOKENS)
+
+    draft = to.with_name(f"{to.name}.draft")
+    shutil.rmtree(draft, ignore_errors=True)
+    draft.mkdir(parents=True)
+    _write(merged(policy, dtype), tokenizer, generation, draft)
+    del policy
+    gc.collect()
+
+    again, tokenizer = _read_back(source, draft)
+    found = agreement(answers, again, tokenizer, asked, generation, TOKENS)
+    written_dtype = str(again.dtype).removeprefix("torch.")
+    same_weights = trained_dtype == written_dtype and (source.form != "adapter" or written_dtype == "float32")
+    _check(found, draft, same_weights=same_weights)
+    record = training_record(source)
+    (draft / RECORD).write_text(json.dumps(record, indent=2) + "\n")
+    source.config.save_resolved(draft / CONFIG)
+    (draft / "README.md").write_text(model_card(source, record, found, written_dtype, name or source.config.name))
+    draft.rename(to)
+    return found
+
+
+def _write(policy: Any, tokenizer: Any, generation: Any, folder: Path) -> None:
+    policy.generation_config = generation
+    policy.save_pretrained(folder)
+    tokenizer.save_pretrained(folder)
+
+
+def _read_back(source: Source, folder: Path) -> tuple[Any, Any]:
+    """Policy and tokenizer as any user of transformers loads them."""
+    from transformers import AutoModelForCausalLM, AutoTokenizer
+
+    trusted = {"trust_remote_code": source.config.model.trust_remote_code}
+    policy = AutoModelForCausalLM.from_pretrained(folder, dtype="auto", **trusted)
+    return policy.to(_device()).eval(), AutoTokenizer.from_pretrained(folder, **trusted)
+
+
+def _device() -> str:
+    return "cuda" if torch.cuda.is_available() else "cpu"
+
+
+def generation_config(source: Source, policy: Any, tokenizer: Any) -> Any:
+    """How the policy is sampled: as in training, and with every token that ended a completion there.
+
+    Written out in full, as transformers' own defaults (``top_k: 50``) are not those of training.
+    """
+    from transformers import GenerationConfig
+
+    trl = source.config.trl
+    ends = policy.generation_config.eos_token_id
+    ends = [] if ends is None else [ends] if isinstance(ends, int) else list(ends)
+    if tokenizer.eos_token_id not in ends:
+        ends = [tokenizer.eos_token_id, *ends]
+    return GenerationConfig(
+        do_sample=True,
+        temperature=trl.get("temperature", 1.0),
+        top_p=trl.get("top_p", 1.0),
+        top_k=trl.get("top_k", 0),
+        min_p=trl.get("min_p"),
+        repetition_penalty=trl.get("repetition_penalty", 1.0),
+        max_new_tokens=trl.get("max_completion_length", 256),
+        bos_token_id=tokenizer.bos_token_id,
+        eos_token_id=ends,
+        pad_token_id=tokenizer.eos_token_id if tokenizer.pad_token_id is None else tokenizer.pad_token_id,
+    )
+
+
+def training_record(source: Source) -> dict[str, Any]:
+    """Of the run's manifest what may be published, with the checkpoint's step and the SHA-256 of its files."""
+    kept: dict[str, Any] = {key: value for key, value in source.record.items() if key not in _UNPUBLISHED}
+    packages: Mapping[str, str] = source.record.get("packages", {})
+    manifest = source.checkpoint / MANIFEST
+    files = json.loads(manifest.read_text())["files"] if manifest.is_file() else {}
+    return {
+        "run": source.config.name,
+        "optimizer_steps": source.step,
+        **kept,
+        "code_was_changed": bool(source.record.get("git_diff")),
+        "packages": {name: packages[name] for name in _PACKAGES if name in packages},
+        "checkpoint_sha256": {name: record["sha256"] for name, record in files.items()},
+    }
+
+
+def _tokenizer(source: Source) -> Any:
+    """The one that was trained with: the checkpoint's, or where shards lie alone, the base's, prepared again."""
+    from transformers import AutoTokenizer
+
+    if (source.checkpoint / "tokenizer_config.json").is_file():
+        return AutoTokenizer.from_pretrained(source.checkpoint, trust_remote_code=source.config.model.trust_remote_code)
+    return load_tokenizer(source.config)[0]
+
+
+def _check(found: Agreement, draft: Path, *, same_weights: bool) -> None:
+    """Refuse an export that is another policy; between precisions, where answers may part, only what is no number."""
+    apart = same_weights and (found.same < found.prompts or found.max_gap > SAME_WEIGHTS_GAP)
+    if math.isnan(found.max_gap) or apart:
+        raise ExportError(
+            f"What was written to {draft} does not answer as the policy of the run: {found}. It is left there to be "
+            "looked at, and is not to be used."
+        )
