@@ -83,6 +83,7 @@ def _trainer(config: RunConfig, args: Any, rows: dict[str, Any], functions: Any,
         processing_class=tokenizer,
         evaluation_seed=config.run_seed,
         decodings=config.evaluation.decodings,
+        generation="trl" if args.use_vllm else config.speed.generation,
     )
     silence(trainer)
     trainer.add_callback(EvaluationProgress())
