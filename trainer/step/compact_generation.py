@@ -1,9 +1,9 @@
 """Generation whose cost follows the rows that are still being written: transformers' decoding, with less copied.
 
-For a small model transformers' default spends its time on what changes nothing: every token copies the whole cache of
-keys and values once (``torch.cat``), and a row that has ended is computed on until the last one ends. Here the cache has
-room to grow, and rows that have ended leave the batch. The numbers drawn are the same ones in the same order, so that the
-same seed gives the same tokens, but for the rounding of a matrix product with fewer rows.
+For a small model transformers' default spends its time on what changes nothing: every token copies the whole cache
+of keys and values (``torch.cat``), and a row that has ended is computed on until the last one ends. Here the cache has
+room to grow, and rows that have ended leave the batch. The numbers drawn are the same ones in the same order, so that
+the same seed gives the same tokens, but for the rounding of a matrix product with fewer rows.
 """
 
 from collections.abc import Iterator
@@ -106,7 +106,7 @@ def sample_running(
 
 
 def drawn(probs: Tensor, rows: Tensor, batch: int) -> Tensor:
-    """(R,): what ``torch.multinomial`` draws for these ``rows`` (R,) of a batch of so many, from their ``probs`` (R, V).
+    """(R,): what ``torch.multinomial`` draws for ``rows`` (R,) of a batch of so many, from their ``probs`` (R, V).
 
     It divides probabilities by Exp(1) noise and takes the largest quotient; so the noise of the whole batch is drawn.
     """
