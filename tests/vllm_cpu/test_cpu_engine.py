@@ -150,6 +150,7 @@ def test_a_run_evaluates_is_stopped_and_goes_on(policy: Path, server: str, tmp_p
         "trl.save_steps=1",
         "evaluation.every_steps=1",
         "trl.use_vllm=true",
+        "speed.generation=trl",
         "trl.vllm_mode=server",
         f"trl.vllm_server_base_url={server}",
         "logging.report_to=none",

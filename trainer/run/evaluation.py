@@ -39,7 +39,7 @@ def evaluate(checkpoint: str, config_path: str, overrides: Sequence[str], reward
     args = evaluation_arguments(config, output or f"runs/evaluations/{config.name}-{Path(checkpoint).name}")
     folder = _claimed_directory(args)
     functions = rewards.reward_functions(verifiers, tasks=config.reward_tasks, prefilled_thought=prefilled)
-    trainer = _trainer(config, args, rows, functions, tokenizer)
+    trainer = evaluation_trainer(config, args, rows, functions, tokenizer)
     if trainer.accelerator.is_main_process:
         engine = "vLLM" if args.use_vllm else "transformers"
         print(f"{checkpoint}, generating with {engine} on {args.world_size} × {args.device.type}", flush=True)
@@ -69,7 +69,7 @@ def _claimed_directory(args: Any) -> Path:
     return Path(folder)
 
 
-def _trainer(config: RunConfig, args: Any, rows: dict[str, Any], functions: Any, tokenizer: Any) -> Any:
+def evaluation_trainer(config: RunConfig, args: Any, rows: dict[str, Any], functions: Any, tokenizer: Any) -> Any:
     """The trainer around the checkpoint, at the step that it was saved at."""
     from trainer import RLVRTrainer
     from trainer.run.callbacks import EvaluationProgress
@@ -83,6 +83,7 @@ def _trainer(config: RunConfig, args: Any, rows: dict[str, Any], functions: Any,
         processing_class=tokenizer,
         evaluation_seed=config.run_seed,
         decodings=config.evaluation.decodings,
+        generation="trl" if args.use_vllm else config.speed.generation,
     )
     silence(trainer)
     trainer.add_callback(EvaluationProgress())

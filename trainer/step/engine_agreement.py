@@ -16,6 +16,8 @@ from accelerate.utils import broadcast_object_list
 from torch import Tensor
 from trl import GRPOTrainer
 
+from trainer.step.generating_trainer import GeneratingTrainer
+
 METRIC = "vllm/agreement_max"
 BOUNDS = {torch.float32: 1e-3, torch.float16: 0.1, torch.bfloat16: 0.5}
 """The largest difference of a token's log-probability that rounding explains, by what the trainer computes in.
@@ -50,8 +52,8 @@ class Probe:
         return largest if largest == largest else inf  # the trainer's own may be NaN
 
 
-class AgreeingTrainer(GRPOTrainer):
-    """TRL's `GRPOTrainer` that trusts vLLM only as far as it has scored known tokens alike.
+class AgreeingTrainer(GeneratingTrainer):
+    """`GeneratingTrainer` that trusts vLLM only as far as it has scored known tokens alike.
 
     After the first sync of the weights and every ``check_agreement_every``-th, 8 prompts of 16 random tokens are
     continued by 16 tokens, drawn as rollouts are but with a seed of their own, so that they change no later sample. The

@@ -22,6 +22,14 @@ SEAMS = {
     "_compute_loss": ["self", "model", "inputs"],
     "_prepare_inputs": ["self", "generation_batch"],
     "_get_train_sampler": ["self", "dataset"],
+    "_generate_single_turn": [
+        "self",
+        "prompt_ids",
+        "images",
+        "multimodal_fields",
+        "num_generations",
+        "has_tool_images",
+    ],
 }
 READ_SETTINGS = {
     "scale_rewards",

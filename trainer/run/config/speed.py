@@ -9,17 +9,20 @@ from trainer.run.config.section import Count, Section
 
 
 class SpeedSection(Section):
-    """How micro-batches are cut: ``planned`` = the same gradient from fewer tokens, ``trl`` = as TRL does.
+    """``microbatches``: ``planned`` = the same gradient from fewer tokens, ``trl`` = as TRL does.
 
     ``tokens_per_microbatch`` bounds a planned one, padding included; without it what the configured batch size may take
     does. The gradient of the first ``verify_steps`` optimizer steps is computed by both cuts and compared.
     ``skip_old_logps``: with vLLM, π_old is not scored in a pass of its own where the loss's pass gives the same
     numbers; where ``planned``, unless the file says no.
+
+    ``generation``: ``compact`` = the same tokens for less where transformers generates, ``trl`` = as TRL does.
     """
 
     microbatches: Literal["planned", "trl"] = "planned"
     tokens_per_microbatch: Count | None = None
     verify_steps: Annotated[int, Field(ge=0)] = 1
+    generation: Literal["compact", "trl"] = "trl"
     skip_old_logps: bool | None = None
 
     @model_validator(mode="after")

@@ -9,6 +9,7 @@ import io
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
@@ -127,7 +128,7 @@ def _yaml() -> Any:
 
 def _parse(text: str, origin: Origin, path: str = "") -> Node:
     try:
-        composed = _yaml().compose(text)
+        composed = _composed(text)
     except YAMLError as error:
         raise ConfigError([_syntax_problem(error, origin, path)]) from None
     if composed is None:
@@ -137,6 +138,11 @@ def _parse(text: str, origin: Origin, path: str = "") -> Node:
     if reader.problems:
         raise ConfigError(reader.problems)
     return node
+
+
+@lru_cache(maxsize=256)  # a sweep reads one base for each of its cells, and this is most of what reading costs
+def _composed(text: str) -> Any:
+    return _yaml().compose(text)
 
 
 def _syntax_problem(error: YAMLError, origin: Origin, path: str) -> Problem:

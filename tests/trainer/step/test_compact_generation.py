@@ -1,0 +1,160 @@
+"""Compact generation gives transformers' own tokens, computes fewer rows, and says where it cannot be."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from datasets import Dataset
+from peft import LoraConfig
+from transformers import AutoModelForCausalLM, DynamicCache, Qwen2Config
+from trl import GRPOConfig
+
+from tests.trainer.training import PROMPTS, digit_reward, max_difference, ours
+from trainer import RLVRTrainer
+from trainer.step.compact_generation import RoomyLayer, compact_generation, drawn, roomy_cache
+from trainer.step.compatibility import PreflightError
+
+COMPACT = {"generation": "compact"}
+
+
+def generated(model: Any, *, compact: bool, equally_long: bool = False, **wanted: Any) -> torch.Tensor:
+    """Completions of 24 prompts of up to six tokens: a random model of 24 words ends one in 24 with each token."""
+    torch.manual_seed(3)
+    prompts = torch.randint(5, 24, (24, 6))
+    lengths = torch.full((24,), 6) if equally_long else torch.randint(1, 7, (24,))
+    mask = (torch.arange(6) >= 6 - lengths[:, None]).long()
+    inputs = {"input_ids": prompts * mask, "attention_mask": mask}
+    settings = {"do_sample": True, "max_new_tokens": 40, "pad_token_id": 0, "eos_token_id": [1], **wanted}
+    if compact:
+        with compact_generation(model):
+            return model.generate(**inputs, **settings)
+    return model.generate(**inputs, **settings)
+
+
+@pytest.fixture(scope="module")
+def model(tiny_model: Path) -> Any:
+    return AutoModelForCausalLM.from_pretrained(tiny_model)
+
+
+@pytest.mark.parametrize(
+    "wanted",
+    [
+        {},
+        {"equally_long": True},
+        {"do_sample": False},
+        {"temperature": 0.7, "top_k": 9, "top_p": 0.9, "min_p": 0.01},
+        {"repetition_penalty": 1.3, "min_new_tokens": 12},
+        {"eos_token_id": [1, 7, 11]},
+        {"max_new_tokens": 1},
+    ],
+    ids=lambda wanted: "-".join(wanted) or "plain",
+)
+def test_the_tokens_are_transformers_own(model: Any, wanted: dict[str, Any]):
+    plain, compact = (generated(model, compact=compact, **wanted) for compact in (False, True))
+    assert torch.equal(plain, compact)
+
+
+def test_rows_that_have_ended_are_not_computed(model: Any):
+    rows: list[int] = []
+    handle = model.register_forward_hook(lambda *given: rows.append(len(given[2].logits)))
+    written = generated(model, compact=True)[:, 6:]
+    handle.remove()
+    running = [24, *(24 - ((written == 1).cumsum(1) > 0).sum(0)).tolist()[:-1]]
+    assert len(rows) == len(running)
+    assert running[-1] < 12  # else this shows nothing
+    for computed, needed in zip(rows, running, strict=True):
+        assert needed <= computed <= needed / 0.9 + 1
+
+
+def test_the_models_own_generate_comes_back_even_after_an_error(model: Any):
+    with pytest.raises(ValueError, match="max_new_tokens"):
+        generated(model, compact=True, max_new_tokens=0)
+    assert "generate" not in vars(model)
+
+
+def test_a_roomy_layer_holds_what_the_plain_one_holds():
+    torch.manual_seed(0)
+    plain, roomy = DynamicCache(), DynamicCache()
+    roomy.layers.append(RoomyLayer())
+    rows, copies, memory = 6, 0, 0
+    for turn, new in enumerate([5, *[1] * 50, 40, *[1] * 20]):
+        keys, values = torch.randn(2, rows, 2, new, 4)
+        expected, held = plain.update(keys, values, 0), roomy.update(keys, values, 0)
+        assert all(map(torch.equal, expected, held))
+        copies += held[0].data_ptr() != memory
+        memory = held[0].data_ptr()
+        if turn in (20, 60):
+            kept = torch.arange(0, rows, 2)
+            plain.batch_select_indices(kept)
+            roomy.batch_select_indices(kept)
+            rows = len(kept)
+        assert plain.get_seq_length() == roomy.get_seq_length()
+    assert copies <= 6  # first, two for want of room, two after rows left
+
+
+def test_the_draw_is_multinomials():
+    probs = torch.rand(50, 30, generator=torch.Generator().manual_seed(1)).softmax(-1)
+    torch.manual_seed(2)
+    expected = torch.multinomial(probs, num_samples=1)[:, 0]
+    rows = torch.tensor([3, 4, 31, 49])
+    torch.manual_seed(2)
+    assert torch.equal(drawn(probs[rows], rows, 50), expected[rows])
+
+
+def test_only_plain_layers_are_made_roomy():
+    sizes = {"num_hidden_layers": 2, "hidden_size": 8, "num_attention_heads": 2, "num_key_value_heads": 1}
+    assert [type(layer) for layer in roomy_cache(Qwen2Config(**sizes)).layers] == [RoomyLayer] * 2
+    assert roomy_cache(Qwen2Config(**sizes, use_sliding_window=True, sliding_window=4, max_window_layers=1)) is None
+
+
+@pytest.mark.parametrize("lora", [False, True], ids=["full", "lora"])
+def test_training_and_evaluation_are_the_same(tiny_model: Path, tmp_path: Path, lora: bool):
+    peft = LoraConfig(r=2, target_modules="all-linear", init_lora_weights=False) if lora else None
+    runs = []
+    for name, strategies in (("plain", {}), ("compact", COMPACT)):
+        torch.manual_seed(0)
+        settings = {"strategies": strategies, "peft_config": peft, "max_completion_length": 24, "max_steps": 1}
+        run = ours(tiny_model, tmp_path / name, **settings)
+        torch.manual_seed(0)
+        runs.append((run, [row["completion"] for row in run.newest_samples(8)], run._generate(["a b"] * 6)[1]))
+    assert max_difference(runs[0][0], runs[1][0]) < 1e-6
+    assert runs[0][1:] == runs[1][1:]
+
+
+def refused(model: Path, folder: Path, generation: str, **settings: Any) -> str:
+    with pytest.raises(PreflightError) as refusal:
+        RLVRTrainer(
+            str(model),
+            digit_reward,
+            GRPOConfig(output_dir=str(folder), use_cpu=True, bf16=False, report_to="none", **settings),
+            Dataset.from_list(PROMPTS),
+            generation=generation,
+        )
+    return str(refusal.value)
+
+
+def test_what_rules_it_out_is_said_before_the_model_is_loaded(tmp_path: Path):
+    nowhere = tmp_path / "no model"
+    assert "'fast' is neither trl nor compact" in refused(nowhere, tmp_path, "fast")
+    for setting in (
+        {"cache_implementation": "static"},
+        {"use_transformers_continuous_batching": True},
+        {"use_vllm": True},
+        {"generation_kwargs": {"num_beams": 2}},
+    ):
+        (name,) = setting
+        message = refused(nowhere, tmp_path, "compact", **setting)
+        assert f"{name} is {setting[name]!r}" in message
+        assert "Write generation: trl" in message
+
+
+def test_a_model_with_another_cache_is_refused(tiny_model: Path, tmp_path: Path):
+    sliding = AutoModelForCausalLM.from_pretrained(tiny_model)
+    layers = {"layer_types": ["full_attention", "sliding_attention"]}
+    sliding.config.update({**layers, "use_sliding_window": True, "sliding_window": 4})
+    sliding.save_pretrained(tmp_path)
+    for file in tiny_model.glob("tok*"):
+        (tmp_path / file.name).write_bytes(file.read_bytes())
+    (tmp_path / "chat_template.jinja").write_bytes((tiny_model / "chat_template.jinja").read_bytes())
+    assert "more, or less, than the keys and values" in refused(tmp_path, tmp_path / "run", "compact")

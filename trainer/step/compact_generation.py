@@ -1,0 +1,130 @@
+"""Generation whose cost follows the rows that are still being written: transformers' decoding, with less copied.
+
+For a small model transformers' default spends its time on what changes nothing: every token copies the whole cache
+of keys and values (``torch.cat``), and a row that has ended is computed on until the last one ends. Here the cache has
+room to grow, and rows that have ended leave the batch. The numbers drawn are the same ones in the same order, so that
+the same seed gives the same tokens, but for the rounding of a matrix product with fewer rows.
+"""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import torch
+from torch import Tensor
+from transformers import DynamicCache, GenerationConfig, PretrainedConfig
+from transformers.cache_utils import DynamicLayer
+
+KEPT = 0.9
+"""Ended rows leave once no more than this share of the batch is running: leaving copies what stays."""
+_BY_ROW = ("attention_mask", "position_ids")
+
+
+class RoomyLayer(DynamicLayer):
+    """Keys and values (B, heads, T, head size) in memory with room for more: a new token copies only itself."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._room: tuple[Tensor, Tensor] | None = None
+
+    def update(self, key_states: Tensor, value_states: Tensor, *_: Any, **__: Any) -> tuple[Tensor, Tensor]:
+        """Append (B, heads, new, head size); everything held, as views that hold until the next call."""
+        if not self.is_initialized:
+            self.lazy_initialization(key_states, value_states)
+            self.keys, self.values = key_states[..., :0, :], value_states[..., :0, :]
+        length = self.keys.shape[-2]
+        until = length + key_states.shape[-2]
+        room = self._room
+        if room is None or until > room[0].shape[-2] or self.keys.data_ptr() != room[0].data_ptr():
+            room = self._room = _roomier(self.keys, until), _roomier(self.values, until)
+        for memory, new in zip(room, (key_states, value_states), strict=True):
+            memory[..., length:until, :] = new
+        self.keys, self.values = room[0][..., :until, :], room[1][..., :until, :]
+        return self.keys, self.values
+
+
+def _roomier(held: Tensor, until: int) -> Tensor:
+    """``held`` (B, heads, T, head size) at the beginning of memory for ``until`` positions and a quarter more."""
+    room = held.new_empty(*held.shape[:-2], until + max(32, until // 4), held.shape[-1])
+    room[..., : held.shape[-2], :] = held
+    return room
+
+
+def roomy_cache(config: PretrainedConfig) -> DynamicCache | None:
+    """An empty cache of roomy layers for such a model; ``None`` where its layers are not all plain keys and values."""
+    cache = DynamicCache(config=config)
+    if not cache.layers or any(type(layer) is not DynamicLayer for layer in cache.layers):
+        return None
+    cache.layers = [RoomyLayer() for _ in cache.layers]
+    return cache
+
+
+def sample_running(
+    model: Any,
+    input_ids: Tensor,
+    logits_processor: Any,
+    stopping_criteria: Any,
+    generation_config: GenerationConfig,
+    **model_kwargs: Any,
+) -> Tensor:
+    """The decoding loop, for ``model.generate(custom_generate=sample_running)``: rows that have ended leave the batch.
+
+    What transformers' own loop does to one token is done in the same order: forward, processors, draw, criteria.
+
+    Args:
+        input_ids: (B, P) prompts, padded on the left; ``model_kwargs`` holds their ``attention_mask`` and an empty
+            ``past_key_values`` of plain layers.
+
+    Returns:
+        (B, P + T): prompts and completions, padded on the right to the longest.
+    """
+    running = torch.ones(len(input_ids), dtype=torch.bool, device=input_ids.device)
+    rows = running.nonzero()[:, 0]  # which of all each row of the shrinking batch is
+    pad = generation_config.pad_token_id
+    sequences = input_ids.new_full((len(input_ids), generation_config.max_length), pad)
+    width = None  # the first forward reads whole prompts, each later one a token
+    while True:
+        inputs = model.prepare_inputs_for_generation(
+            input_ids, next_sequence_length=width, is_first_iteration=width is None, **model_kwargs
+        )
+        outputs = model(**inputs, return_dict=True)
+        width = 1
+        model_kwargs = model._update_model_kwargs_for_generation(outputs, model_kwargs)
+        scores = logits_processor(input_ids, outputs.logits[:, -1].to(copy=True, dtype=torch.float32))
+        tokens = drawn(scores.softmax(-1), rows, len(sequences)) if generation_config.do_sample else scores.argmax(-1)
+        input_ids = torch.cat([input_ids, tokens.where(running, pad)[:, None]], dim=1)
+        running = running & ~stopping_criteria(input_ids, None)
+        kept = running.nonzero()[:, 0]
+        if len(kept) > KEPT * len(rows):
+            continue
+        sequences[rows, : input_ids.shape[1]] = input_ids
+        if not len(kept):
+            return sequences[:, : input_ids.shape[1]]
+        rows, input_ids, running = rows[kept], input_ids[kept], running[kept]
+        model_kwargs["past_key_values"].batch_select_indices(kept)
+        model_kwargs |= {name: model_kwargs[name][kept] for name in _BY_ROW if name in model_kwargs}
+
+
+def drawn(probs: Tensor, rows: Tensor, batch: int) -> Tensor:
+    """(R,): what ``torch.multinomial`` draws for ``rows`` (R,) of a batch of so many, from their ``probs`` (R, V).
+
+    It divides probabilities by Exp(1) noise and takes the largest quotient; so the noise of the whole batch is drawn.
+    """
+    noise = probs.new_empty(batch, probs.shape[1]).exponential_()
+    return (probs / noise[rows]).argmax(-1)
+
+
+@contextmanager
+def compact_generation(model: Any) -> Iterator[None]:
+    """Meanwhile ``model.generate`` decodes by `sample_running` with a `roomy_cache`."""
+    plain = model.generate
+
+    def generate(*positional: Any, **keywords: Any) -> Any:
+        cache = roomy_cache(model.config)
+        return plain(*positional, **keywords, custom_generate=sample_running, past_key_values=cache)
+
+    vars(model)["generate"] = generate
+    try:
+        yield
+    finally:
+        del vars(model)["generate"]
