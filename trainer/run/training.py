@@ -18,9 +18,10 @@ def build_trainer(
     """The trainer with its model loaded; transformers' own printing gives way to ours."""
     from trainer import RLVRTrainer
     from trainer.step.faults import FaultGuard
+    from trainer.step.rollout_records import RolloutRecorder
 
-    class GuardedTrainer(FaultGuard, RLVRTrainer):
-        """The trainer of a run: what is no number never reaches its weights."""
+    class GuardedTrainer(RolloutRecorder, FaultGuard, RLVRTrainer):
+        """The trainer of a run: what is no number never reaches its weights, and its rollouts can be recorded."""
 
     trainer = GuardedTrainer(
         model=config.model.name_or_path,
@@ -81,6 +82,7 @@ def _watched(trainer: Any, config: RunConfig, run: Path, checkpoint: Path | None
         LoggedSoFar,
         MetricsFile,
         Progress,
+        Rollouts,
         Samples,
         StopAtBlockEdge,
         WandbRunConfig,
@@ -97,6 +99,8 @@ def _watched(trainer: Any, config: RunConfig, run: Path, checkpoint: Path | None
         Samples(trainer.newest_samples, config.logging.samples_every_steps, config.logging.num_samples)
     )
     trainer.add_callback(stop)
+    if config.logging.rollouts != "off":
+        trainer.add_callback(Rollouts(trainer, run, config.logging))
     if config.evaluation.after and trainer.eval_dataset is not None:
         trainer.add_callback(FinalEvaluation())
     trainer.add_callback(EvaluationFiles(run / "evaluations", lambda: trainer.newest_evaluations))
