@@ -91,7 +91,7 @@ def test_metrics_of_an_interrupted_run_equal_those_of_one_without(tiny_model: Pa
     in_all = stopping_verifier.judged
     assert in_all > 100
     cut = run_file(tmp_path, tiny_model, "cut", **timing)
-    interruption = {"STOPPING_VERIFIER_AT": str(in_all * 3 // 4), "STOPPING_VERIFIER_BY": by}
+    interruption = {"STOPPING_VERIFIER_AT": str(in_all * 7 // 8), "STOPPING_VERIFIER_BY": by}
     stopped = launch("scripts/train.py", str(cut), *overrides, "--resume", "auto", **interruption)
     assert stopped.returncode == status, stopped.stderr[-3000:]
     assert main([str(cut), *overrides, "--resume", "auto"]) == 0
