@@ -6,6 +6,7 @@ import signal
 from pathlib import Path
 from typing import Any
 
+import pyarrow.parquet as parquet
 import pytest
 import torch
 from ruamel.yaml import YAML
@@ -13,6 +14,7 @@ from ruamel.yaml import YAML
 from scripts.train import main
 from tests.scripts import stopping_verifier
 from tests.scripts.test_train import SETTINGS, launch, metrics
+from trainer.comparison.rollouts import RecordedRollouts
 
 CLOCK = re.compile(r"(_s|_runtime|_per_second|step_time)$")
 ON_TWO = ["-m", "accelerate.commands.launch", "--config_file", "configs/accelerate/cpu_two_processes.yaml"]
@@ -52,6 +54,17 @@ def assert_same_state(one: Path, two: Path) -> None:
         assert old == new
 
 
+def assert_same_rollouts(one: Path, two: Path, batches: int, ranks: int = 1) -> None:
+    """Every rollout batch is there once, with the same rows."""
+    names = {f"batch-{n:06d}-rank-{rank}.parquet" for n in range(batches) for rank in range(ranks)}
+    for run in (one, two):
+        assert {path.name for path in (run / "rollouts").iterdir()} == names | {"kept.json"}
+    for name in names:
+        old, new = (parquet.read_table(run / "rollouts" / name) for run in (one, two))
+        assert old.equals(new)
+        assert len(old) > 0
+
+
 def tensors(state: Any) -> list[torch.Tensor]:
     """All tensors in nested containers."""
     if isinstance(state, torch.Tensor):
@@ -85,6 +98,7 @@ def test_metrics_of_an_interrupted_run_equal_those_of_one_without(tiny_model: Pa
     assert main([str(cut), *overrides, "--resume", "auto"]) == 0
     assert untimed(tmp_path / "cut") == untimed(tmp_path / "whole")
     assert_same_state(tmp_path / "cut" / "checkpoint-8", tmp_path / "whole" / "checkpoint-8")
+    assert_same_rollouts(tmp_path / "cut", tmp_path / "whole", batches=4)
     assert [path.name for path in (tmp_path / "cut").glob("*checkpoint-*")] == ["checkpoint-8"]
     assert json.loads((tmp_path / "cut" / "summary.json").read_text())["optimizer_steps"] == 8
 
@@ -99,6 +113,11 @@ def test_two_processes_go_on_bit_for_bit(tiny_model: Path, tmp_path: Path):
             result = launch(*command, ACCELERATE_USE_CPU="true")
             assert result.returncode == 0, result.stderr[-3000:]
     assert "resumed from checkpoint-2" in result.stdout
+    assert_same_rollouts(tmp_path / "cut", tmp_path / "whole", batches=4, ranks=2)
+    together = [row for table in RecordedRollouts(tmp_path / "cut").batches() for row in table.to_pylist()]
+    assert [row["row"] for row in together] == [*range(16)] * 4
+    for start in range(0, 64, 4):
+        assert len({(row["prompt"], row["group"], row["step"]) for row in together[start : start + 4]}) == 1
     assert_same_state(tmp_path / "cut" / "checkpoint-4", tmp_path / "whole" / "checkpoint-4")
     record = json.loads((tmp_path / "cut" / "checkpoint-4" / "manifest.json").read_text())
     assert {"rng_state_0.pth", "rng_state_1.pth", "logged_so_far_0.json", "logged_so_far_1.json"} <= {*record["files"]}

@@ -12,9 +12,10 @@ def guarded_trainer(fault_folder: Path, max_skipped: int, **arguments: Any) -> A
     from trainer.step.faults import FaultGuard
     from trainer.step.full_disk import DiskGuard
     from trainer.step.out_of_memory import MemoryGuard
+    from trainer.step.rollout_records import RolloutRecorder
 
-    class GuardedTrainer(MemoryGuard, DiskGuard, FaultGuard, RLVRTrainer):
-        """All three, the outermost first."""
+    class GuardedTrainer(MemoryGuard, DiskGuard, RolloutRecorder, FaultGuard, RLVRTrainer):
+        """All three, the outermost first, around a trainer whose rollouts can be recorded."""
 
         def create_model_card(self, *_: Any, **__: Any) -> None:
             """None: TRL's knows no local base model and no result. ``scripts/export.py`` writes a true one."""

@@ -88,6 +88,7 @@ def _watched(
         LoggedSoFar,
         MetricsFile,
         Progress,
+        Rollouts,
         Samples,
         StopAtBlockEdge,
         WandbRunConfig,
@@ -107,6 +108,8 @@ def _watched(
         Samples(trainer.newest_samples, config.logging.samples_every_steps, config.logging.num_samples)
     )
     trainer.add_callback(stop)
+    if config.logging.rollouts != "off":
+        trainer.add_callback(Rollouts(trainer, run, config.logging))
     if config.evaluation.after and trainer.eval_dataset is not None:
         trainer.add_callback(FinalEvaluation())
     trainer.add_callback(EvaluationFiles(run / "evaluations", lambda: trainer.newest_evaluations))

@@ -52,8 +52,8 @@ def rollout_signals(
         lengths=lambda: mask.sum(1),
         completion_ids=lambda: gathered_tokens(trainer, batch["completion_ids"], trainer._tokenizer.pad_token_id),
         mask=mask,
-        old_logps=lambda: gathered_tokens(trainer, _old_score(trainer, batch, "old_per_token_logps"), 0),
-        entropies=lambda: gathered_tokens(trainer, _old_score(trainer, batch, "old_entropies"), 0),
+        old_logps=lambda: gathered_tokens(trainer, old_score(trainer, batch, "old_per_token_logps"), 0),
+        entropies=lambda: gathered_tokens(trainer, old_score(trainer, batch, "old_entropies"), 0),
         sequence_weights=lambda: _sequence_weights(trainer, batch, mask),
         step=trainer.state.global_step,
         max_steps=trainer.state.max_steps,
@@ -91,7 +91,7 @@ def gathered_tokens(trainer: "RLVRTrainer", tokens: Tensor, padding: int) -> Ten
     return gathered
 
 
-def _old_score(trainer: "RLVRTrainer", batch: Batch, name: str) -> Tensor:
+def old_score(trainer: "RLVRTrainer", batch: Batch, name: str) -> Tensor:
     """``log π_old`` or its entropy of this rank's tokens: TRL's own, or of one pass more where it made none."""
     if name not in batch and "scores" not in batch:
         kwargs = trainer.args.gradient_checkpointing_kwargs

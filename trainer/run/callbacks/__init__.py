@@ -4,6 +4,7 @@ from trainer.run.callbacks.checkpoints import CheckpointManifest, LoggedSoFar
 from trainer.run.callbacks.evaluations import EvaluationFiles, FinalEvaluation, KeepBest
 from trainer.run.callbacks.metrics_file import MetricsFile
 from trainer.run.callbacks.progress import EvaluationProgress, Progress, Samples
+from trainer.run.callbacks.rollouts import Rollouts
 from trainer.run.callbacks.stalls import StallWatchdog, stall_watchdogs
 from trainer.run.callbacks.stopping import StopAtBlockEdge
 from trainer.run.callbacks.wandb_config import WandbRunConfig
@@ -17,6 +18,7 @@ __all__ = [
     "LoggedSoFar",
     "MetricsFile",
     "Progress",
+    "Rollouts",
     "Samples",
     "StallWatchdog",
     "StopAtBlockEdge",

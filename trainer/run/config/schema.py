@@ -12,7 +12,7 @@ from trainer.run.config.conflicts import BATCH_WORDS, conflicts
 from trainer.run.config.data_section import DataSection
 from trainer.run.config.problems import refusal, refuse
 from trainer.run.config.quantization import QuantizationSection
-from trainer.run.config.section import Count, Part, Section, Text, part_name
+from trainer.run.config.section import Count, Part, RolloutCount, Section, Text, part_name
 from trainer.run.config.speed import SpeedSection
 from trainer.run.config.stopping import StoppingSection
 from trainer.run.config.trl_arguments import checked_lora, checked_revision, checked_trl
@@ -119,9 +119,12 @@ class EvaluationSection(Section):
 
 
 class LoggingSection(Section):
-    """Where metrics go, and how often how many sample completions are shown.
+    """Where metrics go, how often how many sample completions are shown, and which rollouts are kept.
 
     ``wandb_upload_seconds``: how long the end of a run waits for W&B to take what is left.
+
+    ``rollouts``: ``all``, ``off``, or of how many completions of each rollout batch (whole groups) everything is kept
+    as parquet, ``rollouts_max_mb`` MiB at most; ``rollout_scores`` keeps log π_old and entropies with them.
     """
 
     report_to: list[Literal["wandb", "tensorboard"]] | Literal["none"] = "none"
@@ -130,6 +133,9 @@ class LoggingSection(Section):
     wandb_upload_seconds: Annotated[float, Field(gt=0)] = 120.0
     samples_every_steps: Count = 10
     num_samples: Annotated[int, Field(ge=0)] = 2
+    rollouts: RolloutCount = 64
+    rollouts_max_mb: Annotated[float, Field(gt=0)] = 512
+    rollout_scores: bool = False
 
 
 class RunConfig(Section):

@@ -33,6 +33,17 @@ def part_name(part: Any) -> str:
     return name.rpartition(":")[2]
 
 
+def _rollouts(value: Any) -> Any:
+    if value not in ("all", "off") and (isinstance(value, bool) or not isinstance(value, int) or value < 1):
+        what = f"is {value!r}, which says neither which rollouts are kept nor how many of each batch."
+        refuse([refusal(value, what, "Write all, off, or how many: 64.")])
+    return value
+
+
+RolloutCount = Annotated[Any, BeforeValidator(_rollouts)]
+"""How many rollouts of each batch are kept: ``all``, ``off`` or a whole number above 0."""
+
+
 class Section(BaseModel):
     """Frozen and strict: no value is converted, no key is ignored."""
 

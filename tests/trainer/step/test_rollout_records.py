@@ -1,0 +1,110 @@
+"""What is recorded of a rollout batch is what the trainer trained on, and recording changes nothing of it."""
+
+import math
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from transformers import AutoModelForCausalLM, AutoTokenizer
+
+from tests.trainer.training import PROMPTS, digit_reward, max_difference, ours, train
+from trainer import RLVRTrainer
+from trainer.step.rollout_records import RolloutRecorder, recorded_groups
+
+
+def judged(completions: list[Any], log_extra: Any = None, **_: Any) -> list[float | None]:
+    """`digit_reward`, unjudged where it begins with a; leaves verdicts, answers, reasons and a column of its own."""
+    texts = [completion[0]["content"] for completion in completions]
+    scores = [None if text[:1] == "a" else score for text, score in zip(texts, digit_reward(completions), strict=True)]
+    log_extra("correct", [None if score is None else score >= 0.5 for score in scores])
+    log_extra("judged/answer", [text[:3] for text in texts])
+    log_extra("judged/reason", ["no \ud800 text" if score is None else f"{score} are digits" for score in scores])
+    log_extra("words", [len(text.split()) for text in texts])
+    return scores
+
+
+def recorded(model: Path, folder: Path, per_batch: int | None = None, **settings: Any) -> tuple[Any, dict[int, Any]]:
+    """A run with `judged`, and what its sink was given: number of the batch → columns."""
+    found: dict[int, Any] = {}
+
+    class Recording(RolloutRecorder, RLVRTrainer):
+        rollout_sink = staticmethod(found.__setitem__)
+        rollouts_per_batch = per_batch
+        records_scores = settings.pop("records_scores", False)
+
+    return train(Recording, model, folder, reward=judged, **settings), found
+
+
+def test_rows_are_what_was_sampled_judged_and_trained(tiny_model: Path, tmp_path: Path):
+    trainer, batches = recorded(tiny_model, tmp_path, records_scores=True, max_steps=2)
+    assert list(batches) == [0, 1]
+    first = batches[0]
+    assert first["row"] == list(range(8))
+    assert first["group"] == [0] * 4 + [1] * 4
+    assert (batches[1]["step"], batches[1]["batch"]) == ([1] * 8, [1] * 8)
+    tokenizer, policy = (kind.from_pretrained(tiny_model) for kind in (AutoTokenizer, AutoModelForCausalLM))
+    asked = {f"user {row['prompt'][0]['content']} assistant" for row in PROMPTS}
+    assert {*first["prompt"]} <= asked
+    texts = tokenizer.batch_decode(first["completion_ids"], skip_special_tokens=True)
+    assert first["completion"] == texts
+    rewards = judged([[{"content": text}] for text in texts], log_extra=lambda *_: None)
+    assert first["reward"] == first["rewards/judged"] == rewards
+    assert first["correct"] == [None if reward is None else reward >= 0.5 for reward in rewards]
+    assert first["judged/answer"] == [text[:3] for text in texts]
+    assert first["others"] == [f'{{"words": {len(text.split())}}}' for text in texts]
+    for start in (0, 4):  # (r − mean) / (std + 1e-4), of the judged
+        known = [reward for reward in rewards[start : start + 4] if reward is not None]
+        mean = sum(known) / len(known)
+        std = math.sqrt(sum((reward - mean) ** 2 for reward in known) / max(len(known) - 1, 1))
+        for reward, advantage in zip(rewards[start : start + 4], first["advantage"][start : start + 4], strict=True):
+            wanted = 0.0 if reward is None or std == 0 else (reward - mean) / (std + 1e-4)
+            assert advantage == pytest.approx(wanted, abs=1e-5)
+    assert first["advantages"] == first["mask"] == [None] * 8
+    for prompt, ids, old, entropies in zip(
+        *(first[name] for name in ("prompt_ids", "completion_ids", "old_logps", "entropies")), strict=True
+    ):
+        logits = policy(torch.tensor([prompt + ids])).logits[0, len(prompt) - 1 : -1].log_softmax(-1)
+        assert old == pytest.approx(logits.gather(1, torch.tensor(ids)[:, None])[:, 0].tolist(), abs=1e-5)
+        assert entropies == pytest.approx((-logits.exp() * logits).sum(1).tolist(), abs=1e-5)
+    assert first["truncated"] == [ids[-1] != tokenizer.eos_token_id for ids in first["completion_ids"]]
+    assert first["num_tokens"] == list(map(len, first["completion_ids"]))
+    assert trainer.state.global_step == 2
+
+
+@pytest.mark.slow
+def test_recording_with_scores_trains_the_same_weights(tiny_model: Path, tmp_path: Path):
+    recording, _ = recorded(tiny_model, tmp_path / "recorded", records_scores=True)
+    plain = ours(tiny_model, tmp_path / "plain", reward=judged)
+    assert max_difference(recording, plain) == 0.0
+
+
+@pytest.mark.slow
+def test_advantages_of_tokens_and_blanked_masks_are_kept_as_they_are(tiny_model: Path, tmp_path: Path):
+    def counted(rewards: torch.Tensor, mask: torch.Tensor, group_size: int) -> torch.Tensor:
+        places = torch.arange(mask.shape[1], dtype=rewards.dtype)
+        return (rewards[:, None] + places).masked_fill(rewards.isnan()[:, None], torch.nan)
+
+    settings = {"mask_truncated_completions": True, "num_iterations": 2, "max_steps": 4}
+    _, batches = recorded(tiny_model, tmp_path, strategies={"advantage": counted}, **settings)
+    assert list(batches) == [0, 1]  # two optimizer steps each
+    assert batches[1]["step"] == [2] * 8
+    for batch in batches.values():
+        for row in zip(*batch.values(), strict=True):
+            found = dict(zip(batch, row, strict=True))
+            assert found["num_tokens"] == len(found["completion_ids"]) > 0
+            assert found["mask"] == ([False] * found["num_tokens"] if found["truncated"] else None)
+            reward = found["reward"]
+            live = [0.0] * found["num_tokens"] if reward is None else [reward + t for t in range(found["num_tokens"])]
+            dead = [0.0] * found["num_tokens"]  # equal rewards: nothing to learn, whatever the estimator says
+            assert found["advantages"] in (live, dead)
+            assert len(found["old_logps"]) == found["num_tokens"]  # TRL's own, for the second iteration
+    assert any(any(values) for batch in batches.values() for values in batch["advantages"])
+
+
+def test_some_groups_are_whole_and_spread():
+    assert recorded_groups(16, 8, None) == set(range(16))
+    assert recorded_groups(16, 8, 64) == {0, 2, 4, 6, 8, 10, 12, 14}
+    assert recorded_groups(16, 8, 17) == {0, 5, 10}  # 17 rows: three groups of 8
+    assert recorded_groups(4, 8, 1000) == {0, 1, 2, 3}
+    assert recorded_groups(4, 8, 1) == {0}

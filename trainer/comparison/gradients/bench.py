@@ -1,0 +1,245 @@
+"""What strategies do to the gradient: the same rollouts, the same weights, one row of numbers each."""
+
+import math
+import time
+from collections.abc import Iterable, Sequence
+from dataclasses import asdict, dataclass, field
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from rewards.registry import PartError
+from trainer.algorithms.diagnostics import gradient_shares, shared_prefix_lengths, shared_prefix_residual
+from trainer.comparison.gradients.contributions import ReplayedBatch, passes, true_gradient
+from trainer.comparison.gradients.moments import GradientSums, Moments
+from trainer.comparison.gradients.replay import Recipe, ReplayError, Row, group_gradients, replayed
+from trainer.comparison.gradients.sketch import CountSketch
+from trainer.comparison.gradients.strategies import BASELINE, Named
+
+COEFFICIENT_LOSS = "cispo"
+"""The loss that a coefficient takes the place of the clipped ratio in."""
+
+
+@dataclass(frozen=True)
+class Measured:
+    """One strategy, or one pass of it, on all batches.
+
+    Attributes:
+        name: of the strategy; a pass is called ``lopti, pass 1``.
+        cosine: with the baseline's gradient on the same prompts.
+        norm: of the gradient, in units of the baseline's.
+        signal_to_noise: of one prompt's gradient, see `Moments`.
+        alignment: cosine of the expected gradient with that of p(correct), noise taken out; 1 = no bias in direction.
+        gain: change of p(correct) to first order per unit of length moved along the update.
+        quartiles: shares of the update by π_old, four equal ranges from 0 to 1.
+        shared: share of the update on tokens with which all responses of a group begin.
+        residual: of those tokens' contributions what does not cancel when a batch is one optimizer step.
+        seconds: of a batch, for advantages and weights.
+        passes: optimizer steps a batch; ``scores``: whether π_old or entropies are needed.
+    """
+
+    name: str
+    cosine: float
+    norm: float
+    signal_to_noise: float
+    alignment: float
+    gain: float
+    quartiles: list[float]
+    shared: float
+    residual: float
+    seconds: float
+    passes: int
+    scores: bool
+
+
+@dataclass(frozen=True)
+class Bench:
+    """All of a bench's numbers.
+
+    Attributes:
+        cosines: (rows, rows) between the gradients of all rows.
+        absent: strategies that could not be replayed, and why.
+        sketch_error: standard error of a cosine by the random projection, at most; 0 = true gradients.
+        off_policy: mean of log π − log π_old over the tokens whose π_old was recorded; NaN where none was.
+    """
+
+    rows: list[Measured]
+    cosines: list[list[float]]
+    batches: int
+    groups: int
+    rollouts: int
+    parameters: int
+    seconds: float
+    sketch_error: float
+    off_policy: float
+    absent: dict[str, str] = field(default_factory=dict)
+
+    def as_json(self) -> dict[str, Any]:
+        """Plain data; what is no number is ``None``."""
+        plain: dict[str, Any] = _plain(asdict(self))
+        return plain
+
+
+@dataclass
+class _Tally:
+    """Sums over batches of what is measured of one row without a gradient."""
+
+    quartiles: Tensor = field(default_factory=lambda: torch.zeros(4))
+    shared: float = 0.0
+    size: float = 0.0
+    residuals: list[float] = field(default_factory=list)
+    seconds: float = 0.0
+
+
+def bench(
+    batches: Iterable[Sequence[Row]],
+    model: Any,
+    recipe: Recipe,
+    strategies: Sequence[Named],
+    loss_type: str,
+    longest: int,
+    dimensions: int | None = None,
+) -> Bench:
+    """Replay recorded batches through the strategies; the first is `BASELINE`, which is added where it is absent.
+
+    Args:
+        batches: rows of each recorded batch, by their place in it.
+        model: the policy; it is put into evaluation mode.
+        dimensions: of the random projection; ``None`` = true gradients.
+
+    Raises:
+        ReplayError: nothing to replay, or fewer than two groups.
+    """
+    started = time.perf_counter()
+    model.eval()
+    asked = _with_baseline(strategies)
+    sketch = CountSketch(dimensions, [p.numel() for p in model.parameters() if p.requires_grad])
+    absent: dict[str, str] = {}
+    sums: GradientSums | None = None
+    tallies: dict[str, _Tally] = {}
+    counts, drifts = [0, 0], []
+    for rows in batches:
+        batch = replayed(rows, recipe, model)
+        made = _contributions(asked, batch, loss_type, longest, tallies, absent)
+        stacked = torch.stack([*(each for found in made.values() for each in found), true_gradient(batch)])
+        sums = sums or GradientSums(len(stacked), sketch.length)
+        for coefficients, jacobian in group_gradients(batch, stacked, model, recipe, sketch):
+            sums.add(coefficients, jacobian)
+        counts = [counts[0] + 1, counts[1] + len(rows)]
+        drifts += _drift(rows, batch)
+    if sums is None or sums.groups < 2:
+        raise ReplayError("There are fewer than two groups to replay, and noise over prompts needs two. Record more.")
+    names = [(named, label) for named in asked if named.name not in absent for label in _labels(named)]
+    moments = sums.moments()
+    return Bench(
+        rows=[
+            _measured(named, label, place, moments, tallies, counts[0]) for place, (named, label) in enumerate(names)
+        ],
+        cosines=moments.cosines[:-1, :-1].tolist(),
+        batches=counts[0],
+        groups=sums.groups,
+        rollouts=counts[1],
+        parameters=sum(sketch.sizes),
+        seconds=time.perf_counter() - started,
+        sketch_error=sketch.error,
+        off_policy=math.fsum(drifts) / len(drifts) if drifts else math.nan,
+        absent=absent,
+    )
+
+
+def _with_baseline(strategies: Sequence[Named]) -> list[Named]:
+    from trainer.comparison.gradients.strategies import named_strategy
+
+    rest = [named for named in strategies if named.name != BASELINE]
+    return [named_strategy(BASELINE), *rest]
+
+
+def _labels(named: Named) -> list[str]:
+    """The rows of a strategy: itself, and each of its passes where it has several."""
+    count = named.parts.schedule.num_passes
+    return [named.name, *(f"{named.name}, pass {n + 1}" for n in range(count) if count > 1)]
+
+
+def _contributions(
+    asked: Sequence[Named],
+    batch: ReplayedBatch,
+    loss_type: str,
+    longest: int,
+    tallies: dict[str, _Tally],
+    absent: dict[str, str],
+) -> dict[str, list[Tensor]]:
+    """Name → contributions (N, T) of its rows; what cannot be replayed goes to ``absent``, in the first batch."""
+    made: dict[str, list[Tensor]] = {}
+    for named in asked:
+        if named.name in absent:
+            continue
+        loss = loss_type if named.parts.coefficient is None else COEFFICIENT_LOSS
+        started = time.perf_counter()
+        try:
+            found = passes(named.parts, batch, loss, longest)
+        except PartError as error:
+            if named.name in tallies:
+                raise
+            absent[named.name] = str(error)
+            continue
+        seconds = time.perf_counter() - started
+        made[named.name] = [torch.stack(found).sum(0), *(found if len(found) > 1 else [])]
+        for label, contributions in zip(_labels(named), made[named.name], strict=True):
+            _tally(tallies.setdefault(label, _Tally()), contributions, batch, seconds)
+    return made
+
+
+def _tally(tally: _Tally, contributions: Tensor, batch: ReplayedBatch, seconds: float) -> None:
+    probs, mask = batch.logps.exp(), batch.mask
+    shares = gradient_shares(probs, contributions, mask)
+    prefixes = shared_prefix_lengths(batch.completion_ids, mask, batch.group_size)
+    in_prefix = torch.arange(mask.shape[1]) < prefixes[:, None]
+    tally.quartiles += shares
+    tally.size += float(shares.sum())
+    tally.shared += float(gradient_shares(probs, contributions, mask * in_prefix).sum())
+    ones = torch.ones(len(mask))
+    residual = shared_prefix_residual(contributions, ones, batch.completion_ids, mask, batch.group_size)
+    tally.residuals += [] if residual.isnan() else [float(residual)]
+    tally.seconds += seconds
+
+
+def _measured(
+    named: Named, label: str, place: int, moments: Moments, tallies: dict[str, _Tally], batches: int
+) -> Measured:
+    tally, truth = tallies[label], len(moments.totals) - 1
+    size = tally.size or math.nan
+    return Measured(
+        name=label,
+        cosine=float(moments.cosines[0, place]),
+        norm=float(moments.norms[place] / moments.norms[0]),
+        signal_to_noise=float(moments.signal_to_noise[place]),
+        alignment=float(moments.alignment(truth)[place]),
+        gain=float(moments.gain(truth)[place]),
+        quartiles=(tally.quartiles / size).tolist(),
+        shared=tally.shared / size,
+        residual=sum(tally.residuals) / len(tally.residuals) if tally.residuals else math.nan,
+        seconds=tally.seconds / batches,
+        passes=named.parts.schedule.num_passes if label == named.name else 1,
+        scores=any(named.parts.ask_for(signal) for signal in ("old_logps", "probs", "entropies"))
+        or named.parts.schedule.num_passes > 1,
+    )
+
+
+def _drift(rows: Sequence[Row], batch: ReplayedBatch) -> list[float]:
+    """log π − log π_old, the mean of each completion whose π_old was recorded."""
+    found = []
+    for row, logps in zip(rows, batch.logps, strict=True):
+        if row["old_logps"]:
+            found.append(
+                float(logps[: len(row["old_logps"])].mean()) - math.fsum(row["old_logps"]) / len(row["old_logps"])
+            )
+    return found
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {key: _plain(each) for key, each in value.items()}
+    if isinstance(value, list | tuple):
+        return [_plain(each) for each in value]
+    return None if isinstance(value, float) and not math.isfinite(value) else value

@@ -1,0 +1,152 @@
+"""What a strategy multiplies ``∇ log π`` of each token by, in the first update on a rollout batch."""
+
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from rewards.registry import PartError
+from trainer.algorithms.contract import ADVANTAGE, SIGNALS
+from trainer.algorithms.results import checked_advantages, checked_coefficients, checked_token_weights
+from trainer.algorithms.sequence_weights import ONE_DENOMINATOR, PER_SEQUENCE_MEAN, loss_sequence_weights
+from trainer.algorithms.strategies import Strategies
+from trainer.step.signals import Signals
+
+WHERE = "on a replayed batch"
+
+
+@dataclass(frozen=True)
+class ReplayedBatch:
+    """A rollout batch as strategies see it; N rows, a group's side by side, T tokens, F reward functions.
+
+    Attributes:
+        rewards, correct: (N,), NaN = unjudged.
+        rewards_per_function, reward_weights: (N, F), (F,).
+        prompt_ids: of each group.
+        completion_ids, mask: (N, T) int.
+        logps, entropies: (N, T) of the policy whose gradient is taken: π_old is π.
+        columns: name → (N,), what reward functions logged beside.
+    """
+
+    rewards: Tensor
+    correct: Tensor
+    rewards_per_function: Tensor
+    reward_weights: Tensor
+    prompt_ids: list[list[int]]
+    completion_ids: Tensor
+    mask: Tensor
+    logps: Tensor
+    entropies: Tensor
+    group_size: int
+    step: int
+    max_steps: int
+    columns: dict[str, Tensor]
+
+
+def passes(strategies: Strategies, batch: ReplayedBatch, loss_type: str, longest: int) -> list[Tensor]:
+    """(N, T) for each pass of the update schedule: ``k_i · A_{i,t} · w_{i,t} · c_{i,t}`` on the pass's tokens.
+
+    ``k_i`` is what the loss divides by (see `loss_scale`). At ρ = 1 every TRL loss has the gradient ``A ∇ log π``: none
+    of them clips anything there. A coefficient is that of log ρ = 0. The passes add up to the joint update.
+
+    Args:
+        longest: ``max_completion_length``, which dr_grpo divides by.
+
+    Raises:
+        PartError: a strategy asks for what was not recorded, or breaks its contract.
+    """
+    advantages = _advantages(strategies, batch, loss_type)
+    signals = _token_signals(batch, advantages)
+    contributions = advantages * loss_scale(batch.mask, loss_type, longest)[:, None] * batch.mask
+    if (weight := strategies.token_weight) is not None:
+        contributions = contributions * checked_token_weights(weight, weight(signals), batch.mask, WHERE)
+    if (factor := strategies.coefficient) is not None:
+        contributions = contributions * checked_coefficients(factor, factor(signals), batch.mask, WHERE)
+    schedule, probs = strategies.schedule, batch.logps.exp()
+    if schedule.num_passes == 1:
+        return [contributions]
+    return [contributions * schedule.select(probs, batch.mask, index) for index in range(schedule.num_passes)]
+
+
+def loss_scale(mask: Tensor, loss_type: str, longest: int) -> Tensor:
+    """(N,) what TRL's loss multiplies each trajectory by when the batch is one optimizer step.
+
+    ``1 / (N L_i)`` for grpo and sapo, ``1 / Σ L`` for dapo, cispo and bnpo, ``1 / (N · longest)`` for dr_grpo,
+    ``1 / N`` for luspo.
+
+    Raises:
+        PartError: vespo, whose weight depends on more than the batch.
+    """
+    lengths, rows = mask.sum(1).clamp(min=1).float(), len(mask)
+    if loss_type in PER_SEQUENCE_MEAN:
+        return 1 / (rows * lengths)
+    if loss_type in ("dapo", "cispo", "bnpo"):
+        return torch.full_like(lengths, 1 / float(mask.sum().clamp(min=1)))
+    if loss_type in ("dr_grpo", "luspo"):
+        return torch.full_like(lengths, 1 / (rows * (longest if loss_type == "dr_grpo" else 1)))
+    raise PartError(
+        f"trl.loss_type {loss_type!r} weighs a trajectory by more than its length, and is not replayed. Name another "
+        "loss: trl.loss_type=dapo."
+    )
+
+
+def true_gradient(batch: ReplayedBatch) -> Tensor:
+    """(N, T): the contributions of the unbiased estimate of ``∇ p(correct)``.
+
+    ``(c_i − mean of the others' c) / N`` on every token that the loss counts (leave-one-out), 0 where nobody judged or
+    no sibling was judged.
+    """
+    correct = batch.correct.view(-1, batch.group_size)
+    judged = ~correct.isnan()
+    known, count = correct.nan_to_num(nan=0.0), judged.sum(1, keepdim=True)
+    others = (known.sum(1, keepdim=True) - known) / (count - 1).clamp(min=1)
+    advantages = ((known - others) * judged * (count > 1)).flatten()
+    return advantages[:, None] * batch.mask / judged.sum().clamp(min=1)
+
+
+def _advantages(strategies: Strategies, batch: ReplayedBatch, loss_type: str) -> Tensor:
+    """(N, T), as the trainer makes them."""
+    estimator = strategies.advantage
+    assert estimator is not None
+    absent = [name for name in estimator.columns if name not in batch.columns]
+    if absent:
+        raise PartError(f"advantage {estimator.name!r} asks for {' and '.join(absent)}, which rollouts do not record.")
+    weighted = loss_type in PER_SEQUENCE_MEAN | ONE_DENOMINATOR
+    signals: dict[str, Any] = {
+        "rewards": batch.rewards,
+        "group_size": batch.group_size,
+        "rewards_per_function": batch.rewards_per_function,
+        "reward_weights": batch.reward_weights,
+        "correct": batch.correct,
+        "lengths": batch.mask.sum(1),
+        "completion_ids": batch.completion_ids,
+        "mask": batch.mask,
+        "old_logps": batch.logps,
+        "entropies": batch.entropies,
+        "sequence_weights": loss_sequence_weights(loss_type, batch.mask.sum(1)) if weighted else None,
+        "step": batch.step,
+        "max_steps": batch.max_steps,
+    }
+    assert signals.keys() == SIGNALS[ADVANTAGE].keys()
+    made = estimator(Signals(**signals, **batch.columns))
+    checked = checked_advantages(estimator, made, batch.rewards, batch.group_size, batch.mask.shape[1], WHERE)
+    filled = checked.nan_to_num(nan=0.0)
+    return filled if filled.dim() == 2 else filled[:, None].expand(batch.mask.shape)
+
+
+def _token_signals(batch: ReplayedBatch, advantages: Tensor) -> Signals:
+    return Signals(
+        logps=batch.logps,
+        old_logps=batch.logps,
+        probs=batch.logps.exp(),
+        log_ratio=torch.zeros_like(batch.logps),
+        advantages=advantages,
+        mask=batch.mask,
+        entropies=batch.entropies,
+        completion_ids=batch.completion_ids,
+        groups=torch.arange(len(batch.mask)) // batch.group_size,
+        judged=~batch.rewards.isnan(),
+        step=batch.step,
+        max_steps=batch.max_steps,
+    )

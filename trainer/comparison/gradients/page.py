@@ -1,0 +1,83 @@
+"""A bench's numbers as a table for the terminal and as one HTML page: the heat map of cosines, shares by quartile."""
+
+import math
+from pathlib import Path
+
+from jinja2 import Environment, FileSystemLoader, StrictUndefined
+from markupsafe import Markup
+
+from trainer.comparison.gradients.bench import Bench, Measured
+from trainer.comparison.reports import page as reports
+
+TEMPLATES = Path(__file__).with_name("templates")
+COLUMNS = {
+    "cosine": "cosine with grpo's gradient on the same prompts",
+    "norm": "length of the gradient, grpo's = 1",
+    "SNR": "‖E g‖² / tr Cov(g) of one prompt's gradient, unbiased over pairs of prompts",
+    "alignment": "cosine of the expected gradient with that of p(correct), noise taken out; 1 = no bias of direction",
+    "Δp": "change of p(correct) to first order per unit of length moved along the update",
+    "q1…q4": "shares of the update by π_old: [0, ¼), [¼, ½), [½, ¾), [¾, 1]",
+    "shared": "share of the update on tokens that a whole group begins with",
+    "residual": "of those tokens' contributions what does not cancel in one optimizer step a batch",
+    "ms": "for advantages and weights of a batch",
+    "steps": "optimizer steps a batch",
+}
+"""Column → what it is."""
+
+
+def cells(row: Measured) -> list[str]:
+    """The numbers of a row, in the order of `COLUMNS`."""
+    quarters = " ".join("–" if math.isnan(share) else f"{share:.2f}".lstrip("0") for share in row.quartiles)
+    return [
+        _number(row.cosine, "+.3f"),
+        _number(row.norm, ".3g"),
+        _number(row.signal_to_noise, ".3g"),
+        _number(row.alignment, "+.2f"),
+        _number(row.gain, "+.2g"),
+        quarters,
+        _number(row.shared, ".2f"),
+        _number(row.residual, ".1g"),
+        _number(1000 * row.seconds, ".1f"),
+        f"{row.passes}" + (" + scores" if row.scores else ""),
+    ]
+
+
+def markdown_table(found: Bench) -> str:
+    """The table, a line a strategy, by falling SNR below the baseline."""
+    head = ["strategy", *COLUMNS]
+    lines = [f"| {' | '.join(head)} |", "|" + " --- |" * len(head)]
+    return "\n".join([*lines, *(f"| `{row.name}` | {' | '.join(cells(row))} |" for row in ordered(found))])
+
+
+def ordered(found: Bench) -> list[Measured]:
+    """The baseline, then the others by falling signal to noise; what has none comes last."""
+    first, *rest = found.rows
+    return [first, *sorted(rest, key=lambda row: math.inf if math.isnan(row.signal_to_noise) else -row.signal_to_noise)]
+
+
+def html_page(found: Bench, name: str) -> str:
+    """The page: no script, and nothing from elsewhere."""
+    environment = Environment(
+        loader=FileSystemLoader(TEMPLATES), autoescape=True, undefined=StrictUndefined, trim_blocks=True
+    )
+    environment.filters |= {"cosine": lambda value: _number(value, "+.2f"), "shade": shade}
+    style = (reports.TEMPLATES / "style.css").read_text() + (TEMPLATES / "gradients.css").read_text()
+    return environment.get_template("page.html.jinja").render(
+        found=found,
+        name=name,
+        columns=COLUMNS,
+        titles=list(COLUMNS),
+        rows=[(row, cells(row)) for row in ordered(found)],
+        style=Markup(style),
+    )
+
+
+def shade(cosine: float) -> str:
+    """Class of a heat map's cell: one of ten steps of blue (alike) or orange (opposite)."""
+    if not math.isfinite(cosine):
+        return "none"
+    return f"{'plus' if cosine >= 0 else 'minus'}-{min(10, round(abs(cosine) * 10))}"
+
+
+def _number(value: float, form: str) -> str:
+    return format(value, form) if math.isfinite(value) else "–"

@@ -1,0 +1,137 @@
+"""Recorded rollout batches at one policy's weights: scored, and differentiated for all strategies at once."""
+
+import json
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from rewards.registry import Refusal
+from trainer.comparison.gradients.contributions import ReplayedBatch
+from trainer.comparison.gradients.moments import basis
+from trainer.comparison.gradients.sketch import CountSketch
+
+Row = dict[str, Any]
+
+
+class ReplayError(Refusal):
+    """Rollouts that cannot be replayed."""
+
+
+@dataclass(frozen=True)
+class Recipe:
+    """What of a run's settings decides its gradients beside the strategies.
+
+    Attributes:
+        reward_weights: reward's label → weight.
+    """
+
+    group_size: int
+    temperature: float
+    reward_weights: dict[str, float]
+    max_steps: int
+
+
+def replayed(rows: Sequence[Row], recipe: Recipe, model: Any) -> ReplayedBatch:
+    """The rows of one recorded batch as tensors, scored by ``model``.
+
+    Raises:
+        ReplayError: a group is not whole.
+    """
+    size = recipe.group_size
+    groups = [rows[start : start + size] for start in range(0, len(rows), size)]
+    if any(len(group) != size or len({row["group"] for row in group}) > 1 for group in groups):
+        raise ReplayError(
+            f"Batch {rows[0]['batch']} does not hold whole groups of trl.num_generations = {size} rows. Replay a run's "
+            "own directory, with the configuration that it was started with."
+        )
+    width = max(1, max(len(row["completion_ids"]) for row in rows))
+    completion_ids = torch.stack([_padded(row["completion_ids"], width) for row in rows])
+    mask = torch.stack([_padded(row["mask"] or [1] * len(row["completion_ids"]), width) for row in rows])
+    prompts = [list(group[0]["prompt_ids"]) for group in groups]
+    scores = []
+    with torch.no_grad():
+        for prompt, ids, group in zip(prompts, completion_ids.split(size), groups, strict=True):
+            longest = max(len(row["completion_ids"]) for row in group)
+            distribution = _distribution(model, prompt, ids[:, :longest], recipe.temperature)
+            logps = distribution.gather(2, ids[:, :longest, None]).squeeze(2)
+            both = (logps, -(distribution.exp() * distribution).sum(2))
+            scores.append([torch.nn.functional.pad(each, (0, width - longest)) for each in both])
+    logps, entropies = (torch.cat(parts) for parts in zip(*scores, strict=True))
+    weights = recipe.reward_weights
+    return ReplayedBatch(
+        rewards=_numbers(rows, "reward"),
+        correct=_numbers(rows, "correct"),
+        rewards_per_function=torch.stack([_numbers(rows, f"rewards/{name}") for name in weights], dim=1),
+        reward_weights=torch.tensor(list(weights.values())),
+        prompt_ids=prompts,
+        completion_ids=completion_ids,
+        mask=mask,
+        logps=logps,
+        entropies=entropies,
+        group_size=size,
+        step=rows[0]["step"],
+        max_steps=recipe.max_steps,
+        columns=_columns(rows),
+    )
+
+
+def group_gradients(
+    batch: ReplayedBatch, contributions: Tensor, model: Any, recipe: Recipe, sketch: CountSketch
+) -> Iterator[tuple[Tensor, Tensor]]:
+    """For each group (coefficients (S, r), jacobian (r, D)): its S gradients are their product.
+
+    Ascent directions: ``Σ_{i,t} C_{i,t} ∇ log π``. One forward pass a group, r backward passes (see `basis`).
+
+    Args:
+        contributions: (S, N, T).
+    """
+    parameters = [parameter for parameter in model.parameters() if parameter.requires_grad]
+    size = batch.group_size
+    for place, prompt in enumerate(batch.prompt_ids):
+        rows = slice(place * size, (place + 1) * size)
+        counted = contributions[:, rows].any(0)
+        if not counted.any():  # a dead group
+            yield torch.zeros(len(contributions), 0), torch.zeros(0, sketch.length)
+            continue
+        longest = int(counted.any(0).nonzero().max()) + 1  # what stands behind it cannot change a gradient
+        coefficients, directions = basis(contributions[:, rows, :longest].flatten(1))
+        ids = batch.completion_ids[rows, :longest]
+        logps = _distribution(model, prompt, ids, recipe.temperature).gather(2, ids[:, :, None]).squeeze(2)
+        found = []
+        for number, direction in enumerate(directions):
+            weights = direction.view_as(logps).to(logps.dtype)
+            keep = number < len(directions) - 1
+            made = torch.autograd.grad(logps, parameters, weights, retain_graph=keep, allow_unused=True)
+            pairs = zip(made, parameters, strict=True)
+            found.append(sketch([torch.zeros_like(p) if g is None else g for g, p in pairs]))
+        yield coefficients, torch.stack(found)
+
+
+def _distribution(model: Any, prompt: Sequence[int], ids: Tensor, temperature: float) -> Tensor:
+    """(G, T, V) log-probabilities of what may follow, at the sampling temperature.
+
+    All rows have the same prompt, and padding stands behind what is counted: no attention mask is needed.
+    """
+    start = torch.tensor(prompt).expand(len(ids), -1)
+    seen = torch.cat([start, ids], dim=1).to(model.device)
+    logits = model(seen, logits_to_keep=ids.shape[1] + 1).logits[:, :-1]
+    distribution: Tensor = (logits.float() / temperature).log_softmax(-1).to(ids.device)
+    return distribution
+
+
+def _padded(values: Sequence[int], width: int) -> Tensor:
+    return torch.nn.functional.pad(torch.tensor(values, dtype=torch.long), (0, width - len(values)))
+
+
+def _numbers(rows: Sequence[Row], name: str) -> Tensor:
+    return torch.tensor([torch.nan if row.get(name) is None else float(row[name]) for row in rows])
+
+
+def _columns(rows: Sequence[Row]) -> dict[str, Tensor]:
+    """What reward functions logged beside, where it is a number in every row."""
+    logged = [json.loads(row["others"] or "{}") for row in rows]
+    names = [name for name in logged[0] if all(isinstance(each.get(name), int | float) for each in logged)]
+    return {name: torch.tensor([float(each[name]) for each in logged]) for name in names}

@@ -1,0 +1,70 @@
+"""Which strategies a bench compares: parts by name, put together by +, beside GRPO's and the defaults."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Any
+
+from rewards.registry import PartError
+from trainer.algorithms.contract import ADVANTAGE, COEFFICIENT, TOKEN_WEIGHT, UPDATE_SCHEDULE
+from trainer.algorithms.registry import built_in
+from trainer.algorithms.strategies import Strategies, build_strategies
+
+KINDS = (ADVANTAGE, TOKEN_WEIGHT, COEFFICIENT, UPDATE_SCHEDULE)
+DEFAULTS = {TOKEN_WEIGHT: "uniform", UPDATE_SCHEDULE: "single_pass"}
+"""Parts that leave the update as it is: no strategies of their own."""
+BASELINE = "grpo"
+
+
+@dataclass(frozen=True)
+class Named:
+    """A strategy as it was asked for, and its parts."""
+
+    name: str
+    parts: Strategies
+
+
+def named_strategy(name: str) -> Named:
+    """``grpo``, ``adv_reweight``, ``rloo+adv_reweight+lopti``, ``my_parts:function`` (an advantage).
+
+    Raises:
+        PartError: no part of that name, two of one kind, or a part that cannot be built.
+    """
+    chosen: dict[str, str] = {}
+    for part in name.split("+"):
+        kind = next((kind for kind in KINDS if part in built_in(kind)), ADVANTAGE)
+        if kind in chosen:
+            raise PartError(
+                f"{name}: {chosen[kind]} and {part} are both of the kind {kind}, of which a strategy has one. Leave "
+                "one of them out, or give them as two strategies, with a comma."
+            )
+        chosen[kind] = part
+    return Named(name, build_strategies(**{"advantage": BASELINE, **chosen}))
+
+
+def named_strategies(names: str) -> tuple[list[Named], dict[str, str]]:
+    """The strategies of a list ``a,b,c`` or of ``all``, without repetition, and what of ``all`` is left out and why.
+
+    Raises:
+        PartError: as `named_strategy`, of a strategy that was asked for by name.
+    """
+    asked = _every_part() if names == "all" else [name.strip() for name in names.split(",") if name.strip()]
+    found: dict[str, Named] = {}
+    absent: dict[str, str] = {}
+    for name in asked:
+        try:
+            found[name] = named_strategy(name)
+        except PartError as error:
+            if names != "all":
+                raise
+            absent[name] = str(error)
+    return list(found.values()), absent
+
+
+def _every_part() -> Iterable[str]:
+    for kind in KINDS:
+        yield from (name for name in sorted(built_in(kind)) if name != DEFAULTS.get(kind))
+
+
+def parts_of(named: Named) -> dict[str, Any]:
+    """Kind → name, for a file."""
+    return {kind: part for kind, part in named.parts.names.items() if part is not None}

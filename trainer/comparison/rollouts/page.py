@@ -1,0 +1,132 @@
+"""The page: one HTML document with its style, its script and its data inside, which may load nothing."""
+
+import base64
+import hashlib
+import math
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from jinja2 import Environment, FileSystemLoader, StrictUndefined
+from markupsafe import Markup
+
+from trainer.algorithms.strategies import build_strategies
+from trainer.comparison.reports import page as reports
+from trainer.comparison.rollouts.contents import Contents, as_script_data, contents_of, curve
+from trainer.comparison.rollouts.jumps import LEAST
+from trainer.comparison.rollouts.reading import RecordedRollouts
+from trainer.comparison.rollouts.summaries import METRICS
+from trainer.comparison.rollouts.tokens import Decode, WeighedTokens
+from trainer.run.checkpoints import checkpoints_of
+from trainer.run.config import RunConfig, load_config
+
+TEMPLATES = Path(__file__).with_name("templates")
+ROLLOUTS, TOKENS = 400, 120_000
+"""How many rollouts, and tokens of completions, a page shows at most."""
+_WIDTH, _HEIGHT, _EDGE = 400, 90, 4
+
+
+def write_page(
+    recorded: RecordedRollouts, to: Path | None = None, most_rollouts: int = ROLLOUTS
+) -> tuple[Path, Contents]:
+    """Write the page of a run's rollouts.
+
+    Args:
+        to: the HTML file; without it ``rollouts.html`` in the run's directory.
+        most_rollouts: how many of them can be read on it, in whole groups.
+
+    Raises:
+        RolloutsError: the run has no rollouts (of these steps).
+        ConfigError: its config.yaml is absent or says what this version cannot read.
+    """
+    assert recorded.files
+    config = load_config(recorded.run / "config.yaml")
+    strategies = build_strategies(**config.algorithm.strategies)
+    decode, problem = run_decoder(recorded.run, config)
+    weigh = WeighedTokens(strategies, config.trl.get("max_steps", 0))
+    contents = contents_of(recorded, weigh, decode, most_rollouts, TOKENS)
+    path = to or recorded.run / "rollouts.html"
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(page_of(contents, config.name, kept_in_words(recorded, config), problem), encoding="utf-8")
+    return path, contents
+
+
+def run_decoder(run: Path, config: RunConfig) -> tuple[Decode | None, str]:
+    """Token ids → text by the tokenizer of the run's newest checkpoint, or of its model; or why there is none."""
+    from transformers import AutoTokenizer
+
+    with_tokenizer = [path for path in checkpoints_of(run) if (path / "tokenizer_config.json").exists()]
+    place = str(with_tokenizer[0]) if with_tokenizer else config.model.name_or_path
+    try:
+        tokenizer: Any = AutoTokenizer.from_pretrained(place, local_files_only=True)
+    except (OSError, ValueError) as error:
+        return None, f"{place}: {str(error).splitlines()[0]}"
+    return lambda ids: tokenizer.decode(ids, clean_up_tokenization_spaces=False), ""
+
+
+def kept_in_words(recorded: RecordedRollouts, config: RunConfig) -> str:
+    """What part of the run's rollouts was recorded."""
+    asked, every = config.logging.rollouts, recorded.every_batch
+    rows = "All rollouts" if asked == "all" else f"Up to {asked} rollouts (whole groups)"
+    batches = "every batch" if every == 1 else f"one batch in {every}, for want of space (logging.rollouts_max_mb),"
+    return f"{rows} of {batches} were recorded."
+
+
+def page_of(contents: Contents, name: str, kept: str, problem: str) -> str:
+    """The HTML document. What a policy wrote stands in it as escaped text or as data of the script alone."""
+    environment = Environment(
+        loader=FileSystemLoader(TEMPLATES), autoescape=True, undefined=StrictUndefined, trim_blocks=True
+    )
+    environment.filters |= {"number": _number, "errors": _errors}
+    script = (TEMPLATES / "script.js").read_text()
+    digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
+    curves = {metric: curve(contents.batches, metric) for metric in METRICS}
+    style = (reports.TEMPLATES / "style.css").read_text() + (TEMPLATES / "rollouts.css").read_text()
+    return environment.get_template("page.html.jinja").render(
+        contents=contents,
+        name=name,
+        kept=kept,
+        shown=sum(len(group["rollouts"]) for group in contents.groups),
+        least=f"{LEAST:g}",
+        first_steps=_steps_before(contents),
+        metrics=METRICS,
+        curves=curves,
+        lines={metric: _line(points) for metric, points in curves.items()},
+        ranges={metric: _range([value for _, value in points]) for metric, points in curves.items() if points},
+        has_tokens=not problem,
+        no_tokens=problem,
+        data=Markup(as_script_data(contents.groups)),
+        style=Markup(style),
+        script=Markup(script),
+        script_hash=f"sha256-{digest}",
+    )
+
+
+def _steps_before(contents: Contents) -> list[int]:
+    """For each jump the step of the recorded batch in front of it."""
+    places = {batch.number: place for place, batch in enumerate(contents.batches)}
+    return [contents.batches[places[jump.number] - 1].step for jump in contents.jumps]
+
+
+def _range(values: Sequence[float]) -> tuple[float, float]:
+    return min(values), max(values)
+
+
+def _line(points: Sequence[tuple[float, float]]) -> str:
+    """The points of an SVG polyline; one point, or one height, is a line in the middle."""
+    if not points:
+        return ""
+    steps, values = zip(*points, strict=True)
+    (first, last), (low, high) = _range(steps), _range(values)
+    across = [(step - first) / (last - first) * _WIDTH if last > first else 0.0 for step in steps]
+    up = [(value - low) / (high - low) if high > low else 0.5 for value in values]
+    pairs = [(x, _HEIGHT - _EDGE - y * (_HEIGHT - 2 * _EDGE)) for x, y in zip(across, up, strict=True)]
+    return " ".join(f"{x:.1f},{y:.1f}" for x, y in (pairs if len(pairs) > 1 else [*pairs, (_WIDTH, pairs[0][1])]))
+
+
+def _number(value: float) -> str:
+    return "–" if math.isnan(value) else f"{value:,.0f}" if abs(value) >= 100 else f"{value:.3g}"
+
+
+def _errors(value: float) -> str:
+    return f"{value:+.1f}" if math.isfinite(value) else f"{'+' if value > 0 else '−'}∞"

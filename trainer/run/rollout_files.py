@@ -1,0 +1,138 @@
+"""A run's training rollouts on disk: one parquet file for each rollout batch and rank, in bounded space."""
+
+import json
+import os
+import re
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+FOLDER = "rollouts"
+KEPT = "kept.json"
+Columns = dict[str, list[Any]]
+_NAME = re.compile(r"batch-(\d+)-rank-(\d+)\.parquet")
+_TYPES = {
+    "batch": "int32",
+    "step": "int32",
+    "row": "int32",
+    "group": "int32",
+    "prompt": "string",
+    "prompt_ids": "list<int32>",
+    "reference": "string",
+    "completion": "string",
+    "completion_ids": "list<int32>",
+    "num_tokens": "int32",
+    "truncated": "bool",
+    "mask": "list<bool>",
+    "correct": "bool",
+    "reward": "float",
+    "others": "string",
+    "advantage": "float",
+    "advantages": "list<float>",
+    "old_logps": "list<float>",
+    "entropies": "list<float>",
+}
+"""Column → its type. ``rewards/<function>`` are float, all others (``<function>/answer``, ``/reason``) text."""
+
+
+class RolloutFiles:
+    """Writes rollout batches as ``batch-<number>-rank-<rank>.parquet`` into ``folder``, ``limit_bytes`` at most.
+
+    Where a batch would go beyond the limit every second batch is deleted, and from then on only every second one is
+    written; at the next time every fourth, and so on. So what is left is spread evenly over the whole run, and depends
+    on the batches alone: an interrupted run that goes on ends with the files of one that was never stopped. Only the
+    first batch is kept in any case. ``kept.json`` says which batches there are.
+
+    Args:
+        limit_bytes: of this rank's files.
+        any_rank: whether a flag is up on any rank; all ranks delete at the same time, so that no group is torn.
+        rank: of this process; each writes its own files, the first one ``kept.json`` too.
+    """
+
+    def __init__(self, folder: Path, limit_bytes: int, any_rank: Callable[[bool], bool], rank: int) -> None:
+        self.folder, self.limit_bytes, self.any_rank, self.rank = folder, limit_bytes, any_rank, rank
+        self.every = 1
+        self.sizes: dict[int, int] = {}
+
+    def start(self, number: int) -> None:
+        """Begin with batch ``number``: what an interrupted attempt wrote from it on is deleted."""
+        self.folder.mkdir(parents=True, exist_ok=True)
+        self.every = read_every(self.folder) if number else 1
+        self.sizes = {}
+        for written, rank, path in written_files(self.folder):
+            if rank != self.rank:
+                continue
+            if written >= number or written % self.every:
+                path.unlink()
+            else:
+                self.sizes[written] = path.stat().st_size
+        self._say_which()
+
+    def write(self, number: int, columns: Columns) -> None:
+        """Keep this rank's rows of batch ``number``; every rank calls it for every batch."""
+        if number % self.every == 0:
+            path = self.folder / f"batch-{number:06d}-rank-{self.rank}.parquet"
+            write_rollouts(path, columns)
+            self.sizes[number] = path.stat().st_size
+        while len(self.sizes) > 1 and self.any_rank(sum(self.sizes.values()) > self.limit_bytes):
+            self._thin_out()
+
+    def _thin_out(self) -> None:
+        self.every *= 2
+        self._say_which()  # first: batches that are there and need not be do no harm, absent ones would
+        for number in [number for number in self.sizes if number % self.every]:
+            (self.folder / f"batch-{number:06d}-rank-{self.rank}.parquet").unlink()
+            del self.sizes[number]
+
+    def _say_which(self) -> None:
+        if self.rank == 0:
+            _replace(self.folder / KEPT, lambda draft: draft.write_text(json.dumps({"every_batch": self.every}) + "\n"))
+
+
+def read_every(folder: Path) -> int:
+    """Of how many rollout batches one is kept in ``folder``; 1 where nothing was written yet."""
+    path = folder / KEPT
+    return int(json.loads(path.read_text())["every_batch"]) if path.exists() else 1
+
+
+def written_files(folder: Path) -> Iterator[tuple[int, int, Path]]:
+    """(number of the batch, rank, file) of every whole file, in this order."""
+    found = [(match, path) for path in folder.iterdir() if (match := _NAME.fullmatch(path.name))]
+    yield from sorted((int(match[1]), int(match[2]), path) for match, path in found)
+
+
+def write_rollouts(path: Path, columns: Columns) -> None:
+    """One parquet file with one row group; it is there whole or not at all."""
+    import pyarrow
+    from pyarrow import parquet
+
+    arrays = {name: pyarrow.array(_storable(values), type=_type_of(name)) for name, values in columns.items()}
+    table = pyarrow.table(arrays)
+    _replace(path, lambda draft: parquet.write_table(table, draft, compression="zstd"))
+
+
+def _type_of(name: str) -> Any:
+    import pyarrow
+
+    written = _TYPES.get(name, "float" if name.startswith("rewards/") else "string")
+    plain = {
+        "int32": pyarrow.int32(),
+        "float": pyarrow.float32(),
+        "bool": pyarrow.bool_(),
+        "string": pyarrow.string(),
+    }
+    inner = re.fullmatch(r"list<(\w+)>", written)
+    return pyarrow.list_(plain[inner[1]]) if inner else plain[written]
+
+
+def _storable(values: list[Any]) -> list[Any]:
+    """Texts with lone surrogates, which JSON data may hold and UTF-8 may not, as escapes."""
+    return [x.encode("utf-8", "backslashreplace").decode() if isinstance(x, str) else x for x in values]
+
+
+def _replace(path: Path, write: Callable[[Path], object]) -> None:
+    draft = path.with_name(f".{path.name}.draft")
+    write(draft)
+    with draft.open("rb") as file:
+        os.fsync(file.fileno())
+    draft.replace(path)
