@@ -44,6 +44,9 @@ class RewardFunction:
         patience_s: a user's own that judges one batch for longer is named, with the rank and the row it is at.
     """
 
+    may_run_in_thread = True
+    """What it returns depends on its arguments alone, and no verifier needs the main thread: it may be called early."""
+
     def __init__(
         self,
         verifier: Verifier,

@@ -3,6 +3,7 @@
     python scripts/benchmark.py                             # two CPU cores, about five minutes
     python scripts/benchmark.py --rounds 10 --json speed.json
     python scripts/benchmark.py --size gpu --device cuda    # half a billion random weights in bfloat16
+    python scripts/benchmark.py --run configs/quickstart.yaml --rounds 2     # whole runs, both ways to cut
 
 Ratios are medians over rounds, with the least and the most in brackets: on a machine that others use too they hold
 where seconds do not. ``floor`` is the share of the computed tokens that no exact update can do without.
@@ -11,6 +12,7 @@ where seconds do not. ``floor`` is the share of the computed tokens that no exac
 import argparse
 import json
 import os
+import statistics
 from collections.abc import Sequence
 from datetime import UTC, datetime
 from pathlib import Path
@@ -25,6 +27,7 @@ def parser() -> argparse.ArgumentParser:
     command.add_argument("--rounds", type=int, default=4, help="turns of each variant that count; default 4")
     command.add_argument("--size", choices=["cpu", "gpu"], default="cpu", help="model and rollout batch; default cpu")
     command.add_argument("--device", choices=["cpu", "cuda"], default="cpu", help="default cpu")
+    command.add_argument("--run", metavar="FILE", help="measure this run file from start to end, not the update alone")
     command.add_argument("--json", type=Path, help="also write everything measured to this file")
     return command
 
@@ -50,9 +53,23 @@ def table(result: dict[str, Any]) -> str:
     return "\n".join(lines)
 
 
+def run_table(result: dict[str, Any]) -> str:
+    """The wall times of whole runs."""
+    lines = [f"{'micro-batches':<16}{'seconds':>9}   {'× faster than trl':<24}held-out accuracy"]
+    for name, measured in result.items():
+        ratio = measured["faster_than_first"]
+        shown = f"{ratio['median']:.2f} [{ratio['least']:.2f}, {ratio['most']:.2f}]"
+        accuracy = ", ".join("none" if value is None else f"{value:.3f}" for value in measured["accuracy"])
+        lines.append(f"{name:<16}{statistics.median(measured['seconds']):>9.0f}   {shown:<24}{accuracy}")
+    return "\n".join(lines)
+
+
 def main(arguments: Sequence[str] | None = None) -> None:
     """Measure, print, write."""
     chosen = parser().parse_args(arguments)
+    if chosen.run is not None:
+        measure_runs(chosen)
+        return
     os.environ.update(TRL_EXPERIMENTAL_SILENCE="1", HF_HUB_OFFLINE="1", TOKENIZERS_PARALLELISM="false")
     import torch
 
@@ -67,6 +84,19 @@ def main(arguments: Sequence[str] | None = None) -> None:
         print(table(results[-1]), end="\n\n", flush=True)
     if chosen.json is not None:
         chosen.json.write_text(json.dumps({"device": name, "results": results}, indent=2) + "\n")
+
+
+def measure_runs(chosen: argparse.Namespace) -> None:
+    """Whole runs with TRL's and with planned micro-batches."""
+    from trainer.run.wall_time import compared_runs
+
+    variants = {name: [f"speed.microbatches={name}"] for name in ("trl", "planned")}
+    train = Path(__file__).with_name("train.py")
+    print(f"{datetime.now(UTC):%Y-%m-%d}, {os.cpu_count()} CPUs, {chosen.run}", flush=True)
+    result = compared_runs(train, chosen.run, variants, rounds=chosen.rounds)
+    print(run_table(result))
+    if chosen.json is not None:
+        chosen.json.write_text(json.dumps(result, indent=2) + "\n")
 
 
 if __name__ == "__main__":

@@ -34,6 +34,7 @@ from trainer.run.processes import (
 )
 from trainer.run.rewards import Rewards
 from trainer.run.wandb_end import end_process
+from trainer.step.engine_agreement import EngineDisagreementError
 from trainer.step.faults import FaultError
 
 
@@ -53,9 +54,9 @@ def main(argv: Sequence[str] | None = None) -> int:
     except Refusal as refusal:
         say(str(refusal))
         return REFUSED
-    except FaultError as fault:
+    except (FaultError, EngineDisagreementError) as fault:
         if str(fault):
-            say(str(fault), of_one=fault.of_one_rank)
+            say(str(fault), of_one=getattr(fault, "of_one_rank", False))
         return FAILED
     except RuntimeError as error:
         if not is_of_lost_rank(error):

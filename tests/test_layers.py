@@ -68,6 +68,6 @@ def test_only_one_room_knows_trl():
     assert importers == {"trainer/step", "trainer/run/config"}
     stock = [path.name for path in FILES if "trl.GRPOTrainer" in imported(path)]
     assert stock == [
-        "evaluating_trainer.py",
+        "engine_agreement.py",
         "update_benchmark.py",
     ]  # the one that subclasses it, the one that compares

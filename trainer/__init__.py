@@ -7,7 +7,15 @@ if TYPE_CHECKING:
     from trainer.step.rlvr_trainer import RLVRTrainer as RLVRTrainer
 
 __all__ = ["RLVRTrainer"]
-_ALGORITHMS = ("advantages", "coefficients", "diagnostics", "sequence_weights", "token_weights", "update_schedules")
+_ALGORITHMS = (
+    "advantages",
+    "coefficients",
+    "diagnostics",
+    "prompt_samplers",
+    "sequence_weights",
+    "token_weights",
+    "update_schedules",
+)
 
 
 def __getattr__(name: str) -> Any:

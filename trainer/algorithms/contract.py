@@ -15,6 +15,7 @@ from typing import Any, Literal, TypeVar
 from torch import Tensor
 
 ADVANTAGE, TOKEN_WEIGHT, COEFFICIENT, UPDATE_SCHEDULE = "advantage", "token_weight", "coefficient", "update_schedule"
+PROMPT_SAMPLER = "prompt_sampler"
 
 SIGNALS: dict[str, dict[str, str]] = {
     ADVANTAGE: {
@@ -58,6 +59,11 @@ SIGNALS: dict[str, dict[str, str]] = {
         "max_steps": "int, optimizer steps of the run",
     },
     UPDATE_SCHEDULE: {},
+    PROMPT_SAMPLER: {
+        "count": "int, prompts wanted",
+        "num_prompts": "int, prompts in the training data",
+        "seed": "int, of the run",
+    },
 }
 """Kind → name → shape and meaning."""
 
@@ -67,7 +73,13 @@ REVISION_COLUMNS = {
 }
 """Columns that a revision leaves for estimators, name → shape and meaning."""
 
-REQUIRED: dict[str, tuple[str, ...]] = {ADVANTAGE: ("rewards",), TOKEN_WEIGHT: (), COEFFICIENT: (), UPDATE_SCHEDULE: ()}
+REQUIRED: dict[str, tuple[str, ...]] = {
+    ADVANTAGE: ("rewards",),
+    TOKEN_WEIGHT: (),
+    COEFFICIENT: (),
+    UPDATE_SCHEDULE: (),
+    PROMPT_SAMPLER: ("count", "num_prompts"),
+}
 """Kind → signals without which a strategy of that kind makes no sense."""
 
 Selection = Callable[[Tensor, Tensor, int], Tensor]

@@ -1,11 +1,14 @@
 """Pure functions of what is measured. Shapes as in `advantages`; advantages of unjudged responses are 0.
 
-A NaN says that the batch holds nothing to measure (no live group, no shared prefix): loggers leave it out.
+None but `frequent_token_residual` waits for the device. A NaN says that the batch holds nothing to measure (no live
+group, no shared prefix): loggers leave it out.
 """
 
 import torch
 from jaxtyping import Float, Int
 from torch import Tensor
+
+from trainer.algorithms.drift import QUARTERS, probability_bins, uniform_groups
 
 
 def cancellation_residuals(contributions: Float[Tensor, "G M"]) -> Float[Tensor, "M"]:
@@ -38,12 +41,11 @@ def shared_prefix_residual(
     these tokens say nothing about which response was better. ~1e-7 for every exchangeable estimator; a sizeable value
     is the "learning tax" of arXiv 2604.13088. Dead groups do not count, nor tokens that no loss counts (tool output).
     """
-    contributions = sequence_weights[:, None] * advantages * mask
-    residuals = []
-    for ids, group in zip(completion_ids.split(group_size), contributions.split(group_size), strict=True):
-        shared = (ids == ids[0]).all(0).long().cumprod(0).bool()
-        residuals.append(cancellation_residuals(group[:, shared]))
-    return torch.cat(residuals).nanmean()
+    contributions = (sequence_weights[:, None] * advantages * mask).unflatten(0, (-1, group_size))
+    ids = completion_ids.unflatten(0, (-1, group_size))
+    shared = (ids == ids[:, :1]).all(1).cumprod(1)
+    net, gross = (contributions * shared[:, None]).sum(1).abs(), (contributions.abs() * shared[:, None]).sum(1)
+    return (net / gross).nanmean()
 
 
 def frequent_token_residual(
@@ -59,19 +61,22 @@ def frequent_token_residual(
     For token id v in a group: ``C_v = Σ_{i,t: o_{i,t}=v} k_i A_{i,t}``. Unlike `shared_prefix_residual` its contexts
     differ, so a moderate value is no fault; its rise over a run shows credit settling on connectives and format.
     """
-    valid = mask.bool()
-    ids, counts = completion_ids[valid].unique(return_counts=True)
-    if len(ids) == 0:
+    counted = mask.bool()
+    counts = completion_ids[counted].bincount()
+    if len(counts) == 0:
         return advantages.new_tensor(torch.nan)
-    frequent = ids[counts.topk(min(num_tokens, len(ids))).indices]
-    contributions = (sequence_weights[:, None] * advantages) * valid
-    per_response = torch.stack([(contributions * (completion_ids == token)).sum(1) for token in frequent], dim=1)
-    residuals = [cancellation_residuals(group) for group in per_response.split(group_size)]
-    return torch.cat(residuals).nanmean()
+    frequent = counts.topk(min(num_tokens, len(counts))).indices
+    places = torch.arange(len(frequent), device=mask.device)
+    columns = torch.full_like(counts, num_tokens).index_copy(0, frequent, places)
+    column = torch.where(counted, columns[completion_ids.clamp(max=len(counts) - 1)], num_tokens)
+    contributions = sequence_weights[:, None] * advantages
+    sums = contributions.new_zeros(len(mask), num_tokens + 1).scatter_add_(1, column, contributions)[:, :num_tokens]
+    groups = sums.unflatten(0, (-1, group_size))
+    return (groups.sum(1).abs() / groups.abs().sum(1)).nanmean()
 
 
 def token_prob_counts(
-    probs: Float[Tensor, "B T"], mask: Int[Tensor, "B T"], edges: tuple[float, ...] = (0.25, 0.5, 0.75)
+    probs: Float[Tensor, "B T"], mask: Int[Tensor, "B T"], edges: tuple[float, ...] = QUARTERS
 ) -> Int[Tensor, "bins"]:
     """Number of tokens by the old policy's probability, in the bins that ``edges`` cut [0, 1] into.
 
@@ -79,15 +84,14 @@ def token_prob_counts(
 
     To compare: the shares in arXiv 2505.12929 for Qwen2.5-7B on Knights & Knaves are 19.2 / 10.2 / 10.1 / 60.5 %.
     """
-    bins = torch.bucketize(probs[mask.bool()], probs.new_tensor(edges), right=True)
-    return torch.bincount(bins, minlength=len(edges) + 1)
+    return probability_bins(probs, mask, edges).sum((0, 1))
 
 
 def gradient_shares(
     probs: Float[Tensor, "B T"],
     advantages: Float[Tensor, "B T"],
     mask: Int[Tensor, "B T"],
-    edges: tuple[float, ...] = (0.25, 0.5, 0.75),
+    edges: tuple[float, ...] = QUARTERS,
 ) -> Float[Tensor, "bins"]:
     """Size of the update by the probability of its tokens: ``Σ |A_t| (1 − π_t)`` over the tokens of each bin.
 
@@ -96,10 +100,8 @@ def gradient_shares(
     weighs against it. ``advantages`` are those the loss sees, token weights included. Bins as in `token_prob_counts`;
     not divided by their sum, so that the sums of several ranks can be added.
     """
-    valid = mask.bool()
-    bins = torch.bucketize(probs[valid], probs.new_tensor(edges), right=True)
-    sizes = (advantages.abs() * (1 - probs))[valid]
-    return torch.zeros(len(edges) + 1, dtype=sizes.dtype, device=sizes.device).index_add(0, bins, sizes)
+    sizes = advantages.abs() * (1 - probs)
+    return torch.where(probability_bins(probs, mask, edges), sizes.unsqueeze(-1), 0.0).sum((0, 1))
 
 
 def group_composition(correct: Float[Tensor, "N"], group_size: int) -> tuple[Float[Tensor, ""], Float[Tensor, ""]]:
@@ -108,8 +110,5 @@ def group_composition(correct: Float[Tensor, "N"], group_size: int) -> tuple[Flo
     ``correct`` is 1, 0 or NaN = unjudged. A group without a judged response is neither. Both kinds teach nothing under
     a 0/1 reward: rising shares say that the problems have become too easy, or are too hard.
     """
-    groups = correct.view(-1, group_size)
-    judged = ~groups.isnan()
-    all_right = ((groups == 1) == judged).all(1) & judged.any(1)
-    all_wrong = ((groups == 0) == judged).all(1) & judged.any(1)
+    all_right, all_wrong = uniform_groups(correct, group_size)
     return all_right.float().mean(), all_wrong.float().mean()

@@ -12,6 +12,7 @@ from trainer.algorithms.collection import collected
 from trainer.algorithms.contract import (
     ADVANTAGE,
     COEFFICIENT,
+    PROMPT_SAMPLER,
     REQUIRED,
     SIGNALS,
     TOKEN_WEIGHT,
@@ -27,6 +28,7 @@ _PACKAGES = {
     TOKEN_WEIGHT: "token_weights",
     COEFFICIENT: "coefficients",
     UPDATE_SCHEDULE: "update_schedules",
+    PROMPT_SAMPLER: "prompt_samplers",
 }
 _RENAMED = {
     (ADVANTAGE, "exchangeable", "prefix_tree"): "exchangeable_prefix_tree",

@@ -1,11 +1,22 @@
 """What strategies return is checked on every batch: one NaN or negative weight can ruin a run without a word."""
 
+from collections.abc import Callable
+
 import torch
 from torch import Tensor
 
 from rewards.registry import PartError
 from trainer.algorithms.groups import dead_groups
 from trainer.algorithms.registry import Strategy
+
+Suspect = Callable[[Tensor, Callable[[], PartError]], None]
+"""Takes where a result is bad, bool of any shape, and makes of it the error to raise, now or when it is convenient."""
+
+
+def raised_at_once(bad: Tensor, error: Callable[[], PartError]) -> None:
+    """Raise ``error`` where anything is bad; waits for the device."""
+    if bool(bad.any()):
+        raise error()
 
 
 def checked_advantages(
@@ -44,36 +55,73 @@ def checked_advantages(
     return result
 
 
-def checked_token_weights(strategy: Strategy, result: object, mask: Tensor, where: str) -> Tensor:
+def checked_token_weights(
+    strategy: Strategy, result: object, mask: Tensor, where: str, suspect: Suspect = raised_at_once
+) -> Tensor:
     """``result`` of a token weight, (B, T), finite and ≥ 0 wherever ``mask`` counts.
 
     Raises:
-        PartError: no tensor of the shape of ``mask``, or a weight that is negative or not finite.
+        PartError: no tensor of the shape of ``mask``, or, by ``suspect``, a weight that is negative or not finite.
     """
     tensor = _shaped(strategy, result, mask, [tuple(mask.shape)], where)
     bad = mask.bool() & ~(tensor.isfinite() & (tensor >= 0))
-    if bool(bad.any()):
-        raise PartError(
+
+    def error() -> PartError:
+        return PartError(
             f"{_broken(strategy, where)}: a weight is negative or not finite ({_values(tensor, bad)}), and w < 0 turns "
             "the loss's clip to the wrong side. Clamp it at 0, or change the sign of the advantage in an estimator."
         )
+
+    suspect(bad, error)
     return tensor.masked_fill(~mask.bool(), 0.0)
 
 
-def checked_coefficients(strategy: Strategy, result: object, mask: Tensor, where: str) -> Tensor:
+def checked_coefficients(
+    strategy: Strategy, result: object, mask: Tensor, where: str, suspect: Suspect = raised_at_once
+) -> Tensor:
     """``result`` of a coefficient, (B, T) or (B, 1), finite wherever ``mask`` counts.
 
     Raises:
-        PartError: no tensor of such a shape, or a value that is not finite.
+        PartError: no tensor of such a shape, or, by ``suspect``, a value that is not finite.
     """
     tensor = _shaped(strategy, result, mask, [tuple(mask.shape), (len(mask), 1)], where).expand(mask.shape)
     bad = mask.bool() & ~tensor.isfinite()
-    if bool(bad.any()):
-        raise PartError(
+
+    def error() -> PartError:
+        return PartError(
             f"{_broken(strategy, where)}: a coefficient is not finite ({_values(tensor, bad)}), and the gradient would "
             "be neither. Compute in log space, or clamp the ratio."
         )
+
+    suspect(bad, error)
     return tensor.masked_fill(~mask.bool(), 0.0)
+
+
+def checked_prompts(strategy: Strategy, result: object, count: int, num_prompts: int, where: str) -> list[int]:
+    """``result`` of a prompt sampler: ``count`` different positions in the training data.
+
+    Raises:
+        PartError: other things than that.
+    """
+    prompts = [prompt for prompt in result if type(prompt) is int] if isinstance(result, list) else []
+    if len({prompt for prompt in prompts if 0 <= prompt < num_prompts}) != count or result != prompts:
+        raise PartError(
+            f"{_broken(strategy, where)}: asked for {count} of {num_prompts} prompts it returned {result!r:.80}. "
+            f"Return a list of {count} different integers from 0 to {num_prompts - 1}."
+        )
+    return prompts
+
+
+def max_rounds(sampler: Strategy) -> int:
+    """How often a prompt sampler lets a rollout batch be generated until it is full of groups with a gradient.
+
+    Raises:
+        PartError: no number of rounds.
+    """
+    rounds = getattr(sampler.function, "max_rounds", 1)
+    if type(rounds) is not int or rounds < 1:
+        raise PartError(f"{sampler.kind} {sampler.name!r}: max_rounds = {rounds!r} is no number of rounds from 1 on.")
+    return rounds
 
 
 def _shaped(strategy: Strategy, result: object, mask: Tensor, shapes: list[tuple[int, ...]], where: str) -> Tensor:

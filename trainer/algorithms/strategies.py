@@ -9,14 +9,16 @@ from trainer.algorithms.advantages import grpo
 from trainer.algorithms.contract import (
     ADVANTAGE,
     COEFFICIENT,
+    PROMPT_SAMPLER,
     REVISION_COLUMNS,
     TOKEN_WEIGHT,
     UPDATE_SCHEDULE,
     UpdateSchedule,
 )
 from trainer.algorithms.registry import Strategy, built_in, find_strategy
+from trainer.algorithms.results import max_rounds
 from trainer.algorithms.revisions.options import RevisionOptions
-from trainer.algorithms.trial import tried, tried_schedule
+from trainer.algorithms.trial import tried, tried_sampler, tried_schedule
 
 KeepGroups = Literal["step", "forward", "off"]
 _RANKS: tuple[KeepGroups, ...] = ("off", "step", "forward")
@@ -32,6 +34,7 @@ class Strategies:
         coefficient: ``None`` = the configured loss as TRL computes it.
         keep_groups: whether a group stays in one optimizer ``step``, in one ``forward`` pass, or neither (``off``).
         revision: how wrong answers are generated again; ``None`` = they are not.
+        prompt_sampler: ``None`` = TRL's own sampler chooses the prompts.
     """
 
     advantage: Strategy | None
@@ -41,11 +44,12 @@ class Strategies:
     schedule: UpdateSchedule
     keep_groups: KeepGroups
     revision: RevisionOptions | None = None
+    prompt_sampler: Strategy | None = None
 
     @property
     def all(self) -> list[Strategy]:
         """Those that there are."""
-        parts = (self.advantage, self.token_weight, self.coefficient, self.update_schedule)
+        parts = (self.advantage, self.token_weight, self.coefficient, self.update_schedule, self.prompt_sampler)
         return [part for part in parts if part is not None]
 
     @property
@@ -62,8 +66,8 @@ class Strategies:
     @property
     def names(self) -> dict[str, str | None]:
         """Kind → name of the strategy, as summaries write it."""
-        chosen = (self.advantage, self.token_weight, self.coefficient, self.update_schedule)
-        kinds = (ADVANTAGE, TOKEN_WEIGHT, COEFFICIENT, UPDATE_SCHEDULE)
+        chosen = (self.advantage, self.token_weight, self.coefficient, self.update_schedule, self.prompt_sampler)
+        kinds = (ADVANTAGE, TOKEN_WEIGHT, COEFFICIENT, UPDATE_SCHEDULE, PROMPT_SAMPLER)
         return {kind: part.name if part else None for kind, part in zip(kinds, chosen, strict=True)}
 
 
@@ -74,6 +78,7 @@ def build_strategies(
     coefficient: Any = None,
     keep_groups: Any = None,
     revision: Any = None,
+    prompt_sampler: Any = "uniform",
 ) -> Strategies:
     """The strategies that the specifications (`PartSpec`) name; ``keep_groups`` ``None`` = what their traits ask for.
 
@@ -89,7 +94,21 @@ def build_strategies(
     parts = [p for p in (estimator, weight, factor) if p is not None]
     revised = _revised(estimator, revision)
     kept = _kept([*parts, part], keep_groups)
-    return Strategies(estimator, weight, factor, part, tried_schedule(part), kept, revised)
+    sampler = _sampler(prompt_sampler, estimator)
+    return Strategies(estimator, weight, factor, part, tried_schedule(part), kept, revised, sampler)
+
+
+def _sampler(asked: Any, estimator: Strategy | None) -> Strategy | None:
+    found = tried_sampler(find_strategy(PROMPT_SAMPLER, asked))
+    if type(found.function) is built_in(PROMPT_SAMPLER)["uniform"]:
+        return None
+    if max_rounds(found) > 1 and estimator is not None and estimator.traits.trains_dead_groups:
+        raise PartError(
+            f"prompt_sampler {found.name!r} generates again for groups of equal rewards, but advantage "
+            f"{estimator.name!r} has no baseline and trains these too: what is thrown away would have been of use. "
+            "Leave prompt_sampler out, or choose an estimator with a baseline."
+        )
+    return found
 
 
 def _revised(

@@ -11,7 +11,13 @@ from torch import Tensor
 from rewards.registry import PartError
 from trainer.algorithms.contract import ADVANTAGE, COEFFICIENT, TOKEN_WEIGHT, UpdateSchedule
 from trainer.algorithms.registry import Strategy
-from trainer.algorithms.results import checked_advantages, checked_coefficients, checked_token_weights
+from trainer.algorithms.results import (
+    checked_advantages,
+    checked_coefficients,
+    checked_prompts,
+    checked_token_weights,
+    max_rounds,
+)
 
 GROUP_SIZE, NUM_TOKENS = 4, 6
 WHERE = "on a tiny example"
@@ -154,6 +160,28 @@ def tried_schedule(strategy: Strategy) -> UpdateSchedule:
             "masked one. Let select return, over all passes, every token of the mask exactly once."
         )
     return schedule
+
+
+def tried_sampler(strategy: Strategy) -> Strategy:
+    """``strategy`` once it has chosen prompts, been told what came of them, and kept its state.
+
+    Raises:
+        PartError: it is no class, fails, or what it chooses are not as many different prompts as it was asked for.
+    """
+    name = f"{strategy.kind} {strategy.name!r}"
+    if not strategy.has_state:
+        raise PartError(
+            f"{name} is a function, so nothing says where it is and a resumed run would begin anew. Write a class with "
+            "__call__(self, count, num_prompts, seed), state_dict and load_state_dict."
+        )
+    trial = replace(strategy, function=deepcopy(strategy.function))
+    for _ in range(3):
+        checked_prompts(trial, _called(trial, {"count": 4, "num_prompts": 6, "seed": 0}), 4, 6, WHERE)
+        if observe := getattr(trial.function, "observe", None):
+            observe(torch.tensor([0, 1, 2]), torch.tensor([1.0, 0.5, torch.nan]))
+    _check_state(trial)
+    max_rounds(strategy)
+    return strategy
 
 
 def _called(strategy: Strategy, signals: dict[str, Any]) -> Any:

@@ -8,6 +8,7 @@ from typing import Any
 from trainer.algorithms.strategies import build_strategies
 from trainer.run.config import RunConfig, grpo_config, load_config
 from trainer.run.directory import is_trained
+from trainer.run.engine_check import check_engine
 from trainer.run.launched_as import check_engine_possible, check_engine_runs
 from trainer.run.manifest import (
     check_same_run_again,
@@ -58,6 +59,7 @@ def train(
     args = grpo_config(config, world_size=started_processes())
     check_launch(config, args, strategies, rows)
     tokenizer, prefilled = load_tokenizer(config)
+    check_engine(args, rows, tokenizer)
     placement = place(config, args, resume)
     run, checkpoint = placement.run, placement.checkpoint
     trained = checkpoint is not None and is_trained(checkpoint, args.max_steps)

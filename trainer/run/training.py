@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from trainer.run.config import RunConfig, lora_config
+from trainer.run.config.vllm import VLLMSection
 from trainer.run.guarded import guarded_trainer, without_last_checkpoint
 from trainer.run.rows import held_out_sets
 from trainer.run.schedule import optimizer_steps_per_block
@@ -28,6 +29,7 @@ def build_trainer(
         peft_config=lora_config(config),
         **config.algorithm.strategies,
         **config.speed.arguments,
+        **(config.vllm or VLLMSection()).arguments,
         evaluation_seed=config.run_seed,
         decodings=config.evaluation.decodings,
     )

@@ -95,7 +95,10 @@ def _owned_settings(args: "GRPOConfig", strategies: Strategies) -> Iterator[str]
 def _sampling(args: "GRPOConfig", strategies: Strategies) -> Iterator[str]:
     ratio = not is_on_policy(args, strategies) or (args.use_vllm and args.vllm_importance_sampling_correction)
     plain = {"top_p": (1.0,), "top_k": (0, -1, None), "min_p": (0.0, None), "repetition_penalty": (1.0,)}
-    given = {name: getattr(args, name) for name in plain} | (args.generation_kwargs or {})
+    plain |= dict.fromkeys(("presence_penalty", "frequency_penalty"), (0.0, None)) | {
+        "temperature": (args.temperature,)
+    }
+    given = {name: getattr(args, name, None) for name in plain} | (args.generation_kwargs or {})
     changed = {name: given[name] for name, usual in plain.items() if given[name] not in usual}
     if ratio and changed:
         settings = ", ".join(f"{name} = {value:g}" for name, value in changed.items())

@@ -5,7 +5,6 @@ and computes a loss, for which it needs the reference model and log-probabilitie
 wanted here: a held-out row is answered, judged and kept.
 """
 
-import inspect
 import math
 import time
 from collections.abc import Iterator, Sequence
@@ -16,16 +15,16 @@ import torch
 from accelerate.utils import gather_object
 from torch.utils.data import DataLoader
 from transformers import GenerationConfig
-from trl import GRPOTrainer
 
 from trainer.evaluation.decoding import Decoding, Draw, draws_of_rank
 from trainer.evaluation.judging import Tally
 from trainer.evaluation.result import EvaluationResult, evaluation_metrics
 from trainer.step.compatibility import PreflightError
+from trainer.step.early_judging import EarlyJudgingTrainer, is_plain
 
 
-class EvaluatingTrainer(GRPOTrainer):
-    """TRL's `GRPOTrainer` that can evaluate k samples or the greedy completion of any number of rows in named sets.
+class EvaluatingTrainer(EarlyJudgingTrainer):
+    """`EarlyJudgingTrainer` that can evaluate k samples or the greedy completion of any number of rows in named sets.
 
     Args:
         evaluation_seed: where given, every `evaluate` samples from this seed and leaves the training run's random
@@ -50,7 +49,7 @@ class EvaluatingTrainer(GRPOTrainer):
         self.newest_evaluations: list[EvaluationResult] = []
         self._evaluated: tuple[Any, Decoding, Tally] | None = None
         super().__init__(*positional, **keywords)
-        if decodings and not all(map(_is_plain, self.reward_funcs)):
+        if decodings and not all(map(is_plain, self.reward_funcs)):
             raise PreflightError(
                 f"decodings are given, and one of the reward functions {', '.join(self.reward_func_names)} is a model "
                 "or asynchronous; this evaluation calls plain functions. Leave decodings out, or wrap it in a function."
@@ -147,9 +146,3 @@ class EvaluatingTrainer(GRPOTrainer):
         with torch.random.fork_rng(devices=devices):
             torch.manual_seed(self.evaluation_seed + self.accelerator.process_index)
             yield
-
-
-def _is_plain(function: Any) -> bool:
-    return not isinstance(function, torch.nn.Module) and not any(
-        inspect.iscoroutinefunction(each) for each in (function, type(function).__call__)
-    )

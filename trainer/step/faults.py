@@ -45,6 +45,7 @@ class FaultGuard:
     max_skipped: int = 0
     skipped: int = 0
     _losses: list[float]
+    _newest: list[torch.Tensor]
     _sum_before: torch.Tensor | None = None
 
     def training_step(self, *positional: Any, **keywords: Any) -> torch.Tensor:
@@ -52,9 +53,9 @@ class FaultGuard:
         if self.fault_folder is None:
             return super().training_step(*positional, **keywords)  # type: ignore[misc]
         if self._sum_before is None:  # the first micro-batch of an optimizer step
-            self._sum_before, self._losses = trainer._tr_loss.clone(), []
+            self._sum_before, self._newest = trainer._tr_loss.clone(), []
         loss: torch.Tensor = super().training_step(*positional, **keywords)  # type: ignore[misc]
-        self._losses.append(loss.item())
+        self._newest.append(loss.detach())  # read once an optimizer step: reading waits for the device
         return loss
 
     def _get_grad_norm(self, model: Any, grad_norm: Any = None) -> Any:
@@ -63,6 +64,7 @@ class FaultGuard:
         if self.fault_folder is None:
             return norm
         before, self._sum_before = self._sum_before, None
+        self._losses = torch.stack(self._newest).tolist()
         value = math.nan if norm is None else float(norm)
         scaled = getattr(trainer.accelerator, "scaler", None) is not None
         bad_norm = norm is not None and not scaled and not math.isfinite(value)

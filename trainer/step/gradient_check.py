@@ -58,7 +58,11 @@ def compared_gradients(trainer: "RLVRTrainer", first: Sequence[Batch], second: S
         chosen.append((name, parameter))
     parameters = [parameter for _, parameter in chosen]
     with _leaving_no_trace(trainer):
-        size, one = _gradient(trainer, first, parameters)
+        planner, trainer.planner = trainer.planner, None  # the first as TRL computes it
+        try:
+            size, one = _gradient(trainer, first, parameters)
+        finally:
+            trainer.planner = planner
         _, other = _gradient(trainer, second, parameters)
     return GradientComparison((one, other), [name for name, _ in chosen], size, _tolerance(trainer))
 
@@ -88,7 +92,7 @@ def _leaving_no_trace(trainer: "RLVRTrainer") -> Iterator[None]:
     before = trainer._metrics["train"], trainer._means, trainer._shared_prefixes
     stateful: list[Any] = [part.function for part in trainer.strategies.all if part.has_state]
     states = [function.state_dict() for function in stateful]
-    dropping = [module for module in trainer.model.modules() if module.training and _drops(module)]
+    dropping = [module for module in trainer.model.modules() if module.training and drops(module)]
     trainer._metrics["train"], trainer._means, trainer._shared_prefixes = (
         defaultdict(list),
         Means(),
@@ -108,5 +112,7 @@ def _leaving_no_trace(trainer: "RLVRTrainer") -> Iterator[None]:
             module.training = True
 
 
-def _drops(module: nn.Module) -> bool:
-    return isinstance(module, nn.Dropout) or bool(getattr(module, "attention_dropout", 0.0))
+def drops(module: nn.Module) -> bool:
+    """Whether a module leaves out numbers at random while it trains."""
+    attention = bool(getattr(module, "attention_dropout", 0.0))
+    return attention or (isinstance(module, nn.Dropout) and module.p > 0)

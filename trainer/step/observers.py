@@ -1,12 +1,14 @@
 """What is measured of a step. Sums stay on the device and are reduced over the ranks once, when they are logged."""
 
+import math
 from collections.abc import Mapping
+from itertools import islice
 from typing import Any
 
 import torch
 from torch import Tensor
 
-from trainer.algorithms import diagnostics
+from trainer.algorithms import diagnostics, drift
 from trainer.algorithms.groups import dead_groups
 
 _TOKEN_MEANS = frozenset(
@@ -17,15 +19,19 @@ _TOKEN_MEANS = frozenset(
 
 
 class Means:
-    """Means of what was added since they were last read; the same names must be added on all ranks."""
+    """Means of what was added since they were last read; the same names must be added on all ranks.
+
+    Nothing is read back from the device before `read`, and nothing is copied to it.
+    """
 
     def __init__(self) -> None:
         self._sums: dict[str, Tensor] = {}
+        """Name → (total, count); ``<name>*`` → the sizes of a whole's parts."""
 
     def add(self, name: str, total: Tensor, count: Tensor | float) -> None:
-        """Add ``total`` over ``count`` things; nothing is read back from the device."""
-        pair = torch.stack([total.detach().double(), torch.as_tensor(count, device=total.device).double()])
-        self._sums[name] = self._sums[name] + pair if name in self._sums else pair
+        """Add ``total`` over ``count`` things."""
+        counted = count if isinstance(count, Tensor) else total.new_full((), count)
+        self._accumulate(name, torch.stack((total.detach().double(), counted.double())))
 
     def add_tokens(self, name: str, values: Tensor, mask: Tensor) -> None:
         """Add ``values`` (B, T) of the tokens that ``mask`` counts."""
@@ -33,17 +39,31 @@ class Means:
 
     def add_shares(self, name: str, sums: Tensor) -> None:
         """Add the parts of a whole, ``sums`` (bins,): their shares become ``name1`` … ``nameN``."""
-        for index, part in enumerate(sums):
-            self.add(f"{name}{index + 1}", part, sums.sum())
+        self._accumulate(f"{name}*", sums.double())
 
     def read(self, accelerator: Any) -> dict[str, float]:
         """The means over all ranks, and start again; what had nothing to measure is left out."""
         if not self._sums:
             return {}
         names = sorted(self._sums)
-        sums = accelerator.reduce(torch.stack([self._sums[name] for name in names]), "sum").tolist()
+        sizes = [len(self._sums[name]) for name in names]
+        numbers = iter(accelerator.reduce(torch.cat([self._sums[name] for name in names]), "sum").tolist())
         self._sums.clear()
-        return {name: total / count for name, (total, count) in zip(names, sums, strict=True) if count > 0}
+        means: dict[str, float] = {}
+        for name, size in zip(names, sizes, strict=True):
+            means |= _mean(name, list(islice(numbers, size)))
+        return means
+
+    def _accumulate(self, name: str, sums: Tensor) -> None:
+        self._sums[name] = self._sums[name] + sums if name in self._sums else sums
+
+
+def _mean(name: str, sums: list[float]) -> dict[str, float]:
+    """What one entry of `Means` says: a mean, or shares of a whole; nothing where there was nothing."""
+    if not name.endswith("*"):
+        return {name: sums[0] / sums[1]} if sums[1] > 0 else {}
+    whole = sum(sums)
+    return {f"{name[:-1]}{index + 1}": part / whole for index, part in enumerate(sums)} if whole > 0 else {}
 
 
 class SharedPrefixMeter:
@@ -88,8 +108,7 @@ def _add_contributions(sums: Tensor, gradient: Tensor, groups: Tensor, prefix_le
     longest = min(sums.shape[2], gradient.shape[1])
     shared = torch.arange(longest, device=gradient.device) < prefix_lengths[:, None]
     contributions = gradient[:, :longest].detach().to(sums.dtype) * shared
-    for kind, values in zip(sums, (contributions, contributions.abs()), strict=True):
-        kind[:, :longest].index_add_(0, groups, values)
+    sums[:, :, :longest].index_add_(1, groups, torch.stack((contributions, contributions.abs())))
 
 
 def rollout_metrics(rewards: Tensor, advantages: Tensor, signals: Mapping[str, Any]) -> dict[str, float]:
@@ -101,7 +120,7 @@ def rollout_metrics(rewards: Tensor, advantages: Tensor, signals: Mapping[str, A
     metrics = {
         "groups/frac_unjudged": (~judged).float().mean(),
         "groups/frac_dead": dead_groups(rewards, group_size).float().mean(),
-        "advantage/mean_abs": per_response(advantages, mask)[judged].abs().mean(),
+        "advantage/mean_abs": per_response(advantages, mask).abs().where(judged, torch.nan).nanmean(),
     }
     if signals["correct"] is not None:
         right, wrong = diagnostics.group_composition(signals["correct"], group_size)
@@ -113,7 +132,8 @@ def rollout_metrics(rewards: Tensor, advantages: Tensor, signals: Mapping[str, A
             "cancellation/rollout_shared_prefix": diagnostics.shared_prefix_residual(*arguments),
             "cancellation/frequent_tokens": diagnostics.frequent_token_residual(*arguments),
         }
-    return {name: value.item() for name, value in metrics.items() if not value.isnan()}
+    values = torch.stack([value.float() for value in metrics.values()]).tolist()
+    return {name: value for name, value in zip(metrics, values, strict=True) if not math.isnan(value)}
 
 
 def per_response(advantages: Tensor, mask: Tensor) -> Tensor:
@@ -126,6 +146,19 @@ def add_token_metrics(means: Means, probs: Tensor, advantages: Tensor, mask: Ten
     per_token = advantages if advantages.dim() == 2 else advantages.unsqueeze(1).expand_as(probs)
     means.add_shares("token_prob/frac_q", diagnostics.token_prob_counts(probs, mask))
     means.add_shares("grad_share/q", diagnostics.gradient_shares(probs, per_token, mask))
+
+
+def add_drift(means: Means, batch: Mapping[str, Any], mask: Tensor, *, is_updated: bool) -> None:
+    """Where the policy has moved: by π_old once it is updated, and from the reference on groups that teach nothing."""
+    logps = batch["logps"]
+    if is_updated and "old_per_token_logps" in batch:
+        changes, counts = drift.probability_changes(batch["old_per_token_logps"], logps, mask)
+        for index, (change, count) in enumerate(zip(changes, counts, strict=True)):
+            means.add(f"token_prob/change_q{index + 1}", change, count)
+    if "ref_per_token_logps" in batch and "all_right" in batch:
+        divergences = drift.divergences(logps, batch["ref_per_token_logps"])
+        for kind in ("all_right", "all_wrong"):
+            means.add_tokens(f"drift/kl_{kind}", divergences, mask * batch[kind][:, None])
 
 
 def metrics_over_all_passes(

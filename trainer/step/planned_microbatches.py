@@ -127,7 +127,7 @@ class PlannedMicrobatches:
                 continue
             chosen = torch.tensor(rows)
             wide = [self._width(lengths[chosen], m) for lengths, m in ((prompts, prompt_mask), (needed, mask))]
-            cut.append((chosen.to(mask.device), prompt_mask.shape[1] - wide[0], wide[1]))
+            cut.append((chosen.to(mask.device, non_blocking=True), prompt_mask.shape[1] - wide[0], wide[1]))
         return cut
 
     def _needed(self, whole: Batch, mask: Tensor) -> tuple[Tensor, Tensor]:
@@ -172,7 +172,7 @@ class PlannedMicrobatches:
         given = torch.tensor(rows)
         padding, given = given < 0, given.maximum(-1 - given)
         lengths = [values[given].masked_fill(padding, 1) for values in (prompts, needed)]
-        chosen = given.to(whole["completion_ids"].device)
+        chosen = given.to(whole["completion_ids"].device, non_blocking=True)
         all_counts = loss_mask(whole)[chosen].sum(1)
         batch = chosen_rows(whole, chosen)
         before = self._width(lengths[0], whole["prompt_mask"])
@@ -183,7 +183,7 @@ class PlannedMicrobatches:
             if isinstance(value := batch.get(name), Tensor) and value.dim() == 2 and value.shape[1] > 1:
                 batch[name] = value[:, :after]
         if padding.any():
-            _make_padding(batch, padding.to(chosen.device))
+            _make_padding(batch, padding.to(chosen.device, non_blocking=True))
         batch["loss_scale"] = len(rows) / rows_each if self.args.loss_type in ROW_MEAN else 1.0
         mask = loss_mask(batch)
         if self.args.loss_type == "bnpo":

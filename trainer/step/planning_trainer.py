@@ -9,18 +9,19 @@ import torch
 
 from trainer.algorithms.strategies import Strategies
 from trainer.step.compatibility import PreflightError
-from trainer.step.evaluating_trainer import EvaluatingTrainer
 from trainer.step.gradient_check import GradientComparison, compared_gradients
+from trainer.step.head_positions import labelled_positions_only
 from trainer.step.microbatches import Batch
 from trainer.step.planned_microbatches import PlannedMicrobatches, together
 from trainer.step.planning_rules import cuts_passes, model_problems, plan_problems, positions_are_relative
+from trainer.step.sampling_trainer import SamplingTrainer
 
 Microbatches = Literal["trl", "planned"]
 MISMATCH = "planned_microbatches_mismatch"
 
 
-class PlanningTrainer(EvaluatingTrainer):
-    """`EvaluatingTrainer` that trains on planned micro-batches (see `PlannedMicrobatches`).
+class PlanningTrainer(SamplingTrainer):
+    """`SamplingTrainer` that trains on planned micro-batches (see `PlannedMicrobatches`).
 
     Args:
         microbatches: ``trl`` leaves them as TRL cuts them; ``planned`` cuts them anew where that leaves the gradient as
@@ -86,13 +87,31 @@ class PlanningTrainer(EvaluatingTrainer):
         index: int = (self._step // self.args.steps_per_generation) % self.strategies.schedule.num_passes
         return index
 
+    @property
+    def _is_updated(self) -> bool:
+        """Whether the policy has been updated since the rollout batch in training was generated."""
+        since: int = self._step % (self.args.steps_per_generation * self.num_iterations)
+        return since >= self.args.gradient_accumulation_steps
+
     def _get_per_token_logps_and_entropies(
         self, model: Any, input_ids: Any, attention_mask: Any, logits_to_keep: int, *positional: Any, **keywords: Any
     ) -> Any:
-        plain = all(value is None for name, value in keywords.items() if name not in ("batch_size", "compute_entropy"))
         score = super()._get_per_token_logps_and_entropies
-        if self.planner is None or torch.is_grad_enabled() or not self.model.training or positional or not plain:
+        if self.planner is None:
             return score(model, input_ids, attention_mask, logits_to_keep, *positional, **keywords)
+        with labelled_positions_only(self.accelerator.device):
+            plain = all(
+                value is None for name, value in keywords.items() if name not in ("batch_size", "compute_entropy")
+            )
+            if torch.is_grad_enabled() or not self.model.training or positional or not plain:
+                return score(model, input_ids, attention_mask, logits_to_keep, *positional, **keywords)
+            return self._planned_scores(score, model, input_ids, attention_mask, logits_to_keep, **keywords)
+
+    def _planned_scores(
+        self, score: Any, model: Any, input_ids: Any, attention_mask: Any, logits_to_keep: int, **keywords: Any
+    ) -> Any:
+        """What ``score`` gives for all rows, from forward passes that are no wider than their rows."""
+        assert self.planner is not None
         batch_size = keywords.pop("batch_size", None) or len(input_ids)
         results: list[torch.Tensor | None] = [None, None]
         for rows, first, width in self.planner.scoring_cut(attention_mask, logits_to_keep, batch_size):

@@ -8,37 +8,37 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-import torch
 from torch import Tensor
 from torch.utils.data import Sampler
 from trl import GRPOConfig
 
-from trainer.algorithms.diagnostics import shared_prefix_lengths
-from trainer.algorithms.groups import dead_groups
 from trainer.algorithms.registry import PartSpec
 from trainer.algorithms.results import checked_advantages
 from trainer.algorithms.revisions.options import RevisionOptions
 from trainer.algorithms.strategies import KeepGroups, build_strategies
 from trainer.step.compatibility import PreflightError, check_combination, leaves_advantages_to_trl
+from trainer.step.deferred_checks import DeferredChecks
 from trainer.step.epoch_sampler import EpochSampler
+from trainer.step.group_labels import group_labels
 from trainer.step.microbatches import whole_group_microbatches
 from trainer.step.observers import (
     Means,
     SharedPrefixMeter,
+    add_drift,
     metrics_over_all_passes,
     per_response,
     rollout_metrics,
     weigh_by_tokens,
 )
 from trainer.step.part_state import load_state, save_state
-from trainer.step.planning_trainer import PlanningTrainer
 from trainer.step.revisions import Revisions
 from trainer.step.rollout_signals import check_columns, loss_mask, rollout_signals
 from trainer.step.signals import Signals
+from trainer.step.timing import TimedTrainer
 from trainer.step.token_advantages import token_advantages
 
 
-class RLVRTrainer(PlanningTrainer):
+class RLVRTrainer(TimedTrainer):
     """A drop-in for `trl.GRPOTrainer` whose advantages, token weights, coefficients and update schedule are parts.
 
     All arguments of `GRPOTrainer`, and by keyword:
@@ -52,9 +52,11 @@ class RLVRTrainer(PlanningTrainer):
         update_schedule: the same for update schedules (single_pass, lopti).
         keep_groups: ``step`` or ``forward`` keeps the responses to one prompt in one optimizer step or forward pass,
             ``off`` shuffles rows as TRL does; ``None`` = what the strategies need.
+        prompt_sampler: the same for which prompts come next (uniform = TRL's order, dynamic, difficulty, unsolved).
         revision: how wrong answers are generated again, where an estimator asks for it (ibpo); see `RevisionOptions`.
         microbatches, tokens_per_microbatch, verify_steps; evaluation_seed, decodings: see `PlanningTrainer` and
             `EvaluatingTrainer`; without them micro-batches and `evaluate` are TRL's.
+        skip_old_logps; check_agreement_every, agreement_bound: with vLLM; see `OnPolicyTrainer`, `AgreeingTrainer`.
 
     With the defaults its final weights equal `GRPOTrainer`'s bit for bit, except that groups with equal rewards get
     exactly zero advantage where TRL's float noise is scaled up.
@@ -77,16 +79,19 @@ class RLVRTrainer(PlanningTrainer):
         update_schedule: PartSpec = "single_pass",
         keep_groups: KeepGroups | None = None,
         revision: Mapping[str, Any] | RevisionOptions | None = None,
+        prompt_sampler: PartSpec = "uniform",
         **keywords: Any,
     ) -> None:
         asked = (advantage, token_weight, coefficient, update_schedule, keep_groups)
         drop_in = asked == (None, "uniform", None, "single_pass", None)
         if advantage is None and not (args is not None and leaves_advantages_to_trl(args)):
             advantage = "grpo"
-        self.strategies = build_strategies(advantage, token_weight, update_schedule, coefficient, keep_groups, revision)
+        self.strategies = build_strategies(
+            advantage, token_weight, update_schedule, coefficient, keep_groups, revision, prompt_sampler
+        )
         if args is not None:
             check_combination(args, self.strategies, drop_in=drop_in)
-        self._means, self._shared_prefixes = Means(), SharedPrefixMeter()
+        self._means, self._shared_prefixes, self._checks = Means(), SharedPrefixMeter(), DeferredChecks()
         self._rewards_per_function: Tensor | None = None
         self._columns: dict[str, list[Any]] = {}  # what reward functions logged of the rollout batch
         self._rollout: dict[str, Any] | None = None  # a rollout batch that has not been cut yet
@@ -132,12 +137,14 @@ class RLVRTrainer(PlanningTrainer):
         if not self.model.training:
             return super()._generate_and_score_completions(inputs)
         self._keeps_entropies = self._stores_old_logps and self.strategies.ask_for("entropies")
+        inputs = self._rows_to_roll_out(inputs)
         batch: dict[str, Any] = super()._generate_and_score_completions(inputs)
         self._keeps_entropies = False
         if self._old_entropies is not None:
             batch["old_entropies"], self._old_entropies = self._old_entropies, None
         assert self._rewards_per_function is not None
         signals = rollout_signals(self, batch, self._rewards_per_function, self._columns)
+        self._tell_sampler(signals)
         if self._revisions is not None:
             signals.add(**self._revisions(inputs, batch, signals["correct"]))
         self._set_advantages(batch, signals)
@@ -164,15 +171,11 @@ class RLVRTrainer(PlanningTrainer):
             self._metrics["train"][name].append(value)
 
     def _label_groups(self, batch: dict[str, Any], signals: Signals) -> None:
-        """Give each row its group, whether it was judged, and how many tokens its (live) group begins with alike."""
-        rewards, group_size, estimator = signals["rewards"], self.num_generations, self.strategies.advantage
-        prefixes = shared_prefix_lengths(signals["completion_ids"], signals["mask"], group_size)
-        if estimator is None or not estimator.traits.trains_dead_groups:
-            prefixes = prefixes.masked_fill(dead_groups(rewards, group_size), 0)
-        groups = torch.arange(len(rewards), device=rewards.device) // group_size
-        for name, values in {"groups": groups, "judged": ~rewards.isnan(), "shared_prefix": prefixes}.items():
-            batch[name] = self._local(values, batch)
-        self._shared_prefixes.expect(len(rewards) // group_size, int(prefixes.max()), rewards.device)
+        """Give each row its `group_labels`."""
+        labels = group_labels(signals, self.strategies.advantage, outcomes=self.beta != 0.0)
+        batch |= {name: self._local(values, batch) for name, values in labels.items()}
+        prefixes = labels["shared_prefix"]
+        self._shared_prefixes.expect(len(prefixes) // self.num_generations, int(prefixes.max()), prefixes.device)
 
     def _prepare_inputs(self, generation_batch: Any) -> dict[str, Any]:
         inputs: dict[str, Any] = super()._prepare_inputs(generation_batch)
@@ -196,6 +199,8 @@ class RLVRTrainer(PlanningTrainer):
             loss = super()._compute_loss(model, batch)
         finally:
             self._current = None
+        if self.accelerator.sync_gradients:  # before the backward pass, in which DeepSpeed makes the optimizer's step
+            self._checks.raise_first()
         if self.strategies.coefficient is not None:
             self._metrics["train"].pop("cispo_clip_ratio", None)  # of a cap that has been undone
         if "keep" in batch and self.beta != 0.0:
@@ -228,18 +233,21 @@ class RLVRTrainer(PlanningTrainer):
         result = super()._get_per_token_logps_and_entropies(model, *positional, **keywords)
         if (batch := self._current) is not None:  # TRL reads the batch's advantages after this
             batch |= {"logps": result[0].detach(), "entropies": None if result[1] is None else result[1].detach()}
+            mask = batch.get("all_passes_mask", loss_mask(batch))
             batch["advantages"] = token_advantages(
                 self.strategies,
                 batch,
                 batch["logps"],
                 batch["entropies"],
-                batch.get("all_passes_mask", loss_mask(batch)),
+                mask,
                 keep=batch.get("keep"),
                 epsilon_high=self.epsilon_high,
                 step=self.state.global_step,
                 max_steps=self.state.max_steps,
                 means=self._means,
+                suspect=self._checks,
             )
+            add_drift(self._means, batch, mask, is_updated=self._is_updated)
             if (scale := batch.get("row_scale")) is not None:
                 batch["advantages"] = batch["advantages"] * scale.view(-1, *[1] * (batch["advantages"].dim() - 1))
             self._shared_prefixes.watch(result[0], batch["groups"], batch["shared_prefix"])
@@ -254,10 +262,11 @@ class RLVRTrainer(PlanningTrainer):
     # Metrics, evaluation, checkpoints
 
     def log(self, logs: dict[str, float], *positional: Any, **keywords: Any) -> None:
-        if self.model.training:
-            for name, value in self._means.read(self.accelerator).items():
-                self._metrics["train"][name].append(value)
-        super().log(logs, *positional, **keywords)
+        with self.clock.phase("log"):
+            if self.model.training:
+                for name, value in self._means.read(self.accelerator).items():
+                    self._metrics["train"][name].append(value)
+            super().log(logs, *positional, **keywords)
 
     def prediction_step(self, model: Any, inputs: Any, *positional: Any, **keywords: Any) -> Any:
         if self.decodings or self.strategies.are_trls_own:
@@ -274,13 +283,6 @@ class RLVRTrainer(PlanningTrainer):
         super()._load_optimizer_and_scheduler(checkpoint)
         if checkpoint is not None:
             load_state(self.strategies.all, Path(checkpoint))
-
-    @property
-    def _stores_old_logps(self) -> bool:
-        """Whether TRL scores the rollout batch before it trains on it."""
-        passes = self.args.steps_per_generation * self.num_iterations
-        corrects = self.use_vllm and self.vllm_importance_sampling_correction
-        return bool(self.args.gradient_accumulation_steps % passes or corrects)
 
     def _local(self, values: Tensor, batch: dict[str, Any]) -> Tensor:
         """This rank's rows of (N, …), cut to its own longest completion."""

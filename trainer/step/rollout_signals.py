@@ -150,6 +150,9 @@ def _sequence_weights(trainer: "RLVRTrainer", batch: Batch, mask: Tensor) -> Ten
     if trainer.loss_type not in PER_SEQUENCE_MEAN | ONE_DENOMINATOR:
         return None
     ratio = None
-    if "importance_sampling_ratio" in batch and trainer.vllm_importance_sampling_mode.startswith("sequence"):
+    by_sequence = trainer.vllm_importance_sampling_mode.startswith("sequence")
+    if by_sequence and trainer.skips_old_logps:
+        return None  # a factor of them is known when the loss is computed
+    if by_sequence and "importance_sampling_ratio" in batch:
         ratio = trainer.accelerator.gather(batch["importance_sampling_ratio"].squeeze(1))
     return loss_sequence_weights(trainer.loss_type, mask.sum(1), ratio)

@@ -5,7 +5,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from trainer.algorithms.results import checked_coefficients, checked_token_weights
+from trainer.algorithms.results import Suspect, checked_coefficients, checked_token_weights
 from trainer.algorithms.strategies import Strategies
 from trainer.step.observers import Means, add_token_metrics
 from trainer.step.signals import Signals
@@ -24,6 +24,7 @@ def token_advantages(
     step: int,
     max_steps: int,
     means: Means,
+    suspect: Suspect,
 ) -> Tensor:
     """``A·w`` on the tokens that ``keep`` selects, and what makes TRL's ``cispo`` apply a coefficient; (B,) or (B, T).
 
@@ -35,6 +36,7 @@ def token_advantages(
         logps: log π of the current pass (B, T), detached.
         entropies: of the current pass (B, T).
         mask: tokens that the loss counts over all passes (B, T).
+        suspect: what is to be made of a weight or coefficient that breaks its contract.
     """
     advantages, where = batch["advantages"], f"at optimizer step {step}"
     old_logps = batch.get("old_per_token_logps", logps)
@@ -56,14 +58,14 @@ def token_advantages(
     )
     weight, coefficient = strategies.token_weight, strategies.coefficient
     if weight is not None:
-        weights = checked_token_weights(weight, weight(signals), mask, where)
+        weights = checked_token_weights(weight, weight(signals), mask, where, suspect)
         advantages = per_token * weights
         means.add_tokens("token_weight/mean", weights, mask)
     if keep is not None:
         advantages = (per_token if weight is None else advantages) * keep
     add_token_metrics(means, probs, advantages, mask)
     if coefficient is not None:
-        factors = checked_coefficients(coefficient, coefficient(signals), mask, where)
+        factors = checked_coefficients(coefficient, coefficient(signals), mask, where, suspect)
         ratio = signals["log_ratio"].exp().clamp(max=epsilon_high)
         undone = torch.where(ratio > torch.finfo(ratio.dtype).tiny, factors / ratio, 0.0)
         advantages = (per_token if advantages.dim() == 1 else advantages) * undone

@@ -66,6 +66,15 @@ RULES = [
         {"top_p": 1.0, "top_k": 0},
         {"steps_per_generation": 1},
     ),
+    *(
+        case(
+            f"{name} that only the engine applies",
+            {**VLLM, "generation_kwargs": {name: value}},
+            [f"{name} = {value}", "another distribution than π_old"],
+            {**VLLM, "generation_kwargs": {name: usual}},
+        )
+        for name, value, usual in (("temperature", 0.5, 1.0), ("presence_penalty", 0.2, 0.0), ("min_p", 0.1, 0.0))
+    ),
     case(
         "scale_rewards none",
         {"scale_rewards": "none"},

@@ -12,6 +12,7 @@ import torch
 from datasets import Dataset
 from peft import LoraConfig
 from torch import Tensor
+from torch.utils.flop_counter import FlopCounterMode
 from trl import GRPOConfig
 
 from tests.paths import ROOT
@@ -272,6 +273,22 @@ def test_scores_of_the_rollout_batch_are_trls(tiny_model, tmp_path: Path):
     for mine, theirs in zip(ours[:2], trls[:2], strict=True):
         torch.testing.assert_close(mine, theirs, rtol=1e-5, atol=1e-6)
     assert planned_tokens < 0.85 * (sum(widths) - planned_tokens)
+
+
+def test_prompts_do_not_pass_the_lm_head(tiny_model, tmp_path: Path):
+    trainer = trainer_with(tiny_model, tmp_path)
+    head = trainer.model.get_output_embeddings().weight.numel()
+    ids, mask = torch.randint(5, 24, (4, 18)), torch.ones(4, 18, dtype=torch.long)
+
+    def flops(planner: Any) -> int:
+        trainer.planner = planner
+        with FlopCounterMode(display=False) as counted:
+            trainer._get_per_token_logps_and_entropies(trainer.model, ids, mask, 12)
+        return int(counted.get_total_flops())
+
+    every_position = 4 * (18 - 1) * head * 2
+    of_completions = 4 * 12 * head * 2
+    assert flops(trainer.planner) == flops(None) - every_position + of_completions
 
 
 def test_a_run_trains_the_same_weights_with_fewer_tokens(tiny_model, tmp_path: Path):

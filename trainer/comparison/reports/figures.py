@@ -21,6 +21,8 @@ Floats = NDArray[np.float64]
 
 INK, SOFT, LINE = "#000000", "#666666", "#e4e4e4"
 COLOURS = (INK, "#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9")
+STACK_COLOURS = (*COLOURS[1:], "#9a9a9a", SOFT)
+"""Ink is for lines over a stack."""
 LINES = ("-", "--", "-.", ":", (0, (5, 1)), (0, (3, 1, 1, 1, 1, 1)), (0, (1, 1)))
 MARKERS = ("o", "s", "^", "D", "v", "P", "X")
 WIDTH, PANEL_WIDTH = 4.7, 3.1
@@ -54,6 +56,15 @@ class Curve:
     mean: Floats
     low: Floats
     high: Floats
+
+
+@dataclass(frozen=True)
+class Stack:
+    """Quantities at ``points`` (P,) that add up, from the bottom to the top, and others drawn as lines over them."""
+
+    points: Floats
+    layers: Mapping[str, Floats]
+    lines: Mapping[str, Floats]
 
 
 @dataclass(frozen=True)
@@ -107,6 +118,31 @@ def panel_figures(
             figure = Figure(figsize=(WIDTH, 0.1 + 0.22 * -(-len(entries) // 2)))
             figure.legend(entries.values(), entries.keys(), loc="center", ncols=2, frameon=False)
             drawn.append(_svg(figure, f"{name}-legend"))
+    return drawn
+
+
+def stack_figures(name: str, stacks: Mapping[str, Stack], x: str, y: str, order: Sequence[str]) -> list[str]:
+    """A stack a picture, all of one height, and their legend as the last one.
+
+    ``order`` holds the layers that there may be, from the bottom to the top: each has one colour on every page.
+    """
+    highest = max(float(np.sum([*stack.layers.values()], axis=0).max()) for stack in stacks.values())
+    entries: dict[str, Any] = {}
+    drawn = []
+    with matplotlib.rc_context(SETTINGS):
+        for number, (title, stack) in enumerate(stacks.items()):
+            figure = Figure(figsize=(PANEL_WIDTH, 2.4), layout="constrained")
+            axes = figure.subplots()
+            entries |= _draw_stack(axes, stack, order)
+            axes.set_ylim(0, 1.05 * highest)
+            axes.set_title(title, fontsize=9.5, loc="left")
+            axes.set_xlabel(x)
+            axes.set_ylabel(y)
+            drawn.append(_svg(figure, f"{name}-{number}"))
+        shown = [*(layer for layer in order if layer in entries), *(entries.keys() - set(order))]
+        figure = Figure(figsize=(WIDTH, 0.1 + 0.22 * -(-len(shown) // 2)))
+        figure.legend([entries[each] for each in shown], shown, loc="center", ncols=2, frameon=False)
+        drawn.append(_svg(figure, f"{name}-legend"))
     return drawn
 
 
@@ -164,6 +200,23 @@ def _draw_interval(axes: Any, interval: PointInterval, row: float, style: int, w
     axes.plot([interval.low, interval.high], [row, row], color=colour, linewidth=width, solid_capstyle="butt")
     (point,) = axes.plot([interval.value], [row], color=colour, linewidth=0, marker=_marker(style), markersize=marker)
     return point
+
+
+def _draw_stack(axes: Any, stack: Stack, order: Sequence[str]) -> dict[str, Any]:
+    """Label → what the legend shows of it. A stack at one point is drawn half a unit to both sides of it."""
+    points, alone = stack.points, len(stack.points) == 1
+    points = np.array([points[0] - 0.5, points[0] + 0.5]) if alone else points
+    layers, lines = (
+        {label: values.repeat(2) if alone else values for label, values in kind.items()}
+        for kind in (stack.layers, stack.lines)
+    )
+    axes.xaxis.set_major_locator(MaxNLocator(integer=True))
+    colours = [STACK_COLOURS[order.index(label) % len(STACK_COLOURS)] for label in layers]
+    areas = axes.stackplot(points, *layers.values(), colors=colours, linewidth=0)
+    drawn = {
+        label: axes.plot(points, values, color=INK, linestyle="--", linewidth=1.2)[0] for label, values in lines.items()
+    }
+    return dict(zip(layers, areas, strict=True)) | drawn
 
 
 def _draw_curves(axes: Any, curves: Mapping[str, Curve], styles: Mapping[str, int]) -> dict[str, Any]:

@@ -14,10 +14,12 @@ from trainer.comparison.reports.figures import (
     differences_figure,
     intervals_figure,
     panel_figures,
+    stack_figures,
     styles_of,
 )
 from trainer.comparison.reports.held_out import accuracy_table
 from trainer.comparison.reports.run_files import RecordedRun, RecordedRuns
+from trainer.comparison.reports.step_times import PHASES, step_times
 from trainer.comparison.reports.verifier_audit import accuracy_by_length, final_records
 from trainer.statistics import Estimate
 from trainer.statistics.verdict import FEWEST_SEEDS
@@ -63,6 +65,13 @@ def pictures_of(runs: RecordedRuns, main: Comparison | None) -> list[Picture]:
         svgs = panel_figures("diagnostics", panels, x, styles)
         caption = "Means over seeds, as logged while training." + (f" 0 throughout: {'; '.join(zero)}." if zero else "")
         found.append(Picture("diagnostics", "Diagnostics", caption, tuple(svgs)))
+    if times := step_times(runs):
+        svgs = stack_figures("times", times, x, "seconds a step", list(PHASES.values()))
+        caption = (
+            "Wall time of an optimizer step on the logging process, means over seeds, without evaluations and "
+            "checkpoints. The dashed line is all judging, of which what is not waited for runs beside scoring."
+        )
+        found.append(Picture("times", "Where the time goes", caption, tuple(svgs)))
     if main and (lengths := _length_accuracies(runs, main.dataset)):
         svg = intervals_figure("length", lengths, "share right", "tokens of the completion", styles)
         caption = "Held-out completions in fifths by length, all variants and seeds, with Wilson's intervals."

@@ -6,6 +6,7 @@ from typing import Any
 from pydantic_core import InitErrorDetails
 
 from trainer.run.config.problems import refusal
+from trainer.run.config.vllm import vllm_conflicts
 
 BATCH_WORDS = ("prompts_per_rollout", "sequences_per_update")
 _TRL_BATCH = ("generation_batch_size", "steps_per_generation", "gradient_accumulation_steps")
@@ -19,6 +20,7 @@ def conflicts(run: dict[str, Any]) -> Iterator[InitErrorDetails]:
         yield refusal(
             trl["seed"], what, "Delete one of the two; `seed: null` takes back an inherited one.", ("trl", "seed")
         )
+    yield from vllm_conflicts(run.get("vllm"), trl)
     given = [name for name in BATCH_WORDS if algorithm.get(name) is not None]
     if len(given) == 1:
         (missing,) = set(BATCH_WORDS) - set(given)

@@ -15,6 +15,7 @@ from trainer.run.config.section import Count, Part, Section, Text, part_name
 from trainer.run.config.speed import SpeedSection
 from trainer.run.config.stopping import StoppingSection
 from trainer.run.config.trl_arguments import checked_lora, checked_revision, checked_trl
+from trainer.run.config.vllm import VLLMSection
 from trainer.run.config.yaml_document import write
 
 DEFAULT_SEED = 42  # TRL's
@@ -60,6 +61,7 @@ class AlgorithmSection(Section):
     token_weight: Part = "uniform"
     update_schedule: Part = "single_pass"
     coefficient: Part | None = None
+    prompt_sampler: Part = "uniform"
     keep_groups: Literal["step", "forward", "off"] | None = None
     revision: Annotated[dict[str, Any], AfterValidator(checked_revision)] | None = None
     prompts_per_rollout: Count | None = None
@@ -138,6 +140,7 @@ class RunConfig(Section):
     algorithm: AlgorithmSection = AlgorithmSection()
     trl: Annotated[dict[str, Any], AfterValidator(checked_trl)] = Field(default_factory=dict)
     speed: SpeedSection = SpeedSection()
+    vllm: VLLMSection | None = None
     evaluation: EvaluationSection = EvaluationSection()
     logging: LoggingSection = LoggingSection()
     stopping: StoppingSection = StoppingSection()

@@ -27,6 +27,8 @@ VARIANTS: dict[str, dict[str, Any]] = {
     "lopti": {"algorithm.update_schedule": "lopti", "trl.max_steps": 40},
 }
 ROLLOUTS = (0, 10, 20)
+TIMES = {"generate": 4.0, "sync": 0.0, "reference": 1.0, "verify_wait": 0.25, "verify": 1.25, "update": 2.5}
+"""Seconds of each optimizer step."""
 
 
 def record_sweep(
@@ -105,6 +107,7 @@ def record_run(
         done = step / steps_per_rollout
         reward = 0.3 + 0.025 * done + 0.03 * rng.normal()
         line = {"step": step, "reward": reward, "entropy": 0.6 - 0.02 * done, "num_tokens": 1_000.0 * done}
+        line |= {f"timing/{phase}_s": seconds for phase, seconds in TIMES.items()}
         lines.append({**line, "groups/frac_dead": 0.1 + 0.01 * done, "verifier/countdown/frac_killed": 0.001})
     lines.sort(key=lambda line: line["step"])
     (path / "metrics.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))

@@ -12,7 +12,7 @@ from trainer.comparison.reports import html_page, markdown_page, report_on, writ
 from trainer.comparison.reports.columns import ACCURACY
 from trainer.comparison.reports.tables import Column, TableCell
 
-FIGURES = ["differences", "held_out", "reward", "groups", "diagnostics", "length"]
+FIGURES = ["differences", "held_out", "reward", "groups", "diagnostics", "times", "length"]
 in_a_browser = pytest.mark.skipif(EXECUTABLE is None, reason="no Chromium here: apt-get install chromium")
 
 

@@ -52,11 +52,15 @@ def test_what_a_file_leaves_out_has_the_published_defaults(tmp_path: Path) -> No
     assert config.trl == {}
 
 
-def test_micro_batches_are_trls_unless_the_file_plans_them(tmp_path: Path) -> None:
-    plain = {"microbatches": "trl", "tokens_per_microbatch": None, "verify_steps": 1}
+def test_micro_batches_are_planned_unless_the_file_says_otherwise(tmp_path: Path) -> None:
+    plain = {"microbatches": "planned", "tokens_per_microbatch": None, "verify_steps": 1, "skip_old_logps": True}
     assert load(tmp_path).speed.arguments == plain
-    given = load(tmp_path, "speed: {microbatches: planned, tokens_per_microbatch: 4096, verify_steps: 0}\n")
-    assert given.speed.arguments == {"microbatches": "planned", "tokens_per_microbatch": 4096, "verify_steps": 0}
+    given = load(tmp_path, "speed: {microbatches: trl, tokens_per_microbatch: 4096, verify_steps: 0}\n")
+    as_trl = {"microbatches": "trl", "tokens_per_microbatch": 4096, "verify_steps": 0, "skip_old_logps": False}
+    assert given.speed.arguments == as_trl
+    assert load(tmp_path, "speed: {skip_old_logps: false}\n").speed.arguments["skip_old_logps"] is False
+    own_path = refusal(tmp_path, "speed: {microbatches: trl, skip_old_logps: true}\n")
+    assert "TRL's own path, bit for bit" in own_path
     assert "speed.microbatches" in refusal(tmp_path, "speed: {microbatches: packed}\n")
 
 

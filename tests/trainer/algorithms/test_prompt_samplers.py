@@ -1,0 +1,107 @@
+"""Which prompts come next: walks, weights by hand, states that are read back, and what a wrong sampler is told."""
+
+from collections import Counter
+from typing import Any
+
+import pytest
+import torch
+from hypothesis import given
+from hypothesis import strategies as st
+
+from rewards.registry import PartError
+from trainer.algorithms.contract import PROMPT_SAMPLER
+from trainer.algorithms.prompt_samplers import difficulty, dynamic, uniform, unsolved
+from trainer.algorithms.registry import built_in
+from trainer.algorithms.strategies import build_strategies
+
+SAMPLERS = sorted(built_in(PROMPT_SAMPLER))
+
+
+def learn(sampler: Any, prompts: list[int], shares: list[float]) -> None:
+    sampler.observe(torch.tensor(prompts), torch.tensor(shares))
+
+
+@given(st.integers(1, 30), st.data())
+def test_a_walk_visits_every_prompt_once_and_the_next_one_in_another_order(num_prompts: int, data: st.DataObject):
+    sampler, seen = uniform(), []
+    while len(seen) < 2 * num_prompts:
+        count = data.draw(st.integers(1, max(1, num_prompts // 2)))
+        seen += sampler(count, num_prompts, seed=3)
+    assert sorted(seen[:num_prompts]) == list(range(num_prompts))
+    if num_prompts >= 12:  # 1 / 12! for the same order by chance
+        assert seen[:num_prompts] != seen[num_prompts : 2 * num_prompts]
+
+
+@pytest.mark.parametrize("name", SAMPLERS)
+@given(st.lists(st.lists(st.sampled_from([0.0, 0.5, 1.0, float("nan")]), min_size=4, max_size=4), max_size=8))
+def test_a_sampler_that_was_read_back_goes_on_as_the_one_that_was_saved(name: str, shares: list[list[float]]):
+    sampler, again = (built_in(PROMPT_SAMPLER)[name]() for _ in range(2))
+    for outcome in shares:
+        prompts = sampler(4, 9, seed=1)
+        assert len(set(prompts)) == 4
+        assert set(prompts) <= set(range(9))
+        if hasattr(sampler, "observe"):
+            learn(sampler, prompts, outcome)
+    again.load_state_dict(sampler.state_dict())
+    assert [again(4, 9, 1) for _ in range(5)] == [sampler(4, 9, 1) for _ in range(5)]
+
+
+def test_solved_prompts_rest_and_the_longest_solved_come_back_first():
+    sampler = unsolved(rest=2)
+    learn(sampler, [0, 1, 2, 3], [1.0, 1.0, 0.9, float("nan")])
+    assert {*sampler(3, 5, 0)} == {2, 3, 4}
+    assert {*sampler(3, 5, 0)} == {2, 3, 4}
+    assert sampler.walk == 1
+    assert {*sampler(5, 5, 0)} == {0, 1, 2, 3, 4}  # fewer unsolved than wanted: solved ones too
+    learn(sampler, [0], [0.5])
+    assert 0 in sampler(4, 5, 0)
+    sampler.walk = 4  # 1 was solved in walk 0 and has rested through 1 and 2
+    assert sampler._awake(1)
+
+
+def test_prompts_are_drawn_by_the_variance_of_their_pass_rates():
+    # p = 1, ½, ⅛, 0 and one never asked: w = .1 + .9 · 4p(1 − p) = .1, 1, .49375, .1, 1
+    sampler = difficulty(newest=1.0, explore=0.1)
+    learn(sampler, [0, 1, 2, 3], [1.0, 0.5, 0.125, 0.0])
+    weights = torch.tensor([0.1, 1.0, 0.49375, 0.1, 1.0])
+    drawn = Counter(sampler(1, 5, seed=0)[0] for _ in range(4000))
+    shares = torch.tensor([drawn[prompt] / 4000 for prompt in range(5)])
+    assert (shares - weights / weights.sum()).abs().max() < 0.03  # four standard errors of a share of .37
+
+
+def test_pass_rates_are_running_means_and_an_unjudged_group_says_nothing():
+    sampler = difficulty(newest=0.25)
+    for share in (1.0, 0.0, float("nan")):
+        learn(sampler, [7], [share])
+    assert sampler.pass_rates == {7: 0.75}  # first 1, then ¾ · 1 + ¼ · 0
+
+
+def test_what_a_sampler_cannot_be():
+    def endless(count, num_prompts):
+        return list(range(count))
+
+    class Repeats(uniform):
+        def __call__(self, count: int, num_prompts: int, seed: int) -> list[int]:
+            return [0] * count
+
+    class Never(uniform):
+        max_rounds = 0
+
+    for spec, message in {
+        endless: "is a function.*load_state_dict",
+        Repeats: r"asked for 4 of 6 prompts it returned \[0, 0, 0, 0\]",
+        Never: "max_rounds = 0",
+    }.items():
+        with pytest.raises(PartError, match=message):
+            build_strategies(prompt_sampler=spec)
+    for options in ({"newest": 0.0}, {"explore": 2.0}):
+        with pytest.raises(PartError, match="no share"):
+            build_strategies(prompt_sampler={"name": "difficulty", **options})
+    with pytest.raises(PartError, match="no baseline"):
+        build_strategies(advantage="reinforce", prompt_sampler="dynamic")
+
+
+def test_uniform_is_left_to_trl():
+    assert build_strategies().prompt_sampler is None
+    assert build_strategies(prompt_sampler="dynamic").prompt_sampler is not None
+    assert dynamic(max_rounds=3).max_rounds == 3

@@ -1,0 +1,43 @@
+"""What a run's file says of vLLM: the section of that name, and TRL's own words."""
+
+from pathlib import Path
+
+import pytest
+
+from tests.trainer.run.config.test_config import load, refusal
+
+COLOCATED = "use_vllm: true, vllm_mode: colocate"
+SERVED = "use_vllm: true, vllm_mode: server"
+TRUNCATED = "vllm_importance_sampling_mode: token_truncate"
+EVERY_OTHER = "vllm: {check_agreement_every: 2}\n"
+
+
+def trl(settings: str) -> str:
+    return f"trl: {{{settings}}}\n"
+
+
+@pytest.mark.parametrize(
+    ("refused", "words", "instead"),
+    [
+        (EVERY_OTHER, "trl.use_vllm is not true", EVERY_OTHER + trl(COLOCATED)),
+        (trl(f"{COLOCATED}, vllm_server_port: 1"), "a colocated engine has no server", trl(COLOCATED)),
+        (trl(f"{SERVED}, vllm_max_model_length: 9"), "give it to `vllm serve`", trl(f"{SERVED}, vllm_server_port: 1")),
+        (trl(f"{COLOCATED}, vllm_gpu_memory_utilization: 0.95"), "Write 0.9 at most", trl(COLOCATED)),
+        (
+            trl(f"{COLOCATED}, {TRUNCATED}, vllm_importance_sampling_clip_max: null"),
+            "nothing to truncate to",
+            trl(f"{COLOCATED}, {TRUNCATED}, vllm_importance_sampling_clip_max: 3.0"),
+        ),
+        (trl(COLOCATED) + "vllm: {agreement_bound: 0}\n", "agreement_bound", trl(COLOCATED) + EVERY_OTHER),
+    ],
+)
+def test_what_does_not_go_together_is_refused(tmp_path: Path, refused: str, words: str, instead: str) -> None:
+    assert words in refusal(tmp_path, refused)
+    load(tmp_path, instead)
+
+
+def test_every_sync_is_checked_unless_the_file_says_how_often(tmp_path: Path) -> None:
+    assert load(tmp_path, trl(COLOCATED)).vllm is None
+    section = load(tmp_path, trl(COLOCATED) + EVERY_OTHER).vllm
+    assert section is not None
+    assert section.arguments == {"check_agreement_every": 2, "agreement_bound": None}

@@ -1,0 +1,301 @@
+"""Judging in a thread beside scoring: the results and the errors of judging without it, and what may not run there."""
+
+import functools
+import os
+import signal
+import subprocess
+import sys
+import threading
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+
+from rewards import build_verifier
+from rewards.reward_function import RewardFunction
+from tests.paths import ROOT
+from tests.trainer.step.test_several_processes import on_two_processes
+from tests.trainer.training import digit_reward, max_difference, train
+from trainer import RLVRTrainer
+from trainer.step.early_judging import EarlyCall, EarlyJudgement, may_run_in_thread
+
+SCORED = {"num_iterations": 2, "beta": 0.04}
+"""TRL scores π_old and the reference between generation and rewards."""
+CLOCKS = ("_s", "_time", "_runtime", "_per_second")
+
+
+class DigitFunction:
+    """`digit_reward` that logs and notes where it runs; in a thread it does not end before the scoring has."""
+
+    __name__ = "digits"
+
+    def __init__(self, *, early: bool) -> None:
+        self.may_run_in_thread = early
+        self.threads: set[str] = set()
+        self.scored = threading.Event()
+        self.saw_scoring: list[bool] = []
+
+    def __call__(self, completions, log_extra, log_metric, trainer_state, **_: Any) -> list[float | None]:
+        self.threads.add(threading.current_thread().name)
+        if threading.current_thread() is not threading.main_thread():
+            self.saw_scoring.append(self.scored.wait(60))
+        scores = digit_reward(completions)
+        log_extra("correct", [score == 1 for score in scores])
+        log_metric("digits/mean", sum(scores) / len(scores))
+        log_metric("digits/step", float(trainer_state.global_step))
+        return [None if score == 0 else score for score in scores]
+
+
+def trained(model: Path, folder: Path, function: Any, **settings: Any) -> RLVRTrainer:
+    """A run that tells its reward function when the reference has scored a rollout batch."""
+    scored = getattr(function, "scored", threading.Event())
+
+    class Telling(RLVRTrainer):
+        def _generate(self, prompts):
+            scored.clear()
+            return super()._generate(prompts)
+
+        def _get_per_token_logps_and_entropies(self, model, *positional, **keywords):
+            result = super()._get_per_token_logps_and_entropies(model, *positional, **keywords)
+            if model is self.ref_model:
+                scored.set()
+            return result
+
+    return train(Telling, model, folder, reward=function, **{**SCORED, **settings})
+
+
+def logged(trainer: RLVRTrainer) -> list[dict[str, Any]]:
+    return [
+        {name: value for name, value in entry.items() if not name.endswith(CLOCKS)}
+        for entry in trainer.state.log_history
+    ]
+
+
+def test_early_judging_runs_beside_scoring_and_changes_nothing(tiny_model, tmp_path: Path):
+    early, late = DigitFunction(early=True), DigitFunction(early=False)
+    first, second = trained(tiny_model, tmp_path / "early", early), trained(tiny_model, tmp_path / "late", late)
+    assert (early.threads, late.threads) == ({"early-judging"}, {"MainThread"})
+    assert early.saw_scoring == [True, True]  # 3 steps, 2 rollout batches
+    assert max_difference(first, second) == 0.0
+    assert logged(first) == logged(second)
+    assert first._logs["extra"] == second._logs["extra"]
+    assert first.state.log_history[0]["timing/verify_s"] > first.state.log_history[0]["timing/verify_wait_s"]
+
+
+class UnusableError(Exception):
+    """What no library raises."""
+
+
+def refuses(**_: Any) -> list[float]:
+    raise UnusableError("no verdict for 3 of them")
+
+
+refuses.may_run_in_thread = True  # type: ignore[attr-defined]
+
+
+def test_what_a_function_raises_in_the_thread_is_raised_where_trl_calls_it(tiny_model, tmp_path: Path):
+    with pytest.raises(UnusableError, match=r"^no verdict for 3 of them$") as raised:
+        train(RLVRTrainer, tiny_model, tmp_path, reward=refuses)
+    assert any(entry.name == "_calculate_rewards" for entry in raised.traceback)
+    assert raised.traceback[-1].name == "refuses"
+
+
+def arguments(**others: Any) -> dict[str, Any]:
+    return {"prompts": ["p"], "completions": ["c"], "completion_ids": [[1]], "trainer_state": object(), **others}
+
+
+def test_a_call_hands_over_result_and_logs_in_order_where_the_arguments_are_the_same_objects():
+    calls, found = [], []
+    column = ["a"]
+
+    def function(reference, log_extra, log_metric, **_):
+        calls.append(reference)
+        values = [1.0]
+        log_extra("x", values)
+        values.append(2.0)  # too late
+        log_metric("y", 0.5)
+        log_extra("x", range(1))
+        return [1.0]
+
+    given = arguments(reference=column)
+    call = EarlyCall(function, given)
+    call.run()
+    loggers = {"log_extra": lambda *logged: found.append(logged), "log_metric": lambda *logged: found.append(logged)}
+    assert call(**{**given, "reference": list(column)}, **loggers) == [1.0]
+    assert found == [("x", [1.0]), ("y", 0.5), ("x", [0])]
+    assert len(calls) == 1
+
+
+@pytest.mark.parametrize(
+    "changed",
+    [
+        {"completions": ["c", "d"]},
+        {"reference": ["another"]},
+        {"reference": [["a"]]},  # equal, and another object: a rollout function may have put it there
+        {"reference": ("a",)},
+        {"more": [1]},
+    ],
+)
+def test_other_arguments_are_a_call_of_their_own(changed):
+    calls = []
+
+    def function(**given):
+        calls.append(given)
+        return [len(calls)]
+
+    given = arguments(reference=[["a"]])
+    call = EarlyCall(function, given)
+    call.run()
+    assert call(**{**given, **changed}, log_extra=print, log_metric=print) == [2]
+    assert calls[1]["log_extra"] is print
+
+
+def test_functions_run_one_after_another_and_each_is_waited_for_alone():
+    first_over, order = threading.Event(), []
+
+    def slow(**_):
+        first_over.wait(30)
+        order.append("slow")
+        return [1.0]
+
+    def quick(**_):
+        order.append("quick")
+        return [2.0]
+
+    given = arguments()
+    judgement = EarlyJudgement([slow, quick], given)
+    first_over.set()
+    assert judgement.calls[id(quick)](**given, log_extra=print, log_metric=print) == [2.0]
+    judgement.wait()
+    assert order == ["slow", "quick"]
+
+
+async def asynchronous(**_: Any) -> list[float]:
+    return []
+
+
+def plain(**_: Any) -> list[float]:
+    return []
+
+
+def test_only_plain_functions_that_say_so_may_run_in_a_thread():
+    model, partial = torch.nn.Linear(1, 1), functools.partial(asynchronous)
+    for function in (model, partial, asynchronous):
+        function.may_run_in_thread = True
+    assert not any(map(may_run_in_thread, (model, partial, asynchronous, plain)))
+    assert may_run_in_thread(refuses)
+    verifier = RewardFunction(build_verifier("exact_match"), "exact")
+    assert may_run_in_thread(verifier)
+    verifier.may_run_in_thread = False
+    assert not may_run_in_thread(verifier)
+
+
+def adds_a_column(prompts, trainer):
+    ids = [[5, 6, 7, index % 3 + 5] for index in range(len(prompts))]
+    return {"prompt_ids": ids, "completion_ids": ids, "logprobs": None, "extra": list(range(len(prompts)))}
+
+
+def test_functions_that_need_a_column_of_the_rollout_are_called_when_it_is_there(tiny_model, tmp_path: Path):
+    seen: list[tuple[str, list[int] | None]] = []
+
+    def reward(extra=None, **_):
+        seen.append((threading.current_thread().name, extra))
+        return [float(number % 2) for number in extra or []]
+
+    reward.may_run_in_thread = True
+    train(RLVRTrainer, tiny_model, tmp_path, reward=reward, strategies={"rollout_func": adds_a_column}, max_steps=1)
+    assert seen == [("MainThread", list(range(8)))]
+
+
+def test_a_failed_scoring_waits_for_the_judgement_under_way(tiny_model, tmp_path: Path):
+    class Failing(RLVRTrainer):
+        def _get_per_token_logps_and_entropies(self, *positional, **keywords):
+            raise UnusableError
+
+    over = []
+
+    def slow(completions, **_):
+        time.sleep(0.3)
+        over.append(True)
+        return [0.0] * len(completions)
+
+    slow.may_run_in_thread = True
+    with pytest.raises(UnusableError):
+        train(Failing, tiny_model, tmp_path, reward=slow, **SCORED)
+    assert over == [True]
+
+
+TWO_RANKS = """
+import time
+def slow(early):
+    def function(completions, log_metric=None, log_extra=None, **_):
+        time.sleep(0.3 if rank == "1" else 0.0)
+        log_metric("rank", float(rank))
+        log_extra("thread", [threading.current_thread().name] * len(completions))
+        return digit_reward(completions)
+    function.may_run_in_thread = early
+    return function
+
+import threading
+runs = [ours(model, output / str(early), reward=slow(early), num_iterations=2, beta=0.04, **settings)
+        for early in (True, False)]
+clocks = ("_s", "_time", "_runtime", "_per_second")
+logs = [[{k: v for k, v in entry.items() if not k.endswith(clocks)} for entry in run.state.log_history] for run in runs]
+found = [max_difference(*runs), logs[0] == logs[1], *[sorted(set(run._logs["extra"]["thread"])) for run in runs]]
+(output / f"rank-{rank}.json").write_text(json.dumps(found))
+"""
+
+
+@pytest.mark.slow
+def test_every_rank_judges_early_and_all_agree(tiny_model, tmp_path: Path):
+    expected = [0.0, True, ["early-judging"], ["MainThread"]]
+    assert on_two_processes(TWO_RANKS, tiny_model, tmp_path) == [expected, expected]
+
+
+@pytest.mark.slow
+def test_a_resume_is_exact(tiny_model, tmp_path: Path):
+    settings = {"max_steps": 6, "save_strategy": "steps", "save_steps": 4}
+    straight = trained(tiny_model, tmp_path / "straight", DigitFunction(early=True), **settings)
+    checkpoint = str(tmp_path / "straight" / "checkpoint-4")
+    torch.manual_seed(99)
+    resumed = trained(
+        tiny_model, tmp_path / "resumed", DigitFunction(early=True), resume_from_checkpoint=checkpoint, **settings
+    )
+    assert max_difference(straight, resumed) == 0.0
+    assert logged(straight)[:-1] == logged(resumed)[:-1]
+
+
+INTERRUPTED = """
+import sys, threading, time
+from pathlib import Path
+from rewards import build_verifier
+from rewards.isolation.workers import WorkerPool
+from rewards.reward_function import RewardFunction
+from rewards.verifier import Verdict, Verifier
+from tests.trainer.training import train
+from trainer import RLVRTrainer
+
+pool = WorkerPool("time:sleep", cpu_seconds=60, wall_seconds=600, workers=1)
+def judge(completions, **_):
+    print("judging in", threading.current_thread().name, flush=True)
+    pool.map([300.0] * len(completions))
+judge.may_run_in_thread = True
+train(RLVRTrainer, Path(sys.argv[1]), Path(sys.argv[2]), reward=judge)
+"""
+
+
+@pytest.mark.slow
+def test_ctrl_c_ends_a_process_whose_thread_judges(tiny_model, tmp_path: Path):
+    environment = {**os.environ, "PYTHONPATH": str(ROOT)}
+    command = [sys.executable, "-c", INTERRUPTED, str(tiny_model), str(tmp_path)]
+    process = subprocess.Popen(command, env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    assert process.stdout is not None
+    line = next(line for line in process.stdout if "judging" in line)
+    assert line == "judging in early-judging\n"
+    time.sleep(2)  # the worker is started and sleeps
+    process.send_signal(signal.SIGINT)
+    _, said = process.communicate(timeout=30)
+    assert "KeyboardInterrupt" in said
+    assert process.returncode != 0

@@ -1,0 +1,174 @@
+"""Prompts that a sampler chooses, in real training steps: whose rows are trained, what they cost, exact resume."""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from datasets import Dataset
+from trl import GRPOConfig
+
+from tests.paths import ROOT
+from tests.trainer.training import digit_reward
+from trainer import RLVRTrainer
+from trainer.step.compatibility import PreflightError
+
+NAMES = "abcdefghi"
+ROWS = Dataset.from_list([{"prompt": f"user {a} {b} assistant", "text": a + b} for a in NAMES for b in NAMES[:4]])
+
+
+def half_dead(completions: list[str], text: list[str], log_extra: Any, **_: Any) -> list[float]:
+    """Equal rewards for prompts that begin with a, c, e, g or i; the others alternate."""
+    rewards = [0.0 if t[0] in "acegi" else float(row % 2) for row, t in enumerate(text)]
+    log_extra("correct", [bool(reward) for reward in rewards])
+    return rewards
+
+
+def trainer_of(model: Path, folder: Path, sampler: Any, reward: Any = half_dead, **settings: Any) -> RLVRTrainer:
+    arguments: dict[str, Any] = {
+        "output_dir": str(folder),
+        "num_generations": 4,
+        "per_device_train_batch_size": 16,
+        "max_completion_length": 6,
+        "use_cpu": True,
+        "bf16": False,
+        "gradient_checkpointing": False,
+        "report_to": "none",
+        "logging_steps": 1,
+        "save_strategy": "no",
+        "seed": 3,
+        **settings,
+    }
+    return RLVRTrainer(str(model), reward, GRPOConfig(**arguments), ROWS, prompt_sampler=sampler)
+
+
+def rolled_out(trainer: RLVRTrainer) -> dict[str, Any]:
+    trainer.model.train()
+    trainer.current_gradient_accumulation_steps = 1
+    torch.manual_seed(0)
+    return trainer._generate_and_score_completions([ROWS[0]] * 16)
+
+
+def test_dynamic_sampling_fills_the_batch_with_live_groups(tiny_model, tmp_path: Path):
+    trainer = trainer_of(tiny_model, tmp_path, "dynamic")
+    batch = rolled_out(trainer)
+    texts = [ROWS[prompt]["text"] for prompt in trainer._chosen]
+    assert len(texts) == 4
+    assert not [text for text in texts if text[0] in "acegi"]
+    assert (batch["advantages"] != 0).all()
+    assert trainer._tokenizer.batch_decode(batch["prompt_ids"][::4], skip_special_tokens=True) == [
+        ROWS[prompt]["prompt"] for prompt in trainer._chosen
+    ]
+    metrics = trainer._metrics["train"]
+    [rounds], [generated], [live] = (
+        metrics[f"prompt_sampler/{name}"] for name in ("rounds", "generated_per_trained", "frac_live")
+    )
+    assert rounds > 1
+    assert generated > 1
+    assert live == pytest.approx(sum(metrics["prompt_sampler/reward"]) * 2)  # half of a live group is right
+    assert metrics["reward"] == [0.5]
+    lengths = int(batch["completion_mask"].sum())
+    assert trainer.state.num_input_tokens_seen > lengths + int(batch["prompt_mask"].sum())  # what was left out too
+
+    def hopeless(completions: list[str], **_: Any) -> list[float]:
+        return [0.0] * len(completions)
+
+    trainer = trainer_of(tiny_model, tmp_path, {"name": "dynamic", "max_rounds": 3}, hopeless)
+    batch = rolled_out(trainer)
+    assert len(batch["advantages"]) == 16
+    assert not batch["advantages"].any()
+    assert trainer._metrics["train"]["prompt_sampler/rounds"] == [3.0]
+    assert trainer._metrics["train"]["prompt_sampler/generated_per_trained"] == [3.0]
+
+
+def test_kept_completions_are_judged_once_and_scored_as_any_other(tiny_model, tmp_path: Path):
+    judged: list[str] = []
+
+    def counted(completions: list[str], prompts: list[str], **_: Any) -> list[float]:
+        judged.extend(map(str.__add__, prompts, completions))
+        return digit_reward([[{"content": text}] for text in completions])
+
+    trainer = trainer_of(tiny_model, tmp_path, "dynamic", counted, num_iterations=2)
+    batch = rolled_out(trainer)
+    rounds = trainer._metrics["train"]["prompt_sampler/generated_per_trained"][0]
+    assert len(judged) == rounds * 16
+    ids = torch.cat([batch["prompt_ids"], batch["completion_ids"]], dim=1)
+    mask = torch.cat([batch["prompt_mask"], batch["completion_mask"]], dim=1)
+    with torch.no_grad():
+        logps = trainer._get_per_token_logps_and_entropies(trainer.model, ids, mask, batch["completion_ids"].shape[1])
+    torch.testing.assert_close(batch["old_per_token_logps"], logps[0])
+
+
+def test_a_sampler_learns_what_was_solved(tiny_model, tmp_path: Path):
+    trainer = trainer_of(tiny_model, tmp_path, {"name": "difficulty", "newest": 1.0}, max_steps=3)
+    trainer.train()
+    rates = trainer.strategies.prompt_sampler.function.pass_rates
+    assert len(rates) >= 4
+    assert {ROWS[prompt]["text"][0] in "acegi": rate for prompt, rate in rates.items()} == {True: 0.0, False: 0.5}
+
+
+def test_without_verdicts_a_sampler_that_learns_is_refused(tiny_model, tmp_path: Path):
+    trainer = trainer_of(tiny_model, tmp_path, "unsolved", lambda completions, **_: [0.0] * len(completions))
+    with pytest.raises(ValueError, match=r"prompt_sampler 'unsolved' goes by.*log_extra\('correct'"):
+        rolled_out(trainer)
+
+
+def test_rollout_functions_are_refused_with_several_rounds(tiny_model, tmp_path: Path):
+    with pytest.raises(PreflightError, match="'dynamic' with rollout_func"):
+        RLVRTrainer(
+            str(tiny_model),
+            half_dead,
+            GRPOConfig(str(tmp_path), use_cpu=True, bf16=False, report_to="none"),
+            ROWS,
+            prompt_sampler="dynamic",
+            rollout_func=lambda prompts, trainer: {},
+        )
+
+
+@pytest.mark.parametrize("sampler", ["dynamic", "difficulty"])
+def test_an_interrupted_run_goes_on_with_the_same_prompts(tiny_model, tmp_path: Path, sampler: str):
+    settings = {"max_steps": 6, "save_strategy": "steps", "save_steps": 3, "learning_rate": 1e-3}
+    whole = trainer_of(tiny_model, tmp_path / "whole", sampler, **settings)
+    whole.train()
+    again = trainer_of(tiny_model, tmp_path / "again", sampler, **settings)
+    again.train(resume_from_checkpoint=str(tmp_path / "whole" / "checkpoint-3"))
+    assert again._chosen == whole._chosen
+    for mine, theirs in zip(again.model.parameters(), whole.model.parameters(), strict=True):
+        assert torch.equal(mine, theirs)
+
+
+TWO_RANKS = """
+import sys
+from pathlib import Path
+import torch
+from accelerate.utils import gather_object
+from tests.trainer.step.test_prompt_sampling import ROWS, trainer_of
+trainer = trainer_of(Path(sys.argv[1]), Path(sys.argv[2]), "dynamic", per_device_train_batch_size=6, num_generations=4)
+trainer.model.train()
+trainer.current_gradient_accumulation_steps = 1
+batch = trainer._generate_and_score_completions([ROWS[0]] * 6)
+texts = trainer._tokenizer.batch_decode(batch["prompt_ids"], skip_special_tokens=True)
+everyone = gather_object(texts)
+assert everyone == [ROWS[prompt]["prompt"] for prompt in trainer._chosen for _ in range(4)], everyone
+assert len(trainer._chosen) == 3
+assert bool((batch["advantages"] != 0).all())
+print("fine")
+"""
+
+
+@pytest.mark.slow
+def test_two_processes_share_the_kept_groups(tiny_model, tmp_path: Path):
+    script = tmp_path / "two.py"
+    script.write_text(TWO_RANKS)
+    command = [sys.executable, "-m", "torch.distributed.run", "--nproc_per_node=2", "--master_port=0"]
+    ended = subprocess.run(
+        [*command, str(script), str(tiny_model), str(tmp_path)],
+        env={**os.environ, "PYTHONPATH": str(ROOT)},
+        capture_output=True,
+        text=True,
+        timeout=240,
+    )
+    assert ended.stdout.count("fine") == 2, ended.stderr

@@ -1,0 +1,96 @@
+"""Where the time of a step goes: phases exclude each other, are logged for every step, and leave evaluations out."""
+
+import time
+from pathlib import Path
+
+import pytest
+
+from tests.trainer.training import digit_reward, ours
+from trainer.step.timing import PHASES, PhaseClock
+
+
+class Ticks:
+    """A clock that a test moves."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.now = 0.0
+        monkeypatch.setattr(time, "perf_counter", lambda: self.now)
+
+
+def test_a_phase_inside_another_is_no_part_of_it(monkeypatch):
+    ticks, clock = Ticks(monkeypatch), PhaseClock()
+    with clock.phase("update"):
+        ticks.now += 1
+        with clock.phase("prepare"):
+            ticks.now += 2
+            with clock.phase("generate"):
+                ticks.now += 4
+            with clock.phase("generate"):
+                ticks.now += 8
+            ticks.now += 16
+        ticks.now += 32
+        assert clock.is_running
+    ticks.now += 64
+    assert not clock.is_running
+    seconds = clock.read()
+    assert {name: value for name, value in seconds.items() if value} == {"update": 33, "prepare": 18, "generate": 12}
+    assert set(seconds) == set(PHASES)
+    assert not any(clock.read().values())
+
+
+def test_a_phase_that_fails_is_over(monkeypatch):
+    ticks, clock = Ticks(monkeypatch), PhaseClock()
+
+    def fail() -> None:
+        with clock.phase("update"), clock.phase("generate"):
+            ticks.now += 3
+            raise ValueError
+
+    with pytest.raises(ValueError, match=r"^$"):
+        fail()
+    assert not clock.is_running
+    assert clock.read()["generate"] == 3
+
+
+def test_every_log_holds_every_phase_and_they_add_up_to_the_step(tiny_model, tmp_path: Path):
+    def slow(completions, **_):
+        time.sleep(0.2)
+        return digit_reward(completions)
+
+    started = time.perf_counter()
+    trainer = ours(tiny_model, tmp_path, reward=slow, num_iterations=2, beta=0.04, max_steps=3)
+    whole = time.perf_counter() - started
+    logs = [entry for entry in trainer.state.log_history if "loss" in entry]
+    assert len(logs) == 3
+    names = {f"timing/{name}_s" for name in (*PHASES, "verify")}
+    assert all({name for name in entry if name.startswith("timing/")} == names for entry in logs)
+    generates, reuses = logs[0], logs[1]
+    for name in ("generate", "verify", "verify_wait", "old_logps", "reference"):
+        assert generates[f"timing/{name}_s"] > 0
+        assert reuses[f"timing/{name}_s"] == 0
+    assert generates["timing/verify_wait_s"] >= 0.2
+    assert generates["timing/verify_s"] == generates["timing/verify_wait_s"]  # nothing ran beside it
+    assert all(entry["timing/update_s"] > 0 and entry["timing/sync_s"] == 0 for entry in logs)
+    assert logs[0]["timing/log_s"] == 0 < logs[1]["timing/log_s"]
+    total = sum(entry[f"timing/{name}_s"] for entry in logs for name in PHASES)
+    steps = sum(entry["step_time"] for entry in logs)
+    assert steps <= total <= whole
+
+
+@pytest.mark.slow
+def test_the_reference_of_an_adapter_is_told_from_the_old_policy(tiny_model, tmp_path: Path):
+    from peft import LoraConfig
+
+    adapter = LoraConfig(r=2, target_modules=["q_proj"], task_type="CAUSAL_LM")
+    only_reference = ours(tiny_model, tmp_path / "a", beta=0.04, max_steps=1, peft_config=adapter)
+    both = ours(tiny_model, tmp_path / "b", beta=0.04, num_iterations=2, max_steps=1, peft_config=adapter)
+    first, second = (trainer.state.log_history[0] for trainer in (only_reference, both))
+    assert first["timing/old_logps_s"] == 0 < first["timing/reference_s"]
+    assert second["timing/old_logps_s"] > 0 < second["timing/reference_s"]
+
+
+def test_generation_in_an_evaluation_is_no_part_of_a_step(tiny_model, tmp_path: Path):
+    trainer = ours(tiny_model, tmp_path, max_steps=1)
+    trainer.model.eval()
+    trainer._generate([[{"role": "user", "content": "a b"}]])
+    assert not any(trainer.clock.read()[name] for name in PHASES if name != "log")

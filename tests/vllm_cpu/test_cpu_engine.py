@@ -1,0 +1,166 @@
+"""TRL's two vLLM modes with the real engine, on a CPU; in the environment of scripts/vllm_cpu_environment.sh.
+
+The policy is the one of the quickstart, with an LM head of its own: the CPU engine keeps a copy of a tied one (tested).
+Seeds of rollouts are the engine's, so that a run is repeatable only as long as the server is not asked anything else.
+"""
+
+import json
+import shutil
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from transformers import AutoModelForCausalLM
+
+from tests.paths import ROOT
+from tests.vllm_cpu.serving import MAX_MODEL_LENGTH, environment_folder, serving, variables
+
+TIED = ROOT / "configs" / "tiny_policy" / "countdown"
+PYTHON = environment_folder() / "bin" / "python"
+pytestmark = [
+    pytest.mark.vllm,
+    pytest.mark.slow,
+    pytest.mark.skipif(
+        not PYTHON.exists(), reason=f"no {environment_folder()}: bash scripts/vllm_cpu_environment.sh makes it"
+    ),
+]
+AR = {"advantage": "exchangeable", "token_weight": "adv_reweight"}
+
+
+@pytest.fixture(scope="session")
+def policy(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A copy of the quickstart's policy whose head and embeddings are two tensors."""
+    folder: Path = tmp_path_factory.mktemp("policy") / "untied"
+    shutil.copytree(TIED, folder)
+    model: Any = AutoModelForCausalLM.from_pretrained(TIED, dtype=torch.float32)
+    model.config.tie_word_embeddings = False
+    model.lm_head.weight = torch.nn.Parameter(model.lm_head.weight.detach().clone())
+    model.save_pretrained(folder)
+    return folder
+
+
+@pytest.fixture(scope="session")
+def server(policy: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    with serving(policy, tmp_path_factory.mktemp("server")) as address:
+        yield address
+
+
+def run(folder: Path, wanted: dict[str, Any], processes: int = 1) -> subprocess.CompletedProcess[str]:
+    """One training in a process of its own, or in several."""
+    launcher = ["-m", "torch.distributed.run", "--standalone", f"--nproc_per_node={processes}"]
+    start = [str(PYTHON), *(launcher if processes > 1 else []), "-m", "tests.vllm_cpu.train"]
+    command = [*start, json.dumps({"output": str(folder), **wanted})]
+    return subprocess.run(command, env=variables(folder), capture_output=True, text=True, timeout=1200, cwd=ROOT)
+
+
+def result(folder: Path, wanted: dict[str, Any], processes: int = 1) -> dict[str, Any]:
+    done = run(folder, wanted, processes)
+    lines = [line for line in done.stdout.splitlines() if line.startswith("RESULT ")]
+    assert done.returncode == 0, done.stderr[-3000:]
+    assert lines, done.stderr[-3000:]
+    found: dict[str, Any] = json.loads(lines[-1].removeprefix("RESULT "))
+    return found
+
+
+def served(policy: Path, server: str, **settings: Any) -> dict[str, Any]:
+    common = {"max_steps": 2, "vllm_server_base_url": server}
+    return {"mode": "server", "model": str(policy), "settings": common | settings}
+
+
+def colocated(policy: Path, **settings: Any) -> dict[str, Any]:
+    common = {"max_steps": 2, "vllm_max_model_length": MAX_MODEL_LENGTH}
+    return {"mode": "colocate", "model": str(policy), "settings": common | settings}
+
+
+def agreements(found: dict[str, Any]) -> list[float]:
+    return [entry["vllm/agreement_max"] for entry in found["history"] if "vllm/agreement_max" in entry]
+
+
+@pytest.mark.parametrize("strategies", [{}, {**AR, "skip_old_logps": True}], ids=["grpo", "ar"])
+def test_a_server_follows_the_policy(policy: Path, server: str, tmp_path: Path, strategies: dict[str, Any]):
+    found = result(tmp_path, {**served(policy, server), "strategies": strategies})
+    assert found["moved"] > 1e-3
+    assert len(agreements(found)) == 2
+    assert max(agreements(found)) < 1e-4
+
+
+def test_adapters_are_merged_for_the_server(policy: Path, server: str, tmp_path: Path):
+    found = result(tmp_path, {**served(policy, server), "lora": True})
+    assert max(agreements(found)) < 1e-4
+
+
+def test_two_ranks_share_a_server(policy: Path, server: str, tmp_path: Path):
+    found = result(tmp_path, served(policy, server, per_device_train_batch_size=4), processes=2)
+    assert len(agreements(found)) == 2
+    assert max(agreements(found)) < 1e-4
+
+
+@pytest.mark.parametrize(
+    ("fault", "lora", "words"),
+    [
+        ("stale", False, "No update has reached vLLM"),
+        ("adapters", True, "the adapters were not merged"),
+        ("temperature", False, "Temperature: at 1.3 in place of 1 "),
+    ],
+)
+def test_what_goes_wrong_with_a_server_is_named(policy: Path, server: str, tmp_path: Path, fault, lora, words: str):
+    found = result(tmp_path, {**served(policy, server), "lora": lora, "fault": fault})
+    assert words in found["stopped"]
+
+
+def test_two_ranks_stop_together(policy: Path, server: str, tmp_path: Path):
+    settings = served(policy, server, per_device_train_batch_size=4)
+    assert "No update has reached" in result(tmp_path, {**settings, "fault": "stale"}, processes=2)["stopped"]
+
+
+def test_a_tied_head_stays_behind_in_the_cpu_engine_and_is_named(tmp_path: Path):
+    """No injection: the engine packs a copy of the head when it loads the model."""
+    with serving(TIED, tmp_path) as address:
+        found = result(tmp_path, served(TIED, address))
+    assert "at step 1 " in found["stopped"]
+    assert "The lm_head (tied to the embeddings)" in found["stopped"]
+
+
+@pytest.mark.parametrize("lora", [False, True], ids=["full", "lora"])
+def test_a_colocated_engine_follows_the_policy(policy: Path, tmp_path: Path, lora: bool):
+    found = result(tmp_path, {**colocated(policy), "strategies": AR, "lora": lora})
+    assert len(agreements(found)) == 2
+    assert max(agreements(found)) < 1e-4
+
+
+def test_a_colocated_engine_in_another_dtype_is_named(policy: Path, tmp_path: Path):
+    """Not an injection either: vLLM takes bfloat16 where the model's config says float32, and TRL cannot tell it."""
+    stopped = result(tmp_path, {**colocated(policy), "engine_dtype": "auto"})["stopped"]
+    assert "Dtype: vLLM computes in bfloat16" in stopped
+
+
+def test_a_run_evaluates_is_stopped_and_goes_on(policy: Path, server: str, tmp_path: Path):
+    """`scripts/train.py`: held-out rows answered by the engine, a checkpoint, a resume whose first sync is checked."""
+    settings = [
+        f"model.name_or_path={policy}",
+        f"output_dir={tmp_path / 'run'}",
+        "data.test.max_rows=16",
+        "algorithm.prompts_per_rollout=4",
+        "algorithm.sequences_per_update=32",
+        "trl.per_device_train_batch_size=32",
+        "trl.max_completion_length=32",
+        "trl.save_steps=1",
+        "evaluation.every_steps=1",
+        "trl.use_vllm=true",
+        "trl.vllm_mode=server",
+        f"trl.vllm_server_base_url={server}",
+        "logging.report_to=none",
+    ]
+    command = ["configs/quickstart.yaml", *settings]
+    for steps in (1, 2):
+        resume = ["--resume", "auto"]
+        done = run(tmp_path, {"mode": "server", "command": [*command, f"trl.max_steps={steps}", *resume]})
+        assert done.returncode == 0, done.stderr[-3000:] + done.stdout[-2000:]
+    lines = [json.loads(line) for line in (tmp_path / "run" / "metrics.jsonl").read_text().splitlines()]
+    checked = {line["step"]: line["vllm/agreement_max"] for line in lines if "vllm/agreement_max" in line}
+    assert sorted(checked) == [1, 2]
+    assert max(checked.values()) < 1e-4
+    assert {line["step"] for line in lines if any(name.startswith("eval") for name in line)} >= {0, 1, 2}

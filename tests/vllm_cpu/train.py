@@ -1,0 +1,109 @@
+"""Training with a real vLLM on a CPU, in a process of its own: `python -m tests.vllm_cpu.train '{"model": …}'`.
+
+Prints one line ``RESULT {…}`` on the main process. What is replaced here is what vLLM cannot do without an accelerator:
+
+* the server's weights travel as a file (`FileClient`);
+* a colocated engine does not pack its linear weights, for a packed one cannot be loaded into again.
+"""
+
+import json
+import os
+import sys
+from pathlib import Path
+from typing import Any
+
+
+def unpacked_linear_weights() -> None:
+    """A colocated engine keeps its linear layers as torch's, into which a sync can write."""
+    import torch
+    from vllm.model_executor.layers import utils
+
+    def plain(layer: Any, remove_weight: bool) -> None:
+        layer.cpu_linear = torch.nn.functional.linear
+
+    utils.dispatch_cpu_unquantized_gemm = plain
+
+
+def colocated_in(dtype: str) -> None:
+    """TRL gives no dtype to the engine that it colocates; vLLM then takes bfloat16 for a model in float32."""
+    from functools import partial
+
+    from trl.generation import vllm_generation
+
+    vllm_generation.LLM = partial(vllm_generation.LLM, dtype=dtype, enforce_eager=True)
+
+
+def spoil(fault: str | None) -> None:
+    """Let a sync go wrong."""
+    from peft import PeftModel
+    from trl.generation.vllm_generation import VLLMGeneration
+
+    from tests.trainer.step.engine.file_client import FileClient
+
+    if fault == "stale":
+        update = FileClient.update_named_params
+
+        def once(self: Any, *arguments: Any) -> None:  # a server may have trained another run before
+            update(self, *arguments)
+            FileClient.update_named_params = lambda self, metadata, named_params: [*named_params]
+
+        FileClient.update_named_params = once
+    if fault == "temperature":
+        generate = VLLMGeneration.generate
+
+        def warmer(self: Any, *positional: Any, **keywords: Any) -> Any:
+            self.generation_kwargs["temperature"] = 1.3
+            return generate(self, *positional, **keywords)
+
+        VLLMGeneration.generate = warmer
+    if fault == "adapters":
+        from peft.tuners.tuners_utils import BaseTuner
+
+        for owner in (PeftModel, BaseTuner):
+            for method in ("merge_adapter", "unmerge_adapter"):
+                setattr(owner, method, lambda *_, **__: None)
+
+
+def main(wanted: dict[str, Any]) -> None:
+    import pytest
+    import torch
+    from peft import LoraConfig
+
+    from tests.trainer.step.engine.file_client import use_file_client
+    from tests.trainer.training import moved, ours
+    from trainer.step.engine_agreement import EngineDisagreementError
+
+    if wanted["mode"] == "colocate":
+        unpacked_linear_weights()
+        colocated_in(wanted.get("engine_dtype", "float32"))
+    else:
+        use_file_client(pytest.MonkeyPatch(), Path(wanted["output"]))
+    spoil(wanted.get("fault"))
+    if "command" in wanted:
+        from scripts.train import main as train
+
+        sys.exit(train(wanted["command"]))
+    model = Path(wanted["model"])
+    lora = LoraConfig(r=4, target_modules="all-linear", init_lora_weights=False) if wanted.get("lora") else None
+    arguments = {"use_vllm": True, "vllm_mode": wanted["mode"], **wanted["settings"]}
+    try:
+        trainer = ours(
+            model,
+            Path(wanted["output"]),
+            strategies={"check_agreement_every": 1, **wanted.get("strategies", {})},
+            peft_config=lora,
+            resume_from_checkpoint=wanted.get("checkpoint"),
+            **arguments,
+        )
+    except EngineDisagreementError as stopped:
+        result: dict[str, Any] = {"stopped": str(stopped)}
+    else:
+        digest = torch.cat([p.detach().flatten() for p in trainer.model.parameters() if p.requires_grad]).double()
+        result = {"history": trainer.state.log_history, "digest": [float(digest.sum()), float(digest.norm())]}
+        result["moved"] = moved(trainer, model) if lora is None else None
+    if os.environ.get("RANK", "0") == "0":
+        sys.stdout.write(f"RESULT {json.dumps(result)}\n")
+
+
+if __name__ == "__main__":
+    main(json.loads(sys.argv[1]))

@@ -1,0 +1,121 @@
+"""Samplers that walk through all prompts, in an order drawn anew for each walk."""
+
+from collections.abc import Callable
+from typing import Any
+
+import torch
+from torch import Tensor
+
+_WALKS_APART = 1_000_003
+
+
+class uniform:  # noqa: N801 strategies are named as they are written in a run file
+    """Every prompt once before any comes again, in an order drawn anew each time.
+
+    Chosen in a run it leaves TRL's own sampler as it is, bit for bit; the others of this file walk as it does.
+
+    Source: TRL's RepeatSampler.
+    Evidence: the trainer with it is stock TRL, weights equal bit for bit.
+    """
+
+    def __init__(self) -> None:
+        self.walk, self.position = 0, 0
+
+    def __call__(self, count: int, num_prompts: int, seed: int) -> list[int]:
+        """The next ``count`` prompts; where a walk ends within them the next one begins."""
+        return self._next(count, num_prompts, seed, lambda prompt: True)
+
+    def _next(self, count: int, num_prompts: int, seed: int, wanted: Callable[[int], bool]) -> list[int]:
+        """The next ``count`` different prompts that are ``wanted``; fewer where two walks find no further one."""
+        chosen: list[int] = []
+        order, fruitless = self._order(num_prompts, seed), 0
+        while len(chosen) < count and fruitless < 2 * num_prompts:
+            if self.position == num_prompts:
+                self.walk, self.position = self.walk + 1, 0
+                order = self._order(num_prompts, seed)
+            prompt = int(order[self.position])
+            self.position += 1
+            fruitless += 1
+            if prompt not in chosen and wanted(prompt):
+                chosen.append(prompt)
+                fruitless = 0
+        return chosen
+
+    def _order(self, num_prompts: int, seed: int) -> Tensor:
+        generator = torch.Generator().manual_seed(seed * _WALKS_APART + self.walk)
+        return torch.randperm(num_prompts, generator=generator)
+
+    def state_dict(self) -> dict[str, Any]:
+        """Where the walk is."""
+        return {"walk": self.walk, "position": self.position}
+
+    def load_state_dict(self, state: dict[str, Any]) -> None:
+        """Go on there."""
+        self.walk, self.position = int(state["walk"]), int(state["position"])
+
+
+class dynamic(uniform):  # noqa: N801
+    """Dynamic sampling: more prompts are generated until the batch is full of groups whose rewards differ.
+
+    A group of equal rewards has no gradient. After each round the groups with one are kept and more prompts are drawn
+    for those that miss, in at most ``max_rounds`` rounds; what still misses then is filled up with groups that have
+    none, so that a batch never changes its size. Every generated token counts as cost (``num_tokens``); the logged
+    rewards are those of the kept groups, ``prompt_sampler/reward`` is that of all.
+
+    Source: DAPO, arXiv 2503.14476, section 3.2, equation 11.
+    Evidence: properties (only live groups are kept, rounds are bounded, all is counted); the authors' code was not run.
+    """
+
+    def __init__(self, *, max_rounds: int = 10) -> None:
+        super().__init__()
+        if max_rounds < 1:
+            raise ValueError(f"max_rounds = {max_rounds}: no rollout would ever be generated. Write 1 or more.")
+        self.max_rounds = max_rounds
+
+
+class unsolved(uniform):  # noqa: N801
+    """Prompts that were solved are not asked again, until ``rest`` more walks have passed.
+
+    Solved: at least ``threshold`` of the judged responses were right when it was last asked. Where fewer unsolved
+    prompts are left than a batch needs, the longest-solved come back.
+
+    Source: none; the plainest form of leaving out what has nothing left to teach.
+    Evidence: properties (no solved prompt before its time, every unsolved one in each walk).
+    """
+
+    def __init__(self, *, threshold: float = 1.0, rest: int = 1000) -> None:
+        super().__init__()
+        if not 0.0 < threshold <= 1.0:
+            raise ValueError(f"threshold = {threshold} is no share of right responses in (0, 1]. Write e.g. 1.0.")
+        if rest < 1:
+            raise ValueError(f"rest = {rest}: a solved prompt would be asked again at once. Write 1 or more walks.")
+        self.threshold, self.rest = threshold, rest
+        self.solved_in: dict[int, int] = {}
+
+    def __call__(self, count: int, num_prompts: int, seed: int) -> list[int]:
+        """The next ``count`` prompts that are not resting."""
+        chosen = self._next(count, num_prompts, seed, self._awake)
+        for prompt in sorted(self.solved_in, key=lambda one: (self.solved_in[one], one)):
+            if len(chosen) == count:
+                break
+            chosen += [prompt] if prompt not in chosen else []
+        return chosen
+
+    def observe(self, prompts: Tensor, solved: Tensor) -> None:
+        """Remember which ``prompts`` (P,) were solved; ``solved`` (P,): share of right responses, NaN unjudged."""
+        for prompt, share in zip(prompts.tolist(), solved.tolist(), strict=True):
+            self.solved_in.pop(prompt, None)
+            if share >= self.threshold:
+                self.solved_in[prompt] = self.walk
+
+    def state_dict(self) -> dict[str, Any]:
+        """Where the walk is, and which prompts were solved in which walk."""
+        return {**super().state_dict(), "solved_in": dict(self.solved_in)}
+
+    def load_state_dict(self, state: dict[str, Any]) -> None:
+        """Go on there."""
+        super().load_state_dict(state)
+        self.solved_in = {int(prompt): int(walk) for prompt, walk in state["solved_in"].items()}
+
+    def _awake(self, prompt: int) -> bool:
+        return prompt not in self.solved_in or self.walk > self.solved_in[prompt] + self.rest

@@ -1,0 +1,78 @@
+"""How long whole runs take under different settings: each in a process of its own, in turn, in one measurement."""
+
+import json
+import os
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from rewards.registry import Refusal
+
+
+def compared_runs(
+    train: Path,
+    config: str,
+    variants: Mapping[str, Sequence[str]],
+    *,
+    rounds: int,
+    say: Callable[[str], None] = print,
+) -> dict[str, Any]:
+    """Run ``config`` under every variant, ``rounds`` times, from start of the process to its end.
+
+    Args:
+        train: scripts/train.py.
+        variants: name → overrides (``key=value``); the first is what the others are compared with.
+        rounds: turns of each variant; the order changes from turn to turn.
+
+    Returns:
+        name → ``seconds`` of every round, ``faster_than_first`` (the ratio within a round: median, least, most) and
+        ``accuracy``, the held-out accuracy after training in every round, ``None`` where the run evaluates none.
+
+    Raises:
+        Refusal: a run failed; with the end of what it printed.
+    """
+    names = list(variants)
+    seconds: dict[str, list[float]] = {name: [] for name in names}
+    accuracy: dict[str, list[float | None]] = {name: [] for name in names}
+    with tempfile.TemporaryDirectory() as folder:
+        for number in range(rounds):
+            for name in names[:: 1 if number % 2 == 0 else -1]:
+                run = Path(folder) / f"{name}-{number}"
+                command = [sys.executable, str(train), config, f"output_dir={run}", *variants[name]]
+                started = time.perf_counter()
+                ended = subprocess.run(command, capture_output=True, text=True, env={**os.environ, **_OFFLINE})
+                seconds[name].append(time.perf_counter() - started)
+                if ended.returncode != 0:
+                    raise Refusal(f"{' '.join(command)} ended with status {ended.returncode}:\n{_end(ended)}")
+                accuracy[name].append(_accuracy(run))
+                say(f"  {name}, round {number + 1} of {rounds}: {seconds[name][-1]:.0f} s")
+    return {
+        name: {
+            "seconds": seconds[name],
+            "accuracy": accuracy[name],
+            "faster_than_first": _ratios(seconds[names[0]], seconds[name]),
+        }
+        for name in names
+    }
+
+
+_OFFLINE = {"HF_HUB_OFFLINE": "1", "WANDB_MODE": "offline"}
+
+
+def _ratios(first: Sequence[float], others: Sequence[float]) -> dict[str, float]:
+    ratios = [theirs / mine for theirs, mine in zip(first, others, strict=True)]
+    return {"median": statistics.median(ratios), "least": min(ratios), "most": max(ratios)}
+
+
+def _accuracy(run: Path) -> float | None:
+    value: float | None = json.loads((run / "summary.json").read_text())["accuracy_after"]
+    return value
+
+
+def _end(ended: subprocess.CompletedProcess[str]) -> str:
+    return (ended.stderr or ended.stdout)[-2000:]

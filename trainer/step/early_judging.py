@@ -1,0 +1,175 @@
+"""Judging beside the scoring of a rollout batch: reward functions run in a thread from when completions exist.
+
+TRL generates, scores the completions under π_old and the reference where it needs that, and only then calls the reward
+functions. Those that may run in a thread are called here as soon as the completions exist, with the arguments that TRL
+is going to give them. When TRL calls, it finds a stand-in that hands over what was found: the body of TRL's
+``_calculate_rewards``, its order of functions, its warnings and its gathering over the ranks stay as they are.
+"""
+
+import contextvars
+import threading
+import time
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import torch
+from trl.trainer.utils import is_async_callable
+
+from trainer.step.engine_agreement import AgreeingTrainer
+
+_CALLBACKS = ("log_extra", "log_metric")
+_NO_COLUMNS = ("prompt", "completion", "completion_ids")  # of a row; TRL hands them over by other names
+
+
+class EarlyJudgingTrainer(AgreeingTrainer):
+    """`AgreeingTrainer` whose reward functions may judge while π_old and the reference score the completions.
+
+    A function is called early, on every rank by itself, where its attribute ``may_run_in_thread`` is true. Reward
+    functions made of verifiers have it. One of your own may set it if its result depends on its arguments alone, and it
+    uses neither signals nor torch: in another thread `signal.alarm` raises, torch has another current device, and
+    random numbers would mix with the trainer's. Everything else is called where TRL calls it: functions without the
+    attribute, models, asynchronous functions; and all functions where there are environments, where a rollout function
+    adds columns to the rows, and wherever TRL hands over other arguments than the function was called with.
+
+    What a function logs is logged, and what it raises is raised, when TRL calls it. An early function is called also
+    where one before it in the list raises. Where the scoring itself fails, a judgement under way is waited for, so that
+    no two ever run; on Ctrl-C it is left behind and does not keep the process from ending.
+    """
+
+    reward_funcs: list[Any]
+    _rows_to_judge: Sequence[Mapping[str, Any]] | None = None
+    _early: "EarlyJudgement | None" = None
+    overlapped_seconds: float = 0.0
+    """Judging of the newest rollout batch that nobody waited for."""
+
+    def _generate_and_score_completions(self, inputs: Any) -> dict[str, Any]:
+        if self.model.training and self.environments is None and not getattr(self, "environment_factories", None):
+            self._rows_to_judge = inputs
+        try:
+            batch: dict[str, Any] = super()._generate_and_score_completions(inputs)
+        except Exception:
+            if self._early is not None:
+                self._early.wait()
+            raise
+        finally:
+            self._rows_to_judge = self._early = None
+        return batch
+
+    def _generate(self, prompts: Any) -> Any:
+        generated = super()._generate(prompts)
+        rows, self._rows_to_judge = self._rows_to_judge, None
+        _, token_ids, _, completions, _, extra_fields, *_ = generated
+        early = [function for function in self.reward_funcs if may_run_in_thread(function)]
+        if rows is not None and early and not extra_fields:
+            columns = {name: [row[name] for row in rows] for name in rows[0] if name not in _NO_COLUMNS}
+            arguments = {"prompts": prompts, "completions": completions, "completion_ids": token_ids, **columns}
+            self._early = EarlyJudgement(early, {**arguments, "trainer_state": self.state})
+        return generated
+
+    def _calculate_rewards(self, *positional: Any, **keywords: Any) -> torch.Tensor:
+        early, self._early = self._early, None
+        self.overlapped_seconds = 0.0
+        if early is None:
+            return super()._calculate_rewards(*positional, **keywords)
+        functions = self.reward_funcs
+        self.reward_funcs = [early.calls.get(id(function), function) for function in functions]
+        try:
+            rewards: torch.Tensor = super()._calculate_rewards(*positional, **keywords)
+        finally:
+            self.reward_funcs = functions
+        self.overlapped_seconds = sum(call.seconds - call.waited for call in early.calls.values())
+        return rewards
+
+
+class EarlyJudgement:
+    """Reward functions called one after another in a thread of their own; `calls` are what TRL calls in their place.
+
+    Args:
+        functions: each `may_run_in_thread`.
+        arguments: all that they are called with but ``log_extra`` and ``log_metric``.
+    """
+
+    def __init__(self, functions: Sequence[Callable[..., Any]], arguments: Mapping[str, Any]) -> None:
+        self.calls = {id(function): EarlyCall(function, arguments) for function in functions}
+        # a daemon, for the interpreter's end waits for all other threads
+        self._thread = threading.Thread(
+            target=contextvars.copy_context().run, args=(self._judge,), name="early-judging", daemon=True
+        )
+        self._thread.start()
+
+    def wait(self) -> None:
+        """Until all calls have ended."""
+        self._thread.join()
+
+    def _judge(self) -> None:
+        for call in self.calls.values():
+            call.run()
+
+
+class EarlyCall:
+    """One call of a reward function, and the function that hands over what it found where it is called the same way.
+
+    Attributes:
+        seconds: what the call took.
+        waited: how much of that it was waited for.
+    """
+
+    def __init__(self, function: Callable[..., Any], arguments: Mapping[str, Any]) -> None:
+        self.function, self.arguments = function, arguments
+        self.seconds = self.waited = 0.0
+        self._logged: list[tuple[str, str, Any]] = []
+        self._result: Any = None
+        self._error: BaseException | None = None
+        self._over = threading.Event()
+
+    def run(self) -> None:
+        """Call the function; nothing of what it raises leaves this method."""
+        started = time.perf_counter()
+        try:
+            self._result = self.function(**self.arguments, log_extra=self._log_extra, log_metric=self._log_metric)
+        except BaseException as error:  # noqa: BLE001 — raised where TRL calls
+            self._error = error
+        self.seconds = time.perf_counter() - started
+        self._over.set()
+
+    def __call__(self, **arguments: Any) -> Any:
+        """As the function itself: logs, returns and raises what it did."""
+        started = time.perf_counter()
+        self._over.wait()
+        self.waited = time.perf_counter() - started
+        if not same_arguments(self.arguments, arguments):
+            return self.function(**arguments)
+        for callback, name, value in self._logged:
+            arguments[callback](name, value)
+        if self._error is not None:
+            raise self._error
+        return self._result
+
+    def _log_extra(self, column: str, values: Any) -> None:
+        self._logged.append(("log_extra", column, list(values)))  # TRL too takes the values at once
+
+    def _log_metric(self, name: str, value: float) -> None:
+        self._logged.append(("log_metric", name, value))
+
+
+def is_plain(function: Any) -> bool:
+    """Whether TRL calls a reward function as a function: it is no model, and not asynchronous."""
+    return not isinstance(function, torch.nn.Module) and not is_async_callable(function)
+
+
+def may_run_in_thread(function: Any) -> bool:
+    """Whether a plain reward function says so."""
+    return getattr(function, "may_run_in_thread", False) is True and is_plain(function)
+
+
+def same_arguments(early: Mapping[str, Any], given: Mapping[str, Any]) -> bool:
+    """Whether two calls hand over the very same objects; of columns, which are listed anew for each, the same cells."""
+    if early.keys() != given.keys() - set(_CALLBACKS) or not given.keys() >= set(_CALLBACKS):
+        return False
+    return all(value is given[name] or _same_cells(value, given[name]) for name, value in early.items())
+
+
+def _same_cells(early: Any, given: Any) -> bool:
+    if not isinstance(early, list) or not isinstance(given, list) or len(early) != len(given):
+        return False
+    return all(mine is theirs for mine, theirs in zip(early, given, strict=True))

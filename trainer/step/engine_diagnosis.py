@@ -1,0 +1,195 @@
+"""What explains that vLLM and the trainer score the same tokens differently: each explanation tried on the same probe.
+
+Nothing here changes the trainer: weights, adapters and temperature are put back as they were.
+"""
+
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from math import inf
+from typing import TYPE_CHECKING, Any
+
+import torch
+from torch import Tensor, nn
+
+from trainer.step.engine_agreement import BOUNDS, compute_dtype
+
+if TYPE_CHECKING:
+    from trainer.step.engine_agreement import AgreeingTrainer, Probe
+
+GROUPS = ("embeddings", "attention", "mlp", "norms", "lm_head", "all weights")
+_EXPLAINS = 0.2
+"""An explanation leaves less than this share of the difference, or no more than rounding."""
+
+
+def parameter_group(name: str) -> str:
+    """The group of `GROUPS` that a parameter belongs to, by its name in a decoder; ``other`` where none fits."""
+    words = {
+        "adapters": ("lora_",),
+        "norms": ("norm", "ln_"),
+        "embeddings": ("embed", "wte", "wpe"),
+        "lm_head": ("lm_head", "output_projection"),
+        "attention": ("attn", "attention"),
+        "mlp": ("mlp", "feed_forward", "experts", "ffn"),
+    }
+    return next((group for group, parts in words.items() if any(part in name for part in parts)), "other")
+
+
+def diagnosis(trainer: "AgreeingTrainer", probe: "Probe", difference: float, rank: int) -> str:
+    """What is wrong, what explains it and what to do; the difference is the largest of this rank, the worst one."""
+    bound, dtype = trainer.agreement_bound, _named(compute_dtype(trainer))
+    told = (
+        f"After the weight sync at step {trainer.state.global_step} vLLM's log-probabilities differ from the trainer's "
+        f"by up to {difference:.2g} over {probe.logps.numel()} tokens (rank {rank}), where {bound:g} is allowed: the "
+        f"trainer computes in {dtype}. The next rollouts would be samples of another policy than the one that is "
+        "trained, so the run stops before it trains on them."
+    )
+    tried = dict(_explanations(trainer, probe))
+    listed = ", ".join(f"{each} {value:.2g}" for each, value in tried.items()) or "nothing, the weights are sharded"
+    name, left = min(tried.items(), key=lambda pair: pair[1], default=("", inf))
+    if left <= max(bound, _EXPLAINS * difference):
+        return f"{told}\n\n{_cause(trainer, name, left)}\n\nDifferences left by what was tried: {listed}."
+    engine = engine_dtype(trainer)
+    if engine is not None and difference <= BOUNDS.get(engine, 0.0) and engine != compute_dtype(trainer):
+        return (
+            f"{told}\n\nDtype: vLLM computes in {_named(engine)}, which explains up to {BOUNDS[engine]:g}. Let both "
+            f"compute alike: model.dtype and trl.bf16 for the trainer, vllm serve --dtype {dtype} for a server. (A "
+            "colocated engine takes the dtype of the model's config.json, and bfloat16 where that says float32.) Or "
+            f"accept it with vllm.agreement_bound: {BOUNDS[engine]:g}; vllm_importance_sampling_correction then makes "
+            "up for it."
+        )
+    return (
+        f"{told}\n\nNothing that was tried explains it ({listed}). If the difference grows from sync to sync, updates "
+        "have ceased to arrive: start a new vLLM, and resume. If it is there from the first sync on, the two load "
+        "another model, tokenizer or quantisation."
+    )
+
+
+def _explanations(trainer: "AgreeingTrainer", probe: "Probe") -> Iterator[tuple[str, float]]:
+    """Each explanation with the difference it leaves."""
+    if _is_sharded(trainer):
+        return  # a forward pass needs all ranks
+    ids = probe.input_ids
+    yield _best_temperature(trainer, probe)
+    model: Any = trainer.accelerator.unwrap_model(trainer.model)
+    if hasattr(model, "disable_adapter"):
+        with model.disable_adapter():
+            yield "no adapters", probe.largest_difference(trainer.scored(ids))
+    else:
+        for group, score in _with_starting_weights(trainer, model):
+            yield group, probe.largest_difference(score(ids))
+
+
+@torch.no_grad()
+def _best_temperature(trainer: "AgreeingTrainer", probe: "Probe") -> tuple[str, float]:
+    """Of 1 and those between a quarter and four times the trainer's, in steps of 1 %."""
+    width, own = probe.logps.shape[1], trainer.temperature
+    with trainer.accelerator.autocast():
+        answer = trainer.model(input_ids=probe.input_ids, attention_mask=torch.ones_like(probe.input_ids))
+    logits, tokens = answer.logits[:, -width - 1 : -1].float(), probe.input_ids[:, -width:, None]
+    left = {}
+    for temperature in (1.0, *(own * 1.01**power for power in range(-140, 141) if power)):
+        logps = (logits / temperature).log_softmax(-1).gather(2, tokens).squeeze(2)
+        left[temperature] = probe.largest_difference(logps) if temperature != own else inf
+    best = min(left, key=lambda temperature: left[temperature])
+    return f"temperature {best:.2g}", left[best]
+
+
+def _with_starting_weights(trainer: "AgreeingTrainer", model: nn.Module) -> Iterator[tuple[str, Callable[..., Tensor]]]:
+    """Scores with one group of the weights put back to those the run started from, which the engine loaded too."""
+    loaded: Any = type(model)
+    try:
+        start: Any = loaded.from_pretrained(model.name_or_path, dtype=model.dtype)
+    except OSError:  # gone since the start; the ranks that wait for the diagnosis get it without this part
+        return
+    before = {name: value.to(trainer.accelerator.device) for name, value in start.state_dict().items()}
+    now = dict(model.named_parameters())  # a tied head is not in here
+    for group in GROUPS:
+        chosen = {name: before[name] for name in now if group in ("all weights", parameter_group(name))}
+        head: Any = model.get_output_embeddings()  # type: ignore[operator]
+        tied = head.weight is model.get_input_embeddings().weight  # type: ignore[operator]
+        if group == "lm_head" and tied:
+            with _head(head, start.get_output_embeddings().weight.to(trainer.accelerator.device)):
+                yield "lm_head (tied to the embeddings)", trainer.scored
+        elif chosen:
+            current = head.weight.detach().clone()
+            with _replaced(now, chosen), _head(head, current, group == "embeddings" and tied):
+                yield group, trainer.scored
+
+
+@contextmanager
+def _replaced(parameters: Mapping[str, nn.Parameter], values: Mapping[str, Tensor]) -> Iterator[None]:
+    kept = {name: parameters[name].data for name in values}
+    try:
+        for name, value in values.items():
+            parameters[name].data = value
+        yield
+    finally:
+        for name, value in kept.items():
+            parameters[name].data = value
+
+
+@contextmanager
+def _head(head: nn.Module, weight: Tensor, active: bool = True) -> Iterator[None]:
+    """The model's answers through ``weight`` in place of its head's own."""
+    own = head.weight
+    if not active:
+        yield
+        return
+    try:
+        head.weight = nn.Parameter(weight, requires_grad=False)
+        yield
+    finally:
+        head.weight = own
+
+
+def _cause(trainer: "AgreeingTrainer", name: str, left: float) -> str:
+    if name.startswith("temperature"):
+        return (
+            f"Temperature: at {name.removeprefix('temperature ')} in place of {trainer.temperature:g} the difference "
+            f"is {left:.2g}. Start the server with --logprobs-mode processed_logprobs (vLLM's default reports "
+            "log-probabilities before the temperature), and leave temperature out of trl.generation_kwargs."
+        )
+    if name == "no adapters":
+        return (
+            f"Adapters: without them the trainer's policy differs by {left:.2g}. vLLM holds the base weights alone: "
+            "the adapters were not merged into what was sent. Adapters that do not merge cannot be trained with vLLM."
+        )
+    if name == "all weights":
+        return (
+            f"All weights: with those the run started from the difference is {left:.2g}. No update has reached vLLM. "
+            "Look for a refused weight transfer in its log, and whether trl.vllm_server_base_url names another server."
+        )
+    if name.startswith("lm_head"):
+        return (
+            f"The {name}: with the weights it started from the difference is {left:.2g}. Everything else arrived; vLLM "
+            "keeps a copy of the head that a sync does not reach. Train a copy of the model whose config says "
+            "tie_word_embeddings: false (load it, give the head a weight of its own, save_pretrained), or take another "
+            "version of vLLM."
+        )
+    return (
+        f"Parameters of the group {name}: with those the run started from the difference is {left:.2g}. vLLM loads "
+        "everything else and keeps these: its model class may pack or rename them. Take another version of vLLM, or "
+        "vllm_model_impl: transformers."
+    )
+
+
+def engine_dtype(trainer: Any) -> torch.dtype | None:
+    """What vLLM says it computes in; ``None`` on a rank that does not talk to the server, or a name torch lacks."""
+    engine = trainer.vllm_generation
+    if engine.mode == "colocate":
+        dtype: Any = engine.llm.llm_engine.model_config.dtype
+    elif trainer.accelerator.is_main_process:
+        dtype = engine.vllm_client.get_server_info()["model_config"]["dtype"]
+    else:
+        return None
+    found = dtype if isinstance(dtype, torch.dtype) else getattr(torch, str(dtype).removeprefix("torch."), None)
+    return found if isinstance(found, torch.dtype) else None
+
+
+def _is_sharded(trainer: Any) -> bool:
+    plugin = trainer.accelerator.state.deepspeed_plugin if trainer.is_deepspeed_enabled else None
+    return bool(trainer.is_fsdp_enabled or (plugin is not None and plugin.zero_stage == 3))
+
+
+def _named(dtype: torch.dtype) -> str:
+    return str(dtype).removeprefix("torch.")
