@@ -31,13 +31,18 @@ class RolloutRecorder:
     rollout_sink: Callable[[int, Columns], None] | None = None
     rollouts_per_batch: int | None = None
     records_scores: bool = False
+    _rolled_out: list[dict[str, Any]]
+
+    def _rows_to_roll_out(self, inputs: list[dict[str, Any]]) -> list[dict[str, Any]]:
+        self._rolled_out = super()._rows_to_roll_out(inputs)  # type: ignore[misc]
+        return self._rolled_out
 
     def _generate_and_score_completions(self, inputs: Any) -> dict[str, Any]:
         batch: dict[str, Any] = super()._generate_and_score_completions(inputs)  # type: ignore[misc]
         trainer: Any = self
         if self.rollout_sink is None or not trainer.model.training:
             return batch
-        number = rollout_number(trainer)
+        number, inputs = rollout_number(trainer), self._rolled_out  # a prompt sampler may have chosen others
         ranks, group_size = trainer.accelerator.num_processes, trainer.num_generations
         groups = recorded_groups(len(inputs) * ranks // group_size, group_size, self.rollouts_per_batch)
         first = trainer.accelerator.process_index * len(inputs)
