@@ -1,6 +1,8 @@
 """Where the environment with vLLM for a CPU is, and a server in it."""
 
+import ctypes
 import os
+import signal
 import socket
 import subprocess
 import time
@@ -52,7 +54,9 @@ def serving(model: Path, folder: Path) -> Iterator[str]:
     log = folder / "server.log"
     command = [str(environment_folder() / "bin" / "vllm"), "serve", str(model), *options]
     with log.open("w") as written:
-        process = subprocess.Popen(command, env=variables(folder), stdout=written, stderr=subprocess.STDOUT)
+        process = subprocess.Popen(
+            command, env=variables(folder), stdout=written, stderr=subprocess.STDOUT, preexec_fn=_end_with_parent
+        )
     try:
         address = f"http://127.0.0.1:{port}"
         _wait(address, process, log)
@@ -60,6 +64,11 @@ def serving(model: Path, folder: Path) -> Iterator[str]:
     finally:
         process.terminate()
         process.wait(60)
+
+
+def _end_with_parent() -> None:
+    """Linux ends this process when the tests are killed: an engine of a gigabyte would stay behind."""
+    ctypes.CDLL(None).prctl(1, signal.SIGTERM)  # PR_SET_PDEATHSIG
 
 
 def _wait(address: str, process: "subprocess.Popen[bytes]", log: Path) -> None:
