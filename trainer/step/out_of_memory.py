@@ -98,7 +98,7 @@ class MemoryGuard:
     """
 
     fault_folder: Path | None = None
-    _phase: str = "preparation"
+    _doing: str = "preparation"
 
     def train(self, *positional: Any, **keywords: Any) -> Any:
         try:
@@ -111,12 +111,12 @@ class MemoryGuard:
     @contextmanager
     def _in_phase(self, phase: str) -> Iterator[None]:
         """An exception leaves the phase as it was: the innermost one is where memory ran out."""
-        before, self._phase = self._phase, phase
+        before, self._doing = self._doing, phase
         yield
-        self._phase = before
+        self._doing = before
 
     def _generate(self, *positional: Any, **keywords: Any) -> Any:
-        with self._in_phase("evaluation" if self._phase == "evaluation" else "generation"):
+        with self._in_phase("evaluation" if self._doing == "evaluation" else "generation"):
             return super()._generate(*positional, **keywords)  # type: ignore[misc]
 
     def _calculate_rewards(self, *positional: Any, **keywords: Any) -> Any:
@@ -137,7 +137,7 @@ class MemoryGuard:
 
     def _get_grad_norm(self, *positional: Any, **keywords: Any) -> Any:
         norm = super()._get_grad_norm(*positional, **keywords)  # type: ignore[misc]
-        self._phase = "optimizer step"
+        self._doing = "optimizer step"
         return norm
 
     def _memory_message(self, error: Exception) -> str:
@@ -146,9 +146,9 @@ class MemoryGuard:
         tensors = "\n".join(f"  {tensor}" for tensor in largest_tensors(error.__traceback__))
         reason = (str(error).strip() or type(error).__name__).splitlines()[0][:300]
         text = (
-            f"Out of memory in the {self._phase} at optimizer step {trainer.state.global_step + 1} (rank "
+            f"Out of memory in the {self._doing} at optimizer step {trainer.state.global_step + 1} (rank "
             f"{trainer.args.process_index} on {trainer.args.device}): {reason}\n"
-            f"The largest tensors alive:\n{tensors}\n{KNOBS[self._phase].format(**settings)}\n"
+            f"The largest tensors alive:\n{tensors}\n{KNOBS[self._doing].format(**settings)}\n"
             "The evaluation's may change on --resume; a run with the others changed starts from the beginning."
         )
         return text if self._is_first_to_say(text) else ""

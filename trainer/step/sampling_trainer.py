@@ -58,6 +58,7 @@ class SamplingTrainer(EvaluatingTrainer):
     """
 
     strategies: Strategies
+    _pending_extra_logs: dict[str, list[Any]]
 
     def __init__(self, *positional: Any, **keywords: Any) -> None:
         self._chosen: list[int] = []  # the prompts of the newest rollout batch, of all ranks
@@ -135,7 +136,8 @@ class SamplingTrainer(EvaluatingTrainer):
         )
         sampled = None if any(each is None for each in logps) else logps
         columns = {name: [record["columns"][name] for record in records] for name in records[0]["columns"]}
-        generated = (ids, completion_ids, None, completions, sampled, {}, None, [])  # as TRL's _generate returns it
+        # as TRL's _generate returns it
+        generated: tuple[Any, ...] = (ids, completion_ids, None, completions, sampled, {}, None, [])
         self._kept = Kept(generated, torch.cat([rewards for _, _, rewards in kept]), columns)
         return self._rows_of(self._chosen)
 
