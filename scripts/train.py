@@ -34,7 +34,6 @@ from trainer.run.processes import (
 )
 from trainer.run.rewards import Rewards
 from trainer.run.wandb_end import end_process
-from trainer.step.engine_agreement import EngineDisagreementError
 from trainer.step.faults import FaultError
 
 
@@ -54,9 +53,6 @@ def main(argv: Sequence[str] | None = None) -> int:
     except Refusal as refusal:
         say(str(refusal))
         return REFUSED
-    except EngineDisagreementError as disagreement:
-        say(str(disagreement))
-        return FAILED
     except FaultError as fault:
         if str(fault):
             say(str(fault), of_one=fault.of_one_rank)

@@ -16,6 +16,7 @@ from accelerate.utils import broadcast_object_list
 from torch import Tensor
 from trl import GRPOTrainer
 
+from trainer.step.faults import FaultError
 from trainer.step.generating_trainer import GeneratingTrainer
 
 METRIC = "vllm/agreement_max"
@@ -28,7 +29,7 @@ On a CPU, with a policy of 0.8 million parameters, float32 differed by up to 7e-
 _PROMPTS, _PROMPT_TOKENS, _TOKENS = 8, 16, 16
 
 
-class EngineDisagreementError(RuntimeError):
+class EngineDisagreementError(FaultError):
     """vLLM answers with another policy than the one that is trained."""
 
 

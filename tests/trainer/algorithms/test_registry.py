@@ -9,9 +9,9 @@ import pytest
 import torch
 
 from trainer.algorithms import advantages, token_weights
-from trainer.algorithms.contract import ADVANTAGE, TOKEN_WEIGHT, UPDATE_SCHEDULE, UpdateSchedule
+from trainer.algorithms.contract import ADVANTAGE, PROMPT_SAMPLER, TOKEN_WEIGHT, UPDATE_SCHEDULE, UpdateSchedule
 from trainer.algorithms.registry import KINDS, PartError, Strategy, built_in, find_strategy
-from trainer.algorithms.trial import tried, tried_schedule
+from trainer.algorithms.trial import tried, tried_sampler, tried_schedule
 
 CENTRED = """
     from trainer.algorithms.advantages import dr_grpo
@@ -46,7 +46,7 @@ def build(kind: str, spec) -> Strategy:
     if kind == UPDATE_SCHEDULE:
         tried_schedule(found)
         return found
-    return tried(found)
+    return tried_sampler(found) if kind == PROMPT_SAMPLER else tried(found)
 
 
 def schedule(spec) -> UpdateSchedule:

@@ -3,7 +3,6 @@
 import inspect
 import re
 from importlib import import_module
-from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -35,7 +34,7 @@ def test_other_versions_are_refused(found: str):
 
 def test_an_absent_package_is_an_error_where_vllm_is_asked_for(monkeypatch: pytest.MonkeyPatch):
     def found(**arguments: Any) -> list[Any]:
-        subject = Subject(RunConfig.model_construct(), 1, args=SimpleNamespace(**arguments))
+        subject = Subject(RunConfig.model_construct(trl=arguments), 1)
         return list(engine_findings(subject))
 
     monkeypatch.setattr(engine, "installed_version", lambda: None)
