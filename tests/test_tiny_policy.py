@@ -75,6 +75,7 @@ def test_careful_demonstrations_are_right(name: str, task: Task) -> None:
         assert text is None or puzzle.verifier(text, puzzle.reference).score == puzzle.verifier.full_score
 
 
+@pytest.mark.slow
 def test_sampled_it_leaves_something_to_learn(name: str, task: Task) -> None:
     tokenizer = AutoTokenizer.from_pretrained(FOLDERS / name)
     model = AutoModelForCausalLM.from_pretrained(FOLDERS / name)

@@ -51,6 +51,7 @@ def test_without_progress_the_stacks_are_written_and_the_place_is_said(tmp_path:
     assert "stopping.stall_aborts: true would end it" in said
 
 
+@pytest.mark.slow
 def test_with_progress_nothing_is_written_and_nothing_left(tmp_path: Path, capsys):
     with watched(tmp_path / "stalls", 2.0) as watchdog:
         for _ in range(5):

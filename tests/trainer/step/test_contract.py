@@ -206,6 +206,7 @@ def test_a_column_named_correct_that_holds_something_else_does_no_harm(tiny_mode
     assert "groups/frac_all_correct" not in trainer.state.log_history[0]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "settings",
     [
@@ -222,6 +223,7 @@ def test_with_no_strategy_given_nothing_that_trl_accepts_is_refused(tiny_model, 
     assert max_difference(stock, drop_in) == 0.0
 
 
+@pytest.mark.slow
 def test_under_strategies_an_evaluation_has_no_loss_that_nobody_trains(tiny_model, tmp_path: Path):
     from datasets import Dataset
 

@@ -69,6 +69,7 @@ def trained(model: Path, folder: Path, asks_in: str) -> None:
     trainer.train()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("asks_in", "phase", "knob"),
     [

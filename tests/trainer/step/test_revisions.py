@@ -129,6 +129,7 @@ def test_without_lambda_a_run_is_grpos_bit_for_bit(tiny_model, tmp_path: Path):
     assert moved(plain, tiny_model) > 1e-3
 
 
+@pytest.mark.slow
 def test_a_resumed_run_draws_the_references_and_revisions_of_an_unbroken_one(tiny_model, tmp_path: Path):
     saving = {"save_strategy": "steps", "save_steps": 2, "max_steps": 4}
     unbroken = run(tiny_model, tmp_path, **saving)

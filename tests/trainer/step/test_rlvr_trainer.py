@@ -190,6 +190,7 @@ def test_lora_trains_the_adapter_alone(tiny_model, tmp_path: Path):
     assert not any(p.requires_grad for p in base.values())
 
 
+@pytest.mark.slow
 def test_resume_in_a_later_epoch_is_exact(tiny_model, tmp_path: Path):
     settings = {"max_steps": 10, "save_strategy": "steps", "save_steps": 6}  # four steps are an epoch
     straight = ours(tiny_model, tmp_path / "straight", **settings)
@@ -203,6 +204,7 @@ def test_resume_in_a_later_epoch_is_exact(tiny_model, tmp_path: Path):
     assert max_difference(straight, resumed) == 0.0
 
 
+@pytest.mark.slow
 def test_evaluation_with_a_seed_leaves_training_as_it_is(tiny_model, tmp_path: Path):
     def run(folder: str, **extra: Any) -> GRPOTrainer:
         trainer = RLVRTrainer(

@@ -89,6 +89,7 @@ def test_the_tokens_of_highest_entropy_are_those_that_trl_keeps(trl_trainer, sha
     assert torch.equal(top_entropy(entropies, MASK, share=share) * MASK, kept.float())
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["sapo", "vespo"])
 def test_three_steps_on_a_rollout_batch_train_the_same_weights_as_trls_loss(tiny_model, tmp_path: Path, name):
     """SGD, so that differences are not divided by themselves; responses of equal length, SAPO's denominator."""

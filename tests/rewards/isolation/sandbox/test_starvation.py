@@ -80,6 +80,7 @@ def test_a_program_without_a_processor_is_starved_and_not_late(sandbox: Sandbox)
     assert run.waited_seconds > 1.0
 
 
+@pytest.mark.slow
 @needs_root
 def test_it_ends_late_and_well_where_it_gets_one_at_last(sandbox: Sandbox) -> None:
     limits = Limits(wall_seconds=1.2, starved_seconds=30.0)
@@ -101,6 +102,7 @@ def test_a_sleeping_program_is_late_wherever_it_sleeps(sandbox: Sandbox) -> None
     assert run.killed
 
 
+@pytest.mark.slow
 def test_what_a_thread_waits_is_waiting_too(sandbox: Sandbox) -> None:
     work = "import threading\ndef work():\n    while True: pass\n"
     source = work + "thread = threading.Thread(target=work)\nthread.start()\nthread.join()"

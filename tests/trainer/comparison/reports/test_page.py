@@ -101,6 +101,7 @@ def test_ids_are_unique_over_all_figures(page: Path):
     assert targets <= set(ids)
 
 
+@pytest.mark.slow
 def test_the_same_files_give_the_same_page(sweep: Path, page: Path):
     assert html_page(report_on(sweep)) == page.read_text()
 
@@ -131,6 +132,7 @@ def outer_column() -> Iterator[None]:
     ACCURACY.pop()
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("outer_column")
 def test_a_column_from_outside_stands_in_both_pages(sweep: Path):
     report = report_on(sweep)
@@ -154,6 +156,7 @@ def test_cost_stands_beside_accuracy(sweep: Path):
     assert of_ar["device seconds"].text == "90"
 
 
+@pytest.mark.slow
 def test_a_comparison_at_one_learning_rate_is_marked_as_such(sweep: Path):
     report = report_on(sweep)
     for page in (html_page(report), markdown_page(report)):

@@ -58,6 +58,7 @@ def test_areas_differ_by_what_the_curves_do(report: Report):
     assert area.high < 0
 
 
+@pytest.mark.slow
 def test_who_learns_sooner_is_said_beside_the_verdict(report: Report, tmp_path: Path):
     areas = {contrast.variant: contrast.area for contrast in report.main.contrasts}
     assert (areas["ar"].low > 0, areas["lopti"].high < 0) == (True, True)
@@ -127,6 +128,7 @@ def test_length_bins_hold_equally_many_completions():
     assert accuracy_by_length([]) == {}
 
 
+@pytest.mark.slow
 def test_two_seeds_give_no_verdict(tmp_path: Path):
     report = report_on(record_sweep(tmp_path / "sweep", effects={"ar": 3.0}, seeds=(0, 1)))
     assert report.headline == "Against grpo, no verdict: ar, lopti."
@@ -181,6 +183,7 @@ def test_what_was_0_throughout_is_said_and_not_drawn(tmp_path: Path):
     assert not any("share of groups unjudged" in svg for svg in picture.svgs)
 
 
+@pytest.mark.slow
 def test_what_should_have_been_equal_and_was_not_is_said(tmp_path: Path):
     sweep = record_sweep(tmp_path / "sweep", seeds=(0,))
     lines = (sweep / "ar-s0/run/metrics.jsonl").read_text().splitlines()
@@ -194,6 +197,7 @@ def test_what_should_have_been_equal_and_was_not_is_said(tmp_path: Path):
     assert "different held-out rows" not in " ".join(report_on(sweep / "ar-s0/run").notes)
 
 
+@pytest.mark.slow
 def test_a_run_without_a_judged_answer_is_left_out_and_named(tmp_path: Path):
     sweep = record_sweep(tmp_path / "sweep", effects={"ar": 3.0}, seeds=(0, 1, 2, 3))
     file = sweep / "ar-s1/run/evaluations/test/step-000020.parquet"
@@ -217,6 +221,7 @@ def test_runs_judged_on_other_items_are_refused_in_words(tmp_path: Path):
         write_report(sweep)
 
 
+@pytest.mark.slow
 def test_a_file_that_cannot_be_read_is_a_note(tmp_path: Path):
     sweep = record_sweep(tmp_path / "sweep", effects={"ar": 3.0})
     file = sweep / "ar-s1/run/evaluations/test/step-000020.parquet"
@@ -229,6 +234,7 @@ def test_a_file_that_cannot_be_read_is_a_note(tmp_path: Path):
     )
 
 
+@pytest.mark.slow
 def test_without_common_seeds_variants_are_compared_unpaired(tmp_path: Path):
     sweep = record_sweep(tmp_path / "sweep", effects={"ar": 3.0}, unfinished=["grpo-s3", "grpo-s4", *AR_FIRST])
     record_run(sweep / "ar-s5/run", "ar", 5, VARIANTS["ar"], random_seed=[5, 1], effect=3.0)

@@ -4,6 +4,7 @@ import json
 from pathlib import Path
 
 import numpy as np
+import pytest
 
 from tests.trainer.comparison.reports.recorded_sweep import record_run, record_sweep
 from trainer.comparison.reports import report_on
@@ -42,6 +43,7 @@ def test_steps_of_one_rollout_batch_and_seeds_are_averaged_and_long_runs_drawn_w
     assert stack.lines == {}
 
 
+@pytest.mark.slow
 def test_a_run_without_times_has_no_picture_of_them(tmp_path: Path):
     run = record_run(tmp_path / "run")
     assert "times" in report_on(run).pictures

@@ -125,7 +125,7 @@ def test_a_problem_of_what_a_variant_does_not_write_is_told_at_the_variant(tmp_p
     with pytest.raises(ConfigError) as refusal:
         plans(tmp_path, {"cut": {"trl.num_generations": 4}})  # 16 · 4 sequences, and updates of 128
     (problem,) = refusal.value.problems
-    assert problem.path == "variants.cut: algorithm.prompts_per_rollout"
+    assert problem.path == "variants.cut: algorithm.sequences_per_update"
     assert (tmp_path / "compare.yaml").read_text().splitlines()[problem.origin.line - 1].strip() == "cut:"
 
 

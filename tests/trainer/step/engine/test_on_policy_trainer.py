@@ -83,6 +83,7 @@ def test_a_token_without_a_number_counts_as_in_trl():
     assert engine_ratio(logps, engine, mask, "token_mask", 1.2, None).tolist() == [[pytest.approx(1.6487, 1e-4), 0, 0]]
 
 
+@pytest.mark.slow
 def test_the_extra_pass_is_gone_and_the_metrics_stay(served: Served, engine, tmp_path: Path, monkeypatch: Any):
     """A whole training on planned micro-batches, several to a step: the same weights, one scoring less a batch."""
     from trl import GRPOTrainer
