@@ -19,6 +19,7 @@ __all__ = ["run_file"]
 def test_a_run_on_the_cpu_is_none_of_deepspeed_or_fsdp(run_file, tmp_path, capsys, monkeypatch, variable, named):
     monkeypatch.setenv(variable, "true")
     monkeypatch.setenv("ACCELERATE_USE_CPU", "true")
+    monkeypatch.delenv("ACCELERATE_TORCH_DEVICE", raising=False)  # a run on a CPU in this process leaves it
     assert SETTINGS["trl"]["use_cpu"] is True
     assert main([str(run_file)]) == 2
     said = capsys.readouterr().err
