@@ -11,7 +11,7 @@ from trainer.run.config import RunConfig, load_config
 from trainer.run.config.dotted import flattened
 from trainer.run.manifest import read_manifest
 
-MAY_CHANGE = ("name", "output_dir", "num_processes", "evaluation", "logging", "stopping")
+MAY_CHANGE = ("name", "output_dir", "num_processes", "evaluation", "logging", "stopping", "vllm")
 """Sections that may differ between a run and its continuation: they do not change what is trained."""
 TRL_MAY_CHANGE = ("save_strategy", "save_steps", "save_total_limit", "logging_steps")
 LENGTH = ("max_steps", "num_train_epochs")

@@ -60,7 +60,9 @@ def train(
     args = grpo_config(config, world_size=started_processes())
     check_launch(config, args, strategies, rows)
     tokenizer, prefilled = load_tokenizer(config)
-    checked = checked_before_start(config, verifiers, strategies, args, rows, tokenizer)
+    judged = (config, verifiers, strategies, args, rows, tokenizer)
+    if resume is None:  # what is refused leaves no directory behind
+        checked = checked_before_start(*judged)
     placement = place(config, args, resume)
     run, checkpoint = placement.run, placement.checkpoint
     trained = checkpoint is not None and is_trained(checkpoint, args.max_steps)
@@ -68,6 +70,8 @@ def train(
         if args.process_index == 0:
             print(f"{run} is finished: nothing is left to train. Its summary is {run / 'summary.md'}.")
         return 0
+    if resume is not None:  # what is finished needs no room for another checkpoint
+        checked = checked_before_start(*judged)
     if args.process_index == 0:
         print("\n".join(brief_lines(checked)), flush=True)
     if args.process_index == 0 and checkpoint is None:

@@ -7,6 +7,8 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
+from trainer.step.full_disk import is_full
+
 FOLDER = "rollouts"
 KEPT = "kept.json"
 Columns = dict[str, list[Any]]
@@ -53,6 +55,8 @@ class RolloutFiles:
         self.folder, self.limit_bytes, self.any_rank, self.rank = folder, limit_bytes, any_rank, rank
         self.every = 1
         self.sizes: dict[int, int] = {}
+        self.left_out = 0
+        """Batches that did not fit on the disk; training goes on without them."""
 
     def start(self, number: int) -> None:
         """Begin with batch ``number``: what an interrupted attempt wrote from it on is deleted."""
@@ -72,8 +76,7 @@ class RolloutFiles:
         """Keep this rank's rows of batch ``number``; every rank calls it for every batch."""
         if number % self.every == 0:
             path = self.folder / f"batch-{number:06d}-rank-{self.rank}.parquet"
-            write_rollouts(path, columns)
-            self.sizes[number] = path.stat().st_size
+            self.sizes[number] = self._fitted(lambda: write_rollouts(path, columns)) and path.stat().st_size
         while len(self.sizes) > 1 and self.any_rank(sum(self.sizes.values()) > self.limit_bytes):
             self._thin_out()
 
@@ -81,12 +84,26 @@ class RolloutFiles:
         self.every *= 2
         self._say_which()  # first: batches that are there and need not be do no harm, absent ones would
         for number in [number for number in self.sizes if number % self.every]:
-            (self.folder / f"batch-{number:06d}-rank-{self.rank}.parquet").unlink()
+            (self.folder / f"batch-{number:06d}-rank-{self.rank}.parquet").unlink(missing_ok=True)
             del self.sizes[number]
 
     def _say_which(self) -> None:
+        text = json.dumps({"every_batch": self.every}) + "\n"
         if self.rank == 0:
-            _replace(self.folder / KEPT, lambda draft: draft.write_text(json.dumps({"every_batch": self.every}) + "\n"))
+            self._fitted(lambda: _replace(self.folder / KEPT, lambda draft: draft.write_text(text)))
+
+    def _fitted(self, write: Callable[[], None]) -> bool:
+        """Whether there was room for what ``write`` writes; said once where there was none."""
+        try:
+            write()
+        except OSError as error:
+            if not is_full(error):
+                raise
+            if not self.left_out:
+                print(f"No room in {self.folder}: rollouts are left out until there is. {error}", flush=True)
+            self.left_out += 1
+            return False
+        return True
 
 
 def read_every(folder: Path) -> int:
@@ -132,7 +149,10 @@ def _storable(values: list[Any]) -> list[Any]:
 
 def _replace(path: Path, write: Callable[[Path], object]) -> None:
     draft = path.with_name(f".{path.name}.draft")
-    write(draft)
-    with draft.open("rb") as file:
-        os.fsync(file.fileno())
-    draft.replace(path)
+    try:
+        write(draft)
+        with draft.open("rb") as file:
+            os.fsync(file.fileno())
+        draft.replace(path)
+    finally:
+        draft.unlink(missing_ok=True)

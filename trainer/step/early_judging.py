@@ -75,6 +75,9 @@ class EarlyJudgingTrainer(AgreeingTrainer):
         self.reward_funcs = [early.calls.get(id(function), function) for function in functions]
         try:
             rewards: torch.Tensor = super()._calculate_rewards(*positional, **keywords)
+        except Exception:
+            early.wait()
+            raise
         finally:
             self.reward_funcs = functions
         self.overlapped_seconds = sum(call.seconds - call.waited for call in early.calls.values())

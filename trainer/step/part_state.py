@@ -19,27 +19,30 @@ class StrategyStateError(Refusal):
     """A strategy's state that cannot be saved or restored."""
 
 
-def save_state(strategies: Iterable[Strategy], folder: Path, *, is_main_process: bool) -> None:
-    """Write the states into ``folder``/strategies.pt; nothing where no strategy has one. Called on all ranks.
+def agreed_states(strategies: Iterable[Strategy]) -> dict[str, Any]:
+    """The states of those that have one, by kind, the same on all ranks. Called on all ranks.
 
     Raises:
         StrategyStateError: ranks hold different states, of which one checkpoint can keep only one.
     """
-    states = {part.kind: _on_cpu(part.function.state_dict()) for part in strategies if part.has_state}  # type: ignore[attr-defined]
-    if not states:
-        return
-    if len(set(gather_object([_digest(states)]))) > 1:
+    states: dict[str, Any] = {part.kind: _on_cpu(part.function.state_dict()) for part in strategies if part.has_state}  # type: ignore[attr-defined]
+    if states and len(set(gather_object([_digest(states)]))) > 1:
         raise StrategyStateError(
             f"The state of {' and '.join(states)} differs between processes, so no checkpoint can restore it. Compute "
             "it from what all processes see: an advantage estimator is given the whole rollout batch, a token weight "
             "or coefficient only its own rows."
         )
-    if is_main_process:
+    return states
+
+
+def write_states(states: dict[str, Any], folder: Path) -> None:
+    """Write what `agreed_states` gave into ``folder``/strategies.pt; nothing where no strategy has a state."""
+    if states:
         torch.save(states, folder / FILE)
 
 
 def load_state(strategies: Iterable[Strategy], folder: Path) -> None:
-    """Restore what `save_state` wrote; nothing where no strategy has a state.
+    """Restore what `write_states` wrote; nothing where no strategy has a state.
 
     Raises:
         StrategyStateError: the checkpoint holds no state for a strategy that has one.

@@ -30,7 +30,7 @@ from trainer.step.observers import (
     rollout_metrics,
     weigh_by_tokens,
 )
-from trainer.step.part_state import load_state, save_state
+from trainer.step.part_state import agreed_states, load_state, write_states
 from trainer.step.revisions import Revisions
 from trainer.step.rollout_signals import check_columns, loss_mask, rollout_signals
 from trainer.step.signals import Signals
@@ -275,9 +275,11 @@ class RLVRTrainer(TimedTrainer):
         return None, None, None
 
     def _save_checkpoint(self, model: Any, trial: Any) -> None:
+        states = agreed_states(self.strategies.all)  # of all ranks, before a full disk may take one of them elsewhere
         super()._save_checkpoint(model, trial)
         folder = Path(self._get_output_dir(trial=trial)) / f"checkpoint-{self.state.global_step}"
-        save_state(self.strategies.all, folder, is_main_process=self.accelerator.is_main_process)
+        if self.accelerator.is_main_process:
+            write_states(states, folder)
 
     def _load_optimizer_and_scheduler(self, checkpoint: str | None) -> None:
         super()._load_optimizer_and_scheduler(checkpoint)

@@ -135,7 +135,8 @@ class SamplingTrainer(EvaluatingTrainer):
             [record[name] for record in records] for name in ("prompt_ids", "completion_ids", "completion", "logps")
         )
         sampled = None if any(each is None for each in logps) else logps
-        columns = {name: [record["columns"][name] for record in records] for name in records[0]["columns"]}
+        names = sorted({name for _, group, _ in kept for record in group for name in record["columns"]})
+        columns = {name: [record["columns"].get(name) for record in records] for name in names}
         # as TRL's _generate returns it
         generated: tuple[Any, ...] = (ids, completion_ids, None, completions, sampled, {}, None, [])
         self._kept = Kept(generated, torch.cat([rewards for _, _, rewards in kept]), columns)
@@ -155,8 +156,8 @@ class SamplingTrainer(EvaluatingTrainer):
         """Generate and judge the rows of ``prompts`` on all ranks, and sort their groups."""
         rows = self._rows_of(prompts)
         texts = [row["prompt"] for row in rows]
-        prompt_ids, completion_ids, _, completions, logps, *_ = super()._generate(texts)
-        rewards = super()._calculate_rewards(rows, texts, completions, completion_ids)
+        prompt_ids, completion_ids, _, completions, logps, *_ = self._generate(texts)
+        rewards = self._calculate_rewards(rows, texts, completions, completion_ids)
         columns = {name: each for name, each in self._pending_extra_logs.items() if len(each) == len(rows)}
         self._pending_extra_logs = defaultdict(list)
         records = gather_object(

@@ -1,6 +1,7 @@
 """Rollouts on disk: bounded, each batch once, the same with and without an interruption."""
 
 import json
+import resource
 import tempfile
 from pathlib import Path
 from typing import Any
@@ -96,3 +97,22 @@ def test_other_ranks_files_are_left_alone(tmp_path: Path):
     RolloutFiles(tmp_path, 1_000, bool, 0).start(5)
     assert sorted(contents(tmp_path)) == ["batch-000007-rank-1.parquet", "kept.json"]
     assert json.loads((tmp_path / "kept.json").read_text()) == {"every_batch": 1}
+
+
+def test_a_full_disk_leaves_a_batch_out_and_the_next_one_is_written(tmp_path: Path, capsys):
+    files = RolloutFiles(tmp_path / "rollouts", 2**20, lambda flag: flag, rank=0)
+    files.start(0)
+    _, most = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (100, most))
+    try:
+        files.write(0, ROW)
+        files.write(1, ROW)
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (most, most))
+    files.write(2, ROW)
+    assert sorted(path.name for path in (tmp_path / "rollouts").iterdir()) == [
+        "batch-000002-rank-0.parquet",
+        "kept.json",
+    ]
+    assert files.left_out == 2
+    assert capsys.readouterr().out.count("rollouts are left out until there is") == 1

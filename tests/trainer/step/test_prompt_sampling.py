@@ -102,6 +102,27 @@ def test_kept_completions_are_judged_once_and_scored_as_any_other(tiny_model, tm
     torch.testing.assert_close(batch["old_per_token_logps"], logps[0])
 
 
+def test_what_is_generated_and_left_out_is_timed_and_checked_too(tiny_model, tmp_path: Path):
+    def infinite_where_dead(completions: list[str], text: list[str], **_: Any) -> list[float]:
+        return [float("inf") if t[0] in "acegi" else float(row % 2) for row, t in enumerate(text)]
+
+    with pytest.raises(ValueError, match="infinite"):
+        rolled_out(trainer_of(tiny_model, tmp_path, "dynamic", infinite_where_dead))
+
+    notes = iter(range(100))
+
+    def sometimes_noted(completions: list[str], log_extra: Any, **_: Any) -> list[float]:
+        if next(notes) % 2:
+            log_extra("note", ["odd"] * len(completions))
+        return half_dead(completions, log_extra=log_extra, **_)
+
+    trainer = trainer_of(tiny_model, tmp_path, "dynamic", sometimes_noted)
+    with trainer.clock.phase("prepare"):
+        rolled_out(trainer)
+    assert trainer.clock.read()["generate"] > 0
+    assert {"odd", None} == {*trainer._logs["extra"]["note"]}
+
+
 def test_a_sampler_learns_what_was_solved(tiny_model, tmp_path: Path):
     trainer = trainer_of(tiny_model, tmp_path, {"name": "difficulty", "newest": 1.0}, max_steps=3)
     trainer.train()
