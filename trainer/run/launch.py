@@ -54,15 +54,13 @@ def train(
     if repeated is not None and recorded is not None:
         check_same_run_again(repeated, recorded, config, fingerprints, started_processes())
     prepare_logging(config)
-
     check_engine_possible(config)
     settle_on_cpu(config)
     args = grpo_config(config, world_size=started_processes())
     check_launch(config, args, strategies, rows)
     tokenizer, prefilled = load_tokenizer(config)
     judged = (config, verifiers, strategies, args, rows, tokenizer)
-    if resume is None:  # what is refused leaves no directory behind
-        checked = checked_before_start(*judged)
+    checked = checked_before_start(*judged) if resume is None else None  # what is refused leaves no directory behind
     placement = place(config, args, resume)
     run, checkpoint = placement.run, placement.checkpoint
     trained = checkpoint is not None and is_trained(checkpoint, args.max_steps)
@@ -70,26 +68,24 @@ def train(
         if args.process_index == 0:
             print(f"{run} is finished: nothing is left to train. Its summary is {run / 'summary.md'}.")
         return 0
-    if resume is not None:  # what is finished needs no room for another checkpoint
-        checked = checked_before_start(*judged)
+    checked = checked or checked_before_start(*judged)  # what is finished needs no room for another checkpoint
     if args.process_index == 0:
         print("\n".join(brief_lines(checked)), flush=True)
-    if args.process_index == 0 and checkpoint is None:
-        _record(run, config, args.world_size, fingerprints, repeated, recorded)
+        if checkpoint is None:
+            _record(run, config, args.world_size, fingerprints, repeated, recorded)
+    patience = config.stopping.verifier_patience_seconds
     functions = rewards.reward_functions(
-        verifiers,
-        tasks=config.reward_tasks,
-        prefilled_thought=prefilled,
-        patience_s=config.stopping.verifier_patience_seconds,
+        verifiers, tasks=config.reward_tasks, prefilled_thought=prefilled, patience_s=patience
     )
     trainer = build_trainer(config, args, rows, functions, tokenizer)
     check_engine_runs(trainer.accelerator)
     if trained and checkpoint is not None:
         _report_late(trainer, config, run, checkpoint)
         return 0
-    resume_command = shlex.join([config_path, *overrides])
     try:
-        return run_trainer(trainer, config, run, checkpoint, resume_command, rewards.verifier_stacks)
+        return run_trainer(
+            trainer, config, run, checkpoint, shlex.join([config_path, *overrides]), rewards.verifier_stacks
+        )
     finally:
         finish_wandb(config.logging.wandb_upload_seconds)
 

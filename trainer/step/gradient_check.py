@@ -81,7 +81,7 @@ def _gradient(trainer: "RLVRTrainer", cut: Sequence[Batch], parameters: list[Ten
 
 def _tolerance(trainer: "RLVRTrainer") -> float:
     """Half precision keeps 8 to 11 bits of each number, TF32 10: under bfloat16 autocast two cuts of the countdown
-    policy's batch differ by 2 %, in float32 by 2e-6. A denominator that is wrong by less than 10 % is not seen there."""
+    policy's batch differ by 2 %, in float32 by 2e-6. A denominator wrong by less than 10 % is not seen there."""
     args = trainer.args
     coarse = args.bf16 or args.fp16 or args.tf32 or trainer.model.dtype != torch.float32
     return 0.1 if coarse else 1e-3
