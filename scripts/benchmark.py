@@ -13,7 +13,7 @@ import argparse
 import json
 import os
 import statistics
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -32,6 +32,11 @@ def parser() -> argparse.ArgumentParser:
     return command
 
 
+def shown_ratio(ratio: Mapping[str, float]) -> str:
+    """The median, with the least and the most."""
+    return f"{ratio['median']:.2f} [{ratio['least']:.2f}, {ratio['most']:.2f}]"
+
+
 def table(result: dict[str, Any]) -> str:
     """The measurements of one kind of rollout batch."""
     title = "half of the groups dead" if result["half_dead"] else "no dead groups"
@@ -41,10 +46,7 @@ def table(result: dict[str, Any]) -> str:
     ]
     for name, measured in result["variants"].items():
         seconds = sorted(measured["seconds"])[len(measured["seconds"]) // 2]
-        ratios = [
-            f"{ratio['median']:.2f} [{ratio['least']:.2f}, {ratio['most']:.2f}]"
-            for ratio in (measured["faster_than_stock"], measured["faster_than_planned"])
-        ]
+        ratios = [shown_ratio(measured[name]) for name in ("faster_than_stock", "faster_than_planned")]
         share = f"{measured['share_of_floor']:.0%}"
         lines.append(f"{name:<24}{seconds:>9.2f}{measured['tokens']:>10,}{share:>8}   {ratios[0]:<24}{ratios[1]}")
         if measured["peak_bytes"]:
@@ -57,8 +59,7 @@ def run_table(result: dict[str, Any]) -> str:
     """The wall times of whole runs."""
     lines = [f"{'variant':<26}{'seconds':>9}   {'× faster than trl':<24}held-out accuracy"]
     for name, measured in result.items():
-        ratio = measured["faster_than_first"]
-        shown = f"{ratio['median']:.2f} [{ratio['least']:.2f}, {ratio['most']:.2f}]"
+        shown = shown_ratio(measured["faster_than_first"])
         accuracy = ", ".join("none" if value is None else f"{value:.3f}" for value in measured["accuracy"])
         lines.append(f"{name:<26}{statistics.median(measured['seconds']):>9.0f}   {shown:<24}{accuracy}")
     return "\n".join(lines)

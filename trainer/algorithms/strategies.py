@@ -49,8 +49,17 @@ class Strategies:
     @property
     def all(self) -> list[Strategy]:
         """Those that there are."""
-        parts = (self.advantage, self.token_weight, self.coefficient, self.update_schedule, self.prompt_sampler)
-        return [part for part in parts if part is not None]
+        return [part for part in self._by_kind.values() if part is not None]
+
+    @property
+    def _by_kind(self) -> dict[str, Strategy | None]:
+        return {
+            ADVANTAGE: self.advantage,
+            TOKEN_WEIGHT: self.token_weight,
+            COEFFICIENT: self.coefficient,
+            UPDATE_SCHEDULE: self.update_schedule,
+            PROMPT_SAMPLER: self.prompt_sampler,
+        }
 
     @property
     def are_trls_own(self) -> bool:
@@ -66,9 +75,7 @@ class Strategies:
     @property
     def names(self) -> dict[str, str | None]:
         """Kind → name of the strategy, as summaries write it."""
-        chosen = (self.advantage, self.token_weight, self.coefficient, self.update_schedule, self.prompt_sampler)
-        kinds = (ADVANTAGE, TOKEN_WEIGHT, COEFFICIENT, UPDATE_SCHEDULE, PROMPT_SAMPLER)
-        return {kind: part.name if part else None for kind, part in zip(kinds, chosen, strict=True)}
+        return {kind: part.name if part else None for kind, part in self._by_kind.items()}
 
 
 def build_strategies(

@@ -2,7 +2,6 @@
 
 import json
 import os
-import statistics
 import subprocess
 import sys
 import tempfile
@@ -12,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from rewards.registry import Refusal
+from trainer.statistics.round_ratios import round_ratios
 
 
 def compared_runs(
@@ -55,18 +55,13 @@ def compared_runs(
         name: {
             "seconds": seconds[name],
             "accuracy": accuracy[name],
-            "faster_than_first": _ratios(seconds[names[0]], seconds[name]),
+            "faster_than_first": round_ratios(seconds[names[0]], seconds[name]),
         }
         for name in names
     }
 
 
 _OFFLINE = {"HF_HUB_OFFLINE": "1", "WANDB_MODE": "offline"}
-
-
-def _ratios(first: Sequence[float], others: Sequence[float]) -> dict[str, float]:
-    ratios = [theirs / mine for theirs, mine in zip(first, others, strict=True)]
-    return {"median": statistics.median(ratios), "least": min(ratios), "most": max(ratios)}
 
 
 def _accuracy(run: Path) -> float | None:

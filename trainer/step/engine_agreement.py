@@ -18,6 +18,7 @@ from trl import GRPOTrainer
 
 from trainer.step.faults import FaultError
 from trainer.step.generating_trainer import GeneratingTrainer
+from trainer.step.set_aside import holding
 
 METRIC = "vllm/agreement_max"
 BOUNDS = {torch.float32: 1e-3, torch.float16: 0.1, torch.bfloat16: 0.5}
@@ -138,12 +139,8 @@ class AgreeingTrainer(GeneratingTrainer):
         if engine.mode == "colocate" and engine.enable_sleep_mode:  # put to sleep behind the probe it would forget
             engine.llm.wake_up(tags=["kv_cache"])
             changed["enable_sleep_mode"] = False
-        before = {name: getattr(engine, name) for name in changed}
-        try:
-            vars(engine).update(changed)
+        with holding(engine, changed):
             yield
-        finally:
-            vars(engine).update(before)
 
     @torch.no_grad()
     def scored(self, input_ids: Tensor) -> Tensor:

@@ -12,6 +12,7 @@ import torch
 from torch import Tensor, nn
 
 from trainer.step.engine_agreement import BOUNDS, compute_dtype
+from trainer.step.sharding import parameters_are_sharded
 
 if TYPE_CHECKING:
     from trainer.step.engine_agreement import AgreeingTrainer, Probe
@@ -66,7 +67,7 @@ def diagnosis(trainer: "AgreeingTrainer", probe: "Probe", difference: float, ran
 
 def _explanations(trainer: "AgreeingTrainer", probe: "Probe") -> Iterator[tuple[str, float]]:
     """Each explanation with the difference it leaves."""
-    if _is_sharded(trainer):
+    if parameters_are_sharded(trainer):
         return  # a forward pass needs all ranks
     ids = probe.input_ids
     yield _best_temperature(trainer, probe)
@@ -184,11 +185,6 @@ def engine_dtype(trainer: Any) -> torch.dtype | None:
         return None
     found = dtype if isinstance(dtype, torch.dtype) else getattr(torch, str(dtype).removeprefix("torch."), None)
     return found if isinstance(found, torch.dtype) else None
-
-
-def _is_sharded(trainer: Any) -> bool:
-    plugin = trainer.accelerator.state.deepspeed_plugin if trainer.is_deepspeed_enabled else None
-    return bool(trainer.is_fsdp_enabled or (plugin is not None and plugin.zero_stage == 3))
 
 
 def _named(dtype: torch.dtype) -> str:

@@ -21,6 +21,7 @@ from trainer.evaluation.judging import Tally
 from trainer.evaluation.result import EvaluationResult, evaluation_metrics
 from trainer.step.compatibility import PreflightError
 from trainer.step.early_judging import EarlyJudgingTrainer, is_plain
+from trainer.step.set_aside import holding
 
 
 class EvaluatingTrainer(EarlyJudgingTrainer):
@@ -130,12 +131,8 @@ class EvaluatingTrainer(EarlyJudgingTrainer):
             arguments = {**self.generation_kwargs, **wanted}
             config = GenerationConfig(**arguments, disable_compile=True)
             changed = {"generation_kwargs": arguments, "generation_config": config}
-        before = {name: getattr(engine, name) for name in changed}
-        try:
-            vars(engine).update(changed)
+        with holding(engine, changed):
             yield
-        finally:
-            vars(engine).update(before)
 
     @contextmanager
     def _evaluation_randomness(self) -> Iterator[None]:

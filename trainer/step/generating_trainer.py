@@ -7,6 +7,7 @@ from trl import GRPOConfig, GRPOTrainer
 
 from trainer.step.compact_generation import compact_generation, roomy_cache
 from trainer.step.compatibility import PreflightError
+from trainer.step.sharding import parameters_are_sharded
 
 Generation = Literal["trl", "compact"]
 _PLAIN = {"use_vllm": False, "use_transformers_continuous_batching": False, "cache_implementation": None}
@@ -43,8 +44,7 @@ class GeneratingTrainer(GRPOTrainer):
 
     def _against_compact(self) -> str | None:
         """What about the model rules compact generation out."""
-        stage = self.accelerator.state.deepspeed_plugin.zero_stage if self.is_deepspeed_enabled else 0
-        if self.is_fsdp_enabled or stage == 3:
+        if parameters_are_sharded(self):
             return "the parameters are sharded, so that all ranks must run equally many forward passes"
         if self._is_vlm or roomy_cache(self.accelerator.unwrap_model(self.model_wrapped).config) is None:
             return "the model keeps more, or less, than the keys and values of each text token"

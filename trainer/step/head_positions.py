@@ -12,6 +12,8 @@ from contextlib import contextmanager
 import trl.trainer.utils as trl_head
 from torch import device
 
+from trainer.step.set_aside import holding
+
 
 @contextmanager
 def labelled_positions_only(computing_on: device) -> Iterator[None]:
@@ -22,9 +24,5 @@ def labelled_positions_only(computing_on: device) -> Iterator[None]:
     if computing_on.type != "cpu":
         yield
         return
-    before = trl_head._use_triton
-    trl_head._use_triton = lambda _: True
-    try:
+    with holding(trl_head, {"_use_triton": lambda _: True}):
         yield
-    finally:
-        trl_head._use_triton = before

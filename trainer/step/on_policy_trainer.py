@@ -49,8 +49,7 @@ class OnPolicyTrainer(PlanningTrainer):
         self._in_loss: dict[str, Any] | None = None
         self._extremes: Tensor | None = None  # largest difference, largest ratio, minus the smallest
         super().__init__(*positional, **keywords)
-        corrects = self.use_vllm and self.vllm_importance_sampling_correction
-        if skip_old_logps and corrects and is_on_policy(self.args, self.strategies):
+        if skip_old_logps and self._corrects_engine and is_on_policy(self.args, self.strategies):
             problems = [*_strategy_problems(self.args, self.strategies), *_model_problems(self.model)]
             self.skips_old_logps = not problems
             if problems:
@@ -58,6 +57,16 @@ class OnPolicyTrainer(PlanningTrainer):
                     f"π_old is scored in a pass of its own: {'; '.join(problems)}. To silence this write "
                     "skip_old_logps: false."
                 )
+
+    @property
+    def _corrects_engine(self) -> bool:
+        return bool(self.use_vllm and self.vllm_importance_sampling_correction)
+
+    @property
+    def _stores_old_logps(self) -> bool:
+        """Whether the rollout batch is scored before it is trained on."""
+        corrects = self._corrects_engine and not self.skips_old_logps
+        return corrects or not is_on_policy(self.args, self.strategies)
 
     def _generate_and_score_completions(self, inputs: Any) -> dict[str, Any]:
         if not (self.skips_old_logps and self.model.training):

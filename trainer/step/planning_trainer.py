@@ -15,6 +15,7 @@ from trainer.step.microbatches import Batch
 from trainer.step.planned_microbatches import PlannedMicrobatches, together
 from trainer.step.planning_rules import cuts_passes, model_problems, plan_problems, positions_are_relative
 from trainer.step.sampling_trainer import SamplingTrainer
+from trainer.step.sharding import parameters_are_sharded
 
 Microbatches = Literal["trl", "planned"]
 MISMATCH = "planned_microbatches_mismatch"
@@ -126,9 +127,8 @@ class PlanningTrainer(SamplingTrainer):
 
     def _verified(self, originals: list[Batch]) -> bool:
         """Whether both cuts give the same gradient on every rank; yes, with a warning, where it cannot be computed."""
-        deepspeed = self.accelerator.state.deepspeed_plugin if self.is_deepspeed_enabled else None
         reason = None
-        if self.is_fsdp_enabled or (deepspeed is not None and deepspeed.zero_stage == 3):
+        if parameters_are_sharded(self):
             reason = "the parameters are sharded over the ranks"
         elif self.args.gradient_checkpointing and (self.args.gradient_checkpointing_kwargs or {}).get("use_reentrant"):
             reason = "gradient checkpointing with use_reentrant allows no gradient beside training's"

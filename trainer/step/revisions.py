@@ -20,6 +20,7 @@ from trainer.algorithms.revisions.references import references
 from trainer.algorithms.revisions.scores import repair_scores
 from trainer.step.compatibility import PreflightError
 from trainer.step.rollout_signals import gathered_tokens, verdicts
+from trainer.step.set_aside import holding
 
 _NO_VERDICTS = (
     "revision: the reward functions leave no verdict on each completion in the column `correct`, so no answer can be "
@@ -187,12 +188,8 @@ def _apart(trainer: Any) -> Iterator[dict[str, list[Any]]]:
         "_pending_extra_logs": extra,
         "_pending_metrics": defaultdict(list),
     }
-    kept = {name: getattr(trainer, name) for name in ours}
-    try:
-        vars(trainer).update(ours)
+    with holding(trainer, ours):
         yield extra
-    finally:
-        vars(trainer).update(kept)
     trainer._metrics["train"]["num_tokens"] = [trainer.state.num_input_tokens_seen]
 
 

@@ -122,13 +122,6 @@ class TimedTrainer(OnPolicyTrainer):
         with self._phase("reference" if model is self.ref_model or without_adapter else "old_logps"):
             return super()._get_per_token_logps_and_entropies(model, *positional, **keywords)
 
-    @property
-    def _stores_old_logps(self) -> bool:
-        """Whether TRL scores the rollout batch before it trains on it."""
-        passes = self.args.steps_per_generation * self.num_iterations
-        corrects = self.use_vllm and self.vllm_importance_sampling_correction and not self.skips_old_logps
-        return bool(self.args.gradient_accumulation_steps % passes or corrects)
-
     def _phase(self, name: str) -> Any:
         """The phase inside a training step; elsewhere, in evaluations, nothing is timed."""
         return self.clock.phase(name) if self.clock.is_running else _untimed()

@@ -22,6 +22,7 @@ from tokenizers import Tokenizer, models, pre_tokenizers
 from transformers import PreTrainedTokenizerFast, Qwen3Config, Qwen3ForCausalLM
 from trl import GRPOConfig, GRPOTrainer
 
+from trainer.statistics.round_ratios import round_ratios
 from trainer.step.rlvr_trainer import RLVRTrainer
 
 SIGMA = 0.8
@@ -142,17 +143,13 @@ def compared_updates(
 
 
 def _summary(timing: Timing, timings: Mapping[str, Timing], floor: int) -> dict[str, Any]:
-    def ratio(other: str) -> dict[str, float]:
-        ratios = [theirs / mine for theirs, mine in zip(timings[other].seconds, timing.seconds, strict=True)]
-        return {"median": statistics.median(ratios), "least": min(ratios), "most": max(ratios)}
-
     return {
         "seconds": timing.seconds,
         "tokens": timing.tokens,
         "share_of_floor": floor / timing.tokens,
         "peak_bytes": timing.peak_bytes,
-        "faster_than_stock": ratio("stock"),
-        "faster_than_planned": ratio("planned"),
+        "faster_than_stock": round_ratios(timings["stock"].seconds, timing.seconds),
+        "faster_than_planned": round_ratios(timings["planned"].seconds, timing.seconds),
     }
 
 

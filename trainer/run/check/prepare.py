@@ -7,8 +7,8 @@ from pathlib import Path
 from typing import Any
 
 from rewards.registry import Refusal
-from trainer.algorithms.contract import ADVANTAGE, COEFFICIENT, PROMPT_SAMPLER, TOKEN_WEIGHT, UPDATE_SCHEDULE
-from trainer.algorithms.registry import find_strategy
+from trainer.algorithms.contract import PROMPT_SAMPLER, UPDATE_SCHEDULE
+from trainer.algorithms.registry import KINDS, find_strategy
 from trainer.algorithms.strategies import build_strategies
 from trainer.algorithms.trial import tried, tried_sampler, tried_schedule
 from trainer.run.check.finding import Finding, error, warning
@@ -24,13 +24,6 @@ from trainer.run.schedule import check_evaluation, check_max_steps, check_save_s
 from trainer.run.tokenizer import load_tokenizer
 from trainer.step.compatibility import check_combination
 
-_KINDS = {
-    "advantage": ADVANTAGE,
-    "token_weight": TOKEN_WEIGHT,
-    "coefficient": COEFFICIENT,
-    "update_schedule": UPDATE_SCHEDULE,
-    "prompt_sampler": PROMPT_SAMPLER,
-}
 _TRIED = {UPDATE_SCHEDULE: tried_schedule, PROMPT_SAMPLER: tried_sampler}
 
 
@@ -107,10 +100,10 @@ def _strategies(subject: Subject, findings: Collected) -> None:
         return
     except Refusal as together:
         before = len(findings)
-        for name, kind in _KINDS.items():
-            if given[name] is not None:
+        for kind in KINDS:
+            if given[kind] is not None:
                 with findings.of("algorithm"):
-                    _TRIED.get(kind, tried)(find_strategy(kind, given[name]))
+                    _TRIED.get(kind, tried)(find_strategy(kind, given[kind]))
         if len(findings) == before:
             findings.append(error("algorithm", str(together)))
 
