@@ -31,6 +31,9 @@ GONE_WITHIN = 60.0
 """Seconds after which no process of a killed run may live."""
 MARK = "EVENKEEL_TEST_RUN"
 STEPS = 12
+LOADING = 10.0
+STEP = 0.5
+"""Seconds that about cover what the moment of a kill is drawn from: the start of a run, and a step with its checkpoint."""
 
 
 def run_file(folder: Path, model: Path, name: str, processes: int) -> Path:
@@ -152,8 +155,9 @@ def test_a_run_that_is_killed_at_random_ends_as_the_one_that_is_not(tiny_model: 
     for number, step in enumerate(sorted(draw.choices(range(STEPS - 1), k=-(-KILLS // 2)))):
         victim = draw.choice(["launcher", *range(processes)] if processes > 1 else ["launcher"])
         with launched(cut, processes) as launch:
+            loading = reached(tmp_path) >= step
             await_step(launch, tmp_path, step, processes)
-            time.sleep(draw.uniform(0, 3.0))
+            time.sleep(draw.uniform(0, LOADING if loading else STEP))
             target = launch.process.pid if victim == "launcher" else launch.rank(victim)
             if launch.process.poll() is not None or target is None:
                 noted(f"  {number}: it had ended")
@@ -161,7 +165,8 @@ def test_a_run_that_is_killed_at_random_ends_as_the_one_that_is_not(tiny_model: 
             os.kill(target, signal.SIGKILL)
             gone, at = launch.await_end(GONE_WITHIN), reached(tmp_path)
             said = launch.said.read_text()
-        noted(f"  {number}: {victim} killed behind step {at}, all gone in {gone:.1f} s")
+        when = "loading or just behind" if loading else "training, behind"
+        noted(f"  {number}: {victim} killed {when} step {at}, all gone in {gone:.1f} s")
         assert "Traceback" not in said, said[-3000:]
         if victim in (0, 1):
             assert len(re.findall("Rank . .process .*was ended by SIGKILL|another rank", said)) == 1, said[-3000:]

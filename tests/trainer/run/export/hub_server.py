@@ -25,7 +25,7 @@ class Hub:
             if self.existing is not None:
                 return 409, {}
             name = f"someone/{self.created[-1]['name']}"
-            self.existing = {"id": name, "private": self.created[-1].get("private", False), "siblings": []}
+            self.existing = {"id": name, "private": self.created[-1].get("visibility") == "private", "siblings": []}
             return 200, {"url": f"{self.url}/{name}"}
         if path == "/api/validate-yaml":
             return 200, {"errors": [], "warnings": []}

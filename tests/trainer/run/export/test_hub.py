@@ -53,7 +53,7 @@ def test_a_new_repository_is_private_and_holds_the_folder(folder: Path):
     with hub_server() as hub:
         result = pushed(folder, hub.url)
     assert result.returncode == 0, result.stderr
-    assert hub.created[0]["private"] is True
+    assert hub.created[0]["visibility"] == "private"
     assert hub.files == {"README.md": b"# card\n", "config.json": b"{}"}
 
 
@@ -61,7 +61,7 @@ def test_public_is_asked_for(folder: Path):
     with hub_server() as hub:
         result = pushed(folder, hub.url, "--public")
     assert result.returncode == 0, result.stderr
-    assert hub.created[0].get("private") in (None, False)
+    assert hub.created[0]["visibility"] == "public"
 
 
 def test_nothing_goes_to_a_repository_that_is_public_already(folder: Path):
