@@ -33,7 +33,7 @@ class VerifierProcess:
     """A started process that holds one verifier. Equal verifiers share it; it ends with the process that started it."""
 
     def __init__(self, key: tuple[int, bytes]) -> None:
-        self._key = key
+        self._key, self._is_ready = key, False
         context = multiprocessing.get_context("spawn")
         self._connection, theirs = context.Pipe()
         self._said = tempfile.NamedTemporaryFile()  # noqa: SIM115 — lives as long as the process
@@ -73,7 +73,9 @@ class VerifierProcess:
             raise ProcessEndedError(self._ended()) from error
 
     def stack(self) -> str:
-        """Where its threads are, which it writes on SIGUSR1, also from inside C."""
+        """Where its threads are, which it writes on SIGUSR1, also from inside C; while it starts that would end it."""
+        if not self._is_ready:
+            return f"process {self._process.pid} is starting"
         return answered_stack(self._process.pid, self._said)
 
     def _wait_until_ready(self) -> None:
@@ -86,6 +88,7 @@ class VerifierProcess:
         if problem:
             self.end()
             raise RuntimeError(problem)
+        self._is_ready = True
 
     def end(self) -> None:
         """Kill it; the next batch starts another."""

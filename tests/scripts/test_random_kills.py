@@ -33,7 +33,7 @@ MARK = "EVENKEEL_TEST_RUN"
 STEPS = 12
 LOADING = 10.0
 STEP = 0.5
-"""Seconds that about cover what the moment of a kill is drawn from: the start of a run, and a step with its checkpoint."""
+"""Seconds that cover what the moment of a kill is drawn from: the start of a run, and a step with its checkpoint."""
 
 
 def run_file(folder: Path, model: Path, name: str, processes: int) -> Path:

@@ -49,8 +49,12 @@ class Crew:
             return self._judged(items)
 
     def stacks(self) -> list[str]:
-        """Where each busy worker is; asked by another thread than that which waits for them."""
-        return [f"{self._settings['target']}\n{worker.stack()}" for worker in list(self._busy)]
+        """Where each busy worker is; asked by another thread than that which waits for them.
+
+        One that starts is not asked: it would end by the signal.
+        """
+        said = [worker.stack() if index is not None else "starting" for worker, index in list(self._busy.items())]
+        return [f"{self._settings['target']}\n{stack}" for stack in said]
 
     def close(self) -> None:
         """End every worker, and the thread that started them. The crew can be used again."""

@@ -14,9 +14,9 @@ from typing import Any
 
 import pytest
 
-from rewards import Verdict, build_verifier, verifier_stacks
+from rewards import build_verifier, verifier_stacks
 from rewards.isolation.workers import WorkerPool
-from rewards.own_verifiers import OwnVerifier, traits
+from rewards.own_verifiers import OwnVerifier
 from tests.paths import ROOT
 from trainer.run.callbacks.stalls import StallWatchdog
 
@@ -84,24 +84,16 @@ def test_an_interpreter_that_is_held_is_seen_from_c_and_aborted(tmp_path: Path):
     assert "in verifier_without_end" in (tmp_path / "stalls" / "rank-0.txt").read_text()
 
 
-def never_ends(item: Any) -> None:
-    """A worker's target, in a pattern whose time doubles with each letter."""
-    re.match("(a+)+$", 50 * "a" + "b")
-
-
-@traits(timeout_s=100, picklable=True)
-def sleeps(completion: str, reference: Any) -> Verdict:
-    time.sleep(100)
-    return Verdict(0.0, None, "")
-
-
 @pytest.mark.slow
 def test_the_stacks_of_busy_workers_and_of_a_users_verifier_are_there():
-    pool = WorkerPool("tests.trainer.run.test_stalls:never_ends", cpu_seconds=60, wall_seconds=90, workers=1)
-    judges = [lambda: pool.map([0]), lambda: OwnVerifier(build_verifier(f"{__name__}:sleeps")).judge_all(["a"], [None])]
+    pool = WorkerPool("tests.trainer.run.without_end:never_ends", cpu_seconds=60, wall_seconds=90, workers=1)
+    judges = [
+        lambda: pool.map([0]),
+        lambda: OwnVerifier(build_verifier("tests.trainer.run.without_end:sleeps")).judge_all(["a"], [None]),
+    ]
     for judge in judges:
         threading.Thread(target=judge, daemon=True).start()
-    deadline = time.monotonic() + 100
+    deadline = time.monotonic() + 80
     while not ("in never_ends" in (stacks := verifier_stacks()) and "in sleeps" in stacks):
         assert time.monotonic() < deadline, stacks
         time.sleep(0.5)
