@@ -89,6 +89,12 @@ class PlanningTrainer(SamplingTrainer):
         return index
 
     @property
+    def _rollout_place(self) -> tuple[int, int]:
+        """Which rollout batch of the run is in training: optimizer steps before it, and which of its step's it is."""
+        of_step = self._step % self.args.gradient_accumulation_steps // self.args.steps_per_generation
+        return self.state.global_step, of_step
+
+    @property
     def _is_updated(self) -> bool:
         """Whether the policy has been updated since the rollout batch in training was generated."""
         since: int = self._step % (self.args.steps_per_generation * self.num_iterations)

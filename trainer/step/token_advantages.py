@@ -53,6 +53,7 @@ def token_advantages(
         completion_ids=batch["completion_ids"],
         groups=batch["groups"],
         judged=batch["judged"],
+        row_keys=lambda: batch["row_keys"],
         step=step,
         max_steps=max_steps,
     )
