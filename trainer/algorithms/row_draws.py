@@ -7,7 +7,7 @@ from jaxtyping import Float, Int
 from torch import Tensor
 
 
-def row_keys(count: int, seed: int, *place: int) -> Int[Tensor, " N"]:
+def row_keys(count: int, seed: int, rollout: int = 0) -> Int[Tensor, " N"]:
     """A number for each of the ``count`` rows of a rollout batch: their own, whatever they hold.
 
     A function of the arguments and of the row's place in the rollout batch of all processes: the same however many
@@ -16,9 +16,9 @@ def row_keys(count: int, seed: int, *place: int) -> Int[Tensor, " N"]:
 
     Args:
         seed: of the run.
-        place: which rollout batch of the run it is.
+        rollout: which rollout batch of the run it is.
     """
-    generator = torch.Generator().manual_seed(_seed(seed, *place))
+    generator = torch.Generator().manual_seed(_seed(seed, rollout))
     return torch.randint(2**62, (count,), generator=generator)
 
 

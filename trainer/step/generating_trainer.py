@@ -6,8 +6,8 @@ from typing import Any, Literal
 from trl import GRPOConfig
 
 from trainer.step.compact_generation import compact_generation, roomy_cache
-from trainer.step.counts import CountingTrainer
 from trainer.step.compatibility import PreflightError
+from trainer.step.counts import CountingTrainer
 from trainer.step.sharding import parameters_are_sharded
 
 Generation = Literal["trl", "compact"]

@@ -12,7 +12,7 @@ from trainer.step.signals import Signals
 
 
 def group_labels(
-    signals: Signals, estimator: Strategy | None, *, outcomes: bool, numbers: tuple[int, ...]
+    signals: Signals, estimator: Strategy | None, *, outcomes: bool, numbers: tuple[int, int]
 ) -> dict[str, Tensor]:
     """Labels (N,) of the rows of all ranks; ``numbers`` are the run's seed and the rollout batch's own.
 

@@ -32,6 +32,7 @@ from trainer.step.observers import (
 )
 from trainer.step.part_state import agreed_states, load_state, write_states
 from trainer.step.revisions import Revisions
+from trainer.step.rollout_batches import rollout_number
 from trainer.step.rollout_signals import check_columns, kept_tokens, loss_mask, rollout_signals
 from trainer.step.signals import Signals
 from trainer.step.timing import TimedTrainer
@@ -172,7 +173,7 @@ class RLVRTrainer(TimedTrainer):
 
     def _label_groups(self, batch: dict[str, Any], signals: Signals) -> None:
         """Give each row its `group_labels`."""
-        numbers = self.args.seed, *self._rollout_place
+        numbers = self.args.seed, rollout_number(self)
         labels = group_labels(signals, self.strategies.advantage, outcomes=self.beta != 0.0, numbers=numbers)
         batch |= {name: self._local(values, batch) for name, values in labels.items()}
         prefixes = labels["shared_prefix"]

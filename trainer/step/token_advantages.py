@@ -33,8 +33,7 @@ def token_advantages(
 
     Args:
         batch: the micro-batch; its ``advantages`` are (B,) or (B, T), those of π_old absent where π is π_old.
-        logps: log π of the current pass (B, T), detached.
-        entropies: of the current pass (B, T).
+        logps, entropies: log π and its entropy of the current pass (B, T), detached.
         mask: tokens that the loss counts over all passes (B, T).
         suspect: what is to be made of a weight or coefficient that breaks its contract.
     """
