@@ -11,7 +11,7 @@ from rewards.own_verifiers import traits
 from tests.scripts.digit_verifier import share_of_digits
 
 HANGS_AT = 30
-"""Which judgement of rank 1, counted from 1, never ends: in its fourth rollout batch of 8 if no trial came before."""
+"""Which judgement of rank 1, counted from 1, never ends: of its fourth rollout batch of 8, or soon behind it."""
 IMPOSSIBLE = 1 << 56
 """Bytes; torch's CPU allocator is asked for them and says no."""
 judged = 0
@@ -19,7 +19,7 @@ judged = 0
 
 def _hangs_on_rank_1(completion: str) -> Verdict:
     global judged
-    judged += 1
+    judged += bool(completion.strip())  # not those that try the verifier before training
     if os.environ.get("RANK") == "1" and judged == HANGS_AT:
         time.sleep(3600)
     return share_of_digits(completion, None)
