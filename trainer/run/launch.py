@@ -9,7 +9,7 @@ from trainer.algorithms.strategies import build_strategies
 from trainer.run.check.check import checked_before_start
 from trainer.run.check.report import brief_lines
 from trainer.run.config import RunConfig, grpo_config, load_config
-from trainer.run.directory import is_trained
+from trainer.run.directory import directories_of, is_trained
 from trainer.run.launched_as import check_engine_possible, check_engine_runs
 from trainer.run.manifest import (
     check_same_run_again,
@@ -59,8 +59,8 @@ def train(
     args = grpo_config(config, world_size=started_processes())
     check_launch(config, args, strategies, rows)
     tokenizer, prefilled = load_tokenizer(config)
-    judged = (config, verifiers, strategies, args, rows, tokenizer)
-    checked = checked_before_start(*judged) if resume is None else None  # what is refused leaves no directory behind
+    judged = (config, verifiers, strategies, args, rows, tokenizer)  # what is refused leaves no directory behind:
+    checked = checked_before_start(*judged) if resume is None or not directories_of(config.output_dir) else None
     placement = place(config, args, resume)
     run, checkpoint = placement.run, placement.checkpoint
     trained = checkpoint is not None and is_trained(checkpoint, args.max_steps)

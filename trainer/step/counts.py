@@ -1,4 +1,4 @@
-"""Counts that a resumed run goes on with: of steps left out, of weight syncs."""
+"""Numbers that a resumed run goes on with: how many steps were left out, how often weights were synced, and when."""
 
 import json
 from collections import Counter
@@ -16,7 +16,7 @@ class CountingTrainer(GRPOTrainer):
     One that holds none, of a run that counted nothing, restores none.
 
     Attributes:
-        counts: name → how often.
+        counts: name → number; what is absent is 0.
     """
 
     def __init__(self, *positional: Any, **keywords: Any) -> None:

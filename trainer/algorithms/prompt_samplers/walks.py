@@ -69,7 +69,7 @@ class dynamic(uniform):  # noqa: N801
     A group of equal rewards has no gradient. After each round the groups with one are kept and more prompts are drawn
     for those that miss, in at most ``max_rounds`` rounds; what still misses then is filled up with groups that have
     none, so that a batch never changes its size. Every generated token counts as cost (``num_tokens``); the logged
-    rewards are those of the kept groups, ``prompt_sampler/reward`` is that of all.
+    rewards and lengths are those of the kept groups, ``prompt_sampler/reward`` and ``verifier/…`` are those of all.
 
     Source: DAPO, arXiv 2503.14476, section 3.2, equation 11.
     Evidence: properties (only live groups are kept, rounds are bounded, all is counted); the authors' code was not run.
