@@ -2,6 +2,7 @@
 
 import os
 import time
+from pathlib import Path
 from typing import Any
 
 import torch
@@ -10,17 +11,17 @@ from rewards import Verdict
 from rewards.own_verifiers import traits
 from tests.scripts.digit_verifier import share_of_digits
 
-HANGS_AT = 30
-"""Which judgement of rank 1, counted from 1, never ends: of its fourth rollout batch of 8, or soon behind it."""
+HANGS_BEHIND = "ONE_RANK_HANGS_BEHIND"
+"""Variable of the environment: a file, behind whose appearance rank 1's next judgement never ends."""
 IMPOSSIBLE = 1 << 56
 """Bytes; torch's CPU allocator is asked for them and says no."""
-judged = 0
+hung = False
 
 
 def _hangs_on_rank_1(completion: str) -> Verdict:
-    global judged
-    judged += bool(completion.strip())  # not those that try the verifier before training
-    if os.environ.get("RANK") == "1" and judged == HANGS_AT:
+    global hung
+    if not hung and os.environ.get("RANK") == "1" and Path(os.environ[HANGS_BEHIND]).exists():
+        hung = True
         time.sleep(3600)
     return share_of_digits(completion, None)
 

@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 from ruamel.yaml import YAML
 
+from tests.scripts.one_rank_fails import HANGS_BEHIND
 from tests.scripts.test_random_kills import GONE_WITHIN, Launch, launched
 from tests.scripts.test_train import SETTINGS, metrics
 
@@ -96,7 +97,8 @@ def test_memory_that_runs_out_on_one_rank_is_said_once_and_the_other_is_gone_soo
     assert "any more" not in said  # what a rank says that was left alone
 
 
-def test_without_progress_the_stacks_of_both_ranks_are_written(tiny_model: Path, tmp_path: Path):
+def test_without_progress_the_stacks_of_both_ranks_are_written(tiny_model: Path, tmp_path: Path, monkeypatch):
+    monkeypatch.setenv(HANGS_BEHIND, str(tmp_path / "run" / "metrics.jsonl"))
     stopping = {"stall_minutes": 0.25, "stall_aborts": True}
     rewards = [{"verifier": f"{HERE}:hangs"}]
     with launched(run_file(tmp_path, tiny_model, {"max_steps": 20}, stopping=stopping, rewards=rewards), 2) as launch:
@@ -109,7 +111,10 @@ def test_without_progress_the_stacks_of_both_ranks_are_written(tiny_model: Path,
     assert "in _hangs_on_rank_1" not in waits
 
 
-def test_a_verifier_that_hangs_on_one_rank_is_named_and_its_row_is_unjudged(tiny_model: Path, tmp_path: Path):
+def test_a_verifier_that_hangs_on_one_rank_is_named_and_its_row_is_unjudged(
+    tiny_model: Path, tmp_path: Path, monkeypatch
+):
+    monkeypatch.setenv(HANGS_BEHIND, str(tmp_path / "run" / "metrics.jsonl"))
     stopping, rewards = {"verifier_patience_seconds": 2}, [{"verifier": f"{HERE}:hangs_for_a_while"}]
     with launched(run_file(tmp_path, tiny_model, {"max_steps": 6}, stopping=stopping, rewards=rewards), 2) as launch:
         said = ended(launch, 0)
