@@ -12,16 +12,17 @@ from rewards.own_verifiers import traits
 from tests.scripts.digit_verifier import share_of_digits
 
 HANGS_BEHIND = "ONE_RANK_HANGS_BEHIND"
-"""Variable of the environment: a file, behind whose appearance rank 1's next judgement never ends."""
+"""Variable of the environment: a file; of rank 1's judgements behind its appearance the fourth never ends."""
 IMPOSSIBLE = 1 << 56
 """Bytes; torch's CPU allocator is asked for them and says no."""
-hung = False
+judged_behind = 0
 
 
 def _hangs_on_rank_1(completion: str) -> Verdict:
-    global hung
-    if not hung and os.environ.get("RANK") == "1" and Path(os.environ[HANGS_BEHIND]).exists():
-        hung = True
+    global judged_behind
+    judged_behind += os.environ.get("RANK") == "1" and Path(os.environ[HANGS_BEHIND]).exists()
+    if judged_behind == 4:
+        judged_behind = 5  # a thread that is left behind does not keep the next one from judging
         time.sleep(3600)
     return share_of_digits(completion, None)
 
