@@ -3,11 +3,13 @@
 import json
 import os
 import re
+import shutil
 import signal
 import subprocess
 import sys
 import time
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -123,7 +125,7 @@ def test_a_run_repeated_from_its_directory_gives_the_same_numbers(run_file: Path
 
 
 def test_a_run_stopped_behind_its_last_checkpoint_gets_its_summary_and_no_step_more(
-    run_file: Path, tmp_path: Path, capsys
+    run_file: Path, tmp_path: Path, capsys, monkeypatch
 ):
     run = tmp_path / "run"
     assert main([str(run_file), "trl.max_steps=2"]) == 0
@@ -131,6 +133,7 @@ def test_a_run_stopped_behind_its_last_checkpoint_gets_its_summary_and_no_step_m
     (run / "summary.json").unlink()
     with (run / "metrics.jsonl").open("a") as file:
         file.write('{"step": 2, "rew')  # a kill in the middle of a line
+    monkeypatch.setattr(shutil, "disk_usage", lambda _: SimpleNamespace(free=1000))  # no room for another checkpoint
     assert main([str(run_file), "trl.max_steps=2", "--resume"]) == 0
     again = json.loads((run / "summary.json").read_text())
     same = ("optimizer_steps", "tokens_seen", "accuracy_before", "accuracy_after", "reward_last")
@@ -139,6 +142,10 @@ def test_a_run_stopped_behind_its_last_checkpoint_gets_its_summary_and_no_step_m
     capsys.readouterr()
     assert main([str(run_file), "trl.max_steps=2", "--resume"]) == 0
     assert "nothing is left to train" in capsys.readouterr().out
+    assert main([str(run_file), "trl.max_steps=4", "--resume"]) == 2
+    assert "The disk is too small" in capsys.readouterr().err
+    assert main([str(run_file), f"output_dir={tmp_path / 'other'}", "--resume", "auto"]) == 2
+    assert not (tmp_path / "other").exists()
 
 
 @pytest.mark.slow

@@ -10,6 +10,7 @@ N completions on all ranks (a group's rows are adjacent), B on this rank's forwa
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
+from inspect import signature
 from typing import Any, Literal, TypeVar
 
 from torch import Tensor
@@ -42,6 +43,7 @@ SIGNALS: dict[str, dict[str, str]] = {
         "completion_ids": "(B, T) int",
         "groups": "(B,) int, the same number for the responses to one prompt",
         "judged": "(B,) bool, False where nobody could judge the completion",
+        "row_keys": "(B,) int64, the row's own number in the run, whatever it holds: what to draw from (`row_draws`)",
         "step": "int, optimizer steps done",
         "max_steps": "int, optimizer steps of the run",
     },
@@ -82,7 +84,7 @@ REQUIRED: dict[str, tuple[str, ...]] = {
 }
 """Kind → signals without which a strategy of that kind makes no sense."""
 
-Selection = Callable[[Tensor, Tensor, int], Tensor]
+Selection = Callable[..., Tensor]
 WholeGroups = Literal["step", "forward"]
 Strategy = TypeVar("Strategy", bound=Callable[..., Any])
 
@@ -92,11 +94,16 @@ class UpdateSchedule:
     """``num_passes`` passes over each rollout batch, of which pass p trains the tokens ``select(probs, mask, p)``.
 
     ``select(probs (B, T), mask (B, T), pass_index) → keep (B, T) bool``: pure, and a partition of the mask over
-    ``pass_index`` = 0 … num_passes − 1.
+    ``pass_index`` = 0 … num_passes − 1. One that draws also names ``row_keys``, (B,) int64 (see `row_draws`).
     """
 
     num_passes: int
     select: Selection
+
+    def kept(self, probs: Tensor, mask: Tensor, pass_index: int, row_keys: Tensor) -> Tensor:
+        """What `select` returns, handed ``row_keys`` if it names them."""
+        named = {"row_keys": row_keys} if "row_keys" in signature(self.select).parameters else {}
+        return self.select(probs, mask, pass_index, **named)
 
 
 @dataclass(frozen=True)

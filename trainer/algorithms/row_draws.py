@@ -1,4 +1,4 @@
-"""Random numbers that belong to a row: a function of a seed and of what the row holds, not of the batch around it."""
+"""Random numbers that belong to a row: a function of which row of the run it is, not of the batch around it."""
 
 import hashlib
 
@@ -7,16 +7,35 @@ from jaxtyping import Float, Int
 from torch import Tensor
 
 
-def row_draws(content: Float[Tensor, "B T"], mask: Int[Tensor, "B T"], seed: int) -> Float[Tensor, "B T"]:
-    """Uniform draws in [0, 1), one per token that counts, +∞ elsewhere; float64 on the content's device.
+def row_keys(count: int, seed: int, rollout: int = 0) -> Int[Tensor, " N"]:
+    """A number for each of the ``count`` rows of a rollout batch: their own, whatever they hold.
 
-    Row i's draws are a function of ``seed`` and of the values of ``content`` at its tokens that count, in their order.
-    So they are the same however rows are cut into micro-batches, shuffled over ranks or padded, and the global random
-    state is neither read nor moved. Rows of equal content draw equally.
+    A function of the arguments and of the row's place in the rollout batch of all processes: the same however many
+    processes there are and however they cut it, and again in a resumed run. Nothing that was computed goes into it,
+    whose last bits depend on the number of processes. Equal completions are different rows, so their keys differ.
+
+    Args:
+        seed: of the run.
+        rollout: which rollout batch of the run it is.
     """
-    draws = torch.full(content.shape, torch.inf, dtype=torch.float64)
-    for row, values, valid in zip(draws, content.double().cpu(), mask.bool().cpu(), strict=True):
-        digest = hashlib.blake2b(f"{seed}:".encode() + values[valid].numpy().tobytes(), digest_size=7).digest()
-        generator = torch.Generator().manual_seed(int.from_bytes(digest, "big"))
+    generator = torch.Generator().manual_seed(_seed(seed, rollout))
+    return torch.randint(2**62, (count,), generator=generator)
+
+
+def row_draws(row_keys: Int[Tensor, " B"], mask: Int[Tensor, "B T"], seed: int) -> Float[Tensor, "B T"]:
+    """Uniform draws in [0, 1), one per token that counts, +∞ elsewhere; float64 on the mask's device.
+
+    Row i's draws are a function of ``seed``, of its key and of how many of its tokens count. So they are the same
+    however rows are cut into micro-batches, shuffled over ranks or padded, and the global random state is neither read
+    nor moved. Rows of equal keys draw equally.
+    """
+    draws = torch.full(mask.shape, torch.inf, dtype=torch.float64)
+    for row, key, valid in zip(draws, row_keys.tolist(), mask.bool().cpu(), strict=True):
+        generator = torch.Generator().manual_seed(_seed(seed, key))
         row[valid] = torch.rand(int(valid.sum()), generator=generator, dtype=torch.float64)
-    return draws.to(content.device)
+    return draws.to(mask.device)
+
+
+def _seed(*numbers: int) -> int:
+    digest = hashlib.blake2b(":".join(map(str, numbers)).encode(), digest_size=7).digest()
+    return int.from_bytes(digest, "big")

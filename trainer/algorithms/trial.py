@@ -18,6 +18,7 @@ from trainer.algorithms.results import (
     checked_token_weights,
     max_rounds,
 )
+from trainer.algorithms.row_draws import row_keys
 
 GROUP_SIZE, NUM_TOKENS = 4, 6
 WHERE = "on a tiny example"
@@ -56,6 +57,7 @@ def tiny_example() -> dict[str, Any]:
         "advantages": (judged * torch.randn(len(rewards), generator=generator))[:, None].expand(mask.shape),
         "groups": torch.arange(len(rewards)) // GROUP_SIZE,
         "judged": judged,
+        "row_keys": row_keys(len(rewards), 0),
         "repair": torch.linspace(0, 1, len(rewards)),
         "edited": torch.rand(mask.shape, generator=generator) < 0.5,
         "step": 0,
@@ -148,9 +150,9 @@ def tried_schedule(strategy: Strategy) -> UpdateSchedule:
             "Return trainer.algorithms.contract.UpdateSchedule(num_passes, select)."
         )
     signals = tiny_example()
-    probs, mask = signals["probs"], signals["mask"]
+    probs, mask, keys = (signals[name] for name in ("probs", "mask", "row_keys"))
     try:
-        kept = torch.stack([schedule.select(probs, mask, index).long() for index in range(num_passes)])
+        kept = torch.stack([schedule.kept(probs, mask, index, keys).long() for index in range(num_passes)])
     except Exception as error:
         raise PartError(f"{name} failed {WHERE}: {type(error).__name__}: {error}") from error
     times = kept.sum(0)

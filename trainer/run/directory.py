@@ -13,7 +13,9 @@ from trainer.run.manifest import read_manifest
 
 MAY_CHANGE = ("name", "output_dir", "num_processes", "evaluation", "logging", "stopping", "vllm")
 """Sections that may differ between a run and its continuation: they do not change what is trained."""
-TRL_MAY_CHANGE = ("save_strategy", "save_steps", "save_total_limit", "logging_steps")
+ENGINES_PLACE = tuple(f"vllm_{name}" for name in ("server_host", "server_port", "server_base_url", "server_timeout"))
+"""Where vLLM answers: a job that is queued again gets other nodes."""
+TRL_MAY_CHANGE = ("save_strategy", "save_steps", "save_total_limit", "logging_steps", *ENGINES_PLACE)
 LENGTH = ("max_steps", "num_train_epochs")
 """May differ too, where the learning rate does not depend on how long the run is."""
 CONSTANT = ("constant", "constant_with_warmup")

@@ -9,7 +9,7 @@ from trainer.algorithms.strategies import build_strategies
 from trainer.run.check.check import checked_before_start
 from trainer.run.check.report import brief_lines
 from trainer.run.config import RunConfig, grpo_config, load_config
-from trainer.run.directory import is_trained
+from trainer.run.directory import directories_of, is_trained
 from trainer.run.launched_as import check_engine_possible, check_engine_runs
 from trainer.run.manifest import (
     check_same_run_again,
@@ -59,8 +59,8 @@ def train(
     args = grpo_config(config, world_size=started_processes())
     check_launch(config, args, strategies, rows)
     tokenizer, prefilled = load_tokenizer(config)
-    judged = (config, verifiers, strategies, args, rows, tokenizer)
-    checked = checked_before_start(*judged) if resume is None else None  # what is refused leaves no directory behind
+    judged = (config, verifiers, strategies, args, rows, tokenizer)  # what is refused leaves no directory behind:
+    checked = checked_before_start(*judged) if resume is None or not directories_of(config.output_dir) else None
     placement = place(config, args, resume)
     run, checkpoint = placement.run, placement.checkpoint
     trained = checkpoint is not None and is_trained(checkpoint, args.max_steps)
@@ -68,11 +68,12 @@ def train(
         if args.process_index == 0:
             print(f"{run} is finished: nothing is left to train. Its summary is {run / 'summary.md'}.")
         return 0
-    checked = checked or checked_before_start(*judged)  # what is finished needs no room for another checkpoint
-    if args.process_index == 0:
-        print("\n".join(brief_lines(checked)), flush=True)
-        if checkpoint is None:
-            _record(run, config, args.world_size, fingerprints, repeated, recorded)
+    # what is trained needs no room for another checkpoint
+    checked = checked or (None if trained else checked_before_start(*judged))
+    for line in brief_lines(checked) if checked and args.process_index == 0 else ():
+        print(line, flush=True)
+    if args.process_index == 0 and checkpoint is None:
+        _record(run, config, args.world_size, fingerprints, repeated, recorded)
     patience = config.stopping.verifier_patience_seconds
     functions = rewards.reward_functions(
         verifiers, tasks=config.reward_tasks, prefilled_thought=prefilled, patience_s=patience
@@ -80,8 +81,7 @@ def train(
     trainer = build_trainer(config, args, rows, functions, tokenizer)
     check_engine_runs(trainer.accelerator)
     if trained and checkpoint is not None:
-        _report_late(trainer, config, run, checkpoint)
-        return 0
+        return _report_late(trainer, config, run, checkpoint)
     try:
         return run_trainer(
             trainer, config, run, checkpoint, shlex.join([config_path, *overrides]), rewards.verifier_stacks
@@ -103,10 +103,11 @@ def _record(
         print(f"Not as in {repeated}: {line}", flush=True)
 
 
-def _report_late(trainer: Any, config: RunConfig, run: Path, checkpoint: Path) -> None:
-    """The summary of a run that was stopped between its last checkpoint and its summary."""
+def _report_late(trainer: Any, config: RunConfig, run: Path, checkpoint: Path) -> int:
+    """The summary of a run that was stopped between its last checkpoint and its summary; the exit status."""
     from transformers import TrainerState
 
     trainer.state = TrainerState.load_from_json(str(checkpoint / "trainer_state.json"))
     if trainer.accelerator.is_main_process:
         report(trainer, config, run, seconds=0.0)
+    return 0

@@ -7,6 +7,7 @@ import math
 from typing import Any
 
 from trainer.step.compatibility import PreflightError
+from trainer.step.rollout_batches import forwards_per_rollout
 
 
 def optimizer_steps_per_block(args: Any, num_passes: int = 1) -> int:
@@ -14,8 +15,8 @@ def optimizer_steps_per_block(args: Any, num_passes: int = 1) -> int:
 
     A checkpoint is exact only at a multiple of this.
     """
-    micro_batches = args.steps_per_generation * args.num_iterations * num_passes
-    return math.lcm(micro_batches, args.gradient_accumulation_steps) // args.gradient_accumulation_steps
+    forwards = forwards_per_rollout(args, num_passes)
+    return math.lcm(forwards, args.gradient_accumulation_steps) // args.gradient_accumulation_steps
 
 
 def check_save_steps(args: Any, num_passes: int = 1) -> None:

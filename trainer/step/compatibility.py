@@ -14,6 +14,7 @@ from trainer.algorithms.contract import COEFFICIENT
 from trainer.algorithms.registry import Strategy
 from trainer.algorithms.sequence_weights import ONE_DENOMINATOR, PER_SEQUENCE_MEAN
 from trainer.algorithms.strategies import Strategies
+from trainer.step.rollout_batches import forwards_per_rollout
 
 if TYPE_CHECKING:
     from trl import GRPOConfig
@@ -63,8 +64,7 @@ def leaves_advantages_to_trl(args: "GRPOConfig") -> bool:
 
 def is_on_policy(args: "GRPOConfig", strategies: Strategies) -> bool:
     """Whether every rollout batch is trained in one optimizer step, so that the ratio is 1."""
-    passes = args.steps_per_generation * args.num_iterations * strategies.schedule.num_passes
-    return args.gradient_accumulation_steps % passes == 0
+    return args.gradient_accumulation_steps % forwards_per_rollout(args, strategies.schedule.num_passes) == 0
 
 
 def _described(part: Strategy) -> str:

@@ -21,6 +21,7 @@ from trainer.step.generating_trainer import GeneratingTrainer
 from trainer.step.set_aside import holding
 
 METRIC = "vllm/agreement_max"
+SYNCS, SYNCED_AT = "weight syncs", "step of the newest weight sync"
 BOUNDS = {torch.float32: 1e-3, torch.float16: 0.1, torch.bfloat16: 0.5}
 """The largest difference of a token's log-probability that rounding explains, by what the trainer computes in.
 
@@ -60,7 +61,8 @@ class AgreeingTrainer(GeneratingTrainer):
     After the first sync of the weights and every ``check_agreement_every``-th, 8 prompts of 16 random tokens are
     continued by 16 tokens, drawn as rollouts are but with a seed of their own, so that they change no later sample. The
     trainer scores them, as it scores rollouts. The largest difference over all ranks is logged as
-    ``vllm/agreement_max``; above ``agreement_bound`` every rank raises.
+    ``vllm/agreement_max``; above ``agreement_bound`` every rank raises. A resumed run goes on counting syncs; its
+    engine is a new one, whose first sync is checked too, and logged where it is that one's turn.
 
     Args:
         check_agreement_every: in syncs; 0 = never, as stock TRL. Without vLLM there is nothing to check.
@@ -78,7 +80,8 @@ class AgreeingTrainer(GeneratingTrainer):
         **keywords: Any,
     ) -> None:
         super().__init__(*positional, **keywords)
-        self._agreement_every, self._agreement_bound, self._syncs = check_agreement_every, agreement_bound, 0
+        self._agreement_every, self._agreement_bound = check_agreement_every, agreement_bound
+        self._knows_engine = False
         if check_agreement_every > 0 and self.use_vllm:
             self.vllm_generation.sync_weights = self._checked(self.vllm_generation.sync_weights)
 
@@ -90,18 +93,25 @@ class AgreeingTrainer(GeneratingTrainer):
     def _checked(self, sync_weights: Callable[[], None]) -> Callable[[], None]:
         def sync_and_check() -> None:
             sync_weights()
-            if self._syncs % self._agreement_every == 0:
-                self._check_agreement()
-            self._syncs += 1
+            step = self.state.global_step
+            # the sync of an evaluation before the checkpoint's, done again for an engine that has not had it
+            again = not self._knows_engine and step > 0 and self.counts[SYNCED_AT] == step
+            is_due = not again and self.counts[SYNCS] % self._agreement_every == 0
+            if is_due or not self._knows_engine:
+                self._check_agreement(logs=is_due)
+            self._knows_engine = True
+            self.counts[SYNCS] += not again
+            self.counts[SYNCED_AT] = step
 
         return sync_and_check
 
-    def _check_agreement(self) -> None:
+    def _check_agreement(self, *, logs: bool) -> None:
         probe = self._probe()
         difference = probe.largest_difference(self.scored(probe.input_ids))
         ranks = self.accelerator.gather(torch.tensor([difference], device=self.accelerator.device)).tolist()
-        logged = self._metrics["train"][METRIC]
-        logged[:] = [max(*logged, *ranks, -inf)]  # TRL logs the mean of this list
+        if logs:
+            logged = self._metrics["train"][METRIC]
+            logged[:] = [max(*logged, *ranks, -inf)]  # TRL logs the mean of this list
         if max(ranks) <= self.agreement_bound:
             return
         from trainer.step.engine_diagnosis import diagnosis

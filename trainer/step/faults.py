@@ -13,6 +13,8 @@ from typing import Any
 import numpy as np
 import torch
 
+SKIPPED = "steps left out"
+
 
 class FaultError(RuntimeError):
     """What ends a run although nothing is wrong with its settings: the message says what was kept and what to do.
@@ -30,7 +32,8 @@ class FaultGuard:
     Its batch, losses, norm, seed, random states and trainer state go to ``<folder>/step-<N>/``, N the step that was not
     made (from 1), and the weights too where the run stops, unless ranks share them. Then
     the gradients are deleted, so that the optimizer has nothing to do; up to ``max_skipped`` times, after which
-    `FaultError` is raised on all ranks, before anything is saved. Without a ``fault_folder`` nothing is watched.
+    `FaultError` is raised on all ranks, before anything is saved; a resumed run goes on counting. Without a
+    ``fault_folder`` nothing is watched.
 
     Under fp16 an overflowing norm is the loss scale's affair, which leaves out the step itself: there only the loss
     counts. Under DeepSpeed the engine has made its step when the norm is known: every fault stops the run.
@@ -38,15 +41,20 @@ class FaultGuard:
     Attributes:
         fault_folder: where faults are kept.
         max_skipped: how many steps may be left out.
-        skipped: how many were.
     """
 
     fault_folder: Path | None = None
     max_skipped: int = 0
-    skipped: int = 0
     _losses: list[float]
     _newest: list[torch.Tensor]
     _sum_before: torch.Tensor | None = None
+
+    @property
+    def skipped(self) -> int:
+        """How many steps were left out, also before the run was resumed."""
+        trainer: Any = self
+        number: int = trainer.counts[SKIPPED]
+        return number
 
     def training_step(self, *positional: Any, **keywords: Any) -> torch.Tensor:
         trainer: Any = self
@@ -75,7 +83,7 @@ class FaultGuard:
             if not (trainer.is_deepspeed_enabled or trainer.is_fsdp_enabled):  # there a rank holds a part of them
                 trainer.save_model(str(kept / "weights"))
             raise FaultError(self._message(value, kept))
-        self.skipped += 1
+        trainer.counts[SKIPPED] += 1
         trainer._tr_loss.copy_(before)
         trainer.model.zero_grad(set_to_none=True)
         trainer._metrics["train"]["faults/skipped"] = [float(self.skipped)]

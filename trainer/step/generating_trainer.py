@@ -3,18 +3,19 @@
 from contextlib import nullcontext
 from typing import Any, Literal
 
-from trl import GRPOConfig, GRPOTrainer
+from trl import GRPOConfig
 
 from trainer.step.compact_generation import compact_generation, roomy_cache
 from trainer.step.compatibility import PreflightError
+from trainer.step.counts import CountingTrainer
 from trainer.step.sharding import parameters_are_sharded
 
 Generation = Literal["trl", "compact"]
 _PLAIN = {"use_vllm": False, "use_transformers_continuous_batching": False, "cache_implementation": None}
 
 
-class GeneratingTrainer(GRPOTrainer):
-    """`GRPOTrainer` that can generate compactly, in training and in evaluation.
+class GeneratingTrainer(CountingTrainer):
+    """`CountingTrainer` that can generate compactly, in training and in evaluation.
 
     Args:
         generation: ``trl`` calls transformers as TRL does; ``compact`` gives the same tokens for less: its cache has

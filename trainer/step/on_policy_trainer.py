@@ -63,10 +63,14 @@ class OnPolicyTrainer(PlanningTrainer):
         return bool(self.use_vllm and self.vllm_importance_sampling_correction)
 
     @property
+    def _asks_for_old_logps(self) -> bool:
+        """Whether TRL asks for π_old of a rollout batch, before it asks for the reference."""
+        return self._corrects_engine or not is_on_policy(self.args, self.strategies)
+
+    @property
     def _stores_old_logps(self) -> bool:
         """Whether the rollout batch is scored before it is trained on."""
-        corrects = self._corrects_engine and not self.skips_old_logps
-        return corrects or not is_on_policy(self.args, self.strategies)
+        return self._asks_for_old_logps and not self.skips_old_logps
 
     def _generate_and_score_completions(self, inputs: Any) -> dict[str, Any]:
         if not (self.skips_old_logps and self.model.training):

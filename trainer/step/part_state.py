@@ -20,13 +20,32 @@ class StrategyStateError(Refusal):
 
 
 def agreed_states(strategies: Iterable[Strategy]) -> dict[str, Any]:
-    """The states of those that have one, by kind, the same on all ranks. Called on all ranks.
+    """The states of those that have one, by kind, the same on all ranks. Called on all ranks, which raise alike.
 
     Raises:
-        StrategyStateError: ranks hold different states, of which one checkpoint can keep only one.
+        StrategyStateError: ranks hold different states, of which one checkpoint can keep only one; or a strategy fails
+            to give its state on one of them.
     """
-    states: dict[str, Any] = {part.kind: _on_cpu(part.function.state_dict()) for part in strategies if part.has_state}  # type: ignore[attr-defined]
-    if states and len(set(gather_object([_digest(states)]))) > 1:
+    stateful = [part for part in strategies if part.has_state]
+    if not stateful:
+        return {}
+    states: dict[str, Any] = {}
+    digest, failure, cause = "", "", None
+    try:
+        for part in stateful:
+            failure = f"{part.kind} {part.name!r}"
+            states[part.kind] = _on_cpu(part.function.state_dict())  # type: ignore[attr-defined]
+        digest, failure = _digest(states), ""
+    except Exception as error:  # noqa: BLE001 the other ranks wait for what this one has to say
+        failure, cause = f"{failure}: {type(error).__name__}: {str(error)[:300]}", error
+    found = gather_object([(digest, failure)])
+    for rank, (_, failed) in enumerate(found):
+        if failed:
+            raise StrategyStateError(
+                f"No checkpoint was written: on rank {rank} of {len(found)} the state cannot be had of {failed}. Let "
+                "state_dict return tensors, numbers, texts, lists and dictionaries, on every rank."
+            ) from cause
+    if len(set(found)) > 1:
         raise StrategyStateError(
             f"The state of {' and '.join(states)} differs between processes, so no checkpoint can restore it. Compute "
             "it from what all processes see: an advantage estimator is given the whole rollout batch, a token weight "

@@ -18,7 +18,7 @@ from torch import Tensor
 from trainer.algorithms.strategies import Strategies
 from trainer.step.microbatch_plan import planned_cuts
 from trainer.step.microbatches import Batch, chosen_rows
-from trainer.step.rollout_signals import loss_mask
+from trainer.step.rollout_signals import kept_tokens, loss_mask
 
 if TYPE_CHECKING:
     from trl import GRPOConfig
@@ -96,9 +96,8 @@ class PlannedMicrobatches:
         whole = joined(microbatches)
         mask = loss_mask(whole)
         if self.strategies.schedule.num_passes > 1:
-            select = self.strategies.schedule.select  # may look at all rows of a micro-batch: those of TRL's cut
-            kept = [select(m["old_per_token_logps"].exp(), loss_mask(m), pass_index) for m in microbatches]
-            whole["keep"] = torch.cat(kept)
+            # a schedule may look at all rows of a micro-batch: those of TRL's cut
+            whole["keep"] = torch.cat([kept_tokens(self.strategies.schedule, m, pass_index) for m in microbatches])
         prompts, needed = self._needed(whole, mask)
         units = self._plan(prompts, needed, len(microbatches), rows_each)
         prompts, needed = prompts.cpu(), needed.cpu()  # one wait for the device, not one a micro-batch

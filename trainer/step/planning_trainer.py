@@ -14,6 +14,7 @@ from trainer.step.head_positions import labelled_positions_only
 from trainer.step.microbatches import Batch
 from trainer.step.planned_microbatches import PlannedMicrobatches, together
 from trainer.step.planning_rules import cuts_passes, model_problems, plan_problems, positions_are_relative
+from trainer.step.rollout_batches import forwards_per_rollout
 from trainer.step.sampling_trainer import SamplingTrainer
 from trainer.step.sharding import parameters_are_sharded
 
@@ -91,7 +92,7 @@ class PlanningTrainer(SamplingTrainer):
     @property
     def _is_updated(self) -> bool:
         """Whether the policy has been updated since the rollout batch in training was generated."""
-        since: int = self._step % (self.args.steps_per_generation * self.num_iterations)
+        since: int = self._step % forwards_per_rollout(self.args, self.strategies.schedule.num_passes)
         return since >= self.args.gradient_accumulation_steps
 
     def _get_per_token_logps_and_entropies(

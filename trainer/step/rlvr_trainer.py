@@ -32,7 +32,8 @@ from trainer.step.observers import (
 )
 from trainer.step.part_state import agreed_states, load_state, write_states
 from trainer.step.revisions import Revisions
-from trainer.step.rollout_signals import check_columns, loss_mask, rollout_signals
+from trainer.step.rollout_batches import rollout_number
+from trainer.step.rollout_signals import check_columns, kept_tokens, loss_mask, rollout_signals
 from trainer.step.signals import Signals
 from trainer.step.timing import TimedTrainer
 from trainer.step.token_advantages import token_advantages
@@ -172,7 +173,8 @@ class RLVRTrainer(TimedTrainer):
 
     def _label_groups(self, batch: dict[str, Any], signals: Signals) -> None:
         """Give each row its `group_labels`."""
-        labels = group_labels(signals, self.strategies.advantage, outcomes=self.beta != 0.0)
+        numbers = self.args.seed, rollout_number(self)
+        labels = group_labels(signals, self.strategies.advantage, outcomes=self.beta != 0.0, numbers=numbers)
         batch |= {name: self._local(values, batch) for name, values in labels.items()}
         prefixes = labels["shared_prefix"]
         self._shared_prefixes.expect(len(prefixes) // self.num_generations, int(prefixes.max()), prefixes.device)
@@ -215,7 +217,7 @@ class RLVRTrainer(TimedTrainer):
         """Note in ``batch`` which of its tokens the current pass trains."""
         mask, pass_index = loss_mask(batch), self._pass_index
         if (keep := batch.get("keep")) is None:
-            keep = self.strategies.schedule.select(batch["old_per_token_logps"].exp(), mask, pass_index)
+            keep = kept_tokens(self.strategies.schedule, batch, pass_index)
         kept, tokens = batch.get("pass_tokens", (keep.sum(), mask.sum()))
         self._means.add(f"update_schedule/frac_tokens_pass_{pass_index + 1}", kept, tokens)
         batch |= {"keep": keep, "all_passes_mask": mask}

@@ -11,6 +11,7 @@ import torch
 from torch import Tensor
 
 from trainer.step.observers import per_response
+from trainer.step.rollout_batches import rollout_number
 from trainer.step.rollout_signals import loss_mask, old_score, verdicts, weighted_sum
 
 LONGEST_REFERENCE = 2_000
@@ -58,21 +59,6 @@ class RolloutRecorder:
         found = {name: old_score(self, batch, name) for name in names}  # type: ignore[arg-type]
         batch.pop("scores", None)
         return found
-
-
-def rollout_number(trainer: Any) -> int:
-    """How many rollout batches of the run came before this one; the same in a run that was resumed between batches."""
-    args = trainer.args
-    place = trainer._step % args.gradient_accumulation_steps
-    forwards = trainer.state.global_step * args.gradient_accumulation_steps + place
-    number: int = forwards // forwards_per_rollout(trainer)
-    return number
-
-
-def forwards_per_rollout(trainer: Any) -> int:
-    """Micro-batches, of all iterations and passes, that one rollout batch is trained for."""
-    count: int = trainer.args.steps_per_generation * trainer.num_iterations
-    return count
 
 
 def recorded_groups(num_groups: int, group_size: int, rows: int | None) -> set[int]:

@@ -8,7 +8,7 @@ from torch import Tensor
 from trl.models.utils import disable_gradient_checkpointing
 
 from rewards.registry import PartError, nearest
-from trainer.algorithms.contract import ADVANTAGE, SIGNALS
+from trainer.algorithms.contract import ADVANTAGE, SIGNALS, UpdateSchedule
 from trainer.algorithms.registry import Strategy
 from trainer.algorithms.sequence_weights import ONE_DENOMINATOR, PER_SEQUENCE_MEAN, loss_sequence_weights
 from trainer.step.signals import Signals
@@ -82,6 +82,11 @@ def loss_mask(batch: Batch) -> Tensor:
     """Tokens that the loss counts, (B, T)."""
     mask: Tensor = batch["completion_mask"]
     return mask * batch["tool_mask"] if "tool_mask" in batch else mask
+
+
+def kept_tokens(schedule: UpdateSchedule, batch: Batch, pass_index: int) -> Tensor:
+    """Tokens of a micro-batch that a pass trains, (B, T) bool."""
+    return schedule.kept(batch["old_per_token_logps"].exp(), loss_mask(batch), pass_index, batch["row_keys"])
 
 
 def gathered_tokens(trainer: "RLVRTrainer", tokens: Tensor, padding: int) -> Tensor:

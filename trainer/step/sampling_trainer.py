@@ -9,6 +9,7 @@ import torch
 from accelerate.utils import gather_object
 from torch import Tensor
 
+from trainer.algorithms.completion_lengths import AREA, completion_lengths
 from trainer.algorithms.groups import dead_groups
 from trainer.algorithms.registry import Strategy
 from trainer.algorithms.results import checked_prompts, max_rounds
@@ -52,6 +53,10 @@ class SamplingTrainer(EvaluatingTrainer):
     TRL's own sampler goes on counting steps and epochs; its rows are replaced. With a sampler of several rounds the
     rows are generated and judged first, and TRL is handed those that are kept: π_old and the reference are computed for
     them alone, and every completion is judged once.
+
+    Metrics are of what is trained, the kept rows: ``reward``, ``rewards/…``, ``completions/…``, ``groups/…``. Of all
+    that was generated, kept or not, are those of the verifiers, which measure judging (``verifier/…``), ``num_tokens``
+    and ``prompt_sampler/reward``.
 
     Raises:
         PreflightError: several rounds with tools, environments or a rollout function; data without positions.
@@ -125,10 +130,12 @@ class SamplingTrainer(EvaluatingTrainer):
     def _live_rows(self, sampler: Strategy, wanted: int, rounds: int) -> list[Row]:
         """The rows of ``wanted`` prompts, alive as far as ``rounds`` find them, generated and judged."""
         found = Candidates()
+        logged = {name: len(values) for name, values in self._metrics["train"].items() if name.startswith(AREA)}
         while len(found.alive) < wanted and found.rounds < rounds:
             self._generate_round(self._next_prompts(sampler, self._asked(found, wanted)), found)
         kept = (found.alive + found.dead)[:wanted]
         self._log_sampling(found, wanted)
+        self._log_lengths([record for _, group, _ in kept for record in group], logged)
         self._chosen = [prompt for prompt, _, _ in kept]
         records = self._share([record for _, group, _ in kept for record in group])
         ids, completion_ids, completions, logps = (
@@ -188,6 +195,18 @@ class SamplingTrainer(EvaluatingTrainer):
         metrics["prompt_sampler/frac_live"].append(len(found.alive) / found.count)
         if found.rewards:
             metrics["prompt_sampler/reward"].append(sum(found.rewards) / len(found.rewards))
+
+    def _log_lengths(self, kept: list[Row], logged: dict[str, int]) -> None:
+        """``completions/…`` of the kept rows in place of one number for each round, of all that it generated."""
+        metrics = self._metrics["train"]
+        for name in [name for name in metrics if name.startswith(AREA)]:
+            del metrics[name][logged.get(name, 0) :]
+        ends = {*self.eos_token_ids, self._tokenizer.pad_token_id}
+        ids = [record["completion_ids"] for record in kept]
+        lengths = torch.tensor([len(each) for each in ids])
+        truncated = torch.tensor([each[-1] not in ends for each in ids])
+        for name, value in completion_lengths(lengths, truncated).items():
+            metrics[name].append(value)
 
     def _generate(self, prompts: list[Any]) -> Any:
         """What was generated for the kept rows, where there are such; TRL's own generation elsewhere."""

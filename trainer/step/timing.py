@@ -117,9 +117,9 @@ class TimedTrainer(OnPolicyTrainer):
     def _get_per_token_logps_and_entropies(self, model: Any, *positional: Any, **keywords: Any) -> Any:
         if torch.is_grad_enabled() or not self.clock.is_running:
             return super()._get_per_token_logps_and_entropies(model, *positional, **keywords)
-        without_adapter = self.beta != 0.0 and self.ref_model is None and self._num_scored == self._stores_old_logps
+        adapter_is_off = self.beta != 0.0 and self.ref_model is None and self._num_scored == self._asks_for_old_logps
         self._num_scored += 1
-        with self._phase("reference" if model is self.ref_model or without_adapter else "old_logps"):
+        with self._phase("reference" if model is self.ref_model or adapter_is_off else "old_logps"):
             return super()._get_per_token_logps_and_entropies(model, *positional, **keywords)
 
     def _phase(self, name: str) -> Any:

@@ -33,8 +33,7 @@ def token_advantages(
 
     Args:
         batch: the micro-batch; its ``advantages`` are (B,) or (B, T), those of π_old absent where π is π_old.
-        logps: log π of the current pass (B, T), detached.
-        entropies: of the current pass (B, T).
+        logps, entropies: log π and its entropy of the current pass (B, T), detached.
         mask: tokens that the loss counts over all passes (B, T).
         suspect: what is to be made of a weight or coefficient that breaks its contract.
     """
@@ -53,6 +52,7 @@ def token_advantages(
         completion_ids=batch["completion_ids"],
         groups=batch["groups"],
         judged=batch["judged"],
+        row_keys=lambda: batch["row_keys"],
         step=step,
         max_steps=max_steps,
     )

@@ -16,6 +16,7 @@ from tests.paths import ROOT
 from trainer.algorithms.contract import ADVANTAGE, COEFFICIENT, TOKEN_WEIGHT, UPDATE_SCHEDULE
 from trainer.algorithms.registry import Strategy, built_in, find_strategy, strategy_table
 from trainer.algorithms.results import checked_advantages, checked_coefficients, checked_token_weights
+from trainer.algorithms.row_draws import row_keys
 from trainer.algorithms.trial import tried, tried_schedule
 
 GROUP_SIZE, LONGEST = 4, 5
@@ -53,6 +54,7 @@ def batches(draw: Any) -> dict[str, Any]:
         "advantages": advantages[:, None].expand(mask.shape),
         "groups": torch.arange(rows) // GROUP_SIZE,
         "judged": judged,
+        "row_keys": row_keys(rows, 0),
         "repair": torch.rand(rows, generator=generator),
         "edited": torch.rand(mask.shape, generator=generator) < 0.5,
         "step": 3,
@@ -149,7 +151,8 @@ def test_weights_and_coefficients_at_random(kind: str, name: str, signals: dict[
 def test_schedules_partition_every_mask(name: str, signals: dict[str, Any]):
     schedule = tried_schedule(find_strategy(UPDATE_SCHEDULE, name))
     probs, mask = signals["probs"], signals["mask"]
-    passes = [schedule.select(probs, mask, index).long() for index in range(schedule.num_passes)]
+    keys = signals["row_keys"]
+    passes = [schedule.kept(probs, mask, index, keys).long() for index in range(schedule.num_passes)]
     assert torch.equal(torch.stack(passes).sum(0), mask)
 
 

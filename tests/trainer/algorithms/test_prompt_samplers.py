@@ -32,6 +32,18 @@ def test_a_walk_visits_every_prompt_once_and_the_next_one_in_another_order(num_p
         assert seen[:num_prompts] != seen[num_prompts : 2 * num_prompts]
 
 
+@pytest.mark.parametrize("walking", [uniform, dynamic, unsolved])
+@given(st.integers(1, 12), st.data())
+def test_no_prompt_is_ever_two_visits_ahead_of_another(walking: Any, num_prompts: int, data: st.DataObject):
+    """Each walk visits each prompt once, also where it ends within a call: of visits in order, each walk is a set."""
+    sampler, visits = walking(), Counter(range(num_prompts))
+    for count in data.draw(st.lists(st.integers(1, num_prompts), max_size=30)):
+        prompts = sampler(count, num_prompts, seed=3)
+        assert len({*prompts}) == count
+        visits.update(prompts)
+        assert max(visits.values()) - min(visits.values()) <= 1
+
+
 @pytest.mark.parametrize("name", SAMPLERS)
 @given(st.lists(st.lists(st.sampled_from([0.0, 0.5, 1.0, float("nan")]), min_size=4, max_size=4), max_size=8))
 def test_a_sampler_that_was_read_back_goes_on_as_the_one_that_was_saved(name: str, shares: list[list[float]]):

@@ -4,8 +4,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as npst
 
+from trainer.algorithms.row_draws import row_keys
 from trainer.algorithms.update_schedules import lopti, single_pass
 
+KEYS = row_keys(64, 0)
 ORDERS = ["low_first", "high_first", "random"]
 property_test = settings(max_examples=30, deadline=None, derandomize=True)
 token_probs = npst.arrays(
@@ -28,7 +30,7 @@ def test_a_single_pass_trains_every_token_that_counts():
 def test_the_two_passes_partition_the_mask(order, probs, mask, eta):
     schedule = lopti(eta=eta, order=order)
     assert schedule.num_passes == 2
-    first, second = (schedule.select(probs, mask, index) for index in (0, 1))
+    first, second = (schedule.kept(probs, mask, index, KEYS[:3]) for index in (0, 1))
     assert not (first & second).any()
     assert torch.equal(first | second, mask.bool())
 
@@ -51,34 +53,36 @@ def test_the_reversed_control_exchanges_the_passes(probs, mask):
 @property_test
 @given(token_probs, token_masks)
 def test_the_random_control_has_the_size_of_the_low_probability_tokens(probs, mask):
-    random_first = lopti(eta=0.5, order="random").select(probs, mask, 0)
+    random_first = lopti(eta=0.5, order="random").kept(probs, mask, 0, KEYS[:3])
     assert torch.equal(random_first.sum(1), lopti(eta=0.5).select(probs, mask, 0).sum(1))
 
 
 @property_test
 @given(token_probs, token_masks, st.integers(1, 2), st.permutations(range(3)))
 def test_the_random_control_splits_a_response_alike_in_any_cut_into_micro_batches(probs, mask, cut, order):
-    select = lopti(eta=0.5, order="random", seed=4).select
-    whole = select(probs, mask, 0)
-    parts = [select(probs[rows], mask[rows], 0) for rows in (slice(cut), slice(cut, None))]
+    select, keys = lopti(eta=0.5, order="random", seed=4).select, KEYS[:3]
+    whole = select(probs, mask, 0, keys)
+    parts = [select(probs[rows], mask[rows], 0, keys[rows]) for rows in (slice(cut), slice(cut, None))]
     assert torch.equal(torch.cat(parts), whole)
-    assert torch.equal(select(probs[order], mask[order], 0), whole[order])
+    assert torch.equal(select(probs[order], mask[order], 0, keys[order]), whole[order])
 
 
-def test_the_random_control_is_a_function_of_batch_and_seed():
-    probs, mask = torch.rand(2, 8, 32, generator=torch.Generator().manual_seed(0)), torch.ones(8, 32, dtype=torch.long)
+def test_the_random_control_is_a_function_of_row_and_seed_and_of_no_last_bit():
+    probs, mask = torch.rand(8, 32, generator=torch.Generator().manual_seed(0)), torch.ones(8, 32, dtype=torch.long)
 
-    def first_pass(batch, seed):
-        return lopti(eta=0.5, order="random", seed=seed).select(probs[batch], mask, 0)
+    def first_pass(keys, seed, probs=probs):
+        return lopti(eta=0.5, order="random", seed=seed).select(probs, mask, 0, keys)
 
-    assert torch.equal(first_pass(0, seed=0), first_pass(0, seed=0))
-    assert not torch.equal(first_pass(0, seed=0), first_pass(0, seed=1))
-    assert not torch.equal(first_pass(0, seed=0), first_pass(1, seed=0))
+    assert torch.equal(first_pass(KEYS[:8], seed=0), first_pass(KEYS[:8], 0, probs.nextafter(torch.zeros(()))))
+    assert not torch.equal(first_pass(KEYS[:8], seed=0), first_pass(KEYS[:8], seed=1))
+    assert not torch.equal(first_pass(KEYS[:8], seed=0), first_pass(KEYS[8:16], seed=0))
+    twins = lopti(eta=0.5, order="random").select(probs[[0, 0]], mask[:2], 0, KEYS[:2])
+    assert not torch.equal(twins[0], twins[1])  # equal responses are two rows
 
 
 def test_the_random_control_does_not_follow_the_probability():
     probs = torch.rand(64, 64, generator=torch.Generator().manual_seed(0))
-    first = lopti(eta=0.5, order="random").select(probs, torch.ones(64, 64, dtype=torch.long), 0)
+    first = lopti(eta=0.5, order="random").select(probs, torch.ones(64, 64, dtype=torch.long), 0, KEYS)
     # 4096 tokens: the mean of half of them is 0.5 ± 0.29/√2048 = 0.006; that of the low ones would be 0.25.
     assert 0.47 < probs[first].mean() < 0.53
 
@@ -86,9 +90,9 @@ def test_the_random_control_does_not_follow_the_probability():
 def test_the_random_control_reads_any_memory_layout_and_leaves_global_randomness_alone():
     probs, mask = torch.rand(5, 4), torch.ones(5, 4, dtype=torch.long)
     state = torch.get_rng_state()
-    schedule = lopti(eta=0.5, order="random")
-    transposed = schedule.select(probs.t(), mask.t(), 0)
-    assert torch.equal(transposed, schedule.select(probs.t().contiguous(), mask.t().contiguous(), 0))
+    select = lopti(eta=0.5, order="random").select
+    transposed = select(probs.t(), mask.t(), 0, KEYS[:4])
+    assert torch.equal(transposed, select(probs.t().contiguous(), mask.t().contiguous(), 0, KEYS[:4]))
     assert torch.equal(torch.get_rng_state(), state)
 
 
@@ -96,14 +100,14 @@ def test_the_random_control_reads_any_memory_layout_and_leaves_global_randomness
 def test_a_batch_without_tokens_that_count_trains_none(order):
     schedule = lopti(order=order)
     nothing = torch.zeros(2, 3, dtype=torch.long)
-    assert not any(schedule.select(torch.rand(2, 3), nothing, index).any() for index in (0, 1))
+    assert not any(schedule.kept(torch.rand(2, 3), nothing, index, KEYS[:2]).any() for index in (0, 1))
 
 
 @every_order
 @pytest.mark.parametrize("dtype", [torch.float64, torch.bfloat16], ids=str)
 def test_the_passes_partition_the_mask_in_any_precision(order, dtype):
     probs, mask = torch.linspace(0, 1, 32).view(4, 8).to(dtype), torch.ones(4, 8, dtype=torch.long)
-    first, second = (lopti(order=order).select(probs, mask, index) for index in (0, 1))
+    first, second = (lopti(order=order).kept(probs, mask, index, KEYS[:4]) for index in (0, 1))
     assert torch.equal(first, ~second)
 
 

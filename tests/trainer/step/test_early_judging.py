@@ -227,6 +227,46 @@ def test_a_failed_scoring_waits_for_the_judgement_under_way(tiny_model, tmp_path
     assert over == [True]
 
 
+def test_a_function_that_fails_waits_for_the_judgement_under_way_and_its_error_is_the_one(tiny_model, tmp_path: Path):
+    over = []
+
+    def fails(**_):
+        raise UnusableError("by itself")
+
+    def slow(completions, **_):
+        time.sleep(0.3)
+        over.append(True)
+        return [0.0] * len(completions)
+
+    slow.may_run_in_thread = True
+    with pytest.raises(UnusableError, match="by itself"):
+        train(RLVRTrainer, tiny_model, tmp_path, reward=[fails, slow])
+    assert over == [True]
+    assert "early-judging" not in {thread.name for thread in threading.enumerate()}
+
+
+def test_a_failed_generation_leaves_no_judgement_behind_and_its_error_is_the_one(tiny_model, tmp_path: Path):
+    """The second rollout batch fails; the first was judged early, and by a function that would have more to say."""
+
+    class Failing(RLVRTrainer):
+        def _generate_single_turn(self, *positional, **keywords):
+            if self.state.global_step == 1:
+                raise UnusableError("no more tokens")
+            return super()._generate_single_turn(*positional, **keywords)
+
+    threads = []
+
+    def judge(completions, **_):
+        threads.append(threading.current_thread().name)
+        return [0.0] * len(completions)
+
+    judge.may_run_in_thread = True
+    with pytest.raises(UnusableError, match="no more tokens"):
+        train(Failing, tiny_model, tmp_path, reward=judge)
+    assert threads == ["early-judging"]
+    assert "early-judging" not in {thread.name for thread in threading.enumerate()}
+
+
 TWO_RANKS = """
 import time
 def slow(early):

@@ -29,7 +29,13 @@ def lengths_modulo_three(completions: list[str], **_: Any) -> list[float]:
 
 
 def trained(
-    model: Path, folder: Path, loss_at: dict[int, float], max_skipped: int, steps: int = 3, **settings: Any
+    model: Path,
+    folder: Path,
+    loss_at: dict[int, float],
+    max_skipped: int,
+    steps: int = 3,
+    checkpoint: Path | None = None,
+    **settings: Any,
 ) -> Guarded:
     defaults: dict[str, Any] = {
         "output_dir": str(folder),
@@ -51,7 +57,7 @@ def trained(
     rows = Dataset.from_dict({"prompt": ["a b", "b a", "a a", "b b"] * 4})
     trainer = Guarded(str(model), lengths_modulo_three, arguments, rows)
     trainer.loss_at, trainer.fault_folder, trainer.max_skipped = loss_at, folder / "faults", max_skipped
-    trainer.train()
+    trainer.train(resume_from_checkpoint=None if checkpoint is None else str(checkpoint))
     return trainer
 
 
@@ -94,3 +100,14 @@ def test_a_step_that_is_left_out_moves_nothing_and_the_run_goes_on(tiny_model: P
     assert trainer.state.global_step == 3
     with pytest.raises(FaultError, match="step 3 is no number after 1 that were left out"):
         trained(tiny_model, tmp_path / "again", {1: float("nan"), 3: float("inf")}, 1)
+
+
+def test_a_resumed_run_goes_on_counting_the_steps_that_were_left_out(tiny_model: Path, tmp_path: Path):
+    saved = {"save_strategy": "steps", "save_steps": 2}
+    trained(tiny_model, tmp_path, {1: float("nan")}, 1, steps=2, **saved)
+    checkpoint = tmp_path / "checkpoint-2"
+    with pytest.raises(FaultError, match="step 3 is no number after 1 that were left out"):
+        trained(tiny_model, tmp_path, {3: float("nan")}, 1, checkpoint=checkpoint)
+    resumed = trained(tiny_model, tmp_path, {3: float("nan")}, 2, checkpoint=checkpoint)
+    assert resumed.skipped == 2
+    assert resumed.state.log_history[-2]["faults/skipped"] == 2.0

@@ -73,6 +73,10 @@ CASES = {
     "grpo, token mean": {"strategies": {}, "settings": {"loss_type": "dapo"}},
     "adv_reweight": {"strategies": {"token_weight": "adv_reweight"}, "settings": {}},
     "lopti": {"strategies": {"update_schedule": {"name": "lopti", "eta": LOPTI_ETA}}, "settings": {}},
+    "lopti, random": {
+        "strategies": {"update_schedule": {"name": "lopti", "eta": LOPTI_ETA, "order": "random"}},
+        "settings": {},
+    },
     "exchangeable": {"strategies": {"advantage": "exchangeable"}, "settings": {"loss_type": "grpo"}},
     "dfpo_min_replace": {"strategies": {"coefficient": "dfpo_min_replace"}, "settings": CISPO, "num_iterations": 2},
 }
@@ -85,7 +89,7 @@ def trained_on(processes: int, model: Path, folder: Path) -> Path:
     command = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc_per_node", str(processes)]
     environment = {**os.environ, "PYTHONPATH": str(ROOT), "OMP_NUM_THREADS": "1", "ACCELERATE_TORCH_DEVICE": "cpu"}
     arguments = [str(script), str(model), str(folder), json.dumps(CASES)]
-    done = subprocess.run([*command, *arguments], env=environment, capture_output=True, text=True, timeout=300)
+    done = subprocess.run([*command, *arguments], env=environment, capture_output=True, text=True, timeout=900)
     assert done.returncode == 0, done.stderr[-3000:]
     return folder
 

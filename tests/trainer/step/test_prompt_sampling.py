@@ -27,7 +27,14 @@ def half_dead(completions: list[str], text: list[str], log_extra: Any, **_: Any)
     return rewards
 
 
-def trainer_of(model: Path, folder: Path, sampler: Any, reward: Any = half_dead, **settings: Any) -> RLVRTrainer:
+def trainer_of(
+    model: Path,
+    folder: Path,
+    sampler: Any,
+    reward: Any = half_dead,
+    trainer_class: type[RLVRTrainer] = RLVRTrainer,
+    **settings: Any,
+) -> RLVRTrainer:
     arguments: dict[str, Any] = {
         "output_dir": str(folder),
         "num_generations": 4,
@@ -42,7 +49,7 @@ def trainer_of(model: Path, folder: Path, sampler: Any, reward: Any = half_dead,
         "seed": 3,
         **settings,
     }
-    return RLVRTrainer(str(model), reward, GRPOConfig(**arguments), ROWS, prompt_sampler=sampler)
+    return trainer_class(str(model), reward, GRPOConfig(**arguments), ROWS, prompt_sampler=sampler)
 
 
 def rolled_out(trainer: RLVRTrainer) -> dict[str, Any]:
@@ -100,6 +107,46 @@ def test_kept_completions_are_judged_once_and_scored_as_any_other(tiny_model, tm
     with torch.no_grad():
         logps = trainer._get_per_token_logps_and_entropies(trainer.model, ids, mask, batch["completion_ids"].shape[1])
     torch.testing.assert_close(batch["old_per_token_logps"], logps[0])
+
+
+def test_lengths_are_logged_of_what_is_trained_and_verifiers_of_all_that_was_judged(tiny_model, tmp_path: Path):
+    def judged(completions: list[str], text: list[str], log_metric: Any, **columns: Any) -> list[float]:
+        for each in text:
+            log_metric("verifier/live", float(each[0] not in "acegi"))
+        return half_dead(completions, text, **columns)
+
+    class Noting(RLVRTrainer):
+        """Notes what TRL logged of each round."""
+
+        def _generate_round(self, *positional: Any) -> None:
+            super()._generate_round(*positional)
+            logged = self._metrics["train"].items()
+            rounds.append({name: values[-1] for name, values in logged if name.startswith("completions/")})
+
+    rounds: list[dict[str, float]] = []
+    settings = {"trainer_class": Noting, "max_completion_length": 12}
+    trainer = trainer_of(tiny_model, tmp_path, "dynamic", judged, **settings)
+    batch = rolled_out(trainer)
+    metrics = trainer._metrics["train"]
+    lengths = batch["completion_mask"].sum(1)
+    last = batch["completion_ids"].gather(1, lengths[:, None] - 1)[:, 0]
+    ends = [*trainer.eos_token_ids, trainer.processing_class.pad_token_id]  # TRL takes a padding token for one too
+    ended = torch.isin(last, torch.tensor(ends))
+    assert len(rounds) > 1
+    assert {name: len(metrics[name]) for name in rounds[0]} == dict.fromkeys(rounds[0], 1)
+    assert metrics["completions/mean_length"] == [pytest.approx(float(lengths.float().mean()))]
+    assert metrics["completions/clipped_ratio"] == [pytest.approx(1 - float(ended.float().mean()))]
+    assert 0 < metrics["completions/clipped_ratio"][0] < 1
+    assert metrics["verifier/live"] == [pytest.approx(metrics["prompt_sampler/frac_live"][0])]
+    assert metrics["verifier/live"][0] < 1
+
+    def all_live(completions: list[str], **_: Any) -> list[float]:
+        return [float(row % 2) for row in range(len(completions))]
+
+    rounds.clear()
+    trainer = trainer_of(tiny_model, tmp_path, "dynamic", all_live, **settings)
+    rolled_out(trainer)
+    assert {name: trainer._metrics["train"][name] for name in rounds[0]} == {n: [v] for n, v in rounds[0].items()}
 
 
 def test_what_is_generated_and_left_out_is_timed_and_checked_too(tiny_model, tmp_path: Path):

@@ -12,7 +12,9 @@ _WALKS_APART = 1_000_003
 class uniform:  # noqa: N801 strategies are named as they are written in a run file
     """Every prompt once before any comes again, in an order drawn anew each time.
 
-    Chosen in a run it leaves TRL's own sampler as it is, bit for bit; the others of this file walk as it does.
+    Chosen in a run it leaves TRL's own sampler as it is, bit for bit; the others of this file walk as it does. Prompts
+    handed out together are different ones: where a walk ends within them, the next one puts off those that are among
+    them already, to the next call. So no prompt is ever two visits ahead of another, however many are asked for.
 
     Source: TRL's RepeatSampler.
     Evidence: the trainer with it is stock TRL, weights equal bit for bit.
@@ -20,6 +22,7 @@ class uniform:  # noqa: N801 strategies are named as they are written in a run f
 
     def __init__(self) -> None:
         self.walk, self.position = 0, 0
+        self.put_off: list[int] = []
 
     def __call__(self, count: int, num_prompts: int, seed: int) -> list[int]:
         """The next ``count`` prompts; where a walk ends within them the next one begins."""
@@ -27,7 +30,8 @@ class uniform:  # noqa: N801 strategies are named as they are written in a run f
 
     def _next(self, count: int, num_prompts: int, seed: int, wanted: Callable[[int], bool]) -> list[int]:
         """The next ``count`` different prompts that are ``wanted``; fewer where two walks find no further one."""
-        chosen: list[int] = []
+        owed = [prompt for prompt in self.put_off if wanted(prompt)]
+        chosen, self.put_off = owed[:count], owed[count:]
         order, fruitless = self._order(num_prompts, seed), 0
         while len(chosen) < count and fruitless < 2 * num_prompts:
             if self.position == num_prompts:
@@ -36,9 +40,13 @@ class uniform:  # noqa: N801 strategies are named as they are written in a run f
             prompt = int(order[self.position])
             self.position += 1
             fruitless += 1
-            if prompt not in chosen and wanted(prompt):
+            if not wanted(prompt):
+                continue
+            if prompt not in chosen:
                 chosen.append(prompt)
                 fruitless = 0
+            elif prompt not in self.put_off:
+                self.put_off.append(prompt)
         return chosen
 
     def _order(self, num_prompts: int, seed: int) -> Tensor:
@@ -46,12 +54,13 @@ class uniform:  # noqa: N801 strategies are named as they are written in a run f
         return torch.randperm(num_prompts, generator=generator)
 
     def state_dict(self) -> dict[str, Any]:
-        """Where the walk is."""
-        return {"walk": self.walk, "position": self.position}
+        """Where the walk is, and what it has put off."""
+        return {"walk": self.walk, "position": self.position, "put_off": list(self.put_off)}
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
         """Go on there."""
         self.walk, self.position = int(state["walk"]), int(state["position"])
+        self.put_off = [int(prompt) for prompt in state.get("put_off", [])]  # of older versions, which put nothing off
 
 
 class dynamic(uniform):  # noqa: N801
@@ -60,7 +69,7 @@ class dynamic(uniform):  # noqa: N801
     A group of equal rewards has no gradient. After each round the groups with one are kept and more prompts are drawn
     for those that miss, in at most ``max_rounds`` rounds; what still misses then is filled up with groups that have
     none, so that a batch never changes its size. Every generated token counts as cost (``num_tokens``); the logged
-    rewards are those of the kept groups, ``prompt_sampler/reward`` is that of all.
+    rewards and lengths are those of the kept groups, ``prompt_sampler/reward`` and ``verifier/…`` are those of all.
 
     Source: DAPO, arXiv 2503.14476, section 3.2, equation 11.
     Evidence: properties (only live groups are kept, rounds are bounded, all is counted); the authors' code was not run.

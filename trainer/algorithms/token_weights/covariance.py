@@ -13,6 +13,7 @@ def clip_cov(
     old_logps: Float[Tensor, "B T"],
     advantages: Float[Tensor, "B T"],
     mask: Int[Tensor, "B T"],
+    row_keys: Int[Tensor, " B"],
     *,
     share: float = 2e-4,
     lower: float = 1.0,
@@ -26,8 +27,8 @@ def clip_cov(
     the policy's entropy most.
 
     Means and number are of the batch handed in, a micro-batch in training, as in the authors' code. The draw is not:
-    each token has its own random number, a function of ``seed`` and its response, and the smallest ones are drawn. The
-    same rows in the same micro-batch lose the same tokens in every update.
+    each token has its own random number, a function of ``seed`` and of which row of the run its response is, and the
+    smallest ones are drawn. The same rows in the same micro-batch lose the same tokens in every update.
 
     Source: arXiv 2505.22617 (Clip-Cov); the authors' code.
     Evidence: which tokens can be drawn equals `compute_policy_loss_clip_cov` of PRIME-RL/Entropy-Mechanism-of-RL, run
@@ -50,6 +51,6 @@ def clip_cov(
     covariance = surprise * signal
     candidates = valid & (covariance > lower) & (covariance < upper)
     number = max(int(share * int(tokens)), 1)
-    draws = row_draws(old_logps, mask, seed).masked_fill(~candidates, torch.inf)
+    draws = row_draws(row_keys, mask, seed).masked_fill(~candidates, torch.inf)
     chosen = draws.flatten().argsort(stable=True).argsort().view(draws.shape) < number
     return (~(chosen & candidates)).to(old_logps.dtype)

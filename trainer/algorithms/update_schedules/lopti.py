@@ -20,9 +20,9 @@ def lopti(
     - ``eta`` in (0, 1); the paper uses 0.3–0.5, 0.4 for Knights & Knaves (0.5 together with AR).
     - ``order="high_first"``: the reversed control that the paper reports as worse.
     - ``order="random"``: a control for the doubled number of optimizer steps: pass 1 trains, of each response, as many
-      tokens as it has low-probability ones, drawn at random; pass 2 the rest. The draw is a function of the seed and of
-      the response's own probabilities: the same in both passes, however the batch is cut into micro-batches. Not in
-      the paper.
+      tokens as it has low-probability ones, drawn at random; pass 2 the rest. The draw is a function of ``seed`` and of
+      which row of the run the response is: the same in both passes, however many processes there are and however they
+      cut the batch. Two equal responses of a group are two rows, and drawn from apart. Not in the paper.
 
     Source: arXiv 2505.12929, Algorithm 1.
     Evidence: equal to the update of the authors' own code to 1.6e-6, alone and with AR.
@@ -48,10 +48,16 @@ def _probability_split(
 
 
 def _random_split(
-    probs: Float[Tensor, "B T"], mask: Int[Tensor, "B T"], pass_index: int, *, eta: float, seed: int
+    probs: Float[Tensor, "B T"],
+    mask: Int[Tensor, "B T"],
+    pass_index: int,
+    row_keys: Int[Tensor, " B"],
+    *,
+    eta: float,
+    seed: int,
 ) -> Bool[Tensor, "B T"]:
     valid = mask.bool()
     num_low = (valid & (probs < eta)).sum(1, keepdim=True)
-    rank = row_draws(probs, mask, seed).argsort(dim=1, stable=True).argsort(dim=1)
+    rank = row_draws(row_keys, mask, seed).argsort(dim=1, stable=True).argsort(dim=1)
     first = rank < num_low
     return valid & (first if pass_index == 0 else ~first)

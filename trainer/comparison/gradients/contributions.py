@@ -9,6 +9,7 @@ from torch import Tensor
 from rewards.registry import PartError
 from trainer.algorithms.contract import ADVANTAGE, SIGNALS
 from trainer.algorithms.results import checked_advantages, checked_coefficients, checked_token_weights
+from trainer.algorithms.row_draws import row_keys
 from trainer.algorithms.sequence_weights import ONE_DENOMINATOR, PER_SEQUENCE_MEAN, loss_sequence_weights
 from trainer.algorithms.strategies import Strategies
 from trainer.step.signals import Signals
@@ -63,10 +64,10 @@ def passes(strategies: Strategies, batch: ReplayedBatch, loss_type: str, longest
         contributions = contributions * checked_token_weights(weight, weight(signals), batch.mask, WHERE)
     if (factor := strategies.coefficient) is not None:
         contributions = contributions * checked_coefficients(factor, factor(signals), batch.mask, WHERE)
-    schedule, probs = strategies.schedule, batch.logps.exp()
+    schedule, probs, keys = strategies.schedule, batch.logps.exp(), signals["row_keys"]
     if schedule.num_passes == 1:
         return [contributions]
-    return [contributions * schedule.select(probs, batch.mask, index) for index in range(schedule.num_passes)]
+    return [contributions * schedule.kept(probs, batch.mask, index, keys) for index in range(schedule.num_passes)]
 
 
 def loss_scale(mask: Tensor, loss_type: str, longest: int) -> Tensor:
@@ -147,6 +148,7 @@ def _token_signals(batch: ReplayedBatch, advantages: Tensor) -> Signals:
         completion_ids=batch.completion_ids,
         groups=torch.arange(len(batch.mask)) // batch.group_size,
         judged=~batch.rewards.isnan(),
+        row_keys=row_keys(len(batch.mask), 0, batch.step),
         step=batch.step,
         max_steps=batch.max_steps,
     )

@@ -3,11 +3,8 @@
 import math
 from pathlib import Path
 
-from jinja2 import Environment, FileSystemLoader, StrictUndefined
-from markupsafe import Markup
-
 from trainer.comparison.gradients.bench import Bench, Measured
-from trainer.comparison.reports import page as reports
+from trainer.comparison.page_templates import page_templates, style
 
 TEMPLATES = Path(__file__).with_name("templates")
 COLUMNS = {
@@ -57,18 +54,14 @@ def ordered(found: Bench) -> list[Measured]:
 
 def html_page(found: Bench, name: str) -> str:
     """The page: no script, and nothing from elsewhere."""
-    environment = Environment(
-        loader=FileSystemLoader(TEMPLATES), autoescape=True, undefined=StrictUndefined, trim_blocks=True
-    )
-    environment.filters |= {"cosine": lambda value: _number(value, "+.2f"), "shade": shade}
-    style = (reports.TEMPLATES / "style.css").read_text() + (TEMPLATES / "gradients.css").read_text()
-    return environment.get_template("page.html.jinja").render(
+    templates = page_templates(TEMPLATES, cosine=lambda value: _number(value, "+.2f"), shade=shade)
+    return templates.get_template("page.html.jinja").render(
         found=found,
         name=name,
         columns=COLUMNS,
         titles=list(COLUMNS),
         rows=[(row, cells(row)) for row in ordered(found)],
-        style=Markup(style),
+        style=style(TEMPLATES / "gradients.css"),
     )
 
 

@@ -4,9 +4,9 @@ import re
 from pathlib import Path
 from typing import Any
 
-from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup
 
+from trainer.comparison.page_templates import page_templates, style
 from trainer.comparison.reports.contents import Report, report_on
 from trainer.comparison.reports.figures import COLOURS, INK, LINE, SOFT
 from trainer.comparison.reports.run_files import ReportError
@@ -63,10 +63,9 @@ def html_page(report: Report, *, links: bool = True) -> str:
     Args:
         links: whether the page will lie in the report's directory, so that cells can be linked to.
     """
-    template = _environment(escaped=True).get_template("report.html.jinja")
-    style = Markup((TEMPLATES / "style.css").read_text())
+    template = page_templates(TEMPLATES).get_template("report.html.jinja")
     svgs = {name: [Markup(_themed(svg)) for svg in picture.svgs] for name, picture in report.pictures.items()}
-    return template.render(report=report, style=style, svgs=svgs, links=links)
+    return template.render(report=report, style=style(), svgs=svgs, links=links)
 
 
 def markdown_page(report: Report, *, links: bool = True, picture: str = "") -> str:
@@ -76,7 +75,7 @@ def markdown_page(report: Report, *, links: bool = True, picture: str = "") -> s
         links: as of `html_page`.
         picture: file of the picture beside the page.
     """
-    template = _environment(escaped=False).get_template("report.md.jinja")
+    template = page_templates(TEMPLATES, escaped=False, cell=cell).get_template("report.md.jinja")
     return template.render(report=report, links=links, picture=picture)
 
 
@@ -90,16 +89,3 @@ def _themed(svg: str) -> str:
     for colour, variable in THEME.items():
         svg = re.sub(rf"(?<=: ){colour}(?![0-9a-f])", f"var({variable})", svg, flags=re.IGNORECASE)
     return svg
-
-
-def _environment(*, escaped: bool) -> Environment:
-    environment = Environment(
-        loader=FileSystemLoader(TEMPLATES),
-        autoescape=escaped,
-        undefined=StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
-        keep_trailing_newline=True,
-    )
-    environment.filters["cell"] = cell
-    return environment

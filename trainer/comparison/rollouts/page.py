@@ -7,11 +7,10 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup
 
 from trainer.algorithms.strategies import build_strategies
-from trainer.comparison.reports import page as reports
+from trainer.comparison.page_templates import page_templates, style
 from trainer.comparison.rollouts.contents import Contents, as_script_data, contents_of, curve
 from trainer.comparison.rollouts.jumps import LEAST
 from trainer.comparison.rollouts.reading import RecordedRollouts
@@ -74,15 +73,11 @@ def kept_in_words(recorded: RecordedRollouts, config: RunConfig) -> str:
 
 def page_of(contents: Contents, name: str, kept: str, problem: str) -> str:
     """The HTML document. What a policy wrote stands in it as escaped text or as data of the script alone."""
-    environment = Environment(
-        loader=FileSystemLoader(TEMPLATES), autoescape=True, undefined=StrictUndefined, trim_blocks=True
-    )
-    environment.filters |= {"number": _number, "errors": _errors}
+    templates = page_templates(TEMPLATES, number=_number, errors=_errors)
     script = (TEMPLATES / "script.js").read_text()
     digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
     curves = {metric: curve(contents.batches, metric) for metric in METRICS}
-    style = (reports.TEMPLATES / "style.css").read_text() + (TEMPLATES / "rollouts.css").read_text()
-    return environment.get_template("page.html.jinja").render(
+    return templates.get_template("page.html.jinja").render(
         contents=contents,
         name=name,
         kept=kept,
@@ -96,7 +91,7 @@ def page_of(contents: Contents, name: str, kept: str, problem: str) -> str:
         has_tokens=not problem,
         no_tokens=problem,
         data=Markup(as_script_data(contents.groups)),
-        style=Markup(style),
+        style=style(TEMPLATES / "rollouts.css"),
         script=Markup(script),
         script_hash=f"sha256-{digest}",
     )

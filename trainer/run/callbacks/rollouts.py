@@ -7,7 +7,7 @@ from transformers import TrainerCallback, TrainerControl, TrainerState, Training
 
 from trainer.run.config.schema import LoggingSection
 from trainer.run.rollout_files import FOLDER, RolloutFiles
-from trainer.step.rollout_records import rollout_number
+from trainer.step.rollout_batches import rollout_number
 
 
 class Rollouts(TrainerCallback):

@@ -7,9 +7,11 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as npst
 
 from tests.trainer.algorithms.published import published_cases
+from trainer.algorithms.row_draws import row_keys
 from trainer.algorithms.token_weights.covariance import clip_cov
 from trainer.algorithms.token_weights.entropy import stapo, top_entropy
 
+KEYS = row_keys(16, 0)
 fast = settings(max_examples=20, deadline=None, derandomize=True)
 thorough = settings(max_examples=200, deadline=None)
 probabilities = npst.arrays("float32", (4, 6), elements=st.floats(2**-10, 1, width=32)).map(torch.from_numpy)
@@ -24,7 +26,7 @@ def ones(*shape):
 
 @pytest.mark.parametrize("case", published_cases("token_weights", "clip_cov"), ids=lambda case: str(case["options"]))
 def test_the_tokens_that_clip_cov_can_drop_are_the_authors(case):
-    weights = clip_cov(case["old_logps"], case["advantages"], case["mask"], **case["options"])
+    weights = clip_cov(case["old_logps"], case["advantages"], case["mask"], KEYS[:4], **case["options"])
     assert torch.equal(weights * case["mask"], case["weights"])
     assert (case["weights"] * case["mask"] < case["mask"]).any()
 
@@ -32,22 +34,22 @@ def test_the_tokens_that_clip_cov_can_drop_are_the_authors(case):
 def test_clip_cov_by_hand():
     # log π = (−1, −3), mean −2: ±1; A = (2, −2), mean 0: cov = (2, 2). Between 1 and 5, so one of the two is dropped.
     logps, signal = torch.tensor([[-1.0, -3.0]]), torch.tensor([[2.0, -2.0]])
-    assert clip_cov(logps, signal, ones(1, 2)).sum() == 1
-    assert clip_cov(logps, signal, ones(1, 2), share=1.0).tolist() == [[0.0, 0.0]]
-    assert clip_cov(logps, signal, ones(1, 2), lower=2.5).tolist() == [[1.0, 1.0]]
-    assert clip_cov(logps, -signal, ones(1, 2)).tolist() == [[1.0, 1.0]]
+    assert clip_cov(logps, signal, ones(1, 2), KEYS[:1]).sum() == 1
+    assert clip_cov(logps, signal, ones(1, 2), KEYS[:1], share=1.0).tolist() == [[0.0, 0.0]]
+    assert clip_cov(logps, signal, ones(1, 2), KEYS[:1], lower=2.5).tolist() == [[1.0, 1.0]]
+    assert clip_cov(logps, -signal, ones(1, 2), KEYS[:1]).tolist() == [[1.0, 1.0]]
 
 
 def test_clip_cov_draws_by_seed_and_the_same_tokens_again():
     logps = -3 * torch.rand(16, 32, generator=torch.Generator().manual_seed(0))
     signal = torch.where(torch.arange(16)[:, None] % 2 == 0, 2.0, -2.0).expand(16, 32).contiguous()
     options = {"share": 0.05, "lower": 0.5}
-    weights = clip_cov(logps, signal, ones(16, 32), **options)
+    weights = clip_cov(logps, signal, ones(16, 32), KEYS, **options)
     assert (weights == 0).sum() == int(0.05 * 16 * 32)
-    assert torch.equal(weights, clip_cov(logps, signal, ones(16, 32), **options))
-    assert not torch.equal(weights, clip_cov(logps, signal, ones(16, 32), seed=1, **options))
+    assert torch.equal(weights, clip_cov(logps, signal, ones(16, 32), KEYS, **options))
+    assert not torch.equal(weights, clip_cov(logps, signal, ones(16, 32), KEYS, seed=1, **options))
     order = torch.randperm(16, generator=torch.Generator().manual_seed(1))
-    assert torch.equal(clip_cov(logps[order], signal[order], ones(16, 32), **options), weights[order])
+    assert torch.equal(clip_cov(logps[order], signal[order], ones(16, 32), KEYS[order], **options), weights[order])
 
 
 def test_the_top_fifth_by_entropy_is_trained():
@@ -82,24 +84,23 @@ def test_stapo_silences_nothing_where_nothing_is_improbable():
 
 def weights_are_sound(probs, entropy, signal, mask, order):
     rules = {
-        "clip_cov": lambda p, h, a, m: clip_cov(p.log(), a, m, share=0.2, lower=0.1),
-        "top_entropy": lambda p, h, a, m: top_entropy(h, m),
-        "top_entropy of a response": lambda p, h, a, m: top_entropy(h, m, within="response", others=0.5),
-        "stapo": lambda p, h, a, m: stapo(p, h, a, m, max_prob=0.3),
+        "clip_cov": lambda p, h, a, m, k: clip_cov(p.log(), a, m, k, share=0.2, lower=0.1),
+        "top_entropy": lambda p, h, a, m, _: top_entropy(h, m),
+        "top_entropy of a response": lambda p, h, a, m, _: top_entropy(h, m, within="response", others=0.5),
+        "stapo": lambda p, h, a, m, _: stapo(p, h, a, m, max_prob=0.3),
     }
     for name, rule in rules.items():
-        weights = rule(probs, entropy, signal, mask)
+        weights = rule(probs, entropy, signal, mask, KEYS[:4])
         assert weights.shape == probs.shape, name
         assert weights.isfinite().all(), name
         assert (weights >= 0).all(), name
         assert not weights.requires_grad
-        if name != "clip_cov":  # rows of equal content draw equally, and then the order of rows decides between them
-            permuted = rule(probs[order], entropy[order], signal[order], mask[order])
-            torch.testing.assert_close((permuted * mask[order]), (weights * mask)[order])
+        permuted = rule(probs[order], entropy[order], signal[order], mask[order], KEYS[:4][order])
+        torch.testing.assert_close((permuted * mask[order]), (weights * mask)[order])
     if mask.sum() > 0:
-        mean = (rules["stapo"](probs, entropy, signal, mask) * mask).sum() / mask.sum()
+        mean = (rules["stapo"](probs, entropy, signal, mask, KEYS) * mask).sum() / mask.sum()
         assert mean == pytest.approx(1.0, rel=1e-5) or mean == 0
-        assert (rules["top_entropy"](probs, entropy, signal, mask) * mask).sum() >= 0.2 * mask.sum() - 1
+        assert (rules["top_entropy"](probs, entropy, signal, mask, KEYS) * mask).sum() >= 0.2 * mask.sum() - 1
 
 
 @fast
@@ -118,8 +119,8 @@ def test_weights_are_sound_on_random_inputs(probs, entropy, signal, mask, order)
 @pytest.mark.parametrize(
     ("rule", "advice"),
     [
-        (lambda x, m: clip_cov(x, x, m, share=2.0), "Write 0 ≤ share ≤ 1"),
-        (lambda x, m: clip_cov(x, x, m, lower=5.0), "lower < upper"),
+        (lambda x, m: clip_cov(x, x, m, KEYS[:1], share=2.0), "Write 0 ≤ share ≤ 1"),
+        (lambda x, m: clip_cov(x, x, m, KEYS[:1], lower=5.0), "lower < upper"),
         (lambda x, m: top_entropy(x, m, share=0.0), "Write 0 < share ≤ 1"),
         (lambda x, m: stapo(x, x, x, m, quantile=75.0), r"Write both in \[0, 1\]"),
     ],

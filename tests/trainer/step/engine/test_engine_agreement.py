@@ -56,6 +56,43 @@ def test_training_on_a_servers_rollouts_certifies_every_sync(served: Served, eng
     assert max_difference(trainer, other) == 0.0  # a probe has a seed of its own
 
 
+@pytest.mark.slow
+def test_a_resumed_run_goes_on_counting_syncs(served: Served, engine, tmp_path: Path):
+    """Every second of five: those of steps 0, 2 and 4. The engine of a resumed run is new: its first is checked too."""
+    every_second = {"check_agreement_every": 2}
+    common = {**served.settings, "save_strategy": "steps", "save_steps": 3, "max_steps": 5}
+    whole = ours(served.model, tmp_path, strategies=every_second, **common)
+
+    def lines(trainer: Any) -> list[int]:
+        return [entry["step"] for entry in trainer.state.log_history if METRIC in entry]
+
+    assert lines(whole) == [1, 3, 5]
+    engine.start()
+    engine.requests.clear()
+    checkpoint = str(tmp_path / "checkpoint-3")
+    resumed = ours(served.model, tmp_path, strategies=every_second, resume_from_checkpoint=checkpoint, **common)
+    assert lines(resumed) == [1, 3, 5]
+    assert [("seed" in body) for body in engine.requests] == [True, False, True, False]
+    assert resumed.counts == whole.counts
+
+
+def test_an_evaluation_at_the_checkpoint_is_synced_again_and_not_counted_twice(served: Served, engine, tmp_path: Path):
+    common = {**served.settings, "max_steps": 4}
+    whole = served.trainer(tmp_path, {"check_agreement_every": 2}, **common)
+    for whole.state.global_step in range(3):  # at the end an evaluation, at whose step the checkpoint is written
+        whole.vllm_generation.sync_weights()
+    resumed = served.trainer(tmp_path, {"check_agreement_every": 2}, **common)
+    resumed.counts, resumed.state.global_step = whole.counts.copy(), 2
+    resumed.vllm_generation.sync_weights()
+    assert resumed.counts == whole.counts
+    assert METRIC not in resumed._metrics["train"]
+    for trainer in (whole, resumed):
+        trainer._metrics["train"].clear()
+        for trainer.state.global_step in (3, 4):
+            trainer.vllm_generation.sync_weights()
+            assert (METRIC in trainer._metrics["train"]) == (trainer.state.global_step == 4)
+
+
 def stops(trainer: Any, *words: str) -> None:
     """The sync is refused, the message holds the words, and the trainer is as it was."""
     before = [parameter.clone() for parameter in trainer.model.parameters()]

@@ -1,0 +1,46 @@
+"""Parts of a run that fail on rank 1 alone, for the tests that launch two processes."""
+
+import os
+import time
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from rewards import Verdict
+from rewards.own_verifiers import traits
+from tests.scripts.digit_verifier import share_of_digits
+
+HANGS_BEHIND = "ONE_RANK_HANGS_BEHIND"
+"""Variable of the environment: a file; of rank 1's judgements behind its appearance the fourth never ends."""
+IMPOSSIBLE = 1 << 56
+"""Bytes; torch's CPU allocator is asked for them and says no."""
+judged_behind = 0
+
+
+def _hangs_on_rank_1(completion: str) -> Verdict:
+    global judged_behind
+    judged_behind += os.environ.get("RANK") == "1" and Path(os.environ[HANGS_BEHIND]).exists()
+    if judged_behind == 4:
+        judged_behind = 5  # a thread that is left behind does not keep the next one from judging
+        time.sleep(3600)
+    return share_of_digits(completion, None)
+
+
+@traits(timeout_s=6)
+def hangs_for_a_while(completion: str, reference: Any) -> Verdict:
+    """Given up after its time."""
+    return _hangs_on_rank_1(completion)
+
+
+@traits(timeout_s=3000)
+def hangs(completion: str, reference: Any) -> Verdict:
+    """Not given up while a test looks."""
+    return _hangs_on_rank_1(completion)
+
+
+def greedy(probs: torch.Tensor, step: int) -> torch.Tensor:
+    """A token weight that asks for more memory than there is behind the second optimizer step."""
+    if step == 2 and os.environ.get("RANK") == "1":
+        torch.empty(IMPOSSIBLE, dtype=torch.uint8)
+    return torch.ones_like(probs)

@@ -1,0 +1,128 @@
+"""Two ranks of a real run: told to stop, without memory, without progress, and with a verifier that hangs on one."""
+
+import json
+import re
+import signal
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+from ruamel.yaml import YAML
+
+from tests.scripts.one_rank_fails import HANGS_BEHIND
+from tests.scripts.test_random_kills import GONE_WITHIN, Launch, launched
+from tests.scripts.test_train import SETTINGS, metrics
+
+pytestmark = pytest.mark.slow
+HERE = "tests.scripts.one_rank_fails"
+
+
+def run_file(folder: Path, model: Path, trl: dict[str, Any], **sections: Any) -> Path:
+    """A run of two processes, 8 rows each, in ``<folder>/run``; written anew it is that run under other settings."""
+    settings = {
+        **SETTINGS,
+        "model": {"name_or_path": str(model)},
+        "output_dir": str(folder / "run"),
+        "num_processes": 2,
+        "evaluation": {**SETTINGS["evaluation"], "before": False, "after": False},
+        "trl": {**SETTINGS["trl"], "per_device_train_batch_size": 8, **trl},
+        **sections,
+    }
+    path = folder / "run.yaml"
+    YAML(typ="safe").dump(settings, path)
+    return path
+
+
+def steps(run: Path) -> list[int]:
+    return [entry["step"] for entry in metrics(run) if "loss" in entry] if (run / "metrics.jsonl").exists() else []
+
+
+def await_step(launch: Launch, run: Path, step: int) -> None:
+    deadline = time.monotonic() + 300
+    while max(steps(run), default=0) < step:
+        assert launch.process.poll() is None, launch.said.read_text()[-3000:]
+        assert time.monotonic() < deadline
+        time.sleep(0.05)
+
+
+def ended(launch: Launch, status: int) -> str:
+    """What was said until all processes were gone."""
+    assert launch.process.wait(timeout=300) == status, launch.said.read_text()[-3000:]
+    launch.await_end(GONE_WITHIN)
+    said = launch.said.read_text()
+    assert "Traceback" not in said, said[-5000:]
+    return said
+
+
+def test_the_launcher_told_to_stop_saves_on_both_ranks_or_says_what_counts(tiny_model: Path, tmp_path: Path):
+    run = tmp_path / "run"
+    with launched(run_file(tmp_path, tiny_model, {"max_steps": 500}, stopping={"grace_seconds": 0.001}), 2) as launch:
+        await_step(launch, run, 4)
+        launch.process.send_signal(signal.SIGTERM)
+        said = ended(launch, 130)
+    counts = re.findall(r"needs about \S+ s more: (checkpoint-\d+) is what will count", said)
+    assert len(counts) == 1, said
+    assert said.count(f"in hand did not end within 0.001 s: {counts[0]} is what counts") == 1
+    assert (run / counts[0] / "manifest.json").exists()
+
+    before = max(steps(run))
+    with launched(run_file(tmp_path, tiny_model, {"max_steps": 500}, stopping={"grace_seconds": 100}), 2) as launch:
+        await_step(launch, run, before + 3)
+        launch.process.send_signal(signal.SIGTERM)
+        said = ended(launch, 130)
+    assert f"resumed from {counts[0]}" in said
+    assert len(re.findall(r"with a checkpoint, if it ends within 100 s \(it needs about \S+ s more\)", said)) == 1, said
+    assert "did not end within" not in said
+    (stopped,) = map(int, re.findall(r"Stopped at step (\d+) with a checkpoint", said))
+    record = json.loads((run / f"checkpoint-{stopped}" / "manifest.json").read_text())
+    assert {"rng_state_0.pth", "rng_state_1.pth", "logged_so_far_0.json", "logged_so_far_1.json"} <= {*record["files"]}
+
+    with launched(run_file(tmp_path, tiny_model, {"max_steps": stopped + 2}), 2) as launch:
+        assert f"resumed from checkpoint-{stopped}" in ended(launch, 0)
+    assert steps(run) == [*range(1, stopped + 3)]
+
+
+def test_memory_that_runs_out_on_one_rank_is_said_once_and_the_other_is_gone_soon(tiny_model: Path, tmp_path: Path):
+    algorithm = {**SETTINGS["algorithm"], "token_weight": f"{HERE}:greedy"}
+    with launched(run_file(tmp_path, tiny_model, {"max_steps": 6}, algorithm=algorithm), 2) as launch:
+        while not re.search("Out of memory", launch.said.read_text()) and launch.process.poll() is None:
+            time.sleep(0.1)
+        at = time.monotonic()
+        said = ended(launch, 1)
+        assert time.monotonic() - at < GONE_WITHIN
+    told = re.findall(r"Out of memory in the (.*) at optimizer step 3 \(rank (\d) on cpu\)", said)
+    assert told == [("forward and backward pass", "1")], said
+    assert said.count("Lower trl.per_device_train_batch_size (is 8;") == 1
+    assert "any more" not in said  # what a rank says that was left alone
+
+
+def test_without_progress_the_stacks_of_both_ranks_are_written(tiny_model: Path, tmp_path: Path, monkeypatch):
+    monkeypatch.setenv(HANGS_BEHIND, str(tmp_path / "run" / "metrics.jsonl"))
+    stopping = {"stall_minutes": 0.25, "stall_aborts": True}
+    rewards = [{"verifier": f"{HERE}:hangs"}]
+    with launched(run_file(tmp_path, tiny_model, {"max_steps": 20}, stopping=stopping, rewards=rewards), 2) as launch:
+        said = ended(launch, 1)
+    assert said.count("No progress for 15 s (stopping.stall_minutes)") == 1, said
+    assert "The run ends now, as stopping.stall_aborts says" in said
+    waits, hangs = ((tmp_path / "run" / "stalls" / f"rank-{rank}.txt").read_text() for rank in (0, 1))
+    assert "in gather" in waits
+    assert "in _hangs_on_rank_1" in hangs
+    assert "in _hangs_on_rank_1" not in waits
+
+
+def test_a_verifier_that_hangs_on_one_rank_is_named_and_its_row_is_unjudged(
+    tiny_model: Path, tmp_path: Path, monkeypatch
+):
+    monkeypatch.setenv(HANGS_BEHIND, str(tmp_path / "run" / "metrics.jsonl"))
+    stopping, rewards = {"verifier_patience_seconds": 2}, [{"verifier": f"{HERE}:hangs_for_a_while"}]
+    with launched(run_file(tmp_path, tiny_model, {"max_steps": 6}, stopping=stopping, rewards=rewards), 2) as launch:
+        said = ended(launch, 0)
+    named = re.findall(r"\[rank (\d)\] verifier (\S+) has judged one batch for 2 s and is at row (\d) of 8", said)
+    assert [found[:2] for found in named] == [("1", f"{HERE}:hangs_for_a_while")], said
+    row = int(named[0][2])
+    trained = [entry for entry in metrics(tmp_path / "run") if "loss" in entry]
+    shares = [entry["verifier/hangs_for_a_while/frac_unjudged"] for entry in trained]
+    assert len(shares) == 6
+    # of 16 rows those of rank 1 from the one that hangs on, in one rollout batch
+    assert sorted(shares) == [0.0] * 5 + [pytest.approx((8 - row) / 16)]
