@@ -18,6 +18,7 @@ from trainer.statistics.components import (
 )
 from trainer.statistics.curves import area_under_curve, best, final, first_reaching
 from trainer.statistics.intervals import (
+    CONFIDENCE,
     Estimate,
     StatisticsError,
     mean_estimate,
@@ -25,6 +26,7 @@ from trainer.statistics.intervals import (
     unpaired_difference,
     variance_parts,
 )
+from trainer.statistics.looks import Look, look_at
 from trainer.statistics.permutation import (
     holm_adjusted,
     paired_permutation_p,
@@ -38,9 +40,11 @@ from trainer.statistics.shares import proportion_estimate, share_estimate
 from trainer.statistics.verdict import Verdict, power, seeds_needed, verdict
 
 __all__ = [
+    "CONFIDENCE",
     "DifferenceComponents",
     "Estimate",
     "Evaluated",
+    "Look",
     "StatisticsError",
     "Verdict",
     "area_under_curve",
@@ -52,6 +56,7 @@ __all__ = [
     "holm_adjusted",
     "interquartile_interval",
     "interquartile_mean",
+    "look_at",
     "look_levels",
     "mean_estimate",
     "paired_components",

@@ -125,7 +125,9 @@ def _binned(values: Floats, weights: Floats, limit: float) -> tuple[Floats, Floa
     place = values / limit * (_BINS - 1)
     left = np.minimum(place.astype(int), _BINS - 2)
     right_share = place - left
-    mass = np.bincount(left, weights * (1 - right_share), _BINS) + np.bincount(left + 1, weights * right_share, _BINS)
+    mass = np.zeros(_BINS)
+    np.add.at(mass, left, weights * (1 - right_share))
+    np.add.at(mass, left + 1, weights * right_share)
     return np.linspace(0.0, limit, _BINS), mass
 
 

@@ -14,7 +14,13 @@ from ruamel.yaml import YAML
 
 from rewards.registry import Refusal
 from trainer.comparison.reports.held_out import Answers, read_answers
+from trainer.comparison.sweeps.cell_directory import CellDirectory
 from trainer.run.directory import read_metrics
+
+LOOKS = "looks.json"
+"""Beside ``sweep.json``: what the runner of a group-sequential sweep has decided."""
+
+NOT_NEEDED = "not needed because an earlier look ended their comparison"
 
 
 class ReportError(Refusal):
@@ -143,6 +149,9 @@ class RecordedRuns:
         baseline: variant → the variant that it is compared with; empty for a single run.
         unfinished: cells without a finished run, by name with the reason; left out of all numbers.
         tuning: how the variants' settings were chosen; empty where they were not.
+        stopping: when a group-sequential sweep is looked at; empty without looks.
+        seeds: of the sweep, in the order of its file.
+        failed: variant and seed of the cells that ended without a finished run.
     """
 
     name: str
@@ -150,6 +159,9 @@ class RecordedRuns:
     baseline: dict[str, str]
     unfinished: dict[str, str]
     tuning: Mapping[str, Any] = field(default_factory=dict)
+    stopping: Mapping[str, Any] = field(default_factory=dict)
+    seeds: list[int] = field(default_factory=list)
+    failed: frozenset[tuple[str, int]] = frozenset()
 
     @property
     def all(self) -> list[RecordedRun]:
@@ -178,6 +190,8 @@ def read_runs(directory: Path) -> RecordedRuns:
 def _sweep_runs(directory: Path, sweep: Mapping[str, Any]) -> RecordedRuns:
     by_variant: dict[str, dict[int, RecordedRun]] = {}
     unfinished: dict[str, str] = {}
+    not_needed = read_json(directory / LOOKS).get("not_needed", [])
+    failed = set()
     for cell in sweep["cells"]:
         budget = cell.get("budget") or {}
         steps = float(budget.get("steps_per_rollout") or 1)
@@ -186,15 +200,29 @@ def _sweep_runs(directory: Path, sweep: Mapping[str, Any]) -> RecordedRuns:
         )
         if run.summary:
             by_variant.setdefault(run.variant, {})[run.seed] = run
+            continue
+        if cell["name"] in not_needed:
+            unfinished[cell["name"]] = NOT_NEEDED
         else:
             unfinished[cell["name"]] = "not finished" if run.metrics else "not started, or failed before its first step"
+        if CellDirectory(run.path.parent).state() == "failed":
+            failed.add((run.variant, run.seed))
     if not by_variant:
         raise ReportError(
             f"No cell of the sweep in {directory} has finished, so there is nothing to compare. Look at them with "
             "`scripts/sweep.py status`, and run the report again when some have."
         )
     baseline = {cell["variant"]: cell["baseline"] for cell in sweep["cells"]}
-    return RecordedRuns(sweep["name"], by_variant, baseline, unfinished, sweep.get("tuning") or {})
+    return RecordedRuns(
+        sweep["name"],
+        by_variant,
+        baseline,
+        unfinished,
+        sweep.get("tuning") or {},
+        sweep.get("stopping") or {},
+        sweep.get("seeds") or [],
+        frozenset(failed),
+    )
 
 
 def _seconds(attempt: Mapping[str, Any]) -> float:

@@ -20,6 +20,7 @@ from trainer.comparison.sweeps.runner import SweepError, SweepRunner, check_unlo
 from trainer.comparison.sweeps.schema import SlurmExecution, Sweep
 from trainer.comparison.sweeps.starting import QueuedCell, changed_settings, next_attempt, queued_cells
 from trainer.comparison.sweeps.status import budget_table, print_table, status_table, watch
+from trainer.comparison.sweeps.stopping import LookGate, check_looks_unchanged
 from trainer.comparison.sweeps.tuning import (
     check_stages,
     choices,
@@ -68,16 +69,15 @@ def _run_cells(
     with locked_directory(sweep) as root:
         cells = queued_cells(sweep, plans)
         refused = _refused_as_changed(cells)
+        check_looks_unchanged(sweep, root)
         write_sweep(sweep, plans, root, file, tuning)
         print_table(budget_table(sweep, plans))
-        runner = SweepRunner(
-            sweep,
-            [cell for cell in cells if cell not in refused],
-            _queue(sweep, plans, root),
-            script,
-            say=lambda line: print(line, flush=True),
-        )
-        completed = runner.run()
+        gate = LookGate(sweep, [plan.cell for plan in plans], root, say=_say) if sweep.stopping else None
+        entries = [cell for cell in cells if cell not in refused]
+        completed = SweepRunner(sweep, entries, _queue(sweep, plans, root), script, _say, gate).run()
+    if gate is not None:
+        not_needed = gate.not_needed()
+        cells = [cell for cell in cells if cell.name not in not_needed]
     print_table(status_table(root))
     _print_failures(cells)
     if not completed:
@@ -119,6 +119,11 @@ def export(file: Path, build_verifier: BuildVerifier) -> int:
     with redirect_stdout(sys.stderr):  # transformers prints while it is imported, and the output is a file
         sweep, tree = load_sweep(file)
         _refuse_stages(sweep, "export")
+        if sweep.stopping is not None:
+            raise SweepError(
+                "W&B's agents take cells in an order of their own and know nothing of looks, so no comparison would "
+                "stop early. Run a sweep with `stopping:` by `scripts/sweep.py run`."
+            )
         checked_plans(sweep, tree, build_verifier)
     print(wandb_sweep(sweep, cells_of(sweep), file), end="")
     return 0
@@ -144,6 +149,10 @@ def status(file: Path, *, once: bool) -> int:
     else:
         watch(root)
     return 0
+
+
+def _say(line: str) -> None:
+    print(line, flush=True)
 
 
 def _refuse_stages(sweep: Sweep, command: str) -> None:
