@@ -15,7 +15,7 @@ import math
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy import optimize, stats
+from scipy import optimize, special, stats
 
 from trainer.statistics.components import DifferenceComponents
 from trainer.statistics.intervals import CONFIDENCE
@@ -40,15 +40,23 @@ def verdict_power(
     error = components.standard_error(num_seeds, num_items, samples)
     if error == 0:
         return float(difference != 0)
-    limits = stats.t.ppf((1 + confidence) / 2, num_seeds - 1) * _estimated_errors(
-        components, num_seeds, num_items, samples
-    )
-    above, below = (difference - limits) / error, (-difference - limits) / error
-    return float((stats.norm.cdf(above) + stats.norm.cdf(below)).mean())
+    return _exceeding(difference / error, _limits(components, num_seeds, num_items, samples, confidence) / error)
+
+
+def _exceeding(effect: float, limits: Floats) -> float:
+    """P(|mean| > limit) in units of the standard error, over equally likely ``limits``."""
+    return float((special.ndtr(effect - limits) + special.ndtr(-effect - limits)).mean())
+
+
+def _limits(
+    components: DifferenceComponents, num_seeds: int, num_items: int, samples: int, confidence: float
+) -> Floats:
+    """Half widths of the intervals that sweeps of this size would show, at equally likely points, flat."""
+    t = stats.t.ppf((1 + confidence) / 2, num_seeds - 1)
+    return np.asarray(t * _estimated_errors(components, num_seeds, num_items, samples))
 
 
 def _estimated_errors(components: DifferenceComponents, num_seeds: int, num_items: int, samples: int) -> Floats:
-    """Standard errors as sweeps of this size would estimate them, at equally likely points, flat."""
     freedom, rest = num_seeds - 1, components.rest(samples)
     of_seeds = components.seed_variance(num_items, samples) / num_seeds * stats.chi2.ppf(_POINTS, freedom) / freedom
     if num_items == 1:
@@ -73,14 +81,10 @@ def detectable_difference(
     error = components.standard_error(num_seeds, num_items, samples)
     if error == 0:
         return 0.0
-
-    def missing(difference: float) -> float:
-        return verdict_power(difference, components, num_seeds, num_items, samples, confidence) - wanted
-
-    most = 4 * error
-    while missing(most) < 0:
+    limits, most = _limits(components, num_seeds, num_items, samples, confidence) / error, 4.0
+    while _exceeding(most, limits) < wanted:
         most *= 2
-    return float(optimize.brentq(missing, 0.0, most, xtol=1e-3 * error))
+    return error * float(optimize.brentq(lambda effect: _exceeding(effect, limits) - wanted, 0.0, most, xtol=1e-3))
 
 
 def planned_seeds(

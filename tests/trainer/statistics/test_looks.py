@@ -115,9 +115,17 @@ def test_a_look_without_all_runs_is_left_out():
 
 
 if __name__ == "__main__":
-    print(
-        "| looks at | futility | A versus A: told apart | cells saved | effect .8: power (without looks) | saved | 1.6 | saved |"
+    head = (
+        "looks",
+        "futility",
+        "A–A: told apart",
+        "saved",
+        "effect .8: found (without looks)",
+        "saved",
+        "1.6",
+        "saved",
     )
+    sys.stdout.write(f"| {' | '.join(head)} |\n")
     for planned in LOOKS:
         for limit in (0.1, 0.0):
             none, some, much = (rates(planned, 2_000, limit, effect=effect) for effect in (0.0, 0.8, 1.6))

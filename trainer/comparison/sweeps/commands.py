@@ -3,6 +3,7 @@
 They raise `rewards.registry.Refusal` where the file, its parts or this machine cannot do what is asked.
 """
 
+import json
 import os
 import sys
 from collections.abc import Callable, Mapping, Sequence
@@ -30,6 +31,7 @@ from trainer.comparison.sweeps.tuning import (
     tuning_stage,
 )
 from trainer.comparison.sweeps.wandb_sweep import wandb_sweep
+from trainer.run.config import load_config
 
 BuildVerifier = Callable[[Any], object]
 """`rewards.build_verifier`, which refuses a verifier that cannot be built; scripts hand it in."""
@@ -134,6 +136,47 @@ def report(file: Path) -> int:
     from trainer.comparison.reports import print_report
 
     return print_report(_started(file))
+
+
+def plan(file: Path, pilot: Path | None, items: int | None, difference: float | None, *, as_json: bool) -> int:
+    """What the sweep will see and cost, from finished cells.
+
+    Args:
+        pilot: a directory of cells; otherwise the sweep's own.
+        items: held-out rows, where they are to be others than the pilot's.
+        difference: that should be found.
+    """
+    from trainer.comparison.sweeps import planning_tables as tables
+    from trainer.comparison.sweeps.pilots import read_pilot
+    from trainer.comparison.sweeps.planning import plan_data, plan_of
+
+    sweep, _ = load_sweep(file)
+    samples = load_config(sweep.config).evaluation.samples or 1
+    found = read_pilot(pilot or Path(sweep.output_dir), _pilot_commands(sweep, file))
+    planned = plan_of(sweep, found, samples, items, difference)
+    if as_json:
+        print(json.dumps(plan_data(planned), indent=2, ensure_ascii=False))
+        return 0
+    print("\n".join(tables.plan_sentences(planned)))
+    for table in (tables.power_table, tables.size_table, tables.rollout_table, tables.component_table):
+        print_table(table(planned))
+    return 0
+
+
+def _pilot_commands(sweep: Sweep, file: Path) -> str:
+    """How to make a pilot of this sweep."""
+    if sweep.tune is not None:
+        return (
+            "Two seeds of one variant are the least. A sweep with `tune:` runs no single cells: copy its file without "
+            "`tune:` to another output_dir, run two or three cells there and name that by --pilot; or, where two "
+            f"tuning seeds or more have run, --pilot {sweep.output_dir}/tuning."
+        )
+    cell = next(cell.variant for cell in cells_of(sweep) if cell.variant == cell.baseline)
+    runs = [f"  python scripts/sweep.py cell {file} variant={cell} seed={seed}" for seed in sweep.seeds[:3]]
+    return (
+        "Two or three seeds of one variant are enough, and count for the sweep afterwards; a variant beside the "
+        "baseline says more. Run\n" + "\n".join(runs) + "\nor name an earlier sweep's directory by --pilot."
+    )
 
 
 def status(file: Path, *, once: bool) -> int:
