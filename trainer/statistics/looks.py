@@ -22,7 +22,7 @@ class Look:
         level: of its test.
         difference: with the interval of confidence 1 − level; ``None`` of a look that was left out for a missing run.
         chance: predictive power of the last look; NaN at the last one.
-        outcome: "better", "worse" and "hopeless" end the comparison; the last look says what a verdict says.
+        outcome: "better", "worse" and "hopeless" end the comparison; at the last look what a verdict says.
     """
 
     seeds: int
@@ -33,7 +33,8 @@ class Look:
 
     @property
     def stops(self) -> bool:
-        return self.outcome in STOPS
+        """Whether seeds that were still to come are not needed."""
+        return self.outcome in STOPS and not math.isnan(self.chance)
 
 
 def look_at(

@@ -108,6 +108,8 @@ def test_nothing_is_hopeless_where_nobody_asks():
 def test_the_last_look_says_what_a_verdict_says():
     last = look_at(estimate(0.0, 0.01, -0.1, 0.1), [3, 5], LEVELS, 1, 0.1)
     assert (last.outcome, last.stops, last.level) == ("not distinguishable", False, LEVELS[1])
+    decided = look_at(estimate(0.1, 0.01, 0.03, 0.17), [3, 5], LEVELS, 1, 0.1)
+    assert (decided.outcome, decided.stops) == ("better", False)  # there is nothing left to stop
 
 
 def test_a_look_without_all_runs_is_left_out():

@@ -14,7 +14,6 @@ from ruamel.yaml import YAML
 
 from rewards.registry import Refusal
 from trainer.comparison.reports.held_out import Answers, read_answers
-from trainer.comparison.sweeps.cell_directory import CellDirectory
 from trainer.run.directory import read_metrics
 
 LOOKS = "looks.json"
@@ -151,7 +150,7 @@ class RecordedRuns:
         tuning: how the variants' settings were chosen; empty where they were not.
         stopping: when a group-sequential sweep is looked at; empty without looks.
         seeds: of the sweep, in the order of its file.
-        failed: variant and seed of the cells that ended without a finished run.
+        failed: variant and seed of the cells that the runner of a group-sequential sweep has given up.
     """
 
     name: str
@@ -190,8 +189,7 @@ def read_runs(directory: Path) -> RecordedRuns:
 def _sweep_runs(directory: Path, sweep: Mapping[str, Any]) -> RecordedRuns:
     by_variant: dict[str, dict[int, RecordedRun]] = {}
     unfinished: dict[str, str] = {}
-    not_needed = read_json(directory / LOOKS).get("not_needed", [])
-    failed = set()
+    looks = read_json(directory / LOOKS)
     for cell in sweep["cells"]:
         budget = cell.get("budget") or {}
         steps = float(budget.get("steps_per_rollout") or 1)
@@ -201,12 +199,10 @@ def _sweep_runs(directory: Path, sweep: Mapping[str, Any]) -> RecordedRuns:
         if run.summary:
             by_variant.setdefault(run.variant, {})[run.seed] = run
             continue
-        if cell["name"] in not_needed:
+        if cell["name"] in looks.get("not_needed", []):
             unfinished[cell["name"]] = NOT_NEEDED
         else:
             unfinished[cell["name"]] = "not finished" if run.metrics else "not started, or failed before its first step"
-        if CellDirectory(run.path.parent).state() == "failed":
-            failed.add((run.variant, run.seed))
     if not by_variant:
         raise ReportError(
             f"No cell of the sweep in {directory} has finished, so there is nothing to compare. Look at them with "
@@ -221,7 +217,9 @@ def _sweep_runs(directory: Path, sweep: Mapping[str, Any]) -> RecordedRuns:
         sweep.get("tuning") or {},
         sweep.get("stopping") or {},
         sweep.get("seeds") or [],
-        frozenset(failed),
+        frozenset(
+            (cell["variant"], cell["seed"]) for cell in sweep["cells"] if cell["name"] in looks.get("failed", [])
+        ),
     )
 
 

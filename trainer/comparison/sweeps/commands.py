@@ -105,6 +105,7 @@ def run_cell(file: Path, choice: Sequence[str], script: Path, build_verifier: Bu
     if _refused_as_changed([cell]):
         return 2
     if not cell.directory.summary():
+        check_looks_unchanged(sweep, cell.directory.path.parent)
         write_sweep(sweep, plans, cell.directory.path.parent, file)
         attempt = next_attempt(sweep, cell, script)
         if "WANDB_SWEEP_ID" in os.environ:

@@ -133,9 +133,9 @@ def _blind_looks(looks: list[int], futility: Any, here: tuple[str, ...]) -> Iter
         if chance < _FEWEST_DECIDED and not (isinstance(futility, int | float) and hopeless < futility):
             what = (
                 f"holds a look at {seeds} of {looks[-1]} seeds that can end nothing. Its share of the 5 % makes "
-                f"its level {levels[position]:.1g}: a difference that all seeds find in 80 % of sweeps is found there in "
-                f"fewer than 1 of {1 / _FEWEST_DECIDED:,.0f}. Nor can it be hopeless: where no difference is seen, the "
-                f"chance that {looks[-1]} seeds tell the variants apart is still {hopeless:.2f}."
+                f"its level {levels[position]:.1g}: a difference that all seeds find in 80 % of sweeps is found there "
+                f"in fewer than 1 of {1 / _FEWEST_DECIDED:,.0f}. Nor can it be hopeless: where no difference is seen, "
+                f"the chance that {looks[-1]} seeds tell the variants apart is still {hopeless:.2f}."
             )
             yield refusal(looks, what, f"Look later, from about {-(-looks[-1] * 2 // 5)} seeds on.", here)
 

@@ -1,7 +1,8 @@
 """What a planned sweep will be able to see, and what it costs: the answer of `scripts/sweep.py plan`.
 
 From a pilot's variances (`sweeps.pilots`) by the power of the verdict's own test (`statistics.planning`). A plan is for
-one comparison, a variant against the baseline; the hours are those of the whole sweep.
+one comparison, a variant against the baseline; the hours are those of the whole sweep. With `stopping:` the power is
+that of the last look alone, to which earlier ones add little, and the hours are those without a stop.
 """
 
 from collections.abc import Mapping, Sequence
@@ -82,14 +83,17 @@ def plan_of(
     samples = samples if pilot.samples > 1 else pilot.samples
     rows, seeds, last = items or pilot.num_items, len(sweep.seeds), pilot.points[-1]
     variants = len({cell.variant for cell in cells_of(sweep.model_copy(update={"seeds": sweep.seeds[:1]}))})
+    level = statistics.look_levels(sweep.stopping.looks)[-1] if sweep.stopping else 1 - statistics.CONFIDENCE
     tuning = 0
     if sweep.tune is not None:
         tuning = len(sweep.variants) * len(grid_points(sweep.tune.grid)) * len(sweep.tune.seeds)
 
     def design(seeds: int, rows: int, point: PilotPoint) -> Design:
         hours = point.hours + point.evaluation_hours * (rows * samples / (pilot.num_items * pilot.samples) - 1)
-        detectable = statistics.detectable_difference(point.components, seeds, rows, samples)
-        power = None if wanted is None else statistics.verdict_power(wanted, point.components, seeds, rows, samples)
+        parts = (point.components, seeds, rows, samples)
+        confidence = 1 - level if seeds == len(sweep.seeds) else statistics.CONFIDENCE
+        detectable = statistics.detectable_difference(*parts, confidence=confidence)
+        power = None if wanted is None else statistics.verdict_power(wanted, *parts, confidence)
         return Design(seeds, rows, point.rollouts, detectable, power, hours * (seeds * variants + tuning))
 
     planned = design(seeds, rows, last)
@@ -101,14 +105,8 @@ def plan_of(
         pilot,
         samples,
         planned,
-        _between(last, seeds, rows, samples),
-        {
-            step * planned.detectable: statistics.verdict_power(
-                step * planned.detectable, last.components, seeds, rows, samples
-            )
-            for step in POWER_STEPS
-            if seeds >= FEWEST_SEEDS
-        },
+        _between(last, seeds, rows, samples, 1 - level),
+        _curve(planned, last, samples, 1 - level),
         [design(size, count, last) for size in sizes for count in counts],
         [design(seeds, rows, point) for point in pilot.points],
         wanted,
@@ -119,14 +117,23 @@ def plan_of(
     )
 
 
-def _between(point: PilotPoint, seeds: int, rows: int, samples: int) -> tuple[float, float]:
+def _curve(planned: Design, point: PilotPoint, samples: int, confidence: float) -> dict[float, float]:
+    if planned.seeds < FEWEST_SEEDS:
+        return {}
+    size = (point.components, planned.seeds, planned.items, samples, confidence)
+    differences = [step * planned.detectable for step in POWER_STEPS]
+    return {difference: statistics.verdict_power(difference, *size) for difference in differences}
+
+
+def _between(point: PilotPoint, seeds: int, rows: int, samples: int, confidence: float) -> tuple[float, float]:
     """What would be detectable if the spread between seeds were the least, or the most, that the pilot allows."""
     components = point.components
     whole = components.seed_variance(rows, samples)
     found = []
     for factor in statistics.uncertainty(components.freedom):
         of_seeds = max(0.0, whole * factor**2 - components.rest(samples) / rows)
-        found.append(statistics.detectable_difference(_with_seeds(components, of_seeds), seeds, rows, samples))
+        parts = _with_seeds(components, of_seeds)
+        found.append(statistics.detectable_difference(parts, seeds, rows, samples, confidence=confidence))
     return found[0], found[1]
 
 

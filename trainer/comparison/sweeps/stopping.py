@@ -53,9 +53,13 @@ class LookGate:
             runs = read_runs(self.root)
         except ReportError:  # nothing is finished yet
             return
-        failed = {(cell.variant, cell.seed) for cell in self.cells if cell.name not in pending}
         finished = {(run.variant, run.seed) for run in runs.all}
-        runs = replace(runs, failed=frozenset(failed - finished))
+        given_up = [
+            cell
+            for cell in self.cells
+            if cell.name not in pending and (cell.variant, cell.seed) not in finished and self.turn(cell) != "never"
+        ]
+        runs = replace(runs, failed=frozenset((cell.variant, cell.seed) for cell in given_up))
         dataset = next(iter(datasets_of(runs)), None)
         if dataset is None:
             return
@@ -66,7 +70,8 @@ class LookGate:
                 self.say(self._sentence(variant, look))
             self.looks[variant] = found
         record = {variant: [asdict(look) for look in looks] for variant, looks in self.looks.items()}
-        write_json(self.root / LOOKS, _plain({"looks": record, "not_needed": self.not_needed()}))
+        failed = [cell.name for cell in given_up]
+        write_json(self.root / LOOKS, _plain({"looks": record, "not_needed": self.not_needed(), "failed": failed}))
 
     def turn(self, cell: Cell) -> Turn:
         """Whether a cell may start now, later or never."""

@@ -251,9 +251,10 @@ def test_a_sweep_stops_early_goes_on_when_asked_to_and_says_so(tmp_path: Path, m
     assert "4 not needed after a look" in said
     report = report_on(tmp_path / "sweep")
     assert report.headline == "Against grpo, better: better, maybe; not distinguishable: same."
-    assert "4 of 20 cells were not run" in report.conditions
+    stops = "better at 3 seeds (better), same at 3 seeds (hopeless); 4 of 20 cells were not run."
+    assert report.conditions.endswith(f"Stopped early: {stops}")
     assert status_table(tmp_path / "sweep").row_count == 20
     assert commands.run(file, script, lambda verifier: None) == 0
-    assert "started" not in capsys.readouterr().out
+    assert ": started" not in capsys.readouterr().out
     assert commands.run(sweep_file(tmp_path, **looks(3, 5, futility=0)), script, lambda verifier: None) == 0
     assert capsys.readouterr().out.count(": started") == 2  # same-s3 and same-s4, and not better's
