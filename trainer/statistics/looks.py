@@ -7,7 +7,7 @@ from typing import Literal
 
 from trainer.statistics.intervals import Estimate
 from trainer.statistics.sequential import predictive_power
-from trainer.statistics.verdict import verdict
+from trainer.statistics.verdict import outcome_of
 
 LookOutcome = Literal["better", "worse", "hopeless", "goes on", "not distinguishable", "no verdict", "left out"]
 STOPS: tuple[LookOutcome, ...] = ("better", "worse", "hopeless")
@@ -48,7 +48,7 @@ def look_at(
     seeds, level = looks[position], levels[position]
     if difference is None:
         return Look(seeds, level, None, math.nan, "left out")
-    told = verdict(difference).outcome
+    told = outcome_of(difference)
     if position == len(looks) - 1:
         return Look(seeds, level, difference, math.nan, told)
     chance = predictive_power(difference, looks[-1], levels[-1])

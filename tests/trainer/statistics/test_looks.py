@@ -12,7 +12,8 @@ import pytest
 from scipy import stats
 
 from tests.trainer.statistics.simulated_sweeps import answers
-from trainer.statistics import Estimate, look_at, look_levels, paired_difference, verdict
+from trainer.statistics import Estimate, look_at, look_levels, paired_difference
+from trainer.statistics.verdict import outcome_of
 
 LOOKS = ([3, 5], [3, 4, 5], [4, 6, 8], [4, 6, 8, 10])
 
@@ -44,9 +45,7 @@ def rates(looks: list[int], sweeps: int, futility: float = 0.1, seed: int = 7, *
 
 def power_without_looks(seeds: int, sweeps: int, seed: int = 7, **truth: Any) -> float:
     drawn = answers(np.random.default_rng(seed), sweeps=sweeps, seeds=seeds, **truth)
-    return np.mean(
-        [verdict(paired_difference(*both)).outcome in ("better", "worse") for both in zip(*drawn, strict=True)]
-    )
+    return np.mean([outcome_of(paired_difference(*both)) in ("better", "worse") for both in zip(*drawn, strict=True)])
 
 
 @pytest.mark.parametrize("looks", [[3, 4, 5]])
@@ -71,7 +70,7 @@ def test_equal_variants_are_told_apart_in_at_most_five_of_a_hundred_sweeps(looks
 def test_looking_without_spending_errs_in_more_sweeps():
     variants, baselines = answers(np.random.default_rng(7), sweeps=2_000, seeds=5, seed_sd=1.0)
     wrong = [
-        any(verdict(paired_difference(left[:n], right[:n])).outcome in ("better", "worse") for n in (3, 4, 5))
+        any(outcome_of(paired_difference(left[:n], right[:n])) in ("better", "worse") for n in (3, 4, 5))
         for left, right in zip(variants, baselines, strict=True)
     ]
     assert np.mean(wrong) > 0.07

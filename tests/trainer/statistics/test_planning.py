@@ -17,9 +17,9 @@ from trainer.statistics import (
     power,
     uncertainty,
     unpaired_components,
-    verdict,
     verdict_power,
 )
+from trainer.statistics.verdict import outcome_of
 
 DESIGNS: dict[str, dict[str, Any]] = {
     "as the quickstart": {},
@@ -32,7 +32,7 @@ DESIGNS: dict[str, dict[str, Any]] = {
 
 def realised_power(sweeps: int, seeds: int, effect: float, **truth: Any) -> float:
     variants, baselines = answers(np.random.default_rng(1), sweeps=sweeps, seeds=seeds, effect=effect, **truth)
-    told = [verdict(paired_difference(*both)).outcome for both in zip(variants, baselines, strict=True)]
+    told = [outcome_of(paired_difference(*both)) for both in zip(variants, baselines, strict=True)]
     return np.mean([outcome in ("better", "worse") for outcome in told])
 
 
