@@ -83,13 +83,13 @@ def size_table(plan: SweepPlan) -> Table:
 def rollout_table(plan: SweepPlan) -> Table:
     """The planned seeds and items after every evaluation of the pilot."""
     table = Table(title=f"Stopped sooner, with {plan.planned.seeds} seeds and {plan.planned.items} items")
-    variants = list(plan.pilot.points[-1].differences)
-    for name in ("rollout batches", "accuracy", "found in 80 %", "hours", *(f"{name}, pilot" for name in variants)):
+    for name in ("rollout batches", "accuracy", "found in 80 %", "hours", "differences seen in the pilot"):
         table.add_column(name, justify="right")
     for design, point in zip(plan.by_rollouts, plan.pilot.points, strict=True):
-        seen = [f"{point.differences[variant]:+.3f}" for variant in variants]
+        seen = sorted(point.differences.values())
+        ends = " … ".join(f"{end:+.3f}" for end in dict.fromkeys(seen[:1] + seen[-1:]))
         row = (f"{design.rollouts:g}", f"{point.accuracy:.3f}", f"{design.detectable:.3f}", f"{design.hours:.2g}")
-        table.add_row(*row, *seen)
+        table.add_row(*row, ends)
     return table
 
 

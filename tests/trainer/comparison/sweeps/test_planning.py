@@ -152,6 +152,7 @@ def test_the_command_prints_the_plan(tmp_path: Path, capsys):
     assert "With 5 seeds and 100 items it finds a true difference of" in said
     assert "What it cannot see:" in said
     assert "Where the noise of a difference comes from" in said
+    assert "differences seen in the pilot" in said
     assert script.main(["plan", str(file), *options, "--json"]) == 0
     data = json.loads(capsys.readouterr().out)
     assert (data["planned"]["seeds"], data["planned"]["items"], data["wanted"]) == (5, 100, 0.3)
