@@ -10,6 +10,9 @@
 `plan` needs a pilot: two or three finished cells of this sweep, as `cell` runs them, or an earlier sweep's directory.
 It says which differences the verdict will find, by seeds, held-out items and rollout batches, and the cost in hours.
 
+With `stopping:` in its file `run` looks at every comparison while its seeds come in, and starts no more cells of those
+that are decided or hopeless.
+
 Killed and started again, `run` goes on: finished cells stay, half-done ones resume from their checkpoint.
 """
 

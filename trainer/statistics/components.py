@@ -7,8 +7,8 @@ Of the paired difference between two variants, d[s, i], in the crossed model of 
 `DifferenceComponents` holds the four variances. What a sweep of S seeds, I items and k completions would see then
 follows: ``Var(mean) = (seeds + (seed_items + sampling/k) / I) / S + items / I``. Estimates are those of the analysis of
 variance (Cornfield and Tukey 1956, Ann. Math. Stat. 27), negative ones set to 0. The sampling of k ≥ 2 completions of
-0 or 1 is p(1 − p), estimated without bias by ``p̂ (1 − p̂) · k / (k − 1)``, and no more of it is counted than the residual
-holds; of a single completion it cannot be told from seed × item and is counted there.
+0 or 1 is p(1 − p), estimated without bias by ``p̂ (1 − p̂) · k / (k − 1)``, and no more of it is counted than the
+residual holds; of a single completion it cannot be told from seed × item and is counted there.
 """
 
 import math
