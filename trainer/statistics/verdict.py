@@ -34,15 +34,14 @@ def verdict(difference: Estimate) -> Verdict:
     Fewer than three seeds, or seeds without any spread, give no verdict, however large the difference. Where the
     interval holds 0 nothing is said to be equal: only how many seeds, to two digits, would show what was observed.
     """
-    seeds = difference.num_seeds
+    seeds, outcome = difference.num_seeds, outcome_of(difference)
     if seeds < FEWEST_SEEDS:
-        return Verdict("no verdict", f"no verdict: {_seeds(seeds)} to compare, at least {FEWEST_SEEDS} are needed")
-    if difference.standard_error == 0 and difference.value:
+        return Verdict(outcome, f"no verdict: {_seeds(seeds)} to compare, at least {FEWEST_SEEDS} are needed")
+    if outcome == "no verdict":
         return Verdict(
-            "no verdict", f"no verdict: {seeds} seeds with exactly the same difference show no spread to judge it by"
+            outcome, f"no verdict: {seeds} seeds with exactly the same difference show no spread to judge it by"
         )
-    if difference.low > 0 or difference.high < 0:
-        outcome: Outcome = "better" if difference.value > 0 else "worse"
+    if outcome != "not distinguishable":
         return Verdict(outcome, f"{outcome} ({_seeds(seeds)})")
     start = f"not distinguishable with {seeds} seeds; "
     if difference.value == 0:
@@ -51,6 +50,15 @@ def verdict(difference: Estimate) -> Verdict:
         needed = _two_digits(needed)
         return Verdict("not distinguishable", f"{start}about {needed} seeds would be needed", needed)
     return Verdict("not distinguishable", start + _beyond_these_items(difference))
+
+
+def outcome_of(difference: Estimate) -> Outcome:
+    """The outcome of `verdict` without its sentence."""
+    if difference.num_seeds < FEWEST_SEEDS or (difference.standard_error == 0 and difference.value):
+        return "no verdict"
+    if difference.low > 0 or difference.high < 0:
+        return "better" if difference.value > 0 else "worse"
+    return "not distinguishable"
 
 
 def _beyond_these_items(difference: Estimate) -> str:

@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 from trainer import statistics
 from trainer.comparison.reports.accuracies import curves, final_accuracies, is_judged, mean_accuracies
 from trainer.comparison.reports.contrasts import Contrast, contrast_of
+from trainer.comparison.reports.looks import contrast_at_looks, look_plan, looks_taken
 from trainer.comparison.reports.run_files import RecordedRun, RecordedRuns
 from trainer.statistics import Estimate
 
@@ -97,6 +98,8 @@ def comparison(runs: RecordedRuns, dataset: str, threshold: float | None = None)
         threshold = _threshold(judged, dataset)
     numbers = [_numbers(name, by_seed, dataset, threshold) for name, by_seed in judged.by_variant.items()]
     contrasts, unpaired = [], []
+    plan, main = look_plan(runs), next(iter(datasets_of(runs)), dataset)
+    by_main = judged if main == dataset else judged_runs(runs, main)
     for variant, by_seed in judged.by_variant.items():
         baseline = runs.baseline.get(variant, variant)
         if baseline == variant:
@@ -105,6 +108,9 @@ def comparison(runs: RecordedRuns, dataset: str, threshold: float | None = None)
             unpaired.append(f"{variant} has nothing to be compared with: no run of {baseline} is finished and judged.")
             continue
         found = contrast_of(variant, baseline, by_seed, judged.by_variant[baseline], dataset)
+        if plan is not None and found.is_paired:
+            looks = looks_taken(plan, runs, by_main, main, variant)
+            found = contrast_at_looks(plan, looks, variant, baseline, by_seed, judged.by_variant[baseline], dataset)
         contrasts.append(found)
         if not found.is_paired:
             unpaired.append(

@@ -39,9 +39,10 @@ def _verdict_caption(rows: Sequence[VariantRow]) -> str:
     pairing = "paired by seed" + ("" if all_paired(rows) else " where seeds are in common")
     if items := found.contrasts[0].difference.num_items:
         pairing += f" and item ({items} items)"
+    adjusted = ", adjusted for the looks," if any(contrast.looks for contrast in found.contrasts) else ""
     return (
-        f"Difference of final held-out accuracy on {found.dataset}, {pairing}, with its 95 % interval. “Better” and "
-        "“worse” are said only where the interval leaves out 0."
+        f"Difference of final held-out accuracy on {found.dataset}, {pairing}, with its 95 % interval{adjusted}. "
+        "“Better” and “worse” are said only where the interval leaves out 0."
     )
 
 

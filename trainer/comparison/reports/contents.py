@@ -11,6 +11,7 @@ from trainer.comparison.reports.comparison import Comparison, comparison, datase
 from trainer.comparison.reports.comparison_tables import comparison_tables
 from trainer.comparison.reports.completions import SampleGroup, sample_groups
 from trainer.comparison.reports.configuration import Change, configuration_changes
+from trainer.comparison.reports.looks_columns import looks_sentence, looks_table
 from trainer.comparison.reports.notes import notes_of
 from trainer.comparison.reports.pictures import Picture, pictures_of, summary_svg
 from trainer.comparison.reports.provenance import provenance
@@ -26,7 +27,7 @@ class Report:
 
     Attributes:
         headline: the verdict in one sentence.
-        conditions: whether every variant was compared at its own best settings; may be empty.
+        conditions: whether every variant was compared at its own best settings, and when was looked; may be empty.
         secondary: who learned sooner or later, where the intervals of the areas under the curves say so; may be empty.
         comparisons: one for each held-out set; the first is the one that the headline speaks of.
         tables: by name, in the order of the page; those without a row are left out.
@@ -73,7 +74,7 @@ def report_on(directory: Path, threshold: float | None = None) -> Report:
         runs.name,
         bool(runs.baseline),
         _headline(main, runs),
-        tuning_sentence(runs) if main and main.contrasts else "",
+        _conditions(main, runs),
         _secondary(main),
         comparisons,
         dict(_tables(runs, comparisons, audits, directory)),
@@ -93,11 +94,19 @@ def _tables(
     yield from comparison_tables(runs, comparisons)
     if (tuning := tuning_table(runs)) is not None:
         yield "tuning", tuning
+    if (looks := looks_table(comparisons[0] if comparisons else None)) is not None:
+        yield "looks", looks
     yield "cells", cell_table(runs, comparisons[0].dataset if comparisons else "", directory)
     if audits:
         yield "audit", audit_table(audits)
     if (disagreement := disagreement_table(audits)) is not None:
         yield "disagreement", disagreement
+
+
+def _conditions(main: Comparison | None, runs: RecordedRuns) -> str:
+    if main is None or not main.contrasts:
+        return ""
+    return " ".join(filter(None, (tuning_sentence(runs), looks_sentence(runs, main))))
 
 
 def _headline(main: Comparison | None, runs: RecordedRuns) -> str:

@@ -2,14 +2,14 @@
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 
 from trainer import statistics
 from trainer.comparison.reports.accuracies import Floats, areas_under_curves, final_accuracies, mean_accuracies
 from trainer.comparison.reports.run_files import RecordedRun
-from trainer.statistics import Estimate, Verdict
+from trainer.statistics import Estimate, Look, Verdict
 
 
 @dataclass(frozen=True)
@@ -25,6 +25,7 @@ class Contrast:
         improvement: probability that a seed of the variant ends above a seed of the baseline, with its interval.
         bootstrap: hierarchical percentile interval of the difference; ``None`` without per-item results or pairs.
         area: difference of the areas under the learning curves; it gives no verdict of its own.
+        looks: those taken of a group-sequential comparison, see `reports.looks`.
     """
 
     variant: str
@@ -42,6 +43,7 @@ class Contrast:
     improvement_interval: tuple[float, float]
     bootstrap: tuple[float, float] | None
     area: Estimate | None
+    looks: list[Look] = field(default_factory=list)
 
     @property
     def compared(self) -> str:
@@ -57,10 +59,12 @@ def contrast_of(
     ours_by_seed: Mapping[int, RecordedRun],
     theirs_by_seed: Mapping[int, RecordedRun],
     dataset: str,
+    confidence: float = statistics.CONFIDENCE,
 ) -> Contrast:
     """The contrast of two variants' runs, seed → run: paired by seed where any seed is in common.
 
-    ``adjusted_p`` is NaN until all contrasts are known.
+    ``adjusted_p`` is NaN until all contrasts are known. ``confidence`` is that of the difference's and the area's
+    intervals.
     """
     common = sorted(set(ours_by_seed) & set(theirs_by_seed))
     our_seeds, their_seeds = common or sorted(ours_by_seed), common or sorted(theirs_by_seed)
@@ -68,13 +72,13 @@ def contrast_of(
     both = final_accuracies(runs, dataset)  # together: on the items that all of them have
     ours, theirs = np.split(both, [len(our_seeds)])
     estimate = statistics.paired_difference if common else statistics.unpaired_difference
-    difference = estimate(ours, theirs)
+    difference = estimate(ours, theirs, confidence)
     our_means, their_means = np.split(mean_accuracies(both), [len(our_seeds)])
     heights = areas_under_curves(runs, dataset)
     area = None
     if heights is not None:
         our_heights, their_heights = np.split(heights, [len(our_seeds)])
-        area = estimate(our_heights, their_heights)
+        area = estimate(our_heights, their_heights, confidence)
     return Contrast(
         variant,
         baseline,

@@ -16,6 +16,11 @@ from rewards.registry import Refusal
 from trainer.comparison.reports.held_out import Answers, read_answers
 from trainer.run.directory import read_metrics
 
+LOOKS = "looks.json"
+"""Beside ``sweep.json``: what the runner of a group-sequential sweep has decided."""
+
+NOT_NEEDED = "not needed because an earlier look ended their comparison"
+
 
 class ReportError(Refusal):
     """A directory that there is nothing to report on."""
@@ -143,6 +148,9 @@ class RecordedRuns:
         baseline: variant → the variant that it is compared with; empty for a single run.
         unfinished: cells without a finished run, by name with the reason; left out of all numbers.
         tuning: how the variants' settings were chosen; empty where they were not.
+        stopping: when a group-sequential sweep is looked at; empty without looks.
+        seeds: of the sweep, in the order of its file.
+        failed: variant and seed of the cells that the runner of a group-sequential sweep has given up.
     """
 
     name: str
@@ -150,6 +158,9 @@ class RecordedRuns:
     baseline: dict[str, str]
     unfinished: dict[str, str]
     tuning: Mapping[str, Any] = field(default_factory=dict)
+    stopping: Mapping[str, Any] = field(default_factory=dict)
+    seeds: list[int] = field(default_factory=list)
+    failed: frozenset[tuple[str, int]] = frozenset()
 
     @property
     def all(self) -> list[RecordedRun]:
@@ -178,6 +189,7 @@ def read_runs(directory: Path) -> RecordedRuns:
 def _sweep_runs(directory: Path, sweep: Mapping[str, Any]) -> RecordedRuns:
     by_variant: dict[str, dict[int, RecordedRun]] = {}
     unfinished: dict[str, str] = {}
+    looks = read_json(directory / LOOKS)
     for cell in sweep["cells"]:
         budget = cell.get("budget") or {}
         steps = float(budget.get("steps_per_rollout") or 1)
@@ -186,6 +198,9 @@ def _sweep_runs(directory: Path, sweep: Mapping[str, Any]) -> RecordedRuns:
         )
         if run.summary:
             by_variant.setdefault(run.variant, {})[run.seed] = run
+            continue
+        if cell["name"] in looks.get("not_needed", []):
+            unfinished[cell["name"]] = NOT_NEEDED
         else:
             unfinished[cell["name"]] = "not finished" if run.metrics else "not started, or failed before its first step"
     if not by_variant:
@@ -194,7 +209,18 @@ def _sweep_runs(directory: Path, sweep: Mapping[str, Any]) -> RecordedRuns:
             "`scripts/sweep.py status`, and run the report again when some have."
         )
     baseline = {cell["variant"]: cell["baseline"] for cell in sweep["cells"]}
-    return RecordedRuns(sweep["name"], by_variant, baseline, unfinished, sweep.get("tuning") or {})
+    return RecordedRuns(
+        sweep["name"],
+        by_variant,
+        baseline,
+        unfinished,
+        sweep.get("tuning") or {},
+        sweep.get("stopping") or {},
+        sweep.get("seeds") or [],
+        frozenset(
+            (cell["variant"], cell["seed"]) for cell in sweep["cells"] if cell["name"] in looks.get("failed", [])
+        ),
+    )
 
 
 def _seconds(attempt: Mapping[str, Any]) -> float:

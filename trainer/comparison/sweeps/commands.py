@@ -3,6 +3,7 @@
 They raise `rewards.registry.Refusal` where the file, its parts or this machine cannot do what is asked.
 """
 
+import json
 import os
 import sys
 from collections.abc import Callable, Mapping, Sequence
@@ -20,6 +21,7 @@ from trainer.comparison.sweeps.runner import SweepError, SweepRunner, check_unlo
 from trainer.comparison.sweeps.schema import SlurmExecution, Sweep
 from trainer.comparison.sweeps.starting import QueuedCell, changed_settings, next_attempt, queued_cells
 from trainer.comparison.sweeps.status import budget_table, print_table, status_table, watch
+from trainer.comparison.sweeps.stopping import LookGate, check_looks_unchanged
 from trainer.comparison.sweeps.tuning import (
     check_stages,
     choices,
@@ -29,6 +31,7 @@ from trainer.comparison.sweeps.tuning import (
     tuning_stage,
 )
 from trainer.comparison.sweeps.wandb_sweep import wandb_sweep
+from trainer.run.config import load_config
 
 BuildVerifier = Callable[[Any], object]
 """`rewards.build_verifier`, which refuses a verifier that cannot be built; scripts hand it in."""
@@ -68,16 +71,15 @@ def _run_cells(
     with locked_directory(sweep) as root:
         cells = queued_cells(sweep, plans)
         refused = _refused_as_changed(cells)
+        check_looks_unchanged(sweep, root)
         write_sweep(sweep, plans, root, file, tuning)
         print_table(budget_table(sweep, plans))
-        runner = SweepRunner(
-            sweep,
-            [cell for cell in cells if cell not in refused],
-            _queue(sweep, plans, root),
-            script,
-            say=lambda line: print(line, flush=True),
-        )
-        completed = runner.run()
+        gate = LookGate(sweep, [plan.cell for plan in plans], root, say=_say) if sweep.stopping else None
+        entries = [cell for cell in cells if cell not in refused]
+        completed = SweepRunner(sweep, entries, _queue(sweep, plans, root), script, _say, gate).run()
+    if gate is not None:
+        not_needed = gate.not_needed()
+        cells = [cell for cell in cells if cell.name not in not_needed]
     print_table(status_table(root))
     _print_failures(cells)
     if not completed:
@@ -103,6 +105,7 @@ def run_cell(file: Path, choice: Sequence[str], script: Path, build_verifier: Bu
     if _refused_as_changed([cell]):
         return 2
     if not cell.directory.summary():
+        check_looks_unchanged(sweep, cell.directory.path.parent)
         write_sweep(sweep, plans, cell.directory.path.parent, file)
         attempt = next_attempt(sweep, cell, script)
         if "WANDB_SWEEP_ID" in os.environ:
@@ -119,6 +122,11 @@ def export(file: Path, build_verifier: BuildVerifier) -> int:
     with redirect_stdout(sys.stderr):  # transformers prints while it is imported, and the output is a file
         sweep, tree = load_sweep(file)
         _refuse_stages(sweep, "export")
+        if sweep.stopping is not None:
+            raise SweepError(
+                "W&B's agents take cells in an order of their own and know nothing of looks, so no comparison would "
+                "stop early. Run a sweep with `stopping:` by `scripts/sweep.py run`."
+            )
         checked_plans(sweep, tree, build_verifier)
     print(wandb_sweep(sweep, cells_of(sweep), file), end="")
     return 0
@@ -129,6 +137,47 @@ def report(file: Path) -> int:
     from trainer.comparison.reports import print_report
 
     return print_report(_started(file))
+
+
+def plan(file: Path, pilot: Path | None, items: int | None, difference: float | None, *, as_json: bool) -> int:
+    """What the sweep will see and cost, from finished cells.
+
+    Args:
+        pilot: a directory of cells; otherwise the sweep's own.
+        items: held-out rows, where they are to be others than the pilot's.
+        difference: that should be found.
+    """
+    from trainer.comparison.sweeps import planning_tables as tables
+    from trainer.comparison.sweeps.pilots import read_pilot
+    from trainer.comparison.sweeps.planning import plan_data, plan_of
+
+    sweep, _ = load_sweep(file)
+    samples = load_config(sweep.config).evaluation.samples or 1
+    found = read_pilot(pilot or Path(sweep.output_dir), _pilot_commands(sweep, file))
+    planned = plan_of(sweep, found, samples, items, difference)
+    if as_json:
+        print(json.dumps(plan_data(planned), indent=2, ensure_ascii=False))
+        return 0
+    print("\n".join(tables.plan_sentences(planned)))
+    for table in (tables.power_table, tables.size_table, tables.rollout_table, tables.component_table):
+        print_table(table(planned))
+    return 0
+
+
+def _pilot_commands(sweep: Sweep, file: Path) -> str:
+    """How to make a pilot of this sweep."""
+    if sweep.tune is not None:
+        return (
+            "Two seeds of one variant are the least. A sweep with `tune:` runs no single cells: copy its file without "
+            "`tune:` to another output_dir, run two or three cells there and name that by --pilot; or, where two "
+            f"tuning seeds or more have run, --pilot {sweep.output_dir}/tuning."
+        )
+    cell = next(cell.variant for cell in cells_of(sweep) if cell.variant == cell.baseline)
+    runs = [f"  python scripts/sweep.py cell {file} variant={cell} seed={seed}" for seed in sweep.seeds[:3]]
+    return (
+        "Two or three seeds of one variant are enough, and count for the sweep afterwards; a variant beside the "
+        "baseline says more. Run\n" + "\n".join(runs) + "\nor name an earlier sweep's directory by --pilot."
+    )
 
 
 def status(file: Path, *, once: bool) -> int:
@@ -144,6 +193,10 @@ def status(file: Path, *, once: bool) -> int:
     else:
         watch(root)
     return 0
+
+
+def _say(line: str) -> None:
+    print(line, flush=True)
 
 
 def _refuse_stages(sweep: Sweep, command: str) -> None:

@@ -5,6 +5,7 @@ shape than it should is passed over here, for `schema` refuses it.
 """
 
 import difflib
+import itertools
 from argparse import Action, ArgumentParser, ArgumentTypeError
 from collections.abc import Iterator, Mapping
 from functools import cache
@@ -12,6 +13,7 @@ from typing import Any
 
 from pydantic_core import InitErrorDetails
 
+from trainer.comparison.sweeps.schema import Stopping
 from trainer.run.config.problems import refusal
 
 _RESERVED_KEYS = {
@@ -21,6 +23,7 @@ _RESERVED_KEYS = {
     "trl.seed": "Write the seeds of all variants under `seeds:`.",
     "extends": "The base of all cells is the file that `config:` names.",
 }
+_FEWEST_DECIDED = 0.001
 _RESERVED_LAUNCH_ARGUMENTS = ("main_process_port", "main_process_ip", "machine_rank", "num_machines")
 
 
@@ -31,6 +34,7 @@ def inconsistencies(data: Mapping[str, Any]) -> Iterator[InitErrorDetails]:
     yield from _seeds(data.get("seeds"))
     yield from _variants(variants, grid)
     yield from _tuning(_mapping(data.get("tune")), data, variants)
+    yield from _stopping(_mapping(data.get("stopping")), data)
     yield from _launch(_mapping(data.get("launch")))
     yield from _environment(_mapping(data.get("environment")), _mapping(data.get("executor")))
 
@@ -94,6 +98,46 @@ def _tuning_seeds(tuning: Any, confirmation: Any) -> Iterator[InitErrorDetails]:
     if len({str(seed) for seed in tuning}) < len(tuning):
         what = "holds a seed twice, and the second run would repeat the first."
         yield refusal(tuning, what, "Write each seed once.", ("tune", "seeds"))
+
+
+def _stopping(stopping: Mapping[str, Any], data: Mapping[str, Any]) -> Iterator[InitErrorDetails]:
+    looks, seeds = stopping.get("looks"), data.get("seeds")
+    if not isinstance(looks, list) or not isinstance(seeds, list) or not all(type(look) is int for look in looks):
+        return
+    here = ("stopping", "looks")
+    if any(after <= before for before, after in itertools.pairwise(looks)):
+        yield refusal(looks, "is not increasing.", "Write each number of seeds once, the smallest first.", here)
+    elif looks and looks[-1] != len(seeds):
+        what = f"ends at {looks[-1]} seeds, and `seeds:` holds {len(seeds)}: the last look is at all of them."
+        yield refusal(looks, what, f"Write [{', '.join(map(str, [*looks[:-1], len(seeds)]))}].", here)
+    elif len(looks) > 1 and looks[0] > 0:
+        yield from _blind_looks(looks, stopping.get("futility", Stopping.model_fields["futility"].default), here)
+    if isinstance(variants := data.get("variants"), dict) and len(variants) == 1:
+        what = "is given for a single variant, and looks are at comparisons."
+        yield refusal(stopping, what, "Add a variant, or leave it out.", ("stopping",))
+
+
+def _blind_looks(looks: list[int], futility: Any, here: tuple[str, ...]) -> Iterator[InitErrorDetails]:
+    """Looks that could end nothing, whatever they saw."""
+    from trainer.statistics.sequential import chance_to_decide, least_predictive_power, look_levels
+    from trainer.statistics.verdict import FEWEST_SEEDS
+
+    if looks[0] < FEWEST_SEEDS:
+        what = f"starts at {looks[0]} seeds, and fewer than {FEWEST_SEEDS} give no verdict."
+        yield refusal(looks, what, f"Start at {FEWEST_SEEDS} seeds or later.", here)
+        return
+    levels = look_levels(looks)
+    for position, seeds in enumerate(looks[:-1]):
+        hopeless = least_predictive_power(looks, position)
+        chance = chance_to_decide(looks, position)
+        if chance < _FEWEST_DECIDED and not (isinstance(futility, int | float) and hopeless < futility):
+            what = (
+                f"holds a look at {seeds} of {looks[-1]} seeds that can end nothing. Its share of the 5 % makes "
+                f"its level {levels[position]:.1g}: a difference that all seeds find in 80 % of sweeps is found there "
+                f"in fewer than 1 of {1 / _FEWEST_DECIDED:,.0f}. Nor can it be hopeless: where no difference is seen, "
+                f"the chance that {looks[-1]} seeds tell the variants apart is still {hopeless:.2f}."
+            )
+            yield refusal(looks, what, f"Look later, from about {-(-looks[-1] * 2 // 5)} seeds on.", here)
 
 
 def _environment(environment: Mapping[str, Any], executor: Mapping[str, Any]) -> Iterator[InitErrorDetails]:

@@ -22,6 +22,7 @@ from trainer.comparison.sweeps.plans import Plan
 from trainer.comparison.sweeps.queues import Queue, SchedulerError
 from trainer.comparison.sweeps.schema import Sweep
 from trainer.comparison.sweeps.starting import QueuedCell, next_attempt
+from trainer.comparison.sweeps.stopping import LookGate
 
 POLL_SECONDS = 1.0
 RETRY_SECONDS = 30.0
@@ -92,6 +93,8 @@ def write_sweep(
     }
     if tuning is not None:
         described["tuning"] = tuning
+    if sweep.stopping is not None:
+        described["stopping"] = sweep.stopping.model_dump()
     write_json(root / "sweep.json", {**described, "seeds": sweep.seeds, "cells": cells})
 
 
@@ -101,16 +104,24 @@ class SweepRunner:
     Args:
         script: the training script.
         say: is told what happens, a line at a time.
+        gate: of a sweep with looks: which cells may start.
     """
 
     def __init__(
-        self, sweep: Sweep, entries: list[QueuedCell], queue: Queue, script: Path, say: Callable[[str], None]
+        self,
+        sweep: Sweep,
+        entries: list[QueuedCell],
+        queue: Queue,
+        script: Path,
+        say: Callable[[str], None],
+        gate: LookGate | None = None,
     ) -> None:
         self.sweep = sweep
         self.entries = entries
         self.queue = queue
         self.script = script
         self.say = say
+        self.gate = gate
         self.failures: Counter[str] = Counter()
         self.stops = 0
         self._refused_at = -RETRY_SECONDS
@@ -120,12 +131,15 @@ class SweepRunner:
         """Run all cells; whether it came to the end (and was not stopped)."""
         running = [entry for entry in self.entries if self._adopted(entry)]
         waiting = [entry for entry in self.entries if entry not in running and not entry.directory.summary()]
+        waiting = self._needed(waiting, running)
         handlers = {number: signal.signal(number, self._stop) for number in (signal.SIGINT, signal.SIGTERM)}
         stops_sent = 0
         try:
             while running or (waiting and not self.stops):
-                while waiting and not self.stops and len(running) < self.queue.capacity and not self._backs_off():
-                    entry = waiting.pop(0)
+                while not self.stops and len(running) < self.queue.capacity and not self._backs_off():
+                    if (entry := self._next(waiting)) is None:
+                        break
+                    waiting.remove(entry)
                     if self._started(entry):
                         running.append(entry)
                     elif self._retries_submission(entry, others_run=bool(running)):
@@ -135,6 +149,7 @@ class SweepRunner:
                     running.remove(entry)
                     if self._restarts(entry):
                         waiting.insert(0, entry)
+                    waiting = self._needed(waiting, running)
                 if self.stops > stops_sent:
                     stops_sent = self.stops
                     self._stop_all(running)
@@ -142,6 +157,19 @@ class SweepRunner:
             for number, handler in handlers.items():
                 signal.signal(number, handler)
         return not self.stops
+
+    def _next(self, waiting: Sequence[QueuedCell]) -> QueuedCell | None:
+        """The first cell that may start."""
+        if self.gate is None:
+            return waiting[0] if waiting else None
+        return next((entry for entry in waiting if self.gate.turn(entry.plan.cell) == "start"), None)
+
+    def _needed(self, waiting: list[QueuedCell], running: Sequence[QueuedCell]) -> list[QueuedCell]:
+        """Those of ``waiting`` that no look has made needless; looks are taken first."""
+        if self.gate is None:
+            return waiting
+        self.gate.update({entry.name for entry in (*waiting, *running)})
+        return [entry for entry in waiting if self.gate.turn(entry.plan.cell) != "never"]
 
     def _adopted(self, entry: QueuedCell) -> bool:
         attempts = entry.directory.attempts()

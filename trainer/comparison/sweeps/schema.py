@@ -60,6 +60,20 @@ class Tuning(_Section):
     held_out: Annotated[dict[Text, Any], Field(min_length=1)]
 
 
+class Stopping(_Section):
+    """Looks at every comparison while its seeds come in; see `sweeps.stopping`.
+
+    Attributes:
+        looks: after how many of the first ``seeds``; the last of them all.
+        futility: below this chance that the last look will tell the variants apart no further cells are started. It
+            may be changed at any time; 0 never stops for that.
+    """
+
+    rule: Literal["group_sequential"]
+    looks: Annotated[list[Count], Field(min_length=2)]
+    futility: Annotated[float, Field(ge=0, le=0.5)] = 0.1
+
+
 class Sweep(_Section):
     """One comparison: a base run, variants as dotted overrides, seeds, and how the cells are run.
 
@@ -67,6 +81,7 @@ class Sweep(_Section):
         config: the base run file, relative to the sweep's file or the current directory.
         grid: dotted key → values; every variant is run at every point.
         tune: a stage before, in which every variant is given its own best settings; see `sweeps.tuning`.
+        stopping: looks before all seeds are run, which end decided and hopeless comparisons.
         rollouts: number of rollout batches of every cell; without it the base file's.
         launch: arguments of ``accelerate launch``.
         environment: variables set for every cell.
@@ -81,6 +96,7 @@ class Sweep(_Section):
     seeds: Annotated[list[Annotated[int, Field(ge=0)]], Field(min_length=1)]
     grid: dict[Text, Annotated[list[Any], Field(min_length=1)]] = {}
     tune: Tuning | None = None
+    stopping: Stopping | None = None
     rollouts: Count | None = None
     output_dir: Text
     launch: dict[str, str | int | float | bool] = {}

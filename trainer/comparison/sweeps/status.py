@@ -13,6 +13,7 @@ from rich.console import Console
 from rich.live import Live
 from rich.table import Table
 
+from trainer.comparison.reports.run_files import LOOKS, read_json
 from trainer.comparison.sweeps.cell_directory import CellDirectory
 from trainer.comparison.sweeps.plans import Plan
 from trainer.comparison.sweeps.schema import Sweep
@@ -25,6 +26,7 @@ _COLOURS = {
     "stopped": "yellow",
     "submitted": "blue",
     "waiting": "dim",
+    "not needed": "dim",
 }
 
 
@@ -36,17 +38,20 @@ def status_table(root: Path, only: str | None = None) -> Table:
     table.add_column("state")
     for name in ("attempts", "step", "reward", "held-out accuracy", "time left"):
         table.add_column(name, justify="right")
+    not_needed = read_json(root / LOOKS).get("not_needed", [])
     cells = [cell for cell in described["cells"] if only in (None, cell["name"])]
     directories = [CellDirectory(root / cell["name"]) for cell in cells]
     for cell, directory in zip(cells, directories, strict=True):
-        table.add_row(*cell_row(cell, directory))
-    table.caption = _progress(directories)
+        table.add_row(*cell_row(cell, directory, needed=cell["name"] not in not_needed))
+    needed = [found for cell, found in zip(cells, directories, strict=True) if cell["name"] not in not_needed]
+    table.caption = _progress(needed) + (f", {len(not_needed)} not needed after a look" if not_needed else "")
     return table
 
 
-def cell_row(cell: dict[str, Any], directory: CellDirectory) -> list[str]:
-    """The row of one cell as text."""
-    state = directory.state()
+def cell_row(cell: dict[str, Any], directory: CellDirectory, *, needed: bool = True) -> list[str]:
+    """The row of one cell as text; ``needed`` is false where a look has ended its comparison before."""
+    state: str = directory.state()
+    state = state if needed or state != "waiting" else "not needed"
     attempts = directory.attempts()
     lines = _metrics(directory.run / "metrics.jsonl")
     step = lines[-1]["step"] if lines else 0

@@ -58,6 +58,7 @@ def tuning_stage(sweep: Sweep) -> Sweep:
             "seeds": tune.seeds,
             "grid": tune.grid,
             "tune": None,
+            "stopping": None,  # all variants are tuned on equal budgets
         }
     )
 

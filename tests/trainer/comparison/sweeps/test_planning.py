@@ -1,0 +1,166 @@
+"""What a few finished cells say of a sweep before it starts, and what is said where they say too little."""
+
+import json
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from scripts import sweep as script
+from tests.paths import ROOT
+from tests.trainer.comparison.reports.recorded_sweep import record_run
+from trainer.comparison.sweeps import commands
+from trainer.comparison.sweeps.loading import load_sweep
+from trainer.comparison.sweeps.pilots import Pilot, PilotError, read_pilot
+from trainer.comparison.sweeps.planning import plan_of
+from trainer.comparison.sweeps.planning_tables import plan_sentences
+from trainer.run.config.yaml_document import write
+from trainer.statistics import detectable_difference, verdict_power
+
+
+@pytest.fixture(autouse=True)
+def _in_the_repository(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(ROOT)
+
+
+def sweep_file(folder: Path, **changes: Any) -> Path:
+    settings = {
+        "config": str(ROOT / "configs/quickstart.yaml"),
+        "baseline": "grpo",
+        "seeds": [0, 1, 2, 3, 4],
+        "variants": {"grpo": {}, "ar": {"algorithm.token_weight": {"name": "adv_reweight", "alpha": 0.2}}},
+        "output_dir": str(folder / "sweep"),
+        "executor": {"kind": "local", "parallel": 2},
+    }
+    path = folder / "planned.yaml"
+    path.write_text(write({**settings, **changes}))
+    return path
+
+
+def record_cells(folder: Path, names: Sequence[str], items: int = 24, **more: Any) -> Path:
+    """Cells as `cell` leaves them; each run was evaluated after 0, 10 and 20 rollout batches, in a second each."""
+    folder.mkdir()
+    cells = []
+    for number, name in enumerate(names):
+        variant, _, seed = name.rpartition("-s")
+        cells.append({"name": name, "variant": variant, "baseline": "grpo", "seed": int(seed)})
+        settings = {"algorithm.token_weight": "adv_reweight"} if variant == "ar" else {}
+        random_seed = [int(seed), number]
+        record_run(folder / name / "run", variant, int(seed), settings, random_seed=random_seed, items=items, **more)
+    (folder / "sweep.json").write_text(json.dumps({"name": "pilot", "seeds": [0, 1, 2], "cells": cells}))
+    return folder
+
+
+@pytest.fixture(scope="module")
+def pilot(tmp_path_factory: pytest.TempPathFactory) -> Pilot:
+    folder = tmp_path_factory.mktemp("pilots")
+    return read_pilot(record_cells(folder / "sweep", ["grpo-s0", "grpo-s1", "ar-s0"]), "Run more.")
+
+
+def test_three_cells_are_a_pilot(pilot: Pilot):
+    """Item 7 was judged by nobody. Two seeds of one variant: one degree of freedom."""
+    assert (pilot.cells, pilot.num_items, pilot.samples) == (["grpo-s0", "grpo-s1", "ar-s0"], 23, 1)
+    assert not pilot.paired
+    assert [point.rollouts for point in pilot.points] == [10.0, 20.0]
+    assert pilot.points[-1].components.freedom == 1
+    assert set(pilot.points[-1].differences) == {"ar"}
+
+
+def test_a_cell_costs_what_its_run_took_up_to_there(pilot: Pilot):
+    """90 s in all, of which three evaluations of 1 s: after 10 of 20 batches 43.5 s and two evaluations."""
+    assert pilot.points[0].hours * 3600 == pytest.approx(43.5 + 2)
+    assert pilot.points[1].hours * 3600 == pytest.approx(90)
+    assert pilot.points[1].evaluation_hours * 3600 == pytest.approx(3)
+
+
+def test_the_plan_is_the_power_of_the_verdict_at_the_pilots_variances(pilot: Pilot, tmp_path: Path):
+    sweep, _ = load_sweep(sweep_file(tmp_path))
+    plan = plan_of(sweep, pilot, samples=1, items=256, wanted=0.1)
+    components = pilot.points[-1].components
+    assert plan.planned.detectable == detectable_difference(components, 5, 256)
+    assert plan.planned.power == verdict_power(0.1, components, 5, 256)
+    assert plan.curve[plan.planned.detectable] == pytest.approx(0.8, abs=0.001)
+    assert plan.between[0] < plan.planned.detectable < plan.between[1]
+    assert (plan.cells, plan.tuning_cells, plan.parallel) == (10, 0, 2)
+    evaluations = 3 * 256 / 23
+    assert plan.planned.hours * 3600 == pytest.approx(10 * (87 + evaluations))
+    assert {(design.seeds, design.items) for design in plan.by_size} == {
+        (seeds, items) for seeds in (3, 5, 8, 12, 20) for items in (64, 256, 1024)
+    }
+
+
+def test_the_cells_of_the_tuning_are_paid_for_too(pilot: Pilot, tmp_path: Path):
+    tune = {
+        "grid": {"trl.beta": [0.0, 0.1]},
+        "seeds": [100, 101, 102],
+        "held_out": {"data.test.generator.seed": 77},
+    }
+    sweep, _ = load_sweep(sweep_file(tmp_path, tune=tune))
+    plan = plan_of(sweep, pilot, samples=1)
+    assert plan.tuning_cells == 2 * 2 * 3
+    assert plan.planned.hours * 3600 == pytest.approx(90 * (10 + 12))
+
+
+def test_two_seeds_give_no_verdict_whatever_the_pilot(pilot: Pilot, tmp_path: Path):
+    sweep, _ = load_sweep(sweep_file(tmp_path, seeds=[0, 1]))
+    sentences = list(plan_sentences(plan_of(sweep, pilot, samples=1, wanted=0.2)))
+    assert "2 seeds give no verdict: write 3 at least." in sentences[1]
+    assert sentences[2].startswith("A difference of 0.2 is found with probability 0.00; ")
+
+
+def test_variants_with_three_seeds_in_common_are_paired(tmp_path: Path):
+    names = [f"{variant}-s{seed}" for variant in ("grpo", "ar") for seed in range(3)]
+    found = read_pilot(record_cells(tmp_path / "sweep", names), "")
+    assert found.paired
+    assert found.points[-1].components.freedom == 2
+
+
+def test_without_a_pilot_the_commands_that_make_one_are_said(tmp_path: Path, capsys):
+    file = sweep_file(tmp_path)
+    assert script.main(["plan", str(file)]) == 2
+    said = capsys.readouterr().err
+    assert f"There is no pilot in {tmp_path / 'sweep'}: no cell is finished." in said
+    for seed in range(3):
+        assert f"\n  python scripts/sweep.py cell {file} variant=grpo seed={seed}\n" in said
+
+
+def test_a_tuned_sweep_is_told_where_its_pilot_comes_from(tmp_path: Path):
+    tune = {"grid": {"trl.beta": [0.0, 0.1]}, "seeds": [100], "held_out": {"data.test.generator.seed": 77}}
+    with pytest.raises(PilotError, match=r"copy its file without `tune:` .* --pilot .*/sweep/tuning"):
+        commands.plan(sweep_file(tmp_path, tune=tune), None, None, None, as_json=False)
+
+
+def test_one_seed_of_each_variant_is_no_pilot(tmp_path: Path):
+    folder = record_cells(tmp_path / "sweep", ["grpo-s0", "ar-s0"])
+    with pytest.raises(PilotError, match=r"two seeds of one variant .* Run this\."):
+        read_pilot(folder, "Run this.")
+
+
+def test_without_results_by_item_nothing_is_known_of_items(tmp_path: Path):
+    folder = record_cells(tmp_path / "sweep", ["grpo-s0", "grpo-s1"], per_item=False)
+    with pytest.raises(PilotError, match="kept no results by item"):
+        read_pilot(folder, "")
+
+
+def test_the_command_prints_the_plan(tmp_path: Path, capsys):
+    file = sweep_file(tmp_path)
+    folder = record_cells(tmp_path / "earlier", ["grpo-s0", "grpo-s1"])
+    options = ["--pilot", str(folder), "--items", "100", "--difference", "0.3"]
+    assert script.main(["plan", str(file), *options]) == 0
+    said = capsys.readouterr().out
+    assert "With 5 seeds and 100 items it finds a true difference of" in said
+    assert "What it cannot see:" in said
+    assert "Where the noise of a difference comes from" in said
+    assert "differences seen in the pilot" in said
+    assert script.main(["plan", str(file), *options, "--json"]) == 0
+    data = json.loads(capsys.readouterr().out)
+    assert (data["planned"]["seeds"], data["planned"]["items"], data["wanted"]) == (5, 100, 0.3)
+    assert [row["rollouts"] for row in data["by_rollouts"]] == [10.0, 20.0]
+
+
+@pytest.mark.parametrize("wrong", [["--items", "0"], ["--difference", "-1"], ["--difference", "much"]])
+def test_a_number_that_is_none_is_refused(tmp_path: Path, wrong: list[str], capsys):
+    with pytest.raises(SystemExit):
+        script.main(["plan", str(sweep_file(tmp_path)), *wrong])
+    assert wrong[0] in capsys.readouterr().err

@@ -1,0 +1,143 @@
+"""Group-sequential sweeps: cells beyond a look wait for it, and those of comparisons that it ended are never started.
+
+What decides is in `reports.looks` and `statistics.looks`; here is who may start. A variant's cells of the seeds up to
+its next look may. The baseline's may as long as one comparison goes on that needs them. The number and places of the
+looks are fixed before the first result: chosen after it, the 5 % would not hold.
+"""
+
+import json
+from collections.abc import Callable, Collection, Sequence
+from dataclasses import asdict, replace
+from pathlib import Path
+from typing import Any, Literal
+
+from rewards.registry import Refusal
+from trainer.comparison.reports.comparison import datasets_of, judged_runs
+from trainer.comparison.reports.looks import LookPlan, looks_taken
+from trainer.comparison.reports.run_files import LOOKS, ReportError, read_json, read_runs
+from trainer.comparison.sweeps.cell_directory import write_json
+from trainer.comparison.sweeps.cells import Cell
+from trainer.comparison.sweeps.schema import Sweep
+from trainer.statistics import Look
+
+Turn = Literal["start", "wait", "never"]
+
+
+class StoppingError(Refusal):
+    """Looks that would not hold what they promise."""
+
+
+class LookGate:
+    """Says of each cell whether it may start, from the looks that the finished runs allow.
+
+    Args:
+        root: the sweep's directory, with its ``sweep.json``.
+        say: is told what a look has ended, once.
+    """
+
+    def __init__(self, sweep: Sweep, cells: Sequence[Cell], root: Path, say: Callable[[str], None]) -> None:
+        assert sweep.stopping is not None
+        self.plan = LookPlan(sweep.stopping.looks, sweep.stopping.futility, sweep.seeds)
+        self.cells = cells
+        self.root = root
+        self.say = say
+        self.looks: dict[str, list[Look]] = {cell.variant: [] for cell in cells if cell.variant != cell.baseline}
+
+    def update(self, pending: Collection[str]) -> None:
+        """Take the looks that have become possible, and write ``looks.json``.
+
+        Args:
+            pending: names of the cells that run or will; those neither pending nor finished have failed.
+        """
+        try:
+            runs = read_runs(self.root)
+        except ReportError:  # nothing is finished yet
+            return
+        finished = {(run.variant, run.seed) for run in runs.all}
+        given_up = [
+            cell
+            for cell in self.cells
+            if cell.name not in pending and (cell.variant, cell.seed) not in finished and self.turn(cell) != "never"
+        ]
+        runs = replace(runs, failed=frozenset((cell.variant, cell.seed) for cell in given_up))
+        dataset = next(iter(datasets_of(runs)), None)
+        if dataset is None:
+            return
+        judged = judged_runs(runs, dataset)
+        for variant, before in self.looks.items():
+            found = looks_taken(self.plan, runs, judged, dataset, variant)
+            for look in found[len(before) :]:
+                self.say(self._sentence(variant, look))
+            self.looks[variant] = found
+        record = {variant: [asdict(look) for look in looks] for variant, looks in self.looks.items()}
+        failed = [cell.name for cell in given_up]
+        write_json(self.root / LOOKS, _plain({"looks": record, "not_needed": self.not_needed(), "failed": failed}))
+
+    def turn(self, cell: Cell) -> Turn:
+        """Whether a cell may start now, later or never."""
+        position = self.plan.seeds.index(cell.seed)
+        if cell.variant != cell.baseline:
+            return _turn(position, *self._open(cell.variant))
+        against = {each.variant for each in self.cells if each.baseline == cell.variant} & set(self.looks)
+        turns = [_turn(position, *self._open(variant)) for variant in against]
+        return next((turn for turn in ("start", "wait") if turn in turns), "never" if turns else "start")
+
+    def not_needed(self) -> list[str]:
+        """Names of the cells that are never started."""
+        return [
+            cell.name
+            for cell in self.cells
+            if self.turn(cell) == "never" and not (self.root / cell.name / "run" / "summary.json").exists()
+        ]
+
+    def _open(self, variant: str) -> tuple[int, bool]:
+        """How many of the first seeds may be run, and whether that is all there will be."""
+        looks, numbers = self.looks[variant], self.plan.looks
+        if looks and looks[-1].stops:
+            return looks[-1].seeds, True
+        return numbers[min(len(looks), len(numbers) - 1)], False
+
+    def _sentence(self, variant: str, look: Look) -> str:
+        if look.difference is None:
+            return f"{variant}: the look at {look.seeds} seeds is left out, for not all of its runs can be judged"
+        seen = f"difference {look.difference.value:+.3f} [{look.difference.low:+.3f}, {look.difference.high:+.3f}]"
+        ends = "; its other cells are not started" if look.stops else ""
+        return f"{variant}: look at {look.seeds} seeds: {look.outcome}, {seen}{ends}"
+
+
+def check_looks_unchanged(sweep: Sweep, root: Path) -> None:
+    """Refuse other looks or seeds than those that the first results were seen under; ``futility`` may change.
+
+    Raises:
+        StoppingError: they differ, and some cell is finished.
+    """
+    before = read_json(root / "sweep.json")
+    if not before or not any(root.glob("*/run/summary.json")):
+        return
+    old, new = before.get("stopping"), sweep.stopping
+    if old is None and new is None:
+        return
+    same_looks = old is not None and new is not None and old["looks"] == new.looks
+    if not same_looks or before["seeds"] != sweep.seeds:
+        raise StoppingError(
+            f"Results of this sweep exist already under {_planned(old, before['seeds'])}, and the file now says "
+            f"{_planned(new and new.model_dump(), sweep.seeds)}. Looks that are chosen once results can be seen do not "
+            "keep false verdicts at 5 %. Take the change back, or give the sweep another output_dir. To go on although "
+            "a look found a comparison hopeless, write futility: 0, which is always allowed."
+        )
+
+
+def _planned(stopping: Any, seeds: Sequence[int]) -> str:
+    looks = "no looks" if stopping is None else f"looks at {', '.join(map(str, stopping['looks']))} seeds"
+    return f"{looks} of seeds {', '.join(map(str, seeds))}"
+
+
+def _turn(position: int, opened: int, ended: bool) -> Turn:
+    if position < opened:
+        return "start"
+    return "never" if ended else "wait"
+
+
+def _plain(data: Any) -> Any:
+    """JSON without NaN, which is not JSON: null."""
+    return json.loads(json.dumps(data), parse_constant=lambda name: None)
