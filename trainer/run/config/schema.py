@@ -142,13 +142,15 @@ class RunConfig(Section):
     """One run, as its YAML file says it after ``extends`` and overrides.
 
     ``trl`` holds only what the file sets; everything else is GRPOConfig's default. ``name`` is the file's stem and
-    ``output_dir`` is ``runs/<name>`` where the file gives none.
+    ``output_dir`` is ``runs/<name>`` where the file gives none. ``common_random_numbers``: each token's noise is made of
+    seed, rollout batch, prompt, sample and position, so that the variants of a sweep differ only where their policies do.
     """
 
     name: Annotated[str, Field(pattern=r"^[^/\\\s]+$")]
     output_dir: Text
     num_processes: Count | None = None
     seed: Annotated[int, Field(ge=0)] | None = None
+    common_random_numbers: bool = False
     model: ModelSection
     data: DataSection
     rewards: Annotated[list[Reward], Field(min_length=1)]
