@@ -3,7 +3,7 @@
 import math
 import time
 from collections.abc import Iterable, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
 import torch
@@ -12,6 +12,7 @@ from torch import Tensor
 from rewards.registry import PartError
 from trainer.algorithms.diagnostics import gradient_shares, shared_prefix_lengths, shared_prefix_residual
 from trainer.comparison.gradients.contributions import ReplayedBatch, passes, true_gradient
+from trainer.comparison.gradients.jackknife import Block, block_of, margins
 from trainer.comparison.gradients.moments import GradientSums, Moments
 from trainer.comparison.gradients.replay import Recipe, ReplayError, Row, group_gradients, replayed
 from trainer.comparison.gradients.sketch import CountSketch
@@ -31,6 +32,7 @@ class Measured:
         norm: of the gradient, in units of the baseline's.
         signal_to_noise: of one prompt's gradient, see `Moments`.
         alignment: cosine of the expected gradient with that of p(correct), noise taken out; 1 = no bias in direction.
+        signal_to_noise_margin, alignment_margin: half of their 95 % intervals, see `margins`; NaN of few batches.
         gain: change of p(correct) to first order per unit of length moved along the update.
         quartiles: shares of the update by π_old, four equal ranges from 0 to 1.
         shared: share of the update on tokens with which all responses of a group begin.
@@ -51,6 +53,8 @@ class Measured:
     seconds: float
     passes: int
     scores: bool
+    signal_to_noise_margin: float = math.nan
+    alignment_margin: float = math.nan
 
 
 @dataclass(frozen=True)
@@ -117,6 +121,7 @@ def bench(
     sketch = CountSketch(dimensions, [p.numel() for p in model.parameters() if p.requires_grad])
     absent: dict[str, str] = {}
     sums: GradientSums | None = None
+    blocks: list[Block] = []
     tallies: dict[str, _Tally] = {}
     counts, drifts = [0, 0], []
     for rows in batches:
@@ -124,17 +129,28 @@ def bench(
         made = _contributions(asked, batch, loss_type, longest, tallies, absent)
         stacked = torch.stack([*(each for found in made.values() for each in found), true_gradient(batch)])
         sums = sums or GradientSums(len(stacked), sketch.length)
+        of_batch = GradientSums(len(stacked), sketch.length)
         for coefficients, jacobian in group_gradients(batch, stacked, model, recipe, sketch):
-            sums.add(coefficients, jacobian)
+            of_batch.add(coefficients, jacobian)
+        blocks.append(block_of(of_batch))
+        sums.absorb(of_batch)
         counts = [counts[0] + 1, counts[1] + len(rows)]
         drifts += _drift(rows, batch)
     if sums is None or sums.groups < 2:
         raise ReplayError("There are fewer than two groups to replay, and noise over prompts needs two. Record more.")
     names = [(named, label) for named in asked if named.name not in absent for label in _labels(named)]
-    moments = sums.moments()
+    moments, truth = sums.moments(), len(sums.within) - 1
+    spread = {
+        "signal_to_noise_margin": margins(blocks, lambda each: each.signal_to_noise).tolist(),
+        "alignment_margin": margins(blocks, lambda each: each.alignment(truth)).tolist(),
+    }
+    measured = [
+        _measured(named, label, place, moments, tallies, counts[0]) for place, (named, label) in enumerate(names)
+    ]
     return Bench(
         rows=[
-            _measured(named, label, place, moments, tallies, counts[0]) for place, (named, label) in enumerate(names)
+            replace(row, **{name: values[place] for name, values in spread.items()})
+            for place, row in enumerate(measured)
         ],
         cosines=moments.cosines[:-1, :-1].tolist(),
         batches=counts[0],
@@ -174,7 +190,7 @@ def _contributions(
     for named in asked:
         if named.name in absent:
             continue
-        loss = loss_type if named.parts.coefficient is None else COEFFICIENT_LOSS
+        loss = (named.loss or loss_type) if named.parts.coefficient is None else COEFFICIENT_LOSS
         started = time.perf_counter()
         try:
             found = passes(named.parts, batch, loss, longest)

@@ -10,6 +10,7 @@ from torch import Tensor
 
 from rewards.registry import Refusal
 from trainer.comparison.gradients.contributions import ReplayedBatch
+from trainer.comparison.gradients.cuts import cuts
 from trainer.comparison.gradients.moments import basis
 from trainer.comparison.gradients.sketch import CountSketch
 
@@ -83,7 +84,8 @@ def group_gradients(
 ) -> Iterator[tuple[Tensor, Tensor]]:
     """For each group (coefficients (S, r), jacobian (r, D)): its S gradients are their product.
 
-    Ascent directions: ``Σ_{i,t} C_{i,t} ∇ log π``. One forward pass a group, r backward passes (see `basis`).
+    Ascent directions: ``Σ_{i,t} C_{i,t} ∇ log π``. For each of a group's `cuts` one forward pass, and as many backward
+    passes as a `basis` of the contributions there has rows.
 
     Args:
         contributions: (S, N, T).
@@ -92,22 +94,25 @@ def group_gradients(
     size = batch.group_size
     for place, prompt in enumerate(batch.prompt_ids):
         rows = slice(place * size, (place + 1) * size)
-        counted = contributions[:, rows].any(0)
-        if not counted.any():  # a dead group
-            yield torch.zeros(len(contributions), 0), torch.zeros(0, sketch.length)
-            continue
-        longest = int(counted.any(0).nonzero().max()) + 1  # what stands behind it cannot change a gradient
-        coefficients, directions = basis(contributions[:, rows, :longest].flatten(1))
-        ids = batch.completion_ids[rows, :longest]
-        logps = _distribution(model, prompt, ids, recipe.temperature).gather(2, ids[:, :, None]).squeeze(2)
-        found = []
-        for number, direction in enumerate(directions):
-            weights = direction.view_as(logps).to(logps.dtype)
-            keep = number < len(directions) - 1
-            made = torch.autograd.grad(logps, parameters, weights, retain_graph=keep, allow_unused=True)
-            pairs = zip(made, parameters, strict=True)
-            found.append(sketch([torch.zeros_like(p) if g is None else g for g, p in pairs]))
-        yield coefficients, torch.stack(found)
+        coefficients, found = [torch.zeros(len(contributions), 0)], [torch.zeros(0, sketch.length)]
+        for ids, contributed in cuts(batch.completion_ids[rows], contributions[:, rows], len(prompt)):
+            weights, directions = basis(contributed.flatten(1))
+            logps = _distribution(model, prompt, ids, recipe.temperature).gather(2, ids[:, :, None]).squeeze(2)
+            coefficients.append(weights)
+            found += _gradients(logps, directions, parameters, sketch)
+        yield torch.cat(coefficients, dim=1), torch.cat(found)
+
+
+def _gradients(
+    logps: Tensor, directions: Tensor, parameters: Sequence[Tensor], sketch: CountSketch
+) -> Iterator[Tensor]:
+    """(1, D) for each of the directions (r, R·T): ``∇ Σ d · logps`` (R, T)."""
+    for number, direction in enumerate(directions):
+        weights = direction.view_as(logps).to(logps.dtype)
+        keep = number < len(directions) - 1
+        made = torch.autograd.grad(logps, parameters, weights, retain_graph=keep, allow_unused=True)
+        pairs = zip(made, parameters, strict=True)
+        yield sketch([torch.zeros_like(p) if g is None else g for g, p in pairs])[None]
 
 
 def _distribution(model: Any, prompt: Sequence[int], ids: Tensor, temperature: float) -> Tensor:
