@@ -14,8 +14,9 @@ from trainer.comparison.gradients.sketch import add_image
 
 FEWEST = 3
 """Blocks without which there is no interval."""
-LONGEST = 8192
-"""Numbers of a block's totals; the inner products of a sketch so long are off by 1.6 % of the product of lengths."""
+LONGEST = 32768
+"""Numbers of a block's totals; longer ones are sketched, which makes margins wider: ``√(1 + d / 32768)`` times, where d
+is the effective dimension of a group's noise, ``(tr Cov)² / tr Cov²``."""
 
 
 @dataclass(frozen=True)
@@ -38,7 +39,7 @@ def margins(
 
     ``s² = (B − 1)/B · Σ_b (f₍b₎ − mean f)²`` over the B statistics that each leave out one block (the delete-a-group
     jackknife; Shao and Tu, "The Jackknife and Bootstrap", 1995, §2.3). NaN below `FEWEST` blocks, and where one of the
-    B is NaN. Totals may be sketches: the margin is then off by as much as their inner products are.
+    B is NaN. Totals may be sketches (see `LONGEST`).
     """
     count = len(blocks)
     if count < FEWEST:
