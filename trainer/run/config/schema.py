@@ -15,6 +15,7 @@ from trainer.run.config.quantization import QuantizationSection
 from trainer.run.config.section import Count, Part, RolloutCount, Section, Text, part_name
 from trainer.run.config.speed import SpeedSection
 from trainer.run.config.stopping import StoppingSection
+from trainer.run.config.trackers import TrackerName
 from trainer.run.config.trl_arguments import checked_lora, checked_revision, checked_trl
 from trainer.run.config.vllm import VLLMSection
 from trainer.run.config.yaml_document import write
@@ -127,7 +128,7 @@ class LoggingSection(Section):
     as parquet, ``rollouts_max_mb`` MiB at most; ``rollout_scores`` keeps log π_old and entropies with them.
     """
 
-    report_to: list[Literal["wandb", "tensorboard"]] | Literal["none"] = "none"
+    report_to: list[TrackerName] | Literal["none"] = "none"
     wandb_mode: Literal["offline", "online", "disabled"] = "offline"
     project: Text = "evenkeel"
     wandb_upload_seconds: Annotated[float, Field(gt=0)] = 120.0

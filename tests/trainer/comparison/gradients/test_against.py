@@ -22,7 +22,7 @@ VARIANTS: dict[str, dict[str, Any]] = {
     "rloo": {"algorithm.advantage": "rloo"},
     "ibpo": {"algorithm.advantage": "ibpo"},
 }
-EFFECTS = {"grpo": 0.0, "ar": 2.0, "ar_strong": 4.0, "exchangeable": -2.0, "rloo": 6.0}
+EFFECTS = {"grpo": 0.0, "ar": 1.5, "ar_strong": 4.0, "exchangeable": -2.0, "rloo": 9.0}
 
 
 @pytest.fixture
