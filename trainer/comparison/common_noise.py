@@ -20,7 +20,13 @@ RESAMPLES = 4_000
 
 
 def noise_table(
-    config_path: Path, rewards: Rewards, variant: Sequence[str], *, seeds: int, rollouts: int, told: Callable[[str], Any]
+    config_path: Path,
+    rewards: Rewards,
+    variant: Sequence[str],
+    *,
+    seeds: int,
+    rollouts: int,
+    told: Callable[[str], Any],
 ) -> list[str]:
     """A Markdown table: standard deviation over seeds of the paired difference, without and with, and their ratio.
 

@@ -1,4 +1,4 @@
-"""How far a finished run's policy is from the one it started from, on prompts that taught something and that did not."""
+"""How far a run's policy is from the one it started from, where there was something to learn and where there was not."""
 
 import math
 from collections.abc import Iterator, Sequence
@@ -88,7 +88,9 @@ def drift_table(found: Sequence[Drift]) -> str:
     for each in found:
         value = each.divergence
         known = "–" if value is None else f"{value.value:.2g} [{max(0.0, value.low):.2g}, {value.high:.2g}]"
-        lines.append(f"| {each.kind} | {each.prompts} | {known} | {f'{each.tax:.2g}' if each.tax == each.tax else '–'} |")
+        lines.append(
+            f"| {each.kind} | {each.prompts} | {known} | {f'{each.tax:.2g}' if each.tax == each.tax else '–'} |"
+        )
     return "\n".join(lines)
 
 

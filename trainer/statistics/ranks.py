@@ -67,4 +67,3 @@ def _permutation_p(left: Floats, right: Floats, value: float, seed: int) -> floa
     )
     extreme = int((np.abs(orders @ left) >= abs(value) - 1e-9).sum())
     return (extreme + drawn) / (len(orders) + drawn)
-

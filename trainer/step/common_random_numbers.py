@@ -39,8 +39,8 @@ class CommonRandomNumbersTrainer(EvaluatingTrainer):
         self._drawn: Counter[int] = Counter()  # prompt's key → its samples in that batch so far, of all ranks
         if common_random_numbers and keywords.get("generation") != "compact":
             raise PreflightError(
-                "common_random_numbers: tokens are drawn by noise of our own, which vLLM and TRL's way to generate do "
-                'not take. Write generation="compact" (in a run file `speed: {generation: compact}`) with transformers, '
+                "common_random_numbers: tokens are drawn by noise of our own, which vLLM and TRL's generation do not "
+                'take. Write generation="compact" (in a run file `speed: {generation: compact}`) with transformers, '
                 "or leave common_random_numbers out."
             )
         super().__init__(*positional, **keywords)

@@ -29,7 +29,9 @@ def judged(correct: list[bool | None]) -> list[dict[str, Any]]:
 
 
 def test_a_policy_has_not_drifted_from_itself(model: Any):
-    right, wrong, mixed = drifts(iter([judged([True] * 4 + [False] * 4 + [True] * 4)]), model, model, RECIPE, (0.2, 0.4))
+    right, wrong, mixed = drifts(
+        iter([judged([True] * 4 + [False] * 4 + [True] * 4)]), model, model, RECIPE, (0.2, 0.4)
+    )
     assert [each.prompts for each in (right, wrong, mixed)] == [2, 1, 0]
     assert right.divergence.value == 0
     assert right.tax == 0

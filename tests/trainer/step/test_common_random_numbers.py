@@ -1,6 +1,5 @@
 """Common random numbers: completions depend on weights and keys alone, and training stays training."""
 
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -37,10 +36,10 @@ def trainer(model: Path, folder: Path, strategies: dict[str, Any] | None = None,
 
 
 @pytest.fixture(scope="module")
-def common(tiny_model: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
+def common(tiny_model: Path, tmp_path_factory: pytest.TempPathFactory) -> Any:
     made = trainer(tiny_model, tmp_path_factory.mktemp("common"))
     made.model.train()
-    yield made
+    return made
 
 
 def completions(made: Any, prompts: list[str], *, stream: int = 0) -> list[list[int]]:
@@ -138,7 +137,9 @@ def test_variants_differ_only_once_their_policies_do(tiny_model: Path, tmp_path:
         ("frozen", {}, {"learning_rate": 0.0}),
     ):
         reward = recording(seen.setdefault(name, []))
-        ours(tiny_model, tmp_path / name, strategies={**COMMON, **strategies}, reward=reward, **{**SETTINGS, **settings})
+        ours(
+            tiny_model, tmp_path / name, strategies={**COMMON, **strategies}, reward=reward, **{**SETTINGS, **settings}
+        )
     assert seen["grpo"][0] == seen["lopti"][0] == seen["frozen"][0]
     assert seen["grpo"][1] != seen["frozen"][1]
 
@@ -147,7 +148,11 @@ def test_how_a_batch_is_cut_has_no_part_in_it(tiny_model: Path, tmp_path: Path):
     seen: list[list[list[list[int]]]] = []
     for size in (8, 4):
         seen.append([])
-        cut = {"per_device_train_batch_size": size, "generation_batch_size": 8, "gradient_accumulation_steps": 8 // size}
+        cut = {
+            "per_device_train_batch_size": size,
+            "generation_batch_size": 8,
+            "gradient_accumulation_steps": 8 // size,
+        }
         settings = {**SETTINGS, **cut, "learning_rate": 0.0}
         ours(tiny_model, tmp_path / str(size), strategies=COMMON, reward=recording(seen[-1]), **settings)
     assert seen[0] == seen[1]

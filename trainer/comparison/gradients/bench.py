@@ -96,6 +96,28 @@ class _Tally:
     seconds: float = 0.0
 
 
+@dataclass
+class _Seen:
+    """What the batches so far have shown."""
+
+    tallies: dict[str, _Tally] = field(default_factory=dict)
+    absent: dict[str, str] = field(default_factory=dict)
+    blocks: list[Block] = field(default_factory=list)
+    drifts: list[float] = field(default_factory=list)
+    sums: GradientSums | None = None
+    rollouts: int = 0
+
+    def add(self, sums: GradientSums, rollouts: int, drifts: Sequence[float]) -> None:
+        """A batch's sums, number of rows, and log π − log π_old."""
+        self.blocks.append(block_of(sums))
+        if self.sums is None:
+            self.sums = sums
+        else:
+            self.sums.absorb(sums)
+        self.rollouts += rollouts
+        self.drifts += drifts
+
+
 def bench(
     batches: Iterable[Sequence[Row]],
     model: Any,
@@ -119,49 +141,45 @@ def bench(
     model.eval()
     asked = _with_baseline(strategies)
     sketch = CountSketch(dimensions, [p.numel() for p in model.parameters() if p.requires_grad])
-    absent: dict[str, str] = {}
-    sums: GradientSums | None = None
-    blocks: list[Block] = []
-    tallies: dict[str, _Tally] = {}
-    counts, drifts = [0, 0], []
+    seen = _Seen()
     for rows in batches:
         batch = replayed(rows, recipe, model)
-        made = _contributions(asked, batch, loss_type, longest, tallies, absent)
+        made = _contributions(asked, batch, loss_type, longest, seen.tallies, seen.absent)
         stacked = torch.stack([*(each for found in made.values() for each in found), true_gradient(batch)])
-        sums = sums or GradientSums(len(stacked), sketch.length)
-        of_batch = GradientSums(len(stacked), sketch.length)
+        sums = GradientSums(len(stacked), sketch.length)
         for coefficients, jacobian in group_gradients(batch, stacked, model, recipe, sketch):
-            of_batch.add(coefficients, jacobian)
-        blocks.append(block_of(of_batch))
-        sums.absorb(of_batch)
-        counts = [counts[0] + 1, counts[1] + len(rows)]
-        drifts += _drift(rows, batch)
-    if sums is None or sums.groups < 2:
+            sums.add(coefficients, jacobian)
+        seen.add(sums, len(rows), _drift(rows, batch))
+    if seen.sums is None or seen.sums.groups < 2:
         raise ReplayError("There are fewer than two groups to replay, and noise over prompts needs two. Record more.")
-    names = [(named, label) for named in asked if named.name not in absent for label in _labels(named)]
-    moments, truth = sums.moments(), len(sums.within) - 1
-    spread = {
-        "signal_to_noise_margin": margins(blocks, lambda each: each.signal_to_noise).tolist(),
-        "alignment_margin": margins(blocks, lambda each: each.alignment(truth)).tolist(),
-    }
-    measured = [
-        _measured(named, label, place, moments, tallies, counts[0]) for place, (named, label) in enumerate(names)
-    ]
+    moments = seen.sums.moments()
     return Bench(
-        rows=[
-            replace(row, **{name: values[place] for name, values in spread.items()})
-            for place, row in enumerate(measured)
-        ],
+        rows=_rows([named for named in asked if named.name not in seen.absent], moments, seen),
         cosines=moments.cosines[:-1, :-1].tolist(),
-        batches=counts[0],
-        groups=sums.groups,
-        rollouts=counts[1],
+        batches=len(seen.blocks),
+        groups=seen.sums.groups,
+        rollouts=seen.rollouts,
         parameters=sum(sketch.sizes),
         seconds=time.perf_counter() - started,
         sketch_error=sketch.error,
-        off_policy=math.fsum(drifts) / len(drifts) if drifts else math.nan,
-        absent=absent,
+        off_policy=math.fsum(seen.drifts) / len(seen.drifts) if seen.drifts else math.nan,
+        absent=seen.absent,
     )
+
+
+def _rows(replayed_strategies: Sequence[Named], moments: Moments, seen: "_Seen") -> list[Measured]:
+    names = [(named, label) for named in replayed_strategies for label in _labels(named)]
+    truth = len(moments.within) - 1
+    ratios = margins(seen.blocks, lambda each: each.signal_to_noise).tolist()
+    alignments = margins(seen.blocks, lambda each: each.alignment(truth)).tolist()
+    return [
+        replace(
+            _measured(named, label, place, moments, seen.tallies, len(seen.blocks)),
+            signal_to_noise_margin=ratios[place],
+            alignment_margin=alignments[place],
+        )
+        for place, (named, label) in enumerate(names)
+    ]
 
 
 def _with_baseline(strategies: Sequence[Named]) -> list[Named]:

@@ -61,7 +61,7 @@ def block_of(sums: GradientSums) -> Block:
     if totals.shape[1] > LONGEST:
         totals = torch.zeros(len(totals), LONGEST)
         add_image(totals, sums.totals, seed=0)
-    return Block(sums.groups, totals, sums.within)
+    return Block(sums.groups, totals.clone(), sums.within.clone())  # its sums may go on
 
 
 def stated(margin: float) -> str:

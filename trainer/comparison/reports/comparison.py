@@ -72,7 +72,7 @@ class Comparison:
     Attributes:
         unpaired: what is to be said of variants that have no finished seed in common with their baseline.
         left_out: runs without a single judged answer, by name.
-        equal_tokens: that every run has generated, and at which variants are compared too; ``None`` if all used as many.
+        equal_tokens: that every run has generated: variants are compared there too; ``None`` if all used as many.
     """
 
     dataset: str

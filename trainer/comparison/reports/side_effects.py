@@ -1,4 +1,4 @@
-"""What runs did beside raising accuracy: where coverage is left, and what the gain cost on prompts without a gradient."""
+"""What runs did beside raising accuracy: which coverage is left, and what the gain cost where nothing was to learn."""
 
 import math
 import re

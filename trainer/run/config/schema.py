@@ -143,8 +143,8 @@ class RunConfig(Section):
     """One run, as its YAML file says it after ``extends`` and overrides.
 
     ``trl`` holds only what the file sets; everything else is GRPOConfig's default. ``name`` is the file's stem and
-    ``output_dir`` is ``runs/<name>`` where the file gives none. ``common_random_numbers``: each token's noise is made of
-    seed, rollout batch, prompt, sample and position, so that the variants of a sweep differ only where their policies do.
+    ``output_dir`` is ``runs/<name>`` where the file gives none. ``common_random_numbers``: the noise of a token is made
+    of seed, rollout batch, prompt, sample and position, so that variants of a sweep differ where their policies do.
     """
 
     name: Annotated[str, Field(pattern=r"^[^/\\\s]+$")]
