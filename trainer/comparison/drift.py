@@ -1,4 +1,4 @@
-"""How far a run's policy is from the one it started from, where there was something to learn and where there was not."""
+"""How far a run's policy is from its start, where there was something to learn and where there was not."""
 
 import math
 from collections.abc import Iterator, Sequence

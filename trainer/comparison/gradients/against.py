@@ -109,7 +109,8 @@ def agreements(found: Bench, sweep: SweepOutcome) -> dict[str, RankCorrelation]:
             ]
             numbers = [pair for pair in pairs if all(map(math.isfinite, pair))]
             if len(numbers) >= FEWEST:
-                correlations[f"{measure}, {outcome}"] = rank_correlation(*zip(*numbers, strict=True))
+                measured, reached = zip(*numbers, strict=True)
+                correlations[f"{measure}, {outcome}"] = rank_correlation(measured, reached)
     return correlations
 
 

@@ -12,7 +12,7 @@ COLUMNS = {
     "cosine": "cosine with grpo's gradient on the same prompts",
     "norm": "length of the gradient, grpo's = 1",
     "SNR": "‖E g‖² / tr Cov(g) of one prompt's gradient, unbiased over pairs of prompts; ± half of its 95 % interval",
-    "alignment": "cosine of the expected gradient with that of p(correct), noise taken out; 1 = no bias of direction; ±",
+    "alignment": "cosine of the expected gradient with that of p(correct), noise taken out; 1 = no bias; ± as of SNR",
     "Δp": "change of p(correct) to first order per unit of length moved along the update",
     "q1…q4": "shares of the update by π_old: [0, ¼), [¼, ½), [½, ¾), [¾, 1]",
     "shared": "share of the update on tokens that a whole group begins with",

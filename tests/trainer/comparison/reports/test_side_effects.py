@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.trainer.comparison.reports.chromium import EXECUTABLE, visit
 from tests.trainer.comparison.reports.recorded_sweep import record_run
 from trainer.comparison.reports.equal_tokens import accuracies_at, common_tokens
 from trainer.comparison.reports.run_files import RecordedRun
@@ -69,4 +70,8 @@ def test_the_columns_stand_in_the_page(tmp_path: Path):
     _, page = write_report(run)
     for words in ("pass@k − avg@k", "learning tax"):
         assert words in page.read_text()
+    if EXECUTABLE is not None:
+        beyond = "[...document.querySelectorAll('body *')].filter(e => e.getBoundingClientRect().right > 400.5).length"
+        assert visit(page, tmp_path / "profile", [beyond], width=400).answers == [0]
+    for words in ("pass@k − avg@k", "learning tax"):
         assert words in page.with_suffix(".md").read_text()
