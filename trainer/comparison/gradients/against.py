@@ -103,7 +103,7 @@ def agreements(found: Bench, sweep: SweepOutcome) -> dict[str, RankCorrelation]:
     for measure in MEASURES:
         for outcome in OUTCOMES:
             pairs = [
-                (getattr(rows[variant], measure), value)
+                (float(f"{getattr(rows[variant], measure):.5g}"), value)  # what rounding alone tells apart is tied
                 for variant, value in sweep.outcomes[outcome].items()
                 if variant in rows
             ]

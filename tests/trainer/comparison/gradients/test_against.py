@@ -70,6 +70,14 @@ def test_the_same_order_has_a_correlation_of_one_and_the_opposite_of_minus_one(s
     assert json.loads(json.dumps(as_json(same, found)))["seeds"] == [0, 1]
 
 
+def test_what_rounding_alone_tells_apart_is_tied(sweep: Path):
+    """SNR ranks 2.5, 2.5, 4, 1, 5 against 2, 3, 4, 1, 5: ρ = 9.5 / √(9.5 · 10)."""
+    found = agreements(
+        measured(grpo=0.2 + 1e-9, ar=0.2, ar_strong=0.4, exchangeable=0.1, rloo=0.5), sweep_outcome(sweep)
+    )
+    assert found["signal_to_noise, final accuracy"].value == pytest.approx((9.5 / 10) ** 0.5)
+
+
 def test_what_has_no_number_is_left_out(sweep: Path):
     found = agreements(measured(grpo=0.2, ar=0.3, ar_strong=math.nan, exchangeable=0.1, rloo=0.5), sweep_outcome(sweep))
     assert found["signal_to_noise, final accuracy"].pairs == 4
