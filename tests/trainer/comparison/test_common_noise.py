@@ -1,5 +1,7 @@
 """What common random numbers are worth after one update of the policy that ships: `-s` prints the ratio."""
 
+import sys
+
 import numpy as np
 import pytest
 import torch
@@ -46,6 +48,7 @@ def test_paired_differences_vary_less_than_half_as_much_early_in_training():
     own = first.var(1, ddof=1).mean() + second.var(1, ddof=1).mean()
     assert own > 0.05  # else there is no noise to share
     share = float((first != second).mean())
-    print(f"\nvariance ratio {common / own:.3f}: {common:.4f} / {own:.4f}; {share:.3f} of {first.size} rewards differ")
+    told = f"variance ratio {common / own:.3f}: {common:.4f} / {own:.4f}; {share:.3f} of {first.size} rewards differ"
+    sys.stdout.write(f"\n{told}\n")
     assert common > 0  # the policies are two
     assert common <= 0.5 * own
