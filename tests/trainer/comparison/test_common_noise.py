@@ -1,4 +1,4 @@
-"""What common random numbers are worth after one update of the policy that ships: `-s` prints the ratio."""
+"""What common random numbers are worth after a few updates of the policy that ships: `-s` prints the ratio."""
 
 import sys
 
@@ -10,28 +10,29 @@ from tests.handed_in import REWARDS
 from tests.paths import ROOT
 from trainer.comparison.short_runs import short_run
 
+UPDATES, BATCHES, PROMPTS, GROUP = 4, 2, 16, 8
 SETTINGS = {
     "seed": 0,
     "common_random_numbers": "true",
-    "trl.max_steps": 1,
+    "trl.max_steps": UPDATES,
+    "trl.warmup_steps": 0,
     "speed.verify_steps": 0,
     "evaluation.before": "false",
     "evaluation.after": "false",
     "data.train.generator.train": 64,
     "data.test.generator.train": 64,
 }
-BATCHES, PROMPTS, GROUP = 3, 16, 8
 
 
-def rewards_after_one_update(**variant: str) -> np.ndarray:
-    """(prompts, batches · group): rewards of further rollout batches, by the policy that one update made."""
+def rewards_early_in_training(**variant: str) -> np.ndarray:
+    """(prompts, batches · group): rewards of further rollout batches, by the policy that a few updates made."""
     with short_run(ROOT / "configs" / "quickstart.yaml", REWARDS, {**SETTINGS, **variant}) as trainer:
         trainer.train()
         trainer.model.train()
         rows = [dict(trainer.train_dataset[row]) for row in range(PROMPTS) for _ in range(GROUP)]
         prompts = [row["prompt"] for row in rows]
         found = []
-        for batch in range(1, BATCHES + 1):
+        for batch in range(UPDATES, UPDATES + BATCHES):
             trainer.state.global_step = batch
             _, ids, _, completions, *_ = trainer._generate(prompts)
             with torch.no_grad():
@@ -42,8 +43,8 @@ def rewards_after_one_update(**variant: str) -> np.ndarray:
 @pytest.mark.slow
 def test_paired_differences_vary_less_than_half_as_much_early_in_training():
     """Var of r_A − r_B with the same noise over Var r_A + Var r_B with noise of their own, both within prompts."""
-    first = rewards_after_one_update()
-    second = rewards_after_one_update(**{"algorithm.token_weight": "{name: adv_reweight, alpha: 0.2}"})
+    first = rewards_early_in_training()
+    second = rewards_early_in_training(**{"algorithm.token_weight": "{name: adv_reweight, alpha: 0.2}"})
     common = (first - second).var(1, ddof=1).mean()
     own = first.var(1, ddof=1).mean() + second.var(1, ddof=1).mean()
     assert own > 0.05  # else there is no noise to share
