@@ -4,8 +4,8 @@
     python scripts/measure_common_random_numbers.py configs/quickstart.yaml --seeds 8 --variant algorithm.advantage=rloo
 
 Prints a Markdown table: the standard deviation over seeds of the difference between the run file and the variant, with
-and without, in every rollout batch from the second on. Hardware: 2 CPU
-cores, 2 GB; 8 seeds are 32 short runs.
+and without, in every rollout batch from the second on. Hardware: 2 CPU cores, 2 GB; 8 seeds
+are 32 short runs.
 """
 
 import argparse

@@ -12,7 +12,7 @@ from trainer.algorithms.keyed_noise import keyed_draw, row_key
 from trainer.step.compact_generation import Draw
 from trainer.step.compatibility import PreflightError
 from trainer.step.evaluating_trainer import EvaluatingTrainer
-from trainer.step.rollout_records import rollout_number
+from trainer.step.rollout_batches import rollout_number
 
 EVALUATION = -1
 """In place of a rollout batch's number: every evaluation of a run draws with the same noise."""
