@@ -35,8 +35,8 @@ from trainer.statistics.permutation import (
     unpaired_permutation_p,
 )
 from trainer.statistics.planning import detectable_difference, planned_seeds, uncertainty, verdict_power
-from trainer.statistics.sequential import look_levels, predictive_power, sequential_p
 from trainer.statistics.ranks import RankCorrelation, rank_correlation
+from trainer.statistics.sequential import look_levels, predictive_power, sequential_p
 from trainer.statistics.shares import proportion_estimate, share_estimate
 from trainer.statistics.verdict import Verdict, power, seeds_needed, verdict
 

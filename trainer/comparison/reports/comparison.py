@@ -10,8 +10,8 @@ from numpy.typing import NDArray
 from trainer import statistics
 from trainer.comparison.reports.accuracies import curves, final_accuracies, is_judged, mean_accuracies
 from trainer.comparison.reports.contrasts import Contrast, contrast_of
-from trainer.comparison.reports.looks import contrast_at_looks, look_plan, looks_taken
 from trainer.comparison.reports.equal_tokens import accuracies_at, common_tokens
+from trainer.comparison.reports.looks import contrast_at_looks, look_plan, looks_taken
 from trainer.comparison.reports.run_files import RecordedRun, RecordedRuns
 from trainer.comparison.reports.side_effects import coverage_gap, learning_taxes
 from trainer.statistics import Estimate
