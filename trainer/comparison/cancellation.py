@@ -1,8 +1,5 @@
 """How far tokens that a whole group shares are from cancelling, measured in short runs of a policy that ships."""
 
-import contextlib
-import io
-import tempfile
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -11,11 +8,8 @@ from typing import Any
 
 from rewards.registry import Refusal
 from trainer.algorithms.strategies import build_strategies
-from trainer.run.config import grpo_config, load_config
+from trainer.comparison.short_runs import short_run
 from trainer.run.rewards import Rewards
-from trainer.run.rows import load_data
-from trainer.run.tokenizer import load_tokenizer
-from trainer.run.training import build_trainer
 
 RESIDUAL = "cancellation/shared_prefix"
 GROUP_SIZE = 8
@@ -123,31 +117,22 @@ def _settings(
         "trl.per_device_train_batch_size": sequences,
         "trl.loss_type": loss_type,
         "trl.max_steps": rollouts * updates.steps * passes,
-        "trl.save_strategy": "no",
         "evaluation.before": "false",
-        "logging.report_to": "none",
     }
 
 
 def _measured(config_path: Path, rewards: Rewards, settings: Mapping[str, Any]) -> tuple[float, SharedPrefixes]:
     """The mean residual over the optimizer steps of one short run, and what its groups share at the end."""
-    with tempfile.TemporaryDirectory() as directory, contextlib.redirect_stdout(io.StringIO()):
-        overrides = [f"{key}={value}" for key, value in settings.items()]
-        config = load_config(config_path, [*overrides, f"output_dir={directory}"])
-        verifiers = {reward.label: rewards.build_verifier(reward.verifier) for reward in config.rewards}
-        rows = load_data(config, verifiers, rewards, config_path.resolve().parent)
-        tokenizer, prefilled = load_tokenizer(config)
-        functions = rewards.reward_functions(verifiers, tasks=config.reward_tasks, prefilled_thought=prefilled)
-        trainer = build_trainer(config, grpo_config(config, 1), rows, functions, tokenizer)
+    with short_run(config_path, rewards, settings) as trainer:
         trainer.train()
     residuals = [entry[RESIDUAL] for entry in trainer.state.log_history if RESIDUAL in entry]
     if not residuals:
         raise UnmeasurableError(
-            f"No group of {config.model.name_or_path} shares a token where it has something to teach, so nothing has "
+            f"No group of the policy of {config_path} shares a token where it has something to teach, so nothing has "
             "to cancel. Name a policy whose responses begin alike, as after a template."
         )
     samples = trainer.newest_samples(settings["algorithm.prompts_per_rollout"] * GROUP_SIZE)
-    ids = [tokenizer(sample["completion"], add_special_tokens=False)["input_ids"] for sample in samples]
+    ids = [trainer._tokenizer(sample["completion"], add_special_tokens=False)["input_ids"] for sample in samples]
     return fmean(residuals), shared_prefixes(ids, [sample["advantage"] for sample in samples], GROUP_SIZE)
 
 

@@ -40,7 +40,8 @@ class Decoding:
             return ["greedy"]
         if self.samples == 1:
             return ["avg@1"]
-        return [f"avg@{self.samples}", *(f"pass@{k}" for k in pass_sizes(self.samples)), f"maj@{self.samples}"]
+        k = self.samples
+        return [f"avg@{k}", *(f"pass@{size}" for size in pass_sizes(k)), f"maj@{k}", f"gap@{k}"]
 
 
 def decodings(samples: int | None, temperature: float | None, greedy: bool) -> list[Decoding]:

@@ -1,4 +1,4 @@
-"""What k judged completions of each of n items say: avg@k, pass@k, maj@k.
+"""What k judged completions of each of n items say: avg@k, pass@k, gap@k, maj@k.
 
 ``correct`` is (n, k): 1 right, 0 wrong, NaN unjudged. Each metric gives one value in [0, 1] for every item, NaN where
 the item has too few judged completions; `trainer.statistics.share_estimate` makes a mean with its interval
@@ -37,6 +37,15 @@ def pass_at_k(correct: Values, k: int) -> Values:
             for m, c in zip(judged.tolist(), right.tolist(), strict=True)
         ]
     )
+
+
+def coverage_gap(correct: Values) -> Values:
+    """gap@k: pass@k − avg@k of each item, k = the samples: what the policy finds now and then but not each time.
+
+    The headroom that training on verdicts can turn into accuracy; where it closes while avg@k rises, probability was
+    only moved among answers that the policy already had (arXiv 2504.13837 compares the two curves). In [0, 1 − 1/k].
+    """
+    return pass_at_k(correct, correct.shape[1]) - average_correct(correct)
 
 
 def majority_correct(answers: Sequence[Sequence[str | None]], correct: Values) -> Values:

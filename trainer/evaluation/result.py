@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from trainer.evaluation.decoding import Decoding, pass_sizes
-from trainer.evaluation.metrics import Values, average_correct, majority_correct, pass_at_k
+from trainer.evaluation.metrics import Values, average_correct, coverage_gap, majority_correct, pass_at_k
 from trainer.statistics import Estimate, share_estimate
 
 Record = Mapping[str, Any]
@@ -38,7 +38,7 @@ class EvaluationResult:
 
     @cached_property
     def estimates(self) -> dict[str, Estimate]:
-        """Metric (avg@k, pass@k, maj@k, greedy) → mean over all items with its interval."""
+        """Metric (avg@k, pass@k, maj@k, gap@k, greedy) → mean over all items with its interval."""
         return self._estimates_of(self.records)
 
     @cached_property
@@ -151,6 +151,7 @@ def _decoding_estimates(records: Sequence[Record], decoding: Decoding) -> list[t
     values: list[Values] = [average_correct(correct)]
     if decoding.samples > 1:
         values += [pass_at_k(correct, k) for k in pass_sizes(decoding.samples)] + [majority_correct(answers, correct)]
+        values += [coverage_gap(correct)]
     judged = int((~np.isnan(correct)).sum())
     return [(name, share_estimate(each, judged)) for name, each in zip(decoding.metrics, values, strict=True)]
 

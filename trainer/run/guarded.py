@@ -13,8 +13,9 @@ def guarded_trainer(fault_folder: Path, max_skipped: int, **arguments: Any) -> A
     from trainer.step.full_disk import DiskGuard
     from trainer.step.out_of_memory import MemoryGuard
     from trainer.step.rollout_records import RolloutRecorder
+    from trainer.step.token_class_meter import TokenClassMeter
 
-    class GuardedTrainer(MemoryGuard, DiskGuard, RolloutRecorder, FaultGuard, RLVRTrainer):
+    class GuardedTrainer(MemoryGuard, DiskGuard, RolloutRecorder, FaultGuard, TokenClassMeter, RLVRTrainer):
         """All three, the outermost first, around a trainer whose rollouts can be recorded."""
 
         def create_model_card(self, *_: Any, **__: Any) -> None:

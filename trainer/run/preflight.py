@@ -6,6 +6,7 @@ from typing import Any
 
 from trainer.algorithms.strategies import Strategies
 from trainer.run.config import RunConfig, batch_plan, quantization_config
+from trainer.run.config.trackers import TRACKERS
 from trainer.run.data import check_rows_enough
 from trainer.run.launched_as import LaunchError, asked_for, on_cpu
 from trainer.run.schedule import check_evaluation, check_max_steps, check_save_steps
@@ -64,9 +65,11 @@ def settle_on_cpu(config: RunConfig) -> None:
 
 
 def prepare_logging(config: RunConfig) -> None:
-    """W&B's settings, which it reads from the environment; online without a key is refused here, not after loading."""
+    """Trackers' settings, which they read from the environment; W&B online without a key is refused before loading."""
     os.environ.setdefault("WANDB_MODE", config.logging.wandb_mode)
-    os.environ.setdefault("WANDB_PROJECT", config.logging.project)
+    for tracker in TRACKERS.values():
+        if tracker.project is not None:
+            os.environ.setdefault(tracker.project, config.logging.project)
     os.environ.setdefault("WANDB_RUN_GROUP", config.name)
     os.environ.setdefault("TOKENIZERS_PARALLELISM", "false")
     if "wandb" in config.logging.report_to and os.environ["WANDB_MODE"] == "online":

@@ -32,6 +32,7 @@ def build_trainer(
         **config.speed.arguments,
         **(config.vllm or VLLMSection()).arguments,
         evaluation_seed=config.run_seed,
+        common_random_numbers=config.common_random_numbers,
         decodings=config.evaluation.decodings,
     )
     silence(trainer)

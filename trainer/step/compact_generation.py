@@ -6,8 +6,9 @@ room to grow, and rows that have ended leave the batch. The numbers drawn are th
 the same seed gives the same tokens, but for the rounding of a matrix product with fewer rows.
 """
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from functools import partial
 from typing import Any
 
 import torch
@@ -18,6 +19,8 @@ from transformers.cache_utils import DynamicLayer
 KEPT = 0.9
 """Ended rows leave once no more than this share of the batch is running: leaving copies what stays."""
 _BY_ROW = ("attention_mask", "position_ids")
+Draw = Callable[[Tensor, Tensor, int], Tensor]
+"""Of probabilities (R, V), which rows of the batch they are (R,), and the number of tokens before, tokens (R,)."""
 
 
 class RoomyLayer(DynamicLayer):
@@ -65,6 +68,7 @@ def sample_running(
     logits_processor: Any,
     stopping_criteria: Any,
     generation_config: GenerationConfig,
+    draw: Draw | None = None,
     **model_kwargs: Any,
 ) -> Tensor:
     """The decoding loop, for ``model.generate(custom_generate=sample_running)``: rows that have ended leave the batch.
@@ -74,13 +78,14 @@ def sample_running(
     Args:
         input_ids: (B, P) prompts, padded on the left; ``model_kwargs`` holds their ``attention_mask`` and an empty
             ``past_key_values`` of plain layers.
+        draw: how tokens are sampled; ``None`` = as transformers does, from torch's stream.
 
     Returns:
         (B, P + T): prompts and completions, padded on the right to the longest.
     """
     running = torch.ones(len(input_ids), dtype=torch.bool, device=input_ids.device)
     rows = running.nonzero()[:, 0]  # which of all each row of the shrinking batch is
-    pad = generation_config.pad_token_id
+    pad, prompt_length = generation_config.pad_token_id, input_ids.shape[1]
     sequences = input_ids.new_full((len(input_ids), generation_config.max_length), pad)
     width = None  # the first forward reads whole prompts, each later one a token
     while True:
@@ -91,7 +96,12 @@ def sample_running(
         width = 1
         model_kwargs = model._update_model_kwargs_for_generation(outputs, model_kwargs)
         scores = logits_processor(input_ids, outputs.logits[:, -1].to(copy=True, dtype=torch.float32))
-        tokens = drawn(scores.softmax(-1), rows, len(sequences)) if generation_config.do_sample else scores.argmax(-1)
+        if not generation_config.do_sample:
+            tokens = scores.argmax(-1)
+        elif draw is None:
+            tokens = drawn(scores.softmax(-1), rows, len(sequences))
+        else:
+            tokens = draw(scores.softmax(-1), rows, input_ids.shape[1] - prompt_length)
         input_ids = torch.cat([input_ids, tokens.where(running, pad)[:, None]], dim=1)
         running = running & ~stopping_criteria(input_ids, None)
         kept = running.nonzero()[:, 0]
@@ -115,13 +125,13 @@ def drawn(probs: Tensor, rows: Tensor, batch: int) -> Tensor:
 
 
 @contextmanager
-def compact_generation(model: Any) -> Iterator[None]:
-    """Meanwhile ``model.generate`` decodes by `sample_running` with a `roomy_cache`."""
+def compact_generation(model: Any, draw: Draw | None = None) -> Iterator[None]:
+    """Meanwhile ``model.generate`` decodes by `sample_running` with a `roomy_cache`; ``draw`` as there."""
     plain = model.generate
 
     def generate(*positional: Any, **keywords: Any) -> Any:
         cache = roomy_cache(model.config)
-        return plain(*positional, **keywords, custom_generate=sample_running, past_key_values=cache)
+        return plain(*positional, **keywords, custom_generate=partial(sample_running, draw=draw), past_key_values=cache)
 
     vars(model)["generate"] = generate
     try:

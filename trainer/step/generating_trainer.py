@@ -1,11 +1,12 @@
 """TRL's trainer with a choice of how transformers generates."""
 
+from collections.abc import Sequence
 from contextlib import nullcontext
 from typing import Any, Literal
 
 from trl import GRPOConfig
 
-from trainer.step.compact_generation import compact_generation, roomy_cache
+from trainer.step.compact_generation import Draw, compact_generation, roomy_cache
 from trainer.step.compatibility import PreflightError
 from trainer.step.counts import CountingTrainer
 from trainer.step.sharding import parameters_are_sharded
@@ -51,10 +52,14 @@ class GeneratingTrainer(CountingTrainer):
             return "the model keeps more, or less, than the keys and values of each text token"
         return None
 
-    def _generate_single_turn(self, *positional: Any, **keywords: Any) -> Any:
+    def _draw(self, prompt_ids: Sequence[Sequence[int]]) -> Draw | None:
+        """How tokens behind these prompts of this rank are sampled; ``None`` = from torch's stream."""
+        return None
+
+    def _generate_single_turn(self, prompt_ids: Any, *positional: Any, **keywords: Any) -> Any:
         model = self.accelerator.unwrap_model(self.model_wrapped)
-        with compact_generation(model) if self._compact else nullcontext():
-            return super()._generate_single_turn(*positional, **keywords)
+        with compact_generation(model, self._draw(prompt_ids)) if self._compact else nullcontext():
+            return super()._generate_single_turn(prompt_ids, *positional, **keywords)
 
 
 def settings_against_compact(args: GRPOConfig) -> str | None:

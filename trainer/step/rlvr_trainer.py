@@ -55,8 +55,9 @@ class RLVRTrainer(TimedTrainer):
             ``off`` shuffles rows as TRL does; ``None`` = what the strategies need.
         prompt_sampler: the same for which prompts come next (uniform = TRL's order, dynamic, difficulty, unsolved).
         revision: how wrong answers are generated again, where an estimator asks for it (ibpo); see `RevisionOptions`.
-        microbatches, tokens_per_microbatch, verify_steps; evaluation_seed, decodings; generation: see
-            `PlanningTrainer`, `EvaluatingTrainer`, `GeneratingTrainer`; without them all these are TRL's.
+        microbatches, tokens_per_microbatch, verify_steps; evaluation_seed, decodings; generation; and
+            common_random_numbers: see `PlanningTrainer`, `EvaluatingTrainer`, `GeneratingTrainer`,
+            `CommonRandomNumbersTrainer`; without them all these are TRL's.
         skip_old_logps; check_agreement_every, agreement_bound: with vLLM; see `OnPolicyTrainer`, `AgreeingTrainer`.
 
     With the defaults its final weights equal `GRPOTrainer`'s bit for bit, except that groups with equal rewards get

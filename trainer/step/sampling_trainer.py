@@ -14,8 +14,8 @@ from trainer.algorithms.groups import dead_groups
 from trainer.algorithms.registry import Strategy
 from trainer.algorithms.results import checked_prompts, max_rounds
 from trainer.algorithms.strategies import Strategies
+from trainer.step.common_random_numbers import CommonRandomNumbersTrainer
 from trainer.step.compatibility import PreflightError
-from trainer.step.evaluating_trainer import EvaluatingTrainer
 from trainer.step.rollout_signals import weighted_sum
 from trainer.step.signals import Signals
 
@@ -47,8 +47,8 @@ class Candidates:
         return len(self.alive) + len(self.dead)
 
 
-class SamplingTrainer(EvaluatingTrainer):
-    """`EvaluatingTrainer` whose rollout batches hold the prompts that ``strategies.prompt_sampler`` chooses.
+class SamplingTrainer(CommonRandomNumbersTrainer):
+    """`CommonRandomNumbersTrainer` whose rollout batches hold the prompts that ``strategies.prompt_sampler`` chooses.
 
     TRL's own sampler goes on counting steps and epochs; its rows are replaced. With a sampler of several rounds the
     rows are generated and judged first, and TRL is handed those that are kept: π_old and the reference are computed for

@@ -57,8 +57,9 @@ class Gradients(TrainerCallback):
 os.environ["TRL_EXPERIMENTAL_SILENCE"] = "1"
 for name, asked in cases.items():
     seen = {"rewards": [], "advantages": [], "gradients": []}
+    written = {} if asked.get("generates") else {"rollout_func": rollouts}
     ours(
-        model, folder, strategies={**asked["strategies"], "rollout_func": rollouts}, callbacks=[Gradients()],
+        model, folder, strategies={**asked["strategies"], **written}, callbacks=[Gradients()],
         per_device_train_batch_size=16 // processes, num_iterations=asked.get("num_iterations", 1), max_steps=4,
         optim="sgd", learning_rate=0.5, lr_scheduler_type="constant", max_grad_norm=0.0, **asked["settings"],
     )
@@ -78,6 +79,11 @@ CASES = {
         "settings": {},
     },
     "exchangeable": {"strategies": {"advantage": "exchangeable"}, "settings": {"loss_type": "grpo"}},
+    "common_random_numbers": {
+        "strategies": {"generation": "compact", "common_random_numbers": True},
+        "settings": {},
+        "generates": True,
+    },
     "dfpo_min_replace": {"strategies": {"coefficient": "dfpo_min_replace"}, "settings": CISPO, "num_iterations": 2},
 }
 

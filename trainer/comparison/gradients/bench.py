@@ -3,7 +3,7 @@
 import math
 import time
 from collections.abc import Iterable, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
 import torch
@@ -12,6 +12,7 @@ from torch import Tensor
 from rewards.registry import PartError
 from trainer.algorithms.diagnostics import gradient_shares, shared_prefix_lengths, shared_prefix_residual
 from trainer.comparison.gradients.contributions import ReplayedBatch, passes, true_gradient
+from trainer.comparison.gradients.jackknife import Block, block_of, margins
 from trainer.comparison.gradients.moments import GradientSums, Moments
 from trainer.comparison.gradients.replay import Recipe, ReplayError, Row, group_gradients, replayed
 from trainer.comparison.gradients.sketch import CountSketch
@@ -31,6 +32,7 @@ class Measured:
         norm: of the gradient, in units of the baseline's.
         signal_to_noise: of one prompt's gradient, see `Moments`.
         alignment: cosine of the expected gradient with that of p(correct), noise taken out; 1 = no bias in direction.
+        signal_to_noise_margin, alignment_margin: half of their 95 % intervals, see `margins`; NaN of few batches.
         gain: change of p(correct) to first order per unit of length moved along the update.
         quartiles: shares of the update by π_old, four equal ranges from 0 to 1.
         shared: share of the update on tokens with which all responses of a group begin.
@@ -51,6 +53,8 @@ class Measured:
     seconds: float
     passes: int
     scores: bool
+    signal_to_noise_margin: float = math.nan
+    alignment_margin: float = math.nan
 
 
 @dataclass(frozen=True)
@@ -92,6 +96,28 @@ class _Tally:
     seconds: float = 0.0
 
 
+@dataclass
+class _Seen:
+    """What the batches so far have shown."""
+
+    tallies: dict[str, _Tally] = field(default_factory=dict)
+    absent: dict[str, str] = field(default_factory=dict)
+    blocks: list[Block] = field(default_factory=list)
+    drifts: list[float] = field(default_factory=list)
+    sums: GradientSums | None = None
+    rollouts: int = 0
+
+    def add(self, sums: GradientSums, rollouts: int, drifts: Sequence[float]) -> None:
+        """A batch's sums, number of rows, and log π − log π_old."""
+        self.blocks.append(block_of(sums))
+        if self.sums is None:
+            self.sums = sums
+        else:
+            self.sums.absorb(sums)
+        self.rollouts += rollouts
+        self.drifts += drifts
+
+
 def bench(
     batches: Iterable[Sequence[Row]],
     model: Any,
@@ -115,37 +141,45 @@ def bench(
     model.eval()
     asked = _with_baseline(strategies)
     sketch = CountSketch(dimensions, [p.numel() for p in model.parameters() if p.requires_grad])
-    absent: dict[str, str] = {}
-    sums: GradientSums | None = None
-    tallies: dict[str, _Tally] = {}
-    counts, drifts = [0, 0], []
+    seen = _Seen()
     for rows in batches:
         batch = replayed(rows, recipe, model)
-        made = _contributions(asked, batch, loss_type, longest, tallies, absent)
+        made = _contributions(asked, batch, loss_type, longest, seen.tallies, seen.absent)
         stacked = torch.stack([*(each for found in made.values() for each in found), true_gradient(batch)])
-        sums = sums or GradientSums(len(stacked), sketch.length)
+        sums = GradientSums(len(stacked), sketch.length)
         for coefficients, jacobian in group_gradients(batch, stacked, model, recipe, sketch):
             sums.add(coefficients, jacobian)
-        counts = [counts[0] + 1, counts[1] + len(rows)]
-        drifts += _drift(rows, batch)
-    if sums is None or sums.groups < 2:
+        seen.add(sums, len(rows), _drift(rows, batch))
+    if seen.sums is None or seen.sums.groups < 2:
         raise ReplayError("There are fewer than two groups to replay, and noise over prompts needs two. Record more.")
-    names = [(named, label) for named in asked if named.name not in absent for label in _labels(named)]
-    moments = sums.moments()
+    moments = seen.sums.moments()
     return Bench(
-        rows=[
-            _measured(named, label, place, moments, tallies, counts[0]) for place, (named, label) in enumerate(names)
-        ],
+        rows=_rows([named for named in asked if named.name not in seen.absent], moments, seen),
         cosines=moments.cosines[:-1, :-1].tolist(),
-        batches=counts[0],
-        groups=sums.groups,
-        rollouts=counts[1],
+        batches=len(seen.blocks),
+        groups=seen.sums.groups,
+        rollouts=seen.rollouts,
         parameters=sum(sketch.sizes),
         seconds=time.perf_counter() - started,
         sketch_error=sketch.error,
-        off_policy=math.fsum(drifts) / len(drifts) if drifts else math.nan,
-        absent=absent,
+        off_policy=math.fsum(seen.drifts) / len(seen.drifts) if seen.drifts else math.nan,
+        absent=seen.absent,
     )
+
+
+def _rows(replayed_strategies: Sequence[Named], moments: Moments, seen: "_Seen") -> list[Measured]:
+    names = [(named, label) for named in replayed_strategies for label in _labels(named)]
+    truth = len(moments.within) - 1
+    ratios = margins(seen.blocks, lambda each: each.signal_to_noise).tolist()
+    alignments = margins(seen.blocks, lambda each: each.alignment(truth)).tolist()
+    return [
+        replace(
+            _measured(named, label, place, moments, seen.tallies, len(seen.blocks)),
+            signal_to_noise_margin=ratios[place],
+            alignment_margin=alignments[place],
+        )
+        for place, (named, label) in enumerate(names)
+    ]
 
 
 def _with_baseline(strategies: Sequence[Named]) -> list[Named]:
@@ -174,7 +208,7 @@ def _contributions(
     for named in asked:
         if named.name in absent:
             continue
-        loss = loss_type if named.parts.coefficient is None else COEFFICIENT_LOSS
+        loss = (named.loss or loss_type) if named.parts.coefficient is None else COEFFICIENT_LOSS
         started = time.perf_counter()
         try:
             found = passes(named.parts, batch, loss, longest)

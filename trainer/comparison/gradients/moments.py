@@ -28,6 +28,9 @@ def basis(contributions: Float[Tensor, "S M"]) -> tuple[Float[Tensor, "S r"], Fl
 class GradientSums:
     """Sums over groups of the gradients (S, D) and of their inner products within a group (S, S)."""
 
+    totals: Float[Tensor, "S D"]
+    within: Float[Tensor, "S S"]
+
     def __init__(self, estimators: int, dimensions: int) -> None:
         self.totals = torch.zeros(estimators, dimensions)
         self.within = torch.zeros(estimators, estimators, dtype=torch.float64)
@@ -40,6 +43,12 @@ class GradientSums:
             self.totals.addmm_(coefficients.float(), jacobian)
             gram = (jacobian @ jacobian.T).double()
             self.within += coefficients.double() @ gram @ coefficients.double().T
+
+    def absorb(self, others: "GradientSums") -> None:
+        """Add what others have added, of the same estimators."""
+        self.totals += others.totals
+        self.within += others.within
+        self.groups += others.groups
 
     def moments(self) -> "Moments":
         """What has been added so far."""

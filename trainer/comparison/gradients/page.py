@@ -4,14 +4,15 @@ import math
 from pathlib import Path
 
 from trainer.comparison.gradients.bench import Bench, Measured
+from trainer.comparison.gradients.jackknife import stated
 from trainer.comparison.page_templates import page_templates, style
 
 TEMPLATES = Path(__file__).with_name("templates")
 COLUMNS = {
     "cosine": "cosine with grpo's gradient on the same prompts",
     "norm": "length of the gradient, grpo's = 1",
-    "SNR": "‖E g‖² / tr Cov(g) of one prompt's gradient, unbiased over pairs of prompts",
-    "alignment": "cosine of the expected gradient with that of p(correct), noise taken out; 1 = no bias of direction",
+    "SNR": "‖E g‖² / tr Cov(g) of one prompt's gradient, unbiased over pairs of prompts; ± half of its 95 % interval",
+    "alignment": "cosine of the expected gradient with that of p(correct), noise taken out; 1 = no bias; ± as of SNR",
     "Δp": "change of p(correct) to first order per unit of length moved along the update",
     "q1…q4": "shares of the update by π_old: [0, ¼), [¼, ½), [½, ¾), [¾, 1]",
     "shared": "share of the update on tokens that a whole group begins with",
@@ -28,8 +29,8 @@ def cells(row: Measured) -> list[str]:
     return [
         _number(row.cosine, "+.3f"),
         _number(row.norm, ".3g"),
-        _number(row.signal_to_noise, ".3g"),
-        _number(row.alignment, "+.2f"),
+        _number(row.signal_to_noise, ".3g") + stated(row.signal_to_noise_margin),
+        _number(row.alignment, "+.2f") + stated(row.alignment_margin),
         _number(row.gain, "+.2g"),
         quarters,
         _number(row.shared, ".2f"),

@@ -1,19 +1,23 @@
 """Recorded rollout batches at one policy's weights: scored, and differentiated for all strategies at once."""
 
 import json
-from collections.abc import Iterator, Sequence
+from collections import deque
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeVar
 
 import torch
 from torch import Tensor
 
 from rewards.registry import Refusal
 from trainer.comparison.gradients.contributions import ReplayedBatch
+from trainer.comparison.gradients.cuts import cuts
 from trainer.comparison.gradients.moments import basis
 from trainer.comparison.gradients.sketch import CountSketch
 
 Row = dict[str, Any]
+_Made = TypeVar("_Made")
 
 
 class ReplayError(Refusal):
@@ -83,31 +87,54 @@ def group_gradients(
 ) -> Iterator[tuple[Tensor, Tensor]]:
     """For each group (coefficients (S, r), jacobian (r, D)): its S gradients are their product.
 
-    Ascent directions: ``Σ_{i,t} C_{i,t} ∇ log π``. One forward pass a group, r backward passes (see `basis`).
+    Ascent directions: ``Σ_{i,t} C_{i,t} ∇ log π``. For each of a group's `cuts` one forward pass, and as many backward
+    passes as a `basis` of the contributions there has rows. On a CPU the groups are spread over the cores, one thread
+    each: passes so small gain nothing from several.
 
     Args:
         contributions: (S, N, T).
     """
     parameters = [parameter for parameter in model.parameters() if parameter.requires_grad]
     size = batch.group_size
-    for place, prompt in enumerate(batch.prompt_ids):
-        rows = slice(place * size, (place + 1) * size)
-        counted = contributions[:, rows].any(0)
-        if not counted.any():  # a dead group
-            yield torch.zeros(len(contributions), 0), torch.zeros(0, sketch.length)
-            continue
-        longest = int(counted.any(0).nonzero().max()) + 1  # what stands behind it cannot change a gradient
-        coefficients, directions = basis(contributions[:, rows, :longest].flatten(1))
-        ids = batch.completion_ids[rows, :longest]
-        logps = _distribution(model, prompt, ids, recipe.temperature).gather(2, ids[:, :, None]).squeeze(2)
-        found = []
-        for number, direction in enumerate(directions):
-            weights = direction.view_as(logps).to(logps.dtype)
-            keep = number < len(directions) - 1
-            made = torch.autograd.grad(logps, parameters, weights, retain_graph=keep, allow_unused=True)
-            pairs = zip(made, parameters, strict=True)
-            found.append(sketch([torch.zeros_like(p) if g is None else g for g, p in pairs]))
-        yield coefficients, torch.stack(found)
+
+    def of_group(place: int) -> tuple[Tensor, Tensor]:
+        rows, prompt = slice(place * size, (place + 1) * size), batch.prompt_ids[place]
+        coefficients, found = [torch.zeros(len(contributions), 0)], [torch.zeros(0, sketch.length)]
+        for ids, contributed in cuts(batch.completion_ids[rows], contributions[:, rows], len(prompt)):
+            weights, directions = basis(contributed.flatten(1))
+            logps = _distribution(model, prompt, ids, recipe.temperature).gather(2, ids[:, :, None]).squeeze(2)
+            coefficients.append(weights)
+            found += _gradients(logps, directions, parameters, sketch)
+        return torch.cat(coefficients, dim=1), torch.cat(found)
+
+    return _side_by_side(of_group, len(batch.prompt_ids), torch.get_num_threads() if model.device.type == "cpu" else 1)
+
+
+def _side_by_side(make: Callable[[int], _Made], count: int, workers: int) -> Iterator[_Made]:
+    """``make(0)``, ``make(1)`` … in their order, ``workers`` at a time, each in a thread that torch has for itself."""
+    waiting: deque[Future[_Made]] = deque()
+    try:
+        with ThreadPoolExecutor(workers, initializer=torch.set_num_threads, initargs=(1,)) as pool:
+            for number in range(count):
+                waiting.append(pool.submit(make, number))
+                if len(waiting) > workers:  # so many results in memory, not all
+                    yield waiting.popleft().result()
+            while waiting:
+                yield waiting.popleft().result()
+    finally:
+        torch.set_num_threads(workers)  # which the workers have changed for all
+
+
+def _gradients(
+    logps: Tensor, directions: Tensor, parameters: Sequence[Tensor], sketch: CountSketch
+) -> Iterator[Tensor]:
+    """(1, D) for each of the directions (r, R·T): ``∇ Σ d · logps`` (R, T)."""
+    for number, direction in enumerate(directions):
+        weights = direction.view_as(logps).to(logps.dtype)
+        keep = number < len(directions) - 1
+        made = torch.autograd.grad(logps, parameters, weights, retain_graph=keep, allow_unused=True)
+        pairs = zip(made, parameters, strict=True)
+        yield sketch([torch.zeros_like(p) if g is None else g for g, p in pairs])[None]
 
 
 def _distribution(model: Any, prompt: Sequence[int], ids: Tensor, temperature: float) -> Tensor:

@@ -4,6 +4,7 @@ import math
 from collections.abc import Sequence
 
 import torch
+from jaxtyping import Float
 from torch import Tensor
 
 
@@ -36,10 +37,15 @@ class CountSketch:
         """(length,) of the gradients of all parameters, in their order."""
         if self.dimensions is None:
             return torch.cat([gradient.flatten().float() for gradient in gradients])
-        image = torch.zeros(self.dimensions)
+        image = torch.zeros(1, self.dimensions)
         for gradient, seed in zip(gradients, self.seeds, strict=True):
-            random = torch.Generator().manual_seed(seed)
-            places = torch.randint(2 * self.dimensions, (gradient.numel(),), generator=random)
-            values = gradient.flatten().float().cpu() * (1 - 2 * (places % 2))
-            image.index_add_(0, places // 2, values)
-        return image
+            add_image(image, gradient.flatten().float().cpu()[None], seed)
+        return image[0]
+
+
+def add_image(image: Float[Tensor, "S dimensions"], rows: Float[Tensor, "S D"], seed: int) -> None:
+    """Add the images of so many rows to ``image``, each by the same map."""
+    dimensions = image.shape[1]
+    random = torch.Generator().manual_seed(seed)
+    places = torch.randint(2 * dimensions, (rows.shape[1],), generator=random)
+    image.index_add_(1, places // 2, rows * (1 - 2 * (places % 2)))

@@ -46,7 +46,6 @@ def sampled_batches(config_path: Path, rewards: Rewards, batches: int) -> Iterat
     """So many rollout batches of one policy: the configuration's run with learning rate 0, in a temporary directory."""
     with tempfile.TemporaryDirectory() as directory:
         fixed = {
-            "trl.learning_rate": "0.0",
             "trl.save_strategy": "no",
             "evaluation.before": "false",
             "evaluation.after": "false",
@@ -56,7 +55,7 @@ def sampled_batches(config_path: Path, rewards: Rewards, batches: int) -> Iterat
         }
         config = load_config(config_path, [f"{key}={value}" for key, value in fixed.items()])
         args = grpo_config(config, 1)
-        args.max_steps = batches * optimizer_steps_per_block(args)
+        args.max_steps, args.learning_rate = batches * optimizer_steps_per_block(args), 0.0  # no run file may say 0
         verifiers = {reward.label: rewards.build_verifier(reward.verifier) for reward in config.rewards}
         rows = load_data(config, verifiers, rewards, config_path.resolve().parent)
         tokenizer, prefilled = load_tokenizer(config)

@@ -17,10 +17,11 @@ BASELINE = "grpo"
 
 @dataclass(frozen=True)
 class Named:
-    """A strategy as it was asked for, and its parts."""
+    """A strategy as it was asked for, and its parts; ``loss`` where it is not the configuration's."""
 
     name: str
     parts: Strategies
+    loss: str | None = None
 
 
 def named_strategy(name: str) -> Named:

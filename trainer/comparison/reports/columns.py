@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from trainer.comparison.reports.comparison import Comparison, VariantNumbers
 from trainer.comparison.reports.contrasts import Contrast
 from trainer.comparison.reports.formats import count, interval, number, p_value, signed
+from trainer.comparison.reports.side_effects import taxes_in_words
 from trainer.comparison.reports.tables import EMPTY, Column, TableCell
 from trainer.statistics import Estimate
 
@@ -111,6 +112,14 @@ def _is_sweep(rows: Rows) -> bool:
     return rows[0].is_sweep
 
 
+def _has_gap(rows: Rows) -> bool:
+    return any(row.numbers.coverage_gap for row in rows)
+
+
+def _has_taxes(rows: Rows) -> bool:
+    return any(row.numbers.learning_taxes for row in rows)
+
+
 def _has_threshold(rows: Rows) -> bool:
     return rows[0].comparison.threshold is not None
 
@@ -137,10 +146,23 @@ ACCURACY: list[Column[VariantRow]] = [
     Column("final accuracy", _final, "mean, 95 %"),
     Column("tokens", _cost(lambda numbers: numbers.tokens), "a run"),
     Column("device seconds", _cost(lambda numbers: numbers.device_seconds), "a run"),
+    Column(
+        "accuracy at equal tokens",
+        lambda row: estimate(row.numbers.at_equal_tokens),
+        lambda rows: f"at {count(rows[0].comparison.equal_tokens)}",
+        is_shown=lambda rows: rows[0].comparison.equal_tokens is not None,
+    ),
     Column("start", lambda row: TableCell(number(row.numbers.start.value)) if row.numbers.start else EMPTY),
     Column("IQM", _interquartile_mean, "bootstrap 95 %", is_shown=_is_sweep),
     Column("best", lambda row: estimate(row.numbers.best)),
     Column("area under curve", lambda row: estimate(row.numbers.area), "normalised"),
+    Column("pass@k − avg@k", lambda row: estimate(row.numbers.coverage_gap), "coverage left", is_shown=_has_gap),
+    Column(
+        "learning tax",
+        lambda row: TableCell(taxes_in_words(row.numbers.learning_taxes)),
+        "all right / all wrong, 1e-3 nats a token and point",
+        is_shown=_has_taxes,
+    ),
     Column("rollout batches to threshold", _time_to_threshold, _threshold, is_shown=_has_threshold),
     Column("tokens to threshold", _tokens_to_threshold, _threshold, is_shown=_has_threshold),
 ]

@@ -1,8 +1,8 @@
 """What the seeds of a sweep say: each variant's numbers, and its difference from the baseline with a verdict."""
 
 import math
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -10,8 +10,10 @@ from numpy.typing import NDArray
 from trainer import statistics
 from trainer.comparison.reports.accuracies import curves, final_accuracies, is_judged, mean_accuracies
 from trainer.comparison.reports.contrasts import Contrast, contrast_of
+from trainer.comparison.reports.equal_tokens import accuracies_at, common_tokens
 from trainer.comparison.reports.looks import contrast_at_looks, look_plan, looks_taken
 from trainer.comparison.reports.run_files import RecordedRun, RecordedRuns
+from trainer.comparison.reports.side_effects import coverage_gap, learning_taxes
 from trainer.statistics import Estimate
 
 Floats = NDArray[np.float64]
@@ -43,6 +45,8 @@ class VariantNumbers:
         start, final, best: held-out accuracies.
         area: mean height of the learning curve.
         tokens, device_seconds: what a run cost, mean over seeds; ``None`` where some run did not record it.
+        coverage_gap, learning_taxes: see `side_effects`.
+        at_equal_tokens: accuracy at `Comparison.equal_tokens`; ``None`` where there is none.
     """
 
     name: str
@@ -56,6 +60,9 @@ class VariantNumbers:
     time_to_threshold: TimeToThreshold | None
     tokens: float | None
     device_seconds: float | None
+    coverage_gap: Estimate | None = None
+    learning_taxes: Mapping[str, float] = field(default_factory=dict)
+    at_equal_tokens: Estimate | None = None
 
 
 @dataclass(frozen=True)
@@ -65,6 +72,7 @@ class Comparison:
     Attributes:
         unpaired: what is to be said of variants that have no finished seed in common with their baseline.
         left_out: runs without a single judged answer, by name.
+        equal_tokens: that every run has generated: variants are compared there too; ``None`` if all used as many.
     """
 
     dataset: str
@@ -74,6 +82,7 @@ class Comparison:
     contrasts: list[Contrast]
     unpaired: list[str]
     left_out: list[str]
+    equal_tokens: float | None = None
 
     def contrast_of(self, variant: str) -> Contrast | None:
         """``None`` for a baseline, and where nothing pairs."""
@@ -96,7 +105,8 @@ def comparison(runs: RecordedRuns, dataset: str, threshold: float | None = None)
     is_given = threshold is not None
     if threshold is None:
         threshold = _threshold(judged, dataset)
-    numbers = [_numbers(name, by_seed, dataset, threshold) for name, by_seed in judged.by_variant.items()]
+    tokens = common_tokens({name: list(by_seed.values()) for name, by_seed in judged.by_variant.items()})
+    numbers = [_numbers(name, by_seed, dataset, threshold, tokens) for name, by_seed in judged.by_variant.items()]
     contrasts, unpaired = [], []
     plan, main = look_plan(runs), next(iter(datasets_of(runs)), dataset)
     by_main = judged if main == dataset else judged_runs(runs, main)
@@ -121,7 +131,7 @@ def comparison(runs: RecordedRuns, dataset: str, threshold: float | None = None)
     adjusted = statistics.holm_adjusted([each.p_value for each in contrasts])
     contrasts = [replace(each, adjusted_p=float(p)) for each, p in zip(contrasts, adjusted, strict=True)]
     left_out = [f"{run.variant} with seed {run.seed}" for run in runs.all if not is_judged(run, dataset)]
-    return Comparison(dataset, threshold, is_given, numbers, contrasts, unpaired, left_out)
+    return Comparison(dataset, threshold, is_given, numbers, contrasts, unpaired, left_out, tokens)
 
 
 def judged_runs(runs: RecordedRuns, dataset: str) -> RecordedRuns:
@@ -145,7 +155,9 @@ def _threshold(runs: RecordedRuns, dataset: str) -> float | None:
     return float(start + GAIN_FRACTION * (end - start)) if end > start else None
 
 
-def _numbers(name: str, by_seed: dict[int, RecordedRun], dataset: str, threshold: float | None) -> VariantNumbers:
+def _numbers(
+    name: str, by_seed: dict[int, RecordedRun], dataset: str, threshold: float | None, tokens: float | None
+) -> VariantNumbers:
     runs = list(by_seed.values())
     final = final_accuracies(runs, dataset)
     estimate = _final_estimate(runs, final, dataset)  # refuses runs that were judged on no item in common
@@ -166,6 +178,9 @@ def _numbers(name: str, by_seed: dict[int, RecordedRun], dataset: str, threshold
         else None,
         tokens=_mean_cost([run.tokens for run in runs]),
         device_seconds=_mean_cost([run.device_seconds for run in runs]),
+        coverage_gap=coverage_gap(runs, dataset),
+        learning_taxes=learning_taxes(runs, tuple(values.mean(0)[[0, -1]]) if several and points[0] == 0 else None),
+        at_equal_tokens=None if tokens is None else _accuracy_estimate(accuracies_at(tokens, runs, dataset)),
     )
 
 

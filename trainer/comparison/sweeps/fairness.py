@@ -86,6 +86,7 @@ def _should_be_equal(plan: Plan) -> dict[str, Any]:
         **flattened(evaluation, "evaluation"),
         **{f"rewards.{index}.verifier": reward["verifier"] for index, reward in enumerate(config["rewards"])},
         **{f"trl.{name}": plan.config.trl.get(name) for name in SAMPLING},
+        "common_random_numbers": plan.config.common_random_numbers,
         "trl.num_train_epochs": plan.config.trl.get("num_train_epochs") if budget.rollouts is None else None,
         "prompts_per_rollout": budget.prompts_per_rollout,
         "rollouts": budget.rollouts,

@@ -1,12 +1,14 @@
 """Packages and files that a configuration asks for and this environment lacks."""
 
+import os
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from importlib.util import find_spec
 from pathlib import Path
 
 from trainer.run.check.finding import Finding, error, note, warning
 from trainer.run.check.subject import Subject
+from trainer.run.config.trackers import TRACKERS
 
 _OPTIMIZERS = (("8bit|4bit|_bnb|paged", "bitsandbytes"), ("galore", "galore_torch"), ("apollo", "apollo_torch"))
 _INSTALL = {"deepspeed": 'pip install -e ".[deepspeed]"'}
@@ -18,12 +20,25 @@ def package_findings(subject: Subject) -> Iterator[Finding]:
         if find_spec(module) is None:
             instead = _INSTALL.get(module, f"pip install {package}")
             yield error("machine", f"{asked} needs {package} ({module}), which is not installed: {instead}.")
+    yield from _trackers(subject.config.logging.report_to)
     deepspeed = subject.argument("deepspeed")
     if isinstance(deepspeed, str) and not Path(deepspeed).is_file():
         yield error("trl", f"trl.deepspeed = {deepspeed!r}: there is no such file. Check the path.")
     mode = subject.config.trl.get("vllm_mode")
     if mode is not None and not subject.argument("use_vllm"):
         yield warning("trl", f"trl.vllm_mode = {mode!r} does nothing without use_vllm: true. Write both, or neither.")
+
+
+def _trackers(asked: Sequence[str]) -> Iterator[Finding]:
+    """Trackers that have no package here, or no server."""
+    for name in asked if isinstance(asked, list) else ():
+        needs, place = TRACKERS[name], f"logging.report_to names {name}"
+        if needs.modules and not any(find_spec(module) for module in needs.modules):
+            package = next(iter(needs.modules.values()))
+            yield error("machine", f"{place}, whose package is not installed: pip install {package}; or leave it out.")
+        if needs.variable and not os.environ.get(needs.variable):
+            what = f"{place}, and {needs.variable} is not set, so that there is no server to write to."
+            yield error("machine", f"{what} Set it, or leave {name} out.")
 
 
 def _wanted(subject: Subject) -> Iterator[tuple[str, str, str]]:

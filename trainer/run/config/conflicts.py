@@ -21,6 +21,7 @@ def conflicts(run: dict[str, Any]) -> Iterator[InitErrorDetails]:
             trl["seed"], what, "Delete one of the two; `seed: null` takes back an inherited one.", ("trl", "seed")
         )
     yield from vllm_conflicts(run.get("vllm"), trl)
+    yield from _noise_that_nobody_takes(run, trl)
     given = [name for name in BATCH_WORDS if algorithm.get(name) is not None]
     if len(given) == 1:
         (missing,) = set(BATCH_WORDS) - set(given)
@@ -31,3 +32,24 @@ def conflicts(run: dict[str, Any]) -> Iterator[InitErrorDetails]:
             if name in trl:
                 what = f"is {trl[name]!r}, but algorithm.{given[0]} already says how a batch is cut."
                 yield refusal(trl[name], what, f"Delete {name}.", ("trl", name))
+
+
+def _noise_that_nobody_takes(run: dict[str, Any], trl: dict[str, Any]) -> Iterator[InitErrorDetails]:
+    speed = section if isinstance(section := run.get("speed"), dict) else {}
+    if run.get("common_random_numbers") is not True:
+        return
+    if trl.get("use_vllm"):
+        what = (
+            "is true, but trl.use_vllm is true: vLLM draws tokens inside its engine, by a stream that depends on what "
+            "else is in its batch, and takes no noise from outside."
+        )
+        instead = (
+            "Delete it, or generate with transformers: delete trl.use_vllm and write `speed: {generation: compact}`."
+        )
+        yield refusal(True, what, instead, ("common_random_numbers",))
+    elif speed.get("generation", "trl") != "compact":
+        what = (
+            "is true, but speed.generation is trl: transformers then draws from torch's stream, which depends on every "
+            "token before."
+        )
+        yield refusal(True, what, "Write `speed: {generation: compact}` too.", ("common_random_numbers",))

@@ -2,6 +2,8 @@
 
 from collections.abc import Collection, Mapping
 
+from trainer.run.config.trackers import TRACKERS
+
 MEANT = {
     "model": {"name": "name_or_path", "path": "name_or_path", "model_name": "name_or_path", "id": "name_or_path"}
     | dict.fromkeys(("torch_dtype", "precision"), "dtype")
@@ -36,7 +38,7 @@ HERE = {
     "which are too long.",
     "trl.gamma": "Leave it out: the advantage of a whole response is not discounted.",
     "logging.wandb": "Write `report_to: [wandb]`, and `wandb_mode: online` to send it.",
-    "logging.tensorboard": "Write `report_to: [tensorboard]`.",
+    **{f"logging.{name}": f"Write `report_to: [{name}]`." for name in TRACKERS if name != "wandb"},
     "logging.mode": "Write `wandb_mode: …`.",
 }
 """Dotted path → what to write instead, where it is no other key of the same section."""

@@ -15,6 +15,7 @@ from trainer.run.config.quantization import QuantizationSection
 from trainer.run.config.section import Count, Part, RolloutCount, Section, Text, part_name
 from trainer.run.config.speed import SpeedSection
 from trainer.run.config.stopping import StoppingSection
+from trainer.run.config.trackers import TrackerName
 from trainer.run.config.trl_arguments import checked_lora, checked_revision, checked_trl
 from trainer.run.config.vllm import VLLMSection
 from trainer.run.config.yaml_document import write
@@ -127,7 +128,7 @@ class LoggingSection(Section):
     as parquet, ``rollouts_max_mb`` MiB at most; ``rollout_scores`` keeps log π_old and entropies with them.
     """
 
-    report_to: list[Literal["wandb", "tensorboard"]] | Literal["none"] = "none"
+    report_to: list[TrackerName] | Literal["none"] = "none"
     wandb_mode: Literal["offline", "online", "disabled"] = "offline"
     project: Text = "evenkeel"
     wandb_upload_seconds: Annotated[float, Field(gt=0)] = 120.0
@@ -142,13 +143,15 @@ class RunConfig(Section):
     """One run, as its YAML file says it after ``extends`` and overrides.
 
     ``trl`` holds only what the file sets; everything else is GRPOConfig's default. ``name`` is the file's stem and
-    ``output_dir`` is ``runs/<name>`` where the file gives none.
+    ``output_dir`` is ``runs/<name>`` where the file gives none. ``common_random_numbers``: the noise of a token is made
+    of seed, rollout batch, prompt, sample and position, so that variants of a sweep differ where their policies do.
     """
 
     name: Annotated[str, Field(pattern=r"^[^/\\\s]+$")]
     output_dir: Text
     num_processes: Count | None = None
     seed: Annotated[int, Field(ge=0)] | None = None
+    common_random_numbers: bool = False
     model: ModelSection
     data: DataSection
     rewards: Annotated[list[Reward], Field(min_length=1)]
@@ -175,7 +178,7 @@ class RunConfig(Section):
 
     def _unknown_metric(self) -> Iterator[InitErrorDetails]:
         wanted = self.evaluation.keep_best
-        names = [name for decoding in self.evaluation.decodings for name in decoding.metrics]
+        names = [name for decoding in self.evaluation.decodings for name in decoding.metrics if "gap" not in name]
         known = [f"eval/{dataset}/{name}" for dataset in self.data.test_sources for name in names]
         if wanted is not None and wanted not in known:
             what = f"is {wanted!r}, which no evaluation of this run gives."

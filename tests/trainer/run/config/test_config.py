@@ -121,7 +121,7 @@ def test_everything_wrong_is_said_at_once_in_the_order_of_the_lines(tmp_path: Pa
         ("name: 3\n", "name: is 3, and text is needed. Write it in quotes: '3'."),
         ("name: a/b\n", "is the text 'a/b', and one word without spaces and slashes is needed."),
         ("logging: {report_to: [wandbb]}\n", "logging.report_to.0: is the text 'wandbb'"),
-        ("logging: {report_to: [wandbb]}\n", "Did you mean wandb? The words are wandb, tensorboard."),
+        ("logging: {report_to: [wandbb]}\n", "Did you mean wandb or swanlab?"),
         ("logging: {report_to: null}\n", "logging.report_to: is empty, and one word is needed."),
         ("algorithm: {advantage: null}\n", "is None, and a part is chosen by its name."),
         ("algorithm: {advantage: {epsilon: 1}}\n", "has the keys epsilon but no `name`"),

@@ -1,0 +1,116 @@
+"""Keyed noise: the distribution is the one asked for, keys have nothing in common, and the key alone decides."""
+
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy.stats import chisquare, kstest
+from torch import Tensor
+
+from trainer.algorithms.keyed_noise import _mixed, _wrapped, keyed_draw, keyed_exponentials, row_key
+
+PROBS = torch.tensor([0.5, 0.2, 0.15, 0.1, 0.04, 0.01, 0.0])
+EXPECTED = [0.5, 0.2, 0.15, 0.1, 0.04, 0.01]
+MANY = 30_000
+
+
+def keys(number: int, **changed: int) -> Tensor:
+    """Keys as runs have them: neighbouring samples of one prompt."""
+    named = {"seed": 0, "batch": 3, **changed}
+    return torch.tensor([row_key(**named, prompt_ids=[5, 9, 2], sample=sample) for sample in range(number)])
+
+
+def drawn(many: Tensor, position: int, probs: Tensor = PROBS) -> Tensor:
+    return keyed_draw(probs.expand(len(many), -1), many, position)
+
+
+@pytest.fixture(scope="module")
+def many() -> Tensor:
+    return keys(MANY)
+
+
+def test_the_generator_is_splitmix64():
+    """Its first outputs from state 1234567, as its authors' C program prints them (prng.di.unimi.it, splitmix64.c)."""
+    gamma = 0x9E3779B97F4A7C15
+    states = torch.tensor([_wrapped(1234567 + count * gamma) for count in (1, 2, 3)])
+    expected = (6457827717110365317, 3203168211198807973, 9817491932198370423)
+    assert _mixed(states).tolist() == [_wrapped(each) for each in expected]
+
+
+@pytest.mark.parametrize("position", [0, 1, 1000])
+def test_words_come_with_their_probabilities(many: Tensor, position: int):
+    counts = drawn(many, position).bincount(minlength=7)
+    assert counts[6] == 0
+    assert chisquare(counts[:6].numpy(), [MANY * p for p in EXPECTED]).pvalue > 1e-4
+
+
+def test_words_come_with_their_probabilities_over_positions():
+    key = keys(1)
+    counts = torch.cat([drawn(key, position) for position in range(2000)]).bincount(minlength=7)
+    assert chisquare(counts[:6].numpy(), [2000 * p for p in EXPECTED]).pvalue > 1e-4
+
+
+def test_the_noise_is_exponential():
+    noise = keyed_exponentials(keys(100), 7, 1000)
+    assert noise.dtype == torch.float32
+    assert float(noise.min()) > 0
+    assert kstest(noise.flatten().numpy(), "expon").pvalue > 1e-4
+
+
+@pytest.mark.parametrize(
+    "other",
+    [{"position": 1}, {"seed": 1}, {"batch": 4}, {"shift": 1}],
+    ids=["positions", "seeds", "batches", "samples"],
+)
+def test_draws_of_different_keys_are_independent(many: Tensor, other: dict[str, int]):
+    """Of independent draws the pair (a, b) has probability p_a p_b."""
+    position, shift = other.get("position", 0), other.get("shift", 0)
+    named = {name: value for name, value in other.items() if name in ("seed", "batch")}
+    number = 10_000
+    first = drawn(many[:number], 0)
+    second = drawn(keys(number, **named) if named else many[shift : number + shift], position)
+    pairs = (first * 7 + second).bincount(minlength=49).view(7, 7)[:6, :6]
+    exact = torch.tensor(EXPECTED, dtype=torch.float64)
+    expected = exact[:, None] * exact * number
+    pooled = expected >= 5  # a cell that is never expected has no chi-square
+    counts = [*pairs[pooled].tolist(), int(pairs[~pooled].sum())]
+    assert chisquare(counts, [*expected[pooled].tolist(), float(expected[~pooled].sum())]).pvalue > 1e-4
+
+
+def test_words_of_one_row_share_no_noise():
+    noise = keyed_exponentials(keys(5000), 0, 8)
+    correlations = torch.corrcoef(noise.T) - torch.eye(8)
+    assert float(correlations.abs().max()) < 5 / 5000**0.5
+
+
+def test_near_policies_draw_nearly_the_same(many: Tensor):
+    """Different words with probability ≤ 2 d / (1 + d); of independent draws it is 1 − Σ p² = .68."""
+    moved = PROBS + torch.tensor([-0.03, 0.03, 0, 0, 0, 0, 0])
+    differ = float((drawn(many, 0) != drawn(many, 0, moved)).double().mean())
+    assert differ + 3 * (differ / MANY) ** 0.5 >= 0.03  # no coupling does better than the distance
+    assert differ <= 0.06 / 1.03 + 3 * (0.06 / MANY) ** 0.5
+
+
+@given(st.permutations(range(12)), st.integers(0, 4000))
+@settings(max_examples=25, deadline=None)
+def test_a_row_draws_the_same_wherever_it_stands(order: list[int], position: int):
+    twelve = keys(12)
+    probs = torch.rand(12, 9, generator=torch.Generator().manual_seed(position)).softmax(-1)
+    assert torch.equal(keyed_draw(probs, twelve, position)[order], keyed_draw(probs[order], twelve[order], position))
+
+
+def test_a_sure_policy_gets_its_word():
+    sure = torch.zeros(MANY, 5).index_fill_(1, torch.tensor([3]), 1.0)
+    assert bool((keyed_draw(sure, keys(1).expand(MANY) + torch.arange(MANY), 2) == 3).all())
+
+
+def test_keys_tell_prompts_batches_and_samples_apart():
+    named = [
+        row_key(seed, batch, ids, sample)
+        for seed in (0, 1)
+        for batch in (-1, 0)
+        for ids in ([], [0], [1], [0, 1], [1, 0])
+        for sample in (0, 1)
+    ]
+    assert len(set(named)) == len(named)
+    assert all(-(2**63) <= key < 2**63 for key in named)

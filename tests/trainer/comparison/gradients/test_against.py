@@ -1,0 +1,89 @@
+"""A bench's ranks against those of a finished sweep: constructed sweeps whose order is known."""
+
+import json
+import math
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.trainer.comparison.gradients.test_gradients_page import FOUND, row
+from tests.trainer.comparison.reports import recorded_sweep
+from trainer.comparison.gradients.against import agreement_table, agreements, as_json, sweep_outcome
+from trainer.comparison.gradients.replay import ReplayError
+
+VARIANTS: dict[str, dict[str, Any]] = {
+    "grpo": {},
+    "slow": {"trl.learning_rate": 1e-9},
+    "ar": {"algorithm.token_weight": {"name": "adv_reweight", "alpha": 0.2}},
+    "ar_strong": {"algorithm.token_weight": {"name": "adv_reweight", "alpha": 0.6}},
+    "exchangeable": {"algorithm.advantage": "exchangeable", "trl.loss_type": "grpo"},
+    "rloo": {"algorithm.advantage": "rloo"},
+    "ibpo": {"algorithm.advantage": "ibpo"},
+}
+EFFECTS = {"grpo": 0.0, "ar": 1.5, "ar_strong": 4.0, "exchangeable": -2.0, "rloo": 9.0}
+
+
+@pytest.fixture
+def sweep(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setattr(recorded_sweep, "VARIANTS", VARIANTS)
+    unfinished = ["rloo-s2", "ibpo-s1"]
+    return recorded_sweep.record_sweep(tmp_path / "sweep", seeds=(0, 1, 2), effects=EFFECTS, unfinished=unfinished)
+
+
+def measured(**signal_to_noise: float) -> Any:
+    rows = [replace(row(name, value), gain=1.0) for name, value in signal_to_noise.items()]
+    return replace(FOUND, rows=rows)
+
+
+def test_variants_are_strategies_with_their_own_options_and_loss(sweep: Path):
+    found = sweep_outcome(sweep)
+    assert [named.name for named in found.strategies] == ["grpo", "ar", "ar_strong", "exchangeable", "rloo"]
+    assert [named.loss for named in found.strategies] == ["dapo", "dapo", "dapo", "grpo", "dapo"]
+    weights = [named.parts.token_weight.options for named in found.strategies if named.parts.token_weight]
+    assert weights == [{"alpha": 0.2}, {"alpha": 0.6}]
+    assert found.left_out["slow"] == "its first update is grpo's"
+    assert "revision" in found.left_out["ibpo"]
+
+
+def test_only_seeds_that_all_have_count(sweep: Path):
+    found = sweep_outcome(sweep)
+    assert found.seeds == [0, 1]
+    outcome = found.outcomes["final accuracy"]
+    assert sorted(outcome, key=outcome.__getitem__) == ["exchangeable", "grpo", "ar", "ar_strong", "rloo"]
+    assert outcome.keys() == found.outcomes["area under the curve"].keys()
+
+
+def test_the_same_order_has_a_correlation_of_one_and_the_opposite_of_minus_one(sweep: Path):
+    found = sweep_outcome(sweep)
+    same = agreements(measured(grpo=0.2, ar=0.3, ar_strong=0.4, exchangeable=0.1, rloo=0.5), found)
+    assert same["signal_to_noise, final accuracy"].value == pytest.approx(1)
+    opposite = agreements(measured(grpo=0.4, ar=0.3, ar_strong=0.2, exchangeable=0.5, rloo=0.1), found)
+    assert opposite["signal_to_noise, final accuracy"].value == pytest.approx(-1)
+    assert math.isnan(same["gain, final accuracy"].value)  # all alike
+    assert "alignment, final accuracy" not in same  # the rows have none
+    table = agreement_table(same, found)
+    assert "| signal_to_noise, final accuracy | +1.00 [+1.00, +1.00] | 0.017 | 5 |" in table  # 2 of 120 orders
+    assert "| gain, final accuracy | – |" in table
+    assert "Not in it: slow: its first update is grpo's" in table
+    assert json.loads(json.dumps(as_json(same, found)))["seeds"] == [0, 1]
+
+
+def test_what_rounding_alone_tells_apart_is_tied(sweep: Path):
+    """SNR ranks 2.5, 2.5, 4, 1, 5 against 2, 3, 4, 1, 5: ρ = 9.5 / √(9.5 · 10)."""
+    found = agreements(
+        measured(grpo=0.2 + 1e-9, ar=0.2, ar_strong=0.4, exchangeable=0.1, rloo=0.5), sweep_outcome(sweep)
+    )
+    assert found["signal_to_noise, final accuracy"].value == pytest.approx((9.5 / 10) ** 0.5)
+
+
+def test_what_has_no_number_is_left_out(sweep: Path):
+    found = agreements(measured(grpo=0.2, ar=0.3, ar_strong=math.nan, exchangeable=0.1, rloo=0.5), sweep_outcome(sweep))
+    assert found["signal_to_noise, final accuracy"].pairs == 4
+
+
+def test_too_few_variants_are_refused(tmp_path: Path):
+    three = recorded_sweep.record_sweep(tmp_path / "three", seeds=(0, 1))
+    with pytest.raises(ReplayError, match="3 variants that a gradient can tell apart, and 2 seeds"):
+        sweep_outcome(three)

@@ -1,0 +1,180 @@
+"""Common random numbers: completions depend on weights and keys alone, and training stays training."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from datasets import Dataset
+from trl import GRPOConfig
+
+from tests.trainer.training import PROMPTS, digit_reward, ours
+from trainer import RLVRTrainer
+from trainer.step.compact_generation import compact_generation
+from trainer.step.compatibility import PreflightError
+
+COMMON = {"generation": "compact", "common_random_numbers": True}
+SETTINGS: dict[str, Any] = {"max_completion_length": 16, "max_steps": 2, "num_generations": 4, "beta": 0.0}
+
+
+def trainer(model: Path, folder: Path, strategies: dict[str, Any] | None = None, **settings: Any) -> Any:
+    return RLVRTrainer(
+        str(model),
+        digit_reward,
+        GRPOConfig(
+            output_dir=str(folder),
+            use_cpu=True,
+            bf16=False,
+            report_to="none",
+            seed=1,
+            per_device_train_batch_size=8,
+            **{**SETTINGS, **settings},
+        ),
+        Dataset.from_list(PROMPTS),
+        **(COMMON if strategies is None else strategies),
+    )
+
+
+@pytest.fixture(scope="module")
+def common(tiny_model: Path, tmp_path_factory: pytest.TempPathFactory) -> Any:
+    made = trainer(tiny_model, tmp_path_factory.mktemp("common"))
+    made.model.train()
+    return made
+
+
+def completions(made: Any, prompts: list[str], *, stream: int = 0) -> list[list[int]]:
+    """Of a new rollout batch; ``stream`` is where torch's own noise stands."""
+    made._batch = None
+    torch.manual_seed(stream)
+    ids: list[list[int]] = made._generate(prompts)[1]
+    return ids
+
+
+def recording(batches: list[list[list[int]]]) -> Any:
+    """`digit_reward` that keeps the token ids of each batch it judges."""
+
+    def reward(completions: list[Any], completion_ids: list[list[int]], **columns: Any) -> list[float | None]:
+        batches.append(completion_ids)
+        return digit_reward(completions, **columns)
+
+    return reward
+
+
+def test_the_stream_has_no_part_in_it(common: Any):
+    first = completions(common, ["a b", "c", "a b", "d e f"])
+    assert first == completions(common, ["a b", "c", "a b", "d e f"], stream=7)
+    assert first[0] != first[2]  # two samples of one prompt
+
+
+def test_order_padding_and_company_have_no_part_in_it(common: Any):
+    together = completions(common, ["a b", "c", "a b", "d e f g h i"])
+    assert completions(common, ["d e f g h i", "a b", "c", "a b"]) == [together[row] for row in (3, 0, 1, 2)]
+    assert completions(common, ["a b"]) == together[:1]
+    assert completions(common, ["c"]) == together[1:2]
+
+
+def test_rounds_of_one_batch_go_on_counting(common: Any):
+    together = completions(common, ["a b"] * 4 + ["c"] * 2)
+    halves = completions(common, ["a b", "a b", "c"])
+    halves += common._generate(["a b", "a b", "c"])[1]
+    assert [halves[row] for row in (0, 1, 3, 4, 2, 5)] == together
+
+
+def test_another_batch_has_other_noise(common: Any):
+    first = completions(common, ["a b"] * 4)
+    common.state.global_step = 1
+    second = completions(common, ["a b"] * 4)
+    common.state.global_step = 0
+    assert first != second
+
+
+def test_filters_hold(common: Any):
+    """top_k = 1 leaves the most probable token; a low temperature does nearly so."""
+    model = common.model
+    inputs = {"input_ids": torch.tensor([[5, 6]]).expand(64, 2), "attention_mask": torch.ones(64, 2, dtype=torch.long)}
+    wanted = {"max_new_tokens": 6, "pad_token_id": 0, "eos_token_id": [1]}
+    draw = common._draw([[5, 6]] * 64)
+    model.eval()
+    with compact_generation(model, draw):
+        greedy = model.generate(**inputs, **wanted, do_sample=False)
+        one = model.generate(**inputs, **wanted, do_sample=True, top_k=1)
+        cold = model.generate(**inputs, **wanted, do_sample=True, temperature=1e-4)
+        few = model.generate(**inputs, **wanted, do_sample=True, top_k=3)
+    logits = model(inputs["input_ids"][:1]).logits[0, -1]
+    model.train()
+    assert torch.equal(greedy, one)
+    assert torch.equal(greedy, cold)
+    assert set(few[:, 2].tolist()) == set(logits.topk(3).indices.tolist())
+
+
+def test_the_first_token_has_the_policys_distribution(common: Any):
+    from scipy.stats import chisquare
+
+    prompts = common._tokenize_prompts(["a b"])[0] * 2000
+    with torch.no_grad():
+        logits = common.model(torch.tensor(prompts[:1])).logits[0, -1]
+    for temperature, top_p in ((1.0, 1.0), (0.6, 1.0), (1.0, 0.7)):
+        probs = (logits / temperature).double().softmax(-1)
+        order = probs.argsort(descending=True)
+        kept = order[: int((probs[order].cumsum(0) < top_p).sum()) + 1]
+        expected = torch.zeros_like(probs).index_copy_(0, kept, probs[kept] / probs[kept].sum())
+        common._batch = None
+        batch = {"input_ids": torch.tensor(prompts), "attention_mask": torch.ones(2000, len(prompts[0]))}
+        wanted = {"max_new_tokens": 1, "do_sample": True, "temperature": temperature, "top_p": top_p}
+        with compact_generation(common.model, common._draw(prompts)):
+            tokens = common.model.generate(**batch, **wanted, top_k=0, pad_token_id=0, eos_token_id=[1])[:, -1]
+        counts = tokens.bincount(minlength=len(probs))
+        assert int(counts[expected == 0].sum()) == 0
+        assert chisquare(counts[expected > 0].numpy(), (2000 * expected[expected > 0]).numpy()).pvalue > 1e-4
+
+
+def test_variants_differ_only_once_their_policies_do(tiny_model: Path, tmp_path: Path):
+    """One variant draws torch's numbers for itself and takes other steps; the first batch is the same all the same."""
+    seen: dict[str, list[list[list[int]]]] = {}
+    for name, strategies, settings in (
+        ("grpo", {}, {}),
+        ("lopti", {"update_schedule": {"name": "lopti", "order": "random"}}, {"max_steps": 4}),
+        ("frozen", {}, {"learning_rate": 0.0}),
+    ):
+        reward = recording(seen.setdefault(name, []))
+        ours(
+            tiny_model, tmp_path / name, strategies={**COMMON, **strategies}, reward=reward, **{**SETTINGS, **settings}
+        )
+    assert seen["grpo"][0] == seen["lopti"][0] == seen["frozen"][0]
+    assert seen["grpo"][1] != seen["frozen"][1]
+
+
+def test_how_a_batch_is_cut_has_no_part_in_it(tiny_model: Path, tmp_path: Path):
+    seen: list[list[list[list[int]]]] = []
+    for size in (8, 4):
+        seen.append([])
+        cut = {
+            "per_device_train_batch_size": size,
+            "generation_batch_size": 8,
+            "gradient_accumulation_steps": 8 // size,
+        }
+        settings = {**SETTINGS, **cut, "learning_rate": 0.0}
+        ours(tiny_model, tmp_path / str(size), strategies=COMMON, reward=recording(seen[-1]), **settings)
+    assert seen[0] == seen[1]
+    assert len(seen[0]) == 2
+
+
+def test_evaluations_share_their_noise(tiny_model: Path, tmp_path: Path):
+    from trainer.evaluation.decoding import Decoding
+
+    answered = []
+    for batch_size in (16, 4):
+        decodings = {**COMMON, "decodings": [Decoding(2)]}
+        made = trainer(tiny_model, tmp_path / str(batch_size), decodings, per_device_eval_batch_size=batch_size)
+        for stream in (0, 5):
+            torch.manual_seed(stream)
+            made.evaluate(Dataset.from_list(PROMPTS))
+            (found,) = made.newest_evaluations
+            answered.append(sorted((record["item"], record["completion"]) for record in found.records))
+    assert answered[0] == answered[1] == answered[2] == answered[3]
+
+
+def test_it_is_refused_where_nobody_takes_the_noise(tmp_path: Path):
+    for strategies in ({"common_random_numbers": True}, {"common_random_numbers": True, "generation": "trl"}):
+        with pytest.raises(PreflightError, match="noise of our own"):
+            trainer(tmp_path / "no model", tmp_path, strategies)

@@ -1,0 +1,109 @@
+"""What common random numbers are worth: how much less paired differences of two variants vary, early in training."""
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from rewards.registry import Refusal
+from trainer.comparison.short_runs import short_run
+from trainer.run.rewards import Rewards
+from trainer.statistics import StatisticsError
+
+Floats = NDArray[np.float64]
+MEASURES = {"training reward": "reward", "held-out accuracy": "eval_test/avg@1"}
+"""What is compared → its metric."""
+RESAMPLES = 4_000
+
+
+def noise_table(
+    config_path: Path,
+    rewards: Rewards,
+    variant: Sequence[str],
+    *,
+    seeds: int,
+    rollouts: int,
+    told: Callable[[str], Any],
+) -> list[str]:
+    """A Markdown table: standard deviation over seeds of the paired difference, without and with, and their ratio.
+
+    Every seed trains the run file and the variant (dotted overrides), with and without common random numbers. The first
+    rollout batch is left out: before the first update both variants are one policy.
+
+    Raises:
+        Refusal: fewer than three seeds, or than two rollout batches.
+    """
+    if seeds < 3 or rollouts < 2:
+        raise Refusal(
+            f"{seeds} seeds and {rollouts} rollout batches: a variance over seeds wants three of them at least, and "
+            "variants differ from the second batch on. Write --seeds 8 --rollouts 3."
+        )
+    found: dict[bool, list[dict[str, Floats]]] = {False: [], True: []}
+    for seed in range(seeds):
+        for common in (False, True):
+            pair = [
+                _measured(config_path, rewards, {**settings, **_fixed(seed, rollouts, common=common)})
+                for settings in ({}, dict(each.split("=", 1) for each in variant))
+            ]
+            found[common].append({name: pair[1][name] - pair[0][name] for name in MEASURES})
+            told(f"seed {seed}, {'common' if common else 'own'} noise")
+    lines = ["| difference | batch | sd, own noise | sd, common | variance ratio [95 %] |", "|" + " --- |" * 5]
+    for name in MEASURES:
+        own, common_noise = (np.array([each[name] for each in found[common]]) for common in (False, True))
+        for place in range(own.shape[1]):
+            lines.append(_line(name, str(place + 2), own[:, [place]], common_noise[:, [place]]))
+        lines.append(_line(name, "all", own, common_noise))
+    return lines
+
+
+def variance_ratio(own: Floats, common: Floats, seed: int = 0) -> tuple[float, float, float]:
+    """``Var(common) / Var(own)`` of differences (S, P), variances over seeds, summed over P points; and its interval.
+
+    The interval is the 95 % percentile bootstrap over seeds, which stay pairs: rough at few seeds.
+
+    Raises:
+        StatisticsError: the differences do not vary without common random numbers.
+    """
+    if not float(own.var(0, ddof=1).sum()) > 0:
+        raise StatisticsError("The differences do not vary from seed to seed: the variants are one. Name others.")
+    draws = np.random.default_rng(seed).integers(len(own), size=(RESAMPLES, len(own)))
+    below = own[draws].var(1, ddof=1).sum(-1)
+    ratios = np.divide(common[draws].var(1, ddof=1).sum(-1), below, out=np.full(RESAMPLES, np.nan), where=below > 0)
+    low, high = np.nanquantile(ratios, [0.025, 0.975])
+    return float(common.var(0, ddof=1).sum() / own.var(0, ddof=1).sum()), float(low), float(high)
+
+
+def _line(name: str, batch: str, own: Floats, common: Floats) -> str:
+    ratio, low, high = variance_ratio(own, common)
+    spreads = [math.sqrt(values.var(0, ddof=1).mean()) for values in (own, common)]
+    return f"| {name} | {batch} | {spreads[0]:.4f} | {spreads[1]:.4f} | {ratio:.2f} [{low:.2f}, {high:.2f}] |"
+
+
+def _fixed(seed: int, rollouts: int, *, common: bool) -> dict[str, Any]:
+    return {
+        "seed": seed,
+        "common_random_numbers": str(common).lower(),
+        "speed.generation": "compact",
+        "trl.max_steps": rollouts,
+        "trl.logging_steps": 1,
+        "evaluation.before": "false",
+        "evaluation.after": "false",
+        "evaluation.every_steps": 1,
+    }
+
+
+def _measured(config_path: Path, rewards: Rewards, settings: Mapping[str, Any]) -> dict[str, Floats]:
+    """Measure → its values behind the first rollout batch (rewards of batches 2 …, evaluations after steps 1 …)."""
+    with short_run(config_path, rewards, settings) as trainer:
+        trainer.train()
+    series = {
+        name: [entry[key] for entry in trainer.state.log_history if key in entry] for name, key in MEASURES.items()
+    }
+    count = int(settings["trl.max_steps"]) - 1
+    return {
+        "training reward": np.array(series["training reward"][1 : count + 1]),
+        "held-out accuracy": np.array(series["held-out accuracy"][:count]),
+    }

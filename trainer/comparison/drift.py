@@ -1,0 +1,106 @@
+"""How far a run's policy is from its start, where there was something to learn and where there was not."""
+
+import math
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from torch import Tensor
+
+from rewards.registry import Refusal
+from trainer.algorithms.drift import divergences, learning_tax, uniform_groups
+from trainer.comparison.gradients.replay import Recipe, Row, replayed
+from trainer.comparison.rollouts import RecordedRollouts
+from trainer.statistics import Estimate, mean_estimate
+
+KINDS = ("all right", "all wrong", "mixed")
+
+
+class DriftError(Refusal):
+    """A run without what its drift is measured on."""
+
+
+@dataclass(frozen=True)
+class Drift:
+    """Of one kind of prompts.
+
+    Attributes:
+        divergence: KL(π ‖ π_start), nats a token: the mean over prompts, each the mean over its completions' tokens;
+            ``None`` of fewer than two prompts.
+        prompts: how many.
+        tax: `learning_tax`; NaN where the accuracies are not known, or nothing was gained.
+    """
+
+    kind: str
+    divergence: Estimate | None
+    prompts: int
+    tax: float
+
+
+def drifts(
+    batches: Iterator[Sequence[Row]], policy: Any, start: Any, recipe: Recipe, gained: tuple[float, float] | None
+) -> list[Drift]:
+    """The drift on rollouts of the run's last batches, scored by both policies.
+
+    Args:
+        gained: held-out accuracies before and after.
+
+    Raises:
+        DriftError: no recorded row has a verdict.
+    """
+    values: dict[str, list[float]] = {kind: [] for kind in KINDS}
+    for rows in batches:
+        after, before = (replayed(rows, recipe, model.eval()) for model in (policy, start))
+        of_group = _by_group(divergences(after.logps, before.logps) * after.mask, after.mask, recipe.group_size)
+        right, wrong = uniform_groups(after.correct, recipe.group_size)
+        judged = ~after.correct.view(-1, recipe.group_size).isnan().all(1)
+        for kind, members in zip(KINDS, (right, wrong, judged & ~right & ~wrong), strict=True):
+            values[kind] += of_group[members].tolist()
+    if not any(values.values()):
+        raise DriftError("No recorded completion has a verdict, so no prompt can be said to be all right or all wrong.")
+    return [_drift(kind, found, gained) for kind, found in values.items()]
+
+
+def _by_group(summed: Tensor, mask: Tensor, group_size: int) -> Tensor:
+    groups, counts = (each.sum(1).view(-1, group_size).sum(1) for each in (summed, mask))
+    return groups / counts.clamp(min=1)
+
+
+def _drift(kind: str, found: Sequence[float], gained: tuple[float, float] | None) -> Drift:
+    estimate = mean_estimate(found) if len(found) > 1 else None
+    if estimate is None or gained is None or kind == "mixed":  # mixed prompts are what the run was to move on
+        return Drift(kind, estimate, len(found), math.nan)
+    return Drift(kind, estimate, len(found), learning_tax(estimate.value, *gained))
+
+
+def last_batches(run: Path, number: int) -> Iterator[Sequence[Row]]:
+    """The last so many batches that a run recorded: those of the policy nearest to its end."""
+    recorded = RecordedRollouts(run)
+    for table in recorded.batches(numbers=list(recorded.files)[-number:]):
+        yield table.to_pylist()
+
+
+def drift_table(found: Sequence[Drift]) -> str:
+    """The table in Markdown."""
+    lines = ["| prompts | number | KL to the start, nats a token [95 %] | learning tax, nats a token and point |"]
+    lines.append("|" + " --- |" * 4)
+    for each in found:
+        value = each.divergence
+        known = "–" if value is None else f"{value.value:.2g} [{max(0.0, value.low):.2g}, {value.high:.2g}]"
+        lines.append(
+            f"| {each.kind} | {each.prompts} | {known} | {f'{each.tax:.2g}' if each.tax == each.tax else '–'} |"
+        )
+    return "\n".join(lines)
+
+
+def newest_policy(run: Path) -> Path:
+    """The run's newest checkpoint.
+
+    Raises:
+        DriftError: there is none.
+    """
+    found = [path for path in run.glob("checkpoint-*") if path.name.removeprefix("checkpoint-").isdigit()]
+    if not found:
+        raise DriftError(f"{run} holds no checkpoint to score with. Name the trained policy: --weights FOLDER.")
+    return max(found, key=lambda path: int(path.name.removeprefix("checkpoint-")))

@@ -1,0 +1,69 @@
+"""Intervals of what a bench measures: each rollout batch is left out once."""
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+import torch
+from jaxtyping import Float
+from scipy import stats
+from torch import Tensor
+
+from trainer.comparison.gradients.moments import GradientSums, Moments
+from trainer.comparison.gradients.sketch import add_image
+
+FEWEST = 3
+"""Blocks without which there is no interval."""
+LONGEST = 32768
+"""Numbers of a block's totals; longer ones are sketched, which makes margins wider: ``√(1 + d / 32768)`` times, where d
+is the effective dimension of a group's noise, ``(tr Cov)² / tr Cov²``."""
+
+
+@dataclass(frozen=True)
+class Block:
+    """The groups of one rollout batch.
+
+    Attributes:
+        totals: (S, D) sums over them of the gradients, or of their sketches; ``within``: (S, S), see `GradientSums`.
+    """
+
+    groups: int
+    totals: Float[Tensor, "S D"]
+    within: Float[Tensor, "S S"]
+
+
+def margins(
+    blocks: Sequence[Block], statistic: Callable[[Moments], Float[Tensor, "S"]], confidence: float = 0.95
+) -> Float[Tensor, "S"]:
+    """Half the width of an interval around a statistic of all blocks: ``t(B − 1) · s``.
+
+    ``s² = (B − 1)/B · Σ_b (f₍b₎ − mean f)²`` over the B statistics that each leave out one block (the delete-a-group
+    jackknife; Shao and Tu, "The Jackknife and Bootstrap", 1995, §2.3). NaN below `FEWEST` blocks, and where one of the
+    B is NaN. Totals may be sketches (see `LONGEST`).
+    """
+    count = len(blocks)
+    if count < FEWEST:
+        return torch.full((len(blocks[0].within),), torch.nan) if blocks else torch.zeros(0)
+    totals, within = sum(each.totals for each in blocks), sum(each.within for each in blocks)
+    groups = sum(each.groups for each in blocks)
+    found = []
+    for block in blocks:
+        rest = totals - block.totals
+        found.append(statistic(Moments(groups - block.groups, (rest @ rest.T).double(), within - block.within)))
+    replicates = torch.stack(found)
+    variance = (replicates - replicates.mean(0)).square().sum(0) * (count - 1) / count
+    return variance.sqrt() * float(stats.t.ppf((1 + confidence) / 2, count - 1))
+
+
+def block_of(sums: GradientSums) -> Block:
+    """What is kept of one batch: its totals are sketched where they are longer than `LONGEST`."""
+    totals = sums.totals
+    if totals.shape[1] > LONGEST:
+        totals = torch.zeros(len(totals), LONGEST)
+        add_image(totals, sums.totals, seed=0)
+    return Block(sums.groups, totals.clone(), sums.within.clone())  # its sums may go on
+
+
+def stated(margin: float) -> str:
+    """`` ± margin`` for a table; nothing where there is none."""
+    return f" ± {margin:.1g}" if math.isfinite(margin) else ""

@@ -1,0 +1,52 @@
+"""The experiment trackers that transformers' callbacks write to: which package each needs, where it reads a project."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Literal, get_args
+
+TrackerName = Literal[
+    "azure_ml",
+    "clearml",
+    "codecarbon",
+    "comet_ml",
+    "dagshub",
+    "dvclive",
+    "flyte",
+    "kubeflow",
+    "mlflow",
+    "neptune",
+    "swanlab",
+    "tensorboard",
+    "trackio",
+    "wandb",
+]
+
+
+@dataclass(frozen=True)
+class Tracker:
+    """What a tracker needs.
+
+    Attributes:
+        modules: any one of them → the package to install.
+        project: environment variable in which its callback looks for the project; a run sets it to ``logging.project``.
+        variable: environment variable without which its callback does nothing.
+    """
+
+    modules: Mapping[str, str]
+    project: str | None = None
+    variable: str | None = None
+
+
+_OWN: dict[str, Tracker] = {
+    "azure_ml": Tracker({"azureml": "azureml-core"}),
+    "clearml": Tracker({"clearml": "clearml"}, "CLEARML_PROJECT"),
+    "comet_ml": Tracker({"comet_ml": "comet-ml"}, "COMET_PROJECT_NAME"),
+    "flyte": Tracker({"flytekit": "flytekit"}),
+    "kubeflow": Tracker({}, variable="KUBEFLOW_TRAINER_SERVER_URL"),
+    "mlflow": Tracker({"mlflow": "mlflow"}, "MLFLOW_EXPERIMENT_NAME"),
+    "swanlab": Tracker({"swanlab": "swanlab"}, "SWANLAB_PROJECT"),
+    "tensorboard": Tracker({"tensorboard": "tensorboard", "tensorboardX": "tensorboard"}),
+    "wandb": Tracker({"wandb": "wandb"}, "WANDB_PROJECT"),
+}
+TRACKERS = {name: _OWN.get(name, Tracker({name: name})) for name in get_args(TrackerName)}
+"""Word of ``logging.report_to`` → what it needs; trackio takes its project from GRPOConfig."""
