@@ -1,4 +1,4 @@
-"""Brief demonstrations of countdown: right where careful, of one length or of several, in words that the policy knows."""
+"""Brief demonstrations of countdown: right where careful, of one length or of several, in words the policy knows."""
 
 import random
 from collections.abc import Callable
