@@ -45,8 +45,8 @@ def generate_countdown(
     all of them gives, kept where it is an integer in 1…``max_target`` and none of the numbers itself. Cut one list to
     get a training and a held-out split: no problem, in whatever order of its numbers, is in both.
 
-    Raises ``ValueError`` for arguments below 1 (``num_numbers`` below 2) or another style, and where the settings do not
-    hold ``count`` distinct problems, as far as 10,000 fruitless draws in a row can tell.
+    Raises ``ValueError`` for arguments below 1 (``num_numbers`` below 2) or another style, and where the settings do
+    not hold ``count`` distinct problems, as far as 10,000 fruitless draws in a row can tell.
     """
     if style not in get_args(Style):
         raise ValueError(f"{style=}: no countdown question is put so. Write {' or '.join(get_args(Style))}.")

@@ -21,7 +21,7 @@ _KINDS: dict[str, type[Sweep]] = {"local": Sweep, "slurm": SlurmSweep}
 def load_sweep(path: str | Path) -> tuple[Sweep, Node]:
     """The sweep that a file describes, and the tree that knows where each value was written.
 
-    What it does not say is taken from the one file that it may ``extends``, as of a run. ``name`` is the file's stem and
+    What it does not say is taken from the one file that it ``extends``, as of a run. ``name`` is the file's stem and
     ``output_dir`` is ``runs/sweeps/<name>`` where the file gives none; ``config`` becomes absolute; an empty variant
     (``grpo:``) changes nothing.
 
