@@ -3,20 +3,30 @@
 import random
 from dataclasses import dataclass
 from fractions import Fraction
+from typing import Literal, get_args
+
+Style = Literal["sentence", "compact"]
 
 _OPERATIONS = ("+", "-", "*", "/")
 
 
 @dataclass(frozen=True)
 class CountdownProblem:
-    """One problem. ``numbers`` are in the order of the question; problems that differ only in it are one problem."""
+    """One problem. ``numbers`` are in the order of the question; problems that differ only in it are one problem.
+
+    ``style`` is how the question is put: a sentence that says the rules, or ``3 5 7 = 36``, for a policy that knows
+    nothing else and need not read them.
+    """
 
     numbers: tuple[int, ...]
     target: int
+    style: Style = "sentence"
 
     @property
     def question(self) -> str:
-        """The task in words."""
+        """The task, as ``style`` puts it."""
+        if self.style == "compact":
+            return f"{' '.join(map(str, self.numbers))} = {self.target}"
         numbers = ", ".join(str(number) for number in self.numbers)
         return f"Make {self.target} from the numbers {numbers} with +, -, * and /. Use each number at most once."
 
@@ -27,17 +37,19 @@ class CountdownProblem:
 
 
 def generate_countdown(
-    count: int, *, num_numbers: int, max_number: int, max_target: int, seed: int
+    count: int, *, num_numbers: int, max_number: int, max_target: int, seed: int, style: Style = "sentence"
 ) -> list[CountdownProblem]:
-    """``count`` distinct problems that have a solution with every number used.
+    """``count`` distinct problems that have a solution with every number used; ``style`` is that of the question.
 
     Numbers are uniform in 1…``max_number``, with repetitions. The target is what a random chain of operations over
     all of them gives, kept where it is an integer in 1…``max_target`` and none of the numbers itself. Cut one list to
     get a training and a held-out split: no problem, in whatever order of its numbers, is in both.
 
-    Raises ``ValueError`` for arguments below 1 (``num_numbers`` below 2), and where the settings do not hold ``count``
-    distinct problems, as far as 10,000 fruitless draws in a row can tell.
+    Raises ``ValueError`` for arguments below 1 (``num_numbers`` below 2) or another style, and where the settings do
+    not hold ``count`` distinct problems, as far as 10,000 fruitless draws in a row can tell.
     """
+    if style not in get_args(Style):
+        raise ValueError(f"{style=}: no countdown question is put so. Write {' or '.join(get_args(Style))}.")
     if num_numbers < 2 or min(count, max_number, max_target) < 1:
         raise ValueError(
             f"{count=}, {num_numbers=}, {max_number=}, {max_target=}: there is no such countdown problem. "
@@ -51,7 +63,7 @@ def generate_countdown(
         target = _random_value(numbers, rng)
         key = (tuple(sorted(numbers)), target)
         if 1 <= target <= max_target and target not in numbers and key not in problems:
-            problems[key] = CountdownProblem(numbers, target)
+            problems[key] = CountdownProblem(numbers, target, style)
             fruitless = 0
         elif (fruitless := fruitless + 1) == 10_000:
             raise ValueError(

@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from typing import Any, Literal
 
 from rewards.generators.arithmetic import generate_arithmetic
+from rewards.generators.countdown import Style as CountdownStyle
 from rewards.generators.countdown import generate_countdown
 from rewards.generators.knights_knaves import generate_split
 from rewards.generators.small_programs import generate_programs
@@ -54,13 +55,14 @@ def countdown(
     num_numbers: int = 3,
     max_number: int = 99,
     max_target: int = 99,
+    style: CountdownStyle = "sentence",
 ) -> list[dict[str, Any]]:
     """Countdown problems, each solvable; ``part`` cuts the ``test`` problems first, then ``train`` others.
 
     Other options and errors are those of `rewards.verifiers.countdown.generate_countdown`.
     """
     problems = generate_countdown(
-        train + test, num_numbers=num_numbers, max_number=max_number, max_target=max_target, seed=seed
+        train + test, num_numbers=num_numbers, max_number=max_number, max_target=max_target, seed=seed, style=style
     )
     return _rows(problems, part, test)
 

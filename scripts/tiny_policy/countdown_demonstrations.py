@@ -16,7 +16,7 @@ _LARGEST_NEED = 99  # beyond it the arithmetic is not worth a small policy's mem
 
 
 @dataclass(frozen=True)
-class _Attempt:
+class Attempt:
     """``line`` says what is ``needed`` of the other two numbers; ``answer`` holds ``{}`` where they stand."""
 
     line: str
@@ -38,11 +38,11 @@ def demonstration(problem: CountdownProblem, rng: random.Random, *, careful: boo
         )
     if not careful:
         return f"<think> </think> <answer> {_some_expression(problem, rng)} </answer>"
-    attempts = list(_attempts(problem))
+    attempts = list(attempts_at(problem))
     rng.shuffle(attempts)
     thoughts = []
     for attempt in attempts:
-        made, value = _nearest(*attempt.others, attempt.needed)
+        made, value = nearest(*attempt.others, attempt.needed)
         thoughts.append(f"{attempt.line} {made} = {value} {'yes' if value == attempt.needed else 'no'}")
         if value == attempt.needed:
             answer = attempt.answer.format(f"( {made} )")
@@ -56,7 +56,7 @@ def _some_expression(problem: CountdownProblem, rng: random.Random) -> str:
     return f"( {first} {inner} {second} ) {outer} {third}"
 
 
-def _attempts(problem: CountdownProblem) -> Iterator[_Attempt]:
+def attempts_at(problem: CountdownProblem) -> Iterator[Attempt]:
     """Every way to set one number aside and do the last operation with it, each once."""
     target = problem.target
     for aside in sorted(set(problem.numbers)):
@@ -74,10 +74,10 @@ def _attempts(problem: CountdownProblem) -> Iterator[_Attempt]:
             candidates.append((f"{aside} / {target}", aside // target, f"{aside} / {{}}"))
         for sides, needed, answer in candidates:
             if 1 <= needed <= _LARGEST_NEED:
-                yield _Attempt(f"{sides} = {needed}", needed, answer, (left[0], left[1]))
+                yield Attempt(f"{sides} = {needed}", needed, answer, (left[0], left[1]))
 
 
-def _nearest(first: int, second: int, needed: int) -> tuple[str, int]:
+def nearest(first: int, second: int, needed: int) -> tuple[str, int]:
     """The operation on two positive integers that comes nearest to ``needed`` with a whole result, and the result."""
     small, large = sorted((first, second))
     results = [

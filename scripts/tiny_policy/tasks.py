@@ -19,6 +19,7 @@ from rewards.verifier import Verifier
 from rewards.verifiers.knights_knaves import Puzzle as KnightsKnavesPuzzle
 from rewards.verifiers.knights_knaves.language import NAMES
 from scripts.tiny_policy.arithmetic_demonstrations import demonstration as worked_arithmetic
+from scripts.tiny_policy.brief_countdown_demonstrations import one_line, several_lines
 from scripts.tiny_policy.countdown_demonstrations import demonstration as worked_countdown
 from scripts.tiny_policy.small_programs_demonstrations import demonstration as worked_program
 
@@ -88,6 +89,15 @@ def countdown_task() -> Task:
     return Task({"countdown": puzzles}, 1024, words)
 
 
+def brief_countdown_task(demonstration: Callable[..., str | None]) -> Task:
+    """Three numbers up to 20, a target up to 60, asked and answered in few words."""
+    problems = generate_countdown(
+        HELD_OUT + 2304 + 6000, num_numbers=3, max_number=20, max_target=60, seed=1, style="compact"
+    )
+    words = ["( ) + - * / = yes no", *(str(number) for number in range(100))]
+    return Task({"countdown": _puzzles(problems, demonstration, "countdown")}, 2304, words, layers=2)
+
+
 def knights_knaves_task() -> Task:
     """Two people out of twelve, in the compact phrasing; every puzzle under eight namings, on one side of each cut."""
     names = NAMES[:12]
@@ -119,8 +129,10 @@ def arithmetic_and_programs_task() -> Task:
     )
 
 
-TASKS = {
+TASKS: Mapping[str, Callable[[], Task]] = {
     "countdown": countdown_task,
+    "countdown_one_line": partial(brief_countdown_task, one_line),
+    "countdown_several_lines": partial(brief_countdown_task, several_lines),
     "knights_knaves": knights_knaves_task,
     "arithmetic_and_programs": arithmetic_and_programs_task,
 }

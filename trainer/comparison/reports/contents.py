@@ -11,6 +11,7 @@ from trainer.comparison.reports.comparison import Comparison, comparison, datase
 from trainer.comparison.reports.comparison_tables import comparison_tables
 from trainer.comparison.reports.completions import SampleGroup, sample_groups
 from trainer.comparison.reports.configuration import Change, configuration_changes
+from trainer.comparison.reports.coverage import coverage_table
 from trainer.comparison.reports.looks_columns import looks_sentence, looks_table
 from trainer.comparison.reports.notes import notes_of
 from trainer.comparison.reports.pictures import Picture, pictures_of, summary_svg
@@ -92,6 +93,8 @@ def _tables(
     runs: RecordedRuns, comparisons: list[Comparison], audits: dict[str, Audit], directory: Path
 ) -> Iterator[tuple[str, Table]]:
     yield from comparison_tables(runs, comparisons)
+    if comparisons and (coverage := coverage_table(runs, comparisons[0].dataset)) is not None:
+        yield "coverage", coverage
     if (tuning := tuning_table(runs)) is not None:
         yield "tuning", tuning
     if (looks := looks_table(comparisons[0] if comparisons else None)) is not None:

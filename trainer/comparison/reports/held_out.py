@@ -30,14 +30,19 @@ class Answers:
         return sorted(sampled or self.records, key=lambda record: (record["item"], record.get("sample") or 0))
 
     @cached_property
+    def verdicts_by_item(self) -> dict[int, list[float]]:
+        """Item → 1, 0 or, unjudged, NaN of each of its completions."""
+        verdicts: dict[int, list[float]] = {}
+        for record in self.counted:
+            correct = record.get("correct")
+            verdicts.setdefault(record["item"], []).append(np.nan if correct is None else float(correct))
+        return verdicts
+
+    @cached_property
     def accuracy_by_item(self) -> dict[int, float]:
         """Item → share of right completions among the judged ones; NaN where none was judged."""
-        verdicts: dict[int, list[bool]] = {}
-        for record in self.counted:
-            judged = verdicts.setdefault(record["item"], [])
-            if record.get("correct") is not None:
-                judged.append(bool(record["correct"]))
-        return {item: float(np.mean(judged)) if judged else np.nan for item, judged in verdicts.items()}
+        judged = {item: [v for v in verdicts if v == v] for item, verdicts in self.verdicts_by_item.items()}
+        return {item: float(np.mean(verdicts)) if verdicts else np.nan for item, verdicts in judged.items()}
 
     @cached_property
     def judged_by_item(self) -> dict[int, int]:

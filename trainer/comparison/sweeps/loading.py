@@ -9,6 +9,7 @@ from pydantic import ValidationError
 from trainer.comparison.sweeps.cells import Cell
 from trainer.comparison.sweeps.consistency import inconsistencies
 from trainer.comparison.sweeps.schema import SlurmSweep, Sweep
+from trainer.run.config.layers import extended
 from trainer.run.config.loading import local_path
 from trainer.run.config.problems import COMMAND_LINE, ConfigError, Problem
 from trainer.run.config.wording import problems_of
@@ -20,21 +21,22 @@ _KINDS: dict[str, type[Sweep]] = {"local": Sweep, "slurm": SlurmSweep}
 def load_sweep(path: str | Path) -> tuple[Sweep, Node]:
     """The sweep that a file describes, and the tree that knows where each value was written.
 
-    ``name`` is the file's stem and ``output_dir`` is ``runs/sweeps/<name>`` where the file gives none; ``config``
-    becomes absolute; an empty variant (``grpo:``) changes nothing.
+    What it does not say is taken from the one file that it ``extends``, as of a run. ``name`` is the file's stem and
+    ``output_dir`` is ``runs/sweeps/<name>`` where the file gives none; ``config`` becomes absolute; an empty variant
+    (``grpo:``) changes nothing.
 
     Raises:
         ConfigError: everything that is wrong, each with its line.
     """
     path = Path(path)
-    tree = read_file(path)
+    tree = extended(read_file(path))
     model = _KINDS[_kind(tree)]
     data = tree.plain()
     data.setdefault("name", path.stem)
     data.setdefault("output_dir", f"runs/sweeps/{data['name']}")
     if isinstance(data.get("variants"), dict):
         data["variants"] = {name: {} if changes is None else changes for name, changes in data["variants"].items()}
-    problems = _locate_config(data, tree, path.parent)
+    problems = _locate_config(data, tree)
     for found in inconsistencies(data):  # each for itself: a wrong setting of a variant says nothing about its name
         problems += problems_of(ValidationError.from_exception_data("sweep", [found]), tree, model)
     try:
@@ -57,14 +59,14 @@ def _kind(tree: Node) -> str:
     raise ConfigError([Problem("executor.kind", what, instead, kind.origin)])
 
 
-def _locate_config(data: dict[str, Any], tree: Node, folder: Path) -> list[Problem]:
+def _locate_config(data: dict[str, Any], tree: Node) -> list[Problem]:
     named = data.get("config")
     if not isinstance(named, str) or not named:
         return []
-    found = local_path(named, folder)
+    origin = tree.value["config"].origin
+    found = local_path(named, origin.folder)
     if found is None or not found.is_file():
-        origin = tree.value["config"].origin
-        what = f"there is no file {named}, neither from here nor from {folder}."
+        what = f"there is no file {named}, neither from here nor from {origin.folder}."
         return [Problem("config", what, "Name the run file that all cells start from.", origin)]
     data["config"] = str(found)
     return []

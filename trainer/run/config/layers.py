@@ -23,7 +23,7 @@ def layered(path: Path, overrides: Sequence[str]) -> Node:
     Raises:
         ConfigError: a file cannot be read, the base extends another, or overrides are malformed (all are reported).
     """
-    tree = _extended(read_file(path))
+    tree = extended(read_file(path))
     problems: list[Problem] = []
     for override in overrides:
         try:
@@ -35,7 +35,12 @@ def layered(path: Path, overrides: Sequence[str]) -> Node:
     return tree
 
 
-def _extended(tree: Node) -> Node:
+def extended(tree: Node) -> Node:
+    """The tree over the one base that its ``extends`` names, by the rule at the top of this file.
+
+    Raises:
+        ConfigError: there is no such file, it cannot be read, or it extends another.
+    """
     extends = tree.child("extends")
     if extends is None:
         return tree

@@ -51,3 +51,12 @@ def test_demonstrations_need_three_numbers() -> None:
     problem = generate_countdown(1, num_numbers=4, max_number=9, max_target=30, seed=0)[0]
     with pytest.raises(ValueError, match="num_numbers=3"):
         demonstration(problem, random.Random(0), careful=True)
+
+
+def test_a_compact_question_is_of_the_same_problem() -> None:
+    sentences, compact = (generate_countdown(20, **SETTINGS, seed=0, style=style) for style in ("sentence", "compact"))
+    assert [problem.reference for problem in compact] == [problem.reference for problem in sentences]
+    numbers, target = compact[0].numbers, compact[0].target
+    assert compact[0].question == f"{numbers[0]} {numbers[1]} {numbers[2]} = {target}"
+    with pytest.raises(ValueError, match="Write sentence or compact"):
+        generate_countdown(1, **SETTINGS, seed=0, style="brief")  # type: ignore[arg-type]

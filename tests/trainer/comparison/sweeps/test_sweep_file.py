@@ -53,6 +53,20 @@ def test_the_base_is_found_beside_the_sweep(tmp_path: Path):
     assert sweep.config == str(tmp_path / "base.yaml")
 
 
+def test_what_a_sweep_does_not_say_is_that_of_the_one_it_extends(tmp_path: Path):
+    (tmp_path / "below").mkdir()
+    (tmp_path / "below" / "base.yaml").write_text("model: {}\n")
+    changes = {"config": "base.yaml", "name": "first", "output_dir": "elsewhere"}
+    sweep_file(tmp_path / "below", **changes)
+    second = tmp_path / "second.yaml"
+    second.write_text("extends: below/compare.yaml\nseeds: [7]\nvariants: {opo: {algorithm.advantage: opo}}\n")
+    sweep, _ = load_sweep(second)
+    assert (sweep.name, sweep.output_dir) == ("second", "runs/sweeps/second")  # or two sweeps would share a directory
+    assert sweep.seeds == [7]
+    assert [*sweep.variants] == ["grpo", "rloo", "opo"]
+    assert sweep.config == str(tmp_path / "below" / "base.yaml")
+
+
 def test_slurm_has_its_own_settings(tmp_path: Path):
     sweep, _ = load_sweep(sweep_file(tmp_path, executor={"kind": "slurm", "time": 60, "gpus": 4, "nodes": 2}))
     assert isinstance(sweep.executor, SlurmExecution)
