@@ -8,12 +8,17 @@ os.environ.setdefault("OMP_NUM_THREADS", "1")
 from pathlib import Path
 
 import pytest
+from hypothesis import settings
 from jaxtyping import install_import_hook
 
 install_import_hook(
     ["trainer.algorithms"],
     "beartype.beartype",
 )
+
+settings.register_profile("brief", max_examples=40)
+settings.register_profile("thorough", max_examples=1000)  # pytest --hypothesis-profile thorough
+settings.load_profile("brief")
 
 
 @pytest.fixture(scope="session")

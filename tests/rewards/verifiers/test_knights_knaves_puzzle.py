@@ -3,7 +3,7 @@
 import itertools
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from rewards.generators.knights_knaves.canonical import canonical_statements
@@ -147,7 +147,6 @@ def reordered(statements, number, turn=False):
     return tuple(placed[place] for place in range(len(placed)))
 
 
-@settings(max_examples=100)
 @given(puzzles(1, 5), st.randoms(use_true_random=False), st.booleans())
 def test_canonical_statements_ignore_the_order_of_people_and_of_what_is_joined(statements, rng, turn):
     number = list(range(len(statements)))
@@ -155,7 +154,6 @@ def test_canonical_statements_ignore_the_order_of_people_and_of_what_is_joined(s
     assert canonical_statements(reordered(statements, number, turn)) == canonical_statements(statements)
 
 
-@settings(max_examples=100)
 @given(puzzles(3, 3), puzzles(3, 3), st.permutations(range(3)), st.integers(0, 2))
 def test_canonical_statements_are_equal_only_for_the_same_puzzle(one, other, number, changed):
     nearly = list(reordered(one, number))

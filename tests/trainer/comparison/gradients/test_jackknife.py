@@ -2,6 +2,7 @@
 
 import math
 
+import pytest
 import torch
 
 from trainer.comparison.gradients import jackknife
@@ -28,6 +29,7 @@ def _all(batches: list[GradientSums]) -> Moments:
     return whole.moments()
 
 
+@pytest.mark.slow
 def test_intervals_hold_the_truth_as_often_as_they_say():
     """Of 200 benches with 16 batches; the truth: cosine of the means, and ‖mean‖² / (1.25 D)."""
     random = torch.Generator().manual_seed(0)
