@@ -28,7 +28,9 @@ def noise_table(
     rollouts: int,
     told: Callable[[str], Any],
 ) -> list[str]:
-    """A Markdown table: standard deviation over seeds of the paired difference, without and with, and their ratio.
+    """A Markdown table: standard deviations over seeds of paired differences, with both kinds of noise, and the ratio.
+
+    Without common noise the variants draw from torch's stream at equal seeds.
 
     Every seed trains the run file and the variant (dotted overrides), with and without common random numbers. The first
     rollout batch is left out: before the first update both variants are one policy.
@@ -49,8 +51,8 @@ def noise_table(
                 for settings in ({}, dict(each.split("=", 1) for each in variant))
             ]
             found[common].append({name: pair[1][name] - pair[0][name] for name in MEASURES})
-            told(f"seed {seed}, {'common' if common else 'own'} noise")
-    lines = ["| difference | batch | sd, own noise | sd, common | variance ratio [95 %] |", "|" + " --- |" * 5]
+            told(f"seed {seed}, {'common noise' if common else 'stream of torch'}")
+    lines = ["| difference | batch | sd, torch's stream | sd, common | variance ratio [95 %] |", "|" + " --- |" * 5]
     for name in MEASURES:
         own, common_noise = (np.array([each[name] for each in found[common]]) for common in (False, True))
         for place in range(own.shape[1]):
@@ -77,8 +79,10 @@ def variance_ratio(own: Floats, common: Floats, seed: int = 0) -> tuple[float, f
 
 
 def _line(name: str, batch: str, own: Floats, common: Floats) -> str:
-    ratio, low, high = variance_ratio(own, common)
     spreads = [math.sqrt(values.var(0, ddof=1).mean()) for values in (own, common)]
+    if not spreads[0] > 0:  # the variants have drawn the same so far, by torch's stream too
+        return f"| {name} | {batch} | {spreads[0]:.4f} | {spreads[1]:.4f} | – |"
+    ratio, low, high = variance_ratio(own, common)
     return f"| {name} | {batch} | {spreads[0]:.4f} | {spreads[1]:.4f} | {ratio:.2f} [{low:.2f}, {high:.2f}] |"
 
 

@@ -16,7 +16,7 @@ def guarded_trainer(fault_folder: Path, max_skipped: int, **arguments: Any) -> A
     from trainer.step.token_class_meter import TokenClassMeter
 
     class GuardedTrainer(MemoryGuard, DiskGuard, RolloutRecorder, FaultGuard, TokenClassMeter, RLVRTrainer):
-        """All three, the outermost first, around a trainer whose rollouts can be recorded."""
+        """All that watch and keep, the outermost first, around a trainer of one optimizer step."""
 
         def create_model_card(self, *_: Any, **__: Any) -> None:
             """None: TRL's knows no local base model and no result. ``scripts/export.py`` writes a true one."""

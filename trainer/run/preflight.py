@@ -67,8 +67,8 @@ def settle_on_cpu(config: RunConfig) -> None:
 def prepare_logging(config: RunConfig) -> None:
     """Trackers' settings, which they read from the environment; W&B online without a key is refused before loading."""
     os.environ.setdefault("WANDB_MODE", config.logging.wandb_mode)
-    for tracker in TRACKERS.values():
-        if tracker.project is not None:
+    for name, tracker in TRACKERS.items():
+        if name in config.logging.report_to and tracker.project is not None:
             os.environ.setdefault(tracker.project, config.logging.project)
     os.environ.setdefault("WANDB_RUN_GROUP", config.name)
     os.environ.setdefault("TOKENIZERS_PARALLELISM", "false")

@@ -23,7 +23,8 @@ class CommonRandomNumbersTrainer(EvaluatingTrainer):
 
     The noise of a token is made of the run's seed, the number of the rollout batch, the prompt's tokens, which of the
     prompt's samples in that batch it is, and its position (see `keyed_draw`). It does not depend on how batches are
-    cut, on the number of processes, on padding, or on what was drawn before.
+    cut, on the number of processes, on padding, or on what was drawn before; but a prompt's samples are numbered as
+    they come, those included that only fill up a rank's share, and an evaluation's greedy ones.
 
     Args:
         common_random_numbers: whether; without, tokens come from torch's stream as TRL's do. Needs

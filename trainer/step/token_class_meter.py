@@ -11,7 +11,7 @@ from trainer.step.rollout_signals import loss_mask
 
 
 class TokenClassMeter:
-    """To be mixed in front of `RLVRTrainer`: logs ``entropy/<class>`` of the tokens that an optimizer step trains.
+    """To be mixed in front of `RLVRTrainer`: logs ``entropy/<class>`` of the tokens that the loss counts, in any pass.
 
     The entropies are those that TRL computes for its own ``entropy``, and of the same tokens. The vocabulary is
     classified once.

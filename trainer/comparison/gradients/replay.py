@@ -112,6 +112,9 @@ def group_gradients(
 
 def _side_by_side(make: Callable[[int], _Made], count: int, workers: int) -> Iterator[_Made]:
     """``make(0)``, ``make(1)`` … in their order, ``workers`` at a time, each in a thread that torch has for itself."""
+    if workers == 1:
+        yield from map(make, range(count))
+        return
     waiting: deque[Future[_Made]] = deque()
     try:
         with ThreadPoolExecutor(workers, initializer=torch.set_num_threads, initargs=(1,)) as pool:

@@ -28,7 +28,8 @@ class Tracker:
 
     Attributes:
         modules: any one of them → the package to install.
-        project: environment variable in which its callback looks for the project; a run sets it to ``logging.project``.
+        project: environment variable in which its callback looks for the project; a run sets it to ``logging.project``
+            unless it is set already.
         variable: environment variable without which its callback does nothing.
     """
 
