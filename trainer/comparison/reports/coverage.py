@@ -3,8 +3,9 @@
 A policy may gain accuracy on what it solves anyway and lose the rest. That shows here first.
 """
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -40,23 +41,58 @@ COVERAGE: list[Column[CoverageRow]] = [
 
 
 def coverage_table(runs: RecordedRuns, dataset: str) -> Table | None:
-    """One row a variant; ``None`` without per-item answers, or with fewer than two judged samples of each item."""
-    judged = judged_runs(runs, dataset)
+    """One row a variant, with k the number of samples that most runs have.
+
+    The caption names the runs that are left out: those without per-item answers, and those with fewer samples. ``None``
+    where k < 2, no run is left, or no item has k judged samples in all that are.
+    """
+    judged, k, left_out = _covered(judged_runs(runs, dataset), dataset)
     answers = [found for run in judged.all if (found := run.final_answers(dataset)) is not None]
-    if not answers or len(answers) < len(judged.all):
+    if k < 2 or not answers:
         return None
     items = sorted(set.intersection(*(set(found.verdicts_by_item) for found in answers)))
-    k = min((len(found.verdicts_by_item[item]) for found in answers for item in items), default=0)
     by_variant = {name: _coverages(by_seed, dataset, items, k) for name, by_seed in judged.by_variant.items()}
     every = np.concatenate([*by_variant.values()])
-    if k < 2 or np.isnan(every).any(0).all():
+    if np.isnan(every).any(0).all():
         return None
     rows = [_row(name, judged, by_variant) for name in by_variant]
     caption = (
         f"Share of items of {dataset} that are solved at least once in {k} samples (pass@{k}), after the last step. A "
         "second outcome: settings were not chosen by it, and it is not adjusted for being one of two."
     )
+    if left_out:
+        caption += f" Left out: {', '.join(left_out)}."
     return table_of(f"Coverage: pass@{k}", COVERAGE, rows, caption)
+
+
+def _covered(judged: RecordedRuns, dataset: str) -> tuple[RecordedRuns, int, list[str]]:
+    """The runs with k samples and variants that have some, k, and the other runs in words."""
+    answers = {(run.variant, run.seed): run.final_answers(dataset) for run in judged.all}
+    samples = {cell: _samples(found) for cell, found in answers.items() if found is not None}
+    k = _most_common(samples.values())
+    reasons = {
+        cell: "no results by item" if found is None else f"fewer than {k} judged samples an item"
+        for cell, found in answers.items()
+        if found is None or samples[cell] < k or max(found.judged_by_item.values()) < k
+    }
+    by_variant = {
+        variant: kept
+        for variant, by_seed in judged.by_variant.items()
+        if (kept := {seed: run for seed, run in by_seed.items() if (variant, seed) not in reasons})
+    }
+    left_out = [f"{variant} with seed {seed} ({reason})" for (variant, seed), reason in reasons.items()]
+    return replace(judged, by_variant=by_variant), k, left_out
+
+
+def _samples(answers: Answers) -> int:
+    """Of most items: one that lost a completion does not speak for the others."""
+    return _most_common(map(len, answers.verdicts_by_item.values()))
+
+
+def _most_common(counts: Iterable[int]) -> int:
+    """The larger of two that are equally common; 0 of none."""
+    often = Counter(counts)
+    return max(often, key=lambda count: (often[count], count), default=0)
 
 
 def _coverages(by_seed: Mapping[int, RecordedRun], dataset: str, items: Sequence[int], k: int) -> Floats:

@@ -9,12 +9,15 @@ import itertools
 from argparse import Action, ArgumentParser, ArgumentTypeError
 from collections.abc import Iterator, Mapping
 from functools import cache
+from pathlib import Path
 from typing import Any
 
 from pydantic_core import InitErrorDetails
 
 from trainer.comparison.sweeps.schema import Stopping
-from trainer.run.config.problems import refusal
+from trainer.run.config.layers import extended
+from trainer.run.config.problems import ConfigError, refusal
+from trainer.run.config.yaml_document import read_file
 
 _RESERVED_KEYS = {
     "name": "A cell is named by its variant and seed.",
@@ -35,6 +38,7 @@ def inconsistencies(data: Mapping[str, Any]) -> Iterator[InitErrorDetails]:
     yield from _variants(variants, grid)
     yield from _tuning(_mapping(data.get("tune")), data, variants)
     yield from _stopping(_mapping(data.get("stopping")), data)
+    yield from _unseen(data.get("stopping"), data, variants)
     yield from _launch(_mapping(data.get("launch")))
     yield from _environment(_mapping(data.get("environment")), _mapping(data.get("executor")))
 
@@ -138,6 +142,23 @@ def _blind_looks(looks: list[int], futility: Any, here: tuple[str, ...]) -> Iter
                 f"the chance that {looks[-1]} seeds tell the variants apart is still {hopeless:.2f}."
             )
             yield refusal(looks, what, f"Look later, from about {-(-looks[-1] * 2 // 5)} seeds on.", here)
+
+
+def _unseen(stopping: Any, data: Mapping[str, Any], variants: Mapping[str, Any]) -> Iterator[InitErrorDetails]:
+    """Looks at runs that are never evaluated on held-out rows."""
+    config = data.get("config")
+    if not stopping or not isinstance(config, str):
+        return
+    changes = (*variants.values(), data.get("grid"), _mapping(data.get("tune")).get("grid"))
+    if any(key == "data" or f"{key}.".startswith("data.test.") for change in changes for key in _mapping(change)):
+        return
+    try:
+        run = extended(read_file(Path(config))).plain()
+    except ConfigError:  # said of the cells, with its place in that file
+        return
+    if _mapping(run.get("data")).get("test") is None:
+        what = f"compares variants on held-out rows, and {Path(config).name} has none: no look could ever be taken."
+        yield refusal(stopping, what, "Write `data: {test: …}` there, or leave it out.", ("stopping",))
 
 
 def _environment(environment: Mapping[str, Any], executor: Mapping[str, Any]) -> Iterator[InitErrorDetails]:

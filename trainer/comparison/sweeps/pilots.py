@@ -5,6 +5,7 @@ from paired differences where a variant and its baseline share three seeds or mo
 not paired, which is the cautious side. They are taken after every rollout batch at which all runs were evaluated.
 """
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -33,7 +34,7 @@ class PilotPoint:
     Attributes:
         accuracy: mean of the baseline's runs, or of all where none is one.
         differences: variant → mean difference from its baseline, where seeds are in common.
-        hours: of one cell up to here, its evaluations included.
+        hours: of one cell up to here, its evaluations included; mean over the cells whose time is known, NaN of none.
         evaluation_hours: of those.
     """
 
@@ -164,27 +165,26 @@ def _point(
         variant: float((ours.accuracies - theirs.accuracies).mean())
         for (variant, _, _), (ours, theirs) in zip(pairs, matched, strict=True)
     }
-    hours = [cell_hours(run, rollouts) for run in runs.all]
-    return PilotPoint(
-        rollouts,
-        components,
-        accuracy,
-        differences,
-        float(np.mean([whole for whole, _ in hours])),
-        float(np.mean([evaluations for _, evaluations in hours])),
-    )
+    known = [hours for run in runs.all if (hours := cell_hours(run, rollouts)) is not None]
+    whole, evaluations = np.mean(known, axis=0).tolist() if known else (math.nan, math.nan)
+    return PilotPoint(rollouts, components, accuracy, differences, whole, evaluations)
 
 
-def cell_hours(run: RecordedRun, rollouts: float) -> tuple[float, float]:
-    """Hours of a run up to a number of rollout batches, and those of its evaluations among them.
+def cell_hours(run: RecordedRun, rollouts: float) -> tuple[float, float] | None:
+    """Hours of a run up to a number of rollout batches, all its attempts together, and its evaluations' among them.
 
     Training is taken to cost the same for every rollout batch; evaluations are timed in the files beside their answers.
+    ``None`` where the time of an attempt is not known: it was killed, or left the summary to a later start (0 s).
     """
+    device_seconds, steps = run.device_seconds, run.optimizer_steps
+    if not device_seconds or not steps:
+        return None
+    seconds = device_seconds / int(run.manifest.get("world_size") or 1)
     evaluations: dict[float, float] = {}
     for by_step in run.answers.values():
         for step, path in by_step.items():
-            seconds = float(read_json(path.with_suffix(".json")).get("generation_seconds", 0.0))
-            evaluations[step / run.steps_per_rollout] = evaluations.get(step / run.steps_per_rollout, 0.0) + seconds
-    training = max(0.0, float(run.summary["wall_seconds"]) - sum(evaluations.values()))
-    done = sum(seconds for at, seconds in evaluations.items() if at <= rollouts)
-    return (training * rollouts / max(evaluations) + done) / 3600, done / 3600
+            taken = float(read_json(path.with_suffix(".json")).get("generation_seconds", 0.0))
+            evaluations[step / run.steps_per_rollout] = evaluations.get(step / run.steps_per_rollout, 0.0) + taken
+    training = max(0.0, seconds - sum(evaluations.values()))
+    done = sum(taken for at, taken in evaluations.items() if at <= rollouts)
+    return (training * rollouts / (steps / run.steps_per_rollout) + done) / 3600, done / 3600

@@ -179,7 +179,7 @@ def _design_data(design: Design) -> dict[str, Any]:
         "rollouts": design.rollouts,
         "detectable": _finite(design.detectable),
         "power": design.power,
-        "hours": design.hours,
+        "hours": _finite(design.hours),
     }
 
 

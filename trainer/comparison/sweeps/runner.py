@@ -128,7 +128,10 @@ class SweepRunner:
         self._refusal = ""
 
     def run(self) -> bool:
-        """Run all cells; whether it came to the end (and was not stopped)."""
+        """Run all cells that can be; whether it came to the end (and was not stopped).
+
+        Cells behind a look that can never be taken are left: nothing would ever start them.
+        """
         running = [entry for entry in self.entries if self._adopted(entry)]
         waiting = [entry for entry in self.entries if entry not in running and not entry.directory.summary()]
         waiting = self._needed(waiting, running)
@@ -144,6 +147,8 @@ class SweepRunner:
                         running.append(entry)
                     elif self._retries_submission(entry, others_run=bool(running)):
                         waiting.insert(0, entry)
+                if not running and self._is_blocked(waiting):
+                    break
                 time.sleep(POLL_SECONDS)
                 for entry in [entry for entry in running if self._is_over(entry)]:
                     running.remove(entry)
@@ -170,6 +175,17 @@ class SweepRunner:
             return waiting
         self.gate.update({entry.name for entry in (*waiting, *running)})
         return [entry for entry in waiting if self.gate.turn(entry.plan.cell) != "never"]
+
+    def _is_blocked(self, waiting: list[QueuedCell]) -> bool:
+        """Whether, with nothing running, no cell will ever start: says which look can never be taken, and why."""
+        if self.gate is None or self.stops or not waiting or self._next(waiting) is not None:
+            return False
+        waiting = self._needed(waiting, [])  # the queue may have refused a cell for good since the last update
+        if self._next(waiting) is not None:
+            return False
+        if waiting:  # else the update has made all of them needless
+            self.say(self.gate.why_blocked([entry.plan.cell for entry in waiting]))
+        return True
 
     def _adopted(self, entry: QueuedCell) -> bool:
         attempts = entry.directory.attempts()

@@ -90,6 +90,37 @@ class LookGate:
             if self.turn(cell) == "never" and not (self.root / cell.name / "run" / "summary.json").exists()
         ]
 
+    def why_blocked(self, waiting: Sequence[Cell]) -> str:
+        """Why the look that ``waiting`` cells wait for can never be taken though nothing runs, and what to do."""
+        number = min(opened for opened, ended in map(self._open, self.looks) if not ended)
+        try:
+            finished = {(run.variant, run.seed): run for run in read_runs(self.root).all}
+        except ReportError:  # nothing is finished
+            finished = {}
+        before = [cell for cell in self.cells if cell not in waiting and self.turn(cell) != "never"]
+        failed = [cell.name for cell in before if (cell.variant, cell.seed) not in finished]
+        unseen = [
+            cell.name for cell in self.cells if (run := finished.get((cell.variant, cell.seed))) and not run.held_out()
+        ]
+        lines = [f"The look at {number} seeds cannot be taken, so {len(waiting)} cells that wait for it are not run."]
+        if failed:
+            lines.append(
+                f"Failed or not taken by the queue: {', '.join(failed)}. `scripts/sweep.py status` names their logs; "
+                "mend the cause and start the sweep again: they are tried anew."
+            )
+        if unseen:
+            lines.append(
+                f"Finished without held-out accuracy: {', '.join(unseen)}. See that `data: {{test: …}}` gives held-out "
+                "rows, move these cells' directories away and start the sweep again: they are run anew."
+            )
+        elif finished:
+            lines.append(
+                "The finished runs share no held-out set on which an answer was judged. Look whether the verifier "
+                "works and all variants name the same sets under `data: {test: …}`; then give the sweep another "
+                "output_dir."
+            )
+        return " ".join(lines)
+
     def _open(self, variant: str) -> tuple[int, bool]:
         """How many of the first seeds may be run, and whether that is all there will be."""
         looks, numbers = self.looks[variant], self.plan.looks

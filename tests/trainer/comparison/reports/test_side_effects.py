@@ -56,6 +56,25 @@ def test_accuracy_at_equal_tokens_lies_between_evaluations(tmp_path: Path):
     assert common_tokens({"a": runs[:1], "b": [run_of(tmp_path / "c", {"step": 1})]}) is None
 
 
+def test_accuracy_before_the_first_evaluation_is_not_known(tmp_path: Path):
+    """At 500 tokens the first run was at its batch 5 of 10, and is evaluated after the last alone."""
+    counts = [{"step": n, "num_tokens": 100.0 * n} for n in range(1, 11)]
+    late = run_of(tmp_path / "late", *counts, evaluated(10, 0.4, 1.0))
+    least = run_of(tmp_path / "least", *counts[:5], evaluated(5, 0.3, 1.0))
+    assert math.isnan(accuracies_at(500, [late], "test")[0])
+    assert accuracies_at(1000, [late], "test").tolist() == [0.4]
+    assert common_tokens({"a": [late], "b": [least]}) is None
+
+
+def test_tokens_that_were_not_logged_are_not_none_spent(tmp_path: Path):
+    """The tokens at batch 1 are not known: from 0 on, the accuracy at 500 would lie on the line from there."""
+    evaluations = [evaluated(1, 0.0, 1.0), evaluated(10, 0.4, 1.0)]
+    sparse = run_of(tmp_path / "sparse", *evaluations, {"step": 10, "num_tokens": 1000.0})
+    least = run_of(tmp_path / "least", evaluated(5, 0.3, 1.0), {"step": 5, "num_tokens": 500.0})
+    assert math.isnan(accuracies_at(500, [sparse], "test")[0])
+    assert common_tokens({"a": [sparse], "b": [least]}) is None
+
+
 @pytest.mark.slow
 def test_the_columns_stand_in_the_page(tmp_path: Path):
     from trainer.comparison.reports import write_report

@@ -1,7 +1,9 @@
 """What a few finished cells say of a sweep before it starts, and what is said where they say too little."""
 
 import json
+import math
 from collections.abc import Sequence
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
@@ -72,6 +74,37 @@ def test_a_cell_costs_what_its_run_took_up_to_there(pilot: Pilot):
     assert pilot.points[0].hours * 3600 == pytest.approx(43.5 + 2)
     assert pilot.points[1].hours * 3600 == pytest.approx(90)
     assert pilot.points[1].evaluation_hours * 3600 == pytest.approx(3)
+
+
+def record_attempts(cell: Path, *minutes: float | None) -> None:
+    """So long attempts; ``None`` of one that was killed, nobody knows when."""
+    started = datetime(2026, 1, 1, tzinfo=UTC)
+    for number, taken in enumerate(minutes, 1):
+        record = {"started": started.isoformat()}
+        if taken is not None:
+            record["ended"] = (started + timedelta(minutes=taken)).isoformat()
+        (cell / f"attempt-{number}.json").write_text(json.dumps(record))
+
+
+def test_a_cell_costs_all_its_attempts_and_one_of_unknown_cost_does_not_count(tmp_path: Path):
+    """60 + 30 min on four devices are 90 min of wall time; the other cells' last attempts say 90 s and 0 s."""
+    folder = record_cells(tmp_path / "sweep", ["grpo-s0", "grpo-s1", "grpo-s2"])
+    (folder / "grpo-s0/run/manifest.json").write_text('{"world_size": 4}')
+    record_attempts(folder / "grpo-s0", 60, 30)
+    record_attempts(folder / "grpo-s1", None, 1)
+    (folder / "grpo-s2/run/summary.json").write_text('{"wall_seconds": 0.0}')  # written by a start that trained nothing
+    assert read_pilot(folder, "").points[-1].hours == pytest.approx(1.5)
+    record_attempts(folder / "grpo-s0", 60, None)
+    assert math.isnan(read_pilot(folder, "").points[-1].hours)
+
+
+def test_training_is_divided_by_all_its_rollout_batches(tmp_path: Path):
+    """Evaluated after 10 of 20 batches for the last time: 90 s less two evaluations of 1 s are 88 s for 20."""
+    folder = record_cells(tmp_path / "sweep", ["grpo-s0", "grpo-s1"])
+    for path in folder.glob("*/run/evaluations/test/step-*20.*"):
+        path.unlink()
+    (point,) = read_pilot(folder, "").points
+    assert point.hours * 3600 == pytest.approx(44 + 2)
 
 
 def test_the_plan_is_the_power_of_the_verdict_at_the_pilots_variances(pilot: Pilot, tmp_path: Path):

@@ -1,5 +1,6 @@
 """Sweeps with looks: what would not work is refused, cells wait for looks, and the report says what each ended."""
 
+import itertools
 import json
 import sys
 from collections.abc import Mapping, Sequence
@@ -11,9 +12,14 @@ import pytest
 from tests.paths import ROOT
 from trainer.comparison.reports import html_page, markdown_page, report_on
 from trainer.comparison.sweeps import commands, runner, starting
+from trainer.comparison.sweeps.attempt import Attempt
+from trainer.comparison.sweeps.cell_directory import CellDirectory
 from trainer.comparison.sweeps.cells import Cell, cells_of
 from trainer.comparison.sweeps.loading import load_sweep
-from trainer.comparison.sweeps.runner import SweepError
+from trainer.comparison.sweeps.plans import plans_of
+from trainer.comparison.sweeps.queues import LocalQueue, SchedulerError
+from trainer.comparison.sweeps.runner import SweepError, SweepRunner
+from trainer.comparison.sweeps.starting import queued_cells
 from trainer.comparison.sweeps.status import status_table
 from trainer.comparison.sweeps.stopping import LookGate, StoppingError, check_looks_unchanged
 from trainer.comparison.sweeps.tuning import confirmation_stage, provisional_settings, tuning_stage
@@ -70,10 +76,7 @@ REFUSALS = [
     (looks(3, 4), "ends at 4 seeds, and `seeds:` holds 5: the last look is at all of them. Write [3, 5]."),
     (looks(4, 3, 5), "is not increasing"),
     (looks(2, 5), "starts at 2 seeds, and fewer than 3 give no verdict. Start at 3 seeds or later."),
-    (
-        looks(3, 20) | {"seeds": list(range(20))},
-        "holds a look at 3 of 20 seeds that can end nothing. Its share of the 5",
-    ),
+    (looks(3, 20) | {"seeds": list(range(20))}, "holds a look at 3 of 20 seeds that can end nothing. Its share"),
     (looks(3, 10) | {"seeds": list(range(10))}, "still 0.28. Look later, from about 4 seeds on."),
     (looks(3, 5, futility=0.7), "stopping.futility"),
     (looks(3, 5) | {"variants": {"grpo": {}}}, "is given for a single variant, and looks are at comparisons"),
@@ -144,12 +147,8 @@ def test_decided_and_hopeless_comparisons_end_and_the_baseline_serves_the_rest(t
     assert said[0].startswith("better: look at 3 seeds: better, difference +0.203 [")
     assert said[1].startswith("same: look at 3 seeds: hopeless")
     assert said[1].endswith("its other cells are not started")
-    assert json.loads((tmp_path / "sweep/looks.json").read_text())["not_needed"] == [
-        "better-s3",
-        "same-s3",
-        "better-s4",
-        "same-s4",
-    ]
+    not_needed = json.loads((tmp_path / "sweep/looks.json").read_text())["not_needed"]
+    assert not_needed == ["better-s3", "same-s3", "better-s4", "same-s4"]
 
 
 def test_a_look_that_lacks_a_failed_run_is_left_out(tmp_path: Path):
@@ -164,6 +163,46 @@ def test_when_every_comparison_has_ended_the_baseline_ends_too(tmp_path: Path):
     gate = LookGate(load_sweep(tmp_path / "looks.yaml")[0], wanted, root, lambda line: None)
     gate.update({cell.name for cell in wanted if cell.seed > 2})
     assert gate.turn(next(cell for cell in wanted if cell.name == "grpo-s3")) == "never"
+
+
+class FailingQueue(LocalQueue):
+    """Attempts are over at once and leave nothing; the one that may start last is refused."""
+
+    def start(self, label: str, attempt: Attempt) -> dict[str, Any]:
+        if attempt.cell.name == "maybe-s2":
+            raise SchedulerError("no room")
+        return {"gpus": self.free.pop()}
+
+    def is_over(self, entry: dict[str, Any], directory: CellDirectory) -> bool:
+        return True
+
+
+def test_a_sweep_whose_first_look_failed_ends_and_says_so(tmp_path: Path, monkeypatch):
+    polls, said = itertools.count(), list[str]()
+    monkeypatch.setattr(runner.time, "sleep", lambda seconds: next(polls) < 50 or pytest.fail("it waits for ever"))
+    root, cells = recorded(tmp_path, {}, retries=0, variants={"grpo": {}, "maybe": {"algorithm.advantage": "opo"}})
+    sweep, tree = load_sweep(tmp_path / "looks.yaml")
+    entries = queued_cells(sweep, plans_of(sweep, cells, tree))
+    queue, gate = FailingQueue(tmp_path, [["0"]]), LookGate(sweep, cells, root, said.append)
+    assert SweepRunner(sweep, entries, queue, tmp_path / "script.py", said.append, gate).run()
+    assert said[-1].startswith("The look at 3 seeds cannot be taken, so 4 cells that wait for it are not run. ")
+    assert "by the queue: grpo-s0, maybe-s0, grpo-s1, maybe-s1, grpo-s2, maybe-s2. " in said[-1]
+
+
+def test_a_look_at_runs_without_held_out_accuracy_is_named_as_blocked(tmp_path: Path):
+    root, cells = recorded(tmp_path, FIRST_THREE)
+    (root / "same-s1/run/metrics.jsonl").write_text('{"step": 25, "loss": 0.1}\n')
+    gate = LookGate(load_sweep(tmp_path / "looks.yaml")[0], cells, root, lambda line: None)
+    waiting = [cell for cell in cells if cell.seed > 2]
+    gate.update({cell.name for cell in waiting})
+    assert {gate.turn(cell) for cell in waiting} == {"wait"}
+    assert "Finished without held-out accuracy: same-s1. See that" in gate.why_blocked(waiting)
+
+
+def test_looks_at_runs_that_hold_no_rows_out_are_refused(tmp_path: Path):
+    (tmp_path / "base.yaml").write_text("data: {train: {generator: {name: countdown}}}\n")
+    with pytest.raises(ConfigError, match=r"base.yaml has none: no look could ever be taken"):
+        load_sweep(sweep_file(tmp_path, config=str(tmp_path / "base.yaml")))
 
 
 def test_a_report_between_looks_says_what_the_last_look_said(tmp_path: Path):
