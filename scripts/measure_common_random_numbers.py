@@ -11,6 +11,7 @@ are 32 short runs.
 import argparse
 import sys
 from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
 
 from rewards import GENERATORS, Refusal, build_verifier, reward_functions
@@ -27,7 +28,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     rewards = Rewards(build_verifier, GENERATORS, check_rewards, reward_functions)
     counts = {"seeds": arguments.seeds, "rollouts": arguments.rollouts}
     try:
-        told = lambda text: print(text, file=sys.stderr, flush=True)  # noqa: E731
+        told = partial(print, file=sys.stderr, flush=True)
         for line in noise_table(arguments.config, rewards, arguments.variant or VARIANT, **counts, told=told):
             print(line)
     except Refusal as refusal:

@@ -109,6 +109,6 @@ def _seen(design: Design) -> str:
 
 
 def _hours(hours: float) -> str:
-    if hours != hours:  # no cell of the pilot knows its time
+    if math.isnan(hours):  # no cell of the pilot knows its time
         return "unknown time"
     return f"{hours:.1f} h" if hours >= 1 else f"{hours * 60:.0f} min"
