@@ -6,11 +6,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from torch import Tensor
+import torch
 
 from rewards.registry import Refusal
-from trainer.algorithms.drift import divergences, learning_tax, uniform_groups
-from trainer.comparison.gradients.replay import Recipe, Row, replayed
+from trainer.algorithms.drift import expected_divergences, learning_tax, uniform_groups
+from trainer.comparison.gradients.replay import Recipe, Row, completions_of, next_tokens, numbers_of, whole_groups
 from trainer.comparison.rollouts import RecordedRollouts
 from trainer.statistics import Estimate, mean_estimate
 
@@ -26,8 +26,8 @@ class Drift:
     """Of one kind of prompts.
 
     Attributes:
-        divergence: KL(π ‖ π_start), nats a token: the mean over prompts, each the mean over its completions' tokens;
-            ``None`` of fewer than two prompts.
+        divergence: KL(π ‖ π_start), nats a token (`expected_divergences`): the mean over prompts, each the mean over
+            its completions' tokens; ``None`` of fewer than two prompts.
         prompts: how many.
         tax: `learning_tax`; NaN where the accuracies are not known, or nothing was gained.
     """
@@ -51,10 +51,11 @@ def drifts(
     """
     values: dict[str, list[float]] = {kind: [] for kind in KINDS}
     for rows in batches:
-        after, before = (replayed(rows, recipe, model.eval()) for model in (policy, start))
-        of_group = _by_group(divergences(after.logps, before.logps) * after.mask, after.mask, recipe.group_size)
-        right, wrong = uniform_groups(after.correct, recipe.group_size)
-        judged = ~after.correct.view(-1, recipe.group_size).isnan().all(1)
+        groups = whole_groups(rows, recipe.group_size)
+        of_group = torch.stack([_moved(group, policy, start, recipe.temperature) for group in groups])
+        correct = numbers_of(rows, "correct")
+        right, wrong = uniform_groups(correct, recipe.group_size)
+        judged = ~correct.view(-1, recipe.group_size).isnan().all(1)
         for kind, members in zip(KINDS, (right, wrong, judged & ~right & ~wrong), strict=True):
             values[kind] += of_group[members].tolist()
     if not any(values.values()):
@@ -62,9 +63,12 @@ def drifts(
     return [_drift(kind, found, gained) for kind, found in values.items()]
 
 
-def _by_group(summed: Tensor, mask: Tensor, group_size: int) -> Tensor:
-    groups, counts = (each.sum(1).view(-1, group_size).sum(1) for each in (summed, mask))
-    return groups / counts.clamp(min=1)
+@torch.no_grad()
+def _moved(group: Sequence[Row], policy: Any, start: Any, temperature: float) -> torch.Tensor:
+    """The mean over one group's tokens, at one position after the other's own past."""
+    ids, mask = completions_of(group)
+    after, before = (next_tokens(model.eval(), group[0]["prompt_ids"], ids, temperature) for model in (policy, start))
+    return (expected_divergences(after, before) * mask).sum() / mask.sum().clamp(min=1)
 
 
 def _drift(kind: str, found: Sequence[float], gained: tuple[float, float] | None) -> Drift:

@@ -45,30 +45,24 @@ def replayed(rows: Sequence[Row], recipe: Recipe, model: Any) -> ReplayedBatch:
         ReplayError: a group is not whole.
     """
     size = recipe.group_size
-    groups = [rows[start : start + size] for start in range(0, len(rows), size)]
-    if any(len(group) != size or len({row["group"] for row in group}) > 1 for group in groups):
-        raise ReplayError(
-            f"Batch {rows[0]['batch']} does not hold whole groups of trl.num_generations = {size} rows. Replay a run's "
-            "own directory, with the configuration that it was started with."
-        )
-    width = max(1, max(len(row["completion_ids"]) for row in rows))
-    completion_ids = torch.stack([_padded(row["completion_ids"], width) for row in rows])
-    mask = torch.stack([_padded(row["mask"] or [1] * len(row["completion_ids"]), width) for row in rows])
+    groups = whole_groups(rows, size)
+    completion_ids, mask = completions_of(rows)
+    width = completion_ids.shape[1]
     prompts = [list(group[0]["prompt_ids"]) for group in groups]
     scores = []
     with torch.no_grad():
         for prompt, ids, group in zip(prompts, completion_ids.split(size), groups, strict=True):
             longest = max(len(row["completion_ids"]) for row in group)
-            distribution = _distribution(model, prompt, ids[:, :longest], recipe.temperature)
+            distribution = next_tokens(model, prompt, ids[:, :longest], recipe.temperature)
             logps = distribution.gather(2, ids[:, :longest, None]).squeeze(2)
             both = (logps, -(distribution.exp() * distribution).sum(2))
             scores.append([torch.nn.functional.pad(each, (0, width - longest)) for each in both])
     logps, entropies = (torch.cat(parts) for parts in zip(*scores, strict=True))
     weights = recipe.reward_weights
     return ReplayedBatch(
-        rewards=_numbers(rows, "reward"),
-        correct=_numbers(rows, "correct"),
-        rewards_per_function=torch.stack([_numbers(rows, f"rewards/{name}") for name in weights], dim=1),
+        rewards=numbers_of(rows, "reward"),
+        correct=numbers_of(rows, "correct"),
+        rewards_per_function=torch.stack([numbers_of(rows, f"rewards/{name}") for name in weights], dim=1),
         reward_weights=torch.tensor(list(weights.values())),
         prompt_ids=prompts,
         completion_ids=completion_ids,
@@ -80,6 +74,28 @@ def replayed(rows: Sequence[Row], recipe: Recipe, model: Any) -> ReplayedBatch:
         max_steps=recipe.max_steps,
         columns=_columns(rows),
     )
+
+
+def whole_groups(rows: Sequence[Row], size: int) -> list[Sequence[Row]]:
+    """The rows of one recorded batch, group by group.
+
+    Raises:
+        ReplayError: a group is not whole.
+    """
+    groups = [rows[start : start + size] for start in range(0, len(rows), size)]
+    if any(len(group) != size or len({row["group"] for row in group}) > 1 for group in groups):
+        raise ReplayError(
+            f"Batch {rows[0]['batch']} does not hold whole groups of trl.num_generations = {size} rows. Replay a run's "
+            "own directory, with the configuration that it was started with."
+        )
+    return groups
+
+
+def completions_of(rows: Sequence[Row]) -> tuple[Tensor, Tensor]:
+    """(N, T) token ids, padded behind, and the mask of those that count."""
+    width = max(1, max(len(row["completion_ids"]) for row in rows))
+    ids = torch.stack([_padded(row["completion_ids"], width) for row in rows])
+    return ids, torch.stack([_padded(row["mask"] or [1] * len(row["completion_ids"]), width) for row in rows])
 
 
 def group_gradients(
@@ -102,7 +118,7 @@ def group_gradients(
         coefficients, found = [torch.zeros(len(contributions), 0)], [torch.zeros(0, sketch.length)]
         for ids, contributed in cuts(batch.completion_ids[rows], contributions[:, rows], len(prompt)):
             weights, directions = basis(contributed.flatten(1))
-            logps = _distribution(model, prompt, ids, recipe.temperature).gather(2, ids[:, :, None]).squeeze(2)
+            logps = next_tokens(model, prompt, ids, recipe.temperature).gather(2, ids[:, :, None]).squeeze(2)
             coefficients.append(weights)
             found += _gradients(logps, directions, parameters, sketch)
         return torch.cat(coefficients, dim=1), torch.cat(found)
@@ -140,7 +156,7 @@ def _gradients(
         yield sketch([torch.zeros_like(p) if g is None else g for g, p in pairs])[None]
 
 
-def _distribution(model: Any, prompt: Sequence[int], ids: Tensor, temperature: float) -> Tensor:
+def next_tokens(model: Any, prompt: Sequence[int], ids: Tensor, temperature: float) -> Tensor:
     """(G, T, V) log-probabilities of what may follow, at the sampling temperature.
 
     All rows have the same prompt, and padding stands behind what is counted: no attention mask is needed.
@@ -156,7 +172,8 @@ def _padded(values: Sequence[int], width: int) -> Tensor:
     return torch.nn.functional.pad(torch.tensor(values, dtype=torch.long), (0, width - len(values)))
 
 
-def _numbers(rows: Sequence[Row], name: str) -> Tensor:
+def numbers_of(rows: Sequence[Row], name: str) -> Tensor:
+    """(N,) what was recorded under ``name``, NaN where nothing was."""
     return torch.tensor([torch.nan if row.get(name) is None else float(row[name]) for row in rows])
 
 
