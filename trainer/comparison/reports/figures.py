@@ -21,8 +21,8 @@ Floats = NDArray[np.float64]
 
 INK, SOFT, LINE = "#000000", "#666666", "#e4e4e4"
 COLOURS = (INK, "#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9")
-STACK_COLOURS = (*COLOURS[1:], "#9a9a9a", SOFT)
-"""Ink is for lines over a stack."""
+STACK_COLOURS = (*COLOURS[1:], "#9a9a9a", "#8c6d46")
+"""Ink is for lines over a stack. The last two are the same in the light and in the dark."""
 LINES = ("-", "--", "-.", ":", (0, (5, 1)), (0, (3, 1, 1, 1, 1, 1)), (0, (1, 1)))
 MARKERS = ("o", "s", "^", "D", "v", "P", "X")
 WIDTH, PANEL_WIDTH = 4.7, 3.1
@@ -230,9 +230,9 @@ def _draw_curves(axes: Any, curves: Mapping[str, Curve], styles: Mapping[str, in
             curve.points,
             curve.mean,
             color=_colour(number),
-            linestyle=LINES[number % len(LINES)],
+            linestyle=_line(number),
             marker=_marker(number) if few else None,
-            zorder=3,  # over all bands
+            zorder=3 if number else 4,  # over all bands, and the baseline over all
         )
         if not np.isnan(curve.low).all():
             axes.fill_between(
@@ -256,8 +256,13 @@ def _colour(number: int) -> str:
     return COLOURS[number % len(COLOURS)]
 
 
+def _line(number: int) -> Any:
+    """Seven variants have one each; further ones go through the same colours again, each with another line."""
+    return LINES[(number + number // len(LINES)) % len(LINES)]
+
+
 def _marker(number: int) -> str:
-    """Seven variants have one each; further ones go through the same again with another."""
+    """As `_line`."""
     return MARKERS[(number + number // len(MARKERS)) % len(MARKERS)]
 
 

@@ -2,6 +2,7 @@
 
 import json
 import math
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -75,6 +76,21 @@ def test_a_browser_shows_the_heat_map_on_a_phone(tmp_path: Path):
     assert [url for url in seen.requests if not url.startswith("data:")] == [page.as_uri()]
     assert seen.answers[0] == []
     assert len(set(seen.answers[1])) == 3  # blue, orange, none
+
+
+@in_a_browser
+def test_a_heat_map_of_forty_strategies_fits_a_phone_and_names_its_columns(tmp_path: Path):
+    rows = [row(f"exchangeable_token_class_{number}", 0.2) for number in range(40)]
+    page = tmp_path / "gradients.html"
+    page.write_text(html_page(replace(FOUND, rows=rows, cosines=[[0.9] * 40] * 40), "a <run>"))
+    beyond = (
+        "[...document.querySelectorAll('.heat *')].filter(e => e.getBoundingClientRect().right > innerWidth).length"
+    )
+    numbered = "[...document.querySelectorAll('.heat thead span')].filter(e => e.offsetWidth).map(e => e.textContent)"
+    squares = "Math.min(...[...document.querySelectorAll('.heat td')].map(e => e.getBoundingClientRect().width))"
+    seen = visit(page, tmp_path / "profile", [beyond, numbered, squares], width=400)
+    assert seen.answers[:2] == [0, [str(number) for number in range(5, 41, 5)]]
+    assert seen.answers[2] > 4
 
 
 @pytest.mark.slow

@@ -6,6 +6,10 @@ import numpy as np
 import pytest
 
 from trainer.comparison.reports.figures import (
+    INK,
+    LINE,
+    SOFT,
+    STACK_COLOURS,
     Curve,
     PointInterval,
     curves_figure,
@@ -13,6 +17,7 @@ from trainer.comparison.reports.figures import (
     panel_figures,
     styles_of,
 )
+from trainer.comparison.reports.step_times import PHASES
 
 
 @pytest.mark.parametrize("name", ["_under", r"a$\frac$", "a$b$c"])
@@ -37,3 +42,18 @@ def test_a_wide_band_does_not_flatten_the_curves():
     shown = [float(found) for found in re.findall(r">(0\.\d+)</text>", svg)]
     assert 0.25 <= min(shown) <= 0.4
     assert 0.6 <= max(shown) <= 0.75
+
+
+def test_no_two_variants_of_many_are_drawn_alike():
+    """Fourteen: seven colours, each with two lines and two markers."""
+    names = [f"v{number}" for number in range(14)]
+    curve = Curve(np.arange(30.0), np.arange(30.0), *(np.full(30, np.nan),) * 2)
+    svg = curves_figure("many", dict.fromkeys(names, curve), "x", "y", styles_of(names))
+    lines = re.findall(r'clip-path="[^"]+" style="(fill: none; stroke[^"]+stroke-width: 1\.6[^"]*)"', svg)
+    assert len(lines) == len(set(lines)) == 14
+
+
+def test_two_layers_of_a_stack_have_two_colours_in_the_light_and_in_the_dark():
+    """Colours that the page exchanges in the dark may fall on one that it keeps."""
+    assert len(set(STACK_COLOURS)) == len(STACK_COLOURS) >= len(PHASES)
+    assert not set(STACK_COLOURS) & {INK, SOFT, LINE}
