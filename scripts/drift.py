@@ -16,6 +16,7 @@ from pathlib import Path
 from rewards import Refusal
 from trainer.comparison.drift import drift_table, drifts, last_batches, newest_policy
 from trainer.comparison.gradients.sources import policy_of, recipe_of
+from trainer.comparison.positive import positive
 from trainer.run.config import load_config
 
 
@@ -41,18 +42,12 @@ def _gained(run: Path) -> tuple[float, float] | None:
     return None if before is None or after is None else (before, after)
 
 
-def _positive(text: str) -> int:
-    if not text.isdecimal() or int(text) == 0:
-        raise argparse.ArgumentTypeError(f"is {text!r}, which is no number of rollout batches. Write 1 or more.")
-    return int(text)
-
-
 def parse_arguments(argv: Sequence[str] | None) -> argparse.Namespace:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter, allow_abbrev=False
     )
     parser.add_argument("run", type=Path, help="a finished run's directory")
-    parser.add_argument("--batches", type=_positive, default=4, help="rollout batches, the last ones; else 4")
+    parser.add_argument("--batches", type=positive(int), default=4, help="rollout batches, the last ones; else 4")
     parser.add_argument("--weights", type=Path, help="folder of the trained policy; else the run's newest checkpoint")
     return parser.parse_args(argv)
 

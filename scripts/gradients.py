@@ -63,8 +63,8 @@ def _measure(arguments: argparse.Namespace) -> int:
     written = found.as_json()
     if sweep:
         correlations = agreements(found, sweep)
-        print(agreement_table(correlations, sweep))
-        written["against"] = as_json(correlations, sweep)
+        print(agreement_table(correlations, found, sweep))
+        written["against"] = as_json(correlations, found, sweep)
     folder: Path = arguments.to or (source if is_run else Path("runs") / "gradients" / config.name)
     folder.mkdir(parents=True, exist_ok=True)
     (folder / "gradients.json").write_text(json.dumps(written, indent=2) + "\n")

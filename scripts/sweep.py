@@ -22,6 +22,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from rewards import Refusal, build_verifier
+from trainer.comparison.positive import positive
 from trainer.comparison.sweeps import commands
 
 TRAIN = Path(__file__).with_name("train.py").absolute()
@@ -62,24 +63,14 @@ def parse_arguments(argv: Sequence[str] | None) -> argparse.Namespace:
         command.add_argument("file", type=Path, help="YAML file of the sweep")
         if name == "plan":
             command.add_argument("--pilot", type=Path, help="directory of finished cells; else the sweep's own")
-            command.add_argument("--items", type=_positive(int), help="held-out items; else as many as the pilot's")
-            command.add_argument("--difference", type=_positive(float), help="a difference in accuracy to be found")
+            command.add_argument("--items", type=positive(int), help="held-out items; else as many as the pilot's")
+            command.add_argument("--difference", type=positive(float), help="a difference in accuracy to be found")
             command.add_argument("--json", action="store_true", help="print the plan as JSON")
         if name == "status":
             command.add_argument("--once", action="store_true", help="print the table and end")
         if name == "cell":
             command.add_argument("choice", nargs=2, metavar="key=value", help="variant=… and seed=…, in any order")
     return parser.parse_args(argv)
-
-
-def _positive(kind: type[int] | type[float]) -> Callable[[str], float]:
-    def read(text: str) -> float:
-        if not (value := kind(text)) > 0:
-            raise argparse.ArgumentTypeError(f"it is {text}, and must be above 0")
-        return value
-
-    read.__name__ = f"positive {kind.__name__}"
-    return read
 
 
 if __name__ == "__main__":

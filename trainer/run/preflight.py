@@ -67,9 +67,10 @@ def settle_on_cpu(config: RunConfig) -> None:
 def prepare_logging(config: RunConfig) -> None:
     """Trackers' settings, which they read from the environment; W&B online without a key is refused before loading."""
     os.environ.setdefault("WANDB_MODE", config.logging.wandb_mode)
-    for name, tracker in TRACKERS.items():
-        if name in config.logging.report_to and tracker.project is not None:
-            os.environ.setdefault(tracker.project, config.logging.project)
+    for tracker in (tracker for name, tracker in TRACKERS.items() if name in config.logging.report_to):
+        project = {} if tracker.project is None else {tracker.project: config.logging.project}
+        for variable, value in {**project, **tracker.local}.items():
+            os.environ.setdefault(variable, value)
     os.environ.setdefault("WANDB_RUN_GROUP", config.name)
     os.environ.setdefault("TOKENIZERS_PARALLELISM", "false")
     if "wandb" in config.logging.report_to and os.environ["WANDB_MODE"] == "online":

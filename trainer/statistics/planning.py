@@ -88,18 +88,23 @@ def detectable_difference(
 
 
 def planned_seeds(
-    difference: float, components: DifferenceComponents, num_items: int, samples: int = 1, wanted: float = POWER
+    difference: float,
+    components: DifferenceComponents,
+    num_items: int,
+    samples: int = 1,
+    wanted: float = POWER,
+    confidence: float = CONFIDENCE,
 ) -> int | None:
     """The fewest seeds with which the verdict finds ``difference`` with probability ``wanted``.
 
     ``None`` where more than 1,000 would be needed: often no number is enough, because the items stay the same.
     """
     low, high = FEWEST_SEEDS - 1, MOST_SEEDS
-    if verdict_power(difference, components, high, num_items, samples) < wanted:
+    if verdict_power(difference, components, high, num_items, samples, confidence) < wanted:
         return None
     while high - low > 1:
         middle = (low + high) // 2
-        enough = verdict_power(difference, components, middle, num_items, samples) >= wanted
+        enough = verdict_power(difference, components, middle, num_items, samples, confidence) >= wanted
         low, high = (low, middle) if enough else (middle, high)
     return high
 

@@ -1,5 +1,6 @@
 """Whether what a bench measures before training ranks strategies as a finished sweep did."""
 
+import inspect
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -10,10 +11,12 @@ import numpy as np
 
 from rewards.registry import PartError
 from trainer.algorithms.contract import ADVANTAGE, COEFFICIENT, TOKEN_WEIGHT, UPDATE_SCHEDULE
+from trainer.algorithms.registry import Strategy
 from trainer.algorithms.strategies import build_strategies
 from trainer.comparison.gradients.bench import Bench
 from trainer.comparison.gradients.replay import ReplayError
 from trainer.comparison.gradients.strategies import Named
+from trainer.comparison.plain_data import plain_data
 from trainer.comparison.reports.accuracies import areas_under_curves, final_accuracies, mean_accuracies
 from trainer.comparison.reports.comparison import datasets_of
 from trainer.comparison.reports.run_files import RecordedRun, RecordedRuns, read_runs
@@ -57,21 +60,21 @@ def sweep_outcome(directory: Path) -> SweepOutcome:
     runs = read_runs(directory)
     strategies: dict[str, Named] = {}
     left_out: dict[str, str] = {}
-    known: dict[str, str] = {}
+    known: list[tuple[Any, str]] = []
     for variant, by_seed in runs.by_variant.items():
         config = next(iter(by_seed.values())).config
         asked = {kind: (config.get("algorithm") or {}).get(kind) for kind in _KINDS}
         loss = (config.get("trl") or {}).get("loss_type", "dapo")
-        told = repr((sorted(asked.items()), None if asked[COEFFICIENT] else loss))
-        if told in known:
-            left_out[variant] = f"its first update is {known[told]}'s"
-            continue
         try:
             parts = build_strategies(**{kind: part for kind, part in asked.items() if part is not None})
         except PartError as error:
             left_out[variant] = str(error)
             continue
-        known[told] = variant
+        update = (*map(_as_built, (getattr(parts, kind) for kind in _KINDS)), None if asked[COEFFICIENT] else loss)
+        if same := next((name for before, name in known if before == update), None):
+            left_out[variant] = f"its first update is {same}'s"
+            continue
+        known.append((update, variant))
         strategies[variant] = Named(variant, parts, loss)
     kept = {variant: runs.by_variant[variant] for variant in strategies}
     seeds = sorted(set.intersection(*map(set, kept.values()))) if kept else []
@@ -82,6 +85,16 @@ def sweep_outcome(directory: Path) -> SweepOutcome:
         )
     found = {variant: [by_seed[seed] for seed in seeds] for variant, by_seed in kept.items()}
     return SweepOutcome(runs.name, list(strategies.values()), _outcomes(runs, found), seeds, left_out)
+
+
+def _as_built(part: Strategy | None) -> Any:
+    """What tells a part from others however it was written: its function, and its options with their defaults."""
+    if part is None:
+        return None
+    function: Any = part.function if inspect.isroutine(part.function) else type(part.function)
+    parameters = inspect.signature(function).parameters.values()
+    defaults = {each.name: each.default for each in parameters if each.default is not inspect.Parameter.empty}
+    return function, {**defaults, **part.options}
 
 
 def _outcomes(runs: RecordedRuns, by_variant: Mapping[str, list[RecordedRun]]) -> dict[str, dict[str, float]]:
@@ -98,38 +111,61 @@ def _outcomes(runs: RecordedRuns, by_variant: Mapping[str, list[RecordedRun]]) -
 
 def agreements(found: Bench, sweep: SweepOutcome) -> dict[str, RankCorrelation]:
     """``<measure>, <outcome>`` → Spearman's ρ over the variants; what has no number in one of them is left out."""
-    rows = {row.name: row for row in found.rows}
     correlations = {}
-    for measure in MEASURES:
-        for outcome in OUTCOMES:
-            pairs = [
-                (float(f"{getattr(rows[variant], measure):.5g}"), value)  # what rounding alone tells apart is tied
-                for variant, value in sweep.outcomes[outcome].items()
-                if variant in rows
-            ]
-            numbers = [pair for pair in pairs if all(map(math.isfinite, pair))]
-            if len(numbers) >= FEWEST:
-                measured, reached = zip(*numbers, strict=True)
-                correlations[f"{measure}, {outcome}"] = rank_correlation(measured, reached)
+    for name, pairs in _pairs(found, sweep).items():
+        if len(pairs) >= FEWEST:
+            correlations[name] = rank_correlation(*zip(*pairs.values(), strict=True))
     return correlations
 
 
-def agreement_table(correlations: Mapping[str, RankCorrelation], sweep: SweepOutcome) -> str:
-    """The table in Markdown, and which variants are not in it."""
+def _pairs(found: Bench, sweep: SweepOutcome) -> dict[str, dict[str, tuple[float, float]]]:
+    """``<measure>, <outcome>`` → variant → both numbers, of the variants that have both."""
+    rows = {row.name: row for row in found.rows}
+    pairs: dict[str, dict[str, tuple[float, float]]] = {}
+    for measure in MEASURES:
+        for outcome in OUTCOMES:
+            both = {
+                variant: (float(f"{getattr(rows[variant], measure):.5g}"), value)  # rounding alone tells none apart
+                for variant, value in sweep.outcomes[outcome].items()
+                if variant in rows
+            }
+            pairs[f"{measure}, {outcome}"] = {
+                variant: pair for variant, pair in both.items() if all(map(math.isfinite, pair))
+            }
+    return pairs
+
+
+def left_out(found: Bench, sweep: SweepOutcome) -> dict[str, str]:
+    """Variant → why it is in none of the correlations, or in which it is not; both come from here, table and JSON."""
+    reasons = dict(sweep.left_out)
+    pairs = _pairs(found, sweep)
+    for variant in (named.name for named in sweep.strategies):
+        missing = [name for name, both in pairs.items() if variant not in both]
+        if variant not in {row.name for row in found.rows}:
+            reasons[variant] = found.absent.get(variant, "it was not replayed")
+        elif missing:
+            reasons[variant] = f"no number of {'; '.join(missing)}"
+    return reasons
+
+
+def agreement_table(correlations: Mapping[str, RankCorrelation], found: Bench, sweep: SweepOutcome) -> str:
+    """The table in Markdown, and which variants are not in it, or not in all of it."""
     lines = ["| step-0 measure, outcome | Spearman's ρ [95 %] | p | variants |", "|" + " --- |" * 4]
     for name, each in correlations.items():
         interval = f"{each.value:+.2f} [{each.low:+.2f}, {each.high:+.2f}]" if math.isfinite(each.value) else "–"
         lines.append(f"| {name} | {interval} | {each.p_value:.2g} | {each.pairs} |")
-    lines += [f"Not in it: {variant}: {reason}" for variant, reason in sweep.left_out.items()]
+    lines += [f"Not in it: {variant}: {reason}" for variant, reason in left_out(found, sweep).items()]
     return "\n".join([*lines, f"Seeds of {sweep.name}: {', '.join(map(str, sweep.seeds))}"])
 
 
-def as_json(correlations: Mapping[str, RankCorrelation], sweep: SweepOutcome) -> dict[str, Any]:
-    """Plain data for gradients.json."""
-    return {
+def as_json(correlations: Mapping[str, RankCorrelation], found: Bench, sweep: SweepOutcome) -> dict[str, Any]:
+    """Plain data for gradients.json; what is no number is ``None``."""
+    data = {
         "sweep": sweep.name,
         "seeds": sweep.seeds,
         "outcomes": sweep.outcomes,
-        "left_out": sweep.left_out,
+        "left_out": left_out(found, sweep),
         "correlations": {name: vars(each) for name, each in correlations.items()},
     }
+    plain: dict[str, Any] = plain_data(data)
+    return plain

@@ -17,6 +17,7 @@ from trainer.comparison.gradients.moments import GradientSums, Moments
 from trainer.comparison.gradients.replay import Recipe, ReplayError, Row, group_gradients, replayed
 from trainer.comparison.gradients.sketch import CountSketch
 from trainer.comparison.gradients.strategies import BASELINE, Named
+from trainer.comparison.plain_data import plain_data
 
 COEFFICIENT_LOSS = "cispo"
 """The loss that a coefficient takes the place of the clipped ratio in."""
@@ -81,7 +82,7 @@ class Bench:
 
     def as_json(self) -> dict[str, Any]:
         """Plain data; what is no number is ``None``."""
-        plain: dict[str, Any] = _plain(asdict(self))
+        plain: dict[str, Any] = plain_data(asdict(self))
         return plain
 
 
@@ -269,11 +270,3 @@ def _drift(rows: Sequence[Row], batch: ReplayedBatch) -> list[float]:
                 float(logps[: len(row["old_logps"])].mean()) - math.fsum(row["old_logps"]) / len(row["old_logps"])
             )
     return found
-
-
-def _plain(value: Any) -> Any:
-    if isinstance(value, dict):
-        return {key: _plain(each) for key, each in value.items()}
-    if isinstance(value, list | tuple):
-        return [_plain(each) for each in value]
-    return None if isinstance(value, float) and not math.isfinite(value) else value

@@ -12,31 +12,37 @@ _ALIKE = 1.02
 
 
 def common_tokens(by_variant: Mapping[str, Sequence[RecordedRun]]) -> float | None:
-    """The tokens (prompts and completions, all that was generated) that every run has reached: the least total.
+    """The tokens (prompts and completions, all that was generated) up to which every run was evaluated.
 
-    ``None`` where a run did not log them, all used as many, or a run had spent more before its first evaluation on one
-    of its held-out sets: what its accuracy was at so many tokens, nobody measured.
+    What a run generated after its last evaluation does not count: its accuracy there, nobody measured.
+
+    ``None`` where the tokens of an evaluation were not logged, all were evaluated up to as many, or a run had spent
+    more before its first evaluation on one of its held-out sets.
     """
-    totals = [run.tokens for runs in by_variant.values() for run in runs]
-    known = [total for total in totals if total]
-    if not known or len(known) < len(totals) or max(known) <= _ALIKE * min(known):
-        return None
     every = [run for runs in by_variant.values() for run in runs]
-    found = [accuracies_at(min(known), [run], dataset) for run in every for dataset in run.held_out()]
-    return min(known) if np.isfinite(found).all() else None
+    spent = [_spent(run, dataset) for run in every for dataset in run.held_out()]
+    if not spent or not all(spent):
+        return None
+    first, last = [tokens[0] for tokens in spent], [tokens[-1] for tokens in spent]
+    return None if max(last) <= _ALIKE * min(last) or max(first) > min(last) else min(last)
 
 
 def accuracies_at(tokens: float, runs: Sequence[RecordedRun], dataset: str) -> NDArray[np.float64]:
     """Each run's held-out accuracy when so many tokens were generated, (runs,): linear between its evaluations.
 
-    NaN where the first evaluation came after more tokens, or the tokens of an evaluation were not logged.
+    NaN where the first evaluation came after more tokens, or the last one after fewer, or the tokens of an evaluation
+    were not logged.
     """
     found = []
     for run in runs:
-        series = sorted(run.held_out()[dataset].items())
-        logged = [run.tokens_at(point) for point, _ in series]
-        spent = [count for count in logged if count is not None]
-        is_known = spent and len(spent) == len(logged)
-        values = [accuracy for _, accuracy in series]
-        found.append(float(np.interp(tokens, spent, values, left=np.nan)) if is_known else np.nan)
+        values = [accuracy for _, accuracy in sorted(run.held_out()[dataset].items())]
+        spent = _spent(run, dataset)
+        found.append(float(np.interp(tokens, spent, values, left=np.nan, right=np.nan)) if spent else np.nan)
     return np.array(found)
+
+
+def _spent(run: RecordedRun, dataset: str) -> list[float]:
+    """The tokens at each evaluation, in their order; none where one of them is not known."""
+    logged = [run.tokens_at(point) for point in sorted(run.held_out()[dataset])]
+    known = [count for count in logged if count is not None]
+    return known if len(known) == len(logged) else []

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from trainer import statistics
+from trainer.comparison.plain_data import plain_data
 from trainer.comparison.sweeps.cells import cells_of, grid_points
 from trainer.comparison.sweeps.pilots import Pilot, PilotPoint
 from trainer.comparison.sweeps.schema import LocalExecution, Sweep
@@ -53,6 +54,7 @@ class SweepPlan:
             enough.
         tuning_cells: cells before the comparison, with ``tune:``.
         parallel: cells at a time.
+        confidence: of the interval that gives the verdict: 95 %, or the last look's, for any number of seeds.
     """
 
     name: str
@@ -68,6 +70,7 @@ class SweepPlan:
     cells: int
     tuning_cells: int
     parallel: int
+    confidence: float
 
 
 def plan_of(
@@ -83,7 +86,7 @@ def plan_of(
     samples = samples if pilot.samples > 1 else pilot.samples
     rows, seeds, last = items or pilot.num_items, len(sweep.seeds), pilot.points[-1]
     variants = len({cell.variant for cell in cells_of(sweep.model_copy(update={"seeds": sweep.seeds[:1]}))})
-    level = statistics.look_levels(sweep.stopping.looks)[-1] if sweep.stopping else 1 - statistics.CONFIDENCE
+    confidence = 1 - statistics.look_levels(sweep.stopping.looks)[-1] if sweep.stopping else statistics.CONFIDENCE
     tuning = 0
     if sweep.tune is not None:
         tuning = len(sweep.variants) * len(grid_points(sweep.tune.grid)) * len(sweep.tune.seeds)
@@ -91,7 +94,6 @@ def plan_of(
     def design(seeds: int, rows: int, point: PilotPoint) -> Design:
         hours = point.hours + point.evaluation_hours * (rows * samples / (pilot.num_items * pilot.samples) - 1)
         parts = (point.components, seeds, rows, samples)
-        confidence = 1 - level if seeds == len(sweep.seeds) else statistics.CONFIDENCE
         detectable = statistics.detectable_difference(*parts, confidence=confidence)
         power = None if wanted is None else statistics.verdict_power(wanted, *parts, confidence)
         return Design(seeds, rows, point.rollouts, detectable, power, hours * (seeds * variants + tuning))
@@ -105,15 +107,18 @@ def plan_of(
         pilot,
         samples,
         planned,
-        _between(last, seeds, rows, samples, 1 - level),
-        _curve(planned, last, samples, 1 - level),
+        _between(last, seeds, rows, samples, confidence),
+        _curve(planned, last, samples, confidence),
         [design(size, count, last) for size in sizes for count in counts],
         [design(seeds, rows, point) for point in pilot.points],
         wanted,
-        None if wanted is None else statistics.planned_seeds(wanted, last.components, rows, samples),
+        None
+        if wanted is None
+        else statistics.planned_seeds(wanted, last.components, rows, samples, confidence=confidence),
         seeds * variants,
         tuning,
         executor.parallel if isinstance(executor, LocalExecution) else 1,
+        confidence,
     )
 
 
@@ -145,7 +150,7 @@ def _with_seeds(components: statistics.DifferenceComponents, of_seeds: float) ->
 def plan_data(plan: SweepPlan) -> dict[str, Any]:
     """The plan as plain data, for JSON; numbers that are not finite are null."""
     last = plan.pilot.points[-1]
-    return {
+    data: dict[str, Any] = {
         "sweep": plan.name,
         "pilot": {"directory": str(plan.pilot.directory), "cells": plan.pilot.cells, "paired": plan.pilot.paired},
         "held_out": plan.pilot.dataset,
@@ -156,13 +161,16 @@ def plan_data(plan: SweepPlan) -> dict[str, Any]:
         "components": {name: getattr(last.components, name) for name in COMPONENTS},
         "pilot_differences": dict(last.differences),
         "planned": _design_data(plan.planned),
-        "planned_between": [_finite(value) for value in plan.between],
+        "planned_between": list(plan.between),
         "power": [{"difference": difference, "power": power} for difference, power in plan.curve.items()],
         "wanted": plan.wanted,
         "seeds_needed": plan.seeds_needed,
         "by_size": _designs_data(plan.by_size),
         "by_rollouts": _designs_data(plan.by_rollouts),
+        "confidence": plan.confidence,
     }
+    plain: dict[str, Any] = plain_data(data)
+    return plain
 
 
 COMPONENTS = ("seeds", "items", "seed_items", "sampling", "freedom")
@@ -177,11 +185,7 @@ def _design_data(design: Design) -> dict[str, Any]:
         "seeds": design.seeds,
         "items": design.items,
         "rollouts": design.rollouts,
-        "detectable": _finite(design.detectable),
+        "detectable": design.detectable,
         "power": design.power,
-        "hours": _finite(design.hours),
+        "hours": design.hours,
     }
-
-
-def _finite(value: float) -> float | None:
-    return value if value < float("inf") else None

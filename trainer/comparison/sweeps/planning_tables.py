@@ -5,6 +5,7 @@ from collections.abc import Iterator
 
 from rich.table import Table
 
+from trainer import statistics
 from trainer.comparison.sweeps.planning import Design, SweepPlan
 from trainer.statistics.verdict import FEWEST_SEEDS
 
@@ -42,7 +43,7 @@ def _wanted(plan: SweepPlan) -> str:
     power = f"A difference of {plan.wanted:g} is found with probability {plan.planned.power:.2f}"
     if plan.seeds_needed is None:
         return f"{power}; no number of seeds up to 1,000 makes it 0.8 with {plan.planned.items} items: take more items."
-    return f"{power}; {plan.seeds_needed} seeds would make it 0.8."
+    return f"{power}; {plan.seeds_needed} seeds would make it 0.8{_level(plan, ', ')}."
 
 
 def component_table(plan: SweepPlan) -> Table:
@@ -71,7 +72,10 @@ def size_table(plan: SweepPlan) -> Table:
     """Seeds × items."""
     counts = list(dict.fromkeys(design.items for design in plan.by_size))
     meaning = "smallest difference found in 80 %" + ("" if plan.wanted is None else f", power at {plan.wanted:g}")
-    table = Table(title=f"{meaning}, hours of cells", caption=f"After {plan.planned.rollouts:g} rollout batches.")
+    table = Table(
+        title=f"{meaning}, hours of cells",
+        caption=f"After {plan.planned.rollouts:g} rollout batches{_level(plan, ', ')}.",
+    )
     table.add_column("seeds", justify="right")
     for count in counts:
         table.add_column(f"{count} items", justify="right")
@@ -95,12 +99,18 @@ def rollout_table(plan: SweepPlan) -> Table:
 
 def power_table(plan: SweepPlan) -> Table:
     """The power curve of the sweep as planned."""
-    table = Table(title="Power of the sweep as planned")
+    table = Table(title="Power of the sweep as planned", caption=_level(plan))
     for name in ("true difference", "found in"):
         table.add_column(name, justify="right")
     for difference, power in plan.curve.items():
         table.add_row(f"{difference:.3f}", f"{power:.0%}")
     return table
+
+
+def _level(plan: SweepPlan, before: str = "") -> str:
+    """Nothing where the verdict is that of 95 % intervals, as it is without looks."""
+    is_usual = plan.confidence == statistics.CONFIDENCE
+    return "" if is_usual else f"{before}judged by the last look's {plan.confidence:.1%} interval"
 
 
 def _seen(design: Design) -> str:

@@ -5,16 +5,16 @@ its next look may. The baseline's may as long as one comparison goes on that nee
 looks are fixed before the first result: chosen after it, the 5 % would not hold.
 """
 
-import json
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any, Literal
 
 from rewards.registry import Refusal
+from trainer.comparison.plain_data import plain_data
 from trainer.comparison.reports.comparison import datasets_of, judged_runs
 from trainer.comparison.reports.looks import LookPlan, looks_taken
-from trainer.comparison.reports.run_files import LOOKS, ReportError, read_json, read_runs
+from trainer.comparison.reports.run_files import LOOKS, RecordedRuns, ReportError, read_json, read_runs
 from trainer.comparison.sweeps.cell_directory import write_json
 from trainer.comparison.sweeps.cells import Cell
 from trainer.comparison.sweeps.schema import Sweep
@@ -49,16 +49,10 @@ class LookGate:
         Args:
             pending: names of the cells that run or will; those neither pending nor finished have failed.
         """
-        try:
-            runs = read_runs(self.root)
-        except ReportError:  # nothing is finished yet
+        runs = self._finished()
+        if runs is None:
             return
-        finished = {(run.variant, run.seed) for run in runs.all}
-        given_up = [
-            cell
-            for cell in self.cells
-            if cell.name not in pending and (cell.variant, cell.seed) not in finished and self.turn(cell) != "never"
-        ]
+        given_up = self._given_up(runs, pending)
         runs = replace(runs, failed=frozenset((cell.variant, cell.seed) for cell in given_up))
         dataset = next(iter(datasets_of(runs)), None)
         if dataset is None:
@@ -71,7 +65,7 @@ class LookGate:
             self.looks[variant] = found
         record = {variant: [asdict(look) for look in looks] for variant, looks in self.looks.items()}
         failed = [cell.name for cell in given_up]
-        write_json(self.root / LOOKS, _plain({"looks": record, "not_needed": self.not_needed(), "failed": failed}))
+        write_json(self.root / LOOKS, plain_data({"looks": record, "not_needed": self.not_needed(), "failed": failed}))
 
     def turn(self, cell: Cell) -> Turn:
         """Whether a cell may start now, later or never."""
@@ -93,15 +87,10 @@ class LookGate:
     def why_blocked(self, waiting: Sequence[Cell]) -> str:
         """Why the look that ``waiting`` cells wait for can never be taken though nothing runs, and what to do."""
         number = min(opened for opened, ended in map(self._open, self.looks) if not ended)
-        try:
-            finished = {(run.variant, run.seed): run for run in read_runs(self.root).all}
-        except ReportError:  # nothing is finished
-            finished = {}
-        before = [cell for cell in self.cells if cell not in waiting and self.turn(cell) != "never"]
-        failed = [cell.name for cell in before if (cell.variant, cell.seed) not in finished]
-        unseen = [
-            cell.name for cell in self.cells if (run := finished.get((cell.variant, cell.seed))) and not run.held_out()
-        ]
+        runs = self._finished()
+        failed = [cell.name for cell in self._given_up(runs, {cell.name for cell in waiting})]
+        seen = {(run.variant, run.seed): bool(run.held_out()) for run in runs.all} if runs else {}
+        unseen = [cell.name for cell in self.cells if seen.get((cell.variant, cell.seed)) is False]
         lines = [f"The look at {number} seeds cannot be taken, so {len(waiting)} cells that wait for it are not run."]
         if failed:
             lines.append(
@@ -113,13 +102,28 @@ class LookGate:
                 f"Finished without held-out accuracy: {', '.join(unseen)}. See that `data: {{test: …}}` gives held-out "
                 "rows, move these cells' directories away and start the sweep again: they are run anew."
             )
-        elif finished:
+        elif seen:
             lines.append(
                 "The finished runs share no held-out set on which an answer was judged. Look whether the verifier "
                 "works and all variants name the same sets under `data: {test: …}`; then give the sweep another "
                 "output_dir."
             )
         return " ".join(lines)
+
+    def _finished(self) -> RecordedRuns | None:
+        try:
+            return read_runs(self.root)
+        except ReportError:  # nothing is finished yet
+            return None
+
+    def _given_up(self, runs: RecordedRuns | None, pending: Collection[str]) -> list[Cell]:
+        """Cells that should have finished by now and have not."""
+        finished = {(run.variant, run.seed) for run in runs.all} if runs else set()
+        return [
+            cell
+            for cell in self.cells
+            if cell.name not in pending and (cell.variant, cell.seed) not in finished and self.turn(cell) != "never"
+        ]
 
     def _open(self, variant: str) -> tuple[int, bool]:
         """How many of the first seeds may be run, and whether that is all there will be."""
@@ -167,8 +171,3 @@ def _turn(position: int, opened: int, ended: bool) -> Turn:
     if position < opened:
         return "start"
     return "never" if ended else "wait"
-
-
-def _plain(data: Any) -> Any:
-    """JSON without NaN, which is not JSON: null."""
-    return json.loads(json.dumps(data), parse_constant=lambda name: None)

@@ -3,6 +3,7 @@
 import os
 import re
 from collections.abc import Iterator, Sequence
+from importlib.metadata import version
 from importlib.util import find_spec
 from pathlib import Path
 
@@ -36,6 +37,10 @@ def _trackers(asked: Sequence[str]) -> Iterator[Finding]:
         if needs.modules and not any(find_spec(module) for module in needs.modules):
             package = next(iter(needs.modules.values()))
             yield error("machine", f"{place}, whose package is not installed: pip install {package}; or leave it out.")
+        elif needs.below and tuple(map(int, re.findall(r"\d+", have := version(name))[:2])) >= needs.below:
+            package = next(iter(needs.modules.values()))
+            what = f"{place}, and its version {have} is not one that transformers' callback can write to"
+            yield error("machine", f"{what}: pip install {package}; or leave it out.")
         if needs.variable and not os.environ.get(needs.variable):
             what = f"{place}, and {needs.variable} is not set, so that there is no server to write to."
             yield error("machine", f"{what} Set it, or leave {name} out.")

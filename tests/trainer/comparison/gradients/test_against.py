@@ -63,11 +63,12 @@ def test_the_same_order_has_a_correlation_of_one_and_the_opposite_of_minus_one(s
     assert opposite["signal_to_noise, final accuracy"].value == pytest.approx(-1)
     assert math.isnan(same["gain, final accuracy"].value)  # all alike
     assert "alignment, final accuracy" not in same  # the rows have none
-    table = agreement_table(same, found)
+    rows = measured(grpo=0.2, ar=0.3, ar_strong=0.4, exchangeable=0.1, rloo=0.5)
+    table = agreement_table(same, rows, found)
     assert "| signal_to_noise, final accuracy | +1.00 [+1.00, +1.00] | 0.017 | 5 |" in table  # 2 of 120 orders
     assert "| gain, final accuracy | – |" in table
     assert "Not in it: slow: its first update is grpo's" in table
-    assert json.loads(json.dumps(as_json(same, found)))["seeds"] == [0, 1]
+    assert json.loads(json.dumps(as_json(same, rows, found), allow_nan=False))["seeds"] == [0, 1]
 
 
 def test_what_rounding_alone_tells_apart_is_tied(sweep: Path):
@@ -81,6 +82,40 @@ def test_what_rounding_alone_tells_apart_is_tied(sweep: Path):
 def test_what_has_no_number_is_left_out(sweep: Path):
     found = agreements(measured(grpo=0.2, ar=0.3, ar_strong=math.nan, exchangeable=0.1, rloo=0.5), sweep_outcome(sweep))
     assert found["signal_to_noise, final accuracy"].pairs == 4
+
+
+def test_what_is_left_out_is_named_alike_in_table_and_json(sweep: Path):
+    outcome = sweep_outcome(sweep)
+    bench = replace(measured(grpo=0.2, ar=0.3, ar_strong=math.nan, exchangeable=0.1), absent={"rloo": "too few"})
+    found = as_json(agreements(bench, outcome), bench, outcome)["left_out"]
+    assert found.keys() == {"slow", "ibpo", "rloo", "ar", "ar_strong", "grpo", "exchangeable"}  # none has an alignment
+    assert found["rloo"] == "too few"
+    assert "signal_to_noise, final accuracy" in found["ar_strong"]
+    assert "signal_to_noise" not in found["ar"]
+    table = agreement_table(agreements(bench, outcome), bench, outcome)
+    assert all(f"Not in it: {variant}: {reason}" in table for variant, reason in found.items())
+
+
+def test_a_strategy_written_differently_is_counted_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    """Lopti's η is 0.4 unless it is given; AR's α is written as a number with and without a point."""
+    spelled: dict[str, dict[str, Any]] = {
+        "grpo": {},
+        "named": {"algorithm.advantage": {"name": "grpo"}, "algorithm.token_weight": "uniform"},
+        "lopti": {"algorithm.update_schedule": "lopti"},
+        "lopti_again": {"algorithm.update_schedule": {"name": "lopti", "eta": 0.4}},
+        "lopti_other": {"algorithm.update_schedule": {"name": "lopti", "eta": 0.3}},
+        "ar": {"algorithm.token_weight": {"name": "adv_reweight", "alpha": 1.0}},
+        "ar_again": {"algorithm.token_weight": {"name": "adv_reweight", "alpha": 1}},
+    }
+    monkeypatch.setattr(recorded_sweep, "VARIANTS", spelled)
+    found = sweep_outcome(recorded_sweep.record_sweep(tmp_path / "sweep", seeds=(0, 1)))
+    assert [named.name for named in found.strategies] == ["grpo", "lopti", "lopti_other", "ar"]
+    first = "its first update is {}'s"
+    assert found.left_out == {
+        "named": first.format("grpo"),
+        "lopti_again": first.format("lopti"),
+        "ar_again": first.format("ar"),
+    }
 
 
 def test_too_few_variants_are_refused(tmp_path: Path):

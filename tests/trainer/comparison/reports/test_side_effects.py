@@ -66,6 +66,17 @@ def test_accuracy_before_the_first_evaluation_is_not_known(tmp_path: Path):
     assert common_tokens({"a": [late], "b": [least]}) is None
 
 
+def test_what_was_generated_after_the_last_evaluation_does_not_count(tmp_path: Path):
+    """1,000 tokens, evaluated at 500 of them: what the run would have reached at the other's 800, nobody measured."""
+    counts = [{"step": n, "num_tokens": 100.0 * n} for n in range(1, 11)]
+    early = run_of(tmp_path / "early", *counts, evaluated(0, 0.1, 1.0), evaluated(5, 0.3, 1.0))
+    counts = [{"step": n, "num_tokens": 80.0 * n} for n in range(1, 11)]
+    whole = run_of(tmp_path / "whole", *counts, evaluated(0, 0.1, 1.0), evaluated(10, 0.4, 1.0))
+    assert math.isnan(accuracies_at(800, [early], "test")[0])
+    assert common_tokens({"a": [early], "b": [whole]}) == 500
+    assert accuracies_at(500, [early, whole], "test").tolist() == pytest.approx([0.3, 0.1 + 0.3 * 500 / 800])
+
+
 def test_tokens_that_were_not_logged_are_not_none_spent(tmp_path: Path):
     """The tokens at batch 1 are not known: from 0 on, the accuracy at 500 would lie on the line from there."""
     evaluations = [evaluated(1, 0.0, 1.0), evaluated(10, 0.4, 1.0)]

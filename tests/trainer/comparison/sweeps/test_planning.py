@@ -16,7 +16,7 @@ from trainer.comparison.sweeps import commands
 from trainer.comparison.sweeps.loading import load_sweep
 from trainer.comparison.sweeps.pilots import Pilot, PilotError, read_pilot
 from trainer.comparison.sweeps.planning import plan_of
-from trainer.comparison.sweeps.planning_tables import plan_sentences
+from trainer.comparison.sweeps.planning_tables import plan_sentences, power_table, size_table
 from trainer.run.config.yaml_document import write
 from trainer.statistics import detectable_difference, verdict_power
 
@@ -197,3 +197,26 @@ def test_a_number_that_is_none_is_refused(tmp_path: Path, wrong: list[str], caps
     with pytest.raises(SystemExit):
         script.main(["plan", str(sweep_file(tmp_path)), *wrong])
     assert wrong[0] in capsys.readouterr().err
+
+
+def test_with_looks_all_numbers_are_those_of_the_last_looks_interval(pilot: Pilot, tmp_path: Path):
+    """At looks after 3, 4 and 5 seeds the last level is 3.6 %: more seeds are needed than by 95 % intervals."""
+    stopping = {"rule": "group_sequential", "looks": [3, 4, 5]}
+    with_looks = plan_of(load_sweep(sweep_file(tmp_path, stopping=stopping))[0], pilot, 1, wanted=0.3)
+    without = plan_of(load_sweep(sweep_file(tmp_path))[0], pilot, 1, wanted=0.3)
+    assert (without.confidence, round(with_looks.confidence, 3)) == (0.95, 0.964)
+    components = pilot.points[-1].components
+    for plan in (with_looks, without):
+        for design in plan.by_size:
+            expected = detectable_difference(components, design.seeds, design.items, 1, confidence=plan.confidence)
+            assert design.detectable == expected
+        power = [
+            verdict_power(0.3, components, seeds, pilot.num_items, 1, plan.confidence)
+            for seeds in (plan.seeds_needed - 1, plan.seeds_needed)
+        ]
+        assert power[0] < 0.8 <= power[1]
+    assert with_looks.seeds_needed >= without.seeds_needed
+    said = "judged by the last look's 96.4% interval"
+    assert said in " ".join(plan_sentences(with_looks))
+    assert all(said in table(with_looks).caption for table in (size_table, power_table))
+    assert said not in " ".join(plan_sentences(without))

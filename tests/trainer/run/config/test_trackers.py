@@ -1,5 +1,7 @@
 """`logging.report_to`: every tracker of transformers, checked for being installed before a model is loaded."""
 
+import os
+
 import pytest
 from transformers.integrations.integration_utils import INTEGRATION_TO_CALLBACK
 
@@ -7,6 +9,7 @@ from tests.trainer.run.config.test_config import load
 from trainer.run.check.packages import _trackers
 from trainer.run.config import ConfigError
 from trainer.run.config.trackers import TRACKERS
+from trainer.run.preflight import prepare_logging
 
 
 def test_the_words_are_those_of_transformers():
@@ -37,7 +40,29 @@ def test_what_is_not_installed_is_an_error_with_the_command(monkeypatch: pytest.
     monkeypatch.setattr("trainer.run.check.packages.find_spec", lambda module: "found" if module == "wandb" else None)
     found = [each.text for each in _trackers(["wandb", "swanlab", "comet_ml", "kubeflow"])]
     assert len(found) == 3
-    assert "names swanlab, whose package is not installed: pip install swanlab" in found[0]
+    assert "names swanlab, whose package is not installed: pip install 'swanlab<0.8'" in found[0]
     assert "pip install comet-ml" in found[1]
     assert "KUBEFLOW_TRAINER_SERVER_URL is not set" in found[2]
     assert not list(_trackers("none"))
+
+
+@pytest.mark.parametrize(("have", "taken"), [("0.7.20", True), ("0.8.0", False), ("0.10.3", False)])
+def test_a_version_that_the_callback_cannot_write_to_is_an_error(have: str, taken: bool, monkeypatch):
+    """swanlab 0.8 raises where transformers' callback asks whether a run is active."""
+    monkeypatch.setattr("trainer.run.check.packages.find_spec", lambda module: "found")
+    monkeypatch.setattr("trainer.run.check.packages.version", lambda package: have)
+    found = [each.text for each in _trackers(["swanlab"])]
+    assert [f"its version {have}" in text and "pip install 'swanlab<0.8'" in text for text in found] == [True] * (
+        not taken
+    )
+
+
+def test_a_tracker_keeps_from_the_network_unless_it_is_told_otherwise(tmp_path, monkeypatch: pytest.MonkeyPatch):
+    tracking = ("MLFLOW_DISABLE_TELEMETRY", "MLFLOW_EXPERIMENT_NAME", "SWANLAB_PROJECT")
+    for variable in (*tracking, "WANDB_MODE", "WANDB_RUN_GROUP", "TOKENIZERS_PARALLELISM"):
+        monkeypatch.setenv(variable, "")  # so that what the run sets is taken back
+        monkeypatch.delenv(variable)
+    monkeypatch.setenv("SWANLAB_MODE", "cloud")
+    prepare_logging(load(tmp_path, "logging: {report_to: [mlflow, swanlab], project: kiel}\n"))
+    names = ("MLFLOW_DISABLE_TELEMETRY", "MLFLOW_EXPERIMENT_NAME", "SWANLAB_MODE", "SWANLAB_PROJECT")
+    assert [os.environ[name] for name in names] == ["true", "kiel", "cloud", "kiel"]
