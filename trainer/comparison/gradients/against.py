@@ -114,7 +114,8 @@ def agreements(found: Bench, sweep: SweepOutcome) -> dict[str, RankCorrelation]:
     correlations = {}
     for name, pairs in _pairs(found, sweep).items():
         if len(pairs) >= FEWEST:
-            correlations[name] = rank_correlation(*zip(*pairs.values(), strict=True))
+            measured, reached = zip(*pairs.values(), strict=True)
+            correlations[name] = rank_correlation(measured, reached)
     return correlations
 
 
