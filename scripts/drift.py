@@ -3,8 +3,8 @@
     python scripts/drift.py runs/quickstart
 
 Scores the rollouts of the last batches that the run recorded by its newest checkpoint and by the policy that it started
-from, summed over the vocabulary at every position. Runs without a reference model log no drift/kl_* while training; what
-the others log knows the sampled tokens alone, and has a heavy tail. Of LoRA runs give --weights an export.
+from, summed over the vocabulary at every position. Runs without a reference model log no drift/kl_* while training;
+what the others log knows the sampled tokens alone, and has a heavy tail. Of LoRA runs give --weights an export.
 """
 
 import argparse

@@ -75,6 +75,19 @@ def test_in_the_dark_pictures_are_dark_too(page: Path, tmp_path: Path):
         assert (ground < 50, darkest_text > 200) == (dark, dark)
 
 
+@pytest.mark.slow
+@in_a_browser
+def test_a_variants_name_is_not_broken_where_there_is_room(page: Path, tmp_path: Path):
+    named = tmp_path / "named.html"
+    named.write_text(page.read_text().replace(">lopti<", ">exchangeable_prefix_tree<"))
+    lines = (
+        "[...document.querySelectorAll('.numbers td:first-of-type a')].filter(e => e.textContent.includes('prefix'))"
+        ".map(e => e.getClientRects().length)"
+    )
+    (found,) = visit(named, tmp_path / "profile", [lines], width=1280).answers
+    assert set(found) == {1}
+
+
 @in_a_browser
 def test_the_browser_would_have_noticed(page: Path, tmp_path: Path):
     """Without escaping, a completion would ask for its picture and be refused, loudly."""
