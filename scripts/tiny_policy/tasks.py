@@ -20,6 +20,7 @@ from rewards.verifiers.knights_knaves import Puzzle as KnightsKnavesPuzzle
 from rewards.verifiers.knights_knaves.language import NAMES
 from scripts.tiny_policy.arithmetic_demonstrations import demonstration as worked_arithmetic
 from scripts.tiny_policy.brief_countdown_demonstrations import one_line, several_lines
+from scripts.tiny_policy.brief_knights_knaves_demonstrations import trials
 from scripts.tiny_policy.countdown_demonstrations import demonstration as worked_countdown
 from scripts.tiny_policy.small_programs_demonstrations import demonstration as worked_program
 
@@ -107,6 +108,15 @@ def knights_knaves_task() -> Task:
     return Task({"knights_knaves": puzzles}, 384, [*names, *_shown(puzzles)])
 
 
+def knights_knaves_three_task() -> Task:
+    """Three people out of twelve, asked and answered in few words; no puzzle occurs twice under other names."""
+    names = NAMES[:12]
+    drawn = generate_puzzles(3, HELD_OUT + 1280 + 6000, seed=1, names=names, style="compact")
+    verifier = build_verifier("knights_knaves")
+    puzzles = [Puzzle(each.quiz, row(each, 0), partial(_worked, trials, each), verifier) for each in drawn]
+    return Task({"knights_knaves": puzzles}, 1280, [*names, *_shown(puzzles[:500])], layers=2)
+
+
 def arithmetic_and_programs_task() -> Task:
     """Arithmetic over three numbers up to 15, and functions of three steps with numbers up to 12."""
     questions = generate_arithmetic(
@@ -134,6 +144,7 @@ TASKS: Mapping[str, Callable[[], Task]] = {
     "countdown_one_line": partial(brief_countdown_task, one_line),
     "countdown_several_lines": partial(brief_countdown_task, several_lines),
     "knights_knaves": knights_knaves_task,
+    "knights_knaves_three": knights_knaves_three_task,
     "arithmetic_and_programs": arithmetic_and_programs_task,
 }
 
