@@ -20,7 +20,7 @@ from rewards.verifiers.knights_knaves import Puzzle as KnightsKnavesPuzzle
 from rewards.verifiers.knights_knaves.language import NAMES
 from scripts.tiny_policy.arithmetic_demonstrations import demonstration as worked_arithmetic
 from scripts.tiny_policy.brief_countdown_demonstrations import one_line, several_lines
-from scripts.tiny_policy.brief_knights_knaves_demonstrations import trials
+from scripts.tiny_policy.brief_knights_knaves_demonstrations import noted_claims
 from scripts.tiny_policy.countdown_demonstrations import demonstration as worked_countdown
 from scripts.tiny_policy.small_programs_demonstrations import demonstration as worked_program
 
@@ -113,7 +113,7 @@ def knights_knaves_three_task() -> Task:
     names = NAMES[:12]
     drawn = generate_puzzles(3, HELD_OUT + 1280 + 6000, seed=1, names=names, style="compact")
     verifier = build_verifier("knights_knaves")
-    puzzles = [Puzzle(each.quiz, row(each, 0), partial(_worked, trials, each), verifier) for each in drawn]
+    puzzles = [Puzzle(each.quiz, row(each, 0), partial(_worked, noted_claims, each), verifier) for each in drawn]
     return Task({"knights_knaves": puzzles}, 1280, [*names, *_shown(puzzles[:500])], layers=2)
 
 

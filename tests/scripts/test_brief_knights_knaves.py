@@ -10,7 +10,7 @@ from rewards.generators.knights_knaves.canonical import canonical_statements
 from rewards.generators.rows import knights_knaves
 from rewards.verifiers.knights_knaves import Puzzle, parse_statements
 from scripts.tiny_policy.architecture import tiny_tokenizer
-from scripts.tiny_policy.brief_knights_knaves_demonstrations import trials
+from scripts.tiny_policy.brief_knights_knaves_demonstrations import noted_claims
 from scripts.tiny_policy.make import prompt_text
 from scripts.tiny_policy.tasks import TASKS
 from tests.paths import ROOT
@@ -21,44 +21,37 @@ PUZZLES = generate_puzzles(3, 200, seed=3, names=["Ada", "Boris", "Clara"], styl
 
 def accuracy(*, careful: bool) -> float:
     rng, verifier = random.Random(0), build_verifier("knights_knaves")
-    scores = [verifier(trials(each, rng, careful=careful), row(each, 0)).score for each in PUZZLES]
+    scores = [verifier(noted_claims(each, rng, careful=careful), row(each, 0)).score for each in PUZZLES]
     return sum(score == verifier.full_score for score in scores) / len(scores)
 
 
 def test_careful_ones_are_right_and_hasty_ones_seldom() -> None:
     assert accuracy(careful=True) == 1
-    assert 0.15 < accuracy(careful=False) < 0.35  # one claim checked leaves about 4 of the 8 ways to give out roles
+    assert 0.2 < accuracy(careful=False) < 0.45  # 1/8, about 1/4 or about 1/2 by how many claims were noted
 
 
 def test_lengths_differ_and_fit_the_run_file() -> None:
     rng = random.Random(0)
-    careful, hasty = ({len(trials(each, rng, careful=kind).split()) + 1 for each in PUZZLES} for kind in (True, False))
-    assert len(careful) > 10
-    assert max(careful) <= 64  # with the end of the turn; at most 14, and twice 6 roles and three claims of 6 words
-    assert hasty <= {24, 26, 30, 32}  # 14, 6 roles and a claim of 4 or 6 words, and 6 roles again where it disagrees
+    careful, hasty = ([noted_claims(each, rng, careful=kind).split() for each in PUZZLES] for kind in (True, False))
+    assert {words.count("so") for words in careful} == {3}
+    assert {words.count("so") for words in hasty} == {0, 1, 2}
+    lengths = {len(words) + 1 for words in careful + hasty}  # and the end of the turn
+    assert len(lengths) > 20
+    assert max(lengths) <= 14 + 3 * 14 <= 64  # a note has at most 14 words: two claims of 3, and 8 more
 
 
-CLAIMS = (
-    ("->", ("lying", 1), ("not", ("lying", 2))),
-    ("<=>", ("lying", 0), ("lying", 2)),
-    ("telling-truth", 0),
-)
-NO_KNAVES = Puzzle(("Ada", "Boris", "Clara"), CLAIMS, (True, True, True), "", "compact")  # nobody lies: all three hold
-
-
-def test_the_first_claim_that_disagrees_turns_its_speaker() -> None:
-    """From the solution, and from the two others where that one turn leads to it; Clara's claim is never the first."""
-    answer = "</think> <answer> Ada : knight Boris : knight Clara : knight </answer>"
-    right = (
-        "Ada knight Boris knight Clara knight Ada Boris false Clara true yes Boris Ada false Clara false yes "
-        "Clara Ada true yes"
+def test_every_claim_is_noted_in_its_own_words() -> None:
+    claims = (
+        ("->", ("lying", 1), ("not", ("lying", 2))),
+        ("<=>", ("lying", 0), ("lying", 2)),
+        ("telling-truth", 0),
     )
-    thoughts = {trials(NO_KNAVES, random.Random(seed), careful=True) for seed in range(30)}
-    assert {text.removeprefix("<think> ").removesuffix(f"{right} {answer}").strip() for text in thoughts} == {
-        "",
-        "Ada knave Boris knight Clara knight Ada Boris false Clara true no",
-        "Ada knight Boris knave Clara knight Ada Boris true Clara true yes Boris Ada false Clara false no",
-    }
+    puzzle = Puzzle(("Ada", "Boris", "Clara"), claims, (True, True, True), "", "compact")  # nobody lies: all three hold
+    assert noted_claims(puzzle, random.Random(0), careful=True) == (
+        "<think> Ada if Boris knave then Clara not knave so Ada : knight . Boris Ada knave only Clara knave so Boris : "
+        "knight . Clara Ada knight so Clara : knight . </think> "
+        "<answer> Ada : knight Boris : knight Clara : knight </answer>"
+    )
 
 
 @pytest.mark.slow
