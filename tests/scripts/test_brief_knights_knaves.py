@@ -64,8 +64,11 @@ def test_the_run_file_trains_on_puzzles_that_the_warm_up_has_under_no_names() ->
     assert [len(puzzles) for puzzles in seen] == [256, 1280, 6000]
     assert len(set().union(*seen)) == 256 + 1280 + 6000
 
-    train, test = (knights_knaves(**source.generator.options) for source in (data.train, data.test))
-    tuning = knights_knaves(**data.test.generator.options | {"part": "train"})
+    options = [{**source.generator} for source in (data.train, data.test, data.test)]
+    options[2]["part"] = "train"  # as the sweep tunes
+    train, test, tuning = (
+        knights_knaves(**{name: value for name, value in each.items() if name != "name"}) for each in options
+    )
     assert [each["prompt"] for each in test] == [each.question for each in sets[0]]
     assert [each["prompt"] for each in tuning + train] == [each.question for each in task.pool]
 
