@@ -7,11 +7,14 @@ checked when a part is built, long before a model is loaded.
 import inspect
 import math
 import pkgutil
+import sys
 import typing
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from difflib import get_close_matches
-from importlib.metadata import EntryPoint, entry_points
+from functools import lru_cache
+from importlib.metadata import EntryPoint, EntryPoints, entry_points
+from pathlib import Path
 from typing import Any
 
 from pydantic import TypeAdapter, ValidationError
@@ -78,13 +81,13 @@ class Kind:
 
     def names(self) -> list[str]:
         """All names that can be written without a module."""
-        return sorted({*self.built_in(), *(point.name for point in entry_points(group=self.group))})
+        return sorted({*self.built_in(), *(point.name for point in _offered(self.group))})
 
     def _named(self, name: str) -> Any:
         if ":" in name:
             return self._imported(name)
         built_in = self.built_in()
-        offered = [point for point in entry_points(group=self.group) if point.name == name]
+        offered = [point for point in _offered(self.group) if point.name == name]
         if len(offered) + (name in built_in) > 1:
             sources = [*map(_origin, offered), *["evenkeel itself"] * (name in built_in)]
             raise self.error(
@@ -179,6 +182,23 @@ def nearest(name: str, names: Iterable[str]) -> str:
     """``" Did you mean …?"``, or nothing where no name is near."""
     found = get_close_matches(name, list(names), n=1)
     return f" Did you mean {found[0]!r}?" if found else ""
+
+
+def _offered(group: str) -> EntryPoints:
+    """What installed packages offer in ``group``; read again once the search path or a folder on it has changed."""
+    return _read(group, tuple((str(folder), _changed_at(folder)) for folder in map(Path.absolute, map(Path, sys.path))))
+
+
+def _changed_at(folder: Path) -> int:
+    try:
+        return folder.stat().st_mtime_ns
+    except OSError:  # what cannot be looked at offers nothing
+        return 0
+
+
+@lru_cache(maxsize=64)  # every installed package is opened, which takes 20 ms and more; a sweep looks up hundreds of parts
+def _read(group: str, _search_path: tuple[tuple[str, int], ...]) -> EntryPoints:
+    return entry_points(group=group)
 
 
 def _origin(point: EntryPoint) -> str:
