@@ -185,20 +185,26 @@ def nearest(name: str, names: Iterable[str]) -> str:
 
 
 def _offered(group: str) -> EntryPoints:
-    """What installed packages offer in ``group``; read again once the search path or a folder on it has changed."""
-    return _read(group, tuple((str(folder), _changed_at(folder)) for folder in map(Path.absolute, map(Path, sys.path))))
-
-
-def _changed_at(folder: Path) -> int:
-    try:
-        return folder.stat().st_mtime_ns
-    except OSError:  # what cannot be looked at offers nothing
-        return 0
+    """What installed packages offer in ``group``; read again once a package is added to the search path or taken away."""
+    return _read(group, tuple((folder, _packages(folder)) for folder in sys.path))
 
 
 @lru_cache(maxsize=64)  # every installed package is opened, which takes 20 ms and more; a sweep looks up hundreds of parts
-def _read(group: str, _search_path: tuple[tuple[str, int], ...]) -> EntryPoints:
+def _read(group: str, _installed: tuple[tuple[str, frozenset[str]], ...]) -> EntryPoints:
     return entry_points(group=group)
+
+
+def _packages(folder: str) -> frozenset[str]:
+    path = Path(folder).absolute()
+    try:
+        return _listed(path, path.stat().st_mtime_ns)
+    except OSError:  # what is no folder that can be looked at offers nothing
+        return frozenset()
+
+
+@lru_cache(maxsize=64)
+def _listed(folder: Path, _changed_at: int) -> frozenset[str]:
+    return frozenset(entry.name for entry in folder.iterdir() if entry.suffix in (".dist-info", ".egg-info"))
 
 
 def _origin(point: EntryPoint) -> str:
