@@ -3,6 +3,8 @@
 import gc
 import os
 
+gc.disable()  # until all tests are imported: nothing of that is garbage, and to look for some takes 3 s
+
 os.environ.update(HF_HUB_OFFLINE="1", WANDB_MODE="offline", TOKENIZERS_PARALLELISM="false")
 os.environ.setdefault("OMP_NUM_THREADS", "1")
 
@@ -26,6 +28,7 @@ def pytest_collection_finish() -> None:
     """What all imports made stays: every training ends with a collection, which need not look at it again (0.5 s)."""
     gc.collect()
     gc.freeze()
+    gc.enable()
 
 
 @pytest.fixture(scope="session")
