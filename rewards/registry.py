@@ -185,11 +185,11 @@ def nearest(name: str, names: Iterable[str]) -> str:
 
 
 def _offered(group: str) -> EntryPoints:
-    """What installed packages offer in ``group``; read again once a package is added to the search path or taken away."""
+    """What installed packages offer in ``group``; read again once a package came or went."""
     return _read(group, tuple((folder, _packages(folder)) for folder in sys.path))
 
 
-@lru_cache(maxsize=64)  # every installed package is opened, which takes 20 ms and more; a sweep looks up hundreds of parts
+@lru_cache(maxsize=64)  # every installed package is opened: 20 ms and more, and a sweep looks up hundreds of parts
 def _read(group: str, _installed: tuple[tuple[str, frozenset[str]], ...]) -> EntryPoints:
     return entry_points(group=group)
 

@@ -3,8 +3,6 @@
 import gc
 import os
 
-gc.disable()  # until all tests are imported: nothing of that is garbage, and to look for some takes 3 s
-
 os.environ.update(HF_HUB_OFFLINE="1", WANDB_MODE="offline", TOKENIZERS_PARALLELISM="false")
 os.environ.setdefault("OMP_NUM_THREADS", "1")
 
@@ -14,6 +12,7 @@ import pytest
 from hypothesis import settings
 from jaxtyping import install_import_hook
 
+gc.disable()  # until all tests are imported: nothing of that is garbage, and to look for some takes 3 s
 install_import_hook(
     ["trainer.algorithms"],
     "beartype.beartype",
