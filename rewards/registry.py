@@ -7,11 +7,14 @@ checked when a part is built, long before a model is loaded.
 import inspect
 import math
 import pkgutil
+import sys
 import typing
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from difflib import get_close_matches
-from importlib.metadata import EntryPoint, entry_points
+from functools import lru_cache
+from importlib.metadata import EntryPoint, EntryPoints, entry_points
+from pathlib import Path
 from typing import Any
 
 from pydantic import TypeAdapter, ValidationError
@@ -78,13 +81,13 @@ class Kind:
 
     def names(self) -> list[str]:
         """All names that can be written without a module."""
-        return sorted({*self.built_in(), *(point.name for point in entry_points(group=self.group))})
+        return sorted({*self.built_in(), *(point.name for point in _offered(self.group))})
 
     def _named(self, name: str) -> Any:
         if ":" in name:
             return self._imported(name)
         built_in = self.built_in()
-        offered = [point for point in entry_points(group=self.group) if point.name == name]
+        offered = [point for point in _offered(self.group) if point.name == name]
         if len(offered) + (name in built_in) > 1:
             sources = [*map(_origin, offered), *["evenkeel itself"] * (name in built_in)]
             raise self.error(
@@ -179,6 +182,29 @@ def nearest(name: str, names: Iterable[str]) -> str:
     """``" Did you mean …?"``, or nothing where no name is near."""
     found = get_close_matches(name, list(names), n=1)
     return f" Did you mean {found[0]!r}?" if found else ""
+
+
+def _offered(group: str) -> EntryPoints:
+    """What installed packages offer in ``group``; read again once a package came or went."""
+    return _read(group, tuple((folder, _packages(folder)) for folder in sys.path))
+
+
+@lru_cache(maxsize=64)  # every installed package is opened: 20 ms and more, and a sweep looks up hundreds of parts
+def _read(group: str, _installed: tuple[tuple[str, frozenset[str]], ...]) -> EntryPoints:
+    return entry_points(group=group)
+
+
+def _packages(folder: str) -> frozenset[str]:
+    path = Path(folder).absolute()
+    try:
+        return _listed(path, path.stat().st_mtime_ns)
+    except OSError:  # what is no folder that can be looked at offers nothing
+        return frozenset()
+
+
+@lru_cache(maxsize=64)
+def _listed(folder: Path, _changed_at: int) -> frozenset[str]:
+    return frozenset(entry.name for entry in folder.iterdir() if entry.suffix in (".dist-info", ".egg-info"))
 
 
 def _origin(point: EntryPoint) -> str:

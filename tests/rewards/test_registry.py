@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from rewards import VerifierError, build_verifier
+from rewards import VerifierError, build_verifier, registry
 from rewards.verifier import Verdict
 from rewards.verifiers.knights_knaves import KnightsKnaves
 
@@ -82,12 +82,30 @@ def test_a_required_option_is_asked_for(tmp_path, monkeypatch):
         build_verifier("strict_verifier:at_least")
 
 
+def install(folder, package):
+    """What pip leaves of a package that offers a verifier named mine."""
+    metadata = folder / f"{package}-1.0.dist-info"
+    metadata.mkdir()
+    (metadata / "METADATA").write_text(f"Metadata-Version: 2.1\nName: {package}\nVersion: 1.0\n")
+    (metadata / "entry_points.txt").write_text(f"[evenkeel.verifiers]\nmine = {package}_module:judge\n")
+
+
 def test_a_name_that_two_packages_offer_is_refused(tmp_path, monkeypatch):
     for package in ("first", "second"):
-        folder = tmp_path / f"{package}-1.0.dist-info"
-        folder.mkdir()
-        (folder / "METADATA").write_text(f"Metadata-Version: 2.1\nName: {package}\nVersion: 1.0\n")
-        (folder / "entry_points.txt").write_text(f"[evenkeel.verifiers]\nmine = {package}_module:judge\n")
+        install(tmp_path, package)
     monkeypatch.syspath_prepend(str(tmp_path))
     with pytest.raises(VerifierError, match=r"'mine' is offered more than once, by .*_module:judge .*_module:judge"):
+        build_verifier("mine")
+
+
+def test_installed_packages_are_read_once_and_again_when_one_is_added(tmp_path, monkeypatch):
+    monkeypatch.syspath_prepend(str(tmp_path))
+    with pytest.raises(VerifierError, match="'mine' is not known"):
+        build_verifier("mine")
+    readings = registry._read.cache_info().misses
+    build_verifier("countdown")
+    build_verifier("exact_match")
+    assert registry._read.cache_info().misses == readings
+    install(tmp_path, "first")
+    with pytest.raises(VerifierError, match="'first_module:judge' cannot be imported"):
         build_verifier("mine")

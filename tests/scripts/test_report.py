@@ -1,19 +1,15 @@
-"""scripts/report.py as its users run it."""
+"""scripts/report.py as its users run it; in this process, for another would import all that this one has."""
 
-import subprocess
-import sys
 from pathlib import Path
 
 from scripts.report import main
-from tests.paths import ROOT
 from tests.trainer.comparison.reports.recorded_sweep import record_sweep
 
 
-def test_a_sweep_is_reported_in_two_files_and_on_the_terminal(tmp_path: Path):
+def test_a_sweep_is_reported_in_two_files_and_on_the_terminal(tmp_path: Path, capsys):
     sweep = record_sweep(tmp_path / "sweep", effects={"ar": 1.5}, seeds=(0, 1, 2, 3))
-    command = [sys.executable, "scripts/report.py", str(sweep), "--output", str(tmp_path / "pages/seven.html")]
-    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=120, check=True)
-    assert "ar: better (4 seeds)" in done.stdout
+    assert main([str(sweep), "--output", str(tmp_path / "pages/seven.html")]) == 0
+    assert "ar: better (4 seeds)" in capsys.readouterr().out
     assert (tmp_path / "pages/seven.html").read_text().startswith("<!DOCTYPE html>")
     assert (tmp_path / "pages/seven.md").read_text().startswith("# three")
 

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 
 from trainer import statistics
@@ -32,7 +33,7 @@ class Report:
         secondary: who learned sooner or later, where the intervals of the areas under the curves say so; may be empty.
         comparisons: one for each held-out set; the first is the one that the headline speaks of.
         tables: by name, in the order of the page; those without a row are left out.
-        summary: the picture that stands beside the Markdown page, as SVG; may be empty.
+        judged: the runs that the pictures are drawn of.
         notes: what is missing or to be kept in mind.
     """
 
@@ -43,8 +44,7 @@ class Report:
     secondary: str
     comparisons: list[Comparison]
     tables: dict[str, Table]
-    pictures: dict[str, Picture]
-    summary: str
+    judged: RecordedRuns
     changes: dict[str, list[Change]]
     samples: list[SampleGroup]
     audits: dict[str, Audit]
@@ -54,6 +54,16 @@ class Report:
     @property
     def main(self) -> Comparison | None:
         return self.comparisons[0] if self.comparisons else None
+
+    @cached_property
+    def pictures(self) -> dict[str, Picture]:
+        """By name, in the order of the page; drawn when they are first asked for, in a second or two."""
+        return {picture.name: picture for picture in pictures_of(self.judged, self.main)}
+
+    @cached_property
+    def summary(self) -> str:
+        """The picture that stands beside the Markdown page, as SVG; may be empty."""
+        return summary_svg(self.judged, self.main)
 
 
 def report_on(directory: Path, threshold: float | None = None) -> Report:
@@ -79,8 +89,7 @@ def report_on(directory: Path, threshold: float | None = None) -> Report:
         _secondary(main),
         comparisons,
         dict(_tables(runs, comparisons, audits, directory)),
-        {picture.name: picture for picture in pictures_of(judged, main)},
-        summary_svg(judged, main),
+        judged,
         configuration_changes(runs),
         sample_groups(runs, dataset),
         audits,

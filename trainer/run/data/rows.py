@@ -106,10 +106,10 @@ def _dataset(columns: dict[str, list[Any]], label: str) -> "Dataset":
     from datasets import Dataset, Features, Json
 
     others = {name: values for name, values in columns.items() if name != "reference"}
-    features_of_others = Dataset.from_dict(others).features
-    for features in (None, Features({**features_of_others, "reference": Json()})):
+    for as_json in (False, True):
+        features = Features({**Dataset.from_dict(others).features, "reference": Json()}) if as_json else None
         try:  # encoded here: of a text such as "36" the library would take the number that it spells
-            encoded = {} if features is None else {"reference": [json.dumps(each) for each in columns["reference"]]}
+            encoded = {"reference": [json.dumps(each) for each in columns["reference"]]} if as_json else {}
             dataset = Dataset.from_dict({**columns, **encoded}, features=features)
             unchanged = dataset["reference"][:] == columns["reference"]
         except (pa.ArrowException, TypeError, ValueError, OverflowError):

@@ -8,7 +8,7 @@ import pytest
 
 from tests.trainer.comparison.reports.chromium import EXECUTABLE, visit
 from tests.trainer.comparison.reports.recorded_sweep import HOSTILE, record_run, record_sweep
-from trainer.comparison.reports import html_page, markdown_page, report_on, write_report
+from trainer.comparison.reports import Report, html_page, markdown_page, report_on, write_report
 from trainer.comparison.reports.columns import ACCURACY
 from trainer.comparison.reports.tables import Column, TableCell
 
@@ -22,9 +22,14 @@ def sweep(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="module")
-def page(sweep: Path) -> Path:
+def report(sweep: Path) -> Report:
+    return report_on(sweep)
+
+
+@pytest.fixture(scope="module")
+def page(sweep: Path, report: Report) -> Path:
     path = sweep / "report.html"
-    path.write_text(html_page(report_on(sweep)))
+    path.write_text(html_page(report))
     return path
 
 
@@ -124,8 +129,7 @@ def test_axes_say_what_they_show(page: Path):
         assert f">{words}</text>" in page.read_text()
 
 
-def test_markdown_gives_the_same_verdicts_and_holds_its_tables(sweep: Path):
-    report = report_on(sweep)
+def test_markdown_gives_the_same_verdicts_and_holds_its_tables(report: Report):
     markdown = markdown_page(report)
     assert f"**{report.headline}**" in markdown
     for contrast in report.main.contrasts:
@@ -159,9 +163,9 @@ def test_a_column_from_outside_stands_in_both_pages(sweep: Path):
         assert page.count("of its name") == 3
 
 
-def test_cost_stands_beside_accuracy(sweep: Path):
+def test_cost_stands_beside_accuracy(report: Report):
     """Every run of the fixture: 1,000 tokens a rollout batch, 20 of them, 90 s on one process."""
-    table = report_on(sweep).tables["accuracy"]
+    table = report.tables["accuracy"]
     titles = [heading.title for heading in table.headings]
     assert titles.index("tokens") == titles.index("final accuracy") + 1
     of_ar = dict(zip(titles, table.rows[1], strict=True))
@@ -170,8 +174,7 @@ def test_cost_stands_beside_accuracy(sweep: Path):
 
 
 @pytest.mark.slow
-def test_a_comparison_at_one_learning_rate_is_marked_as_such(sweep: Path):
-    report = report_on(sweep)
+def test_a_comparison_at_one_learning_rate_is_marked_as_such(report: Report):
     for page in (html_page(report), markdown_page(report)):
         assert "Compared at a single learning rate (1e-06)" in page
 
