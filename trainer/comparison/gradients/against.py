@@ -137,11 +137,15 @@ def _pairs(found: Bench, sweep: SweepOutcome) -> dict[str, dict[str, tuple[float
 
 
 def left_out(found: Bench, sweep: SweepOutcome) -> dict[str, str]:
-    """Variant → why it is in none of the correlations, or in which it is not; both come from here, table and JSON."""
+    """Variant, or ``<measure>, <outcome>`` → why it is in none of the correlations, or in which it is not.
+
+    Table and JSON both take it from here.
+    """
     reasons = dict(sweep.left_out)
     pairs = _pairs(found, sweep)
+    reasons |= {name: "no variant has a number of it" for name, both in pairs.items() if not both}
     for variant in (named.name for named in sweep.strategies):
-        missing = [name for name, both in pairs.items() if variant not in both]
+        missing = [name for name, both in pairs.items() if both and variant not in both]
         if variant not in {row.name for row in found.rows}:
             reasons[variant] = found.absent.get(variant, "it was not replayed")
         elif missing:
