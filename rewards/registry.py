@@ -23,6 +23,10 @@ PartSpec = str | Callable[..., Any] | Mapping[str, Any]
 """A part as a user writes it: a name, ``package.module:attribute``, ``{name: …, option: …}``, or an object."""
 
 
+Packages = frozenset[tuple[str, int]]
+"""What pip left in a folder of packages that it installed, and when: a package put in anew is another one."""
+
+
 class Refusal(ValueError):  # noqa: N818 the base of many errors
     """What a user can put right: shown as its message alone, without a traceback."""
 
@@ -190,11 +194,11 @@ def _offered(group: str) -> EntryPoints:
 
 
 @lru_cache(maxsize=64)  # every installed package is opened: 20 ms and more, and a sweep looks up hundreds of parts
-def _read(group: str, _installed: tuple[tuple[str, frozenset[str]], ...]) -> EntryPoints:
+def _read(group: str, _installed: tuple[tuple[str, Packages], ...]) -> EntryPoints:
     return entry_points(group=group)
 
 
-def _packages(folder: str) -> frozenset[str]:
+def _packages(folder: str) -> Packages:
     path = Path(folder).absolute()
     try:
         return _listed(path, path.stat().st_mtime_ns)
@@ -203,8 +207,9 @@ def _packages(folder: str) -> frozenset[str]:
 
 
 @lru_cache(maxsize=64)
-def _listed(folder: Path, _changed_at: int) -> frozenset[str]:
-    return frozenset(entry.name for entry in folder.iterdir() if entry.suffix in (".dist-info", ".egg-info"))
+def _listed(folder: Path, _changed_at: int) -> Packages:
+    found = (entry for entry in folder.iterdir() if entry.suffix in (".dist-info", ".egg-info"))
+    return frozenset((entry.name, entry.stat().st_mtime_ns) for entry in found)
 
 
 def _origin(point: EntryPoint) -> str:

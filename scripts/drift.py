@@ -4,7 +4,8 @@
 
 Scores the rollouts of the last batches that the run recorded by its newest checkpoint and by the policy that it started
 from, summed over the vocabulary at every position. Runs without a reference model log no drift/kl_* while training;
-what the others log knows the sampled tokens alone, and has a heavy tail. Of LoRA runs give --weights an export.
+what the others log knows the sampled tokens alone, and has a heavy tail. Of LoRA runs give --weights an export. With
+weights of an earlier step the texts are still those of the last batches, and no tax is told.
 """
 
 import argparse
@@ -28,7 +29,8 @@ def main(argv: Sequence[str] | None = None) -> int:
         config = load_config(run / "config.yaml")
         batches = last_batches(run, arguments.batches)
         policies = (policy_of(str(arguments.weights or newest_policy(run))), policy_of(config.model.name_or_path))
-        print(drift_table(drifts(batches, *policies, recipe_of(config), _gained(run))))
+        gained = None if arguments.weights else _gained(run)  # what other weights gained is not known
+        print(drift_table(drifts(batches, *policies, recipe_of(config), gained)))
     except Refusal as refusal:
         print(f"\n{refusal}", file=sys.stderr)
         return 2

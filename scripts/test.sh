@@ -14,7 +14,8 @@ ensure_environment dev
 export HF_HUB_OFFLINE=1 WANDB_MODE=offline
 export OMP_NUM_THREADS=1 # one thread per test process: the processes share the cores
 unset PYTHONDONTWRITEBYTECODE # set in many images: every process would compile 800 files and rewrite assertions anew
-processes=$(($(getconf _NPROCESSORS_ONLN) + 1)) # one more than cores: tests of time limits wait
+cores=$(nproc 2>/dev/null || getconf _NPROCESSORS_ONLN)
+processes=${PYTEST_XDIST_AUTO_NUM_WORKERS:-$((cores + 1))} # one more than cores: tests of time limits wait
 # a later -m or -n replaces these
 tests=("$python" -m pytest -n "$((processes < 8 ? processes : 8))" -m "not slow and not gpu")
 if (($# > 0)); then

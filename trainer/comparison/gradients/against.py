@@ -70,7 +70,8 @@ def sweep_outcome(directory: Path) -> SweepOutcome:
         except PartError as error:
             left_out[variant] = str(error)
             continue
-        update = (*map(_as_built, (getattr(parts, kind) for kind in _KINDS)), None if asked[COEFFICIENT] else loss)
+        built = (_as_built(getattr(parts, kind), asked[kind]) for kind in _KINDS)
+        update = (*built, None if asked[COEFFICIENT] else loss)
         if same := next((name for before, name in known if before == update), None):
             left_out[variant] = f"its first update is {same}'s"
             continue
@@ -87,14 +88,18 @@ def sweep_outcome(directory: Path) -> SweepOutcome:
     return SweepOutcome(runs.name, list(strategies.values()), _outcomes(runs, found), seeds, left_out)
 
 
-def _as_built(part: Strategy | None) -> Any:
-    """What tells a part from others however it was written: its function, and its options with their defaults."""
+def _as_built(part: Strategy | None, spec: Any) -> Any:
+    """What tells a part from others however it was written: its function, and its options with their defaults.
+
+    An object keeps what it was made with to itself: it is told from others as it was written.
+    """
     if part is None:
         return None
-    function: Any = part.function if inspect.isroutine(part.function) else type(part.function)
-    parameters = inspect.signature(function).parameters.values()
+    if not inspect.isroutine(part.function):
+        return repr(spec)
+    parameters = inspect.signature(part.function).parameters.values()
     defaults = {each.name: each.default for each in parameters if each.default is not inspect.Parameter.empty}
-    return function, {**defaults, **part.options}
+    return part.function, {**defaults, **part.options}
 
 
 def _outcomes(runs: RecordedRuns, by_variant: Mapping[str, list[RecordedRun]]) -> dict[str, dict[str, float]]:
@@ -143,9 +148,11 @@ def left_out(found: Bench, sweep: SweepOutcome) -> dict[str, str]:
     """
     reasons = dict(sweep.left_out)
     pairs = _pairs(found, sweep)
-    reasons |= {name: "no variant has a number of it" for name, both in pairs.items() if not both}
+    for name, both in pairs.items():
+        if len(both) < FEWEST:
+            reasons[name] = f"{len(both)} variants have a number of it, and ranks want {FEWEST}"
     for variant in (named.name for named in sweep.strategies):
-        missing = [name for name, both in pairs.items() if both and variant not in both]
+        missing = [name for name, both in pairs.items() if len(both) >= FEWEST and variant not in both]
         if variant not in {row.name for row in found.rows}:
             reasons[variant] = found.absent.get(variant, "it was not replayed")
         elif missing:

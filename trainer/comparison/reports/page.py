@@ -27,20 +27,21 @@ def write_report(directory: Path, output: Path | None = None, threshold: float |
     Raises:
         ReportError: there is nothing to report on, or what there is cannot be compared.
     """
-    try:
-        report = report_on(directory, threshold)
-    except StatisticsError as refusal:
-        raise ReportError(f"The runs in {directory} cannot be compared: {refusal}") from refusal
     page = output or directory / "report.html"
     beside_the_runs = page.parent.resolve() == directory.resolve()
+    try:
+        report = report_on(directory, threshold)
+        html, summary = html_page(report, links=beside_the_runs), report.summary
+    except StatisticsError as refusal:
+        raise ReportError(f"The runs in {directory} cannot be compared: {refusal}") from refusal
     page.parent.mkdir(parents=True, exist_ok=True)
-    page.write_text(html_page(report, links=beside_the_runs))
+    page.write_text(html)
     picture = page.with_suffix(".svg")
-    if report.summary:
-        picture.write_text(report.summary)
+    if summary:
+        picture.write_text(summary)
     else:
         picture.unlink(missing_ok=True)  # of an earlier report
-    text = markdown_page(report, links=beside_the_runs, picture=picture.name if report.summary else "")
+    text = markdown_page(report, links=beside_the_runs, picture=picture.name if summary else "")
     page.with_suffix(".md").write_text(text)
     return report, page
 

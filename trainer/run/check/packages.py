@@ -31,7 +31,7 @@ def package_findings(subject: Subject) -> Iterator[Finding]:
 
 
 def _trackers(asked: Sequence[str]) -> Iterator[Finding]:
-    """Trackers that have no package here, or no server."""
+    """Trackers that have no package here, or no server; and what a run sets for them, so that they stay local."""
     for name in asked if isinstance(asked, list) else ():
         needs, place = TRACKERS[name], f"logging.report_to names {name}"
         if needs.modules and not any(find_spec(module) for module in needs.modules):
@@ -44,6 +44,11 @@ def _trackers(asked: Sequence[str]) -> Iterator[Finding]:
         if needs.variable and not os.environ.get(needs.variable):
             what = f"{place}, and {needs.variable} is not set, so that there is no server to write to."
             yield error("machine", f"{what} Set it, or leave {name} out.")
+        for variable, value in needs.local.items():
+            if os.environ.get(variable, value) == value:
+                yield note(
+                    "logging", f"{place}: it runs with {variable}={value}. Set {variable} yourself to have another."
+                )
 
 
 def _wanted(subject: Subject) -> Iterator[tuple[str, str, str]]:

@@ -10,7 +10,7 @@ import pytest
 
 from tests.trainer.comparison.gradients.test_gradients_page import FOUND, row
 from tests.trainer.comparison.reports import recorded_sweep
-from trainer.comparison.gradients.against import agreement_table, agreements, as_json, sweep_outcome
+from trainer.comparison.gradients.against import OUTCOMES, agreement_table, agreements, as_json, sweep_outcome
 from trainer.comparison.gradients.replay import ReplayError
 
 VARIANTS: dict[str, dict[str, Any]] = {
@@ -88,13 +88,11 @@ def test_what_is_left_out_is_named_alike_in_table_and_json(sweep: Path):
     outcome = sweep_outcome(sweep)
     bench = replace(measured(grpo=0.2, ar=0.3, ar_strong=math.nan, exchangeable=0.1), absent={"rloo": "too few"})
     found = as_json(agreements(bench, outcome), bench, outcome)["left_out"]
-    without = {name for name in found if name.startswith("alignment, ")}  # the rows have none
-    assert without == {"alignment, final accuracy", "alignment, area under the curve"}
-    assert found.keys() - without == {"slow", "ibpo", "rloo", "ar_strong"}
+    unranked = {name for name in found if ", " in name}  # the rows have no alignment, and three have an SNR
+    assert unranked == {f"{measure}, {each}" for measure in ("alignment", "signal_to_noise") for each in OUTCOMES}
+    assert found["signal_to_noise, final accuracy"] == "3 variants have a number of it, and ranks want 4"
+    assert found.keys() - unranked == {"slow", "ibpo", "rloo"}
     assert found["rloo"] == "too few"
-    assert found["ar_strong"] == (
-        "no number of signal_to_noise, final accuracy; signal_to_noise, area under the curve"
-    )
     table = agreement_table(agreements(bench, outcome), bench, outcome)
     assert all(f"Not in it: {variant}: {reason}" in table for variant, reason in found.items())
 

@@ -38,8 +38,13 @@ def test_a_tracker_as_a_key_is_told_where_it_goes(tmp_path):
 def test_what_is_not_installed_is_an_error_with_the_command(monkeypatch: pytest.MonkeyPatch):
     monkeypatch.delenv("KUBEFLOW_TRAINER_SERVER_URL", raising=False)
     monkeypatch.setattr("trainer.run.check.packages.find_spec", lambda module: "found" if module == "wandb" else None)
-    found = [each.text for each in _trackers(["wandb", "swanlab", "comet_ml", "kubeflow"])]
+    monkeypatch.delenv("SWANLAB_MODE", raising=False)
+    findings = list(_trackers(["wandb", "swanlab", "comet_ml", "kubeflow"]))
+    found = [each.text for each in findings if each.severity == "error"]
     assert len(found) == 3
+    assert [each.text for each in findings if each.severity == "note"] == [
+        "logging.report_to names swanlab: it runs with SWANLAB_MODE=offline. Set SWANLAB_MODE yourself to have another."
+    ]
     assert "names swanlab, whose package is not installed: pip install 'swanlab<0.8'" in found[0]
     assert "pip install comet-ml" in found[1]
     assert "KUBEFLOW_TRAINER_SERVER_URL is not set" in found[2]
@@ -51,18 +56,22 @@ def test_a_version_that_the_callback_cannot_write_to_is_an_error(have: str, take
     """swanlab 0.8 raises where transformers' callback asks whether a run is active."""
     monkeypatch.setattr("trainer.run.check.packages.find_spec", lambda module: "found")
     monkeypatch.setattr("trainer.run.check.packages.version", lambda package: have)
-    found = [each.text for each in _trackers(["swanlab"])]
+    found = [each.text for each in _trackers(["swanlab"]) if each.severity == "error"]
     assert [f"its version {have}" in text and "pip install 'swanlab<0.8'" in text for text in found] == [True] * (
         not taken
     )
 
 
-def test_a_tracker_keeps_from_the_network_unless_it_is_told_otherwise(tmp_path, monkeypatch: pytest.MonkeyPatch):
-    tracking = ("MLFLOW_DISABLE_TELEMETRY", "MLFLOW_EXPERIMENT_NAME", "SWANLAB_PROJECT")
+@pytest.mark.parametrize("mode", [None, "cloud"])
+def test_a_tracker_keeps_from_the_network_unless_it_is_told_otherwise(
+    mode: str | None, tmp_path, monkeypatch: pytest.MonkeyPatch
+):
+    tracking = ("MLFLOW_DISABLE_TELEMETRY", "MLFLOW_EXPERIMENT_NAME", "SWANLAB_PROJECT", "SWANLAB_MODE")
     for variable in (*tracking, "WANDB_MODE", "WANDB_RUN_GROUP", "TOKENIZERS_PARALLELISM"):
         monkeypatch.setenv(variable, "")  # so that what the run sets is taken back
         monkeypatch.delenv(variable)
-    monkeypatch.setenv("SWANLAB_MODE", "cloud")
+    if mode is not None:
+        monkeypatch.setenv("SWANLAB_MODE", mode)
     prepare_logging(load(tmp_path, "logging: {report_to: [mlflow, swanlab], project: kiel}\n"))
     names = ("MLFLOW_DISABLE_TELEMETRY", "MLFLOW_EXPERIMENT_NAME", "SWANLAB_MODE", "SWANLAB_PROJECT")
-    assert [os.environ[name] for name in names] == ["true", "kiel", "cloud", "kiel"]
+    assert [os.environ[name] for name in names] == ["true", "kiel", mode or "offline", "kiel"]
