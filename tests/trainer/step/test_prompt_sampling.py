@@ -231,7 +231,7 @@ print("fine")
 def test_two_processes_share_the_kept_groups(tiny_model, tmp_path: Path):
     script = tmp_path / "two.py"
     script.write_text(TWO_RANKS)
-    command = [sys.executable, "-m", "torch.distributed.run", "--nproc_per_node=2", "--master_port=0"]
+    command = [sys.executable, "-m", "torch.distributed.run", "--nproc_per_node=2", "--standalone"]
     ended = subprocess.run(
         [*command, str(script), str(tiny_model), str(tmp_path)],
         env={**os.environ, "PYTHONPATH": str(ROOT)},
