@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from rewards.registry import Refusal
 from trainer.comparison.short_runs import short_run
 from trainer.run.rewards import Rewards
+from trainer.run.schedule import optimizer_steps_per_block
 from trainer.statistics import StatisticsError
 
 Floats = NDArray[np.float64]
@@ -96,12 +97,17 @@ def _fixed(seed: int, rollouts: int, *, common: bool) -> dict[str, Any]:
         "evaluation.before": "false",
         "evaluation.after": "false",
         "evaluation.every_steps": 1,
+        "evaluation.samples": 1,
+        "evaluation.greedy": "false",
     }
 
 
 def _measured(config_path: Path, rewards: Rewards, settings: Mapping[str, Any]) -> dict[str, Floats]:
     """Measure → its values behind the first rollout batch (rewards of batches 2 …, evaluations after steps 1 …)."""
     with short_run(config_path, rewards, settings) as trainer:
+        block = optimizer_steps_per_block(trainer.args, trainer.strategies.schedule.num_passes)
+        trainer.args.max_steps *= block
+        trainer.args.eval_steps *= block
         trainer.train()
     series = {
         name: [entry[key] for entry in trainer.state.log_history if key in entry] for name, key in MEASURES.items()
