@@ -19,7 +19,7 @@ from pathlib import Path
 from rewards import GENERATORS, Refusal, build_verifier, reward_functions
 from rewards.references import check_rewards
 from trainer.comparison.gradients import bench, named_strategies
-from trainer.comparison.gradients.against import agreement_table, agreements, as_json, sweep_outcome
+from trainer.comparison.gradients.against import agreement, agreement_table, as_json, sweep_outcome
 from trainer.comparison.gradients.page import html_page, markdown_table
 from trainer.comparison.gradients.sources import (
     loss_of,
@@ -62,9 +62,9 @@ def _measure(arguments: argparse.Namespace) -> int:
         print(f"Not replayed: {name}: {reason}")
     written = found.as_json()
     if sweep:
-        correlations = agreements(found, sweep)
-        print(agreement_table(correlations, found, sweep))
-        written["against"] = as_json(correlations, found, sweep)
+        agreed = agreement(found, sweep)
+        print(agreement_table(agreed, sweep))
+        written["against"] = as_json(agreed, sweep)
     folder: Path = arguments.to or (source if is_run else Path("runs") / "gradients" / config.name)
     folder.mkdir(parents=True, exist_ok=True)
     (folder / "gradients.json").write_text(json.dumps(written, indent=2) + "\n")

@@ -103,8 +103,7 @@ def knights_knaves_task() -> Task:
     """Two people out of twelve, in the compact phrasing; every puzzle under eight namings, on one side of each cut."""
     names = NAMES[:12]
     drawn = generate_puzzles(2, HELD_OUT + 384 + 896, seed=1, names=names, style="compact", namings=8)
-    verifier = build_verifier("knights_knaves")
-    puzzles = [Puzzle(each.quiz, row(each, 0), partial(_worked, _rationale, each), verifier) for each in drawn]
+    puzzles = _knights_knaves(drawn, _rationale)
     return Task({"knights_knaves": puzzles}, 384, [*names, *_shown(puzzles)])
 
 
@@ -112,8 +111,7 @@ def knights_knaves_three_task() -> Task:
     """Three people out of twelve, asked and answered in few words; no puzzle occurs twice under other names."""
     names = NAMES[:12]
     drawn = generate_puzzles(3, HELD_OUT + 1280 + 6000, seed=1, names=names, style="compact")
-    verifier = build_verifier("knights_knaves")
-    puzzles = [Puzzle(each.quiz, row(each, 0), partial(_worked, noted_claims, each), verifier) for each in drawn]
+    puzzles = _knights_knaves(drawn, noted_claims)
     return Task({"knights_knaves": puzzles}, 1280, [*names, *_shown(puzzles[:500])], layers=2)
 
 
@@ -152,6 +150,11 @@ TASKS: Mapping[str, Callable[[], Task]] = {
 def _puzzles(problems: Iterable[Any], demonstration: Callable[..., str | None], verifier: str) -> list[Puzzle]:
     judge = build_verifier(verifier)
     return [Puzzle(each.question, each.reference, partial(_worked, demonstration, each), judge) for each in problems]
+
+
+def _knights_knaves(drawn: Iterable[KnightsKnavesPuzzle], demonstration: Callable[..., str]) -> list[Puzzle]:
+    judge = build_verifier("knights_knaves")
+    return [Puzzle(each.quiz, row(each, 0), partial(_worked, demonstration, each), judge) for each in drawn]
 
 
 def _shown(puzzles: Iterable[Puzzle]) -> list[str]:

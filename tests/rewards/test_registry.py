@@ -3,6 +3,7 @@
 import math
 import pickle
 import textwrap
+from shutil import rmtree
 from typing import Any
 
 import pytest
@@ -82,12 +83,12 @@ def test_a_required_option_is_asked_for(tmp_path, monkeypatch):
         build_verifier("strict_verifier:at_least")
 
 
-def install(folder, package):
-    """What pip leaves of a package that offers a verifier named mine."""
+def install(folder, package, part="mine"):
+    """What pip leaves of a package that offers a verifier."""
     metadata = folder / f"{package}-1.0.dist-info"
     metadata.mkdir()
     (metadata / "METADATA").write_text(f"Metadata-Version: 2.1\nName: {package}\nVersion: 1.0\n")
-    (metadata / "entry_points.txt").write_text(f"[evenkeel.verifiers]\nmine = {package}_module:judge\n")
+    (metadata / "entry_points.txt").write_text(f"[evenkeel.verifiers]\n{part} = {package}_module:judge\n")
 
 
 def test_a_name_that_two_packages_offer_is_refused(tmp_path, monkeypatch):
@@ -109,3 +110,15 @@ def test_installed_packages_are_read_once_and_again_when_one_is_added(tmp_path, 
     install(tmp_path, "first")
     with pytest.raises(VerifierError, match="'first_module:judge' cannot be imported"):
         build_verifier("mine")
+
+
+def test_a_package_put_in_anew_is_read_anew(tmp_path, monkeypatch):
+    """As `pip install` of one that is there already does it: the same name and version, other parts."""
+    monkeypatch.syspath_prepend(str(tmp_path))
+    install(tmp_path, "first")
+    with pytest.raises(VerifierError, match="'other' is not known"):
+        build_verifier("other")
+    rmtree(tmp_path / "first-1.0.dist-info")
+    install(tmp_path, "first", part="other")
+    with pytest.raises(VerifierError, match="'first_module:judge' cannot be imported"):
+        build_verifier("other")

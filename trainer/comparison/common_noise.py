@@ -106,7 +106,7 @@ def _measured(config_path: Path, rewards: Rewards, settings: Mapping[str, Any]) 
     """Measure → its values behind the first rollout batch (rewards of batches 2 …, evaluations after steps 1 …)."""
     with short_run(config_path, rewards, settings) as trainer:
         block = optimizer_steps_per_block(trainer.args, trainer.strategies.schedule.num_passes)
-        trainer.args.max_steps *= block
+        trainer.args.max_steps *= block  # what the settings count is rollout batches
         trainer.args.eval_steps *= block
         trainer.train()
     series = {

@@ -50,6 +50,8 @@ def drifts(
         DriftError: no recorded row has a verdict.
     """
     values: dict[str, list[float]] = {kind: [] for kind in KINDS}
+    for model in (policy, start):
+        model.eval()
     for rows in batches:
         groups = whole_groups(rows, recipe.group_size)
         of_group = torch.stack([_moved(group, policy, start, recipe.temperature) for group in groups])
@@ -67,7 +69,7 @@ def drifts(
 def _moved(group: Sequence[Row], policy: Any, start: Any, temperature: float) -> torch.Tensor:
     """The mean over one group's tokens, at one position after the other's own past."""
     ids, mask = completions_of(group)
-    after, before = (next_tokens(model.eval(), group[0]["prompt_ids"], ids, temperature) for model in (policy, start))
+    after, before = (next_tokens(model, group[0]["prompt_ids"], ids, temperature) for model in (policy, start))
     return (expected_divergences(after, before) * mask).sum() / mask.sum().clamp(min=1)
 
 

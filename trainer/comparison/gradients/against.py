@@ -114,70 +114,74 @@ def _outcomes(runs: RecordedRuns, by_variant: Mapping[str, list[RecordedRun]]) -
     return dict(zip(OUTCOMES, (final, area), strict=True))
 
 
-def agreements(found: Bench, sweep: SweepOutcome) -> dict[str, RankCorrelation]:
-    """``<measure>, <outcome>`` → Spearman's ρ over the variants; what has no number in one of them is left out."""
-    correlations = {}
-    for name, pairs in _pairs(found, sweep).items():
-        if len(pairs) >= FEWEST:
-            measured, reached = zip(*pairs.values(), strict=True)
-            correlations[name] = rank_correlation(measured, reached)
-    return correlations
+@dataclass(frozen=True)
+class Agreement:
+    """How far step-0 measures and what a sweep reached rank its variants alike.
+
+    Attributes:
+        correlations: ``<measure>, <outcome>`` → Spearman's ρ over the variants that have both numbers.
+        left_out: variant, or ``<measure>, <outcome>`` → why it is in none of the correlations, or in which it is not.
+    """
+
+    correlations: dict[str, RankCorrelation]
+    left_out: dict[str, str]
 
 
-def _pairs(found: Bench, sweep: SweepOutcome) -> dict[str, dict[str, tuple[float, float]]]:
-    """``<measure>, <outcome>`` → variant → both numbers, of the variants that have both."""
+def agreement(found: Bench, sweep: SweepOutcome) -> Agreement:
+    """The correlations that have `FEWEST` variants or more, and what is left out."""
     rows = {row.name: row for row in found.rows}
-    pairs: dict[str, dict[str, tuple[float, float]]] = {}
+    left_out = dict(sweep.left_out)
+    ranked: dict[str, dict[str, tuple[float, float]]] = {}
     for measure in MEASURES:
         for outcome in OUTCOMES:
-            both = {
-                variant: (float(f"{getattr(rows[variant], measure):.5g}"), value)  # rounding alone tells none apart
-                for variant, value in sweep.outcomes[outcome].items()
-                if variant in rows
-            }
-            pairs[f"{measure}, {outcome}"] = {
-                variant: pair for variant, pair in both.items() if all(map(math.isfinite, pair))
-            }
-    return pairs
-
-
-def left_out(found: Bench, sweep: SweepOutcome) -> dict[str, str]:
-    """Variant, or ``<measure>, <outcome>`` → why it is in none of the correlations, or in which it is not.
-
-    Table and JSON both take it from here.
-    """
-    reasons = dict(sweep.left_out)
-    pairs = _pairs(found, sweep)
-    for name, both in pairs.items():
-        if len(both) < FEWEST:
-            reasons[name] = f"{len(both)} variants have a number of it, and ranks want {FEWEST}"
+            pairs = _pairs(rows, measure, sweep.outcomes[outcome])
+            if len(pairs) < FEWEST:
+                left_out[f"{measure}, {outcome}"] = (
+                    f"{len(pairs)} variants have a number of it, and ranks want {FEWEST}"
+                )
+            else:
+                ranked[f"{measure}, {outcome}"] = pairs
     for variant in (named.name for named in sweep.strategies):
-        missing = [name for name, both in pairs.items() if len(both) >= FEWEST and variant not in both]
-        if variant not in {row.name for row in found.rows}:
-            reasons[variant] = found.absent.get(variant, "it was not replayed")
+        missing = [name for name, pairs in ranked.items() if variant not in pairs]
+        if variant not in rows:
+            left_out[variant] = found.absent.get(variant, "it was not replayed")
         elif missing:
-            reasons[variant] = f"no number of {'; '.join(missing)}"
-    return reasons
+            left_out[variant] = f"no number of {'; '.join(missing)}"
+    correlations = {}
+    for name, pairs in ranked.items():
+        measured, reached = zip(*pairs.values(), strict=True)
+        correlations[name] = rank_correlation(measured, reached)
+    return Agreement(correlations, left_out)
 
 
-def agreement_table(correlations: Mapping[str, RankCorrelation], found: Bench, sweep: SweepOutcome) -> str:
+def _pairs(rows: Mapping[str, Any], measure: str, reached: Mapping[str, float]) -> dict[str, tuple[float, float]]:
+    """Variant → both numbers, of those that have both; what rounding alone tells apart is tied."""
+    both = {
+        variant: (float(f"{getattr(rows[variant], measure):.5g}"), value)
+        for variant, value in reached.items()
+        if variant in rows
+    }
+    return {variant: pair for variant, pair in both.items() if all(map(math.isfinite, pair))}
+
+
+def agreement_table(found: Agreement, sweep: SweepOutcome) -> str:
     """The table in Markdown, and which variants are not in it, or not in all of it."""
     lines = ["| step-0 measure, outcome | Spearman's ρ [95 %] | p | variants |", "|" + " --- |" * 4]
-    for name, each in correlations.items():
+    for name, each in found.correlations.items():
         interval = f"{each.value:+.2f} [{each.low:+.2f}, {each.high:+.2f}]" if math.isfinite(each.value) else "–"
         lines.append(f"| {name} | {interval} | {each.p_value:.2g} | {each.pairs} |")
-    lines += [f"Not in it: {variant}: {reason}" for variant, reason in left_out(found, sweep).items()]
+    lines += [f"Not in it: {variant}: {reason}" for variant, reason in found.left_out.items()]
     return "\n".join([*lines, f"Seeds of {sweep.name}: {', '.join(map(str, sweep.seeds))}"])
 
 
-def as_json(correlations: Mapping[str, RankCorrelation], found: Bench, sweep: SweepOutcome) -> dict[str, Any]:
+def as_json(found: Agreement, sweep: SweepOutcome) -> dict[str, Any]:
     """Plain data for gradients.json; what is no number is ``None``."""
-    data = {
-        "sweep": sweep.name,
-        "seeds": sweep.seeds,
-        "outcomes": sweep.outcomes,
-        "left_out": left_out(found, sweep),
-        "correlations": {name: vars(each) for name, each in correlations.items()},
-    }
-    plain: dict[str, Any] = plain_data(data)
-    return plain
+    return plain_data(
+        {
+            "sweep": sweep.name,
+            "seeds": sweep.seeds,
+            "outcomes": sweep.outcomes,
+            "left_out": found.left_out,
+            "correlations": {name: vars(each) for name, each in found.correlations.items()},
+        }
+    )

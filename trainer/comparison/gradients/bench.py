@@ -82,8 +82,7 @@ class Bench:
 
     def as_json(self) -> dict[str, Any]:
         """Plain data; what is no number is ``None``."""
-        plain: dict[str, Any] = plain_data(asdict(self))
-        return plain
+        return plain_data(asdict(self))
 
 
 @dataclass

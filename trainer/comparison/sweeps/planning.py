@@ -150,27 +150,27 @@ def _with_seeds(components: statistics.DifferenceComponents, of_seeds: float) ->
 def plan_data(plan: SweepPlan) -> dict[str, Any]:
     """The plan as plain data, for JSON; numbers that are not finite are null."""
     last = plan.pilot.points[-1]
-    data: dict[str, Any] = {
-        "sweep": plan.name,
-        "pilot": {"directory": str(plan.pilot.directory), "cells": plan.pilot.cells, "paired": plan.pilot.paired},
-        "held_out": plan.pilot.dataset,
-        "samples": plan.samples,
-        "cells": plan.cells,
-        "tuning_cells": plan.tuning_cells,
-        "parallel": plan.parallel,
-        "components": {name: getattr(last.components, name) for name in COMPONENTS},
-        "pilot_differences": dict(last.differences),
-        "planned": _design_data(plan.planned),
-        "planned_between": list(plan.between),
-        "power": [{"difference": difference, "power": power} for difference, power in plan.curve.items()],
-        "wanted": plan.wanted,
-        "seeds_needed": plan.seeds_needed,
-        "by_size": _designs_data(plan.by_size),
-        "by_rollouts": _designs_data(plan.by_rollouts),
-        "confidence": plan.confidence,
-    }
-    plain: dict[str, Any] = plain_data(data)
-    return plain
+    return plain_data(
+        {
+            "sweep": plan.name,
+            "pilot": {"directory": str(plan.pilot.directory), "cells": plan.pilot.cells, "paired": plan.pilot.paired},
+            "held_out": plan.pilot.dataset,
+            "samples": plan.samples,
+            "cells": plan.cells,
+            "tuning_cells": plan.tuning_cells,
+            "parallel": plan.parallel,
+            "components": {name: getattr(last.components, name) for name in COMPONENTS},
+            "pilot_differences": dict(last.differences),
+            "planned": _design_data(plan.planned),
+            "planned_between": list(plan.between),
+            "power": [{"difference": difference, "power": power} for difference, power in plan.curve.items()],
+            "wanted": plan.wanted,
+            "seeds_needed": plan.seeds_needed,
+            "by_size": _designs_data(plan.by_size),
+            "by_rollouts": _designs_data(plan.by_rollouts),
+            "confidence": plan.confidence,
+        }
+    )
 
 
 COMPONENTS = ("seeds", "items", "seed_items", "sampling", "freedom")

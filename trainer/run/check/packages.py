@@ -34,13 +34,12 @@ def _trackers(asked: Sequence[str]) -> Iterator[Finding]:
     """Trackers that have no package here, or no server; and what a run sets for them, so that they stay local."""
     for name in asked if isinstance(asked, list) else ():
         needs, place = TRACKERS[name], f"logging.report_to names {name}"
+        install = f"pip install {next(iter(needs.modules.values()), name)}; or leave it out."
         if needs.modules and not any(find_spec(module) for module in needs.modules):
-            package = next(iter(needs.modules.values()))
-            yield error("machine", f"{place}, whose package is not installed: pip install {package}; or leave it out.")
+            yield error("machine", f"{place}, whose package is not installed: {install}")
         elif needs.below and tuple(map(int, re.findall(r"\d+", have := version(name))[:2])) >= needs.below:
-            package = next(iter(needs.modules.values()))
             what = f"{place}, and its version {have} is not one that transformers' callback can write to"
-            yield error("machine", f"{what}: pip install {package}; or leave it out.")
+            yield error("machine", f"{what}: {install}")
         if needs.variable and not os.environ.get(needs.variable):
             what = f"{place}, and {needs.variable} is not set, so that there is no server to write to."
             yield error("machine", f"{what} Set it, or leave {name} out.")

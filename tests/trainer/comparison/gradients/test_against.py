@@ -10,7 +10,7 @@ import pytest
 
 from tests.trainer.comparison.gradients.test_gradients_page import FOUND, row
 from tests.trainer.comparison.reports import recorded_sweep
-from trainer.comparison.gradients.against import OUTCOMES, agreement_table, agreements, as_json, sweep_outcome
+from trainer.comparison.gradients.against import OUTCOMES, agreement, agreement_table, as_json, sweep_outcome
 from trainer.comparison.gradients.replay import ReplayError
 
 VARIANTS: dict[str, dict[str, Any]] = {
@@ -57,43 +57,44 @@ def test_only_seeds_that_all_have_count(sweep: Path):
 
 def test_the_same_order_has_a_correlation_of_one_and_the_opposite_of_minus_one(sweep: Path):
     found = sweep_outcome(sweep)
-    same = agreements(measured(grpo=0.2, ar=0.3, ar_strong=0.4, exchangeable=0.1, rloo=0.5), found)
+    agreed = agreement(measured(grpo=0.2, ar=0.3, ar_strong=0.4, exchangeable=0.1, rloo=0.5), found)
+    same = agreed.correlations
     assert same["signal_to_noise, final accuracy"].value == pytest.approx(1)
-    opposite = agreements(measured(grpo=0.4, ar=0.3, ar_strong=0.2, exchangeable=0.5, rloo=0.1), found)
+    opposite = agreement(measured(grpo=0.4, ar=0.3, ar_strong=0.2, exchangeable=0.5, rloo=0.1), found).correlations
     assert opposite["signal_to_noise, final accuracy"].value == pytest.approx(-1)
     assert math.isnan(same["gain, final accuracy"].value)  # all alike
     assert "alignment, final accuracy" not in same  # the rows have none
-    rows = measured(grpo=0.2, ar=0.3, ar_strong=0.4, exchangeable=0.1, rloo=0.5)
-    table = agreement_table(same, rows, found)
+    table = agreement_table(agreed, found)
     assert "| signal_to_noise, final accuracy | +1.00 [+1.00, +1.00] | 0.017 | 5 |" in table  # 2 of 120 orders
     assert "| gain, final accuracy | – |" in table
     assert "Not in it: slow: its first update is grpo's" in table
-    assert json.loads(json.dumps(as_json(same, rows, found), allow_nan=False))["seeds"] == [0, 1]
+    assert json.loads(json.dumps(as_json(agreed, found), allow_nan=False))["seeds"] == [0, 1]
 
 
 def test_what_rounding_alone_tells_apart_is_tied(sweep: Path):
     """SNR ranks 2.5, 2.5, 4, 1, 5 against 2, 3, 4, 1, 5: ρ = 9.5 / √(9.5 · 10)."""
-    found = agreements(
+    found = agreement(
         measured(grpo=0.2 + 1e-9, ar=0.2, ar_strong=0.4, exchangeable=0.1, rloo=0.5), sweep_outcome(sweep)
-    )
+    ).correlations
     assert found["signal_to_noise, final accuracy"].value == pytest.approx((9.5 / 10) ** 0.5)
 
 
 def test_what_has_no_number_is_left_out(sweep: Path):
-    found = agreements(measured(grpo=0.2, ar=0.3, ar_strong=math.nan, exchangeable=0.1, rloo=0.5), sweep_outcome(sweep))
-    assert found["signal_to_noise, final accuracy"].pairs == 4
+    found = agreement(measured(grpo=0.2, ar=0.3, ar_strong=math.nan, exchangeable=0.1, rloo=0.5), sweep_outcome(sweep))
+    assert found.correlations["signal_to_noise, final accuracy"].pairs == 4
 
 
 def test_what_is_left_out_is_named_alike_in_table_and_json(sweep: Path):
     outcome = sweep_outcome(sweep)
     bench = replace(measured(grpo=0.2, ar=0.3, ar_strong=math.nan, exchangeable=0.1), absent={"rloo": "too few"})
-    found = as_json(agreements(bench, outcome), bench, outcome)["left_out"]
+    agreed = agreement(bench, outcome)
+    found = as_json(agreed, outcome)["left_out"]
     unranked = {name for name in found if ", " in name}  # the rows have no alignment, and three have an SNR
     assert unranked == {f"{measure}, {each}" for measure in ("alignment", "signal_to_noise") for each in OUTCOMES}
     assert found["signal_to_noise, final accuracy"] == "3 variants have a number of it, and ranks want 4"
     assert found.keys() - unranked == {"slow", "ibpo", "rloo"}
     assert found["rloo"] == "too few"
-    table = agreement_table(agreements(bench, outcome), bench, outcome)
+    table = agreement_table(agreed, outcome)
     assert all(f"Not in it: {variant}: {reason}" in table for variant, reason in found.items())
 
 
