@@ -34,7 +34,7 @@ from trainer.run.processes import (
 )
 from trainer.run.rewards import Rewards
 from trainer.run.wandb_end import end_process
-from trainer.step.faults import FaultError
+from trainer.step.guards import FaultError
 
 
 def main(argv: Sequence[str] | None = None) -> int:

@@ -1,31 +1,8 @@
 """The trainer of a run: faults, full disks and exhausted memory end in a message, and cost as little as they can."""
 
-from pathlib import Path
 from typing import Any
 
 from trainer.run.processes import FAILED, STOPPED_WITHOUT_CHECKPOINT
-
-
-def guarded_trainer(fault_folder: Path, max_skipped: int, **arguments: Any) -> Any:
-    """`RLVRTrainer` behind its guards: see `FaultGuard`, `DiskGuard` and `MemoryGuard` in `trainer.step`."""
-    from trainer import RLVRTrainer
-    from trainer.step.faults import FaultGuard
-    from trainer.step.full_disk import DiskGuard
-    from trainer.step.out_of_memory import MemoryGuard
-    from trainer.step.rollout_records import RolloutRecorder
-    from trainer.step.token_class_meter import TokenClassMeter
-
-    class GuardedTrainer(MemoryGuard, DiskGuard, RolloutRecorder, FaultGuard, TokenClassMeter, RLVRTrainer):
-        """All that watch and keep, the outermost first, around a trainer of one optimizer step."""
-
-        def create_model_card(self, *_: Any, **__: Any) -> None:
-            """None: TRL's knows no local base model and no result. ``scripts/export.py`` writes a true one."""
-
-    trainer = GuardedTrainer(**arguments)
-    trainer.args.logging_nan_inf_filter = False  # the guard sees to it
-    trainer.fault_folder, trainer.max_skipped = fault_folder, max_skipped
-    trainer.watches_disk, trainer.tell = True, tell
-    return trainer
 
 
 def tell(text: str) -> None:

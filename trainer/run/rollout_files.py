@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
-from trainer.step.full_disk import is_full
+from trainer.step.guards import is_full
 
 FOLDER = "rollouts"
 KEPT = "kept.json"

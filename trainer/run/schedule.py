@@ -7,7 +7,7 @@ import math
 from typing import Any
 
 from trainer.step.compatibility import PreflightError
-from trainer.step.rollout_batches import forwards_per_rollout
+from trainer.step.rollout import Schedule
 
 
 def optimizer_steps_per_block(args: Any, num_passes: int = 1) -> int:
@@ -15,8 +15,8 @@ def optimizer_steps_per_block(args: Any, num_passes: int = 1) -> int:
 
     A checkpoint is exact only at a multiple of this.
     """
-    forwards = forwards_per_rollout(args, num_passes)
-    return math.lcm(forwards, args.gradient_accumulation_steps) // args.gradient_accumulation_steps
+    schedule = Schedule.of(args, num_passes)
+    return math.lcm(schedule.microbatches_per_rollout, schedule.accumulated) // schedule.accumulated
 
 
 def check_save_steps(args: Any, num_passes: int = 1) -> None:

@@ -7,7 +7,7 @@ from typing import Any
 
 from trainer.run.config import RunConfig, lora_config, quantization_config
 from trainer.run.config.vllm import VLLMSection
-from trainer.run.guarded import guarded_trainer, without_last_checkpoint
+from trainer.run.guarded import tell, without_last_checkpoint
 from trainer.run.rows import held_out_sets
 from trainer.run.schedule import optimizer_steps_per_block
 from trainer.run.summary import ACCURACY, report
@@ -17,9 +17,10 @@ def build_trainer(
     config: RunConfig, args: Any, rows: Mapping[str, Any], functions: Sequence[Any], tokenizer: Any
 ) -> Any:
     """The trainer with its model loaded; transformers' own printing gives way to ours."""
-    trainer = guarded_trainer(
-        Path(args.output_dir) / "faults",
-        config.stopping.skip_faults,
+    from trainer import RLVRTrainer
+    from trainer.step.options import Engine, Evaluation, Guards, Speed
+
+    trainer = RLVRTrainer(
         model=config.model.name_or_path,
         reward_funcs=functions,
         args=args,
@@ -29,11 +30,10 @@ def build_trainer(
         peft_config=lora_config(config),
         quantization_config=quantization_config(config),
         **config.algorithm.strategies,
-        **config.speed.arguments,
-        **(config.vllm or VLLMSection()).arguments,
-        evaluation_seed=config.run_seed,
-        common_random_numbers=config.common_random_numbers,
-        decodings=config.evaluation.decodings,
+        speed=Speed(**config.speed.arguments, common_random_numbers=config.common_random_numbers),
+        engine=Engine(**(config.vllm or VLLMSection()).arguments),
+        evaluation=Evaluation(config.run_seed, config.evaluation.decodings),
+        guards=Guards(Path(args.output_dir) / "faults", args.seed, config.stopping.skip_faults, tell),
     )
     silence(trainer)
     return trainer
@@ -65,7 +65,7 @@ def run_trainer(
         print(f"Run directory: {run}" + (f", resumed from {checkpoint.name}" if checkpoint else ""), flush=True)
 
     trainer.train(resume_from_checkpoint=None if checkpoint is None else str(checkpoint))
-    if trainer.left_out == trainer.state.global_step:
+    if trainer.parts.watch.disk.left_out == trainer.state.global_step:
         return without_last_checkpoint(trainer, stop.stopped)
     if stop.stopped:
         if is_main:
@@ -86,7 +86,6 @@ def _watched(
         EvaluationFiles,
         FinalEvaluation,
         KeepBest,
-        LoggedSoFar,
         MetricsFile,
         Progress,
         Rollouts,
@@ -98,7 +97,7 @@ def _watched(
 
     stop = StopAtBlockEdge(
         optimizer_steps_per_block(trainer.args, trainer.strategies.schedule.num_passes),
-        trainer.any_rank,
+        trainer.parts.ranks.any,
         config.stopping.grace_seconds,
     )
     for watchdog in stall_watchdogs(run, config.stopping, verifier_stacks):
@@ -118,7 +117,6 @@ def _watched(
         trainer.add_callback(KeepBest())
     if "wandb" in config.logging.report_to and config.logging.wandb_mode != "disabled":
         trainer.add_callback(WandbRunConfig(config.model_dump()))
-    trainer.add_callback(LoggedSoFar(trainer, checkpoint))
     # Last, behind all that write into a checkpoint; it deletes old ones too, when the new one is whole.
     total_limit, trainer.args.save_total_limit = trainer.args.save_total_limit, None
     trainer.add_callback(CheckpointManifest(total_limit, trainer.accelerator.wait_for_everyone))

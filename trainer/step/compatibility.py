@@ -1,20 +1,33 @@
-"""Which strategies and TRL settings are exact together: everything that can be found wrong before a GPU is paid for.
+"""Which settings are exact together: one table of rules, asked before a GPU is paid for.
 
-Each rule names the two settings that do not go together, why not, and what to write instead. Rules ask what a strategy
-is (its signals, traits, what it returned on the tiny example), never what it is called. What a setting would silently
-change is refused, not approximated.
+Each rule names the settings that do not go together, why not, and what to write instead. Rules ask what a strategy is
+(its signals, traits, what it returned on the tiny example), never what it is called. What a setting would silently
+change is refused, not approximated; where TRL's own way gives the same result at a higher cost, a rule that falls back
+takes it, with a warning.
+
+A rule is a generator of messages, none where its settings go together, and says of itself with `rule`
+
+- ``severity``: ``refuse``, or ``fall back`` to TRL's own way;
+- ``moment``: when it can be asked: with the ``arguments``, before a model is loaded, or with the ``model``;
+- ``of``: for a rule that falls back, the option that it gives up.
 """
 
 import math
-from collections.abc import Iterator
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Literal
 
-from rewards.registry import Refusal
+from torch import nn
+
 from trainer.algorithms.contract import COEFFICIENT
 from trainer.algorithms.registry import Strategy
+from trainer.algorithms.results import max_rounds
 from trainer.algorithms.sequence_weights import ONE_DENOMINATOR, PER_SEQUENCE_MEAN
 from trainer.algorithms.strategies import Strategies
-from trainer.step.rollout_batches import forwards_per_rollout
+from trainer.algorithms.trial import GROUP_SIZE, separable
+from trainer.step.options import PreflightError as PreflightError
+from trainer.step.options import Speed
+from trainer.step.rollout import Schedule
 
 if TYPE_CHECKING:
     from trl import GRPOConfig
@@ -23,37 +36,112 @@ DETACHED = ("cispo", "vespo")
 """Loss types whose ratio is under stop-gradient, so that each token receives its own gradient at sequence level too."""
 
 
-class PreflightError(Refusal):
-    """Settings that cannot work together; one paragraph a problem, all problems at once."""
+@dataclass(frozen=True)
+class Loaded:
+    """What only the loaded model, the data and the reward functions say.
+
+    Attributes:
+        own_generation: the argument by which completions are more than one plain answer to a row, if one is given.
+        has_router_loss: the loss-balancing loss of a Mixture-of-Experts model is trained.
+        rope_type: how rotary positions are computed; ``None`` = the model has none.
+        varies: why the same weights answer differently from one pass to the next, if they do.
+        has_plain_cache: its cache is the keys and values of each text token.
+        is_sharded: no process holds all weights.
+        has_positions: the training data is no stream.
+        functions_are_plain: no reward function is a model or asynchronous.
+    """
+
+    own_generation: str | None = None
+    has_router_loss: bool = False
+    is_vlm: bool = False
+    rope_type: str | None = None
+    varies: str | None = None
+    has_plain_cache: bool = True
+    is_sharded: bool = False
+    has_positions: bool = True
+    functions_are_plain: bool = True
 
 
-def check_combination(args: "GRPOConfig", strategies: Strategies, *, drop_in: bool = False) -> None:
-    """Refuse combinations of strategies and TRL settings whose result would not be what their names say.
+@dataclass(frozen=True)
+class Settings:
+    """What the rules are asked about; ``drop_in`` = no strategy was asked for: nothing that TRL accepts is refused."""
 
-    Args:
-        drop_in: no strategy was asked for: nothing that TRL accepts is refused.
+    args: "GRPOConfig"
+    strategies: Strategies
+    speed: Speed = Speed()
+    has_decodings: bool = False
+    drop_in: bool = False
+    loaded: Loaded = Loaded()
+
+    @property
+    def is_on_policy(self) -> bool:
+        """Whether every rollout batch is trained in one optimizer step, so that the ratio is 1."""
+        return Schedule.of(self.args, self.strategies.schedule.num_passes).is_on_policy
+
+    @property
+    def corrects_engine(self) -> bool:
+        """Whether TRL corrects for the difference between vLLM's policy and its own."""
+        return bool(self.args.use_vllm and self.args.vllm_importance_sampling_correction)
+
+
+Problems = Iterator[str]
+Option = Literal["microbatches", "skip_old_logps"]
+
+
+@dataclass(frozen=True)
+class Rule:
+    """One entry of the table."""
+
+    problems: Callable[[Settings], Problems]
+    severity: Literal["refuse", "fall back"]
+    moment: Literal["arguments", "model"]
+    of: Option | None
+
+    @property
+    def what(self) -> str:
+        """What does not go together, in one sentence."""
+        return (self.problems.__doc__ or "").strip().split("\n\n")[0]
+
+
+RULES: list[Rule] = []
+"""All of them, in the order in which their messages are shown."""
+
+
+def rule(
+    moment: Literal["arguments", "model"] = "arguments", *, gives_up: Option | None = None
+) -> Callable[[Callable[[Settings], Problems]], Callable[[Settings], Problems]]:
+    """Enter a generator of messages into `RULES`; ``gives_up`` = it falls back, leaving that option."""
+
+    def enter(problems: Callable[[Settings], Problems]) -> Callable[[Settings], Problems]:
+        RULES.append(Rule(problems, "refuse" if gives_up is None else "fall back", moment, gives_up))
+        return problems
+
+    return enter
+
+
+def problems_of(settings: Settings, moment: str, option: Option | None = None) -> list[str]:
+    """The messages of all rules that refuse at that moment, or of those that give ``option`` up, at any moment."""
+    asked = [each for each in RULES if each.of == option and (option is not None or each.moment == moment)]
+    return [message for each in asked for message in each.problems(settings)]
+
+
+def check_combination(
+    args: "GRPOConfig", strategies: Strategies, speed: Speed = Speed(), *, drop_in: bool = False
+) -> None:
+    """Refuse settings whose result would not be what their names say, before a model is loaded.
 
     Raises:
         PreflightError: naming every combination found, with the way out.
     """
-    problems = [
-        *_owned_settings(args, strategies),
-        *_token_level(args, strategies),
-        *_trajectory_weights(args, strategies),
-        *_cancellation(args, strategies),
-        *_coefficient(args, strategies),
-        *_whole_groups(args, strategies),
-        *_passes(args, strategies),
-    ]
-    if not drop_in:
-        problems += _sampling(args, strategies)
-    if (revision := strategies.revision) is not None and revision.references >= args.num_generations:
-        problems.append(
-            f"revision.references = {revision.references} with num_generations = {args.num_generations}: an answer has "
-            f"{args.num_generations - 1} siblings to compare it with. Write references: {args.num_generations - 1} or "
-            "less, or raise num_generations."
-        )
-    if problems:
+    refuse(Settings(args, strategies, speed, drop_in=drop_in), "arguments")
+
+
+def refuse(settings: Settings, moment: str) -> None:
+    """
+    Raises:
+        PreflightError: a rule of that moment has a message; all of them, a paragraph each.
+    """
+    if problems := problems_of(settings, moment):
         raise PreflightError("\n\n".join(problems))
 
 
@@ -62,16 +150,36 @@ def leaves_advantages_to_trl(args: "GRPOConfig") -> bool:
     return args.scale_rewards != "group" or args.multi_objective_aggregation != "sum_then_normalize"
 
 
-def is_on_policy(args: "GRPOConfig", strategies: Strategies) -> bool:
-    """Whether every rollout batch is trained in one optimizer step, so that the ratio is 1."""
-    return args.gradient_accumulation_steps % forwards_per_rollout(args, strategies.schedule.num_passes) == 0
+def drops(module: nn.Module) -> bool:
+    """Whether a module leaves out numbers at random while it trains."""
+    attention = bool(getattr(module, "attention_dropout", 0.0))
+    return attention or (isinstance(module, nn.Dropout) and module.p > 0)
+
+
+def cuts_passes(settings: Settings) -> bool:
+    """Whether a row may end after the last token of the pass: nothing in its loss looks at the tokens after it."""
+    args, strategies = settings.args, settings.strategies
+    parts = [part for part in (strategies.token_weight, strategies.coefficient) if part is not None]
+    return (
+        strategies.schedule.num_passes > 1
+        and args.importance_sampling_level == "token"
+        and args.loss_type != "vespo"
+        and args.off_policy_mask_threshold is None
+        and all(separable(part, _rows_together(strategies), _FEW_TOKENS) for part in parts)
+    )
 
 
 def _described(part: Strategy) -> str:
     return f"{part.kind} {part.name!r}"
 
 
-def _owned_settings(args: "GRPOConfig", strategies: Strategies) -> Iterator[str]:
+# Strategies and TRL's settings
+
+
+@rule()
+def _owned_settings(settings: Settings) -> Problems:
+    """Settings of TRL that an advantage estimator or update schedule takes over."""
+    args, strategies = settings.args, settings.strategies
     if strategies.advantage is not None and args.scale_rewards != "group":
         instead = "advantage: dr_grpo" if args.scale_rewards == "none" else "advantage: reinforce_pp, or your own"
         yield (
@@ -92,8 +200,13 @@ def _owned_settings(args: "GRPOConfig", strategies: Strategies) -> Iterator[str]
         )
 
 
-def _sampling(args: "GRPOConfig", strategies: Strategies) -> Iterator[str]:
-    ratio = not is_on_policy(args, strategies) or (args.use_vllm and args.vllm_importance_sampling_correction)
+@rule()
+def _sampling(settings: Settings) -> Problems:
+    """Sampling from a changed distribution with an importance ratio."""
+    args = settings.args
+    if settings.drop_in:
+        return
+    ratio = not settings.is_on_policy or settings.corrects_engine
     plain = {"top_p": (1.0,), "top_k": (0, -1, None), "min_p": (0.0, None), "repetition_penalty": (1.0,)}
     plain |= dict.fromkeys(("presence_penalty", "frequency_penalty"), (0.0, None)) | {
         "temperature": (args.temperature,)
@@ -101,15 +214,18 @@ def _sampling(args: "GRPOConfig", strategies: Strategies) -> Iterator[str]:
     given = {name: getattr(args, name, None) for name in plain} | (args.generation_kwargs or {})
     changed = {name: given[name] for name, usual in plain.items() if given[name] not in usual}
     if ratio and changed:
-        settings = ", ".join(f"{name} = {value:g}" for name, value in changed.items())
+        written = ", ".join(f"{name} = {value:g}" for name, value in changed.items())
         yield (
-            f"{settings} with an importance ratio: completions are drawn from another distribution than π_old, whose "
+            f"{written} with an importance ratio: completions are drawn from another distribution than π_old, whose "
             "probabilities the ratio divides by, so it would correct for the wrong one. Leave "
             f"{', '.join(changed)} out, or train each rollout batch in one optimizer step without a correction."
         )
 
 
-def _token_level(args: "GRPOConfig", strategies: Strategies) -> Iterator[str]:
+@rule()
+def _token_level(settings: Settings) -> Problems:
+    """A strategy that tells tokens apart with importance_sampling_level sequence."""
+    args, strategies = settings.args, settings.strategies
     if args.importance_sampling_level != "sequence" or args.loss_type in DETACHED:
         return
     estimator = strategies.advantage
@@ -123,7 +239,10 @@ def _token_level(args: "GRPOConfig", strategies: Strategies) -> Iterator[str]:
         )
 
 
-def _trajectory_weights(args: "GRPOConfig", strategies: Strategies) -> Iterator[str]:
+@rule()
+def _trajectory_weights(settings: Settings) -> Problems:
+    """A baseline made for one weighting of trajectories with a loss that weighs them otherwise."""
+    args, strategies = settings.args, settings.strategies
     estimator = strategies.advantage
     if estimator is None:
         return
@@ -140,7 +259,7 @@ def _trajectory_weights(args: "GRPOConfig", strategies: Strategies) -> Iterator[
             f"{args.loss_type!r} that weight is not known when advantages are computed. "
             f"Use one of {', '.join(sorted(known))}."
         )
-    if matches and args.importance_sampling_level == "sequence" and not is_on_policy(args, strategies):
+    if matches and args.importance_sampling_level == "sequence" and not settings.is_on_policy:
         yield (
             f"{name} with importance_sampling_level 'sequence': each rollout batch is trained for more than one "
             "optimizer step, the trajectory's ratio changes after the first, and the baseline cannot follow. "
@@ -148,7 +267,7 @@ def _trajectory_weights(args: "GRPOConfig", strategies: Strategies) -> Iterator[
             "(steps_per_generation = gradient_accumulation_steps, num_iterations: 1)."
         )
     mode = args.vllm_importance_sampling_mode
-    corrected = args.use_vllm and args.vllm_importance_sampling_correction and mode.startswith("sequence")
+    corrected = settings.corrects_engine and mode.startswith("sequence")
     if estimator.traits.needs_equal_sequence_weights and (args.loss_type in PER_SEQUENCE_MEAN or corrected):
         cause = (
             f"loss_type {args.loss_type!r} divides by its own length"
@@ -161,11 +280,14 @@ def _trajectory_weights(args: "GRPOConfig", strategies: Strategies) -> Iterator[
         )
 
 
-def _cancellation(args: "GRPOConfig", strategies: Strategies) -> Iterator[str]:
+@rule()
+def _cancellation(settings: Settings) -> Problems:
+    """A strategy whose shared tokens cancel with a setting that breaks it."""
+    args, strategies = settings.args, settings.strategies
     claims = [part for part in strategies.all if part.traits.cancels_shared_tokens]
     weight = strategies.token_weight
     mode = args.vllm_importance_sampling_mode
-    corrected = args.use_vllm and args.vllm_importance_sampling_correction and mode.startswith("sequence")
+    corrected = settings.corrects_engine and mode.startswith("sequence")
     for part in claims:
         if corrected and part.kind == COEFFICIENT:
             yield (
@@ -188,7 +310,10 @@ def _cancellation(args: "GRPOConfig", strategies: Strategies) -> Iterator[str]:
             )
 
 
-def _coefficient(args: "GRPOConfig", strategies: Strategies) -> Iterator[str]:
+@rule()
+def _coefficient(settings: Settings) -> Problems:
+    """A coefficient with a loss or ratio that leaves it no place."""
+    args, strategies = settings.args, settings.strategies
     part, estimator = strategies.coefficient, strategies.advantage
     if part is None:
         return
@@ -209,7 +334,10 @@ def _coefficient(args: "GRPOConfig", strategies: Strategies) -> Iterator[str]:
         )
 
 
-def _whole_groups(args: "GRPOConfig", strategies: Strategies) -> Iterator[str]:
+@rule()
+def _whole_groups(settings: Settings) -> Problems:
+    """keep_groups with a batch that does not hold whole groups."""
+    args, strategies = settings.args, settings.strategies
     kept, group_size, rows = strategies.keep_groups, args.num_generations, args.per_device_train_batch_size
     if kept == "off":
         return
@@ -231,7 +359,10 @@ def _whole_groups(args: "GRPOConfig", strategies: Strategies) -> Iterator[str]:
         )
 
 
-def _passes(args: "GRPOConfig", strategies: Strategies) -> Iterator[str]:
+@rule()
+def _passes(settings: Settings) -> Problems:
+    """An update schedule of several passes with a loss whose passes would not be isolated."""
+    args, strategies = settings.args, settings.strategies
     num_passes = strategies.schedule.num_passes
     if num_passes == 1:
         return
@@ -266,3 +397,212 @@ def _passes(args: "GRPOConfig", strategies: Strategies) -> Iterator[str]:
             f"{schedule} with beta = {args.beta} and top_entropy_quantile or off_policy_mask_threshold: both compute a "
             "threshold over the mask that a pass narrows. Leave them out, or set beta: 0.0."
         )
+
+
+@rule()
+def _references(settings: Settings) -> Problems:
+    """More references for a revision than an answer has siblings."""
+    args, revision = settings.args, settings.strategies.revision
+    if revision is not None and revision.references >= args.num_generations:
+        yield (
+            f"revision.references = {revision.references} with num_generations = {args.num_generations}: an answer has "
+            f"{args.num_generations - 1} siblings to compare it with. Write references: {args.num_generations - 1} or "
+            "less, or raise num_generations."
+        )
+
+
+@rule("model")
+def _passes_of_a_router(settings: Settings) -> Problems:
+    """An update schedule of several passes with a router's load-balancing loss."""
+    num_passes = settings.strategies.schedule.num_passes
+    if num_passes > 1 and settings.loaded.has_router_loss:
+        yield (
+            f"update_schedule {settings.strategies.update_schedule.name!r} with a Mixture-of-Experts model: its "
+            f"load-balancing loss would be applied {num_passes} times to each batch. Set router_aux_loss_coef: 0.0."
+        )
+
+
+@rule("model")
+def _chosen_prompts(settings: Settings) -> Problems:
+    """A prompt sampler with streamed data, or one of several rounds with tools, environments or a rollout function."""
+    sampler, own = settings.strategies.prompt_sampler, settings.loaded.own_generation
+    if sampler is None:
+        return
+    if not settings.loaded.has_positions:
+        yield (
+            f"prompt_sampler {sampler.name!r} chooses rows by their position, and streamed data has none. Load the "
+            "data whole, or leave prompt_sampler out."
+        )
+    if own and max_rounds(sampler) > 1:
+        yield (
+            f"prompt_sampler {sampler.name!r} with {own}: what is generated in several rounds is one plain "
+            f"completion a row. Leave prompt_sampler or {own} out."
+        )
+
+
+@rule("model")
+def _revised_turns(settings: Settings) -> Problems:
+    """A revision with tools, environments or a rollout function."""
+    own = settings.loaded.own_generation
+    if settings.strategies.revision is not None and own:
+        yield (
+            f"revision with {own}: a revision is one plain completion of a text, and would be generated and "
+            f"judged otherwise than the answer it revises. Leave revision or {own} out."
+        )
+
+
+@rule("model")
+def _decodings_of_plain_functions(settings: Settings) -> Problems:
+    """Decodings with a reward function that is a model or asynchronous."""
+    if settings.has_decodings and not settings.loaded.functions_are_plain:
+        yield (
+            "decodings are given, and one of the reward functions is a model or asynchronous; this evaluation calls "
+            "plain functions. Leave decodings out, or wrap it in a function."
+        )
+
+
+# Generation
+
+_PLAIN = {"use_vllm": False, "use_transformers_continuous_batching": False, "cache_implementation": None}
+
+
+@rule()
+def _compact_generation(settings: Settings) -> Problems:
+    """generation: compact with another way of decoding than transformers' own sampling with a plain cache."""
+    args = settings.args
+    if settings.speed.generation != "compact":
+        return
+    found = [f"{name} is {getattr(args, name)!r}" for name, plain in _PLAIN.items() if getattr(args, name) != plain]
+    if args.generation_kwargs:
+        found.append(f"generation_kwargs is {args.generation_kwargs!r}, which may ask for another way of decoding")
+    if found:
+        yield _not_compact(found[0])
+
+
+@rule("model")
+def _compact_generation_by_model(settings: Settings) -> Problems:
+    """generation: compact with sharded weights, or a model whose cache is not the keys and values of text tokens."""
+    if settings.speed.generation != "compact":
+        return
+    if settings.loaded.is_sharded:
+        yield _not_compact("the parameters are sharded, so that all ranks must run equally many forward passes")
+    elif settings.loaded.is_vlm or not settings.loaded.has_plain_cache:
+        yield _not_compact("the model keeps more, or less, than the keys and values of each text token")
+
+
+def _not_compact(reason: str) -> str:
+    return (
+        f"generation: compact cannot be: {reason}. It is transformers' own sampling with a plain cache. "
+        "Write generation: trl."
+    )
+
+
+@rule()
+def _common_noise(settings: Settings) -> Problems:
+    """common_random_numbers without compact generation."""
+    if settings.speed.common_random_numbers and settings.speed.generation != "compact":
+        yield (
+            "common_random_numbers: tokens are drawn by noise of our own, which vLLM and TRL's generation do not "
+            'take. Write generation="compact" (in a run file `speed: {generation: compact}`) with transformers, '
+            "or leave common_random_numbers out."
+        )
+
+
+@rule("model")
+def _common_noise_in_turns(settings: Settings) -> Problems:
+    """common_random_numbers with tools, environments or a rollout function."""
+    own = settings.loaded.own_generation
+    if settings.speed.common_random_numbers and own:
+        yield (
+            f"common_random_numbers with {own}: a sample is known by its place among those of its prompt, and "
+            f"there turns of their own number are generated on each rank. Leave one of the two out."
+        )
+
+
+# Where π_old is scored although the loss's own pass would do
+
+
+@rule(gives_up="skip_old_logps")
+def _old_policy_is_asked_for(settings: Settings) -> Problems:
+    """skip_old_logps with a strategy that needs π_old before the loss is computed."""
+    strategies, mode = settings.strategies, settings.args.vllm_importance_sampling_mode
+    if strategies.revision is not None:
+        yield "answers are generated a second time, after the rollout batch was scored"
+    if (estimator := strategies.advantage) is None:
+        return
+    asked = {"old_logps", "entropies"} & set(estimator.signals)
+    if asked:
+        yield f"advantage {estimator.name!r} asks for {' and '.join(sorted(asked))}"
+    if mode.startswith("sequence") and "sequence_weights" in estimator.signals:
+        yield (
+            f"advantage {estimator.name!r} asks for the weight of each trajectory, of which "
+            f"vllm_importance_sampling_mode {mode!r} is a factor"
+        )
+
+
+@rule("model", gives_up="skip_old_logps")
+def _passes_differ(settings: Settings) -> Problems:
+    """skip_old_logps with a model that answers differently from one pass to the next."""
+    if settings.loaded.varies:
+        yield settings.loaded.varies
+
+
+# Where micro-batches stay as TRL cuts them
+
+_FEW_TOKENS = 3  # of the six of the tiny example
+_LENGTH_DEPENDENT = ("dynamic", "longrope")
+
+
+def _rows_together(strategies: Strategies) -> int:
+    """Rows that stay together, as the tiny example has them: a row or one of its groups."""
+    return GROUP_SIZE if strategies.keep_groups == "forward" else 1
+
+
+@rule(gives_up="microbatches")
+def _loss_of_the_cut(settings: Settings) -> Problems:
+    """microbatches: planned with a loss or a strategy that looks at all tokens of a micro-batch."""
+    args, strategies = settings.args, settings.strategies
+    if args.top_entropy_quantile < 1.0:
+        yield (
+            f"top_entropy_quantile = {args.top_entropy_quantile:g} takes its threshold from the tokens of each "
+            "micro-batch, so another cut would train other tokens"
+        )
+    if args.entropy_coef != 0.0 or args.use_adaptive_entropy:
+        yield (
+            "an entropy bonus (entropy_coef, use_adaptive_entropy) is a mean over the tokens of each micro-batch, all "
+            "rows included, so another cut would weigh them differently"
+        )
+    if args.loss_type == "bnpo" and args.beta != 0.0:
+        yield (
+            f"loss_type 'bnpo' with beta = {args.beta:g} divides the KL term too by the tokens of each micro-batch, "
+            "which an advantage cannot make up for"
+        )
+    size = _rows_together(strategies)
+    for part in (strategies.token_weight, strategies.coefficient):
+        if part is not None and (part.traits.depends_on_the_cut or not separable(part, size)):
+            beside = "a row" if size == 1 else "a group"
+            yield (
+                f"{part.kind} {part.name!r} changes with what lies beside {beside} in its micro-batch, so another cut "
+                "would weigh tokens differently"
+            )
+
+
+@rule("model", gives_up="microbatches")
+def _model_of_the_cut(settings: Settings) -> Problems:
+    """microbatches: planned with a model that looks at the whole padded micro-batch."""
+    loaded = settings.loaded
+    if loaded.has_router_loss:
+        yield "the router loss of a Mixture-of-Experts model is a mean over the tokens of each micro-batch"
+    if loaded.is_vlm:
+        yield "images are not cut with their rows"
+    if loaded.rope_type in _LENGTH_DEPENDENT:
+        yield f"rope type {loaded.rope_type!r} turns positions by the length of the padded batch"
+
+
+def rope_type(config: Any) -> str | None:
+    """How a model computes rotary positions; ``None`` where it has none."""
+    parameters = getattr(config, "rope_parameters", None)
+    if not parameters:
+        return None
+    kinds = parameters if "rope_type" in parameters else next(iter(parameters.values()), {})
+    return kinds.get("rope_type") if isinstance(kinds, dict) else None

@@ -1,19 +1,17 @@
 """Whether two cuts of the same rows give the same gradient, computed with the model at hand before it trains on one."""
 
 from collections import defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import torch
 from torch import Tensor, nn
 
-from trainer.step.microbatches import Batch
-from trainer.step.observers import Means, SharedPrefixMeter
-
-if TYPE_CHECKING:
-    from trainer.step.rlvr_trainer import RLVRTrainer
+from trainer.algorithms.strategies import Strategies
+from trainer.step.compatibility import drops
+from trainer.step.rollout import Batch
 
 _ELEMENTS = 2**24
 """Gradients are compared for the smallest parameters, in all layers, up to this many numbers: no second model's worth
@@ -47,31 +45,42 @@ class GradientComparison:
         return self.difference <= self.tolerance
 
 
-def compared_gradients(trainer: "RLVRTrainer", first: Sequence[Batch], second: Sequence[Batch]) -> GradientComparison:
-    """The gradients of this rank by both cuts, with nothing logged, drawn or remembered; all ranks must ask."""
-    trainable = [(name, p) for name, p in trainer.model.named_parameters() if p.requires_grad]
+def compared_gradients(
+    loss_of: Callable[[Batch], Tensor],
+    model: nn.Module,
+    first: Sequence[Batch],
+    second: Sequence[Batch],
+    *,
+    is_coarse: bool,
+) -> GradientComparison:
+    """The gradients of this rank by both cuts; all ranks must ask. To be called inside `leaving_no_trace`.
+
+    Args:
+        is_coarse: whether the forward passes round to less than float32. Half precision keeps 8 to 11 bits of each
+            number, TF32 10: under bfloat16 autocast two cuts of the countdown policy's batch differ by 2 %, in float32
+            by 2e-6. A denominator wrong by less than 10 % is not seen there.
+    """
+    trainable = [(name, p) for name, p in model.named_parameters() if p.requires_grad]
     trainable.sort(key=lambda pair: pair[1].numel())
     chosen = trainable[:1]
     for name, parameter in trainable[1:]:
         if sum(p.numel() for _, p in chosen) + parameter.numel() > _ELEMENTS:
             break
         chosen.append((name, parameter))
-    parameters = [parameter for _, parameter in chosen]
-    with _leaving_no_trace(trainer):
-        planner, trainer.planner = trainer.planner, None  # the first as TRL computes it
-        try:
-            size, one = _gradient(trainer, first, parameters)
-        finally:
-            trainer.planner = planner
-        _, other = _gradient(trainer, second, parameters)
-    return GradientComparison((one, other), [name for name, _ in chosen], size, _tolerance(trainer))
+    parameters: list[Tensor] = [parameter for _, parameter in chosen]
+    size, one = _gradient(loss_of, first, parameters)
+    _, other = _gradient(loss_of, second, parameters)
+    return GradientComparison((one, other), [name for name, _ in chosen], size, 0.1 if is_coarse else 1e-3)
 
 
-def _gradient(trainer: "RLVRTrainer", cut: Sequence[Batch], parameters: list[Tensor]) -> tuple[float, Tensor]:
-    total, size = torch.zeros(sum(p.numel() for p in parameters), device=trainer.accelerator.device), 0.0
+def _gradient(
+    loss_of: Callable[[Batch], Tensor], cut: Sequence[Batch], parameters: list[Tensor]
+) -> tuple[float, Tensor]:
+    """Sum of the norms of the cut's micro-batches, and the sum of their gradients."""
+    total, size = torch.zeros(sum(p.numel() for p in parameters), device=parameters[0].device), 0.0
     for batch in cut:
-        with torch.enable_grad(), trainer.compute_loss_context_manager():
-            loss = trainer._compute_loss(trainer.model, batch)
+        with torch.enable_grad():
+            loss = loss_of(batch)
         found = torch.autograd.grad(loss, parameters, allow_unused=True)
         grown = [p.new_zeros(p.numel()) if g is None else g.flatten() for g, p in zip(found, parameters, strict=True)]
         flat = torch.cat([part.float() for part in grown])
@@ -79,41 +88,24 @@ def _gradient(trainer: "RLVRTrainer", cut: Sequence[Batch], parameters: list[Ten
     return size, total
 
 
-def _tolerance(trainer: "RLVRTrainer") -> float:
-    """Half precision keeps 8 to 11 bits of each number, TF32 10: under bfloat16 autocast two cuts of the countdown
-    policy's batch differ by 2 %, in float32 by 2e-6. A denominator wrong by less than 10 % is not seen there."""
-    args = trainer.args
-    coarse = args.bf16 or args.fp16 or args.tf32 or trainer.model.dtype != torch.float32
-    return 0.1 if coarse else 1e-3
-
-
 @contextmanager
-def _leaving_no_trace(trainer: "RLVRTrainer") -> Iterator[None]:
-    """Without dropout, of which each cut would draw its own; metrics, random stream and strategies' state as before."""
-    before = trainer._metrics["train"], trainer._means, trainer._shared_prefixes
-    stateful: list[Any] = [part.function for part in trainer.strategies.all if part.has_state]
+def leaving_no_trace(
+    model: nn.Module, strategies: Strategies, metrics: dict[str, Any], device: torch.device
+) -> Iterator[None]:
+    """Without dropout, of which each cut would draw its own; ``metrics["train"]``, random stream and strategies' state
+    are afterwards as before."""
+    stateful: list[Any] = [part.function for part in strategies.all if part.has_state]
     states = [function.state_dict() for function in stateful]
-    dropping = [module for module in trainer.model.modules() if module.training and drops(module)]
-    trainer._metrics["train"], trainer._means, trainer._shared_prefixes = (
-        defaultdict(list),
-        Means(),
-        SharedPrefixMeter(),
-    )
-    devices = [trainer.accelerator.device] if trainer.accelerator.device.type == "cuda" else []
+    dropping = [module for module in model.modules() if module.training and drops(module)]
+    logged, metrics["train"] = metrics["train"], defaultdict(list)
     for module in dropping:
         module.training = False
     try:
-        with torch.random.fork_rng(devices=devices):
+        with torch.random.fork_rng(devices=[device] if device.type == "cuda" else []):
             yield
     finally:
-        trainer._metrics["train"], trainer._means, trainer._shared_prefixes = before
+        metrics["train"] = logged
         for function, state in zip(stateful, states, strict=True):
             function.load_state_dict(state)
         for module in dropping:
             module.training = True
-
-
-def drops(module: nn.Module) -> bool:
-    """Whether a module leaves out numbers at random while it trains."""
-    attention = bool(getattr(module, "attention_dropout", 0.0))
-    return attention or (isinstance(module, nn.Dropout) and module.p > 0)

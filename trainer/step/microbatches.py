@@ -1,13 +1,314 @@
-"""How a rollout batch is cut into the micro-batches of its optimizer steps."""
+"""How a rollout batch is cut into the micro-batches of its optimizer steps: as TRL does, groups whole, or planned.
 
-from collections.abc import Mapping
-from typing import Any
+Planned micro-batches give the same accumulated gradient from fewer tokens. Inside one optimizer step the order of rows
+means nothing: its gradient is a sum over rows. So rows of alike length go into one micro-batch, each micro-batch is as
+wide as its own longest prompt and completion, and rows whose gradient is exactly zero are left out. What a loss divides
+by is put back to what TRL's cut would have divided by.
+
+The number of forwards and backwards stays, on every rank the same, so that gradient accumulation, DDP, DeepSpeed and
+FSDP see what they always see; a micro-batch that has nothing to train runs on a single row of padding.
+"""
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from math import gcd
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 import torch
 from torch import Tensor
 from trl.trainer.utils import split_pixel_values_by_grid, split_tensor_dict, unsplit_pixel_values_by_grid
 
-Batch = dict[str, Any]
+from trainer.algorithms.contract import UpdateSchedule
+from trainer.algorithms.strategies import Strategies
+from trainer.step.gradient_check import GradientComparison
+from trainer.step.microbatch_plan import planned_cuts
+from trainer.step.ranks import Ranks
+from trainer.step.rollout import Batch, Position, Schedule, loss_mask
+
+if TYPE_CHECKING:
+    from trl import GRPOConfig
+
+MISMATCH = "planned_microbatches_mismatch"
+ROW_MEAN = frozenset({"grpo", "sapo", "luspo", "dr_grpo"})
+"""Loss types that divide by the number of rows in the micro-batch."""
+TOKEN_MEAN = frozenset({"grpo", "sapo"})
+"""Loss types that divide each row by the number of its tokens."""
+COMPLETION_WIDE = (
+    "completion_ids",
+    "completion_mask",
+    "tool_mask",
+    "advantages",
+    "keep",
+    "old_per_token_logps",
+    "old_entropies",
+    "ref_per_token_logps",
+    "sampling_per_token_logps",
+    "importance_sampling_ratio",
+)
+"""What is as wide as the longest completion, where it has two dimensions and is not one number a row."""
+_OF_PADDING = {
+    "advantages": 0.0,
+    "old_per_token_logps": 0.0,  # π ≤ 1, so that the ratio is finite
+    "ref_per_token_logps": -1e4,  # so that π_ref / π is 0
+    "sampling_per_token_logps": 0.0,
+    "importance_sampling_ratio": 1.0,
+    "keep": False,
+}
+"""What a row of padding holds, so that its loss is a finite number times a mask of 0."""
+_NARROWEST = 2  # TRL takes a tensor of one column for one number a row
+
+
+class Microbatches:
+    """The micro-batch of each forward pass.
+
+    Args:
+        cut: how optimizer steps are cut anew; ``None`` = TRL's micro-batches stay.
+        verify_steps: optimizer steps, from the first with a gradient on, whose gradient is computed by both cuts first.
+            Where they differ by more than rounding, this and all later steps are TRL's: with a warning, and with
+            ``planned_microbatches_mismatch_<rank>.pt`` in the output directory (both cuts, both gradients).
+
+    Attributes:
+        planner: the cut in force; ``None`` = TRL's.
+    """
+
+    def __init__(
+        self,
+        args: "GRPOConfig",
+        strategies: Strategies,
+        schedule: Schedule,
+        ranks: Ranks,
+        *,
+        cut: "PlannedCut | None" = None,
+        verify_steps: int = 0,
+    ) -> None:
+        self.args, self.strategies, self.schedule, self.ranks = args, strategies, schedule, ranks
+        self.planner, self._steps_to_verify = cut, verify_steps
+        self._rollout: Batch | None = None  # a rollout batch that has not been cut yet
+        self._planned: list[Batch] = []
+
+    def hold(self, rollout: Batch) -> None:
+        """Keep a new rollout batch until TRL has cut it."""
+        self._rollout = rollout
+
+    def with_whole_groups(self, buffered: list[Batch]) -> list[Batch]:
+        """``buffered``, TRL's cut of the rollout batch, or where a strategy needs groups whole another one."""
+        rollout, self._rollout = self._rollout, None
+        if rollout is None or self.strategies.keep_groups == "off":
+            return buffered
+        return whole_group_microbatches(rollout, self.args.num_generations, self.args.steps_per_generation)
+
+    def current(
+        self,
+        buffered: list[Batch],
+        position: Position,
+        compare: "Callable[[Sequence[Batch], Sequence[Batch]], GradientComparison | str]",
+    ) -> Batch:
+        """What the next forward pass trains on: of the rollout batch's ``buffered`` micro-batches, or planned.
+
+        Args:
+            compare: the gradients of two cuts, or why they cannot be computed.
+        """
+        place = self.schedule.place(position)
+        if self.planner is None:
+            return buffered[place]
+        size = together(self.args)
+        if place % size == 0 or not self._planned:
+            start = place - place % size
+            originals = buffered[start : start + size]
+            self._planned = self.planner.cut(originals, self.schedule.pass_index(position))
+            if self._steps_to_verify > 0 and not self._verified(originals, position, compare):
+                self.planner, self._planned = None, []
+                return buffered[place]
+        return self._planned[place % size]
+
+    def _verified(
+        self,
+        originals: list[Batch],
+        position: Position,
+        compare: "Callable[[Sequence[Batch], Sequence[Batch]], GradientComparison | str]",
+    ) -> bool:
+        """Whether both cuts give the same gradient on every rank; yes, with a warning, where it cannot be computed."""
+        comparison = compare(originals, self._planned)
+        if isinstance(comparison, str):
+            self.ranks.warn(f"Planned micro-batches are not compared with TRL's: {comparison}.")
+            self._steps_to_verify = 0
+            return True
+        if self.ranks.any(not math.isfinite(comparison.size)):
+            return True  # TRL's own gradient is not finite: nothing to compare with
+        if not self.ranks.any(not comparison.agree):
+            self._steps_to_verify -= int(self.ranks.any(comparison.size > 0))
+            return True
+        path = Path(self.args.output_dir) / f"{MISMATCH}_{self.ranks.index}.pt"
+        path.parent.mkdir(parents=True, exist_ok=True)
+        cuts = {"trl": originals, "planned": self._planned}
+        found = {
+            "step": position.step,
+            "pass_index": self.schedule.pass_index(position),
+            "args": self.args.to_dict(),
+            "cuts": cuts,
+            "gradients": dict(zip(cuts, comparison.gradients, strict=True)),
+            "parameters": comparison.parameters,
+        }
+        torch.save(found, path)
+        self.ranks.warn(
+            f"Planned micro-batches give another gradient than TRL's {position.where}: it differs by "
+            f"{comparison.difference:.2g} of its size, where rounding explains {comparison.tolerance:g}. This step and "
+            f"all later ones train on TRL's micro-batches. Both cuts and gradients lie in {path.name}, in the output "
+            "directory; please report it with this file. To silence it write microbatches: trl."
+        )
+        return False
+
+
+class PlannedCut:
+    """Planned micro-batches of one rank, an optimizer step's part of a rollout batch at a time.
+
+    Args:
+        strategies: of the run; `trainer.step.compatibility.plan_problems` must have found nothing against them.
+        tokens_per_microbatch: padded tokens of a micro-batch at most; ``None`` = what the configured batch size takes
+            with this rollout's longest prompt and the longest completion that may be generated.
+        cuts_passes: whether a pass may end a row after its last token of the pass.
+        trims_prompts: whether the model's positions are relative, so that less padding on the left changes nothing.
+    """
+
+    def __init__(
+        self,
+        args: "GRPOConfig",
+        strategies: Strategies,
+        ranks: Ranks,
+        *,
+        tokens_per_microbatch: int | None,
+        cuts_passes: bool,
+        trims_prompts: bool,
+    ) -> None:
+        self.args, self.strategies, self.ranks = args, strategies, ranks
+        self.tokens_per_microbatch = tokens_per_microbatch
+        self.cuts_passes, self.trims_prompts = cuts_passes, trims_prompts
+        self.rows_per_unit = args.num_generations if strategies.keep_groups == "forward" else 1
+        self.leaves_out = args.beta == 0.0
+        """Under a KL term a row with advantage 0 has a gradient."""
+
+    def cut(self, microbatches: Sequence[Batch], pass_index: int) -> list[Batch]:
+        """As many micro-batches as given with the gradient of the given; where some are padding alone, the first.
+
+        Beside TRL's entries each holds ``loss_scale``, what its loss is to be multiplied by, and may hold ``row_scale``
+        (B,), what its advantages are; with several passes ``keep``, the tokens of this one, and ``pass_tokens``, how
+        many of how many those are in the given micro-batch. Collective: every rank asks at the same time.
+        """
+        rows_each = len(microbatches[0]["completion_ids"])
+        whole = joined(microbatches)
+        mask = loss_mask(whole)
+        if self.strategies.schedule.num_passes > 1:
+            # a schedule may look at all rows of a micro-batch: those of TRL's cut
+            whole["keep"] = torch.cat([kept_tokens(self.strategies.schedule, m, pass_index) for m in microbatches])
+        prompts, needed = self._needed(whole, mask)
+        units = self._plan(prompts, needed, len(microbatches), rows_each)
+        prompts, needed = prompts.cpu(), needed.cpu()  # one wait for the device, not one a micro-batch
+        old_counts = torch.cat([loss_mask(m).sum().expand(rows_each) for m in microbatches])
+        planned = [self._microbatch(whole, rows, prompts, needed, rows_each, old_counts) for rows in units]
+        if "keep" in whole:
+            for batch, keep, counted in zip(
+                planned, whole["keep"].split(rows_each), mask.split(rows_each), strict=True
+            ):
+                batch["pass_tokens"] = keep.sum(), counted.sum()
+        return planned
+
+    def scoring_cut(self, attention_mask: Tensor, width: int, batch_size: int) -> list[tuple[Tensor, int, int]]:
+        """For scoring without a gradient: rows of each forward pass, its prompts' first column, its completions' width.
+
+        Every row is scored; on all ranks there are as many forward passes.
+        """
+        prompt_mask, mask = attention_mask[:, :-width], attention_mask[:, -width:]
+        prompts, needed = self._prompt_lengths(prompt_mask), last_counted(mask).clamp(min=1)
+        rows_each = min(batch_size, len(mask))
+        units = self._plan(prompts, needed, -(-len(mask) // rows_each), rows_each, rows_per_unit=1)
+        prompts, needed = prompts.cpu(), needed.cpu()
+        cut = []
+        for rows in units:
+            if rows[0] < 0:  # fewer forward passes are enough, on every rank
+                continue
+            chosen = torch.tensor(rows)
+            wide = [self._width(lengths[chosen], m) for lengths, m in ((prompts, prompt_mask), (needed, mask))]
+            cut.append((chosen.to(mask.device, non_blocking=True), prompt_mask.shape[1] - wide[0], wide[1]))
+        return cut
+
+    def _needed(self, whole: Batch, mask: Tensor) -> tuple[Tensor, Tensor]:
+        """Tokens of each row's prompt, and of its completion as far as they are needed: 0 = leave the row out."""
+        counted = mask.bool()
+        needed = counted
+        if self.leaves_out:
+            advantages = whole["advantages"] if whole["advantages"].dim() == 2 else whole["advantages"][:, None]
+            trained = counted & (advantages != 0)
+            trained = trained & whole["keep"] if "keep" in whole else trained
+            until = trained if "keep" in whole and self.cuts_passes else counted
+            present = trained.view(-1, self.rows_per_unit, mask.shape[1]).any(2).any(1)
+            needed = until & present.repeat_interleave(self.rows_per_unit)[:, None]
+        return self._prompt_lengths(whole["prompt_mask"]), last_counted(needed)
+
+    def _prompt_lengths(self, prompt_mask: Tensor) -> Tensor:
+        if not self.trims_prompts:
+            return torch.full_like(prompt_mask[:, 0], prompt_mask.shape[1], dtype=torch.long)
+        return last_counted(prompt_mask.flip(1))
+
+    def _plan(
+        self, prompts: Tensor, needed: Tensor, most: int, rows_each: int, rows_per_unit: int | None = None
+    ) -> list[list[int]]:
+        """Rows of each micro-batch of this rank; row r that stands there as padding is −1 − r."""
+        size = self.rows_per_unit if rows_per_unit is None else rows_per_unit
+        completions = needed.view(-1, size).amax(1)
+        lengths = torch.stack([prompts.view(-1, size).amax(1), completions], dim=1)
+        everyone = self.ranks.gathered(lengths[None].contiguous()).cpu()
+        budget = self.tokens_per_microbatch or rows_each * (
+            int(everyone[:, :, 0].max()) + max(int(everyone[:, :, 1].max()), self.args.max_completion_length or 0)
+        )
+        plan = planned_cuts(
+            everyone, num_microbatches=most, budget=budget, rows_per_unit=size, units_each=max(1, rows_each // size)
+        )
+        mine = plan[self.ranks.index if len(plan) > 1 else 0]
+        return [[row for unit in units for row in _rows_of(unit, size)] for units in mine]
+
+    def _microbatch(
+        self, whole: Batch, rows: list[int], prompts: Tensor, needed: Tensor, rows_each: int, old_counts: Tensor
+    ) -> Batch:
+        """The chosen rows, trimmed."""
+        given = torch.tensor(rows)
+        padding, given = given < 0, given.maximum(-1 - given)
+        lengths = [values[given].masked_fill(padding, 1) for values in (prompts, needed)]
+        chosen = given.to(whole["completion_ids"].device, non_blocking=True)
+        all_counts = loss_mask(whole)[chosen].sum(1)
+        batch = chosen_rows(whole, chosen)
+        before = self._width(lengths[0], whole["prompt_mask"])
+        after = self._width(lengths[1], whole["completion_mask"])
+        for name in ("prompt_ids", "prompt_mask"):
+            batch[name] = batch[name][:, -before:]
+        for name in COMPLETION_WIDE:
+            if isinstance(value := batch.get(name), Tensor) and value.dim() == 2 and value.shape[1] > 1:
+                batch[name] = value[:, :after]
+        if padding.any():
+            _make_padding(batch, padding.to(chosen.device, non_blocking=True))
+        batch["loss_scale"] = len(rows) / rows_each if self.args.loss_type in ROW_MEAN else 1.0
+        mask = loss_mask(batch)
+        if self.args.loss_type == "bnpo":
+            batch["row_scale"] = mask.sum().clamp(min=1) / old_counts[chosen].clamp(min=1)
+        elif self.args.loss_type in TOKEN_MEAN and self.cuts_passes and "keep" in batch:
+            batch["row_scale"] = mask.sum(1).clamp(min=1) / all_counts.clamp(min=1)
+        return batch
+
+    def _width(self, lengths: Tensor, padded: Tensor) -> int:
+        """The longest, at least two and as TRL rounds it, never more than there is."""
+        multiple = self.args.pad_to_multiple_of or 1
+        longest = max(int(lengths.max()), _NARROWEST)
+        return min(-(-longest // multiple) * multiple, padded.shape[1])
+
+
+def together(args: "GRPOConfig") -> int:
+    """Micro-batches that are certain to be of one rollout batch and of one optimizer step."""
+    return gcd(args.steps_per_generation, args.gradient_accumulation_steps)
+
+
+def kept_tokens(schedule: UpdateSchedule, batch: Mapping[str, Any], pass_index: int) -> Tensor:
+    """Tokens of a micro-batch that a pass trains, (B, T) bool."""
+    return schedule.kept(batch["old_per_token_logps"].exp(), loss_mask(batch), pass_index, batch["row_keys"])
 
 
 def whole_group_microbatches(batch: Mapping[str, Any], group_size: int, num_microbatches: int) -> list[Batch]:
@@ -33,3 +334,40 @@ def chosen_rows(batch: Batch, rows: Tensor) -> Batch:
         return [value[row] for row in rows.tolist()] if isinstance(value, list) else value
 
     return {name: chosen(value) for name, value in batch.items()}
+
+
+def _rows_of(unit: int, size: int) -> range:
+    """The rows of a unit; of one that stands as padding, written as −1 − row too."""
+    return range(unit * size, (unit + 1) * size) if unit >= 0 else range(-1 - (-1 - unit) * size, unit * size - 1, -1)
+
+
+def last_counted(mask: Tensor) -> Tensor:
+    """(B,): tokens up to the last one that ``mask`` (B, T) counts, that one included; 0 where it counts none."""
+    position = torch.arange(1, mask.shape[1] + 1, device=mask.device)
+    return (position * mask.bool()).amax(1)
+
+
+def joined(microbatches: Sequence[Mapping[str, Any]]) -> Batch:
+    """The rows of several micro-batches in one; what has no rows is the first's."""
+    first = microbatches[0]
+
+    def all_rows(name: str, value: Any) -> Any:
+        return torch.cat([m[name] for m in microbatches]) if isinstance(value, Tensor) and value.dim() else value
+
+    return {name: all_rows(name, value) for name, value in first.items()}
+
+
+def _make_padding(batch: Batch, rows: Tensor) -> None:
+    """Turn ``rows`` (B,) bool into one prompt token and one completion token that no loss counts.
+
+    The token keeps its place in the attention mask, so that a gradient (of exactly zero) reaches every parameter.
+    """
+    for name, value in _OF_PADDING.items():
+        if isinstance(entry := batch.get(name), Tensor):
+            batch[name] = entry.masked_fill(rows.view(-1, *[1] * (entry.dim() - 1)), value)
+    counted = batch.get("tool_mask", torch.ones_like(batch["completion_mask"]))
+    batch["tool_mask"] = counted.masked_fill(rows[:, None], 0)
+    for name, only in (("prompt_mask", -1), ("completion_mask", 0)):
+        one = torch.zeros_like(batch[name][0])
+        one[only] = 1
+        batch[name] = torch.where(rows[:, None], one, batch[name])

@@ -5,8 +5,7 @@ same number of rows, so that it runs wherever the rollout runs: transformers, vL
 """
 
 from collections import defaultdict
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -18,16 +17,17 @@ from trainer.algorithms.revisions.edits import credited_tokens
 from trainer.algorithms.revisions.options import RevisionOptions
 from trainer.algorithms.revisions.references import references
 from trainer.algorithms.revisions.scores import repair_scores
-from trainer.step.compatibility import PreflightError
-from trainer.step.rollout_signals import gathered_tokens, verdicts
-from trainer.step.set_aside import holding
+from trainer.step.ranks import Ranks
+from trainer.step.rollout import Batch, Position, Rollout, Row, verdicts
 
 _NO_VERDICTS = (
     "revision: the reward functions leave no verdict on each completion in the column `correct`, so no answer can be "
     "told to be wrong and no revision to be right. Rewards made of verifiers leave it; a function of your own calls "
     "log_extra('correct', [True, False, None, …]), one for each completion."
 )
-Judge = Callable[[list[dict[str, Any]], list[Any], list[Any], list[list[int]]], Tensor]
+Write = Callable[[list[Row], list[Any]], tuple[list[list[int]], Mapping[str, list[Any]]]]
+"""Generates one completion of each prompt, judged as an answer to its row: their tokens, and what the reward functions
+logged, name → one value a row. All ranks call it with as many rows."""
 
 
 @dataclass(frozen=True)
@@ -47,68 +47,77 @@ class Revisions:
 
     Args:
         options: which answers are compared, how, and what is credited.
-        trainer: generates, gathers and counts.
-        judge: TRL's ``_calculate_rewards`` of that trainer.
-
-    Raises:
-        PreflightError: the trainer generates with tools, environments or a rollout function of its own.
+        decode: tokens of completions → their texts.
     """
 
-    def __init__(self, options: RevisionOptions, trainer: Any, judge: Judge) -> None:
-        own = [name for name in ("tools", "environment_factories", "rollout_func") if getattr(trainer, name, None)]
-        if own:
-            raise PreflightError(
-                f"revision with {own[0]}: a revision is one plain completion of a text, and would be generated and "
-                f"judged otherwise than the answer it revises. Leave revision or {own[0]} out."
-            )
-        self.options, self.trainer, self.judge = options, trainer, judge
+    def __init__(
+        self,
+        options: RevisionOptions,
+        ranks: Ranks,
+        *,
+        group_size: int,
+        decode: Callable[[Any], list[str]],
+    ) -> None:
+        self.options, self.ranks, self.group_size, self.decode = options, ranks, group_size, decode
 
     def __call__(
-        self, inputs: Sequence[dict[str, Any]], batch: dict[str, Tensor], correct: Tensor | None
+        self, rollout: Rollout, correct: Tensor | None, seed: int, write: Write, metrics: dict[str, list[float]]
     ) -> dict[str, Tensor]:
         """The columns of all ranks' rows.
 
         Args:
-            inputs: this rank's rows (B,) of the data.
-            batch: this rank's rollout, ``completion_ids`` and ``completion_mask`` (B, T).
             correct: (N,) verdicts on all ranks' rollouts: 1 right, 0 wrong, NaN unjudged; ``None`` = there are none.
+            seed: of this rollout batch (see `revision_seed`).
+            metrics: where ``revisions/…`` are added.
 
         Raises:
             ValueError: the reward functions leave no verdicts, or a prompt is no text.
         """
         if correct is None:
             raise ValueError(_NO_VERDICTS)
-        jobs, most = self._jobs(correct, len(inputs))
-        start = self.trainer.accelerator.process_index * len(inputs)
-        asked = [(row, reference) for row, _, reference in jobs] + [(0, start)] * (most - len(jobs))
-        own = self.trainer.processing_class.batch_decode(batch["completion_ids"], skip_special_tokens=True)
+        rows, batch = rollout.rows, rollout.batch
+        jobs, most = self._jobs(correct, len(rows), seed)
+        asked = [(row, reference) for row, _, reference in jobs] + [(0, self.ranks.index * len(rows))] * (
+            most - len(jobs)
+        )
+        own = self.decode(batch["completion_ids"])
         texts = gather_object(own)
         prompts = [
-            revision_prompt(inputs[row]["prompt"], own[row], texts[reference], self.options) for row, reference in asked
+            revision_prompt(rows[row]["prompt"], own[row], texts[reference], self.options) for row, reference in asked
         ]
-        revisions = _answered(self.trainer, [inputs[row] for row, _ in asked], prompts, self.judge) if most else []
+        revisions: list[Revision] = []
+        if most:
+            token_ids, logged = write([rows[row] for row, _ in asked], prompts)
+            right = verdicts(logged)
+            if right is None or len(right) != len(asked):
+                raise ValueError(_NO_VERDICTS)
+            revisions = [Revision(ids, value) for ids, value in zip(token_ids, right.tolist(), strict=True)]
         mine: dict[int, dict[int, Revision]] = defaultdict(dict)
         for (row, place, _), revision in zip(jobs, revisions, strict=False):  # those left over filled up the batch
             mine[row][place] = revision
-        return self._columns(batch, mine, sum(len(revision.token_ids) for revision in revisions))
+        return self._columns(batch, mine, sum(len(revision.token_ids) for revision in revisions), metrics)
 
-    def _jobs(self, correct: Tensor, rows: int) -> tuple[list[tuple[int, int, int]], int]:
+    def _jobs(self, correct: Tensor, rows: int, seed: int) -> tuple[list[tuple[int, int, int]], int]:
         """This rank's revisions, each (its row, place among the row's, row of all ranks of the reference); and how many
         the rank with the most has."""
-        options, trainer = self.options, self.trainer
-        table = references(
-            correct, trainer.num_generations, options.references, step_seed(trainer), need_correct=options.need_correct
-        ).view(-1, rows, options.references)
+        options = self.options
+        table = references(correct, self.group_size, options.references, seed, need_correct=options.need_correct).view(
+            -1, rows, options.references
+        )
         jobs = [
             (row, place, reference)
-            for row, siblings in enumerate(table[trainer.accelerator.process_index].tolist())
+            for row, siblings in enumerate(table[self.ranks.index].tolist())
             for place, reference in enumerate(siblings)
             if reference >= 0
         ]
         return jobs, int((table >= 0).sum((1, 2)).max())
 
     def _columns(
-        self, batch: dict[str, Tensor], mine: dict[int, dict[int, Revision]], tokens: int
+        self,
+        batch: Batch,
+        mine: dict[int, dict[int, Revision]],
+        tokens: int,
+        metrics: dict[str, list[float]],
     ) -> dict[str, Tensor]:
         """``repair`` and ``edited`` of all ranks; logs what was revised, repaired, edited and spent."""
         completion_ids, lengths = batch["completion_ids"], batch["completion_mask"].sum(1).tolist()
@@ -124,19 +133,28 @@ class Revisions:
                 counts["repaired"] += 1
                 counts["edited"] += int(credited.sum())
                 counts["aligned"] += lengths[row]
-        _log(self.trainer, {**counts, "tokens": tokens})
+        self._log({**counts, "tokens": tokens}, metrics)
         device = completion_ids.device
         return {
-            "repair": self.trainer.accelerator.gather(repair_scores(repaired).to(device)),
-            "edited": gathered_tokens(self.trainer, edited.to(device), 1).bool(),
+            "repair": self.ranks.gathered(repair_scores(repaired).to(device)),
+            "edited": self.ranks.gathered_tokens(edited.to(device), 1).bool(),
         }
 
+    def _log(self, counts: dict[str, int], metrics: dict[str, list[float]]) -> None:
+        """Of all ranks: shares of the rows that were revised and of these that some revision repaired, tokens spent."""
+        numbers = torch.tensor([*counts.values()], dtype=torch.float64, device=self.ranks.device)
+        total = dict(zip(counts, self.ranks.accelerator.reduce(numbers, "sum").tolist(), strict=True))
+        metrics["revisions/frac_revised"].append(total["revised"] / total["rows"])
+        metrics["revisions/tokens"].append(total["tokens"])
+        if total["revised"]:
+            metrics["revisions/frac_repaired"].append(total["repaired"] / total["revised"])
+        if total["aligned"]:
+            metrics["revisions/frac_tokens_edited"].append(total["edited"] / total["aligned"])
 
-def step_seed(trainer: Any) -> int:
+
+def revision_seed(seed: int, position: Position, accumulated: int) -> int:
     """A number for each pair of the run's seed and the rollout: its optimizer step, its place in that step."""
-    place = trainer._step % trainer.args.gradient_accumulation_steps
-    seed: int = trainer.args.seed * 1_000_003 + trainer.state.global_step + place * 7_919_000_003
-    return seed
+    return seed * 1_000_003 + position.step + position.microbatches % accumulated * 7_919_000_003
 
 
 def revision_prompt(prompt: Any, answer: str, reference: str, options: RevisionOptions) -> Any:
@@ -154,54 +172,3 @@ def revision_prompt(prompt: Any, answer: str, reference: str, options: RevisionO
             "Revise text prompts alone, or leave revision out."
         )
     return [*prompt[:-1], {**prompt[-1], "content": options.revision_prompt(content, answer, reference)}]
-
-
-def _answered(trainer: Any, rows: list[dict[str, Any]], prompts: list[Any], judge: Judge) -> list[Revision]:
-    """One completion of each prompt, judged as an answer to its row; in batches of the size of the rollout's own."""
-    size = trainer.args.per_device_train_batch_size * trainer.args.steps_per_generation
-    device, ranks = trainer.accelerator.device, trainer.accelerator.num_processes
-    with _apart(trainer) as extra, torch.random.fork_rng(devices=[device] if device.type == "cuda" else []):
-        torch.manual_seed(step_seed(trainer) * ranks + trainer.accelerator.process_index)
-        token_ids: list[list[int]] = []
-        completions: list[Any] = []
-        for first in range(0, len(prompts), size):
-            _, ids, _, answers, *_ = trainer._generate(prompts[first : first + size])
-            token_ids += ids
-            completions += answers
-        judge(rows, [row["prompt"] for row in rows], completions, token_ids)
-    correct = verdicts(extra)
-    if correct is None or len(correct) != len(rows):
-        raise ValueError(_NO_VERDICTS)
-    return [Revision(ids, right) for ids, right in zip(token_ids, correct.tolist(), strict=True)]
-
-
-@contextmanager
-def _apart(trainer: Any) -> Iterator[dict[str, list[Any]]]:
-    """One completion a prompt, and metrics and columns that do not mix with the rollout's; yields the columns.
-
-    ``num_tokens``, TRL's count of all tokens, goes on counting.
-    """
-    extra: dict[str, list[Any]] = defaultdict(list)
-    ours = {
-        "num_generations": 1,
-        "_metrics": {mode: defaultdict(list) for mode in trainer._metrics},
-        "_pending_extra_logs": extra,
-        "_pending_metrics": defaultdict(list),
-    }
-    with holding(trainer, ours):
-        yield extra
-    trainer._metrics["train"]["num_tokens"] = [trainer.state.num_input_tokens_seen]
-
-
-def _log(trainer: Any, counts: dict[str, int]) -> None:
-    """Of all ranks: shares of the rows that were revised and of these that some revision repaired, tokens spent."""
-    device = trainer.accelerator.device
-    totals = trainer.accelerator.reduce(torch.tensor([*counts.values()], dtype=torch.float64, device=device), "sum")
-    total = dict(zip(counts, totals.tolist(), strict=True))
-    metrics = trainer._metrics["train"]
-    metrics["revisions/frac_revised"].append(total["revised"] / total["rows"])
-    metrics["revisions/tokens"].append(total["tokens"])
-    if total["revised"]:
-        metrics["revisions/frac_repaired"].append(total["repaired"] / total["revised"])
-    if total["aligned"]:
-        metrics["revisions/frac_tokens_edited"].append(total["edited"] / total["aligned"])

@@ -23,7 +23,7 @@ from transformers import PreTrainedTokenizerFast, Qwen3Config, Qwen3ForCausalLM
 from trl import GRPOConfig, GRPOTrainer
 
 from trainer.statistics.round_ratios import round_ratios
-from trainer.step.rlvr_trainer import RLVRTrainer
+from trainer.step.trainer import RLVRTrainer
 
 SIGMA = 0.8
 _PLANNED = {"microbatches": "planned"}

@@ -1,18 +1,15 @@
 """What a strategy multiplies ``∇ log π`` of each token by, in the first update on a rollout batch."""
 
 from dataclasses import dataclass
-from typing import Any
 
 import torch
 from torch import Tensor
 
 from rewards.registry import PartError
-from trainer.algorithms.contract import ADVANTAGE, SIGNALS
-from trainer.algorithms.results import checked_advantages, checked_coefficients, checked_token_weights
+from trainer.algorithms import update
 from trainer.algorithms.row_draws import row_keys
 from trainer.algorithms.sequence_weights import ONE_DENOMINATOR, PER_SEQUENCE_MEAN, loss_sequence_weights
 from trainer.algorithms.strategies import Strategies
-from trainer.step.signals import Signals
 
 WHERE = "on a replayed batch"
 
@@ -58,13 +55,25 @@ def passes(strategies: Strategies, batch: ReplayedBatch, loss_type: str, longest
         PartError: a strategy asks for what was not recorded, or breaks its contract.
     """
     advantages = _advantages(strategies, batch, loss_type)
-    signals = _token_signals(batch, advantages)
+    signals = update.token_signals(
+        logps=batch.logps,
+        old_logps=batch.logps,
+        advantages=advantages,
+        mask=batch.mask,
+        entropies=batch.entropies,
+        completion_ids=batch.completion_ids,
+        groups=torch.arange(len(batch.mask)) // batch.group_size,
+        judged=~batch.rewards.isnan(),
+        row_keys=row_keys(len(batch.mask), 0, batch.step),
+        step=batch.step,
+        max_steps=batch.max_steps,
+    )
+    factors = update.token_factors(strategies, signals, WHERE)
     contributions = advantages * loss_scale(batch.mask, loss_type, longest)[:, None] * batch.mask
-    if (weight := strategies.token_weight) is not None:
-        contributions = contributions * checked_token_weights(weight, weight(signals), batch.mask, WHERE)
-    if (factor := strategies.coefficient) is not None:
-        contributions = contributions * checked_coefficients(factor, factor(signals), batch.mask, WHERE)
-    schedule, probs, keys = strategies.schedule, batch.logps.exp(), signals["row_keys"]
+    contributions = factors.weighted(contributions)
+    if factors.coefficients is not None:
+        contributions = contributions * factors.coefficients
+    schedule, probs, keys = strategies.schedule, signals["probs"], signals["row_keys"]
     if schedule.num_passes == 1:
         return [contributions]
     return [contributions * schedule.kept(probs, batch.mask, index, keys) for index in range(schedule.num_passes)]
@@ -114,41 +123,20 @@ def _advantages(strategies: Strategies, batch: ReplayedBatch, loss_type: str) ->
     if absent:
         raise PartError(f"advantage {estimator.name!r} asks for {' and '.join(absent)}, which rollouts do not record.")
     weighted = loss_type in PER_SEQUENCE_MEAN | ONE_DENOMINATOR
-    signals: dict[str, Any] = {
-        "rewards": batch.rewards,
-        "group_size": batch.group_size,
-        "rewards_per_function": batch.rewards_per_function,
-        "reward_weights": batch.reward_weights,
-        "correct": batch.correct,
-        "lengths": batch.mask.sum(1),
-        "completion_ids": batch.completion_ids,
-        "mask": batch.mask,
-        "old_logps": batch.logps,
-        "entropies": batch.entropies,
-        "sequence_weights": loss_sequence_weights(loss_type, batch.mask.sum(1)) if weighted else None,
-        "step": batch.step,
-        "max_steps": batch.max_steps,
-    }
-    assert signals.keys() == SIGNALS[ADVANTAGE].keys()
-    made = estimator(Signals(**signals, **batch.columns))
-    checked = checked_advantages(estimator, made, batch.rewards, batch.group_size, batch.mask.shape[1], WHERE)
-    filled = checked.nan_to_num(nan=0.0)
-    return filled if filled.dim() == 2 else filled[:, None].expand(batch.mask.shape)
-
-
-def _token_signals(batch: ReplayedBatch, advantages: Tensor) -> Signals:
-    return Signals(
-        logps=batch.logps,
-        old_logps=batch.logps,
-        probs=batch.logps.exp(),
-        log_ratio=torch.zeros_like(batch.logps),
-        advantages=advantages,
+    signals = update.estimator_signals(
+        rewards_per_function=batch.rewards_per_function,
+        reward_weights=batch.reward_weights,
+        group_size=batch.group_size,
         mask=batch.mask,
-        entropies=batch.entropies,
         completion_ids=batch.completion_ids,
-        groups=torch.arange(len(batch.mask)) // batch.group_size,
-        judged=~batch.rewards.isnan(),
-        row_keys=row_keys(len(batch.mask), 0, batch.step),
+        correct=batch.correct,
+        old_logps=batch.logps,
+        entropies=batch.entropies,
+        sequence_weights=loss_sequence_weights(loss_type, batch.mask.sum(1)) if weighted else None,
         step=batch.step,
         max_steps=batch.max_steps,
+        **batch.columns,
     )
+    signals.add(rewards=batch.rewards)  # as they were recorded
+    made = update.advantages(strategies, signals, WHERE)
+    return made if made.dim() == 2 else made[:, None].expand(batch.mask.shape)

@@ -1,14 +1,15 @@
 """What each token of a completion reads like, and how much it was trained: advantage × weight, probability."""
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from typing import Any
 
 import torch
 from torch import Tensor
 
+from trainer.algorithms import update
 from trainer.algorithms.registry import Strategy
 from trainer.algorithms.strategies import Strategies
-from trainer.step.signals import Signals
 
 Decode = Callable[[Sequence[int]], str]
 _UNFINISHED = "\ufffd"
@@ -41,7 +42,8 @@ class WeighedTokens:
     """
 
     def __init__(self, strategies: Strategies, max_steps: int) -> None:
-        self.weight, self.max_steps = strategies.token_weight, max_steps
+        self.strategies, self.weight = replace(strategies, coefficient=None), strategies.token_weight
+        self.max_steps = max_steps
         self.note = _note(self.weight, strategies.coefficient)
 
     def of_group(self, rows: Sequence[dict[str, Any]]) -> list[float | list[float]]:
@@ -61,7 +63,8 @@ class WeighedTokens:
         if self.weight is None:
             values = advantages
         elif (absent := self._absent(rows)) is None:
-            values = advantages * self.weight(Signals(**self._signals(rows, mask, advantages)))
+            signals = self._signals(rows, mask, advantages)
+            values = update.token_factors(self.strategies, signals, "on recorded rollouts").weighted(advantages)
         else:
             self.note = (
                 f"The advantage alone: token weight {self.weight.name!r} needs {absent}, which this run did not record "
@@ -79,25 +82,27 @@ class WeighedTokens:
                 return {"old_logps": "π_old", "entropies": "entropies"}[column]
         return None
 
-    def _signals(self, rows: Sequence[dict[str, Any]], mask: Tensor, advantages: Tensor) -> dict[str, Any]:
+    def _signals(self, rows: Sequence[dict[str, Any]], mask: Tensor, advantages: Tensor) -> update.Signals:
         width = mask.shape[1]
         scores = {
             name: torch.stack([_padded(row[name], width) for row in rows])
-            for name in ("old_logps", "entropies")
             if all(row[name] is not None for row in rows)
+            else None
+            for name in ("old_logps", "entropies")
         }
-        if "old_logps" in scores:
-            scores["probs"] = scores["old_logps"].exp()
-        return {
-            **scores,
-            "advantages": advantages,
-            "mask": mask,
-            "completion_ids": torch.stack([_padded(row["completion_ids"], width).long() for row in rows]),
-            "groups": torch.tensor([row["group"] for row in rows]),
-            "judged": torch.tensor([row["reward"] is not None for row in rows]),
-            "step": rows[0]["step"],
-            "max_steps": self.max_steps,
-        }
+        return update.token_signals(
+            logps=scores["old_logps"],
+            old_logps=scores["old_logps"],
+            advantages=advantages,
+            mask=mask,
+            entropies=scores["entropies"],
+            completion_ids=torch.stack([_padded(row["completion_ids"], width).long() for row in rows]),
+            groups=torch.tensor([row["group"] for row in rows]),
+            judged=torch.tensor([row["reward"] is not None for row in rows]),
+            row_keys=None,
+            step=rows[0]["step"],
+            max_steps=self.max_steps,
+        )
 
 
 def _note(weight: Strategy | None, coefficient: Strategy | None) -> str:

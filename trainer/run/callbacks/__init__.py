@@ -1,6 +1,6 @@
 """What happens beside the steps of a run: transformers' callbacks."""
 
-from trainer.run.callbacks.checkpoints import CheckpointManifest, LoggedSoFar
+from trainer.run.callbacks.checkpoints import CheckpointManifest
 from trainer.run.callbacks.evaluations import EvaluationFiles, FinalEvaluation, KeepBest
 from trainer.run.callbacks.metrics_file import MetricsFile
 from trainer.run.callbacks.progress import EvaluationProgress, Progress, Samples
@@ -15,7 +15,6 @@ __all__ = [
     "EvaluationProgress",
     "FinalEvaluation",
     "KeepBest",
-    "LoggedSoFar",
     "MetricsFile",
     "Progress",
     "Rollouts",

@@ -8,7 +8,7 @@ from typing import Any
 from transformers import TrainerCallback, TrainerControl, TrainerState, TrainingArguments
 
 from trainer.evaluation.result import EvaluationResult
-from trainer.step.full_disk import is_full
+from trainer.step.guards import is_full
 
 
 class FinalEvaluation(TrainerCallback):

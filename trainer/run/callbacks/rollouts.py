@@ -7,7 +7,7 @@ from transformers import TrainerCallback, TrainerControl, TrainerState, Training
 
 from trainer.run.config.schema import LoggingSection
 from trainer.run.rollout_files import FOLDER, RolloutFiles
-from trainer.step.rollout_batches import rollout_number
+from trainer.step.rollout import Position
 
 
 class Rollouts(TrainerCallback):
@@ -20,11 +20,11 @@ class Rollouts(TrainerCallback):
     def __init__(self, trainer: Any, run: Path, logging: LoggingSection) -> None:
         self.trainer, self.per_batch = trainer, logging.rollouts
         limit = int(logging.rollouts_max_mb * 2**20 / trainer.args.world_size)
-        self.files = RolloutFiles(run / FOLDER, limit, trainer.any_rank, trainer.args.process_index)
-        trainer.records_scores = logging.rollout_scores
+        self.files = RolloutFiles(run / FOLDER, limit, trainer.parts.ranks.any, trainer.args.process_index)
+        trainer.parts.recorder.records_scores = logging.rollout_scores
 
     def on_train_begin(self, args: TrainingArguments, state: TrainerState, control: TrainerControl, **_: Any) -> None:
-        trainer = self.trainer
-        self.files.start(rollout_number(trainer))
-        trainer.rollouts_per_batch = None if self.per_batch == "all" else self.per_batch
-        trainer.rollout_sink = self.files.write
+        parts = self.trainer.parts
+        self.files.start(parts.schedule.rollout_number(Position(state.global_step, state.max_steps, 0)))
+        parts.recorder.rows_per_batch = None if self.per_batch == "all" else self.per_batch
+        parts.recorder.sink = self.files.write

@@ -6,7 +6,7 @@ from typing import Any
 
 
 @contextmanager
-def holding(target: Any, changed: Mapping[str, Any]) -> Iterator[None]:
+def temporarily(target: Any, changed: Mapping[str, Any]) -> Iterator[None]:
     """``target``, an object or a module, with ``changed`` attributes inside; afterwards as before, come what may."""
     before = {name: getattr(target, name) for name in changed}
     try:

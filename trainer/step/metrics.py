@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Mapping
+from functools import cached_property
 from itertools import islice
 from typing import Any
 
@@ -10,6 +11,7 @@ from torch import Tensor
 
 from trainer.algorithms import diagnostics, drift
 from trainer.algorithms.groups import dead_groups
+from trainer.algorithms.token_classes import CLASSES, class_table, entropies_by_class
 
 _TOKEN_MEANS = frozenset(
     {"entropy", "kl", "cispo_clip_ratio", "vespo/phi_seq_mean"}
@@ -19,7 +21,7 @@ _TOKEN_MEANS = frozenset(
 
 
 class Means:
-    """Means of what was added since they were last read; the same names must be added on all ranks.
+    """Means, and extremes, of what was added since they were last read; the same names must be added on all ranks.
 
     Nothing is read back from the device before `read`, and nothing is copied to it.
     """
@@ -27,6 +29,8 @@ class Means:
     def __init__(self) -> None:
         self._sums: dict[str, Tensor] = {}
         """Name → (total, count); ``<name>*`` → the sizes of a whole's parts."""
+        self._largest: dict[str, Tensor] = {}
+        """Name → the largest value; ``-<name>`` → minus the smallest."""
 
     def add(self, name: str, total: Tensor, count: Tensor | float) -> None:
         """Add ``total`` over ``count`` things."""
@@ -41,18 +45,34 @@ class Means:
         """Add the parts of a whole, ``sums`` (bins,): their shares become ``name1`` … ``nameN``."""
         self._accumulate(f"{name}*", sums.double())
 
+    def add_largest(self, name: str, value: Tensor) -> None:
+        """Note ``value``, a number, of which the largest is wanted; ``-<name>`` notes minus a number: the smallest."""
+        self._largest[name] = value.maximum(self._largest[name]) if name in self._largest else value
+
     def read(self, accelerator: Any) -> dict[str, float]:
-        """The means over all ranks, and start again; what had nothing to measure is left out."""
-        if not self._sums:
-            return {}
-        names = sorted(self._sums)
-        sizes = [len(self._sums[name]) for name in names]
-        numbers = iter(accelerator.reduce(torch.cat([self._sums[name] for name in names]), "sum").tolist())
-        self._sums.clear()
-        means: dict[str, float] = {}
-        for name, size in zip(names, sizes, strict=True):
-            means |= _mean(name, list(islice(numbers, size)))
-        return means
+        """The means and extremes over all ranks, and start again; what had nothing to measure is left out."""
+        found: dict[str, float] = {}
+        if self._sums:
+            names = sorted(self._sums)
+            sizes = [len(self._sums[name]) for name in names]
+            numbers = iter(accelerator.reduce(torch.cat([self._sums[name] for name in names]), "sum").tolist())
+            for name, size in zip(names, sizes, strict=True):
+                found |= _mean(name, list(islice(numbers, size)))
+        if self._largest:
+            largest = accelerator.gather(torch.stack([*self._largest.values()])[None]).amax(0).tolist()
+            for name, value in zip(self._largest, largest, strict=True):
+                found[name.removeprefix("-")] = -value if name.startswith("-") else value
+        self._sums, self._largest = {}, {}
+        return found
+
+    def state_dict(self) -> dict[str, dict[str, Tensor]]:
+        """What this rank has added and nobody has read."""
+        return {"sums": {**self._sums}, "largest": {**self._largest}}
+
+    def load_state_dict(self, state: Mapping[str, Mapping[str, Tensor]], device: torch.device) -> None:
+        """Go on from what `state_dict` gave."""
+        self._sums = {name: values.to(device) for name, values in state["sums"].items()}
+        self._largest = {name: values.to(device) for name, values in state.get("largest", {}).items()}
 
     def _accumulate(self, name: str, sums: Tensor) -> None:
         self._sums[name] = self._sums[name] + sums if name in self._sums else sums
@@ -109,6 +129,33 @@ def _add_contributions(sums: Tensor, gradient: Tensor, groups: Tensor, prefix_le
     shared = torch.arange(longest, device=gradient.device) < prefix_lengths[:, None]
     contributions = gradient[:, :longest].detach().to(sums.dtype) * shared
     sums[:, :, :longest].index_add_(1, groups, torch.stack((contributions, contributions.abs())))
+
+
+class TokenClassMeter:
+    """Entropy of the policy at numbers, words, symbols and special tokens, ``entropy/<class>``.
+
+    The entropies are those that TRL computes for its own ``entropy``, of the tokens that the loss counts, in any pass.
+
+    Args:
+        tokenizer: its vocabulary is classified once, when it is first needed.
+        num_embeddings: rows of the model's embedding, some of which may have no text.
+    """
+
+    def __init__(self, tokenizer: Any, num_embeddings: int, device: torch.device) -> None:
+        self.tokenizer, self.num_embeddings, self.device = tokenizer, num_embeddings, device
+
+    @cached_property
+    def _classes(self) -> Tensor:
+        texts = self.tokenizer.batch_decode([[token] for token in range(len(self.tokenizer))])
+        texts += [""] * (self.num_embeddings - len(texts))
+        return class_table(texts, set(self.tokenizer.all_special_ids)).to(self.device)
+
+    @torch.no_grad()
+    def add(self, means: Means, entropies: Tensor, completion_ids: Tensor, mask: Tensor) -> None:
+        """Add the entropies (B, T) of one micro-batch."""
+        sums, counts = entropies_by_class(entropies, self._classes[completion_ids], mask)
+        for name, total, count in zip(CLASSES, sums, counts, strict=True):
+            means.add(f"entropy/{name}", total, count)
 
 
 def rollout_metrics(rewards: Tensor, advantages: Tensor, signals: Mapping[str, Any]) -> dict[str, float]:

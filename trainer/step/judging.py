@@ -9,79 +9,106 @@ is going to give them. When TRL calls, it finds a stand-in that hands over what 
 import contextvars
 import threading
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from typing import Any
 
 import torch
+from torch import Tensor
 from trl.trainer.utils import is_async_callable
 
-from trainer.step.engine_agreement import AgreeingTrainer
+from trainer.step.ranks import Ranks
 
 _CALLBACKS = ("log_extra", "log_metric")
 _NO_COLUMNS = ("prompt", "completion", "completion_ids")  # of a row; TRL hands them over by other names
 
 
-class EarlyJudgingTrainer(AgreeingTrainer):
-    """`AgreeingTrainer` whose reward functions may judge while π_old and the reference score the completions.
+class Judging:
+    """Calls reward functions, some while π_old and the reference score the completions; keeps what they said.
 
     A function is called early, on every rank by itself, where its attribute ``may_run_in_thread`` is true. Reward
     functions made of verifiers have it. One of your own may set it if its result depends on its arguments alone, and it
     uses neither signals nor torch: in another thread `signal.alarm` raises, torch has another current device, and
     random numbers would mix with the trainer's. Everything else is called where TRL calls it: functions without the
     attribute, models, asynchronous functions; and all functions where there are environments, where a rollout function
-    adds columns to the rows, and wherever TRL hands over other arguments than the function was called with.
+    adds columns to the rows, and wherever TRL passes other arguments than the function was called with.
 
     What a function logs is logged, and what it raises is raised, when TRL calls it. An early function is called also
     where one before it in the list raises. Where the scoring itself fails, a judgement under way is waited for, so that
-    no two ever run; on Ctrl-C it is left behind and does not keep the process from ending.
+    no two ever run; on Ctrl-C it is left running and does not keep the process from ending.
+
+    Attributes:
+        rewards_per_function: (N, F) of all ranks, of the newest rollout batch.
+        columns: what this rank's reward functions logged of it, name → one value a row.
+        overlapped_seconds: judging of the newest call that nobody waited for.
     """
 
-    reward_funcs: list[Any]
-    _rows_to_judge: Sequence[Mapping[str, Any]] | None = None
-    _early: "EarlyJudgement | None" = None
-    overlapped_seconds: float = 0.0
-    """Judging of the newest rollout batch that nobody waited for."""
+    rewards_per_function: Tensor
+    columns: dict[str, list[Any]]
 
-    def _generate_and_score_completions(self, inputs: Any) -> dict[str, Any]:
-        if self.model.training and self.environments is None and not getattr(self, "environment_factories", None):
-            self._rows_to_judge = inputs
+    def __init__(self, names: Sequence[str], ranks: Ranks) -> None:
+        self.names, self.ranks = names, ranks
+        self.overlapped_seconds = 0.0
+        self._rows: Sequence[Mapping[str, Any]] | None = None
+        self._early: EarlyJudgement | None = None
+
+    @contextmanager
+    def beside_scoring(self, rows: Sequence[Mapping[str, Any]] | None) -> Iterator[None]:
+        """Inside, functions may be called as soon as ``rows`` have completions; ``None`` = only where TRL calls."""
+        self._rows = rows
         try:
-            batch: dict[str, Any] = super()._generate_and_score_completions(inputs)
+            yield
         except Exception:
             if self._early is not None:
                 self._early.wait()
             raise
         finally:
-            self._rows_to_judge = self._early = None
-        return batch
+            self._rows = self._early = None
 
-    def _generate(self, prompts: Any) -> Any:
-        generated = super()._generate(prompts)
-        rows, self._rows_to_judge = self._rows_to_judge, None
+    def begin(self, functions: Sequence[Any], prompts: Sequence[Any], generated: Sequence[Any], state: Any) -> None:
+        """Call early what may be, with what TRL's ``_generate`` returned for ``prompts``."""
+        rows, self._rows = self._rows, None
         _, token_ids, _, completions, _, extra_fields, *_ = generated
-        early = [function for function in self.reward_funcs if may_run_in_thread(function)]
+        early = [function for function in functions if may_run_in_thread(function)]
         if rows is not None and early and not extra_fields:
             columns = {name: [row[name] for row in rows] for name in rows[0] if name not in _NO_COLUMNS}
             arguments = {"prompts": prompts, "completions": completions, "completion_ids": token_ids, **columns}
-            self._early = EarlyJudgement(early, {**arguments, "trainer_state": self.state})
-        return generated
+            self._early = EarlyJudgement(early, {**arguments, "trainer_state": state})
 
-    def _calculate_rewards(self, *positional: Any, **keywords: Any) -> torch.Tensor:
+    @contextmanager
+    def stand_ins(self, functions: list[Any]) -> Iterator[list[Any]]:
+        """What TRL is to call in place of ``functions``: those that were called early give their result again."""
         early, self._early = self._early, None
         self.overlapped_seconds = 0.0
         if early is None:
-            return super()._calculate_rewards(*positional, **keywords)
-        functions = self.reward_funcs
-        self.reward_funcs = [early.calls.get(id(function), function) for function in functions]
+            yield functions
+            return
         try:
-            rewards: torch.Tensor = super()._calculate_rewards(*positional, **keywords)
+            yield [early.calls.get(id(function), function) for function in functions]
         except Exception:
             early.wait()
             raise
-        finally:
-            self.reward_funcs = functions
         self.overlapped_seconds = sum(call.seconds - call.waited for call in early.calls.values())
-        return rewards
+
+    def keep(self, rewards_per_function: Tensor, logged: Mapping[str, list[Any]]) -> None:
+        """Keep the rewards (N, F) of all ranks and what was logged of this rank's rows, the newest of ``logged``."""
+        rows = len(rewards_per_function) // self.ranks.count
+        self.columns = {name: values[-rows:] for name, values in logged.items() if len(values) >= rows}
+        self.rewards_per_function = rewards_per_function
+
+    def refuse_infinite(self, rewards_per_function: Tensor) -> None:
+        """
+        Raises:
+            ValueError: a reward is infinite.
+        """
+        infinite = rewards_per_function.isinf()
+        if infinite.any():
+            names = [name for name, bad in zip(self.names, infinite.any(0).tolist(), strict=True) if bad]
+            raise ValueError(
+                f"The reward of {', '.join(names)} is infinite for {int(infinite.any(1).sum())} of "
+                f"{len(rewards_per_function)} completions; one of them would make every advantage of its group "
+                "meaningless. Return a finite number, or None where no judgement is possible."
+            )
 
 
 class EarlyJudgement:

@@ -6,21 +6,61 @@ room to grow, and rows that have ended leave the batch. The numbers drawn are th
 the same seed gives the same tokens, but for the rounding of a matrix product with fewer rows.
 """
 
-from collections.abc import Callable, Iterator
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import partial
 from typing import Any
 
 import torch
+from accelerate.utils import gather_object
 from torch import Tensor
 from transformers import DynamicCache, GenerationConfig, PretrainedConfig
 from transformers.cache_utils import DynamicLayer
+
+from trainer.algorithms.keyed_noise import keyed_draw, row_key
+from trainer.step.ranks import Ranks
 
 KEPT = 0.9
 """Ended rows leave once no more than this share of the batch is running: leaving copies what stays."""
 _BY_ROW = ("attention_mask", "position_ids")
 Draw = Callable[[Tensor, Tensor, int], Tensor]
 """Of probabilities (R, V), which rows of the batch they are (R,), and the number of tokens before, tokens (R,)."""
+EVALUATION = -1
+"""In place of a rollout batch's number: every evaluation of a run draws with the same noise."""
+
+
+class CommonRandomNumbers:
+    """Sampling noise that runs have in common, so that variants differ only where their policies do.
+
+    The noise of a token is made of the run's seed, the number of the rollout batch, the prompt's tokens, which of the
+    prompt's samples in that batch it is, and its position (see `keyed_draw`). It does not depend on how batches are
+    cut, on the number of processes, on padding, or on what was drawn before; but a prompt's samples are numbered as
+    they come, those included that only fill up a rank's share, and an evaluation's greedy ones.
+    """
+
+    def __init__(self, seed: int, ranks: Ranks) -> None:
+        self.seed, self.ranks = seed, ranks
+        self._batch: int | None = None
+        self._drawn: Counter[int] = Counter()  # prompt's key → its samples in that batch so far, of all ranks
+
+    def start_evaluation(self) -> None:
+        """Number the samples of each prompt from 0 again."""
+        self._batch = None
+
+    def draw(self, prompt_ids: Sequence[Sequence[int]], batch: int) -> Draw:
+        """How tokens after these prompts of this rank are drawn, in the rollout batch of that number; a collective."""
+        if batch != self._batch:
+            self._batch, self._drawn = batch, Counter()
+        prompts: list[list[int]] = gather_object([[row_key(0, 0, ids, 0) for ids in prompt_ids]])
+        mine = []
+        for rank, rows in enumerate(prompts):
+            for row, prompt in enumerate(rows):
+                if rank == self.ranks.index:
+                    mine.append(row_key(self.seed, batch, prompt_ids[row], self._drawn[prompt]))
+                self._drawn[prompt] += 1
+        keys = torch.tensor(mine, device=self.ranks.device)
+        return lambda probs, rows, position: keyed_draw(probs, keys[rows], position)
 
 
 class RoomyLayer(DynamicLayer):

@@ -1,0 +1,142 @@
+"""From a judged rollout batch to the advantages of its rows."""
+
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+import torch
+from torch import Tensor
+
+from rewards.registry import PartError, nearest
+from trainer.algorithms import update
+from trainer.algorithms.contract import ADVANTAGE, SIGNALS
+from trainer.algorithms.sequence_weights import ONE_DENOMINATOR, PER_SEQUENCE_MEAN, loss_sequence_weights
+from trainer.algorithms.strategies import Strategies
+from trainer.algorithms.update import Signals
+from trainer.step.metrics import per_response, rollout_metrics
+from trainer.step.ranks import Ranks
+from trainer.step.rollout import Rollout, group_labels, verdicts
+
+if TYPE_CHECKING:
+    from trl import GRPOConfig
+
+
+class Advantages:
+    """Advantages of a rollout batch, and the labels that its rows keep when it is cut.
+
+    Args:
+        reward_weights: (F,).
+        padding: the token that completions are padded with.
+        ratio_comes_later: the importance ratio against vLLM is only known when the loss is computed.
+    """
+
+    def __init__(
+        self,
+        args: "GRPOConfig",
+        strategies: Strategies,
+        ranks: Ranks,
+        reward_weights: Tensor,
+        padding: int,
+        *,
+        ratio_comes_later: bool,
+    ) -> None:
+        self.args, self.strategies, self.ranks = args, strategies, ranks
+        self.reward_weights, self.padding, self.ratio_comes_later = reward_weights, padding, ratio_comes_later
+
+    def signals(self, rollout: Rollout) -> Signals:
+        """What the estimator may name, of all ranks' completions; gathered over the ranks when it asks."""
+        ranks, batch, columns = self.ranks, rollout.batch, rollout.columns
+        mask = ranks.gathered_tokens(rollout.mask, 0)
+        others = {name: values for name, values in columns.items() if name not in SIGNALS[ADVANTAGE]}
+        return update.estimator_signals(
+            rewards_per_function=rollout.rewards_per_function,
+            reward_weights=self.reward_weights,
+            group_size=self.args.num_generations,
+            mask=mask,
+            completion_ids=lambda: ranks.gathered_tokens(batch["completion_ids"], self.padding),
+            correct=lambda: self._gathered_verdicts(columns, len(batch["completion_ids"])),
+            old_logps=lambda: ranks.gathered_tokens(rollout.old_score("old_per_token_logps"), 0),
+            entropies=lambda: ranks.gathered_tokens(rollout.old_score("old_entropies"), 0),
+            sequence_weights=lambda: self._sequence_weights(rollout, mask),
+            step=rollout.position.step,
+            max_steps=rollout.position.max_steps,
+            **{name: partial(self._column, name, values) for name, values in others.items()},
+        )
+
+    def estimate(self, rollout: Rollout, signals: Signals, logs: dict[str, Any]) -> dict[str, float]:
+        """Replace TRL's advantages in the batch by the estimator's, (B,) or (B, T), also in ``logs``, TRL's table.
+
+        Returns:
+            The metrics of the rollout batch.
+
+        Raises:
+            PartError: the estimator breaks its contract, or asks for a column that no reward function logged.
+        """
+        batch = rollout.batch
+        if self.strategies.advantage is None:
+            advantages = self.ranks.gathered(batch["advantages"])
+        else:
+            self._check_columns(signals)
+            advantages = update.advantages(self.strategies, signals, rollout.position.where)
+            batch["advantages"] = self.ranks.own_rows(advantages, batch["completion_ids"])
+            logged, trained = logs["advantages"], per_response(advantages, signals["mask"]).tolist()
+            for _ in range(min(len(trained), len(logged))):
+                logged.pop()
+            logged.extend(trained)
+        return rollout_metrics(signals["rewards"], advantages, signals)
+
+    def label(self, rollout: Rollout, signals: Signals) -> Tensor:
+        """Give each row of the batch its `group_labels`; returned are the shared prefixes of all ranks' rows (N,)."""
+        labels = group_labels(
+            signals,
+            self.strategies.advantage,
+            outcomes=self.args.beta != 0.0,
+            seed=self.args.seed,
+            rollout_number=rollout.number,
+        )
+        ids = rollout.batch["completion_ids"]
+        rollout.batch |= {name: self.ranks.own_rows(values, ids) for name, values in labels.items()}
+        return labels["shared_prefix"]
+
+    def _check_columns(self, signals: Signals) -> None:
+        """Refuse an estimator that asks for what no reward function logged; with the columns that there are."""
+        estimator = self.strategies.advantage
+        assert estimator is not None
+        for name in (*estimator.columns, *(["correct"] if "correct" in estimator.signals else [])):
+            absent = signals["correct"] is None if name == "correct" else self.ranks.any(name not in signals)
+            if absent:
+                left = ", ".join(key for key in signals if key not in SIGNALS[ADVANTAGE]) or "none"
+                raise PartError(
+                    f"advantage {estimator.name!r} asks for the column {name!r}, but no reward function logged it for "
+                    f"every completion; columns that were: {left}.{nearest(name, SIGNALS[ADVANTAGE])} "
+                    f"Log one number a row: log_extra({name!r}, values)."
+                )
+
+    def _gathered_verdicts(self, columns: dict[str, list[Any]], rows: int) -> Tensor | None:
+        """`verdicts` of all ranks (N,), ``None`` where one of them has none; every rank makes the same call."""
+        local = verdicts(columns)
+        values = torch.full((rows,), torch.nan) if local is None else local
+        flagged = torch.cat([torch.tensor([float(local is not None)]), values]).to(self.ranks.device)
+        gathered = self.ranks.gathered(flagged).view(-1, rows + 1)
+        return gathered[:, 1:].flatten() if bool(gathered[:, 0].all()) else None
+
+    def _column(self, name: str, values: list[Any]) -> Tensor:
+        for value in values:
+            if value is not None and not isinstance(value, float | int):
+                raise PartError(
+                    f"The estimator asks for the column {name!r}, but a reward function logged {value!r:.60} there, of "
+                    f"type {type(value).__name__}. Log numbers, or None where there is none."
+                )
+        numbers = torch.tensor([torch.nan if value is None else float(value) for value in values])
+        return self.ranks.gathered(numbers.to(self.ranks.device))
+
+    def _sequence_weights(self, rollout: Rollout, mask: Tensor) -> Tensor | None:
+        """What the configured loss multiplies each trajectory by (N,); ``None`` where it is not known beforehand."""
+        if self.args.loss_type not in PER_SEQUENCE_MEAN | ONE_DENOMINATOR:
+            return None
+        ratio = None
+        by_sequence = self.args.vllm_importance_sampling_mode.startswith("sequence")
+        if by_sequence and self.ratio_comes_later:
+            return None
+        if by_sequence and "importance_sampling_ratio" in rollout.batch:
+            ratio = self.ranks.gathered(rollout.batch["importance_sampling_ratio"].squeeze(1))
+        return loss_sequence_weights(self.args.loss_type, mask.sum(1), ratio)

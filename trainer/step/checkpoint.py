@@ -1,0 +1,159 @@
+"""What a checkpoint holds beside transformers' files, in one file: strategies' states, counts, and what was measured
+since the last log line. Part of exact resume.
+"""
+
+import hashlib
+import io
+import json
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Any
+
+import torch
+from accelerate.utils import gather_object
+
+from rewards.registry import Refusal
+from trainer.algorithms.registry import Strategy
+from trainer.step.ranks import Ranks
+
+FILE = "evenkeel.pt"
+
+
+class StrategyStateError(Refusal):
+    """A strategy's state that cannot be saved or restored."""
+
+
+@dataclass(frozen=True)
+class LogState:
+    """What one rank has measured since the last log line, so that a resumed run logs what one without a stop does.
+
+    Attributes:
+        metrics: TRL's, name → values.
+        means: of `trainer.step.metrics.Means.state_dict`.
+        loss: transformers' sum of losses since the last line; ``total_loss`` before it.
+        last_logged: the step of the last line.
+    """
+
+    metrics: Mapping[str, list[float]]
+    means: Mapping[str, Mapping[str, Any]]
+    loss: float
+    total_loss: float
+    last_logged: int
+
+
+@dataclass
+class Checkpoint:
+    """The state that a run's checkpoints hold in ``evenkeel.pt``, and the reader of those that older versions wrote.
+
+    Attributes:
+        strategies: those that have a state save it, the same on all ranks.
+        counts: name → number, the same on all ranks; what is absent is 0.
+        log_state: of this rank, from the checkpoint that was read; to be taken up when training starts.
+    """
+
+    strategies: Iterable[Strategy]
+    ranks: Ranks
+    counts: Counter[str] = field(default_factory=Counter)
+    log_state: LogState | None = None
+
+    def agreed_states(self) -> dict[str, Any]:
+        """`agreed_states` of the strategies, before anything is written: a collective that may raise."""
+        return agreed_states(self.strategies)
+
+    def content(self, states: dict[str, Any], log_state: LogState) -> dict[str, Any]:
+        """What the main process writes into ``evenkeel.pt``, with what `agreed_states` gave; a collective."""
+        return {"strategies": states, "counts": dict(self.counts), "logged": gather_object([asdict(log_state)])}
+
+    def read(self, folder: Path) -> None:
+        """Restore the strategies and counts, and keep the log state for when training starts.
+
+        Raises:
+            StrategyStateError: the checkpoint holds no state for a strategy that has one.
+        """
+        file = folder / FILE
+        found = torch.load(file, map_location="cpu", weights_only=True) if file.exists() else self._of_before(folder)
+        for part in self.strategies:
+            if not part.has_state:
+                continue
+            if part.kind not in found["strategies"]:
+                raise StrategyStateError(
+                    f"{folder} holds no state of {part.kind} {part.name!r}, so training would go on as if it had seen "
+                    "nothing. Resume from a checkpoint of a run with this strategy, or start a new run."
+                )
+            part.function.load_state_dict(found["strategies"][part.kind])  # type: ignore[attr-defined]
+        self.counts.clear()
+        self.counts.update(found["counts"])
+        logged = found["logged"]
+        self.log_state = LogState(**logged[self.ranks.index]) if self.ranks.index < len(logged) else None
+
+    def take_log_state(self) -> LogState | None:
+        """What was read and nobody has taken up."""
+        found, self.log_state = self.log_state, None
+        return found
+
+    def _of_before(self, folder: Path) -> dict[str, Any]:
+        """The same from the three files that versions before this one wrote, of which each may be absent."""
+        states, counts = folder / "strategies.pt", folder / "counts.json"
+        logged = folder / f"logged_so_far_{self.ranks.index}.json"
+        found: dict[str, Any] = {
+            "strategies": torch.load(states, map_location="cpu", weights_only=True) if states.exists() else {},
+            "counts": json.loads(counts.read_text()) if counts.exists() else {},
+            "logged": [],
+        }
+        if logged.exists():
+            record = json.loads(logged.read_text())
+            sums = {name: torch.tensor(pair, dtype=torch.float64) for name, pair in record.pop("means").items()}
+            found["logged"] = [{**record, "means": {"sums": sums, "largest": {}}}] * self.ranks.count
+        return found
+
+
+def agreed_states(strategies: Iterable[Strategy]) -> dict[str, Any]:
+    """The states of those that have one, by kind, the same on all ranks. Called on all ranks, which raise alike.
+
+    Raises:
+        StrategyStateError: ranks hold different states, of which one checkpoint can keep only one; or a strategy fails
+            to give its state on one of them.
+    """
+    stateful = [part for part in strategies if part.has_state]
+    if not stateful:
+        return {}
+    states: dict[str, Any] = {}
+    digest, failure, cause = "", "", None
+    try:
+        for part in stateful:
+            failure = f"{part.kind} {part.name!r}"
+            states[part.kind] = _on_cpu(part.function.state_dict())  # type: ignore[attr-defined]
+        digest, failure = _digest(states), ""
+    except Exception as error:  # noqa: BLE001 the other ranks wait for what this one has to say
+        failure, cause = f"{failure}: {type(error).__name__}: {str(error)[:300]}", error
+    found = gather_object([(digest, failure)])
+    for rank, (_, failed) in enumerate(found):
+        if failed:
+            raise StrategyStateError(
+                f"No checkpoint was written: on rank {rank} of {len(found)} the state cannot be had of {failed}. Let "
+                "state_dict return tensors, numbers, texts, lists and dictionaries, on every rank."
+            ) from cause
+    if len(set(found)) > 1:
+        raise StrategyStateError(
+            f"The state of {' and '.join(states)} differs between processes, so no checkpoint can restore it. Compute "
+            "it from what all processes see: an advantage estimator is given the whole rollout batch, a token weight "
+            "or coefficient only its own rows."
+        )
+    return states
+
+
+def _on_cpu(state: Any) -> Any:
+    """``state`` with its tensors on the CPU: on which device each rank computed them is no part of it."""
+    if isinstance(state, torch.Tensor):
+        return state.detach().cpu()
+    if isinstance(state, dict):
+        return {key: _on_cpu(value) for key, value in state.items()}
+    return [_on_cpu(value) for value in state] if isinstance(state, list) else state
+
+
+def _digest(states: dict[str, Any]) -> str:
+    buffer = io.BytesIO()
+    torch.save(states, buffer)
+    return hashlib.sha256(buffer.getvalue()).hexdigest()

@@ -1,0 +1,112 @@
+"""Evaluation inside TRL's trainer: its generation, its processes, its DeepSpeed and vLLM; our judgement and numbers.
+
+TRL's own evaluation repeats rows to fill the last batch and counts them twice, averages over batches instead of rows,
+and computes a loss, for which it needs the reference model and log-probabilities of what it generates. None of it is
+wanted here: a held-out row is answered, judged and kept.
+"""
+
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from typing import Any
+
+import torch
+from accelerate.utils import gather_object
+from torch.utils.data import DataLoader
+
+from trainer.evaluation.decoding import Decoding, Draw, draws_of_rank
+from trainer.evaluation.judging import Tally
+from trainer.evaluation.result import EvaluationResult, evaluation_metrics
+from trainer.step.options import Evaluation
+from trainer.step.ranks import Ranks
+
+
+class HeldOut:
+    """Answers and judges held-out rows, k samples or the greedy completion of each, in named sets.
+
+    Args:
+        functions: reward functions by name, called as functions; ``reward_weights`` weigh them.
+        ends: tokens that a completion which was not cut off ends with.
+
+    Attributes:
+        newest: the results of the newest evaluation, one for each set.
+    """
+
+    def __init__(
+        self,
+        options: Evaluation,
+        ranks: Ranks,
+        functions: Mapping[str, Any],
+        reward_weights: Sequence[float],
+        *,
+        temperature: float,
+        batch_size: int,
+        ends: frozenset[int],
+    ) -> None:
+        self.options, self.ranks, self.functions, self.reward_weights = options, ranks, functions, reward_weights
+        self.temperature, self.batch_size, self.ends = temperature, batch_size, ends
+        self.newest: list[EvaluationResult] = []
+        self._under_way: tuple[Any, Decoding, Tally] | None = None
+
+    @property
+    def is_under_way(self) -> bool:
+        """Whether the batches of an evaluation loop are for `answer`."""
+        return self._under_way is not None
+
+    def evaluate(
+        self, datasets: Any, step: int, run_loop: Callable[[DataLoader[Any], Decoding], None]
+    ) -> dict[str, float]:
+        """The metrics of every set (one alone is called ``test``), and of all together; what was not judged is NaN.
+
+        ``eval_<name>/…`` (see `EvaluationResult.metrics`) and, over the rows of all sets, ``eval_reward`` and what the
+        reward functions log of the first decoding.
+
+        Args:
+            run_loop: transformers' evaluation loop over batches of draws, which calls `answer` for each.
+        """
+        named = datasets if isinstance(datasets, dict) else {"test": datasets}
+        tallies = {name: self._tally(rows, run_loop) for name, rows in named.items()}
+        drawn = [decoding.at(self.temperature) for decoding in self.options.decodings]
+        self.newest = [
+            EvaluationResult(name, step, drawn, gather_object(tally.records), tally.seconds)
+            for name, tally in tallies.items()
+        ]
+        logged = gather_object([dict(tally.logged) for tally in tallies.values()])
+        return evaluation_metrics(self.newest, logged)
+
+    def answer(self, draws: Sequence[Draw], generate: Callable[[list[Any]], Any]) -> None:
+        """Generate and judge the completions of one batch of the loop."""
+        assert self._under_way is not None
+        rows, decoding, tally = self._under_way
+        asked = [rows[draw.item] for draw in draws]
+        started = time.perf_counter()
+        _, token_ids, _, completions, *_ = generate([row["prompt"] for row in asked])
+        tally.seconds += time.perf_counter() - started
+        functions, weights = dict(self.functions), [*self.reward_weights]
+        tally.judge(draws, asked, completions, token_ids, {*self.ends}, functions, weights, greedy=decoding.greedy)
+
+    def _tally(self, rows: Any, run_loop: Callable[[DataLoader[Any], Decoding], None]) -> Tally:
+        """This rank's share of the completions of ``rows``, judged."""
+        tally = Tally()
+        for decoding in self.options.decodings:
+            tally.logs_metrics = decoding is self.options.decodings[0]
+            batches: Any = draws_of_rank(
+                len(rows), decoding.samples, self.batch_size, self.ranks.index, self.ranks.count
+            )
+            self._under_way = rows, decoding, tally
+            try:
+                with self.own_randomness():
+                    run_loop(DataLoader(batches, batch_size=None), decoding)
+            finally:
+                self._under_way = None
+        return tally
+
+    @contextmanager
+    def own_randomness(self) -> Iterator[None]:
+        """Inside, samples are drawn from the evaluation's seed, if it has one; the training's stream stays as it is."""
+        if self.options.seed is None:
+            yield
+            return
+        with torch.random.fork_rng(devices=[self.ranks.device] if self.ranks.device.type == "cuda" else []):
+            torch.manual_seed(self.options.seed + self.ranks.index)
+            yield

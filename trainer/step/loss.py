@@ -1,0 +1,226 @@
+"""From TRL's loss of a micro-batch to the strategies': ``A`` becomes ``A · w · keep · c`` before TRL reads it.
+
+No body of TRL is copied. Its loss reads the batch's advantages, and with vLLM its importance ratio, after it has asked
+for the log-probabilities of the policy: `Loss.on_logps` writes both then.
+"""
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING
+
+import torch
+from torch import Tensor
+
+from rewards.registry import PartError
+from trainer.algorithms import update
+from trainer.algorithms.engine_ratio import engine_ratio
+from trainer.algorithms.strategies import Strategies
+from trainer.step.metrics import (
+    Means,
+    SharedPrefixMeter,
+    TokenClassMeter,
+    add_drift,
+    add_token_metrics,
+    metrics_over_all_passes,
+    weigh_by_tokens,
+)
+from trainer.step.microbatches import kept_tokens
+from trainer.step.ranks import Ranks
+from trainer.step.rollout import Batch, Position, Schedule, loss_mask
+
+if TYPE_CHECKING:
+    from trl import GRPOConfig
+
+_DIFFERENCE, _RATIO = "sampling/sampling_logp_difference", "sampling/importance_sampling_ratio"
+
+
+class DeferredChecks:
+    """Collects what `trainer.algorithms.results` suspects; `raise_first` waits for the device once for all of it."""
+
+    def __init__(self) -> None:
+        self._suspicions: list[tuple[Tensor, Callable[[], PartError]]] = []
+
+    def __call__(self, bad: Tensor, error: Callable[[], PartError]) -> None:
+        """Note where a result is bad; a `trainer.algorithms.results.Suspect`."""
+        self._suspicions.append((bad.any(), error))
+
+    def raise_first(self) -> None:
+        """Raise the first error that was suspected with reason since the last call."""
+        suspicions, self._suspicions = self._suspicions, []
+        if not suspicions:
+            return
+        for is_bad, (_, error) in zip(torch.stack([flag for flag, _ in suspicions]).tolist(), suspicions, strict=True):
+            if is_bad:
+                raise error()
+
+
+class Loss:
+    """What the strategies make of each micro-batch's loss, and what is measured of it.
+
+    Args:
+        epsilon_high: where TRL's ``cispo`` cuts the ratio off.
+        makes_ratio: π_old was not scored beforehand (see `trainer.step.scoring`): the importance ratio against vLLM is
+            made of the loss's own log-probabilities. The metrics ``sampling/…`` are then TRL's, over the tokens that
+            are trained: rows that planned micro-batches leave out are not in them.
+        token_classes: measures the entropy by class of token; ``None`` = it is not measured.
+
+    Attributes:
+        means: everything measured since the last log line.
+    """
+
+    def __init__(
+        self,
+        args: "GRPOConfig",
+        strategies: Strategies,
+        schedule: Schedule,
+        ranks: Ranks,
+        *,
+        epsilon_high: float,
+        makes_ratio: bool,
+        token_classes: TokenClassMeter | None,
+    ) -> None:
+        self.args, self.strategies, self.schedule, self.ranks = args, strategies, schedule, ranks
+        self.epsilon_high, self.makes_ratio, self.token_classes = epsilon_high, makes_ratio, token_classes
+        self.means, self.shared_prefixes, self._checks = Means(), SharedPrefixMeter(), DeferredChecks()
+        self._current: tuple[Batch, Position] | None = None
+
+    def expect(self, shared_prefixes: Tensor) -> None:
+        """Start on a new rollout batch, whose rows of all ranks (N,) share prefixes of such lengths in their groups."""
+        num_groups = len(shared_prefixes) // self.args.num_generations
+        self.shared_prefixes.expect(num_groups, int(shared_prefixes.max()), shared_prefixes.device)
+
+    @contextmanager
+    def of(self, microbatch: Batch, position: Position) -> Iterator[Batch]:
+        """Inside, TRL computes the loss of the batch returned: a copy, for the buffered one serves later passes too."""
+        batch = dict(microbatch)
+        if self.schedule.num_passes > 1:
+            self._select_pass(batch, self.schedule.pass_index(position))
+        self._current = batch, position
+        try:
+            yield batch
+        finally:
+            self._current = None
+
+    def on_logps(self, logps: Tensor, entropies: Tensor | None) -> None:
+        """Write the ratio and the advantages that TRL reads next; ``logps`` (B, T) of the policy carry its gradient."""
+        if self._current is None:
+            return
+        batch, position = self._current
+        if self.makes_ratio:
+            self._write_ratio(batch, logps)
+        batch |= {"logps": logps.detach(), "entropies": None if entropies is None else entropies.detach()}
+        mask = batch.get("all_passes_mask", loss_mask(batch))
+        batch["advantages"] = self._token_advantages(batch, mask, position)
+        add_drift(self.means, batch, mask, is_updated=self.schedule.is_updated(position))
+        if (scale := batch.get("row_scale")) is not None:
+            batch["advantages"] = batch["advantages"] * scale.view(-1, *[1] * (batch["advantages"].dim() - 1))
+        self.shared_prefixes.watch(logps, batch["groups"], batch["shared_prefix"])
+        if self.token_classes is not None and batch["entropies"] is not None:
+            self.token_classes.add(self.means, batch["entropies"], batch["completion_ids"], mask)
+
+    def finish(self, loss: Tensor, batch: Batch, metrics: dict[str, list[float]], *, is_last: bool) -> Tensor:
+        """TRL's loss as it is to be trained, with TRL's metrics of the micro-batch put right.
+
+        Args:
+            is_last: of the optimizer step, after which what strategies returned is checked: before the backward pass,
+                in which DeepSpeed makes the optimizer's step.
+
+        Raises:
+            PartError: a token weight or coefficient broke its contract in this optimizer step.
+        """
+        if is_last:
+            self._checks.raise_first()
+        if self.strategies.coefficient is not None:
+            metrics.pop("cispo_clip_ratio", None)  # of a cap that has been undone
+        if "keep" in batch and self.args.beta != 0.0:
+            corrected = self.args.use_bias_correction_kl
+            metrics_over_all_passes(metrics, self.means, batch, bias_corrected_kl=corrected)
+        if "loss_scale" not in batch:  # TRL's own micro-batch
+            return loss
+        weigh_by_tokens(metrics, self.means, loss_mask(batch))
+        return loss * batch["loss_scale"]
+
+    def end_step(self) -> None:
+        """Measure the optimizer step whose gradient is complete; a collective."""
+        self.shared_prefixes.finish_step(self.ranks.accelerator, self.means)
+
+    @contextmanager
+    def apart(self) -> Iterator[None]:
+        """Inside, losses are computed that nobody trains on: what is measured of them is forgotten."""
+        before = self.means, self.shared_prefixes
+        self.means, self.shared_prefixes = Means(), SharedPrefixMeter()
+        try:
+            yield
+        finally:
+            self.means, self.shared_prefixes = before
+
+    def _select_pass(self, batch: Batch, pass_index: int) -> None:
+        """Note in ``batch`` which of its tokens the current pass trains."""
+        mask = loss_mask(batch)
+        if (keep := batch.get("keep")) is None:
+            keep = kept_tokens(self.strategies.schedule, batch, pass_index)
+        kept, tokens = batch.get("pass_tokens", (keep.sum(), mask.sum()))
+        self.means.add(f"update_schedule/frac_tokens_pass_{pass_index + 1}", kept, tokens)
+        batch |= {"keep": keep, "all_passes_mask": mask}
+        if self.args.beta != 0.0:  # the KL term too acts on this pass's tokens alone; only exact losses are admitted
+            batch["tool_mask"] = keep.to(mask.dtype)
+
+    @torch.no_grad()
+    def _token_advantages(self, batch: Batch, mask: Tensor, position: Position) -> Tensor:
+        """``A·w·keep``, and what makes TRL's ``cispo`` apply a coefficient; (B,) or (B, T).
+
+        A coefficient c is to take the place of TRL's ``min(ρ, ε_high)``, which it multiplies advantages by: they are
+        divided by it. Where ρ underflows (log ρ < −87) the token has no gradient.
+        """
+        logps = batch["logps"]
+        signals = update.token_signals(
+            logps=logps,
+            old_logps=batch.get("old_per_token_logps", logps),
+            advantages=batch["advantages"],
+            mask=mask,
+            entropies=batch.get("old_entropies", batch["entropies"]),
+            completion_ids=batch["completion_ids"],
+            groups=batch["groups"],
+            judged=batch["judged"],
+            row_keys=lambda: batch["row_keys"],
+            step=position.step,
+            max_steps=position.max_steps,
+        )
+        factors = update.token_factors(
+            self.strategies, signals, position.where, keep=batch.get("keep"), suspect=self._checks
+        )
+        advantages = factors.weighted(batch["advantages"])
+        if factors.weights is not None:
+            self.means.add_tokens("token_weight/mean", factors.weights, mask)
+        add_token_metrics(self.means, signals["probs"], advantages, mask)
+        if factors.coefficients is not None:
+            ratio = signals["log_ratio"].exp().clamp(max=self.epsilon_high)
+            undone = torch.where(ratio > torch.finfo(ratio.dtype).tiny, factors.coefficients / ratio, 0.0)
+            per_token = advantages if advantages.dim() == 2 else advantages.unsqueeze(1).expand_as(logps)
+            advantages = per_token * undone
+            self.means.add_tokens("coefficient/mean", factors.coefficients, mask)
+            self.means.add_tokens("coefficient/frac_negative", (factors.coefficients < 0).float(), mask)
+        return advantages
+
+    @torch.no_grad()
+    def _write_ratio(self, batch: Batch, logps: Tensor) -> None:
+        """TRL's correction of vLLM's samples, with the metrics that TRL would have logged."""
+        mask, engine_logps = loss_mask(batch), batch["sampling_per_token_logps"]
+        ratio = engine_ratio(
+            logps,
+            engine_logps,
+            mask,
+            self.args.vllm_importance_sampling_mode,
+            self.args.vllm_importance_sampling_clip_min,
+            self.args.vllm_importance_sampling_clip_max,
+        )
+        batch["importance_sampling_ratio"] = ratio
+        difference = (logps.detach() - engine_logps).abs()
+        counted = mask.bool() & ~difference.isnan()
+        weighed = mask.bool() if ratio.shape[1] > 1 else mask.bool().any(1, keepdim=True)
+        self.means.add_tokens(f"{_DIFFERENCE}/mean", difference.nan_to_num(nan=0.0), counted)
+        self.means.add_tokens(f"{_RATIO}/mean", ratio, weighed)
+        lowest = -torch.finfo(ratio.dtype).max
+        self.means.add_largest(f"{_DIFFERENCE}/max", difference.masked_fill(~counted, lowest).max())
+        self.means.add_largest(f"{_RATIO}/max", ratio.masked_fill(~weighed, lowest).max())
+        self.means.add_largest(f"-{_RATIO}/min", (-ratio).masked_fill(~weighed, lowest).max())

@@ -1,0 +1,110 @@
+"""What `RLVRTrainer` can be asked for beside its strategies; each field's meaning stands here and nowhere else."""
+
+import warnings
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, fields, replace
+from pathlib import Path
+from typing import Any, Literal, TypeVar
+
+from rewards.registry import Refusal
+from trainer.evaluation.decoding import Decoding
+
+
+class PreflightError(Refusal):
+    """Settings that cannot work together; one paragraph a problem, all problems at once."""
+
+
+@dataclass(frozen=True)
+class Speed:
+    """What makes a run faster and leaves what it trains as it is; the defaults are TRL's own ways.
+
+    Attributes:
+        microbatches: ``trl`` leaves micro-batches as TRL cuts them; ``planned`` cuts them anew where that leaves the
+            gradient as it is, and elsewhere leaves them too and warns with the reason.
+        tokens_per_microbatch: padded tokens of a planned one at most; ``None`` = what the configured one may take.
+        verify_steps: optimizer steps, from the first with a gradient on, whose gradient is computed by both cuts first.
+        skip_old_logps: with vLLM, π_old is not scored in a pass of its own where the loss's pass gives the same
+            numbers. Where that would not be exact the pass is made, with a warning that says why.
+        generation: ``trl`` calls transformers as TRL does; ``compact`` gives the same tokens for less: its cache has
+            room to grow, and rows that have ended leave the batch.
+        common_random_numbers: tokens are drawn by noise that runs have in common (see
+            `trainer.step.generation.CommonRandomNumbers`); needs ``generation="compact"``.
+    """
+
+    microbatches: Literal["trl", "planned"] = "trl"
+    tokens_per_microbatch: int | None = None
+    verify_steps: int = 1
+    skip_old_logps: bool = False
+    generation: Literal["trl", "compact"] = "trl"
+    common_random_numbers: bool = False
+
+    def __post_init__(self) -> None:
+        for name, words in (("microbatches", ("trl", "planned")), ("generation", ("trl", "compact"))):
+            if (value := getattr(self, name)) not in words:
+                raise PreflightError(f"{name} = {value!r} is neither {' nor '.join(words)}. Write one of them.")
+
+
+@dataclass(frozen=True)
+class Engine:
+    """How far vLLM is trusted to answer with the policy that is trained (see `trainer.step.engine_check`).
+
+    Attributes:
+        check_agreement_every: in weight syncs; 0 = never, as stock TRL. Without vLLM there is nothing to check.
+        agreement_bound: largest difference of a token's log-probability; ``None`` = that of the trainer's dtype.
+    """
+
+    check_agreement_every: int = 0
+    agreement_bound: float | None = None
+
+
+@dataclass(frozen=True)
+class Evaluation:
+    """How held-out rows are answered.
+
+    Attributes:
+        seed: where given, every `evaluate` samples from this seed and leaves the training run's random stream as it
+            found it, so that how often one evaluates does not change what is trained.
+        decodings: how `evaluate` draws completions of each held-out row. Where given, ``eval_dataset`` is a dataset or
+            a mapping name → dataset, and `evaluate` answers, judges and logs as `trainer.step.evaluation` says.
+            Without, `evaluate` is TRL's.
+    """
+
+    seed: int | None = None
+    decodings: Sequence[Decoding] = ()
+
+
+@dataclass(frozen=True)
+class Guards:
+    """What watches a run: non-finite losses, full disks and exhausted memory end in a message (`trainer.step.guards`).
+
+    Attributes:
+        fault_folder: where batches with a fault, and messages, are kept.
+        seed: of the run, for what is kept.
+        max_skipped: how many optimizer steps with a non-finite loss or gradient may be left out.
+        report: shows a message to the user.
+    """
+
+    fault_folder: Path
+    seed: int = 0
+    max_skipped: int = 0
+    report: Callable[[str], None] = warnings.warn
+
+
+Options = TypeVar("Options", Speed, Engine, Evaluation)
+_RENAMED = {"evaluation_seed": "seed"}
+
+
+def with_old_keywords(options: Options, keyword: str, keywords: dict[str, Any]) -> Options:
+    """``options`` with those of ``keywords`` that name one of its fields, which are taken out, with one warning."""
+    own = {field.name for field in fields(options)}
+    names = {name: name for name in own - {*_RENAMED.values()}} | {
+        old: new for old, new in _RENAMED.items() if new in own
+    }
+    old = {name: keywords.pop(name) for name in [*keywords] if name in names}
+    if not old:
+        return options
+    written = ", ".join(f"{names[name]}={value!r}" for name, value in old.items())
+    warnings.warn(
+        f"{', '.join(old)}: write {keyword}={type(options).__name__}({written}).", FutureWarning, stacklevel=3
+    )
+    return replace(options, **{names[name]: value for name, value in old.items()})

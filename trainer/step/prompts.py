@@ -1,0 +1,256 @@
+"""Which prompts the next rollout batch holds, generated again where a sampler asks for groups with a gradient."""
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
+from math import ceil
+from typing import Any, NamedTuple
+
+import torch
+from accelerate.utils import gather_object
+from torch import Tensor
+from torch.utils.data import Sampler
+from trl.trainer.utils import RepeatSampler
+
+from trainer.algorithms.completion_lengths import AREA, completion_lengths
+from trainer.algorithms.groups import dead_groups
+from trainer.algorithms.registry import Strategy
+from trainer.algorithms.results import checked_prompts, max_rounds
+from trainer.algorithms.update import weighted_sum
+from trainer.step.ranks import Ranks
+from trainer.step.rollout import Position, Row
+
+_LIKELY_ALIVE = 0.25
+"""A round asks for at most four times as many prompts as miss."""
+
+
+class Answers(NamedTuple):
+    """What was generated for some rows of this rank, and judged.
+
+    Attributes:
+        generated: what TRL's ``_generate`` returned.
+        rewards: (N, F) of all ranks.
+        columns: what this rank's reward functions logged, name → one value a row.
+    """
+
+    generated: tuple[Any, ...]
+    rewards: Tensor
+    columns: dict[str, list[Any]]
+
+
+Answer = Callable[[list[Row]], Answers]
+"""Generates and judges completions of rows of this rank; all ranks call it at the same time."""
+
+
+@dataclass
+class Candidates:
+    """Groups generated so far, on all ranks alike: each its prompt, the records of its rows, its rewards (G, F)."""
+
+    alive: list[tuple[int, list[Row], Tensor]] = field(default_factory=list)
+    dead: list[tuple[int, list[Row], Tensor]] = field(default_factory=list)
+    rewards: list[float] = field(default_factory=list)
+    rounds: int = 0
+
+    @property
+    def count(self) -> int:
+        return len(self.alive) + len(self.dead)
+
+
+class Prompts:
+    """The rows of each rollout batch: those of the prompts that ``sampler`` chooses, or TRL's.
+
+    TRL's own sampler goes on counting steps and epochs; its rows are replaced. With a sampler of several rounds the
+    rows are generated and judged first, and TRL is given those that are kept: π_old and the reference are computed for
+    them alone, and every completion is judged once.
+
+    Metrics are of what is trained, the kept rows: ``reward``, ``rewards/…``, ``completions/…``, ``groups/…``. Of all
+    that was generated, kept or not, are those of the verifiers, which measure judging (``verifier/…``), ``num_tokens``
+    and ``prompt_sampler/reward``.
+
+    Args:
+        sampler: ``None`` = TRL's rows.
+        data: the training rows by position; read only where there is a sampler.
+        reward_weights: (F,).
+        ends: tokens that a completion which was not cut off ends with.
+    """
+
+    def __init__(
+        self,
+        sampler: Strategy | None,
+        data: Any,
+        ranks: Ranks,
+        *,
+        group_size: int,
+        seed: int,
+        reward_weights: Tensor,
+        ends: frozenset[int],
+    ) -> None:
+        self.sampler, self.data, self.ranks = sampler, data, ranks
+        self.group_size, self.seed, self.reward_weights, self.ends = group_size, seed, reward_weights, ends
+        self.chosen: list[int] = []
+        """The prompts of the newest rollout batch, of all ranks."""
+        self._kept: Answers | None = None
+
+    def rows(
+        self, given: list[Row], position: Position, answer: Answer, metrics: Mapping[str, list[float]]
+    ) -> list[Row]:
+        """This rank's rows of the next rollout batch, in place of ``given``, TRL's."""
+        sampler = self.sampler
+        if sampler is None:
+            return given
+        wanted = len(given) * self.ranks.count // self.group_size
+        if max_rounds(sampler) == 1:
+            self.chosen = self._next_prompts(sampler, wanted, position)
+        else:
+            self._keep_live_groups(sampler, wanted, position, answer, metrics)
+        return self._rows_of(self.chosen)
+
+    def take_generated(self) -> tuple[Any, ...] | None:
+        """What was generated for the kept rows, where TRL asks for it; ``None`` where there is no such."""
+        return None if self._kept is None else self._kept.generated
+
+    def take_rewards(self, logged: Mapping[str, list[Any]]) -> Tensor | None:
+        """The rewards (N, F) of the kept rows, with their columns added to ``logged``; ``None`` where none are kept."""
+        kept, self._kept = self._kept, None
+        if kept is None:
+            return None
+        for name, values in kept.columns.items():
+            logged[name].extend(values)
+        return kept.rewards
+
+    def observe(self, correct: Callable[[], Tensor | None]) -> None:
+        """Report the share of right responses to each prompt to the sampler; NaN where nobody could judge one.
+
+        Args:
+            correct: (N,) verdicts, asked for only where the sampler wants them.
+
+        Raises:
+            ValueError: it wants them, and the reward functions leave no verdicts.
+        """
+        if self.sampler is None or not hasattr(self.sampler.function, "observe"):
+            return
+        if (verdicts := correct()) is None:
+            raise ValueError(
+                f"prompt_sampler {self.sampler.name!r} goes by the share of right responses, and the reward functions "
+                "leave no verdict on each completion in the column `correct`. Rewards made of verifiers leave it; a "
+                "function of your own calls log_extra('correct', [True, False, None, …])."
+            )
+        shares = verdicts.view(-1, self.group_size).nanmean(1).cpu()
+        self.sampler.function.observe(torch.tensor(self.chosen), shares)
+
+    def _next_prompts(self, sampler: Strategy, count: int, position: Position) -> list[int]:
+        signals = {"count": count, "num_prompts": len(self.data), "seed": self.seed}
+        return checked_prompts(sampler, sampler(signals), count, len(self.data), position.where)
+
+    def _rows_of(self, prompts: list[int]) -> list[Row]:
+        """This rank's share of the rows of ``prompts``, each as often as TRL repeats it."""
+        everyone = [prompt for prompt in prompts for _ in range(self.group_size)]
+        return [dict(self.data[prompt]) for prompt in self.ranks.own_share(everyone)]
+
+    def _keep_live_groups(
+        self, sampler: Strategy, wanted: int, position: Position, answer: Answer, metrics: Mapping[str, list[float]]
+    ) -> None:
+        """Choose ``wanted`` prompts, alive as far as the sampler's rounds find them, and keep what was generated."""
+        found = Candidates()
+        logged = {name: len(values) for name, values in metrics.items() if name.startswith(AREA)}
+        while len(found.alive) < wanted and found.rounds < max_rounds(sampler):
+            self._add_round(self._next_prompts(sampler, self._asked(found, wanted), position), answer, found)
+        kept = (found.alive + found.dead)[:wanted]
+        self._log(found, wanted, [record for _, group, _ in kept for record in group], logged, metrics)
+        self.chosen = [prompt for prompt, _, _ in kept]
+        records = self.ranks.own_share([record for _, group, _ in kept for record in group])
+        ids, completion_ids, completions, logps = (
+            [record[name] for record in records] for name in ("prompt_ids", "completion_ids", "completion", "logps")
+        )
+        sampled = None if any(each is None for each in logps) else logps
+        names = sorted({name for _, group, _ in kept for record in group for name in record["columns"]})
+        columns = {name: [record["columns"].get(name) for record in records] for name in names}
+        # as TRL's _generate returns it
+        generated: tuple[Any, ...] = (ids, completion_ids, None, completions, sampled, {}, None, [])
+        self._kept = Answers(generated, torch.cat([rewards for _, _, rewards in kept]), columns)
+
+    def _asked(self, found: Candidates, wanted: int) -> int:
+        """Prompts of the next round: as many as miss, by the share of live groups so far; equally many on all ranks."""
+        if found.rounds == 0:
+            return wanted
+        rate = max(len(found.alive) / found.count, _LIKELY_ALIVE)
+        asked = min(wanted, ceil((wanted - len(found.alive)) / rate))
+        while asked * self.group_size % self.ranks.count:
+            asked += 1
+        return asked
+
+    def _add_round(self, prompts: list[int], answer: Answer, found: Candidates) -> None:
+        """Generate and judge the rows of ``prompts`` on all ranks, and sort their groups."""
+        (prompt_ids, completion_ids, _, completions, logps, *_), rewards, columns = answer(self._rows_of(prompts))
+        records = gather_object(
+            [
+                {
+                    "prompt_ids": prompt_ids[row],
+                    "completion_ids": completion_ids[row],
+                    "completion": completions[row],
+                    "logps": None if logps is None else logps[row],
+                    "columns": {name: each[row] for name, each in columns.items()},
+                }
+                for row in range(len(completions))
+            ]
+        )
+        total, size = weighted_sum(rewards, self.reward_weights), self.group_size
+        dead = dead_groups(total, size)[::size].tolist()
+        groups = [records[start : start + size] for start in range(0, len(records), size)]
+        for prompt, group, rewarded, is_dead in zip(prompts, groups, rewards.split(size), dead, strict=True):
+            (found.dead if is_dead else found.alive).append((prompt, group, rewarded))
+        found.rewards += total[~total.isnan()].tolist()
+        found.rounds += 1
+
+    def _log(
+        self,
+        found: Candidates,
+        wanted: int,
+        kept: list[Row],
+        logged: Mapping[str, int],
+        metrics: Mapping[str, list[float]],
+    ) -> None:
+        """``prompt_sampler/…``; and ``completions/…`` of the kept rows in place of one number for each round, of all
+        that it generated."""
+        metrics["prompt_sampler/rounds"].append(float(found.rounds))
+        metrics["prompt_sampler/generated_per_trained"].append(found.count / wanted)
+        metrics["prompt_sampler/frac_live"].append(len(found.alive) / found.count)
+        if found.rewards:
+            metrics["prompt_sampler/reward"].append(sum(found.rewards) / len(found.rewards))
+        for name in [name for name in metrics if name.startswith(AREA)]:
+            del metrics[name][logged.get(name, 0) :]
+        ids = [record["completion_ids"] for record in kept]
+        lengths = torch.tensor([len(each) for each in ids])
+        truncated = torch.tensor([each[-1] not in self.ends for each in ids])
+        for name, value in completion_lengths(lengths, truncated).items():
+            metrics[name].append(value)
+
+
+class EpochSampler(Sampler[int]):
+    """TRL's `RepeatSampler`, whose order is made a function of (seed, epoch), so that a resumed run goes on in it.
+
+    Epoch e draws what the stock sampler draws at its e-th pass. The stock sampler starts over at pass 0 after a
+    resume, and would train the first epoch's order again.
+
+    Args:
+        epoch_of_training: the epoch that the trainer is in. After a resume on several processes no dataloader sets the
+            epoch of a sampler that lies inside one that skips and one that shards.
+    """
+
+    def __init__(self, sampler: RepeatSampler, epoch_of_training: Callable[[], int] = lambda: 0) -> None:
+        self.sampler = sampler
+        self.epoch_of_training = epoch_of_training
+        self.epoch = 0
+
+    def set_epoch(self, epoch: int) -> None:
+        """Called by accelerate's dataloader before each epoch."""
+        self.epoch = epoch
+
+    def __iter__(self) -> Iterator[int]:
+        if self.sampler.shuffle:
+            self.sampler.generator.manual_seed(self.sampler.seed)
+            for _ in range(max(self.epoch, self.epoch_of_training())):
+                torch.randperm(self.sampler.num_samples, generator=self.sampler.generator)
+        return iter(self.sampler)
+
+    def __len__(self) -> int:
+        return len(self.sampler)

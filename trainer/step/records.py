@@ -1,0 +1,161 @@
+"""What a rollout batch was, row by row: what the policy saw and wrote, the verdicts, the rewards, the advantages.
+
+Rows are read off when their advantages are final and before anything is shuffled; nothing of the step changes.
+"""
+
+import json
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from trainer.algorithms.update import weighted_sum
+from trainer.step.metrics import per_response
+from trainer.step.ranks import Ranks
+from trainer.step.rollout import Rollout, loss_mask, verdicts
+
+LONGEST_REFERENCE = 2_000
+"""Characters: the tests of a programming task can be megabytes, the same in every row."""
+Columns = dict[str, list[Any]]
+
+
+class Recorder:
+    """Passes each training rollout batch on to `sink`, if there is one.
+
+    Args:
+        reward_names: of the reward functions; ``reward_weights`` (F,) theirs.
+        ends: tokens that a completion which was not cut off ends with.
+
+    Attributes:
+        sink: takes the number of the batch in the run and this rank's rows, column → values.
+        rows_per_batch: of so many rows, rounded up to whole groups that are spread evenly over the batch, something is
+            recorded; ``None`` = of all. On several ranks each passes on its rows of the same groups.
+        records_scores: record log π_old and entropies also where TRL does not score the batch: one forward pass more.
+    """
+
+    sink: Callable[[int, Columns], None] | None = None
+    rows_per_batch: int | None = None
+    records_scores: bool = False
+
+    def __init__(
+        self,
+        ranks: Ranks,
+        tokenizer: Any,
+        reward_names: Sequence[str],
+        reward_weights: Tensor,
+        *,
+        group_size: int,
+        ends: frozenset[int],
+    ) -> None:
+        self.ranks, self.tokenizer, self.group_size, self.ends = ranks, tokenizer, group_size, ends
+        self.reward_names, self.reward_weights = reward_names, reward_weights
+
+    def __call__(self, rollout: Rollout) -> None:
+        """Record a rollout batch whose advantages are final."""
+        if self.sink is None:
+            return
+        groups = recorded_groups(
+            len(rollout.rows) * self.ranks.count // self.group_size, self.group_size, self.rows_per_batch
+        )
+        first = self.ranks.index * len(rollout.rows)
+        rows = [row for row in range(len(rollout.rows)) if (first + row) // self.group_size in groups]
+        columns = self.columns(rollout)
+        self.sink(rollout.number, {name: [values[row] for row in rows] for name, values in columns.items()})
+
+    def columns(self, rollout: Rollout) -> Columns:
+        """Everything known of this rank's rows; trainer/comparison/README.md says what each column is."""
+        batch, tokenizer = rollout.batch, self.tokenizer
+        ids = completion_token_ids(batch, tokenizer.pad_token_id)
+        prompts = [
+            row[seen.bool()].tolist() for row, seen in zip(batch["prompt_ids"], batch["prompt_mask"], strict=True)
+        ]
+        first = self.ranks.index * len(rollout.rows)
+        places = [first + row for row in range(len(rollout.rows))]
+        logps, entropies = (
+            rollout.old_score(name) if self.records_scores else batch.get(name)
+            for name in ("old_per_token_logps", "old_entropies")
+        )
+        return {
+            "batch": [rollout.number] * len(ids),
+            "step": [rollout.position.step] * len(ids),
+            "row": places,
+            "group": [place // self.group_size for place in places],
+            "prompt": tokenizer.batch_decode(prompts),
+            "prompt_ids": prompts,
+            "reference": [_reference(row) for row in rollout.rows],
+            "completion": tokenizer.batch_decode(ids, skip_special_tokens=True),
+            "completion_ids": ids,
+            "num_tokens": list(map(len, ids)),
+            "truncated": [bool(row) and row[-1] not in self.ends for row in ids],
+            "mask": _uncounted(rollout.mask, ids),
+            **self._judgements(rollout),
+            "advantage": per_response(batch["advantages"], loss_mask(batch)).tolist(),
+            "advantages": _per_token(batch["advantages"] if batch["advantages"].dim() == 2 else None, ids),
+            "old_logps": _per_token(logps, ids),
+            "entropies": _per_token(entropies, ids),
+        }
+
+    def _judgements(self, rollout: Rollout) -> Columns:
+        """Rewards of each function, their weighted sum, the verdict, and what the functions said of each row."""
+        rows, logged = len(rollout.rows), rollout.columns
+        per_function = rollout.rewards_per_function[self.ranks.index * rows :][:rows]
+        judged = {f"rewards/{name}": per_function[:, n] for n, name in enumerate(self.reward_names)}
+        judged["reward"] = weighted_sum(per_function, self.reward_weights)
+        said = {name: values for name, values in logged.items() if name.endswith(("/answer", "/reason"))}
+        right = verdicts(logged)
+        others = {name: values for name, values in logged.items() if name not in said and name != "correct"}
+        return {
+            "correct": [None] * rows if right is None else [None if x != x else bool(x) for x in right.tolist()],
+            **{name: [None if x != x else x for x in values.tolist()] for name, values in judged.items()},
+            **{name: [None if x is None else str(x) for x in values] for name, values in said.items()},
+            "others": [_as_json({name: values[row] for name, values in others.items()}) for row in range(rows)],
+        }
+
+
+def recorded_groups(num_groups: int, group_size: int, rows: int | None) -> set[int]:
+    """Which groups of a batch are recorded: all, or as many as hold ``rows`` rows, evenly spread from the first on."""
+    wanted = num_groups if rows is None else min(num_groups, -(-rows // group_size))
+    return {place * num_groups // wanted for place in range(wanted)}
+
+
+def completion_token_ids(batch: dict[str, Any], padding: int) -> list[list[int]]:
+    """The tokens of each completion, those too that no loss counts: TRL blanks the mask of truncated ones."""
+    lengths = batch["completion_mask"].sum(1)
+    filled = (batch["completion_ids"] != padding).long()
+    last = filled.shape[1] - filled.flip(1).argmax(1)
+    lengths = torch.where(lengths > 0, lengths, torch.where(filled.any(1), last, 0))
+    return [row[:length] for row, length in zip(batch["completion_ids"].tolist(), lengths.tolist(), strict=True)]
+
+
+def _uncounted(mask: Tensor, ids: list[list[int]]) -> list[list[bool] | None]:
+    """Which tokens the loss counts; ``None`` where it counts all, as it nearly always does."""
+    cut = [row[: len(kept)] for row, kept in zip(mask.bool().tolist(), ids, strict=True)]
+    return [None if all(row) else row for row in cut]
+
+
+def _per_token(values: Tensor | None, ids: list[list[int]]) -> list[list[float] | None]:
+    if values is None:
+        return [None] * len(ids)
+    return [row[: len(kept)] for row, kept in zip(values.float().tolist(), ids, strict=True)]
+
+
+def _reference(row: dict[str, Any]) -> str | None:
+    value = row.get("reference")
+    text = value if isinstance(value, str) or value is None else _as_json(value)
+    return None if text is None else text[:LONGEST_REFERENCE]
+
+
+def _as_json(value: Any) -> str | None:
+    return json.dumps(value, ensure_ascii=False, default=str) if value else None
+
+
+def samples(logs: dict[str, Any], number: int) -> list[dict[str, Any]]:
+    """Up to ``number`` completions of the newest rollout batch in TRL's table, evenly spread: column → value."""
+    columns = {"prompt": logs["prompt"], "completion": logs["completion"]}
+    columns |= {**logs["rewards"], **logs["extra"], "advantage": logs["advantages"]}
+    rows = [dict(zip(columns, values, strict=True)) for values in zip(*columns.values(), strict=True)]
+    for row in rows:
+        for name in ("prompt", "completion"):
+            row[name] = row[name] if isinstance(row[name], str) else row[name][-1]["content"]
+    return rows[:: max(1, len(rows) // max(1, number))][:number]

@@ -1,0 +1,176 @@
+"""Every call of TRL's log-probability hook, known by its purpose: the one place that knows in which order TRL asks.
+
+For a rollout batch TRL asks for π_old first, where it needs it, and then for the reference, where there is one. Inside
+the loss it asks for the policy that is trained. Everything else (an estimator that asks, an evaluation) is `OTHER`.
+"""
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, nullcontext
+from enum import Enum
+from typing import Any
+
+import torch
+import trl.trainer.utils as trl_head
+from torch import Tensor
+
+from trainer.step.microbatches import Microbatches
+from trainer.step.phases import Phases
+from trainer.step.rollout import Batch
+from trainer.step.temporarily import temporarily
+
+
+class Purpose(Enum):
+    """What log-probabilities are computed for."""
+
+    OLD = "old_logps"
+    REFERENCE = "reference"
+    LOSS = "loss"
+    OTHER = "other"
+
+
+_FROM_TRLS_SCORING = (
+    *(f"sampling/sampling_logp_difference/{name}" for name in ("mean", "max")),
+    *(f"sampling/importance_sampling_ratio/{name}" for name in ("min", "mean", "max")),
+)
+"""Metrics that TRL makes of π_old; `trainer.step.loss` makes the same ones where π_old is not scored beforehand."""
+
+
+class Scoring:
+    """Calls TRL's scoring as its purpose wants: not at all, with entropies, or on no more columns than rows need.
+
+    With vLLM and one optimizer step per rollout batch, π_old is the policy that the loss's own pass scores. TRL scores
+    every rollout batch of vLLM before training on it, for the importance ratio π_old / π_engine. Where the weights do
+    not change in between, the forward pass that computes the loss computes the same log-probabilities: the ratio is
+    made there (`trainer.step.loss`) and the gradient is the same to float noise. Of four units of compute (a backward
+    pass costs two) one is saved, with gradient checkpointing one of five.
+
+    Args:
+        asks_for_old: whether TRL asks for π_old of a rollout batch.
+        skips_old: whether it is not scored although TRL asks; π_old is then NaN, and `finish` removes what TRL made of
+            it.
+        keeps_entropies: whether a strategy wants the entropies of π_old too.
+    """
+
+    def __init__(
+        self, microbatches: Microbatches, phases: Phases, *, asks_for_old: bool, skips_old: bool, keeps_entropies: bool
+    ) -> None:
+        self.microbatches, self.phases = microbatches, phases
+        self.asks_for_old, self.skips_old, self.keeps_entropies = asks_for_old, skips_old, keeps_entropies
+        self._expected: list[Purpose] = []  # what TRL asks for next
+        self._in_loss: Batch | None = None
+        self._old_entropies: Tensor | None = None
+
+    @contextmanager
+    def rollout(self) -> Iterator[None]:
+        """Inside, TRL generates, scores and judges a rollout batch."""
+        self._expected = [*([Purpose.OLD] if self.asks_for_old else []), Purpose.REFERENCE]
+        try:
+            yield
+        finally:
+            self._expected = []
+
+    @contextmanager
+    def loss(self, batch: Batch) -> Iterator[None]:
+        """Inside, TRL computes the loss of a micro-batch."""
+        self._in_loss = batch
+        try:
+            yield
+        finally:
+            self._in_loss = None
+
+    def __call__(
+        self,
+        score: Callable[..., Any],
+        model: Any,
+        input_ids: Tensor,
+        attention_mask: Tensor,
+        logits_to_keep: int,
+        *positional: Any,
+        is_training: bool,
+        **keywords: Any,
+    ) -> Any:
+        """What ``score``, TRL's own, gives: log-probabilities (B, T), entropies or ``None``, the router's loss."""
+        if self._in_loss is not None:
+            purpose = Purpose.LOSS
+        else:
+            purpose = self._expected.pop(0) if self._expected else Purpose.OTHER
+        if purpose is Purpose.OLD and self.skips_old:
+            return input_ids.new_full((len(input_ids), logits_to_keep), torch.nan, dtype=torch.float32), None, None
+        if purpose is Purpose.OLD and self.keeps_entropies:
+            keywords["compute_entropy"] = True
+        arguments = (model, input_ids, attention_mask, logits_to_keep)
+        others = [value for name, value in keywords.items() if name not in ("batch_size", "compute_entropy")]
+        can_be_cut = (
+            is_training and not torch.is_grad_enabled() and not positional and all(value is None for value in others)
+        )
+        if purpose is Purpose.LOSS:
+            planned = self._in_loss is not None and "loss_scale" in self._in_loss
+            with labelled_positions_only(input_ids.device) if planned else nullcontext():
+                return score(*arguments, *positional, **keywords)
+        with self.phases((Purpose.REFERENCE if purpose is Purpose.REFERENCE else Purpose.OLD).value):
+            if self.microbatches.planner is None:
+                result = score(*arguments, *positional, **keywords)
+            else:
+                with labelled_positions_only(input_ids.device):
+                    if can_be_cut:
+                        result = self._planned(score, *arguments, **keywords)
+                    else:
+                        result = score(*arguments, *positional, **keywords)
+        if purpose is Purpose.OLD and self.keeps_entropies:
+            self._old_entropies = result[1]
+        return result
+
+    def finish(self, batch: Batch, metrics: dict[str, list[float]]) -> None:
+        """Complete a rollout batch that TRL has made: entropies of π_old added, what was made of NaN removed."""
+        if self._old_entropies is not None:
+            batch["old_entropies"], self._old_entropies = self._old_entropies, None
+        if self.skips_old:
+            for name in ("old_per_token_logps", "importance_sampling_ratio"):
+                del batch[name]
+            for name in _FROM_TRLS_SCORING:
+                if len(logged := metrics[name]) == 1:
+                    del metrics[name]  # TRL divides by the length of what is there
+                else:
+                    logged.pop()
+
+    def _planned(
+        self,
+        score: Callable[..., Any],
+        model: Any,
+        input_ids: Tensor,
+        attention_mask: Tensor,
+        logits_to_keep: int,
+        **keywords: Any,
+    ) -> Any:
+        """What ``score`` gives for all rows, from forward passes that are no wider than their rows."""
+        planner = self.microbatches.planner
+        assert planner is not None
+        batch_size = keywords.pop("batch_size", None) or len(input_ids)
+        results: list[Tensor | None] = [None, None]
+        for rows, first, width in planner.scoring_cut(attention_mask, logits_to_keep, batch_size):
+            columns = slice(first, input_ids.shape[1] - logits_to_keep + width)
+            scored = score(model, input_ids[rows, columns], attention_mask[rows, columns], width, **keywords)
+            for index, values in enumerate(scored[:2]):
+                if values is not None:
+                    if results[index] is None:  # padding is 0, as in TRL's
+                        results[index] = values.new_zeros(len(input_ids), logits_to_keep)
+                    results[index][rows, :width] = values  # type: ignore[index]
+        return *results, None
+
+
+@contextmanager
+def labelled_positions_only(computing_on: torch.device) -> Iterator[None]:
+    """Only the positions that are scored go through the LM head, on every device.
+
+    TRL's fused head projects the positions that carry a label, the completions' tokens, where Triton runs. Elsewhere it
+    projects every position, prompts and padding included, and throws the others away afterwards: a fixed number of
+    positions spares devices that compile a recompilation. A CPU compiles nothing and gains by the shorter way too.
+    Log-probabilities and gradients are the same up to the order in which a matrix product adds.
+
+    TRL asks its ``_use_triton`` in this one place which way to take; the kernel that computes asks another one.
+    """
+    if computing_on.type != "cpu":
+        yield
+        return
+    with temporarily(trl_head, {"_use_triton": lambda _: True}):
+        yield

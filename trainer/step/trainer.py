@@ -1,0 +1,515 @@
+"""`RLVRTrainer`: TRL's `GRPOTrainer` with pluggable strategies. This file is the map of a training step.
+
+Every override of TRL's stands here once, in the order in which a step visits them, and calls one or two of the parts
+that `trainer.step.wiring` has made; README.md beside this file has the same order as a table. No body of TRL is copied:
+what the overrides rely on is pinned by tests/trainer/step/test_trl_contract.py.
+"""
+
+import math
+from collections import defaultdict
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import nullcontext
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import Tensor
+from torch.utils.data import DataLoader, Sampler
+from transformers import GenerationConfig
+from trl import GRPOConfig, GRPOTrainer
+from trl.models.utils import disable_gradient_checkpointing
+
+from trainer.algorithms.registry import PartSpec
+from trainer.algorithms.revisions.options import RevisionOptions
+from trainer.algorithms.strategies import KeepGroups, build_strategies
+from trainer.evaluation.decoding import Decoding
+from trainer.evaluation.result import EvaluationResult
+from trainer.step import checkpoint, engine_check
+from trainer.step.checkpoint import LogState
+from trainer.step.compatibility import check_combination, leaves_advantages_to_trl
+from trainer.step.engine_diagnosis import BOUNDS, Policy, compute_dtype
+from trainer.step.generation import EVALUATION, compact_generation
+from trainer.step.gradient_check import GradientComparison, compared_gradients, leaving_no_trace
+from trainer.step.guards import checkpoint_bytes
+from trainer.step.options import Engine, Evaluation, Guards, Speed, with_old_keywords
+from trainer.step.phases import EndOfStep
+from trainer.step.prompts import Answers, EpochSampler
+from trainer.step.records import samples
+from trainer.step.revisions import revision_seed
+from trainer.step.rollout import Batch, Position, Rollout, Row
+from trainer.step.temporarily import temporarily
+from trainer.step.wiring import Parts, wired
+
+_IMAGES = (
+    "pixel_values",
+    "image_grid_thw",
+    "num_images",
+    "pixel_attention_mask",
+    "spatial_shapes",
+    "num_tiles",
+    "image_sizes",
+    "token_type_ids",
+    "mm_token_type_ids",
+    "image_position_ids",
+)
+"""What TRL's batches hold beside the tokens, and its scoring of tokens takes by the same names."""
+
+
+class RLVRTrainer(GRPOTrainer):
+    """A drop-in for `trl.GRPOTrainer` whose advantages, token weights, coefficients and update schedule are parts.
+
+    All arguments of `GRPOTrainer`, and by keyword:
+
+    Args:
+        advantage: rewards → advantages. A name, ``package.module:attribute``, ``{name: …, option: …}`` or a function;
+            ``None`` = ``grpo``, or TRL's own advantages where ``args`` sets ``scale_rewards`` or
+            ``multi_objective_aggregation``.
+        token_weight: the same for token weights (uniform, adv_reweight, …).
+        coefficient: the same for what multiplies ``A ∇log π`` in place of the clipped ratio; needs loss_type cispo.
+        update_schedule: the same for update schedules (single_pass, lopti).
+        keep_groups: ``step`` or ``forward`` keeps the responses to one prompt in one optimizer step or forward pass,
+            ``off`` shuffles rows as TRL does; ``None`` = what the strategies need.
+        revision: how wrong answers are generated again, where an estimator asks for it (ibpo); see `RevisionOptions`.
+        prompt_sampler: the same for which prompts come next (uniform = TRL's order, dynamic, difficulty, unsolved).
+        speed: the same update for less time: `trainer.step.options.Speed`. Without it all is done as TRL does it.
+        engine: how far vLLM is trusted: `Engine`.
+        evaluation: how held-out rows are answered: `Evaluation`.
+        guards: what watches a run: `Guards`; ``None`` = nothing does.
+
+    With the defaults its final weights equal `GRPOTrainer`'s bit for bit, except that groups with equal rewards get
+    exactly zero advantage where TRL's float noise is scaled up.
+
+    Raises:
+        PartError: a strategy that cannot be built, or whose result breaks its contract on some batch.
+        PreflightError: strategies and settings that do not go together.
+        ValueError: a reward is infinite.
+    """
+
+    parts: Parts
+    control: Any
+    generation_kwargs: dict[str, Any]
+    _buffered_inputs: Any
+    _pending_extra_logs: Any
+    _tr_loss: Tensor
+
+    def __init__(
+        self,
+        model: Any,
+        reward_funcs: Any = None,
+        args: GRPOConfig | None = None,
+        *positional: Any,
+        advantage: PartSpec | None = None,
+        token_weight: PartSpec = "uniform",
+        coefficient: PartSpec | None = None,
+        update_schedule: PartSpec = "single_pass",
+        keep_groups: KeepGroups | None = None,
+        revision: Mapping[str, Any] | RevisionOptions | None = None,
+        prompt_sampler: PartSpec = "uniform",
+        speed: Speed = Speed(),
+        engine: Engine = Engine(),
+        evaluation: Evaluation = Evaluation(),
+        guards: Guards | None = None,
+        **keywords: Any,
+    ) -> None:
+        speed = with_old_keywords(speed, "speed", keywords)
+        engine = with_old_keywords(engine, "engine", keywords)
+        evaluation = with_old_keywords(evaluation, "evaluation", keywords)
+        asked = (advantage, token_weight, coefficient, update_schedule, keep_groups)
+        drop_in = asked == (None, "uniform", None, "single_pass", None)
+        if advantage is None and not (args is not None and leaves_advantages_to_trl(args)):
+            advantage = "grpo"
+        self.strategies = build_strategies(
+            advantage, token_weight, update_schedule, coefficient, keep_groups, revision, prompt_sampler
+        )
+        if args is not None:
+            check_combination(args, self.strategies, speed, drop_in=drop_in)
+        super().__init__(model, reward_funcs, args, *positional, **keywords)
+        if args is None:
+            check_combination(self.args, self.strategies, speed, drop_in=drop_in)
+        self.num_iterations *= self.strategies.schedule.num_passes
+        self.parts = wired(self, speed, engine, evaluation, guards, drop_in=drop_in)
+        self.add_callback(EndOfStep(self.parts.phases, self._metrics))
+        if guards is not None:
+            self.args.logging_nan_inf_filter = False  # the guard sees to non-finite losses
+        if self.use_vllm:
+            self.vllm_generation.sync_weights = partial(self._sync_weights, self.vllm_generation.sync_weights)
+
+    @property
+    def _position(self) -> Position:
+        """Where in the run training stands."""
+        return Position(self.state.global_step, self.state.max_steps, self._step)
+
+    # 1. Training, and one micro-batch of it
+
+    def train(self, *positional: Any, **keywords: Any) -> Any:
+        watch = self.parts.watch
+        with nullcontext() if watch is None else watch.memory.watching(self.args, lambda: self._position):
+            return super().train(*positional, **keywords)
+
+    def _get_train_sampler(self, dataset: Any = None) -> Sampler[int]:
+        return EpochSampler(super()._get_train_sampler(dataset), lambda: int(self.state.epoch or 0))
+
+    def training_step(self, *positional: Any, **keywords: Any) -> Tensor:
+        phases, watch = self.parts.phases, self.parts.watch
+        if (logged := self.parts.checkpoint.take_log_state()) is not None:
+            self._go_on_logging(logged)
+        phases.microbatch_starts()
+        with phases("update"):
+            if watch is not None:
+                watch.faults.before(self._tr_loss)
+            loss: Tensor = super().training_step(*positional, **keywords)
+            if watch is not None:
+                watch.faults.after(loss)
+        phases.microbatch_ended()
+        if self.accelerator.sync_gradients:
+            self.parts.loss.end_step()
+        return loss
+
+    # 2. Its rows: of a new rollout batch where the last one is used up, cut as TRL does or anew
+
+    def _prepare_inputs(self, generation_batch: Any) -> dict[str, Any]:
+        with self.parts.phases("prepare"):
+            inputs: dict[str, Any] = super()._prepare_inputs(generation_batch)
+        if not self.model.training:
+            return inputs
+        microbatches = self.parts.microbatches
+        self._buffered_inputs = microbatches.with_whole_groups(self._buffered_inputs)
+        return microbatches.current(self._buffered_inputs, self._position, self._compared)
+
+    def _compared(self, first: Sequence[Batch], second: Sequence[Batch]) -> GradientComparison | str:
+        """The gradients of two cuts of the same rows, or why they cannot be computed."""
+        if self.parts.ranks.sharded:
+            return "the parameters are sharded over the ranks"
+        if self.args.gradient_checkpointing and (self.args.gradient_checkpointing_kwargs or {}).get("use_reentrant"):
+            return "gradient checkpointing with use_reentrant allows no gradient beside training's"
+
+        def loss_of(batch: Batch) -> Tensor:
+            with self.compute_loss_context_manager():
+                return self._compute_loss(self.model, batch)
+
+        is_coarse = compute_dtype(self.args, self.model) != torch.float32 or self.model.dtype != torch.float32
+        device = self.accelerator.device
+        with self.parts.loss.apart(), leaving_no_trace(self.model, self.strategies, self._metrics, device):
+            return compared_gradients(loss_of, self.model, first, second, is_coarse=is_coarse)
+
+    # 3. A rollout batch: prompts, completions, π_old and reference, rewards, advantages
+
+    def _generate_and_score_completions(self, inputs: Any) -> dict[str, Any]:
+        if not self.model.training:
+            return super()._generate_and_score_completions(inputs)
+        parts, position, metrics = self.parts, self._position, self._metrics["train"]
+        rows = parts.prompts.rows(inputs, position, self._answer, metrics)
+        has_environments = self.environments is not None or getattr(self, "environment_factories", None)
+        with parts.scoring.rollout(), parts.judging.beside_scoring(None if has_environments else rows):
+            batch: Batch = super()._generate_and_score_completions(rows)
+        parts.scoring.finish(batch, metrics)
+        judging, number = parts.judging, parts.schedule.rollout_number(position)
+        rollout = Rollout(
+            rows, batch, position, number, judging.rewards_per_function, judging.columns, self._score_again
+        )
+        signals = parts.advantages.signals(rollout)
+        parts.prompts.observe(lambda: signals["correct"])
+        if parts.revisions is not None:
+            seed = revision_seed(self.args.seed, position, parts.schedule.accumulated)
+            write = partial(self._write_revisions, seed)
+            signals.add(**parts.revisions(rollout, signals["correct"], seed, write, metrics))
+        for name, value in parts.advantages.estimate(rollout, signals, self._logs).items():
+            metrics[name].append(value)
+        parts.loss.expect(parts.advantages.label(rollout, signals))
+        parts.microbatches.hold(batch)
+        parts.recorder(rollout)
+        return batch
+
+    def _generate(self, prompts: list[Any]) -> Any:
+        if "parts" not in vars(self):  # made without __init__: TRL's tests do that
+            return super()._generate(prompts)
+        with self.parts.phases("generate"):
+            if (kept := self.parts.prompts.take_generated()) is not None:
+                return kept
+            generated = super()._generate(prompts)
+            self.parts.judging.begin(self.reward_funcs, prompts, generated, self.state)
+            return generated
+
+    def _generate_single_turn(self, prompt_ids: Any, *positional: Any, **keywords: Any) -> Any:
+        if not self.parts.is_compact:
+            return super()._generate_single_turn(prompt_ids, *positional, **keywords)
+        draw = None
+        if (noise := self.parts.common_noise) is not None:
+            number = self.parts.schedule.rollout_number(self._position) if self.model.training else EVALUATION
+            draw = noise.draw(prompt_ids, number)
+        with compact_generation(self.accelerator.unwrap_model(self.model_wrapped), draw):
+            return super()._generate_single_turn(prompt_ids, *positional, **keywords)
+
+    def _sync_weights(self, sync_weights: Callable[[], None]) -> None:
+        """Stands before vLLM's ``sync_weights``, which TRL calls when the weights have changed."""
+        with self.parts.phases("sync"):
+            sync_weights()
+            if (check := self.parts.engine_check) is not None:
+                check.after_sync(self._policy(check.options.agreement_bound), self._metrics["train"])
+
+    def _get_per_token_logps_and_entropies(self, *positional: Any, **keywords: Any) -> Any:
+        """Called for π_old and the reference of a rollout batch, and again inside each loss."""
+        score = super()._get_per_token_logps_and_entropies
+        result = self.parts.scoring(score, *positional, is_training=self.model.training, **keywords)
+        self.parts.loss.on_logps(result[0], result[1])
+        return result
+
+    def _calculate_rewards(self, *positional: Any, **keywords: Any) -> Tensor:
+        rewards = self._rewards(*positional, **keywords)
+        self.parts.judging.refuse_infinite(rewards)
+        if self.model.training:
+            self.parts.judging.keep(rewards, self._pending_extra_logs)
+        return rewards
+
+    def _rewards(self, *positional: Any, **keywords: Any) -> Tensor:
+        """(N, F) of all ranks: what was judged already, or judged now by TRL."""
+        parts = self.parts
+        with parts.phases("verify_wait"):
+            kept = parts.prompts.take_rewards(self._pending_extra_logs)
+            if kept is not None:
+                return kept
+            with (
+                parts.judging.stand_ins(self.reward_funcs) as functions,
+                temporarily(self, {"reward_funcs": functions}),
+            ):
+                rewards: Tensor = super()._calculate_rewards(*positional, **keywords)
+        parts.phases.judged_beside(parts.judging.overlapped_seconds)
+        return rewards
+
+    # 4. The loss of a micro-batch, and the optimizer step
+
+    def _compute_loss(self, model: Any, inputs: dict[str, Any]) -> Tensor:
+        if not self.model.training:
+            return super()._compute_loss(model, inputs)
+        parts = self.parts
+        with parts.loss.of(inputs, self._position) as batch, parts.scoring.loss(batch):
+            loss = super()._compute_loss(model, batch)
+        return parts.loss.finish(loss, batch, self._metrics["train"], is_last=self.accelerator.sync_gradients)
+
+    def _get_grad_norm(self, model: Any, grad_norm: Any = None) -> Any:
+        norm = super()._get_grad_norm(model, grad_norm=grad_norm)
+        self.parts.phases.gradient_is_complete()
+        watch = self.parts.watch
+        if watch is None or (fault := watch.faults.is_fault(norm)) is None:
+            return norm
+        evidence = {"rollout_batch": self._buffered_inputs, "micro_batches_trained": self._step}
+        skipped = watch.faults.leave_out(fault, self._position, evidence, self.state.save_to_json, self.save_model)
+        self._tr_loss.copy_(fault.sum_before)
+        self.model.zero_grad(set_to_none=True)
+        self._metrics["train"]["faults/skipped"] = [skipped]
+        return norm
+
+    def log(self, logs: dict[str, float], *positional: Any, **keywords: Any) -> None:
+        with self.parts.phases("log"):
+            if self.model.training:
+                for name, value in self.parts.loss.means.read(self.accelerator).items():
+                    self._metrics["train"][name].append(value)
+            super().log(logs, *positional, **keywords)
+
+    # 5. Evaluation
+
+    def evaluate(self, eval_dataset: Any = None, *positional: Any, **keywords: Any) -> dict[str, float]:
+        """TRL's evaluation, or with decodings ours; what was not judged is NaN in its result and not logged."""
+        parts = self.parts
+        if parts.common_noise is not None:
+            parts.common_noise.start_evaluation()
+        with parts.phases("evaluate"):
+            if not parts.held_out.options.decodings:
+                with parts.held_out.own_randomness():
+                    return super().evaluate(eval_dataset, *positional, **keywords)
+            datasets = self.eval_dataset if eval_dataset is None else eval_dataset
+            metrics = parts.held_out.evaluate(datasets, self.state.global_step, self._run_evaluation_loop)
+            self._metrics["eval"].clear()  # TRL's own, in which padding counts
+            self.log({name: value for name, value in metrics.items() if not math.isnan(value)})
+            self.control = self.callback_handler.on_evaluate(self.args, self.state, self.control, metrics)
+            return metrics
+
+    def _run_evaluation_loop(self, batches: "DataLoader[Any]", decoding: Decoding) -> None:
+        """transformers' loop, which prepares the model where evaluation comes without training; drawn as asked."""
+        wanted = decoding.generation_arguments
+        engine: Any = self.vllm_generation if self.use_vllm else self
+        changed: dict[str, Any] = {}
+        if wanted and self.use_vllm:  # to which 0 says greedy
+            changed = {"temperature": 0.0 if decoding.greedy else decoding.temperature}
+        elif wanted:
+            arguments = {**self.generation_kwargs, **wanted}
+            config = GenerationConfig(**arguments, disable_compile=True)
+            changed = {"generation_kwargs": arguments, "generation_config": config}
+        with temporarily(engine, changed):
+            self.evaluation_loop(batches, "Evaluation", prediction_loss_only=True)
+
+    def prediction_step(self, model: Any, inputs: Any, *positional: Any, **keywords: Any) -> Any:
+        held_out = self.parts.held_out
+        if held_out.is_under_way:
+            held_out.answer(inputs, self._generate)
+            self.model.eval()  # transformers' continuous batching leaves it in training mode
+            return None, None, None
+        if held_out.options.decodings or self.strategies.are_trls_own:
+            return super().prediction_step(model, inputs, *positional, **keywords)
+        self._prepare_inputs(inputs)  # answered and judged; a loss made of TRL's advantages is not what is trained
+        return None, None, None
+
+    # 6. Checkpoints
+
+    def _save_checkpoint(self, model: Any, trial: Any) -> None:
+        watch = self.parts.watch
+        if watch is None:
+            self._save_whole_checkpoint(model, trial)
+            return
+        needed = checkpoint_bytes(
+            self.model,
+            getattr(self, "optimizer", None),
+            is_adapter=hasattr(self.accelerator.unwrap_model(self.model), "peft_config"),
+            shares=self.parts.ranks.count if self.is_deepspeed_enabled or self.is_fsdp_enabled else 1,
+        )
+        save = partial(self._save_whole_checkpoint, model, trial)
+        watch.disk.save(save, self._checkpoint_folder(trial), needed, self.state.global_step)
+
+    def _save_whole_checkpoint(self, model: Any, trial: Any) -> None:
+        if (watch := self.parts.watch) is not None:
+            watch.faults.check_weights(self.model, self._position)
+        # of all ranks, before a full disk may take one of them elsewhere
+        states = self.parts.checkpoint.agreed_states()
+        super()._save_checkpoint(model, trial)
+        measured = LogState(
+            {name: list(map(float, values)) for name, values in self._metrics["train"].items()},
+            self.parts.loss.means.state_dict(),
+            self._tr_loss.item(),
+            self._total_loss_scalar,
+            self._globalstep_last_logged,
+        )
+        content = self.parts.checkpoint.content(states, measured)
+        if self.accelerator.is_main_process:
+            self._write(torch.save, content, self._checkpoint_folder(trial) / checkpoint.FILE)
+
+    def save_model(self, *positional: Any, **keywords: Any) -> None:
+        self._write(super().save_model, *positional, **keywords)
+
+    def _save_optimizer_and_scheduler(self, *positional: Any, **keywords: Any) -> None:
+        self._write(super()._save_optimizer_and_scheduler, *positional, **keywords)
+
+    def _save_rng_state(self, *positional: Any, **keywords: Any) -> None:
+        self._write(super()._save_rng_state, *positional, **keywords)
+
+    def create_model_card(self, *positional: Any, **keywords: Any) -> None:
+        """TRL's; none in a run that is watched: it knows no local base model and no result (`export` writes one)."""
+        if self.parts.watch is None:
+            super().create_model_card(*positional, **keywords)
+
+    def _load_optimizer_and_scheduler(self, checkpoint: str | None) -> None:
+        super()._load_optimizer_and_scheduler(checkpoint)
+        if checkpoint is not None:
+            self.parts.checkpoint.read(Path(checkpoint))
+
+    def _go_on_logging(self, logged: LogState) -> None:
+        """Take up what was measured before the checkpoint and not logged; transformers has reset its own sums."""
+        self._metrics["train"].update({name: list(values) for name, values in logged.metrics.items()})
+        self.parts.loss.means.load_state_dict(logged.means, self._tr_loss.device)
+        self._tr_loss = torch.tensor(logged.loss, device=self._tr_loss.device)
+        self._total_loss_scalar = logged.total_loss
+        self._globalstep_last_logged = logged.last_logged
+
+    def _checkpoint_folder(self, trial: Any) -> Path:
+        return Path(self._get_output_dir(trial=trial)) / f"checkpoint-{self.state.global_step}"
+
+    def _write(self, save: Callable[..., None], *positional: Any, **keywords: Any) -> None:
+        """Write a part of a checkpoint; a full disk is noted, for all ranks decide together."""
+        watch = self.parts.watch
+        (save if watch is None else partial(watch.disk.written, save))(*positional, **keywords)
+
+    # What the parts ask TRL for
+
+    def _answer(self, rows: list[Row]) -> Answers:
+        """Completions of rows that a prompt sampler tries, judged."""
+        texts = [row["prompt"] for row in rows]
+        generated = self._generate(texts)
+        rewards = self._calculate_rewards(rows, texts, generated[3], generated[1])
+        columns = {name: each for name, each in self._pending_extra_logs.items() if len(each) == len(rows)}
+        self._pending_extra_logs = defaultdict(list)
+        return Answers(generated, rewards, columns)
+
+    def _score_again(self, batch: Batch) -> dict[str, Tensor]:
+        """``log π_old`` and its entropy of a rollout batch that TRL has not scored."""
+        with torch.no_grad(), disable_gradient_checkpointing(self.model, self.args.gradient_checkpointing_kwargs):
+            logps, entropies, _ = self._get_per_token_logps_and_entropies(
+                self.model,
+                torch.cat([batch["prompt_ids"], batch["completion_ids"]], dim=1),
+                torch.cat([batch["prompt_mask"], batch["completion_mask"]], dim=1),
+                batch["completion_ids"].shape[1],
+                batch_size=self.args.per_device_train_batch_size,
+                compute_entropy=True,
+                **{key: batch[key] for key in _IMAGES if key in batch},
+            )
+        return {"old_per_token_logps": logps, "old_entropies": entropies}
+
+    def _write_revisions(
+        self, seed: int, rows: list[Row], prompts: list[Any]
+    ) -> tuple[list[list[int]], Mapping[str, list[Any]]]:
+        """One completion of each prompt, judged as an answer to its row; in batches of the size of the rollout's own.
+
+        Metrics and columns do not mix with the rollout's; ``num_tokens``, TRL's count of all tokens, goes on counting.
+        """
+        size = self.args.per_device_train_batch_size * self.args.steps_per_generation
+        device, ranks = self.accelerator.device, self.parts.ranks
+        logged: dict[str, list[Any]] = defaultdict(list)
+        apart = {
+            "num_generations": 1,
+            "_metrics": {mode: defaultdict(list) for mode in self._metrics},
+            "_pending_extra_logs": logged,
+            "_pending_metrics": defaultdict(list),
+        }
+        token_ids: list[list[int]] = []
+        completions: list[Any] = []
+        with (
+            temporarily(self, apart),
+            torch.random.fork_rng(devices=[device] if device.type == "cuda" else []),
+        ):
+            torch.manual_seed(seed * ranks.count + ranks.index)
+            for first in range(0, len(prompts), size):
+                _, ids, _, answers, *_ = self._generate(prompts[first : first + size])
+                token_ids += ids
+                completions += answers
+            self._rewards(rows, [row["prompt"] for row in rows], completions, token_ids)
+        self._metrics["train"]["num_tokens"] = [self.state.num_input_tokens_seen]
+        return token_ids, logged
+
+    def _policy(self, bound: float | None) -> Policy:
+        """What vLLM is compared with."""
+        dtype = compute_dtype(self.args, self.model)
+
+        @torch.no_grad()
+        def score(input_ids: Tensor) -> Tensor:
+            was_training = self.model.training
+            self.model.eval()  # dropout is no part of the policy
+            width = input_ids.shape[1] - engine_check.PROMPT_TOKENS
+            try:
+                logps, *_ = GRPOTrainer._get_per_token_logps_and_entropies(
+                    self, self.model, input_ids, torch.ones_like(input_ids), width
+                )
+            finally:
+                self.model.train(was_training)
+            return logps
+
+        return Policy(
+            model=self.model,
+            accelerator=self.accelerator,
+            engine=self.vllm_generation,
+            score=score,
+            temperature=self.temperature,
+            dtype=dtype,
+            bound=BOUNDS[dtype] if bound is None else bound,
+            is_sharded=self.parts.ranks.sharded,
+            step=self.state.global_step,
+        )
+
+    # What others read
+
+    @property
+    def newest_evaluations(self) -> list[EvaluationResult]:
+        """The results of the newest `evaluate` with decodings, one for each set."""
+        return self.parts.held_out.newest
+
+    def newest_samples(self, number: int) -> list[dict[str, Any]]:
+        """Up to ``number`` completions of the newest rollout batch, evenly spread, each as column → value."""
+        return samples(self._logs, number)

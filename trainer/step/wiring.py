@@ -1,0 +1,222 @@
+"""The collaborators of a trainer, made once and in one place, out of what TRL has set up."""
+
+from dataclasses import dataclass
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+from trainer.step.advantages import Advantages
+from trainer.step.checkpoint import Checkpoint
+from trainer.step.compatibility import Loaded, Settings, cuts_passes, drops, problems_of, refuse, rope_type
+from trainer.step.engine_check import EngineCheck
+from trainer.step.evaluation import HeldOut
+from trainer.step.generation import CommonRandomNumbers, roomy_cache
+from trainer.step.guards import DiskGuard, FaultGuard, MemoryGuard
+from trainer.step.judging import Judging, is_plain
+from trainer.step.loss import Loss
+from trainer.step.metrics import TokenClassMeter
+from trainer.step.microbatches import Microbatches, PlannedCut
+from trainer.step.options import Engine, Evaluation, Guards, Speed
+from trainer.step.phases import Phases
+from trainer.step.prompts import Prompts
+from trainer.step.ranks import Ranks, parameters_are_sharded
+from trainer.step.records import Recorder
+from trainer.step.revisions import Revisions
+from trainer.step.rollout import Schedule
+from trainer.step.scoring import Scoring
+
+if TYPE_CHECKING:
+    from trainer.step.trainer import RLVRTrainer
+
+
+@dataclass(frozen=True)
+class Watch:
+    """The guards of a run."""
+
+    faults: FaultGuard
+    disk: DiskGuard
+    memory: MemoryGuard
+
+
+@dataclass(frozen=True)
+class Parts:
+    """What `RLVRTrainer` calls, in the order in which a step does; none of them knows the trainer.
+
+    Attributes:
+        is_compact: transformers generates compactly.
+        common_noise, revisions, engine_check, watch: ``None`` where they were not asked for.
+    """
+
+    ranks: Ranks
+    schedule: Schedule
+    phases: Phases
+    prompts: Prompts
+    is_compact: bool
+    common_noise: CommonRandomNumbers | None
+    judging: Judging
+    scoring: Scoring
+    revisions: Revisions | None
+    advantages: Advantages
+    recorder: Recorder
+    microbatches: Microbatches
+    loss: Loss
+    checkpoint: Checkpoint
+    held_out: HeldOut
+    engine_check: EngineCheck | None
+    watch: Watch | None
+
+
+def wired(
+    trainer: "RLVRTrainer",
+    speed: Speed,
+    engine: Engine,
+    evaluation: Evaluation,
+    guards: Guards | None,
+    *,
+    drop_in: bool,
+) -> Parts:
+    """The parts of ``trainer``, whose TRL side is set up.
+
+    Raises:
+        PreflightError: the loaded model, data or reward functions do not go with the settings.
+    """
+    given: Any = trainer
+    args, strategies, accelerator, tokenizer = given.args, given.strategies, given.accelerator, given._tokenizer
+    ranks = Ranks(accelerator, sharded=parameters_are_sharded(given))
+    settings = Settings(
+        args, strategies, speed, bool(evaluation.decodings), drop_in, loaded=_loaded(given, speed, ranks)
+    )
+    refuse(settings, "model")
+    schedule, phases = Schedule.of(args, strategies.schedule.num_passes), Phases()
+    asks_for_old = settings.corrects_engine or not settings.is_on_policy
+    skips_old = _is_taken(settings, ranks, "skip_old_logps")
+    reward_weights, group_size = given.reward_weights, args.num_generations
+    ends = frozenset({*given.eos_token_ids, tokenizer.pad_token_id})
+    microbatches = Microbatches(
+        args,
+        strategies,
+        schedule,
+        ranks,
+        cut=PlannedCut(
+            args,
+            strategies,
+            ranks,
+            tokens_per_microbatch=speed.tokens_per_microbatch,
+            cuts_passes=cuts_passes(settings),
+            trims_prompts=settings.loaded.rope_type is not None,  # rotary positions are relative
+        )
+        if _is_taken(settings, ranks, "microbatches")
+        else None,
+        verify_steps=speed.verify_steps,
+    )
+    checkpoint = Checkpoint(strategies.all, ranks)
+    return Parts(
+        ranks=ranks,
+        schedule=schedule,
+        phases=phases,
+        prompts=Prompts(
+            strategies.prompt_sampler,
+            given.train_dataset,
+            ranks,
+            group_size=group_size,
+            seed=args.seed,
+            reward_weights=reward_weights,
+            ends=ends,
+        ),
+        is_compact=speed.generation == "compact",
+        common_noise=CommonRandomNumbers(args.seed, ranks) if speed.common_random_numbers else None,
+        judging=Judging(given.reward_func_names, ranks),
+        scoring=Scoring(
+            microbatches,
+            phases,
+            asks_for_old=asks_for_old,
+            skips_old=skips_old,
+            keeps_entropies=asks_for_old and not skips_old and strategies.ask_for("entropies"),
+        ),
+        revisions=None
+        if strategies.revision is None
+        else Revisions(
+            strategies.revision,
+            ranks,
+            group_size=group_size,
+            decode=partial(given.processing_class.batch_decode, skip_special_tokens=True),
+        ),
+        advantages=Advantages(
+            args, strategies, ranks, reward_weights, tokenizer.pad_token_id, ratio_comes_later=skips_old
+        ),
+        recorder=Recorder(ranks, tokenizer, given.reward_func_names, reward_weights, group_size=group_size, ends=ends),
+        microbatches=microbatches,
+        loss=Loss(
+            args,
+            strategies,
+            schedule,
+            ranks,
+            epsilon_high=given.epsilon_high,
+            makes_ratio=skips_old,
+            token_classes=None
+            if guards is None
+            else TokenClassMeter(tokenizer, given.model.get_input_embeddings().num_embeddings, ranks.device),
+        ),
+        checkpoint=checkpoint,
+        held_out=HeldOut(
+            evaluation,
+            ranks,
+            dict(zip(given.reward_func_names, given.reward_funcs, strict=True)),
+            reward_weights.tolist(),
+            temperature=given.temperature,
+            batch_size=args.per_device_eval_batch_size,
+            ends=ends,
+        ),
+        engine_check=EngineCheck(engine, ranks, tokenizer, checkpoint.counts)
+        if engine.check_agreement_every > 0 and given.use_vllm
+        else None,
+        watch=None
+        if guards is None
+        else Watch(
+            FaultGuard(
+                guards,
+                ranks,
+                checkpoint.counts,
+                norm_is_scaled=getattr(accelerator, "scaler", None) is not None,
+                step_is_made=given.is_deepspeed_enabled,
+            ),
+            DiskGuard(ranks, guards.report),
+            MemoryGuard(guards.fault_folder, ranks, phases),
+        ),
+    )
+
+
+def _loaded(trainer: Any, speed: Speed, ranks: Ranks) -> Loaded:
+    model = trainer.accelerator.unwrap_model(trainer.model_wrapped)
+    config = trainer.model.config.get_text_config()
+    own = [name for name in ("tools", "environment_factories", "rollout_func") if getattr(trainer, name, None)]
+    varies = None
+    if any(drops(module) for module in trainer.model.modules()):
+        varies = "the model has dropout, of which each pass draws its own"
+    elif getattr(config, "router_jitter_noise", 0.0):
+        varies = "the router of the model's experts is noisy (router_jitter_noise)"
+    return Loaded(
+        own_generation=own[0] if own else None,
+        has_router_loss=bool(trainer.aux_loss_enabled),
+        is_vlm=trainer._is_vlm,
+        rope_type=rope_type(config),
+        varies=varies,
+        has_plain_cache=speed.generation != "compact" or roomy_cache(model.config) is not None,
+        is_sharded=ranks.sharded,
+        has_positions=hasattr(trainer.train_dataset, "__len__"),
+        functions_are_plain=all(map(is_plain, trainer.reward_funcs)),
+    )
+
+
+def _is_taken(settings: Settings, ranks: Ranks, option: str) -> bool:
+    """Whether the option of `Speed` is taken; where a rule gives it up, its reasons are a warning."""
+    speed = settings.speed
+    if option == "microbatches":
+        asked = speed.microbatches == "planned"
+        message = "Micro-batches stay as TRL cuts them: {}. To silence this write microbatches: trl."
+    else:
+        asked = speed.skip_old_logps and settings.corrects_engine and settings.is_on_policy
+        message = "π_old is scored in a pass of its own: {}. To silence this write skip_old_logps: false."
+    problems = problems_of(settings, "model", option) if asked else []  # type: ignore[arg-type]
+    if problems:
+        ranks.warn(message.format("; ".join(problems)))
+    return asked and not problems
