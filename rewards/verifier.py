@@ -118,7 +118,7 @@ class TokenVerifier(Verifier):
 
     ``token_ids`` are those that the policy sampled, the end-of-text token included. ``None`` says that no policy wrote
     the text, as with the gold answers that are tried before training: its words, separated by white space, stand for
-    tokens.
+    tokens where its length counts.
     """
 
     @abstractmethod
