@@ -21,6 +21,16 @@ class Columns(Section):
     )
     group: Text | None = None
 
+    @model_validator(mode="after")
+    def _two_columns(self) -> Self:
+        if self.reference == self.prompt:
+            what = f"is {self.reference!r}, which is the prompt too: the policy would be shown what it is to find."
+            instead = (
+                f"Name the column of answers; of a verifier that reads the problem write {{problem: {self.prompt}}}."
+            )
+            refuse([refusal(self.reference, what, instead, ("reference",))])
+        return self
+
 
 class Source(Section):
     """Rows from a hub id or a local file or folder (``path``), or from a generator of ours (``generator``).
