@@ -7,7 +7,8 @@ parameter without a default in front of the ``*`` that is no signal names a colu
 N completions on all ranks (a group's rows are adjacent), B on this rank's forward pass, T tokens, F reward functions.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from copy import deepcopy
 from dataclasses import dataclass
 from functools import partial
@@ -101,6 +102,16 @@ def own_copy(value: Any) -> Any:
     return value.clone() if isinstance(value, Tensor) else deepcopy(value)
 
 
+@contextmanager
+def naming(part: str) -> Iterator[None]:
+    """Let what is raised inside end with the part that raised it: the traceback may hold no line that names it."""
+    try:
+        yield
+    except Exception as error:
+        error.add_note(f"Raised by the run's {part}.")
+        raise
+
+
 @dataclass(frozen=True)
 class UpdateSchedule:
     """``num_passes`` passes over each rollout batch, of which pass p trains the tokens ``select(probs, mask, p)``.
@@ -115,7 +126,8 @@ class UpdateSchedule:
     def kept(self, probs: Tensor, mask: Tensor, pass_index: int, row_keys: Tensor) -> Tensor:
         """What `select` returns for copies of its own (see `own_copy`), handed ``row_keys`` if it names them."""
         named = {"row_keys": own_copy(row_keys)} if "row_keys" in signature(self.select).parameters else {}
-        return self.select(own_copy(probs), own_copy(mask), pass_index, **named)
+        with naming(f"update schedule, in pass {pass_index + 1} of {self.num_passes}"):
+            return self.select(own_copy(probs), own_copy(mask), pass_index, **named)
 
 
 @dataclass(frozen=True)

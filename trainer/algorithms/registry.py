@@ -18,6 +18,7 @@ from trainer.algorithms.contract import (
     TOKEN_WEIGHT,
     UPDATE_SCHEDULE,
     Traits,
+    naming,
     own_copy,
     traits_of,
 )
@@ -65,7 +66,9 @@ class Strategy:
         """
         names = (*sorted(self.signals), *self.columns)
         options = {k: own_copy(v) if isinstance(v, list | dict) else v for k, v in self.options.items()}
-        return self.function(**{name: own_copy(signals[name]) for name in names}, **options)
+        given = {name: own_copy(signals[name]) for name in names}
+        with naming(f"{self.kind} {self.name!r}"):
+            return self.function(**given, **options)
 
     @property
     def has_state(self) -> bool:

@@ -5,12 +5,14 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from rewards.registry import Refusal
 from trainer.algorithms.strategies import build_strategies
 from trainer.run.check.check import checked_before_start
 from trainer.run.check.report import brief_lines
 from trainer.run.config import RunConfig, grpo_config, load_config
-from trainer.run.directory import directories_of, is_trained
+from trainer.run.directory import directories_of, forget_fresh_directory, is_trained
 from trainer.run.launched_as import check_engine_possible, check_engine_runs
+from trainer.run.loading import stoppable_behind_training
 from trainer.run.manifest import (
     check_same_run_again,
     data_fingerprint,
@@ -78,8 +80,13 @@ def train(
     functions = rewards.reward_functions(
         verifiers, tasks=config.reward_tasks, prefilled_thought=prefilled, patience_s=patience
     )
-    trainer = build_trainer(config, args, rows, functions, tokenizer)
-    check_engine_runs(trainer.accelerator)
+    try:
+        trainer = build_trainer(config, args, rows, functions, tokenizer)
+        check_engine_runs(trainer.accelerator)
+    except Refusal:
+        if args.process_index == 0 and checkpoint is None:
+            forget_fresh_directory(run)
+        raise
     if trained and checkpoint is not None:
         return _report_late(trainer, config, run, checkpoint)
     try:
@@ -107,6 +114,7 @@ def _report_late(trainer: Any, config: RunConfig, run: Path, checkpoint: Path) -
     """The summary of a run that was stopped between its last checkpoint and its summary; the exit status."""
     from transformers import TrainerState
 
+    stoppable_behind_training(checkpoint)
     trainer.state = TrainerState.load_from_json(str(checkpoint / "trainer_state.json"))
     if trainer.accelerator.is_main_process:
         report(trainer, config, run, seconds=0.0)

@@ -39,20 +39,47 @@ def check_engine_possible(config: RunConfig) -> None:
     )
 
 
+def check_device_for(state: Any) -> None:
+    """Refuse processes that accelerate would start without what lets them train together, before anything is made.
+
+    Args:
+        state: accelerate's ``PartialState``, which knows the devices, and not yet the engine.
+
+    Raises:
+        LaunchError: several processes without a device know nothing of one another, whatever their backend, or FSDP
+            was asked for, which accelerate leaves out without a device.
+    """
+    kind = _kind(state)
+    if kind == "NO" and state.num_processes > 1:
+        raise LaunchError(
+            f"{state.num_processes} processes were started for a device that this machine does not have: their "
+            f"gradients would not be added up, and each would train alone. {on_cpu(asked_for())}"
+        )
+    if asked_for() == "FSDP" and kind in ("NO", "MULTI_CPU"):
+        raise LaunchError(_not_what_runs("FSDP", kind, state.num_processes))
+
+
 def check_engine_runs(accelerator: Any) -> None:
     """Refuse a run whose accelerator is not of the kind that the launcher's file asks for.
 
     Raises:
         LaunchError: DeepSpeed or FSDP was asked for, and another kind runs.
     """
-    engine, runs = asked_for(), str(getattr(accelerator.distributed_type, "value", accelerator.distributed_type))
+    engine, runs = asked_for(), _kind(accelerator)
     if engine is not None and runs != engine:
-        processes = accelerator.num_processes
-        raise LaunchError(
-            f"The launcher's file asks for {engine}, and what runs is {runs} on {processes} process"
-            f"{'es' if processes > 1 else ''}: parameters and optimizer would not be divided. On one GPU launch with "
-            f"configs/accelerate/one_gpu.yaml, on several with --num_processes 2 or more. {on_cpu(engine)}"
-        )
+        raise LaunchError(_not_what_runs(engine, runs, accelerator.num_processes))
+
+
+def _kind(state: Any) -> str:
+    return str(getattr(state.distributed_type, "value", state.distributed_type))
+
+
+def _not_what_runs(engine: str, runs: str, processes: int) -> str:
+    return (
+        f"The launcher's file asks for {engine}, and what runs is {runs} on {processes} process"
+        f"{'es' if processes > 1 else ''}: parameters and optimizer would not be divided. On one GPU launch with "
+        f"configs/accelerate/one_gpu.yaml, on several with --num_processes 2 or more. {on_cpu(engine)}"
+    )
 
 
 def on_cpu(engine: str | None) -> str:

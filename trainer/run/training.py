@@ -8,6 +8,7 @@ from typing import Any
 from trainer.run.config import RunConfig, lora_config, quantization_config
 from trainer.run.config.vllm import VLLMSection
 from trainer.run.guarded import guarded_trainer, without_last_checkpoint
+from trainer.run.loading import stoppable_behind_training
 from trainer.run.rows import held_out_sets
 from trainer.run.schedule import optimizer_steps_per_block
 from trainer.run.summary import ACCURACY, report
@@ -65,6 +66,7 @@ def run_trainer(
         print(f"Run directory: {run}" + (f", resumed from {checkpoint.name}" if checkpoint else ""), flush=True)
 
     trainer.train(resume_from_checkpoint=None if checkpoint is None else str(checkpoint))
+    stoppable_behind_training(run / f"checkpoint-{trainer.state.global_step}")
     if trainer.left_out == trainer.state.global_step:
         return without_last_checkpoint(trainer, stop.stopped)
     if stop.stopped:

@@ -10,6 +10,7 @@ from accelerate.utils import gather_object
 from torch import Tensor
 
 from trainer.algorithms.completion_lengths import AREA, completion_lengths
+from trainer.algorithms.contract import naming
 from trainer.algorithms.groups import dead_groups
 from trainer.algorithms.registry import Strategy
 from trainer.algorithms.results import checked_prompts, max_rounds
@@ -111,7 +112,9 @@ class SamplingTrainer(CommonRandomNumbersTrainer):
                 "no verdict on each completion in the column `correct`. Rewards made of verifiers leave it; a function "
                 "of your own calls log_extra('correct', [True, False, None, …])."
             )
-        sampler.function.observe(torch.tensor(self._chosen), correct.view(-1, self.num_generations).nanmean(1).cpu())
+        shares = correct.view(-1, self.num_generations).nanmean(1).cpu()
+        with naming(f"{sampler.kind} {sampler.name!r}"):
+            sampler.function.observe(torch.tensor(self._chosen), shares)
 
     def _next_prompts(self, sampler: Strategy, count: int) -> list[int]:
         signals = {"count": count, "num_prompts": len(self.train_dataset), "seed": self.args.seed}
