@@ -34,6 +34,8 @@ class CommonRandomNumbersTrainer(EvaluatingTrainer):
         PreflightError: without compact generation; with tools, environments or a rollout function.
     """
 
+    _common = False
+
     def __init__(self, *positional: Any, common_random_numbers: bool = False, **keywords: Any) -> None:
         self._common = common_random_numbers
         self._batch: int | None = None

@@ -58,9 +58,11 @@ class EarlyJudgingTrainer(AgreeingTrainer):
     def _generate(self, prompts: Any) -> Any:
         generated = super()._generate(prompts)
         rows, self._rows_to_judge = self._rows_to_judge, None
+        if rows is None:
+            return generated
         _, token_ids, _, completions, _, extra_fields, *_ = generated
         early = [function for function in self.reward_funcs if may_run_in_thread(function)]
-        if rows is not None and early and not extra_fields:
+        if early and not extra_fields:
             columns = {name: [row[name] for row in rows] for name in rows[0] if name not in _NO_COLUMNS}
             arguments = {"prompts": prompts, "completions": completions, "completion_ids": token_ids, **columns}
             self._early = EarlyJudgement(early, {**arguments, "trainer_state": self.state})

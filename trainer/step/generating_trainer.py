@@ -26,6 +26,8 @@ class GeneratingTrainer(CountingTrainer):
         PreflightError: another word; or compact where transformers does not decode with a plain cache on whole weights.
     """
 
+    _compact = False
+
     def __init__(
         self,
         model: Any,

@@ -42,11 +42,11 @@ class OnPolicyTrainer(PlanningTrainer):
     """
 
     _means: Means
+    skips_old_logps = False
+    _unscored = False  # the next scoring is that of π_old
+    _in_loss: dict[str, Any] | None = None
 
     def __init__(self, *positional: Any, skip_old_logps: bool = False, **keywords: Any) -> None:
-        self.skips_old_logps = False
-        self._unscored = False  # the next scoring is that of π_old
-        self._in_loss: dict[str, Any] | None = None
         self._extremes: Tensor | None = None  # largest difference, largest ratio, minus the smallest
         super().__init__(*positional, **keywords)
         if skip_old_logps and self._corrects_engine and is_on_policy(self.args, self.strategies):

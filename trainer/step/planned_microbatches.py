@@ -89,8 +89,10 @@ class PlannedMicrobatches:
         """As many micro-batches as given with the gradient of the given; where some are padding alone, the first.
 
         Beside TRL's entries each holds ``loss_scale``, what its loss is to be multiplied by, and may hold ``row_scale``
-        (B,), what its advantages are; with several passes ``keep``, the tokens of this one, and ``pass_tokens``, how
-        many of how many those are in the given micro-batch. Collective: every rank asks at the same time.
+        (B,), what its advantages are; ``all_tokens`` and ``all_rows``, whose sums over the micro-batches are those of
+        all rows; ``leaves_out``, whether a row of any rank is left out; with several passes ``keep``, the tokens of
+        this one, and ``pass_tokens``, how many of how many those are in the given micro-batch. Collective: every rank
+        asks at the same time.
         """
         rows_each = len(microbatches[0]["completion_ids"])
         whole = joined(microbatches)
@@ -99,10 +101,12 @@ class PlannedMicrobatches:
             # a schedule may look at all rows of a micro-batch: those of TRL's cut
             whole["keep"] = torch.cat([kept_tokens(self.strategies.schedule, m, pass_index) for m in microbatches])
         prompts, needed = self._needed(whole, mask)
-        units = self._plan(prompts, needed, len(microbatches), rows_each)
+        units, leaves_out = self._plan(prompts, needed, len(microbatches), rows_each, mask.any(1))
         prompts, needed = prompts.cpu(), needed.cpu()  # one wait for the device, not one a micro-batch
         old_counts = torch.cat([loss_mask(m).sum().expand(rows_each) for m in microbatches])
         planned = [self._microbatch(whole, rows, prompts, needed, rows_each, old_counts) for rows in units]
+        for batch, counted in zip(planned, mask.split(rows_each), strict=True):
+            batch |= {"all_tokens": counted.sum(), "all_rows": rows_each, "leaves_out": leaves_out}
         if "keep" in whole:
             for batch, keep, counted in zip(
                 planned, whole["keep"].split(rows_each), mask.split(rows_each), strict=True
@@ -118,7 +122,7 @@ class PlannedMicrobatches:
         prompt_mask, mask = attention_mask[:, :-width], attention_mask[:, -width:]
         prompts, needed = self._prompt_lengths(prompt_mask), last_counted(mask).clamp(min=1)
         rows_each = min(batch_size, len(mask))
-        units = self._plan(prompts, needed, -(-len(mask) // rows_each), rows_each, rows_per_unit=1)
+        units, _ = self._plan(prompts, needed, -(-len(mask) // rows_each), rows_each, mask.any(1), rows_per_unit=1)
         prompts, needed = prompts.cpu(), needed.cpu()
         cut = []
         for rows in units:
@@ -148,13 +152,24 @@ class PlannedMicrobatches:
         return last_counted(prompt_mask.flip(1))
 
     def _plan(
-        self, prompts: Tensor, needed: Tensor, most: int, rows_each: int, rows_per_unit: int | None = None
-    ) -> list[list[int]]:
-        """Rows of each micro-batch of this rank; row r that stands there as padding is −1 − r."""
+        self,
+        prompts: Tensor,
+        needed: Tensor,
+        most: int,
+        rows_each: int,
+        counts: Tensor,
+        rows_per_unit: int | None = None,
+    ) -> tuple[list[list[int]], bool]:
+        """Rows of each micro-batch of this rank; row r that stands there as padding is −1 − r.
+
+        And whether a row of any rank is left out though the loss ``counts`` tokens of it.
+        """
         size = self.rows_per_unit if rows_per_unit is None else rows_per_unit
         completions = needed.view(-1, size).amax(1)
-        lengths = torch.stack([prompts.view(-1, size).amax(1), completions], dim=1)
+        left_out = (counts & (needed == 0)).view(-1, size).any(1).long()
+        lengths = torch.stack([prompts.view(-1, size).amax(1), completions, left_out], dim=1)
         everyone = self.accelerator.gather(lengths[None].contiguous()).cpu()
+        leaves_out, everyone = bool(everyone[:, :, 2].any()), everyone[:, :, :2]
         budget = self.tokens_per_microbatch or rows_each * (
             int(everyone[:, :, 0].max()) + max(int(everyone[:, :, 1].max()), self.args.max_completion_length or 0)
         )
@@ -162,7 +177,7 @@ class PlannedMicrobatches:
             everyone, num_microbatches=most, budget=budget, rows_per_unit=size, units_each=max(1, rows_each // size)
         )
         mine = plan[self.accelerator.process_index if len(plan) > 1 else 0]
-        return [[row for unit in units for row in _rows_of(unit, size)] for units in mine]
+        return [[row for unit in units for row in _rows_of(unit, size)] for units in mine], leaves_out
 
     def _microbatch(
         self, whole: Batch, rows: list[int], prompts: Tensor, needed: Tensor, rows_each: int, old_counts: Tensor

@@ -33,11 +33,17 @@ class PlanningTrainer(SamplingTrainer):
             Where they differ by more than rounding, this and all later steps are TRL's: with a warning, and with
             ``planned_microbatches_mismatch_<rank>.pt`` in the output directory (both cuts, both gradients).
 
+    Rows whose gradient is zero are left out. They count in ``clip_ratio/…`` and ``cispo_clip_ratio`` (nothing of them
+    is clipped), not in ``entropy`` and ``vespo/phi_seq_mean``, which are of the rows that are trained and absent where
+    there are none. Means are over the tokens of all micro-batches, ``clip_ratio/low_min`` and ``high_max`` over the
+    rows of an optimizer step, where TRL logs the mean over micro-batches of each one's.
+
     Raises:
         PreflightError: another word for ``microbatches``.
     """
 
     strategies: Strategies
+    planner: PlannedMicrobatches | None = None
 
     def __init__(
         self,
@@ -49,7 +55,6 @@ class PlanningTrainer(SamplingTrainer):
     ) -> None:
         if microbatches not in ("trl", "planned"):
             raise PreflightError(f"microbatches = {microbatches!r} is neither trl nor planned. Write one of them.")
-        self.planner: PlannedMicrobatches | None = None
         self._steps_to_verify = verify_steps
         self._planned: list[Batch] = []
         super().__init__(*positional, **keywords)

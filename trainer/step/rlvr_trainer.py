@@ -26,9 +26,9 @@ from trainer.step.observers import (
     SharedPrefixMeter,
     add_drift,
     metrics_over_all_passes,
+    over_all_microbatches,
     per_response,
     rollout_metrics,
-    weigh_by_tokens,
 )
 from trainer.step.part_state import agreed_states, load_state, write_states
 from trainer.step.revisions import Revisions
@@ -69,6 +69,9 @@ class RLVRTrainer(TimedTrainer):
         ValueError: a reward is infinite.
     """
 
+    _current: dict[str, Any] | None = None  # the micro-batch inside the loss
+    _keeps_entropies = False
+
     def __init__(
         self,
         model: Any,
@@ -97,9 +100,7 @@ class RLVRTrainer(TimedTrainer):
         self._rewards_per_function: Tensor | None = None
         self._columns: dict[str, list[Any]] = {}  # what reward functions logged of the rollout batch
         self._rollout: dict[str, Any] | None = None  # a rollout batch that has not been cut yet
-        self._current: dict[str, Any] | None = None  # the micro-batch inside the loss
         self._old_entropies: Tensor | None = None
-        self._keeps_entropies = False
         super().__init__(model, reward_funcs, args, *positional, **keywords)
         if args is None:
             check_combination(self.args, self.strategies, drop_in=drop_in)
@@ -211,7 +212,14 @@ class RLVRTrainer(TimedTrainer):
             metrics_over_all_passes(self._metrics["train"], self._means, batch, bias_corrected_kl=corrected)
         if self.planner is None:
             return loss
-        weigh_by_tokens(self._metrics["train"], self._means, loss_mask(batch))
+        by_sequence = self.importance_sampling_level == "sequence" and batch["advantages"].dim() == 1
+        over_all_microbatches(
+            self._metrics["train"],
+            self._means,
+            batch,
+            by_sequence=by_sequence,
+            ends_step=self.accelerator.sync_gradients,
+        )
         return loss * batch.get("loss_scale", 1.0)
 
     def _select_pass(self, batch: dict[str, Any]) -> None:

@@ -65,10 +65,10 @@ class SamplingTrainer(CommonRandomNumbersTrainer):
 
     strategies: Strategies
     _pending_extra_logs: dict[str, list[Any]]
+    _kept: Kept | None = None
 
     def __init__(self, *positional: Any, **keywords: Any) -> None:
         self._chosen: list[int] = []  # the prompts of the newest rollout batch, of all ranks
-        self._kept: Kept | None = None
         super().__init__(*positional, **keywords)
         sampler = self.strategies.prompt_sampler
         if sampler is None:

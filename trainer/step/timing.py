@@ -80,6 +80,11 @@ class TimedTrainer(OnPolicyTrainer):
     of rows are in none.
     """
 
+    clock = PhaseClock()
+    """Each trainer has its own; this one, which never runs, is that of an object made without ``__init__``, as some of
+    TRL's tests make them."""
+    _num_scored = 0
+
     def __init__(self, *positional: Any, **keywords: Any) -> None:
         self.clock = PhaseClock()
         self._overlapped = 0.0
