@@ -42,7 +42,7 @@ from rewards.verifiers.math_answer.forms import (
     Words,
     Worked,
 )
-from rewards.verifiers.math_answer.names import same_name
+from rewards.verifiers.math_answer.names import is_doubtful, same_name
 from rewards.verifiers.math_answer.notation import without_spaces
 from rewards.verifiers.math_answer.relations import as_equation
 from rewards.verifiers.math_answer.sets import names_of
@@ -206,6 +206,8 @@ def _same_named(gold: Form, answer: Form, algebra: AlgebraJudge) -> bool | None:
         case Words(), Named() if answer.name == f"({gold.text})":  # (C) 12, of an answer to choose
             return True
     assert isinstance(answer, Named)
+    if is_doubtful(answer.name) or (answer.name.endswith("^-1") and not isinstance(gold, Matrix)):
+        return False
     return same(gold, answer.value, algebra)
 
 
