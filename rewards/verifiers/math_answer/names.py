@@ -23,7 +23,7 @@ _NAMES = (
     rf"\\frac ?\{{ ?(?:[A-Z]{{2}}|[A-Z]{_INDEX}) ?\}} ?\{{ ?(?:[A-Z]{{2}}|[A-Z]{_INDEX}) ?\}}",
     r"\\frac ?\{ ?d\w ?\} ?\{ ?d\w ?\}",
     rf"\\# ?{_CORE}|\\Delta|\\sigma ?\^ ?\{{?2\}}?",
-    r"\( ?[a-z](?: ?, ?[a-z])+ ?\)",
+    rf"\( ?{_LETTER}{_INDEX}?(?: ?, ?{_LETTER}{_INDEX}?)+ ?\)",
     r"\| ?(?:[^|]{0,12}[A-Z][^|]{0,12}|[zw]|\\(?:vec|overline) ?\{\w+\}) ?\|",
     r"\\\|[^|]{1,20}\\\||\[[A-Z]{3,6}\]",
 )
@@ -124,6 +124,27 @@ def same_name(one: str, other: str) -> bool:
         return True
     (base, _, index), (other_base, _, other_index) = one.partition("_"), other.partition("_")
     return base == other_base and "" in (index, other_index) and (index or other_index).isalpha()
+
+
+_CUSTOMARY = (("h", "k"), ("r", "\\theta"), ("r", "\\theta", "z"), ("\\rho", "\\theta", "\\phi"), ("\\mu", "\\sigma"))
+_GREEK_ORDER = [f"\\{name}" for name in NOTATION["greek"]]
+
+
+def in_customary_order(names: tuple[str, ...]) -> tuple[str, ...]:
+    """The order in which coordinates of these names are given: neighbours in the alphabet, and numbered letters, as
+    they follow one another, (r, θ) and the like as they are known; others as they are written."""
+    for order in _CUSTOMARY:
+        if set(order) == set(names):
+            return order
+    letters, _, indices = zip(*(name.partition("_") for name in names), strict=True)
+    if len(set(letters)) == 1 and all(index.isdigit() for index in indices):
+        return tuple(sorted(names, key=lambda name: int(name.partition("_")[2])))
+    places = [
+        _GREEK_ORDER.index(name) if name in _GREEK_ORDER else ord(name) if len(name) == 1 else -1 for name in names
+    ]
+    if min(places) >= 0 and max(places) - min(places) == len(names) - 1:
+        return tuple(name for _, name in sorted(zip(places, names, strict=True)))
+    return names
 
 
 def without_introduction(text: str) -> str:
