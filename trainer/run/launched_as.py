@@ -1,6 +1,9 @@
 """Whether what the launcher's file asks for, DeepSpeed or FSDP, is what runs."""
 
+import json
 import os
+from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 from rewards.registry import Refusal
@@ -57,6 +60,58 @@ def check_device_for(state: Any) -> None:
         )
     if asked_for() == "FSDP" and kind in ("NO", "MULTI_CPU"):
         raise LaunchError(_not_what_runs("FSDP", kind, state.num_processes))
+
+
+def check_precision(config: RunConfig) -> None:
+    """Refuse a launcher that says another precision than the run file.
+
+    Where the file says neither bf16 nor fp16, transformers takes the launcher's in silence. A launcher's ``no`` is its
+    default, and the file's word counts.
+
+    Raises:
+        LaunchError: naming both.
+    """
+    wanted = "fp16" if config.trl.get("fp16") else "no" if config.trl.get("bf16") is False else "bf16"
+    by_default = wanted == "bf16" and config.trl.get("bf16") is None
+    written = "trl says nothing of bf16, whose default is true" if by_default else _PRECISIONS[wanted][0]
+    for source, told in _precisions_told():
+        if told == wanted or (told == "no" and source == _PRECISION):
+            continue
+        if told not in _PRECISIONS:
+            raise LaunchError(f"{source} = {told!r} is none of {', '.join(_PRECISIONS)}. Write one of them.")
+        what = "the run would be trained in it" if wanted == "no" else "only one of the two can be meant"
+        raise LaunchError(
+            f"The run file and the launcher contradict each other: {written}, and {source} = {told}; {what}. Write "
+            f"trl: {{{_PRECISIONS[told][1]}}}, or launch with {wanted}: mixed_precision: {_PRECISIONS[wanted][2]} in "
+            f"the launcher's file (--mixed_precision {wanted} on its command line)."
+        )
+
+
+_PRECISION = "ACCELERATE_MIXED_PRECISION"
+"""How accelerate's launcher passes on ``mixed_precision`` of its file, or of its command line."""
+_PRECISIONS = {
+    "no": ("trl.bf16 = false", "bf16: false", '"no"'),
+    "fp16": ("trl.fp16 = true", "fp16: true, bf16: false", "fp16"),
+    "bf16": ("trl.bf16 = true", "bf16: true", "bf16"),
+}
+"""Precision → how the run file says it, how it would be written, how the launcher's file says it."""
+
+
+def _precisions_told() -> Iterator[tuple[str, str]]:
+    """What a launcher says of the precision, and where: its variable, and the DeepSpeed file that it names."""
+    if told := os.environ.get(_PRECISION, "").lower():
+        yield _PRECISION, told
+    file = Path(os.environ.get("ACCELERATE_DEEPSPEED_CONFIG_FILE", ""))
+    if not file.is_file():
+        return
+    try:
+        settings = json.loads(file.read_text())
+        enabled = {name: settings[name].get("enabled") for name in ("bf16", "fp16") if name in settings}
+    except (ValueError, OSError, AttributeError, TypeError):  # DeepSpeed says what is wrong with it
+        return
+    chosen = [name for name, value in enabled.items() if value is True]
+    if chosen or (enabled and not {"auto", None} & {*enabled.values()}):
+        yield f"the precision of {file}", chosen[0] if chosen else "no"
 
 
 def check_engine_runs(accelerator: Any) -> None:

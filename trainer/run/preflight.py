@@ -8,7 +8,7 @@ from trainer.algorithms.strategies import Strategies
 from trainer.run.config import RunConfig, batch_plan, quantization_config
 from trainer.run.config.trackers import TRACKERS
 from trainer.run.data import check_rows_enough
-from trainer.run.launched_as import LaunchError, asked_for, check_device_for, on_cpu
+from trainer.run.launched_as import LaunchError, asked_for, check_device_for, check_precision, on_cpu
 from trainer.run.schedule import check_evaluation, check_max_steps, check_save_steps
 from trainer.step.compatibility import check_combination
 
@@ -27,6 +27,7 @@ def check_launch(config: RunConfig, args: Any, strategies: Strategies, rows: Map
             f"train alone and overwrite the others. {on_cpu(asked_for())}"
         )
     check_device_for(args.distributed_state)
+    check_precision(config)
     check_resumable(args)
     quantization_config(config)  # refuses without its package
     check_combination(args, strategies)

@@ -31,7 +31,8 @@ def template_findings(subject: Subject) -> Iterator[Finding]:
                 yield error(
                     "data",
                     f"data.{part}, row {row}: the chat template of {name!r} leaves out the message of role {role!r}, "
-                    "so the policy would never see it. Write its text into the user's message, or take another template.",
+                    "so the policy would never see it. Write its text into the user's message, or take another "
+                    "template.",
                 )
                 break
 

@@ -5,7 +5,7 @@ from typing import Annotated, Any, Self
 from pydantic import BeforeValidator, ConfigDict, Field, TypeAdapter, ValidationInfo, model_validator
 
 from trainer.run.config.problems import refusal, refuse
-from trainer.run.config.section import Count, Part, Section, Text
+from trainer.run.config.section import Count, LocalPath, Part, Section, Text
 
 
 class Columns(Section):
@@ -38,7 +38,7 @@ class Source(Section):
     ``task`` says which of the rewards judge these rows; it is needed only where rewards have a task of their own.
     """
 
-    path: Text | None = None
+    path: LocalPath | None = None
     split: Text | None = None
     config_name: Text | None = None
     generator: Part | None = None

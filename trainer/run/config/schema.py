@@ -12,7 +12,7 @@ from trainer.run.config.conflicts import BATCH_WORDS, conflicts
 from trainer.run.config.data_section import DataSection
 from trainer.run.config.problems import refusal, refuse
 from trainer.run.config.quantization import QuantizationSection
-from trainer.run.config.section import Count, Part, RolloutCount, Section, Text, part_name
+from trainer.run.config.section import Count, LocalPath, Part, RolloutCount, Section, Text, not_expanded, part_name
 from trainer.run.config.speed import SpeedSection
 from trainer.run.config.stopping import StoppingSection
 from trainer.run.config.trackers import TrackerName
@@ -26,7 +26,7 @@ DEFAULT_SEED = 42  # TRL's
 class ModelSection(Section):
     """The policy to train, as given to ``from_pretrained``."""
 
-    name_or_path: Text
+    name_or_path: LocalPath
     revision: Text | None = None
     dtype: Literal["auto", "float32", "bfloat16", "float16"] | None = None
     attn_implementation: Text | None = None
@@ -148,7 +148,7 @@ class RunConfig(Section):
     """
 
     name: Annotated[str, Field(pattern=r"^[^/\\\s]+$")]
-    output_dir: Text
+    output_dir: LocalPath
     num_processes: Count | None = None
     seed: Annotated[int, Field(ge=0)] | None = None
     common_random_numbers: bool = False
@@ -174,6 +174,9 @@ class RunConfig(Section):
         )
         refuse(self._tasks_that_do_not_meet())
         refuse(self._unknown_metric())
+        for name in ("deepspeed", "fsdp_config"):
+            if isinstance(path := self.trl.get(name), str):
+                refuse(not_expanded(path, "trl", name))
         return self
 
     def _unknown_metric(self) -> Iterator[InitErrorDetails]:
