@@ -17,8 +17,11 @@ launch and torchrun turn every status but 0 into 1; scripts/launch.py, which tak
 """
 
 import argparse
+import os
 from collections.abc import Sequence
 from pathlib import Path
+
+os.environ.setdefault("TORCH_CPP_LOG_LEVEL", "ERROR")  # before torch: of DDP's own default it warns at every start
 
 from rewards import GENERATORS, Refusal, build_verifier, reward_functions, verifier_stacks
 from rewards.references import check_rewards
@@ -34,6 +37,7 @@ from trainer.run.processes import (
     say,
 )
 from trainer.run.rewards import Rewards
+from trainer.run.signs_of_life import SIGNS
 from trainer.run.wandb_end import end_process
 from trainer.step.faults import FaultError
 
@@ -47,7 +51,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     rewards = Rewards(build_verifier, GENERATORS, check_rewards, reward_functions, verifier_stacks)
     end_with_launcher()
     try:
-        with stoppable_while_loading():
+        with stoppable_while_loading(), SIGNS.running():
             if arguments.rerun is None:
                 return train(arguments.config, arguments.overrides, rewards, resume=arguments.resume)
             return train(str(arguments.rerun / "config.yaml"), [], rewards, repeated=arguments.rerun)

@@ -1,6 +1,7 @@
 """The trainer of a run: faults, full disks and exhausted memory end in a message, and cost as little as they can."""
 
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 from trainer.run.processes import FAILED, STOPPED_WITHOUT_CHECKPOINT
@@ -21,6 +22,16 @@ def guarded_trainer(fault_folder: Path, max_skipped: int, **arguments: Any) -> A
         def create_model_card(self, *_: Any, **__: Any) -> None:
             """None: TRL's knows no local base model and no result. ``scripts/export.py`` writes a true one."""
 
+        def _issue_warnings_after_load(self, load_result: Any) -> None:
+            """Of a checkpoint's missing weights those that are tied to others are none."""
+            tied = getattr(self.model, "all_tied_weights_keys", None) or {}
+            missing = [name for name in load_result.missing_keys if name not in tied]
+            super()._issue_warnings_after_load(
+                SimpleNamespace(missing_keys=missing, unexpected_keys=load_result.unexpected_keys)
+            )
+
+    # by which TRL names what it times, and what it stands for
+    GuardedTrainer.__name__ = GuardedTrainer.__qualname__ = RLVRTrainer.__name__
     trainer = GuardedTrainer(**arguments)
     trainer.args.logging_nan_inf_filter = False  # the guard sees to it
     trainer.fault_folder, trainer.max_skipped = fault_folder, max_skipped

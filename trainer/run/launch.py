@@ -24,6 +24,7 @@ from trainer.run.placement import place
 from trainer.run.preflight import check_launch, prepare_logging, settle_on_cpu, started_processes
 from trainer.run.rewards import Rewards
 from trainer.run.rows import load_data
+from trainer.run.signs_of_life import SIGNS
 from trainer.run.summary import report
 from trainer.run.tokenizer import load_tokenizer
 from trainer.run.training import build_trainer, run_trainer
@@ -51,6 +52,7 @@ def train(
     config = load_config(config_path, overrides)
     verifiers = {reward.label: rewards.build_verifier(reward.verifier) for reward in config.rewards}
     strategies = build_strategies(**config.algorithm.strategies)
+    SIGNS.begins(lambda: "Loading the data and trying the verifiers on them")
     rows = load_data(config, verifiers, rewards, Path(config_path).resolve().parent)
     fingerprints = {part: data_fingerprint(dataset) for part, dataset in rows.items()}
     if repeated is not None and recorded is not None:
@@ -60,6 +62,7 @@ def train(
     settle_on_cpu(config)
     args = grpo_config(config, world_size=started_processes())
     check_launch(config, args, strategies, rows)
+    SIGNS.begins(lambda: "Checking the run")
     tokenizer, prefilled = load_tokenizer(config)
     judged = (config, verifiers, strategies, args, rows, tokenizer)  # what is refused leaves no directory behind:
     checked = checked_before_start(*judged) if resume is None or not directories_of(config.output_dir) else None
@@ -80,6 +83,7 @@ def train(
     functions = rewards.reward_functions(
         verifiers, tasks=config.reward_tasks, prefilled_thought=prefilled, patience_s=patience
     )
+    SIGNS.begins(lambda: "Loading the model")
     try:
         trainer = build_trainer(config, args, rows, functions, tokenizer)
         check_engine_runs(trainer.accelerator)

@@ -12,6 +12,7 @@ from trainer.run.loading import stoppable_behind_training
 from trainer.run.rows import held_out_sets
 from trainer.run.schedule import optimizer_steps_per_block
 from trainer.run.summary import ACCURACY, report
+from trainer.run.wandb_end import finish_wandb
 
 
 def build_trainer(
@@ -67,6 +68,8 @@ def run_trainer(
 
     trainer.train(resume_from_checkpoint=None if checkpoint is None else str(checkpoint))
     stoppable_behind_training(run / f"checkpoint-{trainer.state.global_step}")
+    if stop.stopped or trainer.left_out == trainer.state.global_step:
+        finish_wandb(config.logging.wandb_upload_seconds)  # what it prints is not the last
     if trainer.left_out == trainer.state.global_step:
         return without_last_checkpoint(trainer, stop.stopped)
     if stop.stopped:
@@ -86,6 +89,7 @@ def _watched(
     from trainer.run.callbacks import (
         CheckpointManifest,
         EvaluationFiles,
+        EvaluationProgress,
         FinalEvaluation,
         KeepBest,
         LoggedSoFar,
@@ -106,7 +110,8 @@ def _watched(
     for watchdog in stall_watchdogs(run, config.stopping, verifier_stacks):
         trainer.add_callback(watchdog)
     trainer.add_callback(MetricsFile(run / "metrics.jsonl"))
-    trainer.add_callback(Progress(ACCURACY))
+    trainer.add_callback(Progress(ACCURACY, phase=lambda: trainer.clock.now))
+    trainer.add_callback(EvaluationProgress())
     trainer.add_callback(
         Samples(trainer.newest_samples, config.logging.samples_every_steps, config.logging.num_samples)
     )

@@ -31,6 +31,11 @@ class PhaseClock:
         """Whether a phase is under way."""
         return bool(self._open)
 
+    @property
+    def now(self) -> str | None:
+        """The phase under way, the innermost."""
+        return self._open[-1][0] if self._open else None
+
     @contextmanager
     def phase(self, name: str) -> Iterator[None]:
         """Time what is done inside as ``name``."""

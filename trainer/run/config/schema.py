@@ -119,9 +119,21 @@ class EvaluationSection(Section):
         return decodings(self.samples, self.temperature, self.greedy)
 
 
+def _without_comma(tag: str) -> str:
+    if "," in tag:
+        refuse(
+            [refusal(tag, f"is {tag!r}, and W&B is told of tags with commas between them.", "Write no comma in it.")]
+        )
+    return tag
+
+
+Tag = Annotated[str, Field(min_length=1), AfterValidator(_without_comma)]
+
+
 class LoggingSection(Section):
     """Where metrics go, how often how many sample completions are shown, and which rollouts are kept.
 
+    ``entity``, ``tags`` and ``group`` are W&B's; without ``group`` it is the run's name, in a sweep the sweep's.
     ``wandb_upload_seconds``: how long the end of a run waits for W&B to take what is left.
 
     ``rollouts``: ``all``, ``off``, or of how many completions of each rollout batch (whole groups) everything is kept
@@ -131,6 +143,9 @@ class LoggingSection(Section):
     report_to: list[TrackerName] | Literal["none"] = "none"
     wandb_mode: Literal["offline", "online", "disabled"] = "offline"
     project: Text = "evenkeel"
+    entity: Text | None = None
+    tags: list[Tag] = Field(default_factory=list)
+    group: Text | None = None
     wandb_upload_seconds: Annotated[float, Field(gt=0)] = 120.0
     samples_every_steps: Count = 10
     num_samples: Annotated[int, Field(ge=0)] = 2

@@ -31,7 +31,8 @@ ASIDE = [
     Mistake(
         "a tuned sweep as a run",
         "scripts/sweep.py run run.yaml",
-        yaml="config: run.yaml\nbaseline: a\nvariants:\n  a: {}\n  b: {}\nseeds: [0, 1]\ntune: {grid: {trl.learning_rate: [1, 2]}}\n",
+        yaml="config: run.yaml\nbaseline: a\nvariants:\n  a: {}\n  b: {}\nseeds: [0, 1]\n"
+        "tune: {grid: {trl.learning_rate: [1, 2]}}\n",
     ),
     Mistake(
         "a DeepSpeed file as a run",

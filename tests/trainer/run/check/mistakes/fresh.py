@@ -33,7 +33,8 @@ FRESH = [
     Mistake(
         "an evaluation as a run",
         "scripts/evaluate.py",
-        yaml="model: {name_or_path: models/tiny}\ndata: {test: {path: data/rows.jsonl}}\nrewards: [{verifier: exact_match}]\n",
+        yaml="model: {name_or_path: models/tiny}\ndata: {test: {path: data/rows.jsonl}}\n"
+        "rewards: [{verifier: exact_match}]\n",
     ),
     # parts
     mistake("an estimator in capitals", "Did you mean 'grpo'?", "algorithm.advantage=GRPO"),
