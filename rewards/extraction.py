@@ -13,6 +13,9 @@ _ENDINGS = ("<|im_end|>", "<|endoftext|>", "<|eot_id|>", "<|end|>", "<end_of_tur
 _BEHIND_REVERSED = re.compile(rf"(?:\s++|{'|'.join(re.escape(ending[::-1]) for ending in _ENDINGS)})*+")
 _PYTHON_MARKS = {"python", "python3", "py"}
 _FENCE = "```"
+# Letters and symbols of Unicode that show nothing: fillers of Hangul, a Braille cell without dots, a notehead left out,
+# a place held for an object, blank hieroglyphs.
+_EMPTY_GLYPHS = frozenset("\u115f\u1160\u3164\uffa0\u2800\U0001d159\ufffc\U00013441\U00013442")
 _LONGEST_MARK = 30  # characters between an opening fence and the end of its line
 
 _BESIDE = re.compile(
@@ -145,8 +148,13 @@ def has_tags_once_in_order(completion: str) -> bool:
 
 
 def is_blank(text: str) -> bool:
-    r"""Whether ``text`` shows nothing: white space and format characters (Unicode category Cf, such as ``\u200b``)."""
-    return all(character.isspace() or category(character) == "Cf" for character in text)
+    r"""Whether ``text`` shows nothing.
+
+    Letters, numbers, punctuation and symbols show something, but for those whose glyph is empty. All else does not:
+    white space, controls, format characters (``\u200b``), variation selectors and other marks without a letter to stand
+    on, and code points that no font knows: private, unassigned, surrogates.
+    """
+    return all(category(character)[0] not in "LNPS" or character in _EMPTY_GLYPHS for character in text)
 
 
 def without_ending(text: str) -> str:

@@ -1,7 +1,7 @@
 """Are a dataset's references usable? Asked before training: a bad gold answer is a reward that nobody can earn."""
 
 import logging
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 from rewards.own_verifiers import OwnVerifier, bounded, trial_problem
@@ -24,7 +24,7 @@ class UnusableVerifierError(UnusableReferenceError):
 
 
 def check_references(verifier: Verifier, references: Iterable[Any], source: str) -> None:
-    """Judge an empty completion, and the reference's own gold answer where it has one, for every row.
+    """Judge for every row an empty completion, and the gold answer and a plain wrong one where they are known.
 
     Args:
         verifier: the one that will judge these rows.
@@ -35,9 +35,10 @@ def check_references(verifier: Verifier, references: Iterable[Any], source: str)
         UnusableReferenceError: naming the first bad rows and why each is bad.
     """
     references = list(references)
-    if problems := unusable_references(verifier, references):
+    problems, remarks = _looked_at(verifier, references)
+    if problems:
         raise _refusal(problems, source)
-    _warn_of_remarks(verifier, dict(enumerate(references)), source)
+    _warn_of_remarks(remarks, source)
 
 
 def unusable_references(verifier: Verifier, references: Iterable[Any]) -> dict[int, str]:
@@ -61,16 +62,23 @@ def _unusable_of_own(verifier: OwnVerifier, references: list[Any]) -> dict[int, 
 
 
 def _unusable(verifier: Verifier, references: list[Any]) -> dict[int, str]:
-    golds = [_gold_completion(verifier, reference) for reference in references]
+    golds = [_written(verifier.gold_completion, reference) for reference in references]
+    wrongs = [_written(verifier.wrong_completion, reference) for reference in references]
     empty = verifier.judge_all([""] * len(references), references)
-    with_gold = [row for row, gold in enumerate(golds) if isinstance(gold, str)]
-    judged = verifier.judge_all([golds[row] for row in with_gold], [references[row] for row in with_gold])
-    by_row = dict(zip(with_gold, judged, strict=True))
-    problems = {row: _problem(verifier, golds[row], empty[row], by_row.get(row)) for row in range(len(references))}
+    of_golds, of_wrongs = (_judged(verifier, completions, references) for completions in (golds, wrongs))
+    problems = {row: _problem(verifier, golds[row], empty[row], of_golds.get(row)) for row in range(len(references))}
     for row, problem in problems.items():
-        if not problem and row not in by_row and (why := verifier.unanswerable(references[row])):
+        if not problem and row not in of_golds and (why := verifier.unanswerable(references[row])):
             problems[row] = f"nobody can earn it: {why}"
+        elif not problem and row in of_wrongs:
+            problems[row] = _problem_with_wrong(verifier, wrongs[row], of_wrongs[row])
     return {row: problem for row, problem in problems.items() if problem}
+
+
+def _judged(verifier: Verifier, completions: list[Any], references: list[Any]) -> dict[int, Verdict]:
+    rows = [row for row, completion in enumerate(completions) if isinstance(completion, str)]
+    judged = verifier.judge_all([completions[row] for row in rows], [references[row] for row in rows])
+    return dict(zip(rows, judged, strict=True))
 
 
 def check_rewards(
@@ -97,29 +105,41 @@ def check_rewards(
     left_out: set[int] = set()
     for label, verifier in verifiers.items():
         judged = [row for row, task in enumerate(of_rows) if tasks[label] in (None, task)]
-        of_judged = [references[row] for row in judged]
-        for tried in (bounded(verifier), getattr(verifier, "verifier", None)):  # also one that another pays by length
-            if isinstance(tried, OwnVerifier) and (problem := trial_problem(tried, of_judged)):
-                raise UnusableVerifierError(f"{source}, {label}: {problem}")
-        found = unusable_references(verifier, of_judged)
-        problems = {judged[place]: problem for place, problem in found.items()}
+        found, said = tried_references(verifier, [references[row] for row in judged], f"{source}, {label}")
+        problems, remarks = ({judged[place]: text for place, text in texts.items()} for texts in (found, said))
         left_out |= problems.keys()
         if len(left_out) > max_unusable:
             raise _refusal(problems, f"{source}, {label}")
         if problems:
             logger.warning("%s, %s: left out %s", source, label, _named(problems))
-        usable = {row: references[row] for row in judged if row not in problems}
-        _warn_of_remarks(verifier, usable, f"{source}, {label}")
+        _warn_of_remarks(remarks, f"{source}, {label}")
     return [row for row in range(len(references)) if row not in left_out]
 
 
-def _warn_of_remarks(verifier: Verifier, references: Mapping[int, Any], source: str) -> None:
+def tried_references(
+    verifier: Verifier, references: Sequence[Any], source: str
+) -> tuple[dict[int, str], dict[int, str]]:
+    """Why the verifier cannot use a reference, by its row, and what to know of those that it can use.
+
+    Raises:
+        UnusableVerifierError: it is a user's own, and a run would be lost with it.
+    """
+    for tried in (bounded(verifier), getattr(verifier, "verifier", None)):  # also one that another pays by length
+        if isinstance(tried, OwnVerifier) and (problem := trial_problem(tried, references)):
+            raise UnusableVerifierError(f"{source}: {problem}")
+    return _looked_at(verifier, references)
+
+
+def _looked_at(verifier: Verifier, references: Sequence[Any]) -> tuple[dict[int, str], dict[int, str]]:
+    problems = unusable_references(verifier, references)
+    usable = [row for row in range(len(references)) if row not in problems]
+    said = verifier.reference_remarks([references[row] for row in usable])
+    remarks = {row: f"{references[row]!r:.80}: {remark}" for row, remark in zip(usable, said, strict=True) if remark}
+    return problems, remarks
+
+
+def _warn_of_remarks(remarks: Mapping[int, str], source: str) -> None:
     """One warning that names the first references of which a verifier has something to say."""
-    remarks = {
-        row: f"{reference!r:.80}: {remark}"
-        for row, reference in references.items()
-        if (remark := verifier.reference_remark(reference))
-    }
     if remarks:
         logger.warning("%s: usable, but to be looked at: %s", source, _named(remarks))
 
@@ -138,9 +158,9 @@ def _named(problems: Mapping[int, str]) -> str:
     return f"{len(problems)} rows:{named}{more}"
 
 
-def _gold_completion(verifier: Verifier, reference: Any) -> Any:
+def _written(completion: Callable[[Any], str | None], reference: Any) -> Any:
     try:
-        return verifier.gold_completion(reference)
+        return completion(reference)
     except Exception as error:  # noqa: BLE001 — a verifier of the user may raise anything
         return error
 
@@ -156,4 +176,12 @@ def _problem(verifier: Verifier, gold: Any, empty: Verdict, verdict: Verdict | N
         return f"its own answer is unjudged: {verdict.reason}"
     if not verdict.score >= verifier.full_score:
         return f"its own answer scores {verdict.score} instead of {verifier.full_score}: {verdict.reason}"
+    return ""
+
+
+def _problem_with_wrong(verifier: Verifier, wrong: str, verdict: Verdict) -> str:
+    if verdict.score is None:
+        return f"a plain wrong answer, {wrong!r:.80}, is unjudged: {verdict.reason}"
+    if verdict.score >= verifier.full_score:
+        return f"a plain wrong answer, {wrong!r:.80}, scores {verdict.score} too: {verdict.reason}"
     return ""

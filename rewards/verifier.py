@@ -78,6 +78,13 @@ class Verifier(ABC):
         """
         return None
 
+    def wrong_completion(self, reference: Any) -> str | None:
+        """A completion that must not earn ``full_score``, or ``None`` where none is known.
+
+        With it a dataset is checked before training too: a reference against which everything is right teaches nothing.
+        """
+        return None
+
     def unanswerable(self, reference: Any) -> str:
         """Why no completion at all could be right against a ``reference`` that can be read; empty where one could be.
 
@@ -88,6 +95,10 @@ class Verifier(ABC):
     def reference_remark(self, reference: Any) -> str:
         """What to know of a usable reference before training: that hardly an answer can equal it. Empty for nothing."""
         return ""
+
+    def reference_remarks(self, references: Sequence[Any]) -> list[str]:
+        """`reference_remark` for each; a verifier with worker processes overrides this to use them side by side."""
+        return [self.reference_remark(reference) for reference in references]
 
 
 def as_verdict(result: Any) -> Verdict:
@@ -118,7 +129,7 @@ class TokenVerifier(Verifier):
 
     ``token_ids`` are those that the policy sampled, the end-of-text token included. ``None`` says that no policy wrote
     the text, as with the gold answers that are tried before training: its words, separated by white space, stand for
-    tokens.
+    tokens where its length counts.
     """
 
     @abstractmethod

@@ -3,8 +3,9 @@
     python scripts/check_dataset.py configs/quickstart.yaml
     python scripts/check_dataset.py configs/quickstart.yaml data.train.max_rows=100
 
-Every reference is judged with an empty completion, and with its own gold answer where it holds one, by each verifier
-that will judge its rows. Exit status: 0 all are usable, 1 some are not, which are listed, 2 nothing could be loaded.
+Every reference is judged with an empty completion, and with its own gold answer and a plain wrong one where it holds
+one, by each verifier that will judge its rows; what training would warn of is listed too.
+Exit status: 0 all are usable, 1 some are not, which are listed, 2 nothing could be loaded.
 """
 
 import argparse
@@ -12,7 +13,7 @@ import sys
 from collections.abc import Sequence
 
 from rewards import GENERATORS, Refusal, build_verifier, reward_functions
-from rewards.references import check_rewards, unusable_references
+from rewards.references import check_rewards, tried_references
 from trainer.run.dataset_check import check_dataset
 from trainer.run.rewards import Rewards
 
@@ -22,7 +23,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     arguments = parse_arguments(argv)
     try:
         rewards = Rewards(build_verifier, GENERATORS, check_rewards, reward_functions)
-        unusable = check_dataset(arguments.config, arguments.overrides, rewards, unusable_references, arguments.list)
+        unusable = check_dataset(arguments.config, arguments.overrides, rewards, tried_references, arguments.list)
     except Refusal as refusal:
         print(f"\n{refusal}", file=sys.stderr)
         return 2

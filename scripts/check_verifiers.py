@@ -16,13 +16,12 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from ruamel.yaml import YAML
-
 from rewards import GENERATORS, VerifierError, build_verifier
 from rewards.bench import BUILT_IN, Row, as_json, as_table, bench, built_in_rows
 from rewards.bench.adversarial import AdversarialError, adversarial_completions, built_in
 from rewards.verifier import Verifier
 from trainer.run.config import Columns, ConfigError, Source, load_config
+from trainer.run.config.yaml_document import read_value
 from trainer.run.data import DataError, load_mixture, load_rows
 
 REFUSALS = (AdversarialError, ConfigError, DataError, VerifierError)
@@ -85,7 +84,7 @@ def subjects(arguments: argparse.Namespace) -> Iterator[tuple[str, Verifier, lis
     elif arguments.data:
         source = Source(path=arguments.data, split=arguments.split, columns=columns(arguments))
         dataset = load_rows(source, generators=GENERATORS, system_prompt=None, base_dir=Path.cwd(), templated=True)
-        spec = YAML(typ="safe").load(arguments.verifier)
+        spec = read_value(arguments.verifier, "--verifier").plain()
         yield arguments.verifier, build_verifier(spec), rows_of(dataset)
     elif arguments.verifier:
         if arguments.verifier not in BUILT_IN:

@@ -11,13 +11,17 @@ Everything that can be found wrong is found before the model is loaded, and said
 
 Exit status: 0 trained to the end, or nothing was left to train; 1 failed; 2 refused: something is to be put right;
 130 stopped on request with a new checkpoint; 143 stopped without one, by SIGTERM while loading or after its grace time,
-or by a second Ctrl-C. After 1, 130 and 143 the same command with --resume auto starts the run or goes on. accelerate
+or by a second Ctrl-C; 128 + n ended by signal n: 137 by SIGKILL, mostly because memory ran out, 139 and 134 by a crash
+of a library. After every status but 0 and 2 the same command with --resume auto starts the run or goes on. accelerate
 launch and torchrun turn every status but 0 into 1; scripts/launch.py, which takes their place, keeps it.
 """
 
 import argparse
+import os
 from collections.abc import Sequence
 from pathlib import Path
+
+os.environ.setdefault("TORCH_CPP_LOG_LEVEL", "ERROR")  # before torch: of DDP's own default it warns at every start
 
 from rewards import GENERATORS, Refusal, build_verifier, reward_functions, verifier_stacks
 from rewards.references import check_rewards
@@ -33,6 +37,7 @@ from trainer.run.processes import (
     say,
 )
 from trainer.run.rewards import Rewards
+from trainer.run.signs_of_life import SIGNS
 from trainer.run.wandb_end import end_process
 from trainer.step.guards import FaultError
 
@@ -46,7 +51,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     rewards = Rewards(build_verifier, GENERATORS, check_rewards, reward_functions, verifier_stacks)
     end_with_launcher()
     try:
-        with stoppable_while_loading():
+        with stoppable_while_loading(), SIGNS.running():
             if arguments.rerun is None:
                 return train(arguments.config, arguments.overrides, rewards, resume=arguments.resume)
             return train(str(arguments.rerun / "config.yaml"), [], rewards, repeated=arguments.rerun)

@@ -75,9 +75,10 @@ def rates(grader: Grader, pairs: Sequence[Pair]) -> Rates:
 def comparison_of_graders(
     pairs: Sequence[Pair], accuracy_reward: Callable[..., list[Any]], *, list_errors: bool = False
 ) -> str:
-    """A table of our verifier, math-verify and TRL's ``accuracy_reward``, in Markdown; with ours' errors on demand.
+    """A table of our verifier, math-verify and TRL's ``accuracy_reward``, in Markdown, and one of ours for each class.
 
     math-verify reads both sides in a box. TRL's is given the gold as a dataset's column holds it, and once in dollars.
+    Ours' errors follow on demand.
     """
     graders: Mapping[str, Grader] = {
         "Evenkeel `math_answer`": _ours,
@@ -92,7 +93,7 @@ def comparison_of_graders(
     }
     measured = {name: rates(grader, pairs) for name, grader in graders.items()}
     ours = next(iter(measured.values()))
-    return "\n".join([*_table(measured), *(_errors(ours) if list_errors else [])])
+    return "\n".join([*_table(measured), "", *_classes(ours, pairs), *(_errors(ours) if list_errors else [])])
 
 
 def _ours(completions: Sequence[str], golds: Sequence[str]) -> list[float | None]:
@@ -109,10 +110,26 @@ def _math_verify(completions: Sequence[str], golds: Sequence[str]) -> list[float
 def _table(measured: Mapping[str, Rates]) -> list[str]:
     lines = ["| grader | right answers refused | wrong answers paid | golds unjudged | s |", "|---|---|---|---|---|"]
     for name, found in measured.items():
-        refused = f"{len(found.false_negatives)} of {found.right} ({len(found.false_negatives) / found.right:.1%})"
-        paid = f"{len(found.false_positives)} of {found.wrong} ({len(found.false_positives) / found.wrong:.1%})"
+        refused, paid = _share(found.false_negatives, found.right), _share(found.false_positives, found.wrong)
         lines.append(f"| {name} | {refused} | {paid} | {found.unjudged} | {found.seconds:.1f} |")
     return lines
+
+
+def _classes(found: Rates, pairs: Sequence[Pair]) -> list[str]:
+    lines = ["| class, by our verifier | right answers refused | wrong answers paid |", "|---|---|---|"]
+    for kind in sorted({pair.kind for pair in pairs}):
+        refused, paid = (
+            _share(
+                [pair for pair in errors if pair.kind == kind], sum(p.right is right for p in pairs if p.kind == kind)
+            )
+            for errors, right in ((found.false_negatives, True), (found.false_positives, False))
+        )
+        lines.append(f"| {kind} | {refused} | {paid} |")
+    return lines
+
+
+def _share(errors: Sequence[Pair], of: int) -> str:
+    return f"{len(errors)} of {of} ({len(errors) / of:.1%})" if of else "none"
 
 
 def _errors(found: Rates) -> list[str]:

@@ -2,7 +2,7 @@
 
 import threading
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -82,8 +82,15 @@ class OwnVerifier(Verifier):
 
     def gold_completion(self, reference: Any) -> str | None:
         """That of the verifier. Raises ``RuntimeError`` where it exits."""
+        return self._of_verifier(self.verifier.gold_completion, reference)
+
+    def wrong_completion(self, reference: Any) -> str | None:
+        """That of the verifier. Raises ``RuntimeError`` where it exits."""
+        return self._of_verifier(self.verifier.wrong_completion, reference)
+
+    def _of_verifier(self, completion: Callable[[Any], str | None], reference: Any) -> str | None:
         try:
-            return self.verifier.gold_completion(reference)
+            return completion(reference)
         except SystemExit as stop:
             raise RuntimeError(f"{name_of(self.verifier)} called sys.exit({stop.code!r})") from stop
 

@@ -159,3 +159,16 @@ def test_a_configurations_references_are_tried_and_bad_ones_listed(tmp_path, cap
     assert check_dataset([quickstart, "data.train.generator=null", f"data.train.path={path}"]) == 1
     assert "row 1: nobody can earn it: no expression" in capsys.readouterr().out
     assert check_dataset([quickstart, "data.train.generator=null", "data.train.path=nowhere.jsonl"]) == 2
+
+
+def test_what_training_would_warn_of_is_listed_too(tmp_path, capsys):
+    path = tmp_path / "rows.jsonl"
+    golds = ["5", "either $n^2$ or its double", "\\frac{1}{2}"]
+    path.write_text("".join(json.dumps({"prompt": "?", "reference": gold}) + "\n" for gold in golds))
+    config = tmp_path / "run.yaml"
+    data = f"data: {{train: {{path: {path}}}, test: {{path: {path}}}}}"
+    config.write_text(f"model: {{name_or_path: none}}\n{data}\nrewards: [{{verifier: math_answer}}]\n")
+    assert script("check_dataset")([str(config)]) == 0
+    printed = capsys.readouterr().out
+    assert printed.count("usable, but to be looked at: 1 rows") == 2
+    assert printed.count("row 1: 'either $n^2$ or its double': only its own text is right") == 2

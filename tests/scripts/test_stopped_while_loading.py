@@ -1,4 +1,7 @@
-"""SIGTERM before the first step: a line, status 143, nothing half done, and --resume auto starts the run."""
+"""SIGTERM before the first step: a line, status 143, nothing half done, and --resume auto starts the run.
+
+Behind the last one: a line that says so, status 130 where its checkpoint is there; --resume auto writes the summary.
+"""
 
 import os
 import signal
@@ -35,3 +38,27 @@ def test_a_run_stopped_while_it_loads_starts_with_resume_auto(run_file: Path, tm
     assert main([str(run_file), "trl.max_steps=2", "--resume", "auto"]) == 0
     assert "run ended before its first complete checkpoint, so the run starts again" in capfd.readouterr().out
     assert max(line["step"] for line in metrics(tmp_path / "run-2")) == 2
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("by", "save", "status"), [("SIGTERM", "steps", 130), ("SIGINT", "no", 143)])
+def test_a_run_stopped_while_its_summary_is_written(run_file: Path, tmp_path: Path, capfd, by, save, status):
+    settings = [str(run_file), "trl.max_steps=2", f"trl.save_strategy={save}"]
+    program = f"""
+import os, signal, sys
+import trainer.run.summary
+from scripts.train import main
+trainer.run.summary.draw_reward_curve = lambda *_: os.kill(os.getpid(), signal.{by})
+sys.exit(main({settings!r}))
+"""
+    environment = {**os.environ, "PYTHONPATH": str(ROOT)}
+    ended = subprocess.run([sys.executable, "-c", program], cwd=ROOT, env=environment, capture_output=True, text=True)
+    assert ended.returncode == status, ended.stderr
+    assert ended.stderr.count("Stopped behind training, before its summary was written") == 1
+    assert "before training began" not in ended.stderr
+    assert "Traceback" not in ended.stderr
+    assert not (tmp_path / "run" / "summary.json").exists()
+    assert main([*settings, "--resume", "auto"]) == 0
+    run = tmp_path / ("run" if status == 130 else "run-2")
+    assert (run / "summary.json").exists()
+    assert max(line["step"] for line in metrics(run)) == 2

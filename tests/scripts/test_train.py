@@ -85,7 +85,14 @@ def test_a_run_moves_the_policy_and_leaves_everything_it_promises(run_file: Path
     assert (run / "reward_curve.png").read_bytes().startswith(b"\x89PNG")
     assert json.loads((run / "manifest.json").read_text())["packages"]["trl"].startswith("1.16")
     (recorded,) = (run / "wandb").glob("offline-run-*/*.wandb")
-    assert b"prompts_per_rollout" in recorded.read_bytes()  # the resolved configuration
+    sent = recorded.read_bytes()
+    assert b"prompts_per_rollout" in sent  # the resolved configuration
+    assert b"RLVRTrainer._prepare_inputs" in sent  # TRL names what it times by the class
+    assert b"GuardedTrainer" not in sent
+    assert recorded.parent.name.endswith((run / "wandb_run_id.txt").read_text().strip())
+    assert "Run history" not in result.stderr  # W&B's summary; the last lines are ours
+    assert result.stdout.splitlines()[-1].strip() == str(run / "checkpoint-4")
+    assert "None" not in (run / "summary.md").read_text()
     assert list((run / "tensorboard").glob("events*"))
     assert "held-out accuracy after" in result.stdout
 
@@ -155,6 +162,7 @@ def test_accelerate_launch_on_two_processes(run_file: Path, tmp_path: Path):
     command = ["-m", "accelerate.commands.launch", "--config_file", config, "scripts/train.py", str(run_file)]
     result = launch(*command, *overrides, ACCELERATE_USE_CPU="true")
     assert result.returncode == 0, result.stderr[-3000:]
+    assert "find_unused_parameters" not in result.stderr  # which is DDP's default where nothing is checkpointed
     assert json.loads((tmp_path / "run" / "manifest.json").read_text())["world_size"] == 2
     assert len([entry for entry in metrics(tmp_path / "run") if "reward" in entry]) == 2
 
@@ -183,6 +191,7 @@ def test_interrupt_saves_a_checkpoint_and_resume_goes_on(run_file: Path, tmp_pat
     resumed = [f"trl.max_steps={stopped_at + 2}", *command[4:], "--resume", str(run)]
     result = launch("scripts/train.py", str(run_file), *resumed)
     assert result.returncode == 0, result.stderr[-3000:]
+    assert "missing keys" not in result.stderr  # the output layer is tied to the input's
     steps = [entry["step"] for entry in metrics(run) if "loss" in entry]
     assert steps == list(range(1, stopped_at + 3))
     assert json.loads((run / "summary.json").read_text())["accuracy_before"] is not None

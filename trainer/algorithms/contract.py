@@ -7,7 +7,9 @@ parameter without a default in front of the ``*`` that is no signal names a colu
 N completions on all ranks (a group's rows are adjacent), B on this rank's forward pass, T tokens, F reward functions.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from copy import deepcopy
 from dataclasses import dataclass
 from functools import partial
 from inspect import signature
@@ -89,6 +91,27 @@ WholeGroups = Literal["step", "forward"]
 Strategy = TypeVar("Strategy", bound=Callable[..., Any])
 
 
+def own_copy(value: Any) -> Any:
+    """``value`` for one part alone, which may write into it: nothing that it does to it reaches anybody else.
+
+    Signals are shared: the mask is the loss's own, the rewards' weights are the trainer's. A part that wrote into them
+    (``old_logps.exp_()``, ``mask[:, 2:] = 0``) would change what is trained without a word, and no counter sees it all:
+    a write through ``.numpy()`` or ``.data`` counts nowhere. Tensors of numbers a token are copied in next to no time
+    beside a forward pass, which has as many numbers for each word of the vocabulary.
+    """
+    return value.clone() if isinstance(value, Tensor) else deepcopy(value)
+
+
+@contextmanager
+def naming(part: str) -> Iterator[None]:
+    """Let what is raised inside end with the part that raised it: the traceback may hold no line that names it."""
+    try:
+        yield
+    except Exception as error:
+        error.add_note(f"Raised by the run's {part}.")
+        raise
+
+
 @dataclass(frozen=True)
 class UpdateSchedule:
     """``num_passes`` passes over each rollout batch, of which pass p trains the tokens ``select(probs, mask, p)``.
@@ -101,9 +124,10 @@ class UpdateSchedule:
     select: Selection
 
     def kept(self, probs: Tensor, mask: Tensor, pass_index: int, row_keys: Tensor) -> Tensor:
-        """What `select` returns, handed ``row_keys`` if it names them."""
-        named = {"row_keys": row_keys} if "row_keys" in signature(self.select).parameters else {}
-        return self.select(probs, mask, pass_index, **named)
+        """What `select` returns for copies of its own (see `own_copy`), handed ``row_keys`` if it names them."""
+        named = {"row_keys": own_copy(row_keys)} if "row_keys" in signature(self.select).parameters else {}
+        with naming(f"update schedule, in pass {pass_index + 1} of {self.num_passes}"):
+            return self.select(own_copy(probs), own_copy(mask), pass_index, **named)
 
 
 @dataclass(frozen=True)

@@ -18,6 +18,8 @@ from trainer.algorithms.contract import (
     TOKEN_WEIGHT,
     UPDATE_SCHEDULE,
     Traits,
+    naming,
+    own_copy,
     traits_of,
 )
 
@@ -58,12 +60,15 @@ class Strategy:
     token_level: bool = False
 
     def __call__(self, signals: Mapping[str, Any]) -> Any:
-        """The result for ``signals``, of which those that it names are looked up and no others.
+        """The result for copies of its own (see `own_copy`) of the ``signals`` that it names; no others are looked up.
 
         In one order on all ranks: to look a signal up may be a collective.
         """
         names = (*sorted(self.signals), *self.columns)
-        return self.function(**{name: signals[name] for name in names}, **self.options)
+        options = {k: own_copy(v) if isinstance(v, list | dict) else v for k, v in self.options.items()}
+        given = {name: own_copy(signals[name]) for name in names}
+        with naming(f"{self.kind} {self.name!r}"):
+            return self.function(**given, **options)
 
     @property
     def has_state(self) -> bool:

@@ -1,5 +1,6 @@
 """The directory of one run: which one it is, what is written there, and where a run that stopped goes on."""
 
+import contextlib
 import itertools
 import json
 from pathlib import Path
@@ -39,6 +40,14 @@ def fresh_directory(output_dir: str | Path) -> Path:
             continue
         return candidate
     raise AssertionError
+
+
+def forget_fresh_directory(run: Path) -> None:
+    """Delete the directory of a run that was refused before its first step, if nothing else has been put there."""
+    for name in ("config.yaml", "manifest.json", "owner.lock"):
+        (run / name).unlink(missing_ok=True)
+    with contextlib.suppress(OSError):
+        run.rmdir()
 
 
 def directories_of(output_dir: str | Path) -> list[Path]:

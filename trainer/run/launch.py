@@ -5,12 +5,14 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from rewards.registry import Refusal
 from trainer.algorithms.strategies import build_strategies
 from trainer.run.check.check import checked_before_start
 from trainer.run.check.report import brief_lines
 from trainer.run.config import RunConfig, grpo_config, load_config
-from trainer.run.directory import directories_of, is_trained
+from trainer.run.directory import directories_of, forget_fresh_directory, is_trained
 from trainer.run.launched_as import check_engine_possible, check_engine_runs
+from trainer.run.loading import stoppable_behind_training
 from trainer.run.manifest import (
     check_same_run_again,
     data_fingerprint,
@@ -22,6 +24,7 @@ from trainer.run.placement import place
 from trainer.run.preflight import check_launch, prepare_logging, settle_on_cpu, started_processes
 from trainer.run.rewards import Rewards
 from trainer.run.rows import load_data
+from trainer.run.signs_of_life import SIGNS
 from trainer.run.summary import report
 from trainer.run.tokenizer import load_tokenizer
 from trainer.run.training import build_trainer, run_trainer
@@ -49,6 +52,7 @@ def train(
     config = load_config(config_path, overrides)
     verifiers = {reward.label: rewards.build_verifier(reward.verifier) for reward in config.rewards}
     strategies = build_strategies(**config.algorithm.strategies)
+    SIGNS.begins(lambda: "Loading the data and trying the verifiers on them")
     rows = load_data(config, verifiers, rewards, Path(config_path).resolve().parent)
     fingerprints = {part: data_fingerprint(dataset) for part, dataset in rows.items()}
     if repeated is not None and recorded is not None:
@@ -58,6 +62,7 @@ def train(
     settle_on_cpu(config)
     args = grpo_config(config, world_size=started_processes())
     check_launch(config, args, strategies, rows)
+    SIGNS.begins(lambda: "Checking the run")
     tokenizer, prefilled = load_tokenizer(config)
     judged = (config, verifiers, strategies, args, rows, tokenizer)  # what is refused leaves no directory behind:
     checked = checked_before_start(*judged) if resume is None or not directories_of(config.output_dir) else None
@@ -78,8 +83,14 @@ def train(
     functions = rewards.reward_functions(
         verifiers, tasks=config.reward_tasks, prefilled_thought=prefilled, patience_s=patience
     )
-    trainer = build_trainer(config, args, rows, functions, tokenizer)
-    check_engine_runs(trainer.accelerator)
+    SIGNS.begins(lambda: "Loading the model")
+    try:
+        trainer = build_trainer(config, args, rows, functions, tokenizer)
+        check_engine_runs(trainer.accelerator)
+    except Refusal:
+        if args.process_index == 0 and checkpoint is None:
+            forget_fresh_directory(run)
+        raise
     if trained and checkpoint is not None:
         return _report_late(trainer, config, run, checkpoint)
     try:
@@ -107,6 +118,7 @@ def _report_late(trainer: Any, config: RunConfig, run: Path, checkpoint: Path) -
     """The summary of a run that was stopped between its last checkpoint and its summary; the exit status."""
     from transformers import TrainerState
 
+    stoppable_behind_training(checkpoint)
     trainer.state = TrainerState.load_from_json(str(checkpoint / "trainer_state.json"))
     if trainer.accelerator.is_main_process:
         report(trainer, config, run, seconds=0.0)

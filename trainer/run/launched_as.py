@@ -1,6 +1,9 @@
 """Whether what the launcher's file asks for, DeepSpeed or FSDP, is what runs."""
 
+import json
 import os
+from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 from rewards.registry import Refusal
@@ -39,20 +42,99 @@ def check_engine_possible(config: RunConfig) -> None:
     )
 
 
+def check_device_for(state: Any) -> None:
+    """Refuse processes that accelerate would start without what lets them train together, before anything is made.
+
+    Args:
+        state: accelerate's ``PartialState``, which knows the devices, and not yet the engine.
+
+    Raises:
+        LaunchError: several processes without a device know nothing of one another, whatever their backend, or FSDP
+            was asked for, which accelerate leaves out without a device.
+    """
+    kind = _kind(state)
+    if kind == "NO" and state.num_processes > 1:
+        raise LaunchError(
+            f"{state.num_processes} processes were started for a device that this machine does not have: their "
+            f"gradients would not be added up, and each would train alone. {on_cpu(asked_for())}"
+        )
+    if asked_for() == "FSDP" and kind in ("NO", "MULTI_CPU"):
+        raise LaunchError(_not_what_runs("FSDP", kind, state.num_processes))
+
+
+def check_precision(config: RunConfig) -> None:
+    """Refuse a launcher that says another precision than the run file.
+
+    Where the file says neither bf16 nor fp16, transformers takes the launcher's in silence. A launcher's ``no`` is its
+    default, and the file's word counts.
+
+    Raises:
+        LaunchError: naming both.
+    """
+    wanted = "fp16" if config.trl.get("fp16") else "no" if config.trl.get("bf16") is False else "bf16"
+    by_default = wanted == "bf16" and config.trl.get("bf16") is None
+    written = "trl says nothing of bf16, whose default is true" if by_default else _PRECISIONS[wanted][0]
+    for source, told in _precisions_told():
+        if told == wanted or (told == "no" and source == _PRECISION):
+            continue
+        if told not in _PRECISIONS:
+            raise LaunchError(f"{source} = {told!r} is none of {', '.join(_PRECISIONS)}. Write one of them.")
+        what = "the run would be trained in it" if wanted == "no" else "only one of the two can be meant"
+        raise LaunchError(
+            f"The run file and the launcher contradict each other: {written}, and {source} = {told}; {what}. Write "
+            f"trl: {{{_PRECISIONS[told][1]}}}, or launch with {wanted}: mixed_precision: {_PRECISIONS[wanted][2]} in "
+            f"the launcher's file (--mixed_precision {wanted} on its command line)."
+        )
+
+
+_PRECISION = "ACCELERATE_MIXED_PRECISION"
+"""How accelerate's launcher passes on ``mixed_precision`` of its file, or of its command line."""
+_PRECISIONS = {
+    "no": ("trl.bf16 = false", "bf16: false", '"no"'),
+    "fp16": ("trl.fp16 = true", "fp16: true, bf16: false", "fp16"),
+    "bf16": ("trl.bf16 = true", "bf16: true", "bf16"),
+}
+"""Precision → how the run file says it, how it would be written, how the launcher's file says it."""
+
+
+def _precisions_told() -> Iterator[tuple[str, str]]:
+    """What a launcher says of the precision, and where: its variable, and the DeepSpeed file that it names."""
+    if told := os.environ.get(_PRECISION, "").lower():
+        yield _PRECISION, told
+    file = Path(os.environ.get("ACCELERATE_DEEPSPEED_CONFIG_FILE", ""))
+    if not file.is_file():
+        return
+    try:
+        settings = json.loads(file.read_text())
+        enabled = {name: settings[name].get("enabled") for name in ("bf16", "fp16") if name in settings}
+    except (ValueError, OSError, AttributeError, TypeError):  # DeepSpeed says what is wrong with it
+        return
+    chosen = [name for name, value in enabled.items() if value is True]
+    if chosen or (enabled and not {"auto", None} & {*enabled.values()}):
+        yield f"the precision of {file}", chosen[0] if chosen else "no"
+
+
 def check_engine_runs(accelerator: Any) -> None:
     """Refuse a run whose accelerator is not of the kind that the launcher's file asks for.
 
     Raises:
         LaunchError: DeepSpeed or FSDP was asked for, and another kind runs.
     """
-    engine, runs = asked_for(), str(getattr(accelerator.distributed_type, "value", accelerator.distributed_type))
+    engine, runs = asked_for(), _kind(accelerator)
     if engine is not None and runs != engine:
-        processes = accelerator.num_processes
-        raise LaunchError(
-            f"The launcher's file asks for {engine}, and what runs is {runs} on {processes} process"
-            f"{'es' if processes > 1 else ''}: parameters and optimizer would not be divided. On one GPU launch with "
-            f"configs/accelerate/one_gpu.yaml, on several with --num_processes 2 or more. {on_cpu(engine)}"
-        )
+        raise LaunchError(_not_what_runs(engine, runs, accelerator.num_processes))
+
+
+def _kind(state: Any) -> str:
+    return str(getattr(state.distributed_type, "value", state.distributed_type))
+
+
+def _not_what_runs(engine: str, runs: str, processes: int) -> str:
+    return (
+        f"The launcher's file asks for {engine}, and what runs is {runs} on {processes} process"
+        f"{'es' if processes > 1 else ''}: parameters and optimizer would not be divided. On one GPU launch with "
+        f"configs/accelerate/one_gpu.yaml, on several with --num_processes 2 or more. {on_cpu(engine)}"
+    )
 
 
 def on_cpu(engine: str | None) -> str:

@@ -1,6 +1,7 @@
 """Where a run lives and what it goes on from: rank 0 decides for all."""
 
 import os
+import secrets
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import IO, Any
@@ -15,6 +16,9 @@ AUTO = "auto"
 """``--resume auto``: start, or go on where there is a checkpoint."""
 NEWEST = ""
 """``--resume`` alone: go on with the newest run of the configuration."""
+
+WANDB_RUN_ID = "wandb_run_id.txt"
+"""A run's name at W&B, in the run's directory."""
 
 
 @dataclass
@@ -65,8 +69,29 @@ def place(config: RunConfig, args: Any, resume: str | None) -> Placement:
     args.eval_on_start = args.eval_on_start and decision.checkpoint is None  # it was evaluated when it began
     args.output_dir = str(decision.run)
     os.environ["TENSORBOARD_LOGGING_DIR"] = str(decision.run / "tensorboard")
-    os.environ.setdefault("WANDB_DIR", str(decision.run))
+    _hand_over("WANDB_DIR", str(decision.run))
+    if args.process_index == 0 and "wandb" in config.logging.report_to:
+        _identify_for_wandb(decision.run)
     return decision
+
+
+def _identify_for_wandb(run: Path) -> None:
+    """One W&B run for all parts of a run: its id lies in the run's directory, and W&B goes on with it."""
+    file = run / WANDB_RUN_ID
+    if not file.is_file():
+        given = os.environ.get("WANDB_RUN_ID")
+        file.write_text(f"{secrets.token_hex(4) if given in (None, _handed_over.get('WANDB_RUN_ID')) else given}\n")
+    _hand_over("WANDB_RUN_ID", file.read_text().strip())
+    os.environ.setdefault("WANDB_RESUME", "allow")
+
+
+_handed_over: dict[str, str] = {}
+
+
+def _hand_over(variable: str, value: str) -> None:
+    """Set a variable of the environment, unless the user has; the run before in this process is not the user."""
+    if os.environ.get(variable) in (None, _handed_over.get(variable)):
+        os.environ[variable] = _handed_over[variable] = value
 
 
 def _chosen(config: RunConfig, resume: str | None, world_size: int) -> Placement:

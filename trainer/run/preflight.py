@@ -1,5 +1,6 @@
 """What must hold before a model is loaded: the launch, the batches, the checkpoints, the logging."""
 
+import logging
 import os
 from collections.abc import Mapping
 from typing import Any
@@ -8,7 +9,7 @@ from trainer.algorithms.strategies import Strategies
 from trainer.run.config import RunConfig, batch_plan, quantization_config
 from trainer.run.config.trackers import TRACKERS
 from trainer.run.data import check_rows_enough
-from trainer.run.launched_as import LaunchError, asked_for, on_cpu
+from trainer.run.launched_as import LaunchError, asked_for, check_device_for, check_precision, on_cpu
 from trainer.run.schedule import check_evaluation, check_max_steps, check_save_steps
 from trainer.step.compatibility import check_combination
 
@@ -26,6 +27,8 @@ def check_launch(config: RunConfig, args: Any, strategies: Strategies, rows: Map
             f"The launcher started {started} processes, but they form {args.world_size} groups of one: each would "
             f"train alone and overwrite the others. {on_cpu(asked_for())}"
         )
+    check_device_for(args.distributed_state)
+    check_precision(config)
     check_resumable(args)
     quantization_config(config)  # refuses without its package
     check_combination(args, strategies)
@@ -62,18 +65,28 @@ def settle_on_cpu(config: RunConfig) -> None:
     """
     if config.trl.get("use_cpu") or os.environ.get("ACCELERATE_USE_CPU", "").lower() in ("1", "true", "yes"):
         os.environ.setdefault("ACCELERATE_TORCH_DEVICE", "cpu")
+        finds_no_gpu = "Setting accelerator to CPU"  # where DeepSpeed is installed, at every start
+        logging.getLogger("DeepSpeed").addFilter(lambda record: finds_no_gpu not in record.getMessage())
 
 
 def prepare_logging(config: RunConfig) -> None:
     """Trackers' settings, which they read from the environment; W&B online without a key is refused before loading."""
-    os.environ.setdefault("WANDB_MODE", config.logging.wandb_mode)
-    for tracker in (tracker for name, tracker in TRACKERS.items() if name in config.logging.report_to):
-        project = {} if tracker.project is None else {tracker.project: config.logging.project}
+    section = config.logging
+    os.environ.setdefault("TOKENIZERS_PARALLELISM", "false")
+    for tracker in (tracker for name, tracker in TRACKERS.items() if name in section.report_to):
+        project = {} if tracker.project is None else {tracker.project: section.project}
         for variable, value in {**project, **tracker.local}.items():
             os.environ.setdefault(variable, value)
-    os.environ.setdefault("WANDB_RUN_GROUP", config.name)
-    os.environ.setdefault("TOKENIZERS_PARALLELISM", "false")
-    if "wandb" in config.logging.report_to and os.environ["WANDB_MODE"] == "online":
+    if "wandb" not in section.report_to:
+        return
+    import transformers.integrations.integration_utils  # noqa: F401  before the mode is set: it prints a line of it
+
+    given = {"WANDB_ENTITY": section.entity, "WANDB_TAGS": ",".join(section.tags)}
+    given |= {"WANDB_MODE": section.wandb_mode, "WANDB_RUN_GROUP": section.group or config.name}
+    for variable, text in {**given, "WANDB_QUIET": "true"}.items():  # quiet: its summary would stand behind ours
+        if text:
+            os.environ.setdefault(variable, text)
+    if os.environ["WANDB_MODE"] == "online":
         import wandb
 
         if not wandb.api.api_key:

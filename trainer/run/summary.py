@@ -10,6 +10,7 @@ from typing import Any
 
 from trainer.run.config import RunConfig
 from trainer.run.directory import read_metrics
+from trainer.run.wandb_end import finish_wandb
 
 ACCURACY = "verifier/accuracy"
 """The metric that is a run's accuracy; of an evaluation ``eval_`` stands before it."""
@@ -27,11 +28,17 @@ class Accuracy:
 
 
 def write_summary(run: Path, summary: Mapping[str, Any]) -> str:
-    """``summary.json`` and ``summary.md``; returns the Markdown."""
-    (run / "summary.json").write_text(json.dumps(dict(summary), indent=2) + "\n")
-    rows = [f"| {key.replace('_', ' ')} | {_shown(value)} |" for key, value in summary.items()]
+    """``summary.md`` and then ``summary.json``, with which a run is finished; returns the Markdown.
+
+    What is not known, or was not used, is left out of the Markdown.
+    """
+    known = {key: value for key, value in summary.items() if value is not None}
+    rows = [f"| {key.replace('_', ' ')} | {_shown(value)} |" for key, value in known.items()]
     markdown = "\n".join([f"# {summary['name']}", "", "| | |", "|---|---|", *rows, ""])
     (run / "summary.md").write_text(markdown)
+    draft = run / ".summary.json.draft"
+    draft.write_text(json.dumps(dict(summary), indent=2) + "\n")
+    draft.replace(run / "summary.json")
     return markdown
 
 
@@ -71,8 +78,9 @@ def report(trainer: Any, config: RunConfig, run: Path, seconds: float) -> None:
     """``summary.json``, ``summary.md`` and ``reward_curve.png``, and the table on the terminal."""
     before, after = (evaluation_at(run, step, f"eval_{ACCURACY}") for step in (0, trainer.state.global_step))
     count = sum(len(rows) for rows in (trainer.eval_dataset or {}).values())
-    write_summary(run, _summary(trainer, config, before, after, count, seconds))
     draw_reward_curve(run, ACCURACY)
+    write_summary(run, _summary(trainer, config, before, after, count, seconds))
+    finish_wandb(config.logging.wandb_upload_seconds)  # what it prints is not the last
     print(f"\n{config.name}, seed {config.run_seed}: {trainer.state.global_step} optimizer steps in {seconds:.0f} s")
     for label, value in (("before", before), ("after", after)):
         if value is not None:

@@ -8,9 +8,11 @@ from typing import Any
 from trainer.run.config import RunConfig, lora_config, quantization_config
 from trainer.run.config.vllm import VLLMSection
 from trainer.run.guarded import tell, without_last_checkpoint
+from trainer.run.loading import stoppable_behind_training
 from trainer.run.rows import held_out_sets
 from trainer.run.schedule import optimizer_steps_per_block
 from trainer.run.summary import ACCURACY, report
+from trainer.run.wandb_end import finish_wandb
 
 
 def build_trainer(
@@ -65,7 +67,11 @@ def run_trainer(
         print(f"Run directory: {run}" + (f", resumed from {checkpoint.name}" if checkpoint else ""), flush=True)
 
     trainer.train(resume_from_checkpoint=None if checkpoint is None else str(checkpoint))
-    if trainer.parts.watch.disk.left_out == trainer.state.global_step:
+    disk = trainer.parts.watch.disk
+    stoppable_behind_training(run / f"checkpoint-{trainer.state.global_step}")
+    if stop.stopped or disk.left_out == trainer.state.global_step:
+        finish_wandb(config.logging.wandb_upload_seconds)  # what it prints is not the last
+    if disk.left_out == trainer.state.global_step:
         return without_last_checkpoint(trainer, stop.stopped)
     if stop.stopped:
         if is_main:
@@ -84,6 +90,7 @@ def _watched(
     from trainer.run.callbacks import (
         CheckpointManifest,
         EvaluationFiles,
+        EvaluationProgress,
         FinalEvaluation,
         KeepBest,
         MetricsFile,
@@ -103,7 +110,8 @@ def _watched(
     for watchdog in stall_watchdogs(run, config.stopping, verifier_stacks):
         trainer.add_callback(watchdog)
     trainer.add_callback(MetricsFile(run / "metrics.jsonl"))
-    trainer.add_callback(Progress(ACCURACY))
+    trainer.add_callback(Progress(ACCURACY, phase=lambda: trainer.parts.phases.now))
+    trainer.add_callback(EvaluationProgress())
     trainer.add_callback(
         Samples(trainer.newest_samples, config.logging.samples_every_steps, config.logging.num_samples)
     )

@@ -8,6 +8,8 @@ import threading
 from pathlib import Path
 from typing import Any, NoReturn
 
+from trainer.run.signs_of_life import SIGNS
+
 _left = False
 
 
@@ -22,10 +24,13 @@ def finish_wandb(seconds: float) -> None:
     if run is None:
         return
     folder = Path(run.dir).parent
+    SIGNS.begins(lambda: "Uploading to W&B")
     finishing = threading.Thread(target=_finish, args=(run,), name="wandb-finish", daemon=True)
     finishing.start()
     finishing.join(seconds)
     if not finishing.is_alive():
+        if run.offline:
+            print(f"W&B was offline. To send the run: wandb sync {folder.parent}/offline-run-*-{run.id}", flush=True)
         return
     print(
         f"\nW&B has not taken everything within logging.wandb_upload_seconds = {seconds:g}: the network or the server "

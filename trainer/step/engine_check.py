@@ -34,9 +34,9 @@ class EngineCheck:
 
     After the first sync of the weights and every ``check_agreement_every``-th, 8 prompts of 16 random tokens are
     continued by 16 tokens, drawn as rollouts are but with a seed of their own, so that they change no later sample. The
-    trainer scores them, as it scores rollouts. The largest difference over all ranks is logged as ``vllm/agreement_max``; above the
-    policy's bound every rank raises. A resumed run goes on counting syncs; its engine is a new one, whose first sync is
-    checked too, and logged where it is that one's turn.
+    trainer scores them, as it scores rollouts. The largest difference over all ranks is logged as
+    ``vllm/agreement_max``; above the policy's bound every rank raises. A resumed run goes on counting syncs; its engine
+    is a new one, whose first sync is checked too, and logged where it is that one's turn.
 
     Args:
         options: how often, and what is allowed.

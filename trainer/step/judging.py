@@ -68,9 +68,11 @@ class Judging:
     def begin(self, functions: Sequence[Any], prompts: Sequence[Any], generated: Sequence[Any], state: Any) -> None:
         """Call early what may be, with what TRL's ``_generate`` returned for ``prompts``."""
         rows, self._rows = self._rows, None
+        if rows is None:
+            return
         _, token_ids, _, completions, _, extra_fields, *_ = generated
         early = [function for function in functions if may_run_in_thread(function)]
-        if rows is not None and early and not extra_fields:
+        if early and not extra_fields:
             columns = {name: [row[name] for row in rows] for name in rows[0] if name not in _NO_COLUMNS}
             arguments = {"prompts": prompts, "completions": completions, "completion_ids": token_ids, **columns}
             self._early = EarlyJudgement(early, {**arguments, "trainer_state": state})

@@ -22,7 +22,7 @@ from trainer.step.metrics import (
     add_drift,
     add_token_metrics,
     metrics_over_all_passes,
-    weigh_by_tokens,
+    over_all_microbatches,
 )
 from trainer.step.microbatches import kept_tokens
 from trainer.step.ranks import Ranks
@@ -137,7 +137,8 @@ class Loss:
             metrics_over_all_passes(metrics, self.means, batch, bias_corrected_kl=corrected)
         if "loss_scale" not in batch:  # TRL's own micro-batch
             return loss
-        weigh_by_tokens(metrics, self.means, loss_mask(batch))
+        by_sequence = self.args.importance_sampling_level == "sequence" and batch["advantages"].dim() == 1
+        over_all_microbatches(metrics, self.means, batch, by_sequence=by_sequence, ends_step=is_last)
         return loss * batch["loss_scale"]
 
     def end_step(self) -> None:

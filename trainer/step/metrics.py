@@ -1,7 +1,7 @@
 """What is measured of a step. Sums stay on the device and are reduced over the ranks once, when they are logged."""
 
 import math
-from collections.abc import Mapping
+from collections.abc import Callable, Iterable, Mapping, MutableMapping
 from functools import cached_property
 from itertools import islice
 from typing import Any
@@ -13,11 +13,11 @@ from trainer.algorithms import diagnostics, drift
 from trainer.algorithms.groups import dead_groups
 from trainer.algorithms.token_classes import CLASSES, class_table, entropies_by_class
 
-_TOKEN_MEANS = frozenset(
-    {"entropy", "kl", "cispo_clip_ratio", "vespo/phi_seq_mean"}
-    | {f"clip_ratio/{name}_mean" for name in ("low", "high", "region")}
-)
+_CLIPPED = frozenset({"cispo_clip_ratio"} | {f"clip_ratio/{name}_mean" for name in ("low", "high", "region")})
+_TOKEN_MEANS = frozenset({"entropy", "kl", "vespo/phi_seq_mean"}) | _CLIPPED
 """What TRL logs as a mean over the tokens of a micro-batch of all ranks."""
+_EXTREMES: dict[str, Callable[[Iterable[float]], float]] = {"clip_ratio/low_min": min, "clip_ratio/high_max": max}
+"""What TRL logs of the rows of a micro-batch of all ranks."""
 
 
 class Means:
@@ -31,6 +31,8 @@ class Means:
         """Name → (total, count); ``<name>*`` → the sizes of a whole's parts."""
         self._largest: dict[str, Tensor] = {}
         """Name → the largest value; ``-<name>`` → minus the smallest."""
+        self.extremes: dict[str, float] = {}
+        """Name → the smallest or largest of the optimizer step so far, NaN before there is one."""
 
     def add(self, name: str, total: Tensor, count: Tensor | float) -> None:
         """Add ``total`` over ``count`` things."""
@@ -228,12 +230,40 @@ def metrics_over_all_passes(
         means.add(name, metrics[name].pop() * (kept & mask.bool()).sum(), mask.sum())
 
 
-def weigh_by_tokens(metrics: Mapping[str, list[float]], means: Means, mask: Tensor) -> None:
-    """Replace TRL's newest means over the tokens of a micro-batch by one over those of all micro-batches.
+def over_all_microbatches(
+    metrics: MutableMapping[str, list[float]],
+    means: Means,
+    batch: Mapping[str, Any],
+    *,
+    by_sequence: bool,
+    ends_step: bool,
+) -> None:
+    """Replace TRL's newest numbers on a planned micro-batch by such as do not depend on how rows were cut.
 
-    TRL logs the mean over micro-batches, whatever each holds; planned ones hold very different numbers of tokens. Rows
-    that were left out (advantage 0 under β = 0) count in none of them, nor does what a pass cut off.
+    TRL logs the mean over micro-batches, whatever each holds; planned ones hold very different numbers of tokens. So
+    means become one over the tokens (``by_sequence``: clip shares over the responses) of all micro-batches, and
+    ``clip_ratio/low_min`` and ``high_max`` those of all responses of the optimizer step. A response that was left out
+    (advantage 0 under β = 0), or the part of one that a pass cut off, clips nothing and counts as such; ``entropy`` is
+    of what was computed, the responses that are trained, and absent where there are none.
     """
+    mask = batch["completion_mask"] * batch["tool_mask"] if "tool_mask" in batch else batch["completion_mask"]
     tokens = mask.sum()
+    all_tokens, all_rows = batch["all_tokens"], batch["all_rows"]
     for name in [name for name in metrics if name in _TOKEN_MEANS and metrics[name]]:
-        means.add(name, metrics[name].pop() * tokens, tokens)
+        value = metrics[name].pop()
+        if not metrics[name]:
+            del metrics[name]  # TRL logs None for an empty list
+        if name not in _CLIPPED:
+            means.add(name, value * tokens, tokens)
+        elif by_sequence:
+            means.add(name, tokens.new_full((), value * len(mask), dtype=torch.float64), all_rows)
+        else:
+            means.add(name, value * tokens, all_tokens)
+    for name in [name for name in metrics if name in _EXTREMES and metrics[name]]:
+        found = [metrics[name].pop(), means.extremes.pop(name, math.nan), 0.0 if batch["leaves_out"] else math.nan]
+        numbers = [number for number in found if not math.isnan(number)]
+        extreme = _EXTREMES[name](numbers) if numbers else math.nan
+        if ends_step:
+            metrics[name].append(extreme)
+        else:
+            means.extremes[name] = extreme

@@ -68,6 +68,11 @@ class Microbatches:
             Where they differ by more than rounding, this and all later steps are TRL's: with a warning, and with
             ``planned_microbatches_mismatch_<rank>.pt`` in the output directory (both cuts, both gradients).
 
+    Rows whose gradient is zero are left out. They count in ``clip_ratio/…`` and ``cispo_clip_ratio`` (nothing of them
+    is clipped), not in ``entropy`` and ``vespo/phi_seq_mean``, which are of the rows that are trained and absent where
+    there are none. Means are over the tokens of all micro-batches, ``clip_ratio/low_min`` and ``high_max`` over the
+    rows of an optimizer step, where TRL logs the mean over micro-batches of each one's.
+
     Attributes:
         planner: the cut in force; ``None`` = TRL's.
     """
@@ -192,8 +197,10 @@ class PlannedCut:
         """As many micro-batches as given with the gradient of the given; where some are padding alone, the first.
 
         Beside TRL's entries each holds ``loss_scale``, what its loss is to be multiplied by, and may hold ``row_scale``
-        (B,), what its advantages are; with several passes ``keep``, the tokens of this one, and ``pass_tokens``, how
-        many of how many those are in the given micro-batch. Collective: every rank asks at the same time.
+        (B,), what its advantages are; ``all_tokens`` and ``all_rows``, whose sums over the micro-batches are those of
+        all rows; ``leaves_out``, whether a row of any rank is left out; with several passes ``keep``, the tokens of
+        this one, and ``pass_tokens``, how many of how many those are in the given micro-batch. Collective: every rank
+        asks at the same time.
         """
         rows_each = len(microbatches[0]["completion_ids"])
         whole = joined(microbatches)
@@ -202,10 +209,12 @@ class PlannedCut:
             # a schedule may look at all rows of a micro-batch: those of TRL's cut
             whole["keep"] = torch.cat([kept_tokens(self.strategies.schedule, m, pass_index) for m in microbatches])
         prompts, needed = self._needed(whole, mask)
-        units = self._plan(prompts, needed, len(microbatches), rows_each)
+        units, leaves_out = self._plan(prompts, needed, len(microbatches), rows_each, mask.any(1))
         prompts, needed = prompts.cpu(), needed.cpu()  # one wait for the device, not one a micro-batch
         old_counts = torch.cat([loss_mask(m).sum().expand(rows_each) for m in microbatches])
         planned = [self._microbatch(whole, rows, prompts, needed, rows_each, old_counts) for rows in units]
+        for batch, counted in zip(planned, mask.split(rows_each), strict=True):
+            batch |= {"all_tokens": counted.sum(), "all_rows": rows_each, "leaves_out": leaves_out}
         if "keep" in whole:
             for batch, keep, counted in zip(
                 planned, whole["keep"].split(rows_each), mask.split(rows_each), strict=True
@@ -221,7 +230,7 @@ class PlannedCut:
         prompt_mask, mask = attention_mask[:, :-width], attention_mask[:, -width:]
         prompts, needed = self._prompt_lengths(prompt_mask), last_counted(mask).clamp(min=1)
         rows_each = min(batch_size, len(mask))
-        units = self._plan(prompts, needed, -(-len(mask) // rows_each), rows_each, rows_per_unit=1)
+        units, _ = self._plan(prompts, needed, -(-len(mask) // rows_each), rows_each, mask.any(1), rows_per_unit=1)
         prompts, needed = prompts.cpu(), needed.cpu()
         cut = []
         for rows in units:
@@ -251,13 +260,24 @@ class PlannedCut:
         return last_counted(prompt_mask.flip(1))
 
     def _plan(
-        self, prompts: Tensor, needed: Tensor, most: int, rows_each: int, rows_per_unit: int | None = None
-    ) -> list[list[int]]:
-        """Rows of each micro-batch of this rank; row r that stands there as padding is −1 − r."""
+        self,
+        prompts: Tensor,
+        needed: Tensor,
+        most: int,
+        rows_each: int,
+        counts: Tensor,
+        rows_per_unit: int | None = None,
+    ) -> tuple[list[list[int]], bool]:
+        """Rows of each micro-batch of this rank; row r that stands there as padding is −1 − r.
+
+        And whether a row of any rank is left out though the loss ``counts`` tokens of it.
+        """
         size = self.rows_per_unit if rows_per_unit is None else rows_per_unit
         completions = needed.view(-1, size).amax(1)
-        lengths = torch.stack([prompts.view(-1, size).amax(1), completions], dim=1)
+        left_out = (counts & (needed == 0)).view(-1, size).any(1).long()
+        lengths = torch.stack([prompts.view(-1, size).amax(1), completions, left_out], dim=1)
         everyone = self.ranks.gathered(lengths[None].contiguous()).cpu()
+        leaves_out, everyone = bool(everyone[:, :, 2].any()), everyone[:, :, :2]
         budget = self.tokens_per_microbatch or rows_each * (
             int(everyone[:, :, 0].max()) + max(int(everyone[:, :, 1].max()), self.args.max_completion_length or 0)
         )
@@ -265,7 +285,7 @@ class PlannedCut:
             everyone, num_microbatches=most, budget=budget, rows_per_unit=size, units_each=max(1, rows_each // size)
         )
         mine = plan[self.ranks.index if len(plan) > 1 else 0]
-        return [[row for unit in units for row in _rows_of(unit, size)] for units in mine]
+        return [[row for unit in units for row in _rows_of(unit, size)] for units in mine], leaves_out
 
     def _microbatch(
         self, whole: Batch, rows: list[int], prompts: Tensor, needed: Tensor, rows_each: int, old_counts: Tensor

@@ -89,6 +89,11 @@ class Phases:
         return any(name in _STARTS_CLOCK for name, _ in self._open)
 
     @property
+    def now(self) -> str | None:
+        """The phase under way, the innermost."""
+        return self._open[-1][0] if self._open else None
+
+    @property
     def doing(self) -> str:
         """For messages: what was being done when the exception under way was raised, or is being done now."""
         if self._failed is not None:

@@ -12,6 +12,7 @@ from torch.utils.data import Sampler
 from trl.trainer.utils import RepeatSampler
 
 from trainer.algorithms.completion_lengths import AREA, completion_lengths
+from trainer.algorithms.contract import naming
 from trainer.algorithms.groups import dead_groups
 from trainer.algorithms.registry import Strategy
 from trainer.algorithms.results import checked_prompts, max_rounds
@@ -135,7 +136,8 @@ class Prompts:
                 "function of your own calls log_extra('correct', [True, False, None, …])."
             )
         shares = verdicts.view(-1, self.group_size).nanmean(1).cpu()
-        self.sampler.function.observe(torch.tensor(self.chosen), shares)
+        with naming(f"{self.sampler.kind} {self.sampler.name!r}"):
+            self.sampler.function.observe(torch.tensor(self.chosen), shares)
 
     def _next_prompts(self, sampler: Strategy, count: int, position: Position) -> list[int]:
         signals = {"count": count, "num_prompts": len(self.data), "seed": self.seed}

@@ -11,6 +11,7 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import nullcontext
 from functools import partial
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import torch
@@ -396,6 +397,14 @@ class RLVRTrainer(GRPOTrainer):
         """TRL's; none in a run that is watched: it knows no local base model and no result (`export` writes one)."""
         if self.parts.watch is None:
             super().create_model_card(*positional, **keywords)
+
+    def _issue_warnings_after_load(self, load_result: Any) -> None:
+        """Of a checkpoint's missing weights those that are tied to others are none."""
+        tied = getattr(self.model, "all_tied_weights_keys", None) or {}
+        missing = [name for name in load_result.missing_keys if name not in tied]
+        super()._issue_warnings_after_load(
+            SimpleNamespace(missing_keys=missing, unexpected_keys=load_result.unexpected_keys)
+        )
 
     def _load_optimizer_and_scheduler(self, checkpoint: str | None) -> None:
         super()._load_optimizer_and_scheduler(checkpoint)

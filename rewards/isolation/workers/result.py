@@ -25,6 +25,11 @@ class WorkerResult:
     detail: str = ""
 
     @property
+    def done(self) -> bool:
+        """Whether the target returned a value."""
+        return self.status == "done"
+
+    @property
     def killed(self) -> bool:
         """Whether the item was cut off rather than judged."""
         return self.status not in ("done", "raised")

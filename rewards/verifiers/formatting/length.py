@@ -130,6 +130,10 @@ class CosineLength(TokenVerifier):
         """The inner verifier's."""
         return self.verifier.gold_completion(reference)
 
+    def wrong_completion(self, reference: Any) -> str | None:
+        """The inner verifier's."""
+        return self.verifier.wrong_completion(reference)
+
     def unanswerable(self, reference: Any) -> str:
         """That of the verifier it wraps."""
         return self.verifier.unanswerable(reference)

@@ -1,10 +1,17 @@
 """A penalty for saying the same again, which length rewards otherwise invite."""
 
-from collections.abc import Hashable, Sequence
+import unicodedata
+from collections.abc import Hashable, Iterator, Sequence
 from dataclasses import dataclass
+from itertools import groupby
 from typing import Any
 
-from rewards.verifier import TokenVerifier, Verdict, tokens
+from rewards.verifier import TokenVerifier, Verdict
+
+LONGEST_WORD = 16
+"""Characters; no tokenizer has one token for a longer word."""
+PIECE_OF_WORD, PIECE_OF_SIGNS = 4, 8
+"""Characters of the pieces into which a longer word, and a row of one sign or blank, are cut."""
 
 
 def repeated_share(sequence: Sequence[Hashable], ngram_size: int) -> float:
@@ -18,13 +25,41 @@ def repeated_share(sequence: Sequence[Hashable], ngram_size: int) -> float:
     return 1 - len({tuple(sequence[start : start + ngram_size]) for start in range(count)}) / count
 
 
+def pieces(text: str) -> list[str]:
+    """What stands for the tokens of a text that no policy wrote: about as many, in any script.
+
+    A word is one; one of more than 16 characters is cut in pieces of 4. Each wide character (Chinese, Japanese,
+    Korean) is one, as is each sign; a row of the same sign, or of the same blank, is cut in pieces of 8. Single blanks
+    are none.
+    """
+    return [piece for kind, run in groupby(text, _kind) for piece in _cut(kind, "".join(run))]
+
+
+def _kind(character: str) -> str:
+    """What a character forms a row with: itself, or the other letters, digits and marks of a word."""
+    is_of_word = character.isalnum() or character == "_" or unicodedata.category(character)[0] == "M"
+    return "word" if is_of_word and unicodedata.east_asian_width(character) not in "WF" else character
+
+
+def _cut(kind: str, run: str) -> Iterator[str]:
+    if kind == "word" and len(run) <= LONGEST_WORD:
+        yield run
+        return
+    if kind.isspace() and len(run) < PIECE_OF_SIGNS:
+        return
+    is_wide = kind.isalnum() and kind != "word"
+    length = 1 if is_wide else PIECE_OF_WORD if kind == "word" else PIECE_OF_SIGNS
+    yield from (run[start : start + length] for start in range(0, len(run), length))
+
+
 @dataclass(frozen=True)
 class RepetitionPenalty(TokenVerifier):
     """``max_penalty × repeated_share``: 0 where no n-gram of tokens comes twice, near ``max_penalty`` for a loop.
 
     A term to add to a reward for the answer; 0 is its full score, so that its accuracy is the share of completions
     without any repetition. The paper punishes the repeated tokens themselves; a reward of one number per completion
-    cannot, and takes their share.
+    cannot, and takes their share. Where nobody says what the policy sampled, `pieces` of the text stand for tokens, so
+    that a loop without blanks is one too.
 
     Attributes:
         ngram_size: tokens that have to repeat together. Small ones meet formulae and names, which repeat rightly; the
@@ -46,7 +81,8 @@ class RepetitionPenalty(TokenVerifier):
 
     def __call__(self, completion: str, reference: Any, token_ids: Sequence[int] | None = None) -> Verdict:
         """Punish the repetitions in ``completion``; ``reference`` is not read."""
-        share = repeated_share(tokens(completion, token_ids), self.ngram_size)
+        sampled = pieces(completion) if token_ids is None else token_ids
+        share = repeated_share(sampled, self.ngram_size)
         score = self.max_penalty * share if share else 0.0
         return Verdict(score, None, f"{share:.1%} of its {self.ngram_size}-grams are repetitions")
 

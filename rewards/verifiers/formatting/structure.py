@@ -16,7 +16,8 @@ class Format(Verifier):
 
     Each tag stands there once in all, in order. Nothing but blanks stands before ``<think>`` and between ``</think>``
     and ``<answer>``, nothing but blanks and end-of-text tokens after ``</answer>``. Neither thought nor answer is
-    blank; zero-width characters are blanks there. A ``<think>`` that the prompt ends with belongs to the completion.
+    blank: something in it can be seen (`rewards.extraction.is_blank`). A ``<think>`` that the prompt ends with belongs
+    to the completion.
 
     TRL's ``think_format_reward`` gives 1 to an empty thought and to a ``</think>`` written twice; this does not.
 

@@ -48,7 +48,7 @@ def unit_vectors(text: str, form: Callable[[str], Form]) -> Form | None:
     if position != len(text):
         return None
     zero = form("0")
-    return Row(tuple(coordinates.get(axis, zero) for axis in ("ijk" if "k" in coordinates else "ij")))
+    return Row(tuple(coordinates.get(axis, zero) for axis in ("ijk" if "k" in coordinates else "ij")), is_vector=True)
 
 
 def _factor(text: str) -> str:

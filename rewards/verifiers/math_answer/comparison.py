@@ -12,9 +12,11 @@ The rules, where one has to be chosen:
 - Two units must be the same; what holds π is in radians. Percent: ``12.5%`` equals ``12.5`` and ``0.125``; a gold
   ``12.5`` without the sign takes ``12.5%`` above 1.
 - Order counts in brackets ``( )`` and does not in braces or in a list. A list is no point and no vector, unless it
-  names its coordinates (``x = 1, y = 2``); a point is a column or row vector, or a sum of unit vectors. An open
-  interval may be written for a point, since they look alike. A set of one may go without its braces. Numbered names
-  (``x_1 = 2, x_2 = 5``) may count the values of a list; where the gold has them, a bare list is in their order.
+  names its coordinates (``x = 1, y = 2``): these go by their names where the gold has them too, else in the order in
+  which such names are given (neighbours in the alphabet, numbered ones, (r, θ)), and others in the order written. A
+  point is a column or row vector, or a sum of unit vectors. A pair for an open interval is right; a gold that is a
+  pair, ``(2, 4)``, may be a point, so that no inequality equals it. A set of one may go without its braces. Numbered
+  names (``x_1 = 2, x_2 = 5``) may count the values of a list; where the gold has them, a bare list is in their order.
 - A name before a value (``x = 5``, ``P(X=2) = 5``, also ``x + y = 5``) may be left out or added; where both have one
   they must be the same. ``x^2 = 5``, ``2x = 5`` and ``6 = 5`` name nothing, and no equation is solved: ``x + 2 = 0`` is
   not ``x = -2``. The letter of a choice is such a name too: ``(C) 12`` is C, and 12.
@@ -42,7 +44,7 @@ from rewards.verifiers.math_answer.forms import (
     Words,
     Worked,
 )
-from rewards.verifiers.math_answer.names import same_name
+from rewards.verifiers.math_answer.names import in_customary_order, is_doubtful, same_name
 from rewards.verifiers.math_answer.notation import without_spaces
 from rewards.verifiers.math_answer.relations import as_equation
 from rewards.verifiers.math_answer.sets import names_of
@@ -96,6 +98,9 @@ def _same_about(gold: Form, answer: Form, algebra: AlgebraJudge) -> bool | _Othe
 
 def _same_related(gold: Form, answer: Form, algebra: AlgebraJudge) -> bool | _Other | None:
     """Names and equations."""
+    ours, theirs = _unknowns(gold), _unknowns(answer)
+    if not (isinstance(gold, Listing) and isinstance(answer, Listing)) and (ours or theirs):
+        return _same_unknowns(gold, answer, ours, theirs, algebra)
     match gold, answer:
         case (Named(), _) | (_, Named()):
             return _same_named(gold, answer, algebra)
@@ -137,7 +142,12 @@ def _same_collection(gold: Form, answer: Form, algebra: AlgebraJudge) -> bool | 
         case Listing(), Listing():
             return _same_listing(gold, answer, algebra)
         case Union(), Union():
-            return _same_in_any_order(gold.pieces, answer.pieces, algebra)
+            pieces = [tuple(map(_as_interval, union.pieces)) for union in (gold, answer)]
+            return _same_in_any_order(pieces[0], pieces[1], algebra)
+        case Interval(left_closed=False, right_closed=False), Row(is_vector=False):
+            return _same_in_order(_ends(gold), answer.items, algebra)
+        case Row(is_vector=False), Interval(is_pair=True):
+            return _same_in_order(gold.items, _ends(answer), algebra)
         case Interval(), Interval():
             closed = (gold.left_closed, gold.right_closed) == (answer.left_closed, answer.right_closed)
             return closed and _same_in_order(_ends(gold), _ends(answer), algebra)
@@ -206,7 +216,39 @@ def _same_named(gold: Form, answer: Form, algebra: AlgebraJudge) -> bool | None:
         case Words(), Named() if answer.name == f"({gold.text})":  # (C) 12, of an answer to choose
             return True
     assert isinstance(answer, Named)
+    if is_doubtful(answer.name) or (answer.name.endswith("^-1") and not isinstance(gold, Matrix)):
+        return False
     return same(gold, answer.value, algebra)
+
+
+def _unknowns(form: Form) -> dict[str, Form]:
+    """The values of several unknowns by their names, as they are written: ``x = 1, y = 2``, ``(x, y) = (1, 2)``."""
+    match form:
+        case Listing() if len(form.items) > 1:
+            named = {item.name: item.value for item in form.items if isinstance(item, Named)}
+            return named if len(named) == len(form.items) else {}
+        case Named(value=Row() | Matrix() as value) if form.name.startswith("("):
+            names, values = form.name[1:-1].split(","), _as_row(value) or ()
+            return dict(zip(names, values, strict=True)) if len(set(names)) == len(values) else {}
+    return {}
+
+
+def _same_unknowns(
+    gold: Form, answer: Form, ours: dict[str, Form], theirs: dict[str, Form], algebra: AlgebraJudge
+) -> bool | None:
+    """By their names where both have them, else in the gold's own order, or that in which such names are given."""
+    if ours and theirs:
+        return ours.keys() == theirs.keys() and _all(same(ours[name], theirs[name], algebra) for name in ours)
+    names = tuple(ours or theirs)
+    if any(is_doubtful(name) for name in theirs):
+        return False
+    if not isinstance(gold, Named):
+        names = in_customary_order(names)
+    values = tuple((ours or theirs)[name] for name in names)
+    row = _as_row(answer if ours else gold)
+    if row is None:
+        return False
+    return _same_in_order(values, row, algebra) if ours else _same_in_order(row, values, algebra)
 
 
 def _as_equation(gold: Form, answer: Form, algebra: AlgebraJudge) -> bool | None:
@@ -274,6 +316,14 @@ def _ends(interval: Interval) -> tuple[Form, ...]:
     return interval.left, interval.right
 
 
+def _as_interval(piece: Form) -> Form:
+    """A piece of a union, where a pair is an interval."""
+    match piece:
+        case Row(items=(left, right), is_vector=False):
+            return Interval(left, right, left_closed=False, right_closed=False)
+    return piece
+
+
 def _same_matrix(gold: Matrix, answer: Matrix, algebra: AlgebraJudge) -> bool | None:
     if [len(row) for row in gold.rows] != [len(row) for row in answer.rows]:
         return False
@@ -293,8 +343,4 @@ def _as_row(form: Form) -> tuple[Form, ...] | None:
             return form.rows[0]
         case Matrix() if form.rows and all(len(row) == 1 for row in form.rows):
             return tuple(row[0] for row in form.rows)
-        case Listing() if named := {item.name: item.value for item in form.items if isinstance(item, Named)}:
-            return tuple(named[name] for name in sorted(named)) if len(named) == len(form.items) else None
-        case Interval() if not form.left_closed and not form.right_closed:
-            return _ends(form)
     return None

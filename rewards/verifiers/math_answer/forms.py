@@ -1,7 +1,7 @@
 """What an answer can be: what `reading` makes of a text and `comparison` compares."""
 
 import re
-from dataclasses import dataclass, is_dataclass
+from dataclasses import dataclass, field, is_dataclass
 from fractions import Fraction
 from typing import TypeAlias
 
@@ -108,9 +108,10 @@ class Listing:
 
 @dataclass(frozen=True)
 class Row:
-    """Values in order: a point, a vector."""
+    """Values in order: a point, or a vector where it is written as a sum of unit vectors."""
 
     items: tuple["Form", ...]
+    is_vector: bool = field(default=False, compare=False)
 
 
 @dataclass(frozen=True)
@@ -122,12 +123,13 @@ class Matrix:
 
 @dataclass(frozen=True)
 class Interval:
-    """An interval of the real line."""
+    """An interval of the real line; ``is_pair`` where it is written as a pair, which a point is too: x ∈ (1, 2)."""
 
     left: "Form"
     right: "Form"
     left_closed: bool
     right_closed: bool
+    is_pair: bool = field(default=False, compare=False)
 
 
 @dataclass(frozen=True)

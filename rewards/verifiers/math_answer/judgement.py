@@ -17,6 +17,12 @@ from latex2sympy2_extended.latex2sympy2 import ConversionConfig
 from rewards.verifiers.math_answer import constants
 from rewards.verifiers.math_answer.comparison import same
 from rewards.verifiers.math_answer.forms import About, Expression, Number, Relation
+from rewards.verifiers.math_answer.letters import (
+    may_not_commute,
+    needs_no_commuting,
+    parsed_with_marks,
+    renamed_constants,
+)
 from rewards.verifiers.math_answer.reading import read
 from rewards.verifiers.math_answer.units import PERCENT
 
@@ -39,24 +45,50 @@ def judge(item: list[str]) -> bool:
 def _algebra(gold: Expression | Relation | Number | About, answer: Expression | Relation | Number) -> bool:
     if isinstance(gold, Relation) or isinstance(answer, Relation):
         return isinstance(gold, Relation) and isinstance(answer, Relation) and _same_relation(gold, answer)
-    other = _parsed(_exact(answer.latex))
     if isinstance(gold, About):
+        other = _parsed(_exact(answer.latex))
         percent = gold.value.unit == PERCENT and answer.unit != PERCENT
         about = sympy.Rational(gold.value.value) / (100 if percent else 1)
         return isinstance(other, sympy.Expr) and not other.free_symbols and constants.rounds_to(other, about)
-    one = _parsed(_exact(gold.latex))
+    apart = may_not_commute(gold.latex, answer.latex)
+    one, other = (_parsed(_exact(side.latex), apart) for side in (gold, answer))
     if not (isinstance(one, sympy.Expr) and isinstance(other, sympy.Expr)):
         return one is not None and one == other
     if one.free_symbols or other.free_symbols:
-        return _same_function(one, other)
+        return _same_function(one, other) or any(
+            _same_function(one, renamed) for renamed in _renamed(gold.latex, one, other)
+        )
     return constants.equal(one, other)
+
+
+def _renamed(gold: str, one: Any, other: Any) -> list[Any]:
+    """The answer under each other naming of its arbitrary constants that the gold allows."""
+    letters = {str(letter): letter for side in (other, one) for letter in side.free_symbols}
+    wanted, written = ({str(letter) for letter in side.free_symbols} for side in (one, other))
+    return [
+        other.xreplace({letters[theirs]: letters[ours] for theirs, ours in names.items()})
+        for names in renamed_constants(gold, wanted, written)
+    ]
 
 
 def _same_function(one: sympy.Expr, other: sympy.Expr) -> bool:
     """Whether two expressions with letters are equal wherever both have a value, by a proof."""
+    if one == other:
+        return True
+    if not (one.is_commutative and other.is_commutative):
+        if sympy.expand(one - other) == 0:
+            return True
+        if not needs_no_commuting(one, other):
+            return False
+        one, other = (_commuting(side) for side in (one, other))
     if _differ_at_a_point(one, other):
         return False
     return bool(sympy.simplify(one - other) == 0) or _same_logarithms(one, other)
+
+
+def _commuting(expression: sympy.Expr) -> sympy.Expr:
+    apart = [letter for letter in expression.free_symbols if not letter.is_commutative]
+    return expression.xreplace({letter: sympy.Symbol(str(letter), real=True) for letter in apart})
 
 
 def _differ_at_a_point(one: sympy.Expr, other: sympy.Expr) -> bool:
@@ -82,11 +114,25 @@ def _same_relation(gold: Relation, answer: Relation) -> bool:
     r"""Whether one difference of the sides is a constant multiple of the other, above zero for inequalities."""
     if gold.sign != answer.sign:
         return False
-    sides: list[Any] = [_parsed(_exact(side)) for side in (gold.left, gold.right, answer.left, answer.right)]
+    apart = may_not_commute(f"{gold.left}={gold.right}", f"{answer.left}={answer.right}")
+    sides: list[Any] = [_parsed(_exact(side), apart) for side in (gold.left, gold.right, answer.left, answer.right)]
     if not all(isinstance(side, sympy.Expr) for side in sides):
         return False
     first, second = sides[0] - sides[1], sides[2] - sides[3]
-    if gold.sign == "=":  # y = 1/x is xy = 1
+    return any(
+        _same_difference(gold.sign, first, other)
+        for other in (second, *_renamed(f"{gold.left}={gold.right}", first, second))
+    )
+
+
+def _same_difference(sign: str, first: Any, second: Any) -> bool:
+    if not (first.is_commutative and second.is_commutative):
+        if 0 in (sympy.expand(first - second), sympy.expand(first + second)) and (sign in ("=", "\\ne")):
+            return True
+        if not needs_no_commuting(first, second):
+            return False
+        first, second = _commuting(first), _commuting(second)
+    if sign == "=":  # y = 1/x is xy = 1
         first, second = (sympy.fraction(sympy.together(difference))[0] for difference in (first, second))
     if not (first.free_symbols and second.free_symbols):  # any false equation would be any other
         return False
@@ -96,7 +142,7 @@ def _same_relation(gold: Relation, answer: Relation) -> bool:
     ratio = sympy.simplify(first / second)
     if not ratio.is_number or not ratio.is_finite or ratio.is_zero:
         return False
-    return gold.sign in ("=", "\\ne") or bool(ratio.is_positive)
+    return sign in ("=", "\\ne") or bool(ratio.is_positive)
 
 
 def _same_logarithms(one: Any, other: Any) -> bool:
@@ -115,8 +161,12 @@ def _exact(latex: str) -> str:
 
 
 @lru_cache(maxsize=256)
-def _parsed(latex: str) -> Any | None:
+def _parsed(latex: str, noncommuting: str = "") -> Any | None:
     """``latex`` as sympy has it, variables real, i the imaginary unit; ``None`` where it is not understood."""
+    return parsed_with_marks(latex, _parsed_plainly, noncommuting)
+
+
+def _parsed_plainly(latex: str) -> Any | None:
     try:
         parsed = latex2sympy(latex, is_real=True, normalization_config=_SPELLING, conversion_config=_MEANING)
         return parsed.subs(_IMAGINARY_UNIT, sympy.I)

@@ -2,6 +2,8 @@
 
 import re
 
+from rewards.verifiers.math_answer.notation import NOTATION
+
 _GREEK = "alpha|beta|gamma|delta|epsilon|theta|lambda|mu|nu|rho|sigma|tau|phi|varphi|psi|omega|ell"
 _LETTER = rf"(?:[A-Za-z]|\\(?:{_GREEK}))"
 _FUNCTION = r"\\(?:sin|cos|tan|cot|sec|csc|det)"
@@ -13,14 +15,15 @@ _CORE = (
     r"|\\text ?\{[A-Za-z ]+\}(?: ?[A-Z]{2,4})?|\\mathbb ?\{[EP]\}|\\(?:overline|vec|hat|tilde) ?\{[A-Za-z]+\})"
 )
 _NAMES = (
-    rf"{_CORE}{_INDEX}?'*(?: ?\^ ?\{{-1\}})?{_ARGUMENTS}?",
+    rf"{_CORE}{_INDEX}?'*{_ARGUMENTS}?",
+    rf"(?:[fgh]|[A-Z]|\\(?:phi|varphi|psi)){_INDEX}? ?\^ ?\{{-1\}}{_ARGUMENTS}?",
     r"(?:P|\\Pr|\\mathbb ?\{P\}|\\text ?\{Pr?\}) ?[(\[].{1,30}[)\]]",
     rf"\\(?:gcd|max|min|deg|dim|arg|det){_INDEX}?(?: ?[a-zA-Z](?![a-z]))?{_ARGUMENTS}?",
     rf"{_FUNCTION} ?(?:{_ANGLE}|\( ?{_ANGLE} ?\)|\\angle ?[A-Z]{{1,3}})",
     rf"\\frac ?\{{ ?(?:[A-Z]{{2}}|[A-Z]{_INDEX}) ?\}} ?\{{ ?(?:[A-Z]{{2}}|[A-Z]{_INDEX}) ?\}}",
     r"\\frac ?\{ ?d\w ?\} ?\{ ?d\w ?\}",
     rf"\\# ?{_CORE}|\\Delta|\\sigma ?\^ ?\{{?2\}}?",
-    r"\( ?[a-z](?: ?, ?[a-z])+ ?\)",
+    rf"\( ?{_LETTER}{_INDEX}?(?: ?, ?{_LETTER}{_INDEX}?)+ ?\)",
     r"\| ?(?:[^|]{0,12}[A-Z][^|]{0,12}|[zw]|\\(?:vec|overline) ?\{\w+\}) ?\|",
     r"\\\|[^|]{1,20}\\\||\[[A-Z]{3,6}\]",
 )
@@ -31,7 +34,13 @@ _FACTOR = re.compile(
 )
 _TERMS = re.compile(rf"(?:(?>[+-]? ?|\\cdot ){_FACTOR.pattern}(?: ?\^ ?\d)?+ ?)++")
 _LIMIT = re.compile(r"\\(?:lim|sum|prod|int)(?![a-zA-Z]).{1,60}")
-_INTRODUCTION = re.compile(r"\\text ?\{[^{}]*(?:\b(?:is|are)|[:=]) *\}|(?:the |final )*answer(?: is|:)", re.IGNORECASE)
+_INTRODUCTION = re.compile(
+    rf"\\text ?\{{(?P<start>[^{{}}]*)\}} ?(?P<name>{_CORE}{_INDEX}?) ?\\text ?\{{(?P<end> *(?:is|are|equals)) *\}}"
+    r"|\\text ?\{(?P<words>[^{}]*(?:\b(?:is|are|equals|be|get|have|by|to)|[:=])) *\}|(?:the |final )*answer(?: is|:)",
+    re.IGNORECASE,
+)
+_IN_WORDS = {name: frozenset(words.split()) for name, words in NOTATION["introductions"].items()}
+_WORDS_IN_TEXT = re.compile(r"\\text ?\{([^{}]*)\}")
 _INTRODUCED_TEXT = re.compile(r"\\text ?\{ *(?:the |final )*answer(?: is|:) *([^{}]+)\}", re.IGNORECASE)
 _SET = r"\\in ?\\mathbb ?\{?(?P<set>[ZNRQC])\}?"
 _GLUE = r"(?:[ ,}]|\\text ?\{)*+"
@@ -66,8 +75,47 @@ def is_asked_for(text: str) -> bool:
 
 
 def squeezed(text: str) -> str:
-    """A name in one spelling."""
-    return re.sub(r"\\text|\\(?=max|min)|[\s{}]", "", text)
+    r"""A name in one spelling; words stay in ``\text`` where they may say something else of the value than its name."""
+    words = [match[1] for match in _WORDS_IN_TEXT.finditer(re.split(r"[(\[]", text)[0]) if len(match[1].strip()) > 1]
+    index = "_" in text
+    doubtful = any(
+        _IN_WORDS["denied"] & set(each.lower().split()) if index else not name_a_quantity(each) for each in words
+    )
+    kept = r"\\text|" if not doubtful else ""
+    return re.sub(rf"{kept}\\(?=max|min)|[\s{{}}]", "", text)
+
+
+def is_doubtful(name: str) -> bool:
+    """Whether a name in the spelling of `squeezed` may not be left out: it may deny the value, or be no name at all."""
+    return "\\text" in name
+
+
+def name_a_quantity(words: str) -> bool:
+    """Whether ``words`` name what a value is of, and say nothing else of it: "the area of the circle is", "so we get".
+
+    Its words have to be known; behind "of" and "number of" any may stand but those that deny or change the value.
+    """
+    found = re.findall(r"[a-z'’]+|[^a-z'’\s]", words.lower().strip(" .,:="))
+    while found and found[0] in _IN_WORDS["before"] | {","}:
+        found = found[1:]
+    while found and found[-1] in _IN_WORDS["after"]:
+        found = found[:-1]
+    known = _IN_WORDS["quantities"] | _IN_WORDS["adjectives"]
+    end = next((index for index, word in enumerate(found) if word not in known), len(found))
+    if end < len(found):
+        if end == 0 or found[end] not in _IN_WORDS["links"] | _IN_WORDS["clauses"]:
+            return False
+        if found[end] in _IN_WORDS["clauses"] and found[end - 1] not in (
+            "number",
+            "probability",
+            "chance",
+            "time",
+            "ways",
+        ):
+            return False
+        if any(word in _IN_WORDS["denied"] or "'" in word or not word.isalpha() for word in found[end:]):
+            return False
+    return not found or bool(_IN_WORDS["quantities"] & set(found[:end]))
 
 
 def same_name(one: str, other: str) -> bool:
@@ -78,12 +126,36 @@ def same_name(one: str, other: str) -> bool:
     return base == other_base and "" in (index, other_index) and (index or other_index).isalpha()
 
 
+_CUSTOMARY = (("h", "k"), ("r", "\\theta"), ("r", "\\theta", "z"), ("\\rho", "\\theta", "\\phi"), ("\\mu", "\\sigma"))
+_GREEK_ORDER = [f"\\{name}" for name in NOTATION["greek"]]
+
+
+def in_customary_order(names: tuple[str, ...]) -> tuple[str, ...]:
+    """The order in which coordinates of these names are given: neighbours in the alphabet, and numbered letters, as
+    they follow one another, (r, θ) and the like as they are known; others as they are written."""
+    for order in _CUSTOMARY:
+        if set(order) == set(names):
+            return order
+    letters, _, indices = zip(*(name.partition("_") for name in names), strict=True)
+    if len(set(letters)) == 1 and all(index.isdigit() for index in indices):
+        return tuple(sorted(names, key=lambda name: int(name.partition("_")[2])))
+    places = [
+        _GREEK_ORDER.index(name) if name in _GREEK_ORDER else ord(name) if len(name) == 1 else -1 for name in names
+    ]
+    if min(places) >= 0 and max(places) - min(places) == len(names) - 1:
+        return tuple(name for _, name in sorted(zip(places, names, strict=True)))
+    return names
+
+
 def without_introduction(text: str) -> str:
     """``text`` without "the answer is" and the like before it."""
     if inside := _INTRODUCED_TEXT.fullmatch(text):
         return inside[1]
     introduction = _INTRODUCTION.match(text)
-    if introduction is None or re.search(r"\bnot\b", introduction[0]):
+    if introduction is None:
+        return text
+    words = introduction["words"] or f"{introduction['start'] or ''} value {introduction['end'] or ''}"
+    if not name_a_quantity(words):
         return text
     return text[introduction.end() :].strip()
 

@@ -33,7 +33,7 @@ _BARE_ROOT = re.compile(r"(?<![\\a-zA-Z])\s*sqrt\s*(?:(\d+(?:\.\d+)?)|(?=[({]|[a
 _THOUSANDS_COMMA = re.compile(r"(?:\{,\}|,\\!)\s*(?=\d{3}(?!\d))")
 _DECIMAL_COMMA = re.compile(r"(?<=\d)\{,\}(?=\d)")
 _DECIMAL_COMMA_BEFORE_ZERO = re.compile(r"^([-+]?\d+),(0\d|0\d{3,})$")  # no list writes 05
-_EXPONENT = re.compile(r"\^ ?(-?\d{2,}|-\d)")  # who writes 2^10 means no 2^1 0
+_EXPONENT = re.compile(r"(?<=\d)\^ ?(\d{2,})|\^ ?(-\d+)")  # who writes 2^10 means no 2^1 0; x^10 may be either
 _FULL_STOP = re.compile(r"(?<![.\s])\s*[.,;]$")
 _QUANTITY_IN_TEXT = re.compile(r"\\text ?\{ *([-+]?\d[\d.,/]*) +([^{}\d]*)\}")
 _DEGREES = re.compile(r"\^\s*(?:\{\s*\\circ\s*\}|\\circ(?![a-zA-Z]))\s*")
@@ -60,7 +60,7 @@ def one_spelling(text: str) -> str:
     text = _unwrapped(_CONTROL.sub(lambda match: _COMMANDS.get(match[1], match[0]), text))
     text = _BARE_ROOT.sub(_root, _DEGREES.sub(r"^\\circ ", text))
     text = _CHOOSE.sub(r"\\binom{\1}{\2}", text)
-    text = _QUANTITY_IN_TEXT.sub(r"\1 \\text{\2}", _EXPONENT.sub(r"^{\1}", text))
+    text = _QUANTITY_IN_TEXT.sub(r"\1 \\text{\2}", _EXPONENT.sub(r"^{\1\2}", text))
     text = _TEXT_WITHOUT_WORDS.sub(r" \1 ", _OVER.sub(r"\\frac{\1}{\2}", _CAPITAL_IN_TEXT.sub(r" \1\2 ", text)))
     return " ".join(_with_braces(text).split())
 

@@ -61,6 +61,7 @@ _BASES = {
 _NEGATIVE = re.compile(r"- ?\( ?(?P<value>[^()+-]*?) ?\)")
 _CHOICE = re.compile(r"(\([A-H]\)) +(.*\S)")
 _FUNCTION = re.compile(r"\\(?:sin|cos|tan|cot|sec|csc)")
+_TWO_DIGITS = re.compile(r"[A-Za-z)] ?[\^_] ?\d{2}")
 _CONJUNCTIONS = frozenset({"or", "and", "not", "if", "is", "to"})
 
 
@@ -178,4 +179,6 @@ def _expression(text: str) -> Form:
         return Unreadable("it mixes words and mathematics")
     if "?" in text or (any(len(run) > 3 and run not in FUNCTIONS for run in runs) and "\\begin" not in text):
         return Unreadable("it mixes words and mathematics")
+    if _TWO_DIGITS.search(re.sub(r"\\[a-zA-Z]+", " ", text)):  # \log_10 has its base
+        return Unreadable("x^12 and x_12 are x^1 2 and x_1 2 in LaTeX; x^{12} and x_{12} need braces")
     return Expression(text)

@@ -7,10 +7,24 @@ from functools import lru_cache
 from typing import Any
 
 from rewards.extraction import boxed_answers
+from rewards.verifiers.math_answer.forms import (
+    Form,
+    Interval,
+    Listing,
+    Matrix,
+    Named,
+    Quantified,
+    Relation,
+    Row,
+    Union,
+    Worked,
+)
 from rewards.verifiers.math_answer.notation import balanced
 from rewards.verifiers.math_answer.reading import read
+from rewards.verifiers.math_answer.sets import INFINITY, MINUS_INFINITY
 
 GSM8K_MARK = "####"
+_INFINITE: dict[Form, str] = {MINUS_INFINITY: "-\\infty", INFINITY: "\\infty"}
 
 
 def golds(reference: Any) -> tuple[str, ...]:
@@ -27,6 +41,29 @@ def golds(reference: Any) -> tuple[str, ...]:
     if not alternatives:
         raise ValueError("it is an empty list, so no answer is right; remove the row or map another column")
     return alternatives
+
+
+def plain_wrong_answer(form: Form, place: int = 0) -> str:
+    """An answer of a gold's ``form``, so that all of it is compared, with a number that is no one's per value."""
+    number = f"\\frac{{{5741 + place}}}{{8191}}"
+    match form:
+        case Relation(sign=sign):
+            return f"x+2y {sign} {number}"
+        case Named(value=value) | Quantified(value=value) | Worked(result=value):
+            return plain_wrong_answer(value, place)
+        case Interval():
+            ends = [_INFINITE.get(end) or plain_wrong_answer(end, place) for end in (form.left, form.right)]
+            return f"{'(['[form.left_closed]}{ends[0]}, {ends[1]}{')]'[form.right_closed]}"
+        case Matrix():
+            rows = (" & ".join(plain_wrong_answer(entry, place) for entry in row) for row in form.rows)
+            return "\\begin{pmatrix}" + "\\\\".join(rows) + "\\end{pmatrix}"
+        case Listing(items=items) | Row(items=items) | Union(pieces=items) if items:
+            values = [plain_wrong_answer(item, place + 2 * index) for index, item in enumerate(items)]
+            if isinstance(form, Union):
+                return " \\cup ".join(values)
+            inner = ", ".join(values)
+            return f"({inner})" if isinstance(form, Row) else f"\\{{{inner}\\}}" if form.braces else inner
+    return number
 
 
 def _gold(reference: Any) -> str:

@@ -41,7 +41,10 @@ def related(text: str, form: Callable[[str], Form]) -> Form | None:
     """A relation, or what it says of a name; ``form`` reads the sides."""
     belongs = split_outside_brackets(text, _IN)
     if len(belongs) == 2 and is_name(belongs[0]):
-        return Named(squeezed(belongs[0]), form(belongs[1]))
+        value = form(belongs[1])
+        if isinstance(value, Row) and len(value.items) == 2 and "," not in belongs[0]:
+            value = Interval(*value.items, left_closed=False, right_closed=False, is_pair=True)
+        return Named(squeezed(belongs[0]), value)
     sides = [side.strip() for side in split_outside_brackets(text, _SIGN)]
     if len(sides) == 1:
         return None
@@ -76,7 +79,7 @@ def _approximate(sides: list[str], form: Callable[[str], Form]) -> Form:
 def _equated(sides: list[str], form: Callable[[str], Form]) -> Form:
     """What equals signs alone connect: a name and its value, with the steps between, or an equation."""
     if is_name(sides[0]):
-        return _named(sides[0], _worked(sides[1:], form))
+        return Named(squeezed(sides[0]), _worked(sides[1:], form))
     if len(sides) > 2:
         asked_for = is_asked_for(sides[0])
         answer = _worked(sides[asked_for:], form)
@@ -110,15 +113,6 @@ def _one_relation(left: str, right: str, sign: str, form: Callable[[str], Form])
     if any(isinstance(form(side), Unreadable | Words) for side in (left, right)):
         return Unreadable("it mixes words and mathematics")
     return Relation(sign, left, right)
-
-
-def _named(name: str, value: Form) -> Named:
-    """The coordinates of ``(y, x) = (3, 4)`` are put in the order of their names."""
-    names = squeezed(name).strip("()").split(",")
-    if isinstance(value, Row) and len(names) == len(value.items) > 1:
-        by_name = dict(sorted(zip(names, value.items, strict=True), key=lambda item: item[0]))
-        return Named(f"({','.join(by_name)})", Row(tuple(by_name.values())))
-    return Named(squeezed(name), value)
 
 
 def _between(sides: list[str], signs: list[str], form: Callable[[str], Form]) -> Form:

@@ -2,7 +2,7 @@
 
 import logging
 import time
-from collections.abc import Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Literal
 
@@ -15,11 +15,14 @@ from rewards.verifiers.math_answer.guard import too_costly, too_long_or_deep
 from rewards.verifiers.math_answer.notation import without_dollars
 from rewards.verifiers.math_answer.numerals import product_of_powers
 from rewards.verifiers.math_answer.reading import read
-from rewards.verifiers.math_answer.reference import golds
+from rewards.verifiers.math_answer.reference import golds, plain_wrong_answer
 
 logger = logging.getLogger(__name__)
 
 AnswerIn = Literal["boxed", "answer_tag"]
+
+_TRIALS: dict[tuple[WorkerPool, str], WorkerResult] = {}
+"""What became of golds that were judged alone."""
 
 _WARM_UP = ("\\frac{\\sqrt{2}}{2}", "\\cos\\frac{\\pi}{4}")
 
@@ -40,8 +43,12 @@ class MathAnswer(Verifier):
     The answer is the content of the last ``\boxed{…}`` after the last ``</think>``, or the list of the last ones where
     they stand side by side. What counts as the same is written down in `math_answer.comparison`. Numbers, words, sets,
     points, intervals and matrices of these are compared here, exactly; what needs algebra is asked of sympy in worker
-    processes that the kernel cuts off (`isolation.workers`): cut off by CPU time or memory is score 0 with ``killed``;
-    starved of time on a busy machine, twice, is unjudged.
+    processes that the kernel cuts off (`isolation.workers`).
+
+    Whatever fails while an answer is compared, an exception or a limit of time or memory, makes it wrong, ``killed``
+    too where it was cut off. It is unjudged only where the gold fails too: judged against its own text and a plain
+    wrong answer, within the same limits. A gold is tried so once, when a first answer to it fails; anew where the wall
+    time ran out, as it does on a machine that is starved.
 
     The reference is a text, a number, or a list of alternatives of which each is right. Of a text with a ``\boxed{…}``
     the boxes' content is meant, of one with ``####`` (GSM8K) what follows. Unjudged: an empty reference, one whose
@@ -78,9 +85,12 @@ class MathAnswer(Verifier):
         looks = [self._first_look(*pair) for pair in zip(completions, references, strict=True)]
         questions = [look for look in looks if isinstance(look, _Question)]
         items = [(gold, question.answer) for question in questions for gold in question.golds]
-        outcomes = iter(self._pool().map(items))
+        outcomes = self._pool().map(items)
+        failed = {gold: outcome.status for (gold, _), outcome in zip(items, outcomes, strict=True) if not outcome.done}
+        trials = self._trials(failed, anew={gold for gold, status in failed.items() if status == "wall_limit"})
+        rest = iter(outcomes)
         return [
-            _answered(look, [next(outcomes) for _ in look.golds]) if isinstance(look, _Question) else look
+            _answered(look, [next(rest) for _ in look.golds], trials) if isinstance(look, _Question) else look
             for look in looks
         ]
 
@@ -92,13 +102,30 @@ class MathAnswer(Verifier):
             return None
         return boxed if self.answer_in == "boxed" else f"{ANSWER_OPENS}{boxed}{ANSWER_CLOSES}"
 
+    def wrong_completion(self, reference: Any) -> str | None:
+        """A number that is hardly anyone's answer, in every place where the reference has a value."""
+        if self.gold_completion(reference) is None:
+            return None
+        boxed = f"\\boxed{{{plain_wrong_answer(read(golds(reference)[0]).form)}}}"
+        return boxed if self.answer_in == "boxed" else f"{ANSWER_OPENS}{boxed}{ANSWER_CLOSES}"
+
     def reference_remark(self, reference: Any) -> str:
         """That nothing but its own text can equal it, where that is so."""
-        try:
-            reasons = [unreadable_part(read(gold).form) for gold in golds(reference)]
-        except ValueError:
-            return ""
-        return f"only its own text is right: {reasons[0]}" if all(reasons) else ""
+        return self.reference_remarks([reference])[0]
+
+    def reference_remarks(self, references: Sequence[Any]) -> list[str]:
+        """`reference_remark` for each; the golds that need algebra are judged against themselves side by side."""
+        alternatives = [_usable_golds(reference) for reference in references]
+        forms = {gold: read(gold).form for gold in sum(alternatives, ())}
+        reasons = {gold: unreadable_part(form) for gold, form in forms.items()}
+        asked = {gold for gold, form in forms.items() if same(form, form, lambda one, other: None) is None}
+        for gold, trial in self._trials(asked).items():
+            if trial.value is False:
+                reasons[gold] = reasons[gold] or "no algebra can be done with it"
+        return [
+            f"only its own text is right: {reasons[texts[0]]}" if texts and all(map(reasons.get, texts)) else ""
+            for texts in alternatives
+        ]
 
     def _first_look(self, completion: str, reference: Any) -> Verdict | _Question:
         """The verdict where it is plain, else what is to be asked."""
@@ -106,14 +133,14 @@ class MathAnswer(Verifier):
         try:
             look = self._plain_verdict(completion, reference)
         except Exception as error:
-            logger.exception("math_answer could not judge a completion against %.200r", reference)
-            look = Verdict(None, None, f"the verifier failed: {type(error).__name__}: {error}")
+            logger.exception("math_answer could not read a completion")
+            look = Verdict(0.0, None, f"it cannot be read: {type(error).__name__}: {error}")
         return replace(look, seconds=time.perf_counter() - started)
 
     def _plain_verdict(self, completion: str, reference: Any) -> Verdict | _Question:
         try:
             right_answers = golds(reference)
-        except ValueError as error:
+        except Exception as error:  # noqa: BLE001 — whatever a reference does to its reader, no completion did it
             return Verdict(None, None, f"unusable reference: {error}")
         found = boxed_answers(completion) if self.answer_in == "boxed" else _tagged_answer(completion)
         if found.text is None:
@@ -123,7 +150,10 @@ class MathAnswer(Verifier):
             return Verdict(0.0, "", "the answer is empty")
         undecided, reason = [], f"differs from the reference {right_answers[0]!r:.80}"
         for gold in right_answers:
-            verdict = self._comparison(gold, answer)
+            try:
+                verdict = self._comparison(gold, answer)
+            except Exception:  # noqa: BLE001 — it will fail in a worker too, which finds out whose fault it is
+                verdict = None
             if verdict is True:
                 return Verdict(1.0, answer, f"equal to the reference {gold!r:.80}")
             if verdict is None:
@@ -150,6 +180,19 @@ class MathAnswer(Verifier):
             return f"no algebra is done with it: {refusal}"
         return f"differs from the reference {gold!r:.80}" if verdict is False else verdict
 
+    def _trials(self, golds: Iterable[str], anew: Collection[str] = ()) -> dict[str, WorkerResult]:
+        """What becomes of each gold judged against itself; of a plain wrong answer, where that is what fails.
+
+        Kept for as long as the process lives, but for those to be tried ``anew``.
+        """
+        pool, wanted = self._pool(), list(golds)
+        new = [gold for gold in wanted if gold in anew or (pool, gold) not in _TRIALS]
+        items = [(gold, answer) for gold in new for answer in (gold, plain_wrong_answer(read(gold).form))]
+        found = pool.map(items)
+        for gold, itself, wrong in zip(new, found[::2], found[1::2], strict=True):
+            _TRIALS[pool, gold] = itself if wrong.done else wrong
+        return {gold: _TRIALS[pool, gold] for gold in wanted}
+
     def _pool(self) -> WorkerPool:
         return WorkerPool(
             "rewards.verifiers.math_answer.judgement:judge",
@@ -160,20 +203,30 @@ class MathAnswer(Verifier):
         )
 
 
-def _answered(question: _Question, outcomes: list[WorkerResult]) -> Verdict:
+def _answered(question: _Question, outcomes: list[WorkerResult], trials: Mapping[str, WorkerResult]) -> Verdict:
     seconds = question.seconds + sum(outcome.seconds for outcome in outcomes)
-    right = next((gold for gold, outcome in zip(question.golds, outcomes, strict=True) if outcome.value), None)
-    unjudged = next((outcome for outcome in outcomes if outcome.status in ("wall_limit", "raised")), None)
-    killed = next((outcome for outcome in outcomes if outcome.killed), None)
+    compared = list(zip(question.golds, outcomes, strict=True))
+    right = next((gold for gold, outcome in compared if outcome.value), None)
     if right is not None:
         return Verdict(1.0, question.answer, f"equal to the reference {right!r:.80}", seconds=seconds)
-    if unjudged is not None:
-        reason = f"the judge failed: {unjudged.status}: {unjudged.detail}"
-        return Verdict(None, question.answer, reason, killed=unjudged.killed, seconds=seconds)
-    if killed is not None:
-        reason = f"comparing it was cut off: {killed.status}: {killed.detail}"
-        return Verdict(0.0, question.answer, reason, killed=True, seconds=seconds)
+    failed = [(gold, outcome) for gold, outcome in compared if not outcome.done]
+    at_fault = next(((gold, trials[gold]) for gold, _ in failed if not trials[gold].done), None)
+    if at_fault is not None:
+        gold, trial = at_fault
+        reason = f"the judge failed: {trial.status}: {trial.detail}, with {gold!r:.80} alone"
+        return Verdict(None, question.answer, reason, killed=trial.killed, seconds=seconds)
+    if failed:
+        outcome = next((outcome for _, outcome in failed if outcome.killed), failed[0][1])
+        reason = f"comparing it {'was cut off' if outcome.killed else 'failed'}: {outcome.status}: {outcome.detail}"
+        return Verdict(0.0, question.answer, reason, killed=outcome.killed, seconds=seconds)
     return Verdict(0.0, question.answer, f"differs from the reference {question.golds[0]!r:.80}", seconds=seconds)
+
+
+def _usable_golds(reference: Any) -> tuple[str, ...]:
+    try:
+        return golds(reference)
+    except ValueError:
+        return ()
 
 
 def _tagged_answer(completion: str) -> Extraction:

@@ -35,9 +35,11 @@ def test_the_table_names_each_grader_and_our_errors(tmp_path):
     table = comparison_of_graders(
         written(tmp_path), lambda completions, solution: [1.0] * len(completions), list_errors=True
     )
-    _, _, ours, math_verify, bare, in_dollars, error = table.splitlines()
+    _, _, ours, math_verify, bare, in_dollars, _, _, _, first, second, error = table.splitlines()
     assert ours.startswith("| Evenkeel `math_answer` | 1 of 3 (33.3%) | 0 of 1 (0.0%) | 1 |")
     assert math_verify.startswith("| math-verify")
     assert "| 0 of 3 (0.0%) | 1 of 1 (100.0%) | 0 |" in bare
     assert "| 0 of 3 (0.0%) | 1 of 1 (100.0%) | 0 |" in in_dollars
+    assert first == "| a | 0 of 1 (0.0%) | 0 of 1 (0.0%) |"
+    assert second == "| b | 1 of 2 (50.0%) | none |"
     assert error.startswith("refused, b:  <- ")

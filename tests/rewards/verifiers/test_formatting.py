@@ -1,7 +1,9 @@
 """Structure, length and repetition, against the formulae worked out by hand."""
 
+import json
 import math
 import pickle
+from pathlib import Path
 
 import pytest
 from hypothesis import given
@@ -20,6 +22,14 @@ from rewards.verifiers.formatting import (
     overlong_punishment,
     repeated_share,
 )
+from rewards.verifiers.formatting.repetition import pieces
+
+HERE = Path(__file__)
+VISIBLE, LOOPS = (
+    [row for half in json.loads(HERE.with_name(name).read_text("utf-8")).values() for row in half]
+    for name in ("visible_texts.json", "loops.json")
+)
+"""In two halves: `aside` was written with the other and looked at after the fix alone."""
 
 THINK_ANSWER = [
     ("<think>2 + 2</think><answer>4</answer>", 1),
@@ -49,6 +59,12 @@ THINK_ANSWER = [
 @pytest.mark.parametrize(("completion", "score"), THINK_ANSWER)
 def test_a_thought_and_an_answer(completion, score):
     assert Format()(completion, None).score == score
+
+
+@pytest.mark.parametrize("row", VISIBLE, ids=lambda row: row["name"])
+def test_a_thought_and_an_answer_are_texts_that_show_something(row):
+    for thought, answer in (row["text"], "4"), ("2 + 2", row["text"]):
+        assert Format()(f"<think>{thought}</think><answer>{answer}</answer>", None).score == row["shows"]
 
 
 @pytest.mark.parametrize(
@@ -175,6 +191,18 @@ def test_repetition(ids, ngram_size, share):
     assert repeated_share(ids, ngram_size) == pytest.approx(share)
     verifier = RepetitionPenalty(ngram_size=ngram_size, max_penalty=-2.0)
     assert verifier("text", None, ids).score == pytest.approx(-2 * share)
+
+
+@pytest.mark.parametrize("row", LOOPS, ids=lambda row: row["name"])
+def test_a_loop_is_one_in_every_script_and_an_honest_text_is_none(row):
+    score = RepetitionPenalty()(row["unit"] * row["times"], None).score
+    assert score <= -0.5 if row["loop"] else score == 0
+
+
+def test_pieces_stand_for_tokens():
+    assert pieces("so x_1=42;  四五, é!!") == ["so", "x_1", "=", "42", ";", "四", "五", ",", "é", "!!"]
+    assert pieces("a" * 18 + "-" * 9 + "\n" * 17) == ["aaaa"] * 4 + ["aa", "-" * 8, "-", "\n" * 8, "\n" * 8, "\n"]
+    assert pieces(" ") == pieces("") == []
 
 
 @given(st.lists(st.integers(0, 3), max_size=30), st.integers(1, 5))

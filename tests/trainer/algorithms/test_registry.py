@@ -375,3 +375,28 @@ def test_a_schedule_of_a_users_own_with_three_passes(packages):
         [[False, True, False]],
         [[False, False, True]],
     ]
+
+
+def test_what_a_part_raises_while_training_ends_with_its_name(packages: Path):
+    write_module(
+        packages,
+        "raising_late",
+        """
+        import torch
+
+        def late(rewards, group_size, step):
+            return rewards * (1 // (3 - step)) * 0
+
+        def pass_of(probs, mask, pass_index):
+            return mask.bool() & (torch.ones(1).expand(1 // (1 - pass_index)) > 0)
+        """,
+    )
+    part = build(ADVANTAGE, "raising_late:late")
+    with pytest.raises(ZeroDivisionError) as caught:
+        part({"rewards": torch.zeros(4), "group_size": 4, "step": 3})
+    assert caught.value.__notes__ == ["Raised by the run's advantage 'raising_late:late'."]
+    import raising_late
+
+    with pytest.raises(ZeroDivisionError) as caught:
+        UpdateSchedule(2, raising_late.pass_of).kept(torch.ones(1, 1), torch.ones(1, 1), 1, torch.zeros(1))
+    assert caught.value.__notes__ == ["Raised by the run's update schedule, in pass 2 of 2."]

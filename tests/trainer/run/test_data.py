@@ -158,16 +158,22 @@ def test_two_system_messages_are_refused() -> None:
 
 
 @pytest.mark.parametrize(
-    "prompt",
-    [None, "", "  \n", 3, [], [{"role": "user"}], [{"role": "user", "content": ""}], [{"content": "q"}], ["q"]],
+    ("prompt", "what"),
+    [
+        *((empty, "are empty") for empty in (None, "", "  \n", [], [{"role": "user", "content": ""}])),
+        (3, "are numbers"),
+        ([{"role": "user"}], "hold a message without content"),
+        ([{"content": "q"}], "hold a message without a role"),
+        (["q"], "are a list of texts"),
+    ],
 )
-def test_empty_prompts_are_refused_with_their_rows(prompt: Any) -> None:
+def test_empty_prompts_are_refused_with_their_rows(prompt: Any, what: str) -> None:
     made = [
         {"prompt": "q", "reference": "x"},
         {"prompt": prompt, "reference": "x"},
         {"prompt": prompt, "reference": "x"},
     ]
-    assert "column prompt: the prompts of rows 1, 2 (counted from 0) are empty" in refusal(generated, made)
+    assert f"column prompt: the prompts of rows 1, 2 (counted from 0) {what}" in refusal(generated, made)
 
 
 def test_a_prompt_that_already_carries_a_chat_template_is_refused() -> None:

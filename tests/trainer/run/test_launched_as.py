@@ -1,13 +1,18 @@
 """DeepSpeed or FSDP in the launcher's file, and something else in truth: refused."""
 
 import os
+import subprocess
+import sys
 from types import SimpleNamespace
+from unittest.mock import patch
 
 import pytest
 
 from scripts.train import main
+from tests.paths import ROOT
 from tests.scripts.test_train import SETTINGS, run_file
-from trainer.run.launched_as import LaunchError, check_engine_runs, on_cpu
+from trainer.run import launch
+from trainer.run.launched_as import LaunchError, check_device_for, check_engine_runs, on_cpu
 
 __all__ = ["run_file"]
 
@@ -44,3 +49,63 @@ def test_the_way_out_is_not_the_mistake():
     assert "ACCELERATE_USE_CPU=true" in on_cpu(None)
     assert "without ACCELERATE_USE_CPU" in on_cpu("DEEPSPEED")
     assert "cpu_two_processes.yaml" in on_cpu("FSDP")
+
+
+@pytest.mark.parametrize(
+    ("engine", "runs", "processes", "refused"),
+    [
+        (None, "NO", 1, None),
+        (None, "MULTI_CPU", 2, None),
+        (None, "MULTI_GPU", 8, None),
+        ("FSDP", "MULTI_GPU", 2, None),
+        ("DEEPSPEED", "DEEPSPEED", 2, None),
+        (None, "NO", 2, "2 processes were started for a device that this machine does not have"),
+        ("DEEPSPEED", "NO", 3, "each would train alone. On a CPU DeepSpeed runs with DS_ACCELERATOR=cpu"),
+        ("FSDP", "NO", 2, "each would train alone. FSDP needs GPUs"),
+        ("FSDP", "NO", 1, "asks for FSDP, and what runs is NO on 1 process:"),
+        ("FSDP", "MULTI_CPU", 2, "asks for FSDP, and what runs is MULTI_CPU on 2 processes"),
+    ],
+)
+def test_processes_that_would_train_alone_are_refused_before_anything_is_made(
+    monkeypatch, engine, runs, processes, refused
+):
+    if engine is not None:
+        monkeypatch.setenv(f"ACCELERATE_USE_{engine}", "true")
+    state = SimpleNamespace(distributed_type=SimpleNamespace(value=runs), num_processes=processes)
+    if refused is None:
+        check_device_for(state)
+    else:
+        with pytest.raises(LaunchError) as caught:
+            check_device_for(state)
+        assert refused in str(caught.value)
+
+
+def test_fsdp_without_a_device_leaves_no_directory_behind(run_file, tmp_path, capsys, monkeypatch):
+    monkeypatch.setenv("ACCELERATE_USE_FSDP", "true")
+    assert main([str(run_file), "trl.use_cpu=false"]) == 2
+    assert "FSDP needs GPUs" in capsys.readouterr().err
+    assert not (tmp_path / "run").exists()
+
+
+def test_what_is_refused_behind_the_directory_takes_it_away(run_file, tmp_path, capsys, monkeypatch):
+    def refused(accelerator: object) -> None:
+        raise LaunchError("not what was asked for")
+
+    monkeypatch.setattr(launch, "check_engine_runs", refused)
+    with patch.dict(os.environ):
+        assert main([str(run_file)]) == 2
+    assert not (tmp_path / "run").exists()
+
+
+@pytest.mark.slow
+def test_two_processes_without_a_device_are_refused_by_both(run_file, tmp_path):
+    """With gloo they form one group, in which accelerate's own broadcasts do nothing."""
+    command = [sys.executable, "scripts/launch.py", "--config_file", "configs/accelerate/fsdp2.yaml"]
+    command += ["--num_processes", "2", "scripts/train.py", str(run_file), "num_processes=2", "trl.use_cpu=false"]
+    command += ["trl.per_device_train_batch_size=8", "trl.ddp_backend=gloo", "trl.bf16=false"]
+    environment = {**os.environ, "PYTHONPATH": str(ROOT)}
+    ended = subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True, timeout=240)
+    assert ended.returncode == 2, ended.stderr[-3000:]
+    assert "Traceback" not in ended.stderr
+    assert "FSDP needs GPUs" in ended.stderr
+    assert not (tmp_path / "run").exists()

@@ -1,6 +1,7 @@
 """Where a run goes: begun, gone on with, or refused; never an older run in the place of this one."""
 
 import json
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -27,6 +28,9 @@ trl: {learning_rate: 1e-6}
 def config(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> RunConfig:
     monkeypatch.setenv("WANDB_DIR", "")
     monkeypatch.setenv("TENSORBOARD_LOGGING_DIR", "")
+    for name in ("WANDB_RUN_ID", "WANDB_RESUME"):
+        monkeypatch.setenv(name, "")
+        monkeypatch.delenv(name)
     (tmp_path / "run.yaml").write_text(RUN + f"output_dir: {tmp_path / 'run'}\n")
     return load_config(tmp_path / "run.yaml")
 
@@ -141,3 +145,29 @@ def test_a_run_that_goes_on_elsewhere_is_left_alone_until_its_process_is_gone(co
 def test_the_lock_is_free_when_its_run_ends(tmp_path):
     owned(tmp_path).close()
     owned(tmp_path).close()
+
+
+def test_a_run_that_goes_on_stays_one_run_at_wandb_and_another_run_is_another(config, monkeypatch):
+    logging = config.logging.model_copy(update={"report_to": ["wandb"]})
+    reporting = config.model_copy(update={"logging": logging})
+    first = placed(reporting, None)
+    saved(first.run, 2)
+    reporting.save_resolved(first.run / "config.yaml")
+    (first.run / "manifest.json").write_text(
+        json.dumps({"world_size": 1, "data_fingerprints": {}, "checkpoint_manifests": True})
+    )
+    id_of_first = os.environ["WANDB_RUN_ID"]
+    assert (first.run / "wandb_run_id.txt").read_text().strip() == id_of_first
+    assert os.environ["WANDB_RESUME"] == "allow"
+    first.lock = None
+    other = placed(reporting, None)  # in the same process
+    assert os.environ["WANDB_RUN_ID"] != id_of_first
+    assert placed(reporting, str(first.run)).checkpoint == first.run / "checkpoint-2"
+    assert os.environ["WANDB_RUN_ID"] == id_of_first
+    monkeypatch.setenv("WANDB_RUN_ID", "of-a-sweep")
+    assert placed(reporting, None).run not in (first.run, other.run)
+    assert os.environ["WANDB_RUN_ID"] == "of-a-sweep"
+
+
+def test_a_run_that_is_not_sent_to_wandb_has_no_id(config):
+    assert not (placed(config, None).run / "wandb_run_id.txt").exists()

@@ -18,6 +18,7 @@ def test_summary_and_curve_come_from_the_runs_own_files(tmp_path: Path):
     assert evaluation_at(tmp_path, 2, "eval_accuracy") is None
     draw_reward_curve(tmp_path, "accuracy")
     assert (tmp_path / "reward_curve.png").stat().st_size > 5_000
-    markdown = write_summary(tmp_path, {"name": "run", "accuracy_after": 0.123456})
+    markdown = write_summary(tmp_path, {"name": "run", "accuracy_after": 0.123456, "token_weight": None})
+    assert "None" not in markdown
     assert "| accuracy after | 0.1235 |" in markdown
     assert json.loads((tmp_path / "summary.json").read_text())["accuracy_after"] == 0.123456

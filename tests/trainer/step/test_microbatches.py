@@ -326,6 +326,42 @@ def test_means_over_tokens_are_over_all_tokens_where_no_row_is_left_out(tiny_mod
             assert mine[name] == pytest.approx(trls[name], rel=1e-3, abs=1e-5)
 
 
+CLIP_SHARES = [f"clip_ratio/{name}" for name in ("low_mean", "low_min", "high_mean", "high_max", "region_mean")]
+
+
+def sometimes_dead(completions: list[Any], **_: Any) -> list[float]:
+    """`digit_reward`, but every other group earns the same."""
+    rewards = digit_reward(completions)
+    return [0.5 if row // 4 % 2 else reward for row, reward in enumerate(rewards)]
+
+
+@pytest.mark.parametrize("settings", [{}, {"importance_sampling_level": "sequence"}], ids=["token", "sequence"])
+def test_clip_shares_are_trls_over_all_rows_also_those_left_out(tiny_model, tmp_path: Path, settings):
+    settings = {"num_iterations": 3, "max_steps": 3, "max_completion_length": 24, "epsilon": 0.05, **settings}
+    one, several = ({"per_device_train_batch_size": 16 // n, "gradient_accumulation_steps": n} for n in (1, 4))
+    runs = {}
+    for name, cut in {"whole": one, "cut": several}.items():
+        strategies = {} if name == "whole" else {"microbatches": "planned"}
+        runs[name] = ours(
+            tiny_model, tmp_path / name, strategies=strategies, reward=sometimes_dead, **cut, **settings
+        ).state.log_history[:3]
+    assert max(entry["clip_ratio/high_max"] for entry in runs["whole"]) > 0.1
+    for planned, stock in zip(runs["cut"], runs["whole"], strict=True):
+        for name in CLIP_SHARES:
+            assert planned[name] == pytest.approx(stock[name], rel=1e-3, abs=1e-5)
+
+
+def test_a_batch_in_which_every_group_is_dead_logs_that_nothing_is_clipped(tiny_model, tmp_path: Path):
+    def constant(completions: list[Any], **_: Any) -> list[float]:
+        return [0.5] * len(completions)
+
+    several = {"per_device_train_batch_size": 4, "gradient_accumulation_steps": 4, "max_steps": 1}
+    planned = ours(tiny_model, tmp_path, strategies={"microbatches": "planned"}, reward=constant, **several)
+    (entry,) = planned.state.log_history[:1]
+    assert [entry[name] for name in CLIP_SHARES] == [0.0] * 5
+    assert "entropy" not in entry  # nothing was computed that it could be of
+
+
 def test_a_wrong_plan_falls_back_to_trl_and_leaves_a_file(tiny_model, tmp_path: Path, monkeypatch):
     right = RLVRTrainer._compute_loss
 

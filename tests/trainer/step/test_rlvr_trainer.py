@@ -20,6 +20,7 @@ from trl import GRPOConfig, GRPOTrainer
 from tests.paths import ROOT
 from tests.trainer.training import PROMPTS, digit_reward, max_difference, moved, ours, train
 from trainer import RLVRTrainer
+from trainer.algorithms.contract import UpdateSchedule
 from trainer.algorithms.update_schedules import single_pass
 
 ROWS = [row for row in PROMPTS[:2] for _ in range(4)]
@@ -120,6 +121,54 @@ def test_lopti_alternates_passes_over_the_stored_batch(tiny_model, tmp_path: Pat
     first, second = "update_schedule/frac_tokens_pass_1", "update_schedule/frac_tokens_pass_2"
     assert [(first in keys, second in keys) for keys in history] == [(True, False), (False, True)] * 2
     assert moved(trainer, tiny_model) > 1e-3
+
+
+def test_parts_that_write_into_their_inputs_train_what_their_pure_forms_train(tiny_model, tmp_path: Path):
+    def centred(rewards, group_size):
+        return (rewards.view(-1, group_size) - rewards.view(-1, group_size).nanmean(1, keepdim=True)).view(-1)
+
+    def centred_in_place(rewards, group_size, reward_weights, mask):
+        reward_weights.zero_()
+        mask.numpy().fill(0)
+        return rewards.view(-1, group_size).sub_(rewards.view(-1, group_size).nanmean(1, keepdim=True)).view(-1)
+
+    def early(old_logps, mask):
+        return old_logps.exp() * mask * (torch.arange(mask.shape[1]) < 4)
+
+    def early_in_place(old_logps, mask, advantages):
+        advantages.mul_(3)
+        mask.data[:, 4:] = 0
+        return old_logps.exp_() * mask
+
+    def ratio(log_ratio, logps):
+        return log_ratio.exp()
+
+    def ratio_in_place(log_ratio, logps):
+        logps.zero_()
+        return log_ratio.exp_()
+
+    def halves():
+        return UpdateSchedule(2, lambda probs, mask, pass_index: mask.bool() & ((probs < 0.05) == (pass_index == 0)))
+
+    def halves_in_place():
+        def select(probs, mask, pass_index):
+            probs.lt_(0.05)
+            return mask.mul_(probs.long() == (pass_index == 0)).bool()
+
+        return UpdateSchedule(2, select)
+
+    settings: dict[str, Any] = {"loss_type": "cispo", "epsilon_high": 5.0, "max_steps": 4}
+    kinds = ("advantage", "token_weight", "coefficient", "update_schedule")
+    runs = [
+        ours(tiny_model, tmp_path / parts[0].__name__, strategies=dict(zip(kinds, parts, strict=True)), **settings)
+        for parts in (
+            (centred, early, ratio, halves),
+            (centred_in_place, early_in_place, ratio_in_place, halves_in_place),
+        )
+    ]
+    assert moved(runs[0], tiny_model) > 1e-3
+    assert max_difference(*runs) == 0.0
+    assert runs[1].reward_weights.tolist() == [1.0]
 
 
 @pytest.mark.parametrize("value", [0.2, 0.7])

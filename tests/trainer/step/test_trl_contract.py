@@ -3,16 +3,21 @@
 import dataclasses
 import inspect
 import re
+from collections import defaultdict
 from importlib.metadata import version
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 import torch
 import trl.trainer.grpo_trainer as grpo_trainer
+from datasets import Dataset
 from trl import GRPOConfig, GRPOTrainer
 from trl.trainer.utils import RepeatSampler, shuffle_sequence_dict, split_tensor_dict
 
 from tests.trainer.step.test_rlvr_trainer import ROWS, ready
+from tests.trainer.training import PROMPTS, digit_reward
+from trainer import RLVRTrainer
 from trainer.algorithms.sequence_weights import ONE_DENOMINATOR, PER_SEQUENCE_MEAN
 from trainer.step.rlvr_trainer import EpochSampler
 
@@ -138,3 +143,42 @@ def test_the_completions_table_keeps_one_advantage_per_completion(tiny_model: Pa
 
 def test_unscorable_rows_are_those_that_no_function_scored():
     assert "torch.isnan(rewards_per_func).all(dim=1)" in inspect.getsource(grpo_trainer)
+
+
+def test_generation_works_on_an_object_made_without_its_constructor():
+    """As TRL's own tests call them (`TestGRPORolloutDispatch`), with what TRL's methods read and nothing of ours."""
+    trainer = object.__new__(RLVRTrainer)
+    trainer.accelerator = SimpleNamespace(device=torch.device("cpu"), is_main_process=True, gather=lambda t: t)
+    trainer.args = SimpleNamespace(report_to=[])
+    trainer.model = SimpleNamespace(training=True)
+    trainer.state = SimpleNamespace(global_step=2, num_input_tokens_seen=0)
+    trainer.use_vllm = trainer.use_transformers_continuous_batching = False
+    trainer._tokenizer = SimpleNamespace(eos_token_id=2, pad_token_id=0)
+    trainer.processing_class = SimpleNamespace(batch_decode=lambda *_, **__: ["decoded"])
+    trainer.eos_token_ids, trainer._last_loaded_step = [2], 1
+    trainer.tools, trainer._metrics = None, {"train": defaultdict(list)}
+    answer = {"prompt_ids": [[1]], "completion_ids": [[2]], "logprobs": [[-0.1]], "env_mask": [[1]]}
+    trainer.rollout_func = lambda prompts, asking: answer
+    assert trainer._generate(["prompt"])[:3] == ([[1]], [[2]], [[1]])
+
+
+def test_methods_work_with_what_trls_constructor_sets_alone(tiny_model, tmp_path: Path):
+    stock = GRPOTrainer(
+        model=str(tiny_model),
+        reward_funcs=digit_reward,
+        args=GRPOConfig(output_dir=str(tmp_path), num_generations=4, use_cpu=True, bf16=False, report_to="none"),
+        train_dataset=Dataset.from_list(PROMPTS),
+    )
+    bare = object.__new__(RLVRTrainer)
+    bare.__dict__.update(stock.__dict__)
+    ids = torch.randint(5, 24, (2, 6), generator=torch.Generator().manual_seed(0))
+    scored, generated = [], []
+    for trainer in (stock, bare):
+        with torch.no_grad():
+            arguments = (trainer.model, ids, torch.ones_like(ids), 3)
+            scored.append(trainer._get_per_token_logps_and_entropies(*arguments)[0])
+            trainer.model.eval()
+            torch.manual_seed(0)
+            generated.append(trainer._generate([row["prompt"] for row in ROWS])[1])
+    assert torch.equal(*scored)
+    assert generated[0] == generated[1]

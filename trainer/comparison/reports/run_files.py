@@ -10,10 +10,9 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from ruamel.yaml import YAML
-
 from rewards.registry import Refusal
 from trainer.comparison.reports.held_out import Answers, read_answers
+from trainer.run.config.yaml_document import read_file
 from trainer.run.directory import read_metrics
 
 LOOKS = "looks.json"
@@ -55,7 +54,7 @@ class RecordedRun:
     @cached_property
     def config(self) -> dict[str, Any]:
         path = self.path / "config.yaml"
-        return (YAML(typ="safe").load(path.read_text()) or {}) if path.exists() else {}
+        return read_file(path).plain() if path.exists() else {}
 
     @cached_property
     def metrics(self) -> list[dict[str, Any]]:

@@ -12,6 +12,7 @@ from trainer.comparison.sweeps.schema import SlurmSweep, Sweep
 from trainer.run.config.layers import extended
 from trainer.run.config.loading import local_path
 from trainer.run.config.problems import COMMAND_LINE, ConfigError, Problem
+from trainer.run.config.section import expanded
 from trainer.run.config.wording import problems_of
 from trainer.run.config.yaml_document import Node, read_file
 
@@ -34,6 +35,8 @@ def load_sweep(path: str | Path) -> tuple[Sweep, Node]:
     data = tree.plain()
     data.setdefault("name", path.stem)
     data.setdefault("output_dir", f"runs/sweeps/{data['name']}")
+    if isinstance(data["output_dir"], str):
+        data["output_dir"] = expanded(data["output_dir"])
     if isinstance(data.get("variants"), dict):
         data["variants"] = {name: {} if changes is None else changes for name, changes in data["variants"].items()}
     problems = _locate_config(data, tree)

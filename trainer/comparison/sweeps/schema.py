@@ -4,6 +4,8 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
+from trainer.run.config.section import LocalPath
+
 Text = Annotated[str, Field(min_length=1)]
 Count = Annotated[int, Field(ge=1)]
 Word = Annotated[str, Field(pattern=r"^[^/\\\s]+$")]
@@ -98,7 +100,7 @@ class Sweep(_Section):
     tune: Tuning | None = None
     stopping: Stopping | None = None
     rollouts: Count | None = None
-    output_dir: Text
+    output_dir: LocalPath
     launch: dict[str, str | int | float | bool] = {}
     executor: LocalExecution = LocalExecution()
     environment: dict[str, str] = {}

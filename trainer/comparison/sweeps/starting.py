@@ -132,10 +132,11 @@ def _explicit_settings(plan: Plan) -> dict[str, Any]:
 
 def _environment(sweep: Sweep, plan: Plan, run_id: str) -> dict[str, str]:
     """One W&B run for all attempts at a cell: it goes on where it was."""
+    logging = plan.config.logging
     return {
         "TORCH_ELASTIC_SHUTDOWN_TIMEOUT": "3600",  # else the launcher kills processes that save their checkpoint
-        "WANDB_RUN_GROUP": sweep.name,
-        "WANDB_TAGS": f"{sweep.name},{plan.cell.variant.replace(',', ' ')}",
+        "WANDB_RUN_GROUP": logging.group or sweep.name,
+        "WANDB_TAGS": ",".join([sweep.name, plan.cell.variant.replace(",", " "), *logging.tags]),
         "WANDB_RUN_ID": run_id,
         "WANDB_RESUME": "allow",
         **sweep.environment,

@@ -8,16 +8,36 @@ from typing import Any
 from tqdm import tqdm
 from transformers import TrainerCallback, TrainerControl, TrainerState, TrainingArguments
 
+from trainer.run.signs_of_life import SIGNS
+
+_DOING = {
+    "generate": "generates completions",
+    "sync": "hands the weights to vLLM",
+    "old_logps": "scores completions",
+    "reference": "scores completions under the reference",
+    "verify_wait": "judges completions",
+    "prepare": "prepares a rollout batch",
+    "update": "trains on a rollout batch",
+    "log": "logs",
+}
+"""Phase of a step → what a run that is in it does."""
+
 
 class Progress(TrainerCallback):
     """Reward, accuracy, length, entropy and time left: one line that moves (a terminal), or one every few seconds.
 
+    Where that line does not come for long, `SIGNS` says what the run is busy with.
+
     Args:
         accuracy: key of the metric that is shown as accuracy.
         seconds_between_lines: in a log file.
+        phase: what of a step is under way, see `trainer.step.timing.PHASES`; ``None`` = nothing of it.
     """
 
-    def __init__(self, accuracy: str, seconds_between_lines: float = 10.0) -> None:
+    def __init__(
+        self, accuracy: str, seconds_between_lines: float = 10.0, phase: Callable[[], str | None] = lambda: None
+    ) -> None:
+        self.phase = phase
         self.shown = {
             "reward": "reward",
             "accuracy": accuracy,
@@ -31,18 +51,21 @@ class Progress(TrainerCallback):
 
     def on_train_begin(self, args: TrainingArguments, state: TrainerState, control: TrainerControl, **_: Any) -> None:
         self.started, self.last_line, self.first_step = time.monotonic(), 0.0, state.global_step
+        SIGNS.begins(lambda: self._under_way(state))
         if state.is_world_process_zero and sys.stderr.isatty():
             self.bar = tqdm(total=state.max_steps, initial=state.global_step, dynamic_ncols=True, unit="step")
 
     def on_step_end(self, args: TrainingArguments, state: TrainerState, control: TrainerControl, **_: Any) -> None:
         if self.bar is not None:
             self.bar.update(state.global_step - self.bar.n)
+        SIGNS.begins(SIGNS.under_way)
 
     def on_log(
         self, args: TrainingArguments, state: TrainerState, control: TrainerControl, logs: Any = None, **_: Any
     ) -> None:
         if state.is_world_process_zero and (held_out := (logs or {}).get(f"eval_{self.shown['accuracy']}")) is not None:
             tqdm.write(f"step {state.global_step}: held-out accuracy {held_out:.3f}")
+            SIGNS.said()
         values = {name: f"{logs[key]:.3g}" for name, key in self.shown.items() if (logs or {}).get(key) is not None}
         if not state.is_world_process_zero or "reward" not in values:
             return
@@ -53,10 +76,15 @@ class Progress(TrainerCallback):
             words = "  ".join(f"{name} {value}" for name, value in values.items())
             tqdm.write(f"step {state.global_step}/{state.max_steps}  {words}  {self._time_left(state)}")
             sys.stdout.flush()
+            SIGNS.said()
 
     def on_train_end(self, args: TrainingArguments, state: TrainerState, control: TrainerControl, **_: Any) -> None:
         if self.bar is not None:
             self.bar.close()
+
+    def _under_way(self, state: TrainerState) -> str:
+        doing = _DOING.get(self.phase() or "", "evaluates, saves or loads rows")
+        return f"step {state.global_step}/{state.max_steps}: {doing}"
 
     def _time_left(self, state: TrainerState) -> str:
         done = state.global_step - self.first_step

@@ -8,6 +8,7 @@ from typing import Any
 from rewards.registry import Refusal
 from rewards.verifier import Verifier
 from trainer.algorithms.strategies import Strategies
+from trainer.run.check.chat_template import template_findings
 from trainer.run.check.data import data_findings
 from trainer.run.check.device import device_memory, memory_estimates
 from trainer.run.check.engine import engine_findings
@@ -24,6 +25,7 @@ from trainer.run.check.prepare import Collected, prepared
 from trainer.run.check.rewards import reward_findings
 from trainer.run.check.settings import logging_findings, setting_findings
 from trainer.run.check.subject import Subject
+from trainer.run.check.weights import weight_findings
 from trainer.run.config import RunConfig, batch_plan, load_tolerantly
 from trainer.run.rewards import Rewards
 
@@ -32,6 +34,8 @@ _BRIEF_ROWS = 128
 
 _CHECKS: tuple[tuple[str, frozenset[str], Callable[[Subject], Iterator[Finding]]], ...] = (
     ("model", frozenset({"model", "trl"}), model_findings),
+    ("model", frozenset({"model"}), weight_findings),
+    ("model", frozenset({"model", "data"}), template_findings),
     ("model", frozenset({"model"}), lora_findings),
     ("rewards", frozenset({"rewards"}), reward_findings),
     ("data", frozenset({"data"}), data_findings),

@@ -1,6 +1,7 @@
 """The model's configuration and its shape, without its weights; and what of both a run cannot train."""
 
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -67,8 +68,21 @@ def skeleton_of(config: RunConfig, settings: Any) -> Any:
     known = next((kind for kind in kinds if type(settings) in kind._model_mapping), None)
     if known is None:
         return None
-    with torch.device("meta"):
+    with torch.device("meta"), _undivided():
         return known.from_config(settings)
+
+
+@contextmanager
+def _undivided() -> Iterator[None]:
+    """Without ZeRO-3, which would divide a model as it is made and cannot divide one without weights."""
+    from transformers.integrations import deepspeed
+
+    reference = deepspeed._hf_deepspeed_config_weak_ref
+    deepspeed.unset_hf_deepspeed_config()
+    try:
+        yield
+    finally:
+        deepspeed._hf_deepspeed_config_weak_ref = reference
 
 
 def size_of(skeleton: Any, settings: Any, trained: int | None = None) -> ModelSize:

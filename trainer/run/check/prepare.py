@@ -17,6 +17,7 @@ from trainer.run.check.model_folder import folder_fault
 from trainer.run.check.subject import Subject
 from trainer.run.config import ConfigError, RunConfig, batch_plan, planned_config
 from trainer.run.data import check_rows_enough
+from trainer.run.launched_as import check_precision
 from trainer.run.preflight import check_resumable
 from trainer.run.rewards import Rewards
 from trainer.run.rows import load_data
@@ -114,6 +115,8 @@ def _arguments(subject: Subject, findings: Collected) -> None:
         subject.plan = batch_plan(config, subject.processes)
     if subject.plan is None:
         return
+    with findings.of("trl"):
+        check_precision(config)
     with findings.of("trl"):
         subject.args = planned_config(config, subject.processes, _lacking(config))
     if subject.args is None or subject.strategies is None:

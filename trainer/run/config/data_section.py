@@ -5,7 +5,7 @@ from typing import Annotated, Any, Self
 from pydantic import BeforeValidator, ConfigDict, Field, TypeAdapter, ValidationInfo, model_validator
 
 from trainer.run.config.problems import refusal, refuse
-from trainer.run.config.section import Count, Part, Section, Text
+from trainer.run.config.section import Count, LocalPath, Part, Section, Text
 
 
 class Columns(Section):
@@ -21,6 +21,16 @@ class Columns(Section):
     )
     group: Text | None = None
 
+    @model_validator(mode="after")
+    def _two_columns(self) -> Self:
+        if self.reference == self.prompt:
+            what = f"is {self.reference!r}, which is the prompt too: the policy would be shown what it is to find."
+            instead = (
+                f"Name the column of answers; of a verifier that reads the problem write {{problem: {self.prompt}}}."
+            )
+            refuse([refusal(self.reference, what, instead, ("reference",))])
+        return self
+
 
 class Source(Section):
     """Rows from a hub id or a local file or folder (``path``), or from a generator of ours (``generator``).
@@ -28,7 +38,7 @@ class Source(Section):
     ``task`` says which of the rewards judge these rows; it is needed only where rewards have a task of their own.
     """
 
-    path: Text | None = None
+    path: LocalPath | None = None
     split: Text | None = None
     config_name: Text | None = None
     generator: Part | None = None

@@ -10,6 +10,7 @@ from trainer.run.config.conflicts import conflicts
 from trainer.run.config.layers import layered
 from trainer.run.config.problems import ConfigError, Problem, refuse
 from trainer.run.config.schema import RunConfig
+from trainer.run.config.section import expanded
 from trainer.run.config.wording import problems_of
 from trainer.run.config.yaml_document import Node
 
@@ -20,9 +21,11 @@ _ROUNDS = 3
 def load_config(path: str | Path, overrides: Sequence[str] = (), *, evaluation_only: bool = False) -> RunConfig:
     """The run that a YAML file describes, after the base it extends and the overrides ``dotted.key=value``.
 
-    A model or data path that exists relative to the current directory, or else relative to the file that writes it
-    (of an override: the file of the run) becomes absolute; any other stays as it is and is taken for a hub id. With
-    ``evaluation_only`` the file needs no rows to train on, and held-out rows instead.
+    In every path ``~`` and variables of the environment are expanded. What is read (model, rows, DeepSpeed's and FSDP's
+    files) and exists relative to the current directory, or else relative to the file that writes it (of an override:
+    the file of the run), becomes absolute; any other stays as it is, and is taken for a hub id. What is written
+    (``output_dir``) is relative to the current directory. With ``evaluation_only`` the file needs no rows to train on,
+    and held-out rows instead.
 
     Raises:
         ConfigError: everything that is wrong, each with its file (or "command line"), line and dotted path. Values are
@@ -72,6 +75,8 @@ def _read(path: Path, overrides: Sequence[str]) -> tuple[Node, dict[str, Any]]:
     data.setdefault("output_dir", f"runs/{data['name']}")
     for keys in _paths(data):
         _locate(data, tree, keys, path.parent)
+    if isinstance(data["output_dir"], str):
+        data["output_dir"] = expanded(data["output_dir"])
     return tree, data
 
 
@@ -89,13 +94,14 @@ def _validated(tree: Node, data: dict[str, Any], *, evaluation_only: bool = Fals
 
 def local_path(name: str, folder: Path) -> Path | None:
     """The existing file or folder that ``name`` means: from the current directory, else from ``folder``; or none."""
-    candidate = Path(name).expanduser()
-    return next((place.absolute() for place in (candidate, folder / candidate) if place.exists()), None)
+    candidates = [Path(text) for text in dict.fromkeys((expanded(name), name))]
+    places = [place for candidate in candidates for place in (candidate, folder / candidate)]
+    return next((place.absolute() for place in places if place.exists()), None)
 
 
 def _paths(data: dict[str, Any]) -> list[tuple[str, ...]]:
-    """Where a local path may stand: the model, and each source of data, be it one or several by name."""
-    paths: list[tuple[str, ...]] = [("model", "name_or_path")]
+    """Where a path to be read may stand: the model, each source of data, be it one or several by name, and engines'."""
+    paths: list[tuple[str, ...]] = [("model", "name_or_path"), ("trl", "deepspeed"), ("trl", "fsdp_config")]
     for part in ("train", "test"):
         paths.append(("data", part, "path"))
         sources = data["data"].get(part) if isinstance(data.get("data"), dict) else None
@@ -110,8 +116,10 @@ def _locate(data: Any, tree: Node, keys: tuple[str, ...], beside: Path) -> None:
         node = node.child(key) if node else None
     if node is None or not isinstance(node.value, str) or not node.value:
         return
-    found = local_path(node.value, node.origin.folder if node.origin.line is not None else beside)
-    if found is not None:
-        for key in keys[:-1]:
-            data = data[key]
-        data[keys[-1]] = str(found)
+    folder = node.origin.folder if node.origin.line is not None else beside
+    found, text = local_path(node.value, folder), expanded(node.value)
+    if found is None and keys[0] == "model" and not Path(text).parent.is_dir() and (folder / text).parent.is_dir():
+        found = (folder / text).absolute()  # so that what is said of it names the place where it was looked for
+    for key in keys[:-1]:
+        data = data[key]
+    data[keys[-1]] = text if found is None else str(found)

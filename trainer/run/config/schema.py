@@ -12,7 +12,7 @@ from trainer.run.config.conflicts import BATCH_WORDS, conflicts
 from trainer.run.config.data_section import DataSection
 from trainer.run.config.problems import refusal, refuse
 from trainer.run.config.quantization import QuantizationSection
-from trainer.run.config.section import Count, Part, RolloutCount, Section, Text, part_name
+from trainer.run.config.section import Count, LocalPath, Part, RolloutCount, Section, Text, not_expanded, part_name
 from trainer.run.config.speed import SpeedSection
 from trainer.run.config.stopping import StoppingSection
 from trainer.run.config.trackers import TrackerName
@@ -26,7 +26,7 @@ DEFAULT_SEED = 42  # TRL's
 class ModelSection(Section):
     """The policy to train, as given to ``from_pretrained``."""
 
-    name_or_path: Text
+    name_or_path: LocalPath
     revision: Text | None = None
     dtype: Literal["auto", "float32", "bfloat16", "float16"] | None = None
     attn_implementation: Text | None = None
@@ -119,9 +119,21 @@ class EvaluationSection(Section):
         return decodings(self.samples, self.temperature, self.greedy)
 
 
+def _without_comma(tag: str) -> str:
+    if "," in tag:
+        refuse(
+            [refusal(tag, f"is {tag!r}, and W&B is told of tags with commas between them.", "Write no comma in it.")]
+        )
+    return tag
+
+
+Tag = Annotated[str, Field(min_length=1), AfterValidator(_without_comma)]
+
+
 class LoggingSection(Section):
     """Where metrics go, how often how many sample completions are shown, and which rollouts are kept.
 
+    ``entity``, ``tags`` and ``group`` are W&B's; without ``group`` it is the run's name, in a sweep the sweep's.
     ``wandb_upload_seconds``: how long the end of a run waits for W&B to take what is left.
 
     ``rollouts``: ``all``, ``off``, or of how many completions of each rollout batch (whole groups) everything is kept
@@ -131,6 +143,9 @@ class LoggingSection(Section):
     report_to: list[TrackerName] | Literal["none"] = "none"
     wandb_mode: Literal["offline", "online", "disabled"] = "offline"
     project: Text = "evenkeel"
+    entity: Text | None = None
+    tags: list[Tag] = Field(default_factory=list)
+    group: Text | None = None
     wandb_upload_seconds: Annotated[float, Field(gt=0)] = 120.0
     samples_every_steps: Count = 10
     num_samples: Annotated[int, Field(ge=0)] = 2
@@ -148,7 +163,7 @@ class RunConfig(Section):
     """
 
     name: Annotated[str, Field(pattern=r"^[^/\\\s]+$")]
-    output_dir: Text
+    output_dir: LocalPath
     num_processes: Count | None = None
     seed: Annotated[int, Field(ge=0)] | None = None
     common_random_numbers: bool = False
@@ -174,6 +189,9 @@ class RunConfig(Section):
         )
         refuse(self._tasks_that_do_not_meet())
         refuse(self._unknown_metric())
+        for name in ("deepspeed", "fsdp_config"):
+            if isinstance(path := self.trl.get(name), str):
+                refuse(not_expanded(path, "trl", name))
         return self
 
     def _unknown_metric(self) -> Iterator[InitErrorDetails]:

@@ -1,14 +1,46 @@
 """What every section of a run's YAML file is made of: strict models, texts, counts, and parts by name."""
 
+import os
+import re
+from collections.abc import Iterator
+from pathlib import Path
 from typing import Annotated, Any
 
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field
+from pydantic_core import InitErrorDetails
 
 from trainer.run.config.problems import refusal, refuse
 from trainer.run.config.trl_arguments import finite
 
 Text = Annotated[str, Field(min_length=1)]
 Count = Annotated[int, Field(ge=1)]
+
+
+def expanded(path: str) -> str:
+    """``path`` with its ``~``, ``$NAME`` and ``${NAME}`` replaced; what the environment does not hold stays."""
+    return os.path.expandvars(os.path.expanduser(path))  # noqa: PTH111 of a user that there is not pathlib raises
+
+
+def not_expanded(path: str, *location: str) -> Iterator[InitErrorDetails]:
+    """What is wrong with a path in which a variable or a user is left that there is not, unless it exists so."""
+    left = expanded(path)
+    if Path(path).exists():
+        return
+    if found := re.search(r"\$(?:\{([^}]*)\}|([A-Za-z_]\w*))", left):
+        what = f"is {path!r} with the variable {found[1] or found[2]}, which is not set."
+        yield refusal(path, what, "Set it, or write the path out.", location)
+    elif left.startswith("~"):
+        what = f"is {path!r}, and there is no user {left[1:].partition('/')[0]} on this machine."
+        yield refusal(path, what, "Write the path out.", location)
+
+
+def _local_path(path: str) -> str:
+    refuse(not_expanded(path))
+    return path
+
+
+LocalPath = Annotated[str, Field(min_length=1), AfterValidator(_local_path)]
+"""A path (or a hub id) in which ``~`` and variables were expanded when the file was read."""
 
 
 def _part(value: Any) -> Any:

@@ -21,6 +21,11 @@ from ruamel.yaml.tag import Tag
 
 from trainer.run.config.problems import COMMAND_LINE, ConfigError, Origin, Problem
 
+DEEPEST = 64
+"""Levels of mappings and lists in one another; a run file has six."""
+MOST_REPEATED = 10_000
+"""Values that aliases may add to those that are written: nine lists of ten aliases to the list before are a billion."""
+
 _NULL, _BOOL, _INT, _FLOAT, _STR = (f"tag:yaml.org,2002:{name}" for name in ("null", "bool", "int", "float", "str"))
 
 
@@ -131,6 +136,8 @@ def _parse(text: str, origin: Origin, path: str = "") -> Node:
         composed = _composed(text)
     except YAMLError as error:
         raise ConfigError([_syntax_problem(error, origin, path)]) from None
+    except RecursionError:
+        raise ConfigError([_too_deep(origin, path)]) from None
     if composed is None:
         return Node(None, origin)
     reader = _Reader(origin, path)
@@ -157,6 +164,11 @@ def _syntax_problem(error: YAMLError, origin: Origin, path: str) -> Problem:
     )
 
 
+def _too_deep(origin: Origin, path: str) -> Problem:
+    what = f"mappings and lists stand in one another more than {DEEPEST} levels deep, and no setting does."
+    return Problem(path, what, "Look for an opening bracket that is repeated or never closed.", origin)
+
+
 class _Reader:
     """Turns ruamel's nodes into ours and collects what a configuration must not contain."""
 
@@ -164,11 +176,24 @@ class _Reader:
         self.origin = origin
         self.problems: list[Problem] = []
         self._open: set[int] = set()
+        self._seen: set[int] = set()
+        self._repeated = 0
 
     def node(self, composed: Any, path: str, origin: Origin) -> Node:
-        """Our node for ruamel's; ``origin`` is the line of its key, or of the value itself at the root."""
+        """Our node for ruamel's; ``origin`` is the line of its key, or of the value itself at the root.
+
+        Raises:
+            ConfigError: there is no end to it: at once, for nothing beside it is worth the time.
+        """
         if id(composed) in self._open:
             return self._refused(path, origin, "an alias refers to a value that contains it.", "Write it out.")
+        if len(self._open) >= DEEPEST:
+            raise ConfigError([_too_deep(origin, path.split(".")[0])])
+        self._repeated += id(composed) in self._seen
+        if self._repeated > MOST_REPEATED:
+            what = f"aliases (*name) repeat what they stand for more than {MOST_REPEATED:,} times."
+            raise ConfigError([Problem(path.split(".")[0], what, "Write fewer of them in one another.", origin)])
+        self._seen.add(id(composed))
         self._open.add(id(composed))
         try:
             return Node(self._value(composed, path, origin), origin)
@@ -194,9 +219,12 @@ class _Reader:
         first_line: dict[str, Origin] = {}
         for key_node, value_node in composed.value:
             origin = self._at(key_node)
+            if not isinstance(key_node, ScalarNode):
+                self._refused(path, origin, "a key is a list or a mapping.", "Write text for the key.")
+                continue
             key = key_node.value
             key_path = _joined(path, str(key))
-            if not isinstance(key_node, ScalarNode) or str(key_node.tag) != _STR:
+            if str(key_node.tag) != _STR:
                 self._refused(path, origin, f"the key {key!r} is not text.", "Write the key in quotes.")
             elif key == "<<":
                 self._refused(path, origin, "`<<` merges mappings in YAML 1.1 only.", "Write the keys out.")

@@ -79,8 +79,13 @@ def _rows_of(
     table, label = table_of(source, generators, base_dir), label_of(source)
     columns = source.columns or Columns()
     asked = prompts_of(table, columns.prompt, label)
-    prompts = conversations(asked, system_prompt, f"{label}, column {columns.prompt}", templated=templated)
+    prompts = conversations(asked, system_prompt, label, columns.prompt, templated=templated)
     rows = {"prompt": prompts, "reference": references_of(table, columns.reference, label)}
+    if rows["reference"] == asked:
+        raise DataError(
+            f"{label}: the column {columns.reference!r} holds in every row what {columns.prompt!r} does, so the policy "
+            "would be shown what it is to find. Name the column of answers: `columns: {reference: …}`."
+        )
     if columns.group is not None:
         rows["group"] = [str(value) for value in column_of(table, columns.group, label)]
     return rows

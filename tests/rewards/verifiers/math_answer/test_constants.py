@@ -30,6 +30,12 @@ HALF = Rational(1, 2)
         (sympy.oo, -sympy.oo, False),
         (sympy.nan, sympy.nan, False),
         (sympy.zoo, Integer(1), False),
+        (sympy.tanh(1000), Integer(1), False),  # by 2 e^-2000 = 10^-868
+        (sympy.erf(40), Integer(1), False),  # by e^-1600 / (40 sqrt pi) = 10^-697
+        (sympy.sin(Integer(10) ** 30), sympy.sin(Integer(10) ** 30 + 1), False),
+        (sympy.floor(sympy.tanh(1000), evaluate=False), Integer(1), False),
+        (sympy.floor(sympy.sqrt(2) * sympy.sqrt(8), evaluate=False), Integer(4), True),
+        (sympy.cbrt(2 + sqrt(5)) + sympy.cbrt(2 - sqrt(5)), Integer(1), True),  # t^3 = 4 - 3t has the root 1
     ],
 )
 def test_constants_are_compared_without_rounding(one: sympy.Expr, other: sympy.Expr, expected: bool):

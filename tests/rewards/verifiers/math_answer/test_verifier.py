@@ -9,6 +9,7 @@ from rewards import Verdict, build_verifier
 from rewards.isolation.workers import WorkerPool
 from rewards.references import UnusableReferenceError, check_references
 from rewards.verifiers.math_answer import MathAnswer
+from rewards.verifiers.math_answer import verifier as verifier_module
 
 
 def box(answer: str) -> str:
@@ -154,6 +155,58 @@ def test_a_judge_that_fails_leaves_its_row_unjudged(monkeypatch):
     verdict = MathAnswer()(box("\\sqrt{3}\\cdot 2"), "2\\sqrt{3}")
     assert verdict.score is None
     assert "the judge failed: raised: RuntimeError: out of order" in verdict.reason
+
+
+FAILING_ANSWERS = [
+    "y=\\frac{1}{10}\\left[\\begin{array}{ll}1&0\\\\0&3\\end{array}\\right]x",  # its judge raises TypeError
+    "\\left[\\begin{array}{ll}1&0\\\\0&3\\end{array}\\right]x",  # RecursionError
+    "(-8)^{\\frac{999999999}{7}}",  # without end, inside C
+]
+
+
+@pytest.mark.parametrize("answer", FAILING_ANSWERS)
+def test_no_answer_makes_itself_unjudged(answer, monkeypatch):
+    monkeypatch.setattr("rewards.verifiers.math_answer.verifier.too_costly", lambda answer, gold: "")
+    golds = ["5x - 7y + 11z + 4 = 0", "x^5-x^4+x^3-x^2+x-1", "2\\sqrt{3}", "(\\sqrt{2}, x)"]
+    judge = MathAnswer(cpu_seconds=1.0, workers=1)
+    verdicts = judge.judge_all([box(answer)] * len(golds), golds)
+    assert [verdict.score for verdict in verdicts] == [0.0] * len(golds), verdicts
+    assert [verdict.score for verdict in judge.judge_all([box(gold) for gold in golds], golds)] == [1.0] * len(golds)
+
+
+@pytest.mark.parametrize("target", ["read", "same", "boxed_answers"])
+def test_an_answer_that_breaks_its_reader_is_wrong(target, monkeypatch):
+    original = getattr(verifier_module, target)
+
+    def broken(*arguments):
+        if any("7^{y}" in repr(argument) for argument in arguments):
+            raise RecursionError("maximum recursion depth exceeded")
+        return original(*arguments)
+
+    monkeypatch.setattr(verifier_module, target, broken)
+    verdicts = MathAnswer(workers=1).judge_all([box("7^{y}"), box("6^{y}")], ["6^{y}"] * 2)
+    assert [verdict.score for verdict in verdicts] == [0.0, 1.0]
+
+
+def test_a_gold_that_fails_alone_is_unjudged_and_refused_before_training(monkeypatch):
+    monkeypatch.setattr("rewards.verifiers.math_answer.verifier.too_costly", lambda answer, gold: "")
+    gold, judge = "(-8)^{\\frac{999999999}{7}}x", MathAnswer(cpu_seconds=0.5, workers=1)
+    verdict = judge(box("x+1"), gold)
+    assert verdict.score is None
+    assert "the judge failed: cpu_limit" in verdict.reason
+    with pytest.raises(
+        UnusableReferenceError, match=r"row 1: a plain wrong answer, .*5741.*, is unjudged: the judge f"
+    ):
+        check_references(judge, ["5", gold], "data.train")
+
+
+def test_a_gold_against_which_all_is_right_is_refused(monkeypatch):
+    assert MathAnswer().wrong_completion("(1, x]") == "\\boxed{(\\frac{5741}{8191}, \\frac{5741}{8191}]}"
+    monkeypatch.setattr(verifier_module, "same", lambda gold, answer, algebra: True)
+    with pytest.raises(
+        UnusableReferenceError, match=r"row 0: a plain wrong answer, .*5741.*, scores 1.0 too: equal to"
+    ):
+        check_references(MathAnswer(workers=1), ["2\\sqrt{3}"], "data.train")
 
 
 def test_what_is_plain_needs_no_worker():

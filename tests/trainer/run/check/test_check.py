@@ -4,6 +4,7 @@ import json
 import shutil
 import socket
 import time
+from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
@@ -16,6 +17,7 @@ from tests.handed_in import REWARDS
 from tests.trainer.run.check.mistakes.workshop import make_workshop
 from trainer.run.check.check import checked
 from trainer.run.check.lengths import chosen_rows
+from trainer.run.check.model import model_settings, skeleton_of
 from trainer.run.check.plan import plan_lines
 from trainer.run.config import load_config, load_tolerantly
 from trainer.run.hub import settle_without_network
@@ -198,3 +200,18 @@ def test_a_model_whose_shards_are_not_all_there(workshop: Path, tmp_path: Path):
     (folder / "model.safetensors").rename(folder / "model-00001-of-00002.safetensors")
     said = "\n".join(map(str, run_of(workshop, f"model.name_or_path={folder}").findings))
     assert "lacks 1 of its 2 weight files, first model-00002-of-00002" in said
+
+
+@pytest.mark.skipif(find_spec("deepspeed") is None, reason="the extra deepspeed is not installed")
+def test_the_shape_of_a_model_needs_no_weights_under_zero_3_either(tiny_model: Path, workshop: Path):
+    from transformers.integrations.deepspeed import HfDeepSpeedConfig, is_deepspeed_zero3_enabled
+
+    config = load_config(workshop / "run.yaml")
+    settings = model_settings(config)
+    plain = sum(parameter.numel() for parameter in skeleton_of(config, settings).parameters())
+    alive = HfDeepSpeedConfig({"zero_optimization": {"stage": 3}, "train_micro_batch_size_per_gpu": 1})
+    divided = skeleton_of(config, settings)
+    assert sum(parameter.numel() for parameter in divided.parameters()) == plain > 0
+    assert is_deepspeed_zero3_enabled()  # as before, for the model that is trained
+    del alive
+    assert not is_deepspeed_zero3_enabled()

@@ -58,6 +58,22 @@ def test_the_right_run_has_neither_errors_nor_warnings(workshop: Path, monkeypat
     assert result.plan is not None
 
 
+@pytest.mark.parametrize(
+    "overrides",
+    [
+        ["model.name_or_path=models/no_cue_needed"],
+        ["model.name_or_path=models/no_turn", "model.assistant_prefix=assistant "],
+        ["model.assistant_prefix=<think>"],
+    ],
+    ids=["a template that needs no generation prompt", "one that the prefix gives", "a prefix behind it"],
+)
+def test_what_resembles_a_mistake_of_a_template_is_none(
+    overrides: list[str], workshop: Path, monkeypatch: pytest.MonkeyPatch
+):
+    result = found(workshop, Mistake("none", "", tuple(overrides)), monkeypatch)
+    assert [finding for finding in result.findings if finding.severity == "error"] == []
+
+
 @pytest.mark.parametrize("mistake", MISTAKES, ids=lambda mistake: mistake.name)
 def test_a_mistake_is_found(mistake: Mistake, workshop: Path, monkeypatch: pytest.MonkeyPatch):
     result = found(workshop, mistake, monkeypatch)

@@ -1,6 +1,7 @@
 """What YAML 1.2 scalars mean, and how files that are no configuration are refused."""
 
 import math
+import time
 from pathlib import Path
 
 import pytest
@@ -66,6 +67,63 @@ def test_every_value_remembers_the_line_of_its_key(tmp_path: Path) -> None:
 def test_aliases_are_followed(tmp_path: Path) -> None:
     (tmp_path / "run.yaml").write_text("a: &shared {x: 1}\nb: *shared\n")
     assert read_file(tmp_path / "run.yaml").plain() == {"a": {"x": 1}, "b": {"x": 1}}
+
+
+def test_aliases_may_repeat_long_values(tmp_path: Path) -> None:
+    """What is honest: one list of 1,000 values under nine names."""
+    names = "".join(f"v{number}: *long\n" for number in range(9))
+    (tmp_path / "run.yaml").write_text(f"long: &long [{', '.join(map(str, range(1000)))}]\n{names}")
+    assert read_file(tmp_path / "run.yaml").plain()["v8"] == list(range(1000))
+
+
+def doubling(levels: int, copies: int, form: str) -> str:
+    """Each line holds ``copies`` aliases to the line before it."""
+    lines = [f"a0: &a0 {form.format('x')}"]
+    for level in range(1, levels + 1):
+        inside = ", ".join([f"*a{level - 1}"] * copies)
+        lines.append(f"a{level}: &a{level} [{inside}]")
+    return "\n".join(lines) + "\n"
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        doubling(9, 10, "[{}]"),
+        doubling(9, 10, "{{k: {}}}"),
+        doubling(30, 2, "{}"),
+        "a: &a [1, 2]\n" + f"b: [{', '.join(['*a'] * 10_000)}]\n",
+        doubling(9, 10, "[{}]") + "? *a9\n: 1\n",
+        "a: " + "[" * 3000 + "]" * 3000,
+        "a: " + "{b: " * 3000 + "1" + "}" * 3000,
+        "a: " + "[" * 65 + "]" * 65,
+        "".join(f"{' ' * depth}a:\n" for depth in range(3000)),
+        "".join("- " for _ in range(3000)) + "1\n",
+        "a: " + "[" * 3000,
+    ],
+)
+def test_what_has_no_end_is_refused_at_once(tmp_path: Path, text: str) -> None:
+    started = time.monotonic()
+    (tmp_path / "run.yaml").write_text(text)
+    with pytest.raises(ConfigError):
+        read_file(tmp_path / "run.yaml")
+    assert time.monotonic() - started < 5
+
+
+@pytest.mark.parametrize(
+    ("text", "line", "words"),
+    [
+        (doubling(9, 10, "[{}]"), None, "aliases (*name) repeat what they stand for more than 10,000 times"),
+        ("a: 1\nb: " + "[" * 100 + "]" * 100, 2, "more than 64 levels deep"),
+        ("? [1]\n: 1\n", 1, "a key is a list or a mapping"),
+    ],
+)
+def test_what_has_no_end_is_said(tmp_path: Path, text: str, line: int | None, words: str) -> None:
+    (tmp_path / "run.yaml").write_text(text)
+    with pytest.raises(ConfigError) as caught:
+        read_file(tmp_path / "run.yaml")
+    assert words in str(caught.value)
+    assert len(str(caught.value)) < 400
+    assert line is None or f"line {line}: " in str(caught.value)
 
 
 @pytest.mark.parametrize(

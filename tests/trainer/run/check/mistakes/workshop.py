@@ -5,6 +5,9 @@ import shutil
 from pathlib import Path
 from typing import Any
 
+import torch
+from safetensors.torch import load_file, save_file
+
 from tests.tiny_model import CHAT_TEMPLATE, save_tiny_model
 
 RIGHT = """\
@@ -110,10 +113,55 @@ def _models(folder: Path) -> None:
         hidden_size=2**17,
         intermediate_size=2**21,
     )
+    _claim_weights(of["huge"])
+    _edit(of["layer_more"] / "config.json", num_hidden_layers=3, layer_types=["full_attention"] * 3)
+    _edit(of["layer_less"] / "config.json", num_hidden_layers=1, layer_types=["full_attention"])
+    _edit(of["untied"] / "config.json", tie_word_embeddings=False)
+    _edit(of["wider"] / "config.json", intermediate_size=80)
+    weights = load_file(tiny / "model.safetensors")
+    save_file({**weights, "v_head.weight": weights["model.norm.weight"].clone()}, of["value_head"] / WEIGHTS)
+    save_file({**weights, "model.layers.1.mlp.bias": weights["model.norm.weight"].clone()}, of["a_bias"] / WEIGHTS)
+    kept = {name: tensor for name, tensor in weights.items() if name != "model.norm.weight"}
+    save_file(kept, of["no_norm"] / WEIGHTS)
+    torch.save(
+        {name: tensor for name, tensor in kept.items() if ".1." not in name}, of["pickled"] / "pytorch_model.bin"
+    )
+    (of["pickled"] / WEIGHTS).unlink()
+    with (of["cut_weights"] / WEIGHTS).open("rb+") as file:
+        file.truncate(file.seek(0, 2) - 2000)
+    turn = "{% if add_generation_prompt %}assistant {% endif %}"
+    (of["no_turn"] / "chat_template.jinja").write_text(CHAT_TEMPLATE.replace(turn, ""))
+    (of["no_cue_needed"] / "chat_template.jinja").write_text(NO_CUE)
+    (of["no_system"] / "chat_template.jinja").write_text(
+        CHAT_TEMPLATE.replace("{% for m in messages %}", "{% for m in messages if m['role'] != 'system' %}")
+    )
+
+
+def _claim_weights(folder: Path) -> None:
+    """A file that is as long as the weights of the folder's config.json, and holds none of them."""
+    from transformers import AutoConfig, AutoModelForCausalLM
+
+    with torch.device("meta"):
+        shapes = AutoModelForCausalLM.from_config(AutoConfig.from_pretrained(folder)).state_dict()
+    header, end = {}, 0
+    for name, tensor in shapes.items():
+        if name != "lm_head.weight":  # tied
+            header[name] = {"dtype": "F32", "shape": [*tensor.shape], "data_offsets": [end, end + 4 * tensor.numel()]}
+            end += 4 * tensor.numel()
+    text = json.dumps(header).encode()
+    with (folder / WEIGHTS).open("wb") as file:
+        file.write(len(text).to_bytes(8, "little") + text)
+        file.truncate(8 + len(text) + end)  # sparse
 
 
 _BROKEN = ("no_template", "no_tokenizer", "no_weights", "encoder", "cut_off", "own_code", "no_eos", "other_eos")
-_BROKEN += ("more_words", "huge")
+_BROKEN += ("more_words", "huge", "layer_more", "layer_less", "untied", "wider", "value_head", "a_bias", "no_norm")
+_BROKEN += ("pickled", "cut_weights", "no_turn", "no_cue_needed", "no_system")
+WEIGHTS = "model.safetensors"
+NO_CUE = (
+    "{% for m in messages %}{{ m['content'] + '<eos>' if m['role'] == 'assistant' else '[' + m['content'] + '] ' }}"
+    "{% endfor %}"
+)
 
 
 def _edit(path: Path, **changes: Any) -> None:

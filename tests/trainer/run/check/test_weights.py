@@ -1,0 +1,45 @@
+"""Weights that transformers saved fit the config.json beside them, whatever it renames, ties or fuses."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from transformers import AutoConfig, AutoModelForCausalLM
+
+from tests.tiny_model import save_tiny_model
+from trainer.run.check.weights import compared, stored_shapes
+
+SMALL = {"vocab_size": 64, "hidden_size": 32, "intermediate_size": 64, "num_hidden_layers": 2, "num_attention_heads": 4}
+EXPERTS = {"num_local_experts": 4, "num_experts": 4, "num_experts_per_tok": 2, "moe_intermediate_size": 16}
+LATENT = {"q_lora_rank": 8, "kv_lora_rank": 8, "qk_rope_head_dim": 8, "qk_nope_head_dim": 8, "v_head_dim": 8}
+KINDS: dict[str, dict[str, Any]] = {
+    "llama": SMALL,
+    "gemma3_text": {**SMALL, "head_dim": 8},
+    "gpt2": {"vocab_size": 64, "n_embd": 32, "n_layer": 2, "n_head": 4},
+    "mixtral": {**SMALL, **EXPERTS, "num_key_value_heads": 2},
+    "qwen3_moe": {**SMALL, **EXPERTS, "num_key_value_heads": 2},
+    "deepseek_v3": {**SMALL, **EXPERTS, **LATENT, "n_routed_experts": 4, "n_group": 1, "topk_group": 1},
+    "mamba": {"vocab_size": 64, "hidden_size": 32, "num_hidden_layers": 2, "state_size": 4},
+}
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_what_was_saved_fits(kind: str, tmp_path: Path) -> None:
+    model = AutoModelForCausalLM.from_config(AutoConfig.for_model(kind, **KINDS[kind]))
+    model.save_pretrained(tmp_path, max_shard_size="40KB")
+    shapes, fault = stored_shapes(tmp_path)
+    assert (fault, len(shapes) > 5) == ("", True)
+    assert compared(AutoConfig.from_pretrained(tmp_path), shapes) == ([], [], [])
+
+
+def test_a_damaged_file_is_named(tmp_path: Path) -> None:
+    file = save_tiny_model(tmp_path) / "model.safetensors"
+    whole = file.read_bytes()
+    for damaged in (b"", whole[:4], whole[:-1], whole + b"x", b"\xff" * 100, whole[:8] + b"?" + whole[9:]):
+        file.write_bytes(damaged)
+        shapes, fault = stored_shapes(tmp_path)
+        assert (shapes, "model.safetensors cannot be read" in fault) == ({}, True)
+    file.unlink()
+    torch.save([1, 2], tmp_path / "pytorch_model.bin")
+    assert "pytorch_model.bin cannot be read" in stored_shapes(tmp_path)[1]

@@ -1,0 +1,105 @@
+"""One rule for every path of a run file: expanded; what is read is looked for here, then beside the file."""
+
+from pathlib import Path
+
+import pytest
+
+from trainer.run.config import ConfigError, RunConfig, load_config
+
+PLACES = ("model.name_or_path", "data.train.path", "data.test.path", "trl.deepspeed", "trl.fsdp_config")
+
+
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """``home``, ``here`` (the current directory) and ``beside`` (with the run file), ``thing/one.json`` in each."""
+    for name in ("home", "here", "beside"):
+        (tmp_path / name / "thing").mkdir(parents=True)
+        (tmp_path / name / "thing" / "one.json").write_text("{}")
+    monkeypatch.setenv("HOME", str(tmp_path / "home"))
+    monkeypatch.setenv("SCRATCH", str(tmp_path / "home" / "thing"))
+    monkeypatch.delenv("NOWHERE", raising=False)
+    monkeypatch.chdir(tmp_path / "here")
+    (tmp_path / "beside" / "run.yaml").write_text(
+        "model: {name_or_path: m/x}\ndata: {train: {path: a/b}, test: {path: a/b}}\n"
+        "rewards: [{verifier: exact_match}]\n"
+    )
+    return tmp_path
+
+
+def read(folder: Path, place: str, text: str) -> str:
+    """What the place of the run file becomes when it says ``text``."""
+    config: RunConfig = load_config(folder / "beside" / "run.yaml", [f"{place}='{text}'"])
+    value = config.model_dump()
+    for key in place.split("."):
+        value = value[key]
+    return str(value)
+
+
+CASES = [
+    ("~/thing/one.json", "home/thing/one.json"),
+    ("$HOME/thing/one.json", "home/thing/one.json"),
+    ("${SCRATCH}/one.json", "home/thing/one.json"),
+    ("thing/one.json", "here/thing/one.json"),
+    ("../beside/thing/one.json", "here/../beside/thing/one.json"),
+]
+
+
+@pytest.mark.parametrize("place", PLACES)
+@pytest.mark.parametrize(("text", "found"), CASES)
+def test_what_is_read(folder: Path, place: str, text: str, found: str) -> None:
+    assert Path(read(folder, place, text)) == folder / found
+
+
+@pytest.mark.parametrize("place", PLACES)
+def test_what_is_not_here_is_looked_for_beside_the_file(folder: Path, place: str) -> None:
+    (folder / "here" / "thing" / "one.json").unlink()
+    assert Path(read(folder, place, "thing/one.json")) == folder / "beside/thing/one.json"
+
+
+def test_a_model_that_is_missing_beside_the_file_is_no_hub_id(folder: Path) -> None:
+    (folder / "here" / "thing" / "one.json").unlink()
+    (folder / "here" / "thing").rmdir()
+    assert Path(read(folder, "model.name_or_path", "thing/two")) == folder / "beside/thing/two"
+    assert read(folder, "model.name_or_path", "owner/two") == "owner/two"
+
+
+@pytest.mark.parametrize(
+    ("text", "made"),
+    [
+        ("~/x", "home/x"),
+        ("$SCRATCH/x", "home/thing/x"),
+        ("${HOME}/x-$SCRATCH", "home/x-home/thing"),
+        ("~", "home"),
+        ("runs/x", "runs/x"),
+        ("/tmp/x", "/tmp/x"),
+    ],
+)
+def test_what_is_written_is_from_the_current_directory(folder: Path, text: str, made: str) -> None:
+    wanted = made if made == text else f"{folder}/{made}".replace("x-home", f"x-{folder}/home")
+    assert read(folder, "output_dir", text) == wanted
+
+
+@pytest.mark.parametrize("place", ["output_dir", *PLACES])
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [("$NOWHERE/x", "NOWHERE, which is not set"), ("~nobody0/x", "no user nobody0"), ("a/${NO WHERE}", "NO WHERE")],
+)
+def test_what_cannot_be_expanded_is_refused(folder: Path, place: str, text: str, words: str) -> None:
+    with pytest.raises(ConfigError, match=place) as caught:
+        read(folder, place, text)
+    assert words in str(caught.value)
+
+
+def test_a_file_whose_name_has_a_dollar_is_read(folder: Path) -> None:
+    (folder / "here" / "cost$5.json").write_text("{}")
+    (folder / "here" / "$NOWHERE.json").write_text("{}")
+    assert read(folder, "data.train.path", "cost$5.json").endswith("cost$5.json")
+    assert read(folder, "data.train.path", "$NOWHERE.json").endswith("$NOWHERE.json")
+
+
+def test_the_resolved_file_says_the_same_anywhere(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    overrides = ["output_dir=~/x", "data.train.path=~/thing/one.json"]
+    config = load_config(folder / "beside" / "run.yaml", overrides)
+    config.save_resolved(folder / "resolved.yaml")
+    monkeypatch.setenv("HOME", "/")
+    assert load_config(folder / "resolved.yaml") == config.model_copy(update={"name": config.name})

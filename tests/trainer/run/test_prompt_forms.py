@@ -1,0 +1,55 @@
+"""Every form of a prompt is converted, or refused as what it is with the line to write."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+from pydantic import ValidationError
+
+from tests.trainer.run.prompt_forms import CONVERTED, CONVERTED_ASIDE, REFUSED, REFUSED_ASIDE
+from trainer.run.config import Columns, Source
+from trainer.run.data import DataError, load_rows
+from trainer.run.data.conversations import conversations
+
+ALL_CONVERTED, ALL_REFUSED = CONVERTED | CONVERTED_ASIDE, REFUSED | REFUSED_ASIDE
+
+
+@pytest.mark.parametrize("name", ALL_CONVERTED)
+def test_a_form_is_converted(name: str) -> None:
+    prompt, expected = ALL_CONVERTED[name]
+    assert conversations([prompt], None, "rows.jsonl", "question") == [expected]
+
+
+@pytest.mark.parametrize("name", ALL_REFUSED)
+def test_a_form_is_refused_as_what_it_is(name: str) -> None:
+    prompt, what, instead = ALL_REFUSED[name]
+    with pytest.raises(DataError) as caught:
+        conversations(["q", prompt], None, "rows.jsonl", "question")
+    said = str(caught.value)
+    before, _, after = said.partition(". ")
+    assert what in before, said
+    assert instead in after, said
+    assert "row 1 " in before
+
+
+def test_each_form_among_several_is_named_with_its_rows() -> None:
+    prompts: list[Any] = ["q", None, '[{"role": "user", "content": "q"}]', ""]
+    with pytest.raises(DataError) as caught:
+        conversations(prompts, None, "rows.jsonl", "question")
+    assert "rows 1, 3 (counted from 0) are empty" in str(caught.value)
+
+
+def test_one_column_is_not_both_prompt_and_reference() -> None:
+    with pytest.raises(ValidationError, match=r"shown what it is to find.*\{problem: question\}"):
+        Columns.model_validate({"prompt": "question", "reference": "question"})
+    Columns.model_validate({"prompt": "question", "reference": {"problem": "question"}})
+    Columns.model_validate({"prompt": "{question} Your program must pass {tests}", "reference": "tests"})
+
+
+def test_two_columns_that_hold_the_same_are_refused() -> None:
+    made = [{"prompt": f"{n} + 1?", "reference": f"{n} + 1?"} for n in range(3)]
+    source = Source.model_validate({"generator": "made"})
+    with pytest.raises(DataError, match="in every row what 'prompt' does"):
+        load_rows(source, generators={"made": lambda: made}, system_prompt=None, base_dir=Path())
+    made[0]["reference"] = "1"
+    assert len(load_rows(source, generators={"made": lambda: made}, system_prompt=None, base_dir=Path())) == 3

@@ -1,0 +1,67 @@
+"""Whether a chat template writes prompts that the policy can answer: whole, and with its own turn begun."""
+
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+from trainer.run.check.finding import Finding, error
+from trainer.run.check.subject import Subject
+
+_ANSWER = "7"
+_WRITTEN = ("system", "developer", "user")
+"""Messages that a template must write as they are; of an assistant's it may leave out the thought."""
+_MOST_ROWS = 200
+
+
+def template_findings(subject: Subject) -> Iterator[Finding]:
+    """A prompt that ends before the assistant's turn; messages that the template leaves out."""
+    if subject.tokenizer is None:
+        return
+    name, prefix = subject.config.model.name_or_path, subject.config.model.assistant_prefix or ""
+    if (cue := missing_cue(subject.tokenizer, prefix)) is not None:
+        yield error(
+            "model",
+            f"The chat template of {name!r} has no generation prompt: an assistant's turn begins with {cue!r}, and "
+            "prompts end before it, so the policy would first have to write whose turn it is. Save the tokenizer with "
+            "a chat_template that writes it under `{% if add_generation_prompt %}`, or write "
+            f"model.assistant_prefix: {cue!r}.",
+        )
+    for part, rows in subject.rows.items():
+        for row, prompt in enumerate(rows["prompt"][:_MOST_ROWS]):
+            if (role := left_out(subject.tokenizer, prompt)) is not None:
+                yield error(
+                    "data",
+                    f"data.{part}, row {row}: the chat template of {name!r} leaves out the message of role {role!r}, "
+                    "so the policy would never see it. Write its text into the user's message, or take another "
+                    "template.",
+                )
+                break
+
+
+def missing_cue(tokenizer: Any, prefix: str) -> str | None:
+    """What the template writes between a question and its answer, and leaves out of a prompt; ``None`` = nothing.
+
+    A template that has nothing there, as Mistral's, needs no generation prompt.
+    """
+    question = [{"role": "user", "content": "1"}]
+    try:
+        prompt = str(tokenizer.apply_chat_template(question, add_generation_prompt=True, tokenize=False))
+        bare = str(tokenizer.apply_chat_template(question, add_generation_prompt=False, tokenize=False))
+        answered = str(
+            tokenizer.apply_chat_template([*question, {"role": "assistant", "content": _ANSWER}], tokenize=False)
+        )
+    except Exception:  # noqa: BLE001 — a chat template is a program of its own
+        return None
+    if not answered.startswith(bare) or prompt.removesuffix(prefix) != bare:
+        return None
+    cue = answered[len(bare) :].partition(_ANSWER)[0].strip()
+    return cue if cue and cue not in prefix else None
+
+
+def left_out(tokenizer: Any, prompt: Sequence[Any]) -> str | None:
+    """The role of the first message whose text is not in what the template writes; ``None`` where all are."""
+    try:
+        written = " ".join(str(tokenizer.apply_chat_template(prompt, tokenize=False)).split())
+    except Exception:  # noqa: BLE001
+        return None
+    told = [message for message in prompt if message["role"] in _WRITTEN]
+    return next((each["role"] for each in told if " ".join(each["content"].split()) not in written), None)
