@@ -1,6 +1,7 @@
 """One short real training run, with our trainer or TRL's, for the tests that compare final weights."""
 
 from collections.abc import Callable
+from dataclasses import fields
 from pathlib import Path
 from typing import Any
 
@@ -9,6 +10,7 @@ from datasets import Dataset
 from trl import GRPOConfig, GRPOTrainer
 
 from trainer import RLVRTrainer
+from trainer.step.options import Engine, Evaluation, Speed
 
 PROMPTS = [
     {"prompt": [{"role": "user", "content": text}]} for text in ("a b", "c d e", "f", "g h a", "b b", "i", "c", "d e")
@@ -29,6 +31,15 @@ def sometimes_unjudged(completions: list[Any], **_: Any) -> list[float | None]:
     rewards = digit_reward(completions)
     texts = [completion[0]["content"] for completion in completions]
     return [None if text[:1] in {"a", "b", "c"} else reward for text, reward in zip(texts, rewards, strict=True)]
+
+
+def in_options(keywords: dict[str, Any]) -> dict[str, Any]:
+    """Keywords of `RLVRTrainer` in which fields of its options stand side by side, each put into its option."""
+    found, given = {}, dict(keywords)
+    for name, kind in {"speed": Speed, "engine": Engine, "evaluation": Evaluation}.items():
+        own = {field.name: given.pop(field.name) for field in fields(kind) if field.name in given}
+        found |= {name: kind(**own)} if own else {}
+    return {**given, **found}
 
 
 def train(
@@ -68,7 +79,7 @@ def train(
         train_dataset=Dataset.from_list(PROMPTS),
         peft_config=peft_config,
         callbacks=callbacks,
-        **(strategies or {}),
+        **in_options(strategies or {}),
     )
     trainer.train(resume_from_checkpoint=resume_from_checkpoint)
     return trainer

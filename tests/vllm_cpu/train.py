@@ -71,7 +71,7 @@ def main(wanted: dict[str, Any]) -> None:
 
     from tests.trainer.step.engine.file_client import use_file_client
     from tests.trainer.training import moved, ours
-    from trainer.step.engine_agreement import EngineDisagreementError
+    from trainer.step.engine_check import EngineDisagreementError
 
     if wanted["mode"] == "colocate":
         unpacked_linear_weights()

@@ -48,7 +48,7 @@ class Loaded:
         has_plain_cache: its cache is the keys and values of each text token.
         is_sharded: no process holds all weights.
         has_positions: the training data is no stream.
-        functions_are_plain: no reward function is a model or asynchronous.
+        special_functions: names of reward functions that are a model or asynchronous.
     """
 
     own_generation: str | None = None
@@ -59,7 +59,7 @@ class Loaded:
     has_plain_cache: bool = True
     is_sharded: bool = False
     has_positions: bool = True
-    functions_are_plain: bool = True
+    special_functions: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -454,10 +454,11 @@ def _revised_turns(settings: Settings) -> Problems:
 @rule("model")
 def _decodings_of_plain_functions(settings: Settings) -> Problems:
     """Decodings with a reward function that is a model or asynchronous."""
-    if settings.has_decodings and not settings.loaded.functions_are_plain:
+    if settings.has_decodings and settings.loaded.special_functions:
         yield (
-            "decodings are given, and one of the reward functions is a model or asynchronous; this evaluation calls "
-            "plain functions. Leave decodings out, or wrap it in a function."
+            "decodings are given, and of the reward functions a model or asynchronous are: "
+            f"{', '.join(settings.loaded.special_functions)}. This evaluation calls plain functions. Leave decodings "
+            "out, or wrap each in a function."
         )
 
 

@@ -141,6 +141,11 @@ class RLVRTrainer(GRPOTrainer):
         """Where in the run training stands."""
         return Position(self.state.global_step, self.state.max_steps, self._step)
 
+    @property
+    def _is_bare(self) -> bool:
+        """Whether this object was made without ``__init__``, as some of TRL's tests make it: it is TRL's trainer."""
+        return "parts" not in vars(self)
+
     # 1. Training, and one micro-batch of it
 
     def train(self, *positional: Any, **keywords: Any) -> Any:
@@ -223,7 +228,7 @@ class RLVRTrainer(GRPOTrainer):
         return batch
 
     def _generate(self, prompts: list[Any]) -> Any:
-        if "parts" not in vars(self):  # made without __init__: TRL's tests do that
+        if self._is_bare:
             return super()._generate(prompts)
         with self.parts.phases("generate"):
             if (kept := self.parts.prompts.take_generated()) is not None:
@@ -233,7 +238,7 @@ class RLVRTrainer(GRPOTrainer):
             return generated
 
     def _generate_single_turn(self, prompt_ids: Any, *positional: Any, **keywords: Any) -> Any:
-        if not self.parts.is_compact:
+        if self._is_bare or not self.parts.is_compact:
             return super()._generate_single_turn(prompt_ids, *positional, **keywords)
         draw = None
         if (noise := self.parts.common_noise) is not None:
@@ -252,6 +257,8 @@ class RLVRTrainer(GRPOTrainer):
     def _get_per_token_logps_and_entropies(self, *positional: Any, **keywords: Any) -> Any:
         """Called for π_old and the reference of a rollout batch, and again inside each loss."""
         score = super()._get_per_token_logps_and_entropies
+        if self._is_bare:
+            return score(*positional, **keywords)
         result = self.parts.scoring(score, *positional, is_training=self.model.training, **keywords)
         self.parts.loss.on_logps(result[0], result[1])
         return result

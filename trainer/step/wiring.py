@@ -203,7 +203,11 @@ def _loaded(trainer: Any, speed: Speed, ranks: Ranks) -> Loaded:
         has_plain_cache=speed.generation != "compact" or roomy_cache(model.config) is not None,
         is_sharded=ranks.sharded,
         has_positions=hasattr(trainer.train_dataset, "__len__"),
-        functions_are_plain=all(map(is_plain, trainer.reward_funcs)),
+        special_functions=tuple(
+            name
+            for name, function in zip(trainer.reward_func_names, trainer.reward_funcs, strict=True)
+            if not is_plain(function)
+        ),
     )
 
 

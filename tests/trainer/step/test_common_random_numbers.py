@@ -10,8 +10,8 @@ from trl import GRPOConfig
 
 from tests.trainer.training import PROMPTS, digit_reward, ours
 from trainer import RLVRTrainer
-from trainer.step.compact_generation import compact_generation
 from trainer.step.compatibility import PreflightError
+from trainer.step.generation import compact_generation
 
 COMMON = {"generation": "compact", "common_random_numbers": True}
 SETTINGS: dict[str, Any] = {"max_completion_length": 16, "max_steps": 2, "num_generations": 4, "beta": 0.0}
@@ -44,7 +44,7 @@ def common(tiny_model: Path, tmp_path_factory: pytest.TempPathFactory) -> Any:
 
 def completions(made: Any, prompts: list[str], *, stream: int = 0) -> list[list[int]]:
     """Of a new rollout batch; ``stream`` is where torch's own noise stands."""
-    made._batch = None
+    made.parts.common_noise.start_evaluation()
     torch.manual_seed(stream)
     ids: list[list[int]] = made._generate(prompts)[1]
     return ids
@@ -93,7 +93,7 @@ def test_filters_hold(common: Any):
     model = common.model
     inputs = {"input_ids": torch.tensor([[5, 6]]).expand(64, 2), "attention_mask": torch.ones(64, 2, dtype=torch.long)}
     wanted = {"max_new_tokens": 6, "pad_token_id": 0, "eos_token_id": [1]}
-    draw = common._draw([[5, 6]] * 64)
+    draw = common.parts.common_noise.draw([[5, 6]] * 64, 0)
     model.eval()
     with compact_generation(model, draw):
         greedy = model.generate(**inputs, **wanted, do_sample=False)
@@ -118,10 +118,10 @@ def test_the_first_token_has_the_policys_distribution(common: Any):
         order = probs.argsort(descending=True)
         kept = order[: int((probs[order].cumsum(0) < top_p).sum()) + 1]
         expected = torch.zeros_like(probs).index_copy_(0, kept, probs[kept] / probs[kept].sum())
-        common._batch = None
+        common.parts.common_noise.start_evaluation()
         batch = {"input_ids": torch.tensor(prompts), "attention_mask": torch.ones(2000, len(prompts[0]))}
         wanted = {"max_new_tokens": 1, "do_sample": True, "temperature": temperature, "top_p": top_p}
-        with compact_generation(common.model, common._draw(prompts)):
+        with compact_generation(common.model, common.parts.common_noise.draw(prompts, 0)):
             tokens = common.model.generate(**batch, **wanted, top_k=0, pad_token_id=0, eos_token_id=[1])[:, -1]
         counts = tokens.bincount(minlength=len(probs))
         assert int(counts[expected == 0].sum()) == 0

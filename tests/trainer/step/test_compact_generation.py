@@ -12,8 +12,9 @@ from trl import GRPOConfig
 
 from tests.trainer.training import PROMPTS, digit_reward, max_difference, ours
 from trainer import RLVRTrainer
-from trainer.step.compact_generation import RoomyLayer, compact_generation, drawn, roomy_cache
 from trainer.step.compatibility import PreflightError
+from trainer.step.generation import RoomyLayer, compact_generation, drawn, roomy_cache
+from trainer.step.options import Speed
 
 COMPACT = {"generation": "compact"}
 
@@ -129,7 +130,7 @@ def refused(model: Path, folder: Path, generation: str, **settings: Any) -> str:
             digit_reward,
             GRPOConfig(output_dir=str(folder), use_cpu=True, bf16=False, report_to="none", **settings),
             Dataset.from_list(PROMPTS),
-            generation=generation,
+            speed=Speed(generation=generation),
         )
     return str(refusal.value)
 

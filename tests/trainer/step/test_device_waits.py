@@ -91,7 +91,7 @@ def test_no_micro_batch_waits(tiny_model, tmp_path: Path, strategies, settings):
 )
 def test_weights_are_checked_once_an_optimizer_step(tiny_model, tmp_path: Path, strategies):
     found = waits(tiny_model, tmp_path, strategies, loss_type="cispo", epsilon_high=5.0)
-    assert found == ["deferred_checks.py:raise_first"] * 3
+    assert found == ["loss.py:raise_first"] * 3
 
 
 def test_a_wait_is_seen(tiny_model, tmp_path: Path, monkeypatch):
@@ -100,7 +100,7 @@ def test_a_wait_is_seen(tiny_model, tmp_path: Path, monkeypatch):
     def waiting(probs, mask):
         return torch.stack([probs[mask.bool()].sum(), mask.sum() * float(probs.sum() > 0)])
 
-    monkeypatch.setattr("trainer.step.observers.diagnostics.token_prob_counts", waiting)
+    monkeypatch.setattr("trainer.step.metrics.diagnostics.token_prob_counts", waiting)
     monkeypatch.setattr(sys.modules[__name__], "OURS", str(Path(__file__).parent))
     found = waits(tiny_model, tmp_path, {}, max_steps=1)
     assert found == ["test_device_waits.py:waiting"] * 4  # an index by a mask and a float, in two micro-batches

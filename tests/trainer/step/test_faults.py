@@ -11,10 +11,11 @@ from safetensors.torch import load_file
 from trl import GRPOConfig
 
 from trainer import RLVRTrainer
-from trainer.step.faults import FaultError, FaultGuard
+from trainer.step.guards import SKIPPED, FaultError
+from trainer.step.options import Guards
 
 
-class Guarded(FaultGuard, RLVRTrainer):
+class Guarded(RLVRTrainer):
     """The loss of chosen optimizer steps is replaced: the forward and backward passes are real."""
 
     loss_at: dict[int, float]
@@ -55,8 +56,9 @@ def trained(
     }
     arguments = GRPOConfig(**{**defaults, **settings})
     rows = Dataset.from_dict({"prompt": ["a b", "b a", "a a", "b b"] * 4})
-    trainer = Guarded(str(model), lengths_modulo_three, arguments, rows)
-    trainer.loss_at, trainer.fault_folder, trainer.max_skipped = loss_at, folder / "faults", max_skipped
+    guards = Guards(folder / "faults", seed=arguments.seed, max_skipped=max_skipped)
+    trainer = Guarded(str(model), lengths_modulo_three, arguments, rows, guards=guards)
+    trainer.loss_at = loss_at
     trainer.train(resume_from_checkpoint=None if checkpoint is None else str(checkpoint))
     return trainer
 
@@ -96,7 +98,7 @@ def test_a_step_that_is_left_out_moves_nothing_and_the_run_goes_on(tiny_model: P
     before = trained(tiny_model, tmp_path / "two", {}, 0, steps=2)
     for left_out, never_made in zip(trainer.model.parameters(), before.model.parameters(), strict=True):
         assert torch.equal(left_out, never_made)
-    assert trainer.skipped == 1
+    assert trainer.parts.checkpoint.counts[SKIPPED] == 1
     assert trainer.state.global_step == 3
     with pytest.raises(FaultError, match="step 3 is no number after 1 that were left out"):
         trained(tiny_model, tmp_path / "again", {1: float("nan"), 3: float("inf")}, 1)
@@ -109,5 +111,5 @@ def test_a_resumed_run_goes_on_counting_the_steps_that_were_left_out(tiny_model:
     with pytest.raises(FaultError, match="step 3 is no number after 1 that were left out"):
         trained(tiny_model, tmp_path, {3: float("nan")}, 1, checkpoint=checkpoint)
     resumed = trained(tiny_model, tmp_path, {3: float("nan")}, 2, checkpoint=checkpoint)
-    assert resumed.skipped == 2
+    assert resumed.parts.checkpoint.counts[SKIPPED] == 2
     assert resumed.state.log_history[-2]["faults/skipped"] == 2.0

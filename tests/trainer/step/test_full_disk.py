@@ -13,22 +13,25 @@ from trl import GRPOConfig
 from tests.trainer.step.test_faults import lengths_modulo_three
 from trainer import RLVRTrainer
 from trainer.run.callbacks import CheckpointManifest
-from trainer.step import full_disk
-from trainer.step.full_disk import DiskGuard, checkpoint_bytes, disk_of, is_full
+from trainer.step import guards
+from trainer.step.guards import checkpoint_bytes, disk_of, is_full
+from trainer.step.options import Guards
 
 LIMIT = 40_000
 """Bytes a file may have: the weights take more, and so does the optimizer."""
 
 
-class Limited(DiskGuard, RLVRTrainer):
+class Limited(RLVRTrainer):
     """At step 2 the kernel lets no file grow beyond `LIMIT`, as a quota would."""
 
-    def _save_checkpoint(self, model: Any, trial: Any) -> None:
+    limits: bool
+
+    def _save_whole_checkpoint(self, model: Any, trial: Any) -> None:
         _, most = resource.getrlimit(resource.RLIMIT_FSIZE)
         if self.state.global_step == 2 and self.limits:
             resource.setrlimit(resource.RLIMIT_FSIZE, (LIMIT, most))
         try:
-            super()._save_checkpoint(model, trial)
+            super()._save_whole_checkpoint(model, trial)
         finally:
             resource.setrlimit(resource.RLIMIT_FSIZE, (most, most))
 
@@ -46,14 +49,22 @@ def trained(model: Path, folder: Path, *, limits: bool) -> tuple[Limited, list[s
         save_steps=1,
         report_to="none",
     )
-    trainer = Limited(
-        str(model), lengths_modulo_three, arguments, Dataset.from_dict({"prompt": ["a b", "b a", "a a", "b b"]})
-    )
     told: list[str] = []
-    trainer.watches_disk, trainer.tell, trainer.limits = True, told.append, limits
+    trainer = Limited(
+        str(model),
+        lengths_modulo_three,
+        arguments,
+        Dataset.from_dict({"prompt": ["a b", "b a", "a a", "b b"]}),
+        guards=Guards(folder / "faults", report=told.append),
+    )
+    trainer.limits = limits
     trainer.add_callback(CheckpointManifest(None, trainer.accelerator.wait_for_everyone))
     trainer.train()
     return trainer, told
+
+
+def bytes_of(trainer: Limited) -> int:
+    return checkpoint_bytes(trainer.model, trainer.optimizer, is_adapter=False, shares=1)
 
 
 def test_what_fails_while_it_is_written_is_deleted_and_said(tiny_model: Path, tmp_path: Path):
@@ -64,21 +75,21 @@ def test_what_fails_while_it_is_written_is_deleted_and_said(tiny_model: Path, tm
     ]
     (said,) = told
     disk, _ = disk_of(tmp_path)
-    assert f"checkpoint-2 was not saved: it needs about {checkpoint_bytes(trainer):,} bytes" in said
+    assert f"checkpoint-2 was not saved: it needs about {bytes_of(trainer):,} bytes" in said
     assert f"the disk mounted at {disk} has" in said
     assert "Writing it failed: " in said
     assert "checkpoint-1 is what counts, and training goes on to the next save" in said
-    assert trainer.left_out == 2
+    assert trainer.parts.watch.disk.left_out == 2
     free, nothing = trained(tiny_model, tmp_path / "free", limits=False)
     assert nothing == []
     for one, other in zip(trainer.model.parameters(), free.model.parameters(), strict=True):
         assert torch.equal(one, other)
     saved = sum(path.stat().st_size for path in (tmp_path / "free" / "checkpoint-3").rglob("*"))
-    assert saved <= checkpoint_bytes(free) <= saved + full_disk.SMALL_FILES + 100_000
+    assert saved <= bytes_of(free) <= saved + guards.SMALL_FILES + 100_000
 
 
 def test_what_does_not_fit_is_not_begun(tiny_model: Path, tmp_path: Path, monkeypatch):
-    monkeypatch.setattr(full_disk, "SMALL_FILES", 1 << 60)  # more than any disk has
+    monkeypatch.setattr(guards, "SMALL_FILES", 1 << 60)  # more than any disk has
     _, told = trained(tiny_model, tmp_path, limits=False)
     assert not list(tmp_path.glob("checkpoint-*"))
     assert len(told) == 3

@@ -16,12 +16,11 @@ from torch.utils.flop_counter import FlopCounterMode
 from trl import GRPOConfig
 
 from tests.paths import ROOT
-from tests.trainer.step.test_rlvr_trainer import perturb
-from tests.trainer.training import PROMPTS, digit_reward, max_difference, moved, ours
+from tests.trainer.step.test_trainer import perturb
+from tests.trainer.training import PROMPTS, digit_reward, in_options, max_difference, moved, ours
 from trainer import RLVRTrainer
 from trainer.step.compatibility import PreflightError
-from trainer.step.gradient_check import compared_gradients
-from trainer.step.planned_microbatches import together
+from trainer.step.microbatches import together
 
 LOSSES = ("grpo", "bnpo", "dr_grpo", "dapo", "cispo", "sapo", "vespo", "luspo")
 ROWS = 16
@@ -55,7 +54,7 @@ def trainer_with(
         args=GRPOConfig(**{**defaults, **settings}),
         train_dataset=Dataset.from_list(PROMPTS),
         peft_config=peft,
-        **{"microbatches": "planned", "verify_steps": 0, **(strategies or {})},
+        **in_options({"microbatches": "planned", "verify_steps": 0, **(strategies or {})}),
     )
     trainer.model.train()
     trainer.current_gradient_accumulation_steps = trainer.args.gradient_accumulation_steps
@@ -82,10 +81,10 @@ def rollout(trainer: RLVRTrainer, dead: str = "half") -> list[dict[str, Any]]:
         return batch
 
     trainer._generate_and_score_completions = of_many_lengths.__get__(trainer)  # type: ignore[method-assign]
-    planner, trainer.planner = trainer.planner, None
+    planner, trainer.parts.microbatches.planner = trainer.parts.microbatches.planner, None
     rows = [row for row in PROMPTS[: num_rows // 4] for _ in range(4)]
     trainer._prepare_inputs(rows)
-    trainer.planner = planner
+    trainer.parts.microbatches.planner = planner
     perturb(trainer)
     return trainer._buffered_inputs
 
@@ -97,15 +96,15 @@ def tokens(cut: list[dict[str, Any]]) -> int:
 def check(trainer: RLVRTrainer, *, dead: str = "half", fewer: float = 0.85) -> None:
     """The gradient of every optimizer step of every pass, to 1e-6 of its size, with a share of the tokens."""
     buffered, size = rollout(trainer, dead), together(trainer.args)
-    assert trainer.planner is not None
+    assert trainer.parts.microbatches.planner is not None
     for pass_index in range(trainer.strategies.schedule.num_passes):
         for start in range(0, len(buffered), size):
             trainer._step = pass_index * len(buffered) + start
             stock = buffered[start : start + size]
-            planned = trainer.planner.cut(stock, pass_index)
+            planned = trainer.parts.microbatches.planner.cut(stock, pass_index)
             assert len(planned) == len(stock)
             assert tokens(planned) <= fewer * tokens(stock)
-            compared = compared_gradients(trainer, stock, planned)
+            compared = trainer._compared(stock, planned)
             first, second = compared.gradients
             assert (first - second).norm() <= 1e-6 * first.norm()
             assert (first.norm() > 1e-4) == (dead != "all")
@@ -124,7 +123,7 @@ def check(trainer: RLVRTrainer, *, dead: str = "half", fewer: float = 0.85) -> N
 def test_every_loss_type(tiny_model, tmp_path: Path, loss_type, beta):
     if (loss_type, beta) == ("bnpo", 0.04):
         with pytest.warns(UserWarning, match="stay as TRL cuts them: loss_type 'bnpo' with beta = 0.04"):
-            assert trainer_with(tiny_model, tmp_path, loss_type=loss_type, beta=beta).planner is None
+            assert trainer_with(tiny_model, tmp_path, loss_type=loss_type, beta=beta).parts.microbatches.planner is None
         return
     trainer = trainer_with(tiny_model, tmp_path, loss_type=loss_type, beta=beta, num_iterations=2)
     check(trainer, fewer=0.7 if beta == 0.0 else 1.0)
@@ -153,8 +152,8 @@ def test_several_steps_of_a_batch_whatever_is_dead(tiny_model, tmp_path: Path, l
 def test_lopti_with_weights_cuts_after_the_last_token_of_the_pass(tiny_model, tmp_path: Path, loss_type):
     strategies = {"update_schedule": {"name": "lopti", "eta": 0.03}, "token_weight": "adv_reweight"}
     trainer = trainer_with(tiny_model, tmp_path, strategies, loss_type=loss_type)
-    assert trainer.planner is not None
-    assert trainer.planner.cuts_passes == (loss_type != "vespo")
+    assert trainer.parts.microbatches.planner is not None
+    assert trainer.parts.microbatches.planner.cuts_passes == (loss_type != "vespo")
     check(trainer, fewer=0.7)
 
 
@@ -204,13 +203,13 @@ def test_built_in_coefficients(tiny_model, tmp_path: Path, name):
 
 def test_a_weight_that_depends_on_the_cut_leaves_it_to_trl(tiny_model, tmp_path: Path):
     with pytest.warns(UserWarning, match="'clip_cov' changes with what lies beside a row"):
-        assert trainer_with(tiny_model, tmp_path, {"token_weight": "clip_cov"}).planner is None
+        assert trainer_with(tiny_model, tmp_path, {"token_weight": "clip_cov"}).parts.microbatches.planner is None
 
 
 def test_a_coefficient_of_the_whole_microbatch_leaves_it_to_trl(tiny_model, tmp_path: Path, coefficients: str):
     strategies = {"coefficient": f"{coefficients}:by_microbatch"}
     with pytest.warns(UserWarning, match="by_microbatch' changes with what lies beside a row"):
-        assert trainer_with(tiny_model, tmp_path, strategies, loss_type="cispo").planner is None
+        assert trainer_with(tiny_model, tmp_path, strategies, loss_type="cispo").parts.microbatches.planner is None
 
 
 @pytest.mark.parametrize("keep_groups", ["step", "forward"])
@@ -238,7 +237,7 @@ def test_settings_that_are_planned_too(tiny_model, tmp_path: Path, settings):
 )
 def test_what_averages_over_a_microbatch_is_left_to_trl(tiny_model, tmp_path: Path, settings):
     with pytest.warns(UserWarning, match="Micro-batches stay as TRL cuts them: .* of each micro-batch"):
-        assert trainer_with(tiny_model, tmp_path, **settings).planner is None
+        assert trainer_with(tiny_model, tmp_path, **settings).parts.microbatches.planner is None
 
 
 def test_another_word_is_refused(tiny_model, tmp_path: Path):
@@ -265,8 +264,8 @@ def test_scores_of_the_rollout_batch_are_trls(tiny_model, tmp_path: Path):
     )
     with torch.no_grad():
         ours = trainer._get_per_token_logps_and_entropies(*arguments, batch_size=4, compute_entropy=True)
-        planned_tokens, planner = sum(widths), trainer.planner
-        trainer.planner = None
+        planned_tokens, planner = sum(widths), trainer.parts.microbatches.planner
+        trainer.parts.microbatches.planner = None
         trls = trainer._get_per_token_logps_and_entropies(*arguments, batch_size=4, compute_entropy=True)
     hook.remove()
     assert planner is not None
@@ -281,14 +280,14 @@ def test_prompts_do_not_pass_the_lm_head(tiny_model, tmp_path: Path):
     ids, mask = torch.randint(5, 24, (4, 18)), torch.ones(4, 18, dtype=torch.long)
 
     def flops(planner: Any) -> int:
-        trainer.planner = planner
+        trainer.parts.microbatches.planner = planner
         with FlopCounterMode(display=False) as counted:
             trainer._get_per_token_logps_and_entropies(trainer.model, ids, mask, 12)
         return int(counted.get_total_flops())
 
     every_position = 4 * (18 - 1) * head * 2
     of_completions = 4 * 12 * head * 2
-    assert flops(trainer.planner) == flops(None) - every_position + of_completions
+    assert flops(trainer.parts.microbatches.planner) == flops(None) - every_position + of_completions
 
 
 def test_a_run_trains_the_same_weights_with_fewer_tokens(tiny_model, tmp_path: Path):
@@ -303,7 +302,7 @@ def test_a_run_trains_the_same_weights_with_fewer_tokens(tiny_model, tmp_path: P
     lopti = {"update_schedule": {"name": "lopti", "eta": 0.05}, "token_weight": "adv_reweight"}
     stock = ours(tiny_model, tmp_path / "trl", strategies=lopti, **settings)
     planned = ours(tiny_model, tmp_path / "planned", strategies={**lopti, "microbatches": "planned"}, **settings)
-    assert planned.planner is not None  # verified at the first step
+    assert planned.parts.microbatches.planner is not None  # verified at the first step
     assert moved(stock, tiny_model) > 1e-2
     assert max_difference(stock, planned) < 1e-4
     for mine, trls in zip(planned.state.log_history[:-1], stock.state.log_history[:-1], strict=True):
@@ -372,7 +371,7 @@ def test_a_wrong_plan_falls_back_to_trl_and_leaves_a_file(tiny_model, tmp_path: 
     settings: dict[str, Any] = {"max_steps": 2, "gradient_accumulation_steps": 2}
     stock = ours(tiny_model, tmp_path / "trl", **settings)
     with pytest.warns(
-        UserWarning, match=r"another gradient than TRL's at step 0: .* planned_microbatches_mismatch_0.pt"
+        UserWarning, match=r"another gradient than TRL's at optimizer step 0: .* planned_microbatches_mismatch_0.pt"
     ):
         fallen = ours(tiny_model, tmp_path / "planned", strategies={"microbatches": "planned"}, **settings)
     assert max_difference(stock, fallen) == 0.0
@@ -399,7 +398,7 @@ for schedule in ("single_pass", dict(name="lopti", eta=0.05)):
               strategies=dict(update_schedule=schedule, microbatches=cut))
         for cut in ("trl", "planned")
     ]
-    assert runs[1].planner is not None
+    assert runs[1].parts.microbatches.planner is not None
     result[str(schedule)] = max_difference(*runs), moved(runs[0], model), runs[0].accelerator.num_processes
 if runs[0].accelerator.is_main_process:
     (output / "result.json").write_text(json.dumps(result))

@@ -9,13 +9,14 @@ from datasets import Dataset
 from trl import GRPOConfig
 
 from trainer import RLVRTrainer
-from trainer.step.out_of_memory import FILE, KNOBS, ExhaustedMemoryError, MemoryGuard, is_out_of_memory, largest_tensors
+from trainer.step.guards import FILE, KNOBS, ExhaustedMemoryError, is_out_of_memory, largest_tensors
+from trainer.step.options import Guards
 
 IMPOSSIBLE = 1 << 56
 """Bytes; torch's CPU allocator is asked for them and says no."""
 
 
-class Greedy(MemoryGuard, RLVRTrainer):
+class Greedy(RLVRTrainer):
     """Asks for too much in one method, where its phase does."""
 
     asks_in: str
@@ -64,8 +65,8 @@ def trained(model: Path, folder: Path, asks_in: str) -> None:
         report_to="none",
     )
     rows = Dataset.from_dict({"prompt": ["a b", "b a", "a a", "b b"]})
-    trainer = Greedy(str(model), reward, arguments, rows)
-    trainer.asks_in, trainer.fault_folder = asks_in, folder / "faults"
+    trainer = Greedy(str(model), reward, arguments, rows, guards=Guards(folder / "faults"))
+    trainer.asks_in = asks_in
     trainer.train()
 
 

@@ -46,17 +46,20 @@ class Recording(RLVRTrainer):
         self.generations: list[dict[str, Any]] = []
         self.seen: list[dict[str, Any]] = []
         super().__init__(*positional, **keywords)
+        estimate = self.parts.advantages.estimate
+
+        def seen(rollout: Any, signals: Any, logs: Any) -> Any:
+            names = ("correct", "repair", "edited", "completion_ids", "mask")
+            self.seen.append({name: signals[name] for name in names})
+            return estimate(rollout, signals, logs)
+
+        self.parts.advantages.estimate = seen
 
     def _generate(self, prompts: list[Any]) -> Any:
         result = super()._generate(prompts)
         asked = [prompt[-1]["content"] for prompt in prompts]
         self.generations.append({"asked": asked, "ids": result[1], "answers": result[3], "n": self.num_generations})
         return result
-
-    def _set_advantages(self, batch: dict[str, Any], signals: Any) -> None:
-        names = ("correct", "repair", "edited", "completion_ids", "mask")
-        self.seen.append({name: signals[name] for name in names})
-        super()._set_advantages(batch, signals)
 
 
 def run(model: Path, folder: Path, **settings: Any) -> Any:

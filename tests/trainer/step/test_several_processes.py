@@ -79,7 +79,7 @@ def test_a_resume_in_a_later_epoch_is_exact(tiny_model, tmp_path: Path):
 
 
 STATE = """
-from trainer.step.part_state import StrategyStateError
+from trainer.step.checkpoint import StrategyStateError
 
 class baseline:
     def __init__(self):

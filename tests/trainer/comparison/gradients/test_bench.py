@@ -9,7 +9,7 @@ import torch
 from transformers import AutoModelForCausalLM
 
 from rewards.registry import PartError
-from tests.trainer.step.test_rlvr_trainer import ready
+from tests.trainer.step.test_trainer import ready
 from trainer.algorithms.strategies import build_strategies
 from trainer.comparison.gradients import bench, named_strategies, named_strategy
 from trainer.comparison.gradients.contributions import passes

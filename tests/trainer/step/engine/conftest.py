@@ -11,7 +11,7 @@ from trl import GRPOConfig
 
 from tests.trainer.step.engine.file_client import use_file_client
 from tests.trainer.step.engine.transformers_server import TransformersServer
-from tests.trainer.training import PROMPTS, digit_reward
+from tests.trainer.training import PROMPTS, digit_reward, in_options
 from trainer import RLVRTrainer
 
 
@@ -35,7 +35,7 @@ class Served:
             GRPOConfig(str(folder), **{**common, **settings}),
             train_dataset=Dataset.from_list(PROMPTS),
             peft_config=peft_config,
-            **{"check_agreement_every": 1, **(strategies or {})},
+            **in_options({"check_agreement_every": 1, **(strategies or {})}),
         )
 
 

@@ -11,8 +11,8 @@ from peft import LoraConfig, PeftModel
 from tests.trainer.step.engine.conftest import Served
 from tests.trainer.step.engine.transformers_server import TransformersServer
 from tests.trainer.training import max_difference, ours
-from trainer.step.engine_agreement import EngineDisagreementError
-from trainer.step.engine_diagnosis import parameter_group
+from trainer.step.engine_check import EngineDisagreementError
+from trainer.step.engine_diagnosis import BOUNDS, parameter_group
 
 METRIC = "vllm/agreement_max"
 
@@ -73,7 +73,7 @@ def test_a_resumed_run_goes_on_counting_syncs(served: Served, engine, tmp_path: 
     resumed = ours(served.model, tmp_path, strategies=every_second, resume_from_checkpoint=checkpoint, **common)
     assert lines(resumed) == [1, 3, 5]
     assert [("seed" in body) for body in engine.requests] == [True, False, True, False]
-    assert resumed.counts == whole.counts
+    assert resumed.parts.checkpoint.counts == whole.parts.checkpoint.counts
 
 
 def test_an_evaluation_at_the_checkpoint_is_synced_again_and_not_counted_twice(served: Served, engine, tmp_path: Path):
@@ -82,9 +82,10 @@ def test_an_evaluation_at_the_checkpoint_is_synced_again_and_not_counted_twice(s
     for whole.state.global_step in range(3):  # at the end an evaluation, at whose step the checkpoint is written
         whole.vllm_generation.sync_weights()
     resumed = served.trainer(tmp_path, {"check_agreement_every": 2}, **common)
-    resumed.counts, resumed.state.global_step = whole.counts.copy(), 2
+    resumed.parts.checkpoint.counts.update(whole.parts.checkpoint.counts)
+    resumed.state.global_step = 2
     resumed.vllm_generation.sync_weights()
-    assert resumed.counts == whole.counts
+    assert resumed.parts.checkpoint.counts == whole.parts.checkpoint.counts
     assert METRIC not in resumed._metrics["train"]
     for trainer in (whole, resumed):
         trainer._metrics["train"].clear()
@@ -105,7 +106,7 @@ def stops(trainer: Any, *words: str) -> None:
     assert all(map(torch.equal, before, trainer.model.parameters()))
     after = engine.temperature, engine.max_completion_length, engine.generation_kwargs, trainer.model.training
     assert settings == after
-    assert trainer._metrics["train"][METRIC][0] > trainer.agreement_bound
+    assert trainer._metrics["train"][METRIC][0] > BOUNDS[torch.float32]
 
 
 def test_moved_weights_that_arrive_agree(moved, engine):

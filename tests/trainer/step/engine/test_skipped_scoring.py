@@ -27,7 +27,7 @@ def both(served: Served, tmp_path_factory: pytest.TempPathFactory) -> tuple[Any,
         trainer = served.trainer(tmp_path_factory.mktemp("both"), strategies, loss_type="dapo", temperature=0.7)
         trainer.model.train()
         trainer.current_gradient_accumulation_steps = 1
-        assert trainer.skips_old_logps == skips
+        assert trainer.parts.scoring.skips_old == skips
         trainers.append(trainer)
     return trainers[0], trainers[1]
 
@@ -43,6 +43,7 @@ def gradients(trainers: tuple[Any, ...], engine: TransformersServer, **settings:
     for trainer in trainers:
         engine.generator.manual_seed(3)
         vars(trainer).update(settings)
+        vars(trainer.args).update(settings)
         batch = trainer._generate_and_score_completions(ROWS)
         trainer.model.zero_grad()
         trainer._compute_loss(trainer.model, batch).backward()
@@ -142,14 +143,14 @@ def test_where_it_would_not_be_exact_trls_pass_stays(served: Served, engine, tmp
         strategies = {"advantage": by_probability}
     with pytest.warns(UserWarning, match=reason):
         trainer = served.trainer(tmp_path, {**strategies, "skip_old_logps": True}, lora)
-    assert not trainer.skips_old_logps
+    assert not trainer.parts.scoring.skips_old
 
 
 def test_with_several_optimizer_steps_a_batch_there_is_nothing_to_skip(served: Served, engine, tmp_path: Path):
     settings = {"per_device_train_batch_size": 4, "steps_per_generation": 2}
-    assert not served.trainer(tmp_path, {"skip_old_logps": True}, **settings).skips_old_logps
+    assert not served.trainer(tmp_path, {"skip_old_logps": True}, **settings).parts.scoring.skips_old
     without = served.trainer(tmp_path, {"skip_old_logps": True}, vllm_importance_sampling_correction=False)
-    assert not without.skips_old_logps
+    assert not without.parts.scoring.skips_old
 
 
 def test_the_reference_of_an_adapter_is_timed_as_such_where_old_logps_are_skipped(served: Served, engine, tmp_path):
@@ -158,6 +159,6 @@ def test_the_reference_of_an_adapter_is_timed_as_such_where_old_logps_are_skippe
     trainer = ours(
         served.model, tmp_path, strategies=strategies, beta=0.04, max_steps=1, peft_config=adapter, **served.settings
     )
-    assert trainer.skips_old_logps
+    assert trainer.parts.scoring.skips_old
     logged = trainer.state.log_history[0]
     assert 0 <= logged["timing/old_logps_s"] < 0.1 * logged["timing/reference_s"]

@@ -14,6 +14,7 @@ from trainer import RLVRTrainer
 from trainer.evaluation import Decoding, decodings
 from trainer.evaluation.decoding import draws_of_rank
 from trainer.step.compatibility import PreflightError
+from trainer.step.options import Evaluation
 
 WORDS = "abcdefghi"
 ROWS = Dataset.from_dict(
@@ -40,7 +41,7 @@ def parity(
     return [None if value is None else float(value) for value in correct]
 
 
-def evaluator(model: Path, folder: Path, wanted: list[Decoding], **settings: Any) -> RLVRTrainer:
+def evaluator(model: Path, folder: Path, wanted: list[Decoding], seed: int = 5, **settings: Any) -> RLVRTrainer:
     defaults = {
         "num_generations": 4,
         "per_device_train_batch_size": 8,
@@ -55,8 +56,7 @@ def evaluator(model: Path, folder: Path, wanted: list[Decoding], **settings: Any
         args=GRPOConfig(output_dir=str(folder), **{**arguments, **settings}),
         train_dataset=ROWS,
         eval_dataset=ROWS,
-        evaluation_seed=5,
-        decodings=wanted,
+        evaluation=Evaluation(seed, wanted),
     )
 
 
@@ -87,8 +87,7 @@ def test_every_row_is_answered_as_often_as_asked_and_counted_once(tiny_model: Pa
 def test_greedy_does_not_depend_on_the_seed_and_samples_do(tiny_model: Path, tmp_path: Path):
     texts = {}
     for seed in (5, 6):
-        trainer = evaluator(tiny_model, tmp_path, decodings(1, 2.0, True))
-        trainer.evaluation_seed = seed
+        trainer = evaluator(tiny_model, tmp_path, decodings(1, 2.0, True), seed)
         trainer.evaluate()
         (result,) = trainer.newest_evaluations
         for greedy in (False, True):
@@ -115,7 +114,7 @@ def test_evaluating_changes_nothing_that_is_trained(tiny_model: Path, tmp_path: 
     wanted = decodings(2, 0.7, True)
     weights = []
     for strategy in ({}, {"eval_strategy": "steps", "eval_steps": 1}):
-        trainer = evaluator(tiny_model, tmp_path, wanted, max_steps=3, seed=1, **strategy)
+        trainer = evaluator(tiny_model, tmp_path, wanted, max_steps=3, **strategy)
         trainer.train()
         weights.append(torch.cat([parameter.flatten() for parameter in trainer.model.parameters()]))
     assert torch.equal(*weights)
@@ -157,7 +156,7 @@ def test_a_reward_that_is_no_plain_function_is_refused(tiny_model: Path, tmp_pat
             reward_funcs=later,
             args=GRPOConfig(output_dir=str(tmp_path), use_cpu=True, bf16=False, report_to="none"),
             train_dataset=ROWS,
-            decodings=[Decoding()],
+            evaluation=Evaluation(decodings=[Decoding()]),
         )
 
 

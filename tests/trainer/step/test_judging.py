@@ -19,7 +19,7 @@ from tests.paths import ROOT
 from tests.trainer.step.test_several_processes import on_two_processes
 from tests.trainer.training import digit_reward, max_difference, train
 from trainer import RLVRTrainer
-from trainer.step.early_judging import EarlyCall, EarlyJudgement, may_run_in_thread
+from trainer.step.judging import EarlyCall, EarlyJudgement, may_run_in_thread
 
 SCORED = {"num_iterations": 2, "beta": 0.04}
 """TRL scores π_old and the reference between generation and rewards."""

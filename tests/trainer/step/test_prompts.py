@@ -62,12 +62,12 @@ def rolled_out(trainer: RLVRTrainer) -> dict[str, Any]:
 def test_dynamic_sampling_fills_the_batch_with_live_groups(tiny_model, tmp_path: Path):
     trainer = trainer_of(tiny_model, tmp_path, "dynamic")
     batch = rolled_out(trainer)
-    texts = [ROWS[prompt]["text"] for prompt in trainer._chosen]
+    texts = [ROWS[prompt]["text"] for prompt in trainer.parts.prompts.chosen]
     assert len(texts) == 4
     assert not [text for text in texts if text[0] in "acegi"]
     assert (batch["advantages"] != 0).all()
     assert trainer._tokenizer.batch_decode(batch["prompt_ids"][::4], skip_special_tokens=True) == [
-        ROWS[prompt]["prompt"] for prompt in trainer._chosen
+        ROWS[prompt]["prompt"] for prompt in trainer.parts.prompts.chosen
     ]
     metrics = trainer._metrics["train"]
     [rounds], [generated], [live] = (
@@ -118,10 +118,11 @@ def test_lengths_are_logged_of_what_is_trained_and_verifiers_of_all_that_was_jud
     class Noting(RLVRTrainer):
         """Notes what TRL logged of each round."""
 
-        def _generate_round(self, *positional: Any) -> None:
-            super()._generate_round(*positional)
+        def _answer(self, rows: Any) -> Any:
+            answers = super()._answer(rows)
             logged = self._metrics["train"].items()
             rounds.append({name: values[-1] for name, values in logged if name.startswith("completions/")})
+            return answers
 
     rounds: list[dict[str, float]] = []
     settings = {"trainer_class": Noting, "max_completion_length": 12}
@@ -164,9 +165,10 @@ def test_what_is_generated_and_left_out_is_timed_and_checked_too(tiny_model, tmp
         return half_dead(completions, log_extra=log_extra, **_)
 
     trainer = trainer_of(tiny_model, tmp_path, "dynamic", sometimes_noted)
-    with trainer.clock.phase("prepare"):
+    phases = trainer.parts.phases
+    with phases("update"):
         rolled_out(trainer)
-    assert trainer.clock.read()["generate"] > 0
+    assert phases.end_step()["timing/generate_s"] > 0
     assert {"odd", None} == {*trainer._logs["extra"]["note"]}
 
 
@@ -203,7 +205,7 @@ def test_an_interrupted_run_goes_on_with_the_same_prompts(tiny_model, tmp_path: 
     whole.train()
     again = trainer_of(tiny_model, tmp_path / "again", sampler, **settings)
     again.train(resume_from_checkpoint=str(tmp_path / "whole" / "checkpoint-3"))
-    assert again._chosen == whole._chosen
+    assert again.parts.prompts.chosen == whole.parts.prompts.chosen
     for mine, theirs in zip(again.model.parameters(), whole.model.parameters(), strict=True):
         assert torch.equal(mine, theirs)
 
@@ -213,15 +215,15 @@ import sys
 from pathlib import Path
 import torch
 from accelerate.utils import gather_object
-from tests.trainer.step.test_prompt_sampling import ROWS, trainer_of
+from tests.trainer.step.test_prompts import ROWS, trainer_of
 trainer = trainer_of(Path(sys.argv[1]), Path(sys.argv[2]), "dynamic", per_device_train_batch_size=6, num_generations=4)
 trainer.model.train()
 trainer.current_gradient_accumulation_steps = 1
 batch = trainer._generate_and_score_completions([ROWS[0]] * 6)
 texts = trainer._tokenizer.batch_decode(batch["prompt_ids"], skip_special_tokens=True)
 everyone = gather_object(texts)
-assert everyone == [ROWS[prompt]["prompt"] for prompt in trainer._chosen for _ in range(4)], everyone
-assert len(trainer._chosen) == 3
+assert everyone == [ROWS[prompt]["prompt"] for prompt in trainer.parts.prompts.chosen for _ in range(4)], everyone
+assert len(trainer.parts.prompts.chosen) == 3
 assert bool((batch["advantages"] != 0).all())
 print("fine")
 """

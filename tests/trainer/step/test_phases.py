@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from tests.trainer.training import digit_reward, ours
-from trainer.step.timing import PHASES, PhaseClock
+from trainer.step.phases import TIMED, Phases
 
 
 class Ticks:
@@ -18,38 +18,39 @@ class Ticks:
 
 
 def test_a_phase_inside_another_is_no_part_of_it(monkeypatch):
-    ticks, clock = Ticks(monkeypatch), PhaseClock()
-    with clock.phase("update"):
+    ticks, clock = Ticks(monkeypatch), Phases()
+    with clock("update"):
         ticks.now += 1
-        with clock.phase("prepare"):
+        with clock("prepare"):
             ticks.now += 2
-            with clock.phase("generate"):
+            with clock("generate"):
                 ticks.now += 4
-            with clock.phase("generate"):
+            with clock("generate"):
                 ticks.now += 8
             ticks.now += 16
         ticks.now += 32
-        assert clock.is_running
+        assert clock.is_timed
     ticks.now += 64
-    assert not clock.is_running
-    seconds = clock.read()
+    assert not clock.is_timed
+    seconds = {name.removeprefix("timing/").removesuffix("_s"): value for name, value in clock.end_step().items()}
     assert {name: value for name, value in seconds.items() if value} == {"update": 33, "prepare": 18, "generate": 12}
-    assert set(seconds) == set(PHASES)
-    assert not any(clock.read().values())
+    assert set(seconds) == {*TIMED, "verify"}
+    assert not any(clock.end_step().values())
 
 
 def test_a_phase_that_fails_is_over(monkeypatch):
-    ticks, clock = Ticks(monkeypatch), PhaseClock()
+    ticks, clock = Ticks(monkeypatch), Phases()
 
     def fail() -> None:
-        with clock.phase("update"), clock.phase("generate"):
+        with clock("update"), clock("generate"):
             ticks.now += 3
             raise ValueError
 
     with pytest.raises(ValueError, match=r"^$"):
         fail()
-    assert not clock.is_running
-    assert clock.read()["generate"] == 3
+    assert not clock.is_timed
+    assert clock.end_step()["timing/generate_s"] == 3
+    assert clock.doing == "generation"
 
 
 def test_every_log_holds_every_phase_and_they_add_up_to_the_step(tiny_model, tmp_path: Path):
@@ -62,7 +63,7 @@ def test_every_log_holds_every_phase_and_they_add_up_to_the_step(tiny_model, tmp
     whole = time.perf_counter() - started
     logs = [entry for entry in trainer.state.log_history if "loss" in entry]
     assert len(logs) == 3
-    names = {f"timing/{name}_s" for name in (*PHASES, "verify")}
+    names = {f"timing/{name}_s" for name in (*TIMED, "verify")}
     assert all({name for name in entry if name.startswith("timing/")} == names for entry in logs)
     generates, reuses = logs[0], logs[1]
     for name in ("generate", "verify", "verify_wait", "old_logps", "reference"):
@@ -72,7 +73,7 @@ def test_every_log_holds_every_phase_and_they_add_up_to_the_step(tiny_model, tmp
     assert generates["timing/verify_s"] == generates["timing/verify_wait_s"]  # nothing ran beside it
     assert all(entry["timing/update_s"] > 0 and entry["timing/sync_s"] == 0 for entry in logs)
     assert logs[0]["timing/log_s"] == 0 < logs[1]["timing/log_s"]
-    total = sum(entry[f"timing/{name}_s"] for entry in logs for name in PHASES)
+    total = sum(entry[f"timing/{name}_s"] for entry in logs for name in TIMED)
     steps = sum(entry["step_time"] for entry in logs)
     assert steps <= total <= whole
 
@@ -93,4 +94,4 @@ def test_generation_in_an_evaluation_is_no_part_of_a_step(tiny_model, tmp_path: 
     trainer = ours(tiny_model, tmp_path, max_steps=1)
     trainer.model.eval()
     trainer._generate([[{"role": "user", "content": "a b"}]])
-    assert not any(trainer.clock.read()[name] for name in PHASES if name != "log")
+    assert not any(value for name, value in trainer.parts.phases.end_step().items() if name != "timing/log_s")

@@ -10,7 +10,7 @@ from transformers import AutoModelForCausalLM, AutoTokenizer
 
 from tests.trainer.training import PROMPTS, digit_reward, max_difference, ours, train
 from trainer import RLVRTrainer
-from trainer.step.rollout_records import RolloutRecorder, recorded_groups
+from trainer.step.records import recorded_groups
 
 
 def judged(completions: list[Any], log_extra: Any = None, **_: Any) -> list[float | None]:
@@ -28,11 +28,13 @@ def recorded(model: Path, folder: Path, per_batch: int | None = None, **settings
     """A run with `judged`, and what its sink was given: number of the batch → columns."""
     found: dict[int, Any] = {}
 
-    class Recording(RolloutRecorder, RLVRTrainer):
-        rollout_sink = staticmethod(found.__setitem__)
-        rollouts_per_batch = per_batch
-        records_scores = settings.pop("records_scores", False)
+    class Recording(RLVRTrainer):
+        def train(self, *positional: Any, **keywords: Any) -> Any:
+            recorder = self.parts.recorder
+            recorder.sink, recorder.rows_per_batch, recorder.records_scores = found.__setitem__, per_batch, scores
+            return super().train(*positional, **keywords)
 
+    scores = settings.pop("records_scores", False)
     return train(Recording, model, folder, reward=judged, **settings), found
 
 
