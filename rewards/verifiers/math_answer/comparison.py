@@ -27,14 +27,20 @@ import re
 from collections.abc import Callable, Iterable, Iterator
 from typing import TypeAlias
 
+from rewards.verifiers.math_answer.cases import same_cases
+from rewards.verifiers.math_answer.congruences import as_congruence, is_residue, same_congruence
+from rewards.verifiers.math_answer.dates import same_time, total_of
 from rewards.verifiers.math_answer.forms import (
     About,
     BasedNumber,
+    Cases,
+    Congruence,
     Expression,
     Form,
     Interval,
     Listing,
     Matrix,
+    Measures,
     Named,
     Number,
     Quantified,
@@ -49,7 +55,7 @@ from rewards.verifiers.math_answer.notation import without_spaces
 from rewards.verifiers.math_answer.relations import as_equation
 from rewards.verifiers.math_answer.sets import names_of
 from rewards.verifiers.math_answer.simplicity import as_simple
-from rewards.verifiers.math_answer.values import compatible, same_measure, same_number, same_ratio, time_of_day
+from rewards.verifiers.math_answer.values import compatible, same_measure, same_number, same_ratio
 
 AlgebraJudge: TypeAlias = Callable[
     [Expression | Relation | Number | About, Expression | Relation | Number], bool | None
@@ -76,6 +82,8 @@ _OTHER = _Other()
 def _same_about(gold: Form, answer: Form, algebra: AlgebraJudge) -> bool | _Other | None:
     """What says more than a value: for which letters, from which steps, about which number."""
     match gold, answer:
+        case (Quantified(), Congruence()) | (Congruence(), Quantified()):
+            return _OTHER
         case (Quantified(), _) | (_, Quantified()):
             domains = {form.domain for form in (gold, answer) if isinstance(form, Quantified)}
             value, other = (form.value if isinstance(form, Quantified) else form for form in (gold, answer))
@@ -126,7 +134,16 @@ def _same_value(gold: Form, answer: Form, algebra: AlgebraJudge) -> bool | _Othe
         case Expression(), Number():
             return compatible(gold.unit, answer.unit) and algebra(gold, answer)
         case Words(), Words():
-            return gold == answer or same_ratio(gold.text, answer.text) or time_of_day(answer.text) == gold.text
+            return gold == answer or same_ratio(gold.text, answer.text) or same_time(gold.text, answer.text)
+        case (Measures(), Measures() | Number()) | (Number(), Measures()):
+            return total_of(gold) == total_of(answer)
+        case Cases(), Cases():
+            return same_cases(gold, answer, lambda one, other: same(one, other, algebra))
+        case Number(), Congruence():
+            return is_residue(gold, answer)
+        case (Congruence(), _) | (Quantified(), Congruence()):
+            ours, theirs = as_congruence(gold), as_congruence(answer)
+            return ours is not None and theirs is not None and same_congruence(ours, theirs)
         case BasedNumber(), BasedNumber():
             return gold == answer
         case Words(), Number():

@@ -140,6 +140,37 @@ class Union:
 
 
 @dataclass(frozen=True)
+class Case:
+    """A value and the condition under which it is taken; "otherwise" where the others leave it."""
+
+    value: "Form"
+    condition: "Form"
+
+
+@dataclass(frozen=True)
+class Cases:
+    """A function by cases."""
+
+    pieces: tuple[Case, ...]
+
+
+@dataclass(frozen=True)
+class Congruence:
+    """Integers of these residues: ``1, 3 \\pmod{8}``."""
+
+    residues: tuple[int, ...]
+    modulus: int
+
+
+@dataclass(frozen=True)
+class Measures:
+    """A quantity in several units, ``2 hours 30 minutes``: its total in the least of its scale, and the scale."""
+
+    total: Fraction
+    kind: str
+
+
+@dataclass(frozen=True)
 class Unreadable:
     """None of the others; right only as the very same text."""
 
@@ -178,5 +209,8 @@ Form: TypeAlias = (
     | Matrix
     | Interval
     | Union
+    | Cases
+    | Congruence
+    | Measures
     | Unreadable
 )

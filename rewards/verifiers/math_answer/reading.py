@@ -6,6 +6,9 @@ from fractions import Fraction
 from functools import lru_cache
 
 from rewards.verifiers.math_answer.arrays import matrix, unit_vectors
+from rewards.verifiers.math_answer.cases import cases
+from rewards.verifiers.math_answer.congruences import congruence
+from rewards.verifiers.math_answer.dates import date, measures
 from rewards.verifiers.math_answer.forms import (
     Answer,
     BasedNumber,
@@ -82,6 +85,9 @@ def _form(text: str) -> Form:
         return Unreadable("it is empty")
     if number := _number(text):
         return number
+    for reading in (cases, congruence, date, measures):
+        if form := reading(text, _form):
+            return form
     if quantified := split_quantifier(text):
         value = _form(quantified[0])
         return value if isinstance(value, Unreadable) else Quantified(value, quantified[1])
@@ -106,8 +112,7 @@ def _form(text: str) -> Form:
         _based,
         _measured,
     ):
-        form = reading(text, _form)
-        if form is not None:
+        if (form := reading(text, _form)) is not None:
             return form
     return _expression(text)
 

@@ -22,6 +22,19 @@ _SAID_IN_SHORT = {"dne": "does not exist"}
 _SHORT_WORDS = frozenset({"no", "on", "up"})
 _TIME_OR_RATIO = re.compile(r"\d+(?: ?: ?\d+)+(?: ?[ap]m)?")
 _TEXT = re.compile(r"\\text ?\{([^{}]*)\}")
+_VERDICTS = {
+    spelling: spellings[0]
+    for spellings in (
+        ("diverge", "divergent", "doe not converge", "not convergent"),
+        ("converge", "convergent"),
+        ("converge absolutely", "absolutely convergent", "absolutely converge"),
+        ("converge conditionally", "conditionally convergent", "conditionally converge"),
+    )
+    for spelling in spellings
+}
+_OF_A_SERIES = frozenset(
+    ["serie", "series", "integral", "sequence", "sum", "improper", "infinite", "given", "this", "it", "is"]
+)
 _RUN = re.compile(r"[A-Za-z]+")
 _NO_WORDS = re.compile(r"[\\=<>^_{}+*/|,;\[\]]")
 
@@ -50,7 +63,7 @@ def words_in(text: str) -> str | None:
         return None
     words = [_without_plural(word) for word in re.sub(r"[-()']", " ", lowered).split()]
     content = [word for word in words if word not in ("a", "an", "the")]
-    return " ".join(content or words)
+    return _VERDICTS.get(" ".join(word for word in content if word not in _OF_A_SERIES), " ".join(content or words))
 
 
 def _looks_like_a_word(run: str) -> bool:
