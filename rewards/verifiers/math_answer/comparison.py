@@ -20,11 +20,12 @@ The rules, where one has to be chosen:
 - A name before a value (``x = 5``, ``P(X=2) = 5``, also ``x + y = 5``) may be left out or added; where both have one
   they must be the same. ``x^2 = 5``, ``2x = 5`` and ``6 = 5`` name nothing, and no equation is solved: ``x + 2 = 0`` is
   not ``x = -2``. The letter of a choice is such a name too: ``(C) 12`` is C, and 12.
+- A sentence with mathematics in it wants its words, each and in order; only the mathematics may be written otherwise.
 - "For all x" and ", k ∈ ℤ" may be left out; two different sets are two answers.
 """
 
 import re
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import TypeAlias
 
 from rewards.verifiers.math_answer.cases import same_cases
@@ -43,6 +44,7 @@ from rewards.verifiers.math_answer.forms import (
     Measures,
     Named,
     Number,
+    Prose,
     Quantified,
     Relation,
     Row,
@@ -154,8 +156,10 @@ def _same_value(gold: Form, answer: Form, algebra: AlgebraJudge) -> bool | _Othe
 
 
 def _same_collection(gold: Form, answer: Form, algebra: AlgebraJudge) -> bool | _Other | None:
-    """Lists, sets, intervals and matrices."""
+    """Sentences, lists, sets, intervals and matrices."""
     match gold, answer:
+        case Prose(), Prose():
+            return _same_in_order(gold.pieces, answer.pieces, algebra)
         case Listing(), Listing():
             return _same_listing(gold, answer, algebra)
         case Union(), Union():
@@ -308,10 +312,13 @@ def _number_one_letter(names: set[str]) -> bool:
     )
 
 
-def _same_in_order(gold: tuple[Form, ...], answer: tuple[Form, ...], algebra: AlgebraJudge) -> bool | None:
+def _same_in_order(gold: Sequence[str | Form], answer: Sequence[str | Form], algebra: AlgebraJudge) -> bool | None:
     if len(gold) != len(answer):
         return False
-    return _all(same(one, other, algebra) for one, other in zip(gold, answer, strict=True))
+    return _all(
+        one == other if isinstance(one, str) or isinstance(other, str) else same(one, other, algebra)
+        for one, other in zip(gold, answer, strict=True)
+    )
 
 
 def _same_in_any_order(gold: tuple[Form, ...], answer: tuple[Form, ...], algebra: AlgebraJudge) -> bool | None:

@@ -171,6 +171,13 @@ class Measures:
 
 
 @dataclass(frozen=True)
+class Prose:
+    """A sentence: its words and marks, as text, and what stands between them."""
+
+    pieces: tuple["str | Form", ...]
+
+
+@dataclass(frozen=True, eq=False)  # two texts are not equal because neither is readable
 class Unreadable:
     """None of the others; right only as the very same text."""
 
@@ -187,9 +194,11 @@ class Answer:
 
 
 def unreadable_part(form: object) -> str:
-    """Why a form, or a part of it, could not be read; empty where all was."""
+    """Why a form, or a part of it, could not be read; empty where all was. Of a sentence only the mathematics is."""
     if isinstance(form, Unreadable):
         return form.reason
+    if isinstance(form, Prose):
+        return "it mixes words and mathematics; only the mathematics may be written otherwise"
     parts = form if isinstance(form, tuple) else vars(form).values() if is_dataclass(form) else ()
     return next((reason for part in parts if (reason := unreadable_part(part))), "")
 
@@ -212,5 +221,6 @@ Form: TypeAlias = (
     | Cases
     | Congruence
     | Measures
+    | Prose
     | Unreadable
 )

@@ -20,6 +20,7 @@ from rewards.verifiers.math_answer.forms import (
     Quantified,
     Unreadable,
     Words,
+    unreadable_part,
 )
 from rewards.verifiers.math_answer.names import split_quantifier, without_introduction
 from rewards.verifiers.math_answer.notation import (
@@ -45,7 +46,7 @@ from rewards.verifiers.math_answer.sets import (
     union,
 )
 from rewards.verifiers.math_answer.units import DEGREE, split_unit
-from rewards.verifiers.math_answer.words import FUNCTIONS, NUMBERS, words_in
+from rewards.verifiers.math_answer.words import FUNCTIONS, NUMBERS, prose, words_in
 
 _SETS_IN_WORDS: dict[str, Form] = {
     **dict.fromkeys(["no solution", "no real solution", "empty set"], EMPTY_SET),
@@ -75,6 +76,8 @@ def read(text: str) -> Answer:
         return Answer(text, Fraction(text), Number(Fraction(text)))
     spelled = one_spelling(text)
     form = _form(spelled) if balanced(spelled) else Unreadable("its brackets do not pair up")
+    if balanced(spelled) and unreadable_part(form):
+        form = prose(spelled, _form) or form
     value = form.value if isinstance(form, Number) and not form.unit else None
     return Answer(without_spaces(spelled), value, form)
 
