@@ -53,7 +53,13 @@ def main(argv: Sequence[str] | None = None) -> int:
     try:
         with stoppable_while_loading(), SIGNS.running():
             if arguments.rerun is None:
-                return train(arguments.config, arguments.overrides, rewards, resume=arguments.resume)
+                return train(
+                    arguments.config,
+                    arguments.overrides,
+                    rewards,
+                    resume=arguments.resume,
+                    accept_changes=arguments.accept_changes,
+                )
             return train(str(arguments.rerun / "config.yaml"), [], rewards, repeated=arguments.rerun)
     except Refusal as refusal:
         say(str(refusal))
@@ -85,6 +91,11 @@ def parse_arguments(argv: Sequence[str] | None) -> argparse.Namespace:
         help="go on with the newest run of this file, or with DIRECTORY; auto starts it where there is none",
     )
     parser.add_argument(
+        "--accept-changes",
+        action="store_true",
+        help="with --resume: go on although the rows, the model or the code of your own parts have changed",
+    )
+    parser.add_argument(
         "--rerun", type=Path, metavar="RUN", help="repeat the run of a directory: its settings, data and processes"
     )
     parser.add_argument(
@@ -103,6 +114,8 @@ def parse_arguments(argv: Sequence[str] | None) -> argparse.Namespace:
         parser.error("name one YAML file to run, or one run directory to repeat with --rerun")
     if arguments.rerun is not None and arguments.resume is not None:
         parser.error("--rerun repeats a run from its beginning and --resume continues one: give one of the two")
+    if arguments.accept_changes and arguments.resume is None:
+        parser.error("--accept-changes says how a run goes on: give --resume with it")
     return arguments
 
 
