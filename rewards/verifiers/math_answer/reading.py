@@ -17,6 +17,7 @@ from rewards.verifiers.math_answer.forms import (
     Listing,
     Named,
     Number,
+    Prose,
     Quantified,
     Unreadable,
     Words,
@@ -69,14 +70,20 @@ _TWO_DIGITS = re.compile(r"[A-Za-z)] ?[\^_] ?\d{2}")
 _CONJUNCTIONS = frozenset({"or", "and", "not", "if", "is", "to"})
 
 
+def read_beside(gold: str, answer: str) -> tuple[Answer, Answer]:
+    """A gold, and an answer to it: a sentence if the gold is one."""
+    right = read(gold)
+    return right, read(answer, as_prose=isinstance(right.form, Prose))
+
+
 @lru_cache(maxsize=4096)
-def read(text: str) -> Answer:
-    """The one reading of ``text``, an answer in LaTeX or as plain text."""
+def read(text: str, *, as_prose: bool = False) -> Answer:
+    """The one reading of ``text``, an answer in LaTeX or as plain text; ``as_prose`` where the gold is a sentence."""
     if _BARE_NUMBER.fullmatch(text):
         return Answer(text, Fraction(text), Number(Fraction(text)))
     spelled = one_spelling(text)
     form = _form(spelled) if balanced(spelled) else Unreadable("its brackets do not pair up")
-    if balanced(spelled) and unreadable_part(form):
+    if balanced(spelled) and (as_prose or unreadable_part(form)):
         form = prose(spelled, _form) or form
     value = form.value if isinstance(form, Number) and not form.unit else None
     return Answer(without_spaces(spelled), value, form)
