@@ -32,7 +32,9 @@ def plan_problems(args: "GRPOConfig", strategies: Strategies) -> Iterator[str]:
         )
     size = _unit(args, strategies)
     for part in (strategies.token_weight, strategies.coefficient):
-        if part is not None and (part.traits.depends_on_the_cut or not separable(part, size)):
+        if part is not None and part.traits.draws_at_random:
+            yield f"{part.kind} {part.name!r} draws at random, so another cut would draw otherwise"
+        elif part is not None and (part.traits.depends_on_the_cut or not separable(part, size)):
             beside = "a row" if size == 1 else "a group"
             yield (
                 f"{part.kind} {part.name!r} changes with what lies beside {beside} in its micro-batch, so another cut "
