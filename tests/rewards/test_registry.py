@@ -14,6 +14,11 @@ from rewards.verifiers.knights_knaves import KnightsKnaves
 
 REFUSED = [
     ("nights_knaves", "Did you mean 'knights_knaves'"),
+    ("Knights-Knaves", "Did you mean 'knights_knaves'"),
+    ("KNIGHT KNAVES", "Did you mean 'knights_knaves'"),
+    ({"name": "countdown", "UseAll": True}, "Did you mean 'use_all'"),
+    ("parts/mine.py:judge", "Write mine:judge, and start with PYTHONPATH=parts."),
+    ("mine.py", "Write mine:…, and start with PYTHONPATH=."),
     ({"name": "knights_knaves", "scheme": "papr"}, "'accuracy' or 'paper'"),
     ({"name": "countdown", "use_al": True}, "Did you mean 'use_all'"),
     ({"name": "countdown", "use_all": 1}, "valid boolean"),
