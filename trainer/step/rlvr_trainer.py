@@ -12,6 +12,7 @@ from torch import Tensor
 from torch.utils.data import Sampler
 from trl import GRPOConfig
 
+from rewards.verifier import LARGEST_SCORE
 from trainer.algorithms.registry import PartSpec
 from trainer.algorithms.results import checked_advantages
 from trainer.algorithms.revisions.options import RevisionOptions
@@ -66,7 +67,7 @@ class RLVRTrainer(TimedTrainer):
     Raises:
         PartError: a strategy that cannot be built, or whose result breaks its contract on some batch.
         PreflightError: strategies and TRL settings that do not go together.
-        ValueError: a reward is infinite.
+        ValueError: a reward is infinite, or too large to be summed.
     """
 
     _current: dict[str, Any] | None = None  # the micro-batch inside the loss
@@ -128,6 +129,17 @@ class RLVRTrainer(TimedTrainer):
                 f"The reward of {', '.join(names)} is infinite for {int(infinite.any(1).sum())} of "
                 f"{len(rewards_per_function)} completions; one of them would make every advantage of its group "
                 "meaningless. Return a finite number, or None where no judgement is possible."
+            )
+        weighted = rewards_per_function * self.reward_weights.to(rewards_per_function.device)
+        too_large = (rewards_per_function.abs() > LARGEST_SCORE) | (weighted.abs() > LARGEST_SCORE)
+        if too_large.any():
+            columns = zip(self.reward_func_names, rewards_per_function.T, too_large.T, strict=True)
+            names = [f"{name} ({values[bad][0].item():g})" for name, values, bad in columns if bad.any()]
+            raise ValueError(
+                f"The reward of {', '.join(names)} is beyond ±{LARGEST_SCORE:g}, by itself or with its weight, for "
+                f"{int(too_large.any(1).sum())} of {len(rewards_per_function)} completions; sums of squares of such "
+                "numbers are none in float32, and every advantage would be 0. Return a smaller number, as only "
+                "differences within a group count, or give it a smaller weight."
             )
         if self.model.training:
             rows = len(rewards_per_function) // self.accelerator.num_processes
