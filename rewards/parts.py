@@ -6,6 +6,7 @@ from functools import partial
 from typing import Any
 
 from rewards.generators import rows
+from rewards.own_verifiers.bounded import is_own
 from rewards.registry import Found, Kind, PartError, PartSpec
 from rewards.verifier import Verdict, Verifier, as_verdict
 from rewards.verifiers.code_tests import CodeTests
@@ -90,16 +91,44 @@ def build_verifier(spec: PartSpec) -> Verifier:
         raise VerifierError(
             f"verifier {found.label!r} is no subclass of rewards.verifier.Verifier. Derive it from that."
         )
+    _check_methods(found)
     parameters = inspect.signature(target).parameters.values()
     options = _VERIFIER.checked_options(found, parameters, target, {Verifier: build_verifier})
     try:
         return target(**options)
     except ValueError as error:
         raise VerifierError(f"verifier {found.label!r}: {error}") from error
+    except Exception as error:
+        if not is_own(target):
+            raise
+        raise VerifierError(f"verifier {found.label!r} cannot be made: {type(error).__name__}: {error}") from error
+
+
+def _check_methods(found: Found) -> None:
+    """Refuse a class that judges nothing, or that cannot be called with what is judged."""
+    target = found.target
+    if missing := sorted(getattr(target, "__abstractmethods__", ())):
+        raise VerifierError(
+            f"verifier {found.label!r} defines no {', '.join(missing)}, so it cannot judge. Write in its class "
+            "def __call__(self, completion, reference): …, which returns a Verdict(score, answer, reason)."
+        )
+    try:
+        inspect.signature(target.__call__).bind(None, "", None)
+    except TypeError as error:
+        raise VerifierError(
+            f"verifier {found.label!r}: its __call__{inspect.signature(target.__call__)} is called with a completion "
+            f"and a reference, and that fails: {error}. Write def __call__(self, completion, reference): …"
+        ) from error
 
 
 def _options_of_function(found: Found) -> list[inspect.Parameter]:
-    names = list(inspect.signature(found.target).parameters)
+    try:
+        names = list(inspect.signature(found.target).parameters)
+    except (TypeError, ValueError) as error:
+        raise VerifierError(
+            f"verifier {found.label!r} does not say what it is called with ({error}). Write "
+            "def verifier(completion, reference, *, …)."
+        ) from error
     if names[:2] != ["completion", "reference"]:
         raise VerifierError(
             f"verifier {found.label!r} begins with ({', '.join(names[:2])}), but it is called with "

@@ -5,8 +5,9 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 from rewards.own_verifiers import OwnVerifier, bounded, trial_problem
+from rewards.own_verifiers.process_state import kept
 from rewards.registry import Refusal
-from rewards.verifier import Verdict, Verifier
+from rewards.verifier import Verdict, Verifier, score_problem
 
 logger = logging.getLogger(__name__)
 
@@ -54,7 +55,9 @@ def _unusable_of_own(verifier: OwnVerifier, references: list[Any]) -> dict[int, 
     """Batch by batch, each with the verifier's time for one; the first in which it runs out of it is the last."""
     found: dict[int, str] = {}
     for first in range(0, len(references), OWN_BATCH):
-        problems = _unusable(verifier, references[first : first + OWN_BATCH])
+        with kept() as changes:
+            problems = _unusable(verifier, references[first : first + OWN_BATCH])
+        verifier.say_changed(changes)
         found |= {first + place: problem for place, problem in problems.items()}
         if any("timeout_s" in problem for problem in problems.values()):
             break
@@ -176,7 +179,8 @@ def _problem(verifier: Verifier, gold: Any, empty: Verdict, verdict: Verdict | N
         return f"its own answer is unjudged: {verdict.reason}"
     if not verdict.score >= verifier.full_score:
         return f"its own answer scores {verdict.score} instead of {verifier.full_score}: {verdict.reason}"
-    return ""
+    problem = score_problem(verdict.score)
+    return f"its own answer: {problem}" if problem else ""
 
 
 def _problem_with_wrong(verifier: Verifier, wrong: str, verdict: Verdict) -> str:

@@ -88,7 +88,7 @@ class Kind:
         return sorted({*self.built_in(), *(point.name for point in _offered(self.group))})
 
     def _named(self, name: str) -> Any:
-        if ":" in name:
+        if ":" in name or _is_file(name):
             return self._imported(name)
         built_in = self.built_in()
         offered = [point for point in _offered(self.group) if point.name == name]
@@ -108,6 +108,14 @@ class Kind:
         return built_in[name]
 
     def _imported(self, path: str) -> Any:
+        if _is_file(path):
+            module, _, attribute = path.partition(":")
+            name = f"{Path(module.replace(chr(92), '/')).name.removesuffix('.py')}:{attribute or '…'}"
+            folder = Path(module).parent
+            raise self.error(
+                f"{self.name} {path!r} is a path, and a part is named by its module: package.module:attribute. Write "
+                f"{name}, and start with PYTHONPATH={folder}."
+            )
         try:
             return pkgutil.resolve_name(path)
         except Exception as error:  # the user's module may raise anything while it is imported
@@ -182,9 +190,28 @@ class Kind:
             raise self.error(f"{self.name} {label!r}: option {name} = {value!r} is not accepted: {problem}.") from error
 
 
+def closest(name: str, names: Iterable[str], n: int = 1) -> list[str]:
+    """The ``n`` names that ``name`` resembles most; capitals, dashes, blanks and dots make no difference."""
+    spelled = {known: _letters(known) for known in names}
+    same = [known for known, letters in spelled.items() if letters and letters == _letters(name)]
+    near = get_close_matches(name, spelled, n) or get_close_matches(_letters(name), spelled.values(), n)
+    return [*dict.fromkeys([*same, *(k for each in near for k, letters in spelled.items() if each in (k, letters))])][
+        :n
+    ]
+
+
+def _is_file(name: str) -> bool:
+    module = name.partition(":")[0]
+    return "/" in name or "\\" in name or module.endswith(".py")
+
+
+def _letters(name: str) -> str:
+    return "".join(letter for letter in name.lower() if letter.isalnum())
+
+
 def nearest(name: str, names: Iterable[str]) -> str:
     """``" Did you mean …?"``, or nothing where no name is near."""
-    found = get_close_matches(name, list(names), n=1)
+    found = closest(name, names)
     return f" Did you mean {found[0]!r}?" if found else ""
 
 

@@ -16,7 +16,7 @@ from typing import Any
 
 from rewards.extraction import THOUGHT_CLOSES, THOUGHT_OPENS
 from rewards.own_verifiers import bounded
-from rewards.verifier import TokenVerifier, Verdict, Verifier
+from rewards.verifier import TokenVerifier, Verdict, Verifier, score_problem
 
 logger = logging.getLogger(__name__)
 
@@ -241,12 +241,12 @@ def _last_turn(messages: Sequence[Mapping[str, Any]]) -> str:
 
 
 def _recordable(verdict: Verdict) -> Verdict:
-    """The verdict with a finite score or none, and with texts that every table and terminal can hold."""
+    """The verdict with a score that float32 can sum or none, and with texts that every table and terminal can hold."""
     answer = None if verdict.answer is None else _printable(verdict.answer)
     verdict = replace(verdict, answer=answer, reason=_printable(verdict.reason))
-    if verdict.score is None or math.isfinite(verdict.score):
+    if verdict.score is None or not score_problem(verdict.score):
         return verdict
-    return replace(verdict, score=None, reason=f"the verifier's score is {verdict.score}: {verdict.reason}")
+    return replace(verdict, score=None, reason=f"the verifier's score is {verdict.score:g}: {verdict.reason}")
 
 
 def _printable(text: str) -> str:

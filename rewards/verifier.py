@@ -6,6 +6,7 @@ never unjudged: it is wrong. Unjudged rows are left out of every mean and move n
 """
 
 import logging
+import math
 import time
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
@@ -13,6 +14,10 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 logger = logging.getLogger(__name__)
+
+LARGEST_SCORE = 1e12
+"""In magnitude. Rewards are float32, whose largest is 3.4e38. The squares of a million scores of 1e12 sum up to 1e30,
+which leaves a factor of 1e8 for the squares of reward weights; a score of 1e38 would make every advantage 0."""
 
 
 @dataclass(frozen=True)
@@ -99,6 +104,18 @@ class Verifier(ABC):
     def reference_remarks(self, references: Sequence[Any]) -> list[str]:
         """`reference_remark` for each; a verifier with worker processes overrides this to use them side by side."""
         return [self.reference_remark(reference) for reference in references]
+
+
+def score_problem(score: float) -> str:
+    """Why ``score`` cannot be a reward; empty where it can."""
+    if not math.isfinite(score):
+        return f"its score is {score}, which is no reward. Return a finite number, or None where it cannot judge."
+    if abs(score) > LARGEST_SCORE:
+        return (
+            f"its score is {score:g}, and sums of squares of scores beyond ±{LARGEST_SCORE:g} are no float32 numbers: "
+            "every advantage would be 0. Divide it: only differences within a group count."
+        )
+    return ""
 
 
 def as_verdict(result: Any) -> Verdict:

@@ -53,7 +53,13 @@ def main(argv: Sequence[str] | None = None) -> int:
     try:
         with stoppable_while_loading(), SIGNS.running():
             if arguments.rerun is None:
-                return train(arguments.config, arguments.overrides, rewards, resume=arguments.resume)
+                return train(
+                    arguments.config,
+                    arguments.overrides,
+                    rewards,
+                    resume=arguments.resume,
+                    accept_changes=arguments.accept_changes,
+                )
             return train(str(arguments.rerun / "config.yaml"), [], rewards, repeated=arguments.rerun)
     except Refusal as refusal:
         say(str(refusal))
@@ -85,6 +91,11 @@ def parse_arguments(argv: Sequence[str] | None) -> argparse.Namespace:
         help="go on with the newest run of this file, or with DIRECTORY; auto starts it where there is none",
     )
     parser.add_argument(
+        "--accept-changes",
+        action="store_true",
+        help="with --resume: go on although the rows, the model or the code of your own parts have changed",
+    )
+    parser.add_argument(
         "--rerun", type=Path, metavar="RUN", help="repeat the run of a directory: its settings, data and processes"
     )
     parser.add_argument(
@@ -95,6 +106,8 @@ def parse_arguments(argv: Sequence[str] | None) -> argparse.Namespace:
         help="print every built-in strategy with its source and evidence, and end",
     )
     arguments = parser.parse_intermixed_args(argv)
+    if swallowed := _swallowed(arguments):
+        parser.error(swallowed)
     if arguments.list_strategies is not None:
         if arguments.config is not None or arguments.rerun is not None or arguments.resume is not None:
             parser.error("--list-strategies runs nothing: give no file and no run with it")
@@ -103,7 +116,29 @@ def parse_arguments(argv: Sequence[str] | None) -> argparse.Namespace:
         parser.error("name one YAML file to run, or one run directory to repeat with --rerun")
     if arguments.rerun is not None and arguments.resume is not None:
         parser.error("--rerun repeats a run from its beginning and --resume continues one: give one of the two")
+    if arguments.accept_changes and arguments.resume is None:
+        parser.error("--accept-changes says how a run goes on: give --resume with it")
     return arguments
+
+
+def _swallowed(arguments: argparse.Namespace) -> str | None:
+    """What is said where --resume or --rerun took an argument that was meant otherwise, or one is of no use to it."""
+    given = [word for word in (arguments.config, *arguments.overrides) if word is not None]
+    taken, rerun = arguments.resume or "", arguments.rerun
+    if taken.endswith((".yaml", ".yml")):
+        line = " ".join(["scripts/train.py", taken, *given, "--resume"])
+        return f"--resume took {taken} for the directory to go on with, and it is a run's file. Write: {line}"
+    if "=" in taken and not Path(taken).exists():
+        line = " ".join(["scripts/train.py", *given, taken, "--resume"])
+        return f"--resume took {taken} for the directory to go on with, and it is a setting. Write: {line}"
+    if rerun is not None and (given or rerun.suffix in (".yaml", ".yml")):
+        run = rerun.parent if rerun.suffix else rerun
+        line = " ".join(["scripts/train.py", str(run / "config.yaml"), *(word for word in given if "=" in word)])
+        return (
+            "--rerun takes a run's directory and repeats the run as it was, without other settings. To repeat it "
+            f"write: scripts/train.py --rerun {run}; for other settings: {line}"
+        )
+    return None
 
 
 if __name__ == "__main__":

@@ -1,5 +1,7 @@
 """A user's verifier under a limit of wall time, in a thread or in a worker process."""
 
+import copy
+import logging
 import threading
 import time
 from collections.abc import Callable, Sequence
@@ -9,17 +11,22 @@ from typing import Any
 from rewards.own_verifiers.judging import Row, judged_rows
 from rewards.own_verifiers.patience import PATIENCE_SECONDS, Waiting
 from rewards.own_verifiers.process import ProcessEndedError, VerifierProcess
+from rewards.own_verifiers.process_state import Change, kept
 from rewards.own_verifiers.traits import Traits, name_of, traits_of
 from rewards.verifier import TokenVerifier, Verdict, Verifier
+
+logger = logging.getLogger(__name__)
 
 _SHIPPED = "rewards.verifiers."
 MOST_ENDINGS = 5
 """Ends of a verifier's process in one batch, after which no other is started."""
+_said: set[tuple[str, str]] = set()
 
 
-def is_own(verifier: Verifier) -> bool:
-    """Whether a user wrote it: shipped verifiers keep limits of their own."""
-    return not type(verifier).__module__.startswith(_SHIPPED)
+def is_own(verifier: Verifier | type[Verifier]) -> bool:
+    """Whether a user wrote it, or its class: shipped verifiers keep limits of their own."""
+    kind = verifier if isinstance(verifier, type) else type(verifier)
+    return not kind.__module__.startswith(_SHIPPED)
 
 
 def bounded(verifier: Verifier, patience_s: float = PATIENCE_SECONDS) -> Verifier:
@@ -35,7 +42,8 @@ class OwnVerifier(Verifier):
 
     A row for which it raises, exits, crashes, returns no verdict, or which it does not reach within ``timeout_s`` of
     its batch, is unjudged; the reason says which. Where it runs: see `rewards.own_verifiers.traits`. What one batch
-    waits for longer than ``patience_s``, or until its time is over, is said with its rank and row.
+    waits for longer than ``patience_s``, or until its time is over, is said with its rank and row. What it changes of
+    the trainer's process is put back (`rewards.own_verifiers.process_state`).
     """
 
     verifier: Verifier
@@ -67,18 +75,35 @@ class OwnVerifier(Verifier):
         token_ids: Sequence[Sequence[int] | None] | None = None,
     ) -> list[Verdict]:
         """Judge a batch within ``timeout_s``."""
+        verdicts, changes = self.judged_with_changes(completions, references, token_ids, only_steady=True)
+        self.say_changed(changes)
+        return verdicts
+
+    def judged_with_changes(
+        self,
+        completions: Sequence[str],
+        references: Sequence[Any],
+        token_ids: Sequence[Sequence[int] | None] | None = None,
+        *,
+        only_steady: bool = False,
+    ) -> tuple[list[Verdict], list[Change]]:
+        """The verdicts of a batch, and what judging it changed of the process, which is put back.
+
+        Args:
+            only_steady: see `rewards.own_verifiers.process_state.kept`.
+        """
         if isinstance(self.verifier, TokenVerifier):
             ids = token_ids or [None] * len(completions)
             rows: list[Row] = list(zip(completions, references, ids, strict=True))
         else:
             rows = list(zip(completions, references, strict=True))
         if not rows:
-            return []
+            return [], []
         judge = _in_process if self.traits.picklable else _in_thread
         waiting = Waiting(name_of(self.verifier), [(str(row[0]), row[1]) for row in rows], self.traits.timeout_s)
-        with waiting.said_after(self.patience_s):
+        with waiting.said_after(self.patience_s), kept(only_steady=only_steady) as changes:
             found = judge(self.verifier, rows, self.traits.timeout_s, waiting)
-        return [self._named(found.get(row)) for row in range(len(rows))]
+        return [self._named(found.get(row)) for row in range(len(rows))], changes
 
     def gold_completion(self, reference: Any) -> str | None:
         """That of the verifier. Raises ``RuntimeError`` where it exits."""
@@ -90,9 +115,22 @@ class OwnVerifier(Verifier):
 
     def _of_verifier(self, completion: Callable[[Any], str | None], reference: Any) -> str | None:
         try:
-            return completion(reference)
+            return completion(copy.deepcopy(reference))
         except SystemExit as stop:
             raise RuntimeError(f"{name_of(self.verifier)} called sys.exit({stop.code!r})") from stop
+
+    def say_changed(self, changes: Sequence[Change]) -> None:
+        """Name what the verifier changed of the process, each thing once."""
+        name = name_of(self.verifier)
+        for change in changes:
+            if (name, change.what) not in _said:
+                _said.add((name, change.what))
+                logger.warning(
+                    "verifier %s changed %s, which is the whole process's; it was put back. %s",
+                    name,
+                    change.what,
+                    change.instead,
+                )
 
     def _named(self, verdict: Verdict | None) -> Verdict:
         if verdict is None:

@@ -1,5 +1,6 @@
 """The rows of a batch judged by a user's verifier, whatever it raises."""
 
+import copy
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -10,7 +11,10 @@ Row = tuple[Any, ...]
 
 
 def judged_rows(verifier: Verifier, rows: Sequence[Row], found: Callable[[int, Verdict], bool]) -> None:
-    """Hand each row's verdict to ``found`` at once, until that says no. Raises nothing of the verifier's."""
+    """Hand each row's verdict to ``found`` at once, until that says no. Raises nothing of the verifier's.
+
+    Each row is judged on a copy: a reference that is emptied, or token ids that are cut, would be those of the run.
+    """
     one_by_one = type(verifier).judge_all in (Verifier.judge_all, TokenVerifier.judge_all)
     batches = [[row] for row in rows] if one_by_one else [rows]
     number = 0
@@ -23,7 +27,8 @@ def judged_rows(verifier: Verifier, rows: Sequence[Row], found: Callable[[int, V
 
 def _verdicts(verifier: Verifier, rows: Sequence[Row]) -> list[Verdict]:
     try:
-        verdicts = verifier.judge_all(*(list(column) for column in zip(*rows, strict=True)))
+        copies = [tuple(map(copy.deepcopy, row)) for row in rows]
+        verdicts = verifier.judge_all(*(list(column) for column in zip(*copies, strict=True)))
         if len(verdicts) != len(rows):
             raise ValueError(f"judge_all returned {len(verdicts)} verdicts for {len(rows)} completions")
         return [as_verdict(verdict) for verdict in verdicts]

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any, TypeVar
 
 TIMEOUT_SECONDS = 60.0
+MEMORY_MB = 4096
 
 Declared = TypeVar("Declared", bound=Callable[..., Any])
 
@@ -18,14 +19,21 @@ class Traits:
     Attributes:
         timeout_s: wall time for one batch.
         picklable: it can be pickled and judges alike in another process.
+        memory_mb: what that process may take, beyond what it holds when the verifier is there.
         reads_reference: it compares with the reference; one that judges the form alone may well pay any text.
     """
 
     timeout_s: float = TIMEOUT_SECONDS
     picklable: bool = False
     reads_reference: bool = True
+    memory_mb: int = MEMORY_MB
 
     def __post_init__(self) -> None:
+        if isinstance(self.memory_mb, bool) or not isinstance(self.memory_mb, int) or self.memory_mb < 1:
+            raise ValueError(
+                f"memory_mb = {self.memory_mb!r}: no verifier judges without memory, and one without a limit can take "
+                "the machine's; write the whole megabytes that it may take for its rows, such as 4096"
+            )
         if isinstance(self.timeout_s, bool) or not (0 < self.timeout_s < math.inf):
             raise ValueError(
                 f"timeout_s = {self.timeout_s!r}: a verifier that never answers would hold up the run for ever; "
@@ -34,7 +42,11 @@ class Traits:
 
 
 def traits(
-    *, timeout_s: float = TIMEOUT_SECONDS, picklable: bool = False, reads_reference: bool = True
+    *,
+    timeout_s: float = TIMEOUT_SECONDS,
+    picklable: bool = False,
+    reads_reference: bool = True,
+    memory_mb: int = MEMORY_MB,
 ) -> Callable[[Declared], Declared]:
     """Declare a verifier's traits, as a decorator of its function or class.
 
@@ -47,12 +59,14 @@ def traits(
         timeout_s: wall time for one batch; rows that have no verdict by then are unjudged.
         picklable: judge in a worker process, which is killed when the time is over or replaced when it crashes. Without
             it the verifier runs in a thread of the trainer's process, where a crash of the interpreter cannot be held.
+        memory_mb: of a worker process, beyond what it holds when the verifier is there; a row that asks for more is
+            unjudged. In a thread there is no such limit.
         reads_reference: false for one that judges the form alone: then it is not refused for paying any text.
 
     Raises:
-        ValueError: a ``timeout_s`` that is no positive number of seconds.
+        ValueError: a ``timeout_s`` or ``memory_mb`` that cannot be kept.
     """
-    declared = Traits(timeout_s, picklable, reads_reference)
+    declared = Traits(timeout_s, picklable, reads_reference, memory_mb)
 
     def decorated(verifier: Declared) -> Declared:
         for name, value in vars(declared).items():
@@ -65,7 +79,7 @@ def traits(
 def traits_of(verifier: Any) -> Traits:
     """The traits of a verifier, or of the function that it is made of."""
     written = _written(verifier)
-    names = ("timeout_s", "picklable", "reads_reference")
+    names = ("timeout_s", "picklable", "reads_reference", "memory_mb")
     return Traits(**{name: getattr(written, name) for name in names if hasattr(written, name)})
 
 

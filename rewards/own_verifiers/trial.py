@@ -1,14 +1,16 @@
 """A user's verifier, tried on a few rows of its own data: what would cost a run is said before it costs one."""
 
-import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 from rewards.own_verifiers.bounded import OwnVerifier
+from rewards.own_verifiers.process_state import Change
 from rewards.own_verifiers.traits import name_of
-from rewards.verifier import Verdict
+from rewards.verifier import Verdict, score_problem
 
 MOST_ROWS = 8
+MOST_CHANGES = 3
+"""Named in one message."""
 FOREIGN = "<think>Let me see.</think> The wombat files 7f3a turnips. \\boxed{wombat} <answer>wombat</answer>"
 """A completion of no row: words, a box and an answer block that no reference holds."""
 LONG = FOREIGN + " turnip" * 5000
@@ -20,53 +22,113 @@ class _Trial(NamedTuple):
     reference: Any
     verdict: Verdict
 
+    def words(self) -> str:
+        return f"{self.text} and the reference of row {self.row}, {self.reference!r:.80}"
+
 
 def trial_problem(verifier: OwnVerifier, references: Sequence[Any]) -> str:
-    """What is wrong with ``verifier`` on an empty completion, a foreign one and a long one; empty where nothing is.
+    """What is wrong with ``verifier`` on a few texts, judged twice; empty where nothing is.
 
-    Whether it pays its own gold answers is asked of every row by `rewards.references`.
+    The texts are an empty completion, a foreign one, a long one, and one that holds what the reference says. Whether
+    it pays its own gold answers is asked of every row by `rewards.references`.
 
     Args:
         references: the rows' references; at most eight of them, spread over all, are used.
     """
+    rows = list(range(0, len(references), max(1, -(-len(references) // MOST_ROWS))))
+    chosen = [(title, text, row) for row in rows for title, text in _texts(references[row])]
+    trials, _ = _judged(verifier, chosen, references)  # what a first call imports or sets up is no habit
     name = name_of(verifier.verifier)
-    trials = list(_trials(verifier, references))
     for trial in trials:
         if problem := _problem(trial.verdict):
-            tried = f"{trial.text} and the reference of row {trial.row}, {trial.reference!r:.80}"
-            return f"verifier {name} was tried on {tried}: {problem}"
-    scores = [trial.verdict.score for trial in trials]
-    full = verifier.full_score
-    if trials and verifier.reads_reference and all(score is not None and score >= full for score in scores):
+            return f"verifier {name} was tried on {trial.words()}: {problem}"
+    if problem := _unjudged(trials) or _pays_everything(verifier, trials):
+        return f"verifier {name} {problem}"
+    again, changes = _judged(verifier, chosen[::-1], references)
+    for trial, second in zip(trials, again[::-1], strict=True):
+        if trial.verdict.score != second.verdict.score:
+            return (
+                f"verifier {name} changes from call to call: tried twice on {trial.words()}, it scored "
+                f"{trial.verdict.score} and then {second.verdict.score} ({second.verdict.reason:.200}). A reward that "
+                "depends on what was judged before, or on chance, cannot be learned from or resumed: let the score "
+                "depend on completion and reference alone."
+            )
+    if changes:
+        what = ", ".join(change.what for change in changes[:MOST_CHANGES])
         return (
-            f"verifier {name} pays everything: an empty completion, one about wombats and one of 5,000 turnips "
-            f"all earn its full score of {full:g}, so nothing can be learned from it. Compare the completion with the "
-            "reference; declare @traits(reads_reference=False) on one that judges something else."
+            f"verifier {name} changes {what} at each call. It runs in the trainer's process, which has that once, so "
+            f"the run would fail or go on differently. {changes[0].instead} Or declare @traits(picklable=True), and it "
+            "gets a process of its own."
         )
     return ""
 
 
-def _trials(verifier: OwnVerifier, references: Sequence[Any]) -> Iterator[_Trial]:
-    rows = list(range(0, len(references), max(1, -(-len(references) // MOST_ROWS))))
-    texts = {"an empty completion": "", "a foreign completion": FOREIGN, "a long completion": LONG}
-    chosen = [(title, text, row) for row in rows for title, text in texts.items()]
-    verdicts = verifier.judge_all([text for _, text, _ in chosen], [references[row] for *_, row in chosen])
-    for (title, _, row), verdict in zip(chosen, verdicts, strict=True):
-        yield _Trial(title, row, references[row], verdict)
+def _texts(reference: Any) -> list[tuple[str, str]]:
+    holds = f"<think>Let me see.</think> \\boxed{{{reference!s:.2000}}} <answer>{reference!s:.2000}</answer>"
+    return [
+        ("an empty completion", ""),
+        ("a foreign completion", FOREIGN),
+        ("a long completion", LONG),
+        ("a completion that holds the reference", f"{holds} {reference!s:.2000}"),
+    ]
+
+
+def _judged(
+    verifier: OwnVerifier, chosen: Sequence[tuple[str, str, int]], references: Sequence[Any]
+) -> tuple[list[_Trial], list[Change]]:
+    texts, of_rows = [text for _, text, _ in chosen], [references[row] for *_, row in chosen]
+    verdicts, changes = verifier.judged_with_changes(texts, of_rows)
+    trials = [
+        _Trial(title, row, references[row], verdict) for (title, _, row), verdict in zip(chosen, verdicts, strict=True)
+    ]
+    return trials, changes
+
+
+def _unjudged(trials: Sequence[_Trial]) -> str:
+    """Why nothing can be learned from what it leaves unjudged: everything, or what a completion can choose to be."""
+    if trials and all(trial.verdict.score is None for trial in trials):
+        return (
+            f"judges nothing: all of {len(trials)} trials are unjudged, the first on {trials[0].words()}: "
+            f"{trials[0].verdict.reason:.200}. Unjudged rows train nothing. Return a score, and None only where a "
+            "reference cannot be used."
+        )
+    judged = {trial.row: trial for trial in trials if trial.verdict.score is not None}
+    for trial in trials:
+        if trial.verdict.score is None and (other := judged.get(trial.row)):
+            return (
+                f"leaves {trial.words()} unjudged ({trial.verdict.reason:.200}), though it judges {other.text} against "
+                "the same reference. A policy could escape its 0 by such a text: a bad completion is wrong. Return 0 "
+                "for it, and None only where a reference cannot be used."
+            )
+    return ""
+
+
+def _pays_everything(verifier: OwnVerifier, trials: Sequence[_Trial]) -> str:
+    scores, full = [trial.verdict.score for trial in trials], verifier.full_score
+    if not trials or not verifier.reads_reference or any(score is None or score < full for score in scores):
+        return ""
+    return (
+        "pays everything: an empty completion, one about wombats and one of 5,000 turnips "
+        f"all earn its full score of {full:g}, so nothing can be learned from it. Compare the completion with the "
+        "reference; declare @traits(reads_reference=False) on one that judges something else."
+    )
 
 
 def _problem(verdict: Verdict) -> str:
     if verdict.score is not None:
-        if math.isfinite(verdict.score):
-            return ""
-        return (
-            f"its score is {verdict.score}, which is no reward. Return a finite number, or None where it cannot judge."
-        )
+        return score_problem(verdict.score)
     reason = verdict.reason
     if "signal only works in main thread" in reason:
         return f"{reason}. It needs the main thread of a process: declare @traits(picklable=True) and it gets one."
-    if verdict.killed:
+    if "timeout_s = " in reason:
         return f"{reason}. Make it faster, declare @traits(timeout_s=…), or find out what it waits for."
+    if "memory_mb = " in reason:
+        return f"{reason}. Have it take less, or declare @traits(memory_mb=…)."
+    if "its process ended" in reason:
+        return (
+            f"{reason}. That is a crash, and no time limit helps: call it on that text by itself to see it, and return "
+            "0 for a completion that it cannot read."
+        )
     if "failed: " in reason:
         return (
             f"{reason}. Return Verdict(None, None, why) where a reference cannot be judged; a bad completion scores 0."

@@ -1,6 +1,7 @@
 """The table of gates, and how the rows are measured that run tests and scripts which exist for themselves."""
 
 import json
+import os
 import sys
 import tempfile
 from pathlib import Path
@@ -10,14 +11,19 @@ from xml.etree import ElementTree
 from tests.gates.gate import (
     EXACTLY,
     NO_FEWER,
+    NO_OTHERS,
+    SHOWN,
     Gate,
     Measured,
+    NotRunError,
     Options,
     at_least,
     at_most,
     near,
+    no_lower,
     run,
 )
+from tests.paths import ROOT
 
 MINUTE = 60.0
 
@@ -145,6 +151,38 @@ def benchmark(options: Options) -> Measured:
     return Measured(values, wrong)
 
 
+def trl_tests(options: Options) -> Measured:
+    """TRL's tests/test_grpo_trainer.py in the folder ``TRL_TESTS``; README.md says what has to be in it."""
+    if not (given := os.environ.get("TRL_TESTS")):
+        raise NotRunError("TRL_TESTS is not set: it names a folder prepared for TRL's tests; see tests/gates/README.md")
+    folder = Path(given).resolve()
+    parts = ("run.py", "baseline.json", "venv/bin/python", "trlrepo/tests/test_grpo_trainer.py")
+    harness, stock, python, tests = (folder / part for part in parts)
+    if missing := [part for part in parts if not (folder / part).exists()]:
+        raise NotRunError(f"TRL_TESTS={given} lacks {', '.join(missing)}; see tests/gates/README.md")
+    with tempfile.TemporaryDirectory() as temporary:
+        output = Path(temporary) / "outcomes.json"
+        command = [str(python), str(harness), "--trainer", options.trainer, "--path", str(ROOT), "--tests", str(tests)]
+        command += ["--timeout", "900", "--workers", str(min(options.jobs, 2)), "--json", str(output)]
+        ended = run(command, seconds=180 * MINUTE)
+        if not output.exists():
+            raise RuntimeError(f"status {ended.returncode}: {ended.stdout[-1000:]}{ended.stderr[-1000:]}")
+        passed = _passed(output)
+    by_stock = _passed(stock)
+    values = {
+        "passed by stock": len(by_stock),
+        "passed by ours": len(passed),
+        "passed by stock alone": ", ".join(sorted(by_stock - passed)) or "none",
+    }
+    return Measured(values)
+
+
+def _passed(outcomes: Path) -> set[str]:
+    """Names of the tests that passed."""
+    tests = json.loads(outcomes.read_text())["tests"].items()
+    return {name.split("::", 1)[1] for name, each in tests if each["outcome"] in ("passed", "xpassed")}
+
+
 def wrong_classes(options: Options) -> Measured:
     from tests.gates.equality import SETTINGS, all_compared
     from tests.gates.mutants import CAUGHT_UNDER, Faithful
@@ -162,6 +200,14 @@ def wrong_classes(options: Options) -> Measured:
     return Measured(values, [f"{name} equals stock" for name in missed])
 
 
+STEP = "tests/trainer/step"
+KILLS = "tests/scripts/test_random_kills.py"
+ON_TWO_PROCESSES = (
+    f"{STEP}/test_several_processes.py",
+    f"{STEP}/test_one_or_two_processes.py",
+    f"{STEP}/test_microbatches.py",
+    f"{STEP}/test_contract.py",
+)
 ALGORITHMS = "tests/trainer/algorithms"
 GOLDEN = (
     f"{ALGORITHMS}/advantages/test_golden.py",
@@ -174,7 +220,7 @@ GATES = [
     Gate(
         "parity_fast",
         "default strategies train the weights of stock TRL, bit for bit",
-        passing("-m", "not slow and not gpu", "tests/trainer/step/test_parity.py", seconds=20 * MINUTE),
+        passing("-m", "not slow and not gpu", f"{STEP}/test_parity.py", seconds=20 * MINUTE),
         TESTS,
         fast=True,
     ),
@@ -216,5 +262,59 @@ GATES = [
         passing("-m", "not slow and not gpu", *GOLDEN, seconds=20 * MINUTE),
         TESTS,
         fast=True,
+    ),
+    Gate(
+        "parity_slow",
+        "the same under every combination of loss type, beta, accumulation, iterations and reward",
+        passing("-m", "slow or not slow", f"{STEP}/test_parity.py", seconds=60 * MINUTE),
+        TESTS,
+    ),
+    Gate(
+        "equality",
+        "gradients, weights and every log equal stock GRPOTrainer's step by step: all 72 settings",
+        equality(quick=False),
+        EQUALITY,
+    ),
+    Gate(
+        "trl_tests",
+        "TRL's own test file passes with our class in its place, where it passes with stock",
+        trl_tests,
+        {"passed by stock": SHOWN, "passed by ours": NO_FEWER, "passed by stock alone": NO_OTHERS},
+    ),
+    Gate(
+        "two_processes",
+        "the same on two processes: planned micro-batches, whole groups, and what several ranks share",
+        passing("-m", "slow or not slow", "-k", "process or rank", *ON_TWO_PROCESSES, seconds=60 * MINUTE),
+        TESTS,
+    ),
+    Gate(
+        "resume",
+        "a run that was stopped between rollout batches goes on bit for bit, on one process and two",
+        passing("-m", "slow or not slow", "tests/scripts/test_resume.py", seconds=60 * MINUTE),
+        TESTS,
+    ),
+    Gate(
+        "kills_one",
+        "ten kills of a run at random moments leave the run that nobody killed, bit for bit: one process",
+        passing("-m", "slow", "-k", "[1]", KILLS, seconds=60 * MINUTE, RANDOM_KILLS="20", RANDOM_KILLS_SEED="1"),
+        TESTS,
+    ),
+    Gate(
+        "kills_two",
+        "the same on two processes; the victim is a rank or the launcher",
+        passing("-m", "slow", "-k", "[2]", KILLS, seconds=90 * MINUTE, RANDOM_KILLS="20", RANDOM_KILLS_SEED="1"),
+        TESTS,
+    ),
+    Gate(
+        "quickstart",
+        "the run of the README learns what it learned",
+        quickstart,
+        {"held-out accuracy before": near(0.02), "held-out accuracy after": near(0.05), "optimizer steps": EXACTLY},
+    ),
+    Gate(
+        "benchmark",
+        "the update is as many times faster than stock TRL's as it was, and computes as many tokens",
+        benchmark,
+        {"tokens": EXACTLY, "times stock": no_lower(0.15)},
     ),
 ]

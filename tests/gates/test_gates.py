@@ -5,6 +5,7 @@ import subprocess
 import sys
 import time
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -14,6 +15,7 @@ from tests.gates.equality import QUICK, SETTINGS
 from tests.gates.gate import (
     EXACTLY,
     NO_FEWER,
+    NO_OTHERS,
     Gate,
     Measured,
     NotRunError,
@@ -24,8 +26,10 @@ from tests.gates.gate import (
     no_lower,
     run,
 )
+from tests.gates.gradients import PLANNED, cancelled, planned_beside_trl
 from tests.gates.mutants import CAUGHT_UNDER
 from tests.gates.rows import GATES
+from trainer import RLVRTrainer
 
 
 @pytest.fixture
@@ -68,6 +72,9 @@ def test_rules():
     assert not near(0.1).holds(1.0, 1.05, True)  # on the same machine sums round alike
     assert at_most(0.0).holds(0.0, 1.0, True)
     assert not at_most(0.0).holds(1e-12, 1.0, True)
+    assert NO_OTHERS.holds("one", "one, two", True)
+    assert NO_OTHERS.holds("none", "one", True)
+    assert not NO_OTHERS.holds("one, three", "one, two", True)
 
 
 def test_a_record_says_where_it_comes_from(record: Path):
@@ -79,11 +86,11 @@ def test_a_record_says_where_it_comes_from(record: Path):
 
 
 def test_a_command_that_takes_too_long_is_ended_with_what_it_has_started(tmp_path: Path):
-    late = f"import time; time.sleep(3); open({str(tmp_path / 'late')!r}, 'w')"
+    late = f"import time; time.sleep(2); open({str(tmp_path / 'late')!r}, 'w')"
     starts = f"import subprocess, sys; subprocess.run([sys.executable, '-c', {late!r}])"
     with pytest.raises(subprocess.TimeoutExpired):
         run([sys.executable, "-c", starts], seconds=1)
-    time.sleep(3)
+    time.sleep(1.5)
     assert not (tmp_path / "late").exists()
 
 
@@ -94,12 +101,45 @@ def test_unknown_rows_are_refused(capsys: pytest.CaptureFixture[str]):
     assert "no row is called paritee" in capsys.readouterr().err
 
 
-def test_every_row_is_on_record_and_every_record_is_a_row():
+def test_every_record_is_a_row_with_a_rule_for_each_value():
     recorded = gates.records()
-    assert {each.name for each in GATES} == recorded.keys()
-    for each in GATES:
-        for name in recorded[each.name]["values"]:
-            each.rule(name)
+    rows = {each.name: each for each in GATES}
+    assert {name for name, each in rows.items() if each.fast} <= recorded.keys() <= rows.keys()
+    for name, entry in recorded.items():
+        for value in entry["values"]:
+            rows[name].rule(value)
+
+
+HARNESS = """
+import json, sys
+chosen = dict(zip(sys.argv[1::2], sys.argv[2::2]))
+assert chosen["--trainer"] == "trainer:RLVRTrainer" and chosen["--tests"].endswith("test_grpo_trainer.py")
+outcomes = {"a.py::T::one": "passed", "a.py::T::two": "failed", "a.py::T::three": "skipped"}
+with open(chosen["--json"], "w") as file:
+    json.dump({"tests": {name: {"outcome": outcome} for name, outcome in outcomes.items()}}, file)
+"""
+
+
+def test_trls_tests_need_a_folder_and_count_what_stock_alone_passes(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+):
+    (row_of_trl,) = (each for each in GATES if each.name == "trl_tests")
+    monkeypatch.delenv("TRL_TESTS", raising=False)
+    assert main(["trl_tests"]) == 3
+    assert "NOT RUN  trl_tests" in capsys.readouterr().out
+    monkeypatch.setenv("TRL_TESTS", str(tmp_path))
+    with pytest.raises(NotRunError, match=r"lacks run\.py, baseline\.json, venv/bin/python, trlrepo"):
+        row_of_trl.measure(Options())
+
+    (tmp_path / "venv" / "bin").mkdir(parents=True)
+    (tmp_path / "venv" / "bin" / "python").symlink_to(sys.executable)
+    (tmp_path / "trlrepo" / "tests").mkdir(parents=True)
+    (tmp_path / "trlrepo" / "tests" / "test_grpo_trainer.py").write_text("")
+    (tmp_path / "run.py").write_text(HARNESS)
+    by_stock = {f"a.py::T::{name}": {"outcome": "passed"} for name in ("one", "two", "four")}
+    (tmp_path / "baseline.json").write_text(json.dumps({"tests": by_stock}))
+    values = row_of_trl.measure(Options()).values
+    assert values == {"passed by stock": 3, "passed by ours": 1, "passed by stock alone": "T::four, T::two"}
 
 
 def test_settings_are_many_and_different():
@@ -119,3 +159,36 @@ def test_a_wrong_trainer_turns_equality_red(capsys: pytest.CaptureFixture[str]):
 @pytest.mark.slow
 def test_every_wrong_class_is_told_apart(capsys: pytest.CaptureFixture[str]):
     assert main(["wrong_classes", "--jobs", "2"]) == 0
+
+
+class WrongWherePlanned(RLVRTrainer):
+    """The gradient of planned micro-batches is off by a hundred-thousandth."""
+
+    def __init__(self, *positional: Any, **keywords: Any) -> None:
+        self.factor = 1 + 1e-5 * (keywords.get("microbatches") == "planned")
+        super().__init__(*positional, **keywords)
+
+    def _compute_loss(self, model: Any, inputs: Any) -> Any:
+        return super()._compute_loss(model, inputs) * self.factor
+
+
+class Scatters(RLVRTrainer):
+    """Shuffles the rows of a group over optimizer steps, whatever the strategies need."""
+
+    def __init__(self, *positional: Any, **keywords: Any) -> None:
+        super().__init__(*positional, **{**keywords, "keep_groups": "off"})
+
+
+@pytest.mark.slow
+def test_a_wrong_planned_gradient_is_seen():
+    cases = {"grpo": PLANNED["grpo"]}
+    ((difference, _),) = planned_beside_trl(cases, trainer=WrongWherePlanned).values()
+    assert 0.9e-5 < difference < 1.1e-5
+    assert planned_beside_trl(cases)["grpo"][0] < 2e-6
+
+
+@pytest.mark.slow
+def test_scattered_groups_are_seen():
+    measured, logged = cancelled("exchangeable", 4, "single_pass", None, trainer=Scatters)
+    assert max(measured) > 0.2
+    assert max(logged) > 0.2

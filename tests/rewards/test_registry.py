@@ -9,11 +9,47 @@ from typing import Any
 import pytest
 
 from rewards import VerifierError, build_verifier, registry
-from rewards.verifier import Verdict
+from rewards.verifier import Verdict, Verifier
 from rewards.verifiers.knights_knaves import KnightsKnaves
 
+
+class NoCall(Verifier):
+    """Its judge has another name."""
+
+    def judge(self, completion: str, reference: Any) -> Verdict:
+        return Verdict(1.0, None, "")
+
+
+class OneArgument(Verifier):
+    def __call__(self, completion: str) -> Verdict:  # type: ignore[override]
+        return Verdict(1.0, None, "")
+
+
+class OneMore(Verifier):
+    def __call__(self, completion: str, reference: Any, prompt: str) -> Verdict:  # type: ignore[override]
+        return Verdict(1.0, None, "")
+
+
+class NoFile(Verifier):
+    def __init__(self) -> None:
+        raise FileNotFoundError("no answers.json")
+
+    def __call__(self, completion: str, reference: Any) -> Verdict:
+        return Verdict(1.0, None, "")
+
+
 REFUSED = [
+    (NoCall, "defines no __call__, so it cannot judge. Write in its class def __call__(self, completion, reference)"),
+    (OneArgument, "__call__(self, completion: str) -> rewards.verifier.Verdict is called with a completion and a"),
+    (OneMore, "missing a required argument: 'prompt'"),
+    (NoFile, "cannot be made: FileNotFoundError: no answers.json"),
+    ("builtins:max", "does not say what it is called with"),
     ("nights_knaves", "Did you mean 'knights_knaves'"),
+    ("Knights-Knaves", "Did you mean 'knights_knaves'"),
+    ("KNIGHT KNAVES", "Did you mean 'knights_knaves'"),
+    ({"name": "countdown", "UseAll": True}, "Did you mean 'use_all'"),
+    ("parts/mine.py:judge", "Write mine:judge, and start with PYTHONPATH=parts."),
+    ("mine.py", "Write mine:…, and start with PYTHONPATH=."),
     ({"name": "knights_knaves", "scheme": "papr"}, "'accuracy' or 'paper'"),
     ({"name": "countdown", "use_al": True}, "Did you mean 'use_all'"),
     ({"name": "countdown", "use_all": 1}, "valid boolean"),
@@ -46,7 +82,9 @@ def test_by_name_and_with_options():
     assert build_verifier({"name": "knights_knaves", "scheme": "paper"}).full_score == 3.0
 
 
-@pytest.mark.parametrize(("spec", "expected"), REFUSED, ids=[str(case[0]) for case in REFUSED])
+@pytest.mark.parametrize(
+    ("spec", "expected"), REFUSED, ids=[getattr(case[0], "__name__", str(case[0])) for case in REFUSED]
+)
 def test_what_cannot_be_built_is_refused_in_words(spec: Any, expected: str):
     with pytest.raises(VerifierError) as refusal:
         build_verifier(spec)

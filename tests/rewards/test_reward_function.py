@@ -1,5 +1,6 @@
 """The adapter between a verifier and TRL, the check of references, and the datasets made on the spot."""
 
+import math
 import pickle
 from collections import defaultdict
 from typing import Any
@@ -66,7 +67,7 @@ class Failing(Verifier):
     def __call__(self, completion: str, reference: Any) -> Verdict:
         if reference == "raise":
             raise KeyError("row 7")
-        return Verdict(float("nan") if reference == "nan" else 1.0, None, "")
+        return Verdict({"nan": math.nan, "much": 1e38}.get(reference, 1.0), None, "")
 
     def gold_completion(self, reference: Any) -> str | None:
         return "gold"
@@ -75,10 +76,11 @@ class Failing(Verifier):
 def test_a_verifier_that_fails_leaves_its_row_unjudged_and_says_so():
     logs = Logs()
     reward = RewardFunction(Failing(), "failing")
-    calls = {"prompts": [""] * 3, "completions": [""] * 3, "reference": ["raise", "nan", "fine"]}
-    assert reward(**calls, log_extra=logs.extra) == [None, None, 1.0]
+    calls = {"prompts": [""] * 4, "completions": [""] * 4, "reference": ["raise", "nan", "fine", "much"]}
+    assert reward(**calls, log_extra=logs.extra) == [None, None, 1.0, None]
     assert "KeyError" in logs.columns["failing/reason"][0]
     assert "nan" in logs.columns["failing/reason"][1]
+    assert "1e+38" in logs.columns["failing/reason"][3]
 
 
 def test_unusable_references_are_named_with_their_rows():
@@ -93,6 +95,8 @@ def test_unusable_references_are_named_with_their_rows():
 def test_a_gold_answer_that_the_verifier_refuses_is_found():
     with pytest.raises(UnusableReferenceError, match=r"row 0: its own answer scores nan instead of 1.0"):
         check_references(Failing(), ["nan"], "data.train")
+    with pytest.raises(UnusableReferenceError, match=r"row 0: its own answer: its score is 1e\+38, and sums"):
+        check_references(Failing(), ["much"], "data.train")
 
 
 @pytest.mark.parametrize(

@@ -16,7 +16,7 @@ import pytest
 from ruamel.yaml import YAML
 from transformers import AutoModelForCausalLM, AutoTokenizer
 
-from scripts.train import main
+from scripts.train import main, parse_arguments
 from tests.paths import ROOT
 
 SETTINGS: dict[str, Any] = {
@@ -239,6 +239,38 @@ def test_what_cannot_work_is_refused_in_words_before_the_model_loads(run_file, t
     assert expected in said.err
     assert "Traceback" not in said.err
     assert not (tmp_path / "run").exists()
+
+
+@pytest.mark.parametrize(
+    ("arguments", "expected"),
+    [
+        (["--resume", "a.yaml"], "Write: scripts/train.py a.yaml --resume"),
+        (["--resume", "a.yaml", "seed=1"], "Write: scripts/train.py a.yaml seed=1 --resume"),
+        (["a.yaml", "--resume", "seed=1"], "Write: scripts/train.py a.yaml seed=1 --resume"),
+        (
+            ["--rerun", "runs/x", "seed=1"],
+            "scripts/train.py --rerun runs/x; for other settings: scripts/train.py runs/x/",
+        ),
+        (["--rerun", "runs/x/config.yaml"], "write: scripts/train.py --rerun runs/x;"),
+        (["--rerun", "runs/x", "a.yaml"], "write: scripts/train.py --rerun runs/x;"),
+    ],
+)
+def test_an_option_that_swallows_an_argument_says_so_with_the_line_to_write(capsys, arguments, expected):
+    with pytest.raises(SystemExit) as ended:
+        main(arguments)
+    assert ended.value.code == 2
+    assert expected in capsys.readouterr().err
+
+
+def test_options_take_what_is_theirs(tmp_path, capsys):
+    for arguments in (["--resume", "auto"], ["--resume", str(tmp_path / "run")], ["--resume"], []):
+        parsed = parse_arguments(["a.yaml", "seed=1", *arguments])
+        assert (parsed.config, parsed.overrides) == ("a.yaml", ["seed=1"])
+    (tmp_path / "a=b").mkdir()
+    assert parse_arguments(["a.yaml", "--resume", str(tmp_path / "a=b")]).resume == str(tmp_path / "a=b")
+    assert main(["seed=1"]) == 2
+    assert "Write the file first: FILE.yaml seed=1" in capsys.readouterr().err
+    assert main([str(tmp_path / "a.yaml"), "b.yaml"]) == 2
 
 
 @pytest.mark.parametrize(

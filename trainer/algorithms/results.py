@@ -39,6 +39,7 @@ def checked_advantages(
             f"{_broken(strategy, where)}: for {len(rewards)} rewards it returned {_described(result)}. "
             f"Return a tensor of shape (N,) = {shapes[0]} or (N, T) = {shapes[1]}."
         )
+    _check_numbers(strategy, result, where)
     unjudged, expand = rewards.isnan(), (slice(None), *[None] * (result.dim() - 1))
     if not strategy.traits.trains_dead_groups:
         result = result.masked_fill((dead_groups(rewards, group_size) & ~unjudged)[expand], 0.0)
@@ -126,12 +127,26 @@ def max_rounds(sampler: Strategy) -> int:
 
 def _shaped(strategy: Strategy, result: object, mask: Tensor, shapes: list[tuple[int, ...]], where: str) -> Tensor:
     if isinstance(result, Tensor) and tuple(result.shape) in shapes:
+        _check_numbers(strategy, result, where)
         return result
     allowed = " or ".join(map(str, shapes))
     raise PartError(
         f"{_broken(strategy, where)}: for a mask {tuple(mask.shape)} it returned {_described(result)}. "
         f"Return a tensor of shape {allowed}."
     )
+
+
+def _check_numbers(strategy: Strategy, result: Tensor, where: str) -> None:
+    if result.dtype == torch.bool or result.is_complex():
+        raise PartError(
+            f"{_broken(strategy, where)}: it returned {str(result.dtype).removeprefix('torch.')}, which is multiplied "
+            "by real numbers. Return .float() of a condition: 1.0 where it holds and 0.0 elsewhere."
+        )
+    if result.requires_grad:
+        raise PartError(
+            f"{_broken(strategy, where)}: its result requires grad, but what multiplies ∇log π is a constant of the "
+            "update, and nobody trains a parameter of a part. Return .detach() of it."
+        )
 
 
 def _broken(strategy: Strategy, where: str) -> str:

@@ -1,15 +1,23 @@
-"""Each strategy is tried on a tiny example when it is built: what breaks its contract is refused."""
+"""Each strategy is tried on a tiny example when it is built: what breaks its contract is refused.
+
+One that names ``step`` or ``max_steps`` is tried at the first step of a run, one in the middle and the last.
+"""
 
 import io
+import warnings
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from copy import deepcopy
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
+import numpy as np
 import torch
 from torch import Tensor
 
 from rewards.registry import PartError
-from trainer.algorithms.contract import ADVANTAGE, COEFFICIENT, TOKEN_WEIGHT, UpdateSchedule
+from trainer.algorithms.contract import ADVANTAGE, COEFFICIENT, TOKEN_WEIGHT, Traits, UpdateSchedule
 from trainer.algorithms.registry import Strategy
 from trainer.algorithms.results import (
     checked_advantages,
@@ -22,6 +30,8 @@ from trainer.algorithms.row_draws import row_keys
 
 GROUP_SIZE, NUM_TOKENS = 4, 6
 WHERE = "on a tiny example"
+STEPS, MAX_STEPS = (0, 500, 999), 1000
+"""The optimizer steps at which a strategy that asks for them is tried, and how many its run has."""
 
 
 def tiny_example() -> dict[str, Any]:
@@ -60,8 +70,8 @@ def tiny_example() -> dict[str, Any]:
         "row_keys": row_keys(len(rewards), 0),
         "repair": torch.linspace(0, 1, len(rewards)),
         "edited": torch.rand(mask.shape, generator=generator) < 0.5,
-        "step": 0,
-        "max_steps": 10,
+        "step": STEPS[0],
+        "max_steps": MAX_STEPS,
     }
 
 
@@ -69,40 +79,155 @@ def tried(strategy: Strategy) -> Strategy:
     """``strategy`` once it has kept its contract on the tiny example; an estimator's (N, T) is noted as a trait.
 
     Raises:
-        PartError: it fails there, or what it returns breaks the contract.
+        PartError: it fails there, what it returns breaks the contract, the same signals do not give the same result,
+            or an estimator's advantages change with another group's rows and no trait says so.
     """
-    kept, strategy = strategy, replace(strategy, function=deepcopy(strategy.function))  # what it learns is forgotten
-    signals = tiny_example()
-    signals |= {column: torch.zeros(len(signals["rewards"])) for column in strategy.columns if column not in signals}
-    result = _called(strategy, signals)
-    if strategy.has_state:
-        _check_state(strategy)
-    mask: Tensor = signals["mask"]
-    if strategy.kind == ADVANTAGE:
-        checked_advantages(strategy, result, signals["rewards"], GROUP_SIZE, NUM_TOKENS, WHERE)
-        return replace(kept, token_level=isinstance(result, Tensor) and result.dim() == 2)
-    if strategy.kind == TOKEN_WEIGHT:
-        weights = checked_token_weights(strategy, result, mask, WHERE)
-        cut = strategy.traits.depends_on_the_cut or not _same_for_half(strategy, signals, weights)
-        return replace(kept, traits=replace(kept.traits, depends_on_the_cut=cut))
-    if strategy.kind == COEFFICIENT:
-        checked_coefficients(strategy, result, mask, WHERE)
-    return kept
+    token_level, cut = strategy.token_level, strategy.traits.depends_on_the_cut
+    fresh = partial(_untouched, strategy)  # what it learns in the trial is forgotten
+    with _random_streams_kept(strategy):
+        for signals in _examples(strategy):
+            part, where, mask = fresh(), _where(signals), signals["mask"]
+            first = result = _called(part, signals)
+            if strategy.kind == ADVANTAGE:
+                result = checked_advantages(part, result, signals["rewards"], GROUP_SIZE, NUM_TOKENS, where)
+                token_level = token_level or result.dim() == 2
+            elif strategy.kind == TOKEN_WEIGHT:
+                result = checked_token_weights(part, result, mask, where)
+            elif strategy.kind == COEFFICIENT:
+                result = checked_coefficients(part, result, mask, where)
+            _check_repeats(strategy, part, first, partial(_called, signals=signals))
+            if strategy.kind == ADVANTAGE and not strategy.traits.depends_on_other_groups:
+                _check_groups_apart(strategy, signals, result)
+            if strategy.kind == TOKEN_WEIGHT:
+                cut = cut or not _same_for_half(fresh(), signals, result)
+    return replace(strategy, token_level=token_level, traits=replace(strategy.traits, depends_on_the_cut=cut))
 
 
-def _check_state(strategy: Strategy) -> None:
-    """Refuse a state that could not be read back when a run is resumed."""
-    function: Any = strategy.function
+def _untouched(strategy: Strategy) -> Strategy:
+    """The same with a state of its own, that of ``strategy``."""
+    return replace(strategy, function=deepcopy(strategy.function))
+
+
+def _examples(strategy: Strategy) -> Iterator[dict[str, Any]]:
+    """The tiny example at every step at which ``strategy`` may do something else, with a column for each it names."""
+    for step in STEPS if strategy.signals & {"step", "max_steps"} else STEPS[:1]:
+        signals = tiny_example() | {"step": step}
+        absent = [column for column in strategy.columns if column not in signals]
+        yield signals | {column: torch.zeros(len(signals["rewards"])) for column in absent}
+
+
+def _where(signals: dict[str, Any]) -> str:
+    step = signals.get("step", 0)
+    return f"{WHERE} at step {step} of {MAX_STEPS}" if step else WHERE
+
+
+@contextmanager
+def _random_streams_kept(strategy: Strategy) -> Iterator[None]:
+    """Leaves the global random streams as they were, and refuses a part that moved one without saying so.
+
+    Python's own ``random`` is left out: type checkers draw from it (beartype, which item of a list to look at).
+    """
+    torchs, numpys = torch.get_rng_state(), np.random.get_state()
+    try:
+        yield
+    finally:
+        moved = [] if torch.equal(torch.get_rng_state(), torchs) else ["torch"]
+        moved += [] if str(np.random.get_state()) == str(numpys) else ["numpy"]
+        torch.set_rng_state(torchs)
+        np.random.set_state(numpys)
+    if moved and not strategy.traits.draws_at_random:
+        raise PartError(
+            f"{strategy.kind} {strategy.name!r} draws from the random stream of {moved[0]}, or seeds it, which the "
+            f"trainer draws completions from and no two processes share. {_DRAW}"
+        )
+
+
+_DRAW = (
+    "Draw from row_draws(row_keys, mask, seed), or from a generator made of an option `seed`; an estimator, weight or "
+    "coefficient that is to draw differently each time declares @traits(draws_at_random=True)."
+)
+
+
+def _check_repeats(strategy: Strategy, used: Strategy, first: Any, call: Callable[[Strategy], Any]) -> None:
+    """Refuse a part whose result depends on more than its signals and the state that a checkpoint keeps.
+
+    ``first`` is what ``call`` gave of ``used``, an untouched one until then.
+    """
+    restored = _restored(strategy, used) if strategy.has_state else None
+    if strategy.traits.draws_at_random:
+        return
+    if restored is None:
+        cause = "it remembers something from call to call, which no checkpoint keeps"
+        same = _equal(first, call(used))
+    else:
+        cause = "its state_dict leaves out something that it goes by, and a resumed run would go on differently"
+        same = _equal(first, call(_untouched(strategy))) and _equal(call(used), call(restored))
+    if not same:
+        raise PartError(
+            f"{strategy.kind} {strategy.name!r} returned different results for the same signals {WHERE}: it draws at "
+            f"random, or {cause}. {_DRAW} What is remembered belongs into a class with state_dict and load_state_dict."
+        )
+
+
+def _equal(one: Any, other: Any) -> bool:
+    if not isinstance(one, Tensor):
+        return bool(one == other)
+    return one.shape == other.shape and torch.allclose(one.double(), other.double(), 1e-6, 1e-9, equal_nan=True)
+
+
+def _check_groups_apart(strategy: Strategy, signals: dict[str, Any], result: Tensor) -> None:
+    """Refuse an estimator whose advantages of a group change when another group holds something else."""
+    count = len(signals["rewards"])
+    rows = {
+        name for name, value in signals.items() if isinstance(value, Tensor) and value.dim() and len(value) == count
+    }
+    for first in range(0, count, GROUP_SIZE):
+        group = slice(first, first + GROUP_SIZE)
+        other_rewards = {name: signals[name].clone() for name in ("rewards", "correct", "rewards_per_function")}
+        earned = torch.tensor([0.0, 0.0, 1.0, 1.0])
+        other_rewards["rewards"][group] = other_rewards["correct"][group] = earned
+        other_rewards["rewards_per_function"][group] = torch.stack([earned, 1.0 - earned], dim=1)
+        from_next = torch.arange(count)
+        from_next[group] = (from_next[group] + GROUP_SIZE) % count
+        for changed in (other_rewards, {name: signals[name][from_next] for name in rows}):
+            found = _called(_untouched(strategy), signals | changed)
+            found = checked_advantages(
+                strategy, found, (signals | changed)["rewards"], GROUP_SIZE, NUM_TOKENS, _where(signals)
+            )
+            others = torch.ones(count, dtype=torch.bool)
+            others[group] = False
+            if _equal(found[others], result[others]):
+                continue
+            told = (
+                f"{strategy.kind} {strategy.name!r} gives the responses to one prompt other advantages when another "
+                f"prompt's responses change {_where(signals)}. A group's rows are adjacent: view(-1, group_size) has a "
+                "group in each row, view(group_size, -1) mixes them. If it is meant (a mean or std over the batch), "
+                "declare @traits(depends_on_other_groups=True)."
+            )
+            if not strategy.has_state:
+                raise PartError(told)
+            warnings.warn(told, stacklevel=2)  # what it remembers is of all groups, so it may well be meant
+            return
+
+
+def _restored(strategy: Strategy, used: Strategy) -> Strategy:
+    """``strategy`` with the state of ``used``, by way of a file.
+
+    Raises:
+        PartError: a state that could not be read back when a run is resumed.
+    """
+    restored, function = _untouched(strategy), used.function
     try:
         buffer = io.BytesIO()
-        torch.save(function.state_dict(), buffer)
+        torch.save(function.state_dict(), buffer)  # type: ignore[attr-defined]
         buffer.seek(0)
-        function.load_state_dict(torch.load(buffer, weights_only=True))
+        restored.function.load_state_dict(torch.load(buffer, weights_only=True))  # type: ignore[attr-defined]
     except Exception as error:
         raise PartError(
             f"{strategy.kind} {strategy.name!r}: its state cannot be saved and read back: {type(error).__name__}: "
             f"{str(error).splitlines()[0]:.200}. Keep tensors, numbers, texts, lists and dictionaries in state_dict()."
         ) from error
+    return restored
 
 
 def _same_for_half(strategy: Strategy, signals: dict[str, Any], weights: Tensor) -> bool:
@@ -117,8 +242,10 @@ def separable(strategy: Strategy, rows: int, tokens: int = NUM_TOKENS) -> bool:
 
     Whoever cuts micro-batches anew must know: by rows (1, or a whole group) and, where it shortens them, by tokens.
     """
-    signals = tiny_example()
-    before = strategy.function.state_dict() if strategy.has_state else None  # type: ignore[attr-defined]
+    return all(_separable(_untouched(strategy), signals, rows, tokens) for signals in _examples(strategy))
+
+
+def _separable(strategy: Strategy, signals: dict[str, Any], rows: int, tokens: int) -> bool:
     whole, mask = _called(strategy, signals).expand(signals["mask"].shape), signals["mask"]
 
     def part(value: Any, start: int) -> Any:
@@ -130,8 +257,6 @@ def separable(strategy: Strategy, rows: int, tokens: int = NUM_TOKENS) -> bool:
     for start in range(0, len(mask), rows):
         alone = _called(strategy, {name: part(value, start) for name, value in signals.items()})
         same = same and torch.allclose(alone * part(mask, start), part(whole * mask, start))
-    if before is not None:
-        strategy.function.load_state_dict(before)  # type: ignore[attr-defined]
     return same
 
 
@@ -150,16 +275,31 @@ def tried_schedule(strategy: Strategy) -> UpdateSchedule:
             "Return trainer.algorithms.contract.UpdateSchedule(num_passes, select)."
         )
     signals = tiny_example()
-    probs, mask, keys = (signals[name] for name in ("probs", "mask", "row_keys"))
+    handed = [signals[name] for name in ("probs", "mask", "row_keys")]
+
+    def all_passes() -> Tensor:
+        probs, mask, keys = handed
+        return torch.stack([schedule.kept(probs, mask, index, keys).long() for index in range(num_passes)])
+
     try:
-        kept = torch.stack([schedule.kept(probs, mask, index, keys).long() for index in range(num_passes)])
+        with _random_streams_kept(replace(strategy, traits=Traits())):
+            kept, again = all_passes(), all_passes()
+    except PartError:
+        raise
     except Exception as error:
         raise PartError(f"{name} failed {WHERE}: {type(error).__name__}: {error}") from error
+    mask = handed[1]
     times = kept.sum(0)
     if bool((times != mask).any()):
         raise PartError(
             f"{name} breaks its contract: its {num_passes} passes train some token {int(times.max())} times or a "
             "masked one. Let select return, over all passes, every token of the mask exactly once."
+        )
+    if not torch.equal(kept, again):
+        raise PartError(
+            f"{name} selected other tokens for the same pass {WHERE}: it draws at random or remembers something, so "
+            "that its passes need not partition a batch. Name row_keys in select and draw from row_draws(row_keys, "
+            "mask, seed)."
         )
     return schedule
 
@@ -176,20 +316,29 @@ def tried_sampler(strategy: Strategy) -> Strategy:
             f"{name} is a function, so nothing says where it is and a resumed run would begin anew. Write a class with "
             "__call__(self, count, num_prompts, seed), state_dict and load_state_dict."
         )
-    trial = replace(strategy, function=deepcopy(strategy.function))
-    for _ in range(3):
-        checked_prompts(trial, _called(trial, {"count": 4, "num_prompts": 6, "seed": 0}), 4, 6, WHERE)
-        if observe := getattr(trial.function, "observe", None):
-            observe(torch.tensor([0, 1, 2]), torch.tensor([1.0, 0.5, torch.nan]))
-    _check_state(trial)
+    undeclared = replace(strategy, traits=Traits())  # all processes must choose alike, whatever it says of itself
+
+    def chosen(part: Strategy) -> list[list[int]]:
+        prompts = []
+        for _ in range(3):
+            found = _called(part, {"count": 4, "num_prompts": 6, "seed": 0})
+            prompts.append(checked_prompts(part, found, 4, 6, WHERE))
+            if observe := getattr(part.function, "observe", None):
+                observe(torch.tensor([0, 1, 2]), torch.tensor([1.0, 0.5, torch.nan]))
+        return prompts
+
+    trial = _untouched(strategy)
+    with _random_streams_kept(undeclared):
+        _check_repeats(undeclared, trial, chosen(trial), chosen)
     max_rounds(strategy)
     return strategy
 
 
 def _called(strategy: Strategy, signals: dict[str, Any]) -> Any:
     try:
-        with torch.no_grad():
+        with torch.enable_grad():  # as in training, so that a result that asks for a gradient is seen
             return strategy(signals)
     except Exception as error:
         message = str(error) if isinstance(error, ValueError) else f"{type(error).__name__}: {error}"
-        raise PartError(f"{strategy.kind} {strategy.name!r} failed {WHERE}: {message}") from error
+        where = _where(signals)
+        raise PartError(f"{strategy.kind} {strategy.name!r} failed {where}: {message}") from error

@@ -18,6 +18,7 @@ from trainer.run.manifest import (
     data_fingerprint,
     differences,
     read_manifest,
+    record_changes,
     write_manifest,
 )
 from trainer.run.placement import place
@@ -37,12 +38,14 @@ def train(
     rewards: Rewards,
     *,
     resume: str | None = None,
+    accept_changes: bool = False,
     repeated: Path | None = None,
 ) -> int:
     """Check, evaluate, train, evaluate, summarise.
 
     Args:
         resume: a run's directory, or "" for the newest, to go on from its checkpoint; ``None`` starts a run.
+        accept_changes: go on although rows, model or the code of own parts have changed.
         repeated: the run of which this is another.
 
     Returns:
@@ -66,7 +69,7 @@ def train(
     tokenizer, prefilled = load_tokenizer(config)
     judged = (config, verifiers, strategies, args, rows, tokenizer)  # what is refused leaves no directory behind:
     checked = checked_before_start(*judged) if resume is None or not directories_of(config.output_dir) else None
-    placement = place(config, args, resume)
+    placement = place(config, args, resume, fingerprints, accept_changes=accept_changes)
     run, checkpoint = placement.run, placement.checkpoint
     trained = checkpoint is not None and is_trained(checkpoint, args.max_steps)
     if placement.finished or (trained and (run / "summary.json").exists()):
@@ -79,6 +82,8 @@ def train(
         print(line, flush=True)
     if args.process_index == 0 and checkpoint is None:
         _record(run, config, args.world_size, fingerprints, repeated, recorded)
+    if args.process_index == 0 and checkpoint is not None and placement.changed:
+        record_changes(run, checkpoint, placement.now, placement.changed)
     patience = config.stopping.verifier_patience_seconds
     functions = rewards.reward_functions(
         verifiers, tasks=config.reward_tasks, prefilled_thought=prefilled, patience_s=patience

@@ -14,6 +14,7 @@ from typing import Any
 from rewards.registry import Refusal
 from trainer.run.config import RunConfig
 from trainer.run.config.dotted import flattened
+from trainer.run.started_from import model_files, own_code, what_changed
 
 ROOT = Path(__file__).parents[2]
 ENVIRONMENT = ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "CUDA_VISIBLE_DEVICES", "CUBLAS_WORKSPACE_CONFIG", "NCCL_ALGO")
@@ -27,6 +28,8 @@ DECIDES = (
     "packages",
     "world_size",
     "data_fingerprints",
+    "model_files",
+    "own_code",
     "environment",
     "machine",
 )
@@ -51,6 +54,8 @@ def manifest(config: RunConfig, world_size: int, fingerprints: Mapping[str, str]
         "world_size": world_size,
         "checkpoint_manifests": True,
         "model_fingerprint": model_fingerprint(config.model.name_or_path, config.model.revision),
+        "model_files": model_files(config.model.name_or_path, config.model.revision),
+        "own_code": own_code(config),
         "launcher": {name: value for name, value in sorted(os.environ.items()) if name.startswith(LAUNCHER)},
         "environment": {name: os.environ[name] for name in ENVIRONMENT if name in os.environ},
         "machine": _machine(),
@@ -115,12 +120,39 @@ def model_fingerprint(name_or_path: str, revision: str | None) -> str | None:
 
 def differences(before: Mapping[str, Any], now: Mapping[str, Any]) -> list[str]:
     """A line for each thing that decides a run's numbers and is not what it was: ``packages.torch: 2.12 → 2.13``."""
-    old, new = (flattened({key: record[key] for key in DECIDES if record.get(key)}) for record in (before, now))
+    known = [key for key in DECIDES if key in before]  # of what an older version did not record nothing is said
+    old, new = (flattened({key: record[key] for key in known if record.get(key)}) for record in (before, now))
     changed = [key for key in sorted({*old, *new}) if old.get(key) != new.get(key)]
     return [
         f"{key}: changed" if key == "git_diff" else f"{key}: {old.get(key, 'absent')} → {new.get(key, 'absent')}"
         for key in changed
     ]
+
+
+def changes_since_start(
+    run: Path, config: RunConfig, fingerprints: Mapping[str, str]
+) -> tuple[dict[str, Any], list[str], list[str]]:
+    """Of a run that is to go on: its rows, model and own code as they are now, a line for each that is not as it was,
+    and what its record does not tell.
+    """
+    model = config.model.name_or_path, config.model.revision
+    now = {
+        "data_fingerprints": dict(fingerprints),
+        "model_fingerprint": model_fingerprint(*model),
+        "model_files": model_files(*model),
+        "own_code": own_code(config),
+    }
+    return now, *what_changed(read_manifest(run), now)
+
+
+def record_changes(run: Path, checkpoint: Path, now: Mapping[str, Any], changed: Iterable[str]) -> None:
+    """Write into a run's record that it went on from ``checkpoint`` although rows, model or code had changed."""
+    record = read_manifest(run)
+    accepted = {"behind": checkpoint.name, "changed": [line.strip() for line in changed]}
+    record |= {**now, "accepted_changes": [*record.get("accepted_changes", []), accepted]}
+    draft = run / ".manifest.json.draft"
+    draft.write_text(json.dumps(record, indent=2) + "\n")
+    draft.replace(run / "manifest.json")
 
 
 def check_same_run_again(
@@ -135,6 +167,12 @@ def check_same_run_again(
         raise RerunError(
             f"{run} was run on {before['world_size']} processes, and this is {world_size}: each process draws its own "
             f"random numbers. Start {before['world_size']} processes."
+        )
+    if accepted := before.get("accepted_changes"):
+        raise RerunError(
+            f"{run} went on behind {accepted[0]['behind']} with other things than it was started with "
+            f"({'; '.join(accepted[0]['changed'])}), so no single run gives it again. Start a new run with "
+            f"scripts/train.py {run / 'config.yaml'}."
         )
     weights = model_fingerprint(config.model.name_or_path, config.model.revision)
     if before.get("model_fingerprint") not in (None, weights):

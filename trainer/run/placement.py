@@ -2,6 +2,7 @@
 
 import os
 import secrets
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import IO, Any
@@ -11,6 +12,7 @@ from trainer.run.checkpoints import checkpoints_of, newest_good_checkpoint, set_
 from trainer.run.config import RunConfig
 from trainer.run.directory import ResumeError, check_same_run, directories_of, fresh_directory
 from trainer.run.lock import owned
+from trainer.run.manifest import changes_since_start
 
 AUTO = "auto"
 """``--resume auto``: start, or go on where there is a checkpoint."""
@@ -28,6 +30,8 @@ class Placement:
     Attributes:
         finished: the newest run has its summary and needs no checkpoint to say so.
         lines: what is to be said of the choice.
+        changed: what the run goes on with and was not started with, as it was allowed to.
+        now: its rows, model and own code as they are then.
         lock: held by rank 0 for as long as this object lives.
     """
 
@@ -35,17 +39,23 @@ class Placement:
     checkpoint: Path | None = None
     finished: bool = False
     lines: list[str] = field(default_factory=list)
+    changed: list[str] = field(default_factory=list)
+    now: dict[str, Any] = field(default_factory=dict)
     lock: IO[str] | None = None
 
 
-def place(config: RunConfig, args: Any, resume: str | None) -> Placement:
+def place(
+    config: RunConfig, args: Any, resume: str | None, fingerprints: Mapping[str, str], *, accept_changes: bool = False
+) -> Placement:
     """The placement of a run, the same on all ranks, written into TRL's ``args`` and the loggers' environment.
 
     Args:
         resume: ``None`` starts a run; else `AUTO`, `NEWEST` or the directory of a run.
+        fingerprints: of the rows, by part.
+        accept_changes: go on although rows, model or the code of own parts are not what the run was started with.
 
     Raises:
-        ResumeError: there is nothing to go on from, or it was trained under other settings.
+        ResumeError: there is nothing to go on from, or it was trained under other settings, or from other things.
         OwnerError: another process trains there.
     """
     from accelerate.utils import broadcast_object_list
@@ -55,6 +65,8 @@ def place(config: RunConfig, args: Any, resume: str | None) -> Placement:
     if args.process_index == 0:
         try:
             placement = _chosen(config, resume, args.world_size)
+            if placement.checkpoint is not None or placement.finished:
+                _compare(placement, config, fingerprints, accept_changes)
             lock, placement.lock = placement.lock, None  # a lock is no one else's
             chosen = [placement]
         except Refusal as refusal:
@@ -137,6 +149,26 @@ def _resumed(config: RunConfig, run: Path, world_size: int) -> Placement:
     if not writes_manifests(run):
         lines.append(f"{run} is of an older version, whose checkpoints carry no checksums: its files are not verified.")
     return Placement(run, found.checkpoint, lines=lines)
+
+
+def _compare(placement: Placement, config: RunConfig, fingerprints: Mapping[str, str], accept_changes: bool) -> None:
+    """Refuse to go on from other rows, another model or other code of own parts than the run was started with."""
+    run = placement.run
+    placement.now, placement.changed, unknown = changes_since_start(run, config, fingerprints)
+    if placement.changed and not accept_changes:
+        raise ResumeError(
+            f"{run} was started from other things than there are now, and what went on would be neither run:\n"
+            + "\n".join(placement.changed)
+            + "\nBring them back, start a new run without --resume, or say that it shall go on all the same: "
+            "--accept-changes."
+        )
+    if placement.changed:
+        placement.lines += [f"{run} goes on although these are not what it was started from:", *placement.changed]
+    if unknown:
+        placement.lines.append(
+            f"{run} was started by an older version, which did not record {' and '.join(unknown)}: whether they are "
+            "what they were is not known."
+        )
 
 
 def _fresh(config: RunConfig, lines: list[str]) -> Placement:

@@ -580,7 +580,9 @@ def _loss_of_the_cut(settings: Settings) -> Problems:
         )
     size = _rows_together(strategies)
     for part in (strategies.token_weight, strategies.coefficient):
-        if part is not None and (part.traits.depends_on_the_cut or not separable(part, size)):
+        if part is not None and part.traits.draws_at_random:
+            yield f"{part.kind} {part.name!r} draws at random, so another cut would draw otherwise"
+        elif part is not None and (part.traits.depends_on_the_cut or not separable(part, size)):
             beside = "a row" if size == 1 else "a group"
             yield (
                 f"{part.kind} {part.name!r} changes with what lies beside {beside} in its micro-batch, so another cut "

@@ -17,6 +17,7 @@ import torch
 from torch import Tensor
 from trl.trainer.utils import is_async_callable
 
+from rewards.verifier import LARGEST_SCORE
 from trainer.step.ranks import Ranks
 
 _CALLBACKS = ("log_extra", "log_metric")
@@ -37,6 +38,9 @@ class Judging:
     where one before it in the list raises. Where the scoring itself fails, a judgement under way is waited for, so that
     no two ever run; on Ctrl-C it is left running and does not keep the process from ending.
 
+    Args:
+        names, weights: of the reward functions, (F,).
+
     Attributes:
         rewards_per_function: (N, F) of all ranks, of the newest rollout batch.
         columns: what this rank's reward functions logged of it, name → one value a row.
@@ -46,8 +50,8 @@ class Judging:
     rewards_per_function: Tensor
     columns: dict[str, list[Any]]
 
-    def __init__(self, names: Sequence[str], ranks: Ranks) -> None:
-        self.names, self.ranks = names, ranks
+    def __init__(self, names: Sequence[str], weights: Tensor, ranks: Ranks) -> None:
+        self.names, self.weights, self.ranks = names, weights, ranks
         self.overlapped_seconds = 0.0
         self._rows: Sequence[Mapping[str, Any]] | None = None
         self._early: EarlyJudgement | None = None
@@ -98,10 +102,10 @@ class Judging:
         self.columns = {name: values[-rows:] for name, values in logged.items() if len(values) >= rows}
         self.rewards_per_function = rewards_per_function
 
-    def refuse_infinite(self, rewards_per_function: Tensor) -> None:
+    def refuse_unusable(self, rewards_per_function: Tensor) -> None:
         """
         Raises:
-            ValueError: a reward is infinite.
+            ValueError: a reward is infinite, or too large to be summed.
         """
         infinite = rewards_per_function.isinf()
         if infinite.any():
@@ -110,6 +114,17 @@ class Judging:
                 f"The reward of {', '.join(names)} is infinite for {int(infinite.any(1).sum())} of "
                 f"{len(rewards_per_function)} completions; one of them would make every advantage of its group "
                 "meaningless. Return a finite number, or None where no judgement is possible."
+            )
+        weighted = rewards_per_function * self.weights.to(rewards_per_function.device)
+        too_large = (rewards_per_function.abs() > LARGEST_SCORE) | (weighted.abs() > LARGEST_SCORE)
+        if too_large.any():
+            columns = zip(self.names, rewards_per_function.T, too_large.T, strict=True)
+            named = [f"{name} ({values[bad][0].item():g})" for name, values, bad in columns if bad.any()]
+            raise ValueError(
+                f"The reward of {', '.join(named)} is beyond ±{LARGEST_SCORE:g}, by itself or with its weight, for "
+                f"{int(too_large.any(1).sum())} of {len(rewards_per_function)} completions; sums of squares of such "
+                "numbers are none in float32, and every advantage would be 0. Return a smaller number, as only "
+                "differences within a group count, or give it a smaller weight."
             )
 
 

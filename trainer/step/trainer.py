@@ -84,7 +84,7 @@ class RLVRTrainer(GRPOTrainer):
     Raises:
         PartError: a strategy that cannot be built, or whose result breaks its contract on some batch.
         PreflightError: strategies and settings that do not go together.
-        ValueError: a reward is infinite.
+        ValueError: a reward is infinite, or too large to be summed.
     """
 
     parts: Parts
@@ -265,7 +265,7 @@ class RLVRTrainer(GRPOTrainer):
 
     def _calculate_rewards(self, *positional: Any, **keywords: Any) -> Tensor:
         rewards = self._rewards(*positional, **keywords)
-        self.parts.judging.refuse_infinite(rewards)
+        self.parts.judging.refuse_unusable(rewards)
         if self.model.training:
             self.parts.judging.keep(rewards, self._pending_extra_logs)
         return rewards

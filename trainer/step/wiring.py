@@ -124,7 +124,7 @@ def wired(
         ),
         is_compact=speed.generation == "compact",
         common_noise=CommonRandomNumbers(args.seed, ranks) if speed.common_random_numbers else None,
-        judging=Judging(given.reward_func_names, ranks),
+        judging=Judging(given.reward_func_names, reward_weights, ranks),
         scoring=Scoring(
             microbatches,
             phases,

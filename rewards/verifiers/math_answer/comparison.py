@@ -20,23 +20,31 @@ The rules, where one has to be chosen:
 - A name before a value (``x = 5``, ``P(X=2) = 5``, also ``x + y = 5``) may be left out or added; where both have one
   they must be the same. ``x^2 = 5``, ``2x = 5`` and ``6 = 5`` name nothing, and no equation is solved: ``x + 2 = 0`` is
   not ``x = -2``. The letter of a choice is such a name too: ``(C) 12`` is C, and 12.
+- A sentence with mathematics in it wants its words, each and in order; only the mathematics may be written otherwise.
 - "For all x" and ", k ∈ ℤ" may be left out; two different sets are two answers.
 """
 
 import re
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import TypeAlias
 
+from rewards.verifiers.math_answer.cases import same_cases
+from rewards.verifiers.math_answer.congruences import as_congruence, is_residue, same_congruence
+from rewards.verifiers.math_answer.dates import same_time, total_of
 from rewards.verifiers.math_answer.forms import (
     About,
     BasedNumber,
+    Cases,
+    Congruence,
     Expression,
     Form,
     Interval,
     Listing,
     Matrix,
+    Measures,
     Named,
     Number,
+    Prose,
     Quantified,
     Relation,
     Row,
@@ -49,7 +57,7 @@ from rewards.verifiers.math_answer.notation import without_spaces
 from rewards.verifiers.math_answer.relations import as_equation
 from rewards.verifiers.math_answer.sets import names_of
 from rewards.verifiers.math_answer.simplicity import as_simple
-from rewards.verifiers.math_answer.values import compatible, same_measure, same_number, same_ratio, time_of_day
+from rewards.verifiers.math_answer.values import compatible, same_measure, same_number, same_ratio
 
 AlgebraJudge: TypeAlias = Callable[
     [Expression | Relation | Number | About, Expression | Relation | Number], bool | None
@@ -76,6 +84,8 @@ _OTHER = _Other()
 def _same_about(gold: Form, answer: Form, algebra: AlgebraJudge) -> bool | _Other | None:
     """What says more than a value: for which letters, from which steps, about which number."""
     match gold, answer:
+        case (Quantified(), Congruence()) | (Congruence(), Quantified()):
+            return _OTHER
         case (Quantified(), _) | (_, Quantified()):
             domains = {form.domain for form in (gold, answer) if isinstance(form, Quantified)}
             value, other = (form.value if isinstance(form, Quantified) else form for form in (gold, answer))
@@ -126,7 +136,16 @@ def _same_value(gold: Form, answer: Form, algebra: AlgebraJudge) -> bool | _Othe
         case Expression(), Number():
             return compatible(gold.unit, answer.unit) and algebra(gold, answer)
         case Words(), Words():
-            return gold == answer or same_ratio(gold.text, answer.text) or time_of_day(answer.text) == gold.text
+            return gold == answer or same_ratio(gold.text, answer.text) or same_time(gold.text, answer.text)
+        case (Measures(), Measures() | Number()) | (Number(), Measures()):
+            return total_of(gold) == total_of(answer)
+        case Cases(), Cases():
+            return same_cases(gold, answer, lambda one, other: same(one, other, algebra))
+        case Number(), Congruence():
+            return is_residue(gold, answer)
+        case (Congruence(), _) | (Quantified(), Congruence()):
+            ours, theirs = as_congruence(gold), as_congruence(answer)
+            return ours is not None and theirs is not None and same_congruence(ours, theirs)
         case BasedNumber(), BasedNumber():
             return gold == answer
         case Words(), Number():
@@ -137,8 +156,10 @@ def _same_value(gold: Form, answer: Form, algebra: AlgebraJudge) -> bool | _Othe
 
 
 def _same_collection(gold: Form, answer: Form, algebra: AlgebraJudge) -> bool | _Other | None:
-    """Lists, sets, intervals and matrices."""
+    """Sentences, lists, sets, intervals and matrices."""
     match gold, answer:
+        case Prose(), Prose():
+            return _same_in_order(gold.pieces, answer.pieces, algebra)
         case Listing(), Listing():
             return _same_listing(gold, answer, algebra)
         case Union(), Union():
@@ -291,10 +312,13 @@ def _number_one_letter(names: set[str]) -> bool:
     )
 
 
-def _same_in_order(gold: tuple[Form, ...], answer: tuple[Form, ...], algebra: AlgebraJudge) -> bool | None:
+def _same_in_order(gold: Sequence[str | Form], answer: Sequence[str | Form], algebra: AlgebraJudge) -> bool | None:
     if len(gold) != len(answer):
         return False
-    return _all(same(one, other, algebra) for one, other in zip(gold, answer, strict=True))
+    return _all(
+        one == other if isinstance(one, str) or isinstance(other, str) else same(one, other, algebra)
+        for one, other in zip(gold, answer, strict=True)
+    )
 
 
 def _same_in_any_order(gold: tuple[Form, ...], answer: tuple[Form, ...], algebra: AlgebraJudge) -> bool | None:

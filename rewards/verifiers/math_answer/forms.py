@@ -140,6 +140,44 @@ class Union:
 
 
 @dataclass(frozen=True)
+class Case:
+    """A value and the condition under which it is taken; "otherwise" where the others leave it."""
+
+    value: "Form"
+    condition: "Form"
+
+
+@dataclass(frozen=True)
+class Cases:
+    """A function by cases."""
+
+    pieces: tuple[Case, ...]
+
+
+@dataclass(frozen=True)
+class Congruence:
+    """Integers of these residues: ``1, 3 \\pmod{8}``."""
+
+    residues: tuple[int, ...]
+    modulus: int
+
+
+@dataclass(frozen=True)
+class Measures:
+    """A quantity in several units, ``2 hours 30 minutes``: its total in the least of its scale, and the scale."""
+
+    total: Fraction
+    kind: str
+
+
+@dataclass(frozen=True)
+class Prose:
+    """A sentence: its words and marks, as text, and what stands between them."""
+
+    pieces: tuple["str | Form", ...]
+
+
+@dataclass(frozen=True, eq=False)  # two texts are not equal because neither is readable
 class Unreadable:
     """None of the others; right only as the very same text."""
 
@@ -156,9 +194,11 @@ class Answer:
 
 
 def unreadable_part(form: object) -> str:
-    """Why a form, or a part of it, could not be read; empty where all was."""
+    """Why a form, or a part of it, could not be read; empty where all was. Of a sentence only the mathematics is."""
     if isinstance(form, Unreadable):
         return form.reason
+    if isinstance(form, Prose):
+        return "it mixes words and mathematics; only the mathematics may be written otherwise"
     parts = form if isinstance(form, tuple) else vars(form).values() if is_dataclass(form) else ()
     return next((reason for part in parts if (reason := unreadable_part(part))), "")
 
@@ -178,5 +218,9 @@ Form: TypeAlias = (
     | Matrix
     | Interval
     | Union
+    | Cases
+    | Congruence
+    | Measures
+    | Prose
     | Unreadable
 )

@@ -23,7 +23,7 @@ from rewards.verifiers.math_answer.letters import (
     parsed_with_marks,
     renamed_constants,
 )
-from rewards.verifiers.math_answer.reading import read
+from rewards.verifiers.math_answer.reading import read_beside
 from rewards.verifiers.math_answer.units import PERCENT
 
 # Its unit stripping would take the t of 3t for tonnes, and it would take R for r.
@@ -33,13 +33,14 @@ _IMAGINARY_UNIT = sympy.Symbol("i", real=True)
 _DECIMAL = re.compile(r"(?<![\d.])(\d*)\.(\d+)")
 _SLASHED_FACTOR = re.compile(r"(?<![\w.^{)}])(\d+)/(\d+)(?: (?=[a-zA-Z(])| ?(?=\\(?:pi|sqrt)))")
 _NATURAL = re.compile(r"\\log ?_ ?(?:e|\{ ?e ?\})")
+_TRACE = re.compile(r"\\(?:begin|end) ?\{\w+\}|\\[a-zA-Z]+|tr")  # its parser would take 6trs for a trace
 _ANGLE = re.compile(r"(\d+(?:\.\d+)?) ?\^\\circ")
 
 
 def judge(item: list[str]) -> bool:
     """Whether two texts, the gold and the answer, say the same."""
-    gold, answer = item
-    return same(read(gold).form, read(answer).form, _algebra) is True
+    gold, answer = read_beside(*item)
+    return same(gold.form, answer.form, _algebra) is True
 
 
 def _algebra(gold: Expression | Relation | Number | About, answer: Expression | Relation | Number) -> bool:
@@ -73,7 +74,7 @@ def _renamed(gold: str, one: Any, other: Any) -> list[Any]:
 
 def _same_function(one: sympy.Expr, other: sympy.Expr) -> bool:
     """Whether two expressions with letters are equal wherever both have a value, by a proof."""
-    if one == other:
+    if one == other or one.as_dummy() == other.as_dummy():  # a sum over n is one over k
         return True
     if not (one.is_commutative and other.is_commutative):
         if sympy.expand(one - other) == 0:
@@ -101,7 +102,14 @@ def _values(expressions: Sequence[sympy.Expr], place: int) -> list[sympy.Expr]:
     """Each expression's value where its letters are certain fractions above zero, others at each ``place``."""
     letters = sorted(set[sympy.Basic]().union(*(each.free_symbols for each in expressions)), key=str)
     point = {letter: sympy.Rational(7 + 2 * index, 4 + place + 3 * index) for index, letter in enumerate(letters)}
-    return [each.subs(point).evalf(30) for each in expressions]
+    return [_value(each, point) for each in expressions]
+
+
+def _value(expression: sympy.Expr, point: dict[sympy.Basic, sympy.Rational]) -> sympy.Expr:
+    try:
+        return expression.subs(point).evalf(30)
+    except (ValueError, TypeError):  # the double factorial of a fraction
+        return sympy.nan
 
 
 def _are_apart(first: sympy.Expr, second: sympy.Expr) -> bool:
@@ -154,7 +162,7 @@ def _same_logarithms(one: Any, other: Any) -> bool:
 
 def _exact(latex: str) -> str:
     r"""Decimals as fractions, so that nothing is rounded; degrees as radians; ``4/3 \pi`` from left to right."""
-    latex = _NATURAL.sub(r"\\ln", latex)
+    latex = _TRACE.sub(lambda match: "t r" if match[0] == "tr" else match[0], _NATURAL.sub(r"\\ln", latex))
     latex = _SLASHED_FACTOR.sub(r"\\frac{\1}{\2}", latex)
     latex = _ANGLE.sub(r"(\\frac{\1\\pi}{180})", latex)
     return _DECIMAL.sub(lambda match: f"\\frac{{{match[1]}{match[2]}}}{{1{'0' * len(match[2])}}}", latex)

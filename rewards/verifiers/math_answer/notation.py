@@ -26,11 +26,18 @@ _DOTTED = re.compile(r"(\.\d*)\\dot ?\{?(\d)\}?(?!\d|\\)")
 _CONTROL = re.compile(r"\\([a-zA-Z]+|.)", re.DOTALL)
 _DOLLARS = re.compile(r"\\.|(\$+)", re.DOTALL)
 _CURRENCY = re.compile(r"^[-(\s]*\$\s*[\d.]|\d\s*\$$")
-_CHOOSE = re.compile(r"(?<![A-Za-z\\}])(?:C ?_ ?|\{\} ?_ ?)\{?(\d+)\}? ?(?:\^|C ?_) ?\{?(\d+)\}?")
+_ITEM = r"(?:\{ ?([\da-z][\da-z+-]*) ?\}|([\da-z]))"
+_CHOOSE = re.compile(
+    rf"(?<![A-Za-z\\}}])(?:C ?_ ?|\{{\}} ?_ ?){_ITEM} ?(?:\^|C ?_) ?{_ITEM}"  # C_5^2 and {}_5C_2
+    rf"|(?<![A-Za-z\\])\{{?\}}? ?\^ ?{_ITEM} ?C ?_ ?{_ITEM}"
+    r"|(?<![A-Za-z\\])C ?\( ?((?:\d+)?[kmnrN](?:[+-]\d+)?) ?, ?([\da-z+-]+) ?\)"
+    r"|\{([^{}]*)\\choose(?![a-zA-Z])([^{}]*)\}"
+)
 _BRACKETS = re.compile(r"[()\[\]{}]")
 _WRAPPERS = ("**", "'", '"')
 _BARE_ROOT = re.compile(r"(?<![\\a-zA-Z])\s*sqrt\s*(?:(\d+(?:\.\d+)?)|(?=[({]|[a-z]\b))")
-_THOUSANDS_COMMA = re.compile(r"(?:\{,\}|,\\!)\s*(?=\d{3}(?!\d))")
+_THOUSANDS_COMMA = re.compile(r"(?<=\d)(?:\{,\}|,\\!)\s*(?=\d{3}(?!\d))")
+_GROUPED_FACTOR = re.compile(r"^[-+]?\d{1,3}(?:,\d{3})+(?=\\pi|\\sqrt|[a-z])(?=[^,;]*$)")  # 294,300\pi
 _DECIMAL_COMMA = re.compile(r"(?<=\d)\{,\}(?=\d)")
 _DECIMAL_COMMA_BEFORE_ZERO = re.compile(r"^([-+]?\d+),(0\d|0\d{3,})$")  # no list writes 05
 _EXPONENT = re.compile(r"(?<=\d)\^ ?(\d{2,})|\^ ?(-\d+)")  # who writes 2^10 means no 2^1 0; x^10 may be either
@@ -53,13 +60,14 @@ def one_spelling(text: str) -> str:
     ``\\text``. The work is linear in the length, times the nesting.
     """
     text = _DECIMAL_COMMA_BEFORE_ZERO.sub(r"\1.\2", without_dollars(text.strip()))
-    text = _DECIMAL_COMMA.sub(".", _THOUSANDS_COMMA.sub(",", text))
+    text = _DECIMAL_COMMA.sub(".", _THOUSANDS_COMMA.sub("", text))
+    text = _GROUPED_FACTOR.sub(lambda match: match[0].replace(",", ""), text)
     text = _TIE.sub(" ", _INVISIBLE.sub(" ", text))
     text = unicodedata.normalize("NFKC", _small_signs_spelled_out(text).translate(_UNICODE))
     text = _DOTTED.sub(r"\1\\overline{\2}", _UNIT_VECTORS.sub(r"\\hat{\1}", text))
     text = _unwrapped(_CONTROL.sub(lambda match: _COMMANDS.get(match[1], match[0]), text))
     text = _BARE_ROOT.sub(_root, _DEGREES.sub(r"^\\circ ", text))
-    text = _CHOOSE.sub(r"\\binom{\1}{\2}", text)
+    text = _CHOOSE.sub(lambda match: "\\binom{{{}}}{{{}}}".format(*filter(None, match.groups())), text)
     text = _QUANTITY_IN_TEXT.sub(r"\1 \\text{\2}", _EXPONENT.sub(r"^{\1\2}", text))
     text = _TEXT_WITHOUT_WORDS.sub(r" \1 ", _OVER.sub(r"\\frac{\1}{\2}", _CAPITAL_IN_TEXT.sub(r" \1\2 ", text)))
     return " ".join(_with_braces(text).split())
@@ -151,7 +159,7 @@ def _pairs_up(text: str, opening: str, closing: str) -> bool:
 def _with_braces(text: str) -> str:
     r"""Braces around each argument of ``\frac``, ``\binom`` and ``\sqrt``, which LaTeX lets one leave out."""
     pieces, position = [], 0
-    for match in re.finditer(r"\\(frac|binom|sqrt)(?![a-zA-Z])", text):
+    for match in re.finditer(r"\\(frac|binom|sqrt|vec|hat|tilde|overline)(?![a-zA-Z])", text):
         if match.start() < position:
             continue
         pieces.append(text[position : match.end()])
@@ -160,7 +168,7 @@ def _with_braces(text: str) -> str:
             end = text.find("]", position) + 1 or len(text)
             pieces.append(text[position:end])
             position = end
-        for _ in range(1 if match[1] == "sqrt" else 2):
+        for _ in range(2 if match[1] in ("frac", "binom") else 1):
             argument, position = _argument(text, position)
             pieces.append("{" + _with_braces(argument) + "}")
     return "".join([*pieces, text[position:]])

@@ -6,6 +6,9 @@ from fractions import Fraction
 from functools import lru_cache
 
 from rewards.verifiers.math_answer.arrays import matrix, unit_vectors
+from rewards.verifiers.math_answer.cases import cases
+from rewards.verifiers.math_answer.congruences import congruence
+from rewards.verifiers.math_answer.dates import date, measures
 from rewards.verifiers.math_answer.forms import (
     Answer,
     BasedNumber,
@@ -14,9 +17,11 @@ from rewards.verifiers.math_answer.forms import (
     Listing,
     Named,
     Number,
+    Prose,
     Quantified,
     Unreadable,
     Words,
+    unreadable_part,
 )
 from rewards.verifiers.math_answer.names import split_quantifier, without_introduction
 from rewards.verifiers.math_answer.notation import (
@@ -42,7 +47,7 @@ from rewards.verifiers.math_answer.sets import (
     union,
 )
 from rewards.verifiers.math_answer.units import DEGREE, split_unit
-from rewards.verifiers.math_answer.words import FUNCTIONS, NUMBERS, words_in
+from rewards.verifiers.math_answer.words import FUNCTIONS, NUMBERS, prose, words_in
 
 _SETS_IN_WORDS: dict[str, Form] = {
     **dict.fromkeys(["no solution", "no real solution", "empty set"], EMPTY_SET),
@@ -65,13 +70,21 @@ _TWO_DIGITS = re.compile(r"[A-Za-z)] ?[\^_] ?\d{2}")
 _CONJUNCTIONS = frozenset({"or", "and", "not", "if", "is", "to"})
 
 
+def read_beside(gold: str, answer: str) -> tuple[Answer, Answer]:
+    """A gold, and an answer to it: a sentence if the gold is one."""
+    right = read(gold)
+    return right, read(answer, as_prose=isinstance(right.form, Prose))
+
+
 @lru_cache(maxsize=4096)
-def read(text: str) -> Answer:
-    """The one reading of ``text``, an answer in LaTeX or as plain text."""
+def read(text: str, *, as_prose: bool = False) -> Answer:
+    """The one reading of ``text``, an answer in LaTeX or as plain text; ``as_prose`` where the gold is a sentence."""
     if _BARE_NUMBER.fullmatch(text):
         return Answer(text, Fraction(text), Number(Fraction(text)))
     spelled = one_spelling(text)
     form = _form(spelled) if balanced(spelled) else Unreadable("its brackets do not pair up")
+    if balanced(spelled) and (as_prose or unreadable_part(form)):
+        form = prose(spelled, _form) or form
     value = form.value if isinstance(form, Number) and not form.unit else None
     return Answer(without_spaces(spelled), value, form)
 
@@ -82,6 +95,9 @@ def _form(text: str) -> Form:
         return Unreadable("it is empty")
     if number := _number(text):
         return number
+    for reading in (cases, congruence, date, measures):
+        if form := reading(text, _form):
+            return form
     if quantified := split_quantifier(text):
         value = _form(quantified[0])
         return value if isinstance(value, Unreadable) else Quantified(value, quantified[1])
@@ -106,8 +122,7 @@ def _form(text: str) -> Form:
         _based,
         _measured,
     ):
-        form = reading(text, _form)
-        if form is not None:
+        if (form := reading(text, _form)) is not None:
             return form
     return _expression(text)
 

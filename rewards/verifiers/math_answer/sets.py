@@ -16,6 +16,8 @@ COMMA = re.compile(r"[,;]")
 _CONJUNCTION = re.compile(r"\\text ?\{ *(?:and|or) *\}|(?<![a-zA-Z\\])(?:and|or)(?![a-zA-Z])")
 SEPARATOR = re.compile(rf"{COMMA.pattern}|{_CONJUNCTION.pattern}")
 _GROUP = re.compile(r";|\\text ?\{ *or *\}|(?<![a-zA-Z\\])or(?![a-zA-Z])")
+_EITHER = re.compile(r"\\(?:pm|mp)(?![a-zA-Z])")
+_EITHER_LISTED = re.compile(r"\\\{[^{}]*\\(?:pm|mp)")
 _CUP = re.compile(r"\\cup(?![a-zA-Z])")
 _SUCH_THAT = re.compile(r" ?\\?[a-z]+ ?(?:\\in ?\\mathbb ?\{?R\}? ?)?[:|]")
 _REALS_WITHOUT = re.compile(r"\\mathbb ?\{?R\}? ?(?:\\setminus|\\backslash|-) ?\\\{([^{}]*)\\\}")
@@ -29,6 +31,8 @@ def several(text: str, form: Callable[[str], Form]) -> Form | None:
         return None
     if groups := _groups_of_names(text, form):
         return groups
+    if re.search(r"\\mp(?![a-zA-Z])", text) and all("=" in piece for piece in pieces):  # x = ±1, y = ∓2
+        return either_sign(text, form)
     forms = [form(piece) for piece in pieces if piece.strip()]
     values = [item.value if isinstance(item, Named) else item for item in forms]
     if all(isinstance(value, Interval) for value in values):
@@ -124,7 +128,12 @@ def reals_without(points: list[Form]) -> Form:
 
 
 def in_brackets(text: str, form: Callable[[str], Form]) -> Form | None:
-    """A point or an interval."""
+    """A point or an interval; ``(\\pm 1, \\mp 2)`` and ``\\pm(1, -2)`` are two points."""
+    if text[0] == "(" and _EITHER.search(text) and not _EITHER_LISTED.search(text):
+        return either_sign(text, form) if matching_end(text, 0) == len(text) and "," in text else None
+    if text[0] in "+-" and (rest := text[1:].strip()).startswith("(") and matching_end(rest, 0) == len(rest):
+        pieces = split_outside_brackets(rest[1:-1], COMMA)
+        return Row(tuple(form(f"{text[0]}({piece})".lstrip("+")) for piece in pieces)) if len(pieces) > 1 else None
     if text[0] not in "([" or matching_end(text, 0) != len(text):
         return None
     items = tuple(form(piece) for piece in split_outside_brackets(text[1:-1], COMMA))
@@ -146,7 +155,7 @@ def union(text: str, form: Callable[[str], Form]) -> Form | None:
 
 def either_sign(text: str, form: Callable[[str], Form]) -> Form | None:
     """The two values that ± means."""
-    if not re.search(r"\\(?:pm|mp)(?![a-zA-Z])", text):
+    if not _EITHER.search(text):
         return None
     upper = re.sub(r"\\pm(?![a-zA-Z]) ?", "+", re.sub(r"\\mp(?![a-zA-Z]) ?", "-", text))
     lower = re.sub(r"\\pm(?![a-zA-Z]) ?", "-", re.sub(r"\\mp(?![a-zA-Z]) ?", "+", text))

@@ -1,8 +1,9 @@
 r"""Units, percent, degrees and currency: split from a quantity, and given one name.
 
 A unit is a suffix such as ``\text{ cm}^2``, ``cm``, ``\text{kg}\cdot\text{m/s}``, ``^\circ`` or ``%``, a prefix such as
-``$``, or any short noun in ``\text`` behind a number (``12 \text{ students}``). Words that could change the value or
-offer another one (or, not, half, million …) make the whole no quantity.
+``$``, or what is counted (``12 \text{ red balls}``). Each of its words stands in a table, `notation.json`: any other
+word behind a number may change it (halves, squared), take it back (never) or multiply it (xyz), so that with one the
+whole is no quantity.
 """
 
 import re
@@ -16,24 +17,33 @@ _NAMES = {
     spelling: name for name, others in NOTATION["units"].items() for spelling in (name, name + "s", *others.split())
 }
 _CURRENCIES: dict[str, str] = NOTATION["currencies"]
+_COUNTED: dict[str, str] = {
+    **{word + "s": word for word in NOTATION["counted"]["plural"].split()},  # 16 square, 5 prime would say more
+    **{
+        form: word
+        for word in NOTATION["counted"][""].split()
+        for form in (word, word + "s", word + "es", re.sub("y$", "ies", word))
+    },
+    **{form: word for word, forms in NOTATION["counted"]["irregular"].items() for form in (word, *forms.split())},
+}
+_ADJECTIVES = frozenset(NOTATION["counted"]["adjective"].split())
+_STUFF = "|".join(NOTATION["counted"]["stuff"].split())
 _NO_NAMES = {"unit", "units"}  # "5 units" says no more than "5"
-_NO_UNIT = re.compile(
-    r"\b(?:or|and|not?|if|is|are|was|be|maybe|perhaps|n?either|nor|else|instead|but|than|then|less|more|about|approximately|"
-    r"roughly|around|almost|nearly|over|under|to|half|double|twice|triple|dozen|hundred|thousand|million|billion|"
-    r"trillion|one|two|three|four|five|six|seven|eight|nine|ten|plus|minus|times|divided|factorial|mod|base|pi|infinity|"
-    r"wrong|right|correct|answer|with|for|all|any|except|only)\b",
-    re.IGNORECASE,
-)
 _WORD = r"[A-Za-z]+\.?(?:\^-?[1-9])?"
-_PHRASE = re.compile(rf"{_WORD}(?:[ /(-]{{1,4}}{_WORD}){{0,4}}\)?")
+_PHRASE = re.compile(rf"{_WORD}(?:[ /(-]{{1,4}}{_WORD}){{0,6}}\)?")
+_OF = re.compile(rf"^((?:[a-z]+ )*(?!percent|degree)[a-z]+) of (?:{_STUFF}|(?P<counted>[a-z]+))$")
+_BEHIND = re.compile(
+    r"(?: |^)(?:(?:in )?total|altogether|left|remaining)$|(?<=[a-z]) (?:old|long|wide|tall|deep|high)$"
+)
 _PART = re.compile(rf"/|[()]|{_WORD}")
 _POWER = r" ?\^ ?(?:\{ ?-?[1-9] ?\}|-?[1-9])"
 _TEXT = rf"\\text ?\{{[^{{}}]*(?:\^\{{-?\d\}}[^{{}}]*)*\}}(?:{_POWER})?"
 _TEXT_SUFFIX = re.compile(rf"(?P<rest>.*?\S)\s*(?P<unit>{_TEXT}(?: ?(?:\\cdot|/)? ?{_TEXT})*)", re.DOTALL)
 _QUOTIENT = re.compile(rf"\\frac ?\{{ ?({_TEXT}) ?\}} ?\{{ ?({_TEXT}(?: ?(?:\\cdot)? ?{_TEXT})*) ?\}}$")
 _SPACED_SUFFIX = re.compile(r"(?P<rest>.*[\d}]) (?P<unit>[A-Za-z][A-Za-z^{}0-9/ .-]*)")
-_CLOSE_SUFFIX = re.compile(
-    rf"(?P<rest>.*\d)(?P<unit>[a-z]{{2,3}}(?:{_POWER})?)|(?P<root>.*\}})(?P<length>[ckm]m(?:{_POWER})?)"
+_CLOSE_SUFFIX = re.compile(  # what is hardly a product of letters, as 3mg, 3ms and 3ha are
+    rf"(?P<rest>.*\d)(?P<unit>(?:[ckm]m|kg|mph|mins?|secs?|hrs|lbs)(?:{_POWER})?)"
+    rf"|(?P<root>.*\}})(?P<length>[ckm]m(?:{_POWER})?)"
 )
 _OHM = re.compile(r"(?<=[\d} ])\\Omega$|\\text ?\{ ?\\Omega ?\}$")
 _TEMPERATURE = re.compile(r"(?P<rest>.*)\^\\circ ?(?P<scale>C|F|\\text ?\{[CF]\})?")
@@ -69,10 +79,8 @@ def _word_suffix(text: str) -> tuple[str, str] | None:
         return None
     found = {key: value for key, value in match.groupdict().items() if value is not None}
     rest, unit = found.get("rest") or found["root"], found.get("unit") or found["length"]
-    if (name := unit_name(unit)) is None:
-        return None
-    is_known = all(word in _NAMES for word in re.findall(r"[A-Za-z]+", unit))
-    return (rest, name) if is_known or re.fullmatch(r"[a-z]{3,}(?: [a-z]{3,}){0,2}", unit) else None
+    name = unit_name(unit)
+    return None if name is None else (rest, name)
 
 
 def unit_name(words: str) -> str | None:
@@ -83,20 +91,24 @@ def unit_name(words: str) -> str | None:
     """
     words = re.sub(r"\\text|[{}]", "", words.replace("}{", "} {").replace("\\cdot", " "))
     words = re.sub(r" ?\^ ?", "^", " ".join(words.split())).rstrip(".")
-    if not _PHRASE.fullmatch(words) or _NO_UNIT.search(words):
+    if not _PHRASE.fullmatch(words):
         return None
+    if of := _OF.match(words):
+        words = of[1] if of["counted"] is None or of["counted"] in _COUNTED else words
+    words = re.sub(r"\blight[ -]years?\b", "lightyear", _BEHIND.sub("", words))
     words = re.sub(r"\bper\b", "/", re.sub(r"\bsq(uare)?\b\.?", "square", words))
     words = re.sub(r"square ([A-Za-z]+)|([A-Za-z]+) squared", r"\1\2^2", words)
     words = re.sub(r"cubic ([A-Za-z]+)|([A-Za-z]+) cubed", r"\1\2^3", words)
     powers = _powers(words)
-    if powers.keys() <= _NO_NAMES and len(powers) < 2:
-        return ""
+    if powers is None or (powers.keys() <= _NO_NAMES and len(powers) < 2):
+        return None if powers is None else ""
     return " ".join(name if power == 1 else f"{name}^{power}" for name, power in sorted(powers.items()))
 
 
-def _powers(words: str) -> Counter[str]:
+def _powers(words: str) -> Counter[str] | None:
+    """The powers of units; ``None`` with a word that is none."""
     powers: Counter[str] = Counter()
-    sign, in_brackets = 1, False
+    sign, in_brackets, is_left_open = 1, False, False
     for part in _PART.findall(words):
         if part == "/":
             sign = -1
@@ -104,18 +116,21 @@ def _powers(words: str) -> Counter[str]:
             in_brackets = part == "("
         else:
             word, _, power = part.partition("^")
-            above, _, below = _singular(word.rstrip(".")).partition("/")
+            word, is_left_open = word.rstrip("."), not power and word.lower() in _ADJECTIVES
+            name = word.lower() if is_left_open else _measure(word) or (None if power else _COUNTED.get(word.lower()))
+            if name is None:
+                return None
+            above, _, below = name.partition("/")
             powers[above] += sign * int(power or 1)
             powers[below] -= sign * int(power or 1)
         if part not in "/(" and not in_brackets:
             sign = 1
     powers.pop("", None)
-    return powers
+    return None if is_left_open else powers
 
 
-def _singular(word: str) -> str:
-    found: str | None = _NAMES.get(word) or _NAMES.get(word.lower())
-    if found:
-        return found
-    word = word.lower()
-    return word[:-1] if word.endswith("s") and not word.endswith("ss") else word
+def _measure(word: str) -> str | None:
+    """The one name of a unit; only a word may be in capitals, since 5M is no length."""
+    if word.lower() in _NO_NAMES:
+        return "unit"
+    return _NAMES.get(word) or (_NAMES.get(word.lower()) if len(word) > 2 else None)

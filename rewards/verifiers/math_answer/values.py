@@ -35,8 +35,3 @@ def same_ratio(gold: str, answer: str) -> bool:
     if re.fullmatch(r"\d{1,2}:[0-5]\d", gold) or len(terms) != len(other) or not all(terms + other):
         return terms == other and len(gold) == len(answer)
     return all(term * other[0] == match * terms[0] for term, match in zip(terms, other, strict=True))
-
-
-def time_of_day(text: str) -> str:
-    """A time without a.m. or p.m., which a gold may leave open."""
-    return text[:-2] if ":" in text and text.endswith(("am", "pm")) else text

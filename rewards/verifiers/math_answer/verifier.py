@@ -14,7 +14,7 @@ from rewards.verifiers.math_answer.forms import Unreadable, unreadable_part
 from rewards.verifiers.math_answer.guard import too_costly, too_long_or_deep
 from rewards.verifiers.math_answer.notation import without_dollars
 from rewards.verifiers.math_answer.numerals import product_of_powers
-from rewards.verifiers.math_answer.reading import read
+from rewards.verifiers.math_answer.reading import read, read_beside
 from rewards.verifiers.math_answer.reference import golds, plain_wrong_answer
 
 logger = logging.getLogger(__name__)
@@ -168,7 +168,7 @@ class MathAnswer(Verifier):
             return True
         if refusal := too_long_or_deep(answer, gold):
             return f"not read: {refusal}"
-        right, given = read(gold), read(answer)
+        right, given = read_beside(gold, answer)
         if given.text == right.text or (given.value is not None and given.value == right.value):
             return True
         if self.unevaluated_powers and right.value is not None and product_of_powers(given.text) == right.value:

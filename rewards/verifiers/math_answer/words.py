@@ -1,8 +1,11 @@
-"""Answers in words: names, choices, times of day, yes and no."""
+"""Answers in words: names, choices, times of day, yes and no, and sentences with mathematics in them."""
 
 import re
+from collections.abc import Callable
+from itertools import zip_longest
 
-from rewards.verifiers.math_answer.notation import NOTATION
+from rewards.verifiers.math_answer.forms import Form, Prose, unreadable_part
+from rewards.verifiers.math_answer.notation import NOTATION, balanced, split_outside_brackets, without_spaces
 
 FUNCTIONS = frozenset(NOTATION["functions"].split())
 _UNITS = """zero one two three four five six seven eight nine ten eleven twelve thirteen fourteen fifteen sixteen
@@ -22,7 +25,22 @@ _SAID_IN_SHORT = {"dne": "does not exist"}
 _SHORT_WORDS = frozenset({"no", "on", "up"})
 _TIME_OR_RATIO = re.compile(r"\d+(?: ?: ?\d+)+(?: ?[ap]m)?")
 _TEXT = re.compile(r"\\text ?\{([^{}]*)\}")
+_VERDICTS = {
+    spelling: spellings[0]
+    for spellings in (
+        ("diverge", "divergent", "doe not converge", "not convergent"),
+        ("converge", "convergent"),
+        ("converge absolutely", "absolutely convergent", "absolutely converge"),
+        ("converge conditionally", "conditionally convergent", "conditionally converge"),
+    )
+    for spelling in spellings
+}
+_OF_A_SERIES = frozenset(
+    ["serie", "series", "integral", "sequence", "sum", "improper", "infinite", "given", "this", "it", "is"]
+)
 _RUN = re.compile(r"[A-Za-z]+")
+_WORD = re.compile(r"(?<![\\A-Za-z])[A-Za-z]{2,}(?:'[a-z]+)?")
+_COMMA = re.compile("[,;]")
 _NO_WORDS = re.compile(r"[\\=<>^_{}+*/|,;\[\]]")
 
 
@@ -43,14 +61,42 @@ def words_in(text: str) -> str | None:
     if len(choice) == 1 and "A" <= choice <= "Z":
         return choice
     outside = _TEXT.sub(" ", text)
-    if plain.startswith("-") or _NO_WORDS.search(plain) or any(character.isdigit() for character in outside):
+    if plain.startswith("-") or _NO_WORDS.search(plain) or any(character.isdigit() for character in plain):
         return None
     in_text = any(len(run) > 1 for content in _TEXT.findall(text) for run in _RUN.findall(content))
     if not in_text and not any(_looks_like_a_word(run) for run in _RUN.findall(outside)):
         return None
     words = [_without_plural(word) for word in re.sub(r"[-()']", " ", lowered).split()]
     content = [word for word in words if word not in ("a", "an", "the")]
-    return " ".join(content or words)
+    return _VERDICTS.get(" ".join(word for word in content if word not in _OF_A_SERIES), " ".join(content or words))
+
+
+def prose(text: str, form: Callable[[str], Form]) -> Form | None:
+    r"""A sentence with mathematics in it, in the spelling of `one_spelling`, with ``form`` reading its mathematics.
+
+    A word is a run of two letters or more that is no function's name; a capital at its start and hyphens do not count.
+    What stands between words is mathematics, in pieces between commas; what is unreadable of it is compared as text.
+    Without words, ``5 \text{ x}``, it is what it is without ``\text``; ``None`` without any ``\text`` either.
+    """
+    plain = " ".join(re.sub(r"(?<=[A-Za-z]{2})-(?=[A-Za-z]{2})", " ", _TEXT.sub(r" \1 ", text)).split())
+    words = [match for match in _WORD.finditer(plain) if match[0].lower() not in FUNCTIONS]
+    if not words:
+        return None if plain == text else form(plain)
+    pieces: list[str | Form] = []
+    ends = [0, *(match.end() for match in words)]
+    for end, word in zip_longest(ends, words):
+        for piece in split_outside_brackets(plain[end : word.start() if word else None], _COMMA):
+            if stripped := piece.strip(" .:"):
+                read = form(stripped) if balanced(stripped) else None
+                pieces.append(_as_text(stripped) if read is None or unreadable_part(read) else read)
+        if word:
+            pieces.append(word[0].lower() if word[0][1:].islower() else word[0])
+    return Prose(tuple(pieces))
+
+
+def _as_text(piece: str) -> str:
+    """A piece without the spaces and braces that may be left out: ``\\pmod{4}`` is ``\\pmod 4``."""
+    return re.sub(r"\{(\w)\}", r"\1", without_spaces(piece))
 
 
 def _looks_like_a_word(run: str) -> bool:

@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 
 from rewards import RewardFunction, Verdict, build_verifier
-from rewards.own_verifiers import OwnVerifier, bounded
-from rewards.verifier import as_verdict
+from rewards.own_verifiers import OwnVerifier, bounded, process
+from rewards.verifier import TokenVerifier, as_verdict
 from tests.rewards.own_verifiers import written
 from tests.rewards.own_verifiers.written import Batches
 
@@ -118,3 +118,37 @@ def test_processes_end() -> None:
     own(f"{HERE}:in_process").judge_all(["sleep"], ["a"])
     assert written.in_process.picklable  # type: ignore[attr-defined]
     assert all(child.is_alive() for child in multiprocessing.active_children())
+
+
+def test_each_row_has_a_reference_and_token_ids_of_its_own() -> None:
+    class Emptying(TokenVerifier):
+        def __call__(self, completion: str, reference: Any, token_ids: Any = None) -> Verdict:
+            right = reference.pop() == completion
+            token_ids.clear()
+            return Verdict(float(right), None, "")
+
+    reference, token_ids = ["a"], [1, 2]
+    verdicts = bounded(Emptying()).judge_all(["a", "a"], [reference] * 2, [token_ids] * 2)  # type: ignore[call-arg]
+    assert [verdict.score for verdict in verdicts] == [1.0, 1.0]
+    assert (reference, token_ids) == (["a"], [1, 2])
+
+
+def test_a_row_that_takes_more_memory_than_declared_is_unjudged() -> None:
+    verdicts = own(f"{HERE}:small").judge_all(["a", "300", "10", "a"], ["a"] * 4)
+    assert [verdict.score for verdict in verdicts] == [1.0, None, 0.0, 1.0]
+    assert "took more than memory_mb = 200" in verdicts[1].reason
+    assert verdicts[1].killed
+
+
+def test_after_a_crash_the_next_process_is_there_before_it_is_needed() -> None:
+    verifier = own(f"{HERE}:in_process_again")
+    verifier.judge_all(["leave"], ["a"])
+    assert verifier.judge_all(["a"], ["a"])[0].score == 1.0  # starts its process and a spare one
+    key = next(key for key in process._spares if b"in_process_again" in key[1])
+    spare = process._spares[key]
+    assert spare._connection.poll(60)  # ready, without anybody waiting for it
+    verdicts = verifier.judge_all(["leave", "a"], ["a"] * 2)
+    assert [verdict.score for verdict in verdicts] == [None, 1.0]
+    assert process._processes[key] is spare
+    for each in (spare, process._spares[key]):
+        each.end()

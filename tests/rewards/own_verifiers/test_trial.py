@@ -63,3 +63,6 @@ def test_traits_that_cannot_be_kept_are_refused() -> None:
     for seconds in (0, -1, float("inf"), float("nan"), True):
         with pytest.raises(ValueError, match="timeout_s = "):
             traits(timeout_s=seconds)
+    for megabytes in (0, -1, 1.5, True, "4 GB"):
+        with pytest.raises(ValueError, match="memory_mb = "):
+            traits(memory_mb=megabytes)  # type: ignore[arg-type]

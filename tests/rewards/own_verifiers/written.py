@@ -55,6 +55,19 @@ def in_process(completion: str, reference: Any) -> float:
     return misbehaving(completion, reference)
 
 
+@traits(timeout_s=5.0, picklable=True)
+def in_process_again(completion: str, reference: Any) -> float:
+    return misbehaving(completion, reference)
+
+
+@traits(picklable=True, memory_mb=200)
+def small(completion: str, reference: Any) -> float:
+    """Takes as many megabytes as the completion says."""
+    if completion.isdigit():
+        return float(len(bytearray(int(completion) << 20)) == 0)
+    return float(completion == reference)
+
+
 @traits(reads_reference=False)
 def short(completion: str, reference: Any) -> float:
     return float(len(completion) < 10**6)

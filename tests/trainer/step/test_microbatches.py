@@ -19,6 +19,7 @@ from tests.paths import ROOT
 from tests.trainer.step.test_trainer import perturb
 from tests.trainer.training import PROMPTS, digit_reward, in_options, max_difference, moved, ours
 from trainer import RLVRTrainer
+from trainer.algorithms.contract import traits
 from trainer.step.compatibility import PreflightError
 from trainer.step.microbatches import together
 
@@ -204,6 +205,29 @@ def test_built_in_coefficients(tiny_model, tmp_path: Path, name):
 def test_a_weight_that_depends_on_the_cut_leaves_it_to_trl(tiny_model, tmp_path: Path):
     with pytest.warns(UserWarning, match="'clip_cov' changes with what lies beside a row"):
         assert trainer_with(tiny_model, tmp_path, {"token_weight": "clip_cov"}).parts.microbatches.planner is None
+
+
+@pytest.mark.parametrize("others", [0.0, 0.5])
+def test_top_entropy_within_a_response_is_planned(tiny_model, tmp_path: Path, others):
+    weight = {"name": "top_entropy", "within": "response", "share": 0.5, "others": others}
+    check(trainer_with(tiny_model, tmp_path, {"token_weight": weight}, loss_type="dapo", num_iterations=2))
+
+
+def test_a_weight_of_the_whole_microbatch_behind_the_first_step_leaves_it_to_trl(tiny_model, tmp_path: Path):
+    def later(probs, step, max_steps):
+        return 1.0 - step / max_steps * probs.mean().expand_as(probs)
+
+    with pytest.warns(UserWarning, match="'later' changes with what lies beside a row"):
+        assert trainer_with(tiny_model, tmp_path, {"token_weight": later}).planner is None
+
+
+def test_a_weight_that_draws_leaves_it_to_trl(tiny_model, tmp_path: Path):
+    @traits(draws_at_random=True)
+    def drawn(probs):
+        return (torch.rand(probs.shape) > 1e-9).float()
+
+    with pytest.warns(UserWarning, match="'drawn' draws at random, so another cut would draw otherwise"):
+        assert trainer_with(tiny_model, tmp_path, {"token_weight": drawn}).planner is None
 
 
 def test_a_coefficient_of_the_whole_microbatch_leaves_it_to_trl(tiny_model, tmp_path: Path, coefficients: str):

@@ -3,6 +3,7 @@
 import json
 import math
 import os
+import re
 import subprocess
 import sys
 import textwrap
@@ -191,6 +192,15 @@ def test_infinite_reward_is_refused_by_name(tiny_model, tmp_path: Path):
 
     with pytest.raises(ValueError, match="reward of explosive is infinite for 1 of 8"):
         ours(tiny_model, tmp_path, reward=explosive)
+
+
+@pytest.mark.parametrize(("value", "weight"), [(1e38, 1.0), (-1e13, 0.0), (1.0, 1e38)])
+def test_a_reward_that_cannot_be_summed_is_refused_by_name_and_value(tiny_model, tmp_path: Path, value, weight):
+    def huge(completions: list[Any], **_: Any) -> list[float]:
+        return [value, *([0.0] * (len(completions) - 1))]
+
+    with pytest.raises(ValueError, match=rf"reward of huge \({re.escape(format(value, 'g'))}\) is beyond ±1e\+12"):
+        ours(tiny_model, tmp_path, reward=huge, reward_weights=[weight])
 
 
 @pytest.mark.parametrize(

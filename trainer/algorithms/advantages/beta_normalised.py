@@ -4,12 +4,14 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
+from trainer.algorithms.contract import traits
 from trainer.algorithms.groups import finished, group_mean
 
 LARGEST_WEIGHT = 1e6
 """What 1/density is clamped to (the authors' value)."""
 
 
+@traits(depends_on_other_groups=True)
 def bnpo_beta(
     rewards: Float[Tensor, "N"], group_size: int, *, lowest: float = 0.0, highest: float = 1.0
 ) -> Float[Tensor, "N"]:

@@ -3,6 +3,7 @@
 from jaxtyping import Float, Int
 from torch import Tensor
 
+from trainer.algorithms.contract import traits
 from trainer.algorithms.groups import finished, group_mean, group_scale
 
 WHITENING_EPSILON = 1e-8
@@ -51,6 +52,7 @@ def rloo(rewards: Float[Tensor, "N"], group_size: int) -> Float[Tensor, "N"]:
     return finished(rewards - others_sum / others_count.clamp(min=1), rewards, group_size)
 
 
+@traits(depends_on_other_groups=True)
 def reinforce_pp(rewards: Float[Tensor, "N"], group_size: int) -> Float[Tensor, "N"]:
     """Rewards centred inside the group, then divided by the std over all responses of the batch.
 
@@ -87,6 +89,7 @@ def opo(rewards: Float[Tensor, "N"], group_size: int, lengths: Int[Tensor, "N"])
     return finished(rewards - baseline, rewards, group_size)
 
 
+@traits(depends_on_other_groups=True)
 def gpg(rewards: Float[Tensor, "N"], group_size: int, *, f_norm: float = 1.0) -> Float[Tensor, "N"]:
     """Centred rewards, scaled up by the share of responses that earned nothing.
 

@@ -5,6 +5,7 @@ from jaxtyping import Float, Int
 from torch import Tensor
 
 from trainer.algorithms.advantages.group_baselines import grpo
+from trainer.algorithms.contract import traits
 from trainer.algorithms.groups import finished, group_count
 
 
@@ -45,6 +46,7 @@ def lambda_grpo(
     return finished(grpo(rewards, group_size) * weights.view(-1).to(rewards.dtype), rewards, group_size)
 
 
+@traits(depends_on_other_groups=True)
 def vl_norm(
     rewards: Float[Tensor, "N"], group_size: int, lengths: Int[Tensor, "N"], *, alpha: float = 1.0
 ) -> Float[Tensor, "N"]:

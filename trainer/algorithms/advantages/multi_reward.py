@@ -8,7 +8,7 @@ from trainer.algorithms.contract import traits
 from trainer.algorithms.groups import GROUP_STD_EPSILON, finished, group_mean, group_scale
 
 
-@traits(trains_dead_groups=True)
+@traits(trains_dead_groups=True, depends_on_other_groups=True)
 def gdpo(
     rewards: Float[Tensor, "N"],
     group_size: int,

@@ -11,7 +11,7 @@ VARIANCE_EPSILON = 1e-8
 """ε added to the variance over tokens, in squared reward units (verl's value)."""
 
 
-@traits(trains_dead_groups=True)
+@traits(trains_dead_groups=True, depends_on_other_groups=True)
 def reinforce_pp_original(rewards: Float[Tensor, "N"], lengths: Int[Tensor, "N"]) -> Float[Tensor, "N"]:
     """Rewards whitened over the tokens of the batch, without any group baseline.
 
@@ -27,6 +27,7 @@ def reinforce_pp_original(rewards: Float[Tensor, "N"], lengths: Int[Tensor, "N"]
     return whitened.masked_fill(dead_groups(rewards, len(rewards)), 0.0).masked_fill(rewards.isnan(), torch.nan)
 
 
+@traits(depends_on_other_groups=True)
 def reinforce_pp_token(rewards: Float[Tensor, "N"], group_size: int, lengths: Int[Tensor, "N"]) -> Float[Tensor, "N"]:
     """Rewards centred inside the group, then whitened over the tokens of the batch.
 

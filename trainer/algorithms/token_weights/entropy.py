@@ -9,7 +9,7 @@ from torch import Tensor
 from trainer.algorithms.contract import traits
 
 
-@traits(depends_on_the_cut=True)
+@traits(depends_on_the_cut={"within": "forward"})
 def top_entropy(
     entropies: Float[Tensor, "B T"],
     mask: Int[Tensor, "B T"],

@@ -109,7 +109,12 @@ def _stopping(stopping: Mapping[str, Any], data: Mapping[str, Any]) -> Iterator[
     if not isinstance(looks, list) or not isinstance(seeds, list) or not all(type(look) is int for look in looks):
         return
     here = ("stopping", "looks")
-    if any(after <= before for before, after in itertools.pairwise(looks)):
+    if len(looks) == 1 and type(looks[0]) is int:
+        what = f"holds one look, at {looks[0]} seeds, and one at the end is what a sweep without `stopping:` takes."
+        seeds_in_all = len(seeds)
+        earlier = f"Write an earlier one too, such as [{max(1, seeds_in_all // 2)}, {seeds_in_all}], or leave"
+        yield refusal(looks, what, f"{earlier} `stopping:` out.", here)
+    elif any(after <= before for before, after in itertools.pairwise(looks)):
         yield refusal(looks, "is not increasing.", "Write each number of seeds once, the smallest first.", here)
     elif looks and looks[-1] != len(seeds):
         what = f"ends at {looks[-1]} seeds, and `seeds:` holds {len(seeds)}: the last look is at all of them."

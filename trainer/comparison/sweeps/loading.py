@@ -9,6 +9,7 @@ from pydantic import ValidationError
 from trainer.comparison.sweeps.cells import Cell
 from trainer.comparison.sweeps.consistency import inconsistencies
 from trainer.comparison.sweeps.schema import SlurmSweep, Sweep
+from trainer.run.config.file_kinds import SWEEP, check_kind
 from trainer.run.config.layers import extended
 from trainer.run.config.loading import local_path
 from trainer.run.config.problems import COMMAND_LINE, ConfigError, Problem
@@ -30,7 +31,9 @@ def load_sweep(path: str | Path) -> tuple[Sweep, Node]:
         ConfigError: everything that is wrong, each with its line.
     """
     path = Path(path)
-    tree = extended(read_file(path))
+    tree = read_file(path)
+    check_kind(tree, SWEEP)
+    tree = extended(tree)
     model = _KINDS[_kind(tree)]
     data = tree.plain()
     data.setdefault("name", path.stem)

@@ -72,7 +72,7 @@ class Stopping(_Section):
     """
 
     rule: Literal["group_sequential"]
-    looks: Annotated[list[Count], Field(min_length=2)]
+    looks: Annotated[list[Count], Field(min_length=1)]
     futility: Annotated[float, Field(ge=0, le=0.5)] = 0.1
 
 

@@ -70,9 +70,15 @@ def _sources(value: Any) -> Any:
     return _NAMED_SOURCES.validate_python(value) if sources else Source.model_validate(value)
 
 
-_NAMED_SOURCES = TypeAdapter(dict[Annotated[str, Field(pattern=r"^[\w.-]+$")], Source], config=ConfigDict(strict=True))
+NAME_OF_A_SOURCE = r"^[\w.-]+$"
+_NAMED_SOURCES = TypeAdapter(
+    dict[Annotated[str, Field(pattern=NAME_OF_A_SOURCE)], Source], config=ConfigDict(strict=True)
+)
 Sources = Annotated[Any, BeforeValidator(_sources)]
 """One source, or several by name: ``{gsm8k: {path: …}, countdown: {generator: …}}``."""
+
+
+_ONLY_HELD_OUT = "Write `train: …`; a file that only evaluates goes to scripts/evaluate.py CHECKPOINT FILE."
 
 
 class DataSection(Section):
@@ -94,7 +100,8 @@ class DataSection(Section):
         part = "test" if (info.context or {}).get("evaluation_only") else "train"
         if getattr(self, part) is None:
             purpose = "evaluate on" if part == "test" else "train on"
-            refuse([refusal(self, f"has no `{part}`: there is nothing to {purpose}.", f"Write `{part}: …`.")])
+            instead = f"Write `{part}: …`." if part == "test" or self.test is None else _ONLY_HELD_OUT
+            refuse([refusal(self, f"has no `{part}`: there is nothing to {purpose}.", instead)])
         return self
 
     @property

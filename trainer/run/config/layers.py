@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+from trainer.run.config.file_kinds import RUN, check_kind
 from trainer.run.config.problems import COMMAND_LINE, ConfigError, Problem
 from trainer.run.config.yaml_document import Node, read_file, read_value
 
@@ -23,7 +24,9 @@ def layered(path: Path, overrides: Sequence[str]) -> Node:
     Raises:
         ConfigError: a file cannot be read, the base extends another, or overrides are malformed (all are reported).
     """
-    tree = extended(read_file(path))
+    tree = read_file(path)
+    check_kind(tree, RUN)
+    tree = extended(tree)
     problems: list[Problem] = []
     for override in overrides:
         try:
@@ -88,6 +91,8 @@ def overridden(tree: Node, override: str) -> Node:
     """
     path, equals, text = override.partition("=")
     keys = path.strip().split(".")
+    if not equals and override.endswith((".yaml", ".yml")):
+        raise _refused("", f"{override} is a second file, and a run has one.", "Name one that `extends` the other.")
     if not equals or not all(keys):
         raise _refused("", f"the override {override!r} is not of the form key=value.", _EXAMPLE)
     if path.startswith("-"):

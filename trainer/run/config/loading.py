@@ -42,11 +42,14 @@ def load_tolerantly(path: str | Path, overrides: Sequence[str] = ()) -> tuple[Ru
     except ConfigError as error:
         return None, [*error.problems]
     problems: list[Problem] = []
+    taken: set[str] = set()
     for _ in range(_ROUNDS):
         try:
             return _validated(tree, data), problems
         except ConfigError as error:
-            problems += [problem for problem in error.problems if problem not in problems]
+            # what was taken out is missed in the next round
+            problems += [each for each in error.problems if each not in problems and each.path not in taken]
+            taken |= {problem.path for problem in error.problems}
             out = [_taken_out(data, problem.path.split(".")) for problem in error.problems]
             if not all(out):
                 return None, problems

@@ -28,18 +28,35 @@ MEANT = {
     | dict.fromkeys(("grad_clip", "clip_grad", "max_grad"), "max_grad_norm")
     | {"lr": "learning_rate", "lr_scheduler": "lr_scheduler_type", "optimizer": "optim"}
     | {"gpu_memory_utilization": "vllm_gpu_memory_utilization", "tensor_parallel_size": "vllm_tensor_parallel_size"},
+    "logging": dict.fromkeys(("team", "wandb_entity", "org", "organization"), "entity")
+    | dict.fromkeys(("wandb_project", "project_name"), "project")
+    | {"tag": "tags", "wandb_tags": "tags", "wandb_group": "group", "run_group": "group"},
     "evaluation": {"eval_steps": "every_steps", "steps": "every_steps", "num_samples": "samples", "n": "samples"}
     | dict.fromkeys(("num_generations", "k"), "samples"),
 }
 """Section → a name that it does not know → the one that is meant there."""
 
+_WANDB = {
+    "WANDB_NOTES": "notes wandb_notes",
+    "WANDB_JOB_TYPE": "job_type wandb_job_type",
+    "WANDB_RUN_ID": "id run_id wandb_id wandb_run_id",
+    "WANDB_DIR": "dir wandb_dir",
+    "WANDB_WATCH": "watch wandb_watch",
+    "WANDB_LOG_MODEL": "log_model wandb_log_model",
+    "WANDB_BASE_URL": "base_url host wandb_base_url",
+    "WANDB_API_KEY": "api_key key wandb_key wandb_api_key",
+}
+"""Variable → keys of ``logging:`` under which it is looked for."""
+
 HERE = {
-    "trl.max_prompt_length": "Leave it out: TRL 1.16 neither cuts nor drops long prompts, and scripts/check.py says "
-    "which are too long.",
-    "trl.gamma": "Leave it out: the advantage of a whole response is not discounted.",
     "logging.wandb": "Write `report_to: [wandb]`, and `wandb_mode: online` to send it.",
     **{f"logging.{name}": f"Write `report_to: [{name}]`." for name in TRACKERS if name != "wandb"},
     "logging.mode": "Write `wandb_mode: …`.",
+    **{
+        f"logging.{key}": f"Set the environment variable {variable}."
+        for variable, keys in _WANDB.items()
+        for key in keys.split()
+    },
 }
 """Dotted path → what to write instead, where it is no other key of the same section."""
 

@@ -1,6 +1,5 @@
 """pydantic's errors in the house's words, each at the file and line where the value was written."""
 
-import difflib
 import re
 import typing
 from collections import defaultdict
@@ -10,9 +9,11 @@ from typing import Any
 from pydantic import BaseModel, ValidationError
 from pydantic.fields import FieldInfo
 
-from trainer.run.config.data_section import Source
-from trainer.run.config.near_misses import elsewhere, elsewhere_by_another_name, in_another_form, meant_here
+from rewards.registry import closest
+from trainer.run.config.data_section import NAME_OF_A_SOURCE, Source
+from trainer.run.config.near_misses import MEANT, elsewhere, elsewhere_by_another_name, in_another_form, meant_here
 from trainer.run.config.problems import Origin, Problem
+from trainer.run.config.removed_names import REMOVED
 from trainer.run.config.schema import RunConfig
 from trainer.run.config.trl_arguments import ELSEWHERE, REASONS, grpo_arguments, lora_arguments, revision_options
 from trainer.run.config.yaml_document import Node, scalar
@@ -31,7 +32,7 @@ _WANTED = {
     "greater_than_equal": "a number that is {ge:g} or more",
     "less_than": "a number below {lt:g}",
     "less_than_equal": "a number that is {le:g} or less",
-    "too_short": "at least one entry",
+    "too_short": "at least {min_length} entries",
     "string_too_short": "text that is not empty",
     "string_pattern_mismatch": "one word without spaces and slashes",
     "literal_error": "one of {expected}",
@@ -96,13 +97,20 @@ def _words(path: Path, details: Sequence[Any], model: type[BaseModel]) -> tuple[
         return _unknown_key(path, model)
     if choices := [choice for detail in details for choice in _choices(detail)]:
         return _no_choice(key, value, choices)
-    wanted = [_WANTED.get(detail["type"], detail["msg"]).format(**detail.get("ctx", {})) for detail in details]
+    wanted = [_wanted(detail) for detail in details]
     what = f"is {_shown(value)}, and {' or '.join(dict.fromkeys(wanted))} is needed."
     if first["type"].startswith(("greater", "less")):
         fields = _fields(path[:-1], model)
         default = f" The default is {fields[key].default}." if key in fields else ""
         return what, f"{REASONS.get(key, 'Write such a number.')}{default}"
     return what, _instead(key, value, wanted)
+
+
+def _wanted(detail: Any) -> str:
+    words = _WANTED.get(detail["type"], detail["msg"]).format(**detail.get("ctx", {}))
+    if detail["type"] == "string_pattern_mismatch" and detail["ctx"]["pattern"] == NAME_OF_A_SOURCE:
+        return "a name of letters, digits, `_`, `-` and `.`"
+    return words.replace("at least 1 entries", "at least one entry")
 
 
 def _choices(detail: Any) -> list[str]:
@@ -116,7 +124,7 @@ def _no_choice(key: str, value: Any, choices: Sequence[str]) -> tuple[str, str]:
     if key == "report_to":
         return what, f"Write a list, like report_to: [{value}], or the word none."
     longer = [choice for choice in choices if choice.startswith(str(value))]
-    near = longer or difflib.get_close_matches(str(value), choices, n=3)
+    near = longer or closest(str(value), choices, n=3)
     if len(choices) > _MOST_WORDS_LISTED and near:
         return what, f"Did you mean {' or '.join(near[:3])}?"
     return what, f"{f'Did you mean {near[0]}? ' if near else ''}The words are {', '.join(choices)}."
@@ -127,12 +135,14 @@ def _unknown_key(path: Path, model: type[BaseModel]) -> tuple[str, str]:
     if path[0] == "trl" and key in ELSEWHERE:
         return "belongs to another place in the file, which would overrule it.", ELSEWHERE[key]
     known = [*_fields(path[:-1], model), *(["extends"] if len(path) == 1 and model is RunConfig else [])]
-    near = difflib.get_close_matches(key, known, n=1)
+    near = closest(key, known)
     names = known if len(known) <= 2 * _MOST_WORDS_LISTED else ["the fields of trl.GRPOConfig or peft.LoraConfig"]
     listed = f"Did you mean {near[0]}?" if near else f"The keys here are {', '.join(names)}."
     if model is not RunConfig:
         return what, listed
     section = ".".join(str(part) for part in path[:-1] if isinstance(part, str))
+    if key in REMOVED and key not in MEANT.get(section, ()) and not section.startswith(("data", "rewards")):
+        return "is no argument of TRL 1.16's GRPOConfig.", REMOVED[key]
     if (meant := meant_here(section, key)) is not None:
         return what, f"Did you mean {meant}?"
     fields = _fields_of_sections()
@@ -195,6 +205,8 @@ def _instead(key: str, value: Any, wanted: Sequence[str]) -> str:
         return f"Write {key}: {int(value)}."
     if not isinstance(value, str | list | dict) and set(wanted) == {"text"}:
         return f"Write it in quotes: '{str(value).lower() if isinstance(value, bool) else value}'."
+    if isinstance(value, str) and "a list" in wanted:
+        return f"Write it as a list, also of one: {key}: [{value}]."
     if isinstance(value, dict) and "a list" in wanted:
         first = next(iter(value), "…")
         return f"Write it as a list, also of one: [{{{first}: …}}]."

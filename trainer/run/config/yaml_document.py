@@ -85,6 +85,9 @@ def read_file(path: Path) -> Node:
     try:
         text = path.read_text(encoding="utf-8")
     except OSError as error:
+        if "=" in path.name:
+            what = f"{str(path)!r} stands where the file is named, and is a setting."
+            raise ConfigError([Problem("", what, f"Write the file first: FILE.yaml {path}.")]) from None
         reason = "is a folder" if path.is_dir() else (error.strerror or "cannot be read").lower()
         raise ConfigError(
             [Problem("", f"the configuration cannot be read: {reason}.", "Name a YAML file that exists.", origin)]

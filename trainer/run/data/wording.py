@@ -1,9 +1,8 @@
 """What is wrong with rows, in words."""
 
-import difflib
 from collections.abc import Iterable, Sequence
 
-from rewards.registry import Refusal
+from rewards.registry import Refusal, closest
 
 _MOST_ROWS_NAMED = 10
 
@@ -22,5 +21,5 @@ def rows_named(indices: Sequence[int]) -> str:
 def nearest(name: str, known: Iterable[str]) -> str:
     """The known name that ``name`` resembles, and all that there are."""
     known = [*known]
-    near = difflib.get_close_matches(name, known, n=1)
+    near = closest(name, known)
     return f"{f'Did you mean {near[0]!r}? ' if near else ''}There are: {', '.join(known) or 'none'}."

@@ -214,3 +214,33 @@ def test_yaml_with_a_cell_of_every_kind_of_value():
     cell = Cell("v", "v", "v", 0, {"a.b": {"name": "lopti", "eta": 0.4}, "c": True, "d": None, "e": "no", "f": "1e-6"})
     assert cell.overrides == ['a.b={"name": "lopti", "eta": 0.4}', "c=true", "d=null", "e=no", 'f="1e-6"']
     assert YAML(typ="safe").load('{"name": "lopti", "eta": 0.4}') == {"name": "lopti", "eta": 0.4}
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("model: {name_or_path: x}\ndata: {}\nrewards: []\n", "told by its keys data, model, rewards; that of a sweep"),
+        ("extends: base.yaml\ntrl: {learning_rate: 1e-6}\n", "Give it to scripts/train.py "),
+        ("distributed_type: FSDP\nfsdp_config: {}\n", "scripts/launch.py --config_file "),
+    ],
+)
+def test_a_file_of_another_kind_makes_one_problem(tmp_path: Path, text: str, words: str):
+    (tmp_path / "other.yaml").write_text(text)
+    with pytest.raises(ConfigError) as caught:
+        load_sweep(tmp_path / "other.yaml")
+    assert len(caught.value.problems) == 1
+    assert words in str(caught.value)
+
+
+def test_every_run_and_every_sweep_that_ships_is_told_from_the_other():
+    for path in SHIPPED:
+        with pytest.raises(ConfigError, match="this is the file of a sweep") as caught:
+            load_config(path)
+        assert len(caught.value.problems) == 1
+    for path in (ROOT / "configs").glob("[!st]*/*.yaml"):
+        if path.parent.name not in ("accelerate", "evaluation", "slurm"):
+            with pytest.raises(ConfigError, match="this is the file of a run"):
+                load_sweep(path)
+    for path in (ROOT / "configs" / "accelerate").glob("*.yaml"):
+        with pytest.raises(ConfigError, match="this is the file of an accelerate launcher"):
+            load_config(path)

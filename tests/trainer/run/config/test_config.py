@@ -10,6 +10,7 @@ import pytest
 
 from tests.paths import ROOT
 from trainer.run.config import ConfigError, RunConfig, load_config
+from trainer.run.config.removed_names import REMOVED
 from trainer.run.config.trl_arguments import CHOICES, ELSEWHERE, RANGE_OF, REASONS
 
 RUN_CONFIGS = sorted(
@@ -150,6 +151,7 @@ def test_a_wrong_value_says_why_and_what_to_write(tmp_path: Path, text: str, wor
             "data.test={generator: x, split: test}",
             "data.test.split: belongs to a path, not to a generator. Delete split.",
         ),
+        ("data.test={my+set: {path: x}}", "a name of letters, digits, `_`, `-` and `.` is needed"),
         ("data.train.columns={reference: 3}", "data.train.columns.reference: is 3, and text or a list or a mapping"),
         ("data.train.columns={reference: {a: 3}}", "data.train.columns.reference.a: is 3, and text is needed."),
         ("data.train.columns={reference: []}", "data.train.columns.reference"),
@@ -317,6 +319,36 @@ def test_everything_said_about_trl_arguments_is_about_arguments_that_trl_has() -
 
     names = {field.name for declared in (GRPOConfig, LoraConfig) for field in dataclasses.fields(declared)}
     assert {*ELSEWHERE, *CHOICES, *REASONS, *RANGE_OF} <= names
+
+
+def test_what_is_said_to_be_removed_is_no_argument_and_the_advice_names_what_is() -> None:
+    from trl import GRPOConfig
+
+    names = {field.name for field in dataclasses.fields(GRPOConfig)}
+    assert not names & {*REMOVED}
+    for advice in REMOVED.values():
+        for written in re.findall(r"Write (\w+): ", advice):
+            assert written in names, advice
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("logging: {team: x}\n", "Did you mean entity?"),
+        ("logging: {notes: x}\n", "Set the environment variable WANDB_NOTES."),
+        ("logging: {report_to: [WandB]}\n", "Did you mean wandb"),
+        ("logging: {report_to: [TensorBoard]}\n", "Did you mean tensorboard"),
+        ("Logging: {report_to: none}\n", "Did you mean logging?"),
+        ("trl: {Learning-Rate: 1e-6}\n", "Did you mean learning_rate?"),
+        ("trl: {loss_type: 'Dr. GRPO'}\n", "Did you mean dr_grpo?"),
+        ("evaluation_strategy: steps\n", "Write `evaluation: {every_steps: …}`."),
+        ("logging: {report_to: [wandb], tags: pilot}\n", "tags: [pilot]"),
+    ],
+)
+def test_a_name_of_other_spelling_or_of_before_leads_to_the_one_that_is_meant(
+    tmp_path: Path, text: str, words: str
+) -> None:
+    assert words in refusal(tmp_path, text)
 
 
 @pytest.mark.parametrize("name", CHOICES)

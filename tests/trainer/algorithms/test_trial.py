@@ -1,0 +1,417 @@
+"""What the trial of a part finds: axes confused, draws, hidden memory, what begins late, results of the wrong kind."""
+
+import random
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+
+from rewards.registry import PartError
+from trainer.algorithms import advantages
+from trainer.algorithms.contract import (
+    ADVANTAGE,
+    COEFFICIENT,
+    PROMPT_SAMPLER,
+    TOKEN_WEIGHT,
+    UPDATE_SCHEDULE,
+    Traits,
+    UpdateSchedule,
+    traits,
+    traits_of,
+)
+from trainer.algorithms.registry import built_in, find_strategy
+from trainer.algorithms.trial import separable, tried, tried_sampler, tried_schedule
+
+
+def accepted(kind: str, part: Any) -> Any:
+    found = find_strategy(kind, part)
+    if kind == UPDATE_SCHEDULE:
+        return tried_schedule(found)
+    return tried_sampler(found) if kind == PROMPT_SAMPLER else tried(found)
+
+
+def refused(kind: str, part: Any, *fragments: str) -> None:
+    with pytest.raises(PartError) as error:
+        accepted(kind, part)
+    assert not [fragment for fragment in fragments if fragment not in str(error.value)], error.value
+
+
+# An estimator of a group that looks at other groups
+
+
+def transposed(rewards, group_size):
+    columns = rewards.view(group_size, -1)
+    return (columns - columns.nanmean(0)).flatten()
+
+
+def transposed_scale(rewards, group_size):
+    centred = advantages.dr_grpo(rewards, group_size)
+    return centred / (centred.view(group_size, -1).nan_to_num().std(0).repeat(group_size) + 1)
+
+
+def transposed_counts(rewards, group_size, correct):
+    right = correct.view(group_size, -1).nansum(1).repeat_interleave(3)
+    return advantages.dr_grpo(rewards, group_size) * (1 + right)
+
+
+def lengths_of_the_batch(rewards, group_size, lengths):
+    return advantages.dr_grpo(rewards, group_size) * lengths / lengths.float().mean()
+
+
+def whitened(rewards, group_size):
+    centred = advantages.dr_grpo(rewards, group_size)
+    return centred / centred[~centred.isnan()].std()
+
+
+def first_rows(rewards, group_size):
+    return rewards - rewards[0]
+
+
+def functions_of_the_batch(rewards, group_size, rewards_per_function):
+    return advantages.dr_grpo(rewards, group_size) * (1 + rewards_per_function[:, 1].nanmean())
+
+
+ACROSS = [transposed, transposed_scale, transposed_counts, lengths_of_the_batch, whitened, first_rows]
+ACROSS += [functions_of_the_batch]
+
+
+@pytest.mark.parametrize("part", ACROSS, ids=lambda part: part.__name__)
+def test_an_estimator_that_looks_at_other_groups_says_so(part, monkeypatch):
+    refused(ADVANTAGE, part, "another prompt's responses", "view(-1, group_size)", "depends_on_other_groups=True")
+
+    monkeypatch.setattr(part, "traits", Traits(depends_on_other_groups=True), raising=False)
+    assert accepted(ADVANTAGE, part).traits.depends_on_other_groups
+
+
+def test_exactly_the_built_in_estimators_that_look_at_the_batch_say_so(monkeypatch):
+    declared = {name: f for name, f in built_in(ADVANTAGE).items() if traits_of(f).depends_on_other_groups}
+    looking = {"bnpo_beta", "gdpo", "gpg", "reinforce_pp", "reinforce_pp_original", "reinforce_pp_token", "vl_norm"}
+    assert set(declared) == looking
+    for name, function in declared.items():
+        monkeypatch.setattr(function, "traits", replace(traits_of(function), depends_on_other_groups=False))
+        refused(ADVANTAGE, name, "another prompt's responses")
+
+
+class PerBatch:
+    """A baseline of this batch, seen before it is subtracted."""
+
+    def __init__(self):
+        self.mean = 0.0
+
+    def __call__(self, rewards):
+        self.mean = 0.5 * self.mean + 0.5 * float(rewards.nanmean())
+        return rewards - self.mean
+
+    def state_dict(self):
+        return {"mean": self.mean}
+
+    def load_state_dict(self, state):
+        self.mean = state["mean"]
+
+
+class OfEarlierBatches(PerBatch):
+    """The same, subtracted before it is seen: no row of the batch changes another's."""
+
+    def __call__(self, rewards):
+        result = rewards - self.mean
+        super().__call__(rewards)
+        return result
+
+
+def test_a_running_baseline_is_of_the_batches_before():
+    with pytest.warns(UserWarning, match="another prompt.s responses .*depends_on_other_groups=True"):
+        assert accepted(ADVANTAGE, PerBatch).has_state
+    assert accepted(ADVANTAGE, OfEarlierBatches).has_state
+
+
+# Draws
+
+
+def torch_draw(rewards, group_size):
+    return advantages.dr_grpo(rewards, group_size) * (1 + torch.rand(()))
+
+
+def rare_draw(probs):
+    return (torch.rand(probs.shape) > 1e-9).float()  # shows in the stream, not in the result
+
+
+def numpy_draw(logps):
+    return torch.full_like(logps, float(np.random.rand() > 1e-9))
+
+
+def python_draw(logps):
+    return torch.full_like(logps, random.random())
+
+
+def seeded(probs):
+    torch.manual_seed(0)
+    return torch.rand(probs.shape)
+
+
+OWN_STREAM = torch.Generator()
+
+
+def stream_of_its_own(probs):
+    return torch.rand(probs.shape, generator=OWN_STREAM)
+
+
+def seeded_each_time(probs):
+    return torch.rand(probs.shape, generator=torch.Generator().manual_seed(1))
+
+
+def dropped_out(entropies):
+    return torch.nn.functional.dropout(torch.ones_like(entropies), 0.5)
+
+
+DRAWS = [
+    (ADVANTAGE, torch_draw),
+    (TOKEN_WEIGHT, rare_draw),
+    (TOKEN_WEIGHT, seeded),
+    (TOKEN_WEIGHT, stream_of_its_own),
+    (TOKEN_WEIGHT, dropped_out),
+    (COEFFICIENT, numpy_draw),
+    (COEFFICIENT, python_draw),
+]
+
+
+@pytest.mark.parametrize(("kind", "part"), DRAWS, ids=lambda part: getattr(part, "__name__", part))
+def test_a_part_that_draws_says_so(kind, part):
+    before = torch.get_rng_state()
+    refused(kind, part, f"{kind} {part.__name__!r}", "row_draws(row_keys, mask, seed)", "draws_at_random=True")
+    assert torch.equal(torch.get_rng_state(), before)
+
+
+@pytest.mark.parametrize("kind", [TOKEN_WEIGHT, COEFFICIENT])
+def test_one_that_says_so_is_accepted_and_leaves_the_stream_as_it_was(kind):
+    @traits(draws_at_random=True)
+    def draws(mask):
+        return torch.rand(mask.shape)
+
+    before = torch.get_rng_state()
+    assert accepted(kind, draws).traits.draws_at_random
+    assert torch.equal(torch.get_rng_state(), before)
+
+
+def test_what_draws_from_a_seed_of_its_own_draws_the_same_again():
+    assert accepted(TOKEN_WEIGHT, seeded_each_time).name == "seeded_each_time"
+
+
+# Memory that no checkpoint keeps
+
+
+CALLS: list[int] = []
+
+
+def counts_calls(probs):
+    CALLS.append(1)
+    return torch.full_like(probs, float(len(CALLS)))
+
+
+def remembers_the_first(probs):
+    remembers_the_first.calls = getattr(remembers_the_first, "calls", 0) + 1
+    return torch.full_like(probs, 1.0 + (remembers_the_first.calls > 1))
+
+
+class ForgetsToSave(OfEarlierBatches):
+    def state_dict(self):
+        return {}
+
+    def load_state_dict(self, state):
+        pass
+
+
+class ForgetsAPart(OfEarlierBatches):
+    def __init__(self):
+        super().__init__()
+        self.calls = 0
+
+    def __call__(self, rewards):
+        self.calls += 1
+        return super().__call__(rewards) * self.calls
+
+
+class AnInstance:
+    """Handed over as an object, without a state."""
+
+    __name__ = "AnInstance"
+    calls = 0
+
+    def __call__(self, rewards, group_size):
+        self.calls += 1
+        return advantages.dr_grpo(rewards, group_size) * self.calls
+
+
+@pytest.mark.parametrize(
+    ("kind", "part", "fragment"),
+    [
+        (TOKEN_WEIGHT, counts_calls, "remembers something from call to call"),
+        (TOKEN_WEIGHT, remembers_the_first, "remembers something"),
+        (ADVANTAGE, AnInstance(), "remembers something"),
+        (ADVANTAGE, ForgetsToSave, "state_dict leaves out something"),
+        (ADVANTAGE, ForgetsAPart, "state_dict leaves out something"),
+    ],
+    ids=lambda value: getattr(value, "__name__", None),
+)
+def test_what_is_remembered_is_in_the_state(kind, part, fragment):
+    refused(kind, part, fragment, "returned different results for the same signals", "state_dict and load_state_dict")
+
+
+class Walk:
+    """A prompt sampler that goes on from where it is."""
+
+    def __init__(self):
+        self.position = 0
+
+    def __call__(self, count, num_prompts, seed):
+        self.position += 1
+        return [(self.position + each) % num_prompts for each in range(count)]
+
+    def state_dict(self):
+        return {"position": self.position}
+
+    def load_state_dict(self, state):
+        self.position = state["position"]
+
+
+class WalkWithoutItsPlace(Walk):
+    def load_state_dict(self, state):
+        pass
+
+
+@traits(draws_at_random=True)
+class AnyPrompts(Walk):
+    def __call__(self, count, num_prompts, seed):
+        return torch.randperm(num_prompts)[:count].tolist()
+
+
+def test_a_sampler_goes_on_from_its_state_and_chooses_alike_on_all_processes():
+    assert accepted(PROMPT_SAMPLER, Walk).name == "Walk"
+    refused(PROMPT_SAMPLER, WalkWithoutItsPlace, "state_dict leaves out something")
+    refused(PROMPT_SAMPLER, AnyPrompts, "draws at random", "an option `seed`")
+
+
+def drawn_halves():
+    drawn = []
+
+    def select(probs, mask, pass_index):
+        if pass_index == 0:
+            drawn[:] = [torch.rand(mask.shape, generator=OWN_STREAM) < 0.5]
+        return mask.bool() & (drawn[0] == (pass_index == 0))
+
+    return UpdateSchedule(2, select)
+
+
+def test_a_schedule_selects_the_same_tokens_again():
+    refused(UPDATE_SCHEDULE, drawn_halves, "selected other tokens for the same pass", "row_keys")
+
+
+# What begins behind the first step
+
+
+def negative_late(probs, step, max_steps):
+    return torch.full_like(probs, 0.9 - step / max_steps)
+
+
+def not_finite_at_the_end(log_ratio, step, max_steps):
+    return log_ratio.exp() / (max_steps - 1 - step)
+
+
+def infinite_late(rewards, group_size, step):
+    return advantages.dr_grpo(rewards, group_size) * (float("inf") if step > 100 else 1.0)
+
+
+def fails_late(probs, step):
+    if step > 600:
+        raise RuntimeError("out of ideas")
+    return torch.ones_like(probs)
+
+
+def transposed_late(rewards, group_size, step):
+    return transposed(rewards, group_size) if step else advantages.dr_grpo(rewards, group_size)
+
+
+@pytest.mark.parametrize(
+    ("kind", "part", "fragments"),
+    [
+        (TOKEN_WEIGHT, negative_late, ["at step 999 of 1000", "negative or not finite"]),
+        (COEFFICIENT, not_finite_at_the_end, ["at step 999 of 1000", "not finite"]),
+        (ADVANTAGE, infinite_late, ["at step 500 of 1000", "infinite"]),
+        (TOKEN_WEIGHT, fails_late, ["failed on a tiny example at step 999 of 1000", "out of ideas"]),
+        (ADVANTAGE, transposed_late, ["another prompt's responses"]),
+    ],
+    ids=lambda value: getattr(value, "__name__", None),
+)
+def test_a_part_is_tried_at_later_steps_too(kind, part, fragments):
+    refused(kind, part, *fragments)
+
+
+def mean_later(probs, step, max_steps):
+    return 1.0 - step / max_steps * probs.mean().expand_as(probs)
+
+
+def mean_behind_the_warm_up(log_ratio, step):
+    return log_ratio.exp() * (log_ratio.mean().exp() if step > 100 else 1.0)
+
+
+def one_row_later(probs, step, max_steps):
+    return 1.0 - step / max_steps * probs.mean(1, keepdim=True).expand_as(probs)
+
+
+def test_a_part_that_looks_at_the_whole_microbatch_later_depends_on_the_cut():
+    assert accepted(TOKEN_WEIGHT, mean_later).traits.depends_on_the_cut
+    assert not separable(find_strategy(TOKEN_WEIGHT, mean_later), 1)
+    assert not separable(find_strategy(COEFFICIENT, mean_behind_the_warm_up), 1)
+    assert not accepted(TOKEN_WEIGHT, one_row_later).traits.depends_on_the_cut
+    assert separable(find_strategy(TOKEN_WEIGHT, one_row_later), 1)
+
+
+@pytest.mark.parametrize(("within", "depends"), [("forward", True), ("response", False)])
+@pytest.mark.parametrize("share", [0.01, 0.2, 1.0])
+def test_top_entropy_within_a_response_does_not_depend_on_the_cut(within, depends, share):
+    part = {"name": "top_entropy", "within": within, "share": share}
+    assert accepted(TOKEN_WEIGHT, part).traits.depends_on_the_cut == depends
+    assert depends or separable(find_strategy(TOKEN_WEIGHT, part), 1)
+
+
+def test_top_entropy_is_within_the_forward_pass_unless_told_otherwise():
+    assert accepted(TOKEN_WEIGHT, "top_entropy").traits.depends_on_the_cut is True
+
+
+# Results
+
+
+PARAMETER = torch.nn.Parameter(torch.ones(()))
+
+
+def with_a_parameter(mask):
+    return PARAMETER * mask
+
+
+def learned_baseline(rewards, group_size):
+    return advantages.dr_grpo(rewards, group_size) * PARAMETER
+
+
+def condition(mask):
+    return mask.bool()
+
+
+def complex_numbers(mask):
+    return torch.complex(mask.float(), mask.float())
+
+
+@pytest.mark.parametrize(
+    ("kind", "part", "fragments"),
+    [
+        (TOKEN_WEIGHT, condition, ["it returned bool", ".float()"]),
+        (COEFFICIENT, condition, ["it returned bool", ".float()"]),
+        (COEFFICIENT, complex_numbers, ["it returned complex64"]),
+        (TOKEN_WEIGHT, with_a_parameter, ["requires grad", ".detach()"]),
+        (COEFFICIENT, with_a_parameter, ["requires grad", ".detach()"]),
+        (ADVANTAGE, learned_baseline, ["requires grad", ".detach()"]),
+    ],
+    ids=lambda value: getattr(value, "__name__", None),
+)
+def test_results_that_are_no_plain_numbers_are_refused_in_words(kind, part, fragments):
+    refused(kind, part, f"{kind} {part.__name__!r} breaks its contract", *fragments)

@@ -1,0 +1,191 @@
+"""A run goes on with the rows, the model and the code that it was started with, or says what changed and is refused."""
+
+import itertools
+import json
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from tests.tiny_model import save_tiny_model
+from trainer.run.config import load_config
+from trainer.run.directory import ResumeError
+from trainer.run.manifest import RerunError, check_same_run_again, read_manifest, record_changes, write_manifest
+from trainer.run.placement import Placement, place
+from trainer.run.started_from import model_files, own_code
+
+RUN = """
+output_dir: run
+model: {name_or_path: model}
+data: {train: {generator: 'own_parts.rows:made'}}
+rewards: [{verifier: 'own_parts.judge:judge'}, {verifier: exact_match, name: other}]
+algorithm: {token_weight: {name: 'own_weight:weigh'}}
+"""
+CODE = {
+    "own_parts/__init__.py": "",
+    "own_parts/judge.py": "from .scale import SCALE\nimport json, numpy\ndef judge(completion, reference): ...\n",
+    "own_parts/scale.py": "import own_helper.deep as deep\nSCALE = 2\n",
+    "own_parts/rows.py": "def made():\n    from own_parts import late\n    return []\n",
+    "own_parts/late.py": "COUNT = 3\n",
+    "own_parts/unused.py": "NOTHING = 0\n",
+    "own_helper/__init__.py": "",
+    "own_helper/deep.py": "import trainer\nDEPTH = 1\n",
+    "own_weight.py": "def weigh(mask): return mask\n",
+}
+
+
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+    """A run with one checkpoint of an older kind, which needs its trainer_state.json alone."""
+    for name, text in CODE.items():
+        (tmp_path / name).parent.mkdir(exist_ok=True)
+        (tmp_path / name).write_text(text)
+    save_tiny_model(tmp_path / "model")
+    (tmp_path / "run.yaml").write_text(RUN)
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.syspath_prepend(tmp_path)
+    write_manifest(tmp_path / "run", load_config("run.yaml"), 1, {"train": "a" * 64, "test": "b" * 64})
+    record = read_manifest(tmp_path / "run") | {"checkpoint_manifests": False}
+    (tmp_path / "run" / "manifest.json").write_text(json.dumps(record))
+    (tmp_path / "run" / "checkpoint-4").mkdir()
+    (tmp_path / "run" / "checkpoint-4" / "trainer_state.json").write_text("{}")
+    yield tmp_path
+    for module in [name for name in sys.modules if name.startswith("own_")]:
+        del sys.modules[module]
+
+
+def resumed(*, rows: str = "a", accept: bool = False, resume: str = "auto") -> Placement:
+    args: Any = SimpleNamespace(process_index=0, world_size=1, eval_on_start=False, output_dir="run")
+    fingerprints = {"train": rows * 64, "test": "b" * 64}
+    return place(load_config("run.yaml"), args, resume, fingerprints, accept_changes=accept)
+
+
+def edited(name: str, change: Callable[[str], str] = lambda text: text + "\n") -> Callable[[Path], None]:
+    return lambda folder: (folder / name).write_text(change((folder / name).read_text()))
+
+
+def other_weights(folder: Path) -> None:
+    save_tiny_model(folder / "model", seed=1)
+
+
+def one_bit(folder: Path) -> None:
+    weights = bytearray((folder / "model/model.safetensors").read_bytes())
+    weights[-1] ^= 1
+    (folder / "model/model.safetensors").write_bytes(weights)
+
+
+CHANGES: dict[str, tuple[Callable[[Path], None], str]] = {
+    "other weights": (other_weights, "model, model.safetensors"),
+    "one layer norm's epsilon": (
+        edited("model/config.json", lambda text: text.replace('"rms_norm_eps": 1e-06', '"rms_norm_eps": 1e-05')),
+        "model, config.json",
+    ),
+    "the verifier": (edited("own_parts/judge.py"), "code, own_parts.judge"),
+    "what the verifier imports beside it": (edited("own_parts/scale.py"), "code, own_parts.scale"),
+    "a weight of one file": (edited("own_weight.py"), "code, own_weight"),
+}
+CHANGES_ASIDE: dict[str, tuple[Callable[[Path], None], str]] = {
+    "one bit of a weight": (one_bit, "model, model.safetensors"),
+    "the chat template": (edited("model/chat_template.jinja", lambda text: text + " "), "model, chat_template.jinja"),
+    "a file of the tokenizer": (edited("model/tokenizer_config.json"), "model, tokenizer_config.json"),
+    "a file more": (lambda folder: (folder / "model/generation_config.json").unlink(), "generation_config.json"),
+    "what is imported two steps away, of another package": (edited("own_helper/deep.py"), "code, own_helper.deep"),
+    "what is imported inside a function": (edited("own_parts/late.py"), "code, own_parts.late"),
+    "the generator": (edited("own_parts/rows.py"), "code, own_parts.rows"),
+    "a package's own file": (edited("own_parts/__init__.py"), "code, own_parts"),
+}
+NO_CHANGES: dict[str, Callable[[Path], Any]] = {
+    "nothing": lambda folder: None,
+    "a module that no part imports": edited("own_parts/unused.py"),
+    "a text beside the weights": lambda folder: (folder / "model/README.md").write_text("x"),
+    "the same weights written again": lambda folder: save_tiny_model(folder / "model"),
+}
+
+
+@pytest.mark.parametrize("name", CHANGES | CHANGES_ASIDE)
+def test_a_change_is_refused_by_name_and_accepted_where_it_is_said(folder: Path, name: str) -> None:
+    change, named = (CHANGES | CHANGES_ASIDE)[name]
+    change(folder)
+    for resume in ("auto", "", "run"):
+        with pytest.raises(ResumeError, match="--accept-changes") as caught:
+            resumed(resume=resume)
+        assert named in str(caught.value)
+        assert str(caught.value).count("→") == 1
+    placement = resumed(accept=True)
+    assert [named in line for line in placement.changed] == [True]
+    assert placement.checkpoint == Path("run/checkpoint-4")
+    assert any(named in line for line in placement.lines)
+
+
+@pytest.mark.parametrize("name", NO_CHANGES)
+def test_what_trains_nothing_else_is_no_change(folder: Path, name: str) -> None:
+    NO_CHANGES[name](folder)
+    placement = resumed()
+    assert (placement.changed, placement.checkpoint) == ([], Path("run/checkpoint-4"))
+    assert not any("not known" in line for line in placement.lines)
+
+
+def test_other_rows_are_refused(folder: Path) -> None:
+    with pytest.raises(ResumeError, match="data, train: aaaaaaaaaaaa… → cccccccccccc…"):
+        resumed(rows="c")
+
+
+def test_what_was_accepted_is_recorded_and_is_what_the_next_part_is_compared_with(folder: Path) -> None:
+    edited("own_weight.py")(folder)
+    placement = resumed(rows="c", accept=True)
+    assert placement.checkpoint is not None
+    placement.lock and placement.lock.close()
+    record_changes(placement.run, placement.checkpoint, placement.now, placement.changed)
+    assert resumed(rows="c").changed == []
+    record = read_manifest(folder / "run")
+    assert [entry["behind"] for entry in record["accepted_changes"]] == ["checkpoint-4"]
+    assert len(record["accepted_changes"][0]["changed"]) == 2
+    with pytest.raises(RerunError, match="behind checkpoint-4 with other things"):
+        check_same_run_again(folder / "run", record, load_config("run.yaml"), record["data_fingerprints"], 1)
+
+
+def test_an_older_record_goes_on_and_says_what_it_does_not_tell(folder: Path) -> None:
+    record = read_manifest(folder / "run")
+    for key in ("model_files", "own_code"):
+        del record[key]
+    (folder / "run" / "manifest.json").write_text(json.dumps(record))
+    lines = "\n".join(resumed().lines)
+    assert "the model's configuration and tokenizer and the code of your own parts (own_helper" in lines
+    assert "not known" in lines
+    with pytest.raises(ResumeError, match="data, train"):
+        resumed(rows="c")
+    other_weights(folder)
+    with pytest.raises(ResumeError, match="model, weights: "):
+        resumed()
+
+
+def test_what_is_installed_and_what_is_ours_is_no_code_of_the_user(folder: Path) -> None:
+    assert {*own_code(load_config("run.yaml"))} == {
+        *("own_parts", "own_parts.judge", "own_parts.scale", "own_parts.rows", "own_parts.late"),
+        *("own_helper", "own_helper.deep", "own_weight"),
+    }
+    plain = ["rewards=[{verifier: exact_match}]", "algorithm.token_weight=uniform"]
+    assert own_code(load_config("run.yaml", [*plain, "data.train={path: a/b, generator: null}"])) == {}
+
+
+def test_a_checkpoint_as_a_model_is_its_model_alone(folder: Path) -> None:
+    before = model_files("model", None)
+    for name in ("trainer_state.json", "manifest.json", "logged_so_far_0.json", "training_args.bin", "optimizer.pt"):
+        (folder / "model" / name).write_text("{}")
+    assert model_files("model", None) == before
+
+
+def test_every_pair_of_changes_is_named_whole(folder: Path) -> None:
+    pairs = itertools.combinations(
+        [CHANGES["the verifier"], CHANGES["other weights"], CHANGES_ASIDE["the generator"]], 2
+    )
+    expected: set[str] = set()
+    for first, second in pairs:
+        first[0](folder), second[0](folder)
+        expected |= {first[1], second[1]}
+        with pytest.raises(ResumeError) as caught:
+            resumed()
+        assert all(named in str(caught.value) for named in expected)
