@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from trainer.step.advantages import Advantages
 from trainer.step.checkpoint import Checkpoint
@@ -23,9 +23,6 @@ from trainer.step.records import Recorder
 from trainer.step.revisions import Revisions
 from trainer.step.rollout import Schedule
 from trainer.step.scoring import Scoring
-
-if TYPE_CHECKING:
-    from trainer.step.trainer import RLVRTrainer
 
 
 @dataclass(frozen=True)
@@ -66,7 +63,7 @@ class Parts:
 
 
 def wired(
-    trainer: "RLVRTrainer",
+    trainer: Any,
     speed: Speed,
     engine: Engine,
     evaluation: Evaluation,
@@ -79,18 +76,17 @@ def wired(
     Raises:
         PreflightError: the loaded model, data or reward functions do not go with the settings.
     """
-    given: Any = trainer
-    args, strategies, accelerator, tokenizer = given.args, given.strategies, given.accelerator, given._tokenizer
-    ranks = Ranks(accelerator, sharded=parameters_are_sharded(given))
+    args, strategies, accelerator, tokenizer = trainer.args, trainer.strategies, trainer.accelerator, trainer._tokenizer
+    ranks = Ranks(accelerator, sharded=parameters_are_sharded(trainer))
     settings = Settings(
-        args, strategies, speed, bool(evaluation.decodings), drop_in, loaded=_loaded(given, speed, ranks)
+        args, strategies, speed, bool(evaluation.decodings), drop_in, loaded=_loaded(trainer, speed, ranks)
     )
     refuse(settings, "model")
     schedule, phases = Schedule.of(args, strategies.schedule.num_passes), Phases()
     asks_for_old = settings.corrects_engine or not settings.is_on_policy
     skips_old = _is_taken(settings, ranks, "skip_old_logps")
-    reward_weights, group_size = given.reward_weights, args.num_generations
-    ends = frozenset({*given.eos_token_ids, tokenizer.pad_token_id})
+    reward_weights, group_size = trainer.reward_weights, args.num_generations
+    ends = frozenset({*trainer.eos_token_ids, tokenizer.pad_token_id})
     microbatches = Microbatches(
         args,
         strategies,
@@ -115,7 +111,7 @@ def wired(
         phases=phases,
         prompts=Prompts(
             strategies.prompt_sampler,
-            given.train_dataset,
+            trainer.train_dataset,
             ranks,
             group_size=group_size,
             seed=args.seed,
@@ -124,7 +120,7 @@ def wired(
         ),
         is_compact=speed.generation == "compact",
         common_noise=CommonRandomNumbers(args.seed, ranks) if speed.common_random_numbers else None,
-        judging=Judging(given.reward_func_names, reward_weights, ranks),
+        judging=Judging(trainer.reward_func_names, reward_weights, ranks),
         scoring=Scoring(
             microbatches,
             phases,
@@ -138,36 +134,38 @@ def wired(
             strategies.revision,
             ranks,
             group_size=group_size,
-            decode=partial(given.processing_class.batch_decode, skip_special_tokens=True),
+            decode=partial(trainer.processing_class.batch_decode, skip_special_tokens=True),
         ),
         advantages=Advantages(
             args, strategies, ranks, reward_weights, tokenizer.pad_token_id, ratio_comes_later=skips_old
         ),
-        recorder=Recorder(ranks, tokenizer, given.reward_func_names, reward_weights, group_size=group_size, ends=ends),
+        recorder=Recorder(
+            ranks, tokenizer, trainer.reward_func_names, reward_weights, group_size=group_size, ends=ends
+        ),
         microbatches=microbatches,
         loss=Loss(
             args,
             strategies,
             schedule,
             ranks,
-            epsilon_high=given.epsilon_high,
+            epsilon_high=trainer.epsilon_high,
             makes_ratio=skips_old,
             token_classes=None
             if guards is None
-            else TokenClassMeter(tokenizer, given.model.get_input_embeddings().num_embeddings, ranks.device),
+            else TokenClassMeter(tokenizer, trainer.model.get_input_embeddings().num_embeddings, ranks.device),
         ),
         checkpoint=checkpoint,
         held_out=HeldOut(
             evaluation,
             ranks,
-            dict(zip(given.reward_func_names, given.reward_funcs, strict=True)),
+            dict(zip(trainer.reward_func_names, trainer.reward_funcs, strict=True)),
             reward_weights.tolist(),
-            temperature=given.temperature,
+            temperature=trainer.temperature,
             batch_size=args.per_device_eval_batch_size,
             ends=ends,
         ),
         engine_check=EngineCheck(engine, ranks, tokenizer, checkpoint.counts)
-        if engine.check_agreement_every > 0 and given.use_vllm
+        if engine.check_agreement_every > 0 and trainer.use_vllm
         else None,
         watch=None
         if guards is None
@@ -177,7 +175,7 @@ def wired(
                 ranks,
                 checkpoint.counts,
                 norm_is_scaled=getattr(accelerator, "scaler", None) is not None,
-                step_is_made=given.is_deepspeed_enabled,
+                step_is_made=trainer.is_deepspeed_enabled,
             ),
             DiskGuard(ranks, guards.report),
             MemoryGuard(guards.fault_folder, ranks, phases),

@@ -1,0 +1,132 @@
+"""The shape of a step: one class on TRL's, and parts that do not know it."""
+
+import functools
+import inspect
+import types
+from pathlib import Path
+from typing import Any
+
+import pytest
+from datasets import Dataset
+from trl import GRPOConfig, GRPOTrainer
+
+from tests.trainer.training import PROMPTS, digit_reward
+from trainer import RLVRTrainer
+from trainer.evaluation import Decoding
+from trainer.step import compatibility
+from trainer.step.options import Engine, Evaluation, Guards, Speed
+from trainer.step.wiring import Parts
+
+
+@pytest.fixture(scope="module")
+def everything(tiny_model: Path, tmp_path_factory: pytest.TempPathFactory) -> RLVRTrainer:
+    """A trainer with every part that needs no vLLM."""
+    folder = tmp_path_factory.mktemp("everything")
+    return RLVRTrainer(
+        str(tiny_model),
+        digit_reward,
+        GRPOConfig(str(folder), num_generations=4, loss_type="dapo", use_cpu=True, bf16=False, report_to="none"),
+        Dataset.from_list(PROMPTS),
+        advantage="ibpo",
+        revision={"references": 2},
+        token_weight="adv_reweight",
+        update_schedule="lopti",
+        prompt_sampler="difficulty",
+        speed=Speed(microbatches="planned", generation="compact", common_random_numbers=True),
+        engine=Engine(check_agreement_every=1),
+        evaluation=Evaluation(0, [Decoding()]),
+        guards=Guards(folder / "faults"),
+    )
+
+
+def test_the_only_class_of_ours_is_the_trainer():
+    ours = [kind for kind in RLVRTrainer.__mro__ if kind.__module__.startswith("trainer")]
+    assert ours == [RLVRTrainer]
+    assert RLVRTrainer.__bases__ == (GRPOTrainer,)
+
+
+def test_the_overrides_stand_in_the_order_of_their_sections():
+    """The numbers of the map's sections rise, and every override of TRL's is under one of them."""
+    source = inspect.getsource(RLVRTrainer)
+    sections = [line for line in source.splitlines() if line.startswith("    # ") and line[6].isdigit()]
+    assert [int(line[6]) for line in sections] == list(range(1, len(sections) + 1))
+    first, last = source.index(sections[0]), source.index("    # What the parts ask TRL for")
+    for name, member in vars(RLVRTrainer).items():
+        if inspect.isfunction(member) and hasattr(GRPOTrainer, name) and name != "__init__":
+            assert first < source.index(f"    def {name}(") < last, name
+
+
+def reached(start: Any) -> dict[int, tuple[Any, str]]:
+    """Everything that ``start``'s attributes lead to through objects, containers, functions and bound methods of ours;
+    each with the way to it. What a library's object holds is its own affair."""
+    found: dict[int, tuple[Any, str]] = {}
+    waiting = [(start, type(start).__name__)]
+    while waiting:
+        value, way = waiting.pop()
+        if id(value) in found:
+            continue
+        found[id(value)] = value, way
+        if isinstance(value, types.MethodType):
+            waiting.append((value.__self__, f"{way}.__self__"))
+        elif isinstance(value, types.FunctionType):
+            cells = value.__closure__ or ()
+            waiting += [(cell.cell_contents, f"{way} (closure)") for cell in cells if cell != types.CellType()]
+        elif isinstance(value, functools.partial):
+            waiting += [(each, f"{way} (partial)") for each in (value.func, *value.args, *value.keywords.values())]
+        elif isinstance(value, dict):
+            waiting += [(each, f"{way}[{key!r}]") for key, each in value.items()]
+        elif isinstance(value, list | tuple | set | frozenset):
+            waiting += [(each, f"{way}[…]") for each in value]
+        elif type(value).__module__.startswith("trainer."):
+            waiting += [(each, f"{way}.{name}") for name, each in vars(value).items()]
+    return found
+
+
+def test_no_part_reaches_the_trainer(everything: RLVRTrainer):
+    found = reached(everything.parts)
+    assert len(found) > 100
+    assert id(everything) not in found, found[id(everything)][1]
+    assert any(isinstance(value, compatibility.Strategies) for value, _ in found.values())
+
+
+def test_the_walk_finds_a_trainer_that_is_hidden(everything: RLVRTrainer):
+    """By a bound method, a closure and a partial: what the test before would miss proves nothing."""
+    for hidden in (everything.evaluate, lambda: everything, functools.partial(print, everything), {"a": [everything]}):
+        everything.parts.judging.names = [hidden]
+        assert id(everything) in reached(everything.parts)
+    everything.parts.judging.names = everything.reward_func_names
+
+
+def test_all_parts_are_there(everything: RLVRTrainer):
+    absent = [name for name in Parts.__dataclass_fields__ if getattr(everything.parts, name) is None]
+    assert absent == ["engine_check"]  # without vLLM there is nothing to check
+
+
+@pytest.mark.parametrize("rule", compatibility.RULES, ids=lambda rule: rule.problems.__name__.strip("_"))
+def test_every_rule_says_what_does_not_go_together(rule: compatibility.Rule):
+    assert rule.what.endswith(".")
+    assert len(rule.what) < 140
+    assert (rule.of is None) == (rule.severity == "refuse")
+
+
+def test_old_keywords_go_on_working_and_say_what_to_write(tiny_model: Path, tmp_path: Path):
+    args = GRPOConfig(str(tmp_path), num_generations=4, use_cpu=True, bf16=False, report_to="none")
+    with pytest.warns(FutureWarning) as warned:
+        trainer = RLVRTrainer(
+            str(tiny_model),
+            digit_reward,
+            args,
+            Dataset.from_list(PROMPTS),
+            microbatches="planned",
+            verify_steps=0,
+            check_agreement_every=2,
+            evaluation_seed=3,
+        )
+    said = sorted(str(each.message) for each in warned if each.category is FutureWarning)
+    assert said == [
+        "check_agreement_every: write engine=Engine(check_agreement_every=2).",
+        "evaluation_seed: write evaluation=Evaluation(seed=3).",
+        "microbatches, verify_steps: write speed=Speed(microbatches='planned', verify_steps=0).",
+    ]
+    assert trainer.parts.microbatches.planner is not None
+    assert trainer.parts.held_out.options.seed == 3
