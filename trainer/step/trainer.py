@@ -158,8 +158,8 @@ class RLVRTrainer(GRPOTrainer):
 
     def training_step(self, *positional: Any, **keywords: Any) -> Tensor:
         phases, watch = self.parts.phases, self.parts.watch
-        if (logged := self.parts.checkpoint.take_log_state()) is not None:
-            self._go_on_logging(logged)
+        if (logged := self.parts.checkpoint.take_log_state()) is not None and watch is not None:
+            self._go_on_logging(logged)  # a drop-in's logs start anew, as TRL's do
         phases.microbatch_starts()
         with phases("update"):
             if watch is not None:
