@@ -7,8 +7,9 @@ from typing import Any
 
 from trainer.run.config import RunConfig, lora_config, quantization_config
 from trainer.run.config.vllm import VLLMSection
-from trainer.run.guarded import guarded_trainer, without_last_checkpoint
+from trainer.run.guarded import guarded_trainer, tell, without_last_checkpoint
 from trainer.run.loading import stoppable_behind_training
+from trainer.run.processes import FAILED, STOPPED
 from trainer.run.rows import held_out_sets
 from trainer.run.schedule import optimizer_steps_per_block
 from trainer.run.summary import ACCURACY, report
@@ -62,13 +63,13 @@ def run_trainer(
     """Evaluate, train, evaluate; write the summary and the curve. The exit status of `trainer.run.processes`."""
     started = time.monotonic()
     is_main = trainer.accelerator.is_main_process
-    stop = _watched(trainer, config, run, checkpoint, verifier_stacks)
+    stop, idle = _watched(trainer, config, run, checkpoint, verifier_stacks)
     if is_main:
         print(f"Run directory: {run}" + (f", resumed from {checkpoint.name}" if checkpoint else ""), flush=True)
 
     trainer.train(resume_from_checkpoint=None if checkpoint is None else str(checkpoint))
     stoppable_behind_training(run / f"checkpoint-{trainer.state.global_step}")
-    if stop.stopped or trainer.left_out == trainer.state.global_step:
+    if stop.stopped or idle.ended or trainer.left_out == trainer.state.global_step:
         finish_wandb(config.logging.wandb_upload_seconds)  # what it prints is not the last
     if trainer.left_out == trainer.state.global_step:
         return without_last_checkpoint(trainer, stop.stopped)
@@ -76,7 +77,11 @@ def run_trainer(
         if is_main:
             print(f"Stopped at step {trainer.state.global_step} with a checkpoint. To go on, with the same launcher:")
             print(f"  scripts/train.py {resume_command} --resume {run}")
-        return 130
+        return STOPPED
+    if idle.ended:
+        if is_main:
+            tell(idle.message())
+        return FAILED
     if is_main:
         report(trainer, config, run, time.monotonic() - started)
     return 0
@@ -84,13 +89,14 @@ def run_trainer(
 
 def _watched(
     trainer: Any, config: RunConfig, run: Path, checkpoint: Path | None, verifier_stacks: Callable[[], str]
-) -> Any:
-    """Hang the callbacks of a run on its trainer; returned is the one that stops it on request."""
+) -> tuple[Any, Any]:
+    """Hang the callbacks of a run on its trainer; returned are those that stop it, on request and for nothing to do."""
     from trainer.run.callbacks import (
         CheckpointManifest,
         EvaluationFiles,
         EvaluationProgress,
         FinalEvaluation,
+        IdleBatches,
         KeepBest,
         LoggedSoFar,
         MetricsFile,
@@ -102,11 +108,9 @@ def _watched(
         stall_watchdogs,
     )
 
-    stop = StopAtBlockEdge(
-        optimizer_steps_per_block(trainer.args, trainer.strategies.schedule.num_passes),
-        trainer.any_rank,
-        config.stopping.grace_seconds,
-    )
+    steps_per_block = optimizer_steps_per_block(trainer.args, trainer.strategies.schedule.num_passes)
+    stop = StopAtBlockEdge(steps_per_block, trainer.any_rank, config.stopping.grace_seconds)
+    idle = IdleBatches(trainer, steps_per_block, config.stopping.idle_batches, tell)
     for watchdog in stall_watchdogs(run, config.stopping, verifier_stacks):
         trainer.add_callback(watchdog)
     trainer.add_callback(MetricsFile(run / "metrics.jsonl"))
@@ -116,6 +120,7 @@ def _watched(
         Samples(trainer.newest_samples, config.logging.samples_every_steps, config.logging.num_samples)
     )
     trainer.add_callback(stop)
+    trainer.add_callback(idle)
     if config.logging.rollouts != "off":
         trainer.add_callback(Rollouts(trainer, run, config.logging))
     if config.evaluation.after and trainer.eval_dataset is not None:
@@ -129,4 +134,4 @@ def _watched(
     # Last, behind all that write into a checkpoint; it deletes old ones too, when the new one is whole.
     total_limit, trainer.args.save_total_limit = trainer.args.save_total_limit, None
     trainer.add_callback(CheckpointManifest(total_limit, trainer.accelerator.wait_for_everyone))
-    return stop
+    return stop, idle

@@ -41,10 +41,12 @@ class FaultGuard:
     Attributes:
         fault_folder: where faults are kept.
         max_skipped: how many steps may be left out.
+        newest_norm: the gradient norm of the newest optimizer step; no number where none was computed.
     """
 
     fault_folder: Path | None = None
     max_skipped: int = 0
+    newest_norm: float = math.nan
     _losses: list[float]
     _newest: list[torch.Tensor]
     _sum_before: torch.Tensor | None = None
@@ -73,7 +75,7 @@ class FaultGuard:
             return norm
         before, self._sum_before = self._sum_before, None
         self._losses = torch.stack(self._newest).tolist()
-        value = math.nan if norm is None else float(norm)
+        self.newest_norm = value = math.nan if norm is None else float(norm)
         scaled = getattr(trainer.accelerator, "scaler", None) is not None
         bad_norm = norm is not None and not scaled and not math.isfinite(value)
         if not trainer.any_rank(bad_norm or not all(map(math.isfinite, self._losses))):
