@@ -69,6 +69,16 @@ def cuts_passes(args: "GRPOConfig", strategies: Strategies) -> bool:
     )
 
 
+def comparisons_due(verify_steps: int, step: int, max_steps: int) -> int:
+    """How many optimizer steps are to be compared up to ``step``, that one included: a function of the step alone.
+
+    The first ``verify_steps``, and where that is above 0 those at a quarter, half and three quarters of the run and the
+    last one: a part may begin to look at its whole micro-batch late.
+    """
+    later = {max_steps // 4, max_steps // 2, 3 * max_steps // 4, max_steps - 1} if verify_steps > 0 else set()
+    return verify_steps + sum(0 < each <= step for each in later)
+
+
 def _unit(args: "GRPOConfig", strategies: Strategies) -> int:
     """Rows that stay together, as the tiny example has them: a row or one of its groups."""
     from trainer.algorithms.trial import GROUP_SIZE

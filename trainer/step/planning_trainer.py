@@ -13,13 +13,21 @@ from trainer.step.gradient_check import GradientComparison, compared_gradients
 from trainer.step.head_positions import labelled_positions_only
 from trainer.step.microbatches import Batch
 from trainer.step.planned_microbatches import PlannedMicrobatches, together
-from trainer.step.planning_rules import cuts_passes, model_problems, plan_problems, positions_are_relative
+from trainer.step.planning_rules import (
+    comparisons_due,
+    cuts_passes,
+    model_problems,
+    plan_problems,
+    positions_are_relative,
+)
 from trainer.step.rollout_batches import forwards_per_rollout
 from trainer.step.sampling_trainer import SamplingTrainer
 from trainer.step.sharding import parameters_are_sharded
 
 Microbatches = Literal["trl", "planned"]
 MISMATCH = "planned_microbatches_mismatch"
+COMPARED = "planned_microbatches_compared"
+"""In `counts`: whether planning was given up, and how many optimizer steps have been compared."""
 
 
 class PlanningTrainer(SamplingTrainer):
@@ -29,8 +37,10 @@ class PlanningTrainer(SamplingTrainer):
         microbatches: ``trl`` leaves them as TRL cuts them; ``planned`` cuts them anew where that leaves the gradient as
             it is, and elsewhere leaves them too and warns with the reason.
         tokens_per_microbatch: padded tokens of a planned one at most; ``None`` = what the configured one may take.
-        verify_steps: optimizer steps, from the first with a gradient on, whose gradient is computed by both cuts first.
-            Where they differ by more than rounding, this and all later steps are TRL's: with a warning, and with
+        verify_steps: optimizer steps, from the first with a gradient on, whose gradient is computed by both cuts first;
+            above 0 the steps at a quarter, half and three quarters of the run and the last one too, for a part may
+            begin late (where one has no gradient, the next with one). Where the cuts differ by more than rounding,
+            this and all later steps are TRL's, also when the run is resumed: with a warning, and with
             ``planned_microbatches_mismatch_<rank>.pt`` in the output directory (both cuts, both gradients).
 
     Rows whose gradient is zero are left out. They count in ``clip_ratio/…`` and ``cispo_clip_ratio`` (nothing of them
@@ -55,7 +65,7 @@ class PlanningTrainer(SamplingTrainer):
     ) -> None:
         if microbatches not in ("trl", "planned"):
             raise PreflightError(f"microbatches = {microbatches!r} is neither trl nor planned. Write one of them.")
-        self._steps_to_verify = verify_steps
+        self._verify_steps = verify_steps
         self._planned: list[Batch] = []
         super().__init__(*positional, **keywords)
         if microbatches == "trl":
@@ -83,10 +93,17 @@ class PlanningTrainer(SamplingTrainer):
             start = index - index % size
             originals = self._buffered_inputs[start : start + size]
             self._planned = self.planner.cut(originals, self._pass_index)
-            if self._steps_to_verify > 0 and not self._verified(originals):
-                self.planner, self._planned = None, []
+            steps = comparisons_due(self._verify_steps, self.state.global_step, self.state.max_steps)
+            if steps > self.counts[COMPARED] and not self._verified(originals):
+                self.planner, self._planned, self.counts[MISMATCH] = None, [], 1
                 return inputs
         return self._planned[index % size]
+
+    def _load_optimizer_and_scheduler(self, checkpoint: str | None) -> None:
+        super()._load_optimizer_and_scheduler(checkpoint)
+        if checkpoint is not None and self.planner is not None and self.counts[MISMATCH]:
+            self.planner = None
+            self._say("Micro-batches stay as TRL cuts them: planned ones gave another gradient before the checkpoint.")
 
     @property
     def _pass_index(self) -> int:
@@ -140,13 +157,13 @@ class PlanningTrainer(SamplingTrainer):
             reason = "gradient checkpointing with use_reentrant allows no gradient beside training's"
         if reason is not None:
             self._say(f"Planned micro-batches are not compared with TRL's: {reason}.")
-            self._steps_to_verify = 0
+            self._verify_steps = 0
             return True
         comparison = compared_gradients(self, originals, self._planned)
         if self.any_rank(not math.isfinite(comparison.size)):
             return True  # TRL's own gradient is no number: nothing to compare with
         if not self.any_rank(not comparison.agree):
-            self._steps_to_verify -= int(self.any_rank(comparison.size > 0))
+            self.counts[COMPARED] += int(self.any_rank(comparison.size > 0))
             return True
         self._save_mismatch(originals, comparison)
         return False
