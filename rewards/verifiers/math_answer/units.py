@@ -93,6 +93,7 @@ def unit_name(words: str) -> str | None:
     words = re.sub(r" ?\^ ?", "^", " ".join(words.split())).rstrip(".")
     if not _PHRASE.fullmatch(words):
         return None
+    words = re.sub(r"\b(?:un)?ordered pairs?\b|\bpairs?(?= of )", "tuple", words)  # 5 pairs alone may be 10
     if of := _OF.match(words):
         words = of[1] if of["counted"] is None or of["counted"] in _COUNTED else words
     words = re.sub(r"\blight[ -]years?\b", "lightyear", _BEHIND.sub("", words))
@@ -116,10 +117,12 @@ def _powers(words: str) -> Counter[str] | None:
             in_brackets = part == "("
         else:
             word, _, power = part.partition("^")
-            word, is_left_open = word.rstrip("."), not power and word.lower() in _ADJECTIVES
-            name = word.lower() if is_left_open else _measure(word) or (None if power else _COUNTED.get(word.lower()))
-            if name is None:
+            word = word.rstrip(".")
+            name = _measure(word) or (None if power else _COUNTED.get(word.lower()))
+            is_left_open = name is None
+            if is_left_open and (power or word.lower() not in _ADJECTIVES):
                 return None
+            name = name or word.lower()
             above, _, below = name.partition("/")
             powers[above] += sign * int(power or 1)
             powers[below] -= sign * int(power or 1)
