@@ -19,6 +19,17 @@ def guarded_trainer(fault_folder: Path, max_skipped: int, **arguments: Any) -> A
     class GuardedTrainer(MemoryGuard, DiskGuard, RolloutRecorder, FaultGuard, TokenClassMeter, RLVRTrainer):
         """All that watch and keep, the outermost first, around a trainer of one optimizer step."""
 
+        seconds_before: float = 0.0
+        """Of the parts of a resumed run before this one."""
+
+        def log(self, logs: dict[str, float], start_time: float | None = None) -> None:
+            """The time of training is that of the whole run, and so are its rates."""
+            if self.seconds_before and (seconds := logs.get("train_runtime")):
+                whole = seconds + self.seconds_before
+                rates = {name: value * seconds / whole for name, value in logs.items() if name.endswith("_per_second")}
+                logs |= {"train_runtime": whole, **rates}
+            super().log(logs, start_time)
+
         def create_model_card(self, *_: Any, **__: Any) -> None:
             """None: TRL's knows no local base model and no result. ``scripts/export.py`` writes a true one."""
 

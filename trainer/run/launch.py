@@ -25,6 +25,7 @@ from trainer.run.placement import place
 from trainer.run.preflight import check_launch, prepare_logging, settle_on_cpu, started_processes
 from trainer.run.rewards import Rewards
 from trainer.run.rows import load_data
+from trainer.run.run_time import begin_with, seconds_of
 from trainer.run.signs_of_life import SIGNS
 from trainer.run.summary import report
 from trainer.run.tokenizer import load_tokenizer
@@ -82,6 +83,8 @@ def train(
         print(line, flush=True)
     if args.process_index == 0 and checkpoint is None:
         _record(run, config, args.world_size, fingerprints, repeated, recorded)
+    if args.process_index == 0 and placement.restarts is not None:
+        begin_with(run, placement.restarts)
     if args.process_index == 0 and checkpoint is not None and placement.changed:
         record_changes(run, checkpoint, placement.now, placement.changed)
     patience = config.stopping.verifier_patience_seconds
@@ -126,5 +129,5 @@ def _report_late(trainer: Any, config: RunConfig, run: Path, checkpoint: Path) -
     stoppable_behind_training(checkpoint)
     trainer.state = TrainerState.load_from_json(str(checkpoint / "trainer_state.json"))
     if trainer.accelerator.is_main_process:
-        report(trainer, config, run, seconds=0.0)
+        report(trainer, config, run, seconds_of(run))
     return 0

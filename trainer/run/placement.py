@@ -31,6 +31,7 @@ class Placement:
         finished: the newest run has its summary and needs no checkpoint to say so.
         lines: what is to be said of the choice.
         changed: what the run goes on with and was not started with, as it was allowed to.
+        restarts: the run that ended before its first checkpoint and is started again here.
         now: its rows, model and own code as they are then.
         lock: held by rank 0 for as long as this object lives.
     """
@@ -39,6 +40,7 @@ class Placement:
     checkpoint: Path | None = None
     finished: bool = False
     lines: list[str] = field(default_factory=list)
+    restarts: Path | None = None
     changed: list[str] = field(default_factory=list)
     now: dict[str, Any] = field(default_factory=dict)
     lock: IO[str] | None = None
@@ -134,7 +136,9 @@ def _started_or_resumed(config: RunConfig, run: Path, world_size: int) -> Placem
     placement = _resumed(config, run, world_size)
     if placement.checkpoint is None:
         said = f"{run} ended before its first complete checkpoint, so the run starts again."
-        return _fresh(config, [*placement.lines, said])
+        again = _fresh(config, [*placement.lines, said])
+        again.restarts = run
+        return again
     placement.lock = lock
     return placement
 

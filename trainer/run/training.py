@@ -1,6 +1,5 @@
 """The trainer of a run with all that watches it, and the training itself."""
 
-import time
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -11,6 +10,7 @@ from trainer.run.guarded import guarded_trainer, tell, without_last_checkpoint
 from trainer.run.loading import stoppable_behind_training
 from trainer.run.processes import FAILED, STOPPED
 from trainer.run.rows import held_out_sets
+from trainer.run.run_time import RunTime, seconds_of
 from trainer.run.schedule import optimizer_steps_per_block
 from trainer.run.summary import ACCURACY, report
 from trainer.run.wandb_end import finish_wandb
@@ -61,13 +61,14 @@ def run_trainer(
     verifier_stacks: Callable[[], str],
 ) -> int:
     """Evaluate, train, evaluate; write the summary and the curve. The exit status of `trainer.run.processes`."""
-    started = time.monotonic()
     is_main = trainer.accelerator.is_main_process
     stop, idle = _watched(trainer, config, run, checkpoint, verifier_stacks)
     if is_main:
         print(f"Run directory: {run}" + (f", resumed from {checkpoint.name}" if checkpoint else ""), flush=True)
 
-    trainer.train(resume_from_checkpoint=None if checkpoint is None else str(checkpoint))
+    with RunTime(run, resumed=checkpoint is not None, writes=is_main) as clock:
+        trainer.seconds_before = clock.earlier or 0.0
+        trainer.train(resume_from_checkpoint=None if checkpoint is None else str(checkpoint))
     stoppable_behind_training(run / f"checkpoint-{trainer.state.global_step}")
     if stop.stopped or idle.ended or trainer.left_out == trainer.state.global_step:
         finish_wandb(config.logging.wandb_upload_seconds)  # what it prints is not the last
@@ -83,7 +84,7 @@ def run_trainer(
             tell(idle.message())
         return FAILED
     if is_main:
-        report(trainer, config, run, time.monotonic() - started)
+        report(trainer, config, run, seconds_of(run) if clock.earlier is not None else None)
     return 0
 
 

@@ -14,6 +14,7 @@ from rewards.registry import Refusal
 from trainer.comparison.reports.held_out import Answers, read_answers
 from trainer.run.config.yaml_document import read_file
 from trainer.run.directory import read_metrics
+from trainer.run.run_time import DISCARDED
 
 LOOKS = "looks.json"
 """Beside ``sweep.json``: what the runner of a group-sequential sweep has decided."""
@@ -103,8 +104,10 @@ class RecordedRun:
     def device_seconds(self) -> float | None:
         """Wall time × processes, each with one device, of all attempts at the run; ``None`` where one is not known."""
         attempts = [read_json(path) for path in sorted(self.path.parent.glob("attempt-*.json"))]
-        seconds = self.summary.get("wall_seconds")  # of the last attempt alone
-        if len(attempts) > 1:
+        seconds = self.summary.get("wall_seconds")
+        if seconds is not None and "parts" in self.summary:
+            seconds += read_json(self.path.parent / DISCARDED).get("seconds", 0.0)
+        elif len(attempts) > 1:  # older versions wrote the seconds of the last attempt alone
             seconds = sum(map(_seconds, attempts)) if all("ended" in attempt for attempt in attempts) else None
         return None if seconds is None else float(seconds) * int(self.manifest.get("world_size") or 1)
 

@@ -4,6 +4,7 @@
     cell.json         what the cell is, and the attempts that were started; written by the sweep alone
     attempt-<n>.json  how attempt n went; written by the process that runs it alone
     cell.lock         held while an attempt runs; names the process
+    discarded.json    seconds of attempts that ended before their first checkpoint
     log.txt           what all attempts printed
     run/              the run directory, as of any run
 """
@@ -19,6 +20,7 @@ from pathlib import Path
 from typing import IO, Any, Literal
 
 from trainer.run.checkpoints import newest_good_checkpoint
+from trainer.run.run_time import DISCARDED, seconds_of
 
 State = Literal["waiting", "submitted", "running", "stopped", "failed", "finished"]
 LAST_LINES = 20
@@ -130,8 +132,14 @@ class CellDirectory:
             yield
 
     def delete_uncheckpointed_run(self) -> None:
-        """Delete a run that ended before its first checkpoint, so that the next attempt starts where nothing is."""
+        """Delete a run that ended before its first checkpoint, so that the next attempt starts where nothing is.
+
+        Its seconds are kept: they were spent.
+        """
         if self.run.exists() and self.checkpoint() is None:
+            if spent := seconds_of(self.run):
+                kept = _read(self.path / DISCARDED).get("seconds", 0.0)
+                write_json(self.path / DISCARDED, {"seconds": kept + spent})
             shutil.rmtree(self.run)
 
     def log_end(self, lines: int = LAST_LINES) -> str:
