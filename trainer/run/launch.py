@@ -10,7 +10,7 @@ from trainer.algorithms.strategies import build_strategies
 from trainer.run.check.check import checked_before_start
 from trainer.run.check.report import brief_lines
 from trainer.run.config import RunConfig, grpo_config, load_config
-from trainer.run.directory import directories_of, forget_fresh_directory, is_trained
+from trainer.run.directory import directories_of, forget_fresh_directory, is_summarised, is_trained
 from trainer.run.launched_as import check_engine_possible, check_engine_runs
 from trainer.run.loading import stoppable_behind_training
 from trainer.run.manifest import (
@@ -73,7 +73,7 @@ def train(
     placement = place(config, args, resume, fingerprints, accept_changes=accept_changes)
     run, checkpoint = placement.run, placement.checkpoint
     trained = checkpoint is not None and is_trained(checkpoint, args.max_steps)
-    if placement.finished or (trained and (run / "summary.json").exists()):
+    if placement.finished or (trained and is_summarised(run)):
         if args.process_index == 0:
             print(f"{run} is finished: nothing is left to train. Its summary is {run / 'summary.md'}.")
         return 0

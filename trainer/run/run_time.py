@@ -20,7 +20,7 @@ def parts_of(run: Path) -> list[dict[str, Any]] | None:
     try:
         parts = json.loads((run / FILE).read_text())["parts"]
         return [part for part in parts if part["seconds"] >= 0]
-    except (OSError, ValueError, KeyError, TypeError):
+    except (OSError, ValueError, KeyError, TypeError, RecursionError):
         return None
 
 

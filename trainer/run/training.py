@@ -1,13 +1,18 @@
 """The trainer of a run with all that watches it, and the training itself."""
 
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
+from rewards.registry import Refusal
+from trainer.run.checkpoints import checkpoints_of, step_of
 from trainer.run.config import RunConfig, lora_config, quantization_config
 from trainer.run.config.vllm import VLLMSection
+from trainer.run.directory import ResumeError
 from trainer.run.guarded import guarded_trainer, tell, without_last_checkpoint
 from trainer.run.loading import stoppable_behind_training
+from trainer.run.lost_ranks import is_of_lost_rank
 from trainer.run.processes import FAILED, STOPPED
 from trainer.run.rows import held_out_sets
 from trainer.run.run_time import RunTime, seconds_of
@@ -39,6 +44,10 @@ def build_trainer(
         decodings=config.evaluation.decodings,
     )
     silence(trainer)
+    for adapter in getattr(trainer.model, "peft_config", {}).values():
+        for name, value in vars(adapter).items():
+            if isinstance(value, set):  # it would be written in another order by each process
+                setattr(adapter, name, sorted(value))
     return trainer
 
 
@@ -66,9 +75,16 @@ def run_trainer(
     if is_main:
         print(f"Run directory: {run}" + (f", resumed from {checkpoint.name}" if checkpoint else ""), flush=True)
 
-    with RunTime(run, resumed=checkpoint is not None, writes=is_main) as clock:
-        trainer.seconds_before = clock.earlier or 0.0
-        trainer.train(resume_from_checkpoint=None if checkpoint is None else str(checkpoint))
+    try:
+        with RunTime(run, resumed=checkpoint is not None, writes=is_main) as clock:
+            trainer.seconds_before = clock.earlier or 0.0
+            trainer.train(resume_from_checkpoint=None if checkpoint is None else str(checkpoint))
+    except Refusal:
+        raise
+    except Exception as error:
+        if checkpoint is None or stop.has_stepped or is_of_lost_rank(error):
+            raise
+        raise ResumeError(_unloadable(checkpoint, error)) from error
     stoppable_behind_training(run / f"checkpoint-{trainer.state.global_step}")
     if stop.stopped or idle.ended or trainer.left_out == trainer.state.global_step:
         finish_wandb(config.logging.wandb_upload_seconds)  # what it prints is not the last
@@ -86,6 +102,29 @@ def run_trainer(
     if is_main:
         report(trainer, config, run, seconds_of(run) if clock.earlier is not None else None)
     return 0
+
+
+def _purge_tensorboard(trainer: Any, step: int) -> None:
+    """Have what the interrupted part of the run wrote from ``step`` on replaced: it is trained, and written, again."""
+    from transformers.integrations import TensorBoardCallback
+
+    for callback in trainer.callback_handler.callbacks:
+        if isinstance(callback, TensorBoardCallback):
+            callback._SummaryWriter = partial(callback._SummaryWriter, purge_step=step)
+
+
+def _unloadable(checkpoint: Path, error: Exception) -> str:
+    reason = (str(error).strip() or "without a message").splitlines()[0][:300]
+    older = [path for path in checkpoints_of(checkpoint.parent) if step_of(path) < step_of(checkpoint)]
+    then = (
+        f"goes on from the next older one, {older[0].name}" if older else "starts the run again: there is no older one"
+    )
+    return (
+        f"{checkpoint} cannot be loaded, although its files are what its manifest lists: {type(error).__name__}: "
+        f"{reason}\nWhere another version of a package is the reason (the run's manifest.json names all), bring that "
+        f"back. Else rename it, `mv {checkpoint} {checkpoint.with_name(f'broken-{checkpoint.name}')}`: --resume auto "
+        f"then {then}."
+    )
 
 
 def _watched(
@@ -132,6 +171,8 @@ def _watched(
     if "wandb" in config.logging.report_to and config.logging.wandb_mode != "disabled":
         trainer.add_callback(WandbRunConfig(config.model_dump()))
     trainer.add_callback(LoggedSoFar(trainer, checkpoint))
+    if checkpoint is not None:
+        _purge_tensorboard(trainer, step_of(checkpoint) + 1)
     # Last, behind all that write into a checkpoint; it deletes old ones too, when the new one is whole.
     total_limit, trainer.args.save_total_limit = trainer.args.save_total_limit, None
     trainer.add_callback(CheckpointManifest(total_limit, trainer.accelerator.wait_for_everyone))

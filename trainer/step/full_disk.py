@@ -13,9 +13,10 @@ from typing import Any
 
 import torch
 
-_FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
+_FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EROFS)  # the last: a disk with faults becomes read-only
 _FULL_WORDS = (
     "no space left",
+    "read-only file system",
     "quota exceeded",
     "file too large",
     "file write failed",  # torch's writer, of whatever kept it

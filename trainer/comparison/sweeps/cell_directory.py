@@ -20,6 +20,7 @@ from pathlib import Path
 from typing import IO, Any, Literal
 
 from trainer.run.checkpoints import newest_good_checkpoint
+from trainer.run.records import AttemptRecord, CellRecord, DamagedFileError, DiscardedRecord, SummaryRecord, read_record
 from trainer.run.run_time import DISCARDED, seconds_of
 
 State = Literal["waiting", "submitted", "running", "stopped", "failed", "finished"]
@@ -37,7 +38,9 @@ class CellDirectory:
 
     def definition(self) -> dict[str, Any]:
         """``cell.json``, or an empty mapping where the cell was never started."""
-        return _read(self.path / "cell.json")
+        return _read(
+            self.path / "cell.json", CellRecord, "Delete it: the cell then goes on from its newest checkpoint."
+        )
 
     def write_definition(self, definition: Mapping[str, Any]) -> None:
         """Replace ``cell.json``."""
@@ -50,7 +53,8 @@ class CellDirectory:
 
     def attempt(self, number: int) -> dict[str, Any]:
         """``attempt-<number>.json``, empty where that attempt never came to start."""
-        return _read(self.path / f"attempt-{number}.json")
+        instead = "Delete it: the attempt then counts as one that was never started."
+        return _read(self.path / f"attempt-{number}.json", AttemptRecord, instead)
 
     def write_attempt(self, number: int, record: Mapping[str, Any]) -> None:
         """Replace ``attempt-<number>.json``."""
@@ -63,7 +67,10 @@ class CellDirectory:
 
     def summary(self) -> dict[str, Any]:
         """The run's ``summary.json``, which it writes when it is done; empty before that."""
-        return _read(self.run / "summary.json")
+        try:
+            return _read(self.run / "summary.json", SummaryRecord, "")
+        except DamagedFileError:  # killed while it was written: the cell writes it again
+            return {}
 
     def checkpoint(self) -> Path | None:
         """The newest good checkpoint of the cell's own run; a rerun of it beside, ``run-2``, is another's.
@@ -138,7 +145,9 @@ class CellDirectory:
         """
         if self.run.exists() and self.checkpoint() is None:
             if spent := seconds_of(self.run):
-                kept = _read(self.path / DISCARDED).get("seconds", 0.0)
+                kept = _read(self.path / DISCARDED, DiscardedRecord, "Delete it: only time is counted by it.").get(
+                    "seconds", 0.0
+                )
                 write_json(self.path / DISCARDED, {"seconds": kept + spent})
             shutil.rmtree(self.run)
 
@@ -167,9 +176,5 @@ def write_json(path: Path, data: Mapping[str, Any]) -> None:
     draft.replace(path)
 
 
-def _read(path: Path) -> dict[str, Any]:
-    try:
-        data: dict[str, Any] = json.loads(path.read_text())
-    except (FileNotFoundError, json.JSONDecodeError):  # the second: killed while it wrote its summary
-        return {}
-    return data
+def _read(path: Path, kind: Any, instead: str) -> dict[str, Any]:
+    return read_record(path, kind, instead) if path.exists() else {}

@@ -12,6 +12,7 @@ from transformers import TrainerCallback, TrainerControl, TrainerState, Training
 from transformers.trainer_utils import rotate_checkpoints
 
 from trainer.run.checkpoints import files_of, fingerprints, write_checkpoint_manifest
+from trainer.run.records import LoggedRecord, read_record
 
 
 class LoggedSoFar(TrainerCallback):
@@ -44,7 +45,8 @@ class LoggedSoFar(TrainerCallback):
     def on_train_begin(self, args: TrainingArguments, state: TrainerState, control: TrainerControl, **_: Any) -> None:
         if self.resumed_from is None or not self._file(self.resumed_from).exists():  # saved by an older version
             return
-        sums = json.loads(self._file(self.resumed_from).read_text())
+        older = f"Rename {self.resumed_from} to go on from an older checkpoint."
+        sums = read_record(self._file(self.resumed_from), LoggedRecord, older)
         trainer = self.trainer
         for name, values in sums["metrics"].items():
             trainer._metrics["train"][name] = values
