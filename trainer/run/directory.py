@@ -46,7 +46,7 @@ def fresh_directory(output_dir: str | Path) -> Path:
 
 def forget_fresh_directory(run: Path) -> None:
     """Delete the directory of a run that was refused before its first step, if nothing else has been put there."""
-    for name in ("config.yaml", "manifest.json", "owner.lock", "wandb_run_id.txt"):
+    for name in ("config.yaml", "manifest.json", "owner.lock", "wandb_run_id.txt", "seconds.json"):
         (run / name).unlink(missing_ok=True)
     with contextlib.suppress(OSError):
         run.rmdir()

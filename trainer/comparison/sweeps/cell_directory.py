@@ -145,9 +145,8 @@ class CellDirectory:
         """
         if self.run.exists() and self.checkpoint() is None:
             if spent := seconds_of(self.run):
-                kept = _read(self.path / DISCARDED, DiscardedRecord, "Delete it: only time is counted by it.").get(
-                    "seconds", 0.0
-                )
+                earlier = _read(self.path / DISCARDED, DiscardedRecord, "Delete it: only time is counted by it.")
+                kept = earlier.get("seconds", 0.0)
                 write_json(self.path / DISCARDED, {"seconds": kept + spent})
             shutil.rmtree(self.run)
 
