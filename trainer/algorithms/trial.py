@@ -103,6 +103,15 @@ def tried(strategy: Strategy) -> Strategy:
     return replace(strategy, token_level=token_level, traits=replace(strategy.traits, depends_on_the_cut=cut))
 
 
+def heaviest_token_weight(strategy: Strategy) -> float:
+    """The largest weight that a token weight gives on the tiny example; its state and the random streams stay."""
+    with _random_streams_kept(strategy):
+        return max(
+            checked_token_weights(strategy, _called(_untouched(strategy), signals), signals["mask"], WHERE).max().item()
+            for signals in _examples(strategy)
+        )
+
+
 def _untouched(strategy: Strategy) -> Strategy:
     """The same with a state of its own, that of ``strategy``."""
     return replace(strategy, function=deepcopy(strategy.function))
