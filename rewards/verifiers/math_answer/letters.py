@@ -51,6 +51,8 @@ _ARBITRARY = re.compile(
     r"(?:^|[+=-]) ?([cCK])(?= ?[+-]| ?$)|(?<![A-Za-z\\])([cCkK] ?_ ?(?:\{ ?[1-9] ?\}|[1-9]))"
     r"|(?<![A-Za-z\\])(C)(?= ?e ?\^)"
 )
+_TWO_SOLUTIONS = re.compile(r"(?<![A-Za-z\\])([AB]) ?(?:e ?\^|\\(?:cos|sin|cosh|sinh|ln)(?![a-z]))")
+_ONE_CAPITAL = re.compile(r"(?<![A-Za-z\\}])(?<!\\sin )(?<!\\cos )(?<!\\tan )(?<!\()C(?![A-Za-z_^(])")
 _ALWAYS_FUNCTIONS = frozenset("fg")
 _OFTEN_FUNCTIONS = frozenset("hFGH")
 
@@ -115,13 +117,13 @@ def _put_aside(latex: str, kept: dict[str, Any], parse: Parser, noncommuting: st
             return match[0]
         if match["bracket"]:
             raise NotUnderstoodError(latex)
-        return letter(f"{match['letter']}^{re.sub('[^A-Za-z*]', '', match['mark'])}")
+        return letter(f"{match['letter']}^{'*' if re.search('dagger|cdot|[*]', match['mark']) else 'T'}")
 
     latex = _PRIME.sub(lambda match: "'" * (match[0].count("prime")), latex)
     latex = _DERIVATIVE.sub(lambda match: letter(match[0]), latex)
     latex = _with_applications(latex, symbol, inner)
     latex = _PRIMED.sub(lambda match: letter(match[0]), latex)
-    latex = _DOUBLE_FACTORIAL.sub(lambda match: symbol(sympy.factorial2(inner(match["plain"]))), latex)
+    latex = _DOUBLE_FACTORIAL.sub(lambda match: symbol(_double_factorial(inner(match["plain"]))), latex)
     latex = _TRANSPOSED.sub(transposed, _with_groups(latex, letter, symbol, inner))
     if "'" in latex or re.search(r"! ?!", latex):
         raise NotUnderstoodError(latex)
@@ -164,10 +166,17 @@ def _with_groups(latex: str, letter: Callable[[str], str], symbol: Callable[[Any
         if end < 0:
             return latex
         if doubled := re.compile(r" ?! ?!(?! ?!)").match(latex, end):
-            latex = latex[:start] + symbol(sympy.factorial2(inner(latex[start + 1 : end - 1]))) + latex[doubled.end() :]
+            latex = (
+                latex[:start] + symbol(_double_factorial(inner(latex[start + 1 : end - 1]))) + latex[doubled.end() :]
+            )
         elif mark := _TRANSPOSED.match(latex, end - 1):
             latex = latex[:start] + letter(latex[start : mark.end()]) + latex[mark.end() :]
     return latex
+
+
+def _double_factorial(of: Any) -> Any:
+    """Of a number its value; of a letter no function that sympy would evaluate between the integers."""
+    return sympy.factorial2(of) if of.is_Integer else sympy.Function("double_factorial", real=True)(of)
 
 
 def needs_no_commuting(one: Any, other: Any) -> bool:
@@ -186,9 +195,16 @@ def renamed_constants(gold: str, wanted: set[str], written: set[str]) -> list[di
     The gold's are those that it adds at the end of a sum (``+ C``), numbers (``c_1, c_2``), or writes before an
     exponential (``C e^x``). What is no such constant keeps its name.
     """
-    named = (re.sub(r"[ {}]", "", next(filter(None, match.groups()))) for match in _ARBITRARY.finditer(gold))
-    ours = sorted(set(named) & wanted)
+    named = {re.sub(r"[ {}]", "", next(filter(None, match.groups()))) for match in _ARBITRARY.finditer(gold)}
+    pair = set(_TWO_SOLUTIONS.findall(gold))  # of a differential equation
+    ours = sorted((named | (pair if len(pair) == 2 else set())) & wanted)
+    if "c" in written - wanted and not ours and len(_ONE_CAPITAL.findall(gold)) == 1 and _only_capital(wanted):
+        return [{"c": "C"}]
     theirs = sorted(name for name in written - (wanted - set(ours)) if _CONSTANT.fullmatch(name))
     if not ours or len(ours) != len(theirs) or wanted == set(ours):
         return []
     return [dict(zip(order, ours, strict=True)) for order in permutations(theirs)]
+
+
+def _only_capital(names: set[str]) -> bool:
+    return {name for name in names if name[0].isupper()} == {"C"}
