@@ -33,7 +33,7 @@ _APPLIED = re.compile(
 _PRIMED = re.compile(rf"{_LETTER}{_INDEX}?'+{_INDEX}?")
 _DOUBLE_FACTORIAL = re.compile(r"(?P<plain>[A-Za-z]|\d+) ?! ?!(?! ?!)")
 _TRANSPOSED = re.compile(
-    r"(?P<command>\\[a-zA-Z]+)|(?:(?P<letter>(?!e)[A-Za-z](?:_\w)?)|(?P<bracket>\))) ?"
+    r"(?P<command>\\[a-zA-Z]+)|(?P<base>(?!e)[A-Za-z](?:_\w)?|\([^()\d]*[A-Z][^()\d]*\)) ?"
     r"\^ ?(?P<mark>\{ ?(?:T|\\top|\\dagger|\\intercal|\*|\\cdot|\\text ?\{ ?T ?\}) ?\}|T(?![a-z])|\\top|\\dagger|\*)"
 )
 _VECTOR = (
@@ -41,9 +41,12 @@ _VECTOR = (
 )
 _NEXT = rf"(?={_VECTOR}|\{{ ?[A-Za-z] ?\}}|\()"
 _CROSS = re.compile(rf"(?:(?P<left>{_VECTOR})|\)) ?\\times(?![a-zA-Z]) ?{_NEXT}")
-_CAPITAL = re.compile(rf"(?<![\\A-Za-z])[A-Z]{_INDEX}?")
+_CHANCE = re.compile(r"(?<![\\A-Za-z])[PE] ?\((?P<of>[^()]*[A-Z][^()]*)\)")  # P(A), E(X^2), but not P(1+r)
+_CAPITAL_I = re.compile(r"(?P<other>\\[a-zA-Z]+|_ ?(?:\{[^{}]*\}|\w))|I")
+_NO_LETTERS = re.compile(r"\\text ?\{[^{}]*\}|\\[a-zA-Z]+|_ ?(?:\{[^{}]*\}|\w)")
 _NUMBERS = re.compile(
-    r"\\frac ?\{[^{}]*\} ?\{[^{}]*[A-Z]|/ ?\(?[^()]*[A-Z]|\\sqrt ?\{[^{}]*[A-Z]|\\(?:sin|cos|tan|log|ln) ?\(?[A-Z]"
+    r"\\pi(?![a-z])"
+    r"|\\frac ?\{[^{}]*\} ?\{[^{}]*[A-Z]|/ ?\(?[^()]*[A-Z]|\\sqrt ?\{[^{}]*[A-Z]|\\(?:sin|cos|tan|log|ln) ?\(?[A-Z]"
 )
 _INVERTED = re.compile(rf"[A-Z]{_INDEX}? ?\^ ?\{{ ?-|\) ?\^ ?\{{ ?- ?1 ?\}}")
 _CONSTANT = re.compile(r"[cCkKAB](?:_\{?\d\}?)?")
@@ -70,7 +73,7 @@ def may_not_commute(gold: str, answer: str) -> str:
     both = f"{gold} , {answer}"
     if _CROSS.search(both) or any(match["mark"] for match in _TRANSPOSED.finditer(both)):
         return ALL
-    capitals = {match[0][0] for match in _CAPITAL.finditer(both)}
+    capitals = set(re.findall(r"[A-Z]", _NO_LETTERS.sub(" ", _CHANCE.sub(" ", both))))
     if len(capitals) < 2 or (_NUMBERS.search(gold) and not _INVERTED.search(gold)):
         return ""
     return "".join(sorted(capitals))
@@ -115,16 +118,16 @@ def _put_aside(latex: str, kept: dict[str, Any], parse: Parser, noncommuting: st
     def transposed(match: re.Match[str]) -> str:
         if match["command"]:
             return match[0]
-        if match["bracket"]:
-            raise NotUnderstoodError(latex)
-        return letter(f"{match['letter']}^{'*' if re.search('dagger|cdot|[*]', match['mark']) else 'T'}")
+        return letter(f"{match['base']}^{'*' if re.search('dagger|cdot|[*]', match['mark']) else 'T'}")
 
     latex = _PRIME.sub(lambda match: "'" * (match[0].count("prime")), latex)
+    latex = _CHANCE.sub(lambda match: symbol(sympy.Symbol(re.sub(r"\s", "", match[0]), real=True)), latex)
     latex = _DERIVATIVE.sub(lambda match: letter(match[0]), latex)
     latex = _with_applications(latex, symbol, inner)
     latex = _PRIMED.sub(lambda match: letter(match[0]), latex)
     latex = _DOUBLE_FACTORIAL.sub(lambda match: symbol(_double_factorial(inner(match["plain"]))), latex)
-    latex = _TRANSPOSED.sub(transposed, _with_groups(latex, letter, symbol, inner))
+    latex = _CAPITAL_I.sub(lambda match: match["other"] or letter("I"), latex)  # the parser's imaginary unit
+    latex = _TRANSPOSED.sub(transposed, _with_double_factorials(latex, symbol, inner))
     if "'" in latex or re.search(r"! ?!", latex):
         raise NotUnderstoodError(latex)
     if noncommuting == ALL:
@@ -158,8 +161,8 @@ def _with_applications(latex: str, symbol: Callable[[Any], str], inner: Parser) 
     return "".join(pieces)
 
 
-def _with_groups(latex: str, letter: Callable[[str], str], symbol: Callable[[Any], str], inner: Parser) -> str:
-    """``(…)!!`` as the double factorial, ``(…)^T`` as one symbol by its text."""
+def _with_double_factorials(latex: str, symbol: Callable[[Any], str], inner: Parser) -> str:
+    """``(…)!!`` as the double factorial."""
     position = 0
     while (start := latex.find("(", position)) >= 0:
         position, end = start + 1, matching_end(latex, start)
@@ -169,8 +172,6 @@ def _with_groups(latex: str, letter: Callable[[str], str], symbol: Callable[[Any
             latex = (
                 latex[:start] + symbol(_double_factorial(inner(latex[start + 1 : end - 1]))) + latex[doubled.end() :]
             )
-        elif mark := _TRANSPOSED.match(latex, end - 1):
-            latex = latex[:start] + letter(latex[start : mark.end()]) + latex[mark.end() :]
     return latex
 
 
