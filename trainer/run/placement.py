@@ -121,7 +121,9 @@ def _hand_over(variable: str, value: str) -> None:
 def _chosen(config: RunConfig, resume: str | None, world_size: int) -> Placement:
     if resume is None:
         return _fresh(config, [])
-    runs = directories_of(config.output_dir) if resume in (AUTO, NEWEST) else [Path(resume)]
+    runs = (
+        directories_of(config.output_dir) if resume in (AUTO, NEWEST) else [Path(resume).expanduser()]
+    )  # of --resume=~/x a shell expands nothing
     run = runs[-1] if runs else None
     if resume == AUTO:
         return _fresh(config, []) if run is None else _started_or_resumed(config, run, world_size)

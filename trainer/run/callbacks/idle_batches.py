@@ -11,6 +11,13 @@ SAID_AFTER = 5
 """Rollout batches in a row."""
 IDLE, RIGHT, CUT_OFF = "batches without gradient", "batches all right", "batches all cut off"
 _SAME = "batches with one value of "
+_READ = (
+    "rewards/",
+    "groups/frac_unjudged",
+    "groups/frac_all_correct",
+    "advantage/mean_abs",
+    "completions/clipped_ratio",
+)
 _CELL = "EVENKEEL_CELL"
 
 
@@ -37,12 +44,14 @@ class IdleBatches(TrainerCallback):
         self.ended = False
         self._batch: dict[str, float] = {}
         self._norms: list[float] = []
+        self._reason = ""
 
     def on_step_end(self, args: TrainingArguments, state: TrainerState, control: TrainerControl, **_: Any) -> None:
         place = (state.global_step - 1) % self.steps_per_block
         if place == 0:  # later steps may find the batch's metrics logged already
-            newest = {name: values[-1] for name, values in self.trainer._metrics["train"].items() if values}
-            self._batch, self._norms = {name: float(value) for name, value in newest.items()}, []
+            logged = self.trainer._metrics["train"].items()
+            self._batch = {name: float(values[-1]) for name, values in logged if values and name.startswith(_READ)}
+            self._norms = []
         self._norms.append(self.trainer.newest_norm)
         if place < self.steps_per_block - 1 or len(self._norms) < self.steps_per_block:
             return
@@ -66,6 +75,7 @@ class IdleBatches(TrainerCallback):
             self._count(_SAME + name, name in same)
         due = {name for name, number in counts.items() if number == SAID_AFTER}
         cut_off = f"every completion was cut off at trl.max_completion_length = {longest}"
+        self._reason = self._why(same, cut_off)
         lines = []
         if RIGHT in due and idle and right:
             lines.append(
@@ -74,8 +84,8 @@ class IdleBatches(TrainerCallback):
             )
         idle_after = min(SAID_AFTER, self.most or SAID_AFTER)
         if idle and not right and counts[IDLE] == idle_after:
-            why = self._why(same, cut_off)
-            lines.append(f"No gradient for {idle_after} rollout batches, so nothing is trained: {why}")
+            ends = "" if self.most is None else f" After {self.most} the run ends (stopping.idle_batches)."
+            lines.append(f"No gradient for {idle_after} rollout batches, so nothing is trained: {self._reason}{ends}")
         elif CUT_OFF in due and not idle:
             lines.append(
                 f"In the last {SAID_AFTER} rollout batches {cut_off}: none was ended by the policy. Write a larger "
@@ -107,14 +117,13 @@ class IdleBatches(TrainerCallback):
             why = "the advantages are not 0, but what they multiply is: masks, token weights or coefficients."
         else:
             why = "in every group all rewards are equal. Write more trl.num_generations, or other prompts."
-        ends = "" if self.most is None else f" After {self.most} the run ends (stopping.idle_batches)."
-        return why + ends
+        return why
 
     def message(self) -> str:
         """What is said behind the end of a run that this has ended."""
         return (
             f"The run ended: for {self.trainer.counts[IDLE]} rollout batches in a row there was no gradient, so "
-            "nothing was trained. Put right what the line above names and start again; to go on all the same: "
+            f"nothing was trained: {self._reason} Put that right and start again; to go on all the same: "
             "stopping.idle_batches=null --resume auto."
         )
 
