@@ -39,7 +39,7 @@ from trainer.run.processes import (
 from trainer.run.rewards import Rewards
 from trainer.run.signs_of_life import SIGNS
 from trainer.run.wandb_end import end_process
-from trainer.step.guards import FaultError
+from trainer.step.guards import FaultError, is_full
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -67,6 +67,11 @@ def main(argv: Sequence[str] | None = None) -> int:
     except FaultError as fault:
         if str(fault):
             say(str(fault), of_one=fault.of_one_rank)
+        return FAILED
+    except OSError as error:
+        if not is_full(error):
+            raise
+        say(f"The run ended because its disk cannot be written any more: {error}. When it can: --resume auto.")
         return FAILED
     except RuntimeError as error:
         if not is_of_lost_rank(error):

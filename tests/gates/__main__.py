@@ -5,6 +5,7 @@ Exit status 0: all rows pass, 1: one fails, 2: wrong usage, 3: one could not be 
 
 import argparse
 import os
+import signal
 import sys
 from collections.abc import Sequence
 
@@ -52,4 +53,5 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 if __name__ == "__main__":
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # so that what a row has started is ended with it
     sys.exit(main())

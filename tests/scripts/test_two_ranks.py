@@ -76,7 +76,7 @@ def test_the_launcher_told_to_stop_saves_on_both_ranks_or_says_what_counts(tiny_
     assert "did not end within" not in said
     (stopped,) = map(int, re.findall(r"Stopped at step (\d+) with a checkpoint", said))
     record = json.loads((run / f"checkpoint-{stopped}" / "manifest.json").read_text())
-    assert {"rng_state_0.pth", "rng_state_1.pth", "logged_so_far_0.json", "logged_so_far_1.json"} <= {*record["files"]}
+    assert {"rng_state_0.pth", "rng_state_1.pth", "evenkeel.pt"} <= {*record["files"]}
 
     with launched(run_file(tmp_path, tiny_model, {"max_steps": stopped + 2}), 2) as launch:
         assert f"resumed from checkpoint-{stopped}" in ended(launch, 0)

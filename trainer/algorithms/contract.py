@@ -139,7 +139,8 @@ class Traits:
             Without it such a group gets exact zeros, whatever the estimator returns.
         needs_whole_groups: a group must stay in one optimizer ``step``, or in one ``forward`` pass.
         cancels_shared_tokens: claims that the contributions of tokens which a group shares cancel in every step, as
-            long as nothing is clipped; settings that would break that are refused.
+            long as nothing is clipped; settings that would break that are refused. True: at each position that the
+            group shares. ``"classes"``: summed over all places of a token id, and not at each position.
         needs_equal_sequence_weights: holds only where the loss weighs all responses of a group alike.
         needs_sequence_advantages: a coefficient for estimators that give all tokens of a response one advantage.
         depends_on_the_cut: a token weight that changes with the rows beside it in the micro-batch; or the options under
@@ -152,7 +153,7 @@ class Traits:
 
     trains_dead_groups: bool = False
     needs_whole_groups: WholeGroups | None = None
-    cancels_shared_tokens: bool = False
+    cancels_shared_tokens: bool | Literal["classes"] = False
     needs_equal_sequence_weights: bool = False
     needs_sequence_advantages: bool = False
     depends_on_the_cut: bool | Mapping[str, Any] = False

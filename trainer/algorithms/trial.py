@@ -103,6 +103,15 @@ def tried(strategy: Strategy) -> Strategy:
     return replace(strategy, token_level=token_level, traits=replace(strategy.traits, depends_on_the_cut=cut))
 
 
+def heaviest_token_weight(strategy: Strategy) -> float:
+    """The largest weight that a token weight gives on the tiny example; its state and the random streams stay."""
+    with _random_streams_kept(strategy):
+        return max(
+            checked_token_weights(strategy, _called(_untouched(strategy), signals), signals["mask"], WHERE).max().item()
+            for signals in _examples(strategy)
+        )
+
+
 def _untouched(strategy: Strategy) -> Strategy:
     """The same with a state of its own, that of ``strategy``."""
     return replace(strategy, function=deepcopy(strategy.function))
@@ -178,36 +187,35 @@ def _equal(one: Any, other: Any) -> bool:
 def _check_groups_apart(strategy: Strategy, signals: dict[str, Any], result: Tensor) -> None:
     """Refuse an estimator whose advantages of a group change when another group holds something else."""
     count = len(signals["rewards"])
-    rows = {
+    rows = [
         name for name, value in signals.items() if isinstance(value, Tensor) and value.dim() and len(value) == count
-    }
-    for first in range(0, count, GROUP_SIZE):
-        group = slice(first, first + GROUP_SIZE)
-        other_rewards = {name: signals[name].clone() for name in ("rewards", "correct", "rewards_per_function")}
-        earned = torch.tensor([0.0, 0.0, 1.0, 1.0])
-        other_rewards["rewards"][group] = other_rewards["correct"][group] = earned
-        other_rewards["rewards_per_function"][group] = torch.stack([earned, 1.0 - earned], dim=1)
-        from_next = torch.arange(count)
-        from_next[group] = (from_next[group] + GROUP_SIZE) % count
-        for changed in (other_rewards, {name: signals[name][from_next] for name in rows}):
-            found = _called(_untouched(strategy), signals | changed)
-            found = checked_advantages(
-                strategy, found, (signals | changed)["rewards"], GROUP_SIZE, NUM_TOKENS, _where(signals)
-            )
-            others = torch.ones(count, dtype=torch.bool)
-            others[group] = False
-            if _equal(found[others], result[others]):
-                continue
-            told = (
-                f"{strategy.kind} {strategy.name!r} gives the responses to one prompt other advantages when another "
-                f"prompt's responses change {_where(signals)}. A group's rows are adjacent: view(-1, group_size) has a "
-                "group in each row, view(group_size, -1) mixes them. If it is meant (a mean or std over the batch), "
-                "declare @traits(depends_on_other_groups=True)."
-            )
-            if not strategy.has_state:
-                raise PartError(told)
-            warnings.warn(told, stacklevel=2)  # what it remembers is of all groups, so it may well be meant
-            return
+    ]
+    first, middle, last = (slice(start, start + GROUP_SIZE) for start in range(0, count, GROUP_SIZE))
+    earned = torch.tensor([0.0, 0.0, 1.0, 1.0])
+    rewards = {"rewards": earned, "correct": earned, "rewards_per_function": torch.stack([earned, 1.0 - earned], dim=1)}
+    turned = torch.arange(count).roll(GROUP_SIZE)
+    changes = [(group, rewards) for group in (first, middle)]
+    changes += [(group, {name: signals[name][turned[group]] for name in rows}) for group in (first, last)]
+    for group, other in changes:
+        changed = signals | {name: signals[name].clone() for name in other}
+        for name, values in other.items():
+            changed[name][group] = values
+        found = _called(_untouched(strategy), changed)
+        found = checked_advantages(strategy, found, changed["rewards"], GROUP_SIZE, NUM_TOKENS, _where(signals))
+        others = torch.ones(count, dtype=torch.bool)
+        others[group] = False
+        if found.shape == result.shape and torch.allclose(found[others], result[others], 1e-5, 1e-6, equal_nan=True):
+            continue
+        told = (
+            f"{strategy.kind} {strategy.name!r} gives the responses to one prompt other advantages when another "
+            f"prompt's responses change {_where(signals)}. A group's rows are adjacent: view(-1, group_size) has a "
+            "group in each row, view(group_size, -1) mixes them. If it is meant (a mean or std over the batch), "
+            "declare @traits(depends_on_other_groups=True)."
+        )
+        if not strategy.has_state:
+            raise PartError(told)
+        warnings.warn(told, stacklevel=2)  # what it remembers is of all groups, so it may well be meant
+        return
 
 
 def _restored(strategy: Strategy, used: Strategy) -> Strategy:

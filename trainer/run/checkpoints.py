@@ -9,8 +9,12 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from trainer.run.records import CheckpointRecord, DamagedFileError, RunRecord, read_record
+
 MANIFEST = "manifest.json"
 STATE = "trainer_state.json"
+_OPTIMIZERS = ("optimizer.pt", "optimizer.bin", "optimizer_*")
+_UNKNOWN = "What was run is not known; start a new run."
 _NAME = re.compile(r"checkpoint-(\d+)")
 
 
@@ -60,14 +64,14 @@ def fault_of(checkpoint: Path, *, manifest_expected: bool) -> str:
         manifest_expected: whether its run writes manifests; one of before needs its trainer_state.json alone, which is
             written last of rank 0's files.
     """
-    try:
-        record = json.loads((checkpoint / MANIFEST).read_text())
-    except FileNotFoundError:
+    if not (checkpoint / MANIFEST).exists():
         if manifest_expected:
             return "it was not saved to the end (it has no manifest.json)"
         return "" if (checkpoint / STATE).exists() else f"it was not saved to the end (it has no {STATE})"
-    except ValueError:
-        return "its manifest.json cannot be read"
+    try:
+        record = read_record(checkpoint / MANIFEST, CheckpointRecord, "")
+    except DamagedFileError as error:
+        return f"its manifest.json cannot be read ({str(error).partition(': ')[2].rstrip('. ')})"
     for name, saved in record["files"].items():
         path = checkpoint / name
         if not path.is_file():
@@ -88,12 +92,12 @@ class Verified:
     faults: dict[Path, str] = field(default_factory=dict)
 
 
-def newest_good_checkpoint(run: Path) -> Verified:
-    """Verify the checkpoints of ``run``, the newest first, until one is good."""
+def newest_good_checkpoint(run: Path, *, to_go_on: bool = False) -> Verified:
+    """Verify the checkpoints of ``run``, the newest first, until one is good; ``to_go_on``: see `lacking`."""
     expected = writes_manifests(run)
     found = Verified()
     for checkpoint in checkpoints_of(run):
-        fault = fault_of(checkpoint, manifest_expected=expected)
+        fault = fault_of(checkpoint, manifest_expected=expected) or (lacking(checkpoint) if to_go_on else "")
         if not fault:
             found.checkpoint = checkpoint
             break
@@ -103,10 +107,26 @@ def newest_good_checkpoint(run: Path) -> Verified:
 
 def writes_manifests(run: Path) -> bool:
     """Whether ``run`` was started by a version whose checkpoints carry a manifest."""
-    try:
-        return bool(json.loads((run / "manifest.json").read_text()).get("checkpoint_manifests"))
-    except (FileNotFoundError, ValueError):
-        return False
+    path = run / "manifest.json"
+    return path.exists() and bool(read_record(path, RunRecord, _UNKNOWN).get("checkpoint_manifests"))
+
+
+def lacking(checkpoint: Path) -> str:
+    """What a run cannot go on exactly without and ``checkpoint`` does not hold, whatever its manifest lists.
+
+    transformers goes on without them in silence: with an optimizer that has seen nothing, or other random numbers. Of
+    a checkpoint without a manifest nothing is known.
+    """
+    if not (checkpoint / MANIFEST).exists():
+        return ""
+    world_size = read_record(checkpoint / MANIFEST, CheckpointRecord, "")["world_size"]
+    engine = any(checkpoint.glob("global_step*"))  # DeepSpeed keeps optimizer and schedule itself
+    ranks = ["rng_state.pth"] if world_size == 1 else [f"rng_state_{rank}.pth" for rank in range(world_size)]
+    wanted = ranks if engine else ["scheduler.pt", *ranks]
+    absent = [name for name in wanted if not (checkpoint / name).is_file()]
+    if not engine and not any(True for pattern in _OPTIMIZERS for _ in checkpoint.glob(pattern)):
+        absent.append("optimizer.pt")
+    return f"it lacks {' and '.join(absent)}, without which it would go on otherwise" if absent else ""
 
 
 def set_aside(checkpoint: Path) -> Path:

@@ -10,7 +10,7 @@ from trainer.algorithms.strategies import build_strategies
 from trainer.run.check.check import checked_before_start
 from trainer.run.check.report import brief_lines
 from trainer.run.config import RunConfig, grpo_config, load_config
-from trainer.run.directory import directories_of, forget_fresh_directory, is_trained
+from trainer.run.directory import directories_of, forget_fresh_directory, is_summarised, is_trained
 from trainer.run.launched_as import check_engine_possible, check_engine_runs
 from trainer.run.loading import stoppable_behind_training
 from trainer.run.manifest import (
@@ -25,6 +25,7 @@ from trainer.run.placement import place
 from trainer.run.preflight import check_launch, prepare_logging, settle_on_cpu, started_processes
 from trainer.run.rewards import Rewards
 from trainer.run.rows import load_data
+from trainer.run.run_time import begin_with, seconds_of
 from trainer.run.signs_of_life import SIGNS
 from trainer.run.summary import report
 from trainer.run.tokenizer import load_tokenizer
@@ -72,7 +73,7 @@ def train(
     placement = place(config, args, resume, fingerprints, accept_changes=accept_changes)
     run, checkpoint = placement.run, placement.checkpoint
     trained = checkpoint is not None and is_trained(checkpoint, args.max_steps)
-    if placement.finished or (trained and (run / "summary.json").exists()):
+    if placement.finished or (trained and is_summarised(run)):
         if args.process_index == 0:
             print(f"{run} is finished: nothing is left to train. Its summary is {run / 'summary.md'}.")
         return 0
@@ -82,6 +83,8 @@ def train(
         print(line, flush=True)
     if args.process_index == 0 and checkpoint is None:
         _record(run, config, args.world_size, fingerprints, repeated, recorded)
+    if args.process_index == 0 and placement.restarts is not None:
+        begin_with(run, placement.restarts)
     if args.process_index == 0 and checkpoint is not None and placement.changed:
         record_changes(run, checkpoint, placement.now, placement.changed)
     patience = config.stopping.verifier_patience_seconds
@@ -126,5 +129,5 @@ def _report_late(trainer: Any, config: RunConfig, run: Path, checkpoint: Path) -
     stoppable_behind_training(checkpoint)
     trainer.state = TrainerState.load_from_json(str(checkpoint / "trainer_state.json"))
     if trainer.accelerator.is_main_process:
-        report(trainer, config, run, seconds=0.0)
+        report(trainer, config, run, seconds_of(run))
     return 0

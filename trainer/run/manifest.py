@@ -14,6 +14,7 @@ from typing import Any
 from rewards.registry import Refusal
 from trainer.run.config import RunConfig
 from trainer.run.config.dotted import flattened
+from trainer.run.records import DamagedFileError, RunRecord, read_record
 from trainer.run.started_from import model_files, own_code, what_changed
 
 ROOT = Path(__file__).parents[2]
@@ -73,15 +74,15 @@ def read_manifest(run: Path) -> dict[str, Any]:
     """The record of ``run``.
 
     Raises:
-        RerunError: there is none.
+        RerunError: there is none, or it is damaged.
     """
     path = run / "manifest.json"
     if not path.is_file():
         raise RerunError(f"{run} holds no manifest.json, so it is not known what was run. Name a run's directory.")
     try:
-        record: dict[str, Any] = json.loads(path.read_text())
-    except json.JSONDecodeError as error:
-        raise RerunError(f"{path} is damaged: {error}. What was run is not known; start a new run.") from error
+        record = read_record(path, RunRecord, "What was run is not known; start a new run.")
+    except DamagedFileError as error:
+        raise RerunError(str(error)) from error
     if missing := [key for key in ("world_size", "data_fingerprints") if key not in record]:
         raise RerunError(f"{path} does not say {' and '.join(missing)}, so it is of no use here. Start a new run.")
     return record

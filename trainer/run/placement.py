@@ -10,9 +10,17 @@ from typing import IO, Any
 from rewards.registry import Refusal
 from trainer.run.checkpoints import checkpoints_of, newest_good_checkpoint, set_aside, writes_manifests
 from trainer.run.config import RunConfig
-from trainer.run.directory import ResumeError, check_same_run, directories_of, fresh_directory
+from trainer.run.directory import (
+    ResumeError,
+    check_same_run,
+    directories_of,
+    fresh_directory,
+    is_summarised,
+    read_metrics,
+)
 from trainer.run.lock import owned
 from trainer.run.manifest import changes_since_start
+from trainer.run.rollout_files import FOLDER, read_every
 
 AUTO = "auto"
 """``--resume auto``: start, or go on where there is a checkpoint."""
@@ -31,6 +39,7 @@ class Placement:
         finished: the newest run has its summary and needs no checkpoint to say so.
         lines: what is to be said of the choice.
         changed: what the run goes on with and was not started with, as it was allowed to.
+        restarts: the run that ended before its first checkpoint and is started again here.
         now: its rows, model and own code as they are then.
         lock: held by rank 0 for as long as this object lives.
     """
@@ -39,6 +48,7 @@ class Placement:
     checkpoint: Path | None = None
     finished: bool = False
     lines: list[str] = field(default_factory=list)
+    restarts: Path | None = None
     changed: list[str] = field(default_factory=list)
     now: dict[str, Any] = field(default_factory=dict)
     lock: IO[str] | None = None
@@ -71,6 +81,8 @@ def place(
             chosen = [placement]
         except Refusal as refusal:
             chosen = [refusal]
+        except OSError as error:
+            chosen = [_unusable(config, error)]
     (decision,) = broadcast_object_list(chosen)
     if isinstance(decision, Refusal):
         raise decision
@@ -109,7 +121,9 @@ def _hand_over(variable: str, value: str) -> None:
 def _chosen(config: RunConfig, resume: str | None, world_size: int) -> Placement:
     if resume is None:
         return _fresh(config, [])
-    runs = directories_of(config.output_dir) if resume in (AUTO, NEWEST) else [Path(resume)]
+    runs = (
+        directories_of(config.output_dir) if resume in (AUTO, NEWEST) else [Path(resume).expanduser()]
+    )  # of --resume=~/x a shell expands nothing
     run = runs[-1] if runs else None
     if resume == AUTO:
         return _fresh(config, []) if run is None else _started_or_resumed(config, run, world_size)
@@ -128,23 +142,26 @@ def _chosen(config: RunConfig, resume: str | None, world_size: int) -> Placement
 
 def _started_or_resumed(config: RunConfig, run: Path, world_size: int) -> Placement:
     lock = owned(run)
-    if not checkpoints_of(run) and (run / "summary.json").exists():
+    if not checkpoints_of(run) and is_summarised(run):
         check_same_run(config, run, world_size)
         return Placement(run, finished=True)
     placement = _resumed(config, run, world_size)
     if placement.checkpoint is None:
         said = f"{run} ended before its first complete checkpoint, so the run starts again."
-        return _fresh(config, [*placement.lines, said])
+        again = _fresh(config, [*placement.lines, said])
+        again.restarts = run
+        return again
     placement.lock = lock
     return placement
 
 
 def _resumed(config: RunConfig, run: Path, world_size: int) -> Placement:
     """``run`` with its newest good checkpoint, the broken ones named and set aside."""
-    found = newest_good_checkpoint(run)
+    found = newest_good_checkpoint(run, to_go_on=True)
     if found.checkpoint is None:
         return Placement(run, lines=[_broken(path, fault) for path, fault in found.faults.items()])
     check_same_run(config, run, world_size)
+    read_metrics(run / "metrics.jsonl"), read_every(run / FOLDER)  # refused here, before the model is loaded
     lines = [f"{_broken(path, fault)} It is now {set_aside(path).name}." for path, fault in found.faults.items()]
     if not writes_manifests(run):
         lines.append(f"{run} is of an older version, whose checkpoints carry no checksums: its files are not verified.")
@@ -169,6 +186,13 @@ def _compare(placement: Placement, config: RunConfig, fingerprints: Mapping[str,
             f"{run} was started by an older version, which did not record {' and '.join(unknown)}: whether they are "
             "what they were is not known."
         )
+
+
+def _unusable(config: RunConfig, error: OSError) -> ResumeError:
+    return ResumeError(
+        f"Nothing can be written where the run belongs, {error.filename or config.output_dir}: {error.strerror}. Make "
+        "it writable, or name another output_dir."
+    )
 
 
 def _fresh(config: RunConfig, lines: list[str]) -> Placement:

@@ -3,10 +3,11 @@
 import json
 import os
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
+from trainer.run.records import KeptRecord, read_record
 from trainer.step.guards import is_full
 
 FOLDER = "rollouts"
@@ -35,6 +36,11 @@ _TYPES = {
     "entropies": "list<float>",
 }
 """Column → its type. ``rewards/<function>`` are float, all others (``<function>/answer``, ``/reason``) text."""
+
+
+_FULL = ("batch", "step", "row", "group", "completion", "completion_ids", "num_tokens", "truncated")
+ALWAYS = (*_FULL, "correct", "reward", "advantage")
+"""Columns that every file holds; those of `_FULL` without a hole."""
 
 
 class RolloutFiles:
@@ -109,7 +115,10 @@ class RolloutFiles:
 def read_every(folder: Path) -> int:
     """Of how many rollout batches one is kept in ``folder``; 1 where nothing was written yet."""
     path = folder / KEPT
-    return int(json.loads(path.read_text())["every_batch"]) if path.exists() else 1
+    if not path.exists():
+        return 1
+    every: int = read_record(path, KeptRecord, "Delete it: then all batches that are there count.")["every_batch"]
+    return max(1, every)
 
 
 def written_files(folder: Path) -> Iterator[tuple[int, int, Path]]:
@@ -126,6 +135,20 @@ def write_rollouts(path: Path, columns: Columns) -> None:
     arrays = {name: pyarrow.array(_storable(values), type=_type_of(name)) for name, values in columns.items()}
     table = pyarrow.table(arrays)
     _replace(path, lambda draft: parquet.write_table(table, draft, compression="zstd"))
+
+
+def fault_of_columns(table: Any, wanted: Iterable[str]) -> str:
+    """What is wrong with a table that was read, of the columns that it must hold; empty where nothing is."""
+    for name in wanted:
+        if name not in table.column_names:
+            return f"it has no column {name!r}"
+    for name in table.column_names:
+        column = table.column(name)
+        if name in _TYPES and column.type != _type_of(name):
+            return f"its column {name!r} is of type {column.type}, and was written as {_type_of(name)}"
+        if name in _FULL and column.null_count:
+            return f"its column {name!r} lacks values"
+    return ""
 
 
 def _type_of(name: str) -> Any:

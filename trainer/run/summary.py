@@ -10,6 +10,7 @@ from typing import Any
 
 from trainer.run.config import RunConfig
 from trainer.run.directory import read_metrics
+from trainer.run.run_time import parts_of
 from trainer.run.wandb_end import finish_wandb
 
 ACCURACY = "verifier/accuracy"
@@ -74,14 +75,19 @@ def draw_reward_curve(run: Path, accuracy: str) -> None:
     pyplot.close(figure)
 
 
-def report(trainer: Any, config: RunConfig, run: Path, seconds: float) -> None:
-    """``summary.json``, ``summary.md`` and ``reward_curve.png``, and the table on the terminal."""
+def report(trainer: Any, config: RunConfig, run: Path, seconds: float | None) -> None:
+    """``summary.json``, ``summary.md`` and ``reward_curve.png``, and the table on the terminal.
+
+    ``seconds`` are those of all parts of the run, ``None`` where an older version did not record them.
+    """
     before, after = (evaluation_at(run, step, f"eval_{ACCURACY}") for step in (0, trainer.state.global_step))
     count = sum(len(rows) for rows in (trainer.eval_dataset or {}).values())
+    parts = len(parts_of(run) or [])
     draw_reward_curve(run, ACCURACY)
-    write_summary(run, _summary(trainer, config, before, after, count, seconds))
+    write_summary(run, _summary(trainer, config, before, after, count, seconds) | {"parts": parts})
     finish_wandb(config.logging.wandb_upload_seconds)  # what it prints is not the last
-    print(f"\n{config.name}, seed {config.run_seed}: {trainer.state.global_step} optimizer steps in {seconds:.0f} s")
+    took = "" if seconds is None else f" in {seconds:.0f} s" + (f", {parts} parts together" if parts > 1 else "")
+    print(f"\n{config.name}, seed {config.run_seed}: {trainer.state.global_step} optimizer steps{took}")
     for label, value in (("before", before), ("after", after)):
         if value is not None:
             print(f"  held-out accuracy {label:<6}  {Accuracy(value, count)}   ({count} rows)")
@@ -91,7 +97,7 @@ def report(trainer: Any, config: RunConfig, run: Path, seconds: float) -> None:
 
 
 def _summary(
-    trainer: Any, config: RunConfig, before: float | None, after: float | None, count: int, seconds: float
+    trainer: Any, config: RunConfig, before: float | None, after: float | None, count: int, seconds: float | None
 ) -> dict[str, Any]:
     rewards = [entry["reward"] for entry in trainer.state.log_history if entry.get("reward") is not None]
     return {

@@ -1,15 +1,21 @@
 """The trainer of a run with all that watches it, and the training itself."""
 
-import time
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
+from rewards.registry import Refusal
+from trainer.run.checkpoints import checkpoints_of, step_of
 from trainer.run.config import RunConfig, lora_config, quantization_config
 from trainer.run.config.vllm import VLLMSection
+from trainer.run.directory import ResumeError
 from trainer.run.guarded import tell, without_last_checkpoint
 from trainer.run.loading import stoppable_behind_training
+from trainer.run.lost_ranks import is_of_lost_rank
+from trainer.run.processes import FAILED, STOPPED
 from trainer.run.rows import held_out_sets
+from trainer.run.run_time import RunTime, seconds_of
 from trainer.run.schedule import optimizer_steps_per_block
 from trainer.run.summary import ACCURACY, report
 from trainer.run.wandb_end import finish_wandb
@@ -38,6 +44,10 @@ def build_trainer(
         guards=Guards(Path(args.output_dir) / "faults", args.seed, config.stopping.skip_faults, tell),
     )
     silence(trainer)
+    for adapter in getattr(trainer.model, "peft_config", {}).values():
+        for name, value in vars(adapter).items():
+            if isinstance(value, set):  # it would be written in another order by each process
+                setattr(adapter, name, sorted(value))
     return trainer
 
 
@@ -60,16 +70,24 @@ def run_trainer(
     verifier_stacks: Callable[[], str],
 ) -> int:
     """Evaluate, train, evaluate; write the summary and the curve. The exit status of `trainer.run.processes`."""
-    started = time.monotonic()
     is_main = trainer.accelerator.is_main_process
-    stop = _watched(trainer, config, run, checkpoint, verifier_stacks)
+    stop, idle = _watched(trainer, config, run, checkpoint, verifier_stacks)
     if is_main:
         print(f"Run directory: {run}" + (f", resumed from {checkpoint.name}" if checkpoint else ""), flush=True)
 
-    trainer.train(resume_from_checkpoint=None if checkpoint is None else str(checkpoint))
+    try:
+        with RunTime(run, resumed=checkpoint is not None, writes=is_main) as clock:
+            trainer.parts.phases.seconds_before = clock.earlier or 0.0
+            trainer.train(resume_from_checkpoint=None if checkpoint is None else str(checkpoint))
+    except Refusal:
+        raise
+    except Exception as error:
+        if checkpoint is None or stop.has_stepped or is_of_lost_rank(error):
+            raise
+        raise ResumeError(_unloadable(checkpoint, error)) from error
     disk = trainer.parts.watch.disk
     stoppable_behind_training(run / f"checkpoint-{trainer.state.global_step}")
-    if stop.stopped or disk.left_out == trainer.state.global_step:
+    if stop.stopped or idle.ended or disk.left_out == trainer.state.global_step:
         finish_wandb(config.logging.wandb_upload_seconds)  # what it prints is not the last
     if disk.left_out == trainer.state.global_step:
         return without_last_checkpoint(trainer, stop.stopped)
@@ -77,21 +95,49 @@ def run_trainer(
         if is_main:
             print(f"Stopped at step {trainer.state.global_step} with a checkpoint. To go on, with the same launcher:")
             print(f"  scripts/train.py {resume_command} --resume {run}")
-        return 130
+        return STOPPED
+    if idle.ended:
+        if is_main:
+            tell(idle.message())
+        return FAILED
     if is_main:
-        report(trainer, config, run, time.monotonic() - started)
+        report(trainer, config, run, seconds_of(run) if clock.earlier is not None else None)
     return 0
+
+
+def _purge_tensorboard(trainer: Any, step: int) -> None:
+    """Have what the interrupted part of the run wrote from ``step`` on replaced: it is trained, and written, again."""
+    from transformers.integrations import TensorBoardCallback
+
+    for callback in trainer.callback_handler.callbacks:
+        if isinstance(callback, TensorBoardCallback):
+            callback._SummaryWriter = partial(callback._SummaryWriter, purge_step=step)
+
+
+def _unloadable(checkpoint: Path, error: Exception) -> str:
+    reason = (str(error).strip() or "without a message").splitlines()[0][:300]
+    older = [path for path in checkpoints_of(checkpoint.parent) if step_of(path) < step_of(checkpoint)]
+    then = (
+        f"goes on from the next older one, {older[0].name}" if older else "starts the run again: there is no older one"
+    )
+    return (
+        f"{checkpoint} cannot be loaded, although its files are what its manifest lists: {type(error).__name__}: "
+        f"{reason}\nWhere another version of a package is the reason (the run's manifest.json names all), bring that "
+        f"back. Else rename it, `mv {checkpoint} {checkpoint.with_name(f'broken-{checkpoint.name}')}`: --resume auto "
+        f"then {then}."
+    )
 
 
 def _watched(
     trainer: Any, config: RunConfig, run: Path, checkpoint: Path | None, verifier_stacks: Callable[[], str]
-) -> Any:
-    """Hang the callbacks of a run on its trainer; returned is the one that stops it on request."""
+) -> tuple[Any, Any]:
+    """Hang the callbacks of a run on its trainer; returned are those that stop it, on request and for nothing to do."""
     from trainer.run.callbacks import (
         CheckpointManifest,
         EvaluationFiles,
         EvaluationProgress,
         FinalEvaluation,
+        IdleBatches,
         KeepBest,
         MetricsFile,
         Progress,
@@ -102,10 +148,16 @@ def _watched(
         stall_watchdogs,
     )
 
-    stop = StopAtBlockEdge(
-        optimizer_steps_per_block(trainer.args, trainer.strategies.schedule.num_passes),
-        trainer.parts.ranks.any,
-        config.stopping.grace_seconds,
+    steps_per_block = optimizer_steps_per_block(trainer.args, trainer.strategies.schedule.num_passes)
+    parts = trainer.parts
+    stop = StopAtBlockEdge(steps_per_block, parts.ranks.any, config.stopping.grace_seconds)
+    idle = IdleBatches(
+        trainer._metrics,
+        parts.checkpoint.counts,
+        lambda: parts.watch.faults.newest_norm,
+        steps_per_block,
+        config.stopping.idle_batches,
+        tell,
     )
     for watchdog in stall_watchdogs(run, config.stopping, verifier_stacks):
         trainer.add_callback(watchdog)
@@ -116,6 +168,7 @@ def _watched(
         Samples(trainer.newest_samples, config.logging.samples_every_steps, config.logging.num_samples)
     )
     trainer.add_callback(stop)
+    trainer.add_callback(idle)
     if config.logging.rollouts != "off":
         trainer.add_callback(Rollouts(trainer, run, config.logging))
     if config.evaluation.after and trainer.eval_dataset is not None:
@@ -125,7 +178,9 @@ def _watched(
         trainer.add_callback(KeepBest())
     if "wandb" in config.logging.report_to and config.logging.wandb_mode != "disabled":
         trainer.add_callback(WandbRunConfig(config.model_dump()))
+    if checkpoint is not None:
+        _purge_tensorboard(trainer, step_of(checkpoint) + 1)
     # Last, behind all that write into a checkpoint; it deletes old ones too, when the new one is whole.
     total_limit, trainer.args.save_total_limit = trainer.args.save_total_limit, None
     trainer.add_callback(CheckpointManifest(total_limit, trainer.accelerator.wait_for_everyone))
-    return stop
+    return stop, idle

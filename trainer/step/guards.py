@@ -61,6 +61,9 @@ class FaultGuard:
         counts: how many steps were left out, under `SKIPPED`, also before the run was resumed.
         norm_is_scaled: fp16 with a loss scale.
         step_is_made: the engine has made its step when the norm is known (DeepSpeed).
+
+    Attributes:
+        newest_norm: the gradient norm of the newest optimizer step; NaN where none was computed.
     """
 
     def __init__(
@@ -68,6 +71,7 @@ class FaultGuard:
     ) -> None:
         self.options, self.ranks, self.counts = options, ranks, counts
         self.norm_is_scaled, self.step_is_made = norm_is_scaled, step_is_made
+        self.newest_norm = math.nan
         self._newest: list[torch.Tensor] = []
         self._sum_before: torch.Tensor | None = None
 
@@ -83,7 +87,7 @@ class FaultGuard:
     def is_fault(self, norm: Any) -> "Fault | None":
         """What is wrong with the optimizer step that is about to be made, on any rank; a collective."""
         losses = torch.stack(self._newest).tolist()
-        value = math.nan if norm is None else float(norm)
+        self.newest_norm = value = math.nan if norm is None else float(norm)
         bad_norm = norm is not None and not self.norm_is_scaled and not math.isfinite(value)
         sum_before, self._sum_before = self._sum_before, None
         assert sum_before is not None
@@ -172,9 +176,10 @@ class Fault:
     sum_before: torch.Tensor
 
 
-_FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
+_FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EROFS)  # the last: a disk with faults becomes read-only
 _FULL_WORDS = (
     "no space left",
+    "read-only file system",
     "quota exceeded",
     "file too large",
     "file write failed",  # torch's writer, of whatever kept it

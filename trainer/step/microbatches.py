@@ -10,6 +10,7 @@ FSDP see what they always see; a micro-batch that has nothing to train runs on a
 """
 
 import math
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from math import gcd
 from pathlib import Path
@@ -29,7 +30,8 @@ from trainer.step.rollout import Batch, Position, Schedule, loss_mask
 if TYPE_CHECKING:
     from trl import GRPOConfig
 
-MISMATCH = "planned_microbatches_mismatch"
+MISMATCH, COMPARED = "planned_microbatches_mismatch", "planned_microbatches_compared"
+"""In the run's counts: whether planning was given up, and how many optimizer steps have been compared."""
 ROW_MEAN = frozenset({"grpo", "sapo", "luspo", "dr_grpo"})
 """Loss types that divide by the number of rows in the micro-batch."""
 TOKEN_MEAN = frozenset({"grpo", "sapo"})
@@ -64,8 +66,10 @@ class Microbatches:
 
     Args:
         cut: how optimizer steps are cut anew; ``None`` = TRL's micro-batches stay.
-        verify_steps: optimizer steps, from the first with a gradient on, whose gradient is computed by both cuts first.
-            Where they differ by more than rounding, this and all later steps are TRL's: with a warning, and with
+        verify_steps: optimizer steps, from the first with a gradient on, whose gradient is computed by both cuts first;
+            above 0 the steps at a quarter, half and three quarters of the run and the last one too, for a part may
+            begin late (where one has no gradient, the next with one). Where the cuts differ by more than rounding, this
+            and all later steps are TRL's, also when the run is resumed: with a warning, and with
             ``planned_microbatches_mismatch_<rank>.pt`` in the output directory (both cuts, both gradients).
 
     Rows whose gradient is zero are left out. They count in ``clip_ratio/…`` and ``cispo_clip_ratio`` (nothing of them
@@ -75,6 +79,7 @@ class Microbatches:
 
     Attributes:
         planner: the cut in force; ``None`` = TRL's.
+        counts: of the run; how many steps were compared, and whether planning was given up.
     """
 
     def __init__(
@@ -86,11 +91,20 @@ class Microbatches:
         *,
         cut: "PlannedCut | None" = None,
         verify_steps: int = 0,
+        counts: Counter[str],
     ) -> None:
         self.args, self.strategies, self.schedule, self.ranks = args, strategies, schedule, ranks
-        self.planner, self._steps_to_verify = cut, verify_steps
+        self.planner, self.verify_steps, self.counts = cut, verify_steps, counts
         self._rollout: Batch | None = None  # a rollout batch that has not been cut yet
         self._planned: list[Batch] = []
+
+    def resume(self) -> None:
+        """Go on as the run's counts say: with TRL's cut where planning was given up before the checkpoint."""
+        if self.planner is not None and self.counts[MISMATCH]:
+            self.planner = None
+            self.ranks.warn(
+                "Micro-batches stay as TRL cuts them: planned ones gave another gradient before the checkpoint."
+            )
 
     def hold(self, rollout: Batch) -> None:
         """Keep a new rollout batch until TRL has cut it."""
@@ -122,8 +136,9 @@ class Microbatches:
             start = place - place % size
             originals = buffered[start : start + size]
             self._planned = self.planner.cut(originals, self.schedule.pass_index(position))
-            if self._steps_to_verify > 0 and not self._verified(originals, position, compare):
-                self.planner, self._planned = None, []
+            due = comparisons_due(self.verify_steps, position.step, position.max_steps)
+            if due > self.counts[COMPARED] and not self._verified(originals, position, compare):
+                self.planner, self._planned, self.counts[MISMATCH] = None, [], 1
                 return buffered[place]
         return self._planned[place % size]
 
@@ -137,12 +152,12 @@ class Microbatches:
         comparison = compare(originals, self._planned)
         if isinstance(comparison, str):
             self.ranks.warn(f"Planned micro-batches are not compared with TRL's: {comparison}.")
-            self._steps_to_verify = 0
+            self.verify_steps = 0
             return True
         if self.ranks.any(not math.isfinite(comparison.size)):
             return True  # TRL's own gradient is not finite: nothing to compare with
         if not self.ranks.any(not comparison.agree):
-            self._steps_to_verify -= int(self.ranks.any(comparison.size > 0))
+            self.counts[COMPARED] += int(self.ranks.any(comparison.size > 0))
             return True
         path = Path(self.args.output_dir) / f"{MISMATCH}_{self.ranks.index}.pt"
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -319,6 +334,16 @@ class PlannedCut:
         multiple = self.args.pad_to_multiple_of or 1
         longest = max(int(lengths.max()), _NARROWEST)
         return min(-(-longest // multiple) * multiple, padded.shape[1])
+
+
+def comparisons_due(verify_steps: int, step: int, max_steps: int) -> int:
+    """How many optimizer steps are to be compared up to ``step``, that one included: a function of the step alone.
+
+    The first ``verify_steps``, and where that is above 0 those at a quarter, half and three quarters of the run and the
+    last one: a part may begin to look at its whole micro-batch late.
+    """
+    later = {max_steps // 4, max_steps // 2, 3 * max_steps // 4, max_steps - 1} if verify_steps > 0 else set()
+    return verify_steps + sum(0 < each <= step for each in later)
 
 
 def together(args: "GRPOConfig") -> int:

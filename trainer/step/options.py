@@ -22,7 +22,8 @@ class Speed:
         microbatches: ``trl`` leaves micro-batches as TRL cuts them; ``planned`` cuts them anew where that leaves the
             gradient as it is, and elsewhere leaves them too and warns with the reason.
         tokens_per_microbatch: padded tokens of a planned one at most; ``None`` = what the configured one may take.
-        verify_steps: optimizer steps, from the first with a gradient on, whose gradient is computed by both cuts first.
+        verify_steps: optimizer steps, from the first with a gradient on, whose gradient is computed by both cuts first;
+            above 0 some later ones too (see `trainer.step.microbatches.Microbatches`).
         skip_old_logps: with vLLM, π_old is not scored in a pass of its own where the loss's pass gives the same
             numbers. Where that would not be exact the pass is made, with a warning that says why.
         generation: ``trl`` calls transformers as TRL does; ``compact`` gives the same tokens for less: its cache has

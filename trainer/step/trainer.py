@@ -309,6 +309,7 @@ class RLVRTrainer(GRPOTrainer):
         return norm
 
     def log(self, logs: dict[str, float], *positional: Any, **keywords: Any) -> None:
+        self.parts.phases.add_earlier_seconds(logs)
         with self.parts.phases("log"):
             if self.model.training:
                 for name, value in self.parts.loss.means.read(self.accelerator).items():
@@ -417,6 +418,7 @@ class RLVRTrainer(GRPOTrainer):
         super()._load_optimizer_and_scheduler(checkpoint)
         if checkpoint is not None:
             self.parts.checkpoint.read(Path(checkpoint))
+            self.parts.microbatches.resume()
 
     def _go_on_logging(self, logged: LogState) -> None:
         """Take up what was measured before the checkpoint and not logged; transformers has reset its own sums."""

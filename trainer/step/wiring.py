@@ -87,6 +87,7 @@ def wired(
     skips_old = _is_taken(settings, ranks, "skip_old_logps")
     reward_weights, group_size = trainer.reward_weights, args.num_generations
     ends = frozenset({*trainer.eos_token_ids, tokenizer.pad_token_id})
+    checkpoint = Checkpoint(strategies.all, ranks)
     microbatches = Microbatches(
         args,
         strategies,
@@ -103,8 +104,8 @@ def wired(
         if _is_taken(settings, ranks, "microbatches")
         else None,
         verify_steps=speed.verify_steps,
+        counts=checkpoint.counts,
     )
-    checkpoint = Checkpoint(strategies.all, ranks)
     return Parts(
         ranks=ranks,
         schedule=schedule,

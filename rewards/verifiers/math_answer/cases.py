@@ -28,7 +28,7 @@ def cases(text: str, form: Callable[[str], Form]) -> Form | None:
     match = _CASES.fullmatch(text)
     if match is None:
         return _inline(text, form)
-    if match["name"] and not is_name(match["name"]):
+    if match["name"] and not (is_name(match["name"]) or re.fullmatch(r"\| ?[a-z] ?\|", match["name"])):
         return None
     rows = [row.strip() for row in re.split(r"\\\\(?:\[[^\]]*\])?", match["body"] or match["rows"]) if row.strip()]
     pieces = [_row(row, form) for row in rows]
@@ -101,11 +101,9 @@ def _condition(text: str, form: Callable[[str], Form]) -> Form:
 def _is_what_is_left(condition: Form, others: Iterable[Form]) -> bool:
     """Whether ``condition`` holds of one unknown's values exactly where none of ``others`` does."""
     sets = [condition, *others]
-    if len({each.name for each in sets if isinstance(each, Named)}) != 1 or not all(
-        isinstance(each, Named) for each in sets
-    ):
+    if len({each.name for each in sets if isinstance(each, Named)}) != 1:
         return False
-    values = [each.value for each in sets if isinstance(each, Named)]
+    values = [each.value if isinstance(each, Named) else each for each in sets]
     ends = sorted({end for value in values for end in _ends(value)})
     if not ends:
         return False

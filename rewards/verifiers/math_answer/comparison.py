@@ -84,7 +84,7 @@ _OTHER = _Other()
 def _same_about(gold: Form, answer: Form, algebra: AlgebraJudge) -> bool | _Other | None:
     """What says more than a value: for which letters, from which steps, about which number."""
     match gold, answer:
-        case (Quantified(), Congruence()) | (Congruence(), Quantified()):
+        case (Quantified(), Congruence() | Named(value=Congruence())) | (Congruence(), Quantified()):
             return _OTHER
         case (Quantified(), _) | (_, Quantified()):
             domains = {form.domain for form in (gold, answer) if isinstance(form, Quantified)}

@@ -41,7 +41,7 @@ def _floor(inner: sympy.Expr) -> sympy.Expr:
     nearest = sympy.Integer(round(value))
     if equal(inner, nearest):
         return nearest
-    return nearest if (inner - nearest).evalf(2, maxn=LONGEST_PROOF) > 0 else nearest - 1
+    return nearest if _value(inner - nearest, min(_digits_to_compare(inner), LONGEST_PROOF)) > 0 else nearest - 1
 
 
 def _with_real_roots(expression: sympy.Expr) -> sympy.Expr:
@@ -66,19 +66,24 @@ def rounds_to(value: sympy.Expr, about: sympy.Rational) -> bool:
 
 
 def _is_zero(difference: sympy.Expr) -> bool:
-    digits = MOST_DIGITS + 2 * sum(_digits(part) for part in sympy.preorder_traversal(difference))
+    digits = _digits_to_compare(difference)
     try:
         value: Any = difference.evalf(2, maxn=digits, strict=True)
     except PrecisionExhausted:  # also raised of a part of it
-        return digits <= LONGEST_PROOF and _is_below(difference, digits)
-    return bool(value == 0)
+        value = 0
+    if value != 0:
+        return False
+    return digits <= LONGEST_PROOF and bool(abs(_value(difference, digits)) < mpmath.mpf(10) ** -digits)
 
 
-def _is_below(difference: sympy.Expr, digits: int) -> bool:
-    """Whether the size of ``difference`` is below ``10^-digits``, with as many digits more to compute with."""
+def _digits_to_compare(difference: sympy.Expr) -> int:
+    return MOST_DIGITS + 2 * sum(_digits(part) for part in sympy.preorder_traversal(difference))
+
+
+def _value(expression: sympy.Expr, digits: int) -> Any:
+    """The value, computed with twice as many digits as are to be certain; ``evalf`` takes ln(1 + e^-700) for zero."""
     with mpmath.workdps(2 * digits):
-        value = sympy.lambdify([], difference, "mpmath")()
-        return bool(abs(value) < mpmath.mpf(10) ** -digits)
+        return sympy.lambdify([], expression, "mpmath")()
 
 
 def _digits(part: sympy.Basic) -> int:

@@ -33,7 +33,7 @@ _APPLIED = re.compile(
 _PRIMED = re.compile(rf"{_LETTER}{_INDEX}?'+{_INDEX}?")
 _DOUBLE_FACTORIAL = re.compile(r"(?P<plain>[A-Za-z]|\d+) ?! ?!(?! ?!)")
 _TRANSPOSED = re.compile(
-    r"(?P<command>\\[a-zA-Z]+)|(?:(?P<letter>(?!e)[A-Za-z](?:_\w)?)|(?P<bracket>\))) ?"
+    r"(?P<command>\\[a-zA-Z]+)|(?P<base>(?!e)[A-Za-z](?:_\w)?|\([^()\d]*[A-Z][^()\d]*\)) ?"
     r"\^ ?(?P<mark>\{ ?(?:T|\\top|\\dagger|\\intercal|\*|\\cdot|\\text ?\{ ?T ?\}) ?\}|T(?![a-z])|\\top|\\dagger|\*)"
 )
 _VECTOR = (
@@ -41,9 +41,12 @@ _VECTOR = (
 )
 _NEXT = rf"(?={_VECTOR}|\{{ ?[A-Za-z] ?\}}|\()"
 _CROSS = re.compile(rf"(?:(?P<left>{_VECTOR})|\)) ?\\times(?![a-zA-Z]) ?{_NEXT}")
-_CAPITAL = re.compile(rf"(?<![\\A-Za-z])[A-Z]{_INDEX}?")
+_CHANCE = re.compile(r"(?<![\\A-Za-z])[PE] ?\((?P<of>[^()]*[A-Z][^()]*)\)")  # P(A), E(X^2), but not P(1+r)
+_CAPITAL_I = re.compile(r"(?P<other>\\[a-zA-Z]+|_ ?(?:\{[^{}]*\}|\w))|I")
+_NO_LETTERS = re.compile(r"\\text ?\{[^{}]*\}|\\[a-zA-Z]+|_ ?(?:\{[^{}]*\}|\w)")
 _NUMBERS = re.compile(
-    r"\\frac ?\{[^{}]*\} ?\{[^{}]*[A-Z]|/ ?\(?[^()]*[A-Z]|\\sqrt ?\{[^{}]*[A-Z]|\\(?:sin|cos|tan|log|ln) ?\(?[A-Z]"
+    r"\\pi(?![a-z])"
+    r"|\\frac ?\{[^{}]*\} ?\{[^{}]*[A-Z]|/ ?\(?[^()]*[A-Z]|\\sqrt ?\{[^{}]*[A-Z]|\\(?:sin|cos|tan|log|ln) ?\(?[A-Z]"
 )
 _INVERTED = re.compile(rf"[A-Z]{_INDEX}? ?\^ ?\{{ ?-|\) ?\^ ?\{{ ?- ?1 ?\}}")
 _CONSTANT = re.compile(r"[cCkKAB](?:_\{?\d\}?)?")
@@ -51,6 +54,8 @@ _ARBITRARY = re.compile(
     r"(?:^|[+=-]) ?([cCK])(?= ?[+-]| ?$)|(?<![A-Za-z\\])([cCkK] ?_ ?(?:\{ ?[1-9] ?\}|[1-9]))"
     r"|(?<![A-Za-z\\])(C)(?= ?e ?\^)"
 )
+_TWO_SOLUTIONS = re.compile(r"(?<![A-Za-z\\])([AB]) ?(?:e ?\^|\\(?:cos|sin|cosh|sinh|ln)(?![a-z]))")
+_ONE_CAPITAL = re.compile(r"(?<![A-Za-z\\}])(?<!\\sin )(?<!\\cos )(?<!\\tan )(?<!\()C(?![A-Za-z_^(])")
 _ALWAYS_FUNCTIONS = frozenset("fg")
 _OFTEN_FUNCTIONS = frozenset("hFGH")
 
@@ -68,7 +73,7 @@ def may_not_commute(gold: str, answer: str) -> str:
     both = f"{gold} , {answer}"
     if _CROSS.search(both) or any(match["mark"] for match in _TRANSPOSED.finditer(both)):
         return ALL
-    capitals = {match[0][0] for match in _CAPITAL.finditer(both)}
+    capitals = set(re.findall(r"[A-Z]", _NO_LETTERS.sub(" ", _CHANCE.sub(" ", both))))
     if len(capitals) < 2 or (_NUMBERS.search(gold) and not _INVERTED.search(gold)):
         return ""
     return "".join(sorted(capitals))
@@ -113,16 +118,16 @@ def _put_aside(latex: str, kept: dict[str, Any], parse: Parser, noncommuting: st
     def transposed(match: re.Match[str]) -> str:
         if match["command"]:
             return match[0]
-        if match["bracket"]:
-            raise NotUnderstoodError(latex)
-        return letter(f"{match['letter']}^{re.sub('[^A-Za-z*]', '', match['mark'])}")
+        return letter(f"{match['base']}^{'*' if re.search('dagger|cdot|[*]', match['mark']) else 'T'}")
 
     latex = _PRIME.sub(lambda match: "'" * (match[0].count("prime")), latex)
+    latex = _CHANCE.sub(lambda match: symbol(sympy.Symbol(re.sub(r"\s", "", match[0]), real=True)), latex)
     latex = _DERIVATIVE.sub(lambda match: letter(match[0]), latex)
     latex = _with_applications(latex, symbol, inner)
     latex = _PRIMED.sub(lambda match: letter(match[0]), latex)
-    latex = _DOUBLE_FACTORIAL.sub(lambda match: symbol(sympy.factorial2(inner(match["plain"]))), latex)
-    latex = _TRANSPOSED.sub(transposed, _with_groups(latex, letter, symbol, inner))
+    latex = _DOUBLE_FACTORIAL.sub(lambda match: symbol(_double_factorial(inner(match["plain"]))), latex)
+    latex = _CAPITAL_I.sub(lambda match: match["other"] or letter("I"), latex)  # the parser's imaginary unit
+    latex = _TRANSPOSED.sub(transposed, _with_double_factorials(latex, symbol, inner))
     if "'" in latex or re.search(r"! ?!", latex):
         raise NotUnderstoodError(latex)
     if noncommuting == ALL:
@@ -156,18 +161,23 @@ def _with_applications(latex: str, symbol: Callable[[Any], str], inner: Parser) 
     return "".join(pieces)
 
 
-def _with_groups(latex: str, letter: Callable[[str], str], symbol: Callable[[Any], str], inner: Parser) -> str:
-    """``(…)!!`` as the double factorial, ``(…)^T`` as one symbol by its text."""
+def _with_double_factorials(latex: str, symbol: Callable[[Any], str], inner: Parser) -> str:
+    """``(…)!!`` as the double factorial."""
     position = 0
     while (start := latex.find("(", position)) >= 0:
         position, end = start + 1, matching_end(latex, start)
         if end < 0:
             return latex
         if doubled := re.compile(r" ?! ?!(?! ?!)").match(latex, end):
-            latex = latex[:start] + symbol(sympy.factorial2(inner(latex[start + 1 : end - 1]))) + latex[doubled.end() :]
-        elif mark := _TRANSPOSED.match(latex, end - 1):
-            latex = latex[:start] + letter(latex[start : mark.end()]) + latex[mark.end() :]
+            latex = (
+                latex[:start] + symbol(_double_factorial(inner(latex[start + 1 : end - 1]))) + latex[doubled.end() :]
+            )
     return latex
+
+
+def _double_factorial(of: Any) -> Any:
+    """Of a number its value; of a letter no function that sympy would evaluate between the integers."""
+    return sympy.factorial2(of) if of.is_Integer else sympy.Function("double_factorial", real=True)(of)
 
 
 def needs_no_commuting(one: Any, other: Any) -> bool:
@@ -186,9 +196,16 @@ def renamed_constants(gold: str, wanted: set[str], written: set[str]) -> list[di
     The gold's are those that it adds at the end of a sum (``+ C``), numbers (``c_1, c_2``), or writes before an
     exponential (``C e^x``). What is no such constant keeps its name.
     """
-    named = (re.sub(r"[ {}]", "", next(filter(None, match.groups()))) for match in _ARBITRARY.finditer(gold))
-    ours = sorted(set(named) & wanted)
+    named = {re.sub(r"[ {}]", "", next(filter(None, match.groups()))) for match in _ARBITRARY.finditer(gold)}
+    pair = set(_TWO_SOLUTIONS.findall(gold))  # of a differential equation
+    ours = sorted((named | (pair if len(pair) == 2 else set())) & wanted)
+    if "c" in written - wanted and not ours and len(_ONE_CAPITAL.findall(gold)) == 1 and _only_capital(wanted):
+        return [{"c": "C"}]
     theirs = sorted(name for name in written - (wanted - set(ours)) if _CONSTANT.fullmatch(name))
     if not ours or len(ours) != len(theirs) or wanted == set(ours):
         return []
     return [dict(zip(order, ours, strict=True)) for order in permutations(theirs)]
+
+
+def _only_capital(names: set[str]) -> bool:
+    return {name for name in names if name[0].isupper()} == {"C"}

@@ -40,6 +40,8 @@ _INTRODUCTION = re.compile(
     re.IGNORECASE,
 )
 _IN_WORDS = {name: frozenset(words.split()) for name, words in NOTATION["introductions"].items()}
+_DOUBTFUL = "?"
+_PROBABILITY = re.compile(r"\\?(?:P|Pr|mathbb ?\{P\}|text ?\{Pr?\}) ?[(\[]")
 _WORDS_IN_TEXT = re.compile(r"\\text ?\{([^{}]*)\}")
 _INTRODUCED_TEXT = re.compile(r"\\text ?\{ *(?:the |final )*answer(?: is|:) *([^{}]+)\}", re.IGNORECASE)
 _SET = r"\\in ?\\mathbb ?\{?(?P<set>[ZNRQC])\}?"
@@ -75,19 +77,20 @@ def is_asked_for(text: str) -> bool:
 
 
 def squeezed(text: str) -> str:
-    r"""A name in one spelling; words stay in ``\text`` where they may say something else of the value than its name."""
-    words = [match[1] for match in _WORDS_IN_TEXT.finditer(re.split(r"[(\[]", text)[0]) if len(match[1].strip()) > 1]
-    index = "_" in text
-    doubtful = any(
-        _IN_WORDS["denied"] & set(each.lower().split()) if index else not name_a_quantity(each) for each in words
+    r"""A name in one spelling; marked where its words may say something else of the value than its name."""
+    name, _, arguments = ("P", "", "") if _PROBABILITY.match(text) else re.split(r"([(\[]|$)", text, maxsplit=1)
+    named = [words for words in _WORDS_IN_TEXT.findall(name) if len(words.strip()) > 1]
+    beside = [*_WORDS_IN_TEXT.findall(arguments), *re.findall(r"[A-Z]{2,4}", name), *(named if "_" in name else ())]
+    doubtful = any(_IN_WORDS["denied"] & set(words.lower().split()) for words in beside) or not (
+        "_" in name or all(map(name_a_quantity, named))
     )
-    kept = r"\\text|" if not doubtful else ""
-    return re.sub(rf"{kept}\\(?=max|min)|[\s{{}}]", "", text)
+    squeezed_text = re.sub(r"\\text|\\(?=max|min)|[\s{}]", "", text)
+    return _DOUBTFUL + squeezed_text if doubtful else squeezed_text
 
 
 def is_doubtful(name: str) -> bool:
     """Whether a name in the spelling of `squeezed` may not be left out: it may deny the value, or be no name at all."""
-    return "\\text" in name
+    return name.startswith(_DOUBTFUL)
 
 
 def name_a_quantity(words: str) -> bool:

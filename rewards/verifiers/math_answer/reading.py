@@ -67,6 +67,7 @@ _NEGATIVE = re.compile(r"- ?\( ?(?P<value>[^()+-]*?) ?\)")
 _CHOICE = re.compile(r"(\([A-H]\)) +(.*\S)")
 _FUNCTION = re.compile(r"\\(?:sin|cos|tan|cot|sec|csc)")
 _TWO_DIGITS = re.compile(r"[A-Za-z)] ?[\^_] ?\d{2}")
+_OF_A_SET = re.compile(r"\\(?:max|min|gcd|lcm|sup|inf) ?\\\{")
 _CONJUNCTIONS = frozenset({"or", "and", "not", "if", "is", "to"})
 
 
@@ -196,4 +197,6 @@ def _expression(text: str) -> Form:
         return Unreadable("it mixes words and mathematics")
     if _TWO_DIGITS.search(re.sub(r"\\[a-zA-Z]+", " ", text)):  # \log_10 has its base
         return Unreadable("x^12 and x_12 are x^1 2 and x_1 2 in LaTeX; x^{12} and x_{12} need braces")
+    if "\\{" in _OF_A_SET.sub("", text):  # 2 - \{2\} is not 0, and x - \{x\} no 0 but a floor
+        return Unreadable("a set stands where a number would")
     return Expression(text)

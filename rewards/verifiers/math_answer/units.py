@@ -33,7 +33,8 @@ _WORD = r"[A-Za-z]+\.?(?:\^-?[1-9])?"
 _PHRASE = re.compile(rf"{_WORD}(?:[ /(-]{{1,4}}{_WORD}){{0,6}}\)?")
 _OF = re.compile(rf"^((?:[a-z]+ )*(?!percent|degree)[a-z]+) of (?:{_STUFF}|(?P<counted>[a-z]+))$")
 _BEHIND = re.compile(
-    r"(?: |^)(?:(?:in )?total|altogether|left|remaining)$|(?<=[a-z]) (?:old|long|wide|tall|deep|high)$"
+    r"(?: |^)(?:(?:in )?total|in all|altogether|left|remaining)$"
+    r"|(?<=[a-z]) (?:old|long|wide|tall|deep|high|later|from now)$"
 )
 _PART = re.compile(rf"/|[()]|{_WORD}")
 _POWER = r" ?\^ ?(?:\{ ?-?[1-9] ?\}|-?[1-9])"
@@ -89,14 +90,16 @@ def unit_name(words: str) -> str | None:
     Products and quotients become powers in one order: ``m/s^2``, ``m s^{-2}`` and "meters per second squared" are
     ``meter second^-2``.
     """
-    words = re.sub(r"\\text|[{}]", "", words.replace("}{", "} {").replace("\\cdot", " "))
+    words = words.replace("}{", "} {").replace("\\cdot", " ")
+    words = re.sub(r"\\text|[{}]", "", re.sub(r"\\mu ?", "u", words))
     words = re.sub(r" ?\^ ?", "^", " ".join(words.split())).rstrip(".")
     if not _PHRASE.fullmatch(words):
         return None
+    words = re.sub(r"\b(?:un)?ordered pairs?\b|\bpairs?(?= of )", "tuple", words)  # 5 pairs alone may be 10
     if of := _OF.match(words):
         words = of[1] if of["counted"] is None or of["counted"] in _COUNTED else words
     words = re.sub(r"\blight[ -]years?\b", "lightyear", _BEHIND.sub("", words))
-    words = re.sub(r"\bper\b", "/", re.sub(r"\bsq(uare)?\b\.?", "square", words))
+    words = re.sub(r"\bper\b|(?<=[a-z]) an?(?= [a-z])", "/", re.sub(r"\bsq(uare)?\b\.?", "square", words))
     words = re.sub(r"square ([A-Za-z]+)|([A-Za-z]+) squared", r"\1\2^2", words)
     words = re.sub(r"cubic ([A-Za-z]+)|([A-Za-z]+) cubed", r"\1\2^3", words)
     powers = _powers(words)
@@ -116,10 +119,12 @@ def _powers(words: str) -> Counter[str] | None:
             in_brackets = part == "("
         else:
             word, _, power = part.partition("^")
-            word, is_left_open = word.rstrip("."), not power and word.lower() in _ADJECTIVES
-            name = word.lower() if is_left_open else _measure(word) or (None if power else _COUNTED.get(word.lower()))
-            if name is None:
+            word = word.rstrip(".")
+            name = _measure(word) or (None if power else _COUNTED.get(word.lower()))
+            is_left_open = name is None
+            if is_left_open and (power or word.lower() not in _ADJECTIVES):
                 return None
+            name = name or word.lower()
             above, _, below = name.partition("/")
             powers[above] += sign * int(power or 1)
             powers[below] -= sign * int(power or 1)

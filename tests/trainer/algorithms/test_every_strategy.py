@@ -3,6 +3,9 @@
 import shutil
 import subprocess
 import sys
+from copy import deepcopy
+from dataclasses import replace
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -66,9 +69,15 @@ def names(kind: str) -> list[str]:
     return sorted(built_in(kind))
 
 
+@cache
+def tried_once(kind: str, name: str) -> Strategy:
+    return tried(find_strategy(kind, name))
+
+
 def fresh(kind: str, name: str, signals: dict[str, Any]) -> Strategy:
     """Built anew, so that a state is that of the first batch; columns of reward functions become zeros."""
-    strategy = tried(find_strategy(kind, name))
+    strategy = tried_once(kind, name)
+    strategy = replace(strategy, function=deepcopy(strategy.function))
     signals |= {column: torch.zeros(len(signals["rewards"])) for column in strategy.columns if column not in signals}
     return strategy
 

@@ -45,6 +45,14 @@ CONVERTED_ASIDE: dict[str, tuple[Any, list[dict[str, str]]]] = {
     ),
     "a list of numbers as text": ("[1, 2, 3]", [{"role": "user", "content": "[1, 2, 3]"}]),
     "a system and a user message": ([SYSTEM, USER], [SYSTEM, USER]),
+    "a question about JSON": (
+        '{"role": "admin"} has which role?',
+        [{"role": "user", "content": '{"role": "admin"} has which role?'}],
+    ),
+    "JSON of another kind": (
+        '[{"role": "admin", "name": "Ann"}]',
+        [{"role": "user", "content": '[{"role": "admin", "name": "Ann"}]'}],
+    ),
     "a message of a developer": (
         [{"role": "developer", "content": "Be brief."}, USER],
         [{"role": "developer", "content": "Be brief."}, USER],
@@ -98,4 +106,11 @@ REFUSED_ASIDE: dict[str, tuple[Any, str, str]] = {
     ),
     "a list of numbers": ([1, 2], "list of numbers", "text"),
     "a mapping of neither": ({"level": 3, "id": 4}, "level, id", "columns"),
+    "messages as numpy writes them": (
+        "[{'content': 'q', 'role': 'system'}\n {'content': 'r', 'role': 'user'}]",
+        "Python",
+        "ast.literal_eval",
+    ),
+    "a row of messages as JSON": ('{"prompt": [{"role": "user", "content": "q"}], "id": 3}', "JSON", "json.loads"),
+    "a call's result": ([{"role": "function", "name": "f", "content": "3"}], "role 'function'", "tool"),
 }

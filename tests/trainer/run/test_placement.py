@@ -37,7 +37,7 @@ def config(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> RunConfig:
 
 def placed(config: RunConfig, resume: str | None) -> Placement:
     args = SimpleNamespace(process_index=0, world_size=1, eval_on_start=True, output_dir=config.output_dir)
-    placement = place(config, args, resume)
+    placement = place(config, args, resume, {})
     assert args.output_dir == str(placement.run)
     assert args.eval_on_start == (placement.checkpoint is None)
     return placement

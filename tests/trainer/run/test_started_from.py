@@ -47,6 +47,9 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     (tmp_path / "run.yaml").write_text(RUN)
     monkeypatch.chdir(tmp_path)
     monkeypatch.syspath_prepend(tmp_path)
+    for name in ("WANDB_DIR", "TENSORBOARD_LOGGING_DIR"):  # what a placed run leaves there is no other test's
+        monkeypatch.setenv(name, "")
+        monkeypatch.delenv(name)
     write_manifest(tmp_path / "run", load_config("run.yaml"), 1, {"train": "a" * 64, "test": "b" * 64})
     record = read_manifest(tmp_path / "run") | {"checkpoint_manifests": False}
     (tmp_path / "run" / "manifest.json").write_text(json.dumps(record))

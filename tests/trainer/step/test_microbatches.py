@@ -21,7 +21,7 @@ from tests.trainer.training import PROMPTS, digit_reward, in_options, max_differ
 from trainer import RLVRTrainer
 from trainer.algorithms.contract import traits
 from trainer.step.compatibility import PreflightError
-from trainer.step.microbatches import together
+from trainer.step.microbatches import comparisons_due, together
 
 LOSSES = ("grpo", "bnpo", "dr_grpo", "dapo", "cispo", "sapo", "vespo", "luspo")
 ROWS = 16
@@ -402,6 +402,79 @@ def test_a_wrong_plan_falls_back_to_trl_and_leaves_a_file(tiny_model, tmp_path: 
     found = torch.load(tmp_path / "planned" / "planned_microbatches_mismatch_0.pt", weights_only=False)
     torch.testing.assert_close(found["gradients"]["planned"], 1.5 * found["gradients"]["trl"], rtol=1e-3, atol=1e-6)
     assert len(found["cuts"]["planned"]) == len(found["cuts"]["trl"]) == 2
+
+
+def test_cuts_are_compared_again_at_later_steps_by_the_step_alone():
+    due = [comparisons_due(1, step, 400) for step in range(400)]
+    assert [step for step in range(1, 400) if due[step] > due[step - 1]] == [100, 200, 300, 399]
+    assert (due[0], due[-1]) == (1, 5)
+    assert [comparisons_due(2, step, 3) for step in range(3)] == [2, 3, 4]
+    assert comparisons_due(1, 0, 1) == 1
+    assert {comparisons_due(0, step, 40) for step in range(40)} == {0}
+
+
+def late_in_long_responses(probs: Tensor, step: int) -> Tensor:
+    """Of the whole micro-batch from step 1 on, where it is wider than the tiny example: no trial sees it."""
+    late = step >= 1 and probs.shape[1] > 6
+    return 1.0 - 0.5 * (probs.mean() if late else torch.zeros(())).expand_as(probs)
+
+
+def test_a_part_that_begins_late_is_found(tiny_model, tmp_path: Path):
+    strategies = {"token_weight": late_in_long_responses, "microbatches": "planned"}
+    settings: dict[str, Any] = {"max_steps": 3, "per_device_train_batch_size": 4, "gradient_accumulation_steps": 4}
+    with pytest.warns(UserWarning, match="another gradient than TRL's at optimizer step 1"):
+        assert ours(tiny_model, tmp_path, strategies=strategies, **settings).planner is None
+
+
+@pytest.mark.slow
+def test_a_part_that_begins_late_is_found_and_a_resumed_run_stays_with_trls_cut(tiny_model, tmp_path: Path):
+    settings: dict[str, Any] = {"max_steps": 8, "per_device_train_batch_size": 4, "gradient_accumulation_steps": 4}
+    settings |= {"max_completion_length": 24, "save_strategy": "steps", "save_steps": 2}
+    strategies = {"token_weight": late_in_long_responses, "microbatches": "planned"}
+    with pytest.warns(UserWarning, match="another gradient than TRL's at optimizer step 2"):
+        straight = ours(tiny_model, tmp_path / "straight", strategies=strategies, **settings)
+    assert straight.planner is None
+    assert straight.counts == {"planned_microbatches_compared": 1, "planned_microbatches_mismatch": 1}
+    for step, found in (
+        (4, "gave another gradient before the checkpoint"),
+        (2, "another gradient than TRL's at optimizer step 2"),
+    ):
+        checkpoint = str(tmp_path / "straight" / f"checkpoint-{step}")
+        with pytest.warns(UserWarning, match=found):
+            resumed = ours(
+                tiny_model, tmp_path / str(step), strategies=strategies, resume_from_checkpoint=checkpoint, **settings
+            )
+        assert max_difference(straight, resumed) == 0.0
+
+
+@pytest.mark.slow
+def test_comparing_leaves_no_trace_and_a_resumed_run_compares_where_the_straight_one_does(
+    tiny_model, tmp_path: Path, monkeypatch
+):
+    compared: list[int] = []
+    comparison = RLVRTrainer._compared
+
+    def noted(self: RLVRTrainer, *cuts: Any) -> Any:
+        compared.append(self.state.global_step)
+        return comparison(self, *cuts)
+
+    monkeypatch.setattr(RLVRTrainer, "_compared", noted)
+    settings: dict[str, Any] = {"max_steps": 8, "per_device_train_batch_size": 4, "gradient_accumulation_steps": 4}
+    settings |= {"save_strategy": "steps", "save_steps": 3}
+    runs = [
+        ours(
+            tiny_model, tmp_path / str(steps), strategies={"microbatches": "planned", "verify_steps": steps}, **settings
+        )
+        for steps in (0, 1)
+    ]
+    assert compared == [0, 2, 4, 6, 7]
+    assert max_difference(*runs) == 0.0
+    checkpoint = str(tmp_path / "1" / "checkpoint-3")
+    planned = {"microbatches": "planned"}
+    resumed = ours(tiny_model, tmp_path / "r", strategies=planned, resume_from_checkpoint=checkpoint, **settings)
+    assert compared[5:] == [4, 6, 7]
+    assert max_difference(runs[1], resumed) == 0.0
+    assert resumed.parts.checkpoint.counts == runs[1].parts.checkpoint.counts
 
 
 TWO_PROCESSES = """

@@ -12,6 +12,14 @@ from numpy.typing import NDArray
 from trainer.evaluation.result import natural_order
 
 Floats = NDArray[np.float64]
+_COLUMNS: dict[str, Any] = {
+    "item": int,
+    "sample": int | None,
+    "greedy": bool | None,
+    "correct": bool | None,
+    "num_tokens": int | None,
+}
+"""Columns that are computed with, and what they hold."""
 
 
 @dataclass(frozen=True)
@@ -72,6 +80,8 @@ def read_answers(path: Path) -> Answers | None:
     try:
         records = parquet.read_table(path).to_pylist()
     except (ArrowException, OSError):
+        return None
+    if not all(isinstance(record.get(name), kind) for record in records for name, kind in _COLUMNS.items()):
         return None
     return Answers(records) if records else None
 

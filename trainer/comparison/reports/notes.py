@@ -18,7 +18,8 @@ def notes_of(runs: RecordedRuns, judged: RecordedRuns, main: Comparison | None, 
         for reason in dict.fromkeys(runs.unfinished.values())
     ]
     if not runs.baseline and not runs.all[0].summary:
-        notes.append("The run is not finished: it has no summary.json yet.")
+        notes.append("The run is not finished: it has no summary.json that can be read yet.")
+    notes += [run.damage for run in runs.all if run.damage]
     if main is None:
         return [*notes, "No held-out set was evaluated by all runs with any answer that could be judged."]
     if main.left_out:

@@ -1,6 +1,5 @@
 """Reads what a run, or the runs of a sweep, left on disk. What an older or unfinished run lacks is empty, no error."""
 
-import json
 import math
 import re
 from collections.abc import Mapping, Sequence
@@ -13,7 +12,18 @@ from typing import Any
 from rewards.registry import Refusal
 from trainer.comparison.reports.held_out import Answers, read_answers
 from trainer.run.config.yaml_document import read_file
-from trainer.run.directory import read_metrics
+from trainer.run.directory import damage_in_words, damaged_lines, read_metrics
+from trainer.run.records import (
+    AttemptRecord,
+    DamagedFileError,
+    DiscardedRecord,
+    LooksRecord,
+    RunRecord,
+    SummaryRecord,
+    SweepRecord,
+    read_record,
+)
+from trainer.run.run_time import DISCARDED
 
 LOOKS = "looks.json"
 """Beside ``sweep.json``: what the runner of a group-sequential sweep has decided."""
@@ -44,12 +54,15 @@ class RecordedRun:
 
     @cached_property
     def manifest(self) -> dict[str, Any]:
-        return read_json(self.path / "manifest.json")
+        return read_json(self.path / "manifest.json", RunRecord)
 
     @cached_property
     def summary(self) -> dict[str, Any]:
-        """Empty while the run is not finished: the summary is written last."""
-        return read_json(self.path / "summary.json")
+        """Empty while the run is not finished: the summary is written last. One that is damaged is written again."""
+        try:
+            return read_json(self.path / "summary.json", SummaryRecord)
+        except DamagedFileError:
+            return {}
 
     @cached_property
     def config(self) -> dict[str, Any]:
@@ -60,6 +73,13 @@ class RecordedRun:
     def metrics(self) -> list[dict[str, Any]]:
         """The lines of metrics.jsonl; a last line that was cut off when the run was killed is passed over."""
         return read_metrics(self.path / "metrics.jsonl")
+
+    @property
+    def damage(self) -> str:
+        """What of metrics.jsonl other hands have made unreadable, in words; empty where nothing."""
+        path = self.path / "metrics.jsonl"
+        found = damaged_lines(path)
+        return damage_in_words(path, found) if found else ""
 
     @cached_property
     def answers(self) -> dict[str, dict[int, Path]]:
@@ -102,9 +122,11 @@ class RecordedRun:
     @property
     def device_seconds(self) -> float | None:
         """Wall time × processes, each with one device, of all attempts at the run; ``None`` where one is not known."""
-        attempts = [read_json(path) for path in sorted(self.path.parent.glob("attempt-*.json"))]
-        seconds = self.summary.get("wall_seconds")  # of the last attempt alone
-        if len(attempts) > 1:
+        attempts = [read_json(path, AttemptRecord) for path in sorted(self.path.parent.glob("attempt-*.json"))]
+        seconds = self.summary.get("wall_seconds")
+        if seconds is not None and "parts" in self.summary:
+            seconds += read_json(self.path.parent / DISCARDED, DiscardedRecord).get("seconds", 0.0)
+        elif len(attempts) > 1:  # older versions wrote the seconds of the last attempt alone
             seconds = sum(map(_seconds, attempts)) if all("ended" in attempt for attempt in attempts) else None
         return None if seconds is None else float(seconds) * int(self.manifest.get("world_size") or 1)
 
@@ -173,7 +195,7 @@ def read_runs(directory: Path) -> RecordedRuns:
         ReportError: the directory is neither.
     """
     if (directory / "sweep.json").exists():
-        return _sweep_runs(directory, read_json(directory / "sweep.json"))
+        return _sweep_runs(directory, read_json(directory / "sweep.json", SweepRecord))
     if (directory / "metrics.jsonl").exists():
         run = RecordedRun(directory, directory.name, 0)
         seed = run.manifest.get("seed", run.config.get("seed", 0))
@@ -188,7 +210,7 @@ def read_runs(directory: Path) -> RecordedRuns:
 def _sweep_runs(directory: Path, sweep: Mapping[str, Any]) -> RecordedRuns:
     by_variant: dict[str, dict[int, RecordedRun]] = {}
     unfinished: dict[str, str] = {}
-    looks = read_json(directory / LOOKS)
+    looks = read_json(directory / LOOKS, LooksRecord)
     for cell in sweep["cells"]:
         budget = cell.get("budget") or {}
         steps = float(budget.get("steps_per_rollout") or 1)
@@ -202,6 +224,8 @@ def _sweep_runs(directory: Path, sweep: Mapping[str, Any]) -> RecordedRuns:
             unfinished[cell["name"]] = NOT_NEEDED
         else:
             unfinished[cell["name"]] = "not finished" if run.metrics else "not started, or failed before its first step"
+            if (run.path / "summary.json").exists():
+                unfinished[cell["name"]] = "summary.json is damaged, and `scripts/sweep.py run` writes it again"
     if not by_variant:
         raise ReportError(
             f"No cell of the sweep in {directory} has finished, so there is nothing to compare. Look at them with "
@@ -227,12 +251,12 @@ def _seconds(attempt: Mapping[str, Any]) -> float:
     return (ended - started).total_seconds()
 
 
-def read_json(path: Path) -> dict[str, Any]:
-    """The object in a file; empty where there is none, or only half of one."""
+def read_json(path: Path, kind: Any = dict[str, Any]) -> dict[str, Any]:
+    """The object of ``kind`` (see `trainer.run.records`) in a file; empty where there is none.
+
+    Raises:
+        DamagedFileError: there is one that does not hold it.
+    """
     if not path.exists():
         return {}
-    try:
-        data: dict[str, Any] = json.loads(path.read_text())
-    except json.JSONDecodeError:
-        return {}
-    return data
+    return read_record(path, kind, "Bring back the file as it was written, or leave its run out of the report.")

@@ -10,10 +10,11 @@ from typing import Any
 import numpy as np
 
 from trainer.comparison.rollouts.jumps import Jump, jumps
-from trainer.comparison.rollouts.reading import RecordedRollouts
+from trainer.comparison.rollouts.reading import RecordedRollouts, RolloutsError
 from trainer.comparison.rollouts.sample import LONGEST_SHOWN, Chosen, chosen_groups
 from trainer.comparison.rollouts.summaries import COLUMNS, METRICS, BatchSummary, mean_over, summary_of
 from trainer.comparison.rollouts.tokens import Decode, WeighedTokens, token_pieces
+from trainer.run.rollout_files import FOLDER
 
 LONGEST_TEXT = 6_000
 """Characters of a text that are shown."""
@@ -62,6 +63,8 @@ def contents_of(
     numbers = list(recorded.files)
     tables = zip(numbers, recorded.batches(COLUMNS), strict=True)
     batches = [summary_of(number, table) for number, table in tables if len(table)]
+    if not batches:
+        raise RolloutsError(f"{recorded.run / FOLDER} holds files without rollouts, so there is nothing to read.")
     found = jumps(batches)
     chosen = chosen_groups(batches, found, most_rollouts, most_tokens)
     groups = [_shown(each, rows, weigh, decode) for each, rows in _rows_of(recorded, chosen)]
@@ -78,7 +81,8 @@ def _rows_of(recorded: RecordedRollouts, chosen: Sequence[Chosen]) -> Iterator[t
     for each in chosen:
         wanted[each.number].append(each)
     for (number, of_batch), table in zip(wanted.items(), recorded.batches(numbers=list(wanted)), strict=True):
-        assert table.column("batch")[0].as_py() == number
+        if table.column("batch")[0].as_py() != number:
+            raise RolloutsError(f"{recorded.files[number][0]} is damaged: its rows are of another batch. Delete it.")
         groups = pyarrow.array([each.group for each in of_batch])
         rows: dict[int, list[Row]] = defaultdict(list)
         for row in table.filter(compute.is_in(table.column("group"), groups)).to_pylist():

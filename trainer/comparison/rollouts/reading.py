@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from rewards.registry import Refusal
-from trainer.run.rollout_files import FOLDER, read_every, written_files
+from trainer.run.rollout_files import ALWAYS, FOLDER, fault_of_columns, read_every, written_files
 
 
 class RolloutsError(Refusal):
@@ -80,6 +80,13 @@ class RecordedRollouts:
 def _read(path: Path, columns: Sequence[str] | None) -> Any:
     from pyarrow import parquet
 
-    file = parquet.ParquetFile(path)
-    there = file.schema_arrow.names
-    return file.read(columns=None if columns is None else [name for name in columns if name in there])
+    again = "Bring it back as it was written, or delete it: a page is then made of the other rollout batches."
+    try:
+        file = parquet.ParquetFile(path)
+        there = file.schema_arrow.names
+        table = file.read(columns=None if columns is None else [name for name in columns if name in there])
+    except (OSError, ValueError) as error:  # of Arrow: no parquet file, or one that ends too early
+        raise RolloutsError(f"{path} is damaged: {str(error).splitlines()[0]} {again}") from error
+    if fault := fault_of_columns(table, ALWAYS if columns is None else [name for name in columns if name in ALWAYS]):
+        raise RolloutsError(f"{path} is damaged: {fault}. {again}")
+    return table

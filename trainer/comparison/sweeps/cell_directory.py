@@ -4,6 +4,7 @@
     cell.json         what the cell is, and the attempts that were started; written by the sweep alone
     attempt-<n>.json  how attempt n went; written by the process that runs it alone
     cell.lock         held while an attempt runs; names the process
+    discarded.json    seconds of attempts that ended before their first checkpoint
     log.txt           what all attempts printed
     run/              the run directory, as of any run
 """
@@ -19,6 +20,8 @@ from pathlib import Path
 from typing import IO, Any, Literal
 
 from trainer.run.checkpoints import newest_good_checkpoint
+from trainer.run.records import AttemptRecord, CellRecord, DamagedFileError, DiscardedRecord, SummaryRecord, read_record
+from trainer.run.run_time import DISCARDED, seconds_of
 
 State = Literal["waiting", "submitted", "running", "stopped", "failed", "finished"]
 LAST_LINES = 20
@@ -35,7 +38,9 @@ class CellDirectory:
 
     def definition(self) -> dict[str, Any]:
         """``cell.json``, or an empty mapping where the cell was never started."""
-        return _read(self.path / "cell.json")
+        return _read(
+            self.path / "cell.json", CellRecord, "Delete it: the cell then goes on from its newest checkpoint."
+        )
 
     def write_definition(self, definition: Mapping[str, Any]) -> None:
         """Replace ``cell.json``."""
@@ -48,7 +53,8 @@ class CellDirectory:
 
     def attempt(self, number: int) -> dict[str, Any]:
         """``attempt-<number>.json``, empty where that attempt never came to start."""
-        return _read(self.path / f"attempt-{number}.json")
+        instead = "Delete it: the attempt then counts as one that was never started."
+        return _read(self.path / f"attempt-{number}.json", AttemptRecord, instead)
 
     def write_attempt(self, number: int, record: Mapping[str, Any]) -> None:
         """Replace ``attempt-<number>.json``."""
@@ -61,7 +67,10 @@ class CellDirectory:
 
     def summary(self) -> dict[str, Any]:
         """The run's ``summary.json``, which it writes when it is done; empty before that."""
-        return _read(self.run / "summary.json")
+        try:
+            return _read(self.run / "summary.json", SummaryRecord, "")
+        except DamagedFileError:  # killed while it was written: the cell writes it again
+            return {}
 
     def checkpoint(self) -> Path | None:
         """The newest good checkpoint of the cell's own run; a rerun of it beside, ``run-2``, is another's.
@@ -130,8 +139,15 @@ class CellDirectory:
             yield
 
     def delete_uncheckpointed_run(self) -> None:
-        """Delete a run that ended before its first checkpoint, so that the next attempt starts where nothing is."""
+        """Delete a run that ended before its first checkpoint, so that the next attempt starts where nothing is.
+
+        Its seconds are kept: they were spent.
+        """
         if self.run.exists() and self.checkpoint() is None:
+            if spent := seconds_of(self.run):
+                earlier = _read(self.path / DISCARDED, DiscardedRecord, "Delete it: only time is counted by it.")
+                kept = earlier.get("seconds", 0.0)
+                write_json(self.path / DISCARDED, {"seconds": kept + spent})
             shutil.rmtree(self.run)
 
     def log_end(self, lines: int = LAST_LINES) -> str:
@@ -159,9 +175,5 @@ def write_json(path: Path, data: Mapping[str, Any]) -> None:
     draft.replace(path)
 
 
-def _read(path: Path) -> dict[str, Any]:
-    try:
-        data: dict[str, Any] = json.loads(path.read_text())
-    except (FileNotFoundError, json.JSONDecodeError):  # the second: killed while it wrote its summary
-        return {}
-    return data
+def _read(path: Path, kind: Any, instead: str) -> dict[str, Any]:
+    return read_record(path, kind, instead) if path.exists() else {}

@@ -174,7 +174,7 @@ def cell_hours(run: RecordedRun, rollouts: float) -> tuple[float, float] | None:
     """Hours of a run up to a number of rollout batches, all its attempts together, and its evaluations' among them.
 
     Training is taken to cost the same for every rollout batch; evaluations are timed in the files beside their answers.
-    ``None`` where the time of an attempt is not known: it was killed, or left the summary to a later start (0 s).
+    ``None`` where the time of an attempt is not known, as of older versions where it was killed, or was 0 s there.
     """
     device_seconds, steps = run.device_seconds, run.optimizer_steps
     if not device_seconds or not steps:

@@ -244,7 +244,7 @@ class SweepRunner:
         name, directory = entry.name, entry.directory
         record = directory.attempt(entry.attempt["number"])
         if summary := directory.summary():
-            seconds = summary.get("wall_seconds", float("nan"))
+            seconds = summary.get("wall_seconds") or float("nan")
             self.say(f"{name}: finished, {summary.get('optimizer_steps')} optimizer steps in {seconds:.0f} s")
             return False
         checkpoint = directory.checkpoint()

@@ -4,11 +4,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from trainer.run.config.section import LocalPath
-
-Text = Annotated[str, Field(min_length=1)]
-Count = Annotated[int, Field(ge=1)]
-Word = Annotated[str, Field(pattern=r"^[^/\\\s]+$")]
+from trainer.run.config.section import Count, LocalPath, Name, Text
 
 
 class _Section(BaseModel):
@@ -91,9 +87,9 @@ class Sweep(_Section):
         unfair: settings in which variants may differ although that makes them hard to compare.
     """
 
-    name: Word
+    name: Name
     config: Text
-    variants: Annotated[dict[Word, dict[Text, Any]], Field(min_length=1)]
+    variants: Annotated[dict[Name, dict[Text, Any]], Field(min_length=1)]
     baseline: Text
     seeds: Annotated[list[Annotated[int, Field(ge=0)]], Field(min_length=1)]
     grid: dict[Text, Annotated[list[Any], Field(min_length=1)]] = {}

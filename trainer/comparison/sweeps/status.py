@@ -1,6 +1,5 @@
 """How far the cells of a sweep are, read from the files of their runs."""
 
-import json
 import re
 import sys
 import time
@@ -17,6 +16,8 @@ from trainer.comparison.reports.run_files import LOOKS, read_json
 from trainer.comparison.sweeps.cell_directory import CellDirectory
 from trainer.comparison.sweeps.plans import Plan
 from trainer.comparison.sweeps.schema import Sweep
+from trainer.run.directory import read_metrics
+from trainer.run.records import LooksRecord, SweepRecord, read_record
 
 _HELD_OUT = re.compile(r"eval_verifier/\S*accuracy")  # over all held-out sets; of the first verifier in older runs
 _COLOURS = {
@@ -32,13 +33,13 @@ _COLOURS = {
 
 def status_table(root: Path, only: str | None = None) -> Table:
     """One row a cell, or the row of one: state, step, reward, held-out accuracy, time left."""
-    described = json.loads((root / "sweep.json").read_text())
+    described = read_record(root / "sweep.json", SweepRecord, "`scripts/sweep.py run` writes it anew.")
     table = Table(title=described["name"])
     table.add_column("cell", no_wrap=True)
     table.add_column("state")
     for name in ("attempts", "step", "reward", "held-out accuracy", "time left"):
         table.add_column(name, justify="right")
-    not_needed = read_json(root / LOOKS).get("not_needed", [])
+    not_needed = read_json(root / LOOKS, LooksRecord).get("not_needed", [])
     cells = [cell for cell in described["cells"] if only in (None, cell["name"])]
     directories = [CellDirectory(root / cell["name"]) for cell in cells]
     for cell, directory in zip(cells, directories, strict=True):
@@ -53,11 +54,12 @@ def cell_row(cell: dict[str, Any], directory: CellDirectory, *, needed: bool = T
     state: str = directory.state()
     state = state if needed or state != "waiting" else "not needed"
     attempts = directory.attempts()
-    lines = _metrics(directory.run / "metrics.jsonl")
+    lines = read_metrics(directory.run / "metrics.jsonl")
     step = lines[-1]["step"] if lines else 0
-    most = cell["budget"]["optimizer_steps"]
+    most = (cell.get("budget") or {}).get("optimizer_steps")
     rewards = [line["reward"] for line in lines if line.get("reward") is not None]
-    held_out = [line[key] for line in lines for key in _HELD_OUT.findall(" ".join(line))[:1]]
+    keyed = ((line, key) for line in lines for key in _HELD_OUT.findall(" ".join(line))[:1])
+    held_out = [line[key] for line, key in keyed if line[key] is not None]
     left = _seconds_left(attempts[-1], step, most) if state == "running" else None
     return [
         cell["name"],
@@ -124,13 +126,6 @@ def _progress(directories: Sequence[CellDirectory]) -> str:
 def _seconds(attempt: dict[str, Any]) -> float:
     started, ended = (datetime.fromisoformat(attempt[name]) for name in ("started", "ended"))
     return (ended - started).total_seconds()
-
-
-def _metrics(path: Path) -> list[dict[str, Any]]:
-    if not path.exists():
-        return []
-    lines = path.read_text().splitlines(keepends=True)
-    return [json.loads(line) for line in lines if line.endswith("\n")]  # the last may be half written
 
 
 def _seconds_left(attempt: dict[str, Any], step: int, most: int | None) -> float | None:

@@ -2,6 +2,7 @@
 
 from trainer.run.callbacks.checkpoints import CheckpointManifest
 from trainer.run.callbacks.evaluations import EvaluationFiles, FinalEvaluation, KeepBest
+from trainer.run.callbacks.idle_batches import IdleBatches
 from trainer.run.callbacks.metrics_file import MetricsFile
 from trainer.run.callbacks.progress import EvaluationProgress, Progress, Samples
 from trainer.run.callbacks.rollouts import Rollouts
@@ -14,6 +15,7 @@ __all__ = [
     "EvaluationFiles",
     "EvaluationProgress",
     "FinalEvaluation",
+    "IdleBatches",
     "KeepBest",
     "MetricsFile",
     "Progress",

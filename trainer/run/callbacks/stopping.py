@@ -70,6 +70,7 @@ class StopAtBlockEdge(TrainerCallback):
         self.first_request = 0.0
         self.last_saved: int | None = None
         self.speaks = False
+        self.has_stepped = False
         self.in_hand = InHand()
 
     def on_train_begin(self, args: TrainingArguments, state: TrainerState, control: TrainerControl, **_: Any) -> None:
@@ -77,6 +78,9 @@ class StopAtBlockEdge(TrainerCallback):
         self.last_saved = state.global_step or None
         self.in_hand.begins("rollout batch")
         self.previous = {number: signal.signal(number, self._request) for number in (signal.SIGINT, signal.SIGTERM)}
+
+    def on_step_begin(self, args: TrainingArguments, state: TrainerState, control: TrainerControl, **_: Any) -> None:
+        self.has_stepped = True
 
     def on_step_end(self, args: TrainingArguments, state: TrainerState, control: TrainerControl, **_: Any) -> None:
         if state.global_step % self.steps_per_block == 0:

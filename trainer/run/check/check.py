@@ -23,7 +23,7 @@ from trainer.run.check.packages import device_findings, package_findings
 from trainer.run.check.plan import Plan, plan_of, possible_processes
 from trainer.run.check.prepare import Collected, prepared
 from trainer.run.check.rewards import reward_findings
-from trainer.run.check.settings import logging_findings, setting_findings
+from trainer.run.check.settings import logging_findings, rule_findings, setting_findings
 from trainer.run.check.subject import Subject
 from trainer.run.check.weights import weight_findings
 from trainer.run.config import RunConfig, batch_plan, load_tolerantly
@@ -42,6 +42,7 @@ _CHECKS: tuple[tuple[str, frozenset[str], Callable[[Subject], Iterator[Finding]]
     ("data", frozenset({"model", "data", "trl"}), length_findings),
     ("trl", frozenset({"trl", "evaluation"}), setting_findings),
     ("logging", frozenset({"logging"}), logging_findings),
+    ("trl", frozenset({"trl", "logging", "algorithm"}), rule_findings),
     ("machine", frozenset({"trl", "model"}), package_findings),
     ("machine", frozenset({"trl"}), engine_findings),
     ("machine", frozenset({"trl"}), device_findings),

@@ -3,9 +3,11 @@
 import os
 from collections.abc import Iterator
 
+from trainer.algorithms.trial import heaviest_token_weight
 from trainer.run.check.finding import Finding, error, note, warning
 from trainer.run.check.plan import optimizer_steps
 from trainer.run.check.subject import Subject
+from trainer.run.config.rules import PART_RULES, START_RULES, WITHOUT_EFFECT, Given, rules_broken
 
 _LARGEST_LEARNING_RATE = 0.1
 
@@ -34,6 +36,15 @@ def setting_findings(subject: Subject) -> Iterator[Finding]:
             f"evaluation.every_steps = {subject.config.evaluation.every_steps}, and there are no held-out rows to "
             "evaluate on. Give some: `data: {test: …}`, or delete every_steps.",
         )
+
+
+def rule_findings(subject: Subject) -> Iterator[Finding]:
+    """What has no effect, what the environment says against the file, what the parts do."""
+    weight = None if subject.strategies is None else subject.strategies.token_weight
+    heaviest = 1.0 if weight is None else heaviest_token_weight(weight)
+    given = Given(subject.config.model_dump(exclude_unset=True), os.environ, heaviest)
+    for rule, what, instead in rules_broken((*WITHOUT_EFFECT, *START_RULES, *PART_RULES), given):
+        yield warning(rule.settings[0].split(".")[0], f"{what} {instead}")
 
 
 def _behind_the_end(subject: Subject, steps: int) -> Iterator[Finding]:

@@ -6,14 +6,23 @@ from typing import Any
 from pydantic_core import InitErrorDetails
 
 from trainer.run.config.problems import refusal
+from trainer.run.config.rules import FILE_RULES, Given, rules_broken
 from trainer.run.config.vllm import vllm_conflicts
 
 BATCH_WORDS = ("prompts_per_rollout", "sequences_per_update")
 _TRL_BATCH = ("generation_batch_size", "steps_per_generation", "gradient_accumulation_steps")
 
 
-def conflicts(run: dict[str, Any]) -> Iterator[InitErrorDetails]:
-    """What two sections of a run's plain data say against each other; parts of a wrong type are passed over."""
+def conflicts(run: dict[str, Any], *, trains: bool = True) -> Iterator[InitErrorDetails]:
+    """What two sections of a run's plain data say against each other; parts of a wrong type are passed over.
+
+    Args:
+        trains: the run is not read to evaluate alone: what `FILE_RULES` refuse is refused too.
+    """
+    settings = Given(run)
+    for rule, what, instead in rules_broken(FILE_RULES, settings) if trains else ():
+        place = rule.settings[0]
+        yield refusal(settings.written(place), what, instead, tuple(place.split(".")))
     algorithm, trl = (section if isinstance(section := run.get(key), dict) else {} for key in ("algorithm", "trl"))
     if run.get("seed") is not None and "seed" in trl:
         what = f"is {trl['seed']!r}, while `seed:` at the top level is {run['seed']!r}."

@@ -89,7 +89,7 @@ def _validated(tree: Node, data: dict[str, Any], *, evaluation_only: bool = Fals
     except ValidationError as error:
         problems = problems_of(error, tree)
         try:
-            refuse(conflicts(data))
+            refuse(conflicts(data, trains=not evaluation_only))
         except ValidationError as contradictory:
             problems.extend(problem for problem in problems_of(contradictory, tree) if problem not in problems)
         raise ConfigError(problems) from None

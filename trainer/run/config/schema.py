@@ -4,7 +4,7 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Annotated, Any, Literal, Self
 
-from pydantic import AfterValidator, Field, model_validator
+from pydantic import AfterValidator, Field, ValidationInfo, model_validator
 from pydantic_core import InitErrorDetails
 
 from trainer.evaluation.decoding import Decoding, decodings
@@ -12,7 +12,17 @@ from trainer.run.config.conflicts import BATCH_WORDS, conflicts
 from trainer.run.config.data_section import DataSection
 from trainer.run.config.problems import refusal, refuse
 from trainer.run.config.quantization import QuantizationSection
-from trainer.run.config.section import Count, LocalPath, Part, RolloutCount, Section, Text, not_expanded, part_name
+from trainer.run.config.section import (
+    Count,
+    LocalPath,
+    Name,
+    Part,
+    RolloutCount,
+    Section,
+    Text,
+    not_expanded,
+    part_name,
+)
 from trainer.run.config.speed import SpeedSection
 from trainer.run.config.stopping import StoppingSection
 from trainer.run.config.trackers import TrackerName
@@ -162,7 +172,7 @@ class RunConfig(Section):
     of seed, rollout batch, prompt, sample and position, so that variants of a sweep differ where their policies do.
     """
 
-    name: Annotated[str, Field(pattern=r"^[^/\\\s]+$")]
+    name: Name
     output_dir: LocalPath
     num_processes: Count | None = None
     seed: Annotated[int, Field(ge=0)] | None = None
@@ -179,8 +189,8 @@ class RunConfig(Section):
     stopping: StoppingSection = StoppingSection()
 
     @model_validator(mode="after")
-    def _consistent(self) -> Self:
-        refuse(conflicts(self.model_dump()))
+    def _consistent(self, info: ValidationInfo) -> Self:
+        refuse(conflicts(self.model_dump(), trains=not (info.context or {}).get("evaluation_only")))
         labels = [reward.label for reward in self.rewards]
         refuse(
             refusal(label, f"{label!r} already labels rewards.{first}.", "Give it another `name:`.", ("rewards", index))

@@ -12,7 +12,24 @@ from pydantic_core import InitErrorDetails
 from trainer.run.config.problems import refusal, refuse
 from trainer.run.config.trl_arguments import finite
 
-Text = Annotated[str, Field(min_length=1)]
+
+def _printed(text: str) -> str:
+    if "\0" in text:
+        what = f"is {text!r}, and the character of code 0 ends a name for the system."
+        refuse([refusal(text, what, "Take that character out.")])
+    return text
+
+
+def _no_folder(name: str) -> str:
+    if name in (".", ".."):
+        what = f"is {name!r}, which is a folder of every folder: the run would be written into what is there."
+        refuse([refusal(name, what, "Write a name of its own.")])
+    return name
+
+
+Text = Annotated[str, Field(min_length=1), AfterValidator(_printed)]
+Name = Annotated[str, Field(pattern=r"^[^/\\\s]+$"), AfterValidator(_printed), AfterValidator(_no_folder)]
+"""Of a folder that is made."""
 Count = Annotated[int, Field(ge=1)]
 
 
@@ -39,7 +56,7 @@ def _local_path(path: str) -> str:
     return path
 
 
-LocalPath = Annotated[str, Field(min_length=1), AfterValidator(_local_path)]
+LocalPath = Annotated[str, Field(min_length=1), AfterValidator(_printed), AfterValidator(_local_path)]
 """A path (or a hub id) in which ``~`` and variables were expanded when the file was read."""
 
 

@@ -12,7 +12,8 @@ class SpeedSection(Section):
     """``microbatches``: ``planned`` = the same gradient from fewer tokens, ``trl`` = as TRL does.
 
     ``tokens_per_microbatch`` bounds a planned one, padding included; without it what the configured batch size may take
-    does. The gradient of the first ``verify_steps`` optimizer steps is computed by both cuts and compared.
+    does. The gradient of the first ``verify_steps`` optimizer steps is computed by both cuts and compared, and (unless
+    that is 0) again at a quarter, half and three quarters of the run and at its last step.
     ``skip_old_logps``: with vLLM, π_old is not scored in a pass of its own where the loss's pass gives the same
     numbers; where ``planned``, unless the file says no.
 

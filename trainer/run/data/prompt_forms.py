@@ -3,6 +3,7 @@
 import ast
 import difflib
 import json
+import re
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
@@ -63,19 +64,23 @@ def form_of(prompt: Any) -> PromptForm | None:
 
 def _spelled_messages(text: str) -> str | None:
     """``JSON`` or ``Python`` where a text spells messages in that language."""
-    if not text.lstrip().startswith(("[", "{")):
+    text = text.strip()
+    if not (text.startswith(("[", "{")) and text.endswith(("]", "}"))):
         return None
     for language, read in (("JSON", json.loads), ("Python", ast.literal_eval)):
         try:
-            value = read(text.strip())
+            value = read(text)
         except (ValueError, SyntaxError, RecursionError, MemoryError):
             continue
-        first = value[0] if isinstance(value, list) and value else value
-        if isinstance(first, dict) and ({"role", "content"} <= {*first} or {"from", "value"} <= {*first}):
-            return language
-        if isinstance(first, dict) and any(isinstance(first.get(key), list) for key in ("messages", "conversations")):
-            return language
-    return None
+        values = value.values() if isinstance(value, dict) else ()
+        return language if any(map(_are_messages, (value, [value], *values))) else None
+    # as numpy writes an array of messages, without commas, which no language reads
+    return "Python" if all(re.search(rf"['\"]{key}['\"]\s*:", text) for key in ("role", "content")) else None
+
+
+def _are_messages(value: Any) -> bool:
+    first = value[0] if isinstance(value, list) and value else None
+    return isinstance(first, dict) and ({"role", "content"} <= {*first} or {"from", "value"} <= {*first})
 
 
 def _items(prompt: Any, key: str | None = None) -> list[Any]:

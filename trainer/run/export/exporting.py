@@ -10,11 +10,13 @@ from typing import Any
 
 import torch
 
+from rewards.registry import Refusal
 from trainer.run.checkpoints import MANIFEST
 from trainer.run.export.agreement import Agreement, agreement, conversations, greedy_answers
 from trainer.run.export.model_card import model_card
 from trainer.run.export.policy import load_policy, merged
 from trainer.run.export.source import ExportError, Source
+from trainer.run.records import CheckpointRecord, read_record
 from trainer.run.tokenizer import load_tokenizer
 
 CONFIG, RECORD = "training_config.yaml", "training_manifest.json"
@@ -43,9 +45,16 @@ def export(source: Source, to: Path, *, dtype: str | None = None, base: str | No
     """
     if to.exists():
         raise ExportError(f"{to} exists already, and nothing is overwritten. Name a folder that does not exist.")
-    policy = load_policy(source, base)
+    try:
+        policy, tokenizer = load_policy(source, base), _tokenizer(source)
+    except Refusal:
+        raise
+    except Exception as error:  # libraries raise anything at files that are not what they wrote
+        reason = (str(error).strip() or "without a message").splitlines()[0][:300]
+        raise ExportError(
+            f"{source.checkpoint} cannot be loaded: {type(error).__name__}: {reason} Name another with --checkpoint."
+        ) from error
     trained_dtype = str(policy.dtype).removeprefix("torch.")
-    tokenizer = _tokenizer(source)
     generation = generation_config(source, policy, tokenizer)
     asked = conversations(source, PROMPTS)
     policy = policy.to(_device())
@@ -121,7 +130,7 @@ def training_record(source: Source) -> dict[str, Any]:
     kept: dict[str, Any] = {key: value for key, value in source.record.items() if key not in _UNPUBLISHED}
     packages: Mapping[str, str] = source.record.get("packages", {})
     manifest = source.checkpoint / MANIFEST
-    files = json.loads(manifest.read_text())["files"] if manifest.is_file() else {}
+    files = read_record(manifest, CheckpointRecord, "")["files"] if manifest.is_file() else {}
     return {
         "run": source.config.name,
         "optimizer_steps": source.step,

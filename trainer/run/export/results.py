@@ -1,9 +1,10 @@
 """What a run's evaluations say of the exported step, with their intervals."""
 
-import json
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
+
+from trainer.run.records import EvaluationRecord, read_record
 
 
 @dataclass(frozen=True)
@@ -48,7 +49,8 @@ def how_measured(run: Path, step: int) -> str:
 
 def _summary(folder: Path, step: int) -> dict[str, Any]:
     file = folder / f"step-{step:06d}.json"
-    return json.loads(file.read_text()) if file.is_file() else {}
+    instead = "Bring it back, or delete it: the card then quotes no numbers of it."
+    return read_record(file, EvaluationRecord, instead) if file.exists() else {}
 
 
 def _metrics(summary: dict[str, Any]) -> dict[str, dict[str, float]]:

@@ -1,6 +1,5 @@
 """Which checkpoint of a run is exported, and in which form its weights lie there."""
 
-import json
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
@@ -9,6 +8,7 @@ from rewards.registry import Refusal
 from trainer.run.checkpoints import checkpoints_of, fault_of, newest_good_checkpoint, step_of, writes_manifests
 from trainer.run.config import RunConfig, load_config
 from trainer.run.manifest import read_manifest
+from trainer.run.records import BestRecord, read_record
 
 Form = Literal["model", "adapter", "zero", "fsdp"]
 BEST = "best"
@@ -98,7 +98,8 @@ def _named(run: Path, wanted: str) -> Path:
 
 def _best(run: Path, there: list[Path]) -> Path:
     newest = there[0] / "trainer_state.json" if there else None
-    best = json.loads(newest.read_text())["best_model_checkpoint"] if newest and newest.is_file() else None
+    state = read_record(newest, BestRecord, "Name a step.") if newest and newest.is_file() else {}
+    best = state.get("best_model_checkpoint")
     if best is None:
         raise ExportError(
             f"{run} kept no best checkpoint: its configuration has no `evaluation: {{keep_best: …}}`, or nothing has "

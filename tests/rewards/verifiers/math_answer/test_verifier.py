@@ -160,7 +160,7 @@ def test_a_judge_that_fails_leaves_its_row_unjudged(monkeypatch):
 FAILING_ANSWERS = [
     "y=\\frac{1}{10}\\left[\\begin{array}{ll}1&0\\\\0&3\\end{array}\\right]x",  # its judge raises TypeError
     "\\left[\\begin{array}{ll}1&0\\\\0&3\\end{array}\\right]x",  # RecursionError
-    "(-8)^{\\frac{999999999}{7}}",  # without end, inside C
+    pytest.param("(-8)^{\\frac{999999999}{7}}", marks=pytest.mark.slow),  # without end, inside C
 ]
 
 
@@ -188,6 +188,7 @@ def test_an_answer_that_breaks_its_reader_is_wrong(target, monkeypatch):
     assert [verdict.score for verdict in verdicts] == [0.0, 1.0]
 
 
+@pytest.mark.slow
 def test_a_gold_that_fails_alone_is_unjudged_and_refused_before_training(monkeypatch):
     monkeypatch.setattr("rewards.verifiers.math_answer.verifier.too_costly", lambda answer, gold: "")
     gold, judge = "(-8)^{\\frac{999999999}{7}}x", MathAnswer(cpu_seconds=0.5, workers=1)

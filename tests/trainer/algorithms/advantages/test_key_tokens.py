@@ -6,8 +6,9 @@ import pytest
 import scipy.stats
 import torch
 
+from trainer.algorithms.advantages import key_tokens
 from trainer.algorithms.advantages.group_baselines import grpo
-from trainer.algorithms.advantages.key_tokens import _fisher_p_value, ktae
+from trainer.algorithms.advantages.key_tokens import _fisher_p_value, _token_values, ktae
 
 
 @pytest.mark.parametrize("num_right", [1, 3, 4])
@@ -55,3 +56,24 @@ def test_without_a_right_answer_it_is_grpo():
     rewards = torch.tensor([0.0, -1.0])
     ids = torch.tensor([[5], [6]])
     assert torch.equal(ktae(rewards, 2, ids, torch.ones_like(ids)), grpo(rewards, 2)[:, None])
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("group_size", "most"), [(8, 0.59), (16, 0.79)])
+def test_what_the_rounding_of_equally_likely_tables_decides(group_size, most, monkeypatch):
+    """v with ties recognised against v with probabilities compared bit by bit, as the authors compare them."""
+    generator, differences = torch.Generator().manual_seed(0), []
+    while len(differences) < 300:
+        lengths = torch.randint(1, 21, (group_size,), generator=generator)
+        ids = torch.randint(1, 31, (group_size, 20), generator=generator)
+        counted = torch.arange(20) < lengths[:, None]
+        right = torch.rand(group_size, generator=generator) < 0.5
+        if right.all() or not right.any():
+            continue
+        recognised = _token_values(ids, counted, right)
+        with monkeypatch.context() as patch:
+            patch.setattr(key_tokens, "SAME_PROBABILITY", 1.0)
+            differences.append((recognised - _token_values(ids, counted, right))[counted].abs())
+    found = torch.cat(differences)
+    print(f"up to {found.max():.2f}, mean {found.mean():.3f}, above .001: {(found > 1e-3).double().mean():.2f}")  # noqa: T201 its docstring quotes it
+    assert found.max() == pytest.approx(most, abs=0.02)

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from tests.handed_in import REWARDS
-from tests.trainer.run.check.mistakes import MISTAKES, Mistake
+from tests.trainer.run.check.mistakes import MISTAKES, RIGHT_SETTINGS, Mistake
 from tests.trainer.run.check.mistakes.workshop import RIGHT, make_workshop
 from trainer.run.check.check import Checked, checked
 from trainer.run.check.report import json_report, text_report
@@ -84,3 +84,9 @@ def test_a_mistake_is_found(mistake: Mistake, workshop: Path, monkeypatch: pytes
     assert '"ok": ' in json_report(result, "run.yaml")
     if mistake.severity != "error":
         assert result.errors == []
+
+
+@pytest.mark.parametrize("overrides", RIGHT_SETTINGS, ids=" ".join)
+def test_what_is_right_is_left_alone(overrides: tuple[str, ...], workshop: Path, monkeypatch: pytest.MonkeyPatch):
+    result = found(workshop, Mistake("none", "", overrides), monkeypatch)
+    assert [finding for finding in result.findings if finding.severity != "note"] == []

@@ -1,5 +1,7 @@
 """What users get wrong: a table of mistakes, each with what must be found of it."""
 
+from tests.trainer.run.check.mistakes.aside import ASIDE, RIGHT_ASIDE
+from tests.trainer.run.check.mistakes.fresh import FRESH, RIGHT
 from tests.trainer.run.check.mistakes.launch import LAUNCH
 from tests.trainer.run.check.mistakes.mistake import Mistake
 from tests.trainer.run.check.mistakes.models import MODELS
@@ -8,5 +10,8 @@ from tests.trainer.run.check.mistakes.rows import ROWS
 from tests.trainer.run.check.mistakes.sections import SECTIONS
 from tests.trainer.run.check.mistakes.values import FILES, VALUES
 
-MISTAKES: list[Mistake] = [*SECTIONS, *VALUES, *FILES, *MODELS, *ROWS, *REWARDS, *LAUNCH]
+MISTAKES: list[Mistake] = [*SECTIONS, *VALUES, *FILES, *MODELS, *ROWS, *REWARDS, *LAUNCH, *FRESH, *ASIDE]
 """All of them."""
+
+RIGHT_SETTINGS = [*RIGHT, *RIGHT_ASIDE]
+"""What is laid over the right run and leaves it right."""

@@ -60,9 +60,10 @@ FRESH = [
     mistake("the folder above as a name", "folder", "name='..'"),
     mistake(
         "a token weight of a million",
-        "alpha",
-        "algorithm.token_weight={name: adv_reweight, alpha: 0.3}",
-        severity="note",
+        "1e+06 on a tiny example",
+        "algorithm.token_weight=heavy_part:heavy",
+        severity="warning",
+        files={"heavy_part.py": "import torch\n\n\ndef heavy(mask):\n    return 1e6 * torch.ones_like(mask).float()\n"},
     ),
 ]
 

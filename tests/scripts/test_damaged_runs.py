@@ -1,0 +1,228 @@
+"""Whatever other hands have done to a file of a run or a sweep: every reader says it in words.
+
+A case is a reader, a file and a damage. It holds where the reader ends with a documented status, and names the file
+where it refuses. Half of the cases, by a checksum of their names, were not looked at while the readers were written:
+
+    python -m tests.scripts.test_damaged_runs [seen|aside] [reader …]     # prints every case that fails, and the rate
+"""
+
+import contextlib
+import io
+import json
+import os
+import shutil
+import sys
+import tempfile
+import traceback
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from unittest.mock import patch
+
+import pytest
+
+from scripts import export, report, rollouts, sweep, train
+from tests.scripts.damaged_files import Damage, damages, is_aside
+from tests.scripts.test_train import SETTINGS
+from tests.tiny_model import save_tiny_model
+from trainer.run.checkpoints import files_of, fingerprints, write_checkpoint_manifest
+from trainer.run.config.yaml_document import write
+
+DOCUMENTED = (0, 1, 2)
+STEPS = 4
+CHECKPOINT = f"checkpoint-{STEPS}"
+CELL = "plain-s0"
+
+
+def recorded(folder: Path, model: Path) -> Path:
+    """A sweep of one finished cell, whose ``run`` is that of ``run.yaml`` beside it."""
+    folder.mkdir(parents=True, exist_ok=True)
+    sweep_root = folder / "sweep"
+    run = sweep_root / CELL / "run"
+    settings = {**SETTINGS, "model": {"name_or_path": str(model)}, "output_dir": str(run)}
+    (folder / "run.yaml").write_text(write(settings))
+    assert train.main([str(folder / "run.yaml"), f"trl.max_steps={STEPS}", "logging.rollouts=all"]) == 0
+    cell = {"name": CELL, "variant": "plain", "baseline": "plain", "seed": 0, "settings": {}}
+    cells = [{**cell, "budget": {"optimizer_steps": STEPS, "steps_per_rollout": 1}}]
+    described = {"name": "sweep", "file": "sweep.yaml", "config": "run.yaml", "baseline": "plain", "seeds": [0]}
+    stopping = {"rule": "group_sequential", "looks": [1, 2], "futility": 0.1}
+    (sweep_root / "sweep.json").write_text(json.dumps({**described, "stopping": stopping, "cells": cells}))
+    (sweep_root / "looks.json").write_text(json.dumps({"not_needed": [], "failed": [], "looks": {}}))
+    attempt = {"number": 1, "label": "plain-1", "resumed_from": None, "command": ["x"], "submitted": "2026-01-01"}
+    definition = {"sweep": "sweep", "variant": "plain", "seed": 0, "settings": {}, "config": {}, "attempts": [attempt]}
+    (sweep_root / CELL / "cell.json").write_text(json.dumps({**definition, "wandb_run_id": "abcdefgh"}))
+    times = {"started": "2026-01-01T00:00:00+00:00", "ended": "2026-01-01T00:01:00+00:00"}
+    ended = {"host": "here", "process_group": 1, **times, "exit_status": 0, "stopped": False}
+    (sweep_root / CELL / "attempt-1.json").write_text(json.dumps(ended))
+    (sweep_root / CELL / "log.txt").write_text("=== attempt 1\n")
+    compared = {"config": "run.yaml", "baseline": "plain", "seeds": [0, 1], "variants": {"plain": {}}}
+    (folder / "sweep.yaml").write_text(write({**compared, "output_dir": str(sweep_root)}))
+    return folder
+
+
+def resumed(folder: Path, run: Path) -> int:
+    """``--resume auto`` of a longer run: goes on from the newest checkpoint."""
+    longer = f"trl.max_steps={STEPS + 1}"
+    return train.main(
+        [str(folder / "run.yaml"), longer, f"output_dir={run}", "logging.rollouts=all", "--resume", "auto"]
+    )
+
+
+def finished(folder: Path, run: Path) -> int:
+    """``--resume auto`` of the run that is finished."""
+    same = f"trl.max_steps={STEPS}"
+    return train.main([str(folder / "run.yaml"), same, f"output_dir={run}", "logging.rollouts=all", "--resume", "auto"])
+
+
+def repeated(folder: Path, run: Path) -> int:
+    return train.main(["--rerun", str(run)])
+
+
+def exported(folder: Path, run: Path) -> int:
+    return export.main([str(run), "--to", str(folder / "exported")])
+
+
+def paged(folder: Path, run: Path) -> int:
+    return rollouts.main([str(run), "--to", str(folder / "page.html")])
+
+
+def reported(folder: Path, run: Path) -> int:
+    return report.main([str(run), "--output", str(folder / "report.html")])
+
+
+def sweep_reported(folder: Path, run: Path) -> int:
+    return report.main([str(run.parent.parent), "--output", str(folder / "report.html")])
+
+
+def sweep_status(folder: Path, run: Path) -> int:
+    file = write({**json.loads((folder / "sweep.as.json").read_text()), "output_dir": str(run.parent.parent)})
+    (folder / "sweep.yaml").write_text(file)
+    return sweep.main(["status", str(folder / "sweep.yaml"), "--once"])
+
+
+IN_RUN = ("config.yaml", "manifest.json", "metrics.jsonl", "summary.json", "owner.lock", "rollouts/kept.json")
+EVALUATION = ("evaluations/test/step-000004.json", "evaluations/test/step-000004.parquet")
+ROLLOUTS = ("rollouts/batch-000001-rank-0.parquet",)
+OF_SWEEP = ("../../sweep.json", "../../looks.json", "../cell.json", "../attempt-1.json", "../log.txt")
+SAVED = tuple(
+    f"{CHECKPOINT}/{name}"
+    for name in (
+        "manifest.json",
+        "trainer_state.json",
+        "optimizer.pt",
+        "scheduler.pt",
+        "rng_state.pth",
+        "model.safetensors",
+        "config.json",
+        "evenkeel.pt",
+        "training_args.bin",
+        "tokenizer.json",
+        "tokenizer_config.json",
+        "generation_config.json",
+    )
+)
+READERS: dict[str, tuple[Callable[[Path, Path], int], tuple[str, ...]]] = {
+    "resume": (resumed, (*IN_RUN, *ROLLOUTS, *SAVED)),
+    "finished": (finished, (*IN_RUN, *SAVED[:2])),
+    "rerun": (repeated, ("config.yaml", "manifest.json")),
+    "export": (exported, ("config.yaml", "manifest.json", *EVALUATION[:1], *SAVED)),
+    "rollouts": (paged, ("config.yaml", "manifest.json", *IN_RUN[-1:], *ROLLOUTS)),
+    "report": (reported, (*IN_RUN, *EVALUATION)),
+    "sweep report": (sweep_reported, ("summary.json", "metrics.jsonl", "config.yaml", *OF_SWEEP)),
+    "sweep status": (sweep_status, ("summary.json", "metrics.jsonl", *OF_SWEEP)),
+}
+ONCE = {f"{CHECKPOINT}/tokenizer.json", f"{CHECKPOINT}/tokenizer_config.json"}
+"""Files of which the keys are another library's, and many: damaged as a whole alone."""
+
+
+def cases(source: Path, half: str, wanted: tuple[str, ...]) -> Iterator[tuple[str, str, str, Damage]]:
+    """(reader, file, damage's name, damage) of the ``half`` that is "seen" or "aside"."""
+    run = source / "sweep" / CELL / "run"
+    for reader in wanted or READERS:
+        for file in READERS[reader][1]:
+            for name, damage in damages(run / file):
+                is_key = name.startswith(("without", "another")) or "of another type" in name
+                if not (is_key and file in ONCE) and is_aside(reader, file, name) == (half == "aside"):
+                    yield reader, file, name, damage
+
+
+def failure(source: Path, reader: str, file: str, damage: Damage) -> str:
+    """What is wrong with how ``reader`` ended; empty where nothing is."""
+    with tempfile.TemporaryDirectory(dir=source.parent) as place, patch.dict(os.environ):
+        folder = Path(place)
+        shutil.copytree(source, folder, dirs_exist_ok=True)
+        compared = {"config": str(folder / "run.yaml"), "baseline": "plain", "seeds": [0, 1], "variants": {"plain": {}}}
+        (folder / "sweep.as.json").write_text(json.dumps(compared))
+        run = folder / "sweep" / CELL / "run"
+        damage(run / file)
+        if file.startswith(CHECKPOINT) and Path(file).name != "manifest.json":  # else its checksum says it
+            checkpoint = run / CHECKPOINT
+            write_checkpoint_manifest(checkpoint, fingerprints(checkpoint, files_of(checkpoint)), world_size=1)
+        said = io.StringIO()
+        try:
+            with contextlib.redirect_stdout(said), contextlib.redirect_stderr(said):
+                status = READERS[reader][0](folder, run)
+        except (Exception, SystemExit) as error:  # noqa: BLE001 whatever it is, it is the finding
+            where = traceback.extract_tb(error.__traceback__)[-1]
+            ours = [line for line in traceback.extract_tb(error.__traceback__) if "/trainer/" in line.filename]
+            place = ours[-1] if ours else where
+            at = f"{place.filename.rpartition('trainer/')[2]}:{place.lineno}"
+            return f"{type(error).__name__}: {str(error)[:100]!r} at {at}"
+        if status not in DOCUMENTED or "Traceback" in said.getvalue():
+            return f"status {status}: {said.getvalue()[-300:]}"
+        if status and Path(file).name not in said.getvalue() and Path(file).parent.name not in said.getvalue():
+            return f"status {status} without the file's name: {said.getvalue()[-300:]}"
+        return ""
+
+
+@pytest.fixture(scope="module")
+def source(tmp_path_factory: pytest.TempPathFactory, tiny_model: Path) -> Path:
+    with patch.dict(os.environ):
+        return recorded(tmp_path_factory.mktemp("recorded") / "source", tiny_model)
+
+
+SOME = [
+    ("resume", "rollouts/kept.json", "empty"),
+    ("resume", "manifest.json", "a list"),
+    ("resume", f"{CHECKPOINT}/optimizer.pt", "missing"),
+    ("finished", "summary.json", "half"),
+    ("rerun", "manifest.json", "a text"),
+    ("rollouts", "rollouts/kept.json", "a list"),
+    ("report", "metrics.jsonl", "foreign bytes"),
+    ("sweep status", "metrics.jsonl", "line 1 of 7 a number"),
+    ("sweep report", "../../sweep.json", "without cells"),
+]
+
+
+@pytest.mark.parametrize(("reader", "file", "name"), SOME)
+def test_a_damaged_file_is_said_in_words(source: Path, reader: str, file: str, name: str):
+    run = source / "sweep" / CELL / "run"
+    assert failure(source, reader, file, dict(damages(run / file))[name]) == ""
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("reader", READERS)
+def test_no_damage_ends_in_a_traceback(source: Path, reader: str):
+    failed = []
+    for half in ("seen", "aside"):
+        for _, file, name, damage in cases(source, half, (reader,)):
+            if wrong := failure(source, reader, file, damage):
+                failed.append(f"{file}, {name}: {wrong}")
+    assert failed == []
+
+
+def main(half: str, *wanted: str) -> None:
+    with tempfile.TemporaryDirectory() as place, patch.dict(os.environ):
+        model = save_tiny_model(Path(place) / "model")
+        with contextlib.redirect_stdout(io.StringIO()):
+            source = recorded(Path(place) / "source", model)
+        failed = total = 0
+        for reader, file, name, damage in cases(source, half, wanted):
+            wrong = failure(source, reader, file, damage)
+            total, failed = total + 1, failed + bool(wrong)
+            if wrong:
+                sys.stdout.write(f"{reader} | {file} | {name}: {wrong}\n")
+        sys.stdout.write(f"{half}: {total - failed} of {total} said in words\n")
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])

@@ -1,0 +1,207 @@
+"""What the JSON files of a run and of a sweep hold, and how they are read: as that, or refused by their name.
+
+Other hands may have emptied, cut or edited a file. Nothing is guessed of what it said.
+"""
+
+import json
+from pathlib import Path
+from typing import Any, NotRequired
+
+from pydantic import ConfigDict, TypeAdapter, ValidationError, with_config
+from typing_extensions import TypedDict
+
+from rewards.registry import Refusal
+
+_OPEN = ConfigDict(extra="allow", strict=True)
+
+
+class DamagedFileError(Refusal):
+    """A file that does not hold what was written there; the message names it, and what to do."""
+
+
+@with_config(_OPEN)
+class RunRecord(TypedDict, total=False):
+    """``manifest.json`` of a run; see `trainer.run.manifest`. What an older version did not write is absent."""
+
+    world_size: int
+    data_fingerprints: dict[str, str]
+    checkpoint_manifests: bool
+    packages: dict[str, str]
+    machine: dict[str, Any]
+    environment: dict[str, str]
+    launcher: dict[str, str]
+    command: list[str]
+    seed: int
+    git_revision: str | None
+    git_diff: str | None
+    git_untracked: str | None
+    model_fingerprint: str | None
+
+
+@with_config(_OPEN)
+class SavedFile(TypedDict):
+    """One file of a checkpoint as it was saved."""
+
+    bytes: int
+    sha256: str
+
+
+@with_config(_OPEN)
+class CheckpointRecord(TypedDict):
+    """``manifest.json`` of a checkpoint."""
+
+    step: int
+    world_size: int
+    files: dict[str, SavedFile]
+
+
+@with_config(_OPEN)
+class StateRecord(TypedDict):
+    """``trainer_state.json`` of a checkpoint, as far as we read it."""
+
+    global_step: int
+    max_steps: int
+    epoch: NotRequired[float | None]
+    logging_steps: NotRequired[float]
+    eval_steps: NotRequired[float]
+    save_steps: NotRequired[float]
+    train_batch_size: NotRequired[int | None]
+    num_train_epochs: NotRequired[float]
+    num_input_tokens_seen: NotRequired[float]
+    total_flos: NotRequired[float]
+    log_history: NotRequired[list[dict[str, Any]]]
+    best_metric: NotRequired[float | None]
+    best_global_step: NotRequired[int | None]
+    best_model_checkpoint: NotRequired[str | None]
+    is_hyper_param_search: NotRequired[bool]
+    stateful_callbacks: NotRequired[dict[str, Any]]
+
+
+@with_config(_OPEN)
+class BestRecord(TypedDict):
+    """The same file, as far as it says which checkpoint was the best."""
+
+    best_model_checkpoint: NotRequired[str | None]
+
+
+@with_config(_OPEN)
+class SummaryRecord(TypedDict, total=False):
+    """``summary.json`` of a run."""
+
+    optimizer_steps: int
+    wall_seconds: float
+    accuracy_before: float | None
+    accuracy_after: float | None
+
+
+@with_config(_OPEN)
+class EvaluationRecord(TypedDict):
+    """``evaluations/<dataset>/step-<n>.json``; beside these keys metrics with their intervals."""
+
+    n_items: int
+    k: int
+    temperature: float | None
+    interval: str
+
+
+@with_config(_OPEN)
+class KeptRecord(TypedDict):
+    """``rollouts/kept.json`` of a run."""
+
+    every_batch: int
+
+
+@with_config(_OPEN)
+class PlannedCell(TypedDict):
+    """A cell in ``sweep.json``."""
+
+    name: str
+    variant: str
+    baseline: str
+    seed: int
+    settings: NotRequired[dict[str, Any] | None]
+    budget: NotRequired[dict[str, Any] | None]
+
+
+@with_config(_OPEN)
+class SweepRecord(TypedDict):
+    """``sweep.json``."""
+
+    name: str
+    cells: list[PlannedCell]
+    tuning: NotRequired[dict[str, Any] | None]
+    stopping: NotRequired[dict[str, Any] | None]
+    seeds: NotRequired[list[int] | None]
+
+
+@with_config(_OPEN)
+class LooksRecord(TypedDict, total=False):
+    """``looks.json`` of a group-sequential sweep."""
+
+    not_needed: list[str]
+    failed: list[str]
+
+
+@with_config(_OPEN)
+class AskedAttempt(TypedDict):
+    """An attempt at a cell as ``cell.json`` lists it."""
+
+    number: int
+    label: NotRequired[str]
+    resumed_from: NotRequired[str | None]
+
+
+@with_config(_OPEN)
+class CellRecord(TypedDict, total=False):
+    """``cell.json``."""
+
+    attempts: list[AskedAttempt]
+    config: dict[str, Any] | None
+    wandb_run_id: str
+
+
+@with_config(_OPEN)
+class AttemptRecord(TypedDict, total=False):
+    """``attempt-<n>.json``."""
+
+    host: str
+    process_group: int
+    started: str
+    ended: str
+    exit_status: int
+    stopped: bool
+
+
+@with_config(_OPEN)
+class DiscardedRecord(TypedDict, total=False):
+    """``discarded.json`` of a cell."""
+
+    seconds: float
+
+
+def read_record(path: Path, kind: Any, instead: str) -> dict[str, Any]:
+    """The object in a JSON file, checked to be of ``kind``.
+
+    Args:
+        kind: one of this module's.
+        instead: what to do where it is not.
+
+    Raises:
+        DamagedFileError: the file cannot be read, is no JSON, or lacks what a file of its kind holds.
+    """
+    try:
+        data = json.loads(path.read_bytes())
+    except OSError as error:
+        raise DamagedFileError(f"{path} cannot be read: {error.strerror}. {instead}") from error
+    except RecursionError as error:
+        raise DamagedFileError(f"{path} is damaged: brackets in brackets without end. {instead}") from error
+    except ValueError as error:
+        raise DamagedFileError(f"{path} is damaged, it is no JSON: {error}. {instead}") from error
+    try:
+        checked: dict[str, Any] = TypeAdapter(kind).validate_python(data)
+    except ValidationError as error:
+        first, others = error.errors()[0], error.error_count() - 1
+        place = ".".join(map(str, first["loc"])) or "it"
+        more = f", and {others} more" if others else ""
+        raise DamagedFileError(f"{path} is damaged: {place}: {first['msg'].lower()}{more}. {instead}") from error
+    return checked

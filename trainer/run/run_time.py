@@ -1,0 +1,85 @@
+"""How long a run took, over all its parts: also one that was killed, up to a few seconds before."""
+
+import contextlib
+import json
+import threading
+import time
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any, Self
+
+FILE = "seconds.json"
+DISCARDED = "discarded.json"
+"""Beside the run of a sweep's cell: ``seconds`` of runs in its place that were deleted without a checkpoint."""
+SECONDS_BETWEEN_WRITES = 5.0
+"""What is lost at most of a part that is killed."""
+
+
+def parts_of(run: Path) -> list[dict[str, Any]] | None:
+    """The parts of a run that were recorded, each with ``began`` and ``seconds``; ``None`` where none was."""
+    try:
+        parts = json.loads((run / FILE).read_text())["parts"]
+        return [part for part in parts if part["seconds"] >= 0]
+    except (OSError, ValueError, KeyError, TypeError, RecursionError):
+        return None
+
+
+def seconds_of(run: Path) -> float | None:
+    """Seconds of all parts of a run together; ``None`` where they were not recorded."""
+    parts = parts_of(run)
+    return None if parts is None else sum(part["seconds"] for part in parts)
+
+
+def begin_with(run: Path, earlier: Path) -> None:
+    """Let ``run``, which starts again what ended in ``earlier`` without a checkpoint, count its time too."""
+    parts = parts_of(earlier)
+    if parts is not None:
+        (run / FILE).write_text(json.dumps({"parts": parts}, indent=2) + "\n")
+
+
+class RunTime:
+    """The clock of one part: writes ``seconds.json`` every few seconds, from a thread of its own, and at its end.
+
+    Args:
+        run: the directory of the run.
+        resumed: whether a checkpoint of it is gone on from.
+        writes: false on all ranks but one.
+
+    Attributes:
+        earlier: seconds of the parts before; ``None`` of a run whose first part an older version trained.
+    """
+
+    def __init__(self, run: Path, *, resumed: bool, writes: bool = True) -> None:
+        self.file = run / FILE
+        self.writes = writes
+        recorded = parts_of(run)
+        self.earlier = None if recorded is None and resumed else sum(part["seconds"] for part in recorded or [])
+        self._parts = recorded or []
+        self._began = datetime.now(UTC).isoformat(timespec="seconds")
+        self._started = time.monotonic()
+        self._over = threading.Event()
+        self._thread = threading.Thread(target=self._watch, name="run-time", daemon=True)
+
+    def __enter__(self) -> Self:
+        if self.writes and self.earlier is not None:
+            self._thread.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._over.set()
+        if self._thread.is_alive():
+            self._thread.join()  # it writes the last time
+
+    def _watch(self) -> None:
+        over = False
+        while not over:
+            self._write()
+            over = self._over.wait(SECONDS_BETWEEN_WRITES)
+        self._write()
+
+    def _write(self) -> None:
+        parts = [*self._parts, {"began": self._began, "seconds": round(time.monotonic() - self._started, 3)}]
+        draft = self.file.with_name(f".{FILE}.draft")
+        with contextlib.suppress(OSError):  # a full disk, which is said elsewhere
+            draft.write_text(json.dumps({"parts": parts}, indent=2) + "\n")
+            draft.replace(self.file)
