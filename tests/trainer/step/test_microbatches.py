@@ -218,7 +218,7 @@ def test_a_weight_of_the_whole_microbatch_behind_the_first_step_leaves_it_to_trl
         return 1.0 - step / max_steps * probs.mean().expand_as(probs)
 
     with pytest.warns(UserWarning, match="'later' changes with what lies beside a row"):
-        assert trainer_with(tiny_model, tmp_path, {"token_weight": later}).planner is None
+        assert trainer_with(tiny_model, tmp_path, {"token_weight": later}).parts.microbatches.planner is None
 
 
 def test_a_weight_that_draws_leaves_it_to_trl(tiny_model, tmp_path: Path):
@@ -227,7 +227,7 @@ def test_a_weight_that_draws_leaves_it_to_trl(tiny_model, tmp_path: Path):
         return (torch.rand(probs.shape) > 1e-9).float()
 
     with pytest.warns(UserWarning, match="'drawn' draws at random, so another cut would draw otherwise"):
-        assert trainer_with(tiny_model, tmp_path, {"token_weight": drawn}).planner is None
+        assert trainer_with(tiny_model, tmp_path, {"token_weight": drawn}).parts.microbatches.planner is None
 
 
 def test_a_coefficient_of_the_whole_microbatch_leaves_it_to_trl(tiny_model, tmp_path: Path, coefficients: str):
@@ -423,7 +423,7 @@ def test_a_part_that_begins_late_is_found(tiny_model, tmp_path: Path):
     strategies = {"token_weight": late_in_long_responses, "microbatches": "planned"}
     settings: dict[str, Any] = {"max_steps": 3, "per_device_train_batch_size": 4, "gradient_accumulation_steps": 4}
     with pytest.warns(UserWarning, match="another gradient than TRL's at optimizer step 1"):
-        assert ours(tiny_model, tmp_path, strategies=strategies, **settings).planner is None
+        assert ours(tiny_model, tmp_path, strategies=strategies, **settings).parts.microbatches.planner is None
 
 
 @pytest.mark.slow
@@ -433,7 +433,7 @@ def test_a_part_that_begins_late_is_found_and_a_resumed_run_stays_with_trls_cut(
     strategies = {"token_weight": late_in_long_responses, "microbatches": "planned"}
     with pytest.warns(UserWarning, match="another gradient than TRL's at optimizer step 2"):
         straight = ours(tiny_model, tmp_path / "straight", strategies=strategies, **settings)
-    assert straight.planner is None
+    assert straight.parts.microbatches.planner is None
     assert straight.counts == {"planned_microbatches_compared": 1, "planned_microbatches_mismatch": 1}
     for step, found in (
         (4, "gave another gradient before the checkpoint"),
