@@ -181,6 +181,9 @@ def _is_a(error: BaseException, expected: Any) -> bool:
     if isinstance(expected, Remote):  # an exception class of the answer: asked where it lives
         theirs = getattr(error, "remote", None)
         return theirs is not None and isinstance(theirs, expected)  # type: ignore[arg-type]
+    kinds = getattr(error, "remote_kinds", None)
+    if kinds is not None and getattr(expected, "__module__", "") == "builtins":  # an exit arrives as a RuntimeError
+        return expected.__name__ in kinds
     return isinstance(error, expected)
 
 
