@@ -59,6 +59,7 @@ class RewardFunction:
         self.verifier = verifier
         self._bounded = bounded(verifier, patience_s)
         self.task = task
+        self._said_above = False
         self.prefilled_thought = prefilled_thought
         self.__name__ = name
         self.panel = Panel([self])
@@ -123,6 +124,16 @@ class RewardFunction:
         if seconds := sorted(verdict.seconds for verdict in verdicts if verdict.seconds is not None):
             for percent in (50, 99):
                 log_metric(f"{area}/time_p{percent}_s", seconds[math.ceil(percent / 100 * len(seconds)) - 1])
+        full = self.verifier.full_score
+        if not self._said_above and (above := [v.score for v in verdicts if v.score is not None and v.score > full]):
+            self._said_above = True
+            logger.warning(
+                "%s scored %.6g, and its full_score is %.6g: every score from there on counts as right in accuracies. "
+                "Divide the scores by the highest one, or write a Verifier class whose full_score that is.",
+                area,
+                max(above),
+                full,
+            )
         if unjudged := [verdict for verdict in verdicts if verdict.score is None]:
             counts = f"{len(unjudged)} of {len(verdicts)}"
             logger.warning("%s left %s completions unjudged; the first: %s", area, counts, unjudged[0].reason)

@@ -232,3 +232,13 @@ def test_what_a_model_writes_into_the_evidence_can_be_stored_and_shown():
     RewardFunction(Quoting(), "quoting")(prompts=[""], completions=[nasty], reference=[0], log_extra=logs.extra)
     assert logs.columns["quoting/answer"] == ["a\\ud800b\\x1b[2J\\x00\tc\n"]
     assert logs.columns["quoting/reason"][0].encode("utf-8").startswith(b"said a")
+
+
+def test_scores_above_the_full_one_are_said_once_because_they_count_as_right(caplog: pytest.LogCaptureFixture):
+    reward, logs = RewardFunction(Constant("is"), "points"), Logs()
+    arguments: dict[str, Any] = {"prompts": ["", ""], "completions": ["a", "b"], "log_metric": logs.metric}
+    reward(reference=[{"is": 0.5}, {"is": 1.0}], **arguments)
+    assert "full_score" not in caplog.text
+    for _ in range(2):
+        reward(reference=[{"is": 3.0}, {"is": 7.0}], **arguments)
+    assert caplog.text.count("verifier/points scored 7, and its full_score is 1: every score from there on") == 1

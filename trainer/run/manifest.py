@@ -37,6 +37,10 @@ DECIDES = (
 """What decides whether the same configuration gives the same numbers again."""
 
 
+TRAINS_WITH = ("torch", "trl", "transformers", "accelerate", "peft", "deepspeed", "bitsandbytes", "vllm")
+"""Packages another version of which may compute other numbers in a resumed run."""
+
+
 class RerunError(Refusal):
     """A run that cannot be repeated; the message says why, and what to do instead."""
 
@@ -86,6 +90,14 @@ def read_manifest(run: Path) -> dict[str, Any]:
     if missing := [key for key in ("world_size", "data_fingerprints") if key not in record]:
         raise RerunError(f"{path} does not say {' and '.join(missing)}, so it is of no use here. Start a new run.")
     return record
+
+
+def changed_versions(record: Mapping[str, Any]) -> list[str]:
+    """``torch 2.12.0 → 2.13.0`` for each package of `TRAINS_WITH` of which there is another version than recorded."""
+    recorded = record.get("packages") or {}
+    now = {found.name.lower(): found.version for found in distributions()}
+    pairs = [(name, recorded.get(name), now.get(name)) for name in TRAINS_WITH]
+    return [f"{name} {before} → {after or 'absent'}" for name, before, after in pairs if before not in (None, after)]
 
 
 def data_fingerprint(rows: Iterable[Mapping[str, Any]]) -> str:

@@ -2,7 +2,7 @@
 
 import os
 import secrets
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import IO, Any
@@ -19,7 +19,7 @@ from trainer.run.directory import (
     read_metrics,
 )
 from trainer.run.lock import owned
-from trainer.run.manifest import changes_since_start
+from trainer.run.manifest import changed_versions, changes_since_start, read_manifest
 from trainer.run.rollout_files import FOLDER, read_every
 
 AUTO = "auto"
@@ -165,7 +165,21 @@ def _resumed(config: RunConfig, run: Path, world_size: int) -> Placement:
     lines = [f"{_broken(path, fault)} It is now {set_aside(path).name}." for path, fault in found.faults.items()]
     if not writes_manifests(run):
         lines.append(f"{run} is of an older version, whose checkpoints carry no checksums: its files are not verified.")
-    return Placement(run, found.checkpoint, lines=lines)
+    return Placement(run, found.checkpoint, lines=[*lines, *_not_exact(config, run)])
+
+
+def _not_exact(config: RunConfig, run: Path) -> Iterator[str]:
+    """Why what follows may differ from a run without a stop although nothing of the run itself has changed."""
+    if versions := changed_versions(read_manifest(run)):
+        yield (
+            f"{run} goes on under other versions than it was started with: {', '.join(versions)}. Numbers may differ "
+            "from those of a run without a stop; for the same ones bring these versions back."
+        )
+    if config.trl.get("use_vllm"):
+        yield (
+            "vLLM draws completions in an engine of its own, whose random state is in no checkpoint: from here on they "
+            "are others than without the stop, from the same distribution. All else goes on exactly."
+        )
 
 
 def _compare(placement: Placement, config: RunConfig, fingerprints: Mapping[str, str], accept_changes: bool) -> None:

@@ -36,6 +36,8 @@ class RunRecord(TypedDict, total=False):
     git_diff: str | None
     git_untracked: str | None
     model_fingerprint: str | None
+    model_files: dict[str, str | None] | None
+    own_code: dict[str, str | None] | None
 
 
 @with_config(_OPEN)

@@ -73,6 +73,9 @@ def is_asked_for(text: str) -> bool:
     text = text.strip()
     if is_name(text) or _LIMIT.fullmatch(text):
         return True
+    runs = re.findall(r"(?<![A-Za-z\\])[A-Za-z]{4,}", text)
+    if any(list(run) != sorted(set(run)) for run in runs):  # no product is written so, as abcd is
+        return name_a_quantity(re.sub(r"\b[A-Za-z]\b|\b[A-Z]+\b", "", text))
     return _TERMS.fullmatch(text) is not None and len(set(_FACTOR.findall(text))) > 1
 
 

@@ -4,6 +4,7 @@ import json
 import os
 import subprocess
 import sys
+from importlib.metadata import distributions
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -171,3 +172,19 @@ def test_a_run_that_goes_on_stays_one_run_at_wandb_and_another_run_is_another(co
 
 def test_a_run_that_is_not_sent_to_wandb_has_no_id(config):
     assert not (placed(config, None).run / "wandb_run_id.txt").exists()
+
+
+def test_what_may_differ_from_a_run_without_a_stop_is_said_as_it_goes_on(config, tmp_path):
+    run = begun(config, 1, 2)
+    assert not any("versions" in line or "vLLM" in line for line in placed(config, AUTO).lines)
+    record = json.loads((run / "manifest.json").read_text())
+    now = {found.name.lower(): found.version for found in distributions()}
+    packages = {**now, "torch": "2.0.1", "vllm": "0.30.0", "pytest": "1.0"}
+    (run / "manifest.json").write_text(json.dumps({**record, "packages": packages}))
+    lines = placed(config, AUTO).lines
+    torch_now = now["torch"]
+    assert any(f"started with: torch 2.0.1 → {torch_now}, vllm 0.30.0 → absent. Numbers may" in line for line in lines)
+
+    with_vllm = load_config(tmp_path / "run.yaml", ["trl.use_vllm=true"])
+    with_vllm.save_resolved(run / "config.yaml")
+    assert any("vLLM draws completions in an engine of its own" in line for line in placed(with_vllm, AUTO).lines)

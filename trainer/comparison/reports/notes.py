@@ -3,6 +3,8 @@
 from collections.abc import Sequence
 from pathlib import Path
 
+from trainer import statistics
+from trainer.comparison.reports.accuracies import curves
 from trainer.comparison.reports.comparison import Comparison
 from trainer.comparison.reports.run_files import RecordedRuns
 
@@ -32,6 +34,7 @@ def notes_of(runs: RecordedRuns, judged: RecordedRuns, main: Comparison | None, 
         *main.unpaired,
         *_files(runs, judged, main, directory),
         *_unequal(judged, main.dataset),
+        *_nothing_learned(judged, main.dataset),
         *_tests(main),
     ]
 
@@ -72,6 +75,26 @@ def _unequal(runs: RecordedRuns, dataset: str) -> Sequence[str]:
     if any(found != held_out[0] for found in held_out):
         notes.append("Runs were evaluated on different held-out rows: items do not pair; do not trust the differences.")
     return notes
+
+
+def _nothing_learned(runs: RecordedRuns, dataset: str) -> Sequence[str]:
+    """That no variant's accuracy rose from the first evaluation to the last, over its seeds."""
+    if not runs.baseline:
+        return []
+    gains = {}
+    for variant, by_seed in runs.by_variant.items():
+        points, values = curves(list(by_seed.values()), dataset)
+        if len(points) < 2 or points[0] != 0:
+            return []
+        gains[variant] = statistics.mean_estimate(values[:, -1] - values[:, 0])
+    if not gains or any((each.low if each.num_seeds > 1 else each.value) > 0 for each in gains.values()):
+        return []
+    named = ", ".join(f"{variant} {gain.value:+.3f}" for variant, gain in gains.items())
+    return [
+        f"Nothing rose above its start on {dataset}: no variant's gain from before training has a 95 % interval over "
+        f"seeds above 0 ({named}). A difference between variants then says which fell less, not which learns better. "
+        "Train longer, with another learning rate, or on a task with more to learn."
+    ]
 
 
 def _tests(main: Comparison) -> Sequence[str]:

@@ -79,6 +79,10 @@ def plans_of(sweep: Sweep, cells: Sequence[Cell], tree: Node) -> list[Plan]:
             plans.append(_plan(sweep, cell, base_steps, processes))
         except ConfigError as error:
             problems += [located_in_sweep(problem, cell, tree) for problem in error.problems]
+    if not problems and any(plan.config.data.test is None for plan in plans):
+        what = f"compares variants on held-out rows, and a cell of {Path(sweep.config).name} has none."
+        origin = tree.value["config"].origin if "config" in tree.value else tree.origin
+        problems.append(Problem("config", what, "Write `data: {test: …}` there.", origin))
     if problems:
         raise ConfigError(list(dict.fromkeys(problems)))
     for plan in plans:

@@ -18,6 +18,7 @@ from typing import IO, Any
 
 from rewards.registry import Refusal
 from trainer.comparison.sweeps.cell_directory import write_json
+from trainer.comparison.sweeps.overdue import overdue, why_overdue
 from trainer.comparison.sweeps.plans import Plan
 from trainer.comparison.sweeps.queues import Queue, SchedulerError
 from trainer.comparison.sweeps.schema import Sweep
@@ -27,6 +28,10 @@ from trainer.comparison.sweeps.stopping import LookGate
 POLL_SECONDS = 1.0
 RETRY_SECONDS = 30.0
 """How long nothing is submitted after the queue has refused an attempt."""
+SECONDS_BETWEEN_WORDS = 30.0
+"""How often, behind a stop, it is said which cells are still awaited."""
+SECONDS_TO_SAVE = 60.0
+"""How long a cell that has taken too long may take to save a checkpoint."""
 LOCK = "sweep.lock"
 
 
@@ -126,6 +131,8 @@ class SweepRunner:
         self.stops = 0
         self._refused_at = -RETRY_SECONDS
         self._refusal = ""
+        self._said_at = 0.0
+        self._asked_to_end: dict[str, float] = {}
 
     def run(self) -> bool:
         """Run all cells that can be; whether it came to the end (and was not stopped).
@@ -158,6 +165,8 @@ class SweepRunner:
                 if self.stops > stops_sent:
                     stops_sent = self.stops
                     self._stop_all(running)
+                self._say_who_is_awaited(running)
+                self._end_overdue(running)
         finally:
             for number, handler in handlers.items():
                 signal.signal(number, handler)
@@ -261,15 +270,51 @@ class SweepRunner:
     def _stop(self, number: int, frame: FrameType | None) -> None:
         self.stops += 1
 
+    def _say_who_is_awaited(self, running: Sequence[QueuedCell]) -> None:
+        """Behind a stop, every so often: which cells have not ended, and since when each has written nothing."""
+        if not self.stops or not running or time.monotonic() - self._said_at < SECONDS_BETWEEN_WORDS:
+            return
+        self._said_at = time.monotonic()
+        waiting = ", ".join(f"{entry.name} ({_quiet(entry.directory.log)})" for entry in running)
+        self.say(f"Waiting for {waiting} to save a checkpoint and end. Ctrl-C again ends them at once.")
+
+    def _end_overdue(self, running: Sequence[QueuedCell]) -> None:
+        """Stop attempts that take too long, with a checkpoint; a minute later, without."""
+        for entry in overdue(self.sweep, running, self.entries):
+            assert entry.attempt is not None
+            label = entry.attempt["label"]
+            asked = self._asked_to_end.get(label)
+            try:
+                if asked is None:
+                    self.say(f"{entry.name}: {why_overdue(self.sweep, self.entries)}; it is told to save and end")
+                    self._asked_to_end[label] = time.monotonic()
+                    self.queue.stop(entry.attempt, entry.directory)
+                elif time.monotonic() - asked > SECONDS_TO_SAVE:
+                    self.queue.kill(entry.attempt, entry.directory)
+            except SchedulerError as refusal:
+                self.say(f"{entry.name}: could not be stopped ({refusal})")
+
     def _stop_all(self, running: Sequence[QueuedCell]) -> None:
         if self.stops == 1 and running:
-            self.say(f"Stopping {len(running)} cells, each with a checkpoint. Ctrl-C again ends them at once.")
+            self._said_at = time.monotonic()
+            self.say(
+                f"Stopping {len(running)} cells, each with a checkpoint when its rollout batch has ended: "
+                f"{', '.join(entry.name for entry in running)}. Ctrl-C again ends them at once."
+            )
         for entry in running:
             assert entry.attempt is not None
             try:
                 (self.queue.stop if self.stops == 1 else self.queue.kill)(entry.attempt, entry.directory)
             except SchedulerError as refusal:
                 self.say(f"{entry.name}: could not be stopped ({refusal}); Ctrl-C again tries once more")
+
+
+def _quiet(log: Path) -> str:
+    """How long nothing has been written to a log."""
+    if not log.exists():
+        return "no line yet"
+    seconds = time.time() - log.stat().st_mtime
+    return f"no line for {seconds:.0f} s" if seconds < 120 else f"no line for {seconds / 60:.0f} minutes"
 
 
 def _plain(value: Any) -> Any:

@@ -84,6 +84,7 @@ class Sweep(_Section):
         launch: arguments of ``accelerate launch``.
         environment: variables set for every cell.
         retries: how often a failed cell is tried again.
+        cell_minutes: how long one attempt at a cell may take; ``None``: see `sweeps.overdue`.
         unfair: settings in which variants may differ although that makes them hard to compare.
     """
 
@@ -101,6 +102,7 @@ class Sweep(_Section):
     executor: LocalExecution = LocalExecution()
     environment: dict[str, str] = {}
     retries: Annotated[int, Field(ge=0)] = 1
+    cell_minutes: Annotated[float, Field(gt=0)] | None = None
     unfair: list[Text] = []
 
 

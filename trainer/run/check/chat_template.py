@@ -51,9 +51,10 @@ def missing_cue(tokenizer: Any, prefix: str) -> str | None:
         )
     except Exception:  # noqa: BLE001 — a chat template is a program of its own
         return None
-    if not answered.startswith(bare) or prompt.removesuffix(prefix) != bare:
+    begun = bare.rstrip().removesuffix(tokenizer.eos_token or "").rstrip()  # some write it in the prompt's place
+    if not answered.startswith(begun) or prompt.removesuffix(prefix) != bare:
         return None
-    cue = answered[len(bare) :].partition(_ANSWER)[0].strip()
+    cue = answered[len(begun) :].partition(_ANSWER)[0].strip()
     return cue if cue and cue not in prefix else None
 
 

@@ -94,11 +94,11 @@ def _parsed(source: str, what: str) -> frozenset[str]:
 
 
 def _is_assertion(node: ast.AST) -> bool:
-    """A call of such as ``np.testing.assert_allclose`` or ``self.assertEqual``."""
+    """A call of such as ``np.testing.assert_allclose`` or ``self.assertEqual``, of ``pytest.raises`` or ``fail``."""
     if not isinstance(node, ast.Call):
         return False
     called = node.func.attr if isinstance(node.func, ast.Attribute) else getattr(node.func, "id", "")
-    return called.startswith("assert")
+    return called.startswith("assert") or called in ("raises", "fail")
 
 
 def _is_call_of_check(node: ast.stmt) -> bool:

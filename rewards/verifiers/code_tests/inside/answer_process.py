@@ -55,7 +55,9 @@ class _Objects:
         while True:
             frame = self._channel.receive()
             try:
-                operation, *operands = decode(frame, self._resolved, arrays=True)
+                operation, *operands = decode(
+                    frame, self._resolved, arrays=True, liken=lambda name, _: self._resolved(name)
+                )
                 if until_reply and operation in ("value", "raised"):
                     break
                 reply = self._done(operation, operands)

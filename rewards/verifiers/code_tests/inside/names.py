@@ -56,11 +56,11 @@ class Names:
         return {name for name in self.called - self.bound if hasattr(builtins, name)}
 
     def modules(self) -> set[str]:
-        """Modules that the code uses and imports nowhere, by their names and as ``np`` and ``pd``."""
+        """Modules that the code uses and imports nowhere, by their names and as ``np`` and ``pd``; ``pytest`` too."""
         return {
             name
             for name, count in self.before_dot.items()
-            if count == self.read[name] and (name in sys.stdlib_module_names or name in THIRD_PARTY)
+            if count == self.read[name] and (name in sys.stdlib_module_names or name in THIRD_PARTY or name == "pytest")
         }
 
     def not_supported(self, pytest_names: Collection[str]) -> str:

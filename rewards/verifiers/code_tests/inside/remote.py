@@ -7,12 +7,17 @@ collection here: arithmetic, order, items, length and conversions raise ``TypeEr
 answer's own. ``in`` looks through it here. It can be called, asked for attributes and its text, be true or false, and
 be iterated, but not twice with two contents.
 
+An object of a class that derives from a plain type (an ``IntEnum``, a ``NamedTuple`` with methods) comes with what it
+holds as that type. It is that value here, with that type's own operators; only what values of the type do not have is
+asked of the object.
+
 What the tests *name* is another matter, as a class of the answer is under test with its operators: an object that they
 made by calling a name that they use as a class (`classes`) is asked for all of them, as long as nothing else of the
 answer returned it. A name that stands for a plain value is that value.
 """
 
 import builtins
+import functools
 import operator
 from collections.abc import Callable, Collection, Iterator, Mapping
 from typing import Any, Literal
@@ -45,6 +50,7 @@ class Connection:
     def __init__(self, exchange: Exchange) -> None:
         self._exchange = exchange
         self._objects: dict[int, Remote] = {}
+        self._alike: dict[int, Any] = {}
         self._callbacks: list[Callable[..., Any]] = []
         self.classes: Mapping[str, type] = {}
         self.under_test: Collection[str] = ()
@@ -59,17 +65,23 @@ class Connection:
         standing = _standing(remote)
 
         def refer(value: Any) -> Any:
-            if standing in ("returned", "new") and not (callable(value) or crosses(value, self.classes)):
+            given = callable(value) or crosses(value, self.classes) or _stand_in(value) is not None
+            if standing in ("returned", "new") and not given:
                 raise TypeError(f"an object of the answer's own is given a {type(value).__name__}")
             return self._referred(value)
 
         frame = self._exchange(encode([operation, *operands], refer))
         while True:
-            kind, *content = decode(frame, self._resolved, arrays=True)
+            kind, *content = decode(frame, self._resolved, arrays=True, liken=self._likened)
             if kind == "value":
                 value, changed = content
-                if isinstance(value, Remote):
-                    _stand(value, _came_by(remote, operation, _standing(value)))
+                stand_in = _stand_in(value)
+                if stand_in is not None:
+                    _stand(stand_in, _came_by(remote, operation, _standing(stand_in)))
+                    if _standing(stand_in) == "made":
+                        if not isinstance(value, list | dict | set):  # what can change is asked for
+                            object.__setattr__(stand_in, "_held", value)
+                        value = stand_in
                 if operation == "call":
                     self.last_value = value
                     self._overwrite(operands[1], value, changed)
@@ -95,9 +107,23 @@ class Connection:
             names = [kind.__name__ for kind in type(error).__mro__ if kind.__module__ == "builtins"]
             return encode(["raised", names, str(error)[:500], None])
 
+    def _likened(self, name: Any, content: Any) -> Any:
+        """``content``, with the attributes of an object over there."""
+        stand_in = self._resolved(name)
+        kind: Any = type(content)
+        if (kind not in _LIKE and not hasattr(kind, "_fields")) or content in _EMPTY:
+            return stand_in
+        known, plainly_equal = self._alike.get(name[1]), kind.__eq__
+        if known is not None and type(known).__bases__[-1] is kind and plainly_equal(known, content) is True:
+            return known  # `is` holds between members of an enumeration
+        made = _like(kind).__new__(_like(kind), *content) if hasattr(kind, "_fields") else _like(kind)(content)
+        made._stand_in_over_there = stand_in
+        self._alike[name[1]] = made
+        return made
+
     def _referred(self, value: Any) -> Any:
-        if isinstance(value, Remote):
-            return value._name_over_there
+        if (stand_in := _stand_in(value)) is not None:
+            return stand_in._name_over_there
         if crosses(value, self.classes):
             return graph(value, self.classes, self._referred)
         if not callable(value):
@@ -126,6 +152,7 @@ class Remote:
         object.__setattr__(self, "_name_over_there", name)
         object.__setattr__(self, "_standing", standing)
         object.__setattr__(self, "_iterated", False)
+        object.__setattr__(self, "_held", None)
 
     def __call__(self, *positional: Any, **keywords: Any) -> Any:
         return _ask(self, "call", list(positional), keywords)
@@ -145,8 +172,10 @@ class Remote:
         return _ask(self, "bool") is True
 
     def __eq__(self, other: object) -> Any:
-        if isinstance(other, Remote):
-            return _ask(self, "__eq__", other)
+        if (stand_in := _stand_in(other)) is not None:
+            return _ask(self, "__eq__", stand_in)
+        if isinstance(held := object.__getattribute__(self, "_held"), Like):
+            return held == other
         return self is not (value := _value(self)) and value == other
 
     def __ne__(self, other: object) -> Any:
@@ -181,6 +210,40 @@ class Remote:
 
     def __subclasscheck__(self, subclass: Any) -> bool:
         return _connection(self).ask(self, "issubclass", subclass, self) is True
+
+
+_LIKE = (int, float, str, bytes, list, tuple, dict, set, frozenset)
+_EMPTY: tuple[Any, ...] = ([], (), {}, set())
+"""With these tests that compare item by item compare nothing; an object of the answer's own is not let through so."""
+
+
+class Like:
+    """What a value is besides that holds what an object over there does: that object's other attributes and text."""
+
+    _stand_in_over_there: Remote
+
+    def __getattr__(self, name: str) -> Any:
+        if name == "_stand_in_over_there":
+            raise AttributeError(name)
+        return getattr(self._stand_in_over_there, name)
+
+    def __str__(self) -> str:
+        return str(self._stand_in_over_there)
+
+    def __repr__(self) -> str:
+        return repr(self._stand_in_over_there)
+
+
+@functools.cache
+def _like(kind: type) -> Any:
+    return type(kind.__name__, (Like, kind), {})
+
+
+def _stand_in(value: Any) -> Remote | None:
+    """The stand-in that ``value`` is, or has; ``None`` for a value of the tests' own."""
+    if isinstance(value, Like):
+        return value._stand_in_over_there
+    return value if isinstance(value, Remote) else None
 
 
 def _connection(remote: Remote) -> Connection:

@@ -4,6 +4,7 @@ import builtins
 from collections import deque
 from typing import Any
 
+MISSING_NAME = "the answer defines no "
 TESTS_MODULE = "tests"
 """The module that the tests' own classes say they are of."""
 
@@ -12,8 +13,14 @@ class RemoteStopError(RuntimeError):
     """StopIteration over there. As itself it would end loops of the tests early, and all() of no tests is true."""
 
 
-def exception_of(names: list[str], text: str, exception: Any) -> Exception:
+class MissingNameError(BaseException):
+    """The answer does not define what the tests use: no exception that a test may expect."""
+
+
+def exception_of(names: list[str], text: str, exception: Any) -> BaseException:
     """The builtin exception that an exception over there is or derives from, with its text."""
+    if names[0] == "NameError" and text.startswith(MISSING_NAME):
+        return MissingNameError(text)
     kinds = [kind for name in names[1:] if isinstance(kind := getattr(builtins, name, None), type)]
     kind = next((kind for kind in kinds if issubclass(kind, Exception)), RuntimeError)
     if issubclass(kind, StopIteration | StopAsyncIteration):
@@ -24,6 +31,7 @@ def exception_of(names: list[str], text: str, exception: Any) -> Exception:
         error = RuntimeError(text)
     error.remote = exception  # type: ignore[attr-defined]
     error.remote_name = names[0]  # type: ignore[attr-defined]
+    error.remote_kinds = names[1:]  # type: ignore[attr-defined]
     return error
 
 

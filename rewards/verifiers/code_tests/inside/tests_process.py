@@ -54,6 +54,7 @@ class Tests:
         self._kind: str = specification["kind"]
         self._entry_point: str = specification["entry_point"]
         self._connection = connection
+        sys.modules["pytest"] = pytest_stand_in.module()
         self._sources: dict[str, str] = {
             "preamble": specification["preamble"],
             "setup": specification["setup"],
@@ -118,7 +119,6 @@ class Tests:
         answer = types.ModuleType(ANSWER_MODULE)
         answer.__getattr__ = self._connection.named  # type: ignore[method-assign]
         sys.modules[ANSWER_MODULE] = answer
-        sys.modules["pytest"] = pytest_stand_in.module()
         names: dict[str, Any] = {"__name__": TESTS_MODULE}
         return names | {name: self._connection.named(name) for name in self._names_of_answer()} | self._known
 

@@ -294,3 +294,15 @@ def test_device_seconds_are_those_of_all_attempts_on_all_processes(tmp_path: Pat
 
 def _rows(file: Path) -> list[dict[str, Any]]:
     return parquet.read_table(file).to_pylist()
+
+
+def test_a_sweep_in_which_nothing_rose_says_so_and_one_with_a_single_riser_does_not(tmp_path: Path):
+    fallen = {"grpo": -3.0, "ar": -4.0, "lopti": -3.0}
+    said = [
+        note for note in report_on(record_sweep(tmp_path / "fallen", effects=fallen)).notes if "Nothing rose" in note
+    ]
+    assert len(said) == 1
+    assert "which fell less, not which learns better" in said[0]
+    assert not any("Nothing rose" in note for note in report_on(record_sweep(tmp_path / "usual")).notes)
+    one_rises = record_sweep(tmp_path / "one", effects={**fallen, "ar": 2.0})
+    assert not any("Nothing rose" in note for note in report_on(one_rises).notes)

@@ -165,3 +165,12 @@ def test_the_sweep_that_ships_has_equal_prompts_and_says_where_steps_differ():
     assert {(plan.budget.rollouts, plan.budget.prompts) for plan in made} == {(Fraction(25), 400)}
     doubled = {plan.cell.variant for plan in made if plan.budget.optimizer_steps == 50}
     assert doubled == {"lopti", "ar_lopti", "grpo_double_steps", "lopti_random"}
+
+
+def test_variants_without_held_out_rows_are_refused_in_one_sentence(tmp_path: Path):
+    base = "data: {test: null}\nevaluation: {every_steps: null}\n"
+    with pytest.raises(
+        ConfigError, match=r"compare.yaml, line \d+: config: compares variants on held-out rows"
+    ) as caught:
+        plans(tmp_path, {"lopti": LOPTI}, base)
+    assert len(caught.value.problems) == 1

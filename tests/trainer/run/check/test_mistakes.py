@@ -23,6 +23,9 @@ TOPICS = {
     "dataset",
     "steps",
     "extends",
+    "no_cuda",
+    "warmup_ratio",
+    "TRL",
 }
 
 

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 import torch
-from transformers import AutoConfig, AutoModelForCausalLM
+from transformers import AutoConfig, AutoModel, AutoModelForCausalLM
 
 from tests.tiny_model import save_tiny_model
 from trainer.run.check.weights import compared, stored_shapes
@@ -31,6 +31,42 @@ def test_what_was_saved_fits(kind: str, tmp_path: Path) -> None:
     shapes, fault = stored_shapes(tmp_path)
     assert (fault, len(shapes) > 5) == ("", True)
     assert compared(AutoConfig.from_pretrained(tmp_path), shapes) == ([], [], [])
+
+
+EDITS: list[tuple[str, dict[str, Any]]] = [
+    ("llama", {"num_hidden_layers": 1}),
+    ("llama", {"vocab_size": 80}),
+    ("llama", {"attention_bias": True}),
+    ("llama", {"num_key_value_heads": 1}),
+    ("llama", {"tie_word_embeddings": False, "architectures": ["GemmaForCausalLM"], "model_type": "gemma"}),
+    ("gpt2", {"n_layer": 3}),
+    ("mixtral", {"num_local_experts": 8, "num_experts": 8}),
+    ("qwen3_moe", {"num_experts": 3, "num_local_experts": 3}),
+    ("deepseek_v3", {"kv_lora_rank": 4}),
+    ("gemma3_text", {"head_dim": 16}),
+    ("mamba", {"state_size": 8}),
+]
+"""Written when the check was done, and run once."""
+
+
+@pytest.mark.parametrize(("kind", "edit"), EDITS)
+def test_what_was_edited_does_not_fit(kind: str, edit: dict[str, Any], tmp_path: Path) -> None:
+    options = {key: value for key, value in edit.items() if key not in ("architectures", "model_type")}
+    model = AutoModelForCausalLM.from_config(AutoConfig.for_model(kind, **KINDS[kind]))
+    model.save_pretrained(tmp_path)
+    other = AutoConfig.for_model(edit.get("model_type", kind), **{**KINDS[kind], **options})
+    other.architectures = edit.get("architectures", [type(model).__name__])
+    shapes, _ = stored_shapes(tmp_path)
+    assert any(compared(other, shapes))
+
+
+def test_the_base_model_without_its_head_fits_where_that_is_tied(tmp_path: Path) -> None:
+    for tied in (True, False):
+        settings = AutoConfig.for_model("llama", **SMALL, tie_word_embeddings=tied)
+        AutoModel.from_config(settings).save_pretrained(tmp_path)
+        settings.architectures = ["LlamaForCausalLM"]
+        missing, *others = compared(settings, stored_shapes(tmp_path)[0])
+        assert (missing, others) == ([] if tied else ["lm_head.weight"], [[], []])
 
 
 def test_a_damaged_file_is_named(tmp_path: Path) -> None:

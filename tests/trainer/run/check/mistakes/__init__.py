@@ -7,11 +7,12 @@ from tests.trainer.run.check.mistakes.mistake import Mistake
 from tests.trainer.run.check.mistakes.models import MODELS
 from tests.trainer.run.check.mistakes.rewards import REWARDS
 from tests.trainer.run.check.mistakes.rows import ROWS
+from tests.trainer.run.check.mistakes.second_look import RIGHT_AT_SECOND_LOOK, SECOND_LOOK
 from tests.trainer.run.check.mistakes.sections import SECTIONS
 from tests.trainer.run.check.mistakes.values import FILES, VALUES
 
-MISTAKES: list[Mistake] = [*SECTIONS, *VALUES, *FILES, *MODELS, *ROWS, *REWARDS, *LAUNCH, *FRESH, *ASIDE]
+MISTAKES: list[Mistake] = [*SECTIONS, *VALUES, *FILES, *MODELS, *ROWS, *REWARDS, *LAUNCH, *FRESH, *ASIDE, *SECOND_LOOK]
 """All of them."""
 
-RIGHT_SETTINGS = [*RIGHT, *RIGHT_ASIDE]
+RIGHT_SETTINGS = [*RIGHT, *RIGHT_ASIDE, *RIGHT_AT_SECOND_LOOK]
 """What is laid over the right run and leaves it right."""
