@@ -25,9 +25,6 @@ rows are in none.
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import Any
-
-from transformers import TrainerCallback, TrainerControl, TrainerState, TrainingArguments
 
 TIMED = ("generate", "sync", "old_logps", "reference", "verify_wait", "prepare", "update", "log")
 """What a step's time is divided into. ``verify`` is none of them: it runs beside others."""
@@ -145,14 +142,3 @@ class Phases:
         if name in self._seconds and self.is_timed:
             self._seconds[name] += now - since
         self._open = [(each, now) for each, _ in self._open]
-
-
-class EndOfStep(TrainerCallback):
-    """Adds each optimizer step's times to the metrics that are logged next."""
-
-    def __init__(self, phases: Phases, metrics: dict[str, Any]) -> None:
-        self.phases, self.metrics = phases, metrics
-
-    def on_step_end(self, args: TrainingArguments, state: TrainerState, control: TrainerControl, **_: Any) -> None:
-        for name, value in self.phases.end_step().items():
-            self.metrics["train"][name].append(value)

@@ -17,7 +17,7 @@ from typing import Any
 import torch
 from torch import Tensor
 from torch.utils.data import DataLoader, Sampler
-from transformers import GenerationConfig
+from transformers import GenerationConfig, TrainerCallback, TrainerControl, TrainerState, TrainingArguments
 from trl import GRPOConfig, GRPOTrainer
 from trl.models.utils import disable_gradient_checkpointing
 
@@ -34,7 +34,7 @@ from trainer.step.generation import EVALUATION, compact_generation
 from trainer.step.gradient_check import GradientComparison, compared_gradients, leaving_no_trace
 from trainer.step.guards import checkpoint_bytes
 from trainer.step.options import Engine, Evaluation, Guards, Speed, with_old_keywords
-from trainer.step.phases import EndOfStep
+from trainer.step.phases import Phases
 from trainer.step.prompts import Answers, EpochSampler
 from trainer.step.records import samples
 from trainer.step.revisions import revision_seed
@@ -531,3 +531,14 @@ class RLVRTrainer(GRPOTrainer):
     def newest_samples(self, number: int) -> list[dict[str, Any]]:
         """Up to ``number`` completions of the newest rollout batch, evenly spread, each as column → value."""
         return samples(self._logs, number)
+
+
+class EndOfStep(TrainerCallback):
+    """Adds each optimizer step's times to the metrics that are logged next."""
+
+    def __init__(self, phases: Phases, metrics: dict[str, Any]) -> None:
+        self.phases, self.metrics = phases, metrics
+
+    def on_step_end(self, args: TrainingArguments, state: TrainerState, control: TrainerControl, **_: Any) -> None:
+        for name, value in self.phases.end_step().items():
+            self.metrics["train"][name].append(value)
