@@ -11,7 +11,7 @@ from trainer.run.config.trackers import TRACKERS
 from trainer.run.data import check_rows_enough
 from trainer.run.launched_as import LaunchError, asked_for, check_device_for, check_precision, on_cpu
 from trainer.run.schedule import check_evaluation, check_max_steps, check_save_steps
-from trainer.step.compatibility import check_combination
+from trainer.step.compatibility import check_combination, check_cut
 
 
 def started_processes() -> int:
@@ -32,6 +32,8 @@ def check_launch(config: RunConfig, args: Any, strategies: Strategies, rows: Map
     check_resumable(args)
     quantization_config(config)  # refuses without its package
     check_combination(args, strategies)
+    if config.algorithm.cut == "over_all_ranks":
+        check_cut(args, strategies.keep_groups)
     check_save_steps(args, strategies.schedule.num_passes)
     check_max_steps(args, strategies.schedule.num_passes)
     check_evaluation(args, strategies.schedule.num_passes)

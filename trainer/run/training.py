@@ -37,6 +37,7 @@ def build_trainer(
         peft_config=lora_config(config),
         quantization_config=quantization_config(config),
         **config.algorithm.strategies,
+        cut=config.algorithm.cut,
         **config.speed.arguments,
         **(config.vllm or VLLMSection()).arguments,
         evaluation_seed=config.run_seed,

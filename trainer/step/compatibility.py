@@ -266,3 +266,21 @@ def _passes(args: "GRPOConfig", strategies: Strategies) -> Iterator[str]:
             f"{schedule} with beta = {args.beta} and top_entropy_quantile or off_policy_mask_threshold: both compute a "
             "threshold over the mask that a pass narrows. Leave them out, or set beta: 0.0."
         )
+
+
+def check_cut(args: "GRPOConfig", keep_groups: str) -> None:
+    """Refuse a cut over all ranks where the rows of a rank cannot be shared out evenly over the optimizer steps.
+
+    Raises:
+        PreflightError: with the number that does not divide.
+    """
+    steps, accumulated = args.steps_per_generation, args.gradient_accumulation_steps
+    rows = steps * args.per_device_train_batch_size
+    units, what = (rows, "rows") if keep_groups == "off" else (rows // args.num_generations, "groups")
+    updates = max(1, steps // accumulated)
+    if steps % accumulated or units % updates:
+        raise PreflightError(
+            f"cut: over_all_ranks, but each process's {units} {what} of a rollout batch cannot be shared out evenly "
+            f"over {steps / accumulated:g} optimizer steps. Choose prompts_per_rollout so that they can, or write cut: "
+            "by_rank."
+        )

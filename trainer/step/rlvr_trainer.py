@@ -6,7 +6,7 @@ pinned by tests/trainer/step/test_trl_contract.py.
 
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 from torch import Tensor
 from torch.utils.data import Sampler
@@ -17,11 +17,11 @@ from trainer.algorithms.registry import PartSpec
 from trainer.algorithms.results import checked_advantages
 from trainer.algorithms.revisions.options import RevisionOptions
 from trainer.algorithms.strategies import KeepGroups, build_strategies
-from trainer.step.compatibility import PreflightError, check_combination, leaves_advantages_to_trl
+from trainer.step.compatibility import PreflightError, check_combination, check_cut, leaves_advantages_to_trl
 from trainer.step.deferred_checks import DeferredChecks
 from trainer.step.epoch_sampler import EpochSampler
 from trainer.step.group_labels import group_labels
-from trainer.step.microbatches import whole_group_microbatches
+from trainer.step.microbatches import microbatches_over_all_ranks, whole_group_microbatches
 from trainer.step.observers import (
     Means,
     SharedPrefixMeter,
@@ -55,6 +55,8 @@ class RLVRTrainer(TimedTrainer):
         keep_groups: ``step`` or ``forward`` keeps the responses to one prompt in one optimizer step or forward pass,
             ``off`` shuffles rows as TRL does; ``None`` = what the strategies need.
         prompt_sampler: the same for which prompts come next (uniform = TRL's order, dynamic, difficulty, unsolved).
+        cut: ``by_rank``: each rank cuts its rows into optimizer steps, as TRL does; ``over_all_ranks``: the same rows
+            are in each step on any number of ranks.
         revision: how wrong answers are generated again, where an estimator asks for it (ibpo); see `RevisionOptions`.
         microbatches, tokens_per_microbatch, verify_steps; evaluation_seed, decodings; generation; and
             common_random_numbers: see `PlanningTrainer`, `EvaluatingTrainer`, `GeneratingTrainer`,
@@ -86,6 +88,7 @@ class RLVRTrainer(TimedTrainer):
         keep_groups: KeepGroups | None = None,
         revision: Mapping[str, Any] | RevisionOptions | None = None,
         prompt_sampler: PartSpec = "uniform",
+        cut: Literal["by_rank", "over_all_ranks"] = "by_rank",
         **keywords: Any,
     ) -> None:
         asked = (advantage, token_weight, coefficient, update_schedule, keep_groups)
@@ -112,6 +115,9 @@ class RLVRTrainer(TimedTrainer):
                 f"load-balancing loss would be applied {num_passes} times to each batch. Set router_aux_loss_coef: 0.0."
             )
         self.num_iterations *= num_passes
+        self._cuts_over_all_ranks = cut == "over_all_ranks"
+        if self._cuts_over_all_ranks:
+            check_cut(self.args, self.strategies.keep_groups)
         options = self.strategies.revision
         self._revisions = None if options is None else Revisions(options, self, super()._calculate_rewards)
 
@@ -196,8 +202,14 @@ class RLVRTrainer(TimedTrainer):
     def _prepare_inputs(self, generation_batch: Any) -> dict[str, Any]:
         inputs: dict[str, Any] = super()._prepare_inputs(generation_batch)
         rollout, self._rollout = self._rollout, None
-        if rollout is not None and self.strategies.keep_groups != "off":
-            steps = self.args.steps_per_generation
+        steps = self.args.steps_per_generation
+        if rollout is not None and self._cuts_over_all_ranks:
+            unit = 1 if self.strategies.keep_groups == "off" else self.num_generations
+            updates = steps // self.args.gradient_accumulation_steps
+            seed, rank = self.args.seed * 1_000_003 + rollout_number(self), self.accelerator.process_index
+            self._buffered_inputs = microbatches_over_all_ranks(rollout, unit, updates, steps, seed, rank)
+            inputs = self._buffered_inputs[self._step % steps]
+        elif rollout is not None and self.strategies.keep_groups != "off":
             self._buffered_inputs = whole_group_microbatches(rollout, self.num_generations, steps)
             inputs = self._buffered_inputs[self._step % steps]
         return self._microbatch_to_train(inputs)
