@@ -142,6 +142,11 @@ def test_trls_tests_need_a_folder_and_count_what_stock_alone_passes(
     assert values == {"passed by stock": 3, "passed by ours": 1, "passed by stock alone": "T::four, T::two"}
 
 
+def test_the_readme_names_every_row():
+    text = Path(gates.__file__).with_name("README.md").read_text()
+    assert [each.name for each in GATES if f"`{each.name}`" not in text] == []
+
+
 def test_settings_are_many_and_different():
     assert len({each.name for each in SETTINGS}) == len(SETTINGS) == 72
     assert {each.name for each in QUICK} < {each.name for each in SETTINGS}

@@ -31,7 +31,7 @@ def check_launch(config: RunConfig, args: Any, strategies: Strategies, rows: Map
     check_precision(config)
     check_resumable(args)
     quantization_config(config)  # refuses without its package
-    check_combination(args, strategies)
+    check_combination(args, strategies, cut=config.algorithm.cut)
     check_save_steps(args, strategies.schedule.num_passes)
     check_max_steps(args, strategies.schedule.num_passes)
     check_evaluation(args, strategies.schedule.num_passes)

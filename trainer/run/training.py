@@ -38,6 +38,7 @@ def build_trainer(
         peft_config=lora_config(config),
         quantization_config=quantization_config(config),
         **config.algorithm.strategies,
+        cut=config.algorithm.cut,
         speed=Speed(**config.speed.arguments, common_random_numbers=config.common_random_numbers),
         engine=Engine(**(config.vllm or VLLMSection()).arguments),
         evaluation=Evaluation(config.run_seed, config.evaluation.decodings),

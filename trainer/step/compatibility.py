@@ -69,6 +69,7 @@ class Settings:
     args: "GRPOConfig"
     strategies: Strategies
     speed: Speed = Speed()
+    cut: Literal["by_rank", "over_all_ranks"] = "by_rank"
     has_decodings: bool = False
     drop_in: bool = False
     loaded: Loaded = Loaded()
@@ -126,14 +127,19 @@ def problems_of(settings: Settings, moment: str, option: Option | None = None) -
 
 
 def check_combination(
-    args: "GRPOConfig", strategies: Strategies, speed: Speed = Speed(), *, drop_in: bool = False
+    args: "GRPOConfig",
+    strategies: Strategies,
+    speed: Speed = Speed(),
+    cut: Literal["by_rank", "over_all_ranks"] = "by_rank",
+    *,
+    drop_in: bool = False,
 ) -> None:
     """Refuse settings whose result would not be what their names say, before a model is loaded.
 
     Raises:
         PreflightError: naming every combination found, with the way out.
     """
-    refuse(Settings(args, strategies, speed, drop_in=drop_in), "arguments")
+    refuse(Settings(args, strategies, speed, cut, drop_in=drop_in), "arguments")
 
 
 def refuse(settings: Settings, moment: str) -> None:
@@ -408,6 +414,24 @@ def _references(settings: Settings) -> Problems:
             f"revision.references = {revision.references} with num_generations = {args.num_generations}: an answer has "
             f"{args.num_generations - 1} siblings to compare it with. Write references: {args.num_generations - 1} or "
             "less, or raise num_generations."
+        )
+
+
+@rule()
+def cut_over_all_ranks(settings: Settings) -> Problems:
+    """cut: over_all_ranks where a rank's rows cannot be shared out evenly over the optimizer steps."""
+    args, keep_groups = settings.args, settings.strategies.keep_groups
+    if settings.cut != "over_all_ranks":
+        return
+    steps, accumulated = args.steps_per_generation, args.gradient_accumulation_steps
+    rows = steps * args.per_device_train_batch_size
+    units, what = (rows, "rows") if keep_groups == "off" else (rows // args.num_generations, "groups")
+    updates = max(1, steps // accumulated)
+    if steps % accumulated or units % updates:
+        yield (
+            f"cut: over_all_ranks, but each process's {units} {what} of a rollout batch cannot be shared out evenly "
+            f"over {steps / accumulated:g} optimizer steps. Choose prompts_per_rollout so that they can, or write cut: "
+            "by_rank."
         )
 
 

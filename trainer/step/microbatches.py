@@ -65,7 +65,8 @@ class Microbatches:
     """The micro-batch of each forward pass.
 
     Args:
-        cut: how optimizer steps are cut anew; ``None`` = TRL's micro-batches stay.
+        planner: how optimizer steps are cut anew; ``None`` = TRL's micro-batches stay.
+        over_all_ranks: the same rows are in each optimizer step on any number of ranks.
         verify_steps: optimizer steps, from the first with a gradient on, whose gradient is computed by both cuts first;
             above 0 the steps at a quarter, half and three quarters of the run and the last one too, for a part may
             begin late (where one has no gradient, the next with one). Where the cuts differ by more than rounding, this
@@ -89,12 +90,14 @@ class Microbatches:
         schedule: Schedule,
         ranks: Ranks,
         *,
-        cut: "PlannedCut | None" = None,
+        planner: "PlannedCut | None" = None,
+        over_all_ranks: bool = False,
         verify_steps: int = 0,
         counts: Counter[str],
     ) -> None:
         self.args, self.strategies, self.schedule, self.ranks = args, strategies, schedule, ranks
-        self.planner, self.verify_steps, self.counts = cut, verify_steps, counts
+        self.planner, self.verify_steps, self.counts = planner, verify_steps, counts
+        self.over_all_ranks = over_all_ranks
         self._rollout: Batch | None = None  # a rollout batch that has not been cut yet
         self._planned: list[Batch] = []
 
@@ -110,12 +113,18 @@ class Microbatches:
         """Keep a new rollout batch until TRL has cut it."""
         self._rollout = rollout
 
-    def with_whole_groups(self, buffered: list[Batch]) -> list[Batch]:
-        """``buffered``, TRL's cut of the rollout batch, or where a strategy needs groups whole another one."""
+    def buffered(self, trls: list[Batch], position: Position) -> list[Batch]:
+        """``trls``, TRL's cut of the rollout batch, or another one: groups whole, or rows by their number in the run."""
         rollout, self._rollout = self._rollout, None
+        unit = 1 if self.strategies.keep_groups == "off" else self.args.num_generations
+        steps = self.args.steps_per_generation
+        if rollout is not None and self.over_all_ranks:
+            seed = self.args.seed * 1_000_003 + self.schedule.rollout_number(position)
+            updates = steps // self.args.gradient_accumulation_steps
+            return microbatches_over_all_ranks(rollout, unit, updates, steps, seed, self.ranks.index)
         if rollout is None or self.strategies.keep_groups == "off":
-            return buffered
-        return whole_group_microbatches(rollout, self.args.num_generations, self.args.steps_per_generation)
+            return trls
+        return whole_group_microbatches(rollout, unit, steps)
 
     def current(
         self,
@@ -366,6 +375,28 @@ def whole_group_microbatches(batch: Mapping[str, Any], group_size: int, num_micr
     num_groups = len(batch["completion_ids"]) // group_size
     groups = torch.randperm(num_groups)
     rows = (groups[:, None] * group_size + torch.arange(group_size)).flatten()
+    ordered = chosen_rows(split_pixel_values_by_grid(dict(batch)), rows)
+    return [unsplit_pixel_values_by_grid(part) for part in split_tensor_dict(ordered, num_microbatches)]
+
+
+def microbatches_over_all_ranks(
+    batch: Mapping[str, Any], unit: int, updates: int, num_microbatches: int, seed: int, rank: int
+) -> list[Batch]:
+    """This rank's rollout batch cut so that each optimizer step trains the same rows on any number of ranks.
+
+    Rows, or groups of ``unit`` rows that stay together, are numbered over all ranks. Of each ``updates`` neighbours
+    every optimizer step gets one, drawn by ``seed`` and the neighbours' place alone; they lie on one rank, so that no
+    row changes its rank. TRL's cut draws from each rank's own generator.
+
+    Args:
+        updates: optimizer steps for which the batch is trained; they divide this rank's number of units.
+    """
+    strata = len(batch["completion_ids"]) // unit // updates
+    draws = torch.Generator().manual_seed(seed)
+    drawn = [torch.randperm(updates, generator=draws) for _ in range((rank + 1) * strata)]
+    order = torch.stack(drawn[rank * strata :])
+    units = (torch.arange(strata)[:, None] * updates + order).T.flatten()
+    rows = (units[:, None] * unit + torch.arange(unit)).flatten()
     ordered = chosen_rows(split_pixel_values_by_grid(dict(batch)), rows)
     return [unsplit_pixel_values_by_grid(part) for part in split_tensor_dict(ordered, num_microbatches)]
 

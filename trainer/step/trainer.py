@@ -12,7 +12,7 @@ from contextlib import nullcontext
 from functools import partial
 from pathlib import Path
 from types import SimpleNamespace
-from typing import Any
+from typing import Any, Literal
 
 import torch
 from torch import Tensor
@@ -73,6 +73,8 @@ class RLVRTrainer(GRPOTrainer):
             ``off`` shuffles rows as TRL does; ``None`` = what the strategies need.
         revision: how wrong answers are generated again, where an estimator asks for it (ibpo); see `RevisionOptions`.
         prompt_sampler: the same for which prompts come next (uniform = TRL's order, dynamic, difficulty, unsolved).
+        cut: ``by_rank``: each rank cuts its rows into optimizer steps, as TRL does; ``over_all_ranks``: the same rows
+            are in each step on any number of ranks.
         speed: the same update for less time: `trainer.step.options.Speed`. Without it all is done as TRL does it.
         engine: how far vLLM is trusted: `Engine`.
         evaluation: how held-out rows are answered: `Evaluation`.
@@ -107,6 +109,7 @@ class RLVRTrainer(GRPOTrainer):
         keep_groups: KeepGroups | None = None,
         revision: Mapping[str, Any] | RevisionOptions | None = None,
         prompt_sampler: PartSpec = "uniform",
+        cut: Literal["by_rank", "over_all_ranks"] = "by_rank",
         speed: Speed = Speed(),
         engine: Engine = Engine(),
         evaluation: Evaluation = Evaluation(),
@@ -124,12 +127,12 @@ class RLVRTrainer(GRPOTrainer):
             advantage, token_weight, update_schedule, coefficient, keep_groups, revision, prompt_sampler
         )
         if args is not None:
-            check_combination(args, self.strategies, speed, drop_in=drop_in)
+            check_combination(args, self.strategies, speed, cut, drop_in=drop_in)
         super().__init__(model, reward_funcs, args, *positional, **keywords)
         if args is None:
-            check_combination(self.args, self.strategies, speed, drop_in=drop_in)
+            check_combination(self.args, self.strategies, speed, cut, drop_in=drop_in)
         self.num_iterations *= self.strategies.schedule.num_passes
-        self.parts = wired(self, speed, engine, evaluation, guards, drop_in=drop_in)
+        self.parts = wired(self, speed, cut, engine, evaluation, guards, drop_in=drop_in)
         self.add_callback(EndOfStep(self.parts.phases, self._metrics))
         if guards is not None:
             self.args.logging_nan_inf_filter = False  # the guard sees to non-finite losses
@@ -180,7 +183,7 @@ class RLVRTrainer(GRPOTrainer):
         if not self.model.training:
             return inputs
         microbatches = self.parts.microbatches
-        self._buffered_inputs = microbatches.with_whole_groups(self._buffered_inputs)
+        self._buffered_inputs = microbatches.buffered(self._buffered_inputs, self._position)
         return microbatches.current(self._buffered_inputs, self._position, self._compared)
 
     def _compared(self, first: Sequence[Batch], second: Sequence[Batch]) -> GradientComparison | str:

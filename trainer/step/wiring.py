@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 from functools import partial
-from typing import Any
+from typing import Any, Literal
 
 from trainer.step.advantages import Advantages
 from trainer.step.checkpoint import Checkpoint
@@ -65,6 +65,7 @@ class Parts:
 def wired(
     trainer: Any,
     speed: Speed,
+    cut: Literal["by_rank", "over_all_ranks"],
     engine: Engine,
     evaluation: Evaluation,
     guards: Guards | None,
@@ -79,7 +80,7 @@ def wired(
     args, strategies, accelerator, tokenizer = trainer.args, trainer.strategies, trainer.accelerator, trainer._tokenizer
     ranks = Ranks(accelerator, sharded=parameters_are_sharded(trainer))
     settings = Settings(
-        args, strategies, speed, bool(evaluation.decodings), drop_in, loaded=_loaded(trainer, speed, ranks)
+        args, strategies, speed, cut, bool(evaluation.decodings), drop_in, loaded=_loaded(trainer, speed, ranks)
     )
     refuse(settings, "model")
     schedule, phases = Schedule.of(args, strategies.schedule.num_passes), Phases()
@@ -93,7 +94,7 @@ def wired(
         strategies,
         schedule,
         ranks,
-        cut=PlannedCut(
+        planner=PlannedCut(
             args,
             strategies,
             ranks,
@@ -103,6 +104,7 @@ def wired(
         )
         if _is_taken(settings, ranks, "microbatches")
         else None,
+        over_all_ranks=cut == "over_all_ranks",
         verify_steps=speed.verify_steps,
         counts=checkpoint.counts,
     )

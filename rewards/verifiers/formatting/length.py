@@ -6,7 +6,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from rewards.own_verifiers import bounded
-from rewards.verifier import TokenVerifier, Verdict, Verifier, tokens
+from rewards.verifier import TokenVerifier, Verdict, Verifier, score_problem, tokens
 
 
 def overlong_punishment(num_tokens: int, max_tokens: int, buffer_tokens: int) -> float:
@@ -95,6 +95,9 @@ class CosineLength(TokenVerifier):
         """Build the inner verifier and check that right answers earn more than wrong ones."""
         if self.max_tokens < 1:
             raise ValueError(f"max_tokens = {self.max_tokens}: no completion is that short; write the length limit")
+        for name in ("right_short", "right_long", "wrong_short", "wrong_long", "exceeded"):
+            if problem := score_problem(getattr(self, name)):
+                raise ValueError(f"{name} = {getattr(self, name):g}: {problem}")
         lowest_right = min(self.right_short, self.right_long)
         if max(self.wrong_short, self.wrong_long, self.exceeded) >= lowest_right:
             raise ValueError(

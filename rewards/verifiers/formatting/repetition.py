@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from itertools import groupby
 from typing import Any
 
-from rewards.verifier import TokenVerifier, Verdict
+from rewards.verifier import TokenVerifier, Verdict, score_problem
 
 LONGEST_WORD = 16
 """Characters; no tokenizer has one token for a longer word."""
@@ -78,6 +78,8 @@ class RepetitionPenalty(TokenVerifier):
             raise ValueError(f"ngram_size = {self.ngram_size}: nothing is made of less than one token; write 1 or more")
         if self.max_penalty > 0:
             raise ValueError(f"max_penalty = {self.max_penalty} would pay repetition; write 0 or a negative number")
+        if problem := score_problem(self.max_penalty):
+            raise ValueError(f"max_penalty = {self.max_penalty:g}: {problem}")
 
     def __call__(self, completion: str, reference: Any, token_ids: Sequence[int] | None = None) -> Verdict:
         """Punish the repetitions in ``completion``; ``reference`` is not read."""

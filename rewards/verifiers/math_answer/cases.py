@@ -31,6 +31,8 @@ def cases(text: str, form: Callable[[str], Form]) -> Form | None:
     if match["name"] and not (is_name(match["name"]) or re.fullmatch(r"\| ?[a-z] ?\|", match["name"])):
         return None
     rows = [row.strip() for row in re.split(r"\\\\(?:\[[^\]]*\])?", match["body"] or match["rows"]) if row.strip()]
+    if not match["name"] and not any("&" in row or "\\text" in row for row in rows):  # x = 1, y = 2
+        return form(", ".join(rows))
     pieces = [_row(row, form) for row in rows]
     known = tuple(piece for piece in pieces if piece is not None)
     if len(known) < max(len(pieces), 2):

@@ -28,12 +28,12 @@ _DERIVATIVE = re.compile(
 )
 _TOKEN = re.compile(rf"\\[a-zA-Z]+|{_LETTER}|.", re.DOTALL)
 _APPLIED = re.compile(
-    rf"(?P<name>{_LETTER}{_INDEX}?)(?P<primes>'*)(?P<power> ?\^ ?\{{ ?(?:-1|\(\d+\)) ?\}})?{_INDEX}? ?(?=\()"
+    rf"(?P<name>{_LETTER}{_INDEX}?)(?P<primes>'*)(?P<power> ?\^ ?\{{ ?(?:-1|\((?:\d+|[a-z])\)) ?\}})?{_INDEX}? ?(?=\()"
 )
 _PRIMED = re.compile(rf"{_LETTER}{_INDEX}?'+{_INDEX}?")
 _DOUBLE_FACTORIAL = re.compile(r"(?P<plain>[A-Za-z]|\d+) ?! ?!(?! ?!)")
 _TRANSPOSED = re.compile(
-    r"(?P<command>\\[a-zA-Z]+)|(?P<base>(?!e)[A-Za-z](?:_\w)?|\([^()\d]*[A-Z][^()\d]*\)) ?"
+    r"(?P<command>\\[a-zA-Z]+)|(?P<base>(?!e)[A-Za-z](?:_\w)?|\{ ?[A-Za-z] ?\}|\([^()\d]*[A-Z][^()\d]*\)) ?"
     r"\^ ?(?P<mark>\{ ?(?:T|\\top|\\dagger|\\intercal|\*|\\cdot|\\text ?\{ ?T ?\}) ?\}|T(?![a-z])|\\top|\\dagger|\*)"
 )
 _VECTOR = (
@@ -43,7 +43,13 @@ _NEXT = rf"(?={_VECTOR}|\{{ ?[A-Za-z] ?\}}|\()"
 _CROSS = re.compile(rf"(?:(?P<left>{_VECTOR})|\)) ?\\times(?![a-zA-Z]) ?{_NEXT}")
 _CHANCE = re.compile(r"(?<![\\A-Za-z])[PE] ?\((?P<of>[^()]*[A-Z][^()]*)\)")  # P(A), E(X^2), but not P(1+r)
 _CAPITAL_I = re.compile(r"(?P<other>\\[a-zA-Z]+|_ ?(?:\{[^{}]*\}|\w))|I")
-_NO_LETTERS = re.compile(r"\\text ?\{[^{}]*\}|\\[a-zA-Z]+|_ ?(?:\{[^{}]*\}|\w)")
+_NO_LETTERS = re.compile(r"\\text ?\{[^{}]*\}|\\[a-zA-Z]+|(?<![A-Z])(?<![A-Z] )_ ?(?:\{[^{}]*\}|\w)")
+_INDEXED_CAPITAL = re.compile(rf"[A-Z]{_INDEX}?")
+_OPERATOR = re.compile(r"\\hat ?\{ ?[A-Z] ?\}.*\\hat ?\{ ?[A-Z] ?\}")
+_CONJUGATED = re.compile(
+    r"(?=.*([a-z]) ?\^ ?\{ ?-1 ?\})(?=.*\1(?! ?\^ ?\{ ?-))(?:[a-z ()]|\^ ?\{ ?-?\d ?\})*"
+)  # g^{-1}hg
+_ORDER = re.compile(rf"{_LETTER} ?\^ ?\{{ ?\( ?(?:\d+|[a-z]) ?\) ?\}}")
 _NUMBERS = re.compile(
     r"\\pi(?![a-z])"
     r"|\\frac ?\{[^{}]*\} ?\{[^{}]*[A-Z]|/ ?\(?[^()]*[A-Z]|\\sqrt ?\{[^{}]*[A-Z]|\\(?:sin|cos|tan|log|ln) ?\(?[A-Z]"
@@ -55,7 +61,7 @@ _ARBITRARY = re.compile(
     r"|(?<![A-Za-z\\])(C)(?= ?e ?\^)"
 )
 _TWO_SOLUTIONS = re.compile(r"(?<![A-Za-z\\])([AB]) ?(?:e ?\^|\\(?:cos|sin|cosh|sinh|ln)(?![a-z]))")
-_ONE_CAPITAL = re.compile(r"(?<![A-Za-z\\}])(?<!\\sin )(?<!\\cos )(?<!\\tan )(?<!\()C(?![A-Za-z_^(])")
+_ONE_CAPITAL = re.compile(r"(?<![A-Za-z\\}])(?<!\\sin )(?<!\\cos )(?<!\\tan )(?<!\()C(?![A-Z_^(])")
 _ALWAYS_FUNCTIONS = frozenset("fg")
 _OFTEN_FUNCTIONS = frozenset("hFGH")
 
@@ -73,10 +79,12 @@ def may_not_commute(gold: str, answer: str) -> str:
     both = f"{gold} , {answer}"
     if _CROSS.search(both) or any(match["mark"] for match in _TRANSPOSED.finditer(both)):
         return ALL
-    capitals = set(re.findall(r"[A-Z]", _NO_LETTERS.sub(" ", _CHANCE.sub(" ", both))))
+    if _OPERATOR.search(gold) or _CONJUGATED.fullmatch(gold):
+        return ALL
+    capitals = set(_INDEXED_CAPITAL.findall(_NO_LETTERS.sub(" ", _CHANCE.sub(" ", both))))
     if len(capitals) < 2 or (_NUMBERS.search(gold) and not _INVERTED.search(gold)):
         return ""
-    return "".join(sorted(capitals))
+    return "".join(sorted({capital[0] for capital in capitals}))
 
 
 def parsed_with_marks(latex: str, parse: Parser, noncommuting: str = "") -> Any:
@@ -124,6 +132,7 @@ def _put_aside(latex: str, kept: dict[str, Any], parse: Parser, noncommuting: st
     latex = _CHANCE.sub(lambda match: symbol(sympy.Symbol(re.sub(r"\s", "", match[0]), real=True)), latex)
     latex = _DERIVATIVE.sub(lambda match: letter(match[0]), latex)
     latex = _with_applications(latex, symbol, inner)
+    latex = _ORDER.sub(lambda match: letter(match[0]), latex)  # y^{(3)} is a derivative
     latex = _PRIMED.sub(lambda match: letter(match[0]), latex)
     latex = _DOUBLE_FACTORIAL.sub(lambda match: symbol(_double_factorial(inner(match["plain"]))), latex)
     latex = _CAPITAL_I.sub(lambda match: match["other"] or letter("I"), latex)  # the parser's imaginary unit
@@ -199,8 +208,9 @@ def renamed_constants(gold: str, wanted: set[str], written: set[str]) -> list[di
     named = {re.sub(r"[ {}]", "", next(filter(None, match.groups()))) for match in _ARBITRARY.finditer(gold)}
     pair = set(_TWO_SOLUTIONS.findall(gold))  # of a differential equation
     ours = sorted((named | (pair if len(pair) == 2 else set())) & wanted)
-    if "c" in written - wanted and not ours and len(_ONE_CAPITAL.findall(gold)) == 1 and _only_capital(wanted):
-        return [{"c": "C"}]
+    others = sorted((written - wanted) & {"c", "k", "K", "A"})
+    if len(others) == 1 and not ours and len(_ONE_CAPITAL.findall(gold)) == 1 and _only_capital(wanted):
+        return [{others[0]: "C"}]
     theirs = sorted(name for name in written - (wanted - set(ours)) if _CONSTANT.fullmatch(name))
     if not ours or len(ours) != len(theirs) or wanted == set(ours):
         return []

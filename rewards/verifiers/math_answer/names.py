@@ -21,7 +21,7 @@ _NAMES = (
     rf"\\(?:gcd|max|min|deg|dim|arg|det){_INDEX}?(?: ?[a-zA-Z](?![a-z]))?{_ARGUMENTS}?",
     rf"{_FUNCTION} ?(?:{_ANGLE}|\( ?{_ANGLE} ?\)|\\angle ?[A-Z]{{1,3}})",
     rf"\\frac ?\{{ ?(?:[A-Z]{{2}}|[A-Z]{_INDEX}) ?\}} ?\{{ ?(?:[A-Z]{{2}}|[A-Z]{_INDEX}) ?\}}",
-    r"\\frac ?\{ ?d\w ?\} ?\{ ?d\w ?\}",
+    r"\\frac ?\{ ?(?:d|\\partial ?)\w ?\} ?\{ ?(?:d|\\partial ?)\w ?\}|\\nabla ?\w",
     rf"\\# ?{_CORE}|\\Delta|\\sigma ?\^ ?\{{?2\}}?",
     rf"\( ?{_LETTER}{_INDEX}?(?: ?, ?{_LETTER}{_INDEX}?)+ ?\)",
     r"\| ?(?:[^|]{0,12}[A-Z][^|]{0,12}|[zw]|\\(?:vec|overline) ?\{\w+\}) ?\|",
@@ -40,6 +40,7 @@ _INTRODUCTION = re.compile(
     re.IGNORECASE,
 )
 _IN_WORDS = {name: frozenset(words.split()) for name, words in NOTATION["introductions"].items()}
+_ANSWER = frozenset({"answer", "answers", "ans", "result", "mine"})
 _DOUBTFUL = "?"
 _PROBABILITY = re.compile(r"\\?(?:P|Pr|mathbb ?\{P\}|text ?\{Pr?\}) ?[(\[]")
 _WORDS_IN_TEXT = re.compile(r"\\text ?\{([^{}]*)\}")
@@ -106,9 +107,11 @@ def name_a_quantity(words: str) -> bool:
         found = found[1:]
     while found and found[-1] in _IN_WORDS["after"]:
         found = found[:-1]
+    if _ANSWER & set(found) and not set(found) <= _ANSWER | _IN_WORDS["of answers"]:
+        return False  # the sum of the answer and one
     known = _IN_WORDS["quantities"] | _IN_WORDS["adjectives"]
     end = next((index for index, word in enumerate(found) if word not in known), len(found))
-    if end < len(found):
+    if end < len(found) and not _ANSWER & set(found):
         if end == 0 or found[end] not in _IN_WORDS["links"] | _IN_WORDS["clauses"]:
             return False
         if found[end] in _IN_WORDS["clauses"] and found[end - 1] not in (
@@ -126,6 +129,7 @@ def name_a_quantity(words: str) -> bool:
 
 def same_name(one: str, other: str) -> bool:
     """Whether two names are one; an index in words, ``v_max``, may be left out."""
+    one, other = (re.sub(r"(?<=^[a-z])\([a-z]\)$", "", name) for name in (one, other))  # y(x) is y
     if one == other:
         return True
     (base, _, index), (other_base, _, other_index) = one.partition("_"), other.partition("_")

@@ -28,7 +28,7 @@ _DOLLARS = re.compile(r"\\.|(\$+)", re.DOTALL)
 _CURRENCY = re.compile(r"^[-(\s]*\$\s*[\d.]|\d\s*\$$")
 _ITEM = r"(?:\{ ?([\da-z][\da-z+-]*) ?\}|([\da-z]))"
 _CHOOSE = re.compile(
-    rf"(?<![A-Za-z\\}}])(?:C ?_ ?|\{{\}} ?_ ?){_ITEM} ?(?:\^|C ?_) ?{_ITEM}"  # C_5^2 and {}_5C_2
+    rf"(?<![A-Za-z\\])(?:C ?_ ?|\{{\}} ?_ ?){_ITEM} ?(?:\^|C ?_) ?{_ITEM}"  # C_5^2 and {}_5C_2
     rf"|(?<![A-Za-z\\])\{{?\}}? ?\^ ?{_ITEM} ?C ?_ ?{_ITEM}"
     r"|(?<![A-Za-z\\])C ?\( ?((?:\d+)?[kmnrN](?:[+-]\d+)?) ?, ?([\da-z+-]+) ?\)"
     r"|\{([^{}]*)\\choose(?![a-zA-Z])([^{}]*)\}"
@@ -40,14 +40,14 @@ _THOUSANDS_COMMA = re.compile(r"(?<=\d)(?:\{,\}|,\\!)\s*(?=\d{3}(?!\d))")
 _GROUPED_FACTOR = re.compile(r"^[-+]?\d{1,3}(?:,\d{3})+(?=\\pi|\\sqrt|[a-z])(?=[^,;]*$)")  # 294,300\pi
 _DECIMAL_COMMA = re.compile(r"(?<=\d)\{,\}(?=\d)")
 _DECIMAL_COMMA_BEFORE_ZERO = re.compile(r"^([-+]?\d+),(0\d|0\d{3,})$")  # no list writes 05
-_EXPONENT = re.compile(r"(?<=\d)\^ ?(\d{2,})|\^ ?(-\d+)")  # who writes 2^10 means no 2^1 0; x^10 may be either
+_EXPONENT = re.compile(r"(?<=\d)\^ ?(-?\d{2,})|\^ ?(-\d)(?!\d)")  # who writes 2^10 means no 2^1 0; x^10 may be either
 _FULL_STOP = re.compile(r"(?<![.\s])\s*[.,;]$")
 _QUANTITY_IN_TEXT = re.compile(r"\\text ?\{ *([-+]?\d[\d.,/]*) +([^{}\d]*)\}")
 _DEGREES = re.compile(r"\^\s*(?:\{\s*\\circ\s*\}|\\circ(?![a-zA-Z]))\s*")
 _OVER = re.compile(r"\{([^{}]*)\\over(?![a-zA-Z])([^{}]*)\}")
 _TEXT_WITHOUT_WORDS = re.compile(r"\\text\s*\{\s*((?:[^{}a-zA-Z]*|[ie]|\([A-Z]\)))\s*\}")
 _CAPITAL_IN_TEXT = re.compile(
-    r"(?<![\d}])(?<![\d}] )\\text\s*\{\s*([A-Z])\s*\}|\\text ?\{([A-Z])\}(?= ?_)"
+    r"(?<![\d}])(?<![\d}] )(?<!\\pi)\\text\s*\{\s*([A-Z])\s*\}|\\text ?\{([A-Z])\}(?= ?_)"
 )  # 5 \text{ N} is a unit
 
 
@@ -67,9 +67,9 @@ def one_spelling(text: str) -> str:
     text = _DOTTED.sub(r"\1\\overline{\2}", _UNIT_VECTORS.sub(r"\\hat{\1}", text))
     text = _unwrapped(_CONTROL.sub(lambda match: _COMMANDS.get(match[1], match[0]), text))
     text = _BARE_ROOT.sub(_root, _DEGREES.sub(r"^\\circ ", text))
-    text = _CHOOSE.sub(lambda match: "\\binom{{{}}}{{{}}}".format(*filter(None, match.groups())), text)
     text = _QUANTITY_IN_TEXT.sub(r"\1 \\text{\2}", _EXPONENT.sub(r"^{\1\2}", text))
     text = _TEXT_WITHOUT_WORDS.sub(r" \1 ", _OVER.sub(r"\\frac{\1}{\2}", _CAPITAL_IN_TEXT.sub(r" \1\2 ", text)))
+    text = _CHOOSE.sub(lambda match: "\\binom{{{}}}{{{}}}".format(*filter(None, match.groups())), text)
     return " ".join(_with_braces(text).split())
 
 

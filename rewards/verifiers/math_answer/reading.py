@@ -66,7 +66,7 @@ _BASES = {
 _NEGATIVE = re.compile(r"- ?\( ?(?P<value>[^()+-]*?) ?\)")
 _CHOICE = re.compile(r"(\([A-H]\)) +(.*\S)")
 _FUNCTION = re.compile(r"\\(?:sin|cos|tan|cot|sec|csc)")
-_TWO_DIGITS = re.compile(r"[A-Za-z)] ?[\^_] ?\d{2}")
+_TWO_DIGITS = re.compile(r"[A-Za-z)] ?[\^_] ?-?\d{2}")
 _OF_A_SET = re.compile(r"\\(?:max|min|gcd|lcm|sup|inf) ?\\\{")
 _CONJUNCTIONS = frozenset({"or", "and", "not", "if", "is", "to"})
 

@@ -4,7 +4,18 @@ import re
 from collections.abc import Callable
 from itertools import pairwise
 
-from rewards.verifiers.math_answer.forms import Form, Interval, Listing, Named, Number, Row, Union, Unreadable, Words
+from rewards.verifiers.math_answer.forms import (
+    Congruence,
+    Form,
+    Interval,
+    Listing,
+    Named,
+    Number,
+    Row,
+    Union,
+    Unreadable,
+    Words,
+)
 from rewards.verifiers.math_answer.notation import matching_end, split_outside_brackets
 from rewards.verifiers.math_answer.words import words_in
 
@@ -35,6 +46,8 @@ def several(text: str, form: Callable[[str], Form]) -> Form | None:
         return either_sign(text, form)
     forms = [form(piece) for piece in pieces if piece.strip()]
     values = [item.value if isinstance(item, Named) else item for item in forms]
+    if merged := _one_congruence(forms):
+        return merged
     if all(isinstance(value, Interval) for value in values):
         if conjunction := _CONJUNCTION.search(text):
             return Union(tuple(values)) if "or" in conjunction[0] else _overlap(values)
@@ -51,6 +64,20 @@ def _groups_of_names(text: str, form: Callable[[str], Form]) -> Listing | None:
     solutions = [form(group) for group in groups]
     named = [len(names_of(solution)) == len(solution.items) for solution in solutions if isinstance(solution, Listing)]
     return Listing(tuple(solutions)) if len(named) == len(groups) and all(named) else None
+
+
+def _one_congruence(forms: list[Form]) -> Form | None:
+    """``x ≡ 1 or x ≡ 2 (mod 3)``, of one unknown and modulus."""
+    moduli = {
+        (form.name, form.value.modulus)
+        for form in forms
+        if isinstance(form, Named) and isinstance(form.value, Congruence)
+    }
+    found = [form.value for form in forms if isinstance(form, Named) and isinstance(form.value, Congruence)]
+    if len(moduli) != 1 or len(found) < len(forms):
+        return None
+    ((name, modulus),) = moduli
+    return Named(name, Congruence(tuple(residue for each in found for residue in each.residues), modulus))
 
 
 def names_of(listing: Listing) -> set[str]:

@@ -31,12 +31,14 @@ _VERDICTS = {
         ("diverge", "divergent", "doe not converge", "not convergent"),
         ("converge", "convergent"),
         ("converge absolutely", "absolutely convergent", "absolutely converge"),
+        ("doe not exist",),
         ("converge conditionally", "conditionally convergent", "conditionally converge"),
     )
     for spelling in spellings
 }
+_BY_A_TEST = re.compile(r" by (?:\w+ ){0,3}(?:test|comparison)$")
 _OF_A_SERIES = frozenset(
-    ["serie", "series", "integral", "sequence", "sum", "improper", "infinite", "given", "this", "it", "is"]
+    ["serie", "series", "integral", "sequence", "sum", "improper", "infinite", "given", "this", "it", "is", "limit"]
 )
 _RUN = re.compile(r"[A-Za-z]+")
 _WORD = re.compile(r"(?<![\\A-Za-z])[A-Za-z]{2,}(?:'[a-z]+)?")
@@ -68,7 +70,8 @@ def words_in(text: str) -> str | None:
         return None
     words = [_without_plural(word) for word in re.sub(r"[-()']", " ", lowered).split()]
     content = [word for word in words if word not in ("a", "an", "the")]
-    return _VERDICTS.get(" ".join(word for word in content if word not in _OF_A_SERIES), " ".join(content or words))
+    verdict = _BY_A_TEST.sub("", " ".join(word for word in content if word not in _OF_A_SERIES))
+    return _VERDICTS.get(verdict, " ".join(content or words))
 
 
 def prose(text: str, form: Callable[[str], Form]) -> Form | None:

@@ -2,9 +2,11 @@
 
 import json
 import os
+import re
 import subprocess
 import sys
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -20,8 +22,9 @@ from tests.trainer.step.test_trainer import perturb
 from tests.trainer.training import PROMPTS, digit_reward, in_options, max_difference, moved, ours
 from trainer import RLVRTrainer
 from trainer.algorithms.contract import traits
-from trainer.step.compatibility import PreflightError
-from trainer.step.microbatches import comparisons_due, together
+from trainer.algorithms.strategies import build_strategies
+from trainer.step.compatibility import PreflightError, Settings, cut_over_all_ranks
+from trainer.step.microbatches import comparisons_due, microbatches_over_all_ranks, together
 
 LOSSES = ("grpo", "bnpo", "dr_grpo", "dapo", "cispo", "sapo", "vespo", "luspo")
 ROWS = 16
@@ -167,6 +170,7 @@ def test_lopti_under_a_kl_term_and_with_a_random_split(tiny_model, tmp_path: Pat
 SCALED = """
 import torch
 from trainer.algorithms.contract import traits
+from trainer.algorithms.strategies import build_strategies
 
 def rare_up(logps, old_logps, *, power: float = 0.5):
     return (logps - old_logps).exp() ** power
@@ -520,3 +524,44 @@ def test_two_processes_train_the_same_weights(tiny_model, tmp_path: Path):
         assert processes == 2
         assert moved_by > 1e-2
         assert difference < 1e-4
+
+
+@pytest.mark.parametrize(("unit", "updates"), [(1, 2), (1, 4), (4, 2), (2, 3)])
+def test_the_same_rows_are_in_each_optimizer_step_on_any_number_of_ranks(unit: int, updates: int):
+    rows = 48
+    ids = torch.arange(rows)[:, None]
+    found = {}
+    for ranks in (1, 2, 4):
+        here = rows // ranks
+        if here % (unit * updates):
+            continue
+        cuts = [
+            microbatches_over_all_ranks({"completion_ids": ids[r * here :][:here]}, unit, updates, updates, 7, r)
+            for r in range(ranks)
+        ]
+        of_step = [torch.cat([cut[step]["completion_ids"] for cut in cuts]) for step in range(updates)]
+        steps = [sorted(part.flatten().tolist()) for part in of_step]
+        found[ranks] = steps
+        assert sorted(row for step in steps for row in step) == list(range(rows))
+        for step in steps:  # whole units
+            assert all(unit * (row // unit) + place in step for row in step for place in range(unit))
+    assert len(found) > 1
+    assert len({str(steps) for steps in found.values()}) == 1
+    (steps,) = {str(steps) for steps in found.values()}
+    other = microbatches_over_all_ranks({"completion_ids": ids}, unit, updates, updates, 8, 0)
+    assert str([sorted(part["completion_ids"].flatten().tolist()) for part in other]) != steps
+
+
+def test_a_cut_over_all_ranks_that_does_not_come_out_even_is_refused():
+    args: Any = SimpleNamespace(
+        steps_per_generation=4, gradient_accumulation_steps=1, per_device_train_batch_size=4, num_generations=8
+    )
+
+    def found(keep_groups: Any) -> list[str]:
+        strategies = build_strategies(keep_groups=keep_groups)
+        return [*cut_over_all_ranks(Settings(args, strategies, cut="over_all_ranks"))]
+
+    assert found("off") == []  # 16 rows over 4 steps
+    assert "2 groups of a rollout batch cannot be shared out evenly over 4" in found("step")[0]
+    args.gradient_accumulation_steps = 3
+    assert re.search(r"16 rows .* over 1\.33333 optimizer steps", found("off")[0])

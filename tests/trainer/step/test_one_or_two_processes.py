@@ -78,6 +78,14 @@ CASES = {
         "strategies": {"update_schedule": {"name": "lopti", "eta": LOPTI_ETA, "order": "random"}},
         "settings": {},
     },
+    "rows over all ranks": {
+        "strategies": {"cut": "over_all_ranks"},
+        "settings": {"loss_type": "grpo", "steps_per_generation": 2},
+    },
+    "groups over all ranks": {
+        "strategies": {"cut": "over_all_ranks", "keep_groups": "step"},
+        "settings": {"steps_per_generation": 2},
+    },
     "exchangeable": {"strategies": {"advantage": "exchangeable"}, "settings": {"loss_type": "grpo"}},
     "common_random_numbers": {
         "strategies": {"generation": "compact", "common_random_numbers": True},

@@ -124,7 +124,7 @@ def _arguments(subject: Subject, findings: Collected) -> None:
     with findings.of("trl"):
         check_resumable(subject.args)
     with findings.of("algorithm"):
-        check_combination(subject.args, subject.strategies)
+        check_combination(subject.args, subject.strategies, cut=subject.config.algorithm.cut)
     for check in (check_save_steps, check_max_steps, check_evaluation):
         with findings.of("trl"):
             check(subject.args, subject.num_passes)

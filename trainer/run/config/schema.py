@@ -86,11 +86,12 @@ class AlgorithmSection(Section):
     revision: Annotated[dict[str, Any], AfterValidator(checked_revision)] | None = None
     prompts_per_rollout: Count | None = None
     sequences_per_update: Count | None = None
+    cut: Literal["by_rank", "over_all_ranks"] = "by_rank"
 
     @property
     def strategies(self) -> dict[str, Any]:
         """What `RLVRTrainer` and `build_strategies` take, by keyword."""
-        return {name: getattr(self, name) for name in type(self).model_fields if name not in BATCH_WORDS}
+        return {name: getattr(self, name) for name in type(self).model_fields if name not in (*BATCH_WORDS, "cut")}
 
 
 class EvaluationSection(Section):

@@ -1,5 +1,7 @@
 """Every adversarial completion is ended by the verifier's own limits and earns nothing; so without the guard."""
 
+import random
+
 import gmpy2
 import pytest
 from sympy.external.gmpy import GROUND_TYPES
@@ -42,3 +44,22 @@ def test_without_the_guard_the_kernel_ends_them(monkeypatch):
     assert [verdict.score for verdict in bad] == [0] * len(UNGUARDED)
     assert any(verdict.killed for verdict in bad)
     assert good.score == 1
+
+
+PIECES = r"""\frac{1}{0} \infty \left[\begin{array}{ll}1&0\\0&3\end{array}\right] \begin{pmatrix}1&2\\3&4\end{pmatrix}
+x y = < \le \ne \{1,2\} (1,2) \emptyset \in + - \cdot ^{2} ^{x} _{1} \log \sin \sqrt{2} \sqrt{x} i e \pi ! !! \int dx
+\frac{d}{dx} \sum_{n=1}^{3} n \lim_{x\to0} |x| \lfloor \rfloor \binom{x}{2} \max \vec{a} A^{-1} A^{T} ' \nabla
+f(x) \text{if} \cup \pm \pmod{3} NaN 0^0 \log_1 2 3 0.5 \overline{z} \Gamma(0) \det \angle \times \% \oplus
+x^{x^{x}} (x+1) [ ] ( )""".split()  # noqa: SIM905 — as a list it would be sixty lines
+EXPRESSIONS = [*GOLDS, "5x-7y+11z+4=0", "x^5-x^4+x^3-x^2+x-1", "(\\sqrt{2},x)", "y=2x+1", "AB^{-1}", "x<\\sqrt{2}"]
+
+
+@pytest.mark.slow
+def test_no_heap_of_pieces_is_unjudged():
+    draw = random.Random(18)
+    answers = ["".join(draw.choices(PIECES, k=draw.randint(1, 7))) for _ in range(300)]
+    answers.append("y=\\frac{1}{10}\\left[\\begin{array}{ll}1&0\\\\0&3\\end{array}\\right]x")
+    pairs = [(gold, answer) for gold in EXPRESSIONS for answer in answers]
+    verdicts = JUDGE.judge_all([f"\\boxed{{{answer}}}" for _, answer in pairs], [gold for gold, _ in pairs])
+    assert [pair for pair, verdict in zip(pairs, verdicts, strict=True) if verdict.score is None] == []
+    assert sum("failed" in verdict.reason for verdict in verdicts) > 0  # the last breaks its judge

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from tests.handed_in import REWARDS
-from tests.trainer.run.check.mistakes import MISTAKES, RIGHT_SETTINGS, Mistake
+from tests.trainer.run.check.mistakes import MISTAKES, MORE_MISTAKES, RIGHT_SETTINGS, Mistake
 from tests.trainer.run.check.mistakes.workshop import RIGHT, make_workshop
 from trainer.run.check.check import Checked, checked
 from trainer.run.check.report import json_report, text_report
@@ -52,7 +52,7 @@ def found(folder: Path, mistake: Mistake, monkeypatch: pytest.MonkeyPatch) -> Ch
 
 def test_there_are_many_and_each_has_its_name():
     assert len(MISTAKES) >= 120
-    assert len({mistake.name for mistake in MISTAKES}) == len(MISTAKES)
+    assert len({mistake.name for mistake in (*MISTAKES, *MORE_MISTAKES)}) == len(MISTAKES) + len(MORE_MISTAKES)
 
 
 def test_the_right_run_has_neither_errors_nor_warnings(workshop: Path, monkeypatch: pytest.MonkeyPatch):
@@ -77,7 +77,10 @@ def test_what_resembles_a_mistake_of_a_template_is_none(
     assert [finding for finding in result.findings if finding.severity == "error"] == []
 
 
-@pytest.mark.parametrize("mistake", MISTAKES, ids=lambda mistake: mistake.name)
+MORE = [pytest.param(mistake, marks=pytest.mark.slow) for mistake in MORE_MISTAKES]
+
+
+@pytest.mark.parametrize("mistake", [*MISTAKES, *MORE], ids=lambda mistake: mistake.name)
 def test_a_mistake_is_found(mistake: Mistake, workshop: Path, monkeypatch: pytest.MonkeyPatch):
     result = found(workshop, mistake, monkeypatch)
     assert {finding.topic for finding in result.findings} <= TOPICS
@@ -89,6 +92,7 @@ def test_a_mistake_is_found(mistake: Mistake, workshop: Path, monkeypatch: pytes
         assert result.errors == []
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("overrides", RIGHT_SETTINGS, ids=" ".join)
 def test_what_is_right_is_left_alone(overrides: tuple[str, ...], workshop: Path, monkeypatch: pytest.MonkeyPatch):
     result = found(workshop, Mistake("none", "", overrides), monkeypatch)

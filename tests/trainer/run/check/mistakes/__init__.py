@@ -11,8 +11,11 @@ from tests.trainer.run.check.mistakes.second_look import RIGHT_AT_SECOND_LOOK, S
 from tests.trainer.run.check.mistakes.sections import SECTIONS
 from tests.trainer.run.check.mistakes.values import FILES, VALUES
 
-MISTAKES: list[Mistake] = [*SECTIONS, *VALUES, *FILES, *MODELS, *ROWS, *REWARDS, *LAUNCH, *FRESH, *ASIDE, *SECOND_LOOK]
-"""All of them."""
+MISTAKES: list[Mistake] = [*SECTIONS, *VALUES, *FILES, *MODELS, *ROWS, *REWARDS, *LAUNCH, *FRESH]
+"""All that are tried each time."""
+
+MORE_MISTAKES: list[Mistake] = [*ASIDE, *SECOND_LOOK]
+"""Of the classes of `FRESH`; tried in the slow tests."""
 
 RIGHT_SETTINGS = [*RIGHT, *RIGHT_ASIDE, *RIGHT_AT_SECOND_LOOK]
 """What is laid over the right run and leaves it right."""
