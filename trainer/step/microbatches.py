@@ -114,7 +114,7 @@ class Microbatches:
         self._rollout = rollout
 
     def buffered(self, trls: list[Batch], position: Position) -> list[Batch]:
-        """``trls``, TRL's cut of the rollout batch, or another one: groups whole, or rows by their number in the run."""
+        """``trls``, TRL's cut of the rollout batch, or another one: groups whole, or rows by number over all ranks."""
         rollout, self._rollout = self._rollout, None
         unit = 1 if self.strategies.keep_groups == "off" else self.args.num_generations
         steps = self.args.steps_per_generation
