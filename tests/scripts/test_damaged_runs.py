@@ -150,7 +150,8 @@ def failure(source: Path, reader: str, file: str, damage: Damage) -> str:
     """What is wrong with how ``reader`` ended; empty where nothing is."""
     with tempfile.TemporaryDirectory(dir=source.parent) as place, patch.dict(os.environ):
         folder = Path(place)
-        shutil.copytree(source, folder, dirs_exist_ok=True)
+        again = shutil.ignore_patterns("run-[0-9]*")  # what a rerun of a damaged config.yaml has made beside the source
+        shutil.copytree(source, folder, dirs_exist_ok=True, ignore=again)
         compared = {"config": str(folder / "run.yaml"), "baseline": "plain", "seeds": [0, 1], "variants": {"plain": {}}}
         (folder / "sweep.as.json").write_text(json.dumps(compared))
         run = folder / "sweep" / CELL / "run"
