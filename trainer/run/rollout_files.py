@@ -39,8 +39,9 @@ _TYPES = {
 
 
 _FULL = ("batch", "step", "row", "group", "completion", "completion_ids", "num_tokens", "truncated")
-ALWAYS = (*_FULL, "correct", "reward", "advantage")
-"""Columns that every file holds; those of `_FULL` without a hole."""
+"""Columns without a hole."""
+ALWAYS = tuple(_TYPES)
+"""Columns that every file holds."""
 
 
 class RolloutFiles:
@@ -144,7 +145,7 @@ def fault_of_columns(table: Any, wanted: Iterable[str]) -> str:
             return f"it has no column {name!r}"
     for name in table.column_names:
         column = table.column(name)
-        if name in _TYPES and column.type != _type_of(name):
+        if column.type != _type_of(name):
             return f"its column {name!r} is of type {column.type}, and was written as {_type_of(name)}"
         if name in _FULL and column.null_count:
             return f"its column {name!r} lacks values"
