@@ -24,7 +24,7 @@ class VLLMSection(Section):
     """Tokens that vLLM and the trainer both score, after the first weight sync and every ``check_agreement_every``-th.
 
     Above ``agreement_bound``, a difference of log-probabilities, the run stops; without one the bound is that of the
-    dtype the trainer computes in (`trainer.step.engine_agreement.BOUNDS`). 0 checks never.
+    dtype the trainer computes in (`trainer.step.engine_diagnosis.BOUNDS`). 0 checks never.
     """
 
     check_agreement_every: Annotated[int, Field(ge=0)] = 1
