@@ -1,0 +1,518 @@
+"""Every part of a step, made of plain values and used without a trainer.
+
+What runs train with them is tested beside this file; here stands what a part needs, and what it gives back.
+"""
+
+import ast
+import copy
+import errno
+import time
+from collections import Counter, defaultdict, deque
+from pathlib import Path
+from typing import Any, get_args, get_type_hints
+
+import pytest
+import torch
+from accelerate import Accelerator
+from transformers import AutoModelForCausalLM, AutoTokenizer
+from trl import GRPOConfig
+from trl.trainer.utils import RepeatSampler
+
+from trainer.algorithms.keyed_noise import keyed_draw, row_key
+from trainer.algorithms.revisions.options import RevisionOptions
+from trainer.algorithms.strategies import build_strategies
+from trainer.evaluation import Decoding
+from trainer.step.advantages import Advantages
+from trainer.step.checkpoint import Checkpoint
+from trainer.step.engine_check import METRIC, EngineCheck, EngineDisagreementError
+from trainer.step.engine_diagnosis import BOUNDS, Policy
+from trainer.step.evaluation import HeldOut
+from trainer.step.generation import CommonRandomNumbers
+from trainer.step.guards import SKIPPED, DiskGuard, ExhaustedMemoryError, FaultError, FaultGuard, MemoryGuard
+from trainer.step.judging import Judging
+from trainer.step.loss import Loss
+from trainer.step.microbatches import Microbatches, PlannedCut
+from trainer.step.options import Engine, Evaluation, Guards
+from trainer.step.phases import Phases
+from trainer.step.prompts import Answers, EpochSampler, Prompts
+from trainer.step.ranks import Ranks
+from trainer.step.records import Recorder
+from trainer.step.revisions import Revisions
+from trainer.step.rollout import Batch, Position, Rollout, Schedule
+from trainer.step.scoring import Scoring
+from trainer.step.wiring import Parts, Watch
+
+START = Position(0, 10, 0)
+ONE = torch.ones(1)
+END = frozenset({1})
+
+
+@pytest.fixture
+def ranks() -> Ranks:
+    return Ranks(Accelerator(cpu=True))
+
+
+@pytest.fixture
+def args(tmp_path: Path) -> GRPOConfig:
+    return config(tmp_path)
+
+
+def config(folder: Path, **settings: Any) -> GRPOConfig:
+    sizes = {"num_generations": 2, "per_device_train_batch_size": 2, "gradient_accumulation_steps": 2}
+    plain = {"use_cpu": True, "bf16": False, "report_to": "none", "loss_type": "dapo"}
+    return GRPOConfig(str(folder), **{**sizes, **plain, **settings})
+
+
+def rollout_of(batch: Batch, rewards: list[float], **columns: list[Any]) -> Rollout:
+    rows = [{"prompt": "q", "reference": "r"} for _ in rewards]
+    return Rollout(rows, batch, START, 0, torch.tensor(rewards)[:, None], columns, lambda _: {})
+
+
+def test_every_part_is_made_here():
+    """Of the parts that `wired` makes; what is neither a part nor made of parts is a number."""
+    kinds = {kind for of in (Parts, Watch) for hint in get_type_hints(of).values() for kind in get_args(hint) or [hint]}
+    asked = {kind.__name__ for kind in kinds - {type(None), bool, Watch}} | {"EpochSampler", "PlannedCut", "Position"}
+    calls = [node for node in ast.walk(ast.parse(Path(__file__).read_text())) if isinstance(node, ast.Call)]
+    named = [node.func.value if isinstance(node.func, ast.Attribute) else node.func for node in calls]
+    assert asked <= {node.id for node in named if isinstance(node, ast.Name)}
+
+
+def test_ranks():
+    ranks = Ranks(Accelerator(cpu=True))
+    assert (ranks.index, ranks.count, ranks.is_main, ranks.sharded) == (0, 1, True, False)
+    assert ranks.any(True)
+    assert not ranks.any(False)
+    assert ranks.gathered_tokens(torch.tensor([[1, 2]]), 0).tolist() == [[1, 2]]
+    ranks.index, ranks.count = 1, 2  # the second of two
+    assert ranks.own_share([0, 1, 2, 3, 4, 5]) == [3, 4, 5]
+    everyone = torch.arange(12).view(4, 3)
+    assert ranks.own_rows(everyone, torch.zeros(2, 2)).tolist() == [[6, 7], [9, 10]]  # rows 2 and 3, two tokens
+
+
+def test_schedule_and_position():
+    """4 micro-batches a rollout batch, 2 an optimizer step, 2 passes: 4 · 1 · 2 = 8 train a rollout batch."""
+    schedule, position = Schedule(4, 2, 1, 2), Position(5, 10, 11)
+    assert schedule.microbatches_per_rollout == 8
+    assert not schedule.is_on_policy  # 4 optimizer steps
+    assert Schedule(2, 4, 1, 1).is_on_policy  # two rollout batches make one
+    assert schedule.rollout_number(position) == 1  # (5 · 2 + 11 mod 2) // 8
+    assert schedule.place(position) == 3  # 11 mod 4
+    assert schedule.pass_index(position) == 0  # (11 // 4) mod 2
+    assert schedule.is_updated(position)  # 11 mod 8 = 3 ≥ 2
+    assert position.where == "at optimizer step 5"
+
+
+def test_phases():
+    phases = Phases()
+    with phases("update"), phases("generate"):
+        assert phases.now == "generate"
+        time.sleep(0.01)
+    seconds = phases.end_step()
+    assert 0.01 <= seconds["timing/generate_s"] < 5
+    assert seconds["timing/update_s"] < seconds["timing/generate_s"]
+
+
+def test_prompts_of_a_sampler_of_several_rounds(ranks: Ranks):
+    """Of four prompts two give a reward to one answer of two: they fill the batch, whatever was drawn first."""
+    data = [{"prompt": f"p{number}"} for number in range(4)]
+
+    def answer(rows: list[dict[str, Any]]) -> Answers:
+        live = [row["prompt"] in ("p1", "p3") and place % 2 == 0 for place, row in enumerate(rows)]
+        texts = [row["prompt"] for row in rows]
+        generated = ([[3]] * len(rows), [[4, 1]] * len(rows), None, texts, None, {}, None, [])
+        return Answers(generated, torch.tensor(live).float()[:, None], {"correct": live})
+
+    sampler = build_strategies(prompt_sampler="dynamic").prompt_sampler
+    prompts, metrics = _prompts(sampler, data, ranks), defaultdict(list)
+    rows = prompts.rows([data[0]] * 4, START, answer, metrics)
+    assert sorted(prompts.chosen) == [1, 3]
+    assert [row["prompt"] for row in rows] == [f"p{number}" for number in prompts.chosen for _ in range(2)]
+    [rounds] = metrics["prompt_sampler/rounds"]
+    assert metrics["prompt_sampler/frac_live"] == [1 / rounds]  # 2 of 2 prompts a round
+    generated = prompts.take_generated()
+    assert generated is not None
+    assert generated[3] == [row["prompt"] for row in rows]
+    logged: dict[str, list[Any]] = defaultdict(list)
+    rewards = prompts.take_rewards(logged)
+    assert rewards is not None
+    assert rewards.flatten().tolist() == [1, 0, 1, 0]
+    assert logged == {"correct": [True, False, True, False]}
+    assert prompts.take_generated() is None
+
+
+def test_prompts_are_observed(ranks: Ranks):
+    difficulty = build_strategies(prompt_sampler="difficulty").prompt_sampler
+    prompts = _prompts(difficulty, [{"prompt": "p"}] * 3, ranks)
+    prompts.chosen = [2, 0]
+    prompts.observe(lambda: torch.tensor([1.0, 0.0, 1.0, 1.0]))
+    assert prompts.sampler.function.state_dict()["pass_rates"] == {2: 0.5, 0: 1.0}
+    with pytest.raises(ValueError, match="leave no verdict"):
+        prompts.observe(lambda: None)
+    plain = _prompts(None, [], ranks)
+    assert plain.rows([{"prompt": "x"}], START, lambda _: None, {}) == [{"prompt": "x"}]  # TRL's, nothing asked
+
+
+def _prompts(sampler: Any, data: list[Any], ranks: Ranks) -> Prompts:
+    return Prompts(sampler, data, ranks, group_size=2, seed=0, reward_weights=ONE, ends=END)
+
+
+def test_the_epoch_sampler_draws_what_the_stock_one_draws_at_that_pass():
+    def stock() -> RepeatSampler:
+        return RepeatSampler(range(6), mini_repeat_count=2, batch_size=3, shuffle=True, seed=3)
+
+    straight = stock()
+    first, second = list(straight), list(straight)
+    assert first != second
+    resumed = EpochSampler(stock())
+    resumed.set_epoch(1)
+    assert list(resumed) == second
+    assert list(EpochSampler(stock(), lambda: 1)) == second
+    assert list(EpochSampler(stock())) == first
+    assert len(resumed) == len(first) == 12
+
+
+def test_common_random_numbers(ranks: Ranks):
+    noise, probs = CommonRandomNumbers(3, ranks), torch.full((2, 8), 1 / 8)
+    draw = noise.draw([[5, 6], [5, 6]], batch=0)
+
+    def expected(*samples: int) -> list[int]:
+        keys = torch.tensor([row_key(3, 0, [5, 6], sample) for sample in samples])
+        return keyed_draw(probs, keys, 4).tolist()
+
+    rows = torch.arange(2)
+    assert draw(probs, rows, 4).tolist() == expected(0, 1)
+    assert noise.draw([[5, 6], [5, 6]], batch=0)(probs, rows, 4).tolist() == expected(2, 3)  # the prompt's next two
+    noise.start_evaluation()
+    assert noise.draw([[5, 6], [5, 6]], batch=0)(probs, rows, 4).tolist() == expected(0, 1)
+
+
+def test_judging(ranks: Ranks):
+    called: list[list[str]] = []
+
+    def lengths(completions: list[str], text: list[str], log_extra: Any, **_: Any) -> list[float]:
+        called.append(text)
+        log_extra("correct", [True, False])
+        return [float(len(each)) for each in completions]
+
+    lengths.may_run_in_thread = True  # type: ignore[attr-defined]
+    judging = Judging(["lengths"], ONE, ranks)
+    rows = [{"prompt": "p", "text": "a"}, {"prompt": "p", "text": "b"}]
+    prompts, ids, completions, state = ["p", "p"], [[4], [5]], ["x", "yyy"], object()
+    logged: dict[str, list[Any]] = {}
+    with judging.beside_scoring(rows):
+        judging.begin([lengths], prompts, (None, ids, None, completions, None, {}), state)
+        with judging.stand_ins([lengths]) as (stand_in,):
+            assert stand_in is not lengths
+            given = {"prompts": prompts, "completions": completions, "completion_ids": ids, "text": ["a", "b"]}
+            scores = stand_in(**given, trainer_state=state, log_extra=logged.__setitem__, log_metric=print)
+    assert (scores, called, logged) == ([1.0, 3.0], [["a", "b"]], {"correct": [True, False]})
+    assert judging.overlapped_seconds >= 0
+    judging.keep(torch.tensor(scores)[:, None], {"correct": [None, None, True, False], "too short": [1]})
+    assert judging.columns == {"correct": [True, False]}  # the newest of what was logged
+    assert judging.rewards_per_function.flatten().tolist() == [1, 3]
+    judging.refuse_unusable(judging.rewards_per_function)
+    with pytest.raises(ValueError, match="lengths is infinite for 1 of 2"):
+        judging.refuse_unusable(torch.tensor([[1.0], [torch.inf]]))
+
+
+def test_scoring_skips_the_old_policy_and_asks_for_the_reference(ranks: Ranks, args: GRPOConfig):
+    """Of two calls in a rollout batch the first is π_old, which is not made; both were TRL's to ask for."""
+    scoring = Scoring(_microbatches(ranks, args), Phases(), asks_for_old=True, skips_old=True, keeps_entropies=False)
+    ids, asked = torch.tensor([[2, 3, 4]]), []
+
+    def score(model: Any, *_: Any, **__: Any) -> Any:
+        asked.append(model)
+        return torch.full((1, 2), -0.5), None, None
+
+    with scoring.rollout():
+        old = scoring(score, "policy", ids, torch.ones_like(ids), 2, is_training=True)[0]
+        reference = scoring(score, "reference", ids, torch.ones_like(ids), 2, is_training=True)[0]
+    assert asked == ["reference"]
+    assert old.isnan().all()
+    assert old.shape == (1, 2)
+    assert reference.tolist() == [[-0.5, -0.5]]
+    batch = {"old_per_token_logps": old, "importance_sampling_ratio": old.exp()}
+    names = [f"sampling/importance_sampling_ratio/{each}" for each in ("mean", "min", "max")]
+    names += [f"sampling/sampling_logp_difference/{each}" for each in ("mean", "max")]
+    metrics = {name: [torch.nan] for name in names} | {names[0]: [1.0, torch.nan]}
+    scoring.finish(batch, metrics)
+    assert batch == {}
+    assert metrics == {names[0]: [1.0]}  # that of an earlier rollout batch stays
+
+
+def _microbatches(ranks: Ranks, args: GRPOConfig, **strategies: Any) -> Microbatches:
+    return Microbatches(args, build_strategies(**strategies), Schedule.of(args, 1), ranks, counts=Counter())
+
+
+def test_revisions(ranks: Ranks):
+    """One right and one wrong answer: the wrong one is written again beside the right one, and that is right."""
+    batch = {"completion_ids": torch.tensor([[7, 8, 0], [7, 9, 0]])}
+    batch["completion_mask"] = (batch["completion_ids"] != 0).long()
+    options = RevisionOptions(references=1, template="{prompt}: {answer} not {reference}")
+    revisions = Revisions(
+        options, ranks, group_size=2, decode=lambda ids: [" ".join(map(str, row[:2].tolist())) for row in ids]
+    )
+    asked: list[Any] = []
+
+    def write(rows: list[Any], prompts: list[Any]) -> Any:
+        asked.extend(prompts)
+        return [[7, 8]], {"correct": [True]}
+
+    rollout, metrics = rollout_of(batch, [1.0, 0.0]), defaultdict(list)
+    columns = revisions(rollout, torch.tensor([1.0, 0.0]), 0, write, metrics)
+    assert asked == ["q: 7 9 not 7 8"]
+    assert columns["repair"].tolist() == [0, 1]
+    assert columns["edited"].tolist() == [[True, True, True], [False, True, True]]  # token 9; all where nothing is said
+    assert metrics == {
+        "revisions/frac_revised": [1 / 2],
+        "revisions/frac_repaired": [1.0],
+        "revisions/frac_tokens_edited": [1 / 2],
+        "revisions/tokens": [2.0],
+    }
+
+
+def test_advantages(ranks: Ranks, args: GRPOConfig):
+    """Dr. GRPO: r − mean. Group one 1 − 0.5 and 0 − 0.5; group two is of equal rewards, and shares nothing then."""
+    ids = torch.tensor([[5, 6], [5, 7], [5, 5], [5, 5]])
+    batch = {"completion_ids": ids, "completion_mask": torch.ones_like(ids)}
+    part = Advantages(args, build_strategies("dr_grpo"), ranks, torch.tensor([0.5]), 0, ratio_comes_later=False)
+    rollout = rollout_of(batch, [2.0, 0.0, 2.0, 2.0])  # with the weight 0.5: 1, 0, 1, 1
+    signals, logs = part.signals(rollout), {"advantages": deque([9.0] * 4)}
+    metrics = part.estimate(rollout, signals, logs)
+    assert batch["advantages"].tolist() == [0.5, -0.5, 0, 0]
+    assert list(logs["advantages"]) == [0.5, -0.5, 0, 0]
+    assert metrics["groups/frac_dead"] == 0.5
+    assert metrics["advantage/mean_abs"] == 0.25  # (0.5 + 0.5 + 0 + 0) / 4
+    assert part.label(rollout, signals).tolist() == [1, 1, 0, 0]
+    assert batch["groups"].tolist() == [0, 0, 1, 1]
+
+
+def test_recorder(ranks: Ranks, tiny_model: Path):
+    tokenizer = AutoTokenizer.from_pretrained(tiny_model)
+    ids = torch.tensor([[5, 6, 1], [7, 0, 0], [5, 1, 0], [5, 1, 0]])
+    mask = (ids != 0).long()
+    batch = {"prompt_ids": torch.tensor([[0, 15]] * 4), "prompt_mask": torch.tensor([[0, 1]] * 4)}
+    batch |= {"completion_ids": ids, "completion_mask": mask, "advantages": torch.tensor([0.5, -0.5, 0.0, 0.0])}
+    recorder = Recorder(ranks, tokenizer, ["digits"], ONE, group_size=2, ends=END)
+    rollout, found = rollout_of(batch, [1.0, 0.0, 1.0, 1.0], correct=[True, False, True, None]), []
+    recorder(rollout)  # nobody listens
+    recorder.sink, recorder.rows_per_batch = lambda number, columns: found.append((number, columns)), 2
+    recorder(rollout)
+    ((number, columns),) = found
+    assert number == 0
+    assert columns["row"] == [0, 1]  # one group of two
+    assert columns["prompt"] == ["a", "a"]
+    assert columns["completion"] == ["0 1", "2"]
+    assert columns["completion_ids"] == [[5, 6, 1], [7]]
+    assert columns["truncated"] == [False, True]
+    assert columns["correct"] == [True, False]
+    assert columns["advantage"] == [0.5, -0.5]
+    assert columns["rewards/digits"] == columns["reward"] == [1, 0]
+
+
+def test_microbatches(ranks: Ranks, args: GRPOConfig):
+    trls = [{"completion_ids": torch.tensor([[row]])} for row in range(2)]
+    plain = _microbatches(ranks, args)
+    plain.hold({"completion_ids": torch.zeros(2, 1)})
+    assert plain.buffered(trls, START) is trls
+    assert plain.current(trls, Position(0, 10, 3), None) is trls[1]  # 3 mod 2 micro-batches
+    whole = _microbatches(ranks, args, keep_groups="forward")
+    whole.hold({"completion_ids": torch.arange(4)[:, None]})
+    cut = sorted(batch["completion_ids"].flatten().tolist() for batch in whole.buffered(trls, START))
+    assert cut == [[0, 1], [2, 3]]
+    assert whole.buffered(trls, START) is trls  # the rollout batch was cut
+
+
+def test_planned_cut(ranks: Ranks, args: GRPOConfig):
+    """Prompts of 2 tokens, completions of 4, 2, 4, 2: TRL's two micro-batches take 2 · 2 · (2 + 4) = 24 tokens, of
+    like lengths they take 2 · (2 + 4) + 2 · (2 + 2) = 20. A row without advantage is left out."""
+    cut = PlannedCut(args, build_strategies(), ranks, tokens_per_microbatch=None, cuts_passes=False, trims_prompts=True)
+
+    def given(advantages: list[float]) -> list[Batch]:
+        mask = torch.tensor([[1, 1, 1, 1], [1, 1, 0, 0]])
+        batch = {"prompt_ids": torch.full((2, 2), 3), "prompt_mask": torch.ones(2, 2).long(), "completion_mask": mask}
+        return [{**batch, "completion_ids": mask * number, "advantages": torch.tensor(advantages)} for number in (7, 8)]
+
+    long, short = cut.cut(given([1.0, -1.0]), 0)
+    assert long["completion_ids"].tolist() == [[7] * 4, [8] * 4]
+    assert short["completion_ids"].tolist() == [[7, 7], [8, 8]]
+    assert [batch["loss_scale"] for batch in (long, short)] == [1.0, 1.0]
+    assert sum(int(batch["all_tokens"]) for batch in (long, short)) == 12
+    _, trained = cut.cut(given([0.0, 1.0]), 0)
+    assert trained["completion_ids"].tolist() == [[7, 7], [8, 8]]
+    assert trained["leaves_out"]
+
+
+def test_loss(ranks: Ranks, args: GRPOConfig):
+    """Weights α π + 1 − α at α = 0.5: 0.75 of a token of π_old = 0.5, 0.625 of one of 0.25. A becomes A · w."""
+    strategies = build_strategies(token_weight={"name": "adv_reweight", "alpha": 0.5})
+    loss = Loss(args, strategies, Schedule.of(args, 1), ranks, epsilon_high=0.2, makes_ratio=False, token_classes=None)
+    probs = torch.tensor([[0.5, 0.25], [0.25, 0.5]])
+    labels = {"groups": torch.tensor([0, 0]), "judged": torch.tensor([True, True]), "row_keys": torch.tensor([1, 2])}
+    microbatch = {
+        "completion_ids": torch.tensor([[5, 6], [6, 5]]),
+        "completion_mask": torch.ones(2, 2).long(),
+        **labels,
+    }
+    microbatch |= {"shared_prefix": torch.zeros(2).long(), "advantages": torch.tensor([1.0, -1.0])}
+    microbatch["old_per_token_logps"] = probs.log()
+    loss.expect(torch.zeros(2).long())
+    loss.on_logps(probs.log(), None)  # outside a loss nothing is written
+    with loss.of(microbatch, START) as batch:
+        loss.on_logps(probs.log().requires_grad_(), None)
+        trained = loss.finish(torch.tensor(2.0), batch, {}, is_last=True)
+    torch.testing.assert_close(batch["advantages"], torch.tensor([[0.75, 0.625], [-0.625, -0.75]]))
+    assert microbatch["advantages"].tolist() == [1, -1]  # the buffered one serves later passes
+    assert trained == 2
+    loss.end_step()
+    assert loss.means.read(ranks.accelerator)["token_weight/mean"] == pytest.approx(0.6875)  # (.75 + .625) / 2
+
+
+def test_checkpoint(ranks: Ranks):
+    """`test_checkpoint.py` writes and reads it."""
+    assert Checkpoint(build_strategies(prompt_sampler="difficulty").all, ranks, Counter(a=1)).counts == {"a": 1}
+
+
+def test_held_out(ranks: Ranks):
+    """Two rows, two samples each: the first is right once, the second always: (1/2 + 1) / 2."""
+    asked = Counter[str]()
+
+    def right(completions: list[str], log_extra: Any, **_: Any) -> list[float]:
+        verdicts = [text == "yes" for text in completions]
+        log_extra("correct", verdicts)
+        return [float(verdict) for verdict in verdicts]
+
+    def generate(prompts: list[str]) -> Any:
+        asked.update(prompts)
+        texts = ["no" if prompt == "a" and place == 0 else "yes" for place, prompt in enumerate(prompts)]
+        return None, [[5, 1] for _ in prompts], None, texts
+
+    options = Evaluation(seed=7, decodings=[Decoding(samples=2)])
+    part = HeldOut(options, ranks, {"right": right}, [1.0], temperature=1.0, batch_size=2, ends=END)
+
+    def run_loop(loader: Any, _: Decoding) -> None:
+        assert part.is_under_way
+        for draws in loader:
+            part.answer(draws, generate)
+
+    torch.manual_seed(0)
+    before = torch.get_rng_state()
+    metrics = part.evaluate([{"prompt": "a"}, {"prompt": "b"}], 3, run_loop)
+    assert asked == {"a": 2, "b": 2}
+    assert metrics["eval_test/avg@2"] == metrics["eval_reward"] == 0.75
+    assert torch.equal(torch.get_rng_state(), before)
+    assert [(result.dataset, result.step, len(result.records)) for result in part.newest] == [("test", 3, 4)]
+    assert not part.is_under_way
+
+
+class SecondCopy:
+    """An engine in this process: a copy of the policy that writes greedily and says what its tokens are worth."""
+
+    mode, enable_sleep_mode = "colocate", False
+
+    def __init__(self, model: Any) -> None:
+        self.model, self.temperature, self.max_completion_length = model, 0.7, 99
+        self.generation_kwargs: dict[str, Any] = {}
+
+    def generate(self, prompts: list[list[int]], images: None, num_generations: int) -> Any:
+        assert (self.temperature, self.generation_kwargs["ignore_eos"]) == (1.0, True)
+        ids = torch.tensor(prompts)
+        for _ in range(self.max_completion_length):
+            ids = torch.cat([ids, self.model(ids).logits[:, -1:].argmax(-1)], dim=1)
+        logps = written_logps(self.model, ids, self.max_completion_length)
+        rows = ids[:, -self.max_completion_length :].tolist()
+        return None, rows, [[[value] for value in row] for row in logps.tolist()], None
+
+
+@torch.no_grad()
+def written_logps(model: Any, ids: torch.Tensor, count: int) -> torch.Tensor:
+    logps = model(ids).logits[:, -count - 1 : -1].log_softmax(-1)
+    return logps.gather(2, ids[:, -count:, None]).squeeze(2)
+
+
+def test_engine_check(ranks: Ranks, tiny_model: Path):
+    model = AutoModelForCausalLM.from_pretrained(tiny_model, dtype=torch.float32)
+    engine, counts = SecondCopy(copy.deepcopy(model)), Counter[str]()
+    check = EngineCheck(Engine(check_agreement_every=2), ranks, AutoTokenizer.from_pretrained(tiny_model), counts)
+    metrics: dict[str, list[float]] = defaultdict(list)
+
+    def policy(step: int) -> Policy:
+        bound = BOUNDS[torch.float32]
+        scored = lambda ids: written_logps(model, ids, 16)  # noqa: E731
+        return Policy(model, ranks.accelerator, engine, scored, 1.0, torch.float32, bound, False, step)
+
+    check.after_sync(policy(0), metrics)
+    assert metrics[METRIC][0] < 1e-5
+    assert engine.temperature == 0.7  # as rollouts of an evaluation left it
+    with torch.no_grad():
+        model.model.layers[0].mlp.down_proj.weight.mul_(-20)
+    check.after_sync(policy(1), metrics)  # the second sync is not checked
+    with pytest.raises(EngineDisagreementError, match="group mlp"):
+        check.after_sync(policy(2), metrics)
+
+
+def test_fault_guard(ranks: Ranks, tmp_path: Path):
+    counts = Counter[str]()
+    guard = FaultGuard(Guards(tmp_path, max_skipped=1), ranks, counts, norm_is_scaled=False, step_is_made=False)
+    saved: list[str] = []
+
+    def fault(loss: float, norm: float) -> Any:
+        guard.before(torch.tensor(3.0))
+        guard.after(torch.tensor(loss))
+        return guard.is_fault(norm)
+
+    assert fault(1.0, 2.0) is None
+    assert guard.newest_norm == 2
+    found = fault(float("nan"), 2.0)
+    assert found.sum_before == 3  # what transformers is to go on with
+    assert guard.leave_out(found, START, {"batch": [1]}, saved.append, saved.append) == 1
+    kept = torch.load(tmp_path / "step-1" / "rank-0.pt", weights_only=False)
+    assert kept["batch"] == [1]
+    assert counts == {SKIPPED: 1}
+    with pytest.raises(FaultError, match="step 1 is no number after 1"):
+        guard.leave_out(fault(1.0, float("inf")), START, {}, saved.append, saved.append)
+    assert saved[-1] == str(tmp_path / "step-1" / "weights")
+    model = torch.nn.Linear(1, 1)
+    guard.check_weights(model, START)
+    with torch.no_grad():
+        model.weight.fill_(torch.nan)
+    with pytest.raises(FaultError, match=r"1 of this rank's weights \(weight\)"):
+        guard.check_weights(model, START)
+
+
+def test_disk_guard(ranks: Ranks, tmp_path: Path):
+    reports: list[str] = []
+    guard, folder = DiskGuard(ranks, reports.append), tmp_path / "checkpoint-3"
+
+    def fail() -> None:
+        raise OSError(errno.ENOSPC, "no space")
+
+    def full() -> None:
+        folder.mkdir()
+        (folder / "half").write_text("…")
+        guard.written(fail)
+        guard.written(folder.rmdir)  # what comes after is not begun
+
+    guard.save(folder.mkdir, folder, needed=2**62, step=2)
+    assert (guard.left_out, folder.exists()) == (2, False)
+    guard.save(full, folder, needed=1, step=3)
+    assert (guard.left_out, folder.exists()) == (3, False)
+    guard.save(folder.mkdir, folder, needed=1, step=4)
+    assert (guard.left_out, folder.exists()) == (3, True)
+    assert [report.split(":")[0] for report in reports] == ["checkpoint-3 was not saved"] * 2
+
+
+def test_memory_guard(ranks: Ranks, args: GRPOConfig, tmp_path: Path):
+    phases = Phases()
+    guard = MemoryGuard(tmp_path, ranks, phases)
+
+    def run_out() -> None:
+        with guard.watching(args, lambda: Position(4, 10, 0)), phases("update"), phases("generate"):
+            raise torch.OutOfMemoryError("tried to allocate 2 GiB")
+
+    with pytest.raises(ExhaustedMemoryError, match=r"in the generation at optimizer step 5 [\s\S]*prompts_per_rollout"):
+        run_out()
+    with pytest.raises(ExhaustedMemoryError, match=r"^$"):
+        run_out()  # another rank has said it
+    with pytest.raises(ValueError, match="mine"), guard.watching(args, lambda: START):
+        raise ValueError("mine")
