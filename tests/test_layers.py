@@ -77,4 +77,4 @@ def test_only_one_room_knows_trl():
     importers = {named(path.parent) for path in FILES if "trl" in imported(path)}
     assert importers == {"trainer/step", "trainer/run/config"}
     stock = [path.name for path in FILES if "trl.GRPOTrainer" in imported(path)]
-    assert stock == ["trainer.py", "update_benchmark.py"]
+    assert stock == ["trainer.py"]

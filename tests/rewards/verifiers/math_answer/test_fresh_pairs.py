@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from rewards.bench.labelled_pairs import Pair, labelled_pairs, rates
 from rewards.verifiers.math_answer import MathAnswer
+from scripts.benchmarks.math_verifiers import Pair, labelled_pairs, rates
 
 HERE = Path(__file__).parent
 MEASURED = {  # right pairs, of them refused at most; wrong ones, of them paid at most

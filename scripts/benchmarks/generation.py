@@ -1,5 +1,6 @@
 """How long transformers takes to generate, in each way that a run's file can ask for: in turn, in one process."""
 
+import argparse
 import statistics
 import tempfile
 import time
@@ -10,6 +11,9 @@ from typing import Any
 
 import torch
 
+from rewards import GENERATORS, build_verifier, reward_functions
+from rewards.references import check_rewards
+from scripts.benchmarks.rounds import in_turn, round_ratios, shown_ratio
 from trainer.run.config import evaluation_arguments, load_config
 from trainer.run.evaluation import evaluation_trainer
 from trainer.run.rewards import Rewards
@@ -25,25 +29,46 @@ WAYS: dict[str, list[str]] = {
 """Name → overrides of the file; the first is what the others are compared with."""
 
 
+def add_arguments(command: argparse.ArgumentParser) -> None:
+    """What this benchmark alone is asked."""
+    command.add_argument("config", help="YAML file with held-out rows")
+    command.add_argument("overrides", nargs="*", metavar="key=value", help="dotted settings that replace the file's")
+    command.add_argument("--ways", nargs="+", choices=list(WAYS), default=list(WAYS), help="default: all")
+    command.add_argument("--rows", type=int, default=128, help="completions of a round; default 128")
+
+
+def measure(options: argparse.Namespace) -> dict[str, Any]:
+    """Seconds and ratios of each way, with a table; ``same``: it gave the first way's tokens in every round."""
+    rewards = Rewards(build_verifier, GENERATORS, check_rewards, reward_functions)
+    chosen = {"ways": options.ways, "rows": options.rows, "rounds": options.rounds}
+    timings = compared_generation(options.config, options.overrides, rewards, **chosen)
+    first = timings[options.ways[0]]
+    lengths = [len(ids) for ids in first.token_ids]
+    print(f"{torch.get_num_threads()} threads, torch {torch.__version__}")
+    print(f"{len(lengths)} completions of {sum(lengths) / len(lengths):.0f} tokens, the longest of {max(lengths)}")
+    print(f"{'way':<22}{'seconds':>9}   {'× faster':<21}same")
+    measured = {}
+    for way, timing in timings.items():
+        faster = round_ratios(first.seconds, timing.seconds)
+        same = "yes" if timing.same else "no"
+        print(f"{way:<22}{statistics.median(timing.seconds):>9.2f}   {shown_ratio(faster):<21}{same}")
+        measured[way] = {"seconds": timing.seconds, "faster_than_first": faster, "same": timing.same}
+    return measured
+
+
 @dataclass
-class Measured:
-    """Seconds of each round that counts, and how often the first way took as long; tokens of the last."""
+class Timing:
+    """Seconds of each round that counts; tokens of the last one."""
 
     seconds: list[float] = field(default_factory=list)
-    times_faster: list[float] = field(default_factory=list)
     token_ids: list[list[int]] = field(default_factory=list)
     same: bool = True
     """Whether every round gave the first way's tokens."""
 
-    def __str__(self) -> str:
-        ratio = statistics.median(self.times_faster)
-        spread = f"[{min(self.times_faster):.2f}, {max(self.times_faster):.2f}]"
-        return f"{statistics.median(self.seconds):>9.2f}{ratio:>8.2f} {spread:<16}{'yes' if self.same else 'no'}"
-
 
 def compared_generation(
     config_path: str, overrides: Sequence[str], rewards: Rewards, *, ways: Sequence[str], rows: int, rounds: int
-) -> dict[str, Measured]:
+) -> dict[str, Timing]:
     """Each way's time for ``rows`` completions: the file's held-out prompts, each ``trl.num_generations`` times.
 
     A round before the first one warms up and does not count. All ways of a round draw from the same seed, and they take
@@ -64,11 +89,10 @@ def compared_generation(
                 repeats = config.trl.get("num_generations", 8)
                 questions = [row["prompt"] for dataset in sets.values() for row in dataset]
                 prompts = [prompt for prompt in questions for _ in range(repeats)][:rows]
-        measured = {way: Measured() for way in ways}
+        measured = {way: Timing() for way in ways}
         for number in range(rounds + 1):
-            turn = number % len(ways)
             taken = {}
-            for way in (*ways[turn:], *ways[:turn]):
+            for way in in_turn(ways, number):
                 torch.manual_seed(number)
                 started = time.perf_counter()
                 measured[way].token_ids = trainers[way]._generate(prompts)[1]
@@ -77,5 +101,4 @@ def compared_generation(
                 result.same &= result.token_ids == measured[ways[0]].token_ids
                 if number:
                     result.seconds.append(taken[way])
-                    result.times_faster.append(taken[ways[0]] / taken[way])
     return measured

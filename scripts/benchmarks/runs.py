@@ -1,7 +1,9 @@
 """How long whole runs take under different settings: each in a process of its own, in turn, in one measurement."""
 
+import argparse
 import json
 import os
+import statistics
 import subprocess
 import sys
 import tempfile
@@ -11,7 +13,30 @@ from pathlib import Path
 from typing import Any
 
 from rewards.registry import Refusal
-from trainer.statistics.round_ratios import round_ratios
+from scripts.benchmarks.rounds import in_turn, round_ratios, shown_ratio
+
+VARIANTS = {
+    "trl": ["speed.microbatches=trl", "speed.generation=trl"],
+    "microbatches-trl": ["speed.microbatches=trl"],
+    "as-the-file-says": [],
+}
+"""Name → overrides of the run file."""
+
+
+def add_arguments(command: argparse.ArgumentParser) -> None:
+    """What this benchmark alone is asked."""
+    command.add_argument("config", help="YAML file of a run")
+
+
+def measure(options: argparse.Namespace) -> dict[str, Any]:
+    """The wall times, with a table."""
+    result = compared_runs(Path(__file__).parents[1] / "train.py", options.config, VARIANTS, rounds=options.rounds)
+    print(f"{'variant':<26}{'seconds':>9}   {'× faster than trl':<24}held-out accuracy")
+    for name, measured in result.items():
+        shown = shown_ratio(measured["faster_than_first"])
+        accuracy = ", ".join("none" if value is None else f"{value:.3f}" for value in measured["accuracy"])
+        print(f"{name:<26}{statistics.median(measured['seconds']):>9.0f}   {shown:<24}{accuracy}")
+    return result
 
 
 def compared_runs(
@@ -41,7 +66,7 @@ def compared_runs(
     accuracy: dict[str, list[float | None]] = {name: [] for name in names}
     with tempfile.TemporaryDirectory() as folder:
         for number in range(rounds):
-            for name in names[:: 1 if number % 2 == 0 else -1]:
+            for name in in_turn(names, number):
                 run = Path(folder) / f"{name}-{number}"
                 command = [sys.executable, str(train), config, f"output_dir={run}", *variants[name]]
                 started = time.perf_counter()

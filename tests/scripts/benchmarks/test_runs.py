@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from rewards.registry import Refusal
-from trainer.run.wall_time import compared_runs
+from scripts.benchmarks.runs import compared_runs
 
 PROGRAM = """
 import json, pathlib, sys

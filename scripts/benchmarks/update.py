@@ -4,9 +4,10 @@ Rollouts come from TRL's ``rollout_func`` and cost nothing: prompts of one lengt
 (σ = 0.8), and rewards that leave half of the groups dead, or none. A timed update is everything that TRL does with such
 a batch: scoring where it scores, forwards, backwards, the optimizer's step. Each round runs every variant on the same
 rollout batch in an order that changes from round to round; ratios are taken within a round, so that a machine that
-others slow down slows both sides.
+others slow down slows both sides. ``floor`` is the share of the computed tokens that no exact update can do without.
 """
 
+import argparse
 import statistics
 import tempfile
 import time
@@ -22,11 +23,12 @@ from tokenizers import Tokenizer, models, pre_tokenizers
 from transformers import PreTrainedTokenizerFast, Qwen3Config, Qwen3ForCausalLM
 from trl import GRPOConfig, GRPOTrainer
 
-from trainer.statistics.round_ratios import round_ratios
+from scripts.benchmarks.rounds import in_turn, round_ratios, shown_ratio
+from trainer.step.options import Speed
 from trainer.step.trainer import RLVRTrainer
 
 SIGMA = 0.8
-_PLANNED = {"microbatches": "planned"}
+_PLANNED = {"speed": Speed(microbatches="planned")}
 _AR = {"token_weight": {"name": "adv_reweight", "alpha": 0.2}}
 _LOPTI = {"update_schedule": {"name": "lopti", "eta": 0.001}}  # probabilities of a random model are about 1 / 1024
 VARIANTS: dict[str, dict[str, Any] | None] = {
@@ -109,6 +111,42 @@ class SyntheticRollouts:
         return [float(alive and row % 2 == 0) for row, alive in enumerate(self.alive().tolist())]
 
 
+def add_arguments(command: argparse.ArgumentParser) -> None:
+    """What this benchmark alone is asked."""
+    command.add_argument("--size", choices=list(SIZES), default="cpu", help="model and rollout batch; default cpu")
+    command.add_argument("--device", choices=["cpu", "cuda"], default="cpu", help="default cpu")
+
+
+def measure(options: argparse.Namespace) -> dict[str, Any]:
+    """Both kinds of rollout batch; a table each."""
+    name = torch.cuda.get_device_name() if options.device == "cuda" else f"{torch.get_num_threads()} CPU threads"
+    print(f"{name}, torch {torch.__version__}", flush=True)
+    results = []
+    for half_dead in (True, False):
+        size = SIZES[options.size]
+        results.append(compared_updates(size, half_dead=half_dead, rounds=options.rounds, device=options.device))
+        print(table(results[-1]), end="\n\n", flush=True)
+    return {"device": name, "results": results}
+
+
+def table(result: dict[str, Any]) -> str:
+    """The measurements of one kind of rollout batch."""
+    title = "half of the groups dead" if result["half_dead"] else "no dead groups"
+    lines = [
+        f"{title}: {result['overhead']:.0%} of stock's update is not computation",
+        f"{'variant':<24}{'seconds':>9}{'tokens':>10}{'floor':>8}   {'× faster than stock':<24}× faster than planned",
+    ]
+    for name, measured in result["variants"].items():
+        seconds = sorted(measured["seconds"])[len(measured["seconds"]) // 2]
+        ratios = [shown_ratio(measured[name]) for name in ("faster_than_stock", "faster_than_planned")]
+        share = f"{measured['share_of_floor']:.0%}"
+        lines.append(f"{name:<24}{seconds:>9.2f}{measured['tokens']:>10,}{share:>8}   {ratios[0]:<24}{ratios[1]}")
+        if measured["peak_bytes"]:
+            lines[-1] += f"   {measured['peak_bytes'] / 2**30:.1f} GiB"
+    lines += [f"{name} fell back to TRL's micro-batches" for name in result["fell_back"]]
+    return "\n".join(lines)
+
+
 def compared_updates(
     size: Size, *, half_dead: bool, rounds: int, device: str, say: Callable[[str], None] = print
 ) -> dict[str, Any]:
@@ -123,15 +161,14 @@ def compared_updates(
         trainers = {name: _trainer(Path(folder), size, rollouts, name, device) for name in VARIANTS}
         for number in range(rounds + 1):  # the first one warms up: planned gradients are verified, caches filled
             rollouts.number = number
-            names = list(VARIANTS)
-            for name in names[number % len(names) :] + names[: number % len(names)]:
+            for name in in_turn(list(VARIANTS), number):
                 seconds, timings[name].tokens, timings[name].peak_bytes = _update(trainers[name], device)
                 if number:
                     timings[name].seconds.append(seconds)
             say(f"  round {number} of {rounds}" + ("" if number else " (not counted)"))
         rollouts.half_dead, rollouts.all_dead = False, True
         overhead = min(_update(trainers["planned"], device)[0] for _ in range(3))
-        fell_back = [name for name, t in trainers.items() if "planned" in name and t.planner is None]
+        fell_back = [name for name, t in trainers.items() if "planned" in name and t.parts.microbatches.planner is None]
     rollouts.half_dead, rollouts.all_dead, rollouts.number = half_dead, False, rounds
     return {
         "half_dead": half_dead,

@@ -2,7 +2,7 @@
 
 import pytest
 
-from trainer.step.update_benchmark import VARIANTS, Size, SyntheticRollouts, compared_updates
+from scripts.benchmarks.update import VARIANTS, Size, SyntheticRollouts, compared_updates
 
 TINY = Size(128, 1, 32, "float32", 4, 2, 2, 4, 8, 16)
 

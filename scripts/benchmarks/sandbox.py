@@ -1,8 +1,5 @@
 """Measures what a sandboxed program costs, by level of isolation.
 
-    python scripts/benchmark_sandbox.py                    # about a minute
-    python scripts/benchmark_sandbox.py --numpy --cores 0,1 --rounds 20
-
 Every level takes its turn in every round, on the same cores, so that a busy machine slows all of them: ratios and CPU
 time hold where seconds do not. ``subprocess`` is a plain ``python main.py`` with no limits at all, for comparison.
 """
@@ -15,7 +12,7 @@ import statistics
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from typing import cast, get_args
 
@@ -26,16 +23,11 @@ NUMPY_PROGRAM = "import numpy\na, b = map(int, input().split())\nprint(int(numpy
 STDIN, EXPECTED = b"20 22\n", b"42\n"
 
 
-def parser() -> argparse.ArgumentParser:
-    """The command line."""
-    command = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter, allow_abbrev=False
-    )
+def add_arguments(command: argparse.ArgumentParser) -> None:
+    """What this benchmark alone is asked."""
     command.add_argument("--cores", default="0,1", help="processors to run on, one program each; default 0,1")
-    command.add_argument("--rounds", type=int, default=10, help="turns of each level; default 10")
     command.add_argument("--runs", type=int, default=40, help="programs in a turn, one by one and side by side each")
     command.add_argument("--numpy", action="store_true", help="a program that imports numpy")
-    return command
 
 
 def plain_subprocess(source: str) -> bytes:
@@ -81,9 +73,8 @@ def cpu_milliseconds(level: str, source: str, runs: int) -> float | None:
     return (spent[1] - spent[0]) / runs * 1e3
 
 
-def main(arguments: Sequence[str] | None = None) -> None:
-    """Measure, and print one line a level."""
-    options = parser().parse_args(arguments)
+def measure(options: argparse.Namespace) -> dict[str, dict[str, float | None]]:
+    """Print one line a level; level → its numbers."""
     cores = {int(core) for core in options.cores.split(",")}
     os.sched_setaffinity(0, cores)
     source = NUMPY_PROGRAM if options.numpy else PROGRAM
@@ -109,16 +100,14 @@ def main(arguments: Sequence[str] | None = None) -> None:
         sandbox.close()
     print(f"{len(cores)} cores, {'numpy' if options.numpy else 'trivial'} program, {options.rounds} rounds in turn")
     print(f"{'level':18} {'p50 ms':>8} {'p99 ms':>8} {'runs/s':>8} {'x subprocess':>13} {'CPU ms/run':>11}")
+    measured: dict[str, dict[str, float | None]] = {}
     for level in levels:
         rate = options.rounds / seconds[level]
         ratio = rate * seconds["subprocess"] / options.rounds
         quantiles = statistics.quantiles(latencies[level], n=100)
         cpu = cpu_milliseconds(level, source, 5 * options.runs)
-        print(
-            f"{level:18} {quantiles[49] * 1e3:8.1f} {quantiles[98] * 1e3:8.1f} {rate:8.0f} {ratio:13.1f} "
-            f"{'-' if cpu is None else format(cpu, '.1f'):>11}"
-        )
-
-
-if __name__ == "__main__":
-    main()
+        p50, p99 = quantiles[49] * 1e3, quantiles[98] * 1e3
+        measured[level] = {"p50_ms": p50, "p99_ms": p99, "runs_a_second": rate, "x_subprocess": ratio, "cpu_ms": cpu}
+        shown = "-" if cpu is None else f"{cpu:.1f}"
+        print(f"{level:18} {p50:8.1f} {p99:8.1f} {rate:8.0f} {ratio:13.1f} {shown:>11}")
+    return measured

@@ -2,7 +2,7 @@
 
 import json
 
-from rewards.bench.labelled_pairs import comparison_of_graders, labelled_pairs, rates
+from scripts.benchmarks.math_verifiers import comparison_of_graders, labelled_pairs, rates, rates_of_graders
 
 PAIRS = [
     {"class": "a", "gold": "2^{-2017}", "answer": "2^{-2018}", "right": False},
@@ -32,9 +32,9 @@ def test_errors_are_counted_by_the_label(tmp_path):
 
 
 def test_the_table_names_each_grader_and_our_errors(tmp_path):
-    table = comparison_of_graders(
-        written(tmp_path), lambda completions, solution: [1.0] * len(completions), list_errors=True
-    )
+    pairs = written(tmp_path)
+    measured = rates_of_graders(pairs, lambda completions, solution: [1.0] * len(completions))
+    table = comparison_of_graders(measured, pairs, list_errors=True)
     _, _, ours, math_verify, bare, in_dollars, _, _, _, first, second, error = table.splitlines()
     assert ours.startswith("| Evenkeel `math_answer` | 1 of 3 (33.3%) | 0 of 1 (0.0%) | 1 |")
     assert math_verify.startswith("| math-verify")

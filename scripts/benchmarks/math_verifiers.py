@@ -5,10 +5,11 @@ is the gold, by mathematics and before any grader was asked. A **false negative*
 score, refused or unjudged; a **false positive** is a wrong one that is paid.
 """
 
+import argparse
 import json
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, TypeAlias
 
@@ -18,6 +19,29 @@ from rewards.verifiers.math_answer import MathAnswer
 
 Grader: TypeAlias = Callable[[Sequence[str], Sequence[str]], Sequence[float | None]]
 """Scores of completions against golds; ``None`` = the gold cannot be judged."""
+
+
+FRESH = sorted((Path(__file__).parents[2] / "tests/rewards/verifiers/math_answer").glob("fresh*_pairs.json"))
+"""What no rule was written from."""
+
+
+def add_arguments(command: argparse.ArgumentParser) -> None:
+    """What this benchmark alone is asked."""
+    command.add_argument("--pairs", type=Path, nargs="+", default=FRESH, help="JSON lists of pairs; default the fresh")
+    command.add_argument("--errors", action="store_true", help="also list each error of our verifier")
+
+
+def measure(options: argparse.Namespace) -> dict[str, dict[str, dict[str, Any]]]:
+    """A Markdown table of each file, and ours for each class; file → grader → what it got wrong."""
+    from trl.rewards import accuracy_reward
+
+    measured = {}
+    for file in options.pairs:
+        pairs = labelled_pairs(file)
+        found = rates_of_graders(pairs, accuracy_reward)
+        print(f"\n{file.name}\n\n{comparison_of_graders(found, pairs, list_errors=options.errors)}")
+        measured[file.name] = {name: asdict(each) for name, each in found.items()}
+    return measured
 
 
 @dataclass(frozen=True)
@@ -72,13 +96,10 @@ def rates(grader: Grader, pairs: Sequence[Pair]) -> Rates:
     )
 
 
-def comparison_of_graders(
-    pairs: Sequence[Pair], accuracy_reward: Callable[..., list[Any]], *, list_errors: bool = False
-) -> str:
-    """A table of our verifier, math-verify and TRL's ``accuracy_reward``, in Markdown, and one of ours for each class.
+def rates_of_graders(pairs: Sequence[Pair], accuracy_reward: Callable[..., list[Any]]) -> dict[str, Rates]:
+    """Of our verifier, math-verify and TRL's ``accuracy_reward``.
 
     math-verify reads both sides in a box. TRL's is given the gold as a dataset's column holds it, and once in dollars.
-    Ours' errors follow on demand.
     """
     graders: Mapping[str, Grader] = {
         "Evenkeel `math_answer`": _ours,
@@ -91,7 +112,11 @@ def comparison_of_graders(
             [gold if "$" in gold else f"${gold}$" for gold in golds],
         ),
     }
-    measured = {name: rates(grader, pairs) for name, grader in graders.items()}
+    return {name: rates(grader, pairs) for name, grader in graders.items()}
+
+
+def comparison_of_graders(measured: Mapping[str, Rates], pairs: Sequence[Pair], *, list_errors: bool = False) -> str:
+    """A table of all graders in Markdown, and one of the first for each class; its errors follow on demand."""
     ours = next(iter(measured.values()))
     return "\n".join([*_table(measured), "", *_classes(ours, pairs), *(_errors(ours) if list_errors else [])])
 

@@ -1,0 +1,1 @@
+"""How fast the parts are, and how often verifiers err: `python -m scripts.benchmarks`."""
