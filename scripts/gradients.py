@@ -2,12 +2,10 @@
 
     python scripts/gradients.py configs/quickstart.yaml --strategies all     # samples 16 batches from its policy
     python scripts/gradients.py runs/quickstart --strategies rloo,adv_reweight,adv_reweight+lopti
-    python scripts/gradients.py configs/sweeps/quickstart_base.yaml --against runs/sweeps/quickstart
 
 A run's directory: the first batches that it recorded (logging.rollouts: all), at the weights that it started from or
 --weights. A configuration: batches sampled from its policy, which stays as it is. Prints a table; writes gradients.json
 and gradients.html. True gradients of all parameters; --project 8192 for models whose gradients do not fit in memory.
---against a finished sweep: its variants are the strategies, and ranks before training are held against ranks after it.
 """
 
 import argparse
@@ -19,7 +17,6 @@ from pathlib import Path
 from rewards import GENERATORS, Refusal, build_verifier, reward_functions
 from rewards.references import check_rewards
 from trainer.comparison.gradients import bench, named_strategies
-from trainer.comparison.gradients.against import agreement, agreement_table, as_json, sweep_outcome
 from trainer.comparison.gradients.page import html_page, markdown_table
 from trainer.comparison.gradients.sources import (
     loss_of,
@@ -47,8 +44,7 @@ def _measure(arguments: argparse.Namespace) -> int:
     is_run = source.is_dir()
     path = source / "config.yaml" if is_run else source
     config = load_config(path)
-    sweep = sweep_outcome(arguments.against) if arguments.against else None
-    strategies, absent = (sweep.strategies, {}) if sweep else named_strategies(arguments.strategies)
+    strategies, absent = named_strategies(arguments.strategies)
     rewards = Rewards(build_verifier, GENERATORS, check_rewards, reward_functions)
     batches = (
         recorded_batches(source, arguments.batches) if is_run else sampled_batches(path, rewards, arguments.batches)
@@ -60,14 +56,9 @@ def _measure(arguments: argparse.Namespace) -> int:
     print(markdown_table(found))
     for name, reason in found.absent.items():
         print(f"Not replayed: {name}: {reason}")
-    written = found.as_json()
-    if sweep:
-        agreed = agreement(found, sweep)
-        print(agreement_table(agreed, sweep))
-        written["against"] = as_json(agreed, sweep)
     folder: Path = arguments.to or (source if is_run else Path("runs") / "gradients" / config.name)
     folder.mkdir(parents=True, exist_ok=True)
-    (folder / "gradients.json").write_text(json.dumps(written, indent=2) + "\n")
+    (folder / "gradients.json").write_text(json.dumps(found.as_json(), indent=2) + "\n")
     (folder / "gradients.html").write_text(html_page(found, config.name))
     print(f"{found.groups} prompts of {found.batches} batches in {found.seconds:.0f} s\n{folder / 'gradients.html'}")
     return 0
@@ -78,9 +69,7 @@ def parse_arguments(argv: Sequence[str] | None) -> argparse.Namespace:
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter, allow_abbrev=False
     )
     parser.add_argument("source", type=Path, metavar="RUN|CONFIG", help="a run's directory, or a run's YAML file")
-    asked = parser.add_mutually_exclusive_group()
-    asked.add_argument("--strategies", default="all", help="a,b,c or all; parts are put together by +")
-    asked.add_argument("--against", type=Path, metavar="SWEEP", help="directory of a finished sweep, for its variants")
+    parser.add_argument("--strategies", default="all", help="a,b,c or all; parts are put together by +")
     parser.add_argument("--batches", type=int, default=16, help="rollout batches at most; else 16")
     parser.add_argument("--weights", help="folder or hub id of the policy; else the model of the configuration")
     parser.add_argument("--project", type=int, metavar="DIMENSIONS", help="random projection of the gradients")

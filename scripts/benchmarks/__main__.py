@@ -12,61 +12,37 @@ where seconds do not. Exit status: 0 measured, 2 refused.
 """
 
 import argparse
-import importlib
-import json
 import os
 import sys
 from collections.abc import Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 
-from rewards import Refusal
+from scripts.one_of import run_one_of
 
-COMMANDS = {
+PROGRAMS = {
     "update": "the update phase: stock TRL, planned micro-batches, strategies",
     "runs": "a run file from start to end: by TRL alone, with TRL's micro-batches, as it says",
     "generation": "how long transformers takes to generate, in each way that a run file can ask for",
     "sandbox": "what a sandboxed program costs, by level of isolation",
     "math_verifiers": "verifiers of mathematics: right answers refused, wrong ones paid",
 }
-"""Module beside this one → what it measures. Each has ``add_arguments(command)`` and ``measure(options)``."""
 
 
-def parser(name: str) -> argparse.ArgumentParser:
-    """The command line of one benchmark."""
-    command = argparse.ArgumentParser(
-        prog=f"python -m scripts.benchmarks {name}", description=COMMANDS[name], allow_abbrev=False
-    )
+def shared(name: str, command: argparse.ArgumentParser) -> None:
+    """What benchmarks are asked alike."""
     if name != "math_verifiers":  # which gives the same in every round
         command.add_argument("--rounds", type=int, default=10 if name == "sandbox" else 4, help="default %(default)s")
     command.add_argument("--json", type=Path, help="also write everything measured to this file")
-    importlib.import_module(f"scripts.benchmarks.{name}").add_arguments(command)
-    return command
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Measure, print, write."""
     given = list(sys.argv[1:] if arguments is None else arguments)
-    first = argparse.ArgumentParser(
-        prog="python -m scripts.benchmarks",
-        description=__doc__,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-        allow_abbrev=False,
-    )
-    first.add_argument("benchmark", choices=list(COMMANDS), help="`… NAME --help` lists its own arguments")
-    name = first.parse_args(given[:1]).benchmark
-    if name == "update":  # whose models are made here
+    if given[:1] == ["update"]:  # whose models are made here
         os.environ.update(TRL_EXPERIMENTAL_SILENCE="1", HF_HUB_OFFLINE="1", TOKENIZERS_PARALLELISM="false")
-    options = parser(name).parse_intermixed_args(given[1:])
     print(f"{datetime.now(UTC):%Y-%m-%d}, {os.cpu_count()} CPUs", flush=True)
-    try:
-        measured = importlib.import_module(f"scripts.benchmarks.{name}").measure(options)
-    except Refusal as refusal:
-        print(f"\n{refusal}", file=sys.stderr)
-        return 2
-    if options.json is not None:
-        options.json.write_text(json.dumps(measured, indent=2) + "\n")
-    return 0
+    return run_one_of("scripts.benchmarks", __doc__ or "", PROGRAMS, given, shared)
 
 
 if __name__ == "__main__":

@@ -35,7 +35,6 @@ from trainer.statistics.permutation import (
     unpaired_permutation_p,
 )
 from trainer.statistics.planning import detectable_difference, planned_seeds, uncertainty, verdict_power
-from trainer.statistics.ranks import RankCorrelation, rank_correlation
 from trainer.statistics.sequential import look_levels, predictive_power, sequential_p
 from trainer.statistics.shares import proportion_estimate, share_estimate
 from trainer.statistics.verdict import Verdict, power, seeds_needed, verdict
@@ -46,7 +45,6 @@ __all__ = [
     "Estimate",
     "Evaluated",
     "Look",
-    "RankCorrelation",
     "StatisticsError",
     "Verdict",
     "area_under_curve",
@@ -70,7 +68,6 @@ __all__ = [
     "probability_of_improvement",
     "probability_of_improvement_interval",
     "proportion_estimate",
-    "rank_correlation",
     "seeds_needed",
     "sequential_p",
     "share_estimate",

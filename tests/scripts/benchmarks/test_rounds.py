@@ -5,8 +5,9 @@ from itertools import combinations
 
 import pytest
 
-from scripts.benchmarks.__main__ import COMMANDS, main, parser
+from scripts.benchmarks.__main__ import PROGRAMS, main, shared
 from scripts.benchmarks.rounds import in_turn, round_ratios, shown_ratio
+from scripts.one_of import command_line
 
 
 def test_of_any_two_each_goes_first_in_every_other_round():
@@ -24,9 +25,10 @@ def test_ratios_are_taken_within_a_round():
 
 
 def test_every_benchmark_has_a_command_line():
-    assert parser("update").parse_args([]).rounds == 4
-    assert parser("sandbox").parse_args(["--cores", "0"]).rounds == 10
-    assert all(parser(name).format_help() for name in COMMANDS)
+    commands = {name: command_line("scripts.benchmarks", name, what, shared) for name, what in PROGRAMS.items()}
+    assert commands["update"].parse_args([]).rounds == 4
+    assert commands["sandbox"].parse_args(["--cores", "0"]).rounds == 10
+    assert all(command.format_help() for command in commands.values())
 
 
 def test_a_benchmark_that_does_not_exist_is_refused(capsys: pytest.CaptureFixture[str]):

@@ -1,15 +1,20 @@
 """What common random numbers are worth: how much less paired differences of two variants vary, early in training."""
 
+import argparse
 import math
+import sys
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from rewards import GENERATORS, build_verifier, reward_functions
+from rewards.references import check_rewards
 from rewards.registry import Refusal
-from trainer.comparison.short_runs import short_run
+from scripts.research.short_runs import short_run
 from trainer.run.rewards import Rewards
 from trainer.run.schedule import optimizer_steps_per_block
 from trainer.statistics import StatisticsError
@@ -18,6 +23,23 @@ Floats = NDArray[np.float64]
 MEASURES = {"training reward": "reward", "held-out accuracy": "eval_test/avg@1"}
 """What is compared → its metric."""
 RESAMPLES = 4_000
+VARIANT = ["algorithm.token_weight={name: adv_reweight, alpha: 0.2}"]
+
+
+def add_arguments(command: argparse.ArgumentParser) -> None:
+    """What this program is asked."""
+    command.add_argument("config", nargs="?", type=Path, default=Path("configs/quickstart.yaml"), help="YAML of a run")
+    command.add_argument("--variant", action="append", metavar="key=value", help=f"what differs; else {VARIANT[0]}")
+    command.add_argument("--seeds", type=int, default=8, help="default 8")
+    command.add_argument("--rollouts", type=int, default=3, help="rollout batches of every run; default 3")
+
+
+def measure(options: argparse.Namespace) -> None:
+    """Print the table; how far it is goes to the other stream."""
+    rewards = Rewards(build_verifier, GENERATORS, check_rewards, reward_functions)
+    counts = {"seeds": options.seeds, "rollouts": options.rollouts}
+    report = partial(print, file=sys.stderr, flush=True)
+    print("\n".join(noise_table(options.config, rewards, options.variant or VARIANT, **counts, report=report)))
 
 
 def noise_table(
@@ -27,7 +49,7 @@ def noise_table(
     *,
     seeds: int,
     rollouts: int,
-    told: Callable[[str], Any],
+    report: Callable[[str], Any],
 ) -> list[str]:
     """A Markdown table: standard deviations over seeds of paired differences, with both kinds of noise, and the ratio.
 
@@ -52,7 +74,7 @@ def noise_table(
                 for settings in ({}, dict(each.split("=", 1) for each in variant))
             ]
             found[common].append({name: pair[1][name] - pair[0][name] for name in MEASURES})
-            told(f"seed {seed}, {'common noise' if common else 'stream of torch'}")
+            report(f"seed {seed}, {'common noise' if common else 'stream of torch'}")
     lines = ["| difference | batch | sd, torch's stream | sd, common | variance ratio [95 %] |", "|" + " --- |" * 5]
     for name in MEASURES:
         own, common_noise = (np.array([each[name] for each in found[common]]) for common in (False, True))

@@ -1,14 +1,17 @@
 """How far tokens that a whole group shares are from cancelling, measured in short runs of a policy that ships."""
 
+import argparse
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from statistics import fmean
 from typing import Any
 
+from rewards import GENERATORS, build_verifier, reward_functions
+from rewards.references import check_rewards
 from rewards.registry import Refusal
+from scripts.research.short_runs import short_run
 from trainer.algorithms.strategies import build_strategies
-from trainer.comparison.short_runs import short_run
 from trainer.run.rewards import Rewards
 
 RESIDUAL = "cancellation/shared_prefix"
@@ -45,6 +48,20 @@ class SharedPrefixes:
     live_groups: int
     mean_length: float
     shortest: int
+
+
+def add_arguments(command: argparse.ArgumentParser) -> None:
+    """What this program is asked."""
+    command.add_argument("config", nargs="?", type=Path, default=Path("configs/quickstart.yaml"), help="YAML of a run")
+    command.add_argument("--prompts", type=int, default=8, help="in a rollout batch; a multiple of 4; default 8")
+    command.add_argument("--rollouts", type=int, default=3, help="rollout batches of every cell; default 3")
+
+
+def measure(options: argparse.Namespace) -> None:
+    """Print the table, line by line."""
+    rewards = Rewards(build_verifier, GENERATORS, check_rewards, reward_functions)
+    for line in cancellation_table(options.config, rewards, prompts=options.prompts, rollouts=options.rollouts):
+        print(line, flush=True)
 
 
 def cancellation_table(config_path: Path, rewards: Rewards, *, prompts: int, rollouts: int) -> Iterator[str]:

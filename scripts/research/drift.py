@@ -1,5 +1,7 @@
 """How far a run's policy is from its start, where there was something to learn and where there was not."""
 
+import argparse
+import json
 import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -11,10 +13,33 @@ import torch
 from rewards.registry import Refusal
 from trainer.algorithms.drift import expected_divergences, learning_tax, uniform_groups
 from trainer.comparison.gradients.replay import Recipe, Row, completions_of, next_tokens, numbers_of, whole_groups
+from trainer.comparison.gradients.sources import policy_of, recipe_of
+from trainer.comparison.positive import positive
 from trainer.comparison.rollouts import RecordedRollouts
+from trainer.run.config import load_config
 from trainer.statistics import Estimate, mean_estimate
 
 KINDS = ("all right", "all wrong", "mixed")
+
+
+def add_arguments(command: argparse.ArgumentParser) -> None:
+    """What this program is asked."""
+    command.add_argument("run", type=Path, help="a finished run's directory")
+    command.add_argument("--batches", type=positive(int), default=4, help="rollout batches, the last ones; default 4")
+    command.add_argument("--weights", type=Path, help="folder of the trained policy; else the run's newest checkpoint")
+
+
+def measure(options: argparse.Namespace) -> None:
+    """Print the table."""
+    run: Path = options.run
+    config = load_config(run / "config.yaml")
+    batches = last_batches(run, options.batches)
+    policies = (policy_of(str(options.weights or newest_policy(run))), policy_of(config.model.name_or_path))
+    gained = None
+    if not options.weights and (path := run / "summary.json").exists():  # what other weights gained is not known
+        before, after = (json.loads(path.read_text()).get(f"accuracy_{when}") for when in ("before", "after"))
+        gained = None if before is None or after is None else (before, after)
+    print(drift_table(drifts(batches, *policies, recipe_of(config), gained)))
 
 
 class DriftError(Refusal):

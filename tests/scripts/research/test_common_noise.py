@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 import torch
 
+from scripts.research.short_runs import short_run
 from tests.handed_in import REWARDS
 from tests.paths import ROOT
-from trainer.comparison.short_runs import short_run
 
 UPDATES, BATCHES, PROMPTS, GROUP = 4, 2, 16, 8
 SETTINGS = {

@@ -4,8 +4,8 @@ from pathlib import Path
 
 import pytest
 
+from scripts.research.cancellation import SharedPrefixes, UnmeasurableError, cancellation_table, shared_prefixes
 from tests.handed_in import REWARDS
-from trainer.comparison.cancellation import SharedPrefixes, UnmeasurableError, cancellation_table, shared_prefixes
 
 
 def test_the_shared_prefix_of_live_groups_alone_is_counted():

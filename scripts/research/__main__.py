@@ -1,0 +1,35 @@
+"""Experiments that gave their answer, to be asked again of another policy; tables in Markdown.
+
+    python -m scripts.research cancellation --prompts 4 --rollouts 2
+    python -m scripts.research cancellation configs/knights_knaves/tiny_cpu.yaml --rollouts 5
+    python -m scripts.research common_random_numbers --seeds 8 --variant algorithm.advantage=rloo
+    python -m scripts.research drift runs/quickstart
+
+Exit status: 0 printed, 2 refused.
+"""
+
+import sys
+from collections.abc import Sequence
+
+from scripts.one_of import run_one_of
+
+PROGRAMS = {
+    "cancellation": "cancellation/shared_prefix, the mean over the optimizer steps of a few rollout batches: "
+    "advantages × optimizer steps a batch, with groups kept in one step and shuffled. 2 CPU cores, 2 GB.",
+    "common_random_numbers": "the standard deviation over seeds of the difference between a run file and a variant, "
+    "with and without common random numbers, in every rollout batch from the second on. 8 seeds are 32 short runs.",
+    "drift": "how far a run's policy has moved from its start, on prompts all right, all wrong and mixed, and the "
+    "learning tax: rollouts of the last batches that it recorded, scored by its newest checkpoint and by the policy "
+    "that it started from, summed over the vocabulary at every position. What runs with a reference model log as "
+    "drift/kl_* knows the sampled tokens alone. Of LoRA runs give --weights an export. With weights of an earlier step "
+    "the texts are still those of the last batches, and no tax is printed.",
+}
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Measure and print."""
+    return run_one_of("scripts.research", __doc__ or "", PROGRAMS, arguments)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
