@@ -28,9 +28,10 @@ from tests.paths import ROOT
 from tests.tiny_model import save_tiny_model
 from tests.trainer.training import PROMPTS, digit_reward
 from trainer import RLVRTrainer
+from trainer.step.options import Speed
 
-TRL_CUT: dict[str, Any] = {"microbatches": "trl"}
-PLANNED_CUT: dict[str, Any] = {"microbatches": "planned", "verify_steps": 0}
+TRL_CUT: dict[str, Any] = {"speed": Speed(microbatches="trl")}
+PLANNED_CUT: dict[str, Any] = {"speed": Speed(microbatches="planned", verify_steps=0)}
 """Keywords of `RLVRTrainer`; without verification a wrong gradient is not replaced by TRL's."""
 
 LOSSES = ("grpo", "bnpo", "dr_grpo", "dapo", "cispo", "sapo", "vespo", "luspo")

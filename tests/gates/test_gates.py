@@ -170,7 +170,7 @@ class WrongWherePlanned(RLVRTrainer):
     """The gradient of planned micro-batches is off by a hundred-thousandth."""
 
     def __init__(self, *positional: Any, **keywords: Any) -> None:
-        self.factor = 1 + 1e-5 * (keywords.get("microbatches") == "planned")
+        self.factor = 1 + 1e-5 * (keywords["speed"].microbatches == "planned")
         super().__init__(*positional, **keywords)
 
     def _compute_loss(self, model: Any, inputs: Any) -> Any:
