@@ -25,7 +25,7 @@ os.environ.setdefault("TORCH_CPP_LOG_LEVEL", "ERROR")  # before torch: of DDP's 
 
 from rewards import GENERATORS, Refusal, build_verifier, reward_functions, verifier_stacks
 from rewards.references import check_rewards
-from trainer.algorithms.listing import strategy_listing
+from trainer.algorithms.listing import signal_listing, strategy_listing
 from trainer.run.launch import train
 from trainer.run.loading import stoppable_while_loading
 from trainer.run.lost_ranks import end_as_survivor, is_of_lost_rank
@@ -46,7 +46,8 @@ def main(argv: Sequence[str] | None = None) -> int:
     """Exit status, see above."""
     arguments = parse_arguments(argv)
     if arguments.list_strategies is not None:
-        print(strategy_listing(arguments.list_strategies))
+        asked = arguments.list_strategies
+        print(signal_listing() if asked == "signals" else strategy_listing(asked))
         return 0
     rewards = Rewards(build_verifier, GENERATORS, check_rewards, reward_functions, verifier_stacks)
     end_with_launcher()
@@ -107,8 +108,8 @@ def parse_arguments(argv: Sequence[str] | None) -> argparse.Namespace:
         "--list-strategies",
         nargs="?",
         const="plain",
-        choices=("plain", "markdown"),
-        help="print every built-in strategy with its source and evidence, and end",
+        choices=("plain", "markdown", "signals"),
+        help="print every built-in strategy with its source and evidence (or the signals that one may name), and end",
     )
     arguments = parser.parse_intermixed_args(argv)
     if swallowed := _swallowed(arguments):

@@ -27,6 +27,7 @@ from trainer.algorithms.results import (
     max_rounds,
 )
 from trainer.algorithms.row_draws import row_keys
+from trainer.algorithms.signals import estimator_signals, token_signals
 
 GROUP_SIZE, NUM_TOKENS = 4, 6
 WHERE = "on a tiny example"
@@ -34,10 +35,10 @@ STEPS, MAX_STEPS = (0, 500, 999), 1000
 """The optimizer steps at which a strategy that asks for them is tried, and how many its run has."""
 
 
-def tiny_example() -> dict[str, Any]:
+def tiny_example(step: int = STEPS[0]) -> dict[str, Any]:
     """Three groups of four responses of up to six tokens: one mixed with an unjudged row, one dead, one mixed.
 
-    All signals of all kinds; the rows of a forward pass are those of the whole batch.
+    All signals of all kinds, at optimizer step ``step``; the rows of a forward pass are those of the whole batch.
     """
     nan = float("nan")
     generator = torch.Generator().manual_seed(0)
@@ -48,31 +49,33 @@ def tiny_example() -> dict[str, Any]:
     log_ratio = 0.3 * torch.randn(mask.shape, generator=generator)
     old_logps = probs.log()
     judged = ~rewards.isnan()
-    per_function = torch.stack([rewards, 1.0 - rewards], dim=1)
-    return {
-        "rewards": rewards,
-        "group_size": GROUP_SIZE,
-        "rewards_per_function": per_function,
-        "reward_weights": torch.tensor([1.0, 0.0]),
-        "correct": rewards.where(rewards.isnan(), (rewards == 1.0).float()),
-        "lengths": lengths,
-        "completion_ids": torch.randint(1, 4, mask.shape, generator=generator) * mask,
-        "mask": mask,
-        "sequence_weights": torch.ones(len(rewards)),
-        "probs": probs,
-        "old_logps": old_logps,
-        "logps": old_logps + log_ratio,
-        "log_ratio": log_ratio,
-        "entropies": -(probs * old_logps + (1 - probs) * (1 - probs).log()),
-        "advantages": (judged * torch.randn(len(rewards), generator=generator))[:, None].expand(mask.shape),
-        "groups": torch.arange(len(rewards)) // GROUP_SIZE,
-        "judged": judged,
-        "row_keys": row_keys(len(rewards), 0),
-        "repair": torch.linspace(0, 1, len(rewards)),
-        "edited": torch.rand(mask.shape, generator=generator) < 0.5,
-        "step": STEPS[0],
-        "max_steps": MAX_STEPS,
-    }
+    completion_ids = torch.randint(1, 4, mask.shape, generator=generator) * mask
+    advantages = judged * torch.randn(len(rewards), generator=generator)
+    both = {"mask": mask, "completion_ids": completion_ids, "old_logps": old_logps}
+    both |= {"entropies": -(probs * old_logps + (1 - probs) * (1 - probs).log())}
+    of_estimators = estimator_signals(
+        rewards_per_function=torch.stack([rewards, 1.0 - rewards], dim=1),
+        reward_weights=torch.tensor([1.0, 0.0]),
+        group_size=GROUP_SIZE,
+        correct=rewards.where(rewards.isnan(), (rewards == 1.0).float()),
+        sequence_weights=torch.ones(len(rewards)),
+        repair=torch.linspace(0, 1, len(rewards)),
+        edited=torch.rand(mask.shape, generator=generator) < 0.5,
+        step=step,
+        max_steps=MAX_STEPS,
+        **both,
+    )
+    of_tokens = token_signals(
+        logps=old_logps + log_ratio,
+        advantages=advantages,
+        groups=torch.arange(len(rewards)) // GROUP_SIZE,
+        judged=judged,
+        row_keys=row_keys(len(rewards), 0),
+        step=step,
+        max_steps=MAX_STEPS,
+        **both,
+    )
+    return {**of_estimators, **of_tokens}
 
 
 def tried(strategy: Strategy) -> Strategy:
@@ -120,7 +123,7 @@ def _untouched(strategy: Strategy) -> Strategy:
 def _examples(strategy: Strategy) -> Iterator[dict[str, Any]]:
     """The tiny example at every step at which ``strategy`` may do something else, with a column for each it names."""
     for step in STEPS if strategy.signals & {"step", "max_steps"} else STEPS[:1]:
-        signals = tiny_example() | {"step": step}
+        signals = tiny_example(step)
         absent = [column for column in strategy.columns if column not in signals]
         yield signals | {column: torch.zeros(len(signals["rewards"])) for column in absent}
 

@@ -10,8 +10,8 @@ from rewards.registry import PartError, nearest
 from trainer.algorithms import update
 from trainer.algorithms.contract import ADVANTAGE, SIGNALS
 from trainer.algorithms.sequence_weights import ONE_DENOMINATOR, PER_SEQUENCE_MEAN, loss_sequence_weights
+from trainer.algorithms.signals import Signals, estimator_signals
 from trainer.algorithms.strategies import Strategies
-from trainer.algorithms.update import Signals
 from trainer.step.metrics import per_response, rollout_metrics
 from trainer.step.ranks import Ranks
 from trainer.step.rollout import Rollout, group_labels, verdicts
@@ -47,7 +47,7 @@ class Advantages:
         ranks, batch, columns = self.ranks, rollout.batch, rollout.columns
         mask = ranks.gathered_tokens(rollout.mask, 0)
         others = {name: values for name, values in columns.items() if name not in SIGNALS[ADVANTAGE]}
-        return update.estimator_signals(
+        return estimator_signals(
             rewards_per_function=rollout.rewards_per_function,
             reward_weights=self.reward_weights,
             group_size=self.args.num_generations,

@@ -14,6 +14,7 @@ from torch import Tensor
 from rewards.registry import PartError
 from trainer.algorithms import update
 from trainer.algorithms.engine_ratio import engine_ratio
+from trainer.algorithms.signals import token_signals
 from trainer.algorithms.strategies import Strategies
 from trainer.step.metrics import (
     Means,
@@ -174,7 +175,7 @@ class Loss:
         divided by it. Where ρ underflows (log ρ < −87) the token has no gradient.
         """
         logps = batch["logps"]
-        signals = update.token_signals(
+        signals = token_signals(
             logps=logps,
             old_logps=batch.get("old_per_token_logps", logps),
             advantages=batch["advantages"],

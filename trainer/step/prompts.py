@@ -16,7 +16,7 @@ from trainer.algorithms.contract import naming
 from trainer.algorithms.groups import dead_groups
 from trainer.algorithms.registry import Strategy
 from trainer.algorithms.results import checked_prompts, max_rounds
-from trainer.algorithms.update import weighted_sum
+from trainer.algorithms.signals import weighted_sum
 from trainer.step.ranks import Ranks
 from trainer.step.rollout import Position, Row
 

@@ -10,7 +10,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from trainer.algorithms.update import weighted_sum
+from trainer.algorithms.signals import weighted_sum
 from trainer.step.metrics import per_response
 from trainer.step.ranks import Ranks
 from trainer.step.rollout import Rollout, loss_mask, verdicts

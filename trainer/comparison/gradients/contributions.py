@@ -9,6 +9,7 @@ from rewards.registry import PartError
 from trainer.algorithms import update
 from trainer.algorithms.row_draws import row_keys
 from trainer.algorithms.sequence_weights import ONE_DENOMINATOR, PER_SEQUENCE_MEAN, loss_sequence_weights
+from trainer.algorithms.signals import estimator_signals, token_signals
 from trainer.algorithms.strategies import Strategies
 
 WHERE = "on a replayed batch"
@@ -55,7 +56,7 @@ def passes(strategies: Strategies, batch: ReplayedBatch, loss_type: str, longest
         PartError: a strategy asks for what was not recorded, or breaks its contract.
     """
     advantages = _advantages(strategies, batch, loss_type)
-    signals = update.token_signals(
+    signals = token_signals(
         logps=batch.logps,
         old_logps=batch.logps,
         advantages=advantages,
@@ -123,7 +124,7 @@ def _advantages(strategies: Strategies, batch: ReplayedBatch, loss_type: str) ->
     if absent:
         raise PartError(f"advantage {estimator.name!r} asks for {' and '.join(absent)}, which rollouts do not record.")
     weighted = loss_type in PER_SEQUENCE_MEAN | ONE_DENOMINATOR
-    signals = update.estimator_signals(
+    signals = estimator_signals(
         rewards_per_function=batch.rewards_per_function,
         reward_weights=batch.reward_weights,
         group_size=batch.group_size,

@@ -9,6 +9,7 @@ from torch import Tensor
 
 from trainer.algorithms import update
 from trainer.algorithms.registry import Strategy
+from trainer.algorithms.signals import Signals, token_signals
 from trainer.algorithms.strategies import Strategies
 
 Decode = Callable[[Sequence[int]], str]
@@ -82,7 +83,7 @@ class WeighedTokens:
                 return {"old_logps": "π_old", "entropies": "entropies"}[column]
         return None
 
-    def _signals(self, rows: Sequence[dict[str, Any]], mask: Tensor, advantages: Tensor) -> update.Signals:
+    def _signals(self, rows: Sequence[dict[str, Any]], mask: Tensor, advantages: Tensor) -> Signals:
         width = mask.shape[1]
         scores = {
             name: torch.stack([_padded(row[name], width) for row in rows])
@@ -90,7 +91,7 @@ class WeighedTokens:
             else None
             for name in ("old_logps", "entropies")
         }
-        return update.token_signals(
+        return token_signals(
             logps=scores["old_logps"],
             old_logps=scores["old_logps"],
             advantages=advantages,
