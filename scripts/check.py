@@ -23,22 +23,18 @@ import logging
 import sys
 from collections.abc import Sequence
 
-from rewards import GENERATORS, build_verifier, reward_functions
-from rewards.references import check_rewards
 from trainer.run.check.check import checked
 from trainer.run.check.memory import GIB
 from trainer.run.check.report import json_report, text_report
 from trainer.run.processes import REFUSED
-from trainer.run.rewards import Rewards
 
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Exit status, see above."""
     arguments = parse_arguments(argv)
     logging.getLogger("transformers").setLevel(logging.ERROR)
-    rewards = Rewards(build_verifier, GENERATORS, check_rewards, reward_functions)
     device = None if arguments.device_memory is None else round(arguments.device_memory * GIB)
-    result = checked(arguments.config, arguments.overrides, rewards, processes=arguments.processes, device_bytes=device)
+    result = checked(arguments.config, arguments.overrides, processes=arguments.processes, device_bytes=device)
     print((json_report if arguments.json else text_report)(result, arguments.config))
     return REFUSED if result.errors else 0
 

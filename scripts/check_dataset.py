@@ -12,18 +12,15 @@ import argparse
 import sys
 from collections.abc import Sequence
 
-from rewards import GENERATORS, Refusal, build_verifier, reward_functions
-from rewards.references import check_rewards, tried_references
+from rewards import Refusal
 from trainer.run.dataset_check import check_dataset
-from trainer.run.rewards import Rewards
 
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Exit status, see above."""
     arguments = parse_arguments(argv)
     try:
-        rewards = Rewards(build_verifier, GENERATORS, check_rewards, reward_functions)
-        unusable = check_dataset(arguments.config, arguments.overrides, rewards, tried_references, arguments.list)
+        unusable = check_dataset(arguments.config, arguments.overrides, arguments.list)
     except Refusal as refusal:
         print(f"\n{refusal}", file=sys.stderr)
         return 2

@@ -12,18 +12,15 @@ import argparse
 import sys
 from collections.abc import Sequence
 
-from rewards import GENERATORS, Refusal, build_verifier, reward_functions
-from rewards.references import check_rewards
+from rewards import Refusal
 from trainer.run.evaluation import evaluate
-from trainer.run.rewards import Rewards
 
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Exit status: 0 evaluated, 2 refused."""
     arguments = parse_arguments(argv)
     try:
-        rewards = Rewards(build_verifier, GENERATORS, check_rewards, reward_functions)
-        evaluate(arguments.checkpoint, arguments.config, arguments.overrides, rewards, arguments.output)
+        evaluate(arguments.checkpoint, arguments.config, arguments.overrides, arguments.output)
     except Refusal as refusal:
         print(f"\n{refusal}", file=sys.stderr)
         return 2

@@ -14,8 +14,7 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-from rewards import GENERATORS, Refusal, build_verifier, reward_functions
-from rewards.references import check_rewards
+from rewards import Refusal
 from trainer.comparison.gradients import bench, named_strategies
 from trainer.comparison.gradients.page import html_page, markdown_table
 from trainer.comparison.gradients.sources import (
@@ -26,7 +25,6 @@ from trainer.comparison.gradients.sources import (
     sampled_batches,
 )
 from trainer.run.config import load_config
-from trainer.run.rewards import Rewards
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -45,10 +43,7 @@ def _measure(arguments: argparse.Namespace) -> int:
     path = source / "config.yaml" if is_run else source
     config = load_config(path)
     strategies, absent = named_strategies(arguments.strategies)
-    rewards = Rewards(build_verifier, GENERATORS, check_rewards, reward_functions)
-    batches = (
-        recorded_batches(source, arguments.batches) if is_run else sampled_batches(path, rewards, arguments.batches)
-    )
+    batches = recorded_batches(source, arguments.batches) if is_run else sampled_batches(path, arguments.batches)
     loss, longest = loss_of(config)
     policy = policy_of(arguments.weights or config.model.name_or_path)
     found = bench(batches, policy, recipe_of(config), strategies, loss, longest, arguments.project)

@@ -23,8 +23,7 @@ from pathlib import Path
 
 os.environ.setdefault("TORCH_CPP_LOG_LEVEL", "ERROR")  # before torch: of DDP's own default it warns at every start
 
-from rewards import GENERATORS, Refusal, build_verifier, reward_functions, verifier_stacks
-from rewards.references import check_rewards
+from rewards import Refusal
 from trainer.algorithms.listing import signal_listing, strategy_listing
 from trainer.run.launch import train
 from trainer.run.loading import stoppable_while_loading
@@ -36,7 +35,6 @@ from trainer.run.processes import (
     end_with_launcher,
     say,
 )
-from trainer.run.rewards import Rewards
 from trainer.run.signs_of_life import SIGNS
 from trainer.run.wandb_end import end_process
 from trainer.step.guards import FaultError, is_full
@@ -49,7 +47,6 @@ def main(argv: Sequence[str] | None = None) -> int:
         asked = arguments.list_strategies
         print(signal_listing() if asked == "signals" else strategy_listing(asked))
         return 0
-    rewards = Rewards(build_verifier, GENERATORS, check_rewards, reward_functions, verifier_stacks)
     end_with_launcher()
     try:
         with stoppable_while_loading(), SIGNS.running():
@@ -57,11 +54,10 @@ def main(argv: Sequence[str] | None = None) -> int:
                 return train(
                     arguments.config,
                     arguments.overrides,
-                    rewards,
                     resume=arguments.resume,
                     accept_changes=arguments.accept_changes,
                 )
-            return train(str(arguments.rerun / "config.yaml"), [], rewards, repeated=arguments.rerun)
+            return train(str(arguments.rerun / "config.yaml"), [], repeated=arguments.rerun)
     except Refusal as refusal:
         say(str(refusal))
         return REFUSED

@@ -8,11 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from rewards import build_verifier
-from tests.handed_in import REWARDS
 from tests.paths import ROOT
 from trainer.run.config import load_config
-from trainer.run.rows import load_data
+from trainer.run.experiment import Experiment
 
 RECIPES = ["math", "code", "mixed"]
 HELD_OUT = {"math": {"test": 256}, "code": {"test": 256}}
@@ -28,9 +26,7 @@ def path_of(recipe: str) -> Path:
 )
 def test_every_row_is_usable_and_none_is_held_out_and_trained_on(recipe: str) -> None:
     path = path_of(recipe)
-    config = load_config(path)
-    verifiers = {reward.label: build_verifier(reward.verifier) for reward in config.rewards}
-    rows = load_data(config, verifiers, REWARDS, path.parent)
+    rows = Experiment.of_file(path).rows
     assert {part: len(dataset) for part, dataset in rows.items() if part != "train"} == HELD_OUT[recipe]
     trained = {row["prompt"][-1]["content"] for row in rows["train"]}
     held_out = {row["prompt"][-1]["content"] for part, data in rows.items() if part != "train" for row in data}

@@ -6,19 +6,14 @@ import tempfile
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Any
 
 import torch
 
-from rewards import GENERATORS, build_verifier, reward_functions
-from rewards.references import check_rewards
 from scripts.benchmarks.rounds import in_turn, round_ratios, shown_ratio
-from trainer.run.config import evaluation_arguments, load_config
+from trainer.run.config import evaluation_arguments
 from trainer.run.evaluation import evaluation_trainer
-from trainer.run.rewards import Rewards
-from trainer.run.rows import load_held_out
-from trainer.run.tokenizer import load_tokenizer
+from trainer.run.experiment import Experiment
 
 WAYS: dict[str, list[str]] = {
     "trl": ["speed.generation=trl"],
@@ -39,9 +34,8 @@ def add_arguments(command: argparse.ArgumentParser) -> None:
 
 def measure(options: argparse.Namespace) -> dict[str, Any]:
     """Seconds and ratios of each way, with a table; ``same``: it gave the first way's tokens in every round."""
-    rewards = Rewards(build_verifier, GENERATORS, check_rewards, reward_functions)
     chosen = {"ways": options.ways, "rows": options.rows, "rounds": options.rounds}
-    timings = compared_generation(options.config, options.overrides, rewards, **chosen)
+    timings = compared_generation(options.config, options.overrides, **chosen)
     first = timings[options.ways[0]]
     lengths = [len(ids) for ids in first.token_ids]
     print(f"{torch.get_num_threads()} threads, torch {torch.__version__}")
@@ -67,7 +61,7 @@ class Timing:
 
 
 def compared_generation(
-    config_path: str, overrides: Sequence[str], rewards: Rewards, *, ways: Sequence[str], rows: int, rounds: int
+    config_path: str, overrides: Sequence[str], *, ways: Sequence[str], rows: int, rounds: int
 ) -> dict[str, Timing]:
     """Each way's time for ``rows`` completions: the file's held-out prompts, each ``trl.num_generations`` times.
 
@@ -78,16 +72,13 @@ def compared_generation(
     trainers = {}
     with tempfile.TemporaryDirectory() as folder:
         for way in ways:
-            config = load_config(config_path, [*overrides, *WAYS[way], "trl.use_vllm=false"], evaluation_only=True)
-            verifiers = {reward.label: rewards.build_verifier(reward.verifier) for reward in config.rewards}
-            sets = load_held_out(config, verifiers, rewards, Path(config_path).resolve().parent)
-            tokenizer, prefilled = load_tokenizer(config)
-            functions = rewards.reward_functions(verifiers, tasks=config.reward_tasks, prefilled_thought=prefilled)
-            args = evaluation_arguments(config, folder)
-            trainers[way] = evaluation_trainer(config, args, sets, functions, tokenizer)
+            settings = [*overrides, *WAYS[way], "trl.use_vllm=false"]
+            experiment = Experiment.of_file(config_path, settings, evaluation_only=True)
+            args = evaluation_arguments(experiment.config, folder)
+            trainers[way] = evaluation_trainer(experiment, args)
             if not prompts:
-                repeats = config.trl.get("num_generations", 8)
-                questions = [row["prompt"] for dataset in sets.values() for row in dataset]
+                repeats = experiment.config.trl.get("num_generations", 8)
+                questions = [row["prompt"] for dataset in experiment.held_out.values() for row in dataset]
                 prompts = [prompt for prompt in questions for _ in range(repeats)][:rows]
         measured = {way: Timing() for way in ways}
         for number in range(rounds + 1):

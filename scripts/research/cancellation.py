@@ -7,12 +7,9 @@ from pathlib import Path
 from statistics import fmean
 from typing import Any
 
-from rewards import GENERATORS, build_verifier, reward_functions
-from rewards.references import check_rewards
 from rewards.registry import Refusal
 from scripts.research.short_runs import short_run
 from trainer.algorithms.strategies import build_strategies
-from trainer.run.rewards import Rewards
 
 RESIDUAL = "cancellation/shared_prefix"
 GROUP_SIZE = 8
@@ -59,12 +56,11 @@ def add_arguments(command: argparse.ArgumentParser) -> None:
 
 def measure(options: argparse.Namespace) -> None:
     """Print the table, line by line."""
-    rewards = Rewards(build_verifier, GENERATORS, check_rewards, reward_functions)
-    for line in cancellation_table(options.config, rewards, prompts=options.prompts, rollouts=options.rollouts):
+    for line in cancellation_table(options.config, prompts=options.prompts, rollouts=options.rollouts):
         print(line, flush=True)
 
 
-def cancellation_table(config_path: Path, rewards: Rewards, *, prompts: int, rollouts: int) -> Iterator[str]:
+def cancellation_table(config_path: Path, *, prompts: int, rollouts: int) -> Iterator[str]:
     """The lines of a Markdown table of the mean residual over all optimizer steps: groups kept / groups shuffled.
 
     0: what a group shares cancels in every step. 1: nothing cancels. Every cell starts from the same policy, seed and
@@ -92,7 +88,7 @@ def cancellation_table(config_path: Path, rewards: Rewards, *, prompts: int, rol
             measured = []
             for keep_groups in ("step", "off") if updates.steps > 1 else ("step",):
                 settings = _settings(advantage, keep_groups, loss_type, updates, prompts, rollouts)
-                residual, shared = _measured(config_path, rewards, settings)
+                residual, shared = _measured(config_path, settings)
                 measured.append(_written(residual))
                 prefixes.append(shared)
             cells.append(" / ".join(measured))
@@ -138,9 +134,9 @@ def _settings(
     }
 
 
-def _measured(config_path: Path, rewards: Rewards, settings: Mapping[str, Any]) -> tuple[float, SharedPrefixes]:
+def _measured(config_path: Path, settings: Mapping[str, Any]) -> tuple[float, SharedPrefixes]:
     """The mean residual over the optimizer steps of one short run, and what its groups share at the end."""
-    with short_run(config_path, rewards, settings) as trainer:
+    with short_run(config_path, settings) as trainer:
         trainer.train()
     residuals = [entry[RESIDUAL] for entry in trainer.state.log_history if RESIDUAL in entry]
     if not residuals:

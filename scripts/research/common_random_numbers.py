@@ -11,11 +11,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from rewards import GENERATORS, build_verifier, reward_functions
-from rewards.references import check_rewards
 from rewards.registry import Refusal
 from scripts.research.short_runs import short_run
-from trainer.run.rewards import Rewards
 from trainer.run.schedule import optimizer_steps_per_block
 from trainer.statistics import StatisticsError
 
@@ -36,15 +33,13 @@ def add_arguments(command: argparse.ArgumentParser) -> None:
 
 def measure(options: argparse.Namespace) -> None:
     """Print the table; how far it is goes to the other stream."""
-    rewards = Rewards(build_verifier, GENERATORS, check_rewards, reward_functions)
     counts = {"seeds": options.seeds, "rollouts": options.rollouts}
     report = partial(print, file=sys.stderr, flush=True)
-    print("\n".join(noise_table(options.config, rewards, options.variant or VARIANT, **counts, report=report)))
+    print("\n".join(noise_table(options.config, options.variant or VARIANT, **counts, report=report)))
 
 
 def noise_table(
     config_path: Path,
-    rewards: Rewards,
     variant: Sequence[str],
     *,
     seeds: int,
@@ -70,7 +65,7 @@ def noise_table(
     for seed in range(seeds):
         for common in (False, True):
             pair = [
-                _measured(config_path, rewards, {**settings, **_fixed(seed, rollouts, common=common)})
+                _measured(config_path, {**settings, **_fixed(seed, rollouts, common=common)})
                 for settings in ({}, dict(each.split("=", 1) for each in variant))
             ]
             found[common].append({name: pair[1][name] - pair[0][name] for name in MEASURES})
@@ -124,9 +119,9 @@ def _fixed(seed: int, rollouts: int, *, common: bool) -> dict[str, Any]:
     }
 
 
-def _measured(config_path: Path, rewards: Rewards, settings: Mapping[str, Any]) -> dict[str, Floats]:
+def _measured(config_path: Path, settings: Mapping[str, Any]) -> dict[str, Floats]:
     """Measure → its values behind the first rollout batch (rewards of batches 2 …, evaluations after steps 1 …)."""
-    with short_run(config_path, rewards, settings) as trainer:
+    with short_run(config_path, settings) as trainer:
         block = optimizer_steps_per_block(trainer.args, trainer.strategies.schedule.num_passes)
         trainer.args.max_steps *= block  # what the settings count is rollout batches
         trainer.args.eval_steps *= block

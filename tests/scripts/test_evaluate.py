@@ -10,10 +10,9 @@ from ruamel.yaml import YAML
 
 from rewards import build_verifier
 from scripts.evaluate import main
-from tests.handed_in import REWARDS
 from tests.scripts.test_train import ROOT, SETTINGS, launch
 from trainer.run.config import evaluation_arguments, load_config
-from trainer.run.rows import load_held_out
+from trainer.run.experiment import Experiment
 
 CONFIGS = sorted((ROOT / "configs" / "evaluation").glob("*.yaml"))
 SHARED = ROOT / "../shared/data"
@@ -190,9 +189,8 @@ def test_rows_of_the_real_sets_are_judged_right_against_their_own_answers(name, 
     if not SHARED.exists():
         pytest.skip("the real data sets are not here")
     overrides = ["model.name_or_path=x", *(f"data.test.{name}.{setting}" for setting in source)]
-    config = load_config(ROOT / "configs" / "evaluation" / f"{name}.yaml", overrides, evaluation_only=True)
-    verifiers = {reward.label: build_verifier(reward.verifier) for reward in config.rewards}
-    rows = load_held_out(config, verifiers, REWARDS, ROOT)[name]
+    file = ROOT / "configs" / "evaluation" / f"{name}.yaml"
+    rows = Experiment.of_file(file, overrides, evaluation_only=True).held_out[name]
     assert len(rows) == number
     assert (set(rows["group"]) if groups else None) == groups
     if name == "mbpp":
@@ -207,6 +205,6 @@ def test_knights_and_knaves_are_the_recipes_puzzles_and_larger_ones():
     assert options == {**recipe, "num_people": [3, 4, 5, 6, 7, 8]}
     few = {**options, "train": 30, "test": 4}
     source = f"data.test.generator={json.dumps(few)}"
-    config = load_config(ROOT / "configs/evaluation/knights_knaves.yaml", [*overrides, source], evaluation_only=True)
-    rows = load_held_out(config, {"knights_knaves": build_verifier(config.rewards[0].verifier)}, REWARDS, ROOT)["test"]
+    file = ROOT / "configs/evaluation/knights_knaves.yaml"
+    rows = Experiment.of_file(file, [*overrides, source], evaluation_only=True).held_out["test"]
     assert sorted(rows["group"]) == sorted("345678" * 4)

@@ -6,11 +6,8 @@ from pathlib import Path
 import pytest
 from ruamel.yaml import YAML
 
-from rewards import build_verifier
 from rewards.references import UnusableReferenceError
-from tests.handed_in import REWARDS
-from trainer.run.config import load_config
-from trainer.run.rows import load_data
+from trainer.run.experiment import Experiment
 
 ROWS = [{"prompt": f"{n} + 1?", "reference": str(n + 1) if n % 3 else ""} for n in range(1, 8)]  # 3 and 6 have none
 
@@ -21,8 +18,7 @@ def loaded(folder: Path, test: str, max_unusable: int) -> dict[str, int]:
     data = {"train": {"path": "rows.jsonl"}, "test": {"path": test}, "max_unusable": max_unusable}
     run = {"model": {"name_or_path": "none"}, "data": data, "rewards": [{"verifier": "math_answer"}]}
     YAML(typ="safe").dump(run, folder / "run.yaml")
-    verifiers = {"math_answer": build_verifier("math_answer")}
-    rows = load_data(load_config(folder / "run.yaml"), verifiers, REWARDS, folder)
+    rows = Experiment.of_file(folder / "run.yaml").rows
     remaining = [messages[-1]["content"] for messages in rows["train"]["prompt"]]
     assert remaining == ["1 + 1?", "2 + 1?", "4 + 1?", "5 + 1?", "7 + 1?"]
     return {part: len(dataset) for part, dataset in rows.items()}

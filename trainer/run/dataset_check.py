@@ -1,34 +1,24 @@
 """Are all references of a run's rows usable? Asked without a model."""
 
 import time
-from collections.abc import Callable, Mapping, Sequence
-from pathlib import Path
-from typing import Any
+from collections.abc import Sequence
 
-from rewards.verifier import Verifier
-from trainer.run.config import load_config
-from trainer.run.data import load_mixture
-from trainer.run.rewards import Rewards
+from rewards.references import tried_references
+from trainer.run.experiment import Experiment
 
 
-def check_dataset(
-    path: str,
-    overrides: Sequence[str],
-    rewards: Rewards,
-    tried_references: Callable[[Verifier, Sequence[Any], str], tuple[Mapping[int, str], Mapping[int, str]]],
-    most_listed: int,
-) -> int:
+def check_dataset(path: str, overrides: Sequence[str], most_listed: int) -> int:
     """Print what each verifier makes of each part's references, and says of them; the number of unusable ones."""
-    config = load_config(path, overrides)
-    verifiers = {reward.label: (rewards.build_verifier(reward.verifier), reward.task) for reward in config.rewards}
-    held_out = {f"test.{name}": [source] for name, source in config.data.test_sources.items()}
-    base_dir = Path(path).resolve().parent
+    experiment = Experiment.of_file(path, overrides)
+    data, wanted = experiment.config.data, experiment.config.reward_tasks
+    verifiers = experiment.verifiers
+    held_out = {f"test.{name}": [source] for name, source in data.test_sources.items()}
     count = 0
-    for part, sources in {"train": [*config.data.train_sources.values()], **held_out}.items():
-        rows = load_mixture(sources, generators=rewards.generators, system_prompt=None, base_dir=base_dir)
+    for part, sources in {"train": [*data.train_sources.values()], **held_out}.items():
+        rows = experiment.loaded(sources, system_prompt=None)
         tasks = rows["task"] if "task" in rows.column_names else [None] * len(rows)
-        for label, (verifier, wanted) in verifiers.items():
-            mine = [row for row, task in enumerate(tasks) if wanted in (None, task)]
+        for label, verifier in verifiers.items():
+            mine = [row for row, task in enumerate(tasks) if wanted[label] in (None, task)]
             if not mine:
                 continue
             references = rows.select(mine)["reference"][:]

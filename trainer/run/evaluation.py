@@ -9,19 +9,16 @@ from typing import Any
 from rewards.registry import Refusal
 from trainer.evaluation import EvaluationResult
 from trainer.run.checkpoints import checkpoints_of
-from trainer.run.config import RunConfig, evaluation_arguments, load_config
+from trainer.run.config import RunConfig, evaluation_arguments
 from trainer.run.directory import fresh_directory
-from trainer.run.rewards import Rewards
-from trainer.run.rows import load_held_out
-from trainer.run.tokenizer import load_tokenizer
-from trainer.run.training import silence
+from trainer.run.experiment import Experiment, silence
 
 
 class CheckpointError(Refusal):
     """A folder that is no checkpoint."""
 
 
-def evaluate(checkpoint: str, config_path: str, overrides: Sequence[str], rewards: Rewards, output: str | None) -> None:
+def evaluate(checkpoint: str, config_path: str, overrides: Sequence[str], output: str | None) -> None:
     """Check, generate, judge, write and print: ``config.yaml``, a file a held-out set, ``summary.json``.
 
     Args:
@@ -30,16 +27,14 @@ def evaluate(checkpoint: str, config_path: str, overrides: Sequence[str], reward
     """
     check_checkpoint(Path(checkpoint))
     policy = f"model.name_or_path={json.dumps(checkpoint)}"
-    config = load_config(config_path, [*overrides, policy], evaluation_only=True)
-    verifiers = {reward.label: rewards.build_verifier(reward.verifier) for reward in config.rewards}
-    rows = load_held_out(config, verifiers, rewards, Path(config_path).resolve().parent)
-    tokenizer, prefilled = load_tokenizer(config)
+    experiment = Experiment.of_file(config_path, [*overrides, policy], evaluation_only=True)
+    config = experiment.config
+    _ = experiment.held_out, experiment.tokenizer  # refused before there is a directory
     os.environ.setdefault("TOKENIZERS_PARALLELISM", "false")
 
     args = evaluation_arguments(config, output or f"runs/evaluations/{config.name}-{Path(checkpoint).name}")
     folder = _claimed_directory(args)
-    functions = rewards.reward_functions(verifiers, tasks=config.reward_tasks, prefilled_thought=prefilled)
-    trainer = evaluation_trainer(config, args, rows, functions, tokenizer)
+    trainer = evaluation_trainer(experiment, args)
     if trainer.accelerator.is_main_process:
         engine = "vLLM" if args.use_vllm else "transformers"
         print(f"{checkpoint}, generating with {engine} on {args.world_size} × {args.device.type}", flush=True)
@@ -69,18 +64,19 @@ def _claimed_directory(args: Any) -> Path:
     return Path(folder)
 
 
-def evaluation_trainer(config: RunConfig, args: Any, rows: dict[str, Any], functions: Any, tokenizer: Any) -> Any:
+def evaluation_trainer(experiment: Experiment, args: Any) -> Any:
     """The trainer around the checkpoint, at the step that it was saved at."""
     from trainer import RLVRTrainer
     from trainer.run.callbacks import EvaluationProgress
 
+    config = experiment.config
     trainer = RLVRTrainer(
         model=_policy(config, args),
-        reward_funcs=functions,
+        reward_funcs=experiment.reward_functions,
         args=args,
-        train_dataset=next(iter(rows.values())),  # TRL wants one; nothing is trained
-        eval_dataset=rows,
-        processing_class=tokenizer,
+        train_dataset=next(iter(experiment.held_out.values())),  # TRL wants one; nothing is trained
+        eval_dataset=experiment.held_out,
+        processing_class=experiment.tokenizer,
         evaluation_seed=config.run_seed,
         decodings=config.evaluation.decodings,
         generation="trl" if args.use_vllm else config.speed.generation,

@@ -6,11 +6,11 @@ from pathlib import Path
 from typing import Any
 
 from rewards.registry import Refusal
-from trainer.algorithms.strategies import build_strategies
 from trainer.run.check.check import checked_before_start
 from trainer.run.check.report import brief_lines
-from trainer.run.config import RunConfig, grpo_config, load_config
+from trainer.run.config import RunConfig
 from trainer.run.directory import directories_of, forget_fresh_directory, is_summarised, is_trained
+from trainer.run.experiment import Experiment
 from trainer.run.launched_as import check_engine_possible, check_engine_runs
 from trainer.run.loading import stoppable_behind_training
 from trainer.run.manifest import (
@@ -23,20 +23,16 @@ from trainer.run.manifest import (
 )
 from trainer.run.placement import place
 from trainer.run.preflight import check_launch, prepare_logging, settle_on_cpu, started_processes
-from trainer.run.rewards import Rewards
-from trainer.run.rows import load_data
 from trainer.run.run_time import begin_with, seconds_of
 from trainer.run.signs_of_life import SIGNS
 from trainer.run.summary import report
-from trainer.run.tokenizer import load_tokenizer
-from trainer.run.training import build_trainer, run_trainer
+from trainer.run.training import run_trainer
 from trainer.run.wandb_end import finish_wandb
 
 
 def train(
     config_path: str,
     overrides: Sequence[str],
-    rewards: Rewards,
     *,
     resume: str | None = None,
     accept_changes: bool = False,
@@ -53,23 +49,22 @@ def train(
         The exit status: 0 trained to the end, 130 stopped on request with a checkpoint.
     """
     recorded = None if repeated is None else read_manifest(repeated)
-    config = load_config(config_path, overrides)
-    verifiers = {reward.label: rewards.build_verifier(reward.verifier) for reward in config.rewards}
-    strategies = build_strategies(**config.algorithm.strategies)
+    experiment = Experiment.of_file(config_path, overrides, processes=started_processes())
+    config = experiment.config
+    _ = experiment.verifiers, experiment.strategies  # quickly refused, and rows take time
     SIGNS.begins(lambda: "Loading the data and trying the verifiers on them")
-    rows = load_data(config, verifiers, rewards, Path(config_path).resolve().parent)
-    fingerprints = {part: data_fingerprint(dataset) for part, dataset in rows.items()}
+    fingerprints = {part: data_fingerprint(dataset) for part, dataset in experiment.rows.items()}
     if repeated is not None and recorded is not None:
         check_same_run_again(repeated, recorded, config, fingerprints, started_processes())
     prepare_logging(config)
     check_engine_possible(config)
     settle_on_cpu(config)
-    args = grpo_config(config, world_size=started_processes())
-    check_launch(config, args, strategies, rows)
+    args = experiment.args
+    check_launch(experiment)
+    _ = experiment.tokenizer
     SIGNS.begins(lambda: "Checking the run")
-    tokenizer, prefilled = load_tokenizer(config)
-    judged = (config, verifiers, strategies, args, rows, tokenizer)  # what is refused leaves no directory behind:
-    checked = checked_before_start(*judged) if resume is None or not directories_of(config.output_dir) else None
+    # what is refused leaves no directory behind:
+    checked = checked_before_start(experiment) if resume is None or not directories_of(config.output_dir) else None
     placement = place(config, args, resume, fingerprints, accept_changes=accept_changes)
     run, checkpoint = placement.run, placement.checkpoint
     trained = checkpoint is not None and is_trained(checkpoint, args.max_steps)
@@ -78,7 +73,7 @@ def train(
             print(f"{run} is finished: nothing is left to train. Its summary is {run / 'summary.md'}.")
         return 0
     # what is trained needs no room for another checkpoint
-    checked = checked or (None if trained else checked_before_start(*judged))
+    checked = checked or (None if trained else checked_before_start(experiment))
     for line in brief_lines(checked) if checked and args.process_index == 0 else ():
         print(line, flush=True)
     if args.process_index == 0 and checkpoint is None:
@@ -87,13 +82,9 @@ def train(
         begin_with(run, placement.restarts)
     if args.process_index == 0 and checkpoint is not None and placement.changed:
         record_changes(run, checkpoint, placement.now, placement.changed)
-    patience = config.stopping.verifier_patience_seconds
-    functions = rewards.reward_functions(
-        verifiers, tasks=config.reward_tasks, prefilled_thought=prefilled, patience_s=patience
-    )
     SIGNS.begins(lambda: "Loading the model")
     try:
-        trainer = build_trainer(config, args, rows, functions, tokenizer)
+        trainer = experiment.trainer
         check_engine_runs(trainer.accelerator)
     except Refusal:
         if args.process_index == 0 and checkpoint is None:
@@ -102,9 +93,7 @@ def train(
     if trained and checkpoint is not None:
         return _report_late(trainer, config, run, checkpoint)
     try:
-        return run_trainer(
-            trainer, config, run, checkpoint, shlex.join([config_path, *overrides]), rewards.verifier_stacks
-        )
+        return run_trainer(trainer, config, run, checkpoint, shlex.join([config_path, *overrides]))
     finally:
         finish_wandb(config.logging.wandb_upload_seconds)
 

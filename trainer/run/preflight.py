@@ -2,13 +2,15 @@
 
 import logging
 import os
-from collections.abc import Mapping
+from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 from trainer.algorithms.strategies import Strategies
-from trainer.run.config import RunConfig, batch_plan, quantization_config
+from trainer.run.config import BatchPlan, RunConfig, quantization_config
 from trainer.run.config.trackers import TRACKERS
 from trainer.run.data import check_rows_enough
+from trainer.run.experiment import Experiment
 from trainer.run.launched_as import LaunchError, asked_for, check_device_for, check_precision, on_cpu
 from trainer.run.schedule import check_evaluation, check_max_steps, check_save_steps
 from trainer.step.compatibility import check_combination
@@ -19,9 +21,9 @@ def started_processes() -> int:
     return int(os.environ.get("WORLD_SIZE", "1"))
 
 
-def check_launch(config: RunConfig, args: Any, strategies: Strategies, rows: Mapping[str, Any]) -> None:
-    """Refuse what depends on the number of processes: batches, passes, checkpoints, the end."""
-    started = started_processes()
+def check_launch(experiment: Experiment) -> None:
+    """Refuse what depends on the launch: processes, device, batches, passes, checkpoints, the end."""
+    config, args, started = experiment.config, experiment.args, experiment.processes
     if args.world_size != started:
         raise LaunchError(
             f"The launcher started {started} processes, but they form {args.world_size} groups of one: each would "
@@ -29,13 +31,24 @@ def check_launch(config: RunConfig, args: Any, strategies: Strategies, rows: Map
         )
     check_device_for(args.distributed_state)
     check_precision(config)
-    check_resumable(args)
     quantization_config(config)  # refuses without its package
-    check_combination(args, strategies, cut=config.algorithm.cut)
-    check_save_steps(args, strategies.schedule.num_passes)
-    check_max_steps(args, strategies.schedule.num_passes)
-    check_evaluation(args, strategies.schedule.num_passes)
-    check_rows_enough(len(rows["train"]), batch_plan(config, started).prompts_per_rollout)
+    for _, check in schedule_checks(config, args, experiment.strategies, experiment.plan, experiment.rows["train"]):
+        check()
+
+
+def schedule_checks(
+    config: RunConfig, args: Any, strategies: Strategies, plan: BatchPlan, rows: Any
+) -> list[tuple[str, Callable[[], None]]]:
+    """Topic and check of what must go together on any machine; ``rows`` to train on, or ``None`` where unknown."""
+    passes = strategies.schedule.num_passes
+    checks: list[tuple[str, Callable[[], None]]] = [
+        ("trl", partial(check_resumable, args)),
+        ("algorithm", partial(check_combination, args, strategies, cut=config.algorithm.cut)),
+        *(("trl", partial(check, args, passes)) for check in (check_save_steps, check_max_steps, check_evaluation)),
+    ]
+    if rows is not None:
+        checks.append(("data", partial(check_rows_enough, len(rows), plan.prompts_per_rollout)))
+    return checks
 
 
 def check_resumable(args: Any) -> None:

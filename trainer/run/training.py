@@ -1,78 +1,27 @@
 """The trainer of a run with all that watches it, and the training itself."""
 
-from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any
 
-from rewards.registry import Refusal
+from rewards import Refusal, verifier_stacks
 from trainer.run.checkpoints import checkpoints_of, step_of
-from trainer.run.config import RunConfig, lora_config, quantization_config
-from trainer.run.config.vllm import VLLMSection
+from trainer.run.config import RunConfig
 from trainer.run.directory import ResumeError
 from trainer.run.guarded import tell, without_last_checkpoint
 from trainer.run.loading import stoppable_behind_training
 from trainer.run.lost_ranks import is_of_lost_rank
 from trainer.run.processes import FAILED, STOPPED
-from trainer.run.rows import held_out_sets
 from trainer.run.run_time import RunTime, seconds_of
 from trainer.run.schedule import optimizer_steps_per_block
 from trainer.run.summary import ACCURACY, report
 from trainer.run.wandb_end import finish_wandb
 
 
-def build_trainer(
-    config: RunConfig, args: Any, rows: Mapping[str, Any], functions: Sequence[Any], tokenizer: Any
-) -> Any:
-    """The trainer with its model loaded; transformers' own printing gives way to ours."""
-    from trainer import RLVRTrainer
-    from trainer.step.options import Engine, Evaluation, Guards, Speed
-
-    trainer = RLVRTrainer(
-        model=config.model.name_or_path,
-        reward_funcs=functions,
-        args=args,
-        train_dataset=rows["train"],
-        eval_dataset=held_out_sets(rows) or None,
-        processing_class=tokenizer,
-        peft_config=lora_config(config),
-        quantization_config=quantization_config(config),
-        **config.algorithm.strategies,
-        cut=config.algorithm.cut,
-        speed=Speed(**config.speed.arguments, common_random_numbers=config.common_random_numbers),
-        engine=Engine(**(config.vllm or VLLMSection()).arguments),
-        evaluation=Evaluation(config.run_seed, config.evaluation.decodings),
-        guards=Guards(Path(args.output_dir) / "faults", args.seed, config.stopping.skip_faults, tell),
-    )
-    silence(trainer)
-    for adapter in getattr(trainer.model, "peft_config", {}).values():
-        for name, value in vars(adapter).items():
-            if isinstance(value, set):  # it would be written in another order by each process
-                setattr(adapter, name, sorted(value))
-    return trainer
-
-
-def silence(trainer: Any) -> None:
-    """Take transformers' own progress bars and printed metrics out."""
-    from transformers import PrinterCallback, ProgressCallback
-    from transformers.utils.logging import disable_progress_bar
-
-    disable_progress_bar()  # of saving
-    for noisy in (ProgressCallback, PrinterCallback):
-        trainer.remove_callback(noisy)
-
-
-def run_trainer(
-    trainer: Any,
-    config: RunConfig,
-    run: Path,
-    checkpoint: Path | None,
-    resume_command: str,
-    verifier_stacks: Callable[[], str],
-) -> int:
+def run_trainer(trainer: Any, config: RunConfig, run: Path, checkpoint: Path | None, resume_command: str) -> int:
     """Evaluate, train, evaluate; write the summary and the curve. The exit status of `trainer.run.processes`."""
     is_main = trainer.accelerator.is_main_process
-    stop, idle = _watched(trainer, config, run, checkpoint, verifier_stacks)
+    stop, idle = _watched(trainer, config, run, checkpoint)
     if is_main:
         print(f"Run directory: {run}" + (f", resumed from {checkpoint.name}" if checkpoint else ""), flush=True)
 
@@ -129,9 +78,7 @@ def _unloadable(checkpoint: Path, error: Exception) -> str:
     )
 
 
-def _watched(
-    trainer: Any, config: RunConfig, run: Path, checkpoint: Path | None, verifier_stacks: Callable[[], str]
-) -> tuple[Any, Any]:
+def _watched(trainer: Any, config: RunConfig, run: Path, checkpoint: Path | None) -> tuple[Any, Any]:
     """Hang the callbacks of a run on its trainer; returned are those that stop it, on request and for nothing to do."""
     from trainer.run.callbacks import (
         CheckpointManifest,

@@ -23,7 +23,7 @@ from trl.models.utils import disable_gradient_checkpointing
 
 from trainer.algorithms.registry import PartSpec
 from trainer.algorithms.revisions.options import RevisionOptions
-from trainer.algorithms.strategies import KeepGroups, build_strategies
+from trainer.algorithms.strategies import KeepGroups, Strategies, build_strategies
 from trainer.evaluation.decoding import Decoding
 from trainer.evaluation.result import EvaluationResult
 from trainer.step import checkpoint, engine_check
@@ -73,6 +73,7 @@ class RLVRTrainer(GRPOTrainer):
             ``off`` shuffles rows as TRL does; ``None`` = what the strategies need.
         revision: how wrong answers are generated again, where an estimator asks for it (ibpo); see `RevisionOptions`.
         prompt_sampler: the same for which prompts come next (uniform = TRL's order, dynamic, difficulty, unsolved).
+        strategies: all of these, built and tried by `build_strategies`, in their place.
         cut: ``by_rank``: each rank cuts its rows into optimizer steps, as TRL does; ``over_all_ranks``: the same rows
             are in each step on any number of ranks.
         speed: the same update for less time: `trainer.step.options.Speed`. Without it all is done as TRL does it.
@@ -109,6 +110,7 @@ class RLVRTrainer(GRPOTrainer):
         keep_groups: KeepGroups | None = None,
         revision: Mapping[str, Any] | RevisionOptions | None = None,
         prompt_sampler: PartSpec = "uniform",
+        strategies: Strategies | None = None,
         cut: Literal["by_rank", "over_all_ranks"] = "by_rank",
         speed: Speed = Speed(),
         engine: Engine = Engine(),
@@ -120,12 +122,20 @@ class RLVRTrainer(GRPOTrainer):
         engine = with_old_keywords(engine, "engine", keywords)
         evaluation = with_old_keywords(evaluation, "evaluation", keywords)
         asked = (advantage, token_weight, coefficient, update_schedule, keep_groups)
-        drop_in = asked == (None, "uniform", None, "single_pass", None)
-        if advantage is None and not (args is not None and leaves_advantages_to_trl(args)):
-            advantage = "grpo"
-        self.strategies = build_strategies(
-            advantage, token_weight, update_schedule, coefficient, keep_groups, revision, prompt_sampler
-        )
+        drop_in = strategies is None and asked == (None, "uniform", None, "single_pass", None)
+        if strategies is None:
+            if advantage is None and not (args is not None and leaves_advantages_to_trl(args)):
+                advantage = "grpo"
+            strategies = build_strategies(
+                advantage, token_weight, update_schedule, coefficient, keep_groups, revision, prompt_sampler
+            )
+        elif (*asked, revision, prompt_sampler) != (None, "uniform", None, "single_pass", None, None, "uniform"):
+            raise TypeError(
+                "strategies= holds every strategy, so what is beside it (advantage, token_weight, coefficient, "
+                "update_schedule, keep_groups, revision, prompt_sampler) would have no effect. Give it to "
+                "build_strategies, or leave strategies out."
+            )
+        self.strategies = strategies
         if args is not None:
             check_combination(args, self.strategies, speed, cut, drop_in=drop_in)
         super().__init__(model, reward_funcs, args, *positional, **keywords)

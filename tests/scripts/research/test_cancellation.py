@@ -5,7 +5,6 @@ from pathlib import Path
 import pytest
 
 from scripts.research.cancellation import SharedPrefixes, UnmeasurableError, cancellation_table, shared_prefixes
-from tests.handed_in import REWARDS
 
 
 def test_the_shared_prefix_of_live_groups_alone_is_counted():
@@ -19,4 +18,4 @@ def test_the_shared_prefix_of_live_groups_alone_is_counted():
 @pytest.mark.parametrize(("prompts", "rollouts"), [(0, 1), (6, 1), (4, 0)])
 def test_batches_that_four_steps_cannot_share_are_refused(prompts, rollouts):
     with pytest.raises(UnmeasurableError, match=f"{rollouts} rollout batches of {prompts} prompts"):
-        list(cancellation_table(Path("configs/quickstart.yaml"), REWARDS, prompts=prompts, rollouts=rollouts))
+        list(cancellation_table(Path("configs/quickstart.yaml"), prompts=prompts, rollouts=rollouts))

@@ -7,7 +7,6 @@ import pytest
 import torch
 
 from scripts.research.short_runs import short_run
-from tests.handed_in import REWARDS
 from tests.paths import ROOT
 
 UPDATES, BATCHES, PROMPTS, GROUP = 4, 2, 16, 8
@@ -26,7 +25,7 @@ SETTINGS = {
 
 def rewards_early_in_training(**variant: str) -> np.ndarray:
     """(prompts, batches · group): rewards of further rollout batches, by the policy that a few updates made."""
-    with short_run(ROOT / "configs" / "quickstart.yaml", REWARDS, {**SETTINGS, **variant}) as trainer:
+    with short_run(ROOT / "configs" / "quickstart.yaml", {**SETTINGS, **variant}) as trainer:
         trainer.train()
         trainer.model.train()
         rows = [dict(trainer.train_dataset[row]) for row in range(PROMPTS) for _ in range(GROUP)]

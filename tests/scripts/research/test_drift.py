@@ -14,7 +14,6 @@ from transformers import AutoModelForCausalLM
 from rewards import Refusal
 from scripts.research.common_random_numbers import noise_table, variance_ratio
 from scripts.research.drift import DriftError, drift_table, drifts, newest_policy
-from tests.handed_in import REWARDS
 from tests.trainer.comparison.gradients.test_bench import RECIPE, rows_of
 from trainer.statistics import StatisticsError
 
@@ -90,4 +89,4 @@ def test_a_ratio_of_variances_and_its_interval():
 
 def test_too_few_seeds_are_refused():
     with pytest.raises(Refusal, match="2 seeds and 3 rollout batches"):
-        noise_table(Path("configs/quickstart.yaml"), REWARDS, [], seeds=2, rollouts=3, report=print)
+        noise_table(Path("configs/quickstart.yaml"), [], seeds=2, rollouts=3, report=print)

@@ -10,12 +10,9 @@ from typing import Any
 from trainer.comparison.gradients.replay import Recipe, Row
 from trainer.comparison.rollouts import RecordedRollouts
 from trainer.run.callbacks import Rollouts
-from trainer.run.config import RunConfig, grpo_config, load_config
-from trainer.run.rewards import Rewards
-from trainer.run.rows import load_data
+from trainer.run.config import RunConfig, grpo_config
+from trainer.run.experiment import Experiment
 from trainer.run.schedule import optimizer_steps_per_block
-from trainer.run.tokenizer import load_tokenizer
-from trainer.run.training import build_trainer
 
 
 def recipe_of(config: RunConfig) -> Recipe:
@@ -42,7 +39,7 @@ def recorded_batches(run: Path, most: int) -> Iterator[list[Row]]:
         yield table.to_pylist()
 
 
-def sampled_batches(config_path: Path, rewards: Rewards, batches: int) -> Iterator[list[Row]]:
+def sampled_batches(config_path: Path, batches: int) -> Iterator[list[Row]]:
     """So many rollout batches of one policy: the configuration's run with learning rate 0, in a temporary directory."""
     with tempfile.TemporaryDirectory() as directory:
         fixed = {
@@ -53,16 +50,13 @@ def sampled_batches(config_path: Path, rewards: Rewards, batches: int) -> Iterat
             "logging.rollouts": "all",
             "output_dir": directory,
         }
-        config = load_config(config_path, [f"{key}={value}" for key, value in fixed.items()])
-        args = grpo_config(config, 1)
+        experiment = Experiment.of_file(config_path, [f"{key}={value}" for key, value in fixed.items()])
+        args = experiment.args
         args.max_steps, args.learning_rate = batches * optimizer_steps_per_block(args), 0.0  # no run file may say 0
-        verifiers = {reward.label: rewards.build_verifier(reward.verifier) for reward in config.rewards}
-        rows = load_data(config, verifiers, rewards, config_path.resolve().parent)
-        tokenizer, prefilled = load_tokenizer(config)
-        functions = rewards.reward_functions(verifiers, tasks=config.reward_tasks, prefilled_thought=prefilled)
+        _ = experiment.rows  # what is said of them is seen
         with contextlib.redirect_stdout(io.StringIO()):
-            trainer = build_trainer(config, args, rows, functions, tokenizer)
-            trainer.add_callback(Rollouts(trainer, Path(directory), config.logging))
+            trainer = experiment.trainer
+            trainer.add_callback(Rollouts(trainer, Path(directory), experiment.config.logging))
             trainer.train()
         yield from recorded_batches(Path(directory), batches)
 

@@ -1,13 +1,11 @@
 """All findings of a run at once, before its model's weights are loaded; and the same, briefly, as it starts."""
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from rewards.registry import Refusal
-from rewards.verifier import Verifier
-from trainer.algorithms.strategies import Strategies
 from trainer.run.check.chat_template import template_findings
 from trainer.run.check.data import data_findings
 from trainer.run.check.device import device_memory, memory_estimates
@@ -26,8 +24,8 @@ from trainer.run.check.rewards import reward_findings
 from trainer.run.check.settings import logging_findings, rule_findings, setting_findings
 from trainer.run.check.subject import Subject
 from trainer.run.check.weights import weight_findings
-from trainer.run.config import RunConfig, batch_plan, load_tolerantly
-from trainer.run.rewards import Rewards
+from trainer.run.config import load_tolerantly
+from trainer.run.experiment import Experiment
 
 _BRIEF_ROWS = 128
 """Prompts of each set that are tokenized again as a run starts."""
@@ -80,9 +78,7 @@ class Checked:
         return [finding for finding in self.findings if finding.severity == "error"]
 
 
-def checked(
-    path: str, overrides: Sequence[str], rewards: Rewards, *, processes: int | None, device_bytes: int | None = None
-) -> Checked:
+def checked(path: str, overrides: Sequence[str], *, processes: int | None, device_bytes: int | None = None) -> Checked:
     """Everything that is wrong with the run of a file.
 
     Args:
@@ -94,37 +90,31 @@ def checked(
     if config is None:
         return Checked([*found])
     spoiled = {problem.path.split(".")[0] for problem in problems}
-    started = processes or config.num_processes or 1
-    subject = prepared(config, spoiled, started, rewards, Path(path).resolve().parent, found)
+    experiment = Experiment(config, Path(path).resolve().parent, processes or config.num_processes or 1)
+    subject = prepared(experiment, spoiled, found)
     return _checked(subject, found, spoiled, device_bytes)
 
 
-def checked_before_start(
-    config: RunConfig,
-    verifiers: Mapping[str, Verifier],
-    strategies: Strategies,
-    args: Any,
-    rows: Mapping[str, Any],
-    tokenizer: Any,
-) -> Checked:
-    """The same of a run that is about to start, of which everything is built; few prompts are tokenized again.
+def checked_before_start(experiment: Experiment) -> Checked:
+    """The same of a run that is about to start, of which everything can be built; few prompts are tokenized again.
 
     Raises:
         CheckError: there are errors; the message names them all.
     """
+    config = experiment.config
     name = config.model.name_or_path
     if (fault := folder_fault(name)) is not None:
         raise CheckError(f"model.name_or_path = {name!r} {fault}")
     settings = model_settings(config)
     subject = Subject(
         config,
-        args.world_size,
-        verifiers,
-        strategies,
-        batch_plan(config, args.world_size),
-        args,
-        rows,
-        tokenizer,
+        experiment.processes,
+        experiment.verifiers,
+        experiment.strategies,
+        experiment.plan,
+        experiment.args,
+        experiment.rows,
+        experiment.tokenizer,
         settings.get_text_config(),
         most_rows=_BRIEF_ROWS,
         here=True,

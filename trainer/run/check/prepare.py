@@ -1,7 +1,8 @@
 """A run built as far as it can be built, with a finding for each part that cannot."""
 
 from collections.abc import Callable, Collection, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
+from dataclasses import replace
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
@@ -9,21 +10,15 @@ from typing import Any
 from rewards.registry import Refusal
 from trainer.algorithms.contract import PROMPT_SAMPLER, UPDATE_SCHEDULE
 from trainer.algorithms.registry import KINDS, find_strategy
-from trainer.algorithms.strategies import build_strategies
 from trainer.algorithms.trial import tried, tried_sampler, tried_schedule
 from trainer.run.check.finding import Finding, error, warning
 from trainer.run.check.model import model_settings, skeleton_of
 from trainer.run.check.model_folder import folder_fault
 from trainer.run.check.subject import Subject
-from trainer.run.config import ConfigError, RunConfig, batch_plan, planned_config
-from trainer.run.data import check_rows_enough
+from trainer.run.config import ConfigError, RunConfig, planned_config
+from trainer.run.experiment import Experiment
 from trainer.run.launched_as import check_precision
-from trainer.run.preflight import check_resumable
-from trainer.run.rewards import Rewards
-from trainer.run.rows import load_data
-from trainer.run.schedule import check_evaluation, check_max_steps, check_save_steps
-from trainer.run.tokenizer import load_tokenizer
-from trainer.step.compatibility import check_combination
+from trainer.run.preflight import schedule_checks
 
 _TRIED = {UPDATE_SCHEDULE: tried_schedule, PROMPT_SAMPLER: tried_sampler}
 
@@ -50,57 +45,55 @@ class Collected(list[Finding]):
             self.append(unexplained(topic, f"{type(fault).__name__}: {first}. This came from a library, unexplained."))
 
 
-def prepared(
-    config: RunConfig, spoiled: Collection[str], processes: int, rewards: Rewards, folder: Path, findings: Collected
-) -> Subject:
-    """``config`` with all that could be built of it; what could not is added to ``findings``.
+def prepared(experiment: Experiment, spoiled: Collection[str], findings: Collected) -> Subject:
+    """All of ``experiment`` that could be built; what could not is added to ``findings``.
 
     Args:
         spoiled: sections of which a setting was refused, so that what depends on them is not judged.
     """
-    subject = Subject(config, processes)
+    subject = Subject(experiment.config, experiment.processes)
     if not {"rewards", "data"} & {*spoiled}:
-        _verifiers_and_rows(subject, rewards, folder, findings)
+        _verifiers_and_rows(subject, experiment, findings)
     if "algorithm" not in spoiled:
-        _strategies(subject, findings)
+        _strategies(subject, experiment, findings)
     if not {"algorithm", "trl", "num_processes", "model"} & {*spoiled}:
-        _arguments(subject, findings)
+        _arguments(subject, experiment, findings)
     if "model" not in spoiled:
-        _model(subject, findings)
+        _model(subject, experiment, findings)
     return subject
 
 
-def _verifiers_and_rows(subject: Subject, rewards: Rewards, folder: Path, findings: Collected) -> None:
+def _with(experiment: Experiment, **sections: Any) -> Experiment:
+    return replace(experiment, config=experiment.config.model_copy(update=sections))
+
+
+def _verifiers_and_rows(subject: Subject, experiment: Experiment, findings: Collected) -> None:
     built: dict[str, Any] = {}
-    for reward in subject.config.rewards:
+    for reward in experiment.config.rewards:
         with findings.of("rewards"):
-            built[reward.label] = rewards.build_verifier(reward.verifier)
+            built |= _with(experiment, rewards=[reward]).verifiers
     rows: dict[str, Any] = {}
-    data = subject.config.data
+    data = experiment.config.data
     for changes in ({"test": None}, {"train": None}):
-        part = subject.config.model_copy(update={"data": data.model_copy(update=changes)})
+        part = _with(experiment, data=data.model_copy(update=changes))
+        part.verifiers = built
         before = len(findings)
         with findings.of("data"):
-            rows |= load_data(part, built, rewards, folder)
-        if len(findings) > before:  # without its verifiers, for what is checked of the prompts
-            rows |= _rows_alone(part, rewards, folder)
+            rows |= part.rows
+        if len(findings) > before:
+            part.verifiers = {}  # without them, for what is checked of the prompts
+            with suppress(Refusal):
+                rows |= part.rows
     subject.verifiers, subject.rows = built, rows
 
 
-def _rows_alone(config: RunConfig, rewards: Rewards, folder: Path) -> dict[str, Any]:
+def _strategies(subject: Subject, experiment: Experiment, findings: Collected) -> None:
     try:
-        return load_data(config, {}, rewards, folder)
-    except Refusal:
-        return {}
-
-
-def _strategies(subject: Subject, findings: Collected) -> None:
-    given = subject.config.algorithm.strategies
-    try:
-        subject.strategies = build_strategies(**given)
+        subject.strategies = experiment.strategies
         return
     except Refusal as together:
         before = len(findings)
+        given = experiment.config.algorithm.strategies
         for kind in KINDS:
             if given[kind] is not None:
                 with findings.of("algorithm"):
@@ -109,28 +102,22 @@ def _strategies(subject: Subject, findings: Collected) -> None:
             findings.append(error("algorithm", str(together)))
 
 
-def _arguments(subject: Subject, findings: Collected) -> None:
-    config = subject.config
+def _arguments(subject: Subject, experiment: Experiment, findings: Collected) -> None:
+    config = experiment.config
     with findings.of("algorithm"):
-        subject.plan = batch_plan(config, subject.processes)
+        subject.plan = experiment.plan
     if subject.plan is None:
         return
     with findings.of("trl"):
         check_precision(config)
     with findings.of("trl"):
-        subject.args = planned_config(config, subject.processes, _lacking(config))
+        subject.args = planned_config(config, experiment.processes, _lacking(config))
     if subject.args is None or subject.strategies is None:
         return
-    with findings.of("trl"):
-        check_resumable(subject.args)
-    with findings.of("algorithm"):
-        check_combination(subject.args, subject.strategies, cut=subject.config.algorithm.cut)
-    for check in (check_save_steps, check_max_steps, check_evaluation):
-        with findings.of("trl"):
-            check(subject.args, subject.num_passes)
-    if "train" in subject.rows:
-        with findings.of("data"):
-            check_rows_enough(len(subject.rows["train"]), subject.plan.prompts_per_rollout)
+    rows = subject.rows.get("train")
+    for topic, check in schedule_checks(config, subject.args, subject.strategies, subject.plan, rows):
+        with findings.of(topic):
+            check()
 
 
 def _lacking(config: RunConfig) -> dict[str, Any]:
@@ -146,7 +133,7 @@ def _lacking(config: RunConfig) -> dict[str, Any]:
     return instead
 
 
-def _model(subject: Subject, findings: Collected) -> None:
+def _model(subject: Subject, experiment: Experiment, findings: Collected) -> None:
     name = subject.config.model.name_or_path
     if (fault := folder_fault(name)) is not None:
         findings.append(error("model", f"model.name_or_path = {name!r} {fault}"))
@@ -157,7 +144,7 @@ def _model(subject: Subject, findings: Collected) -> None:
     if subject.settings is None:
         return
     with findings.of("model"):
-        subject.tokenizer, _ = load_tokenizer(subject.config)
+        subject.tokenizer = experiment.tokenizer
     with findings.of("model", unexplained=warning):
         subject.skeleton = skeleton_of(subject.config, subject.settings)
     subject.settings = subject.settings.get_text_config()

@@ -18,7 +18,7 @@ class Subject:
 
     Attributes:
         processes: how many the run is started on, or would be.
-        rows: ``train`` and the held-out sets, as `trainer.run.rows.load_data` gives them.
+        rows: ``train`` and the held-out sets, as `Experiment.rows` gives them.
         args: TRL's arguments.
         settings: the model's configuration; of one that also sees, the text's.
         skeleton: the model on torch's meta device: names and shapes without weights.

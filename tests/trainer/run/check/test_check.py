@@ -13,7 +13,6 @@ from hypothesis import strategies as st
 
 from scripts.check import main
 from scripts.train import main as train
-from tests.handed_in import REWARDS
 from tests.trainer.run.check.mistakes.workshop import make_workshop
 from trainer.run.check.check import checked
 from trainer.run.check.lengths import chosen_rows
@@ -30,7 +29,7 @@ def workshop(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def run_of(workshop: Path, *overrides: str, processes: int | None = None):
-    return checked(str(workshop / "run.yaml"), overrides, REWARDS, processes=processes)
+    return checked(str(workshop / "run.yaml"), overrides, processes=processes)
 
 
 def test_the_plan_is_the_arithmetic_of_the_file(workshop: Path):

@@ -5,7 +5,6 @@ from pathlib import Path
 
 import pytest
 
-from tests.handed_in import REWARDS
 from tests.trainer.run.check.mistakes import MISTAKES, MORE_MISTAKES, RIGHT_SETTINGS, Mistake
 from tests.trainer.run.check.mistakes.workshop import RIGHT, make_workshop
 from trainer.run.check.check import Checked, checked
@@ -44,7 +43,7 @@ def found(folder: Path, mistake: Mistake, monkeypatch: pytest.MonkeyPatch) -> Ch
         (folder / name).write_text(text)
     for name, value in mistake.environment.items():
         monkeypatch.setenv(name, value) if value else monkeypatch.delenv(name, raising=False)
-    result = checked("run.yaml", mistake.overrides, REWARDS, processes=mistake.processes)
+    result = checked("run.yaml", mistake.overrides, processes=mistake.processes)
     for name in mistake.files:
         (folder / name).unlink()
     return result

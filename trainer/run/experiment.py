@@ -1,0 +1,174 @@
+"""From a run file to everything it means: each part is made when it is first asked for, once, and kept."""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Any, Self
+
+from rewards import GENERATORS, Verifier, build_verifier, reward_functions
+from rewards.references import check_rewards
+from trainer.algorithms.strategies import Strategies, build_strategies
+from trainer.run.config import (
+    BatchPlan,
+    RunConfig,
+    Source,
+    batch_plan,
+    grpo_config,
+    load_config,
+    lora_config,
+    quantization_config,
+)
+from trainer.run.config.vllm import VLLMSection
+from trainer.run.data import load_mixture
+from trainer.run.guarded import tell
+from trainer.run.tokenizer import load_tokenizer
+
+
+@dataclass
+class Experiment:
+    """A run file, and what it means. Every part that cannot be made raises a `Refusal`.
+
+    A part that stands in for one of these, as where a check goes on without what was refused, may be assigned.
+
+    Attributes:
+        folder: where relative paths of rows are looked for, after the current directory.
+        processes: how many the run is started on.
+    """
+
+    config: RunConfig
+    folder: Path
+    processes: int = 1
+
+    @classmethod
+    def of_file(
+        cls, path: str | Path, overrides: Sequence[str] = (), *, processes: int = 1, evaluation_only: bool = False
+    ) -> Self:
+        """The experiment of a YAML file (`load_config`)."""
+        config = load_config(path, overrides, evaluation_only=evaluation_only)
+        return cls(config, Path(path).resolve().parent, processes)
+
+    @cached_property
+    def verifiers(self) -> dict[str, Verifier]:
+        """Label → verifier."""
+        return {reward.label: build_verifier(reward.verifier) for reward in self.config.rewards}
+
+    @cached_property
+    def strategies(self) -> Strategies:
+        """The strategies of ``algorithm:``, each tried."""
+        return build_strategies(**self.config.algorithm.strategies)
+
+    @cached_property
+    def rows(self) -> dict[str, Any]:
+        """The rows to train on as one dataset, ``train``, without up to ``data.max_unusable``; and the held-out sets.
+
+        Each held-out set is a dataset of its own, ``test.<name>``, or ``test`` alone. Each reference is tried on every
+        verifier that will judge it.
+
+        Raises:
+            DataError: rows that cannot be loaded.
+            UnusableReferenceError: rows that their verifiers cannot judge.
+        """
+        data = self.config.data
+        sets = data.test_sources
+        held_out = {"test" if [*sets] == ["test"] else f"test.{name}": [source] for name, source in sets.items()}
+        parts = {"train": [*data.train_sources.values()], **held_out}
+        return {
+            part: self._usable(sources, f"data.{part}", data.max_unusable if part == "train" else 0)
+            for part, sources in parts.items()
+            if sources
+        }
+
+    @cached_property
+    def held_out(self) -> dict[str, Any]:
+        """The held-out sets by name for an evaluation alone: without up to ``data.max_unusable`` rows of each.
+
+        Raises:
+            DataError: rows that cannot be loaded.
+            UnusableReferenceError: rows that their verifiers cannot judge.
+        """
+        most = self.config.data.max_unusable
+        sets = self.config.data.test_sources
+        return {name: self._usable([source], f"data.test, {name}", most) for name, source in sets.items()}
+
+    def loaded(self, sources: Iterable[Source], system_prompt: str | None) -> Any:
+        """The rows of ``sources`` one after another, whether or not a verifier can use them."""
+        return load_mixture(sources, generators=GENERATORS, system_prompt=system_prompt, base_dir=self.folder)
+
+    def _usable(self, sources: Iterable[Source], label: str, most_unusable: int) -> Any:
+        rows = self.loaded(sources, self.config.data.system_prompt)
+        tasks = rows["task"] if "task" in rows.column_names else None
+        usable = check_rewards(
+            self.verifiers, self.config.reward_tasks, rows["reference"], tasks, label, max_unusable=most_unusable
+        )
+        return rows if len(usable) == len(rows) else rows.select(usable)
+
+    @cached_property
+    def plan(self) -> BatchPlan:
+        """The arithmetic of the batch on these processes."""
+        return batch_plan(self.config, self.processes)
+
+    @cached_property
+    def args(self) -> Any:
+        """TRL's arguments."""
+        return grpo_config(self.config, self.processes)
+
+    @property
+    def tokenizer(self) -> Any:
+        """The policy's tokenizer (`load_tokenizer`)."""
+        return self._tokenizer[0]
+
+    @cached_property
+    def _tokenizer(self) -> tuple[Any, bool]:
+        return load_tokenizer(self.config)
+
+    @cached_property
+    def reward_functions(self) -> list[Any]:
+        """The verifiers as TRL's reward functions."""
+        return reward_functions(
+            self.verifiers,
+            tasks=self.config.reward_tasks,
+            prefilled_thought=self._tokenizer[1],
+            patience_s=self.config.stopping.verifier_patience_seconds,
+        )
+
+    @cached_property
+    def trainer(self) -> Any:
+        """The trainer with its model loaded; transformers' own printing gives way to ours."""
+        from trainer import RLVRTrainer
+        from trainer.step.options import Engine, Evaluation, Guards, Speed
+
+        config, args = self.config, self.args
+        held_out = {part.removeprefix("test."): rows for part, rows in self.rows.items() if part != "train"}
+        trainer = RLVRTrainer(
+            model=config.model.name_or_path,
+            reward_funcs=self.reward_functions,
+            args=args,
+            train_dataset=self.rows["train"],
+            eval_dataset=held_out or None,
+            processing_class=self.tokenizer,
+            peft_config=lora_config(config),
+            quantization_config=quantization_config(config),
+            strategies=self.strategies,
+            cut=config.algorithm.cut,
+            speed=Speed(**config.speed.arguments, common_random_numbers=config.common_random_numbers),
+            engine=Engine(**(config.vllm or VLLMSection()).arguments),
+            evaluation=Evaluation(config.run_seed, config.evaluation.decodings),
+            guards=Guards(Path(args.output_dir) / "faults", args.seed, config.stopping.skip_faults, tell),
+        )
+        silence(trainer)
+        for adapter in getattr(trainer.model, "peft_config", {}).values():
+            for name, value in vars(adapter).items():
+                if isinstance(value, set):  # it would be written in another order by each process
+                    setattr(adapter, name, sorted(value))
+        return trainer
+
+
+def silence(trainer: Any) -> None:
+    """Take transformers' own progress bars and printed metrics out."""
+    from transformers import PrinterCallback, ProgressCallback
+    from transformers.utils.logging import disable_progress_bar
+
+    disable_progress_bar()  # of saving
+    for noisy in (ProgressCallback, PrinterCallback):
+        trainer.remove_callback(noisy)
