@@ -68,6 +68,7 @@ def evaluation_trainer(experiment: Experiment, args: Any) -> Any:
     """The trainer around the checkpoint, at the step that it was saved at."""
     from trainer import RLVRTrainer
     from trainer.run.callbacks import EvaluationProgress
+    from trainer.step.options import Evaluation, Speed
 
     config = experiment.config
     trainer = RLVRTrainer(
@@ -77,9 +78,8 @@ def evaluation_trainer(experiment: Experiment, args: Any) -> Any:
         train_dataset=next(iter(experiment.held_out.values())),  # TRL wants one; nothing is trained
         eval_dataset=experiment.held_out,
         processing_class=experiment.tokenizer,
-        evaluation_seed=config.run_seed,
-        decodings=config.evaluation.decodings,
-        generation="trl" if args.use_vllm else config.speed.generation,
+        speed=Speed(generation="trl" if args.use_vllm else config.speed.generation),
+        evaluation=Evaluation(config.run_seed, config.evaluation.decodings),
     )
     silence(trainer)
     trainer.add_callback(EvaluationProgress())
