@@ -23,6 +23,16 @@ settings.register_profile("thorough", max_examples=1000)  # pytest --hypothesis-
 settings.load_profile("brief")
 
 
+def pytest_addoption(parser: pytest.Parser) -> None:
+    """Here, and not beside the tests that take them: pytest reads no other file before its command line."""
+    group = parser.getgroup("gpu", "-m gpu: tests/gpu/test_paths.py")
+    group.addoption("--table", action="store_true", help="write --json, and print its table")
+    group.addoption("--cpu", action="store_true", help="leave GPUs alone, and try what runs without")
+    group.addoption("--model", help="train this one instead of the tiny policy")
+    group.addoption("--minutes", type=float, default=15, help="for all paths together; default 15")
+    group.addoption("--json", type=Path, default=Path("gpu_acceptance.json"), help="default gpu_acceptance.json")
+
+
 def pytest_collection_finish() -> None:
     """What all imports made stays: every training ends with a collection, which need not look at it again (0.5 s)."""
     gc.collect()

@@ -5,8 +5,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from trainer.run.acceptance.paths import (
-    ROOT,
+from tests.gpu.paths import (
     SERVER_PORT,
     STEPS,
     AcceptancePath,
@@ -18,6 +17,7 @@ from trainer.run.acceptance.paths import (
     trained,
     training,
 )
+from tests.paths import ROOT
 
 LORA = "model.lora={r: 8, lora_alpha: 32, target_modules: all-linear}"
 QLORA = "model.quantization={load_in_4bit: true}"

@@ -1,18 +1,19 @@
-"""scripts/gpu_acceptance.py: what it concludes from what it finds, and once all of it on a CPU."""
+"""What the paths conclude from what they find, and once all that a CPU can try."""
 
 import json
+import subprocess
 import sys
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from scripts.gpu_acceptance import main
-from trainer.run.acceptance.catalogue import paths
-from trainer.run.acceptance.machine import Machine
-from trainer.run.acceptance.paths import AcceptancePath, PathError, Place, needs, trained
-from trainer.run.acceptance.running import attempt
-from trainer.run.acceptance.table import table
+from tests.gpu.catalogue import paths
+from tests.gpu.machine import Machine
+from tests.gpu.paths import AcceptancePath, PathError, Place, needs, trained
+from tests.gpu.running import attempt
+from tests.gpu.table import table
+from tests.paths import ROOT
 
 CPU = Machine((), False, {"torch": "2.13.0"}, True)
 TWO_GPUS = Machine(
@@ -56,7 +57,7 @@ def test_a_path_that_does_not_end_is_ended(tmp_path: Path):
     path = AcceptancePath("some", "a path", lambda _: "", lambda _: forever, lambda _: {})
     outcome = attempt(path, Place(tmp_path, None, CPU), 0)
     assert outcome["reason"] == "the time was spent on the paths before it"
-    from trainer.run.acceptance import running
+    from tests.gpu import running
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(running, "ENOUGH", 0.0)
@@ -133,23 +134,36 @@ def test_the_table_never_shows_as_passed_what_was_not_run():
     ]
 
 
-def test_an_unknown_path_is_refused(capsys: Any):
-    assert main(["--only", "zero9"]) == 2
-    assert "There is no path zero9. There are: bf16" in capsys.readouterr().err
+def accepted(where: Path, *arguments: str) -> "subprocess.CompletedProcess[str]":
+    command = [sys.executable, "-m", "pytest", "-q", "-n", "0", "-p", "no:cacheprovider", "-m", "gpu", "tests/gpu"]
+    return subprocess.run(
+        [*command, "--table", "--json", str(where), *arguments], cwd=ROOT, capture_output=True, text=True
+    )
 
 
 @pytest.mark.slow
-def test_it_runs_on_a_cpu_from_beginning_to_end(tmp_path: Path, capsys: Any):
+def test_all_that_a_cpu_can_try_passes_and_the_rest_is_not_run(tmp_path: Path):
     where = tmp_path / "gpu_acceptance.json"
-    assert main(["--cpu", "--json", str(where), "--minutes", "15"]) == 0
+    ended = accepted(where, "--cpu")
+    assert ended.returncode == 0, ended.stdout
     found = json.loads(where.read_text())
     outcomes = {path["name"]: path for path in found["paths"]}
     assert outcomes.keys() == ASKED
-    for name in ("bf16", "lora", "resume", "export"):
+    for name in ("bf16", "lora", "resume", "export", "benchmark"):
         assert outcomes[name]["status"] == "passed", outcomes[name]
     for name in ("fp16", "fsdp2", "vllm_colocate", "vllm_server", "agreement"):
         assert outcomes[name]["status"] == "not run"
         assert outcomes[name]["reason"]
     assert outcomes["resume"]["facts"]["weights"] == "equal bit for bit"
-    assert main(["--table", str(where)]) == 0
-    assert table(found) in capsys.readouterr().out
+    assert table(found) in ended.stdout
+    printed = subprocess.run(
+        [sys.executable, "-m", "tests.gpu.table", str(where)], cwd=ROOT, capture_output=True, text=True
+    )
+    assert printed.stdout == f"{table(found)}\n"
+
+
+def test_one_path_that_cannot_run_is_in_the_table_as_not_run(tmp_path: Path):
+    ended = accepted(tmp_path / "some.json", "--cpu", "-k", "fp16")
+    assert (ended.returncode, "1 skipped" in ended.stdout) == (0, True), ended.stdout
+    assert "**not run**: takes 1 GPU, and there are 0" in ended.stdout
+    assert [path["name"] for path in json.loads((tmp_path / "some.json").read_text())["paths"]] == ["fp16"]

@@ -11,7 +11,8 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from trainer.run.acceptance.paths import ROOT, SERVER_PORT, AcceptancePath, PathError, Place
+from tests.gpu.paths import SERVER_PORT, AcceptancePath, PathError, Place
+from tests.paths import ROOT
 
 PASSED, FAILED, NOT_RUN = "passed", "failed", "not run"
 ENOUGH = 20.0

@@ -1,6 +1,9 @@
 """What an acceptance run found, as the table for a README."""
 
+import json
+import sys
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Any
 
 
@@ -33,3 +36,7 @@ def _shown(value: Any) -> str:
 
 def _cell(text: str) -> str:
     return text.replace("|", "\\|").replace("\n", " ")
+
+
+if __name__ == "__main__":
+    sys.stdout.write(table(json.loads(Path(sys.argv[1]).read_text())) + "\n")

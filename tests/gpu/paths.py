@@ -8,9 +8,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from trainer.run.acceptance.machine import Machine
+from tests.gpu.machine import Machine
 
-ROOT = Path(__file__).parents[3]
 STEPS = 4
 Facts = dict[str, Any]
 
