@@ -1,5 +1,7 @@
 """Every run configuration that ships is loaded and checked as a launch would, and its header says what it owes."""
 
+import re
+import shlex
 from pathlib import Path
 
 import pytest
@@ -15,16 +17,55 @@ CONFIGS = ROOT / "configs"
 NO_RUNS = ("accelerate", "evaluation", "sweeps")  # these have tests of their own
 RUNS = sorted(path for path in CONFIGS.rglob("*.yaml") if path.relative_to(CONFIGS).parts[0] not in NO_RUNS)
 PAPER = sorted((CONFIGS / "knights_knaves").glob("*_[37]b.yaml"))
+BASES = (CONFIGS / "countdown" / "baseline.yaml", CONFIGS / "knights_knaves" / "grpo_3b.yaml")
+README = (CONFIGS / "README.md").read_text()
+
+
+def variants() -> list[tuple[str, Path, list[str]]]:
+    """Name, base file and overrides of every place in the README's table of variants that is no file and not empty."""
+    found = []
+    table = README.partition("| variant | of `countdown/baseline.yaml` |")[2].partition("\n\n")[0]
+    for line in table.splitlines()[2:]:
+        name, *places = (cell.strip() for cell in line.split(" | ")[:3])
+        for base, place in zip(BASES, (places[0], places[0] if places[1] == "the same" else places[1]), strict=True):
+            if place.startswith("`"):
+                found.append((name.removeprefix("| "), base, shlex.split(place.strip("`"))))
+    return found
 
 
 def test_there_are_configs():
     assert len(RUNS) >= 12
+    assert len(variants()) >= 70
+    assert ("rloo", BASES[1], ["algorithm.advantage=rloo"]) in variants()
+
+
+def test_every_variant_is_in_the_table_or_a_file_that_it_names():
+    files = {path.stem for path in (CONFIGS / "countdown").glob("*.yaml")} - {"baseline", "ibpo_tiny_cpu"}
+    assert not files & {name for name, _, _ in variants()}
+    assert not [name for name in files if f"`{name}`" not in README]
+    for path in (CONFIGS / "knights_knaves" / "variants_3b").glob("*.yaml"):
+        assert f"`{path.stem}`*" in README or f"](knights_knaves/variants_3b/{path.name})" in README, path.name
+    assert not [link for link in re.findall(r"\]\((knights_knaves/[^)]+)\)", README) if not (CONFIGS / link).exists()]
 
 
 @pytest.mark.parametrize("path", RUNS, ids=lambda path: path.relative_to(CONFIGS).as_posix())
 def test_config_passes_every_check_that_needs_no_gpu(path: Path):
-    launched = load_config(path).num_processes or 1
-    config = load_config(path, ["trl.bf16=false", "trl.use_cpu=true"])
+    passes_every_check(path, [])
+
+
+@pytest.mark.parametrize(
+    ("path", "overrides"),
+    [each[1:] for each in variants()],
+    ids=[f"{base.stem}-{name}" for name, base, _ in variants()],
+)
+def test_a_variant_of_the_table_passes_every_check_that_needs_no_gpu(path: Path, overrides: list[str]):
+    assert load_config(path, overrides) != load_config(path)
+    passes_every_check(path, overrides)
+
+
+def passes_every_check(path: Path, overrides: list[str]) -> None:
+    launched = load_config(path, overrides).num_processes or 1
+    config = load_config(path, [*overrides, "trl.bf16=false", "trl.use_cpu=true"])
     for reward in config.rewards:
         build_verifier(reward.verifier)
     parts = config.algorithm
