@@ -438,7 +438,7 @@ def test_a_part_that_begins_late_is_found_and_a_resumed_run_stays_with_trls_cut(
     with pytest.warns(UserWarning, match="another gradient than TRL's at optimizer step 2"):
         straight = ours(tiny_model, tmp_path / "straight", strategies=strategies, **settings)
     assert straight.parts.microbatches.planner is None
-    assert straight.counts == {"planned_microbatches_compared": 1, "planned_microbatches_mismatch": 1}
+    assert straight.parts.checkpoint.counts == {"planned_microbatches_compared": 1, "planned_microbatches_mismatch": 1}
     for step, found in (
         (4, "gave another gradient before the checkpoint"),
         (2, "another gradient than TRL's at optimizer step 2"),

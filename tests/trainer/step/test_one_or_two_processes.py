@@ -18,6 +18,7 @@ import torch
 from transformers import TrainerCallback
 from tests.trainer.training import digit_reward, ours
 from trainer import RLVRTrainer
+from trainer.step.advantages import Advantages
 
 model, folder, cases = Path(sys.argv[1]), Path(sys.argv[2]), json.loads(sys.argv[3])
 processes = int(os.environ["WORLD_SIZE"])
@@ -36,18 +37,19 @@ def rollouts(prompts, trainer):
     return {"prompt_ids": asked, "completion_ids": ids, "logprobs": None}
 
 seen = {}
-rewarded, scored = RLVRTrainer._calculate_rewards, RLVRTrainer._set_advantages
+rewarded, scored = RLVRTrainer._calculate_rewards, Advantages.estimate
 
 def calculated(self, *positional, **keywords):
     found = rewarded(self, *positional, **keywords)
     seen["rewards"].append(found.clone())
     return found
 
-def with_advantages(self, batch, signals):
-    scored(self, batch, signals)
-    seen["advantages"].append(self.accelerator.gather(batch["advantages"]).clone())
+def with_advantages(self, rollout, signals, logs):
+    metrics = scored(self, rollout, signals, logs)
+    seen["advantages"].append(self.ranks.gathered(rollout.batch["advantages"]).clone())
+    return metrics
 
-RLVRTrainer._calculate_rewards, RLVRTrainer._set_advantages = calculated, with_advantages
+RLVRTrainer._calculate_rewards, Advantages.estimate = calculated, with_advantages
 
 class Gradients(TrainerCallback):
     def on_pre_optimizer_step(self, args, state, control, model=None, **_):
