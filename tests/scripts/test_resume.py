@@ -48,6 +48,7 @@ def assert_same_state(one: Path, two: Path) -> None:
     for name in states:
         old, new = (torch.load(folder / name, weights_only=False) for folder in (one, two))
         for state in (old, new):
+            state.pop("logged", None)  # times among it; the metrics made of it are compared
             state.pop("python", None)  # libraries draw from it too, each process as often as it likes
         assert repr(old) == repr(new)
         old, new = ([*map(torch.Tensor.tolist, tensors(state))] for state in (old, new))

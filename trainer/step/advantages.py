@@ -84,7 +84,7 @@ class Advantages:
             logged.extend(trained)
         return rollout_metrics(signals["rewards"], advantages, signals)
 
-    def label(self, rollout: Rollout, signals: Signals) -> Tensor:
+    def label_rows(self, rollout: Rollout, signals: Signals) -> Tensor:
         """Give each row of the batch its `group_labels`; returned are the shared prefixes of all ranks' rows (N,)."""
         labels = group_labels(
             signals,

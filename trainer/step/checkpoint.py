@@ -86,7 +86,7 @@ class Checkpoint:
         self.counts.clear()
         self.counts.update(found["counts"])
         logged = found["logged"]
-        self.log_state = LogState(**logged[self.ranks.index]) if self.ranks.index < len(logged) else None
+        self.log_state = LogState(**logged[self.ranks.index]) if len(logged) == self.ranks.count else None
 
     def take_log_state(self) -> LogState | None:
         """What was read and nobody has taken up."""

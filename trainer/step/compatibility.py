@@ -426,8 +426,7 @@ def cut_over_all_ranks(settings: Settings) -> Problems:
     steps, accumulated = args.steps_per_generation, args.gradient_accumulation_steps
     rows = steps * args.per_device_train_batch_size
     units, what = (rows, "rows") if keep_groups == "off" else (rows // args.num_generations, "groups")
-    updates = max(1, steps // accumulated)
-    if steps % accumulated or units % updates:
+    if steps % accumulated or units % (steps // accumulated):
         yield (
             f"cut: over_all_ranks, but each process's {units} {what} of a rollout batch cannot be shared out evenly "
             f"over {steps / accumulated:g} optimizer steps. Choose prompts_per_rollout so that they can, or write cut: "

@@ -3,6 +3,7 @@
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from copy import deepcopy
 from dataclasses import dataclass
 from typing import Any
 
@@ -95,7 +96,7 @@ def leaving_no_trace(
     """Without dropout, of which each cut would draw its own; ``metrics["train"]``, random stream and strategies' state
     are afterwards as before."""
     stateful: list[Any] = [part.function for part in strategies.all if part.has_state]
-    states = [function.state_dict() for function in stateful]
+    states = [deepcopy(function.state_dict()) for function in stateful]  # it may hand out what it writes into
     dropping = [module for module in model.modules() if module.training and drops(module)]
     logged, metrics["train"] = metrics["train"], defaultdict(list)
     for module in dropping:

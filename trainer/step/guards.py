@@ -75,6 +75,10 @@ class FaultGuard:
         self._newest: list[torch.Tensor] = []
         self._sum_before: torch.Tensor | None = None
 
+    def begin_training(self) -> None:
+        """Forget the losses of an optimizer step that was not finished."""
+        self._sum_before, self._newest = None, []
+
     def before(self, summed_loss: torch.Tensor) -> None:
         """Note the loss summed so far, before a micro-batch is trained."""
         if self._sum_before is None:  # the first of an optimizer step
@@ -84,7 +88,7 @@ class FaultGuard:
         """Note the loss of a micro-batch; read once an optimizer step: reading waits for the device."""
         self._newest.append(loss.detach())
 
-    def is_fault(self, norm: Any) -> "Fault | None":
+    def find_fault(self, norm: Any) -> "Fault | None":
         """What is wrong with the optimizer step that is about to be made, on any rank; a collective."""
         losses = torch.stack(self._newest).tolist()
         self.newest_norm = value = math.nan if norm is None else float(norm)
@@ -229,12 +233,19 @@ class DiskGuard:
     What does not fit by the count of free bytes is not begun. What fails while it is written, at a quota for instance,
     is deleted; all ranks decide alike.
 
+    transformers deletes old checkpoints as the last part of saving one: a run sets ``save_total_limit`` aside and
+    deletes them when the new one is whole.
+
+    Args:
+        saves_together: every rank writes its part of the weights and the optimizer, and waits for the others
+            (DeepSpeed, FSDP).
+
     Attributes:
         left_out: the step whose checkpoint was left out last.
     """
 
-    def __init__(self, ranks: Ranks, report: Callable[[str], None]) -> None:
-        self.ranks, self.report = ranks, report
+    def __init__(self, ranks: Ranks, report: Callable[[str], None], *, saves_together: bool) -> None:
+        self.ranks, self.report, self.saves_together = ranks, report, saves_together
         self.left_out: int | None = None
         self._unwritten: Exception | None = None
         self._is_saving = False
@@ -264,12 +275,15 @@ class DiskGuard:
     def written(self, save: Callable[..., None], *positional: Any, **keywords: Any) -> None:
         """Call ``save``, which writes a part of a checkpoint; a full disk is remembered alone: the other ranks are on
         their way to the next collective."""
-        if self._unwritten is not None:
+        if not self._is_saving:
+            save(*positional, **keywords)
+            return
+        if self._unwritten is not None and not self.saves_together:
             return
         try:
             save(*positional, **keywords)
         except Exception as error:
-            if not self._is_saving or not is_full(error):
+            if not is_full(error):
                 raise
             self._unwritten = error
 

@@ -69,7 +69,9 @@ class Judging:
         finally:
             self._rows = self._early = None
 
-    def begin(self, functions: Sequence[Any], prompts: Sequence[Any], generated: Sequence[Any], state: Any) -> None:
+    def begin_early(
+        self, functions: Sequence[Any], prompts: Sequence[Any], generated: Sequence[Any], state: Any
+    ) -> None:
         """Call early what may be, with what TRL's ``_generate`` returned for ``prompts``."""
         rows, self._rows = self._rows, None
         if rows is None:

@@ -1,7 +1,7 @@
 """From TRL's loss of a micro-batch to the strategies': ``A`` becomes ``A · w · keep · c`` before TRL reads it.
 
 No body of TRL is copied. Its loss reads the batch's advantages, and with vLLM its importance ratio, after it has asked
-for the log-probabilities of the policy: `Loss.on_logps` writes both then.
+for the log-probabilities of the policy: `Loss.write_advantages` writes both then.
 """
 
 from collections.abc import Callable, Iterator
@@ -85,7 +85,11 @@ class Loss:
         self.means, self.shared_prefixes, self._checks = Means(), SharedPrefixMeter(), DeferredChecks()
         self._current: tuple[Batch, Position] | None = None
 
-    def expect(self, shared_prefixes: Tensor) -> None:
+    def begin_training(self) -> None:
+        """Forget what was suspected in an optimizer step that was not finished."""
+        self._checks = DeferredChecks()
+
+    def start_rollout(self, shared_prefixes: Tensor) -> None:
         """Start on a new rollout batch, whose rows of all ranks (N,) share prefixes of such lengths in their groups."""
         num_groups = len(shared_prefixes) // self.args.num_generations
         self.shared_prefixes.expect(num_groups, int(shared_prefixes.max()), shared_prefixes.device)
@@ -102,7 +106,7 @@ class Loss:
         finally:
             self._current = None
 
-    def on_logps(self, logps: Tensor, entropies: Tensor | None) -> None:
+    def write_advantages(self, logps: Tensor, entropies: Tensor | None) -> None:
         """Write the ratio and the advantages that TRL reads next; ``logps`` (B, T) of the policy carry its gradient."""
         if self._current is None:
             return
@@ -142,8 +146,8 @@ class Loss:
         over_all_microbatches(metrics, self.means, batch, by_sequence=by_sequence, ends_step=is_last)
         return loss * batch["loss_scale"]
 
-    def end_step(self) -> None:
-        """Measure the optimizer step whose gradient is complete; a collective."""
+    def measure_gradient(self) -> None:
+        """Measure the gradient of the optimizer step that is about to be made; a collective."""
         self.shared_prefixes.finish_step(self.ranks.accelerator, self.means)
 
     @contextmanager

@@ -69,7 +69,10 @@ class Means:
 
     def state_dict(self) -> dict[str, dict[str, Tensor]]:
         """What this rank has added and nobody has read."""
-        return {"sums": {**self._sums}, "largest": {**self._largest}}
+        return {
+            "sums": {name: values.cpu() for name, values in self._sums.items()},
+            "largest": {name: value.cpu() for name, value in self._largest.items()},
+        }
 
     def load_state_dict(self, state: Mapping[str, Mapping[str, Tensor]], device: torch.device) -> None:
         """Go on from what `state_dict` gave."""

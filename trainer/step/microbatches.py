@@ -113,7 +113,7 @@ class Microbatches:
         """Keep a new rollout batch until TRL has cut it."""
         self._rollout = rollout
 
-    def buffered(self, trls: list[Batch], position: Position) -> list[Batch]:
+    def regrouped(self, trls: list[Batch], position: Position) -> list[Batch]:
         """``trls``, TRL's cut of the rollout batch, or another one: groups whole, or rows by number over all ranks."""
         rollout, self._rollout = self._rollout, None
         unit = 1 if self.strategies.keep_groups == "off" else self.args.num_generations
@@ -126,7 +126,7 @@ class Microbatches:
             return trls
         return whole_group_microbatches(rollout, unit, steps)
 
-    def current(
+    def next_microbatch(
         self,
         buffered: list[Batch],
         position: Position,
@@ -193,7 +193,7 @@ class PlannedCut:
     """Planned micro-batches of one rank, an optimizer step's part of a rollout batch at a time.
 
     Args:
-        strategies: of the run; `trainer.step.compatibility.plan_problems` must have found nothing against them.
+        strategies: of the run; no rule of `trainer.step.compatibility` may give ``microbatches`` up with them.
         tokens_per_microbatch: padded tokens of a micro-batch at most; ``None`` = what the configured batch size takes
             with this rollout's longest prompt and the longest completion that may be generated.
         cuts_passes: whether a pass may end a row after its last token of the pass.

@@ -20,7 +20,8 @@ class Speed:
 
     Attributes:
         microbatches: ``trl`` leaves micro-batches as TRL cuts them; ``planned`` cuts them anew where that leaves the
-            gradient as it is, and elsewhere leaves them too and warns with the reason.
+            gradient as it is, and elsewhere leaves them too and warns with the reason. Scoring without a gradient is cut
+            as well; where a comparison of gradients fails, TRL's cut is taken for the rest of the run.
         tokens_per_microbatch: padded tokens of a planned one at most; ``None`` = what the configured one may take.
         verify_steps: optimizer steps, from the first with a gradient on, whose gradient is computed by both cuts first;
             above 0 some later ones too (see `trainer.step.microbatches.Microbatches`).
@@ -77,6 +78,9 @@ class Evaluation:
 @dataclass(frozen=True)
 class Guards:
     """What watches a run: non-finite losses, full disks and exhausted memory end in a message (`trainer.step.guards`).
+
+    A watched run also measures the entropy by class of token, goes on with its log lines after a resume, and leaves out
+    TRL's model card.
 
     Attributes:
         fault_folder: where batches with a fault, and messages, are kept.

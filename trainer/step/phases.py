@@ -102,6 +102,11 @@ class Phases:
             return DESCRIPTIONS.get(self._open[-1][0], _BEFORE)
         return DESCRIPTIONS["optimizer"] if self._after_backward else _BEFORE
 
+    def begin_training(self) -> None:
+        """Forget the times of an optimizer step that was not finished."""
+        self.end_step()
+        self._microbatch_ended = None
+
     def microbatch_starts(self) -> None:
         """Between micro-batches the host may wait for the newest loss; after the step's last comes the optimizer."""
         if self._microbatch_ended is not None:

@@ -1,6 +1,7 @@
 """Which prompts the next rollout batch holds, generated again where a sampler asks for groups with a gradient."""
 
 from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from math import ceil
 from typing import Any, NamedTuple
@@ -95,7 +96,7 @@ class Prompts:
         self, given: list[Row], position: Position, answer: Answer, metrics: Mapping[str, list[float]]
     ) -> list[Row]:
         """This rank's rows of the next rollout batch, in place of ``given``, TRL's."""
-        sampler = self.sampler
+        sampler, self._kept = self.sampler, None
         if sampler is None:
             return given
         wanted = len(given) * self.ranks.count // self.group_size
@@ -104,6 +105,14 @@ class Prompts:
         else:
             self._keep_live_groups(sampler, wanted, position, answer, metrics)
         return self._rows_of(self.chosen)
+
+    @contextmanager
+    def handing_over(self) -> Iterator[None]:
+        """Inside, TRL asks for what was generated and judged for the kept rows; afterwards nothing is kept."""
+        try:
+            yield
+        finally:
+            self._kept = None
 
     def take_generated(self) -> tuple[Any, ...] | None:
         """What was generated for the kept rows, where TRL asks for it; ``None`` where there is no such."""

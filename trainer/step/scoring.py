@@ -45,17 +45,25 @@ class Scoring:
     pass costs two) one is saved, with gradient checkpointing one of five.
 
     Args:
-        asks_for_old: whether TRL asks for π_old of a rollout batch.
-        skips_old: whether it is not scored although TRL asks; π_old is then NaN, and `finish` removes what TRL made of
+        asks_for_old, has_reference: whether TRL asks for π_old of a rollout batch, and for the reference.
+        skips_old: whether it is not scored although TRL asks; π_old is then NaN, and `complete` removes what TRL made of
             it.
         keeps_entropies: whether a strategy wants the entropies of π_old too.
     """
 
     def __init__(
-        self, microbatches: Microbatches, phases: Phases, *, asks_for_old: bool, skips_old: bool, keeps_entropies: bool
+        self,
+        microbatches: Microbatches,
+        phases: Phases,
+        *,
+        asks_for_old: bool,
+        has_reference: bool,
+        skips_old: bool,
+        keeps_entropies: bool,
     ) -> None:
         self.microbatches, self.phases = microbatches, phases
-        self.asks_for_old, self.skips_old, self.keeps_entropies = asks_for_old, skips_old, keeps_entropies
+        self.asks_for_old, self.has_reference = asks_for_old, has_reference
+        self.skips_old, self.keeps_entropies = skips_old, keeps_entropies
         self._expected: list[Purpose] = []  # what TRL asks for next
         self._in_loss: Batch | None = None
         self._old_entropies: Tensor | None = None
@@ -63,7 +71,7 @@ class Scoring:
     @contextmanager
     def rollout(self) -> Iterator[None]:
         """Inside, TRL generates, scores and judges a rollout batch."""
-        self._expected = [*([Purpose.OLD] if self.asks_for_old else []), Purpose.REFERENCE]
+        self._expected = [Purpose.OLD] * self.asks_for_old + [Purpose.REFERENCE] * self.has_reference
         try:
             yield
         finally:
@@ -120,7 +128,7 @@ class Scoring:
             self._old_entropies = result[1]
         return result
 
-    def finish(self, batch: Batch, metrics: dict[str, list[float]]) -> None:
+    def complete(self, batch: Batch, metrics: dict[str, list[float]]) -> None:
         """Complete a rollout batch that TRL has made: entropies of π_old added, what was made of NaN removed."""
         if self._old_entropies is not None:
             batch["old_entropies"], self._old_entropies = self._old_entropies, None

@@ -163,6 +163,7 @@ class RLVRTrainer(GRPOTrainer):
 
     def train(self, *positional: Any, **keywords: Any) -> Any:
         watch = self.parts.watch
+        self.parts.begin_training()
         with nullcontext() if watch is None else watch.memory.watching(self.args, lambda: self._position):
             return super().train(*positional, **keywords)
 
@@ -172,7 +173,7 @@ class RLVRTrainer(GRPOTrainer):
     def training_step(self, *positional: Any, **keywords: Any) -> Tensor:
         phases, watch = self.parts.phases, self.parts.watch
         if (logged := self.parts.checkpoint.take_log_state()) is not None and watch is not None:
-            self._go_on_logging(logged)  # a drop-in's logs start anew, as TRL's do
+            self._go_on_logging(logged)  # without guards logs start anew, as TRL's do
         phases.microbatch_starts()
         with phases("update"):
             if watch is not None:
@@ -182,7 +183,7 @@ class RLVRTrainer(GRPOTrainer):
                 watch.faults.after(loss)
         phases.microbatch_ended()
         if self.accelerator.sync_gradients:
-            self.parts.loss.end_step()
+            self.parts.loss.measure_gradient()
         return loss
 
     # 2. Its rows: of a new rollout batch where the last one is used up, cut as TRL does or anew
@@ -193,8 +194,8 @@ class RLVRTrainer(GRPOTrainer):
         if not self.model.training:
             return inputs
         microbatches = self.parts.microbatches
-        self._buffered_inputs = microbatches.buffered(self._buffered_inputs, self._position)
-        return microbatches.current(self._buffered_inputs, self._position, self._compared)
+        self._buffered_inputs = microbatches.regrouped(self._buffered_inputs, self._position)
+        return microbatches.next_microbatch(self._buffered_inputs, self._position, self._compared)
 
     def _compared(self, first: Sequence[Batch], second: Sequence[Batch]) -> GradientComparison | str:
         """The gradients of two cuts of the same rows, or why they cannot be computed."""
@@ -220,12 +221,16 @@ class RLVRTrainer(GRPOTrainer):
         parts, position, metrics = self.parts, self._position, self._metrics["train"]
         rows = parts.prompts.rows(inputs, position, self._answer, metrics)
         has_environments = self.environments is not None or getattr(self, "environment_factories", None)
-        with parts.scoring.rollout(), parts.judging.beside_scoring(None if has_environments else rows):
+        with (
+            parts.prompts.handing_over(),
+            parts.scoring.rollout(),  # TRL scores π_old off-policy or with vLLM's correction, then the reference
+            parts.judging.beside_scoring(None if has_environments else rows),
+        ):
             batch: Batch = super()._generate_and_score_completions(rows)
-        parts.scoring.finish(batch, metrics)
+        parts.scoring.complete(batch, metrics)
         judging, number = parts.judging, parts.schedule.rollout_number(position)
         rollout = Rollout(
-            rows, batch, position, number, judging.rewards_per_function, judging.columns, self._score_again
+            rows, batch, position, number, judging.rewards_per_function, judging.columns, self._score_old_policy
         )
         signals = parts.advantages.signals(rollout)
         parts.prompts.observe(lambda: signals["correct"])
@@ -235,8 +240,9 @@ class RLVRTrainer(GRPOTrainer):
             signals.add(**parts.revisions(rollout, signals["correct"], seed, write, metrics))
         for name, value in parts.advantages.estimate(rollout, signals, self._logs).items():
             metrics[name].append(value)
-        parts.loss.expect(parts.advantages.label(rollout, signals))
-        parts.microbatches.hold(batch)
+        shared_prefixes = parts.advantages.label_rows(rollout, signals)
+        parts.loss.start_rollout(shared_prefixes)
+        parts.microbatches.hold(batch)  # groups are kept whole from here: TRL returns it shuffled by rows
         parts.recorder(rollout)
         return batch
 
@@ -247,7 +253,7 @@ class RLVRTrainer(GRPOTrainer):
             if (kept := self.parts.prompts.take_generated()) is not None:
                 return kept
             generated = super()._generate(prompts)
-            self.parts.judging.begin(self.reward_funcs, prompts, generated, self.state)
+            self.parts.judging.begin_early(self.reward_funcs, prompts, generated, self.state)
             return generated
 
     def _generate_single_turn(self, prompt_ids: Any, *positional: Any, **keywords: Any) -> Any:
@@ -261,19 +267,19 @@ class RLVRTrainer(GRPOTrainer):
             return super()._generate_single_turn(prompt_ids, *positional, **keywords)
 
     def _sync_weights(self, sync_weights: Callable[[], None]) -> None:
-        """Stands before vLLM's ``sync_weights``, which TRL calls when the weights have changed."""
+        """Wraps vLLM's ``sync_weights``, which TRL calls when the weights have changed; checks agreement afterwards."""
         with self.parts.phases("sync"):
             sync_weights()
             if (check := self.parts.engine_check) is not None:
                 check.after_sync(self._policy(check.options.agreement_bound), self._metrics["train"])
 
     def _get_per_token_logps_and_entropies(self, *positional: Any, **keywords: Any) -> Any:
-        """Called for π_old and the reference of a rollout batch, and again inside each loss."""
+        """Called for π_old and the reference of a rollout batch, and inside each loss for π, where A becomes A·w·keep·c."""
         score = super()._get_per_token_logps_and_entropies
         if self._is_bare:
             return score(*positional, **keywords)
         result = self.parts.scoring(score, *positional, is_training=self.model.training, **keywords)
-        self.parts.loss.on_logps(result[0], result[1])
+        self.parts.loss.write_advantages(result[0], result[1])
         return result
 
     def _calculate_rewards(self, *positional: Any, **keywords: Any) -> Tensor:
@@ -304,6 +310,7 @@ class RLVRTrainer(GRPOTrainer):
         if not self.model.training:
             return super()._compute_loss(model, inputs)
         parts = self.parts
+        # TRL's loss asks for log π: there `Loss.write_advantages` makes A into A · w · keep · c
         with parts.loss.of(inputs, self._position) as batch, parts.scoring.loss(batch):
             loss = super()._compute_loss(model, batch)
         return parts.loss.finish(loss, batch, self._metrics["train"], is_last=self.accelerator.sync_gradients)
@@ -312,8 +319,9 @@ class RLVRTrainer(GRPOTrainer):
         norm = super()._get_grad_norm(model, grad_norm=grad_norm)
         self.parts.phases.gradient_is_complete()
         watch = self.parts.watch
-        if watch is None or (fault := watch.faults.is_fault(norm)) is None:
+        if watch is None or (fault := watch.faults.find_fault(norm)) is None:
             return norm
+        # the optimizer, the schedule and the step count still advance, with no gradient to apply
         evidence = {"rollout_batch": self._buffered_inputs, "micro_batches_trained": self._step}
         skipped = watch.faults.leave_out(fault, self._position, evidence, self.state.save_to_json, self.save_model)
         self._tr_loss.copy_(fault.sum_before)
@@ -337,7 +345,7 @@ class RLVRTrainer(GRPOTrainer):
         if parts.common_noise is not None:
             parts.common_noise.start_evaluation()
         with parts.phases("evaluate"):
-            if not parts.held_out.options.decodings:
+            if not parts.held_out.options.decodings:  # with them `HeldOut` sets the seed for each set
                 with parts.held_out.own_randomness():
                     return super().evaluate(eval_dataset, *positional, **keywords)
             datasets = self.eval_dataset if eval_dataset is None else eval_dataset
@@ -352,7 +360,7 @@ class RLVRTrainer(GRPOTrainer):
         wanted = decoding.generation_arguments
         engine: Any = self.vllm_generation if self.use_vllm else self
         changed: dict[str, Any] = {}
-        if wanted and self.use_vllm:  # to which 0 says greedy
+        if wanted and self.use_vllm:  # temperature 0 is greedy there
             changed = {"temperature": 0.0 if decoding.greedy else decoding.temperature}
         elif wanted:
             arguments = {**self.generation_kwargs, **wanted}
@@ -391,9 +399,8 @@ class RLVRTrainer(GRPOTrainer):
     def _save_whole_checkpoint(self, model: Any, trial: Any) -> None:
         if (watch := self.parts.watch) is not None:
             watch.faults.check_weights(self.model, self._position)
-        # of all ranks, before a full disk may take one of them elsewhere
+        # gathered from all ranks here: a full disk may take one of them elsewhere below
         states = self.parts.checkpoint.agreed_states()
-        super()._save_checkpoint(model, trial)
         measured = LogState(
             {name: list(map(float, values)) for name, values in self._metrics["train"].items()},
             self.parts.loss.means.state_dict(),
@@ -402,17 +409,18 @@ class RLVRTrainer(GRPOTrainer):
             self._globalstep_last_logged,
         )
         content = self.parts.checkpoint.content(states, measured)
+        super()._save_checkpoint(model, trial)
         if self.accelerator.is_main_process:
-            self._write(torch.save, content, self._checkpoint_folder(trial) / checkpoint.FILE)
+            self._write_unless_full(torch.save, content, self._checkpoint_folder(trial) / checkpoint.FILE)
 
     def save_model(self, *positional: Any, **keywords: Any) -> None:
-        self._write(super().save_model, *positional, **keywords)
+        self._write_unless_full(super().save_model, *positional, **keywords)
 
     def _save_optimizer_and_scheduler(self, *positional: Any, **keywords: Any) -> None:
-        self._write(super()._save_optimizer_and_scheduler, *positional, **keywords)
+        self._write_unless_full(super()._save_optimizer_and_scheduler, *positional, **keywords)
 
     def _save_rng_state(self, *positional: Any, **keywords: Any) -> None:
-        self._write(super()._save_rng_state, *positional, **keywords)
+        self._write_unless_full(super()._save_rng_state, *positional, **keywords)
 
     def create_model_card(self, *positional: Any, **keywords: Any) -> None:
         """TRL's; none in a run that is watched: it knows no local base model and no result (`export` writes one)."""
@@ -444,8 +452,9 @@ class RLVRTrainer(GRPOTrainer):
     def _checkpoint_folder(self, trial: Any) -> Path:
         return Path(self._get_output_dir(trial=trial)) / f"checkpoint-{self.state.global_step}"
 
-    def _write(self, save: Callable[..., None], *positional: Any, **keywords: Any) -> None:
-        """Write a part of a checkpoint; a full disk is noted, for all ranks decide together."""
+    def _write_unless_full(self, save: Callable[..., None], *positional: Any, **keywords: Any) -> None:
+        """Write a part of a checkpoint. Once the disk is full the remaining parts are skipped, and all ranks decide together
+        that this checkpoint is left out."""
         watch = self.parts.watch
         (save if watch is None else partial(watch.disk.written, save))(*positional, **keywords)
 
@@ -460,8 +469,8 @@ class RLVRTrainer(GRPOTrainer):
         self._pending_extra_logs = defaultdict(list)
         return Answers(generated, rewards, columns)
 
-    def _score_again(self, batch: Batch) -> dict[str, Tensor]:
-        """``log π_old`` and its entropy of a rollout batch that TRL has not scored."""
+    def _score_old_policy(self, batch: Batch) -> dict[str, Tensor]:
+        """``log π_old`` and its entropy, where TRL computed none and a strategy or the recorder asks."""
         with torch.no_grad(), disable_gradient_checkpointing(self.model, self.args.gradient_checkpointing_kwargs):
             logps, entropies, _ = self._get_per_token_logps_and_entropies(
                 self.model,
@@ -515,6 +524,7 @@ class RLVRTrainer(GRPOTrainer):
             self.model.eval()  # dropout is no part of the policy
             width = input_ids.shape[1] - engine_check.PROMPT_TOKENS
             try:
+                # not self._get…, which would take it for a question about the rollout batch
                 logps, *_ = GRPOTrainer._get_per_token_logps_and_entropies(
                     self, self.model, input_ids, torch.ones_like(input_ids), width
                 )

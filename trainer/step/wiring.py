@@ -61,6 +61,15 @@ class Parts:
     engine_check: EngineCheck | None
     watch: Watch | None
 
+    def begin_training(self) -> None:
+        """Forget what a training that ended in an exception left half done."""
+        self.phases.begin_training()
+        self.loss.begin_training()
+        if self.common_noise is not None:
+            self.common_noise.start_evaluation()
+        if self.watch is not None:
+            self.watch.faults.begin_training()
+
 
 def wired(
     trainer: Any,
@@ -128,6 +137,7 @@ def wired(
             microbatches,
             phases,
             asks_for_old=asks_for_old,
+            has_reference=args.beta != 0.0,
             skips_old=skips_old,
             keeps_entropies=asks_for_old and not skips_old and strategies.ask_for("entropies"),
         ),
@@ -180,7 +190,7 @@ def wired(
                 norm_is_scaled=getattr(accelerator, "scaler", None) is not None,
                 step_is_made=trainer.is_deepspeed_enabled,
             ),
-            DiskGuard(ranks, guards.report),
+            DiskGuard(ranks, guards.report, saves_together=trainer.is_deepspeed_enabled or trainer.is_fsdp_enabled),
             MemoryGuard(guards.fault_folder, ranks, phases),
         ),
     )

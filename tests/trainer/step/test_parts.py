@@ -200,7 +200,7 @@ def test_judging(ranks: Ranks):
     prompts, ids, completions, state = ["p", "p"], [[4], [5]], ["x", "yyy"], object()
     logged: dict[str, list[Any]] = {}
     with judging.beside_scoring(rows):
-        judging.begin([lengths], prompts, (None, ids, None, completions, None, {}), state)
+        judging.begin_early([lengths], prompts, (None, ids, None, completions, None, {}), state)
         with judging.stand_ins([lengths]) as (stand_in,):
             assert stand_in is not lengths
             given = {"prompts": prompts, "completions": completions, "completion_ids": ids, "text": ["a", "b"]}
@@ -235,7 +235,7 @@ def test_scoring_skips_the_old_policy_and_asks_for_the_reference(ranks: Ranks, a
     names = [f"sampling/importance_sampling_ratio/{each}" for each in ("mean", "min", "max")]
     names += [f"sampling/sampling_logp_difference/{each}" for each in ("mean", "max")]
     metrics = {name: [torch.nan] for name in names} | {names[0]: [1.0, torch.nan]}
-    scoring.finish(batch, metrics)
+    scoring.complete(batch, metrics)
     assert batch == {}
     assert metrics == {names[0]: [1.0]}  # that of an earlier rollout batch stays
 
@@ -283,7 +283,7 @@ def test_advantages(ranks: Ranks, args: GRPOConfig):
     assert list(logs["advantages"]) == [0.5, -0.5, 0, 0]
     assert metrics["groups/frac_dead"] == 0.5
     assert metrics["advantage/mean_abs"] == 0.25  # (0.5 + 0.5 + 0 + 0) / 4
-    assert part.label(rollout, signals).tolist() == [1, 1, 0, 0]
+    assert part.label_rows(rollout, signals).tolist() == [1, 1, 0, 0]
     assert batch["groups"].tolist() == [0, 0, 1, 1]
 
 
@@ -314,13 +314,13 @@ def test_microbatches(ranks: Ranks, args: GRPOConfig):
     trls = [{"completion_ids": torch.tensor([[row]])} for row in range(2)]
     plain = _microbatches(ranks, args)
     plain.hold({"completion_ids": torch.zeros(2, 1)})
-    assert plain.buffered(trls, START) is trls
-    assert plain.current(trls, Position(0, 10, 3), None) is trls[1]  # 3 mod 2 micro-batches
+    assert plain.regrouped(trls, START) is trls
+    assert plain.next_microbatch(trls, Position(0, 10, 3), None) is trls[1]  # 3 mod 2 micro-batches
     whole = _microbatches(ranks, args, keep_groups="forward")
     whole.hold({"completion_ids": torch.arange(4)[:, None]})
-    cut = sorted(batch["completion_ids"].flatten().tolist() for batch in whole.buffered(trls, START))
+    cut = sorted(batch["completion_ids"].flatten().tolist() for batch in whole.regrouped(trls, START))
     assert cut == [[0, 1], [2, 3]]
-    assert whole.buffered(trls, START) is trls  # the rollout batch was cut
+    assert whole.regrouped(trls, START) is trls  # the rollout batch was cut
 
 
 def test_planned_cut(ranks: Ranks, args: GRPOConfig):
@@ -356,15 +356,15 @@ def test_loss(ranks: Ranks, args: GRPOConfig):
     }
     microbatch |= {"shared_prefix": torch.zeros(2).long(), "advantages": torch.tensor([1.0, -1.0])}
     microbatch["old_per_token_logps"] = probs.log()
-    loss.expect(torch.zeros(2).long())
-    loss.on_logps(probs.log(), None)  # outside a loss nothing is written
+    loss.start_rollout(torch.zeros(2).long())
+    loss.write_advantages(probs.log(), None)  # outside a loss nothing is written
     with loss.of(microbatch, START) as batch:
-        loss.on_logps(probs.log().requires_grad_(), None)
+        loss.write_advantages(probs.log().requires_grad_(), None)
         trained = loss.finish(torch.tensor(2.0), batch, {}, is_last=True)
     torch.testing.assert_close(batch["advantages"], torch.tensor([[0.75, 0.625], [-0.625, -0.75]]))
     assert microbatch["advantages"].tolist() == [1, -1]  # the buffered one serves later passes
     assert trained == 2
-    loss.end_step()
+    loss.measure_gradient()
     assert loss.means.read(ranks.accelerator)["token_weight/mean"] == pytest.approx(0.6875)  # (.75 + .625) / 2
 
 
@@ -459,7 +459,7 @@ def test_fault_guard(ranks: Ranks, tmp_path: Path):
     def fault(loss: float, norm: float) -> Any:
         guard.before(torch.tensor(3.0))
         guard.after(torch.tensor(loss))
-        return guard.is_fault(norm)
+        return guard.find_fault(norm)
 
     assert fault(1.0, 2.0) is None
     assert guard.newest_norm == 2
