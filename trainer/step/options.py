@@ -20,8 +20,8 @@ class Speed:
 
     Attributes:
         microbatches: ``trl`` leaves micro-batches as TRL cuts them; ``planned`` cuts them anew where that leaves the
-            gradient as it is, and elsewhere leaves them too and warns with the reason. Scoring without a gradient is cut
-            as well; where a comparison of gradients fails, TRL's cut is taken for the rest of the run.
+            gradient as it is, and elsewhere leaves them too and warns with the reason. Scoring without a gradient is
+            cut as well; where a comparison of gradients fails, TRL's cut is taken for the rest of the run.
         tokens_per_microbatch: padded tokens of a planned one at most; ``None`` = what the configured one may take.
         verify_steps: optimizer steps, from the first with a gradient on, whose gradient is computed by both cuts first;
             above 0 some later ones too (see `trainer.step.microbatches.Microbatches`).

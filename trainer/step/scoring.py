@@ -46,8 +46,8 @@ class Scoring:
 
     Args:
         asks_for_old, has_reference: whether TRL asks for π_old of a rollout batch, and for the reference.
-        skips_old: whether it is not scored although TRL asks; π_old is then NaN, and `complete` removes what TRL made of
-            it.
+        skips_old: whether it is not scored although TRL asks; π_old is then NaN, and `complete` removes what TRL made
+            of it.
         keeps_entropies: whether a strategy wants the entropies of π_old too.
     """
 

@@ -274,7 +274,7 @@ class RLVRTrainer(GRPOTrainer):
                 check.after_sync(self._policy(check.options.agreement_bound), self._metrics["train"])
 
     def _get_per_token_logps_and_entropies(self, *positional: Any, **keywords: Any) -> Any:
-        """Called for π_old and the reference of a rollout batch, and inside each loss for π, where A becomes A·w·keep·c."""
+        """Called for π_old and the reference of a rollout batch; and for π in each loss, where A becomes A·w·keep·c."""
         score = super()._get_per_token_logps_and_entropies
         if self._is_bare:
             return score(*positional, **keywords)
@@ -453,8 +453,8 @@ class RLVRTrainer(GRPOTrainer):
         return Path(self._get_output_dir(trial=trial)) / f"checkpoint-{self.state.global_step}"
 
     def _write_unless_full(self, save: Callable[..., None], *positional: Any, **keywords: Any) -> None:
-        """Write a part of a checkpoint. Once the disk is full the remaining parts are skipped, and all ranks decide together
-        that this checkpoint is left out."""
+        """Write a part of a checkpoint. Once the disk is full the remaining parts are skipped, and all ranks decide
+        together that this checkpoint is left out."""
         watch = self.parts.watch
         (save if watch is None else partial(watch.disk.written, save))(*positional, **keywords)
 

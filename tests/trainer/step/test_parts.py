@@ -217,7 +217,14 @@ def test_judging(ranks: Ranks):
 
 def test_scoring_skips_the_old_policy_and_asks_for_the_reference(ranks: Ranks, args: GRPOConfig):
     """Of two calls in a rollout batch the first is π_old, which is not made; both were TRL's to ask for."""
-    scoring = Scoring(_microbatches(ranks, args), Phases(), asks_for_old=True, skips_old=True, keeps_entropies=False)
+    scoring = Scoring(
+        _microbatches(ranks, args),
+        Phases(),
+        asks_for_old=True,
+        has_reference=True,
+        skips_old=True,
+        keeps_entropies=False,
+    )
     ids, asked = torch.tensor([[2, 3, 4]]), []
 
     def score(model: Any, *_: Any, **__: Any) -> Any:
@@ -482,7 +489,7 @@ def test_fault_guard(ranks: Ranks, tmp_path: Path):
 
 def test_disk_guard(ranks: Ranks, tmp_path: Path):
     reports: list[str] = []
-    guard, folder = DiskGuard(ranks, reports.append), tmp_path / "checkpoint-3"
+    guard, folder = DiskGuard(ranks, reports.append, saves_together=False), tmp_path / "checkpoint-3"
 
     def fail() -> None:
         raise OSError(errno.ENOSPC, "no space")
