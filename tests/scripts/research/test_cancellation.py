@@ -4,6 +4,7 @@ from pathlib import Path
 
 import pytest
 
+from scripts.research.__main__ import main
 from scripts.research.cancellation import SharedPrefixes, UnmeasurableError, cancellation_table, shared_prefixes
 
 
@@ -19,3 +20,11 @@ def test_the_shared_prefix_of_live_groups_alone_is_counted():
 def test_batches_that_four_steps_cannot_share_are_refused(prompts, rollouts):
     with pytest.raises(UnmeasurableError, match=f"{rollouts} rollout batches of {prompts} prompts"):
         list(cancellation_table(Path("configs/quickstart.yaml"), prompts=prompts, rollouts=rollouts))
+
+
+def test_the_command_line_says_what_is_refused_and_ends_with_2(capsys: pytest.CaptureFixture[str]):
+    assert main(["cancellation", "--prompts", "6"]) == 2
+    assert "6 prompts cannot be cut into four optimizer steps" in capsys.readouterr().err
+    with pytest.raises(SystemExit):
+        main(["cancelation"])
+    assert "common_random_numbers" in capsys.readouterr().err
