@@ -14,13 +14,15 @@ from collections.abc import Sequence
 
 from rewards import Refusal
 from trainer.run.evaluation import evaluate
+from trainer.run.library_errors import library_errors_in_words
 
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Exit status: 0 evaluated, 2 refused."""
     arguments = parse_arguments(argv)
     try:
-        evaluate(arguments.checkpoint, arguments.config, arguments.overrides, arguments.output)
+        with library_errors_in_words(lambda: f"Evaluating {arguments.checkpoint}"):
+            evaluate(arguments.checkpoint, arguments.config, arguments.overrides, arguments.output)
     except Refusal as refusal:
         print(f"\n{refusal}", file=sys.stderr)
         return 2

@@ -21,6 +21,9 @@ def main(argv: Sequence[str] | None = None) -> int:
     except Refusal as refusal:
         print(f"\n{refusal}", file=sys.stderr)
         return 2
+    except OSError as error:
+        print(f"\n{error.filename}: {error.strerror}. --output names the HTML file, not a folder.", file=sys.stderr)
+        return 2
 
 
 def parse_arguments(argv: Sequence[str] | None) -> argparse.Namespace:

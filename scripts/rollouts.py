@@ -25,6 +25,9 @@ def main(argv: Sequence[str] | None = None) -> int:
     except Refusal as refusal:
         print(f"\n{refusal}", file=sys.stderr)
         return 2
+    except OSError as error:
+        print(f"\n{error.filename}: {error.strerror}. --to names the HTML file, not a folder.", file=sys.stderr)
+        return 2
     for jump in contents.jumps:
         print(f"step {jump.step}: {jump.kind}, {jump.before:.3g} → {jump.after:.3g}")
     print(f"{contents.rollouts:,} rollouts, {len(contents.groups)} groups to read\n{page}")

@@ -26,6 +26,7 @@ os.environ.setdefault("TORCH_CPP_LOG_LEVEL", "ERROR")  # before torch: of DDP's 
 from rewards import Refusal
 from trainer.algorithms.listing import signal_listing, strategy_listing
 from trainer.run.launch import train
+from trainer.run.library_errors import library_errors_in_words
 from trainer.run.loading import stoppable_while_loading
 from trainer.run.lost_ranks import end_as_survivor, is_of_lost_rank
 from trainer.run.processes import (
@@ -49,7 +50,11 @@ def main(argv: Sequence[str] | None = None) -> int:
         return 0
     end_with_launcher()
     try:
-        with stoppable_while_loading(), SIGNS.running():
+        with (
+            stoppable_while_loading(),
+            SIGNS.running(),
+            library_errors_in_words(lambda: SIGNS.under_way() or "Reading the run's file", lambda: SIGNS.has_stepped),
+        ):
             if arguments.rerun is None:
                 return train(
                     arguments.config,

@@ -6,7 +6,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any, Self
 
-from rewards import GENERATORS, Verifier, build_verifier, reward_functions
+from rewards import GENERATORS, Refusal, Verifier, build_verifier, reward_functions
 from rewards.references import check_rewards
 from trainer.algorithms.strategies import Strategies, build_strategies
 from trainer.run.config import (
@@ -23,6 +23,10 @@ from trainer.run.config.vllm import VLLMSection
 from trainer.run.data import load_mixture
 from trainer.run.guarded import tell
 from trainer.run.tokenizer import load_tokenizer
+
+
+class WeightsError(Refusal):
+    """A model whose weights are no numbers."""
 
 
 @dataclass
@@ -157,6 +161,11 @@ class Experiment:
             guards=Guards(Path(args.output_dir) / "faults", args.seed, config.stopping.skip_faults, tell),
         )
         silence(trainer)
+        if broken := [name for name, weights in trainer.model.named_parameters() if not bool(weights.isfinite().all())]:
+            raise WeightsError(
+                f"{len(broken)} of the weights of {config.model.name_or_path!r} are NaN or infinite, first {broken[0]}: "
+                "the policy could draw no token. Copy or download the model again; of a run take an earlier checkpoint."
+            )
         for adapter in getattr(trainer.model, "peft_config", {}).values():
             for name, value in vars(adapter).items():
                 if isinstance(value, set):  # it would be written in another order by each process

@@ -12,6 +12,7 @@ from trainer.run.config import RunConfig
 from trainer.run.directory import directories_of, forget_fresh_directory, is_summarised, is_trained
 from trainer.run.experiment import Experiment
 from trainer.run.launched_as import check_engine_possible, check_engine_runs
+from trainer.run.library_errors import library_errors_in_words
 from trainer.run.loading import stoppable_behind_training
 from trainer.run.manifest import (
     check_same_run_again,
@@ -84,7 +85,8 @@ def train(
         record_changes(run, checkpoint, placement.now, placement.changed)
     SIGNS.begins(lambda: "Loading the model")
     try:
-        trainer = experiment.trainer
+        with library_errors_in_words(SIGNS.under_way):
+            trainer = experiment.trainer
         check_engine_runs(trainer.accelerator)
     except Refusal:
         if args.process_index == 0 and checkpoint is None:

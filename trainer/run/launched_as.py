@@ -25,12 +25,36 @@ def asked_for() -> str | None:
     return None
 
 
+def check_variables() -> None:
+    """Refuse variables of accelerate's that it would only fail at, with a traceback.
+
+    Raises:
+        LaunchError: naming the variable.
+    """
+    import torch
+    from accelerate.utils import DynamoBackend
+
+    device, backend = (os.environ.get(f"ACCELERATE_{name}") for name in ("TORCH_DEVICE", "DYNAMO_BACKEND"))
+    try:
+        torch.device(device or "cpu")
+    except RuntimeError as error:
+        raise LaunchError(
+            f"ACCELERATE_TORCH_DEVICE = {device!r} is no device of torch's. Unset it, or write cpu or cuda."
+        ) from error
+    backends = [each.value.lower() for each in DynamoBackend]
+    if backend and backend.lower() not in backends:
+        raise LaunchError(
+            f"ACCELERATE_DYNAMO_BACKEND = {backend!r} is none of {', '.join(backends)}. Unset it, or write no."
+        )
+
+
 def check_engine_possible(config: RunConfig) -> None:
     """Refuse DeepSpeed or FSDP in a run on the CPU, before accelerate leaves them out in silence.
 
     Raises:
         LaunchError: naming what asks for the CPU.
     """
+    check_variables()
     engine = asked_for()
     by = [name for name in ("ACCELERATE_USE_CPU",) if _is_true(name)]
     by += ["trl.use_cpu"] if config.trl.get("use_cpu") else []

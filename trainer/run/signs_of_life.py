@@ -13,11 +13,15 @@ class SignsOfLife:
 
     A thread of its own: what it speaks of, a model that is loaded or a batch that is generated, is one long call. It is
     silent where a bar moves on a terminal, and on every rank but the first.
+
+    Attributes:
+        has_stepped: whether an optimizer step was made, so that what a user wrote could be used.
     """
 
     def __init__(self, seconds: float = 30.0) -> None:
         self.seconds = seconds
         self.under_way: Callable[[], str] = str
+        self.has_stepped = False
         self.since = self.last_line = time.monotonic()
         self._over = threading.Event()
 
@@ -32,6 +36,7 @@ class SignsOfLife:
     @contextmanager
     def running(self) -> Iterator[None]:
         """Speak until the block ends."""
+        self.under_way, self.has_stepped = str, False
         if sys.stderr.isatty() or int(os.environ.get("RANK", "0")):
             yield
             return

@@ -6,6 +6,7 @@ from typing import Any
 from rewards.registry import Refusal
 from trainer.run.config import RunConfig
 from trainer.run.hub import settle_without_network
+from trainer.run.library_errors import in_words
 
 
 class TokenizerError(Refusal):
@@ -33,9 +34,10 @@ def load_tokenizer(config: RunConfig) -> tuple[Any, bool]:
             padding_side="left",
             truncation_side="left",
         )
-    except (OSError, ValueError) as error:
+    except Exception as error:  # tokenizers raises plain ones, transformers any
+        first = (str(error).strip() or type(error).__name__).splitlines()[0]
         raise TokenizerError(
-            f"model.name_or_path = {name!r} cannot be opened: {str(error).splitlines()[0]} "
+            f"model.name_or_path = {name!r} cannot be opened: {first} "
             "Write a folder with a model and its tokenizer, or a hub id that this machine can reach."
         ) from error
     if not tokenizer.chat_template:
@@ -43,6 +45,13 @@ def load_tokenizer(config: RunConfig) -> tuple[Any, bool]:
             f"The tokenizer of {name!r} has no chat template, so a conversation cannot be written for the model. "
             "Use an instruction-tuned model, or save the tokenizer with a chat_template of your own."
         )
+    try:
+        _prompt(tokenizer)
+    except Exception as error:  # a template is a program of its own
+        raise TokenizerError(
+            f"The chat template of {name!r} cannot write a question: {in_words(error)} Save the tokenizer with a "
+            "chat_template that takes a user's message."
+        ) from error
     wanted = config.model.assistant_prefix
     if wanted and not _prompt(tokenizer).endswith(wanted):
         prefix = wanted.replace("\\", "\\\\").replace("'", "\\'").replace("\n", "\\n")

@@ -58,6 +58,7 @@ class Progress(TrainerCallback):
     def on_step_end(self, args: TrainingArguments, state: TrainerState, control: TrainerControl, **_: Any) -> None:
         if self.bar is not None:
             self.bar.update(state.global_step - self.bar.n)
+        SIGNS.has_stepped = True
         SIGNS.begins(SIGNS.under_way)
 
     def on_log(

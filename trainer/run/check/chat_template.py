@@ -5,6 +5,7 @@ from typing import Any
 
 from trainer.run.check.finding import Finding, error
 from trainer.run.check.subject import Subject
+from trainer.run.library_errors import in_words
 
 _ANSWER = "7"
 _WRITTEN = ("system", "developer", "user")
@@ -27,6 +28,14 @@ def template_findings(subject: Subject) -> Iterator[Finding]:
         )
     for part, rows in subject.rows.items():
         for row, prompt in enumerate(rows["prompt"][:_MOST_ROWS]):
+            if (fault := refused(subject.tokenizer, prompt)) is not None:
+                yield error(
+                    "data",
+                    f"data.{part}, row {row}: the chat template of {name!r} cannot write its messages "
+                    f"({', '.join(dict.fromkeys(str(message['role']) for message in prompt))}): {fault} Give the rows "
+                    "in a form that it takes (a system message as part of the user's), or take another template.",
+                )
+                break
             if (role := left_out(subject.tokenizer, prompt)) is not None:
                 yield error(
                     "data",
@@ -56,6 +65,15 @@ def missing_cue(tokenizer: Any, prefix: str) -> str | None:
         return None
     cue = answered[len(begun) :].partition(_ANSWER)[0].strip()
     return cue if cue and cue not in prefix else None
+
+
+def refused(tokenizer: Any, prompt: Sequence[Any]) -> str | None:
+    """What the template raises of a prompt, as many do of a system message; ``None`` where it writes it."""
+    try:
+        tokenizer.apply_chat_template(prompt, add_generation_prompt=True, tokenize=False)
+    except Exception as fault:  # noqa: BLE001
+        return in_words(fault)
+    return None
 
 
 def left_out(tokenizer: Any, prompt: Sequence[Any]) -> str | None:

@@ -17,6 +17,7 @@ from trainer.run.check.machine import directory_findings, memory_findings
 from trainer.run.check.memory import MemoryEstimate
 from trainer.run.check.model import model_findings, model_settings, skeleton_of
 from trainer.run.check.model_folder import folder_fault
+from trainer.run.check.optimizer import optimizer_findings
 from trainer.run.check.packages import device_findings, package_findings
 from trainer.run.check.plan import Plan, plan_of, possible_processes
 from trainer.run.check.prepare import Collected, prepared
@@ -39,6 +40,7 @@ _CHECKS: tuple[tuple[str, frozenset[str], Callable[[Subject], Iterator[Finding]]
     ("data", frozenset({"data"}), data_findings),
     ("data", frozenset({"model", "data", "trl"}), length_findings),
     ("trl", frozenset({"trl", "evaluation"}), setting_findings),
+    ("trl", frozenset({"trl"}), optimizer_findings),
     ("logging", frozenset({"logging"}), logging_findings),
     ("trl", frozenset({"trl", "logging", "algorithm"}), rule_findings),
     ("machine", frozenset({"trl", "model"}), package_findings),

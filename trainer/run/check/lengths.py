@@ -5,6 +5,8 @@ from typing import Any
 
 from trainer.run.check.finding import Finding, error
 from trainer.run.check.subject import Subject
+from trainer.run.library_errors import in_words
+from trainer.run.tokenizer import TokenizerError
 
 _CHARACTERS = 64
 """So many of the longest prompts by their characters are among those that are tokenized."""
@@ -49,12 +51,15 @@ def chosen_rows(prompts: Sequence[Any], most: int) -> list[int]:
 
 def _lengths(subject: Subject, prompts: Sequence[Any]) -> list[int]:
     chosen = [prompts[row] for row in chosen_rows(prompts, subject.most_rows)]
-    written = subject.tokenizer.apply_chat_template(
-        chosen,
-        add_generation_prompt=True,
-        tokenize=False,
-        **(subject.argument("chat_template_kwargs") or {}),
-    )
+    try:
+        written = subject.tokenizer.apply_chat_template(
+            chosen,
+            add_generation_prompt=True,
+            tokenize=False,
+            **(subject.argument("chat_template_kwargs") or {}),
+        )
+    except Exception as fault:  # a template is a program of its own
+        raise TokenizerError(f"The chat template cannot write the prompts: {in_words(fault)}") from fault
     return [len(ids) for ids in subject.tokenizer(written, add_special_tokens=False)["input_ids"]]
 
 

@@ -1,5 +1,6 @@
 """Where a run writes, and whether what it keeps and holds has room there."""
 
+import errno
 import shutil
 import tempfile
 from collections.abc import Iterator, Mapping
@@ -22,6 +23,8 @@ def directory_findings(subject: Subject) -> Iterator[Finding]:
             pass
     except OSError as fault:
         reason = "it is a file" if above.is_file() else (fault.strerror or str(fault)).lower()
+        if fault.errno == errno.ENOSPC:
+            reason += " (room: df -h; names of files: df -i)"
         yield error(
             "machine",
             f"output_dir = {subject.config.output_dir!r}: nothing can be written in {above}: {reason}. Name a "

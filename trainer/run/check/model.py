@@ -39,7 +39,7 @@ def model_settings(config: RunConfig) -> Any:
         settings = AutoConfig.from_pretrained(
             model.name_or_path, revision=model.revision, trust_remote_code=model.trust_remote_code
         )
-    except (OSError, ValueError, KeyError) as fault:
+    except Exception as fault:  # of a config.json each class of models refuses values in its own way
         own = "trust_remote_code" in str(fault) or "custom code" in str(fault)
         instead = "Read that code, then write trust_remote_code: true." if own else "Name another model or folder."
         first = (str(fault).strip() or type(fault).__name__).splitlines()[0].rstrip(".")
@@ -143,6 +143,14 @@ def _tokenizer(subject: Subject) -> Iterator[Finding]:
             "the tokenizer with that eos_token.",
         )
     words = getattr(subject.settings, "vocab_size", None)
+    padding = tokenizer.pad_token_id if tokenizer.pad_token_id is not None else tokenizer.eos_token_id
+    if isinstance(words, int) and isinstance(padding, int) and padding >= words:
+        yield error(
+            "model",
+            f"The tokenizer of {name!r} pads with token {padding} ({tokenizer.convert_ids_to_tokens(padding)!r}), and "
+            f"the embeddings have {words} rows: no batch could be padded. Save the tokenizer with a pad_token of the "
+            "model's own.",
+        )
     largest = max(tokenizer.get_vocab().values(), default=0)
     if not isinstance(words, int):
         return

@@ -17,7 +17,8 @@ from trainer.run.check.model_folder import folder_fault
 from trainer.run.check.subject import Subject
 from trainer.run.config import ConfigError, RunConfig, planned_config
 from trainer.run.experiment import Experiment
-from trainer.run.launched_as import check_precision
+from trainer.run.launched_as import check_precision, check_variables
+from trainer.run.library_errors import UNEXPLAINED, in_words
 from trainer.run.preflight import schedule_checks
 
 _TRIED = {UPDATE_SCHEDULE: tried_schedule, PROMPT_SAMPLER: tried_sampler}
@@ -41,8 +42,7 @@ class Collected(list[Finding]):
         except Refusal as fault:
             self.extend(error(topic, text) for text in str(fault).split("\n\n"))
         except Exception as fault:  # noqa: BLE001 — libraries raise anything at what a user wrote
-            first = (str(fault).strip() or "without a message").splitlines()[0]
-            self.append(unexplained(topic, f"{type(fault).__name__}: {first}. This came from a library, unexplained."))
+            self.append(unexplained(topic, f"{in_words(fault)} {UNEXPLAINED}"))
 
 
 def prepared(experiment: Experiment, spoiled: Collection[str], findings: Collected) -> Subject:
@@ -107,6 +107,11 @@ def _arguments(subject: Subject, experiment: Experiment, findings: Collected) ->
     with findings.of("algorithm"):
         subject.plan = experiment.plan
     if subject.plan is None:
+        return
+    before = len(findings)
+    with findings.of("machine"):
+        check_variables()
+    if len(findings) > before:  # no arguments can be made beside them
         return
     with findings.of("trl"):
         check_precision(config)

@@ -10,6 +10,8 @@ from trainer.run.check.subject import Subject
 from trainer.run.config.rules import PART_RULES, START_RULES, WITHOUT_EFFECT, Given, rules_broken
 
 _LARGEST_LEARNING_RATE = 0.1
+_SHORTEST_KEY = 40
+"""Characters of a key of W&B's."""
 
 
 def setting_findings(subject: Subject) -> Iterator[Finding]:
@@ -26,6 +28,12 @@ def setting_findings(subject: Subject) -> Iterator[Finding]:
             "trl",
             f"trl.epsilon = {epsilon:g}: a ratio between {1 - epsilon:g} and {1 + epsilon:g} is never clipped from "
             "below. It is a share, not a percentage: 0.2 is usual.",
+        )
+    if subject.argument("fsdp") and subject.processes == 1:
+        yield error(
+            "trl",
+            f"trl.fsdp = {subject.argument('fsdp')!r} on 1 process: there is nothing to divide, and transformers "
+            "refuses it. Delete it, or start several processes.",
         )
     steps = optimizer_steps(subject)
     if steps is not None:
@@ -44,7 +52,8 @@ def rule_findings(subject: Subject) -> Iterator[Finding]:
     heaviest = 1.0 if weight is None else heaviest_token_weight(weight)
     given = Given(subject.config.model_dump(exclude_unset=True), os.environ, heaviest)
     for rule, what, instead in rules_broken((*WITHOUT_EFFECT, *START_RULES, *PART_RULES), given):
-        yield warning(rule.settings[0].split(".")[0], f"{what} {instead}")
+        grave = error if rule.severity == "refuse" else warning
+        yield grave(rule.settings[0].split(".")[0], f"{what} {instead}")
 
 
 def _behind_the_end(subject: Subject, steps: int) -> Iterator[Finding]:
@@ -88,6 +97,8 @@ def logging_findings(subject: Subject) -> Iterator[Finding]:
                 "logging.wandb_mode is online, but no W&B key is set. Run `wandb login`, set WANDB_API_KEY, or write "
                 "wandb_mode: offline.",
             )
+    if "wandb" in logging.report_to and mode != "disabled":
+        yield from _of_wandb(subject)
     if subject.argument("push_to_hub"):
         from huggingface_hub import get_token
 
@@ -97,3 +108,36 @@ def logging_findings(subject: Subject) -> Iterator[Finding]:
                 "trl.push_to_hub is true, but no token of the hub is set. Set HF_TOKEN, run `hf auth login`, or leave "
                 "push_to_hub out.",
             )
+
+
+def _of_wandb(subject: Subject) -> Iterator[Finding]:
+    """What W&B itself says against its settings, of the file and of the environment: mode, project, run id, tags."""
+    import wandb
+
+    section = subject.config.logging
+    given = {"WANDB_MODE": section.wandb_mode, "WANDB_PROJECT": section.project, "WANDB_ENTITY": section.entity}
+    given |= {"WANDB_TAGS": ",".join(section.tags), "WANDB_RUN_GROUP": section.group}
+    written = {"WANDB_MODE": "wandb_mode", "WANDB_TAGS": "tags", "WANDB_RUN_GROUP": "group"}
+    told = {name: value for name, value in os.environ.items() if name.startswith("WANDB_")}
+    for name, value in {**given, **told}.items():
+        try:
+            wandb.Settings().update_from_env_vars({name: value} if value else {})
+        except Exception as fault:  # noqa: BLE001 — of its own and of pydantic's kinds
+            key = f"logging.{written.get(name, name.removeprefix('WANDB_').lower())}"
+            place = name if name in told else key
+            yield error("logging", f"{place} = {value!r} is nothing that W&B takes: {_reason(fault)} Write another.")
+    secret = os.environ.get("WANDB_API_KEY")
+    online = os.environ.get("WANDB_MODE", section.wandb_mode) == "online"
+    if online and secret and len(secret.rpartition("-")[2]) < _SHORTEST_KEY:
+        yield error(
+            "logging",
+            f"WANDB_API_KEY has {len(secret)} characters, and a key of W&B's has {_SHORTEST_KEY} or more. Copy it "
+            "again from the settings of your account, or run `wandb login`.",
+        )
+
+
+def _reason(fault: Exception) -> str:
+    """The sentence of a library's error: of pydantic's, which names the setting first, the third line."""
+    lines = [line.strip() for line in str(fault).strip().splitlines()]
+    chosen = lines[2] if len(lines) > 2 and "validation error" in lines[0] else lines[0]
+    return chosen.partition(" [type=")[0].rstrip(".") + "."

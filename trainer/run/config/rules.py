@@ -7,6 +7,7 @@ all. A setting is named by its dotted path; of TRL's arguments the default count
 import math
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any, Literal
 
 from trainer.run.config.trl_arguments import grpo_default
@@ -202,6 +203,39 @@ FILE_RULES = (
         lambda given: (
             f"is {given['trl.warmup_steps']:g}: from 1 on it counts steps, and the fraction would be cut off.",
             f"Write warmup_steps: {math.ceil(given['trl.warmup_steps'])}, or below 1 the share of all steps.",
+        ),
+    ),
+    Rule(
+        "output_dir_without_a_name",
+        ("output_dir",),
+        "refuse",
+        "file",
+        lambda given: isinstance(given.run.get("output_dir"), str) and not Path(given.run["output_dir"]).name,
+        lambda given: (
+            f"is {given.run['output_dir']!r}: a run has a directory of its own, which another run may stand beside.",
+            "Write one with a name, such as runs/first.",
+        ),
+    ),
+    Rule(
+        "reference_sync_without_reference",
+        ("trl.sync_ref_model", "trl.beta"),
+        "refuse",
+        "file",
+        lambda given: given["trl.sync_ref_model"] is True and given.number("trl.beta") == 0,
+        lambda given: (
+            "is true, and beta is 0: without a KL penalty there is no reference model to be synchronised.",
+            "Write beta: 0.001 or more, or delete sync_ref_model.",
+        ),
+    ),
+    Rule(
+        "best_model_of_no_metric",
+        ("trl.load_best_model_at_end", "evaluation.keep_best"),
+        "refuse",
+        "file",
+        lambda given: given["trl.load_best_model_at_end"] is True and not given.written("evaluation.keep_best"),
+        lambda given: (
+            "is true, and nothing says by which metric a model is the best.",
+            "Delete it; `evaluation: {every_steps: …, keep_best: eval/test/avg@1}` keeps the best checkpoint.",
         ),
     ),
     Rule(

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from trainer.run.records import EvaluationRecord, read_record
+from trainer.run.records import DamagedFileError, EvaluationRecord, read_record
 
 
 @dataclass(frozen=True)
@@ -33,7 +33,7 @@ def results(run: Path, step: int) -> list[Result]:
 def evaluated_steps(run: Path) -> list[int]:
     """The steps at which any held-out set was answered, in their order."""
     files = (run / "evaluations").glob("*/step-*.json")
-    return sorted({int(file.stem.removeprefix("step-")) for file in files})
+    return sorted({int(step) for file in files if (step := file.stem.removeprefix("step-")).isdecimal()})
 
 
 def how_measured(run: Path, step: int) -> str:
@@ -50,7 +50,15 @@ def how_measured(run: Path, step: int) -> str:
 def _summary(folder: Path, step: int) -> dict[str, Any]:
     file = folder / f"step-{step:06d}.json"
     instead = "Bring it back, or delete it: the card then quotes no numbers of it."
-    return read_record(file, EvaluationRecord, instead) if file.exists() else {}
+    summary = read_record(file, EvaluationRecord, instead) if file.exists() else {}
+    for name, value in summary.items():
+        for side in ("value", "low", "high") if isinstance(value, dict) else ():
+            found = value.get(side)
+            if isinstance(found, bool) or not isinstance(found, int | float | None):
+                raise DamagedFileError(f"{file} is damaged: {name}.{side} is {found!r}, and no number. {instead}")
+        if isinstance(value, dict) and value.get("value") is not None and None in (value.get("low"), value.get("high")):
+            raise DamagedFileError(f"{file} is damaged: {name} has a value and no interval. {instead}")
+    return summary
 
 
 def _metrics(summary: dict[str, Any]) -> dict[str, dict[str, float]]:

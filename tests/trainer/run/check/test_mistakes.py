@@ -1,6 +1,7 @@
 """Every mistake in the table is found, with its severity, and none ends in a traceback; the right run is right."""
 
 from collections.abc import Iterator
+from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
@@ -81,6 +82,8 @@ MORE = [pytest.param(mistake, marks=pytest.mark.slow) for mistake in MORE_MISTAK
 
 @pytest.mark.parametrize("mistake", [*MISTAKES, *MORE], ids=lambda mistake: mistake.name)
 def test_a_mistake_is_found(mistake: Mistake, workshop: Path, monkeypatch: pytest.MonkeyPatch):
+    if mistake.lacking is not None and find_spec(mistake.lacking) is not None:
+        pytest.skip(f"{mistake.lacking} is installed here")
     result = found(workshop, mistake, monkeypatch)
     assert {finding.topic for finding in result.findings} <= TOPICS
     said = [finding.text for finding in result.findings if finding.severity == mistake.severity]

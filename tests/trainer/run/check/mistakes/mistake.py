@@ -17,6 +17,7 @@ class Mistake:
         files: name → text of files beside it.
         environment: variables of the environment; an empty text takes one out.
         processes: how many are said to be started.
+        lacking: a package that must not be installed, or the mistake is none.
     """
 
     name: str
@@ -27,6 +28,7 @@ class Mistake:
     files: Mapping[str, str] = field(default_factory=dict)
     environment: Mapping[str, str] = field(default_factory=dict)
     processes: int | None = None
+    lacking: str | None = None
 
 
 def mistake(name: str, expected: str, *overrides: str, **more: object) -> Mistake:

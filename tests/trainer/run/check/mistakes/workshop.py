@@ -116,6 +116,13 @@ def _models(folder: Path) -> None:
     _claim_weights(of["huge"])
     _edit(of["layer_more"] / "config.json", num_hidden_layers=3, layer_types=["full_attention"] * 3)
     _edit(of["layer_less"] / "config.json", num_hidden_layers=1, layer_types=["full_attention"])
+    _edit(of["padding_beyond"] / "tokenizer_config.json", pad_token="<30>")
+    (of["unread_template"] / "chat_template.jinja").write_text("{% for m in messages %}{{ m.content")
+    refuses = "{% if messages[0]['role'] == 'system' %}{{ raise_exception('no system messages here') }}{% endif %}"
+    (of["refused_system"] / "chat_template.jinja").write_text(refuses + CHAT_TEMPLATE)
+    words = json.loads((tiny / "tokenizer.json").read_text())
+    words["model"]["vocab"]["user"] = 0.5
+    (of["wrong_tokenizer"] / "tokenizer.json").write_text(json.dumps(words))
     _edit(of["untied"] / "config.json", tie_word_embeddings=False)
     _edit(of["wider"] / "config.json", intermediate_size=80)
     weights = load_file(tiny / "model.safetensors")
@@ -156,6 +163,7 @@ def _claim_weights(folder: Path) -> None:
 
 _BROKEN = ("no_template", "no_tokenizer", "no_weights", "encoder", "cut_off", "own_code", "no_eos", "other_eos")
 _BROKEN += ("more_words", "huge", "layer_more", "layer_less", "untied", "wider", "value_head", "a_bias", "no_norm")
+_BROKEN += ("padding_beyond", "unread_template", "refused_system", "wrong_tokenizer")
 _BROKEN += ("pickled", "cut_weights", "no_turn", "no_cue_needed", "no_system")
 WEIGHTS = "model.safetensors"
 NO_CUE = (

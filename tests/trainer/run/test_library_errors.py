@@ -1,0 +1,113 @@
+"""What a library raises is said in words, with the part of the run that it came from; what we raise is not."""
+
+import json
+from pathlib import Path
+
+import pytest
+import torch
+from safetensors.torch import load_file, save_file
+
+from rewards import Refusal
+from scripts import evaluate, launch, report, rollouts, train
+from tests.scripts.test_train import SETTINGS
+from tests.tiny_model import CHAT_TEMPLATE, save_tiny_model
+from trainer.run.check.finding import Finding, gravest_first
+from trainer.run.config.yaml_document import write
+from trainer.run.export.results import results
+from trainer.run.library_errors import LibraryError, library_errors_in_words
+from trainer.run.lock import OwnerError
+from trainer.run.records import DamagedFileError
+
+
+def test_what_a_library_raises_names_the_stage_and_keeps_its_traceback():
+    said = "Loading the model: JSONDecodeError: Expecting"
+    with pytest.raises(LibraryError, match=said) as refused, library_errors_in_words(lambda: "Loading the model"):
+        json.loads("{1")
+    file = Path(str(refused.value).rpartition("Its traceback: ")[2])
+    assert "json.loads" in file.read_text()
+    file.unlink()
+
+
+def test_a_mistake_of_ours_and_a_refusal_stay_what_they_are():
+    with pytest.raises(ValueError, match="grave"), library_errors_in_words(lambda: "Loading"):
+        gravest_first([Finding("grave", "file", "x"), Finding("note", "file", "y")])  # type: ignore[arg-type]
+    with pytest.raises(OwnerError), library_errors_in_words(lambda: "Loading"):
+        raise OwnerError("held")
+    with pytest.raises(ValueError, match="Expecting"), library_errors_in_words(lambda: "Loading", lambda: True):
+        json.loads("{1")
+
+
+def run_file(folder: Path, model: Path) -> Path:
+    settings = {**SETTINGS, "model": {"name_or_path": str(model)}, "output_dir": str(folder / "run")}
+    (folder / "run.yaml").write_text(write(settings))
+    return folder / "run.yaml"
+
+
+def test_weights_that_are_no_numbers_are_refused_before_the_first_step(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+):
+    model = save_tiny_model(tmp_path / "model")
+    weights = load_file(model / "model.safetensors")
+    weights["model.norm.weight"] = torch.full_like(weights["model.norm.weight"], torch.nan)
+    save_file(weights, model / "model.safetensors", {"format": "pt"})
+    assert train.main([str(run_file(tmp_path, model))]) == 2
+    assert "are NaN or infinite, first model.norm.weight" in capsys.readouterr().err
+    assert not (tmp_path / "run").exists()
+
+
+def test_a_template_that_fails_where_a_checkpoint_is_evaluated_is_refused(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+):
+    model = save_tiny_model(tmp_path / "model")
+    (model / "chat_template.jinja").write_text(CHAT_TEMPLATE + "{% if messages | length > 1 %}{{ 1 // 0 }}{% endif %}")
+    (model / "config.json").write_text(
+        json.dumps({**json.loads((model / "config.json").read_text()), "hidden_act": "x"})
+    )
+    given = [str(model), str(run_file(tmp_path, model)), "--output", str(tmp_path / "to")]
+    assert evaluate.main(given) == 2
+    assert "KeyError: 'x'" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (["scripts/no_such.py"], "There is no script scripts/no_such.py"),
+        (["configs/quickstart.yaml"], "Write: scripts/launch.py … scripts/train.py configs/quickstart.yaml"),
+        (["--config_file", "none.yaml", "scripts/train.py"], "there is no such file"),
+        (["--num_processes", "10000000000", "scripts/train.py"], "is no number of GPUs"),
+        (["--mixed_precision", "no", "--config_file", "{}", "scripts/train.py"], "unknown keys (['mixed_precisions'])"),
+    ],
+)
+def test_a_launcher_that_starts_nothing_says_why(
+    arguments: list[str], said: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+):
+    (tmp_path / "launcher.yaml").write_text(
+        "compute_environment: LOCAL_MACHINE\ndistributed_type: MULTI_GPU\nmixed_precisions: bf16\n"
+    )
+    assert launch.main([argument.format(tmp_path / "launcher.yaml") for argument in arguments]) == 2
+    assert said in capsys.readouterr().err
+
+
+def test_an_evaluation_whose_metric_is_no_number_is_said_by_its_file(tmp_path: Path):
+    folder = tmp_path / "evaluations" / "test"
+    folder.mkdir(parents=True)
+    whole = {"n_items": 4, "k": 1, "temperature": 1.0, "interval": "Wilson"}
+    right = {"value": 0.5, "low": 0.25, "high": 0.75}
+    for broken in ({**right, "value": "0.5"}, {**right, "low": [1]}, {**right, "high": None}, {**right, "value": True}):
+        (folder / "step-000004.json").write_text(json.dumps({**whole, "avg@1": broken}))
+        with pytest.raises(DamagedFileError, match=r"step-000004\.json is damaged: avg@1"):
+            results(tmp_path, 4)
+    (folder / "step-000004.json").write_text(json.dumps({**whole, "avg@1": right}))
+    assert results(tmp_path, 4)[0].after == "0.500 [0.250, 0.750]"
+
+
+@pytest.mark.slow
+def test_a_page_that_is_to_be_a_folder_is_refused(tmp_path: Path, tiny_model: Path, capsys: pytest.CaptureFixture[str]):
+    assert train.main([str(run_file(tmp_path, tiny_model)), "trl.max_steps=2", "logging.rollouts=all"]) == 0
+    assert rollouts.main([str(tmp_path / "run"), "--to", str(tmp_path)]) == 2
+    assert report.main([str(tmp_path / "run"), "--output", str(tmp_path)]) == 2
+    assert capsys.readouterr().err.count("names the HTML file, not a folder") == 2
+
+
+def test_every_refusal_is_one():
+    assert issubclass(LibraryError, Refusal)

@@ -1,0 +1,89 @@
+"""Whether the optimizer and the learning rate's schedule can be made as they are asked for: on one parameter."""
+
+import math
+from collections.abc import Iterator
+from typing import Any
+
+from trainer.run.check.finding import Finding, error
+from trainer.run.check.plan import optimizer_steps
+from trainer.run.check.subject import Subject
+
+_UNKNOWN_STEPS = 100
+"""Taken where the plan does not hold: what is asked for is then judged by its words alone."""
+
+
+def optimizer_findings(subject: Subject) -> Iterator[Finding]:
+    """What torch, or transformers, says against ``optim``, ``optim_args``, the rate's schedule and its arguments."""
+    import torch
+
+    if subject.args is None or subject.argument("deepspeed"):  # DeepSpeed makes its own
+        return
+    parameter = torch.nn.Parameter(torch.ones(2, 2))
+    written = ", ".join(_said(subject, name) for name in ("optim", "optim_args") if name in subject.config.trl)
+    try:
+        optimizer = _optimizer(subject.args, parameter)
+    except ImportError:  # the package is a finding of its own
+        return
+    except Exception as fault:  # noqa: BLE001 — each optimizer raises its own
+        written = written or _said(subject, "optim")
+        yield error("trl", f"No optimizer can be made of {written}: {_first(fault)} Change what it names.")
+        return
+    names = ("lr_scheduler_type", "lr_scheduler_kwargs", "warmup_steps")
+    written = ", ".join(_said(subject, name) for name in names if name in subject.config.trl)
+    try:
+        rates = _rates(subject.args, optimizer, optimizer_steps(subject) or _UNKNOWN_STEPS)
+    except Exception as fault:  # noqa: BLE001 — each schedule raises its own
+        yield error("trl", f"No schedule of the learning rate can be made of {written}: {_first(fault)} {_NEEDS}")
+        return
+    if not all(math.isfinite(rate) and rate >= 0 for rate in rates):
+        yield error("trl", f"The schedule of {written} gives learning rates of {min(rates):g} to {max(rates):g}.")
+
+
+_NEEDS = (
+    "What a type needs stands under lr_scheduler_kwargs: of cosine_with_min_lr {min_lr_rate: 0.1}; constant needs "
+    "nothing."
+)
+
+
+def _optimizer(args: Any, parameter: Any) -> Any:
+    """As transformers makes it, and one step of it."""
+    import torch
+    from transformers import Trainer
+
+    kind, options = Trainer.get_optimizer_cls_and_kwargs(args)
+    if any(name in options for name in ("optimizer_dict", "model", "params")):  # of a whole model
+        return torch.optim.SGD([parameter], lr=args.learning_rate)
+    optimizer = kind([parameter], **options)
+    parameter.grad = torch.ones_like(parameter)
+    optimizer.step()
+    return optimizer
+
+
+def _rates(args: Any, optimizer: Any, steps: int) -> list[float]:
+    """The first and the last learning rates of a run of ``steps``."""
+    from transformers import get_scheduler
+
+    schedule = get_scheduler(
+        args.lr_scheduler_type,
+        optimizer=optimizer,
+        num_warmup_steps=args.get_warmup_steps(steps),
+        num_training_steps=steps,
+        scheduler_specific_kwargs=args.lr_scheduler_kwargs,
+    )
+    if not hasattr(schedule, "get_last_lr") or not hasattr(schedule, "lr_lambdas"):
+        return [args.learning_rate]
+    bases = schedule.base_lrs
+    return [
+        float(base * rate(step))
+        for base, rate in zip(bases, schedule.lr_lambdas, strict=True)
+        for step in {0, 1, steps // 2, steps - 1, steps}
+    ]
+
+
+def _said(subject: Subject, name: str) -> str:
+    value = subject.argument(name)
+    return f"trl.{name} = {getattr(value, 'value', value)!r}"
+
+
+def _first(fault: Exception) -> str:
+    return f"{type(fault).__name__}: {(str(fault).strip() or 'without a message').splitlines()[0].rstrip('.')}."

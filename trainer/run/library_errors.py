@@ -1,0 +1,72 @@
+"""What a library raises before the first optimizer step, in words: the part of the run that it came from, and its own.
+
+What this package raises is a mistake of ours and keeps its traceback.
+"""
+
+import tempfile
+import traceback
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from rewards.registry import Refusal
+from trainer.run.lost_ranks import is_of_lost_rank
+from trainer.run.processes import say
+from trainer.step.guards import FaultError, is_full
+
+UNEXPLAINED = "This came from a library, unexplained."
+_OURS = tuple(Path(__file__).resolve().parents[2] / room for room in ("trainer", "rewards", "scripts"))
+_MOST_CHARACTERS = 500
+
+
+class LibraryError(Refusal):
+    """What a library refused of what a user wrote."""
+
+
+@contextmanager
+def library_errors_in_words(stage: Callable[[], str], is_over: Callable[[], bool] = lambda: False) -> Iterator[None]:
+    """Turn what a library raises inside into a refusal that says during what.
+
+    Args:
+        stage: what is under way.
+        is_over: whether what fails is no longer a matter of what the user wrote: the error then stays as it is.
+
+    Raises:
+        LibraryError: with the error's own words, and the file that its traceback was written to.
+    """
+    try:
+        yield
+    except (Refusal, FaultError):
+        raise
+    except Exception as error:
+        known = is_of_lost_rank(error) or (isinstance(error, OSError) and is_full(error))
+        if known or is_over() or _is_ours(error):
+            raise
+        raise LibraryError(f"{stage()}: {in_words(error)} {UNEXPLAINED}{_kept(error)}") from error
+
+
+def in_words(error: BaseException) -> str:
+    """Kind and message of an error, without what a library prints below it."""
+    text = " ".join(line.strip() for line in str(error).strip().splitlines()[:6])
+    text = text[:_MOST_CHARACTERS].rstrip().rstrip(".") or "without a message"
+    return f"{type(error).__name__}: {text}."
+
+
+def ended_in_words(error: Exception, stage: str) -> None:
+    """Say what a library raised where no run is there yet to refuse it."""
+    say(f"{stage}: {in_words(error)} {UNEXPLAINED}")
+
+
+def _is_ours(error: BaseException) -> bool:
+    """Whether the innermost frame is this package's."""
+    frames = traceback.extract_tb(error.__traceback__)
+    return bool(frames) and any(Path(frames[-1].filename).is_relative_to(room) for room in _OURS)
+
+
+def _kept(error: BaseException) -> str:
+    try:
+        with tempfile.NamedTemporaryFile("w", prefix="evenkeel-", suffix=".txt", delete=False) as file:
+            file.writelines(traceback.format_exception(error))
+    except OSError:
+        return ""
+    return f" Its traceback: {file.name}"
