@@ -36,7 +36,7 @@ class SignsOfLife:
     @contextmanager
     def running(self) -> Iterator[None]:
         """Speak until the block ends."""
-        self.under_way, self.has_stepped = str, False
+        self.has_stepped = False
         if sys.stderr.isatty() or int(os.environ.get("RANK", "0")):
             yield
             return

@@ -34,6 +34,12 @@ BROKEN_AND_KEPT: dict[str, tuple[Given, Given]] = {
     "epsilon_high_below_epsilon": (trl(epsilon_high=0.19), trl(epsilon_high=0.2)),
     "delta_inside_the_clip": (trl(delta=1.2), trl(delta=1.21)),
     "warmup_of_a_fraction": (trl(warmup_steps=1.5), trl(warmup_steps=0.5)),
+    "output_dir_without_a_name": (Given({"output_dir": "/"}), Given({"output_dir": "/runs"})),
+    "reference_sync_without_reference": (trl(sync_ref_model=True), trl(sync_ref_model=True, beta=0.1)),
+    "best_model_of_no_metric": (
+        trl(load_best_model_at_end=True),
+        Given({"trl": {"load_best_model_at_end": True}, "evaluation": {"keep_best": "eval/test/avg@1"}}),
+    ),
     "lora_task_type": (
         Given({"model": {"lora": {"task_type": "SEQ_CLS"}}}),
         Given({"model": {"lora": {"task_type": "CAUSAL_LM"}}}),
