@@ -29,7 +29,6 @@ from pathlib import Path
 
 import pytest
 
-from tests.handed_in import REWARDS
 from tests.scripts.fuzzed_runs import Case, make_case
 from tests.tiny_model import save_tiny_model
 from trainer.run.library_errors import UNEXPLAINED
@@ -60,7 +59,7 @@ def checked_words(folder: Path, case: Case) -> tuple[int, str]:
     from trainer.run.check.check import checked
     from trainer.run.check.report import json_report, text_report
 
-    result = checked(str(folder / "run.yaml"), case.overrides, REWARDS, processes=None)
+    result = checked(str(folder / "run.yaml"), case.overrides, processes=None)
     json_report(result, "run.yaml")
     return (2 if result.errors else 0), text_report(result, "run.yaml")
 

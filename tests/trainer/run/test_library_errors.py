@@ -51,7 +51,7 @@ def test_weights_that_are_no_numbers_are_refused_before_the_first_step(
     weights["model.norm.weight"] = torch.full_like(weights["model.norm.weight"], torch.nan)
     save_file(weights, model / "model.safetensors", {"format": "pt"})
     assert train.main([str(run_file(tmp_path, model))]) == 2
-    assert "are NaN or infinite, first model.norm.weight" in capsys.readouterr().err
+    assert "are NaN or infinite (model.norm.weight)" in capsys.readouterr().err
     assert not (tmp_path / "run").exists()
 
 
