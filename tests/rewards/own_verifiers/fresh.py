@@ -100,9 +100,11 @@ CHANGES: dict[str, tuple[Callable[[], Any], str]] = {
         lambda: resource.setrlimit(resource.RLIMIT_NOFILE, (200, resource.getrlimit(resource.RLIMIT_NOFILE)[1])),
         "RLIMIT_NOFILE",
     ),
-    "a limit of core files": (
-        lambda: resource.setrlimit(resource.RLIMIT_CORE, (4096, resource.getrlimit(resource.RLIMIT_CORE)[1])),
-        "RLIMIT_CORE",
+    "a limit of pending signals": (
+        lambda: resource.setrlimit(
+            resource.RLIMIT_SIGPENDING, (200, resource.getrlimit(resource.RLIMIT_SIGPENDING)[1])
+        ),
+        "RLIMIT_SIGPENDING",
     ),
 }
 
