@@ -8,6 +8,9 @@ from trainer.run.config.problems import ConfigError, Problem
 from trainer.run.config.schema import RunConfig
 from trainer.run.config.trl_arguments import grpo_default
 
+_MOST_TRIED = 10**6
+"""Divisors of a rollout batch that are looked at for the sizes nearest to a wrong one."""
+
 
 @dataclass(frozen=True)
 class BatchPlan:
@@ -115,7 +118,9 @@ class _Cut:
 
     def accumulation(self, update: int, rollout: int) -> int:
         if rollout % update or update % self.microbatch:
-            fitting = [size for size in range(self.microbatch, rollout + 1, self.microbatch) if rollout % size == 0]
+            count, rest = divmod(rollout, self.microbatch)
+            small = [] if rest else [d for d in range(1, min(math.isqrt(count), _MOST_TRIED) + 1) if count % d == 0]
+            fitting = [self.microbatch * each for d in small for each in (d, count // d)]
             lower = max((size for size in fitting if size < update), default=0)
             upper = min((size for size in fitting if size > update), default=0)
             what = (

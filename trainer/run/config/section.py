@@ -3,7 +3,6 @@
 import os
 import re
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Annotated, Any
 
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field
@@ -41,7 +40,7 @@ def expanded(path: str) -> str:
 def not_expanded(path: str, *location: str) -> Iterator[InitErrorDetails]:
     """What is wrong with a path in which a variable or a user is left that there is not, unless it exists so."""
     left = expanded(path)
-    if Path(path).exists():
+    if os.path.exists(path):  # noqa: PTH110 of a name that is too long pathlib raises
         return
     if found := re.search(r"\$(?:\{([^}]*)\}|([A-Za-z_]\w*))", left):
         what = f"is {path!r} with the variable {found[1] or found[2]}, which is not set."
