@@ -24,7 +24,7 @@ from trainer.comparison.gradients.sources import (
     recorded_batches,
     sampled_batches,
 )
-from trainer.run.config import load_config
+from trainer.run.experiment import Experiment
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -41,12 +41,13 @@ def _measure(arguments: argparse.Namespace) -> int:
     source: Path = arguments.source
     is_run = source.is_dir()
     path = source / "config.yaml" if is_run else source
-    config = load_config(path)
+    experiment = Experiment.of_file(path)
+    config = experiment.config
     strategies, absent = named_strategies(arguments.strategies)
     batches = recorded_batches(source, arguments.batches) if is_run else sampled_batches(path, arguments.batches)
-    loss, longest = loss_of(config)
+    loss, longest = loss_of(experiment)
     policy = policy_of(arguments.weights or config.model.name_or_path)
-    found = bench(batches, policy, recipe_of(config), strategies, loss, longest, arguments.project)
+    found = bench(batches, policy, recipe_of(experiment), strategies, loss, longest, arguments.project)
     found.absent.update(absent)
     print(markdown_table(found))
     for name, reason in found.absent.items():

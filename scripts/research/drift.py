@@ -16,7 +16,7 @@ from trainer.comparison.gradients.replay import Recipe, Row, completions_of, nex
 from trainer.comparison.gradients.sources import policy_of, recipe_of
 from trainer.comparison.positive import positive
 from trainer.comparison.rollouts import RecordedRollouts
-from trainer.run.config import load_config
+from trainer.run.experiment import Experiment
 from trainer.statistics import Estimate, mean_estimate
 
 KINDS = ("all right", "all wrong", "mixed")
@@ -32,14 +32,14 @@ def add_arguments(command: argparse.ArgumentParser) -> None:
 def measure(options: argparse.Namespace) -> None:
     """Print the table."""
     run: Path = options.run
-    config = load_config(run / "config.yaml")
+    experiment = Experiment.of_file(run / "config.yaml")
     batches = last_batches(run, options.batches)
-    policies = (policy_of(str(options.weights or newest_policy(run))), policy_of(config.model.name_or_path))
+    policies = (policy_of(str(options.weights or newest_policy(run))), policy_of(experiment.config.model.name_or_path))
     gained = None
     if not options.weights and (path := run / "summary.json").exists():  # what other weights gained is not known
         before, after = (json.loads(path.read_text()).get(f"accuracy_{when}") for when in ("before", "after"))
         gained = None if before is None or after is None else (before, after)
-    print(drift_table(drifts(batches, *policies, recipe_of(config), gained)))
+    print(drift_table(drifts(batches, *policies, recipe_of(experiment), gained)))
 
 
 class DriftError(Refusal):

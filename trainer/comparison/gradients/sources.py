@@ -10,22 +10,20 @@ from typing import Any
 from trainer.comparison.gradients.replay import Recipe, Row
 from trainer.comparison.rollouts import RecordedRollouts
 from trainer.run.callbacks import Rollouts
-from trainer.run.config import RunConfig, grpo_config
 from trainer.run.experiment import Experiment
 from trainer.run.schedule import optimizer_steps_per_block
 
 
-def recipe_of(config: RunConfig) -> Recipe:
+def recipe_of(experiment: Experiment) -> Recipe:
     """What of a configuration decides the gradients of its rollouts."""
-    args = grpo_config(config, 1)
-    weights = {reward.label: reward.weight for reward in config.rewards}
+    args = experiment.args
+    weights = {reward.label: reward.weight for reward in experiment.config.rewards}
     return Recipe(args.num_generations, args.temperature, weights, max(args.max_steps, 1))
 
 
-def loss_of(config: RunConfig) -> tuple[str, int]:
+def loss_of(experiment: Experiment) -> tuple[str, int]:
     """The configuration's loss, and the longest completion that it allows."""
-    args = grpo_config(config, 1)
-    return args.loss_type, args.max_completion_length
+    return experiment.args.loss_type, experiment.args.max_completion_length
 
 
 def recorded_batches(run: Path, most: int) -> Iterator[list[Row]]:

@@ -15,13 +15,13 @@ from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
-from trainer.algorithms.strategies import Strategies, build_strategies
 from trainer.comparison.sweeps.cells import Cell, override_value
 from trainer.comparison.sweeps.loading import located_in_sweep
 from trainer.comparison.sweeps.schema import Sweep
-from trainer.run.config import ConfigError, Problem, RunConfig, batch_plan, grpo_config, load_config
+from trainer.run.config import ConfigError, Problem, RunConfig
 from trainer.run.config.trl_arguments import grpo_default
 from trainer.run.config.yaml_document import Node, read_file
+from trainer.run.experiment import Experiment
 from trainer.run.schedule import check_save_steps
 from trainer.step.compatibility import check_combination
 
@@ -71,8 +71,9 @@ def plans_of(sweep: Sweep, cells: Sequence[Cell], tree: Node) -> list[Plan]:
         PartError, PreflightError: a strategy that does not exist or does not go with the other settings.
     """
     processes = processes_of(sweep)
-    base = load_config(sweep.config)
-    base_steps = steps_per_rollout(base, base.num_processes or 1)  # as its file means it, not as it is launched here
+    base = Experiment.of_file(sweep.config)
+    base.processes = base.config.num_processes or 1  # as its file means it, not as it is launched here
+    base_steps = steps_per_rollout(base)
     plans, problems = [], []
     for cell in cells:
         try:
@@ -101,24 +102,20 @@ def processes_of(sweep: Sweep) -> int:
     return 1
 
 
-def steps_per_rollout(config: RunConfig, processes: int) -> int:
+def steps_per_rollout(experiment: Experiment) -> int:
     """Optimizer steps in which one rollout batch is trained, over all passes of the update schedule."""
-    return batch_plan(config, processes).optimizer_steps_per_rollout * _strategies(config).schedule.num_passes
-
-
-def _strategies(config: RunConfig) -> Strategies:
-    parts = config.algorithm
-    return build_strategies(**parts.strategies)
+    return experiment.plan.optimizer_steps_per_rollout * experiment.strategies.schedule.num_passes
 
 
 def _plan(sweep: Sweep, cell: Cell, base_steps: int, processes: int) -> Plan:
     own = [*cell.overrides, f"seed={cell.seed}", f"name={override_value(cell.variant)}"]
-    config = load_config(sweep.config, own)
-    steps = steps_per_rollout(config, processes)
-    scaled = _scaled(sweep, cell, config, steps, base_steps)
+    experiment = Experiment.of_file(sweep.config, own, processes=processes)
+    steps = steps_per_rollout(experiment)
+    scaled = _scaled(sweep, cell, experiment.config, steps, base_steps)
     overrides = [*own, *(f"{key}={value}" for key, value in scaled.items())]
-    config = load_config(sweep.config, overrides) if scaled else config
-    return Plan(cell, config, _budget(config, processes, steps), overrides)
+    if scaled:
+        experiment = Experiment.of_file(sweep.config, overrides, processes=processes)
+    return Plan(cell, experiment.config, _budget(experiment, steps), overrides)
 
 
 def _scaled(sweep: Sweep, cell: Cell, config: RunConfig, steps: int, base_steps: int) -> dict[str, int]:
@@ -147,8 +144,8 @@ def _setting(config: RunConfig, key: str) -> Any:
     return config.trl.get(name) if section == "trl" else getattr(getattr(config, section), name)
 
 
-def _budget(config: RunConfig, processes: int, steps: int) -> Budget:
-    plan = batch_plan(config, processes)
+def _budget(experiment: Experiment, steps: int) -> Budget:
+    config, plan = experiment.config, experiment.plan
     max_steps = config.trl.get("max_steps", -1)
     return Budget(
         rollouts=Fraction(max_steps, steps) if max_steps > 0 else None,
@@ -163,7 +160,7 @@ def _budget(config: RunConfig, processes: int, steps: int) -> Budget:
 
 
 def _check_launch(sweep: Sweep, plan: Plan, processes: int) -> None:
-    args = grpo_config(load_config(sweep.config, [*plan.overrides, *_CPU_OVERRIDES]), processes)
-    strategies = _strategies(plan.config)
-    check_combination(args, strategies)
-    check_save_steps(args, strategies.schedule.num_passes)
+    experiment = Experiment.of_file(sweep.config, [*plan.overrides, *_CPU_OVERRIDES], processes=processes)
+    strategies = experiment.strategies
+    check_combination(experiment.args, strategies, cut=experiment.config.algorithm.cut)
+    check_save_steps(experiment.args, strategies.schedule.num_passes)
