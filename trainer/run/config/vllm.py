@@ -1,13 +1,13 @@
 """How far vLLM is trusted, and which of TRL's settings its two modes read."""
 
 from collections.abc import Iterator, Mapping
-from typing import Annotated, Any
+from typing import Any
 
-from pydantic import Field
 from pydantic_core import InitErrorDetails
 
 from trainer.run.config.problems import refusal
 from trainer.run.config.section import Section
+from trainer.step.options import Engine
 
 _COLOCATE_ONLY = (
     "gpu_memory_utilization",
@@ -20,20 +20,19 @@ _SERVER_ONLY = ("server_base_url", "server_host", "server_port", "server_timeout
 _LARGEST_SHARE = 0.9
 
 
-class VLLMSection(Section):
-    """Tokens that vLLM and the trainer both score, after the first weight sync and every ``check_agreement_every``-th.
+class _OfARun(Engine):
+    """Where a run differs from the drop-in, which checks nothing that TRL does not."""
 
-    Above ``agreement_bound``, a difference of log-probabilities, the run stops; without one the bound is that of the
-    dtype the trainer computes in (`trainer.step.engine_diagnosis.BOUNDS`). 0 checks never.
-    """
+    check_agreement_every = 1
 
-    check_agreement_every: Annotated[int, Field(ge=0)] = 1
-    agreement_bound: Annotated[float, Field(gt=0)] | None = None
+
+class VLLMSection(Section, _OfARun):  # type: ignore[misc]  # frozen
+    """The section ``vllm``: fields, types and meanings are those of `Engine`."""
 
     @property
-    def arguments(self) -> dict[str, Any]:
-        """What `RLVRTrainer` takes, by keyword."""
-        return self.model_dump()
+    def options(self) -> Engine:
+        """What `RLVRTrainer` takes."""
+        return Engine(**self.model_dump())
 
 
 def vllm_conflicts(section: Any, trl: Mapping[str, Any]) -> Iterator[InitErrorDetails]:
