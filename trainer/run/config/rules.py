@@ -62,6 +62,7 @@ class Rule:
         moment: ``file`` = of the settings alone; ``start`` = of the environment too; ``parts`` = of the built parts.
         condition: whether it is so.
         message: what is wrong with its values, and what to write instead.
+        about: what is not to be, in words, for the table of all rules.
     """
 
     code: str
@@ -70,6 +71,7 @@ class Rule:
     moment: Literal["file", "start", "parts"]
     condition: Callable[[Given], bool]
     message: Callable[[Given], tuple[str, str]]
+    about: str
 
 
 _CLIPPED = ("grpo", "bnpo", "dr_grpo", "dapo", "luspo")
@@ -111,6 +113,7 @@ def _only_one_token(name: str, condition: Callable[[float], bool], why: str, ins
         "file",
         lambda given: condition(given.number(path)),
         lambda given: (f"is {given[path]:g}: {why}, {_SAME}.", instead),
+        f"A {name} under which all completions of a group are the same",
     )
 
 
@@ -147,6 +150,7 @@ FILE_RULES = (
             "silence.",
             f"Write {', '.join(f'{name}: …' for name in dict.fromkeys(_overruled(given).values()))} under `trl:`.",
         ),
+        about="What TRL scores and cuts completions by, given to the generation alone",
     ),
     Rule(
         "generation_kwargs_greedy",
@@ -158,6 +162,7 @@ FILE_RULES = (
             f"holds do_sample: false: only the most probable token is taken, {_SAME}.",
             "Leave do_sample out; greedy answers are for `evaluation: {greedy: true}`.",
         ),
+        about="Greedy completions in training",
     ),
     Rule(
         "generation_kwargs_several",
@@ -169,6 +174,7 @@ FILE_RULES = (
             f"holds {', '.join(_several(given))}: a prompt gives one completion at a time here, drawn from the policy.",
             "Leave it out; num_generations says how many completions a group has.",
         ),
+        about="Several completions of a prompt at a time",
     ),
     Rule(
         "epsilon_high_below_epsilon",
@@ -181,6 +187,7 @@ FILE_RULES = (
             "further than rise, the reverse of what the two are for.",
             f"Write a number of {given['trl.epsilon']:g} or more (0.28 is usual), or leave it out for the same clip.",
         ),
+        about="A clip that lets probabilities fall further than rise",
     ),
     Rule(
         "delta_inside_the_clip",
@@ -193,6 +200,7 @@ FILE_RULES = (
             f"{1 + _high(given):g}, and delta bounds those of negative advantages from there on.",
             f"Write a number above {1 + _high(given):g}, such as 4.0, or leave it out.",
         ),
+        about="A bound of negative advantages inside the clip",
     ),
     Rule(
         "warmup_of_a_fraction",
@@ -204,6 +212,7 @@ FILE_RULES = (
             f"is {given['trl.warmup_steps']:g}: from 1 on it counts steps, and the fraction would be cut off.",
             f"Write warmup_steps: {math.ceil(given['trl.warmup_steps'])}, or below 1 the share of all steps.",
         ),
+        about="A number of warm-up steps that is not whole",
     ),
     Rule(
         "output_dir_without_a_name",
@@ -248,6 +257,7 @@ FILE_RULES = (
             f"is {given.written('model.lora.task_type')!r}, and the policy is a causal language model.",
             "Leave it out, or write task_type: CAUSAL_LM.",
         ),
+        about="An adapter for something else than a causal language model",
     ),
     Rule(
         "float16_without_a_scaler",
@@ -262,6 +272,7 @@ FILE_RULES = (
             "updates are lost.",
             "Write dtype: bfloat16, or dtype: float32 with `trl: {fp16: true}`.",
         ),
+        about="All weights trained in float16 without a scaled loss",
     ),
 )
 """What is refused of the settings alone."""
@@ -284,6 +295,7 @@ def _without_effect(code: str, names: str, needed: str, has_it: Callable[[Given]
             f"{', '.join(written(given))} {'has' if len(written(given)) == 1 else 'have'} no effect, for {needed}.",
             instead,
         ),
+        f"No effect: {needed}",
     )
 
 
@@ -384,6 +396,7 @@ def _beside_the_file(variable: str, path: str, differs: Callable[[Any, str], boo
             "which W&B goes by.",
             f"Unset {variable}, or leave {path} out.",
         ),
+        f"{variable} in the environment says something else",
     )
 
 
@@ -398,6 +411,7 @@ START_RULES = (
             f"WANDB_NAME={given.environment['WANDB_NAME']} has no effect: the run's name and seed are its name at W&B.",
             "Write `name:` in the file, or name=… on the command line.",
         ),
+        about="WANDB_NAME in the environment, which has no effect",
     ),
     Rule(
         "environment_wandb_disabled",
@@ -410,6 +424,7 @@ START_RULES = (
             "run is recorded.",
             "Write `logging: {wandb_mode: disabled}`, or take wandb out of report_to.",
         ),
+        about="WANDB_DISABLED in the environment, which has no effect",
     ),
     *(
         _beside_the_file(f"WANDB_{name}", f"logging.{key}", lambda written, found: written not in (None, found))
@@ -435,6 +450,7 @@ PART_RULES = (
             "and 1 leaves a token as it is: a few tokens would be all that is trained.",
             "Divide the weights by their mean, or bound them.",
         ),
+        about="Token weights under which a few tokens are all that is trained",
     ),
 )
 """What the built parts do."""
