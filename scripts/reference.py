@@ -14,7 +14,7 @@ from dataclasses import Field, fields
 from types import NoneType
 from typing import Any, Literal, get_args, get_origin, get_type_hints
 
-from trainer.run.config.rules import FILE_RULES, PART_RULES, START_RULES, WITHOUT_EFFECT
+from trainer.run.config.rules import FILE_RULES, PART_RULES, SECTION_RULES, START_RULES, WITHOUT_EFFECT
 from trainer.run.config.speed import SpeedSection
 from trainer.run.config.vllm import VLLMSection
 from trainer.step.options import Engine, Speed
@@ -50,10 +50,13 @@ def rules() -> str:
     """Every rule, in the order in which it is asked: those of a file, then those of the step."""
     from trainer.step.compatibility import RULES
 
-    of_files = (*FILE_RULES, *WITHOUT_EFFECT, *START_RULES, *PART_RULES)
+    of_files = (*FILE_RULES, *SECTION_RULES, *WITHOUT_EFFECT, *START_RULES, *PART_RULES)
     named: list[tuple[str, Any]] = [(rule.about, rule) for rule in of_files]
     named += [(rule.what.rstrip("."), rule) for rule in RULES]
-    rows = [(what, _paths(rule.settings), rule.severity, rule.moment) for what, rule in named]
+    settings: dict[tuple[str, str, str], dict[str, None]] = {}  # rules of one sentence are one row
+    for what, rule in named:
+        settings.setdefault((what, rule.severity, rule.moment), {}).update(dict.fromkeys(rule.settings))
+    rows = [(what, _paths([*paths]), severity, moment) for (what, severity, moment), paths in settings.items()]
     return _table(("what does not go together", "settings", "severity", "asked of"), rows)
 
 

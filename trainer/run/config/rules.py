@@ -278,6 +278,188 @@ FILE_RULES = (
 """What is refused of the settings alone."""
 
 
+_COLOCATE_ONLY = [
+    "gpu_memory_utilization",
+    "max_model_length",
+    "tensor_parallel_size",
+    "enable_sleep_mode",
+    "model_impl",
+]
+_SERVER_ONLY = ["server_base_url", "server_host", "server_port", "server_timeout", "group_port"]
+_LARGEST_SHARE = 0.9
+_CLIP_BOUND = "trl.vllm_importance_sampling_clip"
+
+
+def _of_the_other_mode(name: str, mode: str, other: str, instead: str) -> Rule:
+    """A setting of TRL's that vLLM does not read in this mode."""
+    key = f"vllm_{name}"
+    return Rule(
+        f"{key}_while_{mode}",
+        (f"trl.{key}", "trl.vllm_mode"),
+        "refuse",
+        "file",
+        lambda given: (
+            bool(given.written("trl.use_vllm"))
+            and given["trl.vllm_mode"] == mode
+            and given.written(f"trl.{key}") is not None
+        ),
+        lambda given: (
+            f"is {given.written(f'trl.{key}')!r}, but vllm_mode is {mode}: {other}.",
+            f"{instead}; `{key}: null` takes back an inherited one.",
+        ),
+        f"A setting of vLLM that its mode {mode} does not read",
+    )
+
+
+def _draws_in_common(given: Given) -> bool:
+    return given.written("common_random_numbers") is True
+
+
+BATCH_WORDS = ("prompts_per_rollout", "sequences_per_update")
+_TRL_BATCH = ("generation_batch_size", "steps_per_generation", "gradient_accumulation_steps")
+
+
+def _batch_words(given: Given) -> list[str]:
+    return [name for name in BATCH_WORDS if given.written(f"algorithm.{name}") is not None]
+
+
+def _alone(name: str, missing: str) -> Rule:
+    return Rule(
+        f"{name}_alone",
+        (f"algorithm.{name}", f"algorithm.{missing}"),
+        "refuse",
+        "file",
+        lambda given: _batch_words(given) == [name],
+        lambda given: (
+            f"is given without {missing}, and one alone does not say how a rollout is cut into updates.",
+            f"Give {missing} too.",
+        ),
+        "One of the two words for how a batch is cut",
+    )
+
+
+def _batch_said_twice(name: str) -> Rule:
+    return Rule(
+        f"{name}_beside_batch_words",
+        (f"trl.{name}", *(f"algorithm.{word}" for word in BATCH_WORDS)),
+        "refuse",
+        "file",
+        lambda given: bool(_batch_words(given)) and given.wrote(f"trl.{name}"),
+        lambda given: (
+            f"is {given.written(f'trl.{name}')!r}, but algorithm.{_batch_words(given)[0]} already says how a batch is "
+            "cut.",
+            f"Delete {name}.",
+        ),
+        "How a batch is cut, said twice",
+    )
+
+
+SECTION_RULES = (
+    Rule(
+        "seed_twice",
+        ("trl.seed", "seed"),
+        "refuse",
+        "file",
+        lambda given: given.written("seed") is not None and given.wrote("trl.seed"),
+        lambda given: (
+            f"is {given.written('trl.seed')!r}, while `seed:` at the top level is {given.written('seed')!r}.",
+            "Delete one of the two; `seed: null` takes back an inherited one.",
+        ),
+        "The seed, said twice",
+    ),
+    Rule(
+        "vllm_section_without_vllm",
+        ("vllm", "trl.use_vllm"),
+        "refuse",
+        "file",
+        lambda given: given.written("vllm") is not None and not given.written("trl.use_vllm"),
+        lambda given: (
+            "is given, but trl.use_vllm is not true: transformers generates, and there is no engine to check.",
+            "Write `trl: {use_vllm: true}` too, or delete the section; `vllm: null` takes back an inherited one.",
+        ),
+        "How far vLLM is trusted, where it does not generate",
+    ),
+    *(_of_the_other_mode(name, "colocate", "a colocated engine has no server", "Delete it") for name in _SERVER_ONLY),
+    *(
+        _of_the_other_mode(
+            name, "server", "the server has its own, from its start", "Delete it, and give it to `vllm serve`"
+        )
+        for name in _COLOCATE_ONLY
+    ),
+    Rule(
+        "vllm_takes_the_gpu",
+        ("trl.vllm_gpu_memory_utilization",),
+        "refuse",
+        "file",
+        lambda given: (
+            bool(given.written("trl.use_vllm"))
+            and given["trl.vllm_mode"] == "colocate"
+            and isinstance(share := given.written("trl.vllm_gpu_memory_utilization"), float)
+            and share > _LARGEST_SHARE
+        ),
+        lambda given: (
+            f"is {given.written('trl.vllm_gpu_memory_utilization'):g}: vLLM would take that share of each GPU, and the "
+            "trainer's weights, gradients and optimizer lie on the same one.",
+            f"Write {_LARGEST_SHARE} at most; TRL's default is 0.3, the recipes' 0.4.",
+        ),
+        "A share of the GPU for vLLM that leaves no room to train",
+    ),
+    Rule(
+        "nothing_to_truncate_to",
+        (f"{_CLIP_BOUND}_max", f"{_CLIP_BOUND}_min", "trl.vllm_importance_sampling_mode"),
+        "refuse",
+        "file",
+        lambda given: (
+            bool(given.written("trl.use_vllm"))
+            and str(given.written("trl.vllm_importance_sampling_mode")).endswith("truncate")
+            and given[f"{_CLIP_BOUND}_min"] is None
+            and given[f"{_CLIP_BOUND}_max"] is None
+            and bool(given["trl.vllm_importance_sampling_correction"])
+        ),
+        lambda given: (
+            "is null and there is no clip_min: a mode that truncates has nothing to truncate to, and TRL's clamp "
+            "fails.",
+            "Give one of the two, such as 3.0.",
+        ),
+        "A correction that truncates, without a bound",
+    ),
+    Rule(
+        "common_noise_with_vllm",
+        ("common_random_numbers", "trl.use_vllm"),
+        "refuse",
+        "file",
+        lambda given: _draws_in_common(given) and bool(given.written("trl.use_vllm")),
+        lambda given: (
+            "is true, but trl.use_vllm is true: vLLM draws tokens inside its engine, by a stream that depends on what "
+            "else is in its batch, and takes no noise from outside.",
+            "Delete it, or generate with transformers: delete trl.use_vllm and write `speed: {generation: compact}`.",
+        ),
+        "Common random numbers with vLLM",
+    ),
+    Rule(
+        "common_noise_without_compact",
+        ("common_random_numbers", "speed.generation"),
+        "refuse",
+        "file",
+        lambda given: (
+            _draws_in_common(given)
+            and not given.written("trl.use_vllm")
+            and (given.written("speed.generation") if given.wrote("speed.generation") else "trl") != "compact"
+        ),
+        lambda given: (
+            "is true, but speed.generation is trl: transformers then draws from torch's stream, which depends on every "
+            "token before.",
+            "Write `speed: {generation: compact}` too.",
+        ),
+        "Common random numbers without compact generation",
+    ),
+    _alone(*BATCH_WORDS),
+    _alone(*BATCH_WORDS[::-1]),
+    *map(_batch_said_twice, _TRL_BATCH),
+)
+"""What two sections say against each other, of every run."""
+
+
 def _without_effect(code: str, names: str, needed: str, has_it: Callable[[Given], bool], instead: str) -> Rule:
     """Settings that are read only where another one is as it should be."""
     paths = tuple(names.split())
