@@ -224,6 +224,7 @@ FILE_RULES = (
             f"is {given.run['output_dir']!r}: a run has a directory of its own, which another run may stand beside.",
             "Write one with a name, such as runs/first.",
         ),
+        about="A directory of runs in place of the run's own",
     ),
     Rule(
         "reference_sync_without_reference",
@@ -235,6 +236,7 @@ FILE_RULES = (
             "is true, and beta is 0: without a KL penalty there is no reference model to be synchronised.",
             "Write beta: 0.001 or more, or delete sync_ref_model.",
         ),
+        about="A reference that is synchronised, where there is none",
     ),
     Rule(
         "best_model_of_no_metric",
@@ -246,6 +248,7 @@ FILE_RULES = (
             "is true, and nothing says by which metric a model is the best.",
             "Delete it; `evaluation: {every_steps: …, keep_best: eval/test/avg@1}` keeps the best checkpoint.",
         ),
+        about="The best model, by no metric",
     ),
     Rule(
         "lora_task_type",
