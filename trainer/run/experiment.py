@@ -140,7 +140,7 @@ class Experiment:
     def trainer(self) -> Any:
         """The trainer with its model loaded; transformers' own printing gives way to ours."""
         from trainer import RLVRTrainer
-        from trainer.step.options import Engine, Evaluation, Guards, Speed
+        from trainer.step.options import Evaluation, Guards
 
         config, args = self.config, self.args
         held_out = {part.removeprefix("test."): rows for part, rows in self.rows.items() if part != "train"}
@@ -155,8 +155,8 @@ class Experiment:
             quantization_config=quantization_config(config),
             strategies=self.strategies,
             cut=config.algorithm.cut,
-            speed=Speed(**config.speed.arguments, common_random_numbers=config.common_random_numbers),
-            engine=Engine(**(config.vllm or VLLMSection()).arguments),
+            speed=config.speed.options(common_random_numbers=config.common_random_numbers),
+            engine=(config.vllm or VLLMSection()).options,
             evaluation=Evaluation(config.run_seed, config.evaluation.decodings),
             guards=Guards(Path(args.output_dir) / "faults", args.seed, config.stopping.skip_faults, tell),
         )

@@ -7,6 +7,7 @@ takes it, with a warning.
 
 A rule is a generator of messages, none where its settings go together, and says of itself with `rule`
 
+- ``settings``: which settings of a run file it is about; the drop-in has the same ones by their last name;
 - ``severity``: ``refuse``, or ``fall back`` to TRL's own way;
 - ``moment``: when it can be asked: with the ``arguments``, before a model is loaded, or with the ``model``;
 - ``of``: for a rule that falls back, the option that it gives up.
@@ -94,9 +95,15 @@ class Rule:
     """One entry of the table."""
 
     problems: Callable[[Settings], Problems]
+    settings: tuple[str, ...]
     severity: Literal["refuse", "fall back"]
     moment: Literal["arguments", "model"]
     of: Option | None
+
+    @property
+    def code(self) -> str:
+        """Its name."""
+        return self.problems.__name__.strip("_")
 
     @property
     def what(self) -> str:
@@ -109,12 +116,18 @@ RULES: list[Rule] = []
 
 
 def rule(
-    moment: Literal["arguments", "model"] = "arguments", *, gives_up: Option | None = None
+    settings: str, moment: Literal["arguments", "model"] = "arguments", *, gives_up: Option | None = None
 ) -> Callable[[Callable[[Settings], Problems]], Callable[[Settings], Problems]]:
-    """Enter a generator of messages into `RULES`; ``gives_up`` = it falls back, leaving that option."""
+    """Enter a generator of messages into `RULES`.
+
+    Args:
+        settings: their dotted paths in a run file, with spaces between.
+        gives_up: it falls back, leaving that option.
+    """
 
     def enter(problems: Callable[[Settings], Problems]) -> Callable[[Settings], Problems]:
-        RULES.append(Rule(problems, "refuse" if gives_up is None else "fall back", moment, gives_up))
+        severity: Literal["refuse", "fall back"] = "refuse" if gives_up is None else "fall back"
+        RULES.append(Rule(problems, tuple(settings.split()), severity, moment, gives_up))
         return problems
 
     return enter
@@ -182,7 +195,7 @@ def _described(part: Strategy) -> str:
 # Strategies and TRL's settings
 
 
-@rule()
+@rule("trl.scale_rewards trl.multi_objective_aggregation trl.num_iterations")
 def _owned_settings(settings: Settings) -> Problems:
     """Settings of TRL that an advantage estimator or update schedule takes over."""
     args, strategies = settings.args, settings.strategies
@@ -206,7 +219,7 @@ def _owned_settings(settings: Settings) -> Problems:
         )
 
 
-@rule()
+@rule("trl.top_p trl.top_k trl.min_p trl.repetition_penalty trl.generation_kwargs")
 def _sampling(settings: Settings) -> Problems:
     """Sampling from a changed distribution with an importance ratio."""
     args = settings.args
@@ -228,7 +241,7 @@ def _sampling(settings: Settings) -> Problems:
         )
 
 
-@rule()
+@rule("trl.importance_sampling_level algorithm.advantage algorithm.token_weight")
 def _token_level(settings: Settings) -> Problems:
     """A strategy that tells tokens apart with importance_sampling_level sequence."""
     args, strategies = settings.args, settings.strategies
@@ -245,7 +258,7 @@ def _token_level(settings: Settings) -> Problems:
         )
 
 
-@rule()
+@rule("algorithm.advantage trl.loss_type trl.importance_sampling_level trl.off_policy_mask_threshold")
 def _trajectory_weights(settings: Settings) -> Problems:
     """A baseline made for one weighting of trajectories with a loss that weighs them otherwise."""
     args, strategies = settings.args, settings.strategies
@@ -286,7 +299,7 @@ def _trajectory_weights(settings: Settings) -> Problems:
         )
 
 
-@rule()
+@rule("algorithm.advantage algorithm.coefficient algorithm.token_weight trl.off_policy_mask_threshold")
 def _cancellation(settings: Settings) -> Problems:
     """A strategy whose shared tokens cancel with a setting that breaks it."""
     args, strategies = settings.args, settings.strategies
@@ -316,7 +329,7 @@ def _cancellation(settings: Settings) -> Problems:
             )
 
 
-@rule()
+@rule("algorithm.coefficient trl.loss_type trl.importance_sampling_level algorithm.advantage")
 def _coefficient(settings: Settings) -> Problems:
     """A coefficient with a loss or ratio that leaves it no place."""
     args, strategies = settings.args, settings.strategies
@@ -340,7 +353,7 @@ def _coefficient(settings: Settings) -> Problems:
         )
 
 
-@rule()
+@rule("algorithm.keep_groups trl.per_device_train_batch_size trl.num_generations")
 def _whole_groups(settings: Settings) -> Problems:
     """keep_groups with a batch that does not hold whole groups."""
     args, strategies = settings.args, settings.strategies
@@ -365,7 +378,7 @@ def _whole_groups(settings: Settings) -> Problems:
         )
 
 
-@rule()
+@rule("algorithm.update_schedule trl.steps_per_generation trl.importance_sampling_level trl.entropy_coef trl.beta")
 def _passes(settings: Settings) -> Problems:
     """An update schedule of several passes with a loss whose passes would not be isolated."""
     args, strategies = settings.args, settings.strategies
@@ -405,7 +418,7 @@ def _passes(settings: Settings) -> Problems:
         )
 
 
-@rule()
+@rule("algorithm.revision trl.num_generations")
 def _references(settings: Settings) -> Problems:
     """More references for a revision than an answer has siblings."""
     args, revision = settings.args, settings.strategies.revision
@@ -417,7 +430,7 @@ def _references(settings: Settings) -> Problems:
         )
 
 
-@rule()
+@rule("algorithm.cut algorithm.prompts_per_rollout")
 def cut_over_all_ranks(settings: Settings) -> Problems:
     """cut: over_all_ranks where a rank's rows cannot be shared out evenly over the optimizer steps."""
     args, keep_groups = settings.args, settings.strategies.keep_groups
@@ -434,7 +447,7 @@ def cut_over_all_ranks(settings: Settings) -> Problems:
         )
 
 
-@rule("model")
+@rule("algorithm.update_schedule trl.router_aux_loss_coef", "model")
 def _passes_of_a_router(settings: Settings) -> Problems:
     """An update schedule of several passes with a router's load-balancing loss."""
     num_passes = settings.strategies.schedule.num_passes
@@ -445,7 +458,7 @@ def _passes_of_a_router(settings: Settings) -> Problems:
         )
 
 
-@rule("model")
+@rule("algorithm.prompt_sampler", "model")
 def _chosen_prompts(settings: Settings) -> Problems:
     """A prompt sampler with streamed data, or one of several rounds with tools, environments or a rollout function."""
     sampler, own = settings.strategies.prompt_sampler, settings.loaded.own_generation
@@ -463,7 +476,7 @@ def _chosen_prompts(settings: Settings) -> Problems:
         )
 
 
-@rule("model")
+@rule("algorithm.revision", "model")
 def _revised_turns(settings: Settings) -> Problems:
     """A revision with tools, environments or a rollout function."""
     own = settings.loaded.own_generation
@@ -474,7 +487,7 @@ def _revised_turns(settings: Settings) -> Problems:
         )
 
 
-@rule("model")
+@rule("evaluation rewards", "model")
 def _decodings_of_plain_functions(settings: Settings) -> Problems:
     """Decodings with a reward function that is a model or asynchronous."""
     if settings.has_decodings and settings.loaded.special_functions:
@@ -490,7 +503,7 @@ def _decodings_of_plain_functions(settings: Settings) -> Problems:
 _PLAIN = {"use_vllm": False, "use_transformers_continuous_batching": False, "cache_implementation": None}
 
 
-@rule()
+@rule("speed.generation trl.use_vllm trl.cache_implementation trl.generation_kwargs")
 def _compact_generation(settings: Settings) -> Problems:
     """generation: compact with another way of decoding than transformers' own sampling with a plain cache."""
     args = settings.args
@@ -503,7 +516,7 @@ def _compact_generation(settings: Settings) -> Problems:
         yield _not_compact(found[0])
 
 
-@rule("model")
+@rule("speed.generation", "model")
 def _compact_generation_by_model(settings: Settings) -> Problems:
     """generation: compact with sharded weights, or a model whose cache is not the keys and values of text tokens."""
     if settings.speed.generation != "compact":
@@ -521,7 +534,7 @@ def _not_compact(reason: str) -> str:
     )
 
 
-@rule()
+@rule("common_random_numbers speed.generation")
 def _common_noise(settings: Settings) -> Problems:
     """common_random_numbers without compact generation."""
     if settings.speed.common_random_numbers and settings.speed.generation != "compact":
@@ -532,7 +545,7 @@ def _common_noise(settings: Settings) -> Problems:
         )
 
 
-@rule("model")
+@rule("common_random_numbers", "model")
 def _common_noise_in_turns(settings: Settings) -> Problems:
     """common_random_numbers with tools, environments or a rollout function."""
     own = settings.loaded.own_generation
@@ -546,7 +559,7 @@ def _common_noise_in_turns(settings: Settings) -> Problems:
 # Where π_old is scored although the loss's own pass would do
 
 
-@rule(gives_up="skip_old_logps")
+@rule("speed.skip_old_logps algorithm.advantage algorithm.revision", gives_up="skip_old_logps")
 def _old_policy_is_asked_for(settings: Settings) -> Problems:
     """skip_old_logps with a strategy that needs π_old before the loss is computed."""
     strategies, mode = settings.strategies, settings.args.vllm_importance_sampling_mode
@@ -564,7 +577,7 @@ def _old_policy_is_asked_for(settings: Settings) -> Problems:
         )
 
 
-@rule("model", gives_up="skip_old_logps")
+@rule("speed.skip_old_logps", "model", gives_up="skip_old_logps")
 def _passes_differ(settings: Settings) -> Problems:
     """skip_old_logps with a model that answers differently from one pass to the next."""
     if settings.loaded.varies:
@@ -582,7 +595,7 @@ def _rows_together(strategies: Strategies) -> int:
     return GROUP_SIZE if strategies.keep_groups == "forward" else 1
 
 
-@rule(gives_up="microbatches")
+@rule("speed.microbatches trl.top_entropy_quantile trl.entropy_coef algorithm.token_weight", gives_up="microbatches")
 def _loss_of_the_cut(settings: Settings) -> Problems:
     """microbatches: planned with a loss or a strategy that looks at all tokens of a micro-batch."""
     args, strategies = settings.args, settings.strategies
@@ -613,7 +626,7 @@ def _loss_of_the_cut(settings: Settings) -> Problems:
             )
 
 
-@rule("model", gives_up="microbatches")
+@rule("speed.microbatches", "model", gives_up="microbatches")
 def _model_of_the_cut(settings: Settings) -> Problems:
     """microbatches: planned with a model that looks at the whole padded micro-batch."""
     loaded = settings.loaded

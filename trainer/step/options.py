@@ -4,7 +4,9 @@ import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, fields, replace
 from pathlib import Path
-from typing import Any, Literal, TypeVar
+from typing import Annotated, Any, Literal, TypeVar
+
+from pydantic import Field
 
 from rewards.registry import Refusal
 from trainer.evaluation.decoding import Decoding
@@ -18,6 +20,8 @@ class PreflightError(Refusal):
 class Speed:
     """What makes a run faster and leaves what it trains as it is; the defaults are TRL's own ways.
 
+    The section ``speed`` of a run file is made of it (`trainer.run.config.speed`), and its table in configs/README.md.
+
     Attributes:
         microbatches: ``trl`` leaves micro-batches as TRL cuts them; ``planned`` cuts them anew where that leaves the
             gradient as it is, and elsewhere leaves them too and warns with the reason. Scoring without a gradient is
@@ -25,19 +29,20 @@ class Speed:
         tokens_per_microbatch: padded tokens of a planned one at most; ``None`` = what the configured one may take.
         verify_steps: optimizer steps, from the first with a gradient on, whose gradient is computed by both cuts first;
             above 0 some later ones too (see `trainer.step.microbatches.Microbatches`).
-        skip_old_logps: with vLLM, π_old is not scored in a pass of its own where the loss's pass gives the same
-            numbers. Where that would not be exact the pass is made, with a warning that says why.
         generation: ``trl`` calls transformers as TRL does; ``compact`` gives the same tokens for less: its cache has
             room to grow, and rows that have ended leave the batch.
+        skip_old_logps: with vLLM, π_old is not scored in a pass of its own where the loss's pass gives the same
+            numbers; ``None`` = where micro-batches are planned. Where that would not be exact the pass is made, with a
+            warning that says why.
         common_random_numbers: tokens are drawn by noise that runs have in common (see
             `trainer.step.generation.CommonRandomNumbers`); needs ``generation="compact"``.
     """
 
-    microbatches: Literal["trl", "planned"] = "trl"
-    tokens_per_microbatch: int | None = None
-    verify_steps: int = 1
-    skip_old_logps: bool = False
-    generation: Literal["trl", "compact"] = "trl"
+    microbatches: Literal["planned", "trl"] = "trl"
+    tokens_per_microbatch: Annotated[int, Field(ge=1)] | None = None
+    verify_steps: Annotated[int, Field(ge=0)] = 1
+    generation: Literal["compact", "trl"] = "trl"
+    skip_old_logps: bool | None = False
     common_random_numbers: bool = False
 
     def __post_init__(self) -> None:
@@ -45,18 +50,27 @@ class Speed:
             if (value := getattr(self, name)) not in words:
                 raise PreflightError(f"{name} = {value!r} is neither {' nor '.join(words)}. Write one of them.")
 
+    @property
+    def skips_old_logps(self) -> bool:
+        """What ``skip_old_logps`` comes to."""
+        return self.microbatches == "planned" if self.skip_old_logps is None else self.skip_old_logps
+
 
 @dataclass(frozen=True)
 class Engine:
     """How far vLLM is trusted to answer with the policy that is trained (see `trainer.step.engine_check`).
 
+    The section ``vllm`` of a run file is made of it (`trainer.run.config.vllm`), and its table in configs/README.md.
+
     Attributes:
-        check_agreement_every: in weight syncs; 0 = never, as stock TRL. Without vLLM there is nothing to check.
-        agreement_bound: largest difference of a token's log-probability; ``None`` = that of the trainer's dtype.
+        check_agreement_every: tokens that vLLM and the trainer both score are compared after the first weight sync and
+            every so many-th; 0 = never, as stock TRL. Without vLLM there is nothing to check.
+        agreement_bound: the largest difference of a log-probability with which a run goes on; ``None`` = that of the
+            dtype that the trainer computes in (`trainer.step.engine_diagnosis.BOUNDS`).
     """
 
-    check_agreement_every: int = 0
-    agreement_bound: float | None = None
+    check_agreement_every: Annotated[int, Field(ge=0)] = 0
+    agreement_bound: Annotated[float, Field(gt=0)] | None = None
 
 
 @dataclass(frozen=True)

@@ -62,6 +62,7 @@ class Rule:
         moment: ``file`` = of the settings alone; ``start`` = of the environment too; ``parts`` = of the built parts.
         condition: whether it is so.
         message: what is wrong with its values, and what to write instead.
+        about: what is not to be, in words, for the table of all rules.
     """
 
     code: str
@@ -70,6 +71,7 @@ class Rule:
     moment: Literal["file", "start", "parts"]
     condition: Callable[[Given], bool]
     message: Callable[[Given], tuple[str, str]]
+    about: str
 
 
 _CLIPPED = ("grpo", "bnpo", "dr_grpo", "dapo", "luspo")
@@ -111,6 +113,7 @@ def _only_one_token(name: str, condition: Callable[[float], bool], why: str, ins
         "file",
         lambda given: condition(given.number(path)),
         lambda given: (f"is {given[path]:g}: {why}, {_SAME}.", instead),
+        f"A {name} under which all completions of a group are the same",
     )
 
 
@@ -147,6 +150,7 @@ FILE_RULES = (
             "silence.",
             f"Write {', '.join(f'{name}: …' for name in dict.fromkeys(_overruled(given).values()))} under `trl:`.",
         ),
+        about="What TRL scores and cuts completions by, given to the generation alone",
     ),
     Rule(
         "generation_kwargs_greedy",
@@ -158,6 +162,7 @@ FILE_RULES = (
             f"holds do_sample: false: only the most probable token is taken, {_SAME}.",
             "Leave do_sample out; greedy answers are for `evaluation: {greedy: true}`.",
         ),
+        about="Greedy completions in training",
     ),
     Rule(
         "generation_kwargs_several",
@@ -169,6 +174,7 @@ FILE_RULES = (
             f"holds {', '.join(_several(given))}: a prompt gives one completion at a time here, drawn from the policy.",
             "Leave it out; num_generations says how many completions a group has.",
         ),
+        about="Several completions of a prompt at a time",
     ),
     Rule(
         "epsilon_high_below_epsilon",
@@ -181,6 +187,7 @@ FILE_RULES = (
             "further than rise, the reverse of what the two are for.",
             f"Write a number of {given['trl.epsilon']:g} or more (0.28 is usual), or leave it out for the same clip.",
         ),
+        about="A clip that lets probabilities fall further than rise",
     ),
     Rule(
         "delta_inside_the_clip",
@@ -193,6 +200,7 @@ FILE_RULES = (
             f"{1 + _high(given):g}, and delta bounds those of negative advantages from there on.",
             f"Write a number above {1 + _high(given):g}, such as 4.0, or leave it out.",
         ),
+        about="A bound of negative advantages inside the clip",
     ),
     Rule(
         "warmup_of_a_fraction",
@@ -204,6 +212,7 @@ FILE_RULES = (
             f"is {given['trl.warmup_steps']:g}: from 1 on it counts steps, and the fraction would be cut off.",
             f"Write warmup_steps: {math.ceil(given['trl.warmup_steps'])}, or below 1 the share of all steps.",
         ),
+        about="A number of warm-up steps that is not whole",
     ),
     Rule(
         "output_dir_without_a_name",
@@ -215,6 +224,7 @@ FILE_RULES = (
             f"is {given.run['output_dir']!r}: a run has a directory of its own, which another run may stand beside.",
             "Write one with a name, such as runs/first.",
         ),
+        about="A directory of runs in place of the run's own",
     ),
     Rule(
         "reference_sync_without_reference",
@@ -226,6 +236,7 @@ FILE_RULES = (
             "is true, and beta is 0: without a KL penalty there is no reference model to be synchronised.",
             "Write beta: 0.001 or more, or delete sync_ref_model.",
         ),
+        about="A reference that is synchronised, where there is none",
     ),
     Rule(
         "best_model_of_no_metric",
@@ -237,6 +248,7 @@ FILE_RULES = (
             "is true, and nothing says by which metric a model is the best.",
             "Delete it; `evaluation: {every_steps: …, keep_best: eval/test/avg@1}` keeps the best checkpoint.",
         ),
+        about="The best model, by no metric",
     ),
     Rule(
         "lora_task_type",
@@ -248,6 +260,7 @@ FILE_RULES = (
             f"is {given.written('model.lora.task_type')!r}, and the policy is a causal language model.",
             "Leave it out, or write task_type: CAUSAL_LM.",
         ),
+        about="An adapter for something else than a causal language model",
     ),
     Rule(
         "float16_without_a_scaler",
@@ -262,9 +275,192 @@ FILE_RULES = (
             "updates are lost.",
             "Write dtype: bfloat16, or dtype: float32 with `trl: {fp16: true}`.",
         ),
+        about="All weights trained in float16 without a scaled loss",
     ),
 )
 """What is refused of the settings alone."""
+
+
+_COLOCATE_ONLY = [
+    "gpu_memory_utilization",
+    "max_model_length",
+    "tensor_parallel_size",
+    "enable_sleep_mode",
+    "model_impl",
+]
+_SERVER_ONLY = ["server_base_url", "server_host", "server_port", "server_timeout", "group_port"]
+_LARGEST_SHARE = 0.9
+_CLIP_BOUND = "trl.vllm_importance_sampling_clip"
+
+
+def _of_the_other_mode(name: str, mode: str, other: str, instead: str) -> Rule:
+    """A setting of TRL's that vLLM does not read in this mode."""
+    key = f"vllm_{name}"
+    return Rule(
+        f"{key}_while_{mode}",
+        (f"trl.{key}", "trl.vllm_mode"),
+        "refuse",
+        "file",
+        lambda given: (
+            bool(given.written("trl.use_vllm"))
+            and given["trl.vllm_mode"] == mode
+            and given.written(f"trl.{key}") is not None
+        ),
+        lambda given: (
+            f"is {given.written(f'trl.{key}')!r}, but vllm_mode is {mode}: {other}.",
+            f"{instead}; `{key}: null` takes back an inherited one.",
+        ),
+        f"A setting of vLLM that its mode {mode} does not read",
+    )
+
+
+def _draws_in_common(given: Given) -> bool:
+    return given.written("common_random_numbers") is True
+
+
+BATCH_WORDS = ("prompts_per_rollout", "sequences_per_update")
+_TRL_BATCH = ("generation_batch_size", "steps_per_generation", "gradient_accumulation_steps")
+
+
+def _batch_words(given: Given) -> list[str]:
+    return [name for name in BATCH_WORDS if given.written(f"algorithm.{name}") is not None]
+
+
+def _alone(name: str, missing: str) -> Rule:
+    return Rule(
+        f"{name}_alone",
+        (f"algorithm.{name}", f"algorithm.{missing}"),
+        "refuse",
+        "file",
+        lambda given: _batch_words(given) == [name],
+        lambda given: (
+            f"is given without {missing}, and one alone does not say how a rollout is cut into updates.",
+            f"Give {missing} too.",
+        ),
+        "One of the two words for how a batch is cut",
+    )
+
+
+def _batch_said_twice(name: str) -> Rule:
+    return Rule(
+        f"{name}_beside_batch_words",
+        (f"trl.{name}", *(f"algorithm.{word}" for word in BATCH_WORDS)),
+        "refuse",
+        "file",
+        lambda given: bool(_batch_words(given)) and given.wrote(f"trl.{name}"),
+        lambda given: (
+            f"is {given.written(f'trl.{name}')!r}, but algorithm.{_batch_words(given)[0]} already says how a batch is "
+            "cut.",
+            f"Delete {name}.",
+        ),
+        "How a batch is cut, said twice",
+    )
+
+
+SECTION_RULES = (
+    Rule(
+        "seed_twice",
+        ("trl.seed", "seed"),
+        "refuse",
+        "file",
+        lambda given: given.written("seed") is not None and given.wrote("trl.seed"),
+        lambda given: (
+            f"is {given.written('trl.seed')!r}, while `seed:` at the top level is {given.written('seed')!r}.",
+            "Delete one of the two; `seed: null` takes back an inherited one.",
+        ),
+        "The seed, said twice",
+    ),
+    Rule(
+        "vllm_section_without_vllm",
+        ("vllm", "trl.use_vllm"),
+        "refuse",
+        "file",
+        lambda given: given.written("vllm") is not None and not given.written("trl.use_vllm"),
+        lambda given: (
+            "is given, but trl.use_vllm is not true: transformers generates, and there is no engine to check.",
+            "Write `trl: {use_vllm: true}` too, or delete the section; `vllm: null` takes back an inherited one.",
+        ),
+        "How far vLLM is trusted, where it does not generate",
+    ),
+    *(_of_the_other_mode(name, "colocate", "a colocated engine has no server", "Delete it") for name in _SERVER_ONLY),
+    *(
+        _of_the_other_mode(
+            name, "server", "the server has its own, from its start", "Delete it, and give it to `vllm serve`"
+        )
+        for name in _COLOCATE_ONLY
+    ),
+    Rule(
+        "vllm_takes_the_gpu",
+        ("trl.vllm_gpu_memory_utilization",),
+        "refuse",
+        "file",
+        lambda given: (
+            bool(given.written("trl.use_vllm"))
+            and given["trl.vllm_mode"] == "colocate"
+            and isinstance(share := given.written("trl.vllm_gpu_memory_utilization"), float)
+            and share > _LARGEST_SHARE
+        ),
+        lambda given: (
+            f"is {given.written('trl.vllm_gpu_memory_utilization'):g}: vLLM would take that share of each GPU, and the "
+            "trainer's weights, gradients and optimizer lie on the same one.",
+            f"Write {_LARGEST_SHARE} at most; TRL's default is 0.3, the recipes' 0.4.",
+        ),
+        "A share of the GPU for vLLM that leaves no room to train",
+    ),
+    Rule(
+        "nothing_to_truncate_to",
+        (f"{_CLIP_BOUND}_max", f"{_CLIP_BOUND}_min", "trl.vllm_importance_sampling_mode"),
+        "refuse",
+        "file",
+        lambda given: (
+            bool(given.written("trl.use_vllm"))
+            and str(given.written("trl.vllm_importance_sampling_mode")).endswith("truncate")
+            and given[f"{_CLIP_BOUND}_min"] is None
+            and given[f"{_CLIP_BOUND}_max"] is None
+            and bool(given["trl.vllm_importance_sampling_correction"])
+        ),
+        lambda given: (
+            "is null and there is no clip_min: a mode that truncates has nothing to truncate to, and TRL's clamp "
+            "fails.",
+            "Give one of the two, such as 3.0.",
+        ),
+        "A correction that truncates, without a bound",
+    ),
+    Rule(
+        "common_noise_with_vllm",
+        ("common_random_numbers", "trl.use_vllm"),
+        "refuse",
+        "file",
+        lambda given: _draws_in_common(given) and bool(given.written("trl.use_vllm")),
+        lambda given: (
+            "is true, but trl.use_vllm is true: vLLM draws tokens inside its engine, by a stream that depends on what "
+            "else is in its batch, and takes no noise from outside.",
+            "Delete it, or generate with transformers: delete trl.use_vllm and write `speed: {generation: compact}`.",
+        ),
+        "Common random numbers with vLLM",
+    ),
+    Rule(
+        "common_noise_without_compact",
+        ("common_random_numbers", "speed.generation"),
+        "refuse",
+        "file",
+        lambda given: (
+            _draws_in_common(given)
+            and not given.written("trl.use_vllm")
+            and (given.written("speed.generation") if given.wrote("speed.generation") else "trl") != "compact"
+        ),
+        lambda given: (
+            "is true, but speed.generation is trl: transformers then draws from torch's stream, which depends on every "
+            "token before.",
+            "Write `speed: {generation: compact}` too.",
+        ),
+        "Common random numbers without compact generation",
+    ),
+    _alone(*BATCH_WORDS),
+    _alone(*BATCH_WORDS[::-1]),
+    *map(_batch_said_twice, _TRL_BATCH),
+)
+"""What two sections say against each other, of every run."""
 
 
 def _without_effect(code: str, names: str, needed: str, has_it: Callable[[Given], bool], instead: str) -> Rule:
@@ -284,6 +480,7 @@ def _without_effect(code: str, names: str, needed: str, has_it: Callable[[Given]
             f"{', '.join(written(given))} {'has' if len(written(given)) == 1 else 'have'} no effect, for {needed}.",
             instead,
         ),
+        f"No effect: {needed}",
     )
 
 
@@ -384,6 +581,7 @@ def _beside_the_file(variable: str, path: str, differs: Callable[[Any, str], boo
             "which W&B goes by.",
             f"Unset {variable}, or leave {path} out.",
         ),
+        f"{variable} in the environment says something else",
     )
 
 
@@ -398,6 +596,7 @@ START_RULES = (
             f"WANDB_NAME={given.environment['WANDB_NAME']} has no effect: the run's name and seed are its name at W&B.",
             "Write `name:` in the file, or name=… on the command line.",
         ),
+        about="WANDB_NAME in the environment, which has no effect",
     ),
     Rule(
         "environment_wandb_disabled",
@@ -410,6 +609,7 @@ START_RULES = (
             "run is recorded.",
             "Write `logging: {wandb_mode: disabled}`, or take wandb out of report_to.",
         ),
+        about="WANDB_DISABLED in the environment, which has no effect",
     ),
     *(
         _beside_the_file(f"WANDB_{name}", f"logging.{key}", lambda written, found: written not in (None, found))
@@ -435,6 +635,7 @@ PART_RULES = (
             "and 1 leaves a token as it is: a few tokens would be all that is trained.",
             "Divide the weights by their mean, or bound them.",
         ),
+        about="Token weights under which a few tokens are all that is trained",
     ),
 )
 """What the built parts do."""

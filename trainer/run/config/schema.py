@@ -8,10 +8,11 @@ from pydantic import AfterValidator, Field, ValidationInfo, model_validator
 from pydantic_core import InitErrorDetails
 
 from trainer.evaluation.decoding import Decoding, decodings
-from trainer.run.config.conflicts import BATCH_WORDS, conflicts
+from trainer.run.config.conflicts import conflicts
 from trainer.run.config.data_section import DataSection
 from trainer.run.config.problems import refusal, refuse
 from trainer.run.config.quantization import QuantizationSection
+from trainer.run.config.rules import BATCH_WORDS
 from trainer.run.config.section import (
     Count,
     LocalPath,

@@ -1,30 +1,25 @@
-"""What makes a run faster and leaves what it trains as it is."""
+"""What makes a run faster and leaves what it trains as it is: `trainer.step.options.Speed`, as a section."""
 
-from typing import Annotated, Any, Literal, Self
+from typing import ClassVar, Self
 
-from pydantic import Field, model_validator
+from pydantic import model_validator
 
 from trainer.run.config.problems import refusal, refuse
-from trainer.run.config.section import Count, Section
+from trainer.run.config.section import Section
+from trainer.step.options import Speed
 
 
-class SpeedSection(Section):
-    """``microbatches``: ``planned`` = the same gradient from fewer tokens, ``trl`` = as TRL does.
+class _OfARun(Speed):
+    """Where a run differs from the drop-in, whose defaults are TRL's own ways."""
 
-    ``tokens_per_microbatch`` bounds a planned one, padding included; without it what the configured batch size may take
-    does. The gradient of the first ``verify_steps`` optimizer steps is computed by both cuts and compared, and (unless
-    that is 0) again at a quarter, half and three quarters of the run and at its last step.
-    ``skip_old_logps``: with vLLM, π_old is not scored in a pass of its own where the loss's pass gives the same
-    numbers; where ``planned``, unless the file says no.
+    microbatches = "planned"
+    skip_old_logps = None  # where planned
 
-    ``generation``: ``compact`` = the same tokens for less where transformers generates, ``trl`` = as TRL does.
-    """
 
-    microbatches: Literal["planned", "trl"] = "planned"
-    tokens_per_microbatch: Count | None = None
-    verify_steps: Annotated[int, Field(ge=0)] = 1
-    generation: Literal["compact", "trl"] = "trl"
-    skip_old_logps: bool | None = None
+class SpeedSection(Section, _OfARun):  # type: ignore[misc]  # frozen, which mypy does not read off the configuration
+    """The section ``speed``: fields, types and meanings are those of `Speed`."""
+
+    common_random_numbers: ClassVar[bool] = False  # type: ignore[misc]  # a key of the run
 
     @model_validator(mode="after")
     def _consistent(self) -> Self:
@@ -33,8 +28,6 @@ class SpeedSection(Section):
             refuse([refusal(self, what, "Write `microbatches: planned` too, or delete it.", ("skip_old_logps",))])
         return self
 
-    @property
-    def arguments(self) -> dict[str, Any]:
-        """What `RLVRTrainer` takes, by keyword."""
-        skips = self.microbatches == "planned" if self.skip_old_logps is None else self.skip_old_logps
-        return {**self.model_dump(), "skip_old_logps": skips}
+    def options(self, *, common_random_numbers: bool) -> Speed:
+        """What `RLVRTrainer` takes."""
+        return Speed(**self.model_dump(), common_random_numbers=common_random_numbers)

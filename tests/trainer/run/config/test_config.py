@@ -4,6 +4,7 @@ import dataclasses
 import re
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -12,6 +13,7 @@ from tests.paths import ROOT
 from trainer.run.config import ConfigError, RunConfig, load_config
 from trainer.run.config.removed_names import REMOVED
 from trainer.run.config.trl_arguments import CHOICES, ELSEWHERE, RANGE_OF, REASONS
+from trainer.step.options import Speed
 
 RUN_CONFIGS = sorted(
     path
@@ -54,14 +56,20 @@ def test_what_a_file_leaves_out_has_the_published_defaults(tmp_path: Path) -> No
 
 
 def test_micro_batches_are_planned_and_generation_is_trls_unless_the_file_says_otherwise(tmp_path: Path) -> None:
-    plain = {"microbatches": "planned", "tokens_per_microbatch": None, "verify_steps": 1, "skip_old_logps": True}
-    plain["generation"] = "trl"
-    assert load(tmp_path).speed.arguments == plain
-    given = load(tmp_path, "speed: {microbatches: trl, tokens_per_microbatch: 4096, verify_steps: 0}\n")
-    as_trl = {"microbatches": "trl", "tokens_per_microbatch": 4096, "verify_steps": 0, "skip_old_logps": False}
-    assert given.speed.arguments == {**plain, **as_trl}
-    assert load(tmp_path, "speed: {generation: compact}\n").speed.arguments == {**plain, "generation": "compact"}
-    assert load(tmp_path, "speed: {skip_old_logps: false}\n").speed.arguments["skip_old_logps"] is False
+    def speed(text: str = "") -> Speed:
+        config = load(tmp_path, text)
+        return config.speed.options(common_random_numbers=config.common_random_numbers)
+
+    plain = Speed(microbatches="planned", skip_old_logps=None)
+    assert speed() == plain
+    assert plain.skips_old_logps
+    given = speed("speed: {microbatches: trl, tokens_per_microbatch: 4096, verify_steps: 0}\n")
+    assert given == Speed(tokens_per_microbatch=4096, verify_steps=0, skip_old_logps=None)
+    assert not given.skips_old_logps
+    assert speed("speed: {generation: compact}\n") == replace(plain, generation="compact")
+    assert not speed("speed: {skip_old_logps: false}\n").skips_old_logps
+    common = speed("speed: {generation: compact}\ncommon_random_numbers: true\n")
+    assert common == replace(plain, generation="compact", common_random_numbers=True)
     own_path = refusal(tmp_path, "speed: {microbatches: trl, skip_old_logps: true}\n")
     assert "TRL's own path, bit for bit" in own_path
     assert "speed.microbatches" in refusal(tmp_path, "speed: {microbatches: packed}\n")

@@ -5,9 +5,17 @@ from typing import Any
 import pytest
 
 from trainer.run.config.conflicts import conflicts
-from trainer.run.config.rules import FILE_RULES, PART_RULES, START_RULES, WITHOUT_EFFECT, Given, rules_broken
+from trainer.run.config.rules import (
+    FILE_RULES,
+    PART_RULES,
+    SECTION_RULES,
+    START_RULES,
+    WITHOUT_EFFECT,
+    Given,
+    rules_broken,
+)
 
-RULES = (*FILE_RULES, *WITHOUT_EFFECT, *START_RULES, *PART_RULES)
+RULES = (*FILE_RULES, *SECTION_RULES, *WITHOUT_EFFECT, *START_RULES, *PART_RULES)
 WANDB = {"report_to": ["wandb"]}
 
 
@@ -22,6 +30,27 @@ def kwargs(**arguments: Any) -> Given:
 def env(section: dict[str, Any], **environment: str) -> Given:
     return Given({"name": "run", "logging": section}, environment)
 
+
+def batch(trl: dict[str, Any], **words: int) -> Given:
+    return Given({"trl": trl, "algorithm": words})
+
+
+def common(speed: dict[str, Any], **arguments: Any) -> Given:
+    return Given({"common_random_numbers": True, "speed": speed, "trl": arguments})
+
+
+COLOCATED, SERVED = {"use_vllm": True, "vllm_mode": "colocate"}, {"use_vllm": True, "vllm_mode": "server"}
+TRUNCATES = {**SERVED, "vllm_importance_sampling_mode": "token_truncate", "vllm_importance_sampling_clip_max": None}
+OF_A_SERVER = ("server_base_url", "server_host", "server_port", "server_timeout", "group_port")
+OF_COLOCATION = (
+    "gpu_memory_utilization",
+    "max_model_length",
+    "tensor_parallel_size",
+    "enable_sleep_mode",
+    "model_impl",
+)
+BOTH_WORDS = {"prompts_per_rollout": 4, "sequences_per_update": 8}
+CUT = ("generation_batch_size", "steps_per_generation", "gradient_accumulation_steps")
 
 BROKEN_AND_KEPT: dict[str, tuple[Given, Given]] = {
     "one_token_top_k": (trl(top_k=1), trl(top_k=2)),
@@ -48,6 +77,26 @@ BROKEN_AND_KEPT: dict[str, tuple[Given, Given]] = {
         Given({"model": {"dtype": "float16"}}),
         Given({"model": {"dtype": "float16", "lora": {"r": 4}}}),
     ),
+    "seed_twice": (Given({"seed": 1, "trl": {"seed": 1}}), Given({"seed": None, "trl": {"seed": 1}})),
+    "vllm_section_without_vllm": (Given({"vllm": {}}), Given({"vllm": {}, "trl": {"use_vllm": True}})),
+    **{
+        f"vllm_{name}_while_colocate": (trl(**COLOCATED, **{f"vllm_{name}": 1}), trl(**SERVED, **{f"vllm_{name}": 1}))
+        for name in OF_A_SERVER
+    },
+    **{
+        f"vllm_{name}_while_server": (trl(**SERVED, **{f"vllm_{name}": 1}), trl(**COLOCATED, **{f"vllm_{name}": 1}))
+        for name in OF_COLOCATION
+    },
+    "vllm_takes_the_gpu": (
+        trl(use_vllm=True, vllm_gpu_memory_utilization=0.91),  # colocate is TRL's default
+        trl(**COLOCATED, vllm_gpu_memory_utilization=0.9),
+    ),
+    "nothing_to_truncate_to": (trl(**TRUNCATES), trl(**TRUNCATES, vllm_importance_sampling_clip_min=0.1)),
+    "common_noise_with_vllm": (common({"generation": "compact"}, use_vllm=True), common({"generation": "compact"})),
+    "common_noise_without_compact": (common({}), common({"generation": "compact"})),
+    "prompts_per_rollout_alone": (batch({}, prompts_per_rollout=4), batch({}, **BOTH_WORDS)),
+    "sequences_per_update_alone": (batch({}, sequences_per_update=4), batch({}, **BOTH_WORDS)),
+    **{f"{name}_beside_batch_words": (batch({name: 1}, **BOTH_WORDS), batch({name: 1})) for name in CUT},
     "vllm_without_vllm": (trl(vllm_mode="server"), trl(vllm_mode="server", use_vllm=True)),
     "epochs_beside_steps": (trl(num_train_epochs=2, max_steps=5), trl(num_train_epochs=2)),
     "adaptive_entropy": (trl(entropy_target=0.5), trl(entropy_target=0.5, use_adaptive_entropy=True)),

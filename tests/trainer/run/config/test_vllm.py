@@ -1,5 +1,6 @@
 """What a run's file says of vLLM: the section of that name, and TRL's own words."""
 
+from dataclasses import asdict
 from pathlib import Path
 
 import pytest
@@ -40,4 +41,4 @@ def test_every_sync_is_checked_unless_the_file_says_how_often(tmp_path: Path) ->
     assert load(tmp_path, trl(COLOCATED)).vllm is None
     section = load(tmp_path, trl(COLOCATED) + EVERY_OTHER).vllm
     assert section is not None
-    assert section.arguments == {"check_agreement_every": 2, "agreement_bound": None}
+    assert asdict(section.options) == {"check_agreement_every": 2, "agreement_bound": None}

@@ -1,0 +1,105 @@
+"""Every rule of what goes together in a step: settings of which it speaks, and neighbours of which it does not."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+from torch import Tensor
+from trl import GRPOConfig
+
+from trainer.algorithms.strategies import build_strategies
+from trainer.step.compatibility import RULES, Loaded, Rule, Settings
+from trainer.step.options import Speed
+
+COMPACT, COMMON = Speed(generation="compact"), Speed(generation="compact", common_random_numbers=True)
+VLLM = {"use_vllm": True}
+TWO_STEPS = {"steps_per_generation": 2, "gradient_accumulation_steps": 1}
+TWO_MICROBATCHES = {"gradient_accumulation_steps": 2}
+IBPO = {"advantage": "ibpo", "revision": {"references": 2}}
+LOPTI = {"update_schedule": "lopti"}
+IN_TURNS = {"loaded": Loaded(own_generation="tools")}
+ROUTER = {"loaded": Loaded(has_router_loss=True)}
+
+
+def by_the_mean(probs: Tensor, mask: Tensor) -> Tensor:
+    """A token weight that looks at its whole micro-batch."""
+    return probs / probs[mask.bool()].mean()
+
+
+SPEAKS_AND_IS_SILENT: dict[str, tuple[dict[str, Any], dict[str, Any]]] = {
+    "owned_settings": ({"args": {"scale_rewards": "none"}}, {"args": {"scale_rewards": "group"}}),
+    "sampling": ({"args": {"top_p": 0.9, **TWO_STEPS}}, {"args": {"top_p": 0.9}}),
+    "token_level": (
+        {"args": {"importance_sampling_level": "sequence"}, "strategies": {"token_weight": "adv_reweight"}},
+        {"args": {"importance_sampling_level": "sequence"}},
+    ),
+    "trajectory_weights": (
+        {"args": {"loss_type": "bnpo"}, "strategies": {"advantage": "exchangeable"}},
+        {"args": {"loss_type": "bnpo"}},
+    ),
+    "cancellation": (
+        {"args": {"off_policy_mask_threshold": 0.5}, "strategies": {"advantage": "exchangeable"}},
+        {"args": {"off_policy_mask_threshold": 0.5}},
+    ),
+    "coefficient": (
+        {"args": {"loss_type": "dapo"}, "strategies": {"coefficient": "topr"}},
+        {"args": {"loss_type": "cispo"}, "strategies": {"coefficient": "topr"}},
+    ),
+    "whole_groups": (
+        {"args": {"per_device_train_batch_size": 2, **TWO_MICROBATCHES}, "strategies": {"keep_groups": "forward"}},
+        {"strategies": {"keep_groups": "forward"}},
+    ),
+    "passes": (
+        {"args": {"entropy_coef": 0.1}, "strategies": LOPTI},
+        {"args": {"entropy_coef": 0.1}},
+    ),
+    "references": (
+        {"strategies": {"advantage": "ibpo", "revision": {"references": 4}}},
+        {"strategies": {"advantage": "ibpo", "revision": {"references": 3}}},  # of 4 answers
+    ),
+    "cut_over_all_ranks": (
+        {"args": {"steps_per_generation": 3, "gradient_accumulation_steps": 2}, "cut": "over_all_ranks"},
+        {"args": {"steps_per_generation": 4, "gradient_accumulation_steps": 2}, "cut": "over_all_ranks"},
+    ),
+    "passes_of_a_router": ({"strategies": LOPTI, **ROUTER}, ROUTER),
+    "chosen_prompts": ({"strategies": {"prompt_sampler": "dynamic"}, **IN_TURNS}, IN_TURNS),
+    "revised_turns": ({"strategies": IBPO, **IN_TURNS}, IN_TURNS),
+    "decodings_of_plain_functions": (
+        {"has_decodings": True, "loaded": Loaded(special_functions=("judge",))},
+        {"loaded": Loaded(special_functions=("judge",))},
+    ),
+    "compact_generation": ({"args": VLLM, "speed": COMPACT}, {"speed": COMPACT}),
+    "compact_generation_by_model": (
+        {"speed": COMPACT, "loaded": Loaded(is_sharded=True)},
+        {"loaded": Loaded(is_sharded=True)},
+    ),
+    "common_noise": ({"speed": Speed(common_random_numbers=True)}, {"speed": COMMON}),
+    "common_noise_in_turns": ({"speed": COMMON, **IN_TURNS}, IN_TURNS),
+    "old_policy_is_asked_for": ({"strategies": IBPO}, {}),
+    "passes_differ": ({"loaded": Loaded(varies="it has dropout")}, {}),
+    "loss_of_the_cut": (
+        {"strategies": {"token_weight": by_the_mean}},
+        {"strategies": {"token_weight": "adv_reweight"}},
+    ),
+    "model_of_the_cut": ({"loaded": Loaded(rope_type="dynamic")}, {"loaded": Loaded(rope_type="default")}),
+}
+
+
+def test_no_rule_is_without_a_case():
+    assert sorted(rule.code for rule in RULES) == sorted(SPEAKS_AND_IS_SILENT)
+
+
+@pytest.mark.parametrize("rule", RULES, ids=lambda rule: rule.code)
+def test_a_rule_speaks_and_is_silent(rule: Rule, tmp_path: Path):
+    speaks, silent = SPEAKS_AND_IS_SILENT[rule.code]
+    (message,) = rule.problems(settings(tmp_path, **speaks))
+    assert message
+    assert list(rule.problems(settings(tmp_path, **silent))) == []
+    assert list(rule.problems(settings(tmp_path))) == []
+
+
+def settings(folder: Path, args: Any = None, strategies: Any = None, **others: Any) -> Settings:
+    sizes = {"num_generations": 4, "per_device_train_batch_size": 4, "use_cpu": True, "bf16": False}
+    return Settings(
+        GRPOConfig(str(folder), **{**sizes, **(args or {})}), build_strategies(**(strategies or {})), **others
+    )
