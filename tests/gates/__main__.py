@@ -27,7 +27,6 @@ def main(arguments: Sequence[str] | None = None) -> int:
     command.add_argument("rows", nargs="*", metavar="ROW", help="names of rows, 'fast' or 'all'; default all")
     command.add_argument("--trainer", default=Options.trainer, metavar="MODULE:CLASS", help="default %(default)s")
     command.add_argument("--jobs", type=int, default=os.cpu_count() or 2, help="processes side by side; default: cores")
-    command.add_argument("--rounds", type=int, default=Options.rounds, help="of the benchmark; default %(default)s")
     command.add_argument("--record", action="store_true", help="put what is measured on record: read the diff")
     command.add_argument("--verbose", action="store_true", help="also say each setting's result when it is there")
     chosen = command.parse_args(arguments)
@@ -41,7 +40,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         sys.stdout.write(f"{line}\n")
         sys.stdout.flush()
 
-    options = Options(chosen.trainer, chosen.jobs, chosen.rounds, say if chosen.verbose else lambda _: None)
+    options = Options(chosen.trainer, chosen.jobs, say if chosen.verbose else lambda _: None)
     rows: list[Row] = []
     for number, gate in enumerate(gates, start=1):
         say(f"… {number} of {len(gates)}: {gate.name}")

@@ -30,7 +30,6 @@ class Options:
     trainer: str = "trainer:RLVRTrainer"
     """``module:Class`` that the equality rows compare with stock."""
     jobs: int = 2
-    rounds: int = 4
     say: Callable[[str], None] = lambda _: None
 
 

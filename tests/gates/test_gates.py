@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from tests.gates import gate as gates
+from tests.gates import rows
 from tests.gates.__main__ import main
 from tests.gates.equality import QUICK, SETTINGS
 from tests.gates.gate import (
@@ -94,6 +95,17 @@ def test_a_command_that_takes_too_long_is_ended_with_what_it_has_started(tmp_pat
     assert not (tmp_path / "late").exists()
 
 
+def test_a_failing_test_fails_its_row_and_leaves_what_pytest_said(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    tried = tmp_path / "test_tried.py"
+    tried.write_text("import pytest\ndef test_a(): pass\ndef test_b(): assert 1 == 2\ndef test_c(): pytest.skip()\n")
+    monkeypatch.setattr(rows, "ROOT", tmp_path)
+    measured = rows.passing("--noconftest", str(tried), seconds=60)(Options())
+    assert measured.values == {"tests passed": 1, "failed": 1}
+    assert [note.split(":")[0] for note in measured.wrong] == ["failure", "skipped", "all that pytest said"]
+    (kept,) = (tmp_path / "runs" / "gates").iterdir()
+    assert "assert 1 == 2" in kept.read_text()
+
+
 def test_unknown_rows_are_refused(capsys: pytest.CaptureFixture[str]):
     with pytest.raises(SystemExit) as refused:
         main(["paritee"])
@@ -103,11 +115,11 @@ def test_unknown_rows_are_refused(capsys: pytest.CaptureFixture[str]):
 
 def test_every_row_is_on_record_with_a_rule_for_each_value():
     recorded = gates.records()
-    rows = {each.name: each for each in GATES}
-    assert recorded.keys() == rows.keys()
+    by_name = {each.name: each for each in GATES}
+    assert recorded.keys() == by_name.keys()
     for name, entry in recorded.items():
         for value in entry["values"]:
-            rows[name].rule(value)
+            by_name[name].rule(value)
 
 
 HARNESS = """
