@@ -4,19 +4,13 @@ Shapes: S seeds (runs of one variant), I evaluation items, P evaluated points of
 A NaN is an item that nobody could judge, or a value that a run does not have.
 """
 
-from trainer.statistics.bootstrap import (
-    hierarchical_bootstrap,
-    interquartile_interval,
-    interquartile_mean,
-    probability_of_improvement_interval,
-)
 from trainer.statistics.components import (
     DifferenceComponents,
     Evaluated,
     paired_components,
     unpaired_components,
 )
-from trainer.statistics.curves import area_under_curve, best, final, first_reaching
+from trainer.statistics.curves import area_under_curve, best, first_reaching
 from trainer.statistics.intervals import (
     CONFIDENCE,
     Estimate,
@@ -27,17 +21,10 @@ from trainer.statistics.intervals import (
     variance_parts,
 )
 from trainer.statistics.looks import Look, look_at
-from trainer.statistics.permutation import (
-    holm_adjusted,
-    paired_permutation_p,
-    probability_of_improvement,
-    smallest_p,
-    unpaired_permutation_p,
-)
 from trainer.statistics.planning import detectable_difference, planned_seeds, uncertainty, verdict_power
 from trainer.statistics.sequential import look_levels, predictive_power, sequential_p
 from trainer.statistics.shares import proportion_estimate, share_estimate
-from trainer.statistics.verdict import Verdict, power, seeds_needed, verdict
+from trainer.statistics.verdict import Verdict, holm_adjusted, power, seeds_needed, verdict
 
 __all__ = [
     "CONFIDENCE",
@@ -50,32 +37,23 @@ __all__ = [
     "area_under_curve",
     "best",
     "detectable_difference",
-    "final",
     "first_reaching",
-    "hierarchical_bootstrap",
     "holm_adjusted",
-    "interquartile_interval",
-    "interquartile_mean",
     "look_at",
     "look_levels",
     "mean_estimate",
     "paired_components",
     "paired_difference",
-    "paired_permutation_p",
     "planned_seeds",
     "power",
     "predictive_power",
-    "probability_of_improvement",
-    "probability_of_improvement_interval",
     "proportion_estimate",
     "seeds_needed",
     "sequential_p",
     "share_estimate",
-    "smallest_p",
     "uncertainty",
     "unpaired_components",
     "unpaired_difference",
-    "unpaired_permutation_p",
     "variance_parts",
     "verdict",
     "verdict_power",

@@ -6,11 +6,6 @@ from numpy.typing import ArrayLike, NDArray
 Floats = NDArray[np.float64]
 
 
-def final(values: ArrayLike) -> Floats:
-    """The value at the last point, (…,)."""
-    return np.asarray(values, float)[..., -1]
-
-
 def best(values: ArrayLike) -> Floats:
     """The largest value of each curve, (…,); NaN points are skipped.
 

@@ -1,4 +1,7 @@
-"""The verdict on a variant: better, worse, or not distinguishable, and then how many seeds it would take."""
+"""The verdict on a variant: better, worse, or not distinguishable, and then how many seeds it would take.
+
+And p-values adjusted for several variants, which stand beside the verdicts and change none.
+"""
 
 import bisect
 import math
@@ -9,7 +12,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy import stats
 
-from trainer.statistics.intervals import CONFIDENCE, Estimate
+from trainer.statistics.intervals import CONFIDENCE, Estimate, StatisticsError
 
 FEWEST_SEEDS = 3
 POWER = 0.8
@@ -97,6 +100,21 @@ def power(effect: ArrayLike, num_seeds: ArrayLike, confidence: float = CONFIDENC
     shift, freedom = np.minimum(np.asarray(effect, float), 30.0), np.asarray(num_seeds) - 1  # 30: certain, and stable
     limit = stats.t.ppf((1 + confidence) / 2, freedom)
     return np.asarray(stats.nct.sf(limit, freedom, shift) + stats.nct.cdf(-limit, freedom, shift))
+
+
+def holm_adjusted(p_values: ArrayLike) -> NDArray[np.float64]:
+    """p-values (C,) of C comparisons, adjusted so that P(any false alarm) ≤ α: ``max_{j ≤ k} (C − j + 1)·p_(j)``, ≤ 1.
+
+    NaN (no test) stays NaN and does not count. Source: Holm 1979, Scand. J. Statist. 6.
+    """
+    given = np.asarray(p_values, float)
+    if ((given < 0) | (given > 1)).any():
+        raise StatisticsError(f"p-values lie in 0 … 1: {given.tolist()}.")
+    adjusted = np.full_like(given, np.nan)
+    order = np.argsort(given)[: int((~np.isnan(given)).sum())]
+    factors = np.arange(len(order), 0, -1)
+    adjusted[order] = np.minimum(1.0, np.maximum.accumulate(factors * given[order]))
+    return adjusted
 
 
 def _two_digits(number: int) -> int:

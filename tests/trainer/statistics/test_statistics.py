@@ -19,7 +19,6 @@ TABLES = st.integers(2, 6).flatmap(
 
 def test_curves_in_one_number_each():
     curves = [[0.4, 0.6, 0.5], [0.2, 0.4, 0.8]]
-    assert statistics.final(curves).tolist() == [0.5, 0.8]
     assert statistics.best(curves).tolist() == [0.6, 0.8]
     # (0.5·10 + 0.55·30)/40 = 0.5375 and (0.3·10 + 0.6·30)/40 = 0.525
     assert statistics.area_under_curve(curves, [0, 10, 40]) == pytest.approx([0.5375, 0.525])
@@ -130,73 +129,6 @@ def test_knowing_the_items_never_narrows_the_interval(rows: list[list[bool]]):
     table = np.array(rows, float)
     per_item, seeds_alone = statistics.mean_estimate(table), statistics.mean_estimate(table.mean(1))
     assert per_item.high - per_item.low >= seeds_alone.high - seeds_alone.low - 1e-12
-
-
-def test_the_interquartile_mean_drops_a_quarter_at_each_end():
-    assert statistics.interquartile_mean([0, 1, 2, 9]) == 1.5
-    assert statistics.interquartile_mean([0, 1, 5]) == 2  # ⌊3/4⌋ = 0 are dropped
-
-
-def test_the_interquartile_interval_resamples_seeds():
-    """Of 4 values a resample's IQM is the mean of its middle two; it cannot leave the values, and a constant is one."""
-    assert statistics.interquartile_interval([0.5] * 4, resamples=50) == (0.5, 0.5)
-    low, high = statistics.interquartile_interval([0.0, 1.0, 1.0, 2.0])
-    # Middle two both 0: three or four 0s of 4 draws, 4 · (1/4)³ · 3/4 + (1/4)⁴ = 0.051 > 0.025, so low is 0; high 2
-    assert (low, high) == (0.0, 2.0)
-
-
-def test_bootstraps_agree_with_scipys_and_repeat():
-    values = np.random.default_rng(1).normal(size=40)
-    reference = stats.bootstrap((values,), np.mean, method="percentile", n_resamples=4_000, rng=2).confidence_interval
-    ours = statistics.hierarchical_bootstrap(values[:, None], resamples=4_000)
-    assert ours == pytest.approx((reference.low, reference.high), abs=0.05)
-    assert ours == statistics.hierarchical_bootstrap(values[:, None], resamples=4_000)
-
-
-def test_the_hierarchical_bootstrap_resamples_both_ways():
-    differences = np.array([[1.0, 0.0, 0.0, 0.0]] * 3)  # no spread of seeds: all of the width is the items'
-    low, high = statistics.hierarchical_bootstrap(differences, resamples=500)
-    assert low == 0
-    assert 0.25 < high < 1
-    with pytest.raises(statistics.StatisticsError, match="drop unjudged items"):
-        statistics.hierarchical_bootstrap([[math.nan, 1.0]])
-
-
-def test_probability_of_improvement_counts_ties_by_half():
-    # pairs (2, 1) (2, 2) (3, 1) (3, 2): 1 + ½ + 1 + 1 = 3.5 of 4
-    assert statistics.probability_of_improvement([2, 3], [1, 2]) == 0.875
-    variant, baseline = np.random.default_rng(0).normal(size=(2, 7))
-    reference = stats.mannwhitneyu(variant, baseline).statistic / 49
-    assert statistics.probability_of_improvement(variant, baseline) == pytest.approx(reference)
-    assert statistics.probability_of_improvement_interval([3, 3, 3], [1, 1, 1]) == (1.0, 1.0)
-
-
-def test_three_seeds_can_never_be_significant():
-    assert statistics.unpaired_permutation_p([0.7, 0.8, 0.9], [0.1, 0.2, 0.3]) == pytest.approx(0.1)  # 2 of 20 splits
-    assert statistics.unpaired_permutation_p([6, 7, 8, 9, 10], [1, 2, 3, 4, 5]) == pytest.approx(2 / 252)
-    # [2] against [0, 1]: of the differences 1.5, −1.5 and 0 of the three splits, two are as extreme
-    assert statistics.unpaired_permutation_p([2], [0, 1]) == pytest.approx(2 / 3)
-    assert statistics.paired_permutation_p([0.1, 0.2, 0.3]) == pytest.approx(2 / 8)
-    assert [statistics.smallest_p(3, 3), statistics.smallest_p(5)] == pytest.approx([0.1, 0.0625])
-    assert statistics.smallest_p(5, 5) == pytest.approx(0.0079, abs=5e-5)
-
-
-def test_permutations_agree_with_scipys():
-    variant, baseline = np.random.default_rng(4).normal(size=(2, 6))
-
-    def gap(x: np.ndarray, y: np.ndarray, axis: int = -1) -> np.ndarray:
-        return x.mean(axis) - y.mean(axis)
-
-    unpaired = stats.permutation_test((variant, baseline), gap, n_resamples=np.inf)
-    paired = stats.permutation_test((variant, baseline), gap, permutation_type="samples", n_resamples=np.inf)
-    assert statistics.unpaired_permutation_p(variant, baseline) == pytest.approx(unpaired.pvalue)
-    assert statistics.paired_permutation_p(variant - baseline) == pytest.approx(paired.pvalue)
-
-
-def test_too_many_arrangements_are_drawn():
-    """20 pairs: 2^20 > 200,000. All positive, so 2 patterns in 2^20 are as extreme; none is drawn, and p is not 0."""
-    assert 0 < statistics.paired_permutation_p(np.ones(20)) < 1e-3
-    assert 0 < statistics.unpaired_permutation_p(np.arange(12) + 20.0, np.arange(12)) < 1e-3
 
 
 def test_holm_by_hand():

@@ -6,7 +6,6 @@ from dataclasses import dataclass
 from trainer.comparison.reports.comparison import Comparison, VariantNumbers
 from trainer.comparison.reports.contrasts import Contrast
 from trainer.comparison.reports.formats import count, interval, number, p_value, signed
-from trainer.comparison.reports.side_effects import taxes_in_words
 from trainer.comparison.reports.tables import EMPTY, Column, TableCell
 from trainer.statistics import Estimate
 
@@ -51,10 +50,6 @@ def _final(row: VariantRow) -> TableCell:
     return TableCell(number(final.value), interval(final), link=row.cells)
 
 
-def _interquartile_mean(row: VariantRow) -> TableCell:
-    return TableCell(number(row.numbers.interquartile_mean), interval(row.numbers.interquartile_interval))
-
-
 def _time_to_threshold(row: VariantRow) -> TableCell:
     time = row.numbers.time_to_threshold
     return TableCell(count(time.rollouts), f"reached by {time.reached} of {time.total}") if time else EMPTY
@@ -87,14 +82,6 @@ def _verdict(row: VariantRow) -> TableCell:
     return TableCell(verdict.sentence + paired, badge=verdict.outcome)
 
 
-def _permutation(row: VariantRow) -> TableCell:
-    return TableCell(p_value(row.against.permutation_p), f"({p_value(row.against.smallest_p)})")
-
-
-def _improvement(row: VariantRow) -> TableCell:
-    return TableCell(number(row.against.improvement, 2), interval(row.against.improvement_interval))
-
-
 def _seeds_compared(row: VariantRow) -> TableCell:
     return TableCell(str(len(row.against.seeds)) if row.against.is_paired else row.against.compared)
 
@@ -106,18 +93,6 @@ def all_paired(rows: Rows) -> bool:
 
 def _if_paired(words: str) -> Callable[[Rows], str]:
     return lambda rows: f"paired, {words}" if all_paired(rows) else words
-
-
-def _is_sweep(rows: Rows) -> bool:
-    return rows[0].is_sweep
-
-
-def _has_gap(rows: Rows) -> bool:
-    return any(row.numbers.coverage_gap for row in rows)
-
-
-def _has_taxes(rows: Rows) -> bool:
-    return any(row.numbers.learning_taxes for row in rows)
 
 
 def _has_threshold(rows: Rows) -> bool:
@@ -153,16 +128,8 @@ ACCURACY: list[Column[VariantRow]] = [
         is_shown=lambda rows: rows[0].comparison.equal_tokens is not None,
     ),
     Column("start", lambda row: TableCell(number(row.numbers.start.value)) if row.numbers.start else EMPTY),
-    Column("IQM", _interquartile_mean, "bootstrap 95 %", is_shown=_is_sweep),
     Column("best", lambda row: estimate(row.numbers.best)),
     Column("area under curve", lambda row: estimate(row.numbers.area), "normalised"),
-    Column("pass@k − avg@k", lambda row: estimate(row.numbers.coverage_gap), "coverage left", is_shown=_has_gap),
-    Column(
-        "learning tax",
-        lambda row: TableCell(taxes_in_words(row.numbers.learning_taxes)),
-        "all right / all wrong, 1e-3 nats a token and point",
-        is_shown=_has_taxes,
-    ),
     Column("rollout batches to threshold", _time_to_threshold, _threshold, is_shown=_has_threshold),
     Column("tokens to threshold", _tokens_to_threshold, _threshold, is_shown=_has_threshold),
 ]
@@ -179,9 +146,6 @@ DIFFERENCES: list[Column[VariantRow]] = [
     Column("difference", lambda row: difference(row.against.difference), _if_paired("95 %")),
     Column("p", lambda row: TableCell(p_value(row.against.p_value)), _if_paired("t")),
     Column("p, Holm", lambda row: TableCell(p_value(row.against.adjusted_p)), lambda rows: f"of {len(rows)}"),
-    Column("p, exact", _permutation, lambda rows: "sign flips, least" if all_paired(rows) else "permutations, least"),
-    Column("P(improvement)", _improvement, "bootstrap 95 %"),
-    Column("bootstrap", lambda row: TableCell(interval(row.against.bootstrap) or "–"), "seeds, then items"),
     Column(
         "area",
         lambda row: difference(row.against.area),

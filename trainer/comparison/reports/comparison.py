@@ -1,19 +1,18 @@
 """What the seeds of a sweep say: each variant's numbers, and its difference from the baseline with a verdict."""
 
 import math
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
 
 from trainer import statistics
-from trainer.comparison.reports.accuracies import curves, final_accuracies, is_judged, mean_accuracies
+from trainer.comparison.reports.accuracies import curves, final_accuracies, is_judged
 from trainer.comparison.reports.contrasts import Contrast, contrast_of
 from trainer.comparison.reports.equal_tokens import accuracies_at, common_tokens
 from trainer.comparison.reports.looks import contrast_at_looks, look_plan, looks_taken
 from trainer.comparison.reports.run_files import RecordedRun, RecordedRuns
-from trainer.comparison.reports.side_effects import coverage_gap, learning_taxes
 from trainer.statistics import Estimate
 
 Floats = NDArray[np.float64]
@@ -45,7 +44,6 @@ class VariantNumbers:
         start, final, best: held-out accuracies.
         area: mean height of the learning curve.
         tokens, device_seconds: what a run cost, mean over seeds; ``None`` where some run did not record it.
-        coverage_gap, learning_taxes: see `side_effects`.
         at_equal_tokens: accuracy at `Comparison.equal_tokens`; ``None`` where there is none.
     """
 
@@ -53,15 +51,11 @@ class VariantNumbers:
     seeds: list[int]
     start: Estimate | None
     final: Estimate
-    interquartile_mean: float
-    interquartile_interval: tuple[float, float] | None
     best: Estimate | None
     area: Estimate | None
     time_to_threshold: TimeToThreshold | None
     tokens: float | None
     device_seconds: float | None
-    coverage_gap: Estimate | None = None
-    learning_taxes: Mapping[str, float] = field(default_factory=dict)
     at_equal_tokens: Estimate | None = None
 
 
@@ -125,8 +119,8 @@ def comparison(runs: RecordedRuns, dataset: str, threshold: float | None = None)
         if not found.is_paired:
             unpaired.append(
                 f"{variant} and its baseline {baseline} have no finished seed in common: all their seeds are compared "
-                "without pairing, by Welch's t (degrees of freedom of the side with fewer seeds) and by the unpaired "
-                "permutation test. Such a comparison sees less; run both with the same seeds."
+                "without pairing, by Welch's t (degrees of freedom of the side with fewer seeds). Such a comparison "
+                "finds only larger differences; run both with the same seeds."
             )
     adjusted = statistics.holm_adjusted([each.p_value for each in contrasts])
     contrasts = [replace(each, adjusted_p=float(p)) for each, p in zip(contrasts, adjusted, strict=True)]
@@ -161,7 +155,6 @@ def _numbers(
     runs = list(by_seed.values())
     final = final_accuracies(runs, dataset)
     estimate = _final_estimate(runs, final, dataset)  # refuses runs that were judged on no item in common
-    by_seed_alone = mean_accuracies(final)
     points, values = curves(runs, dataset)
     several = len(points) > 1
     return VariantNumbers(
@@ -169,8 +162,6 @@ def _numbers(
         sorted(by_seed),
         start=_accuracy_estimate(values[:, 0]) if several and points[0] == 0 else None,
         final=estimate,
-        interquartile_mean=float(statistics.interquartile_mean(by_seed_alone)),
-        interquartile_interval=statistics.interquartile_interval(by_seed_alone) if len(runs) > 1 else None,
         best=_accuracy_estimate(statistics.best(values)) if several else None,
         area=_accuracy_estimate(statistics.area_under_curve(values, points)) if several else None,
         time_to_threshold=_time_to_threshold(runs, points, values, threshold)
@@ -178,8 +169,6 @@ def _numbers(
         else None,
         tokens=_mean_cost([run.tokens for run in runs]),
         device_seconds=_mean_cost([run.device_seconds for run in runs]),
-        coverage_gap=coverage_gap(runs, dataset),
-        learning_taxes=learning_taxes(runs, tuple(values.mean(0)[[0, -1]]) if several and points[0] == 0 else None),
         at_equal_tokens=None if tokens is None else _accuracy_estimate(accuracies_at(tokens, runs, dataset)),
     )
 

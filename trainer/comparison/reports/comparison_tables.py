@@ -51,7 +51,7 @@ def _accuracy_caption(rows: Sequence[VariantRow]) -> str:
     words = [f"Held-out accuracy on {found.dataset}; a number leads to the runs behind it."]
     if rows[0].is_sweep:
         over = " and items (of one seed Wilson’s, over items)" if items else ""
-        words.append(f"Means carry t intervals over seeds{over}; the bootstrap of the IQM is too narrow at few seeds.")
+        words.append(f"Means have t intervals over seeds{over}.")
         words.append(
             "Cost is a mean over seeds, × the baseline’s: tokens of prompts and completions, wall time × processes."
         )
@@ -70,11 +70,10 @@ def _accuracy_caption(rows: Sequence[VariantRow]) -> str:
 
 
 def _difference_caption(rows: Sequence[VariantRow]) -> str:
-    test = "sign-flip" if all_paired(rows) else "permutation"
     words = (
-        f"The verdict rests on the difference alone. The {test} test is exact; in brackets the least p that so many "
-        "seeds can give. The hierarchical bootstrap is too narrow where seeds differ much."
+        "The verdict rests on the interval of the difference alone. The interval and the p-values assume that the "
+        "means of the seeds are about normally distributed."
     )
     if any(row.against.area for row in rows):
-        words += " The area is the mean height of the learning curve: who learns faster stands apart there."
+        words += " The area is the mean height of the learning curve: it shows which variant learns faster."
     return words

@@ -1,4 +1,4 @@
-"""A variant against its baseline: the difference with its verdict, and the tests and effect sizes beside it."""
+"""A variant against its baseline: the difference with its verdict and its p-value."""
 
 import math
 from collections.abc import Mapping
@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from trainer import statistics
-from trainer.comparison.reports.accuracies import Floats, areas_under_curves, final_accuracies, mean_accuracies
+from trainer.comparison.reports.accuracies import areas_under_curves, final_accuracies
 from trainer.comparison.reports.run_files import RecordedRun
 from trainer.statistics import Estimate, Look, Verdict
 
@@ -17,13 +17,9 @@ class Contrast:
     """A variant against its baseline, on the items that both have, and on the seeds if they have any in common.
 
     Attributes:
-        is_paired: by seed. Without a common seed all seeds of both are compared: by Welch's t, and by the unpaired
-            permutation test.
+        is_paired: by seed. Without a common seed all seeds of both are compared by Welch's t.
         seeds, baseline_seeds: those that were compared; the same where they pair.
         p_value, adjusted_p: of the t statistic behind the interval; by Holm's method over all contrasts.
-        permutation_p, smallest_p: of the exact permutation test (paired: sign flips), and the least that it could give.
-        improvement: probability that a seed of the variant ends above a seed of the baseline, with its interval.
-        bootstrap: hierarchical percentile interval of the difference; ``None`` without per-item results or pairs.
         area: difference of the areas under the learning curves; it gives no verdict of its own.
         looks: those taken of a group-sequential comparison, see `reports.looks`.
     """
@@ -37,11 +33,6 @@ class Contrast:
     verdict: Verdict
     p_value: float
     adjusted_p: float
-    permutation_p: float
-    smallest_p: float
-    improvement: float
-    improvement_interval: tuple[float, float]
-    bootstrap: tuple[float, float] | None
     area: Estimate | None
     looks: list[Look] = field(default_factory=list)
 
@@ -73,7 +64,6 @@ def contrast_of(
     ours, theirs = np.split(both, [len(our_seeds)])
     estimate = statistics.paired_difference if common else statistics.unpaired_difference
     difference = estimate(ours, theirs, confidence)
-    our_means, their_means = np.split(mean_accuracies(both), [len(our_seeds)])
     heights = areas_under_curves(runs, dataset)
     area = None
     if heights is not None:
@@ -89,18 +79,5 @@ def contrast_of(
         statistics.verdict(difference),
         p_value=difference.p_value,
         adjusted_p=math.nan,
-        permutation_p=statistics.paired_permutation_p(our_means - their_means)
-        if common
-        else statistics.unpaired_permutation_p(our_means, their_means),
-        smallest_p=statistics.smallest_p(len(our_seeds), None if common else len(their_seeds)),
-        improvement=float(statistics.probability_of_improvement(our_means, their_means)),
-        improvement_interval=statistics.probability_of_improvement_interval(our_means, their_means),
-        bootstrap=_bootstrap(ours - theirs) if common else None,
         area=area,
     )
-
-
-def _bootstrap(differences: Floats) -> tuple[float, float] | None:
-    if differences.ndim == 1:
-        return None
-    return statistics.hierarchical_bootstrap(differences[:, ~np.isnan(differences).any(0)])

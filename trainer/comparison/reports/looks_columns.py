@@ -51,8 +51,7 @@ def looks_table(main: Comparison | None) -> Table | None:
         return None
     caption = (
         "The 5 % of false verdicts are spent over the looks by Lan and DeMets' function of O'Brien–Fleming type. "
-        "“Hopeless” does not bind: going on would not make the 5 % more. Tests by permutation, bootstrap intervals and "
-        "P(improvement) take no account of looks."
+        "“Hopeless” does not bind: going on would not make the 5 % more."
     )
     return table_of("Looks", LOOK_COLUMNS, rows, caption)
 

@@ -9,8 +9,6 @@ from trainer.comparison.reports.comparison import Comparison
 from trainer.comparison.reports.run_files import RecordedRuns
 
 FEWEST_EVALUATIONS = 3
-FEWEST_PAIRS = 6
-"""With fewer pairs of seeds no sign-flip p is below 0.05: 2 / 2⁵ = 0.0625."""
 
 
 def notes_of(runs: RecordedRuns, judged: RecordedRuns, main: Comparison | None, directory: Path) -> list[str]:
@@ -98,19 +96,10 @@ def _nothing_learned(runs: RecordedRuns, dataset: str) -> Sequence[str]:
 
 
 def _tests(main: Comparison) -> Sequence[str]:
-    """What the number of seeds and of comparisons means for the p-values."""
-    notes = []
-    paired = [contrast for contrast in main.contrasts if contrast.is_paired]
-    seeds = [len(contrast.seeds) for contrast in paired]
-    if seeds and max(seeds) < FEWEST_PAIRS:
-        least = min(contrast.smallest_p for contrast in paired)
-        notes.append(
-            f"With {max(seeds)} pairs of seeds the sign-flip test cannot give a p below {least:.3g}: it can never be "
-            "significant at 0.05. It assumes nothing; the interval assumes seeds' means that are about normal."
-        )
-    if (number := len(main.contrasts)) > 1:
-        notes.append(
-            f"{number} comparisons: if no variant differed at all, about {0.05 * number:.2g} verdicts of "
-            "better or worse would come out by chance. The p-values adjusted by Holm's method account for that."
-        )
-    return notes
+    """What the number of comparisons means for the verdicts."""
+    if (number := len(main.contrasts)) < 2:
+        return []
+    return [
+        f"{number} comparisons: if no variant differed at all, about {0.05 * number:.2g} verdicts of "
+        "better or worse would come out by chance. The p-values adjusted by Holm's method account for that."
+    ]

@@ -140,7 +140,7 @@ def test_two_seeds_give_no_verdict(tmp_path: Path):
 def test_without_per_item_results_the_seeds_alone_are_compared(tmp_path: Path):
     report = report_on(record_sweep(tmp_path / "sweep", effects={"ar": 3.0}, per_item=False))
     contrast = report.main.contrast_of("ar")
-    assert (contrast.verdict.outcome, contrast.difference.num_items, contrast.bootstrap) == ("better", None, None)
+    assert (contrast.verdict.outcome, contrast.difference.num_items) == ("better", None)
     assert report.samples == []
     assert any("per-item results" in note for note in report.notes)
 
@@ -246,7 +246,6 @@ def test_without_common_seeds_variants_are_compared_unpaired(tmp_path: Path):
     contrast = report.main.contrast_of("ar")
     assert (contrast.is_paired, contrast.seeds, contrast.baseline_seeds) == (False, [3, 4, 5], [0, 1, 2])
     assert contrast.verdict.sentence == "better (3 seeds)"
-    assert (contrast.permutation_p, contrast.smallest_p, contrast.bootstrap) == (0.1, 0.1, None)  # 2 of C(6, 3) = 20
     assert contrast.compared == "3 against 3 seeds, unpaired"
     assert any("no finished seed in common" in note and "Welch" in note for note in report.notes)
     assert "3 against 3 seeds, unpaired" in html_page(report)
