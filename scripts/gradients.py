@@ -25,6 +25,7 @@ from trainer.comparison.gradients.sources import (
     sampled_batches,
 )
 from trainer.run.experiment import Experiment
+from trainer.run.files import CONFIG
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -40,7 +41,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 def _measure(arguments: argparse.Namespace) -> int:
     source: Path = arguments.source
     is_run = source.is_dir()
-    path = source / "config.yaml" if is_run else source
+    path = source / CONFIG if is_run else source
     experiment = Experiment.of_file(path)
     config = experiment.config
     strategies, absent = named_strategies(arguments.strategies)

@@ -25,6 +25,7 @@ os.environ.setdefault("TORCH_CPP_LOG_LEVEL", "ERROR")  # before torch: of DDP's 
 
 from rewards import Refusal
 from trainer.algorithms.listing import signal_listing, strategy_listing
+from trainer.run.files import CONFIG
 from trainer.run.launch import train
 from trainer.run.library_errors import library_errors_in_words
 from trainer.run.loading import stoppable_while_loading
@@ -62,7 +63,7 @@ def main(argv: Sequence[str] | None = None) -> int:
                     resume=arguments.resume,
                     accept_changes=arguments.accept_changes,
                 )
-            return train(str(arguments.rerun / "config.yaml"), [], repeated=arguments.rerun)
+            return train(str(arguments.rerun / CONFIG), [], repeated=arguments.rerun)
     except Refusal as refusal:
         say(str(refusal))
         return REFUSED
@@ -140,7 +141,7 @@ def _swallowed(arguments: argparse.Namespace) -> str | None:
         return f"--resume took {taken} for the directory to go on with, and it is a setting. Write: {line}"
     if rerun is not None and (given or rerun.suffix in (".yaml", ".yml")):
         run = rerun.parent if rerun.suffix else rerun
-        line = " ".join(["scripts/train.py", str(run / "config.yaml"), *(word for word in given if "=" in word)])
+        line = " ".join(["scripts/train.py", str(run / CONFIG), *(word for word in given if "=" in word)])
         return (
             "--rerun takes a run's directory and repeats the run as it was, without other settings. To repeat it "
             f"write: scripts/train.py --rerun {run}; for other settings: {line}"

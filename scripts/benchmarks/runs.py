@@ -1,7 +1,6 @@
 """How long whole runs take under different settings: each in a process of its own, in turn, in one measurement."""
 
 import argparse
-import json
 import os
 import statistics
 import subprocess
@@ -14,6 +13,7 @@ from typing import Any
 
 from rewards.registry import Refusal
 from scripts.benchmarks.rounds import in_turn, round_ratios, shown_ratio
+from trainer.run.record import RunRecord
 
 VARIANTS = {
     "trl": ["speed.microbatches=trl", "speed.generation=trl"],
@@ -90,7 +90,7 @@ _OFFLINE = {"HF_HUB_OFFLINE": "1", "WANDB_MODE": "offline"}
 
 
 def _accuracy(run: Path) -> float | None:
-    value: float | None = json.loads((run / "summary.json").read_text())["accuracy_after"]
+    value: float | None = RunRecord(run).summary["accuracy_after"]
     return value
 
 

@@ -1,7 +1,6 @@
 """How far a run's policy is from its start, where there was something to learn and where there was not."""
 
 import argparse
-import json
 import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -17,6 +16,8 @@ from trainer.comparison.gradients.sources import policy_of, recipe_of
 from trainer.comparison.positive import positive
 from trainer.comparison.rollouts import RecordedRollouts
 from trainer.run.experiment import Experiment
+from trainer.run.files import CONFIG
+from trainer.run.record import RunRecord
 from trainer.statistics import Estimate, mean_estimate
 
 KINDS = ("all right", "all wrong", "mixed")
@@ -32,12 +33,12 @@ def add_arguments(command: argparse.ArgumentParser) -> None:
 def measure(options: argparse.Namespace) -> None:
     """Print the table."""
     run: Path = options.run
-    experiment = Experiment.of_file(run / "config.yaml")
+    experiment = Experiment.of_file(run / CONFIG)
     batches = last_batches(run, options.batches)
     policies = (policy_of(str(options.weights or newest_policy(run))), policy_of(experiment.config.model.name_or_path))
     gained = None
-    if not options.weights and (path := run / "summary.json").exists():  # what other weights gained is not known
-        before, after = (json.loads(path.read_text()).get(f"accuracy_{when}") for when in ("before", "after"))
+    if not options.weights and (summary := RunRecord(run).summary):  # what other weights gained is not known
+        before, after = (summary.get(f"accuracy_{when}") for when in ("before", "after"))
         gained = None if before is None or after is None else (before, after)
     print(drift_table(drifts(batches, *policies, recipe_of(experiment), gained)))
 

@@ -1,7 +1,6 @@
 """Checkpoints that can be trusted: each carries the sizes and SHA-256 of the files of all ranks."""
 
 import hashlib
-import json
 import os
 import re
 from collections.abc import Iterable, Mapping
@@ -9,10 +8,16 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from trainer.run.records import CheckpointRecord, DamagedFileError, RunRecord, read_record
+from trainer.run.files import (
+    MANIFEST,
+    TRAINER_STATE,
+    CheckpointRecord,
+    DamagedFileError,
+    ManifestRecord,
+    read_record,
+    write_json,
+)
 
-MANIFEST = "manifest.json"
-STATE = "trainer_state.json"
 _OPTIMIZERS = ("optimizer.pt", "optimizer.bin", "optimizer_*")
 _UNKNOWN = "What was run is not known; start a new run."
 _NAME = re.compile(r"checkpoint-(\d+)")
@@ -49,12 +54,7 @@ def fingerprints(checkpoint: Path, names: Iterable[str]) -> dict[str, dict[str, 
 def write_checkpoint_manifest(checkpoint: Path, files: Mapping[str, Mapping[str, Any]], world_size: int) -> None:
     """Write ``manifest.json`` beside and move it into place: with it the checkpoint counts."""
     record = {"step": step_of(checkpoint), "world_size": world_size, "files": dict(sorted(files.items()))}
-    draft = checkpoint / f".{MANIFEST}.draft"
-    with draft.open("w") as file:
-        file.write(json.dumps(record, indent=2) + "\n")
-        file.flush()
-        os.fsync(file.fileno())
-    draft.replace(checkpoint / MANIFEST)
+    write_json(checkpoint / MANIFEST, record)
 
 
 def fault_of(checkpoint: Path, *, manifest_expected: bool) -> str:
@@ -67,7 +67,9 @@ def fault_of(checkpoint: Path, *, manifest_expected: bool) -> str:
     if not (checkpoint / MANIFEST).exists():
         if manifest_expected:
             return "it was not saved to the end (it has no manifest.json)"
-        return "" if (checkpoint / STATE).exists() else f"it was not saved to the end (it has no {STATE})"
+        return (
+            "" if (checkpoint / TRAINER_STATE).exists() else f"it was not saved to the end (it has no {TRAINER_STATE})"
+        )
     try:
         record = read_record(checkpoint / MANIFEST, CheckpointRecord, "")
     except DamagedFileError as error:
@@ -107,8 +109,8 @@ def newest_good_checkpoint(run: Path, *, to_go_on: bool = False) -> Verified:
 
 def writes_manifests(run: Path) -> bool:
     """Whether ``run`` was started by a version whose checkpoints carry a manifest."""
-    path = run / "manifest.json"
-    return path.exists() and bool(read_record(path, RunRecord, _UNKNOWN).get("checkpoint_manifests"))
+    path = run / MANIFEST
+    return path.exists() and bool(read_record(path, ManifestRecord, _UNKNOWN).get("checkpoint_manifests"))
 
 
 def lacking(checkpoint: Path) -> str:

@@ -2,17 +2,16 @@
 
 import contextlib
 import itertools
-import json
-from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 from rewards.registry import Refusal
 from trainer.run.checkpoints import newest_good_checkpoint
-from trainer.run.config import RunConfig, load_config
+from trainer.run.config import RunConfig
 from trainer.run.config.dotted import flattened
+from trainer.run.files import CONFIG, MANIFEST, SECONDS, TRAINER_STATE, WANDB_RUN_ID, StateRecord, read_record
+from trainer.run.lock import LOCK
 from trainer.run.manifest import read_manifest
-from trainer.run.records import DamagedFileError, StateRecord, SummaryRecord, read_record
+from trainer.run.record import RunRecord
 
 MAY_CHANGE = ("name", "output_dir", "num_processes", "evaluation", "logging", "stopping", "vllm")
 """Sections that may differ between a run and its continuation: they do not change what is trained."""
@@ -46,7 +45,7 @@ def fresh_directory(output_dir: str | Path) -> Path:
 
 def forget_fresh_directory(run: Path) -> None:
     """Delete the directory of a run that was refused before its first step, if nothing else has been put there."""
-    for name in ("config.yaml", "manifest.json", "owner.lock", "wandb_run_id.txt", "seconds.json"):
+    for name in (CONFIG, MANIFEST, LOCK, WANDB_RUN_ID, SECONDS):
         (run / name).unlink(missing_ok=True)
     with contextlib.suppress(OSError):
         run.rmdir()
@@ -75,18 +74,9 @@ def last_checkpoint(run: str | Path) -> Path:
 def is_trained(checkpoint: Path, max_steps: int) -> bool:
     """Whether nothing is left to train behind ``checkpoint``; ``max_steps`` ≤ 0 = as many as the run had planned."""
     instead = f"Rename {checkpoint} to go on from an older checkpoint: --resume auto takes the newest that is left."
-    state = read_record(checkpoint / "trainer_state.json", StateRecord, instead)
+    state = read_record(checkpoint / TRAINER_STATE, StateRecord, instead)
     planned = max_steps if max_steps > 0 else state["max_steps"]
     return bool(state["global_step"] >= planned)
-
-
-def is_summarised(run: Path) -> bool:
-    """Whether ``run`` has its summary; one that is damaged is written anew."""
-    try:
-        read_record(run / "summary.json", SummaryRecord, "")
-    except DamagedFileError:
-        return False
-    return True
 
 
 def check_same_run(config: RunConfig, run: Path, world_size: int) -> None:
@@ -101,7 +91,7 @@ def check_same_run(config: RunConfig, run: Path, world_size: int) -> None:
             f"{run} was trained on {started} processes and would go on on {world_size}: each process's random state "
             f"and share of the optimizer are in its checkpoint. Start {started} processes."
         )
-    saved = load_config(run / "config.yaml").model_dump()
+    saved = RunRecord(run).config.model_dump()
     current = config.model_dump()
     for section in MAY_CHANGE:
         saved.pop(section, None), current.pop(section, None)
@@ -120,53 +110,5 @@ def check_same_run(config: RunConfig, run: Path, world_size: int) -> None:
                 if {*changed} & {f"trl.{k}" for k in LENGTH}
                 else ""
             )
-            + f"\nTake the changes back, resume with {run / 'config.yaml'}, or start a new run without --resume."
+            + f"\nTake the changes back, resume with {run / CONFIG}, or start a new run without --resume."
         )
-
-
-def read_metrics(path: Path) -> list[dict[str, Any]]:
-    """The lines of a ``metrics.jsonl``; those of `damaged_lines` are passed over.
-
-    Raises:
-        DamagedFileError: it cannot be read at all.
-    """
-    return [entry for _, entry in _metrics_lines(path) if entry is not None]
-
-
-def damaged_lines(path: Path) -> list[int]:
-    """The numbers, from 1, of the lines of a ``metrics.jsonl`` that are no metrics: other hands have been there.
-
-    A last line without its end is none of them: it was cut off when the run was killed.
-    """
-    return [number for number, entry in _metrics_lines(path) if entry is None]
-
-
-def damage_in_words(path: Path, numbers: list[int]) -> str:
-    """What a reader of a ``metrics.jsonl`` with these damaged lines says."""
-    shown = ", ".join(map(str, numbers[:5])) + (", …" if len(numbers) > 5 else "")
-    lines = f"line {shown} holds" if len(numbers) == 1 else f"lines {shown} hold"
-    return f"{path}: {lines} no metrics of a step, and {'is' if len(numbers) == 1 else 'are'} left out."
-
-
-def _metrics_lines(path: Path) -> Iterator[tuple[int, dict[str, Any] | None]]:
-    try:
-        text = path.read_bytes() if path.exists() else b""
-    except OSError as error:
-        raise DamagedFileError(
-            f"{path} cannot be read: {error.strerror}. Move it away; a run writes a new one."
-        ) from error
-    *whole, cut_off = text.split(b"\n")
-    for number, line in enumerate([*whole, *([cut_off] if cut_off else [])], start=1):
-        entry = _metrics_of(line)
-        if entry is not None or number <= len(whole):
-            yield number, entry
-
-
-def _metrics_of(line: bytes) -> dict[str, Any] | None:
-    try:
-        entry = json.loads(line.decode())
-    except (ValueError, RecursionError):
-        return None
-    if not isinstance(entry, dict) or not isinstance(entry.get("step"), int) or isinstance(entry["step"], bool):
-        return None
-    return entry if all(isinstance(value, int | float | None) for value in entry.values()) else None

@@ -12,6 +12,7 @@ from trainer.run.checkpoints import checkpoints_of
 from trainer.run.config import RunConfig, evaluation_arguments
 from trainer.run.directory import fresh_directory
 from trainer.run.experiment import Experiment, silence
+from trainer.run.files import CONFIG, SUMMARY, TRAINER_STATE, StateRecord, read_record, write_json
 
 
 class CheckpointError(Refusal):
@@ -40,7 +41,7 @@ def evaluate(checkpoint: str, config_path: str, overrides: Sequence[str], output
         print(f"{checkpoint}, generating with {engine} on {args.world_size} × {args.device.type}", flush=True)
     trainer.evaluate()
     if trainer.accelerator.is_main_process:
-        config.save_resolved(folder / "config.yaml")
+        config.save_resolved(folder / CONFIG)
         _write_and_print(folder, checkpoint, config, args, trainer.newest_evaluations)
 
 
@@ -83,8 +84,9 @@ def evaluation_trainer(experiment: Experiment, args: Any) -> Any:
     )
     silence(trainer)
     trainer.add_callback(EvaluationProgress())
-    state = Path(config.model.name_or_path) / "trainer_state.json"
-    trainer.state.global_step = json.loads(state.read_text())["global_step"] if state.exists() else 0
+    state = Path(config.model.name_or_path) / TRAINER_STATE
+    instead = "Bring it back as it was written, or delete it: the step is then 0."
+    trainer.state.global_step = read_record(state, StateRecord, instead)["global_step"] if state.exists() else 0
     return trainer
 
 
@@ -114,5 +116,5 @@ def _write_and_print(
         "generation": {name: getattr(args, name) for name in names},
         "datasets": {result.dataset: result.summary() for result in results},
     }
-    (folder / "summary.json").write_text(json.dumps(summary, indent=2) + "\n")
-    print(f"  {folder / 'summary.json'}")
+    write_json(folder / SUMMARY, summary)
+    print(f"  {folder / SUMMARY}")

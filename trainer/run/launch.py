@@ -9,8 +9,9 @@ from rewards.registry import Refusal
 from trainer.run.check.check import checked_before_start
 from trainer.run.check.report import brief_lines
 from trainer.run.config import RunConfig
-from trainer.run.directory import directories_of, forget_fresh_directory, is_summarised, is_trained
+from trainer.run.directory import directories_of, forget_fresh_directory, is_trained
 from trainer.run.experiment import Experiment
+from trainer.run.files import SUMMARY_TEXT, TRAINER_STATE
 from trainer.run.launched_as import check_engine_possible, check_engine_runs
 from trainer.run.library_errors import library_errors_in_words
 from trainer.run.loading import stoppable_behind_training
@@ -24,7 +25,8 @@ from trainer.run.manifest import (
 )
 from trainer.run.placement import place
 from trainer.run.preflight import check_launch, prepare_logging, settle_on_cpu, started_processes
-from trainer.run.run_time import begin_with, seconds_of
+from trainer.run.record import RunRecord
+from trainer.run.run_time import begin_with
 from trainer.run.signs_of_life import SIGNS
 from trainer.run.summary import report
 from trainer.run.training import run_trainer
@@ -69,9 +71,9 @@ def train(
     placement = place(config, args, resume, fingerprints, accept_changes=accept_changes)
     run, checkpoint = placement.run, placement.checkpoint
     trained = checkpoint is not None and is_trained(checkpoint, args.max_steps)
-    if placement.finished or (trained and is_summarised(run)):
+    if placement.finished or (trained and RunRecord(run).is_finished):
         if args.process_index == 0:
-            print(f"{run} is finished: nothing is left to train. Its summary is {run / 'summary.md'}.")
+            print(f"{run} is finished: nothing is left to train. Its summary is {run / SUMMARY_TEXT}.")
         return 0
     # what is trained needs no room for another checkpoint
     checked = checked or (None if trained else checked_before_start(experiment))
@@ -118,7 +120,7 @@ def _report_late(trainer: Any, config: RunConfig, run: Path, checkpoint: Path) -
     from transformers import TrainerState
 
     stoppable_behind_training(checkpoint)
-    trainer.state = TrainerState.load_from_json(str(checkpoint / "trainer_state.json"))
+    trainer.state = TrainerState.load_from_json(str(checkpoint / TRAINER_STATE))
     if trainer.accelerator.is_main_process:
-        report(trainer, config, run, seconds_of(run))
+        report(trainer, config, run, RunRecord(run).seconds)
     return 0

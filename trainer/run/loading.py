@@ -8,6 +8,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from types import FrameType
 
+from trainer.run.files import SUMMARY
 from trainer.run.lost_ranks import lost_sibling
 from trainer.run.processes import FAILED, STOPPED, STOPPED_WITHOUT_CHECKPOINT, say
 
@@ -41,7 +42,7 @@ def stoppable_behind_training(checkpoint: Path) -> None:
     def stop(number: int, frame: FrameType | None) -> None:
         saved = checkpoint.is_dir()
         what = f"{checkpoint} is there" if saved else "there is no checkpoint of its last step"
-        then = "" if (checkpoint.parent / "summary.json").exists() else ", before its summary was written"
+        then = "" if (checkpoint.parent / SUMMARY).exists() else ", before its summary was written"
         say(f"Stopped behind training{then}: {what}. To go on: --resume auto.", of_all=True)
         os._exit(STOPPED if saved else STOPPED_WITHOUT_CHECKPOINT)
 

@@ -14,7 +14,8 @@ from typing import Any
 from rewards.registry import Refusal
 from trainer.run.config import RunConfig
 from trainer.run.config.dotted import flattened
-from trainer.run.records import DamagedFileError, RunRecord, read_record
+from trainer.run.files import CONFIG, MANIFEST, DamagedFileError, write_json
+from trainer.run.record import RunRecord
 from trainer.run.started_from import model_files, own_code, what_changed
 
 ROOT = Path(__file__).parents[2]
@@ -70,8 +71,8 @@ def manifest(config: RunConfig, world_size: int, fingerprints: Mapping[str, str]
 def write_manifest(run: Path, config: RunConfig, world_size: int, fingerprints: Mapping[str, str]) -> None:
     """``config.yaml``, which starts the same run again, and ``manifest.json``."""
     run.mkdir(parents=True, exist_ok=True)
-    config.save_resolved(run / "config.yaml")
-    (run / "manifest.json").write_text(json.dumps(manifest(config, world_size, fingerprints), indent=2) + "\n")
+    config.save_resolved(run / CONFIG)
+    write_json(run / MANIFEST, manifest(config, world_size, fingerprints))
 
 
 def read_manifest(run: Path) -> dict[str, Any]:
@@ -80,11 +81,11 @@ def read_manifest(run: Path) -> dict[str, Any]:
     Raises:
         RerunError: there is none, or it is damaged.
     """
-    path = run / "manifest.json"
+    path = run / MANIFEST
     if not path.is_file():
-        raise RerunError(f"{run} holds no manifest.json, so it is not known what was run. Name a run's directory.")
+        raise RerunError(f"{run} holds no {MANIFEST}, so it is not known what was run. Name a run's directory.")
     try:
-        record = read_record(path, RunRecord, "What was run is not known; start a new run.")
+        record = RunRecord(run, instead="What was run is not known; start a new run.").manifest
     except DamagedFileError as error:
         raise RerunError(str(error)) from error
     if missing := [key for key in ("world_size", "data_fingerprints") if key not in record]:
@@ -163,9 +164,7 @@ def record_changes(run: Path, checkpoint: Path, now: Mapping[str, Any], changed:
     record = read_manifest(run)
     accepted = {"behind": checkpoint.name, "changed": [line.strip() for line in changed]}
     record |= {**now, "accepted_changes": [*record.get("accepted_changes", []), accepted]}
-    draft = run / ".manifest.json.draft"
-    draft.write_text(json.dumps(record, indent=2) + "\n")
-    draft.replace(run / "manifest.json")
+    write_json(run / MANIFEST, record)
 
 
 def check_same_run_again(
@@ -185,7 +184,7 @@ def check_same_run_again(
         raise RerunError(
             f"{run} went on behind {accepted[0]['behind']} with other things than it was started with "
             f"({'; '.join(accepted[0]['changed'])}), so no single run gives it again. Start a new run with "
-            f"scripts/train.py {run / 'config.yaml'}."
+            f"scripts/train.py {run / CONFIG}."
         )
     weights = model_fingerprint(config.model.name_or_path, config.model.revision)
     if before.get("model_fingerprint") not in (None, weights):
@@ -197,7 +196,7 @@ def check_same_run_again(
         if (was := before["data_fingerprints"].get(part)) != fingerprint:
             raise RerunError(
                 f"data.{part} is not what {run} was run on (SHA-256 {str(was)[:12]}…, now {fingerprint[:12]}…). Bring "
-                f"back those rows, or start a new run with scripts/train.py {run / 'config.yaml'}."
+                f"back those rows, or start a new run with scripts/train.py {run / CONFIG}."
             )
 
 

@@ -15,20 +15,16 @@ from trainer.run.directory import (
     check_same_run,
     directories_of,
     fresh_directory,
-    is_summarised,
-    read_metrics,
 )
+from trainer.run.files import WANDB_RUN_ID
 from trainer.run.lock import owned
 from trainer.run.manifest import changed_versions, changes_since_start, read_manifest
-from trainer.run.rollout_files import FOLDER, read_every
+from trainer.run.record import RunRecord
 
 AUTO = "auto"
 """``--resume auto``: start, or go on where there is a checkpoint."""
 NEWEST = ""
 """``--resume`` alone: go on with the newest run of the configuration."""
-
-WANDB_RUN_ID = "wandb_run_id.txt"
-"""A run's name at W&B, in the run's directory."""
 
 
 @dataclass
@@ -142,7 +138,7 @@ def _chosen(config: RunConfig, resume: str | None, world_size: int) -> Placement
 
 def _started_or_resumed(config: RunConfig, run: Path, world_size: int) -> Placement:
     lock = owned(run)
-    if not checkpoints_of(run) and is_summarised(run):
+    if not checkpoints_of(run) and RunRecord(run).is_finished:
         check_same_run(config, run, world_size)
         return Placement(run, finished=True)
     placement = _resumed(config, run, world_size)
@@ -157,11 +153,12 @@ def _started_or_resumed(config: RunConfig, run: Path, world_size: int) -> Placem
 
 def _resumed(config: RunConfig, run: Path, world_size: int) -> Placement:
     """``run`` with its newest good checkpoint, the broken ones named and set aside."""
-    found = newest_good_checkpoint(run, to_go_on=True)
+    record = RunRecord(run)
+    found = record.newest_checkpoint(to_go_on=True)
     if found.checkpoint is None:
         return Placement(run, lines=[_broken(path, fault) for path, fault in found.faults.items()])
     check_same_run(config, run, world_size)
-    read_metrics(run / "metrics.jsonl"), read_every(run / FOLDER)  # refused here, before the model is loaded
+    _ = record.metrics, record.rollouts().every_batch  # refused here, before the model is loaded
     lines = [f"{_broken(path, fault)} It is now {set_aside(path).name}." for path, fault in found.faults.items()]
     if not writes_manifests(run):
         lines.append(f"{run} is of an older version, whose checkpoints carry no checksums: its files are not verified.")

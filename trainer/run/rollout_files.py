@@ -1,16 +1,17 @@
-"""A run's training rollouts on disk: one parquet file for each rollout batch and rank, in bounded space."""
+"""A run's training rollouts on disk: a parquet file for each rollout batch and rank, in bounded space."""
 
-import json
 import os
 import re
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from trainer.run.records import KeptRecord, read_record
+from rewards.registry import Refusal
+from trainer.run.files import ROLLOUTS, DamagedFileError, KeptRecord, read_parquet, read_record, write_json
 from trainer.step.guards import is_full
 
-FOLDER = "rollouts"
 KEPT = "kept.json"
 Columns = dict[str, list[Any]]
 _NAME = re.compile(r"batch-(\d+)-rank-(\d+)\.parquet")
@@ -95,9 +96,8 @@ class RolloutFiles:
             del self.sizes[number]
 
     def _say_which(self) -> None:
-        text = json.dumps({"every_batch": self.every}) + "\n"
         if self.rank == 0:
-            self._fitted(lambda: _replace(self.folder / KEPT, lambda draft: draft.write_text(text)))
+            self._fitted(lambda: write_json(self.folder / KEPT, {"every_batch": self.every}))
 
     def _fitted(self, write: Callable[[], None]) -> bool:
         """Whether there was room for what ``write`` writes; said once where there was none."""
@@ -180,3 +180,78 @@ def _replace(path: Path, write: Callable[[Path], object]) -> None:
         draft.replace(path)
     finally:
         draft.unlink(missing_ok=True)
+
+
+class RolloutsError(Refusal):
+    """A directory without rollouts to read."""
+
+
+@dataclass(frozen=True)
+class RecordedRollouts:
+    """The rollouts that a run kept, one rollout batch in memory at a time; see `RolloutFiles`.
+
+    Attributes:
+        first_step, last_step: only batches that were generated at these optimizer steps; ``None`` = all.
+    """
+
+    run: Path
+    first_step: int | None = None
+    last_step: int | None = None
+
+    @cached_property
+    def files(self) -> dict[int, list[Path]]:
+        """Number of the rollout batch → its files, one a rank.
+
+        Raises:
+            RolloutsError: there are none.
+        """
+        folder = self.run / ROLLOUTS
+        found: dict[int, list[Path]] = {}
+        for number, _, path in written_files(folder) if folder.is_dir() else ():
+            if self._is_asked_for(path):
+                found.setdefault(number, []).append(path)
+        if found:
+            return found
+        if folder.is_dir() and any(written_files(folder)):
+            raise RolloutsError(
+                f"{folder} holds no rollouts of steps {self.first_step} to {self.last_step}. Ask for other steps."
+            )
+        raise RolloutsError(
+            f"{self.run} holds no rollouts: {ROLLOUTS}/batch-*.parquet are written by runs with logging.rollouts: all "
+            "or a number. Name the directory of such a run, or start one."
+        )
+
+    @property
+    def every_batch(self) -> int:
+        """Of how many rollout batches one was kept."""
+        return read_every(self.run / ROLLOUTS)
+
+    def batches(self, columns: Sequence[str] | None = None, numbers: Sequence[int] | None = None) -> Iterator[Any]:
+        """A pyarrow table for each rollout batch, in order: the rows of all ranks, by ``row``.
+
+        Args:
+            columns: the only ones that are read, as far as they are there.
+            numbers: the only batches.
+        """
+        import pyarrow
+
+        for number, paths in self.files.items():
+            if numbers is None or number in numbers:
+                parts = [_table(path, columns) for path in paths]
+                table = parts[0] if len(parts) == 1 else pyarrow.concat_tables(parts, promote_options="default")
+                yield table if len(parts) == 1 else table.sort_by("row")
+
+    def _is_asked_for(self, path: Path) -> bool:
+        if self.first_step is None and self.last_step is None:
+            return True
+        steps = _table(path, ["step"]).column("step")
+        step = steps[0].as_py() if len(steps) else -1  # a rank may hold no row of the groups that were kept
+        return (self.first_step or 0) <= step <= (step if self.last_step is None else self.last_step)
+
+
+def _table(path: Path, columns: Sequence[str] | None) -> Any:
+    again = "Bring it back as it was written, or delete it: the other rollout batches are then read."
+    table = read_parquet(path, columns, again)
+    if fault := fault_of_columns(table, ALWAYS if columns is None else [name for name in columns if name in ALWAYS]):
+        raise DamagedFileError(f"{path} is damaged: {fault}. {again}")
+    return table

@@ -1,40 +1,26 @@
 """How long a run took, over all its parts: also one that was killed, up to a few seconds before."""
 
 import contextlib
-import json
 import threading
 import time
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any, Self
+from typing import Self
 
-FILE = "seconds.json"
+from trainer.run.files import SECONDS, write_json
+from trainer.run.record import RunRecord
+
 DISCARDED = "discarded.json"
 """Beside the run of a sweep's cell: ``seconds`` of runs in its place that were deleted without a checkpoint."""
 SECONDS_BETWEEN_WRITES = 5.0
 """What is lost at most of a part that is killed."""
 
 
-def parts_of(run: Path) -> list[dict[str, Any]] | None:
-    """The parts of a run that were recorded, each with ``began`` and ``seconds``; ``None`` where none was."""
-    try:
-        parts = json.loads((run / FILE).read_text())["parts"]
-        return [part for part in parts if part["seconds"] >= 0]
-    except (OSError, ValueError, KeyError, TypeError, RecursionError):
-        return None
-
-
-def seconds_of(run: Path) -> float | None:
-    """Seconds of all parts of a run together; ``None`` where they were not recorded."""
-    parts = parts_of(run)
-    return None if parts is None else sum(part["seconds"] for part in parts)
-
-
 def begin_with(run: Path, earlier: Path) -> None:
     """Let ``run``, which starts again what ended in ``earlier`` without a checkpoint, count its time too."""
-    parts = parts_of(earlier)
+    parts = RunRecord(earlier).parts
     if parts is not None:
-        (run / FILE).write_text(json.dumps({"parts": parts}, indent=2) + "\n")
+        write_json(run / SECONDS, {"parts": parts})
 
 
 class RunTime:
@@ -50,9 +36,9 @@ class RunTime:
     """
 
     def __init__(self, run: Path, *, resumed: bool, writes: bool = True) -> None:
-        self.file = run / FILE
+        self.file = run / SECONDS
         self.writes = writes
-        recorded = parts_of(run)
+        recorded = RunRecord(run).parts
         self.earlier = None if recorded is None and resumed else sum(part["seconds"] for part in recorded or [])
         self._parts = recorded or []
         self._began = datetime.now(UTC).isoformat(timespec="seconds")
@@ -79,7 +65,5 @@ class RunTime:
 
     def _write(self) -> None:
         parts = [*self._parts, {"began": self._began, "seconds": round(time.monotonic() - self._started, 3)}]
-        draft = self.file.with_name(f".{FILE}.draft")
         with contextlib.suppress(OSError):  # a full disk, which is said elsewhere
-            draft.write_text(json.dumps({"parts": parts}, indent=2) + "\n")
-            draft.replace(self.file)
+            write_json(self.file, {"parts": parts})

@@ -1,6 +1,5 @@
 """What a finished run leaves behind: the summary, the reward curve, and the table on the terminal."""
 
-import json
 import math
 import resource
 from collections.abc import Mapping
@@ -9,8 +8,8 @@ from pathlib import Path
 from typing import Any
 
 from trainer.run.config import RunConfig
-from trainer.run.directory import read_metrics
-from trainer.run.run_time import parts_of
+from trainer.run.files import REWARD_CURVE, SUMMARY, SUMMARY_TEXT, write_json
+from trainer.run.record import RunRecord
 from trainer.run.wandb_end import finish_wandb
 
 ACCURACY = "verifier/accuracy"
@@ -36,19 +35,9 @@ def write_summary(run: Path, summary: Mapping[str, Any]) -> str:
     known = {key: value for key, value in summary.items() if value is not None}
     rows = [f"| {key.replace('_', ' ')} | {_shown(value)} |" for key, value in known.items()]
     markdown = "\n".join([f"# {summary['name']}", "", "| | |", "|---|---|", *rows, ""])
-    (run / "summary.md").write_text(markdown)
-    draft = run / ".summary.json.draft"
-    draft.write_text(json.dumps(dict(summary), indent=2) + "\n")
-    draft.replace(run / "summary.json")
+    (run / SUMMARY_TEXT).write_text(markdown)
+    write_json(run / SUMMARY, summary)
     return markdown
-
-
-def evaluation_at(run: Path, step: int, key: str) -> float | None:
-    """The held-out value of ``key`` at ``step`` of ``metrics.jsonl``; ``None`` where there was no evaluation."""
-    for entry in read_metrics(run / "metrics.jsonl"):
-        if entry["step"] == step and key in entry:
-            return float(entry[key])
-    return None
 
 
 def draw_reward_curve(run: Path, accuracy: str) -> None:
@@ -58,7 +47,7 @@ def draw_reward_curve(run: Path, accuracy: str) -> None:
     matplotlib.use("Agg")
     from matplotlib import pyplot
 
-    lines = read_metrics(run / "metrics.jsonl")
+    lines = RunRecord(run).metrics
     figure, axes = pyplot.subplots(figsize=(7, 4), layout="constrained")
     for key, label, style in (
         ("reward", "mean reward, rollout batch", {"color": "#0072B2", "linewidth": 1.2}),
@@ -71,7 +60,7 @@ def draw_reward_curve(run: Path, accuracy: str) -> None:
     axes.set_ylabel("reward, accuracy")
     axes.grid(alpha=0.3)
     figure.legend(loc="outside upper center", ncols=2, frameon=False)
-    figure.savefig(run / "reward_curve.png", dpi=150)
+    figure.savefig(run / REWARD_CURVE, dpi=150)
     pyplot.close(figure)
 
 
@@ -80,9 +69,10 @@ def report(trainer: Any, config: RunConfig, run: Path, seconds: float | None) ->
 
     ``seconds`` are those of all parts of the run, ``None`` where an older version did not record them.
     """
-    before, after = (evaluation_at(run, step, f"eval_{ACCURACY}") for step in (0, trainer.state.global_step))
+    record = RunRecord(run)
+    before, after = (record.metric_at(step, f"eval_{ACCURACY}") for step in (0, trainer.state.global_step))
     count = sum(len(rows) for rows in (trainer.eval_dataset or {}).values())
-    parts = len(parts_of(run) or [])
+    parts = len(record.parts or [])
     draw_reward_curve(run, ACCURACY)
     write_summary(run, _summary(trainer, config, before, after, count, seconds) | {"parts": parts})
     finish_wandb(config.logging.wandb_upload_seconds)  # what it prints is not the last
@@ -91,7 +81,7 @@ def report(trainer: Any, config: RunConfig, run: Path, seconds: float | None) ->
     for label, value in (("before", before), ("after", after)):
         if value is not None:
             print(f"  held-out accuracy {label:<6}  {Accuracy(value, count)}   ({count} rows)")
-    for name in ("summary.md", "reward_curve.png", f"checkpoint-{trainer.state.global_step}"):
+    for name in (SUMMARY_TEXT, REWARD_CURVE, f"checkpoint-{trainer.state.global_step}"):
         if (run / name).exists():
             print(f"  {run / name}")
 

@@ -8,11 +8,13 @@ from rewards import Refusal, verifier_stacks
 from trainer.run.checkpoints import checkpoints_of, step_of
 from trainer.run.config import RunConfig
 from trainer.run.directory import ResumeError
+from trainer.run.files import EVALUATIONS, METRICS
 from trainer.run.guarded import tell, without_last_checkpoint
 from trainer.run.loading import stoppable_behind_training
 from trainer.run.lost_ranks import is_of_lost_rank
 from trainer.run.processes import FAILED, STOPPED
-from trainer.run.run_time import RunTime, seconds_of
+from trainer.run.record import RunRecord
+from trainer.run.run_time import RunTime
 from trainer.run.schedule import optimizer_steps_per_block
 from trainer.run.summary import ACCURACY, report
 from trainer.run.wandb_end import finish_wandb
@@ -51,7 +53,7 @@ def run_trainer(trainer: Any, config: RunConfig, run: Path, checkpoint: Path | N
             tell(idle.message())
         return FAILED
     if is_main:
-        report(trainer, config, run, seconds_of(run) if clock.earlier is not None else None)
+        report(trainer, config, run, RunRecord(run).seconds if clock.earlier is not None else None)
     return 0
 
 
@@ -109,7 +111,7 @@ def _watched(trainer: Any, config: RunConfig, run: Path, checkpoint: Path | None
     )
     for watchdog in stall_watchdogs(run, config.stopping, verifier_stacks):
         trainer.add_callback(watchdog)
-    trainer.add_callback(MetricsFile(run / "metrics.jsonl"))
+    trainer.add_callback(MetricsFile(run / METRICS))
     trainer.add_callback(Progress(ACCURACY, phase=lambda: trainer.parts.phases.now))
     trainer.add_callback(EvaluationProgress())
     trainer.add_callback(
@@ -121,7 +123,7 @@ def _watched(trainer: Any, config: RunConfig, run: Path, checkpoint: Path | None
         trainer.add_callback(Rollouts(trainer, run, config.logging))
     if config.evaluation.after and trainer.eval_dataset is not None:
         trainer.add_callback(FinalEvaluation())
-    trainer.add_callback(EvaluationFiles(run / "evaluations", lambda: trainer.newest_evaluations))
+    trainer.add_callback(EvaluationFiles(run / EVALUATIONS, lambda: trainer.newest_evaluations))
     if config.evaluation.keep_best is not None:
         trainer.add_callback(KeepBest())
     if "wandb" in config.logging.report_to and config.logging.wandb_mode != "disabled":

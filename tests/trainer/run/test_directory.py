@@ -12,8 +12,8 @@ from trainer.run.directory import (
     fresh_directory,
     is_trained,
     last_checkpoint,
-    read_metrics,
 )
+from trainer.run.record import RunRecord
 
 RUN = """
 model: {name_or_path: somewhere/model}
@@ -109,5 +109,5 @@ def test_folders_that_are_no_steps_checkpoint_are_passed_over(tmp_path: Path):
 
 def test_a_line_that_a_kill_cut_off_is_passed_over(tmp_path: Path):
     (tmp_path / "metrics.jsonl").write_text('{"step": 1, "reward": 0.5}\n{"step": 2, "rew')
-    assert read_metrics(tmp_path / "metrics.jsonl") == [{"step": 1, "reward": 0.5}]
-    assert read_metrics(tmp_path / "absent.jsonl") == []
+    assert RunRecord(tmp_path).metrics == [{"step": 1, "reward": 0.5}]
+    assert RunRecord(tmp_path / "absent").metrics == []

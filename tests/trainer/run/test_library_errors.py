@@ -14,9 +14,9 @@ from tests.tiny_model import CHAT_TEMPLATE, save_tiny_model
 from trainer.run.check.finding import Finding, gravest_first
 from trainer.run.config.yaml_document import write
 from trainer.run.export.results import results
+from trainer.run.files import DamagedFileError
 from trainer.run.library_errors import LibraryError, library_errors_in_words
 from trainer.run.lock import OwnerError
-from trainer.run.records import DamagedFileError
 
 
 def test_what_a_library_raises_names_the_stage_and_keeps_its_traceback():

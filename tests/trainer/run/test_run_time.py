@@ -13,7 +13,9 @@ from tests.paths import ROOT
 from tests.scripts.test_train import metrics, run_file
 from trainer.comparison.reports.run_files import RecordedRun
 from trainer.comparison.sweeps.cell_directory import CellDirectory
-from trainer.run.run_time import FILE, RunTime, begin_with, parts_of, seconds_of
+from trainer.run.files import SECONDS
+from trainer.run.record import RunRecord
+from trainer.run.run_time import RunTime, begin_with
 
 __all__ = ["run_file"]
 
@@ -36,14 +38,14 @@ def spent(run: Path, seconds: float, *, resumed: bool) -> RunTime:
 
 def test_parts_add_up(tmp_path: Path) -> None:
     assert spent(tmp_path, 0.1, resumed=False).earlier == 0
-    first = seconds_of(tmp_path)
+    first = RunRecord(tmp_path).seconds
     assert first == pytest.approx(0.1, abs=0.09)
     assert spent(tmp_path, 0.2, resumed=True).earlier == first
-    parts = parts_of(tmp_path)
+    parts = RunRecord(tmp_path).parts
     assert parts is not None
     assert [part["seconds"] >= wanted for part, wanted in zip(parts, (0.1, 0.2), strict=True)] == [True, True]
-    assert seconds_of(tmp_path) == sum(part["seconds"] for part in parts)
-    assert [path.name for path in tmp_path.iterdir()] == [FILE]
+    assert RunRecord(tmp_path).seconds == sum(part["seconds"] for part in parts)
+    assert [path.name for path in tmp_path.iterdir()] == [SECONDS]
 
 
 def test_a_part_that_is_killed_counts(tmp_path: Path) -> None:
@@ -53,7 +55,7 @@ def test_a_part_that_is_killed_counts(tmp_path: Path) -> None:
         process.stdout.readline()
         time.sleep(0.6)
         process.kill()
-    killed = seconds_of(tmp_path)
+    killed = RunRecord(tmp_path).seconds
     assert killed is not None
     assert 0.3 < killed < 10
     assert spent(tmp_path, 0.01, resumed=True).earlier == killed
@@ -61,18 +63,18 @@ def test_a_part_that_is_killed_counts(tmp_path: Path) -> None:
 
 def test_only_one_rank_writes_and_all_know(tmp_path: Path) -> None:
     spent(tmp_path, 0.02, resumed=False)
-    before = (tmp_path / FILE).read_bytes()
+    before = (tmp_path / SECONDS).read_bytes()
     with RunTime(tmp_path, resumed=True, writes=False) as clock:
-        assert clock.earlier == seconds_of(tmp_path)
-    assert (tmp_path / FILE).read_bytes() == before
+        assert clock.earlier == RunRecord(tmp_path).seconds
+    assert (tmp_path / SECONDS).read_bytes() == before
 
 
 @pytest.mark.parametrize("text", [None, "", "[1]", '{"parts": 3}', '{"parts": [{"began": "x"}]}', '{"parts": [4]}'])
 def test_what_an_older_version_did_not_record_is_not_known(tmp_path: Path, text: str | None) -> None:
     if text is not None:
-        (tmp_path / FILE).write_text(text)
+        (tmp_path / SECONDS).write_text(text)
     assert spent(tmp_path, 0.01, resumed=True).earlier is None
-    assert seconds_of(tmp_path) is None
+    assert RunRecord(tmp_path).seconds is None
 
 
 def test_a_run_that_starts_again_counts_what_was_spent_before(tmp_path: Path) -> None:
@@ -80,7 +82,7 @@ def test_a_run_that_starts_again_counts_what_was_spent_before(tmp_path: Path) ->
     (tmp_path / "run-2").mkdir()
     spent(tmp_path / "run", 0.05, resumed=False)
     begin_with(tmp_path / "run-2", tmp_path / "run")
-    assert spent(tmp_path / "run-2", 0.01, resumed=False).earlier == seconds_of(tmp_path / "run")
+    assert spent(tmp_path / "run-2", 0.01, resumed=False).earlier == RunRecord(tmp_path / "run").seconds
 
 
 def test_a_cells_device_seconds_hold_what_was_discarded(tmp_path: Path) -> None:
@@ -88,7 +90,7 @@ def test_a_cells_device_seconds_hold_what_was_discarded(tmp_path: Path) -> None:
     cell = CellDirectory(tmp_path)
     for seconds in (7.0, 5.0):
         cell.run.mkdir()
-        (cell.run / FILE).write_text(json.dumps({"parts": [{"began": "", "seconds": seconds}]}))
+        (cell.run / SECONDS).write_text(json.dumps({"parts": [{"began": "", "seconds": seconds}]}))
         cell.delete_uncheckpointed_run()
     cell.run.mkdir()
     (cell.run / "summary.json").write_text(json.dumps({"wall_seconds": 90.0, "parts": 2}))
@@ -103,12 +105,12 @@ def test_a_resumed_run_reports_the_time_of_all_its_parts(run_file: Path, tmp_pat
     run, shared = tmp_path / "run", ["evaluation.before=false", "data.test=null", "--resume", "auto"]
     assert main([str(run_file), "trl.max_steps=2", *shared]) == 0
     first, before = json.loads((run / "summary.json").read_text()), metrics(run)[-1]["train_runtime"]
-    assert (first["parts"], first["wall_seconds"]) == (1, seconds_of(run))
+    assert (first["parts"], first["wall_seconds"]) == (1, RunRecord(run).seconds)
     assert main([str(run_file), "trl.max_steps=4", *shared]) == 0
     both, last = json.loads((run / "summary.json").read_text()), metrics(run)[-1]
-    parts = parts_of(run)
+    parts = RunRecord(run).parts
     assert parts is not None
     assert both["parts"] == len(parts) == 2
-    assert both["wall_seconds"] == seconds_of(run) > first["wall_seconds"] == parts[0]["seconds"]
+    assert both["wall_seconds"] == RunRecord(run).seconds > first["wall_seconds"] == parts[0]["seconds"]
     assert before < last["train_runtime"] < both["wall_seconds"] + 0.1
     assert last["train_steps_per_second"] == pytest.approx(4 / last["train_runtime"], rel=0.05, abs=0.001)

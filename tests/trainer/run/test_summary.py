@@ -3,7 +3,8 @@
 import json
 from pathlib import Path
 
-from trainer.run.summary import Accuracy, draw_reward_curve, evaluation_at, write_summary
+from trainer.run.record import RunRecord
+from trainer.run.summary import Accuracy, draw_reward_curve, write_summary
 
 
 def test_accuracy_carries_its_standard_error():
@@ -14,8 +15,8 @@ def test_accuracy_carries_its_standard_error():
 def test_summary_and_curve_come_from_the_runs_own_files(tmp_path: Path):
     lines = [{"step": 0, "eval_accuracy": 0.25}, {"step": 1, "reward": 0.5}, {"step": 2, "reward": None}]
     (tmp_path / "metrics.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
-    assert evaluation_at(tmp_path, 0, "eval_accuracy") == 0.25
-    assert evaluation_at(tmp_path, 2, "eval_accuracy") is None
+    assert RunRecord(tmp_path).metric_at(0, "eval_accuracy") == 0.25
+    assert RunRecord(tmp_path).metric_at(2, "eval_accuracy") is None
     draw_reward_curve(tmp_path, "accuracy")
     assert (tmp_path / "reward_curve.png").stat().st_size > 5_000
     markdown = write_summary(tmp_path, {"name": "run", "accuracy_after": 0.123456, "token_weight": None})

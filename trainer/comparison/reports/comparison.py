@@ -88,7 +88,7 @@ def datasets_of(runs: RecordedRuns) -> list[str]:
     found = [set(run.held_out()) for run in runs.all]
     shared = set.intersection(*found) if found else set()
     shared = {name for name in shared if any(is_judged(run, name) for run in runs.all)}
-    test = (runs.all[0].config.get("data") or {}).get("test")
+    test = (runs.all[0].raw_config.get("data") or {}).get("test")
     order = list(test) if isinstance(test, dict) else []
     return sorted(shared, key=lambda name: (order.index(name) if name in order else len(order), name))
 

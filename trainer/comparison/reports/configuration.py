@@ -41,7 +41,7 @@ def flattened_parts(tree: Any, path: str = "") -> dict[str, Any]:
 
 
 def _settings(runs: RecordedRuns, variant: str) -> dict[str, Any]:
-    config = next(iter(runs.by_variant[variant].values())).config
+    config = next(iter(runs.by_variant[variant].values())).raw_config
     parts = {
         name: {"name": part} if isinstance(part, str) else part
         for name, part in (config.get("algorithm") or {}).items()

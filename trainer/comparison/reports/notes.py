@@ -19,7 +19,7 @@ def notes_of(runs: RecordedRuns, judged: RecordedRuns, main: Comparison | None, 
     ]
     if not runs.baseline and not runs.all[0].summary:
         notes.append("The run is not finished: it has no summary.json that can be read yet.")
-    notes += [run.damage for run in runs.all if run.damage]
+    notes += [run.metrics_damage for run in runs.all if run.metrics_damage]
     if main is None:
         return [*notes, "No held-out set was evaluated by all runs with any answer that could be judged."]
     if main.left_out:

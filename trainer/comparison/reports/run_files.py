@@ -5,28 +5,27 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
-from functools import cached_property
 from pathlib import Path
 from typing import Any
 
 from rewards.registry import Refusal
 from trainer.comparison.reports.held_out import Answers, read_answers
-from trainer.run.config.yaml_document import read_file
-from trainer.run.directory import damage_in_words, damaged_lines, read_metrics
-from trainer.run.records import (
+from trainer.run.files import (
+    METRICS,
+    SUMMARY,
     AttemptRecord,
-    DamagedFileError,
     DiscardedRecord,
     LooksRecord,
-    RunRecord,
-    SummaryRecord,
     SweepRecord,
     read_record,
 )
+from trainer.run.record import RunRecord
 from trainer.run.run_time import DISCARDED
 
 LOOKS = "looks.json"
 """Beside ``sweep.json``: what the runner of a group-sequential sweep has decided."""
+
+_AGAIN = "Bring back the file as it was written, or leave its run out of the report."
 
 NOT_NEEDED = "not needed because an earlier look ended their comparison"
 
@@ -36,8 +35,8 @@ class ReportError(Refusal):
 
 
 @dataclass(frozen=True)
-class RecordedRun:
-    """One run directory.
+class RecordedRun(RunRecord):
+    """One run of a report.
 
     Attributes:
         variant: the name under which its seeds are put together.
@@ -46,48 +45,11 @@ class RecordedRun:
         settings: dotted key → value that the sweep gave this variant, beside the base file.
     """
 
-    path: Path
     variant: str
     seed: int
     steps_per_rollout: float = 1.0
     settings: Mapping[str, Any] = field(default_factory=dict)
-
-    @cached_property
-    def manifest(self) -> dict[str, Any]:
-        return read_json(self.path / "manifest.json", RunRecord)
-
-    @cached_property
-    def summary(self) -> dict[str, Any]:
-        """Empty while the run is not finished: the summary is written last. One that is damaged is written again."""
-        try:
-            return read_json(self.path / "summary.json", SummaryRecord)
-        except DamagedFileError:
-            return {}
-
-    @cached_property
-    def config(self) -> dict[str, Any]:
-        path = self.path / "config.yaml"
-        return read_file(path).plain() if path.exists() else {}
-
-    @cached_property
-    def metrics(self) -> list[dict[str, Any]]:
-        """The lines of metrics.jsonl; a last line that was cut off when the run was killed is passed over."""
-        return read_metrics(self.path / "metrics.jsonl")
-
-    @property
-    def damage(self) -> str:
-        """What of metrics.jsonl other hands have made unreadable, in words; empty where nothing."""
-        path = self.path / "metrics.jsonl"
-        found = damaged_lines(path)
-        return damage_in_words(path, found) if found else ""
-
-    @cached_property
-    def answers(self) -> dict[str, dict[int, Path]]:
-        """Held-out set → optimizer step → file of its completions."""
-        found: dict[str, dict[int, Path]] = {}
-        for path in sorted((self.path / "evaluations").glob("*/step-*.parquet")):
-            found.setdefault(path.parent.name, {})[int(path.stem.removeprefix("step-"))] = path
-        return found
+    instead: str = field(default=_AGAIN, kw_only=True)
 
     def final_answers(self, dataset: str) -> Answers | None:
         """What the policy answered at the run's last evaluation of a held-out set; ``None`` if that cannot be read."""
@@ -153,7 +115,7 @@ class RecordedRun:
         return dict(sorted(points.items()))
 
     def _accuracy_key(self, keys: Sequence[str]) -> str | None:
-        rewards = self.config.get("rewards") or [{}]
+        rewards = self.raw_config.get("rewards") or [{}]
         label = rewards[0].get("name") or rewards[0].get("verifier")
         wanted = ("eval_verifier/accuracy", f"eval_verifier/{label}/accuracy")
         return next((key for key in wanted if key in keys), None)
@@ -196,13 +158,13 @@ def read_runs(directory: Path) -> RecordedRuns:
     """
     if (directory / "sweep.json").exists():
         return _sweep_runs(directory, read_json(directory / "sweep.json", SweepRecord))
-    if (directory / "metrics.jsonl").exists():
+    if (directory / METRICS).exists():
         run = RecordedRun(directory, directory.name, 0)
-        seed = run.manifest.get("seed", run.config.get("seed", 0))
-        variant = str(run.config.get("name", directory.name))
+        seed = run.manifest.get("seed", run.raw_config.get("seed", 0))
+        variant = str(run.raw_config.get("name", directory.name))
         return RecordedRuns(variant, {variant: {seed: RecordedRun(directory, variant, seed)}}, {}, {})
     raise ReportError(
-        f"{directory} holds neither metrics.jsonl, as the directory of a run does, nor sweep.json, as that of a sweep: "
+        f"{directory} holds neither {METRICS}, as the directory of a run does, nor sweep.json, as that of a sweep: "
         "there is nothing to report on. Name a directory that scripts/train.py or scripts/sweep.py has written."
     )
 
@@ -224,7 +186,7 @@ def _sweep_runs(directory: Path, sweep: Mapping[str, Any]) -> RecordedRuns:
             unfinished[cell["name"]] = NOT_NEEDED
         else:
             unfinished[cell["name"]] = "not finished" if run.metrics else "not started, or failed before its first step"
-            if (run.path / "summary.json").exists():
+            if (run.path / SUMMARY).exists():
                 unfinished[cell["name"]] = "summary.json is damaged, and `scripts/sweep.py run` writes it again"
     if not by_variant:
         raise ReportError(
@@ -252,11 +214,11 @@ def _seconds(attempt: Mapping[str, Any]) -> float:
 
 
 def read_json(path: Path, kind: Any = dict[str, Any]) -> dict[str, Any]:
-    """The object of ``kind`` (see `trainer.run.records`) in a file; empty where there is none.
+    """The object of ``kind`` (see `trainer.run.files`) in a file; empty where there is none.
 
     Raises:
         DamagedFileError: there is one that does not hold it.
     """
     if not path.exists():
         return {}
-    return read_record(path, kind, "Bring back the file as it was written, or leave its run out of the report.")
+    return read_record(path, kind, _AGAIN)

@@ -75,6 +75,6 @@ def tuning_sentence(runs: RecordedRuns) -> str:
 
 
 def _learning_rate(runs: RecordedRuns, variant: str) -> float | None:
-    config = next(iter(runs.by_variant[variant].values())).config
+    config = next(iter(runs.by_variant[variant].values())).raw_config
     rate = (config.get("trl") or {}).get("learning_rate")
     return None if rate is None else float(rate)

@@ -10,11 +10,11 @@ from typing import Any
 import numpy as np
 
 from trainer.comparison.rollouts.jumps import Jump, jumps
-from trainer.comparison.rollouts.reading import RecordedRollouts, RolloutsError
 from trainer.comparison.rollouts.sample import LONGEST_SHOWN, Chosen, chosen_groups
 from trainer.comparison.rollouts.summaries import COLUMNS, METRICS, BatchSummary, mean_over, summary_of
 from trainer.comparison.rollouts.tokens import Decode, WeighedTokens, token_pieces
-from trainer.run.rollout_files import FOLDER
+from trainer.run.files import ROLLOUTS
+from trainer.run.rollout_files import RecordedRollouts, RolloutsError
 
 LONGEST_TEXT = 6_000
 """Characters of a text that are shown."""
@@ -64,7 +64,7 @@ def contents_of(
     tables = zip(numbers, recorded.batches(COLUMNS), strict=True)
     batches = [summary_of(number, table) for number, table in tables if len(table)]
     if not batches:
-        raise RolloutsError(f"{recorded.run / FOLDER} holds files without rollouts, so there is nothing to read.")
+        raise RolloutsError(f"{recorded.run / ROLLOUTS} holds files without rollouts, so there is nothing to read.")
     found = jumps(batches)
     chosen = chosen_groups(batches, found, most_rollouts, most_tokens)
     groups = [_shown(each, rows, weigh, decode) for each, rows in _rows_of(recorded, chosen)]

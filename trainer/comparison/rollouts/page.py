@@ -13,11 +13,11 @@ from trainer.algorithms.strategies import build_strategies
 from trainer.comparison.page_templates import page_templates, style
 from trainer.comparison.rollouts.contents import Contents, as_script_data, contents_of, curve
 from trainer.comparison.rollouts.jumps import LEAST
-from trainer.comparison.rollouts.reading import RecordedRollouts
 from trainer.comparison.rollouts.summaries import METRICS
 from trainer.comparison.rollouts.tokens import Decode, WeighedTokens
-from trainer.run.checkpoints import checkpoints_of
-from trainer.run.config import RunConfig, load_config
+from trainer.run.config import RunConfig
+from trainer.run.record import RunRecord
+from trainer.run.rollout_files import RecordedRollouts
 
 TEMPLATES = Path(__file__).with_name("templates")
 ROLLOUTS, TOKENS = 400, 120_000
@@ -39,7 +39,7 @@ def write_page(
         ConfigError: its config.yaml is absent or says what this version cannot read.
     """
     assert recorded.files
-    config = load_config(recorded.run / "config.yaml")
+    config = RunRecord(recorded.run).config
     strategies = build_strategies(**config.algorithm.strategies)
     decode, problem = run_decoder(recorded.run, config)
     weigh = WeighedTokens(strategies, config.trl.get("max_steps", 0))
@@ -54,7 +54,7 @@ def run_decoder(run: Path, config: RunConfig) -> tuple[Decode | None, str]:
     """Token ids → text by the tokenizer of the run's newest checkpoint, or of its model; or why there is none."""
     from transformers import AutoTokenizer
 
-    with_tokenizer = [path for path in checkpoints_of(run) if (path / "tokenizer_config.json").exists()]
+    with_tokenizer = [path for path in RunRecord(run).checkpoints if (path / "tokenizer_config.json").exists()]
     place = str(with_tokenizer[0]) if with_tokenizer else config.model.name_or_path
     try:
         tokenizer: Any = AutoTokenizer.from_pretrained(place, local_files_only=True)

@@ -10,7 +10,6 @@
 """
 
 import fcntl
-import json
 import os
 import shutil
 import time
@@ -19,9 +18,9 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import IO, Any, Literal
 
-from trainer.run.checkpoints import newest_good_checkpoint
-from trainer.run.records import AttemptRecord, CellRecord, DamagedFileError, DiscardedRecord, SummaryRecord, read_record
-from trainer.run.run_time import DISCARDED, seconds_of
+from trainer.run.files import AttemptRecord, CellRecord, DiscardedRecord, read_record, write_json
+from trainer.run.record import RunRecord
+from trainer.run.run_time import DISCARDED
 
 State = Literal["waiting", "submitted", "running", "stopped", "failed", "finished"]
 LAST_LINES = 20
@@ -66,18 +65,15 @@ class CellDirectory:
         return [{**entry, **self.attempt(entry["number"])} for entry in asked]
 
     def summary(self) -> dict[str, Any]:
-        """The run's ``summary.json``, which it writes when it is done; empty before that."""
-        try:
-            return _read(self.run / "summary.json", SummaryRecord, "")
-        except DamagedFileError:  # killed while it was written: the cell writes it again
-            return {}
+        """The run's summary, which it writes when it is done; empty before that."""
+        return RunRecord(self.run).summary
 
     def checkpoint(self) -> Path | None:
         """The newest good checkpoint of the cell's own run; a rerun of it beside, ``run-2``, is another's.
 
         Good means that its files are what was saved, by their SHA-256: the one that the run itself would go on from.
         """
-        return newest_good_checkpoint(self.run).checkpoint
+        return RunRecord(self.run).newest_checkpoint().checkpoint
 
     def resumable(self) -> Path:
         """``run`` as the training script's ``--resume`` must name it.
@@ -144,7 +140,7 @@ class CellDirectory:
         Its seconds are kept: they were spent.
         """
         if self.run.exists() and self.checkpoint() is None:
-            if spent := seconds_of(self.run):
+            if spent := RunRecord(self.run).seconds:
                 earlier = _read(self.path / DISCARDED, DiscardedRecord, "Delete it: only time is counted by it.")
                 kept = earlier.get("seconds", 0.0)
                 write_json(self.path / DISCARDED, {"seconds": kept + spent})
@@ -165,14 +161,6 @@ def _lock(file: IO[str], tries: int = 50) -> None:
             if not left:
                 raise
         time.sleep(0.1)
-
-
-def write_json(path: Path, data: Mapping[str, Any]) -> None:
-    """Write a file that is never half there, also where several processes write it; its folder is made if missing."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    draft = path.with_name(f".{path.name}.{os.getpid()}")
-    draft.write_text(json.dumps(data, indent=2, ensure_ascii=False) + "\n")
-    draft.replace(path)
 
 
 def _read(path: Path, kind: Any, instead: str) -> dict[str, Any]:

@@ -17,13 +17,13 @@ from types import FrameType
 from typing import IO, Any
 
 from rewards.registry import Refusal
-from trainer.comparison.sweeps.cell_directory import write_json
 from trainer.comparison.sweeps.overdue import overdue, why_overdue
 from trainer.comparison.sweeps.plans import Plan
 from trainer.comparison.sweeps.queues import Queue, SchedulerError
 from trainer.comparison.sweeps.schema import Sweep
 from trainer.comparison.sweeps.starting import QueuedCell, next_attempt
 from trainer.comparison.sweeps.stopping import LookGate
+from trainer.run.files import write_json
 
 POLL_SECONDS = 1.0
 RETRY_SECONDS = 30.0

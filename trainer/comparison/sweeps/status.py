@@ -16,8 +16,8 @@ from trainer.comparison.reports.run_files import LOOKS, read_json
 from trainer.comparison.sweeps.cell_directory import CellDirectory
 from trainer.comparison.sweeps.plans import Plan
 from trainer.comparison.sweeps.schema import Sweep
-from trainer.run.directory import read_metrics
-from trainer.run.records import LooksRecord, SweepRecord, read_record
+from trainer.run.files import LooksRecord, SweepRecord, read_record
+from trainer.run.record import RunRecord
 
 _HELD_OUT = re.compile(r"eval_verifier/\S*accuracy")  # over all held-out sets; of the first verifier in older runs
 _COLOURS = {
@@ -54,7 +54,7 @@ def cell_row(cell: dict[str, Any], directory: CellDirectory, *, needed: bool = T
     state: str = directory.state()
     state = state if needed or state != "waiting" else "not needed"
     attempts = directory.attempts()
-    lines = read_metrics(directory.run / "metrics.jsonl")
+    lines = RunRecord(directory.run).metrics
     step = lines[-1]["step"] if lines else 0
     most = (cell.get("budget") or {}).get("optimizer_steps")
     rewards = [line["reward"] for line in lines if line.get("reward") is not None]

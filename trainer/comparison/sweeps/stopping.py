@@ -15,9 +15,9 @@ from trainer.comparison.plain_data import plain_data
 from trainer.comparison.reports.comparison import datasets_of, judged_runs
 from trainer.comparison.reports.looks import LookPlan, looks_taken
 from trainer.comparison.reports.run_files import LOOKS, RecordedRuns, ReportError, read_json, read_runs
-from trainer.comparison.sweeps.cell_directory import write_json
 from trainer.comparison.sweeps.cells import Cell
 from trainer.comparison.sweeps.schema import Sweep
+from trainer.run.files import SUMMARY, write_json
 from trainer.statistics import Look
 
 Turn = Literal["start", "wait", "never"]
@@ -81,7 +81,7 @@ class LookGate:
         return [
             cell.name
             for cell in self.cells
-            if self.turn(cell) == "never" and not (self.root / cell.name / "run" / "summary.json").exists()
+            if self.turn(cell) == "never" and not (self.root / cell.name / "run" / SUMMARY).exists()
         ]
 
     def why_blocked(self, waiting: Sequence[Cell]) -> str:

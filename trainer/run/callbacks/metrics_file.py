@@ -8,7 +8,7 @@ from typing import Any
 
 from transformers import TrainerCallback, TrainerControl, TrainerState, TrainingArguments
 
-from trainer.run.directory import damage_in_words, damaged_lines, read_metrics
+from trainer.run.record import RunRecord
 from trainer.step.guards import is_full
 
 _HELD_OUT_SET = re.compile("^eval_(?!verifier/)(?=[^/]+/)")
@@ -29,11 +29,12 @@ class MetricsFile(TrainerCallback):
 
     def on_train_begin(self, args: TrainingArguments, state: TrainerState, control: TrainerControl, **_: Any) -> None:
         if state.is_world_process_zero and state.global_step and self.path.exists():
-            if damaged := damaged_lines(self.path):
+            record = RunRecord(self.path.parent)
+            if record.damaged_lines:
                 copy = self.path.with_suffix(".damaged.jsonl")
                 copy.write_bytes(self.path.read_bytes())
-                print(f"\n{damage_in_words(self.path, damaged)} The file as it was is {copy.name}.", flush=True)
-            reached = [entry for entry in read_metrics(self.path) if entry["step"] <= state.global_step]
+                print(f"\n{record.metrics_damage} The file as it was is {copy.name}.", flush=True)
+            reached = [entry for entry in record.metrics if entry["step"] <= state.global_step]
             kept = [entry for entry in reached if "train_runtime" not in entry]
             draft = self.path.with_suffix(".draft")  # a kill while it is written must not cost the history
             draft.write_text("".join(f"{json.dumps(entry)}\n" for entry in kept))

@@ -6,7 +6,8 @@ from typing import Any
 from transformers import TrainerCallback, TrainerControl, TrainerState, TrainingArguments
 
 from trainer.run.config.schema import LoggingSection
-from trainer.run.rollout_files import FOLDER, RolloutFiles
+from trainer.run.files import ROLLOUTS
+from trainer.run.rollout_files import RolloutFiles
 from trainer.step.rollout import Position
 
 
@@ -20,7 +21,7 @@ class Rollouts(TrainerCallback):
     def __init__(self, trainer: Any, run: Path, logging: LoggingSection) -> None:
         self.trainer, self.per_batch = trainer, logging.rollouts
         limit = int(logging.rollouts_max_mb * 2**20 / trainer.args.world_size)
-        self.files = RolloutFiles(run / FOLDER, limit, trainer.parts.ranks.any, trainer.args.process_index)
+        self.files = RolloutFiles(run / ROLLOUTS, limit, trainer.parts.ranks.any, trainer.args.process_index)
         trainer.parts.recorder.records_scores = logging.rollout_scores
 
     def on_train_begin(self, args: TrainingArguments, state: TrainerState, control: TrainerControl, **_: Any) -> None:

@@ -2,12 +2,13 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 import torch
 
 from trainer.run.export.source import Source
+from trainer.run.files import DamagedFileError, read_parquet
+from trainer.run.record import RunRecord
 
 QUESTION = "What is 2 + 3?"
 """Asked where the run has evaluated nothing."""
@@ -45,11 +46,14 @@ class Agreement:
 
 def conversations(source: Source, most: int) -> list[list[dict[str, str]]]:
     """Up to ``most`` held-out questions of the run, with its system prompt."""
-    from pyarrow import parquet
-
+    again = "Bring it back as it was written, or delete it: the policies are then compared on other prompts."
+    files = [(step, file) for steps in RunRecord(source.run).answers.values() for step, file in steps.items()]
     questions: list[str] = []
-    for file in sorted((source.run / "evaluations").glob("*/step-*.parquet"), key=_newest_first):
-        for prompt in parquet.read_table(file, columns=["prompt"]).column("prompt").to_pylist():
+    for _, file in sorted(files, key=lambda each: -each[0]):
+        table = read_parquet(file, ["prompt"], again)
+        if "prompt" not in table.column_names:
+            raise DamagedFileError(f"{file} is damaged: it has no column 'prompt'. {again}")
+        for prompt in table.column("prompt").to_pylist():
             if prompt not in questions:
                 questions.append(prompt)
         if len(questions) >= most:
@@ -104,7 +108,3 @@ def agreement(
     ]
     same = sum(torch.equal(old.tokens.cpu(), new.tokens.cpu()) for old, new in zip(before, after, strict=True))
     return Agreement(len(before), same, max(gaps, default=0.0))
-
-
-def _newest_first(file: Path) -> int:
-    return -int(file.stem.removeprefix("step-"))

@@ -11,12 +11,11 @@ from typing import Any
 import torch
 
 from rewards.registry import Refusal
-from trainer.run.checkpoints import MANIFEST
 from trainer.run.export.agreement import Agreement, agreement, conversations, greedy_answers
 from trainer.run.export.model_card import model_card
 from trainer.run.export.policy import load_policy, merged
 from trainer.run.export.source import ExportError, Source
-from trainer.run.records import CheckpointRecord, read_record
+from trainer.run.files import MANIFEST, CheckpointRecord, read_record
 from trainer.run.tokenizer import load_tokenizer
 
 CONFIG, RECORD = "training_config.yaml", "training_manifest.json"

@@ -10,6 +10,7 @@ from trainer.run.config.section import part_name
 from trainer.run.export.agreement import Agreement
 from trainer.run.export.results import evaluated_steps, how_measured, results
 from trainer.run.export.source import Source
+from trainer.run.record import RunRecord
 
 _SETTINGS = (
     "learning_rate",
@@ -112,9 +113,10 @@ def _usage(config: RunConfig) -> str:
 
 
 def _results(source: Source) -> str:
-    rows = results(source.run, source.step)
+    record = RunRecord(source.run, instead="Bring it back, or delete it: the card then quotes no numbers of it.")
+    rows = results(record, source.step)
     if not rows:
-        steps = ", ".join(str(step) for step in evaluated_steps(source.run))
+        steps = ", ".join(str(step) for step in evaluated_steps(record))
         others = f" Evaluated were the steps {steps}." if steps else ""
         return f"## Results\n\nThe policy at step {source.step} was not evaluated on held-out rows.{others}"
     lines = [
@@ -124,7 +126,7 @@ def _results(source: Source) -> str:
         [
             "## Results",
             "",
-            f"Held-out rows of the training task. {how_measured(source.run, source.step)} One run, seed "
+            f"Held-out rows of the training task. {how_measured(record, source.step)} One run, seed "
             f"{source.config.run_seed}: the interval is over rows, not over runs.",
             "",
             f"| held-out set | metric | rows | before training | step {source.step} |",

@@ -5,10 +5,11 @@ from pathlib import Path
 from typing import Any, Literal
 
 from rewards.registry import Refusal
-from trainer.run.checkpoints import checkpoints_of, fault_of, newest_good_checkpoint, step_of, writes_manifests
-from trainer.run.config import RunConfig, load_config
+from trainer.run.checkpoints import fault_of, step_of, writes_manifests
+from trainer.run.config import RunConfig
+from trainer.run.files import CONFIG, TRAINER_STATE, BestRecord, read_record
 from trainer.run.manifest import read_manifest
-from trainer.run.records import BestRecord, read_record
+from trainer.run.record import RunRecord
 
 Form = Literal["model", "adapter", "zero", "fsdp"]
 BEST = "best"
@@ -71,20 +72,19 @@ def find_source(run: Path, checkpoint: str | None) -> Source:
     Raises:
         ExportError: there is no such run or checkpoint, or its files are not what was saved.
     """
-    if run.name.startswith("checkpoint-") and (run.parent / "config.yaml").is_file() and checkpoint is None:
+    if run.name.startswith("checkpoint-") and RunRecord(run.parent).is_run and checkpoint is None:
         run, checkpoint = run.parent, run.name.removeprefix("checkpoint-")
-    if not (run / "config.yaml").is_file():
-        raise ExportError(
-            f"{run} is no directory of a run: it holds no config.yaml. Name one, such as runs/quickstart."
-        )
-    found = newest_good_checkpoint(run).checkpoint if checkpoint is None else _named(run, checkpoint)
+    record = RunRecord(run)
+    if not record.is_run:
+        raise ExportError(f"{run} is no directory of a run: it holds no {CONFIG}. Name one, such as runs/quickstart.")
+    found = record.newest_checkpoint().checkpoint if checkpoint is None else _named(run, checkpoint)
     if found is None:
         raise ExportError(f"{run} holds no complete checkpoint, so there is nothing to export.")
-    return Source(run, found, load_config(run / "config.yaml"), read_manifest(run))
+    return Source(run, found, record.config, read_manifest(run))
 
 
 def _named(run: Path, wanted: str) -> Path:
-    there = checkpoints_of(run)
+    there = RunRecord(run).checkpoints
     if wanted == BEST:
         return _best(run, there)
     found = run / f"checkpoint-{wanted}"
@@ -97,7 +97,7 @@ def _named(run: Path, wanted: str) -> Path:
 
 
 def _best(run: Path, there: list[Path]) -> Path:
-    newest = there[0] / "trainer_state.json" if there else None
+    newest = there[0] / TRAINER_STATE if there else None
     state = read_record(newest, BestRecord, "Name a step.") if newest and newest.is_file() else {}
     best = state.get("best_model_checkpoint")
     if best is None:

@@ -7,8 +7,8 @@ import pytest
 from scipy.stats import norm, ttest_ind
 
 from tests.trainer.comparison.rollouts.recorded_rollouts import record_rollouts
+from trainer.comparison.rollouts import RecordedRollouts
 from trainer.comparison.rollouts.jumps import jumps
-from trainer.comparison.rollouts.reading import RecordedRollouts
 from trainer.comparison.rollouts.summaries import COLUMNS, BatchSummary, Moments, summary_of
 
 CONSTANT = dict.fromkeys(

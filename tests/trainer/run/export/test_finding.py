@@ -14,6 +14,7 @@ from trainer.run.export.model_card import model_card
 from trainer.run.export.policy import load_policy
 from trainer.run.export.results import how_measured, results
 from trainer.run.export.source import ExportError, find_source
+from trainer.run.record import RunRecord
 
 SUMMARY = {
     "n_items": 256,
@@ -105,11 +106,11 @@ def test_a_checkpoint_without_weights_is_refused(run: Path):
 
 
 def test_results_are_those_of_the_exported_step_beside_the_bases(run: Path):
-    (row,) = results(run, 20)
+    (row,) = results(RunRecord(run), 20)
     assert (row.dataset, row.metric, row.items) == ("held", "avg@4", 256)
     assert (row.before, row.after) == ("0.250 [0.190, 0.310]", "0.500 [0.440, 0.560]")
-    assert results(run, 10) == []
-    assert "4 sampled at temperature 0.7" in how_measured(run, 20)
+    assert results(RunRecord(run), 10) == []
+    assert "4 sampled at temperature 0.7" in how_measured(RunRecord(run), 20)
 
 
 def test_the_card_says_what_the_files_say_and_nothing_private(run: Path):

@@ -1,9 +1,11 @@
-"""What the JSON files of a run and of a sweep hold, and how they are read: as that, or refused by their name.
+"""The files of a run and of a sweep: their names, what they hold, and how they are read and written.
 
-Other hands may have emptied, cut or edited a file. Nothing is guessed of what it said.
+A file may have been emptied, cut short or edited. It is then refused by its name: nothing is guessed of what it held.
 """
 
 import json
+import os
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, NotRequired
 
@@ -11,6 +13,23 @@ from pydantic import ConfigDict, TypeAdapter, ValidationError, with_config
 from typing_extensions import TypedDict
 
 from rewards.registry import Refusal
+
+CONFIG = "config.yaml"
+MANIFEST = "manifest.json"
+"""Of a run, and of each of its checkpoints."""
+METRICS = "metrics.jsonl"
+SUMMARY = "summary.json"
+SUMMARY_TEXT = "summary.md"
+REWARD_CURVE = "reward_curve.png"
+SECONDS = "seconds.json"
+WANDB_RUN_ID = "wandb_run_id.txt"
+"""A run's name at W&B."""
+EVALUATIONS = "evaluations"
+"""Folder of a folder for each held-out set."""
+ROLLOUTS = "rollouts"
+"""Folder of `trainer.run.rollout_files`."""
+TRAINER_STATE = "trainer_state.json"
+"""In each checkpoint, written by transformers."""
 
 _OPEN = ConfigDict(extra="allow", strict=True)
 
@@ -20,7 +39,7 @@ class DamagedFileError(Refusal):
 
 
 @with_config(_OPEN)
-class RunRecord(TypedDict, total=False):
+class ManifestRecord(TypedDict, total=False):
     """``manifest.json`` of a run; see `trainer.run.manifest`. What an older version did not write is absent."""
 
     world_size: int
@@ -207,3 +226,38 @@ def read_record(path: Path, kind: Any, instead: str) -> dict[str, Any]:
         more = f", and {others} more" if others else ""
         raise DamagedFileError(f"{path} is damaged: {place}: {first['msg'].lower()}{more}. {instead}") from error
     return checked
+
+
+def write_json(path: Path, data: Mapping[str, Any]) -> None:
+    """Write a file that is never half there, also where several processes write it; its folder is made if missing."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    draft = path.with_name(f".{path.name}.{os.getpid()}")
+    text = json.dumps(data, indent=2, ensure_ascii=False) + "\n"
+    try:
+        with draft.open("wb") as file:
+            file.write(text.encode(errors="backslashreplace"))  # a lone surrogate becomes JSON's own escape
+            file.flush()
+            os.fsync(file.fileno())
+        draft.replace(path)
+    finally:
+        draft.unlink(missing_ok=True)
+
+
+def read_parquet(path: Path, columns: Sequence[str] | None, instead: str) -> Any:
+    """The pyarrow table in a file.
+
+    Args:
+        columns: the only ones that are read, as far as they are there; ``None`` = all.
+        instead: what to do where it cannot be read.
+
+    Raises:
+        DamagedFileError: it is no parquet file, or not a whole one.
+    """
+    from pyarrow import parquet
+
+    try:
+        file = parquet.ParquetFile(path)
+        there = file.schema_arrow.names
+        return file.read(columns=None if columns is None else [name for name in columns if name in there])
+    except (OSError, ValueError) as error:  # ArrowInvalid is a ValueError
+        raise DamagedFileError(f"{path} is damaged: {str(error).splitlines()[0]} {instead}") from error

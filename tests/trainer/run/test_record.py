@@ -1,0 +1,98 @@
+"""A run's directory is read in one place: what is absent is empty, what is damaged is refused by its name."""
+
+import json
+import re
+from pathlib import Path
+
+import pytest
+
+from tests.paths import ROOT
+from trainer.run.files import DamagedFileError, read_parquet, write_json
+from trainer.run.record import RunRecord
+
+NUMBERS = {"n_items": 8, "k": 0, "temperature": None, "interval": "Wilson, 95 %"}
+
+
+def evaluated(run: Path, **metrics: object) -> RunRecord:
+    write_json(run / "evaluations/held_out/step-000004.json", {**NUMBERS, **metrics})
+    return RunRecord(run, instead="Ask somebody.")
+
+
+def test_of_an_empty_directory_everything_is_empty(tmp_path: Path) -> None:
+    record = RunRecord(tmp_path)
+    assert not record.is_run
+    assert (record.raw_config, record.manifest, record.summary, record.metrics, record.metrics_damage) == (
+        {},
+        {},
+        {},
+        [],
+        "",
+    )
+    assert (record.answers, record.evaluations, record.checkpoints, record.parts, record.seconds) == (
+        {},
+        {},
+        [],
+        None,
+        None,
+    )
+
+
+def test_lines_that_hold_no_metrics_are_counted_and_left_out(tmp_path: Path) -> None:
+    (tmp_path / "metrics.jsonl").write_text('{"step": 1, "reward": 0.5}\n[]\n{"step": true}\n{"step": 2}\n{"step": 3')
+    record = RunRecord(tmp_path)
+    assert record.metrics == [{"step": 1, "reward": 0.5}, {"step": 2}]
+    assert record.damaged_lines == [2, 3]
+    assert record.metrics_damage == f"{tmp_path}/metrics.jsonl: lines 2, 3 hold no metrics of a step, and are left out."
+    assert [record.metric_at(step, "reward") for step in (1, 2)] == [0.5, None]
+
+
+def test_evaluations_are_found_by_set_and_step(tmp_path: Path) -> None:
+    record = evaluated(tmp_path, greedy={"value": 0.5, "low": 0.2, "high": 0.8})
+    (tmp_path / "evaluations/held_out/step-best.json").write_text("{}")
+    assert list(record.evaluations["held_out"]) == [4]
+    assert record.evaluation("held_out", 4)["greedy"]["low"] == 0.2
+    assert record.evaluation("held_out", 5) == {}
+
+
+@pytest.mark.parametrize(
+    ("metric", "fault"),
+    [
+        ({"value": "0.5", "low": 0.2, "high": 0.8}, "greedy.value is '0.5', and not a number"),
+        ({"value": 0.5, "low": True, "high": 0.8}, "greedy.low is True, and not a number"),
+        ({"value": 0.5, "low": None, "high": 0.8}, "greedy has a value and no interval"),
+    ],
+)
+def test_a_metric_that_was_edited_is_refused(tmp_path: Path, metric: dict[str, object], fault: str) -> None:
+    with pytest.raises(DamagedFileError, match=re.escape(fault) + r"\. Ask somebody\."):
+        evaluated(tmp_path, greedy=metric).evaluation("held_out", 4)
+
+
+def test_a_damaged_manifest_is_refused_and_a_damaged_summary_counts_as_absent(tmp_path: Path) -> None:
+    (tmp_path / "manifest.json").write_text('{"world_size": "two"}')
+    (tmp_path / "summary.json").write_text("{")
+    with pytest.raises(DamagedFileError, match=r"manifest\.json is damaged: world_size: .* as it was written"):
+        _ = RunRecord(tmp_path).manifest
+    assert RunRecord(tmp_path).summary == {}
+
+
+def test_a_file_that_is_not_parquet_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "x.parquet").write_bytes(b"PAR1")
+    with pytest.raises(DamagedFileError, match=r"x\.parquet is damaged: .* Delete it\."):
+        read_parquet(tmp_path / "x.parquet", None, "Delete it.")
+
+
+def test_a_written_file_is_whole_and_keeps_any_text(tmp_path: Path) -> None:
+    write_json(tmp_path / "new/x.json", {"command": ["é", "\udc80"]})
+    assert json.loads((tmp_path / "new/x.json").read_bytes()) == {"command": ["é", "\udc80"]}
+    with pytest.raises(TypeError):
+        write_json(tmp_path / "new/x.json", {"a": object()})
+    assert [path.name for path in (tmp_path / "new").iterdir()] == ["x.json"]
+
+
+def test_the_names_of_the_files_stand_once() -> None:
+    names = r"config\.yaml|manifest\.json|metrics\.jsonl|summary\.json|summary\.md|seconds\.json|trainer_state\.json"
+    literal = re.compile(rf'"(?:{names}|wandb_run_id\.txt|reward_curve\.png)"')
+    modules = [path for room in ("run", "comparison") for path in (ROOT / "trainer" / room).rglob("*.py")]
+    modules += (ROOT / "scripts").glob("*.py")
+    with_names = {path.name for path in modules if literal.search(path.read_text())}
+    assert with_names == {"files.py", "started_from.py"}  # the second names what any trainer leaves in a model's folder

@@ -1,0 +1,210 @@
+"""The one reader of a run's directory: each part is read when it is first asked for, once, and kept."""
+
+import json
+from dataclasses import dataclass, field
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+from trainer.run.checkpoints import Verified, checkpoints_of, newest_good_checkpoint
+from trainer.run.config import RunConfig, load_config
+from trainer.run.config.yaml_document import read_file
+from trainer.run.files import (
+    CONFIG,
+    EVALUATIONS,
+    MANIFEST,
+    METRICS,
+    SECONDS,
+    SUMMARY,
+    DamagedFileError,
+    EvaluationRecord,
+    ManifestRecord,
+    SummaryRecord,
+    read_record,
+)
+from trainer.run.rollout_files import RecordedRollouts
+
+
+@dataclass(frozen=True)
+class RunRecord:
+    """What a run has left on disk. What an older or an unfinished run lacks is empty; `DamagedFileError` where a file
+    does not hold what was written there.
+
+    Attributes:
+        path: the run's directory.
+        instead: what the message about a damaged file says to do.
+    """
+
+    path: Path
+    instead: str = field(default="Bring it back as it was written.", kw_only=True)
+
+    @property
+    def is_run(self) -> bool:
+        """Whether the directory is that of a run."""
+        return (self.path / CONFIG).is_file()
+
+    @cached_property
+    def config(self) -> RunConfig:
+        """The resolved configuration.
+
+        Raises:
+            ConfigError: it is absent, or says what this version cannot read.
+        """
+        return load_config(self.path / CONFIG)
+
+    @cached_property
+    def raw_config(self) -> dict[str, Any]:
+        """The configuration as it is written, whichever version wrote it."""
+        return read_file(self.path / CONFIG).plain() if (self.path / CONFIG).exists() else {}
+
+    @cached_property
+    def manifest(self) -> dict[str, Any]:
+        """What the run was made of (`trainer.run.manifest`)."""
+        return self._json(MANIFEST, ManifestRecord)
+
+    @property
+    def summary(self) -> dict[str, Any]:
+        """Empty while the run is not finished: the summary is written last. One that is damaged is written again."""
+        return self._summary or {}
+
+    @property
+    def is_finished(self) -> bool:
+        """Whether the run has its summary."""
+        return self._summary is not None
+
+    @cached_property
+    def _summary(self) -> dict[str, Any] | None:
+        try:
+            return read_record(self.path / SUMMARY, SummaryRecord, self.instead)
+        except DamagedFileError:  # or absent
+            return None
+
+    @property
+    def parts(self) -> list[dict[str, Any]] | None:
+        """The recorded parts of the run, each with ``began`` and ``seconds``; ``None`` where there is no record."""
+        try:
+            parts = json.loads((self.path / SECONDS).read_text())["parts"]
+            return [part for part in parts if part["seconds"] >= 0]
+        except (OSError, ValueError, KeyError, TypeError, RecursionError):
+            return None
+
+    @property
+    def seconds(self) -> float | None:
+        """Seconds of all parts of the run together; ``None`` where they were not recorded."""
+        parts = self.parts
+        return None if parts is None else sum(part["seconds"] for part in parts)
+
+    # metrics.jsonl
+
+    @cached_property
+    def metrics(self) -> list[dict[str, Any]]:
+        """The lines of ``metrics.jsonl`` without the `damaged_lines`.
+
+        Raises:
+            DamagedFileError: it cannot be read at all.
+        """
+        return [entry for _, entry in self._metrics_lines if entry is not None]
+
+    @property
+    def damaged_lines(self) -> list[int]:
+        """The numbers, from 1, of the lines of ``metrics.jsonl`` that hold no metrics.
+
+        A last line without its end is none of them: it was cut off when the run was killed.
+        """
+        return [number for number, entry in self._metrics_lines if entry is None]
+
+    @property
+    def metrics_damage(self) -> str:
+        """A message about the `damaged_lines`; empty where there are none."""
+        if not (numbers := self.damaged_lines):
+            return ""
+        shown = ", ".join(map(str, numbers[:5])) + (", …" if len(numbers) > 5 else "")
+        lines = f"line {shown} holds" if len(numbers) == 1 else f"lines {shown} hold"
+        return (
+            f"{self.path / METRICS}: {lines} no metrics of a step, and {'is' if len(numbers) == 1 else 'are'} left out."
+        )
+
+    def metric_at(self, step: int, key: str) -> float | None:
+        """The value of ``key`` in the first line of ``step`` that has one; ``None`` where none has."""
+        return next((float(entry[key]) for entry in self.metrics if entry["step"] == step and key in entry), None)
+
+    @cached_property
+    def _metrics_lines(self) -> list[tuple[int, dict[str, Any] | None]]:
+        path = self.path / METRICS
+        try:
+            text = path.read_bytes() if path.exists() else b""
+        except OSError as error:
+            raise DamagedFileError(
+                f"{path} cannot be read: {error.strerror}. Move it away; a run writes a new one."
+            ) from error
+        *whole, cut_off = text.split(b"\n")
+        lines = [(number, _metrics_of(line)) for number, line in enumerate(whole, start=1)]
+        last = _metrics_of(cut_off)
+        return lines if last is None else [*lines, (len(lines) + 1, last)]
+
+    # held-out answers
+
+    @cached_property
+    def answers(self) -> dict[str, dict[int, Path]]:
+        """Held-out set → optimizer step → parquet file of its completions, both in order."""
+        return self._evaluation_files("parquet")
+
+    @cached_property
+    def evaluations(self) -> dict[str, dict[int, Path]]:
+        """Held-out set → optimizer step → JSON file of its numbers, both in order; see `evaluation`."""
+        return self._evaluation_files("json")
+
+    def evaluation(self, dataset: str, step: int) -> dict[str, Any]:
+        """The numbers of a held-out set at a step, each metric with its interval; empty where it was not evaluated."""
+        file = self.evaluations.get(dataset, {}).get(step)
+        if file is None:
+            return {}
+        found = read_record(file, EvaluationRecord, self.instead)
+        for name, value in found.items():
+            if not isinstance(value, dict):
+                continue
+            for side in ("value", "low", "high"):
+                number = value.get(side)
+                if isinstance(number, bool) or not isinstance(number, int | float | None):
+                    raise DamagedFileError(
+                        f"{file} is damaged: {name}.{side} is {number!r}, and not a number. {self.instead}"
+                    )
+            if value.get("value") is not None and None in (value.get("low"), value.get("high")):
+                raise DamagedFileError(f"{file} is damaged: {name} has a value and no interval. {self.instead}")
+        return found
+
+    def _evaluation_files(self, kind: str) -> dict[str, dict[int, Path]]:
+        found: dict[str, dict[int, Path]] = {}
+        for path in sorted((self.path / EVALUATIONS).glob(f"*/step-*.{kind}")):
+            if (step := path.stem.removeprefix("step-")).isdecimal():
+                found.setdefault(path.parent.name, {})[int(step)] = path
+        return found
+
+    # checkpoints and rollouts
+
+    @property
+    def checkpoints(self) -> list[Path]:
+        """All folders ``checkpoint-<step>``, the newest first, complete or not."""
+        return checkpoints_of(self.path)
+
+    def newest_checkpoint(self, *, to_go_on: bool = False) -> Verified:
+        """The newest checkpoint whose files are as they were saved; see `newest_good_checkpoint`."""
+        return newest_good_checkpoint(self.path, to_go_on=to_go_on)
+
+    def rollouts(self, first_step: int | None = None, last_step: int | None = None) -> RecordedRollouts:
+        """The recorded training rollouts of these optimizer steps."""
+        return RecordedRollouts(self.path, first_step, last_step)
+
+    def _json(self, name: str, kind: Any) -> dict[str, Any]:
+        path = self.path / name
+        return read_record(path, kind, self.instead) if path.exists() else {}
+
+
+def _metrics_of(line: bytes) -> dict[str, Any] | None:
+    try:
+        entry = json.loads(line.decode())
+    except (ValueError, RecursionError):
+        return None
+    if not isinstance(entry, dict) or not isinstance(entry.get("step"), int) or isinstance(entry["step"], bool):
+        return None
+    return entry if all(isinstance(value, int | float | None) for value in entry.values()) else None
