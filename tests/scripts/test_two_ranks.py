@@ -55,30 +55,38 @@ def ended(launch: Launch, status: int) -> str:
     return said
 
 
-def test_the_launcher_told_to_stop_saves_on_both_ranks_or_says_what_counts(tiny_model: Path, tmp_path: Path):
-    run = tmp_path / "run"
-    with launched(run_file(tmp_path, tiny_model, {"max_steps": 500}, stopping={"grace_seconds": 0.001}), 2) as launch:
-        await_step(launch, run, 4)
+def test_the_launcher_told_to_stop_saves_on_both_ranks_or_says_what_counts(
+    tiny_model: Path, tmp_path: Path, monkeypatch
+):
+    run, slowly = tmp_path / "run", tmp_path / "slowly"
+    monkeypatch.setenv("WAIT_WHILE", str(slowly))
+    monkeypatch.setenv("WAIT_SECONDS", "0.2")
+    slowly.touch()
+    sections: dict[str, Any] = {"rewards": [{"verifier": "tests.scripts.waiting_verifier:unhurried"}]}
+    soon, later = ({**sections, "stopping": {"grace_seconds": seconds}} for seconds in (0.001, 100))
+    with launched(run_file(tmp_path, tiny_model, {"max_steps": 500}, **soon), 2) as launch:
+        await_step(launch, run, 3)  # the next batch takes 1.6 s, and no checkpoint comes before it
         launch.process.send_signal(signal.SIGTERM)
         said = ended(launch, 130)
+    slowly.unlink()
     counts = re.findall(r"needs about \S+ s more: (checkpoint-\d+) is what will count", said)
-    assert len(counts) == 1, said
-    assert said.count(f"in hand did not end within 0.001 s: {counts[0]} is what counts") == 1
-    assert (run / counts[0] / "manifest.json").exists()
+    assert counts == ["checkpoint-2"], said
+    assert said.count("The rollout batch did not end within 0.001 s: checkpoint-2 is what counts") == 1
+    assert (run / "checkpoint-2" / "manifest.json").exists()
 
     before = max(steps(run))
-    with launched(run_file(tmp_path, tiny_model, {"max_steps": 500}, stopping={"grace_seconds": 100}), 2) as launch:
+    with launched(run_file(tmp_path, tiny_model, {"max_steps": 500}, **later), 2) as launch:
         await_step(launch, run, before + 3)
         launch.process.send_signal(signal.SIGTERM)
         said = ended(launch, 130)
     assert f"resumed from {counts[0]}" in said
-    assert len(re.findall(r"with a checkpoint, if it ends within 100 s \(it needs about \S+ s more\)", said)) == 1, said
+    assert len(re.findall(r"Stopping after .* if it ends within 100 s \(it needs about \S+ s more\)", said)) == 1, said
     assert "did not end within" not in said
     (stopped,) = map(int, re.findall(r"Stopped at step (\d+) with a checkpoint", said))
     record = json.loads((run / f"checkpoint-{stopped}" / "manifest.json").read_text())
     assert {"rng_state_0.pth", "rng_state_1.pth", "evenkeel.pt"} <= {*record["files"]}
 
-    with launched(run_file(tmp_path, tiny_model, {"max_steps": stopped + 2}), 2) as launch:
+    with launched(run_file(tmp_path, tiny_model, {"max_steps": stopped + 2}, **later), 2) as launch:
         assert f"resumed from checkpoint-{stopped}" in ended(launch, 0)
     assert steps(run) == [*range(1, stopped + 3)]
 

@@ -10,7 +10,7 @@ from tests.scripts.digit_verifier import share_of_digits
 
 
 def unhurried(completion: str, reference: Any) -> Verdict:
-    """As `share_of_digits`, after a moment while the file that WAIT_WHILE names exists."""
+    """As `share_of_digits`, after WAIT_SECONDS (0.03) while the file that WAIT_WHILE names exists."""
     if Path(os.environ["WAIT_WHILE"]).exists():
-        time.sleep(0.03)
+        time.sleep(float(os.environ.get("WAIT_SECONDS", "0.03")))
     return share_of_digits(completion, reference)

@@ -18,12 +18,17 @@ ENVIRONMENT = {**os.environ, "PYTHONPATH": str(ROOT)}
 
 
 @pytest.fixture
-def stop() -> Iterator[StopAtBlockEdge]:
+def stop(tmp_path: Path) -> Iterator[StopAtBlockEdge]:
     callback = StopAtBlockEdge(steps_per_block=2, any_rank=bool)
     state = SimpleNamespace(is_world_process_zero=True, global_step=0)
-    callback.on_train_begin(None, state, None)
+    callback.on_train_begin(SimpleNamespace(output_dir=str(tmp_path)), state, None)
     yield callback
     callback.on_train_end(None, state, None)
+
+
+def whole_checkpoint(run: Path, step: int) -> None:
+    (run / f"checkpoint-{step}").mkdir()
+    (run / f"checkpoint-{step}" / "manifest.json").touch()
 
 
 def edge(callback: StopAtBlockEdge, step: int) -> bool:
@@ -57,33 +62,59 @@ def test_a_second_ctrl_c_later_stops_at_once(stop: StopAtBlockEdge):
 
 
 @pytest.mark.parametrize(("last_took", "expected"), [(60.0, "checkpoint-8 is what will count"), (5.0, "if it ends")])
-def test_whether_the_grace_time_will_do_is_foretold(stop: StopAtBlockEdge, capsys, last_took, expected):
-    stop.grace_seconds, stop.last_saved = 1000.0, 8
-    stop.in_hand.took["rollout batch"] = last_took * 1000
-    stop.in_hand.started -= 4000  # in hand since: 60,000 − 4,000 s are left, or 5,000 − 4,000
-    stop.in_hand.started -= 1  # the second is within its grace by a second
+def test_whether_the_grace_time_will_do_is_foretold(
+    stop: StopAtBlockEdge, tmp_path: Path, capsys, last_took: float, expected: str
+):
+    whole_checkpoint(tmp_path, 8)
+    stop.grace_seconds = 1000.0
+    stop.work.took["rollout batch"] = last_took * 1000
+    stop.work.started -= 4001  # 60,000 − 4,001 s are left, or 5,000 − 4,001: within its grace by a second
     signal.raise_signal(signal.SIGTERM)
     assert expected in (said := capsys.readouterr().out)
     assert f"about {'5.6e+04' if last_took == 60 else 999:} s more" in said
 
 
-def test_behind_an_evaluation_too_a_run_stops(stop: StopAtBlockEdge, tmp_path: Path):
-    """What is in hand is told apart, and how long it took is measured for each."""
-    arguments, state = SimpleNamespace(output_dir=str(tmp_path)), SimpleNamespace(global_step=2, max_steps=10)
+def test_only_a_whole_checkpoint_is_named(stop: StopAtBlockEdge, tmp_path: Path):
+    """Its manifest is written last; until then the older one is what a resume goes on from."""
+    arguments, state = SimpleNamespace(output_dir=str(tmp_path)), SimpleNamespace(global_step=10, max_steps=20)
+    assert stop._last_checkpoint() == "the run's beginning"
+    (tmp_path / "checkpoint-10").mkdir()
+    stop.on_save(arguments, state, SimpleNamespace())
+    assert stop._last_checkpoint() == "the run's beginning"
+    whole_checkpoint(tmp_path, 8)
+    assert stop._last_checkpoint() == "checkpoint-8"
+    (tmp_path / "checkpoint-10" / "manifest.json").touch()
+    assert stop._last_checkpoint() == "checkpoint-10"
+
+
+def test_a_request_during_an_evaluation_stops_after_it(stop: StopAtBlockEdge):
+    """How long each kind of work took is measured by itself."""
+    state = SimpleNamespace(global_step=2, max_steps=10)
     control = SimpleNamespace(should_save=False, should_training_stop=False, should_evaluate=True)
-    stop.in_hand.started -= 3
-    stop.on_step_end(arguments, state, control)
-    assert stop.in_hand.what == "evaluation"
+    stop.work.started -= 3
+    stop.on_step_end(None, state, control)
+    assert stop.work.what == "evaluation"
     signal.raise_signal(signal.SIGTERM)
-    stop.in_hand.started -= 5
-    stop.on_evaluate(arguments, state, control)
+    stop.work.started -= 5
+    stop.on_evaluate(None, state, control)
     assert (control.should_save, control.should_training_stop, stop.stopped) == (True, True, True)
-    assert {what: round(took) for what, took in stop.in_hand.took.items()} == {"rollout batch": 3, "evaluation": 5}
-    stop.on_save(arguments, state, control)
-    assert stop.last_saved is None  # there is no such folder: it did not fit on its disk
-    (tmp_path / "checkpoint-2").mkdir()
-    stop.on_save(arguments, state, control)
-    assert stop.last_saved == 2
+    assert {what: round(took) for what, took in stop.work.took.items()} == {"rollout batch": 3, "evaluation": 5}
+    assert stop.work.what == "checkpoint"
+
+
+def test_a_request_during_a_checkpoint_stops_after_it(stop: StopAtBlockEdge, capsys):
+    """Not one rollout batch later. The time of saving is not taken for that of a rollout batch."""
+    state = SimpleNamespace(global_step=2, max_steps=10)
+    control = SimpleNamespace(should_save=True, should_training_stop=False, should_evaluate=False)
+    stop.work.started -= 3
+    stop.on_step_end(None, state, control)
+    stop.work.started -= 40
+    signal.raise_signal(signal.SIGTERM)
+    assert "Stopping after this checkpoint." in capsys.readouterr().out
+    stop.on_save(None, state, control)
+    assert control.should_training_stop
+    assert stop.stopped
+    assert {what: round(took) for what, took in stop.work.took.items()} == {"rollout batch": 3, "checkpoint": 40}
 
 
 GRACE = """
@@ -91,7 +122,8 @@ import signal, sys, time
 from types import SimpleNamespace
 from trainer.run.callbacks.stopping import StopAtBlockEdge
 stop = StopAtBlockEdge(2, bool, grace_seconds=0.2)
-stop.on_train_begin(None, SimpleNamespace(is_world_process_zero=True, global_step=8), None)
+run = SimpleNamespace(output_dir="there is none")
+stop.on_train_begin(run, SimpleNamespace(is_world_process_zero=True, global_step=8), None)
 signal.raise_signal(signal.SIGTERM)
 if sys.argv[1] == "edge":
     state = SimpleNamespace(global_step=10, max_steps=20)

@@ -13,6 +13,7 @@ from typing import Any
 from tqdm import tqdm
 from transformers import TrainerCallback, TrainerControl, TrainerState, TrainingArguments
 
+from trainer.run.checkpoints import MANIFEST, checkpoints_of
 from trainer.run.lost_ranks import lost_sibling
 from trainer.run.processes import FAILED, STOPPED_WITHOUT_CHECKPOINT, launcher
 
@@ -20,12 +21,8 @@ SAME_REQUEST = 2.0
 """Seconds within which a second SIGINT is the first one again: a launcher passes on what the ranks have had already."""
 
 
-A_MOMENT = 0.01
-"""Seconds: no rollout batch and no evaluation takes less."""
-
-
-class InHand:
-    """What a run is busy with, and how long the last of its kind took."""
+class Work:
+    """What a run is doing: a rollout batch, an evaluation or a checkpoint; and how long the last of each took."""
 
     def __init__(self) -> None:
         self.what = "rollout batch"
@@ -33,29 +30,32 @@ class InHand:
         self.took: dict[str, float] = {}
 
     def begins(self, what: str) -> None:
-        """The thing in hand has ended, and ``what`` begins."""
-        now = time.monotonic()
-        if now - self.started > A_MOMENT:  # else it did not run: an evaluation was begun in its place
-            self.took[self.what] = now - self.started
-        self.what, self.started = what, now
+        """``what`` begins now."""
+        self.what, self.started = what, time.monotonic()
+
+    def ended(self) -> None:
+        """What began last has ended: note how long it took."""
+        self.took[self.what] = time.monotonic() - self.started
 
     def seconds_left(self) -> float | None:
-        """Until it ends, if it takes as long as the last one; ``None`` of the first."""
+        """Seconds until it ends if it takes as long as the last of its kind; ``None`` for the first of a kind."""
         took = self.took.get(self.what)
         return None if took is None else max(0.0, took - (time.monotonic() - self.started))
 
 
 class StopAtBlockEdge(TrainerCallback):
-    """Ctrl-C or SIGTERM: train the rollout batch in hand to its end, save a checkpoint, stop. Ctrl-C twice: stop now.
+    """Ctrl-C or SIGTERM: finish the current rollout batch, save a checkpoint, stop. Ctrl-C twice: stop now.
 
-    Only between rollout batches is a checkpoint exact: behind one, or behind the evaluation that follows it. All ranks
-    stop at the same step, whichever of them was asked. Under a launcher a second Ctrl-C never arrives, and is not
-    promised. Whether the grace time will do is foretold from how long the one before took.
+    A checkpoint is exact only between rollout batches: after one, or after the evaluation or the checkpoint that
+    follows it. All ranks stop at the same step, whichever of them was asked. Under a launcher a second Ctrl-C never
+    arrives, and is not promised. Whether the grace time is enough is estimated from how long the last one took.
+
+    The checkpoint that a message names is read from the disk: the newest one with a manifest, which is written last.
 
     Args:
         steps_per_block: optimizer steps for which one rollout batch is trained.
         any_rank: whether the flag is up on any rank.
-        grace_seconds: how long after SIGTERM the process waits for the batch in hand; then it ends without a new
+        grace_seconds: how long after SIGTERM the process may work on; then it ends without a new
             checkpoint, with status 143. ``None`` = for as long as it takes.
     """
 
@@ -68,38 +68,49 @@ class StopAtBlockEdge(TrainerCallback):
         self.requested = False
         self.stopped = False
         self.first_request = 0.0
-        self.last_saved: int | None = None
+        self.run = Path()
+        self.resumed_from: int | None = None
         self.speaks = False
         self.has_stepped = False
-        self.in_hand = InHand()
+        self.work = Work()
 
     def on_train_begin(self, args: TrainingArguments, state: TrainerState, control: TrainerControl, **_: Any) -> None:
         self.speaks = state.is_world_process_zero
-        self.last_saved = state.global_step or None
-        self.in_hand.begins("rollout batch")
+        self.run, self.resumed_from = Path(args.output_dir), state.global_step or None
+        self.work.begins("rollout batch")
         self.previous = {number: signal.signal(number, self._request) for number in (signal.SIGINT, signal.SIGTERM)}
 
     def on_step_begin(self, args: TrainingArguments, state: TrainerState, control: TrainerControl, **_: Any) -> None:
         self.has_stepped = True
+        if state.global_step % self.steps_per_block == 0:
+            self.work.begins("rollout batch")
 
     def on_step_end(self, args: TrainingArguments, state: TrainerState, control: TrainerControl, **_: Any) -> None:
         if state.global_step % self.steps_per_block == 0:
-            self.in_hand.begins("evaluation" if control.should_evaluate else "rollout batch")
+            self.work.ended()
             self._stop_if_asked(state, control)
+            self.work.begins("evaluation" if control.should_evaluate else _saving_or_training(control))
 
     def on_evaluate(self, args: TrainingArguments, state: TrainerState, control: TrainerControl, **_: Any) -> None:
-        self.in_hand.begins("rollout batch")
+        if self.work.what == "evaluation":  # not so before the first step
+            self.work.ended()
         if state.global_step and state.global_step % self.steps_per_block == 0:
             self._stop_if_asked(state, control)
+        self.work.begins(_saving_or_training(control))
 
     def on_save(self, args: TrainingArguments, state: TrainerState, control: TrainerControl, **_: Any) -> None:
-        if Path(args.output_dir, f"checkpoint-{state.global_step}").is_dir():  # else it did not fit on its disk
-            self.last_saved = state.global_step
-        self.in_hand.begins("rollout batch")
+        if self.work.what == "checkpoint":  # another callback may have asked for it after this one
+            self.work.ended()
+        if not self.stopped and state.global_step % self.steps_per_block == 0 and self._is_asked(state):
+            self.stopped = control.should_training_stop = True
 
     def _stop_if_asked(self, state: TrainerState, control: TrainerControl) -> None:
-        if state.global_step < state.max_steps and self.any_rank(self.requested):
+        if self._is_asked(state):
             self.stopped = control.should_save = control.should_training_stop = True
+
+    def _is_asked(self, state: TrainerState) -> bool:
+        """Whether any rank was asked and there are steps left; a collective."""
+        return state.global_step < state.max_steps and self.any_rank(self.requested)
 
     def on_train_end(self, args: TrainingArguments, state: TrainerState, control: TrainerControl, **_: Any) -> None:
         for number, handler in self.previous.items():
@@ -117,15 +128,16 @@ class StopAtBlockEdge(TrainerCallback):
         grace = self.grace_seconds if number == signal.SIGTERM else None
         limit = "" if grace is None else self._within(grace)
         twice = " Ctrl-C again stops at once, without one." if number == signal.SIGINT and launcher() is None else ""
-        self._say(f"Stopping after this {self.in_hand.what}, with a checkpoint{limit}.{twice}")
+        what = self.work.what + ("" if self.work.what == "checkpoint" else ", with a checkpoint")
+        self._say(f"Stopping after this {what}{limit}.{twice}")
         if grace is not None:
             timer = threading.Timer(grace, self._give_up)
             timer.daemon = True
             timer.start()
 
     def _within(self, grace: float) -> str:
-        """What the grace time will do, from what the last rollout batch or evaluation took."""
-        left, counts = self.in_hand.seconds_left(), self._last_checkpoint()
+        """What the grace time will do, from how long the last work of this kind took."""
+        left, counts = self.work.seconds_left(), self._last_checkpoint()
         if left is None or left <= grace:
             known = "" if left is None else f" (it needs about {left:.3g} s more)"
             return f", if it ends within {grace:g} s{known}; else {counts} is what counts"
@@ -135,18 +147,27 @@ class StopAtBlockEdge(TrainerCallback):
         )
 
     def _give_up(self) -> None:
-        if self.stopped and self.in_hand.what != "evaluation":  # its checkpoint is being written
+        if self.work.what == "checkpoint":  # the run stops after it
             return
         self._say(
-            f"The {self.in_hand.what} in hand did not end within {self.grace_seconds:g} s: "
-            f"{self._last_checkpoint()} is what counts. To go on: --resume auto."
+            f"The {self.work.what} did not end within {self.grace_seconds:g} s: {self._last_checkpoint()} is what "
+            "counts. To go on: --resume auto."
         )
         os._exit(STOPPED_WITHOUT_CHECKPOINT)
 
     def _last_checkpoint(self) -> str:
-        return "the run's beginning" if self.last_saved is None else f"checkpoint-{self.last_saved}"
+        """The newest checkpoint that is whole, in words."""
+        whole = [path.name for path in checkpoints_of(self.run) if (path / MANIFEST).is_file()]
+        if not whole and self.resumed_from is not None:  # written by a version without manifests
+            return f"checkpoint-{self.resumed_from}"
+        return whole[0] if whole else "the run's beginning"
 
     def _say(self, text: str) -> None:
         if self.speaks:
             tqdm.write(text)
             sys.stdout.flush()
+
+
+def _saving_or_training(control: TrainerControl) -> str:
+    """What follows an optimizer step or an evaluation."""
+    return "checkpoint" if control.should_save else "rollout batch"
