@@ -18,6 +18,12 @@ wrong setting, of which nothing else is said), ``plan`` (numbers, or null; the f
 ``arithmetic``).
 """
 
+from pathlib import Path
+from runpy import run_path
+
+if __name__ == "__main__":
+    run_path(str(Path(__file__).with_name("_installed.py")))
+
 import argparse
 import logging
 import sys

@@ -8,6 +8,12 @@ one, by each verifier that will judge its rows; what training would warn of is l
 Exit status: 0 all are usable, 1 some are not, which are listed, 2 nothing could be loaded.
 """
 
+from pathlib import Path
+from runpy import run_path
+
+if __name__ == "__main__":
+    run_path(str(Path(__file__).with_name("_installed.py")))
+
 import argparse
 import sys
 from collections.abc import Sequence

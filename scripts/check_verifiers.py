@@ -9,11 +9,16 @@
 Exit status: 0 nothing leaks, 1 something does (a gold refused, anything else paid, no verdict, too slow), 2 refused.
 """
 
+from pathlib import Path
+from runpy import run_path
+
+if __name__ == "__main__":
+    run_path(str(Path(__file__).with_name("_installed.py")))
+
 import argparse
 import json
 import sys
 from collections.abc import Iterator, Mapping, Sequence
-from pathlib import Path
 from typing import Any
 
 from rewards import GENERATORS, VerifierError, build_verifier

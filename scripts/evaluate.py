@@ -8,6 +8,12 @@ CONFIG is a file of configs/evaluation/ or any run's: its data.test, rewards and
 vLLM generates where it is installed and there is a CUDA device, else transformers.
 """
 
+from pathlib import Path
+from runpy import run_path
+
+if __name__ == "__main__":
+    run_path(str(Path(__file__).with_name("_installed.py")))
+
 import argparse
 import sys
 from collections.abc import Sequence

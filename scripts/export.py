@@ -10,11 +10,16 @@ trained on; shards of FSDP and of DeepSpeed's ZeRO are put together. What was wr
 the policy in the run before the folder appears.
 """
 
+from pathlib import Path
+from runpy import run_path
+
+if __name__ == "__main__":
+    run_path(str(Path(__file__).with_name("_installed.py")))
+
 import argparse
 import os
 import sys
 from collections.abc import Sequence
-from pathlib import Path
 
 from rewards import Refusal
 from trainer.run.export.policy import DTYPES

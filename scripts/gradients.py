@@ -8,11 +8,16 @@ A run's directory: the first batches that it recorded (logging.rollouts: all), a
 and gradients.html. True gradients of all parameters; --project 8192 for models whose gradients do not fit in memory.
 """
 
+from pathlib import Path
+from runpy import run_path
+
+if __name__ == "__main__":
+    run_path(str(Path(__file__).with_name("_installed.py")))
+
 import argparse
 import json
 import sys
 from collections.abc import Sequence
-from pathlib import Path
 
 from rewards import Refusal
 from trainer.comparison.gradients import bench, named_strategies

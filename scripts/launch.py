@@ -7,6 +7,12 @@ scripts/train.py; 130 where the launcher itself was told to stop, and its ranks 
 could not.
 """
 
+from pathlib import Path
+from runpy import run_path
+
+if __name__ == "__main__":
+    run_path(str(Path(__file__).with_name("_installed.py")))
+
 import sys
 from collections.abc import Sequence
 

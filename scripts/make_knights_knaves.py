@@ -7,11 +7,16 @@ the published sets: quiz, names, solution, solution_text, solution_text_format, 
 statements, index. The verifier ``knights_knaves`` takes such a row as its reference.
 """
 
+from pathlib import Path
+from runpy import run_path
+
+if __name__ == "__main__":
+    run_path(str(Path(__file__).with_name("_installed.py")))
+
 import argparse
 import json
 import sys
 from collections.abc import Sequence
-from pathlib import Path
 from typing import Any
 
 import pyarrow

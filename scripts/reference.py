@@ -6,6 +6,12 @@
 Each prints Markdown; a test holds the README against it.
 """
 
+from pathlib import Path
+from runpy import run_path
+
+if __name__ == "__main__":
+    run_path(str(Path(__file__).with_name("_installed.py")))
+
 import argparse
 import inspect
 import re

@@ -4,10 +4,15 @@ python scripts/report.py runs/quickstart                        # report.html, r
 python scripts/report.py runs/sweeps/quickstart --output seven_ways.html
 """
 
+from pathlib import Path
+from runpy import run_path
+
+if __name__ == "__main__":
+    run_path(str(Path(__file__).with_name("_installed.py")))
+
 import argparse
 import sys
 from collections.abc import Sequence
-from pathlib import Path
 
 from rewards import Refusal
 from trainer.comparison.reports import print_report

@@ -7,10 +7,15 @@ The run must have been started with logging.rollouts: all, or a number of comple
 is 64). Counts and curves are of all rollouts, a batch in memory at a time; up to --most of them can be read.
 """
 
+from pathlib import Path
+from runpy import run_path
+
+if __name__ == "__main__":
+    run_path(str(Path(__file__).with_name("_installed.py")))
+
 import argparse
 import sys
 from collections.abc import Sequence
-from pathlib import Path
 
 from rewards import Refusal
 from trainer.comparison.rollouts import RecordedRollouts, write_page

@@ -16,10 +16,15 @@ that are decided or hopeless.
 Killed and started again, `run` goes on: finished cells stay, half-done ones resume from their checkpoint.
 """
 
+from pathlib import Path
+from runpy import run_path
+
+if __name__ == "__main__":
+    run_path(str(Path(__file__).with_name("_installed.py")))
+
 import argparse
 import sys
 from collections.abc import Callable, Sequence
-from pathlib import Path
 
 from rewards import Refusal, build_verifier
 from trainer.comparison.positive import positive

@@ -16,10 +16,15 @@ of a library. After every status but 0 and 2 the same command with --resume auto
 launch and torchrun turn every status but 0 into 1; scripts/launch.py, which takes their place, keeps it.
 """
 
+from pathlib import Path
+from runpy import run_path
+
+if __name__ == "__main__":
+    run_path(str(Path(__file__).with_name("_installed.py")))
+
 import argparse
 import os
 from collections.abc import Sequence
-from pathlib import Path
 
 os.environ.setdefault("TORCH_CPP_LOG_LEVEL", "ERROR")  # before torch: of DDP's own default it warns at every start
 

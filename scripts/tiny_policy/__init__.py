@@ -1,0 +1,1 @@
+import scripts._installed  # noqa: F401

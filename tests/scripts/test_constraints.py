@@ -1,8 +1,14 @@
-"""constraints.txt pins what pyproject.toml asks for, within its bounds, for every machine."""
+"""constraints.txt pins what pyproject.toml asks for, within its bounds, for every machine.
+
+Scripts in an interpreter without these packages answer with the command to write.
+"""
 
 import itertools
+import subprocess
+import sys
 import tomllib
 
+import pytest
 from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 from packaging.version import Version
@@ -30,3 +36,29 @@ def test_every_dependency_is_pinned_within_its_bounds() -> None:
 def test_no_pin_is_of_a_local_build() -> None:
     """torch==2.13.0+cpu could not be installed from PyPI; torch==2.13.0 accepts both."""
     assert [name for name, version in pins().items() if version.local] == []
+
+
+RUN_AS_FILES = sorted(
+    file for file in (ROOT / "scripts").glob("*.py") if 'if __name__ == "__main__"' in file.read_text()
+)
+
+
+@pytest.mark.parametrize(
+    "command",
+    [*([str(file), "x y"] for file in RUN_AS_FILES), ["-m", "scripts.benchmarks"], ["-m", "scripts.research"]],
+    ids=lambda command: command[-1 if command[0] == "-m" else 0].rpartition("/")[2],
+)
+def test_outside_the_virtual_environment_a_script_says_what_to_write(command: list[str]) -> None:
+    """-S takes the installed packages away."""
+    isolated = ["-S", *command] if command[0] == "-m" else ["-S", "-I", *command]
+    result = subprocess.run([sys.executable, *isolated], cwd=ROOT, capture_output=True, text=True)
+    assert result.returncode == 2, result.stderr
+    assert "has no package torch: this project is installed in its virtual environment" in result.stderr
+    assert f"{' '.join(command).replace('x y', repr('x y'))}\n" in result.stderr
+    assert len(result.stderr.splitlines()) == 1
+
+
+def test_every_script_is_tried_without_packages() -> None:
+    assert {"train.py", "check.py", "sweep.py", "launch.py", "report.py"} <= {file.name for file in RUN_AS_FILES}
+    lacking = [file.name for file in RUN_AS_FILES if "_installed.py" not in file.read_text()]
+    assert lacking == []
