@@ -91,7 +91,7 @@ class Advantages:
             self.strategies.advantage,
             outcomes=self.args.beta != 0.0,
             seed=self.args.seed,
-            rollout_number=rollout.number,
+            rollout_number=rollout.position.rollout,
         )
         ids = rollout.batch["completion_ids"]
         rollout.batch |= {name: self.ranks.own_rows(values, ids) for name, values in labels.items()}

@@ -6,19 +6,22 @@ import hashlib
 import io
 import json
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
 import torch
 from accelerate.utils import gather_object
+from transformers.trainer import TRAINER_STATE_NAME
 
 from rewards.registry import Refusal
 from trainer.algorithms.registry import Strategy
 from trainer.step.ranks import Ranks
 
 FILE = "evenkeel.pt"
+ROLLOUT_BATCHES = "rollout_batches"
+"""In the run's counts: the rollout batches that were trained to their end."""
 
 
 class StrategyStateError(Refusal):
@@ -66,8 +69,11 @@ class Checkpoint:
         """What the main process writes into ``evenkeel.pt``, with what `agreed_states` gave; a collective."""
         return {"strategies": states, "counts": dict(self.counts), "logged": gather_object([asdict(log_state)])}
 
-    def read(self, folder: Path) -> None:
+    def read(self, folder: Path, rollouts_of: Callable[[int], int]) -> None:
         """Restore the strategies and counts, and keep the log state for when training starts.
+
+        Args:
+            rollouts_of: rollout batches trained in so many optimizer steps, for checkpoints in which none are counted.
 
         Raises:
             StrategyStateError: the checkpoint holds no state for a strategy that has one.
@@ -85,6 +91,10 @@ class Checkpoint:
             part.function.load_state_dict(found["strategies"][part.kind])  # type: ignore[attr-defined]
         self.counts.clear()
         self.counts.update(found["counts"])
+        if ROLLOUT_BATCHES not in self.counts:
+            self.counts[ROLLOUT_BATCHES] = rollouts_of(
+                json.loads((folder / TRAINER_STATE_NAME).read_text())["global_step"]
+            )
         logged = found["logged"]
         self.log_state = LogState(**logged[self.ranks.index]) if len(logged) == self.ranks.count else None
 

@@ -84,13 +84,19 @@ class Loss:
         self.epsilon_high, self.makes_ratio, self.token_classes = epsilon_high, makes_ratio, token_classes
         self.means, self.shared_prefixes, self._checks = Means(), SharedPrefixMeter(), DeferredChecks()
         self._current: tuple[Batch, Position] | None = None
+        self._generated_after = 0
 
     def begin_training(self) -> None:
         """Forget what was suspected in an optimizer step that was not finished."""
         self._checks = DeferredChecks()
 
-    def start_rollout(self, shared_prefixes: Tensor) -> None:
-        """Start on a new rollout batch, whose rows of all ranks (N,) share prefixes of such lengths in their groups."""
+    def start_rollout(self, shared_prefixes: Tensor, step: int) -> None:
+        """Start on a rollout batch generated after ``step`` optimizer steps.
+
+        Args:
+            shared_prefixes: (N,) how many tokens the group of each row of all ranks begins with alike.
+        """
+        self._generated_after = step
         num_groups = len(shared_prefixes) // self.args.num_generations
         self.shared_prefixes.expect(num_groups, int(shared_prefixes.max()), shared_prefixes.device)
 
@@ -116,7 +122,7 @@ class Loss:
         batch |= {"logps": logps.detach(), "entropies": None if entropies is None else entropies.detach()}
         mask = batch.get("all_passes_mask", loss_mask(batch))
         batch["advantages"] = self._token_advantages(batch, mask, position)
-        add_drift(self.means, batch, mask, is_updated=self.schedule.is_updated(position))
+        add_drift(self.means, batch, mask, is_updated=position.step > self._generated_after)
         if (scale := batch.get("row_scale")) is not None:
             batch["advantages"] = batch["advantages"] * scale.view(-1, *[1] * (batch["advantages"].dim() - 1))
         self.shared_prefixes.watch(logps, batch["groups"], batch["shared_prefix"])

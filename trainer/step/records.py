@@ -61,7 +61,7 @@ class Recorder:
         first = self.ranks.index * len(rollout.rows)
         rows = [row for row in range(len(rollout.rows)) if (first + row) // self.group_size in groups]
         columns = self.columns(rollout)
-        self.sink(rollout.number, {name: [values[row] for row in rows] for name, values in columns.items()})
+        self.sink(rollout.position.rollout, {name: [values[row] for row in rows] for name, values in columns.items()})
 
     def columns(self, rollout: Rollout) -> Columns:
         """Everything known of this rank's rows; trainer/comparison/README.md says what each column is."""
@@ -77,7 +77,7 @@ class Recorder:
             for name in ("old_per_token_logps", "old_entropies")
         )
         return {
-            "batch": [rollout.number] * len(ids),
+            "batch": [rollout.position.rollout] * len(ids),
             "step": [rollout.position.step] * len(ids),
             "row": places,
             "group": [place // self.group_size for place in places],

@@ -18,7 +18,7 @@ from trainer.algorithms.revisions.options import RevisionOptions
 from trainer.algorithms.revisions.references import references
 from trainer.algorithms.revisions.scores import repair_scores
 from trainer.step.ranks import Ranks
-from trainer.step.rollout import Batch, Position, Rollout, Row, verdicts
+from trainer.step.rollout import Batch, Rollout, Row, verdicts
 
 _NO_VERDICTS = (
     "revision: the reward functions leave no verdict on each completion in the column `correct`, so no answer can be "
@@ -67,7 +67,7 @@ class Revisions:
 
         Args:
             correct: (N,) verdicts on all ranks' rollouts: 1 right, 0 wrong, NaN unjudged; ``None`` = there are none.
-            seed: of this rollout batch (see `revision_seed`).
+            seed: another one for each rollout batch.
             metrics: where ``revisions/…`` are added.
 
         Raises:
@@ -150,11 +150,6 @@ class Revisions:
             metrics["revisions/frac_repaired"].append(total["repaired"] / total["revised"])
         if total["aligned"]:
             metrics["revisions/frac_tokens_edited"].append(total["edited"] / total["aligned"])
-
-
-def revision_seed(seed: int, position: Position, accumulated: int) -> int:
-    """A number for each pair of the run's seed and the rollout: its optimizer step, its place in that step."""
-    return seed * 1_000_003 + position.step + position.microbatches % accumulated * 7_919_000_003
 
 
 def revision_prompt(prompt: Any, answer: str, reference: str, options: RevisionOptions) -> Any:

@@ -30,11 +30,14 @@ class Position:
         step: optimizer steps made, also before the run was resumed.
         max_steps: optimizer steps of the run.
         microbatches: micro-batches trained since this process started; TRL's ``_step``.
+        rollout: rollout batches of the run that were trained to their end, so the number of the one in training. The
+            same on any number of processes, and in a run that was resumed.
     """
 
     step: int
     max_steps: int
     microbatches: int
+    rollout: int
 
     @property
     def where(self) -> str:
@@ -72,13 +75,12 @@ class Schedule:
         """Whether every rollout batch is trained in one optimizer step, so that the ratio is 1."""
         return self.accumulated % self.microbatches_per_rollout == 0
 
-    def rollout_number(self, position: Position) -> int:
-        """How many rollout batches of the run came before the one in training.
+    def rollouts_of(self, step: int) -> int:
+        """Rollout batches trained to their end in ``step`` optimizer steps, if every one of these is whole.
 
-        The same on any number of processes, and in a run that was resumed between batches.
+        Those at the end of an epoch may hold fewer micro-batches; the run's counts know.
         """
-        microbatches = position.step * self.accumulated + position.microbatches % self.accumulated
-        return microbatches // self.microbatches_per_rollout
+        return step * self.accumulated // self.microbatches_per_rollout
 
     def place(self, position: Position) -> int:
         """Which micro-batch of the rollout batch is next."""
@@ -87,10 +89,6 @@ class Schedule:
     def pass_index(self, position: Position) -> int:
         """Which pass over the rollout batch the current micro-batch belongs to."""
         return (position.microbatches // self.steps_per_generation) % self.num_passes
-
-    def is_updated(self, position: Position) -> bool:
-        """Whether the policy has been updated since the rollout batch in training was generated."""
-        return position.microbatches % self.microbatches_per_rollout >= self.accumulated
 
 
 @dataclass
@@ -101,7 +99,6 @@ class Rollout:
         rows: of the data (B,).
         batch: TRL's tensors of them.
         position: where in the run it was generated.
-        number: how many rollout batches of the run came before it.
         rewards_per_function: (N, F) of all ranks.
         columns: what this rank's reward functions logged, name → one value a row.
         scores: ``log π_old`` and its entropy, computed once more where TRL computed none and somebody asked.
@@ -110,7 +107,6 @@ class Rollout:
     rows: list[Row]
     batch: Batch
     position: Position
-    number: int
     rewards_per_function: Tensor
     columns: dict[str, list[Any]]
     score: Callable[[Batch], dict[str, Tensor]]

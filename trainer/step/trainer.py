@@ -27,7 +27,7 @@ from trainer.algorithms.strategies import KeepGroups, Strategies, build_strategi
 from trainer.evaluation.decoding import Decoding
 from trainer.evaluation.result import EvaluationResult
 from trainer.step import checkpoint, engine_check
-from trainer.step.checkpoint import LogState
+from trainer.step.checkpoint import ROLLOUT_BATCHES, LogState
 from trainer.step.compatibility import check_combination, leaves_advantages_to_trl
 from trainer.step.engine_diagnosis import BOUNDS, Policy, compute_dtype
 from trainer.step.generation import EVALUATION, compact_generation
@@ -37,7 +37,6 @@ from trainer.step.options import Engine, Evaluation, Guards, Speed, with_old_key
 from trainer.step.phases import Phases
 from trainer.step.prompts import Answers, EpochSampler
 from trainer.step.records import samples
-from trainer.step.revisions import revision_seed
 from trainer.step.rollout import Batch, Position, Rollout, Row
 from trainer.step.temporarily import temporarily
 from trainer.step.wiring import Parts, wired
@@ -152,7 +151,8 @@ class RLVRTrainer(GRPOTrainer):
     @property
     def _position(self) -> Position:
         """Where in the run training stands."""
-        return Position(self.state.global_step, self.state.max_steps, self._step)
+        rollouts = self.parts.checkpoint.counts[ROLLOUT_BATCHES]
+        return Position(self.state.global_step, self.state.max_steps, self._step, rollouts)
 
     @property
     def _is_bare(self) -> bool:
@@ -181,6 +181,8 @@ class RLVRTrainer(GRPOTrainer):
             loss: Tensor = super().training_step(*positional, **keywords)
             if watch is not None:
                 watch.faults.after(loss)
+        if self._step % self.parts.schedule.microbatches_per_rollout == 0:
+            self.parts.checkpoint.counts[ROLLOUT_BATCHES] += 1
         phases.microbatch_ended()
         if self.accelerator.sync_gradients:
             self.parts.loss.measure_gradient()
@@ -228,20 +230,18 @@ class RLVRTrainer(GRPOTrainer):
         ):
             batch: Batch = super()._generate_and_score_completions(rows)
         parts.scoring.complete(batch, metrics)
-        judging, number = parts.judging, parts.schedule.rollout_number(position)
-        rollout = Rollout(
-            rows, batch, position, number, judging.rewards_per_function, judging.columns, self._score_old_policy
-        )
+        judging = parts.judging
+        rollout = Rollout(rows, batch, position, judging.rewards_per_function, judging.columns, self._score_old_policy)
         signals = parts.advantages.signals(rollout)
         parts.prompts.observe(lambda: signals["correct"])
         if parts.revisions is not None:
-            seed = revision_seed(self.args.seed, position, parts.schedule.accumulated)
+            seed = self.args.seed * 1_000_003 + position.rollout
             write = partial(self._write_revisions, seed)
             signals.add(**parts.revisions(rollout, signals["correct"], seed, write, metrics))
         for name, value in parts.advantages.estimate(rollout, signals, self._logs).items():
             metrics[name].append(value)
         shared_prefixes = parts.advantages.label_rows(rollout, signals)
-        parts.loss.start_rollout(shared_prefixes)
+        parts.loss.start_rollout(shared_prefixes, position.step)
         parts.microbatches.hold(batch)  # groups are kept whole from here: TRL returns it shuffled by rows
         parts.recorder(rollout)
         return batch
@@ -261,7 +261,7 @@ class RLVRTrainer(GRPOTrainer):
             return super()._generate_single_turn(prompt_ids, *positional, **keywords)
         draw = None
         if (noise := self.parts.common_noise) is not None:
-            number = self.parts.schedule.rollout_number(self._position) if self.model.training else EVALUATION
+            number = self._position.rollout if self.model.training else EVALUATION
             draw = noise.draw(prompt_ids, number)
         with compact_generation(self.accelerator.unwrap_model(self.model_wrapped), draw):
             return super()._generate_single_turn(prompt_ids, *positional, **keywords)
@@ -438,7 +438,7 @@ class RLVRTrainer(GRPOTrainer):
     def _load_optimizer_and_scheduler(self, checkpoint: str | None) -> None:
         super()._load_optimizer_and_scheduler(checkpoint)
         if checkpoint is not None:
-            self.parts.checkpoint.read(Path(checkpoint))
+            self.parts.checkpoint.read(Path(checkpoint), self.parts.schedule.rollouts_of)
             self.parts.microbatches.resume()
 
     def _go_on_logging(self, logged: LogState) -> None:

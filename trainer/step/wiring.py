@@ -5,7 +5,7 @@ from functools import partial
 from typing import Any, Literal
 
 from trainer.step.advantages import Advantages
-from trainer.step.checkpoint import Checkpoint
+from trainer.step.checkpoint import ROLLOUT_BATCHES, Checkpoint
 from trainer.step.compatibility import Loaded, Settings, cuts_passes, drops, problems_of, refuse, rope_type
 from trainer.step.engine_check import EngineCheck
 from trainer.step.evaluation import HeldOut
@@ -65,6 +65,7 @@ class Parts:
         """Forget what a training that ended in an exception left half done."""
         self.phases.begin_training()
         self.loss.begin_training()
+        self.checkpoint.counts[ROLLOUT_BATCHES] = 0
         if self.common_noise is not None:
             self.common_noise.start_evaluation()
         if self.watch is not None:

@@ -10,6 +10,7 @@ from trl import GRPOConfig
 
 from tests.trainer.training import PROMPTS, digit_reward, ours
 from trainer import RLVRTrainer
+from trainer.step.checkpoint import ROLLOUT_BATCHES
 from trainer.step.compatibility import PreflightError
 from trainer.step.generation import compact_generation
 
@@ -82,9 +83,9 @@ def test_rounds_of_one_batch_go_on_counting(common: Any):
 
 def test_another_batch_has_other_noise(common: Any):
     first = completions(common, ["a b"] * 4)
-    common.state.global_step = 1
+    common.parts.checkpoint.counts[ROLLOUT_BATCHES] = 1
     second = completions(common, ["a b"] * 4)
-    common.state.global_step = 0
+    common.parts.checkpoint.counts[ROLLOUT_BATCHES] = 0
     assert first != second
 
 

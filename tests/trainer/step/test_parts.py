@@ -42,7 +42,7 @@ from trainer.step.rollout import Batch, Position, Rollout, Schedule
 from trainer.step.scoring import Scoring
 from trainer.step.wiring import Parts, Watch
 
-START = Position(0, 10, 0)
+START = Position(0, 10, 0, 0)
 ONE = torch.ones(1)
 END = frozenset({1})
 
@@ -65,7 +65,7 @@ def config(folder: Path, **settings: Any) -> GRPOConfig:
 
 def rollout_of(batch: Batch, rewards: list[float], **columns: list[Any]) -> Rollout:
     rows = [{"prompt": "q", "reference": "r"} for _ in rewards]
-    return Rollout(rows, batch, START, 0, torch.tensor(rewards)[:, None], columns, lambda _: {})
+    return Rollout(rows, batch, START, torch.tensor(rewards)[:, None], columns, lambda _: {})
 
 
 def test_every_part_is_made_here():
@@ -91,14 +91,13 @@ def test_ranks():
 
 def test_schedule_and_position():
     """4 micro-batches a rollout batch, 2 an optimizer step, 2 passes: 4 · 1 · 2 = 8 train a rollout batch."""
-    schedule, position = Schedule(4, 2, 1, 2), Position(5, 10, 11)
+    schedule, position = Schedule(4, 2, 1, 2), Position(5, 10, 11, 1)
     assert schedule.microbatches_per_rollout == 8
     assert not schedule.is_on_policy  # 4 optimizer steps
     assert Schedule(2, 4, 1, 1).is_on_policy  # two rollout batches make one
-    assert schedule.rollout_number(position) == 1  # (5 · 2 + 11 mod 2) // 8
+    assert schedule.rollouts_of(5) == 1  # 5 · 2 // 8
     assert schedule.place(position) == 3  # 11 mod 4
     assert schedule.pass_index(position) == 0  # (11 // 4) mod 2
-    assert schedule.is_updated(position)  # 11 mod 8 = 3 ≥ 2
     assert position.where == "at optimizer step 5"
 
 
@@ -322,7 +321,7 @@ def test_microbatches(ranks: Ranks, args: GRPOConfig):
     plain = _microbatches(ranks, args)
     plain.hold({"completion_ids": torch.zeros(2, 1)})
     assert plain.regrouped(trls, START) is trls
-    assert plain.next_microbatch(trls, Position(0, 10, 3), None) is trls[1]  # 3 mod 2 micro-batches
+    assert plain.next_microbatch(trls, Position(0, 10, 3, 0), None) is trls[1]  # 3 mod 2 micro-batches
     whole = _microbatches(ranks, args, keep_groups="forward")
     whole.hold({"completion_ids": torch.arange(4)[:, None]})
     cut = sorted(batch["completion_ids"].flatten().tolist() for batch in whole.regrouped(trls, START))
@@ -363,7 +362,7 @@ def test_loss(ranks: Ranks, args: GRPOConfig):
     }
     microbatch |= {"shared_prefix": torch.zeros(2).long(), "advantages": torch.tensor([1.0, -1.0])}
     microbatch["old_per_token_logps"] = probs.log()
-    loss.start_rollout(torch.zeros(2).long())
+    loss.start_rollout(torch.zeros(2).long(), step=0)
     loss.write_advantages(probs.log(), None)  # outside a loss nothing is written
     with loss.of(microbatch, START) as batch:
         loss.write_advantages(probs.log().requires_grad_(), None)
@@ -514,7 +513,7 @@ def test_memory_guard(ranks: Ranks, args: GRPOConfig, tmp_path: Path):
     guard = MemoryGuard(tmp_path, ranks, phases)
 
     def run_out() -> None:
-        with guard.watching(args, lambda: Position(4, 10, 0)), phases("update"), phases("generate"):
+        with guard.watching(args, lambda: Position(4, 10, 0, 0)), phases("update"), phases("generate"):
             raise torch.OutOfMemoryError("tried to allocate 2 GiB")
 
     with pytest.raises(ExhaustedMemoryError, match=r"in the generation at optimizer step 5 [\s\S]*prompts_per_rollout"):

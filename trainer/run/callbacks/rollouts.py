@@ -8,7 +8,7 @@ from transformers import TrainerCallback, TrainerControl, TrainerState, Training
 from trainer.run.config.schema import LoggingSection
 from trainer.run.files import ROLLOUTS
 from trainer.run.rollout_files import RolloutFiles
-from trainer.step.rollout import Position
+from trainer.step.checkpoint import ROLLOUT_BATCHES
 
 
 class Rollouts(TrainerCallback):
@@ -26,6 +26,6 @@ class Rollouts(TrainerCallback):
 
     def on_train_begin(self, args: TrainingArguments, state: TrainerState, control: TrainerControl, **_: Any) -> None:
         parts = self.trainer.parts
-        self.files.start(parts.schedule.rollout_number(Position(state.global_step, state.max_steps, 0)))
+        self.files.start(parts.checkpoint.counts[ROLLOUT_BATCHES])
         parts.recorder.rows_per_batch = None if self.per_batch == "all" else self.per_batch
         parts.recorder.sink = self.files.write
