@@ -120,12 +120,15 @@ class Advantages:
         return gathered[:, 1:].flatten() if bool(gathered[:, 0].all()) else None
 
     def _column(self, name: str, values: list[Any]) -> Tensor:
-        for value in values:
-            if value is not None and not isinstance(value, float | int):
-                raise PartError(
-                    f"The estimator asks for the column {name!r}, but a reward function logged {value!r:.60} there, of "
-                    f"type {type(value).__name__}. Log numbers, or None where there is none."
-                )
+        bad = [value for value in values if value is not None and not isinstance(value, float | int)]
+        if self.ranks.any(bool(bad)):  # all ranks raise: the others would wait in the next collective
+            logged = (
+                f"{bad[0]!r:.60} there, of type {type(bad[0]).__name__}" if bad else "no number there on another rank"
+            )
+            raise PartError(
+                f"The estimator asks for the column {name!r}, but a reward function logged {logged}. Log numbers, or "
+                "None where there is none."
+            )
         numbers = torch.tensor([torch.nan if value is None else float(value) for value in values])
         return self.ranks.gathered(numbers.to(self.ranks.device))
 

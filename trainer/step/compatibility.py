@@ -50,6 +50,8 @@ class Loaded:
         is_sharded: no process holds all weights.
         has_positions: the training data is no stream.
         special_functions: names of reward functions that are a model or asynchronous.
+        same_names: names that several reward functions share.
+        image_column: a column of images beside the prompts, if there is one.
     """
 
     own_generation: str | None = None
@@ -61,6 +63,8 @@ class Loaded:
     is_sharded: bool = False
     has_positions: bool = True
     special_functions: tuple[str, ...] = ()
+    same_names: tuple[str, ...] = ()
+    image_column: str | None = None
 
 
 @dataclass(frozen=True)
@@ -495,6 +499,48 @@ def _decodings_of_plain_functions(settings: Settings) -> Problems:
             "decodings are given, and of the reward functions a model or asynchronous are: "
             f"{', '.join(settings.loaded.special_functions)}. This evaluation calls plain functions. Leave decodings "
             "out, or wrap each in a function."
+        )
+
+
+@rule("rewards evaluation", "model")
+def _names_of_functions(settings: Settings) -> Problems:
+    """Decodings with several reward functions of one name."""
+    if settings.has_decodings and (names := settings.loaded.same_names):
+        yield (
+            f"decodings are given, and several reward functions are called {', '.join(names)}: this evaluation reports "
+            "the score of each by its name. Give each function a __name__ of its own."
+        )
+
+
+@rule("algorithm.prompt_sampler algorithm.revision evaluation data", "model")
+def _images(settings: Settings) -> Problems:
+    """A column of images with decodings, a revision or a prompt sampler of several rounds."""
+    column, sampler, revision = (
+        settings.loaded.image_column,
+        settings.strategies.prompt_sampler,
+        settings.strategies.revision,
+    )
+    if column is None:
+        return
+    asked = ["decodings"] * settings.has_decodings + ["revision"] * (revision is not None)
+    asked += [_described(sampler)] if sampler is not None and max_rounds(sampler) > 1 else []
+    for each in asked:
+        yield (
+            f"{each} with the column {column!r}: there a prompt is answered without the images of its row. Put the "
+            'images into the messages of the prompt (a part {"type": "image", "image": …}), or leave it out.'
+        )
+
+
+@rule("trl.load_best_model_at_end trl.metric_for_best_model")
+def _best_model(settings: Settings) -> Problems:
+    """load_best_model_at_end by eval_loss, which is computed for TRL's own advantages alone."""
+    args = settings.args
+    by_loss = args.metric_for_best_model in (None, "loss", "eval_loss")
+    if args.load_best_model_at_end and by_loss and (settings.has_decodings or not settings.strategies.are_trls_own):
+        yield (
+            f"load_best_model_at_end with metric_for_best_model = {args.metric_for_best_model!r}: a held-out loss of "
+            "TRL's advantages is not what these strategies train, so none is computed. Write metric_for_best_model: "
+            "eval_reward and greater_is_better: true, or leave load_best_model_at_end out."
         )
 
 

@@ -28,6 +28,7 @@ from typing import Any
 import numpy as np
 import torch
 
+from trainer.step.metrics import Means
 from trainer.step.options import Guards
 from trainer.step.phases import Phases
 from trainer.step.ranks import Ranks
@@ -73,16 +74,16 @@ class FaultGuard:
         self.norm_is_scaled, self.step_is_made = norm_is_scaled, step_is_made
         self.newest_norm = math.nan
         self._newest: list[torch.Tensor] = []
-        self._sum_before: torch.Tensor | None = None
+        self._before: tuple[torch.Tensor, Means] | None = None
 
     def begin_training(self) -> None:
         """Forget the losses of an optimizer step that was not finished."""
-        self._sum_before, self._newest = None, []
+        self._before, self._newest = None, []
 
-    def before(self, summed_loss: torch.Tensor) -> None:
-        """Note the loss summed so far, before a micro-batch is trained."""
-        if self._sum_before is None:  # the first of an optimizer step
-            self._sum_before, self._newest = summed_loss.clone(), []
+    def before(self, summed_loss: torch.Tensor, means: Means) -> None:
+        """Note the loss summed and the means measured so far, before a micro-batch is trained."""
+        if self._before is None:  # the first of an optimizer step
+            self._before, self._newest = (summed_loss.clone(), means.copy()), []
 
     def after(self, loss: torch.Tensor) -> None:
         """Note the loss of a micro-batch; read once an optimizer step: reading waits for the device."""
@@ -93,11 +94,11 @@ class FaultGuard:
         losses = torch.stack(self._newest).tolist()
         self.newest_norm = value = math.nan if norm is None else float(norm)
         bad_norm = norm is not None and not self.norm_is_scaled and not math.isfinite(value)
-        sum_before, self._sum_before = self._sum_before, None
-        assert sum_before is not None
+        before, self._before = self._before, None
+        assert before is not None
         if not self.ranks.any(bad_norm or not all(map(math.isfinite, losses))):
             return None
-        return Fault(losses, value, sum_before)
+        return Fault(losses, value, *before)
 
     def leave_out(
         self,
@@ -123,11 +124,17 @@ class FaultGuard:
                 save_weights(str(kept / "weights"))
             losses = ", ".join(f"{loss:g}" for loss in fault.losses)
             allowed = f" after {skipped} that were left out" if skipped else ""
+            made = (
+                "; DeepSpeed had made the step before its norm was known"
+                if self.step_is_made
+                else ", so it was not made"
+            )
+            skip = "" if self.step_is_made else "; stopping.skip_faults leaves out a few such steps"
             raise FaultError(
-                f"Optimizer step {position.step + 1} is no number{allowed}: losses {losses} of this rank's "
-                f"micro-batches, gradient norm {fault.norm:g}. A step with it makes every weight NaN, so it was not "
-                f"made. Its batch and random states are in {kept}. Go on from the last checkpoint with a lower "
-                "trl.learning_rate or trl.max_grad_norm; stopping.skip_faults leaves out a few such steps."
+                f"Optimizer step {position.step + 1} is not finite{allowed}: losses {losses} of this rank's "
+                f"micro-batches, gradient norm {fault.norm:g}. Such a step makes every weight NaN{made}. Its batch and "
+                f"random states are in {kept}. Resume from the last checkpoint with a lower trl.learning_rate or "
+                f"trl.max_grad_norm{skip}."
             )
         self.counts[SKIPPED] += 1
         return float(self.counts[SKIPPED])
@@ -138,14 +145,14 @@ class FaultGuard:
         Raises:
             FaultError: one does.
         """
-        weights = model.named_parameters()
+        weights = ((name, own_part(weight)) for name, weight in model.named_parameters())
         bad = [name for name, weight in weights if weight.is_floating_point() and not weight.isfinite().all()]
         if self.ranks.any(bool(bad)):
             named = f" ({', '.join(bad[:3])})" if bad else ""
             raise FaultError(
-                f"Behind optimizer step {position.step} {len(bad)} of this rank's weights{named} hold a number that is "
+                f"After optimizer step {position.step} {len(bad)} of this rank's weights{named} hold values that are "
                 "not finite, although every loss and gradient norm was: the steps were too large for their type. This "
-                "checkpoint is not written; go on from the one before with a lower trl.learning_rate."
+                "checkpoint is not written; resume from the one before with a lower trl.learning_rate."
             )
 
     def _keep(
@@ -172,12 +179,18 @@ class FaultGuard:
 
 @dataclass(frozen=True)
 class Fault:
-    """An optimizer step that must not be made: the losses of its micro-batches, its gradient norm (NaN = unknown), and
-    the sum of losses before it."""
+    """An optimizer step that must not be made.
+
+    Attributes:
+        losses: of its micro-batches.
+        norm: of its gradient; NaN = unknown.
+        sum_before, means_before: the summed loss and what was measured, before its first micro-batch.
+    """
 
     losses: list[float]
     norm: float
     sum_before: torch.Tensor
+    means_before: Means
 
 
 _FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EROFS)  # the last: a disk with faults becomes read-only
@@ -215,16 +228,23 @@ def disk_of(path: Path) -> tuple[Path, int]:
     return place, free
 
 
-def checkpoint_bytes(model: Any, optimizer: Any, *, is_adapter: bool, shares: int) -> int:
+def own_part(weight: torch.Tensor) -> torch.Tensor:
+    """What this rank holds of a weight: a part under ZeRO-3 and FSDP, elsewhere all of it."""
+    part: torch.Tensor = getattr(weight, "ds_tensor", weight)  # ZeRO-3 leaves the weight itself empty
+    return part.to_local() if hasattr(part, "to_local") else part
+
+
+def checkpoint_bytes(model: Any, optimizer: Any, *, is_adapter: bool, weight_shares: int, optimizer_shares: int) -> int:
     """What a checkpoint takes: the weights that are saved, the optimizer's tensors, and the small files beside.
 
     Args:
-        shares: ranks that each hold a part; 1 where every rank holds all.
+        weight_shares, optimizer_shares: ranks that each hold a part; 1 where every rank holds all.
     """
-    weights = (weight for weight in model.parameters() if weight.requires_grad or not is_adapter)
+    weights = (own_part(weight) for weight in model.parameters() if weight.requires_grad or not is_adapter)
     state = getattr(optimizer, "state", {})
-    moments = (value for each in state.values() for value in each.values() if isinstance(value, torch.Tensor))
-    return sum(tensor.nbytes for tensor in (*weights, *moments)) * shares + SMALL_FILES
+    moments = (own_part(value) for each in state.values() for value in each.values() if isinstance(value, torch.Tensor))
+    weight_bytes, moment_bytes = (sum(tensor.nbytes for tensor in tensors) for tensors in (weights, moments))
+    return weight_bytes * weight_shares + moment_bytes * optimizer_shares + SMALL_FILES
 
 
 class DiskGuard:

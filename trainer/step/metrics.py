@@ -67,6 +67,12 @@ class Means:
         self._sums, self._largest = {}, {}
         return found
 
+    def copy(self) -> "Means":
+        """What was added so far, apart from what will be."""
+        made = Means()
+        made._sums, made._largest, made.extremes = dict(self._sums), dict(self._largest), dict(self.extremes)
+        return made
+
     def state_dict(self) -> dict[str, dict[str, Tensor]]:
         """What this rank has added and nobody has read."""
         return {

@@ -177,7 +177,7 @@ class RLVRTrainer(GRPOTrainer):
         phases.microbatch_starts()
         with phases("update"):
             if watch is not None:
-                watch.faults.before(self._tr_loss)
+                watch.faults.before(self._tr_loss, self.parts.loss.means)
             loss: Tensor = super().training_step(*positional, **keywords)
             if watch is not None:
                 watch.faults.after(loss)
@@ -325,16 +325,21 @@ class RLVRTrainer(GRPOTrainer):
         evidence = {"rollout_batch": self._buffered_inputs, "micro_batches_trained": self._step}
         skipped = watch.faults.leave_out(fault, self._position, evidence, self.state.save_to_json, self.save_model)
         self._tr_loss.copy_(fault.sum_before)
+        self.parts.loss.means = fault.means_before  # NaN would be the mean of all steps until the next log line
         self.model.zero_grad(set_to_none=True)
         self._metrics["train"]["faults/skipped"] = [skipped]
         return norm
 
+    def _maybe_log_save_evaluate(self, *positional: Any, **keywords: Any) -> None:
+        if self.control.should_log and self.state.global_step > self._globalstep_last_logged:
+            # a collective: here all ranks are, while `log` may be called by one
+            for name, value in self.parts.loss.means.read(self.accelerator).items():
+                self._metrics["train"][name].append(value)
+        super()._maybe_log_save_evaluate(*positional, **keywords)
+
     def log(self, logs: dict[str, float], *positional: Any, **keywords: Any) -> None:
         self.parts.phases.add_earlier_seconds(logs)
         with self.parts.phases("log"):
-            if self.model.training:
-                for name, value in self.parts.loss.means.read(self.accelerator).items():
-                    self._metrics["train"][name].append(value)
             super().log(logs, *positional, **keywords)
 
     # 5. Evaluation
@@ -391,7 +396,8 @@ class RLVRTrainer(GRPOTrainer):
             self.model,
             getattr(self, "optimizer", None),
             is_adapter=hasattr(self.accelerator.unwrap_model(self.model), "peft_config"),
-            shares=self.parts.ranks.count if self.is_deepspeed_enabled or self.is_fsdp_enabled else 1,
+            weight_shares=self.parts.ranks.count if self.parts.ranks.sharded else 1,
+            optimizer_shares=self.parts.ranks.count if self.is_deepspeed_enabled or self.is_fsdp_enabled else 1,
         )
         save = partial(self._save_whole_checkpoint, model, trial)
         watch.disk.save(save, self._checkpoint_folder(trial), needed, self.state.global_step)

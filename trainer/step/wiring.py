@@ -1,5 +1,6 @@
 """The collaborators of a trainer, made once and in one place, out of what TRL has set up."""
 
+from collections import Counter
 from dataclasses import dataclass
 from functools import partial
 from typing import Any, Literal
@@ -201,6 +202,7 @@ def _loaded(trainer: Any, speed: Speed, ranks: Ranks) -> Loaded:
     model = trainer.accelerator.unwrap_model(trainer.model_wrapped)
     config = trainer.model.config.get_text_config()
     own = [name for name in ("tools", "environment_factories", "rollout_func") if getattr(trainer, name, None)]
+    columns = getattr(trainer.train_dataset, "column_names", None) or ()
     varies = None
     if any(drops(module) for module in trainer.model.modules()):
         varies = "the model has dropout, of which each pass draws its own"
@@ -215,6 +217,8 @@ def _loaded(trainer: Any, speed: Speed, ranks: Ranks) -> Loaded:
         has_plain_cache=speed.generation != "compact" or roomy_cache(model.config) is not None,
         is_sharded=ranks.sharded,
         has_positions=hasattr(trainer.train_dataset, "__len__"),
+        same_names=tuple(name for name, count in Counter(trainer.reward_func_names).items() if count > 1),
+        image_column=next((name for name in ("image", "images") if name in columns), None),
         special_functions=tuple(
             name
             for name, function in zip(trainer.reward_func_names, trainer.reward_funcs, strict=True)

@@ -1,6 +1,7 @@
-"""A loss or gradient that is no number never reaches the weights: kept, left out, or the end of the run."""
+"""A loss or gradient that is not finite never reaches the weights: kept, left out, or the end of the run."""
 
 import json
+import math
 from pathlib import Path
 from typing import Any
 
@@ -36,6 +37,7 @@ def trained(
     max_skipped: int,
     steps: int = 3,
     checkpoint: Path | None = None,
+    trainer_class: type[Guarded] | None = None,
     **settings: Any,
 ) -> Guarded:
     defaults: dict[str, Any] = {
@@ -57,7 +59,7 @@ def trained(
     arguments = GRPOConfig(**{**defaults, **settings})
     rows = Dataset.from_dict({"prompt": ["a b", "b a", "a a", "b b"] * 4})
     guards = Guards(folder / "faults", seed=arguments.seed, max_skipped=max_skipped)
-    trainer = Guarded(str(model), lengths_modulo_three, arguments, rows, guards=guards)
+    trainer = (trainer_class or Guarded)(str(model), lengths_modulo_three, arguments, rows, guards=guards)
     trainer.loss_at = loss_at
     trainer.train(resume_from_checkpoint=None if checkpoint is None else str(checkpoint))
     return trainer
@@ -72,7 +74,7 @@ def test_without_a_fault_nothing_is_kept(tiny_model: Path, tmp_path: Path):
 
 @pytest.mark.parametrize("value", [float("nan"), float("inf")])
 def test_the_run_stops_with_its_weights_unharmed(tiny_model: Path, tmp_path: Path, value: float):
-    with pytest.raises(FaultError, match=r"Optimizer step 2 is no number: losses .*skip_faults"):
+    with pytest.raises(FaultError, match=r"Optimizer step 2 is not finite: losses .*skip_faults"):
         trained(tiny_model, tmp_path, {2: value}, 0)
     kept = tmp_path / "faults" / "step-2"
     record = json.loads((kept / "fault.json").read_text())
@@ -88,7 +90,7 @@ def test_the_run_stops_with_its_weights_unharmed(tiny_model: Path, tmp_path: Pat
 
 def test_no_checkpoint_holds_a_weight_that_is_not_finite(tiny_model: Path, tmp_path: Path):
     """A step of 1e39 in float32, whose largest number is 3.4e38; the loss and the gradient before it are finite."""
-    with pytest.raises(FaultError, match=r"Behind optimizer step 1 \d+ of this rank's weights \(model"):
+    with pytest.raises(FaultError, match=r"After optimizer step 1 \d+ of this rank's weights \(model"):
         trained(tiny_model, tmp_path, {}, 0, save_strategy="steps", save_steps=1, learning_rate=1e39)
     assert not list(tmp_path.glob("checkpoint-*"))
 
@@ -100,7 +102,7 @@ def test_a_step_that_is_left_out_moves_nothing_and_the_run_goes_on(tiny_model: P
         assert torch.equal(left_out, never_made)
     assert trainer.parts.checkpoint.counts[SKIPPED] == 1
     assert trainer.state.global_step == 3
-    with pytest.raises(FaultError, match="step 3 is no number after 1 that were left out"):
+    with pytest.raises(FaultError, match="step 3 is not finite after 1 that were left out"):
         trained(tiny_model, tmp_path / "again", {1: float("nan"), 3: float("inf")}, 1)
 
 
@@ -108,8 +110,28 @@ def test_a_resumed_run_goes_on_counting_the_steps_that_were_left_out(tiny_model:
     saved = {"save_strategy": "steps", "save_steps": 2}
     trained(tiny_model, tmp_path, {1: float("nan")}, 1, steps=2, **saved)
     checkpoint = tmp_path / "checkpoint-2"
-    with pytest.raises(FaultError, match="step 3 is no number after 1 that were left out"):
+    with pytest.raises(FaultError, match="step 3 is not finite after 1 that were left out"):
         trained(tiny_model, tmp_path, {3: float("nan")}, 1, checkpoint=checkpoint)
     resumed = trained(tiny_model, tmp_path, {3: float("nan")}, 2, checkpoint=checkpoint)
     assert resumed.parts.checkpoint.counts[SKIPPED] == 2
     assert resumed.state.log_history[-2]["faults/skipped"] == 2.0
+
+
+def test_a_step_that_is_left_out_is_in_no_mean_of_the_log_line(tiny_model: Path, tmp_path: Path):
+    """One line for three steps, of which the second's log-probabilities are NaN: the means are of the two others."""
+
+    class Overflowing(Guarded):
+        def _compute_loss(self, model: Any, inputs: Any) -> torch.Tensor:
+            if self.state.global_step != 1:
+                return super()._compute_loss(model, inputs)
+            nan = model.get_input_embeddings().register_forward_hook(lambda *given: given[-1] * float("nan"))
+            try:
+                return super()._compute_loss(model, inputs)
+            finally:
+                nan.remove()
+
+    trainer = trained(tiny_model, tmp_path, {}, 1, trainer_class=Overflowing, logging_steps=3)
+    (line,) = [line for line in trainer.state.log_history if "loss" in line]
+    assert line["faults/skipped"] == 1.0
+    for name in ("entropy/word", "grad_share/q1", "token_prob/frac_q1"):
+        assert math.isfinite(line[name])

@@ -64,7 +64,7 @@ def trained(model: Path, folder: Path, *, limits: bool) -> tuple[Limited, list[s
 
 
 def bytes_of(trainer: Limited) -> int:
-    return checkpoint_bytes(trainer.model, trainer.optimizer, is_adapter=False, shares=1)
+    return checkpoint_bytes(trainer.model, trainer.optimizer, is_adapter=False, weight_shares=1, optimizer_shares=1)
 
 
 def test_what_fails_while_it_is_written_is_deleted_and_said(tiny_model: Path, tmp_path: Path):

@@ -9,6 +9,7 @@ import errno
 import time
 from collections import Counter, defaultdict, deque
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any, get_args, get_type_hints
 
 import pytest
@@ -28,9 +29,19 @@ from trainer.step.engine_check import METRIC, EngineCheck, EngineDisagreementErr
 from trainer.step.engine_diagnosis import BOUNDS, Policy
 from trainer.step.evaluation import HeldOut
 from trainer.step.generation import CommonRandomNumbers
-from trainer.step.guards import SKIPPED, DiskGuard, ExhaustedMemoryError, FaultError, FaultGuard, MemoryGuard
+from trainer.step.guards import (
+    SKIPPED,
+    SMALL_FILES,
+    DiskGuard,
+    ExhaustedMemoryError,
+    FaultError,
+    FaultGuard,
+    MemoryGuard,
+    checkpoint_bytes,
+)
 from trainer.step.judging import Judging
 from trainer.step.loss import Loss
+from trainer.step.metrics import Means
 from trainer.step.microbatches import Microbatches, PlannedCut
 from trainer.step.options import Engine, Evaluation, Guards
 from trainer.step.phases import Phases
@@ -463,7 +474,7 @@ def test_fault_guard(ranks: Ranks, tmp_path: Path):
     saved: list[str] = []
 
     def fault(loss: float, norm: float) -> Any:
-        guard.before(torch.tensor(3.0))
+        guard.before(torch.tensor(3.0), Means())
         guard.after(torch.tensor(loss))
         return guard.find_fault(norm)
 
@@ -475,7 +486,7 @@ def test_fault_guard(ranks: Ranks, tmp_path: Path):
     kept = torch.load(tmp_path / "step-1" / "rank-0.pt", weights_only=False)
     assert kept["batch"] == [1]
     assert counts == {SKIPPED: 1}
-    with pytest.raises(FaultError, match="step 1 is no number after 1"):
+    with pytest.raises(FaultError, match="step 1 is not finite after 1"):
         guard.leave_out(fault(1.0, float("inf")), START, {}, saved.append, saved.append)
     assert saved[-1] == str(tmp_path / "step-1" / "weights")
     model = torch.nn.Linear(1, 1)
@@ -484,6 +495,15 @@ def test_fault_guard(ranks: Ranks, tmp_path: Path):
         model.weight.fill_(torch.nan)
     with pytest.raises(FaultError, match=r"1 of this rank's weights \(weight\)"):
         guard.check_weights(model, START)
+    with torch.no_grad():
+        model.weight.fill_(0)
+    model.weight.ds_tensor = torch.tensor([torch.inf])  # where ZeRO-3 keeps this rank's part
+    with pytest.raises(FaultError, match=r"1 of this rank's weights \(weight\)"):
+        guard.check_weights(model, START)
+    # two parts of 4 bytes of the weight and of the bias, 4 bytes in all of each moment
+    optimizer = SimpleNamespace(state={"weight": {"exp_avg": torch.zeros(1)}})
+    needed = checkpoint_bytes(model, optimizer, is_adapter=False, weight_shares=2, optimizer_shares=1)
+    assert needed == 2 * (4 + 4) + 4 + SMALL_FILES
 
 
 def test_disk_guard(ranks: Ranks, tmp_path: Path):

@@ -18,6 +18,7 @@ TWO_MICROBATCHES = {"gradient_accumulation_steps": 2}
 IBPO = {"advantage": "ibpo", "revision": {"references": 2}}
 LOPTI = {"update_schedule": "lopti"}
 IN_TURNS = {"loaded": Loaded(own_generation="tools")}
+BEST = {"load_best_model_at_end": True, "eval_strategy": "steps", "save_strategy": "steps"}
 ROUTER = {"loaded": Loaded(has_router_loss=True)}
 
 
@@ -67,6 +68,18 @@ SPEAKS_AND_IS_SILENT: dict[str, tuple[dict[str, Any], dict[str, Any]]] = {
     "decodings_of_plain_functions": (
         {"has_decodings": True, "loaded": Loaded(special_functions=("judge",))},
         {"loaded": Loaded(special_functions=("judge",))},
+    ),
+    "names_of_functions": (
+        {"has_decodings": True, "loaded": Loaded(same_names=("<lambda>",))},
+        {"loaded": Loaded(same_names=("<lambda>",))},
+    ),
+    "images": (
+        {"strategies": {"prompt_sampler": "dynamic"}, "loaded": Loaded(image_column="image")},
+        {"strategies": {"prompt_sampler": "difficulty"}, "loaded": Loaded(image_column="image")},  # one round
+    ),
+    "best_model": (
+        {"args": BEST, "strategies": {"advantage": "rloo"}},
+        {"args": {**BEST, "metric_for_best_model": "eval_reward"}, "strategies": {"advantage": "rloo"}},
     ),
     "compact_generation": ({"args": VLLM, "speed": COMPACT}, {"speed": COMPACT}),
     "compact_generation_by_model": (
