@@ -85,8 +85,8 @@ class Checkpoint:
                 continue
             if part.kind not in found["strategies"]:
                 raise StrategyStateError(
-                    f"{folder} holds no state of {part.kind} {part.name!r}, so training would go on as if it had seen "
-                    "nothing. Resume from a checkpoint of a run with this strategy, or start a new run."
+                    f"{folder} holds no state of {part.kind} {part.name!r}, so training would continue as if it had "
+                    "seen nothing. Resume from a checkpoint of a run with this strategy, or start a new run."
                 )
             part.function.load_state_dict(found["strategies"][part.kind])  # type: ignore[attr-defined]
         self.counts.clear()
@@ -99,7 +99,7 @@ class Checkpoint:
         self.log_state = LogState(**logged[self.ranks.index]) if len(logged) == self.ranks.count else None
 
     def take_log_state(self) -> LogState | None:
-        """What was read and nobody has taken up."""
+        """The log state that was read, once; ``None`` after that."""
         found, self.log_state = self.log_state, None
         return found
 
@@ -155,7 +155,7 @@ def agreed_states(strategies: Iterable[Strategy]) -> dict[str, Any]:
 
 
 def _on_cpu(state: Any) -> Any:
-    """``state`` with its tensors on the CPU: on which device each rank computed them is no part of it."""
+    """``state`` with its tensors on the CPU: on which device a rank computed them does not matter."""
     if isinstance(state, torch.Tensor):
         return state.detach().cpu()
     if isinstance(state, dict):

@@ -48,7 +48,7 @@ class Loaded:
         varies: why the same weights answer differently from one pass to the next, if they do.
         has_plain_cache: its cache is the keys and values of each text token.
         is_sharded: no process holds all weights.
-        has_positions: the training data is no stream.
+        has_positions: the training rows can be read by position; not so for streamed data.
         special_functions: names of reward functions that are a model or asynchronous.
         same_names: names that several reward functions share.
         image_column: a column of images beside the prompts, if there is one.
@@ -392,7 +392,7 @@ def _passes(settings: Settings) -> Problems:
     schedule = _described(strategies.update_schedule)
     if args.steps_per_generation % args.gradient_accumulation_steps != 0:
         yield (
-            f"{schedule}: a pass is {args.steps_per_generation} micro-batches (steps_per_generation), which is no "
+            f"{schedule}: a pass is {args.steps_per_generation} micro-batches (steps_per_generation), not a "
             f"whole number of optimizer steps of {args.gradient_accumulation_steps} (gradient_accumulation_steps), so "
             "two passes would share a step. Make steps_per_generation a multiple of gradient_accumulation_steps."
         )
@@ -575,7 +575,7 @@ def _compact_generation_by_model(settings: Settings) -> Problems:
 
 def _not_compact(reason: str) -> str:
     return (
-        f"generation: compact cannot be: {reason}. It is transformers' own sampling with a plain cache. "
+        f"generation: compact is not possible: {reason}. It is transformers' own sampling with a plain cache. "
         "Write generation: trl."
     )
 

@@ -35,11 +35,11 @@ class EngineCheck:
     After the first sync of the weights and every ``check_agreement_every``-th, 8 prompts of 16 random tokens are
     continued by 16 tokens, drawn as rollouts are but with a seed of their own, so that they change no later sample. The
     trainer scores them, as it scores rollouts. The largest difference over all ranks is logged as
-    ``vllm/agreement_max``; above the policy's bound every rank raises. A resumed run goes on counting syncs; its engine
-    is a new one, whose first sync is checked too, and logged where it is that one's turn.
+    ``vllm/agreement_max``; above the policy's bound every rank raises. A resumed run continues the count of syncs; its
+    engine is a new one, whose first sync is checked too, and logged if it is due.
 
     Args:
-        options: how often, and what is allowed.
+        options: how often to check, and the largest difference allowed.
         counts: of the run; how many syncs there were, and when.
     """
 

@@ -28,7 +28,7 @@ class Probe:
     """Tokens that the engine has just written, and what it says of them.
 
     Attributes:
-        input_ids: prompts of random tokens and what the engine wrote behind them (B, P + T).
+        input_ids: prompts of random tokens and what the engine generated after them (B, P + T).
         logps: the engine's (B, T); NaN where it gave none.
     """
 
@@ -92,7 +92,7 @@ def parameter_group(name: str) -> str:
 def diagnosis(policy: Policy, probe: Probe, difference: float, rank: int) -> str:
     """What is wrong, what explains it and what to do; the difference is the largest of this rank, the worst one."""
     bound, dtype = policy.bound, _named(policy.dtype)
-    told = (
+    measured = (
         f"After the weight sync at step {policy.step} vLLM's log-probabilities differ from the trainer's "
         f"by up to {difference:.2g} over {probe.logps.numel()} tokens (rank {rank}), where {bound:g} is allowed: the "
         f"trainer computes in {dtype}. The next rollouts would be samples of another policy than the one that is "
@@ -102,20 +102,20 @@ def diagnosis(policy: Policy, probe: Probe, difference: float, rank: int) -> str
     listed = ", ".join(f"{each} {value:.2g}" for each, value in tried.items()) or "nothing, the weights are sharded"
     name, left = min(tried.items(), key=lambda pair: pair[1], default=("", inf))
     if left <= max(bound, _EXPLAINS * difference):
-        return f"{told}\n\n{_cause(policy, name, left)}\n\nDifferences left by what was tried: {listed}."
+        return f"{measured}\n\n{_cause(policy, name, left)}\n\nDifferences left by what was tried: {listed}."
     engine = engine_dtype(policy)
     if engine is not None and difference <= BOUNDS.get(engine, 0.0) and engine != policy.dtype:
         return (
-            f"{told}\n\nDtype: vLLM computes in {_named(engine)}, which explains up to {BOUNDS[engine]:g}. Let both "
-            f"compute alike: model.dtype and trl.bf16 for the trainer, vllm serve --dtype {dtype} for a server. (A "
-            "colocated engine takes the dtype of the model's config.json, and bfloat16 where that says float32.) Or "
+            f"{measured}\n\nDtype: vLLM computes in {_named(engine)}, which explains up to {BOUNDS[engine]:g}. Let "
+            f"both compute alike: model.dtype and trl.bf16 for the trainer, vllm serve --dtype {dtype} for a server. "
+            "(A colocated engine takes the dtype of the model's config.json, and bfloat16 where that says float32.) Or "
             f"accept it with vllm.agreement_bound: {BOUNDS[engine]:g}; vllm_importance_sampling_correction then makes "
             "up for it."
         )
     return (
-        f"{told}\n\nNothing that was tried explains it ({listed}). If the difference grows from sync to sync, updates "
-        "have ceased to arrive: start a new vLLM, and resume. If it is there from the first sync on, the two load "
-        "another model, tokenizer or quantisation."
+        f"{measured}\n\nNothing that was tried explains it ({listed}). If the difference grows from sync to sync, "
+        "updates have ceased to arrive: start a new vLLM, and resume. If it is there from the first sync on, the two "
+        "load another model, tokenizer or quantisation."
     )
 
 

@@ -2,7 +2,7 @@
 
 - A loss or gradient that is not finite is seen before the optimizer steps, kept with its batch, and left out.
   transformers logs such a loss as the mean of those before it and lets the optimizer step: the weights become NaN, the
-  next checkpoint holds them, and a resume goes on with them.
+  next checkpoint holds them, and a resume starts from them.
 - A checkpoint that does not fit on its disk is left out with a message; the older one stays, and training goes on.
   transformers stops with half a checkpoint in place, and the steps since the whole one are lost.
 - Where memory runs out, the message says in which phase, which tensors were the largest, and which setting makes that
@@ -53,9 +53,9 @@ class FaultGuard:
     Its batch, losses, norm, seed, random states and trainer state go to ``<folder>/step-<N>/``, N the step that was not
     made (from 1), and the weights too where the run stops, unless ranks share them. Then the gradients are deleted, so
     that the optimizer has nothing to do; up to ``max_skipped`` times, after which `FaultError` is raised on all ranks,
-    before anything is saved; a resumed run goes on counting.
+    before anything is saved; a resumed run continues the count.
 
-    Under fp16 an overflowing norm is the loss scale's affair, which leaves out the step itself: there only the loss
+    Under fp16 the loss scaler itself skips a step whose norm overflows: there only the loss
     counts. Under DeepSpeed the engine has made its step when the norm is known: every fault stops the run.
 
     Args:
@@ -314,8 +314,9 @@ def _left_out_words(folder: Path, needed: int, disk: Path, free: int, error: Exc
     failed = f" Writing it failed: {type(error).__name__}: {str(error).splitlines()[0][:200]}." if error else ""
     return (
         f"{folder.name} was not saved: it needs about {needed:,} bytes and the disk mounted at {disk} has {free:,} "
-        f"free.{failed} {counts} is what counts, and training goes on to the next save. Delete what is not needed on "
-        f"{disk}; the fewest checkpoints are kept with trl.save_total_limit: 1, and it still takes room for two."
+        f"free.{failed} {counts} remains the newest, and training continues to the next save. Delete what is not "
+        f"needed on {disk}; the fewest checkpoints are kept with trl.save_total_limit: 1, which still takes "
+        "room for two."
     )
 
 
@@ -371,8 +372,7 @@ def is_out_of_memory(error: BaseException) -> bool:
     """Of the GPU (`torch.OutOfMemoryError`), of torch's CPU allocator (a plain RuntimeError), or of Python."""
     if isinstance(error, torch.OutOfMemoryError | MemoryError):
         return True
-    told = isinstance(error, RuntimeError | OSError) and str(error).lower()
-    return bool(told) and any(words in str(told) for words in _WORDS)
+    return isinstance(error, RuntimeError | OSError) and any(words in str(error).lower() for words in _WORDS)
 
 
 def largest_tensors(trace: TracebackType | None, number: int = SHOWN) -> list[LargeTensor]:
@@ -399,7 +399,7 @@ def largest_tensors(trace: TracebackType | None, number: int = SHOWN) -> list[La
 class MemoryGuard:
     """`ExhaustedMemoryError` in place of what is raised where memory ran out.
 
-    The first rank that fails speaks at once, for the others wait for it: its message goes to ``folder``, which all
+    The first rank that fails reports at once, because the others wait for it: its message goes to ``folder``, which all
     ranks see, and a rank that finds one there is silent.
     """
 

@@ -35,8 +35,9 @@ class Judging:
     adds columns to the rows, and wherever TRL passes other arguments than the function was called with.
 
     What a function logs is logged, and what it raises is raised, when TRL calls it. An early function is called also
-    where one before it in the list raises. Where the scoring itself fails, a judgement under way is waited for, so that
-    no two ever run; on Ctrl-C it is left running and does not keep the process from ending.
+    where one before it in the list raises. Where the scoring itself fails, a judgement that is still
+    running is waited for, so that no two ever run; on Ctrl-C it is left running and does not keep the process from
+    ending.
 
     Args:
         names, weights: of the reward functions, (F,).
@@ -44,7 +45,7 @@ class Judging:
     Attributes:
         rewards_per_function: (N, F) of all ranks, of the newest rollout batch.
         columns: what this rank's reward functions logged of it, name → one value a row.
-        overlapped_seconds: judging of the newest call that nobody waited for.
+        overlapped_seconds: seconds of judging in the newest call that ran beside other work.
     """
 
     rewards_per_function: Tensor
@@ -202,7 +203,7 @@ class EarlyCall:
 
 
 def is_plain(function: Any) -> bool:
-    """Whether TRL calls a reward function as a function: it is no model, and not asynchronous."""
+    """Whether TRL calls a reward function as a function: it is neither a model nor asynchronous."""
     return not isinstance(function, torch.nn.Module) and not is_async_callable(function)
 
 
@@ -212,7 +213,7 @@ def may_run_in_thread(function: Any) -> bool:
 
 
 def same_arguments(early: Mapping[str, Any], given: Mapping[str, Any]) -> bool:
-    """Whether two calls hand over the very same objects; of columns, which are listed anew for each, the same cells."""
+    """Whether two calls pass the very same objects; of columns, which are new lists in each call, the same cells."""
     if early.keys() != given.keys() - set(_CALLBACKS) or not given.keys() >= set(_CALLBACKS):
         return False
     return all(value is given[name] or _same_cells(value, given[name]) for name, value in early.items())

@@ -130,7 +130,7 @@ class Loss:
             self.token_classes.add(self.means, batch["entropies"], batch["completion_ids"], mask)
 
     def finish(self, loss: Tensor, batch: Batch, metrics: dict[str, list[float]], *, is_last: bool) -> Tensor:
-        """TRL's loss as it is to be trained, with TRL's metrics of the micro-batch put right.
+        """TRL's loss as it is to be trained, with TRL's metrics of the micro-batch corrected.
 
         Args:
             is_last: of the optimizer step, after which what strategies returned is checked: before the backward pass,
@@ -158,7 +158,7 @@ class Loss:
 
     @contextmanager
     def apart(self) -> Iterator[None]:
-        """Inside, losses are computed that nobody trains on: what is measured of them is forgotten."""
+        """Inside, losses are computed for comparison only: what is measured of them is discarded."""
         before = self.means, self.shared_prefixes
         self.means, self.shared_prefixes = Means(), SharedPrefixMeter()
         try:

@@ -74,7 +74,7 @@ class Means:
         return made
 
     def state_dict(self) -> dict[str, dict[str, Tensor]]:
-        """What this rank has added and nobody has read."""
+        """What this rank has added since the last `read`."""
         return {
             "sums": {name: values.cpu() for name, values in self._sums.items()},
             "largest": {name: value.cpu() for name, value in self._largest.items()},
@@ -172,7 +172,7 @@ class TokenClassMeter:
 def rollout_metrics(rewards: Tensor, advantages: Tensor, signals: Mapping[str, Any]) -> dict[str, float]:
     """Group composition, size of the advantages, and cancellation over the rollout batch, as if it were one step.
 
-    ``advantages`` (N,) or (N, T) of all ranks, 0 where nobody judged.
+    ``advantages`` (N,) or (N, T) of all ranks, 0 where a completion was not judged.
     """
     mask, group_size, judged = signals["mask"], signals["group_size"], ~rewards.isnan()
     metrics = {

@@ -59,7 +59,7 @@ def planned_cuts(
 
 
 def _best_cut(cost: Int[Tensor, "U U"], max_microbatches: int, budget: int) -> list[int] | None:
-    """Ends of the segments whose cost is least in sum, none above ``budget``; ``None`` where there is no such cut."""
+    """Ends of the segments whose cost is least in sum, none above ``budget``; ``None`` where no cut fits."""
     units = len(cost)
     edges = torch.arange(0, units, -(-units // _CANDIDATES))
     ends = torch.cat([edges[1:], torch.tensor([units])])

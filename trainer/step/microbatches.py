@@ -65,7 +65,7 @@ class Microbatches:
     """The micro-batch of each forward pass.
 
     Args:
-        planner: how optimizer steps are cut anew; ``None`` = TRL's micro-batches stay.
+        planner: how optimizer steps are cut again; ``None`` = TRL's micro-batches stay.
         over_all_ranks: the same rows are in each optimizer step on any number of ranks.
         verify_steps: optimizer steps, from the first with a gradient on, whose gradient is computed by both cuts first;
             above 0 the steps at a quarter, half and three quarters of the run and the last one too, for a part may

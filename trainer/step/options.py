@@ -23,7 +23,7 @@ class Speed:
     The section ``speed`` of a run file is made of it (`trainer.run.config.speed`), and its table in configs/README.md.
 
     Attributes:
-        microbatches: ``trl`` leaves micro-batches as TRL cuts them; ``planned`` cuts them anew where that leaves the
+        microbatches: ``trl`` leaves micro-batches as TRL cuts them; ``planned`` cuts them again where that leaves the
             gradient as it is, and elsewhere leaves them too and warns with the reason. Scoring without a gradient is
             cut as well; where a comparison of gradients fails, TRL's cut is taken for the rest of the run.
         tokens_per_microbatch: padded tokens of a planned one at most; ``None`` = what the configured one may take.
@@ -93,7 +93,7 @@ class Evaluation:
 class Guards:
     """What watches a run: non-finite losses, full disks and exhausted memory end in a message (`trainer.step.guards`).
 
-    A watched run also measures the entropy by class of token, goes on with its log lines after a resume, and leaves out
+    A watched run also measures the entropy by class of token, continues its log lines after a resume, and leaves out
     TRL's model card.
 
     Attributes:

@@ -49,7 +49,7 @@ _BEFORE = "preparation"
 class Phases:
     """The phases that are open, one inside the other, and the seconds of each since they were last read.
 
-    A phase inside another one is no part of that. Time counts inside ``update`` and ``log``.
+    The time of a phase inside another one counts for the inner one alone. Time counts inside ``update`` and ``log``.
     """
 
     seconds_before: float = 0.0
@@ -57,7 +57,7 @@ class Phases:
 
     def __init__(self) -> None:
         self._seconds = dict.fromkeys(TIMED, 0.0)
-        self._open: list[tuple[str, float]] = []  # the phases under way, and when each last came to the top
+        self._open: list[tuple[str, float]] = []  # the phases that are open, and when each last came to the top
         self._overlapped = 0.0
         self._microbatch_ended: float | None = None
         self._failed: str | None = None
@@ -90,12 +90,12 @@ class Phases:
 
     @property
     def now(self) -> str | None:
-        """The phase under way, the innermost."""
+        """The innermost open phase."""
         return self._open[-1][0] if self._open else None
 
     @property
     def doing(self) -> str:
-        """For messages: what was being done when the exception under way was raised, or is being done now."""
+        """For messages: what was being done when the current exception was raised, or is being done now."""
         if self._failed is not None:
             return self._failed
         if self._open:
@@ -122,7 +122,7 @@ class Phases:
         self._after_backward = True
 
     def judged_beside(self, seconds: float) -> None:
-        """Count judging that nobody waited for."""
+        """Count judging that ran beside other work."""
         self._overlapped += seconds
 
     def end_step(self) -> dict[str, float]:
@@ -140,7 +140,7 @@ class Phases:
             logs |= {"train_runtime": whole, **rates}
 
     def _count(self) -> None:
-        """Give the time until now to the phase on top, and let the one below it go on from here."""
+        """Give the time until now to the phase on top, and start the one below it from here."""
         if not self._open:
             return
         (name, since), now = self._open[-1], time.perf_counter()

@@ -60,7 +60,7 @@ class Candidates:
 class Prompts:
     """The rows of each rollout batch: those of the prompts that ``sampler`` chooses, or TRL's.
 
-    TRL's own sampler goes on counting steps and epochs; its rows are replaced. With a sampler of several rounds the
+    TRL's own sampler still counts steps and epochs; its rows are replaced. With a sampler of several rounds the
     rows are generated and judged first, and TRL is given those that are kept: π_old and the reference are computed for
     them alone, and every completion is judged once.
 
@@ -115,7 +115,7 @@ class Prompts:
             self._kept = None
 
     def take_generated(self) -> tuple[Any, ...] | None:
-        """What was generated for the kept rows, where TRL asks for it; ``None`` where there is no such."""
+        """What was generated for the kept rows, where TRL asks for it; ``None`` where there are none."""
         return None if self._kept is None else self._kept.generated
 
     def take_rewards(self, logged: Mapping[str, list[Any]]) -> Tensor | None:
@@ -128,7 +128,7 @@ class Prompts:
         return kept.rewards
 
     def observe(self, correct: Callable[[], Tensor | None]) -> None:
-        """Report the share of right responses to each prompt to the sampler; NaN where nobody could judge one.
+        """Report the share of right responses to each prompt to the sampler; NaN where none could be judged.
 
         Args:
             correct: (N,) verdicts, asked for only where the sampler wants them.
@@ -237,7 +237,7 @@ class Prompts:
 
 
 class EpochSampler(Sampler[int]):
-    """TRL's `RepeatSampler`, whose order is made a function of (seed, epoch), so that a resumed run goes on in it.
+    """TRL's `RepeatSampler`, whose order is made a function of (seed, epoch), so that a resumed run continues it.
 
     Epoch e draws what the stock sampler draws at its e-th pass. The stock sampler starts over at pass 0 after a
     resume, and would train the first epoch's order again.

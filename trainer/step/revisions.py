@@ -22,7 +22,7 @@ from trainer.step.rollout import Batch, Rollout, Row, verdicts
 
 _NO_VERDICTS = (
     "revision: the reward functions leave no verdict on each completion in the column `correct`, so no answer can be "
-    "told to be wrong and no revision to be right. Rewards made of verifiers leave it; a function of your own calls "
+    "reported as wrong and no revision to be right. Rewards made of verifiers leave it; a function of your own calls "
     "log_extra('correct', [True, False, None, …]), one for each completion."
 )
 Write = Callable[[list[Row], list[Any]], tuple[list[list[int]], Mapping[str, list[Any]]]]
@@ -71,7 +71,7 @@ class Revisions:
             metrics: where ``revisions/…`` are added.
 
         Raises:
-            ValueError: the reward functions leave no verdicts, or a prompt is no text.
+            ValueError: the reward functions leave no verdicts, or a prompt is not text.
         """
         if correct is None:
             raise ValueError(_NO_VERDICTS)
@@ -156,7 +156,7 @@ def revision_prompt(prompt: Any, answer: str, reference: str, options: RevisionO
     """``prompt``, plain text or messages, with the template in place of its text or of its last message's.
 
     Raises:
-        ValueError: the last message is no text.
+        ValueError: the last message is not text.
     """
     if isinstance(prompt, str):
         return options.revision_prompt(prompt, answer, reference)

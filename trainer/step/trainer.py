@@ -144,7 +144,7 @@ class RLVRTrainer(GRPOTrainer):
         self.parts = wired(self, speed, cut, engine, evaluation, guards, drop_in=drop_in)
         self.add_callback(EndOfStep(self.parts.phases, self._metrics))
         if guards is not None:
-            self.args.logging_nan_inf_filter = False  # the guard sees to non-finite losses
+            self.args.logging_nan_inf_filter = False  # the guard handles non-finite losses
         if self.use_vllm:
             self.vllm_generation.sync_weights = partial(self._sync_weights, self.vllm_generation.sync_weights)
 
@@ -155,7 +155,7 @@ class RLVRTrainer(GRPOTrainer):
         return Position(self.state.global_step, self.state.max_steps, self._step, rollouts)
 
     @property
-    def _is_bare(self) -> bool:
+    def _skipped_init(self) -> bool:
         """Whether this object was made without ``__init__``, as some of TRL's tests make it: it is TRL's trainer."""
         return "parts" not in vars(self)
 
@@ -173,7 +173,7 @@ class RLVRTrainer(GRPOTrainer):
     def training_step(self, *positional: Any, **keywords: Any) -> Tensor:
         phases, watch = self.parts.phases, self.parts.watch
         if (logged := self.parts.checkpoint.take_log_state()) is not None and watch is not None:
-            self._go_on_logging(logged)  # without guards logs start anew, as TRL's do
+            self._restore_log_state(logged)  # without guards a resumed log starts empty, as TRL's does
         phases.microbatch_starts()
         with phases("update"):
             if watch is not None:
@@ -188,7 +188,7 @@ class RLVRTrainer(GRPOTrainer):
             self.parts.loss.measure_gradient()
         return loss
 
-    # 2. Its rows: of a new rollout batch where the last one is used up, cut as TRL does or anew
+    # 2. Its rows: of a new rollout batch where the last one is used up, cut as TRL does or by `microbatches`
 
     def _prepare_inputs(self, generation_batch: Any) -> dict[str, Any]:
         with self.parts.phases("prepare"):
@@ -247,7 +247,7 @@ class RLVRTrainer(GRPOTrainer):
         return batch
 
     def _generate(self, prompts: list[Any]) -> Any:
-        if self._is_bare:
+        if self._skipped_init:
             return super()._generate(prompts)
         with self.parts.phases("generate"):
             if (kept := self.parts.prompts.take_generated()) is not None:
@@ -257,7 +257,7 @@ class RLVRTrainer(GRPOTrainer):
             return generated
 
     def _generate_single_turn(self, prompt_ids: Any, *positional: Any, **keywords: Any) -> Any:
-        if self._is_bare or not self.parts.is_compact:
+        if self._skipped_init or not self.parts.is_compact:
             return super()._generate_single_turn(prompt_ids, *positional, **keywords)
         draw = None
         if (noise := self.parts.common_noise) is not None:
@@ -276,7 +276,7 @@ class RLVRTrainer(GRPOTrainer):
     def _get_per_token_logps_and_entropies(self, *positional: Any, **keywords: Any) -> Any:
         """Called for π_old and the reference of a rollout batch; and for π in each loss, where A becomes A·w·keep·c."""
         score = super()._get_per_token_logps_and_entropies
-        if self._is_bare:
+        if self._skipped_init:
             return score(*positional, **keywords)
         result = self.parts.scoring(score, *positional, is_training=self.model.training, **keywords)
         self.parts.loss.write_advantages(result[0], result[1])
@@ -361,7 +361,7 @@ class RLVRTrainer(GRPOTrainer):
             return metrics
 
     def _run_evaluation_loop(self, batches: "DataLoader[Any]", decoding: Decoding) -> None:
-        """transformers' loop, which prepares the model where evaluation comes without training; drawn as asked."""
+        """transformers' evaluation loop, which also prepares an untrained model, with the decoding's sampling."""
         wanted = decoding.generation_arguments
         engine: Any = self.vllm_generation if self.use_vllm else self
         changed: dict[str, Any] = {}
@@ -447,7 +447,7 @@ class RLVRTrainer(GRPOTrainer):
             self.parts.checkpoint.read(Path(checkpoint), self.parts.schedule.rollouts_of)
             self.parts.microbatches.resume()
 
-    def _go_on_logging(self, logged: LogState) -> None:
+    def _restore_log_state(self, logged: LogState) -> None:
         """Take up what was measured before the checkpoint and not logged; transformers has reset its own sums."""
         self._metrics["train"].update({name: list(values) for name, values in logged.metrics.items()})
         self.parts.loss.means.load_state_dict(logged.means, self._tr_loss.device)
@@ -464,7 +464,7 @@ class RLVRTrainer(GRPOTrainer):
         watch = self.parts.watch
         (save if watch is None else partial(watch.disk.written, save))(*positional, **keywords)
 
-    # What the parts ask TRL for
+    # 7. What the parts call back
 
     def _answer(self, rows: list[Row]) -> Answers:
         """Completions of rows that a prompt sampler tries, judged."""
@@ -494,7 +494,7 @@ class RLVRTrainer(GRPOTrainer):
     ) -> tuple[list[list[int]], Mapping[str, list[Any]]]:
         """One completion of each prompt, judged as an answer to its row; in batches of the size of the rollout's own.
 
-        Metrics and columns do not mix with the rollout's; ``num_tokens``, TRL's count of all tokens, goes on counting.
+        Metrics and columns do not mix with the rollout's; ``num_tokens``, TRL's count of all tokens, continues.
         """
         size = self.args.per_device_train_batch_size * self.args.steps_per_generation
         device, ranks = self.accelerator.device, self.parts.ranks
@@ -527,7 +527,7 @@ class RLVRTrainer(GRPOTrainer):
         @torch.no_grad()
         def score(input_ids: Tensor) -> Tensor:
             was_training = self.model.training
-            self.model.eval()  # dropout is no part of the policy
+            self.model.eval()  # the policy is the model without dropout
             width = input_ids.shape[1] - engine_check.PROMPT_TOKENS
             try:
                 # not self._get…, which would take it for a question about the rollout batch
@@ -550,7 +550,7 @@ class RLVRTrainer(GRPOTrainer):
             step=self.state.global_step,
         )
 
-    # What others read
+    # 8. What callers read
 
     @property
     def newest_evaluations(self) -> list[EvaluationResult]:

@@ -50,7 +50,7 @@ def test_the_overrides_stand_in_the_order_of_their_sections():
     source = inspect.getsource(RLVRTrainer)
     sections = [line for line in source.splitlines() if line.startswith("    # ") and line[6].isdigit()]
     assert [int(line[6]) for line in sections] == list(range(1, len(sections) + 1))
-    first, last = source.index(sections[0]), source.index("    # What the parts ask TRL for")
+    first, last = source.index(sections[0]), source.index("    # 7. What the parts call back")
     for name, member in vars(RLVRTrainer).items():
         if inspect.isfunction(member) and hasattr(GRPOTrainer, name) and name != "__init__":
             assert first < source.index(f"    def {name}(") < last, name
