@@ -13,7 +13,8 @@ from typing import Any
 from tqdm import tqdm
 from transformers import TrainerCallback, TrainerControl, TrainerState, TrainingArguments
 
-from trainer.run.files import MANIFEST, checkpoints_of
+from trainer.run.checkpoints import checkpoints_of
+from trainer.run.files import MANIFEST
 from trainer.run.lost_ranks import lost_sibling
 from trainer.run.processes import FAILED, STOPPED_WITHOUT_CHECKPOINT, launcher
 
