@@ -21,7 +21,7 @@ from collections.abc import Sequence
 
 from rewards import Refusal
 from trainer.comparison.gradients import bench, named_strategies
-from trainer.comparison.gradients.page import html_page, markdown_table
+from trainer.comparison.gradients.page import html_page, strategy_table
 from trainer.comparison.gradients.sources import (
     loss_of,
     policy_of,
@@ -29,6 +29,7 @@ from trainer.comparison.gradients.sources import (
     recorded_batches,
     sampled_batches,
 )
+from trainer.comparison.reports.tables import markdown_table
 from trainer.run.experiment import Experiment
 from trainer.run.files import CONFIG
 
@@ -55,7 +56,7 @@ def _measure(arguments: argparse.Namespace) -> int:
     policy = policy_of(arguments.weights or config.model.name_or_path)
     found = bench(batches, policy, recipe_of(experiment), strategies, loss, longest, arguments.project)
     found.absent.update(absent)
-    print(markdown_table(found))
+    print(markdown_table(strategy_table(found)))
     for name, reason in found.absent.items():
         print(f"Not replayed: {name}: {reason}")
     folder: Path = arguments.to or (source if is_run else Path("runs") / "gradients" / config.name)

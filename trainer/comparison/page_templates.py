@@ -2,23 +2,24 @@
 
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup
 
-_STYLE = Path(__file__).parent / "reports" / "templates" / "style.css"
+_SHARED = Path(__file__).parent / "reports" / "templates"
 
 
-def page_templates(folder: Path, *, escaped: bool = True, **filters: Callable[..., str]) -> Environment:
+def page_templates(folder: Path, *, autoescape: bool = True, **filters: Callable[..., Any]) -> Environment:
     """The templates of ``folder``: what a page asks for and is not given is an error, lines of statements leave none.
 
     Args:
-        escaped: whether what is put in is escaped, as HTML must be: a policy may have written it.
+        autoescape: whether values are escaped, as HTML must be: a policy may have written them.
         filters: by the names that the templates call them.
     """
     environment = Environment(
-        loader=FileSystemLoader(folder),
-        autoescape=escaped,
+        loader=FileSystemLoader([folder, _SHARED]),
+        autoescape=autoescape,
         undefined=StrictUndefined,
         trim_blocks=True,
         lstrip_blocks=True,
@@ -30,4 +31,4 @@ def page_templates(folder: Path, *, escaped: bool = True, **filters: Callable[..
 
 def style(own: Path | None = None) -> Markup:
     """The style sheet that all pages share, and behind it a page's own."""
-    return Markup(_STYLE.read_text() + ("" if own is None else own.read_text()))
+    return Markup((_SHARED / "style.css").read_text() + ("" if own is None else own.read_text()))

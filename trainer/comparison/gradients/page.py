@@ -6,6 +6,7 @@ from pathlib import Path
 from trainer.comparison.gradients.bench import Bench, Measured
 from trainer.comparison.gradients.jackknife import stated
 from trainer.comparison.page_templates import page_templates, style
+from trainer.comparison.reports.tables import Table, TableCell, plain_table
 
 TEMPLATES = Path(__file__).with_name("templates")
 COLUMNS = {
@@ -40,11 +41,10 @@ def cells(row: Measured) -> list[str]:
     ]
 
 
-def markdown_table(found: Bench) -> str:
-    """The table, a line a strategy, by falling SNR below the baseline."""
-    head = ["strategy", *COLUMNS]
-    lines = [f"| {' | '.join(head)} |", "|" + " --- |" * len(head)]
-    return "\n".join([*lines, *(f"| `{row.name}` | {' | '.join(cells(row))} |" for row in ordered(found))])
+def strategy_table(found: Bench) -> Table:
+    """A row a strategy, by falling SNR below the baseline."""
+    rows: list[list[str | TableCell]] = [[TableCell(row.name, is_code=True), *cells(row)] for row in ordered(found)]
+    return plain_table("By strategy", ["strategy", *COLUMNS], rows)
 
 
 def ordered(found: Bench) -> list[Measured]:
@@ -60,8 +60,8 @@ def html_page(found: Bench, name: str) -> str:
         found=found,
         name=name,
         columns=COLUMNS,
-        titles=list(COLUMNS),
-        rows=[(row, cells(row)) for row in ordered(found)],
+        by_strategy=strategy_table(found),
+        rows=[(row, cells(row)[list(COLUMNS).index("q1…q4")]) for row in ordered(found)],
         style=style(TEMPLATES / "gradients.css"),
     )
 

@@ -8,9 +8,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from trainer import statistics
-from trainer.comparison.reports.accuracies import curves, final_accuracies, is_judged
+from trainer.comparison.reports.accuracies import accuracies_at, common_tokens, curves, final_accuracies, is_judged
 from trainer.comparison.reports.contrasts import Contrast, contrast_of
-from trainer.comparison.reports.equal_tokens import accuracies_at, common_tokens
 from trainer.comparison.reports.looks import contrast_at_looks, look_plan, looks_taken
 from trainer.comparison.reports.run_files import RecordedRun, RecordedRuns
 from trainer.statistics import Estimate

@@ -6,20 +6,24 @@ from functools import cached_property
 from pathlib import Path
 
 from trainer import statistics
-from trainer.comparison.reports.audit_columns import audit_table, disagreement_table
-from trainer.comparison.reports.cell_columns import cell_table
+from trainer.comparison.reports.columns import (
+    audit_table,
+    cell_table,
+    comparison_tables,
+    disagreement_table,
+    looks_sentence,
+    looks_table,
+    tuning_sentence,
+    tuning_table,
+)
 from trainer.comparison.reports.comparison import Comparison, comparison, datasets_of, judged_runs
-from trainer.comparison.reports.comparison_tables import comparison_tables
 from trainer.comparison.reports.completions import SampleGroup, sample_groups
-from trainer.comparison.reports.configuration import Change, configuration_changes
 from trainer.comparison.reports.coverage import coverage_table
-from trainer.comparison.reports.looks_columns import looks_sentence, looks_table
 from trainer.comparison.reports.notes import notes_of
 from trainer.comparison.reports.pictures import Picture, pictures_of, summary_svg
-from trainer.comparison.reports.provenance import provenance
+from trainer.comparison.reports.provenance import Change, changes_table, configuration_changes, provenance_table
 from trainer.comparison.reports.run_files import RecordedRuns, read_runs
 from trainer.comparison.reports.tables import Table
-from trainer.comparison.reports.tuning_columns import tuning_sentence, tuning_table
 from trainer.comparison.reports.verifier_audit import Audit, verifier_audits
 
 
@@ -48,7 +52,6 @@ class Report:
     changes: dict[str, list[Change]]
     samples: list[SampleGroup]
     audits: dict[str, Audit]
-    provenance: list[tuple[str, str]]
     notes: list[str]
 
     @property
@@ -80,45 +83,41 @@ def report_on(directory: Path, threshold: float | None = None) -> Report:
     main = comparisons[0] if comparisons else None
     dataset = main.dataset if main else ""
     judged = judged_runs(runs, dataset) if main else runs
+    changes = configuration_changes(runs)
     audits = verifier_audits(runs, dataset)
     return Report(
         runs.name,
         bool(runs.baseline),
         _headline(main, runs),
-        _conditions(main, runs),
+        " ".join(filter(None, (tuning_sentence(runs), looks_sentence(runs, main)))) if main and main.contrasts else "",
         _secondary(main),
         comparisons,
-        dict(_tables(runs, comparisons, audits, directory)),
+        {name: table for name, table in _tables(runs, comparisons, audits, changes, directory) if table is not None},
         judged,
-        configuration_changes(runs),
+        changes,
         sample_groups(runs, dataset),
         audits,
-        provenance(runs),
         notes_of(runs, judged, main, directory),
     )
 
 
 def _tables(
-    runs: RecordedRuns, comparisons: list[Comparison], audits: dict[str, Audit], directory: Path
-) -> Iterator[tuple[str, Table]]:
+    runs: RecordedRuns,
+    comparisons: list[Comparison],
+    audits: dict[str, Audit],
+    changes: dict[str, list[Change]],
+    directory: Path,
+) -> Iterator[tuple[str, Table | None]]:
+    main = comparisons[0] if comparisons else None
     yield from comparison_tables(runs, comparisons)
-    if comparisons and (coverage := coverage_table(runs, comparisons[0].dataset)) is not None:
-        yield "coverage", coverage
-    if (tuning := tuning_table(runs)) is not None:
-        yield "tuning", tuning
-    if (looks := looks_table(comparisons[0] if comparisons else None)) is not None:
-        yield "looks", looks
-    yield "cells", cell_table(runs, comparisons[0].dataset if comparisons else "", directory)
-    if audits:
-        yield "audit", audit_table(audits)
-    if (disagreement := disagreement_table(audits)) is not None:
-        yield "disagreement", disagreement
-
-
-def _conditions(main: Comparison | None, runs: RecordedRuns) -> str:
-    if main is None or not main.contrasts:
-        return ""
-    return " ".join(filter(None, (tuning_sentence(runs), looks_sentence(runs, main))))
+    yield "coverage", coverage_table(runs, main.dataset) if main else None
+    yield "tuning", tuning_table(runs)
+    yield "looks", looks_table(main)
+    yield "cells", cell_table(runs, main.dataset if main else "", directory)
+    yield "audit", audit_table(audits) if audits else None
+    yield "disagreement", disagreement_table(audits)
+    yield "changes", changes_table(changes)
+    yield "provenance", provenance_table(runs)
 
 
 def _headline(main: Comparison | None, runs: RecordedRuns) -> str:

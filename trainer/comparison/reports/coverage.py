@@ -10,11 +10,10 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from trainer import statistics
-from trainer.comparison.reports.columns import difference, estimate
 from trainer.comparison.reports.comparison import judged_runs
 from trainer.comparison.reports.held_out import Answers, Floats
 from trainer.comparison.reports.run_files import RecordedRun, RecordedRuns
-from trainer.comparison.reports.tables import EMPTY, Column, Table, TableCell, table_of
+from trainer.comparison.reports.tables import EMPTY, Column, Table, TableCell, difference, estimate, table_of
 from trainer.evaluation.metrics import pass_at_k
 from trainer.statistics import Estimate
 
@@ -33,7 +32,7 @@ COVERAGE: list[Column[CoverageRow]] = [
     Column("coverage", lambda row: estimate(row.coverage), "mean, 95 %"),
     Column("difference", lambda row: difference(row.difference), "paired, 95 %"),
     Column(
-        "in words",
+        "verdict",
         lambda row: TableCell(statistics.verdict(row.difference).sentence) if row.difference else EMPTY,
         is_prose=True,
     ),

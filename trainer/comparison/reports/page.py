@@ -1,8 +1,8 @@
 """How a report looks: HTML that needs nothing from the network, and Markdown. The text is in `templates/`."""
 
 import re
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
 
 from markupsafe import Markup
 
@@ -10,6 +10,7 @@ from trainer.comparison.page_templates import page_templates, style
 from trainer.comparison.reports.contents import Report, report_on
 from trainer.comparison.reports.figures import COLOURS, INK, LINE, SOFT
 from trainer.comparison.reports.run_files import ReportError
+from trainer.comparison.reports.tables import Table, escaped, markdown_table, plain_table
 from trainer.statistics import StatisticsError
 
 TEMPLATES = Path(__file__).with_name("templates")
@@ -64,7 +65,7 @@ def html_page(report: Report, *, links: bool = True) -> str:
     Args:
         links: whether the page will lie in the report's directory, so that cells can be linked to.
     """
-    template = page_templates(TEMPLATES).get_template("report.html.jinja")
+    template = page_templates(TEMPLATES, reasons=_reasons_table).get_template("report.html.jinja")
     svgs = {name: [Markup(_themed(svg)) for svg in picture.svgs] for name, picture in report.pictures.items()}
     return template.render(report=report, style=style(), svgs=svgs, links=links)
 
@@ -76,13 +77,13 @@ def markdown_page(report: Report, *, links: bool = True, picture: str = "") -> s
         links: as of `html_page`.
         picture: file of the picture beside the page.
     """
-    template = page_templates(TEMPLATES, escaped=False, cell=cell).get_template("report.md.jinja")
-    return template.render(report=report, links=links, picture=picture)
+    filters = {"escaped": escaped, "table": lambda table: markdown_table(table, links=links)}
+    template = page_templates(TEMPLATES, autoescape=False, **filters).get_template("report.md.jinja")
+    return template.render(report=report, picture=picture)
 
 
-def cell(text: Any) -> str:
-    """Text inside a Markdown table: on one line, and no end of the cell."""
-    return " ".join(str(text).split()).replace("|", "\\|").replace("<", "&lt;").replace("`", "'")
+def _reasons_table(reasons: Sequence[tuple[str, int]]) -> Table:
+    return plain_table("", ("reason", "completions"), [(reason, str(times)) for reason, times in reasons])
 
 
 def _themed(svg: str) -> str:

@@ -6,7 +6,7 @@ import numpy as np
 
 from trainer import statistics
 from trainer.comparison.reports.comparison import Comparison
-from trainer.comparison.reports.curves import diagnostic_curves, held_out_curves, training_curves
+from trainer.comparison.reports.curves import PHASES, diagnostic_curves, held_out_curves, step_times, training_curves
 from trainer.comparison.reports.figures import (
     Curve,
     PointInterval,
@@ -19,7 +19,6 @@ from trainer.comparison.reports.figures import (
 )
 from trainer.comparison.reports.held_out import accuracy_table
 from trainer.comparison.reports.run_files import RecordedRun, RecordedRuns
-from trainer.comparison.reports.step_times import PHASES, step_times
 from trainer.comparison.reports.verifier_audit import accuracy_by_length, final_records
 from trainer.statistics import Estimate
 from trainer.statistics.verdict import FEWEST_SEEDS

@@ -1,17 +1,19 @@
-"""Where the numbers come from: code, packages, machine, command, seeds, time."""
+"""Where the numbers come from: code, packages, machine, command, seeds, time; and what the variants change."""
 
 import shlex
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from trainer.comparison.reports.run_files import RecordedRuns
+from trainer.comparison.reports.tables import NOTHING, Heading, Table, TableCell, plain_table
 
 MAIN_PACKAGES = ("evenkeel", "torch", "trl", "transformers", "accelerate", "deepspeed", "vllm", "peft", "datasets")
 
 
-def provenance(runs: RecordedRuns) -> list[tuple[str, str]]:
-    """Rows of what and its value; where runs differ in something, all values, so that a mixture shows."""
+def provenance_table(runs: RecordedRuns) -> Table:
+    """One row a fact; where runs differ in something, all values, so that a mixture shows."""
     manifests = [run.manifest for run in runs.all if run.manifest]
     versions = [manifest.get("packages") or {} for manifest in manifests]
     seconds = [float(run.summary["wall_seconds"]) for run in runs.all if run.summary.get("wall_seconds") is not None]
@@ -27,7 +29,9 @@ def provenance(runs: RecordedRuns) -> list[tuple[str, str]]:
         ("wall time", _time(seconds)),
         ("command of the first run", shown_command(manifests[0].get("command") or []) if manifests else ""),
     ]
-    return [(name, value) for name, value in rows if value]
+    found = [(TableCell(name), TableCell(value)) for name, value in rows if value]
+    columns = [Heading("what"), Heading("value", is_prose=True)]
+    return Table("Provenance", columns, [list(row) for row in found], [""] * len(found))
 
 
 def _all(values: Any) -> str:
@@ -73,3 +77,67 @@ def shown_command(command: Sequence[str]) -> str:
     script = Path(command[0]) if command else Path()
     checkout = f"{script.parents[1]}/" if script.is_absolute() and len(script.parents) > 2 else ""
     return shlex.join(argument.replace(checkout, "") if checkout else argument for argument in command)
+
+
+CELL_SETTINGS = ("name", "output_dir", "seed")
+
+
+@dataclass(frozen=True)
+class Change:
+    """One setting in which a variant differs from its baseline, both as text; ``None`` where one does not have it."""
+
+    key: str
+    before: str | None
+    after: str | None
+
+
+def configuration_changes(runs: RecordedRuns) -> dict[str, list[Change]]:
+    """Variant → what it changes, from the resolved configurations of both; baselines are left out."""
+    return {
+        variant: _changes(_settings(runs, baseline), _settings(runs, variant))
+        for variant in runs.by_variant
+        if (baseline := runs.baseline.get(variant, variant)) != variant and baseline in runs.by_variant
+    }
+
+
+def changes_table(changes: Mapping[str, Sequence[Change]]) -> Table | None:
+    """One row a setting that a variant changes; ``None`` where there is none. HTML shows the changes as a diff."""
+    rows = [
+        (variant, TableCell(each.key, is_code=True), each.before or NOTHING, each.after or NOTHING)
+        for variant, found in changes.items()
+        for each in found
+    ]
+    titles = ("variant", "setting", "baseline", "variant's")
+    return plain_table("What the variants change", titles, rows) if rows else None
+
+
+def flattened_parts(tree: Any, path: str = "") -> dict[str, Any]:
+    """Dotted key → value of a nested mapping; a part by name alone and one with options compare by ``.name``."""
+    if isinstance(tree, Mapping) and tree:
+        return {
+            key: value
+            for name, child in tree.items()
+            for key, value in flattened_parts(child, f"{path}.{name}").items()
+        }
+    if isinstance(tree, list) and any(isinstance(item, Mapping) for item in tree):
+        return flattened_parts(dict(enumerate(tree)), path)
+    return {path.removeprefix("."): tree}
+
+
+def _settings(runs: RecordedRuns, variant: str) -> dict[str, Any]:
+    config = next(iter(runs.by_variant[variant].values())).raw_config
+    parts = {
+        name: {"name": part} if isinstance(part, str) else part
+        for name, part in (config.get("algorithm") or {}).items()
+    }
+    found = flattened_parts({**config, **({"algorithm": parts} if parts else {})})
+    return {key: value for key, value in found.items() if key not in CELL_SETTINGS and key != "trl.seed"}
+
+
+def _changes(before: Mapping[str, Any], after: Mapping[str, Any]) -> list[Change]:
+    changes = [Change(key, _text(before, key), _text(after, key)) for key in sorted({**before, **after})]
+    return [change for change in changes if change.before != change.after]
+
+
+def _text(settings: Mapping[str, Any], key: str) -> str | None:
+    return str(settings[key]) if key in settings else None

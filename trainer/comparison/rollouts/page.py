@@ -11,8 +11,9 @@ from markupsafe import Markup
 
 from trainer.algorithms.strategies import build_strategies
 from trainer.comparison.page_templates import page_templates, style
+from trainer.comparison.reports.tables import Column, Table, TableCell, table_of
 from trainer.comparison.rollouts.contents import Contents, as_script_data, contents_of, curve
-from trainer.comparison.rollouts.jumps import LEAST
+from trainer.comparison.rollouts.jumps import LEAST, Jump
 from trainer.comparison.rollouts.summaries import METRICS
 from trainer.comparison.rollouts.tokens import Decode, WeighedTokens
 from trainer.run.config import RunConfig
@@ -73,7 +74,7 @@ def kept_in_words(recorded: RecordedRollouts, config: RunConfig) -> str:
 
 def page_of(contents: Contents, name: str, kept: str, problem: str) -> str:
     """The HTML document. What a policy wrote stands in it as escaped text or as data of the script alone."""
-    templates = page_templates(TEMPLATES, number=_number, errors=_errors)
+    templates = page_templates(TEMPLATES, number=_number)
     script = (TEMPLATES / "script.js").read_text()
     digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
     curves = {metric: curve(contents.batches, metric) for metric in METRICS}
@@ -83,7 +84,7 @@ def page_of(contents: Contents, name: str, kept: str, problem: str) -> str:
         kept=kept,
         shown=sum(len(group["rollouts"]) for group in contents.groups),
         least=f"{LEAST:g}",
-        first_steps=_steps_before(contents),
+        jumps=_jump_table(contents),
         metrics=METRICS,
         curves=curves,
         lines={metric: _line(points) for metric, points in curves.items()},
@@ -97,10 +98,23 @@ def page_of(contents: Contents, name: str, kept: str, problem: str) -> str:
     )
 
 
-def _steps_before(contents: Contents) -> list[int]:
-    """For each jump the step of the recorded batch in front of it."""
+def _jump_table(contents: Contents) -> Table:
+    """A row a jump; its link shows the rollouts from the recorded batch before it on (see `script.js`)."""
     places = {batch.number: place for place, batch in enumerate(contents.batches)}
-    return [contents.batches[places[jump.number] - 1].step for jump in contents.jumps]
+    columns: list[Column[Jump]] = [
+        Column("what", lambda jump: TableCell(jump.kind)),
+        Column("from step", lambda jump: TableCell(str(jump.step))),
+        Column("before", lambda jump: TableCell(_number(jump.before))),
+        Column("after", lambda jump: TableCell(_number(jump.after))),
+        Column("standard errors", lambda jump: TableCell(_errors(jump.errors))),
+        Column("share right", lambda jump: TableCell(" → ".join(map(_number, jump.accuracy))), "before → after"),
+        Column("rollouts", lambda jump: TableCell("read", link="#rollouts")),
+    ]
+
+    def steps(jump: Jump) -> str:
+        return f"steps-{contents.batches[places[jump.number] - 1].step}-{jump.step}"
+
+    return table_of("Where to look first", columns, contents.jumps, anchor=steps)
 
 
 def _range(values: Sequence[float]) -> tuple[float, float]:

@@ -13,7 +13,8 @@ from tests.scripts.test_train import SETTINGS
 from tests.trainer.comparison.reports.chromium import visit
 from tests.trainer.comparison.reports.test_page import in_a_browser
 from trainer.comparison.gradients.bench import Bench, Measured
-from trainer.comparison.gradients.page import html_page, markdown_table, shade
+from trainer.comparison.gradients.page import html_page, shade, strategy_table
+from trainer.comparison.reports.tables import markdown_table
 
 
 def row(name: str, snr: float) -> Measured:
@@ -35,7 +36,7 @@ FOUND = Bench(
 
 
 def test_the_table_begins_with_the_baseline_and_falls_by_signal_to_noise():
-    lines = markdown_table(FOUND).splitlines()
+    lines = markdown_table(strategy_table(FOUND)).splitlines()
     assert [line.split("`")[1] for line in lines[2:]] == ["grpo", "high", "<low>", "none"]
     assert "| +0.500 | 2 | 0.3 | – | +0.01 | .40 .30 .20 .10 | 0.25 | 1e-07 | 2.0 | 2 + scores |" in lines[3]
     assert len({line.count("|") for line in lines}) == 1

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from trainer.comparison.reports.equal_tokens import accuracies_at, common_tokens
+from trainer.comparison.reports.accuracies import accuracies_at, common_tokens
 from trainer.comparison.reports.run_files import RecordedRun
 
 

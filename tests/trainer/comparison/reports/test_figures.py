@@ -5,6 +5,7 @@ import re
 import numpy as np
 import pytest
 
+from trainer.comparison.reports.curves import PHASES
 from trainer.comparison.reports.figures import (
     INK,
     LINE,
@@ -17,7 +18,6 @@ from trainer.comparison.reports.figures import (
     panel_figures,
     styles_of,
 )
-from trainer.comparison.reports.step_times import PHASES
 
 
 @pytest.mark.parametrize("name", ["_under", r"a$\frac$", "a$b$c"])

@@ -8,9 +8,9 @@ import pytest
 
 from tests.trainer.comparison.reports.recorded_sweep import record_run, record_sweep
 from trainer.comparison.reports import report_on
+from trainer.comparison.reports.curves import JUDGING, MOST_POINTS, PHASES, step_times
 from trainer.comparison.reports.figures import Stack, stack_figures
 from trainer.comparison.reports.run_files import read_runs
-from trainer.comparison.reports.step_times import JUDGING, MOST_POINTS, PHASES, step_times
 from trainer.step.phases import TIMED
 
 

@@ -102,7 +102,7 @@ def test_a_browser_filters_and_asks_for_nothing(page: Path, tmp_path: Path):
             setting.format("least_reward", "1"),
             verdicts,
             steps,
-            "document.querySelector('a[data-first]').click(); new Promise(r => setTimeout(() => r(0), 50))",
+            "document.querySelector('.numbers a[href$=rollouts]').click(); new Promise(r => setTimeout(r, 50))",
             steps,
             setting.format("colour", "probs"),
             coloured,

@@ -116,11 +116,10 @@
   form.addEventListener("submit", event => event.preventDefault());
   form.addEventListener("reset", () => setTimeout(again));
   more.addEventListener("click", () => { shown += PAGE; draw(); });
-  for (const link of document.querySelectorAll("a[data-first]")) {
+  for (const link of document.querySelectorAll(".numbers a[href$=rollouts]")) {
     link.addEventListener("click", () => {
       form.reset();
-      form.elements.first_step.value = link.dataset.first;
-      form.elements.last_step.value = link.dataset.last;
+      [, form.elements.first_step.value, form.elements.last_step.value] = link.closest("tr").id.split("-"); // steps-1-2
       setTimeout(again);
     });
   }
