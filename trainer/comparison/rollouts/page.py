@@ -9,7 +9,6 @@ from typing import Any
 
 from markupsafe import Markup
 
-from trainer.algorithms.strategies import build_strategies
 from trainer.comparison.page_templates import page_templates, style
 from trainer.comparison.reports.tables import Column, Table, TableCell, table_of
 from trainer.comparison.rollouts.contents import Contents, as_script_data, contents_of, curve
@@ -17,6 +16,7 @@ from trainer.comparison.rollouts.jumps import LEAST, Jump
 from trainer.comparison.rollouts.summaries import METRICS
 from trainer.comparison.rollouts.tokens import Decode, WeighedTokens
 from trainer.run.config import RunConfig
+from trainer.run.experiment import Experiment
 from trainer.run.record import RunRecord
 from trainer.run.rollout_files import RecordedRollouts
 
@@ -41,9 +41,8 @@ def write_page(
     """
     assert recorded.files
     config = RunRecord(recorded.run).config
-    strategies = build_strategies(**config.algorithm.strategies)
     decode, problem = run_decoder(recorded.run, config)
-    weigh = WeighedTokens(strategies, config.trl.get("max_steps", 0))
+    weigh = WeighedTokens(Experiment(config, recorded.run).strategies, config.trl.get("max_steps", 0))
     contents = contents_of(recorded, weigh, decode, most_rollouts, TOKENS)
     path = to or recorded.run / "rollouts.html"
     path.parent.mkdir(parents=True, exist_ok=True)

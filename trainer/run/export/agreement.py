@@ -8,7 +8,6 @@ import torch
 
 from trainer.run.export.source import Source
 from trainer.run.files import DamagedFileError, read_parquet
-from trainer.run.record import RunRecord
 
 QUESTION = "What is 2 + 3?"
 """Asked where the run has evaluated nothing."""
@@ -47,7 +46,7 @@ class Agreement:
 def conversations(source: Source, most: int) -> list[list[dict[str, str]]]:
     """Up to ``most`` held-out questions of the run, with its system prompt."""
     again = "Bring it back as it was written, or delete it: the policies are then compared on other prompts."
-    files = [(step, file) for steps in RunRecord(source.run).answers.values() for step, file in steps.items()]
+    files = [(step, file) for steps in source.run.answers.values() for step, file in steps.items()]
     questions: list[str] = []
     for _, file in sorted(files, key=lambda each: -each[0]):
         table = read_parquet(file, ["prompt"], again)

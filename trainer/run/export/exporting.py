@@ -1,7 +1,6 @@
 """One export: the policy loaded, merged, written aside, read back, compared, and moved into place."""
 
 import gc
-import json
 import math
 import shutil
 from collections.abc import Mapping
@@ -15,8 +14,7 @@ from trainer.run.export.agreement import Agreement, agreement, conversations, gr
 from trainer.run.export.model_card import model_card
 from trainer.run.export.policy import load_policy, merged
 from trainer.run.export.source import ExportError, Source
-from trainer.run.files import MANIFEST, CheckpointRecord, read_record
-from trainer.run.tokenizer import load_tokenizer
+from trainer.run.files import MANIFEST, CheckpointRecord, read_record, write_json
 
 CONFIG, RECORD = "training_config.yaml", "training_manifest.json"
 PROMPTS, TOKENS = 4, 64
@@ -36,16 +34,18 @@ def export(source: Source, to: Path, *, dtype: str | None = None, base: str | No
 
     Args:
         dtype: of the written weights; ``None`` = that of the checkpoint.
-        base: where the model beneath an adapter lies now.
+        base: where the base model of an adapter lies now.
         name: what the card calls the model; the run's name where it is empty.
 
     Raises:
         ExportError: ``to`` exists, the weights cannot be put together, or what was written answers otherwise.
     """
+    from transformers import AutoModelForCausalLM, AutoTokenizer
+
     if to.exists():
         raise ExportError(f"{to} exists already, and nothing is overwritten. Name a folder that does not exist.")
     try:
-        policy, tokenizer = load_policy(source, base), _tokenizer(source)
+        policy, tokenizer = load_policy(source, base), source.tokenizer
     except Refusal:
         raise
     except Exception as error:  # libraries raise anything at files that are not what they wrote
@@ -62,36 +62,33 @@ def export(source: Source, to: Path, *, dtype: str | None = None, base: str | No
     draft = to.with_name(f"{to.name}.draft")
     shutil.rmtree(draft, ignore_errors=True)
     draft.mkdir(parents=True)
-    _write(merged(policy, dtype), tokenizer, generation, draft)
+    policy = merged(policy, dtype)
+    policy.generation_config = generation
+    policy.save_pretrained(draft)
+    tokenizer.save_pretrained(draft)
     del policy
     gc.collect()
 
-    again, tokenizer = _read_back(source, draft)
+    # read back as any user of transformers loads it
+    trusted = {"trust_remote_code": source.config.model.trust_remote_code}
+    again = AutoModelForCausalLM.from_pretrained(draft, dtype="auto", **trusted).to(_device()).eval()
+    tokenizer = AutoTokenizer.from_pretrained(draft, **trusted)
     found = agreement(answers, again, tokenizer, asked, generation, TOKENS)
     written_dtype = str(again.dtype).removeprefix("torch.")
+    # between precisions answers may differ
     same_weights = trained_dtype == written_dtype and (source.form != "adapter" or written_dtype == "float32")
-    _check(found, draft, same_weights=same_weights)
+    differs = same_weights and (found.same < found.prompts or found.max_gap > SAME_WEIGHTS_GAP)
+    if differs or math.isnan(found.max_gap):
+        raise ExportError(
+            f"What was written to {draft} does not answer as the policy of the run: {found}. It is left there to be "
+            "looked at, and is not to be used."
+        )
     record = training_record(source)
-    (draft / RECORD).write_text(json.dumps(record, indent=2) + "\n")
+    write_json(draft / RECORD, record)
     source.config.save_resolved(draft / CONFIG)
     (draft / "README.md").write_text(model_card(source, record, found, written_dtype, name or source.config.name))
     draft.rename(to)
     return found
-
-
-def _write(policy: Any, tokenizer: Any, generation: Any, folder: Path) -> None:
-    policy.generation_config = generation
-    policy.save_pretrained(folder)
-    tokenizer.save_pretrained(folder)
-
-
-def _read_back(source: Source, folder: Path) -> tuple[Any, Any]:
-    """Policy and tokenizer as any user of transformers loads them."""
-    from transformers import AutoModelForCausalLM, AutoTokenizer
-
-    trusted = {"trust_remote_code": source.config.model.trust_remote_code}
-    policy = AutoModelForCausalLM.from_pretrained(folder, dtype="auto", **trusted)
-    return policy.to(_device()).eval(), AutoTokenizer.from_pretrained(folder, **trusted)
 
 
 def _device() -> str:
@@ -138,22 +135,3 @@ def training_record(source: Source) -> dict[str, Any]:
         "packages": {name: packages[name] for name in _PACKAGES if name in packages},
         "checkpoint_sha256": {name: record["sha256"] for name, record in files.items()},
     }
-
-
-def _tokenizer(source: Source) -> Any:
-    """The one that was trained with: the checkpoint's, or where shards lie alone, the base's, prepared again."""
-    from transformers import AutoTokenizer
-
-    if (source.checkpoint / "tokenizer_config.json").is_file():
-        return AutoTokenizer.from_pretrained(source.checkpoint, trust_remote_code=source.config.model.trust_remote_code)
-    return load_tokenizer(source.config)[0]
-
-
-def _check(found: Agreement, draft: Path, *, same_weights: bool) -> None:
-    """Refuse an export that is another policy; between precisions, where answers may part, only what is no number."""
-    apart = same_weights and (found.same < found.prompts or found.max_gap > SAME_WEIGHTS_GAP)
-    if math.isnan(found.max_gap) or apart:
-        raise ExportError(
-            f"What was written to {draft} does not answer as the policy of the run: {found}. It is left there to be "
-            "looked at, and is not to be used."
-        )

@@ -1,4 +1,4 @@
-"""The policy of a checkpoint, as the trainer held it: whole, under its adapter, or put together from shards."""
+"""The policy of a checkpoint, as the trainer held it: whole, with its adapter, or put together from shards."""
 
 import tempfile
 from importlib.util import find_spec
@@ -15,25 +15,25 @@ DTYPES = ("float32", "bfloat16", "float16")
 def load_policy(source: Source, base: str | None = None) -> Any:
     """The policy in evaluation mode, in the precision that it was trained in.
 
-    Of an adapter the model beneath is the one that was trained on, dequantized where it was quantized: what QLoRA
-    trains is an adapter of the *quantized* weights, and merged into the original ones it is another policy.
+    Of an adapter the base model is the one that was trained on, dequantized where it was quantized: what QLoRA trains
+    is an adapter of the *quantized* weights, and merged into the original ones it is another policy.
 
     Args:
-        base: where the model beneath an adapter, or the configuration of sharded weights, lies now, if it has moved.
+        base: where the base model of an adapter, or the configuration of sharded weights, lies now, if it has moved.
 
     Raises:
         ExportError: the base cannot be opened or is not the one of the run, or shards cannot be put together.
     """
-    form = source.form
+    from transformers import AutoModelForCausalLM
+
+    form, model = source.form, source.config.model
     if form == "model":
-        policy = _model_class().from_pretrained(
-            source.checkpoint, dtype="auto", trust_remote_code=source.config.model.trust_remote_code
+        policy = AutoModelForCausalLM.from_pretrained(
+            source.checkpoint, dtype="auto", trust_remote_code=model.trust_remote_code
         )
-    elif form == "adapter":
-        policy = _adapted(source, base or source.config.model.name_or_path)
     else:
-        _refuse_sharded_adapter(source)
-        policy = _assembled(source, base or source.config.model.name_or_path)
+        load = _adapted if form == "adapter" else _assembled
+        policy = load(source, base or model.name_or_path)
     return policy.eval()
 
 
@@ -46,80 +46,58 @@ def merged(policy: Any, dtype: str | None) -> Any:
     return policy.merge_and_unload() if hasattr(policy, "merge_and_unload") else policy
 
 
-def _model_class() -> Any:
-    from transformers import AutoModelForCausalLM
-
-    return AutoModelForCausalLM
-
-
 def _adapted(source: Source, base: str) -> Any:
     from peft import PeftModel
+    from transformers import AutoModelForCausalLM
 
     model = source.config.model
-    quantization = quantization_config(source.config)
-    loading = {} if quantization is None else {"quantization_config": quantization}
-    if model.attn_implementation is not None:
-        loading["attn_implementation"] = model.attn_implementation
-    _check_base(source, base)
+    loading: dict[str, Any] = {"quantization_config": quantization_config(source.config)}
+    loading["attn_implementation"] = model.attn_implementation
+    trained_on = source.record.get("model_fingerprint")
+    now = model_fingerprint(base, model.revision)
+    if None not in (trained_on, now) and trained_on != now:
+        raise ExportError(
+            f"{base} holds other weights than {source.run.path} was trained on ({str(trained_on)[:12]}…, now "
+            f"{str(now)[:12]}…), and merged into them the adapter would be another policy. Bring those weights back, "
+            "or say with --base where they are now."
+        )
     try:
-        beneath = _model_class().from_pretrained(
+        policy = AutoModelForCausalLM.from_pretrained(
             base,
             revision=model.revision,
             dtype=model.dtype or "float32",  # TRL's default
             trust_remote_code=model.trust_remote_code,
-            **loading,
+            **{name: value for name, value in loading.items() if value is not None},
         )
     except (OSError, ValueError) as error:
         raise _unopened(base, error) from error
-    if quantization is not None:
-        beneath = beneath.dequantize()
-    return PeftModel.from_pretrained(beneath, source.checkpoint)
-
-
-def _check_base(source: Source, base: str) -> None:
-    """Refuse weights that the adapter was not trained on, where it is known which those were."""
-    trained_on = source.record.get("model_fingerprint")
-    now = model_fingerprint(base, source.config.model.revision)
-    if None not in (trained_on, now) and trained_on != now:
-        raise ExportError(
-            f"{base} holds other weights than {source.run} was trained on ({str(trained_on)[:12]}…, now "
-            f"{str(now)[:12]}…), and merged into them the adapter would be another policy. Bring those weights back, "
-            "or say with --base where they are now."
-        )
-
-
-def _unopened(base: str, error: Exception) -> ExportError:
-    return ExportError(
-        f"{base!r} cannot be opened: {str(error).splitlines()[0]} Say with --base where the model that was trained "
-        "lies now, or what its hub id is."
-    )
-
-
-def _refuse_sharded_adapter(source: Source) -> None:
-    if source.config.model.lora is not None:
-        raise ExportError(
-            f"{source.checkpoint} holds the shards of a model with a LoRA adapter, and no adapter_model.safetensors. "
-            "Go on from it with the launcher that wrote it, for one step and with whole weights (FSDP: "
-            "fsdp_state_dict_type: FULL_STATE_DICT; ZeRO-3: zero3_save_16bit_model: true), and export that checkpoint."
-        )
+    if model.quantization is not None:
+        policy = policy.dequantize()
+    return PeftModel.from_pretrained(policy, source.checkpoint)
 
 
 def _assembled(source: Source, base: str) -> Any:
     """The model from the shards of DeepSpeed or FSDP, in float32 as they hold it."""
-    from transformers import AutoConfig
+    from transformers import AutoConfig, AutoModelForCausalLM
 
-    model = source.config.model
+    checkpoint, model = source.checkpoint, source.config.model
+    if model.lora is not None:
+        raise ExportError(
+            f"{checkpoint} holds the shards of a model with a LoRA adapter, and no adapter_model.safetensors. Go on "
+            "from it with the launcher that wrote it, for one step and with whole weights (FSDP: "
+            "fsdp_state_dict_type: FULL_STATE_DICT; ZeRO-3: zero3_save_16bit_model: true), and export that checkpoint."
+        )
     try:
         config = AutoConfig.from_pretrained(base, revision=model.revision, trust_remote_code=model.trust_remote_code)
     except (OSError, ValueError) as error:
         raise _unopened(base, error) from error
-    state = _zero_weights(source.checkpoint) if source.form == "zero" else _fsdp_weights(source.checkpoint)
-    policy = _model_class().from_config(config, dtype=next(iter(state.values())).dtype)
-    missing, unexpected = policy.load_state_dict(state, strict=False)
+    weights = _zero_weights(checkpoint) if source.form == "zero" else _fsdp_weights(checkpoint)
+    policy = AutoModelForCausalLM.from_config(config, dtype=next(iter(weights.values())).dtype)
+    missing, unexpected = policy.load_state_dict(weights, strict=False)
     tied = {*(policy.all_tied_weights_keys or {})}
     if lost := [name for name in missing if name not in tied] + list(unexpected):
         raise ExportError(
-            f"The shards in {source.checkpoint} do not fit the architecture of {base}: {', '.join(lost[:5])}. Say with "
+            f"The shards in {checkpoint} do not fit the architecture of {base}: {', '.join(lost[:5])}. Say with "
             "--base which model was trained."
         )
     policy.tie_weights()
@@ -135,8 +113,8 @@ def _zero_weights(checkpoint: Path) -> dict[str, Any]:
         )
     from deepspeed.utils.zero_to_fp32 import get_fp32_state_dict_from_zero_checkpoint
 
-    state: dict[str, Any] = get_fp32_state_dict_from_zero_checkpoint(str(checkpoint))
-    return state
+    weights: dict[str, Any] = get_fp32_state_dict_from_zero_checkpoint(str(checkpoint))
+    return weights
 
 
 def _fsdp_weights(checkpoint: Path) -> dict[str, Any]:
@@ -147,7 +125,11 @@ def _fsdp_weights(checkpoint: Path) -> dict[str, Any]:
     shards = sorted(checkpoint.glob("pytorch_model_fsdp_*"))[0]
     with tempfile.TemporaryDirectory(dir=checkpoint.parent) as folder:
         merge_fsdp_weights(str(shards), folder, safe_serialization=True)
-        state: dict[str, Any] = {}
-        for file in sorted(Path(folder).glob("*.safetensors")):
-            state |= load_file(file)
-    return state
+        return {name: value for file in Path(folder).glob("*.safetensors") for name, value in load_file(file).items()}
+
+
+def _unopened(base: str, error: Exception) -> ExportError:
+    return ExportError(
+        f"{base!r} cannot be opened: {str(error).splitlines()[0]} Say with --base where the model that was trained "
+        "lies now, or what its hub id is."
+    )

@@ -1,12 +1,14 @@
 """Which checkpoint of a run is exported, and in which form its weights lie there."""
 
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 from typing import Any, Literal
 
 from rewards.registry import Refusal
 from trainer.run.checkpoints import fault_of, step_of, writes_manifests
 from trainer.run.config import RunConfig
+from trainer.run.experiment import Experiment
 from trainer.run.files import CONFIG, TRAINER_STATE, BestRecord, read_record
 from trainer.run.manifest import read_manifest
 from trainer.run.record import RunRecord
@@ -25,20 +27,33 @@ class ExportError(Refusal):
 
 @dataclass(frozen=True)
 class Source:
-    """One checkpoint with what is known of its run.
+    """One checkpoint with what is known of its run."""
 
-    Attributes:
-        record: the run's manifest.
-    """
-
-    run: Path
+    run: RunRecord
     checkpoint: Path
-    config: RunConfig
-    record: dict[str, Any]
+
+    @property
+    def config(self) -> RunConfig:
+        """The run's configuration."""
+        return self.run.config
+
+    @cached_property
+    def record(self) -> dict[str, Any]:
+        """The run's manifest."""
+        return read_manifest(self.run.path)
+
+    @property
+    def tokenizer(self) -> Any:
+        """The one that was trained with: the checkpoint's; beside shards alone the base model's, prepared again."""
+        if not (self.checkpoint / "tokenizer_config.json").is_file():
+            return Experiment(self.config, self.run.path).tokenizer
+        from transformers import AutoTokenizer
+
+        return AutoTokenizer.from_pretrained(self.checkpoint, trust_remote_code=self.config.model.trust_remote_code)
 
     @property
     def step(self) -> int:
-        """Optimizer steps behind the weights."""
+        """Optimizer steps that the weights were trained for."""
         return step_of(self.checkpoint)
 
     @property
@@ -62,47 +77,45 @@ class Source:
         )
 
 
-def find_source(run: Path, checkpoint: str | None) -> Source:
-    """The checkpoint of ``run`` that is meant, its files verified.
+def find_source(folder: Path, wanted: str | None) -> Source:
+    """The checkpoint that is meant, its files verified.
 
     Args:
-        run: a run's directory, or one of its checkpoints.
-        checkpoint: a step, `BEST`, or ``None`` for the newest good one.
+        folder: a run's directory, or one of its checkpoints.
+        wanted: a step, `BEST`, or ``None`` for the newest good one.
 
     Raises:
         ExportError: there is no such run or checkpoint, or its files are not what was saved.
+        Refusal: its configuration or its manifest cannot be read.
     """
-    if run.name.startswith("checkpoint-") and RunRecord(run.parent).is_run and checkpoint is None:
-        run, checkpoint = run.parent, run.name.removeprefix("checkpoint-")
-    record = RunRecord(run)
-    if not record.is_run:
-        raise ExportError(f"{run} is no directory of a run: it holds no {CONFIG}. Name one, such as runs/quickstart.")
-    found = record.newest_checkpoint().checkpoint if checkpoint is None else _named(run, checkpoint)
-    if found is None:
-        raise ExportError(f"{run} holds no complete checkpoint, so there is nothing to export.")
-    return Source(run, found, record.config, read_manifest(run))
-
-
-def _named(run: Path, wanted: str) -> Path:
-    there = RunRecord(run).checkpoints
-    if wanted == BEST:
-        return _best(run, there)
-    found = run / f"checkpoint-{wanted}"
-    if found not in there:
-        steps = ", ".join(str(step_of(path)) for path in reversed(there)) or "none"
-        raise ExportError(f"{run} holds no checkpoint {wanted!r}. Its steps: {steps}.")
-    if fault := fault_of(found, manifest_expected=writes_manifests(run)):
-        raise ExportError(f"{found} is broken: {fault}. Without --checkpoint the newest good one is exported.")
-    return found
-
-
-def _best(run: Path, there: list[Path]) -> Path:
-    newest = there[0] / TRAINER_STATE if there else None
-    state = read_record(newest, BestRecord, "Name a step.") if newest and newest.is_file() else {}
-    best = state.get("best_model_checkpoint")
-    if best is None:
+    run = RunRecord(folder)
+    if folder.name.startswith("checkpoint-") and RunRecord(folder.parent).is_run and wanted is None:
+        run, wanted = RunRecord(folder.parent), folder.name.removeprefix("checkpoint-")
+    if not run.is_run:
         raise ExportError(
-            f"{run} kept no best checkpoint: its configuration has no `evaluation: {{keep_best: …}}`, or nothing has "
-            "been evaluated yet. Leave --checkpoint out for the newest, or name a step."
+            f"{folder} is no directory of a run: it holds no {CONFIG}. Name one, such as runs/quickstart."
         )
-    return _named(run, str(step_of(Path(best))))
+    checkpoints = run.checkpoints
+    if wanted == BEST:
+        newest = checkpoints[0] / TRAINER_STATE if checkpoints else None
+        state = read_record(newest, BestRecord, "Name a step.") if newest and newest.is_file() else {}
+        if state.get("best_model_checkpoint") is None:
+            raise ExportError(
+                f"{run.path} kept no best checkpoint: its configuration has no `evaluation: {{keep_best: …}}`, or "
+                "nothing has been evaluated yet. Leave --checkpoint out for the newest, or name a step."
+            )
+        wanted = str(step_of(Path(state["best_model_checkpoint"])))
+    if wanted is None:
+        found = run.newest_checkpoint().checkpoint
+        if found is None:
+            raise ExportError(f"{run.path} holds no complete checkpoint, so there is nothing to export.")
+    else:
+        found = run.path / f"checkpoint-{wanted}"
+        if found not in checkpoints:
+            steps = ", ".join(str(step_of(path)) for path in reversed(checkpoints)) or "none"
+            raise ExportError(f"{run.path} holds no checkpoint {wanted!r}. Its steps: {steps}.")
+        if fault := fault_of(found, manifest_expected=writes_manifests(run.path)):
+            raise ExportError(f"{found} is broken: {fault}. Without --checkpoint the newest good one is exported.")
+    source = Source(run, found)
+    _ = source.config, source.record  # refused here
+    return source

@@ -10,9 +10,8 @@ from tests.paths import ROOT
 from trainer.run.checkpoints import files_of, fingerprints, write_checkpoint_manifest
 from trainer.run.config import load_config
 from trainer.run.export.agreement import Agreement, conversations
-from trainer.run.export.model_card import model_card
+from trainer.run.export.model_card import how_measured, model_card, results
 from trainer.run.export.policy import load_policy
-from trainer.run.export.results import how_measured, results
 from trainer.run.export.source import ExportError, find_source
 from trainer.run.record import RunRecord
 
