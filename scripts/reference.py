@@ -53,10 +53,11 @@ def options() -> str:
 
 
 def rules() -> str:
-    """Every rule, in the order in which it is asked: those of a file, then those of the step."""
+    """Every rule, in the order in which it is asked: those of a file and of a run, then those of the step."""
+    from trainer.run.schedule import ARGUMENT_RULES
     from trainer.step.compatibility import RULES
 
-    of_files = (*FILE_RULES, *SECTION_RULES, *WITHOUT_EFFECT, *START_RULES, *PART_RULES)
+    of_files = (*FILE_RULES, *SECTION_RULES, *WITHOUT_EFFECT, *START_RULES, *PART_RULES, *ARGUMENT_RULES)
     named: list[tuple[str, Any]] = [(rule.about, rule) for rule in of_files]
     named += [(rule.what.rstrip("."), rule) for rule in RULES]
     settings: dict[tuple[str, str, str], dict[str, None]] = {}  # rules of one sentence are one row

@@ -10,7 +10,7 @@ from rewards import build_verifier
 from tests.paths import ROOT
 from trainer.algorithms.strategies import build_strategies
 from trainer.run.config import grpo_config, load_config
-from trainer.run.schedule import check_max_steps, check_save_steps
+from trainer.run.schedule import check_arguments
 from trainer.step.compatibility import check_combination
 
 CONFIGS = ROOT / "configs"
@@ -72,8 +72,7 @@ def passes_every_check(path: Path, overrides: list[str]) -> None:
     strategies = build_strategies(**parts.strategies)
     args = grpo_config(config, launched)
     check_combination(args, strategies)
-    check_save_steps(args, strategies.schedule.num_passes)
-    check_max_steps(args, strategies.schedule.num_passes)
+    check_arguments(args, strategies.schedule.num_passes)
 
 
 @pytest.mark.parametrize("path", RUNS, ids=lambda path: path.relative_to(CONFIGS).as_posix())

@@ -12,7 +12,7 @@ from trainer.run.config.trackers import TRACKERS
 from trainer.run.data import check_rows_enough
 from trainer.run.experiment import Experiment
 from trainer.run.launched_as import LaunchError, asked_for, check_device_for, check_precision, on_cpu
-from trainer.run.schedule import check_evaluation, check_max_steps, check_save_steps
+from trainer.run.schedule import check_arguments
 from trainer.step.compatibility import check_combination
 
 
@@ -42,32 +42,12 @@ def schedule_checks(
     """Topic and check of what must go together on any machine; ``rows`` to train on, or ``None`` where unknown."""
     passes = strategies.schedule.num_passes
     checks: list[tuple[str, Callable[[], None]]] = [
-        ("trl", partial(check_resumable, args)),
+        ("trl", partial(check_arguments, args, passes)),
         ("algorithm", partial(check_combination, args, strategies, cut=config.algorithm.cut)),
-        *(("trl", partial(check, args, passes)) for check in (check_save_steps, check_max_steps, check_evaluation)),
     ]
     if rows is not None:
         checks.append(("data", partial(check_rows_enough, len(rows), plan.prompts_per_rollout)))
     return checks
-
-
-def check_resumable(args: Any) -> None:
-    """Refuse TRL arguments under which no run could go on exactly where it was interrupted.
-
-    Raises:
-        LaunchError: ``save_only_model``, ``ignore_data_skip`` or ``enable_jit_checkpoint``.
-    """
-    reasons = {
-        "save_only_model": "checkpoints would hold no optimizer, learning rate and random state",
-        "ignore_data_skip": "a resumed run would begin with the first prompts again",
-        "enable_jit_checkpoint": "it saves in the middle of a rollout batch; SIGTERM saves at its end here anyway",
-    }
-    for name, reason in reasons.items():
-        if getattr(args, name, False):
-            raise LaunchError(
-                f"trl.{name} = true: {reason}, so an interrupted run could not go on as if nothing had happened. "
-                f"Leave {name} out; to save disk space write save_total_limit: 1."
-            )
 
 
 def settle_on_cpu(config: RunConfig) -> None:
@@ -83,7 +63,7 @@ def settle_on_cpu(config: RunConfig) -> None:
 
 
 def prepare_logging(config: RunConfig) -> None:
-    """Trackers' settings, which they read from the environment; W&B online without a key is refused before loading."""
+    """Trackers' settings, which they read from the environment."""
     section = config.logging
     os.environ.setdefault("TOKENIZERS_PARALLELISM", "false")
     for tracker in (tracker for name, tracker in TRACKERS.items() if name in section.report_to):
@@ -99,11 +79,3 @@ def prepare_logging(config: RunConfig) -> None:
     for variable, text in {**given, "WANDB_QUIET": "true"}.items():  # quiet: its summary would stand behind ours
         if text:
             os.environ.setdefault(variable, text)
-    if os.environ["WANDB_MODE"] == "online":
-        import wandb
-
-        if not wandb.api.api_key:
-            raise LaunchError(
-                "logging.wandb_mode is online, but no W&B key is set, so the run would stop after loading the model. "
-                "Run `wandb login`, set WANDB_API_KEY, or write wandb_mode: offline."
-            )

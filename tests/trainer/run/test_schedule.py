@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 from trl import GRPOConfig
 
-from trainer.run.schedule import check_max_steps, check_save_steps, optimizer_steps_per_block
+from trainer.run.schedule import ARGUMENT_RULES, Arguments, check_arguments, optimizer_steps_per_block
 from trainer.step.compatibility import PreflightError
 
 
@@ -37,28 +37,28 @@ def test_optimizer_steps_between_two_edges_of_a_rollout_batch(arguments, setting
 def test_a_checkpoint_inside_a_rollout_batch_is_refused_with_the_nearest_step_that_is_not(arguments):
     settings = {"steps_per_generation": 4, "save_strategy": "steps"}
     with pytest.raises(PreflightError) as error:
-        check_save_steps(arguments(save_steps=13, **settings), num_passes=2)
+        check_arguments(arguments(save_steps=13, **settings), num_passes=2)
     assert "trl.save_steps = 13" in str(error.value)
     assert "for 8 optimizer steps" in str(error.value)
     assert "Write save_steps: 16." in str(error.value)
-    check_save_steps(arguments(save_steps=16, **settings), num_passes=2)
-    check_save_steps(arguments(save_steps=12, **settings), num_passes=1)
+    check_arguments(arguments(save_steps=16, **settings), num_passes=2)
+    check_arguments(arguments(save_steps=12, **settings), num_passes=1)
 
 
 def test_the_advised_step_is_never_zero(arguments):
     with pytest.raises(PreflightError, match="Write save_steps: 8"):
-        check_save_steps(arguments(steps_per_generation=8, save_steps=3))
+        check_arguments(arguments(steps_per_generation=8, save_steps=3))
 
 
 @pytest.mark.parametrize("settings", [{"save_strategy": "no"}, {"save_strategy": "epoch"}])
 def test_save_steps_do_not_matter_to_other_save_strategies(arguments, settings):
-    check_save_steps(arguments(steps_per_generation=8, save_steps=3, **settings))
+    check_arguments(arguments(steps_per_generation=8, save_steps=3, **settings))
 
 
 def test_any_share_of_the_run_is_an_edge_where_every_step_is(arguments):
-    check_save_steps(arguments(save_strategy="steps", save_steps=0.1))
+    check_arguments(arguments(save_strategy="steps", save_steps=0.1))
     with pytest.raises(PreflightError, match=r"save_steps = 0\.1"):
-        check_save_steps(arguments(save_strategy="steps", save_steps=0.1, steps_per_generation=2))
+        check_arguments(arguments(save_strategy="steps", save_steps=0.1, steps_per_generation=2))
 
 
 @pytest.mark.parametrize(
@@ -71,7 +71,50 @@ def test_any_share_of_the_run_is_an_edge_where_every_step_is(arguments):
 )
 def test_an_end_inside_a_rollout_batch_is_refused_with_the_edges_around_it(arguments, max_steps, num_passes, expected):
     with pytest.raises(PreflightError, match=f"trl.max_steps = {max_steps}, but one rollout batch") as error:
-        check_max_steps(arguments(steps_per_generation=4, max_steps=max_steps), num_passes)
+        check_arguments(arguments(steps_per_generation=4, save_strategy="no", max_steps=max_steps), num_passes)
     assert expected in str(error.value)
     for edge in (8, 16, -1):  # -1: TRL counts epochs, whose rollout batches are whole
-        check_max_steps(arguments(steps_per_generation=4, max_steps=edge), num_passes)
+        check_arguments(arguments(steps_per_generation=4, save_strategy="no", max_steps=edge), num_passes)
+
+
+BEST = {"metric_for_best_model": "eval_test/avg@1", "greater_is_better": True, "eval_strategy": "steps"}
+BLOCK_OF_4 = {"steps_per_generation": 4, "save_steps": 4}
+BROKEN_AND_KEPT = {
+    "save_only_model": ({"save_only_model": True}, {"save_only_model": False}),
+    "ignore_data_skip": ({"ignore_data_skip": True}, {"ignore_data_skip": False}),
+    "enable_jit_checkpoint": ({"enable_jit_checkpoint": True}, {"enable_jit_checkpoint": False}),
+    "checkpoint_inside_a_rollout_batch": ({**BLOCK_OF_4, "save_steps": 6}, BLOCK_OF_4),
+    "end_inside_a_rollout_batch": ({**BLOCK_OF_4, "max_steps": 7}, {**BLOCK_OF_4, "max_steps": 8}),
+    "learning_rate_follows_the_evaluation": (
+        {"lr_scheduler_type": "reduce_lr_on_plateau", "eval_strategy": "steps", "eval_steps": 1},
+        {"lr_scheduler_type": "cosine"},
+    ),
+    "best_checkpoint_inside_a_rollout_batch": (
+        {**BLOCK_OF_4, **BEST, "eval_steps": 6},
+        {**BLOCK_OF_4, **BEST, "eval_steps": 8},
+    ),
+    "best_checkpoint_without_saving": (
+        {**BEST, "eval_steps": 1, "save_strategy": "no"},
+        {**BEST, "eval_steps": 1, "save_strategy": "best"},
+    ),
+    "best_checkpoint_alone": (
+        {**BEST, "eval_steps": 1, "save_total_limit": 1},
+        {**BEST, "eval_steps": 1, "save_total_limit": 2},
+    ),
+}
+
+
+@pytest.mark.parametrize("rule", ARGUMENT_RULES, ids=lambda rule: rule.code)
+def test_a_rule_of_the_arguments_is_broken_and_kept(arguments, rule):
+    broken, kept = (Arguments(arguments(**settings)) for settings in BROKEN_AND_KEPT[rule.code])
+    assert [each.code for each in ARGUMENT_RULES if each.condition(broken)] == [rule.code]
+    assert [each.code for each in ARGUMENT_RULES if each.condition(kept)] == []
+    with pytest.raises(PreflightError, match=r"Write|Leave") as error:
+        check_arguments(broken.args)
+    assert any(setting in str(error.value) for setting in rule.settings)
+
+
+def test_every_broken_rule_is_named_at_once(arguments):
+    with pytest.raises(PreflightError) as error:
+        check_arguments(arguments(steps_per_generation=4, save_steps=6, max_steps=7, save_only_model=True))
+    assert len(str(error.value).split("\n\n")) == 3

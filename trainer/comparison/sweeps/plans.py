@@ -22,7 +22,7 @@ from trainer.run.config import ConfigError, Problem, RunConfig
 from trainer.run.config.trl_arguments import grpo_default
 from trainer.run.config.yaml_document import Node, read_file
 from trainer.run.experiment import Experiment
-from trainer.run.schedule import check_save_steps
+from trainer.run.schedule import check_arguments
 from trainer.step.compatibility import check_combination
 
 COUNTED_IN_STEPS = ("trl.max_steps", "trl.save_steps", "trl.warmup_steps", "evaluation.every_steps")
@@ -163,4 +163,4 @@ def _check_launch(sweep: Sweep, plan: Plan, processes: int) -> None:
     experiment = Experiment.of_file(sweep.config, [*plan.overrides, *_CPU_OVERRIDES], processes=processes)
     strategies = experiment.strategies
     check_combination(experiment.args, strategies, cut=experiment.config.algorithm.cut)
-    check_save_steps(experiment.args, strategies.schedule.num_passes)
+    check_arguments(experiment.args, strategies.schedule.num_passes)

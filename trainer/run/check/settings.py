@@ -38,12 +38,6 @@ def setting_findings(subject: Subject) -> Iterator[Finding]:
     steps = optimizer_steps(subject)
     if steps is not None:
         yield from _behind_the_end(subject, steps)
-    if subject.config.evaluation.every_steps is not None and subject.config.data.test is None:
-        yield error(
-            "evaluation",
-            f"evaluation.every_steps = {subject.config.evaluation.every_steps}, and there are no held-out rows to "
-            "evaluate on. Give some: `data: {test: …}`, or delete every_steps.",
-        )
 
 
 def rule_findings(subject: Subject) -> Iterator[Finding]:

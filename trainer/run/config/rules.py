@@ -59,8 +59,9 @@ class Rule:
         code: its name.
         settings: what it is about; a refusal stands at the first.
         severity: ``refuse``, or ``warn`` where a run would do what is said and it is hardly meant.
-        moment: ``file`` = of the settings alone; ``start`` = of the environment too; ``parts`` = of the built parts.
-        condition: whether it is so.
+        moment: ``file`` = of the settings alone; ``start`` = of the environment too; ``parts`` = of the built parts;
+            ``arguments`` = of TRL's arguments (`trainer.run.schedule`).
+        condition: whether it is so. Asked of `Given`; at the moment ``arguments`` of `trainer.run.schedule.Arguments`.
         message: what is wrong with its values, and what to write instead.
         about: what is not to be, in words, for the table of all rules.
     """
@@ -68,9 +69,9 @@ class Rule:
     code: str
     settings: tuple[str, ...]
     severity: Literal["refuse", "warn"]
-    moment: Literal["file", "start", "parts"]
-    condition: Callable[[Given], bool]
-    message: Callable[[Given], tuple[str, str]]
+    moment: Literal["file", "start", "parts", "arguments"]
+    condition: Callable[[Any], bool]
+    message: Callable[[Any], tuple[str, str]]
     about: str
 
 
@@ -249,6 +250,18 @@ FILE_RULES = (
             "Delete it; `evaluation: {every_steps: …, keep_best: eval/test/avg@1}` keeps the best checkpoint.",
         ),
         about="The best model, by no metric",
+    ),
+    Rule(
+        "evaluation_without_rows",
+        ("evaluation.every_steps", "data.test"),
+        "refuse",
+        "file",
+        lambda given: given.written("evaluation.every_steps") is not None and given.written("data.test") is None,
+        lambda given: (
+            f"is {given.written('evaluation.every_steps')}, and there are no held-out rows to evaluate on.",
+            "Give some: `data: {test: …}`, or delete every_steps.",
+        ),
+        about="Evaluations without held-out rows",
     ),
     Rule(
         "lora_task_type",
@@ -455,6 +468,18 @@ SECTION_RULES = (
             "Write `speed: {generation: compact}` too.",
         ),
         "Common random numbers without compact generation",
+    ),
+    Rule(
+        "skipped_scoring_without_planning",
+        ("speed.skip_old_logps", "speed.microbatches"),
+        "refuse",
+        "file",
+        lambda given: given.written("speed.skip_old_logps") is True and given.written("speed.microbatches") == "trl",
+        lambda given: (
+            "is true, but microbatches: trl asks for TRL's own path, bit for bit.",
+            "Write `microbatches: planned` too, or delete it.",
+        ),
+        "The scoring of π_old left out on TRL's own path",
     ),
     _alone(*BATCH_WORDS),
     _alone(*BATCH_WORDS[::-1]),

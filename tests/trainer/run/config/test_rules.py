@@ -69,6 +69,14 @@ BROKEN_AND_KEPT: dict[str, tuple[Given, Given]] = {
         trl(load_best_model_at_end=True),
         Given({"trl": {"load_best_model_at_end": True}, "evaluation": {"keep_best": "eval/test/avg@1"}}),
     ),
+    "evaluation_without_rows": (
+        Given({"evaluation": {"every_steps": 5}}),
+        Given({"evaluation": {"every_steps": 5}, "data": {"test": {}}}),
+    ),
+    "skipped_scoring_without_planning": (
+        Given({"speed": {"skip_old_logps": True, "microbatches": "trl"}}),
+        Given({"speed": {"skip_old_logps": True}}),
+    ),
     "lora_task_type": (
         Given({"model": {"lora": {"task_type": "SEQ_CLS"}}}),
         Given({"model": {"lora": {"task_type": "CAUSAL_LM"}}}),
