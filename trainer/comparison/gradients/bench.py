@@ -7,6 +7,7 @@ from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
 import torch
+from pydantic_core import from_json, to_json
 from torch import Tensor
 
 from rewards.registry import PartError
@@ -17,7 +18,6 @@ from trainer.comparison.gradients.moments import GradientSums, Moments
 from trainer.comparison.gradients.replay import Recipe, ReplayError, Row, group_gradients, replayed
 from trainer.comparison.gradients.sketch import CountSketch
 from trainer.comparison.gradients.strategies import BASELINE, Named
-from trainer.comparison.plain_data import plain_data
 
 COEFFICIENT_LOSS = "cispo"
 """The loss that a coefficient takes the place of the clipped ratio in."""
@@ -81,8 +81,9 @@ class Bench:
     absent: dict[str, str] = field(default_factory=dict)
 
     def as_json(self) -> dict[str, Any]:
-        """Plain data; what is no number is ``None``."""
-        return plain_data(asdict(self))
+        """Plain data; NaN and infinities, which JSON does not have, are ``None``."""
+        found: dict[str, Any] = from_json(to_json(asdict(self), inf_nan_mode="null"))
+        return found
 
 
 @dataclass

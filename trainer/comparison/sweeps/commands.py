@@ -3,7 +3,6 @@
 They raise `rewards.registry.Refusal` where the file, its parts or this machine cannot do what is asked.
 """
 
-import json
 import os
 import sys
 from collections.abc import Callable, Mapping, Sequence
@@ -11,6 +10,7 @@ from contextlib import redirect_stdout
 from pathlib import Path
 from typing import Any
 
+from trainer.comparison.reports.tables import print_table
 from trainer.comparison.sweeps.attempt import rendezvous
 from trainer.comparison.sweeps.cells import cells_of, chosen_cell
 from trainer.comparison.sweeps.fairness import checked_plans
@@ -20,7 +20,7 @@ from trainer.comparison.sweeps.queues import Queue, SlurmQueue, local_queue
 from trainer.comparison.sweeps.runner import SweepError, SweepRunner, check_unlocked, locked_directory, write_sweep
 from trainer.comparison.sweeps.schema import SlurmExecution, Sweep
 from trainer.comparison.sweeps.starting import QueuedCell, changed_settings, next_attempt, queued_cells
-from trainer.comparison.sweeps.status import budget_table, print_table, status_table, watch
+from trainer.comparison.sweeps.status import budget_table, status_table, watch
 from trainer.comparison.sweeps.stopping import LookGate, check_looks_unchanged
 from trainer.comparison.sweeps.tuning import (
     check_stages,
@@ -30,8 +30,8 @@ from trainer.comparison.sweeps.tuning import (
     tuning_record,
     tuning_stage,
 )
-from trainer.comparison.sweeps.wandb_sweep import wandb_sweep
 from trainer.run.config import load_config
+from trainer.run.config.yaml_document import write
 
 BuildVerifier = Callable[[Any], object]
 """`rewards.build_verifier`, which refuses a verifier that cannot be built; scripts hand it in."""
@@ -128,7 +128,29 @@ def export(file: Path, build_verifier: BuildVerifier) -> int:
                 "stop early. Run a sweep with `stopping:` by `scripts/sweep.py run`."
             )
         checked_plans(sweep, tree, build_verifier)
-    print(wandb_sweep(sweep, cells_of(sweep), file), end="")
+    # A variant stands for several settings, which W&B's parameters cannot: its agents get the names of cells.
+    exported = write(
+        {
+            "name": sweep.name,
+            "program": "scripts/sweep.py",
+            "method": "grid",
+            "parameters": {
+                "seed": {"values": list(sweep.seeds)},
+                "variant": {"values": list(dict.fromkeys(cell.variant for cell in cells_of(sweep)))},
+            },
+            # an agent talks to W&B's server, so its runs must too, whatever the run file says
+            "command": [
+                "${env}",
+                "WANDB_MODE=online",
+                "${interpreter}",
+                "${program}",
+                "cell",
+                str(file),
+                "${args_no_hyphens}",
+            ],
+        }
+    )
+    print(exported, end="")
     return 0
 
 
@@ -147,20 +169,19 @@ def plan(file: Path, pilot: Path | None, items: int | None, difference: float | 
         items: held-out rows, where they are to be others than the pilot's.
         difference: that should be found.
     """
-    from trainer.comparison.sweeps import planning_tables as tables
     from trainer.comparison.sweeps.pilots import read_pilot
-    from trainer.comparison.sweeps.planning import plan_data, plan_of
+    from trainer.comparison.sweeps.planning import plan_json, plan_of, plan_sentences, plan_tables
 
     sweep, _ = load_sweep(file)
     samples = load_config(sweep.config).evaluation.samples or 1
     found = read_pilot(pilot or Path(sweep.output_dir), _pilot_commands(sweep, file))
     planned = plan_of(sweep, found, samples, items, difference)
     if as_json:
-        print(json.dumps(plan_data(planned), indent=2, ensure_ascii=False))
+        print(plan_json(planned))
         return 0
-    print("\n".join(tables.plan_sentences(planned)))
-    for table in (tables.power_table, tables.size_table, tables.rollout_table, tables.component_table):
-        print_table(table(planned))
+    print("\n".join(plan_sentences(planned)))
+    for table in plan_tables(planned):
+        print_table(table)
     return 0
 
 

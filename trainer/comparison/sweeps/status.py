@@ -1,18 +1,16 @@
 """How far the cells of a sweep are, read from the files of their runs."""
 
 import re
-import sys
 import time
 from collections.abc import Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from rich.console import Console
 from rich.live import Live
-from rich.table import Table
 
 from trainer.comparison.reports.run_files import LOOKS, read_json
+from trainer.comparison.reports.tables import Table, TableCell, plain_table, terminal_table
 from trainer.comparison.sweeps.cell_directory import CellDirectory
 from trainer.comparison.sweeps.plans import Plan
 from trainer.comparison.sweeps.schema import Sweep
@@ -20,41 +18,30 @@ from trainer.run.files import LooksRecord, SweepRecord, read_record
 from trainer.run.record import RunRecord
 
 _HELD_OUT = re.compile(r"eval_verifier/\S*accuracy")  # over all held-out sets; of the first verifier in older runs
-_COLOURS = {
-    "finished": "green",
-    "running": "cyan",
-    "failed": "red",
-    "stopped": "yellow",
-    "submitted": "blue",
-    "waiting": "dim",
-    "not needed": "dim",
-}
 
 
 def status_table(root: Path, only: str | None = None) -> Table:
-    """One row a cell, or the row of one: state, step, reward, held-out accuracy, time left."""
+    """One row a cell, or only that of one: state, step, reward, held-out accuracy, time left."""
     described = read_record(root / "sweep.json", SweepRecord, "`scripts/sweep.py run` writes it anew.")
-    table = Table(title=described["name"])
-    table.add_column("cell", no_wrap=True)
-    table.add_column("state")
-    for name in ("attempts", "step", "reward", "held-out accuracy", "time left"):
-        table.add_column(name, justify="right")
     not_needed = read_json(root / LOOKS, LooksRecord).get("not_needed", [])
-    cells = [cell for cell in described["cells"] if only in (None, cell["name"])]
-    directories = [CellDirectory(root / cell["name"]) for cell in cells]
-    for cell, directory in zip(cells, directories, strict=True):
-        table.add_row(*cell_row(cell, directory, needed=cell["name"] not in not_needed))
-    needed = [found for cell, found in zip(cells, directories, strict=True) if cell["name"] not in not_needed]
-    table.caption = _progress(needed) + (f", {len(not_needed)} not needed after a look" if not_needed else "")
-    return table
+    rows, needed = [], []
+    for cell in described["cells"]:
+        if only not in (None, cell["name"]):
+            continue
+        directory = CellDirectory(root / cell["name"])
+        rows.append(_cell_row(cell, directory, is_needed=cell["name"] not in not_needed))
+        if cell["name"] not in not_needed:
+            needed.append(directory)
+    caption = _progress(needed) + (f", {len(not_needed)} not needed after a look" if not_needed else "")
+    titles = ("cell", "state", "attempts", "step", "reward", "held-out accuracy", "time left")
+    return plain_table(described["name"], titles, rows, caption)
 
 
-def cell_row(cell: dict[str, Any], directory: CellDirectory, *, needed: bool = True) -> list[str]:
-    """The row of one cell as text; ``needed`` is false where a look has ended its comparison before."""
+def _cell_row(cell: dict[str, Any], directory: CellDirectory, *, is_needed: bool) -> list[str | TableCell]:
+    """The row of one cell; ``is_needed`` is false where a look has ended its comparison before."""
     state: str = directory.state()
-    state = state if needed or state != "waiting" else "not needed"
-    attempts = directory.attempts()
-    lines = RunRecord(directory.run).metrics
+    state = state if is_needed or state != "waiting" else "not needed"
+    attempts, lines = directory.attempts(), RunRecord(directory.run).metrics
     step = lines[-1]["step"] if lines else 0
     most = (cell.get("budget") or {}).get("optimizer_steps")
     rewards = [line["reward"] for line in lines if line.get("reward") is not None]
@@ -63,7 +50,7 @@ def cell_row(cell: dict[str, Any], directory: CellDirectory, *, needed: bool = T
     left = _seconds_left(attempts[-1], step, most) if state == "running" else None
     return [
         cell["name"],
-        f"[{_COLOURS[state]}]{state}[/]",
+        TableCell(state, badge=state),
         str(len(attempts)),
         f"{step}/{most or '?'}",
         f"{rewards[-1]:.3f}" if rewards else "",
@@ -74,39 +61,34 @@ def cell_row(cell: dict[str, Any], directory: CellDirectory, *, needed: bool = T
 
 def budget_table(sweep: Sweep, plans: Sequence[Plan]) -> Table:
     """What the variants spend: equal prompts and completions, and where optimizer steps differ."""
-    table = Table(title=f"{sweep.name}: what each variant spends with one seed")
-    table.add_column("variant", no_wrap=True)
-    for name in ("rollout batches", "prompts", "completions", "≤ tokens each", "optimizer steps", "warm-up steps"):
-        table.add_column(name, justify="right")
+    rows = []
     for plan in plans:
         if plan.cell.seed != sweep.seeds[0]:
             continue
         spent = plan.budget
         rollouts, prompts = spent.rollouts, spent.prompts
-        table.add_row(
-            plan.cell.variant,
-            "by epochs" if rollouts is None else f"{float(rollouts):g}",
-            "by epochs" if prompts is None else str(prompts),
-            "by epochs" if prompts is None else str(prompts * spent.num_generations),
-            str(spent.max_completion_length),
-            str(spent.optimizer_steps or f"{spent.steps_per_rollout} a batch"),
-            f"{spent.warmup_steps:g}",
+        rows.append(
+            (
+                plan.cell.variant,
+                "by epochs" if rollouts is None else f"{float(rollouts):g}",
+                "by epochs" if prompts is None else str(prompts),
+                "by epochs" if prompts is None else str(prompts * spent.num_generations),
+                str(spent.max_completion_length),
+                str(spent.optimizer_steps or f"{spent.steps_per_rollout} a batch"),
+                f"{spent.warmup_steps:g}",
+            )
         )
-    return table
-
-
-def print_table(table: Table) -> None:
-    """Print a table at the terminal's width, or wide enough for a file."""
-    Console(width=None if sys.stdout.isatty() else 120).print(table)
+    titles = ("rollout batches", "prompts", "completions", "≤ tokens each", "optimizer steps", "warm-up steps")
+    return plain_table(f"{sweep.name}: what each variant spends with one seed", ("variant", *titles), rows)
 
 
 def watch(root: Path, seconds_between: float = 2.0) -> None:
     """The table, kept up to date until Ctrl-C."""
     try:
-        with Live(status_table(root), refresh_per_second=1) as live:
+        with Live(terminal_table(status_table(root)), refresh_per_second=1) as live:
             while True:
                 time.sleep(seconds_between)
-                live.update(status_table(root))
+                live.update(terminal_table(status_table(root)))
     except KeyboardInterrupt:
         return
 

@@ -10,8 +10,9 @@ from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any, Literal
 
+from pydantic_core import from_json, to_json
+
 from rewards.registry import Refusal
-from trainer.comparison.plain_data import plain_data
 from trainer.comparison.reports.comparison import datasets_of, judged_runs
 from trainer.comparison.reports.looks import LookPlan, looks_taken
 from trainer.comparison.reports.run_files import LOOKS, RecordedRuns, ReportError, read_json, read_runs
@@ -59,13 +60,13 @@ class LookGate:
             return
         judged = judged_runs(runs, dataset)
         for variant, before in self.looks.items():
-            found = looks_taken(self.plan, runs, judged, dataset, variant)
-            for look in found[len(before) :]:
+            looks = looks_taken(self.plan, runs, judged, dataset, variant)
+            for look in looks[len(before) :]:
                 self.say(self._sentence(variant, look))
-            self.looks[variant] = found
+            self.looks[variant] = looks
         record = {variant: [asdict(look) for look in looks] for variant, looks in self.looks.items()}
-        failed = [cell.name for cell in given_up]
-        write_json(self.root / LOOKS, plain_data({"looks": record, "not_needed": self.not_needed(), "failed": failed}))
+        found = {"looks": record, "not_needed": self.not_needed(), "failed": [cell.name for cell in given_up]}
+        write_json(self.root / LOOKS, from_json(to_json(found, inf_nan_mode="null")))
 
     def turn(self, cell: Cell) -> Turn:
         """Whether a cell may start now, later or never."""

@@ -15,8 +15,7 @@ from tests.trainer.comparison.reports.recorded_sweep import record_run
 from trainer.comparison.sweeps import commands
 from trainer.comparison.sweeps.loading import load_sweep
 from trainer.comparison.sweeps.pilots import Pilot, PilotError, read_pilot
-from trainer.comparison.sweeps.planning import plan_of
-from trainer.comparison.sweeps.planning_tables import plan_sentences, power_table, size_table
+from trainer.comparison.sweeps.planning import plan_of, plan_sentences, plan_tables
 from trainer.run.config.yaml_document import write
 from trainer.statistics import detectable_difference, verdict_power
 
@@ -139,7 +138,7 @@ def test_two_seeds_give_no_verdict_whatever_the_pilot(pilot: Pilot, tmp_path: Pa
     sweep, _ = load_sweep(sweep_file(tmp_path, seeds=[0, 1]))
     sentences = list(plan_sentences(plan_of(sweep, pilot, samples=1, wanted=0.2)))
     assert "2 seeds give no verdict: write 3 at least." in sentences[1]
-    assert sentences[2].startswith("A difference of 0.2 is found with probability 0.00; ")
+    assert sentences[2].startswith("A difference of 0.2 is detected with probability 0.00; ")
 
 
 def test_variants_with_three_seeds_in_common_are_paired(tmp_path: Path):
@@ -182,10 +181,10 @@ def test_the_command_prints_the_plan(tmp_path: Path, capsys):
     options = ["--pilot", str(folder), "--items", "100", "--difference", "0.3"]
     assert script.main(["plan", str(file), *options]) == 0
     said = capsys.readouterr().out
-    assert "With 5 seeds and 100 items it finds a true difference of" in said
-    assert "What it cannot see:" in said
+    assert "With 5 seeds and 100 items it detects a true difference of" in said
+    assert "What it misses:" in said
     assert "Where the noise of a difference comes from" in said
-    assert "differences seen in the pilot" in said
+    assert "differences in the pilot" in said
     assert script.main(["plan", str(file), *options, "--json"]) == 0
     data = json.loads(capsys.readouterr().out)
     assert (data["planned"]["seeds"], data["planned"]["items"], data["wanted"]) == (5, 100, 0.3)
@@ -218,5 +217,5 @@ def test_with_looks_all_numbers_are_those_of_the_last_looks_interval(pilot: Pilo
     assert with_looks.seeds_needed >= without.seeds_needed
     said = "judged by the last look's 96.4% interval"
     assert said in " ".join(plan_sentences(with_looks))
-    assert all(said in table(with_looks).caption for table in (size_table, power_table))
+    assert [said in table.caption for table in plan_tables(with_looks)] == [True, True, False, False]
     assert said not in " ".join(plan_sentences(without))

@@ -293,7 +293,7 @@ def test_a_sweep_stops_early_goes_on_when_asked_to_and_says_so(tmp_path: Path, m
     assert report.headline == "Against grpo, better: better, maybe; not distinguishable: same."
     stops = "better at 3 seeds (better), same at 3 seeds (hopeless); 4 of 20 cells were not run."
     assert report.conditions.endswith(f"Stopped early: {stops}")
-    assert status_table(tmp_path / "sweep").row_count == 20
+    assert len(status_table(tmp_path / "sweep").rows) == 20
     assert commands.run(file, script, lambda verifier: None) == 0
     assert ": started" not in capsys.readouterr().out
     assert commands.run(sweep_file(tmp_path, **looks(3, 5, futility=0)), script, lambda verifier: None) == 0
