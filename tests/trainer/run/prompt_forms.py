@@ -61,6 +61,7 @@ CONVERTED_ASIDE: dict[str, tuple[Any, list[dict[str, str]]]] = {
 REFUSED: dict[str, tuple[Any, str, str]] = {
     "nothing": (None, "are empty", "Drop these rows"),
     "blanks": ("  ", "are empty", "Drop these rows"),
+    "nothing in the place of a message": ([None, USER], "hold NoneType", "{role: user, content: …}"),
     "messages as JSON": ('[{"role": "user", "content": "q"}]', "JSON", "json.loads"),
     "an unknown role": ([{"role": "human", "content": "q"}], "role 'human'", "user"),
     "messages in a mapping": ({"messages": [USER]}, "messages", "{prompt: question.messages}"),

@@ -4,12 +4,15 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from pydantic import ValidationError
 
 from tests.trainer.run.prompt_forms import CONVERTED, CONVERTED_ASIDE, REFUSED, REFUSED_ASIDE
 from trainer.run.config import Columns, Source
 from trainer.run.data import DataError, load_rows
 from trainer.run.data.conversations import conversations
+from trainer.run.data.prompt_forms import ROLES
 
 ALL_CONVERTED, ALL_REFUSED = CONVERTED | CONVERTED_ASIDE, REFUSED | REFUSED_ASIDE
 
@@ -30,6 +33,24 @@ def test_a_form_is_refused_as_what_it_is(name: str) -> None:
     assert what in before, said
     assert instead in after, said
     assert "row 1 " in before
+
+
+KEYS = st.sampled_from(["role", "content", "from", "value", "type", "text", "messages", "tool_calls", "x"])
+VALUES = st.none() | st.booleans() | st.integers() | st.floats() | st.sampled_from([*ROLES, "human", "text", "", "q"])
+JSON = st.recursive(
+    VALUES,
+    lambda inside: st.lists(inside, max_size=3) | st.dictionaries(KEYS, inside, max_size=3),
+    max_leaves=8,
+)
+
+
+@given(JSON)
+def test_any_value_becomes_messages_or_is_refused(value: Any) -> None:
+    try:
+        (messages,) = conversations([value], None, "rows.jsonl", "question")
+    except DataError:
+        return
+    assert all(message["role"] in ROLES and isinstance(message["content"], str) for message in messages)
 
 
 def test_each_form_among_several_is_named_with_its_rows() -> None:

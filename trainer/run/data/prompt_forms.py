@@ -45,8 +45,9 @@ def as_messages(prompt: Any) -> Any:
 def _as_message(message: Any) -> Any:
     if not isinstance(message, dict):
         return message
-    if "role" not in message and message.get("from") in _SHAREGPT and isinstance(message.get("value"), str):
-        return {"role": _SHAREGPT[message["from"]], "content": message["value"]}
+    speaker, text = message.get("from"), message.get("value")
+    if "role" not in message and isinstance(speaker, str) and speaker in _SHAREGPT and isinstance(text, str):
+        return {"role": _SHAREGPT[speaker], "content": text}
     parts = message.get("content")
     if isinstance(parts, list) and parts and all(_is_text(part) for part in parts):
         return {**message, "content": "".join(part["text"] for part in parts)}
@@ -101,8 +102,13 @@ def _field(prompt: Any) -> str | None:
     return next(lists, None) or next((key for key in _TEXTS if isinstance(prompt.get(key), str)), None)
 
 
+def _any(prompt: Any, wrong: Callable[[Any], object]) -> bool:
+    return any(map(wrong, _items(prompt)))
+
+
 def _first(prompt: Any, wrong: Callable[[Any], object]) -> Any:
-    return next((message for message in _items(prompt) if wrong(message)), None)
+    """The first message of which ``wrong`` is true, where there is one (`_any`): it may be ``None`` itself."""
+    return next(filter(wrong, _items(prompt)))
 
 
 def _no_role(message: Any) -> bool:
@@ -201,9 +207,7 @@ FORMS = (
         lambda prompt, column: "Give each conversation a row of its own.",
     ),
     PromptForm(
-        lambda prompt: (
-            _first(prompt, lambda message: isinstance(message, dict) and {"from", "value"} <= {*message}) is not None
-        ),
+        lambda prompt: _any(prompt, lambda message: isinstance(message, dict) and {"from", "value"} <= {*message}),
         lambda prompt: (
             f"are ShareGPT's {{from, value}} with the speaker {_items(prompt, 'from')[0]!r}"
             if len({*map(str, _items(prompt, "from"))}) == 1
@@ -212,7 +216,7 @@ FORMS = (
         lambda prompt, column: f"Write one of {', '.join(_SHAREGPT)}, and a text as its value.",
     ),
     PromptForm(
-        lambda prompt: _first(prompt, _no_role) is not None,
+        lambda prompt: _any(prompt, _no_role),
         lambda prompt: (
             f"hold a message without a role (keys: {_keys(_first(prompt, _no_role))})"
             if isinstance(_first(prompt, _no_role), dict)
@@ -221,33 +225,33 @@ FORMS = (
         lambda prompt, column: "Write {role: user, content: …}.",
     ),
     PromptForm(
-        lambda prompt: _first(prompt, _unknown_role) is not None,
+        lambda prompt: _any(prompt, _unknown_role),
         lambda prompt: (
             f"hold a message of role {_first(prompt, _unknown_role)['role']!r}, which no chat template knows"
         ),
         lambda prompt, column: _meant(_first(prompt, _unknown_role)["role"]),
     ),
     PromptForm(
-        lambda prompt: _first(prompt, _calls) is not None,
+        lambda prompt: _any(prompt, _calls),
         lambda prompt: "hold a message with tool_calls and no content",
         lambda prompt, column: (
             "Calls of tools are not trained here: write the call as text into content, or drop these rows."
         ),
     ),
     PromptForm(
-        lambda prompt: _first(prompt, _empty) is not None,
+        lambda prompt: _any(prompt, _empty),
         lambda prompt: "are empty: a message has no content",
         lambda prompt, column: "Drop these rows.",
     ),
     PromptForm(
-        lambda prompt: _first(prompt, lambda message: "content" not in message) is not None,
+        lambda prompt: _any(prompt, lambda message: "content" not in message),
         lambda prompt: (
             f"hold a message without content (keys: {_keys(_first(prompt, lambda message: 'content' not in message))})"
         ),
         lambda prompt, column: "Write its text under the key content: {role: user, content: …}.",
     ),
     PromptForm(
-        lambda prompt: _first(prompt, _other_parts) is not None,
+        lambda prompt: _any(prompt, _other_parts),
         lambda prompt: f"hold parts that are no text: {', '.join(_other_parts(_first(prompt, _other_parts)))}",
         lambda prompt, column: "Policies here read text alone: write content as a text, or drop these rows.",
     ),
