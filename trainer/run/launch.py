@@ -9,6 +9,7 @@ from rewards.registry import Refusal
 from trainer.run.check.check import checked_before_start
 from trainer.run.check.report import brief_lines
 from trainer.run.config import RunConfig
+from trainer.run.config.layers import layered
 from trainer.run.directory import directories_of, forget_fresh_directory, is_trained
 from trainer.run.experiment import Experiment
 from trainer.run.files import SUMMARY_TEXT, TRAINER_STATE
@@ -67,7 +68,9 @@ def train(
     _ = experiment.tokenizer
     SIGNS.begins(lambda: "Checking the run")
     # what is refused leaves no directory behind:
-    checked = checked_before_start(experiment) if resume is None or not directories_of(config.output_dir) else None
+    written = layered(Path(config_path), overrides)
+    is_new = resume is None or not directories_of(config.output_dir)
+    checked = checked_before_start(experiment, written) if is_new else None
     placement = place(config, args, resume, fingerprints, accept_changes=accept_changes)
     run, checkpoint = placement.run, placement.checkpoint
     trained = checkpoint is not None and is_trained(checkpoint, args.max_steps)
@@ -76,7 +79,7 @@ def train(
             print(f"{run} is finished: nothing is left to train. Its summary is {run / SUMMARY_TEXT}.")
         return 0
     # what is trained needs no room for another checkpoint
-    checked = checked or (None if trained else checked_before_start(experiment))
+    checked = checked or (None if trained else checked_before_start(experiment, written))
     for line in brief_lines(checked) if checked and args.process_index == 0 else ():
         print(line, flush=True)
     if args.process_index == 0 and checkpoint is None:

@@ -10,7 +10,7 @@ from trainer.run.check.chat_template import template_findings
 from trainer.run.check.data import data_findings
 from trainer.run.check.device import device_memory, memory_estimates
 from trainer.run.check.engine import engine_findings
-from trainer.run.check.finding import Finding, error, gravest_first, warning
+from trainer.run.check.finding import Finding, error, gravest_first, warning, with_line
 from trainer.run.check.lengths import length_findings, tokenized_lengths
 from trainer.run.check.lora import lora_findings
 from trainer.run.check.machine import directory_findings, memory_findings
@@ -26,6 +26,8 @@ from trainer.run.check.settings import logging_findings, rule_findings, setting_
 from trainer.run.check.subject import Subject
 from trainer.run.check.weights import weight_findings
 from trainer.run.config import load_tolerantly
+from trainer.run.config.layers import layered
+from trainer.run.config.yaml_document import Node
 from trainer.run.experiment import Experiment
 
 _BRIEF_ROWS = 128
@@ -94,11 +96,14 @@ def checked(path: str, overrides: Sequence[str], *, processes: int | None, devic
     spoiled = {problem.path.split(".")[0] for problem in problems}
     experiment = Experiment(config, Path(path).resolve().parent, processes or config.num_processes or 1)
     subject = prepared(experiment, spoiled, found)
-    return _checked(subject, found, spoiled, device_bytes)
+    return _checked(subject, found, spoiled, device_bytes, layered(Path(path), overrides))
 
 
-def checked_before_start(experiment: Experiment) -> Checked:
+def checked_before_start(experiment: Experiment, tree: Node) -> Checked:
     """The same of a run that is about to start, of which everything can be built; few prompts are tokenized again.
+
+    Args:
+        tree: what is written in the run's file and on the command line.
 
     Raises:
         CheckError: there are errors; the message names them all.
@@ -124,13 +129,13 @@ def checked_before_start(experiment: Experiment) -> Checked:
     found = Collected()
     with found.of("model", unexplained=warning):
         subject.skeleton = skeleton_of(config, settings)
-    result = _checked(subject, found, set(), None)
+    result = _checked(subject, found, set(), None, tree)
     if result.errors:
         raise CheckError("\n\n".join(finding.text for finding in result.errors))
     return result
 
 
-def _checked(subject: Subject, found: Collected, spoiled: set[str], device_bytes: int | None) -> Checked:
+def _checked(subject: Subject, found: Collected, spoiled: set[str], device_bytes: int | None, tree: Node) -> Checked:
     with found.of("data", unexplained=warning):
         subject.prompt_lengths = tokenized_lengths(subject)
     for topic, sections, check in _CHECKS:
@@ -151,7 +156,7 @@ def _checked(subject: Subject, found: Collected, spoiled: set[str], device_bytes
     with found.of("trl", unexplained=warning):
         plan = plan_of(subject)
     return Checked(
-        gravest_first(_each_once(found)),
+        gravest_first(_each_once(with_line(finding, tree) for finding in found)),
         plan,
         estimates,
         tuple(possible_processes(subject.config)[0]) if plan else (),

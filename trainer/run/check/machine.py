@@ -1,6 +1,6 @@
 """Where a run writes, and whether what it keeps and holds has room there."""
 
-import errno
+import os
 import shutil
 import tempfile
 from collections.abc import Iterator, Mapping
@@ -13,9 +13,12 @@ from trainer.run.check.memory import MemoryEstimate, Sharding
 from trainer.run.check.plan import plan_of
 from trainer.run.check.subject import Subject
 
+_FEWEST_INODES = 100
+"""Free inodes without which a run is refused: a checkpoint has about 15 files, a run's directory 30 with its logs."""
+
 
 def directory_findings(subject: Subject) -> Iterator[Finding]:
-    """An ``output_dir`` in which nothing can be written, and checkpoints for which the disk has no room."""
+    """An ``output_dir`` in which nothing can be written, and checkpoints for which the disk has no room or inodes."""
     wanted = Path(subject.config.output_dir).absolute()
     above = next(path for path in (wanted, *wanted.parents) if path.exists())
     try:
@@ -23,8 +26,9 @@ def directory_findings(subject: Subject) -> Iterator[Finding]:
             pass
     except OSError as fault:
         reason = "it is a file" if above.is_file() else (fault.strerror or str(fault)).lower()
-        if fault.errno == errno.ENOSPC:
-            reason += " (room: df -h; names of files: df -i)"
+        if (full := _without_inodes(above)) is not None:
+            yield full
+            return
         yield error(
             "machine",
             f"output_dir = {subject.config.output_dir!r}: nothing can be written in {above}: {reason}. Name a "
@@ -44,7 +48,22 @@ def checkpoint_bytes(subject: Subject) -> int | None:
     return 3 * stored * sum(parameter.numel() for parameter in subject.skeleton.parameters())
 
 
+def _without_inodes(place: Path) -> Finding | None:
+    """A disk with room and without inodes, of which every file needs one; some file systems do not count them."""
+    found = os.statvfs(place)
+    if found.f_files == 0 or found.f_favail >= _FEWEST_INODES:
+        return None
+    return error(
+        "machine",
+        f"The disk has too few inodes: {place} has {found.f_favail} free of {found.f_files:,}, and a run with one "
+        f"checkpoint writes up to {_FEWEST_INODES} files (df -i). Delete small files there, or name an output_dir on "
+        "another disk.",
+    )
+
+
 def _disk(subject: Subject, place: Path) -> Iterator[Finding]:
+    if (full := _without_inodes(place)) is not None:
+        yield full
     size, plan = checkpoint_bytes(subject), plan_of(subject)
     if size is None or plan is None or plan.checkpoints == 0:
         return

@@ -1,7 +1,7 @@
 """Whether the optimizer and the learning rate's schedule can be made as they are asked for: on one parameter."""
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 from trainer.run.check.finding import Finding, error
@@ -19,15 +19,17 @@ def optimizer_findings(subject: Subject) -> Iterator[Finding]:
     if subject.args is None or subject.argument("deepspeed"):  # DeepSpeed makes its own
         return
     parameter = torch.nn.Parameter(torch.ones(2, 2))
-    written = ", ".join(_said(subject, name) for name in ("optim", "optim_args") if name in subject.config.trl)
+    written = ", ".join(_said(subject, name) for name in ("optim_args", "optim") if name in subject.config.trl)
     try:
-        optimizer = _optimizer(subject.args, parameter)
+        optimizer = _optimizer(subject.args, parameter, subject.skeleton)
     except ImportError:  # the package is a finding of its own
         return
     except Exception as fault:  # noqa: BLE001 — each optimizer raises its own
         written = written or _said(subject, "optim")
         yield error("trl", f"No optimizer can be made of {written}: {_first(fault)} Change what it names.")
         return
+    if subject.args.optim_args:
+        yield from _without_effect(subject)
     names = ("lr_scheduler_type", "lr_scheduler_kwargs", "warmup_steps")
     written = ", ".join(_said(subject, name) for name in names if name in subject.config.trl)
     try:
@@ -45,12 +47,63 @@ _NEEDS = (
 )
 
 
-def _optimizer(args: Any, parameter: Any) -> Any:
+_TRL_ARGUMENTS = {
+    "lr": "trl.learning_rate",
+    "betas": "trl.adam_beta1 and trl.adam_beta2",
+    "beta1": "trl.adam_beta1",
+    "beta2": "trl.adam_beta2",
+    "eps": "trl.adam_epsilon",
+    "weight_decay": "trl.weight_decay",
+}
+"""Key of ``optim_args`` → the argument that sets it for an optimizer that does not read the key."""
+
+
+class _Arguments(dict[str, str]):
+    """``optim_args``, noting in ``read`` the keys that an optimizer asks for."""
+
+    def __init__(self, given: Mapping[str, str]) -> None:
+        super().__init__(given)
+        self.read: dict[str, None] = {}
+
+    def __contains__(self, key: object) -> bool:
+        self.read[str(key)] = None
+        return super().__contains__(key)
+
+    def get(self, key: str, default: Any = None) -> Any:
+        self.read[key] = None
+        return super().get(key, default)
+
+    def pop(self, key: str, default: Any = None) -> Any:
+        return self.get(key, default)
+
+
+def _without_effect(subject: Subject) -> Iterator[Finding]:
+    """Keys of ``optim_args`` that transformers takes and does not use, which it does in silence."""
+    from transformers.trainer_optimizer import _OPTIMIZER_HANDLERS, OptimizerContext, _parse_optim_args
+
+    args = subject.args
+    given = _Arguments(_parse_optim_args(args.optim_args))
+    adam = {"betas": (args.adam_beta1, args.adam_beta2), "eps": args.adam_epsilon}
+    context = OptimizerContext(args, subject.skeleton, {"lr": args.learning_rate}, adam, given)
+    _, options = _OPTIMIZER_HANDLERS[args.optim](context)
+    given.read.pop("weight_decay", None)  # transformers gives each group of parameters that of trl.weight_decay
+    if unread := [key for key, value in given.items() if key not in given.read and options.get(key) != value]:
+        takes = f"takes {', '.join(given.read)}" if given.read else "takes no arguments"
+        instead = [f"{_TRL_ARGUMENTS[key]} for {key}" for key in unread if key in _TRL_ARGUMENTS]
+        advice = f"Write {', '.join(instead)}." if instead else "Delete it."
+        yield error(
+            "trl",
+            f"{_said(subject, 'optim_args')}: {', '.join(unread)} would have no effect, because "
+            f"{args.optim.value} {takes} there. {advice}",
+        )
+
+
+def _optimizer(args: Any, parameter: Any, model: Any) -> Any:
     """As transformers makes it, and one step of it."""
     import torch
     from transformers import Trainer
 
-    kind, options = Trainer.get_optimizer_cls_and_kwargs(args)
+    kind, options = Trainer.get_optimizer_cls_and_kwargs(args, model)
     if any(name in options for name in ("optimizer_dict", "model", "params")):  # of a whole model
         return torch.optim.SGD([parameter], lr=args.learning_rate)
     optimizer = kind([parameter], **options)

@@ -88,6 +88,35 @@ def test_what_is_wrong_in_five_places_is_said_at_once(workshop: Path):
     assert result.not_checked == ("model", "trl")
 
 
+@pytest.mark.parametrize(
+    ("old", "new", "line", "named"),
+    [
+        ("learning_rate: 1e-4", "learning_rate: 5", 13, "trl.learning_rate = 5"),
+        ("learning_rate: 1e-4", "optim_args: damping=1", 13, "trl.optim_args = 'damping=1'"),
+        ("algorithm: {", "algorithm: {advantage: nope, ", 7, "advantage 'nope'"),
+        ("exact_match", "nope", 5, "verifier 'nope'"),
+        ("held_out", "none", 2, "none.jsonl"),
+    ],
+)
+def test_a_finding_names_where_it_is_written(workshop: Path, old: str, new: str, line: int, named: str):
+    """The line of the key; of its section where the text names none; and the command line of an override."""
+    file = workshop / "written.yaml"
+    file.write_text((workshop / "run.yaml").read_text().replace(old, new))
+    (finding,) = [each for each in checked(str(file), [], processes=None).findings if named in each.text]
+    assert finding.text.startswith(f"{file}, line {line}: ")
+
+
+def test_an_override_is_named_as_one(workshop: Path):
+    (finding,) = run_of(workshop, "trl.optim_args='damping=1'").errors
+    assert finding.text.startswith("command line: trl.optim_args = 'damping=1': damping would have no effect")
+
+
+def test_nothing_is_said_of_the_file_for_a_variable_of_the_environment(workshop: Path, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setenv("WANDB_PROJECT", "a/b")
+    (finding,) = run_of(workshop, "logging={report_to: [wandb], wandb_mode: offline}").errors
+    assert finding.text.startswith("WANDB_PROJECT = 'a/b' ")
+
+
 def test_settings_that_are_wrong_are_taken_out_and_the_rest_is_read(workshop: Path):
     config, problems = load_tolerantly(workshop / "run.yaml", ["trl.beta=x", "evaluation.batch_size=0"])
     assert config is not None
