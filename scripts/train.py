@@ -29,7 +29,7 @@ from collections.abc import Sequence
 os.environ.setdefault("TORCH_CPP_LOG_LEVEL", "ERROR")  # before torch: of DDP's own default it warns at every start
 
 from rewards import Refusal
-from trainer.algorithms.listing import signal_listing, strategy_listing
+from trainer.algorithms.registry import signal_listing, strategy_listing
 from trainer.run.files import CONFIG
 from trainer.run.launch import train
 from trainer.run.library_errors import library_errors_in_words

@@ -7,8 +7,7 @@ import pytest
 
 from scripts.train import main, parse_arguments
 from tests.paths import ROOT
-from trainer.algorithms.listing import strategy_listing
-from trainer.algorithms.registry import KINDS, built_in
+from trainer.algorithms.registry import KINDS, built_in, strategy_listing
 
 
 def test_every_strategy_stands_in_one_line_with_its_source(capsys):

@@ -2,7 +2,7 @@
 
 A strategy is a function that *names* what it wants. A parameter whose name stands in `SIGNALS` for its kind is filled
 in by the trainer; every other one is an option of the user (keyword-only, with a default unless it must be given). A
-parameter without a default in front of the ``*`` that is no signal names a column that a reward function left.
+parameter without a default in front of the ``*`` that is not a signal names a column that a reward function left.
 
 N completions on all ranks (a group's rows are adjacent), B on this rank's forward pass, T tokens, F reward functions.
 """
@@ -22,7 +22,7 @@ PROMPT_SAMPLER = "prompt_sampler"
 
 SIGNALS: dict[str, dict[str, str]] = {
     ADVANTAGE: {
-        "rewards": "(N,) weighted sum over the reward functions; NaN = nobody judged the completion",
+        "rewards": "(N,) weighted sum over the reward functions; NaN = the completion was not judged",
         "group_size": "int, responses to one prompt",
         "rewards_per_function": "(N, F) before the sum; NaN = unjudged by that function",
         "reward_weights": "(F,) what each function weighs in the sum",
@@ -44,7 +44,7 @@ SIGNALS: dict[str, dict[str, str]] = {
         "entropies": "(B, T) entropy of π_old at each position, nats",
         "completion_ids": "(B, T) int",
         "groups": "(B,) int, the same number for the responses to one prompt",
-        "judged": "(B,) bool, False where nobody could judge the completion",
+        "judged": "(B,) bool, False where the completion was not judged",
         "row_keys": "(B,) int64, the row's own number in the run, whatever it holds: what to draw from (`row_draws`)",
         "step": "int, optimizer steps done",
         "max_steps": "int, optimizer steps of the run",
@@ -58,7 +58,7 @@ SIGNALS: dict[str, dict[str, str]] = {
         "entropies": "(B, T) entropy of π_old at each position, nats",
         "completion_ids": "(B, T) int",
         "groups": "(B,) int, the same number for the responses to one prompt",
-        "judged": "(B,) bool, False where nobody could judge the completion",
+        "judged": "(B,) bool, False where the completion was not judged",
         "step": "int, optimizer steps done",
         "max_steps": "int, optimizer steps of the run",
     },

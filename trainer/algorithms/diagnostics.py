@@ -59,7 +59,7 @@ def frequent_token_residual(
     """Mean cancellation residual over the ``num_tokens`` most frequent token ids of the batch, per group.
 
     For token id v in a group: ``C_v = Σ_{i,t: o_{i,t}=v} k_i A_{i,t}``. Unlike `shared_prefix_residual` its contexts
-    differ, so a moderate value is no fault; its rise over a run shows credit settling on connectives and format.
+    differ, so a moderate value is normal; its rise over a run shows credit settling on connectives and format.
     """
     counted = mask.bool()
     counts = completion_ids[counted].bincount()

@@ -34,7 +34,7 @@ def finished(advantages: Tensor, rewards: Tensor, group_size: int) -> Tensor:
 
 
 def group_mean(rewards: Tensor, group_size: int) -> Tensor:
-    """Mean of the judged rewards of the row's group; NaN where nobody was judged."""
+    """Mean of the judged rewards of the row's group; NaN where none was judged."""
     return rewards.view(-1, group_size).nanmean(1).repeat_interleave(group_size)
 
 

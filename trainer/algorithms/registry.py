@@ -1,14 +1,15 @@
 """Strategies by name. The tables are collected from the files: a public function of a family's file *is* built in."""
 
 import inspect
+import pkgutil
 import warnings
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
-from functools import partial
-from typing import Any
+from functools import cache, partial
+from importlib import import_module
+from typing import Any, Literal
 
 from rewards.registry import Found, Kind, PartError, PartSpec
-from trainer.algorithms.collection import collected
 from trainer.algorithms.contract import (
     ADVANTAGE,
     COEFFICIENT,
@@ -23,7 +24,18 @@ from trainer.algorithms.contract import (
     traits_of,
 )
 
-__all__ = ["KINDS", "PartError", "PartSpec", "Strategy", "built_in", "find_strategy", "strategy_table"]
+__all__ = [
+    "KINDS",
+    "PartError",
+    "PartSpec",
+    "Strategy",
+    "built_in",
+    "collected",
+    "find_strategy",
+    "signal_listing",
+    "strategy_listing",
+    "strategy_table",
+]
 
 _PACKAGES = {
     ADVANTAGE: "advantages",
@@ -88,7 +100,7 @@ def find_strategy(kind: str, spec: Any) -> Strategy:
     """The strategy that ``spec`` (a `PartSpec`) names, its signature and options checked; it has not been tried yet.
 
     Raises:
-        PartError: unknown name (with the nearest), failing import, a signature that asks for what nobody gives,
+        PartError: unknown name (with the nearest), failing import, a signature that asks for an unknown signal,
             unknown, missing, ill-typed or infinite options, or options that its own class refuses.
     """
     found = _renamed(kind, KINDS[kind].find(spec))
@@ -206,3 +218,54 @@ def _check_signature(kind: str, found: Found, parameters: list[inspect.Parameter
             f"nothing to estimate from. Write def {found.label.split(':')[-1]}({', '.join(REQUIRED[kind])}, *, …). "
             f"The trainer provides: {names}."
         )
+
+
+@cache
+def collected(package: str) -> dict[str, Callable[..., Any]]:
+    """Name → function (or class, for a strategy with state) of every strategy in ``package``, by its files.
+
+    What a file imports is not its own, and a leading underscore keeps a function to its file.
+    """
+    found: dict[str, Callable[..., Any]] = {}
+    for module in pkgutil.iter_modules(import_module(package).__path__, f"{package}."):
+        for name, value in vars(import_module(module.name)).items():
+            own = getattr(value, "__module__", None) == module.name and not name.startswith("_")
+            if own and (inspect.isfunction(value) or inspect.isclass(value)):
+                assert name not in found, f"{name} is written twice in {package}"
+                found[name] = value
+    return found
+
+
+COLUMNS = ("kind", "name", "what", "source", "evidence")
+
+
+def strategy_listing(form: Literal["plain", "markdown"] = "plain") -> str:
+    """`strategy_table` as text: one line a strategy, by kind and name.
+
+    ``plain`` aligns the columns and ends each with two spaces; ``markdown`` is a table whose code marks are single.
+    """
+    rows = [[row[column] for column in COLUMNS] for row in strategy_table()]
+    if form == "markdown":
+        cells = [[kind, f"`{name}`", *(_inline(text) for text in texts)] for kind, name, *texts in rows]
+        lines = [list(COLUMNS), ["---"] * len(COLUMNS), *cells]
+        return "\n".join(f"| {' | '.join(line)} |" for line in lines)
+    widths = [max(len(line[index]) for line in (COLUMNS, *rows)) for index in range(len(COLUMNS))]
+    padded = ([cell.ljust(width) for cell, width in zip(line, widths, strict=True)] for line in (COLUMNS, *rows))
+    return "\n".join("  ".join(line).rstrip() for line in padded)
+
+
+def signal_listing() -> str:
+    """`SIGNALS` as Markdown: a table for each kind of strategy that may name some."""
+    tables = []
+    for kind, signals in SIGNALS.items():
+        if signals:
+            article = "an" if kind == ADVANTAGE else "a"
+            rows = [f"| `{name}` | {meaning} |" for name, meaning in signals.items()]
+            tables.append(
+                "\n".join([f"| signal of {article} {kind.replace('_', ' ')} | shape and meaning |", "|---|---|", *rows])
+            )
+    return "\n\n".join(tables)
+
+
+def _inline(text: str) -> str:
+    return text.replace("``", "`").replace("|", "\\|") or "–"

@@ -50,7 +50,7 @@ def checked_advantages(
         )
     if bool((bad := rows.isnan().any(1) != unjudged).any()):
         raise PartError(
-            f"{_broken(strategy, where)}: NaN marks a response that nobody judged, and it must come out as NaN for "
+            f"{_broken(strategy, where)}: NaN marks a response that was not judged, and it must come out as NaN for "
             f"that response and no other ({_rows(bad, rewards)}). Use nanmean, and leave NaN rows out of every sum."
         )
     return result
@@ -121,7 +121,9 @@ def max_rounds(sampler: Strategy) -> int:
     """
     rounds = getattr(sampler.function, "max_rounds", 1)
     if type(rounds) is not int or rounds < 1:
-        raise PartError(f"{sampler.kind} {sampler.name!r}: max_rounds = {rounds!r} is no number of rounds from 1 on.")
+        raise PartError(
+            f"{sampler.kind} {sampler.name!r}: max_rounds = {rounds!r} is not a number of rounds, 1 or more."
+        )
     return rounds
 
 
@@ -145,7 +147,7 @@ def _check_numbers(strategy: Strategy, result: Tensor, where: str) -> None:
     if result.requires_grad:
         raise PartError(
             f"{_broken(strategy, where)}: its result requires grad, but what multiplies ∇log π is a constant of the "
-            "update, and nobody trains a parameter of a part. Return .detach() of it."
+            "update, and parameters of a strategy are not trained. Return .detach() of it."
         )
 
 

@@ -17,7 +17,7 @@ from trainer.algorithms.contract import (
 )
 from trainer.algorithms.registry import Strategy, built_in, find_strategy
 from trainer.algorithms.results import max_rounds
-from trainer.algorithms.revisions.options import RevisionOptions
+from trainer.algorithms.revisions import RevisionOptions
 from trainer.algorithms.trial import tried, tried_sampler, tried_schedule
 
 KeepGroups = Literal["step", "forward", "off"]

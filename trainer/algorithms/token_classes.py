@@ -11,7 +11,7 @@ CLASSES = ("number", "word", "symbol", "special")
 
 
 def class_of(text: str, *, special: bool = False) -> int:
-    """The place in `CLASSES` of a token's text; a piece of a character that is no text by itself is a symbol."""
+    """The place in `CLASSES` of a token's text; a fragment of a character, which is not text, counts as a symbol."""
     if special:
         return CLASSES.index("special")
     if any(character.isdigit() for character in text):

@@ -209,15 +209,15 @@ def _check_groups_apart(strategy: Strategy, signals: dict[str, Any], result: Ten
         others[group] = False
         if found.shape == result.shape and torch.allclose(found[others], result[others], 1e-5, 1e-6, equal_nan=True):
             continue
-        told = (
+        problem = (
             f"{strategy.kind} {strategy.name!r} gives the responses to one prompt other advantages when another "
             f"prompt's responses change {_where(signals)}. A group's rows are adjacent: view(-1, group_size) has a "
             "group in each row, view(group_size, -1) mixes them. If it is meant (a mean or std over the batch), "
             "declare @traits(depends_on_other_groups=True)."
         )
         if not strategy.has_state:
-            raise PartError(told)
-        warnings.warn(told, stacklevel=2)  # what it remembers is of all groups, so it may well be meant
+            raise PartError(problem)
+        warnings.warn(problem, stacklevel=2)  # what it remembers is of all groups, which may be intended
         return
 
 
@@ -251,7 +251,7 @@ def _same_for_half(strategy: Strategy, signals: dict[str, Any], weights: Tensor)
 def separable(strategy: Strategy, rows: int, tokens: int = NUM_TOKENS) -> bool:
     """Whether a token weight or coefficient gives to each ``rows`` rows alone, cut after ``tokens`` tokens, the same.
 
-    Whoever cuts micro-batches anew must know: by rows (1, or a whole group) and, where it shortens them, by tokens.
+    Needed to re-cut micro-batches: by rows (1, or a whole group) and, where it shortens them, by tokens.
     """
     return all(_separable(_untouched(strategy), signals, rows, tokens) for signals in _examples(strategy))
 
@@ -316,15 +316,15 @@ def tried_schedule(strategy: Strategy) -> UpdateSchedule:
 
 
 def tried_sampler(strategy: Strategy) -> Strategy:
-    """``strategy`` once it has chosen prompts, been told what came of them, and kept its state.
+    """``strategy`` once it has chosen prompts, observed their results, and saved its state.
 
     Raises:
-        PartError: it is no class, fails, or what it chooses are not as many different prompts as it was asked for.
+        PartError: it is not a class, fails, or does not choose as many different prompts as asked.
     """
     name = f"{strategy.kind} {strategy.name!r}"
     if not strategy.has_state:
         raise PartError(
-            f"{name} is a function, so nothing says where it is and a resumed run would begin anew. Write a class with "
+            f"{name} is a function without state, so a resumed run would start its walk again. Write a class with "
             "__call__(self, count, num_prompts, seed), state_dict and load_state_dict."
         )
     undeclared = replace(strategy, traits=Traits())  # all processes must choose alike, whatever it says of itself

@@ -25,7 +25,7 @@ from trainer.algorithms.strategies import Strategies
 
 
 def advantages(strategies: Strategies, signals: Mapping[str, Any], where: str) -> Tensor:
-    """What the estimator makes of a rollout batch, (N,) or (N, T): 0 where nobody judged, and in groups without signal.
+    """The estimator's advantages of a rollout batch, (N,) or (N, T): 0 for unjudged responses and dead groups.
 
     Args:
         signals: as `estimator_signals` gives them; ``strategies`` must have an estimator.

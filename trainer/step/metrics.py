@@ -7,6 +7,7 @@ from itertools import islice
 from typing import Any
 
 import torch
+from jaxtyping import Bool, Int
 from torch import Tensor
 
 from trainer.algorithms import diagnostics, drift
@@ -18,6 +19,8 @@ _TOKEN_MEANS = frozenset({"entropy", "kl", "vespo/phi_seq_mean"}) | _CLIPPED
 """What TRL logs as a mean over the tokens of a micro-batch of all ranks."""
 _EXTREMES: dict[str, Callable[[Iterable[float]], float]] = {"clip_ratio/low_min": min, "clip_ratio/high_max": max}
 """What TRL logs of the rows of a micro-batch of all ranks."""
+
+AREA = "completions/"
 
 
 class Means:
@@ -276,3 +279,22 @@ def over_all_microbatches(
             metrics[name].append(extreme)
         else:
             means.extremes[name] = extreme
+
+
+def completion_lengths(lengths: Int[Tensor, " N"], is_truncated: Bool[Tensor, " N"]) -> dict[str, float]:
+    """TRL's ``completions/…`` of rows that it has not generated itself.
+
+    Mean, least and most tokens, of all and of those that ended.
+
+    ``clipped_ratio`` is the share of ``is_truncated``, which ended with no end of sequence; where all did, the lengths
+    of those that ended are 0.
+
+    Source: `GRPOTrainer._generate` of TRL 1.16.
+    """
+    ended = lengths[~is_truncated]
+    ended = ended if len(ended) else lengths.new_zeros(1)
+    found = {f"{AREA}clipped_ratio": is_truncated.float().mean().item()}
+    for kind, values in (("length", lengths.float()), ("terminated_length", ended.float())):
+        statistics = {"mean": values.mean(), "min": values.min(), "max": values.max()}
+        found |= {f"{AREA}{name}_{kind}": value.item() for name, value in statistics.items()}
+    return found

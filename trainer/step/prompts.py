@@ -12,12 +12,12 @@ from torch import Tensor
 from torch.utils.data import Sampler
 from trl.trainer.utils import RepeatSampler
 
-from trainer.algorithms.completion_lengths import AREA, completion_lengths
 from trainer.algorithms.contract import naming
 from trainer.algorithms.groups import dead_groups
 from trainer.algorithms.registry import Strategy
 from trainer.algorithms.results import checked_prompts, max_rounds
 from trainer.algorithms.signals import weighted_sum
+from trainer.step.metrics import AREA, completion_lengths
 from trainer.step.ranks import Ranks
 from trainer.step.rollout import Position, Row
 

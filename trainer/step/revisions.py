@@ -13,10 +13,7 @@ import torch
 from accelerate.utils import gather_object
 from torch import Tensor
 
-from trainer.algorithms.revisions.edits import credited_tokens
-from trainer.algorithms.revisions.options import RevisionOptions
-from trainer.algorithms.revisions.references import references
-from trainer.algorithms.revisions.scores import repair_scores
+from trainer.algorithms.revisions import RevisionOptions, credited_tokens, references, repair_scores
 from trainer.step.ranks import Ranks
 from trainer.step.rollout import Batch, Rollout, Row, verdicts
 

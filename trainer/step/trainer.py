@@ -22,7 +22,7 @@ from trl import GRPOConfig, GRPOTrainer
 from trl.models.utils import disable_gradient_checkpointing
 
 from trainer.algorithms.registry import PartSpec
-from trainer.algorithms.revisions.options import RevisionOptions
+from trainer.algorithms.revisions import RevisionOptions
 from trainer.algorithms.strategies import KeepGroups, Strategies, build_strategies
 from trainer.evaluation.decoding import Decoding
 from trainer.evaluation.result import EvaluationResult

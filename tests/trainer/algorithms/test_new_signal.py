@@ -15,7 +15,7 @@ LINE = ("        probs=lambda: old_logps.exp(),\n", "        surprisal=lambda: -
 USED = """
 import sys
 import torch
-from trainer.algorithms.listing import signal_listing
+from trainer.algorithms.registry import signal_listing
 from trainer.algorithms.registry import find_strategy
 from trainer.algorithms.strategies import build_strategies
 from trainer.algorithms.trial import tiny_example

@@ -107,7 +107,7 @@ def test_what_a_sampler_cannot_be():
         with pytest.raises(PartError, match=message):
             build_strategies(prompt_sampler=spec)
     for options in ({"newest": 0.0}, {"explore": 2.0}):
-        with pytest.raises(PartError, match="no share"):
+        with pytest.raises(PartError, match="not a share"):
             build_strategies(prompt_sampler={"name": "difficulty", **options})
     with pytest.raises(PartError, match="no baseline"):
         build_strategies(advantage="reinforce", prompt_sampler="dynamic")

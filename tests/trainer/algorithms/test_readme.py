@@ -9,8 +9,7 @@ import torch
 from tests.paths import ROOT
 from tests.trainer.training import moved, ours
 from trainer.algorithms.contract import ADVANTAGE, TOKEN_WEIGHT, Traits
-from trainer.algorithms.listing import signal_listing, strategy_listing
-from trainer.algorithms.registry import find_strategy
+from trainer.algorithms.registry import find_strategy, signal_listing, strategy_listing
 from trainer.algorithms.trial import tried
 
 FOLDER = ROOT / "trainer/algorithms"

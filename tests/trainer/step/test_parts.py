@@ -20,7 +20,7 @@ from trl import GRPOConfig
 from trl.trainer.utils import RepeatSampler
 
 from trainer.algorithms.keyed_noise import keyed_draw, row_key
-from trainer.algorithms.revisions.options import RevisionOptions
+from trainer.algorithms.revisions import RevisionOptions
 from trainer.algorithms.strategies import build_strategies
 from trainer.evaluation import Decoding
 from trainer.step.advantages import Advantages

@@ -14,9 +14,7 @@ from tests.paths import ROOT
 from tests.trainer.training import digit_reward, max_difference, moved, train
 from trainer import RLVRTrainer
 from trainer.algorithms.registry import PartError
-from trainer.algorithms.revisions.edits import edit_mask
-from trainer.algorithms.revisions.options import RevisionOptions
-from trainer.algorithms.revisions.references import references
+from trainer.algorithms.revisions import RevisionOptions, edit_mask, references
 from trainer.step.compatibility import PreflightError
 from trainer.step.revisions import revision_prompt
 

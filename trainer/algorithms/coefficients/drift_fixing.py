@@ -16,8 +16,7 @@ from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
 from trainer.algorithms.contract import traits
-from trainer.algorithms.sequence_weights.group_transforms import adv_orthogonal, min_replace
-from trainer.algorithms.sequence_weights.trajectory_ratios import RatioForm, trajectory_ratios
+from trainer.algorithms.sequence_weights import RatioForm, adv_orthogonal, min_replace, trajectory_ratios
 
 LengthNormalization = Literal["none", "inside"]
 

@@ -7,7 +7,7 @@ from jaxtyping import Float, Int
 from torch import Tensor
 
 from trainer.algorithms.coefficients.importance_ratios import importance_ratio
-from trainer.algorithms.sequence_weights.trajectory_ratios import trajectory_ratios
+from trainer.algorithms.sequence_weights import trajectory_ratios
 
 
 def topr(

@@ -23,7 +23,7 @@ class difficulty:  # noqa: N801 strategies are named as they are written in a ru
     def __init__(self, *, newest: float = 0.5, explore: float = 0.05) -> None:
         for name, value in {"newest": newest, "explore": explore}.items():
             if not 0.0 < value <= 1.0:
-                raise ValueError(f"{name} = {value} is no share in (0, 1]. Write e.g. {name}: 0.5.")
+                raise ValueError(f"{name} = {value} is not a share in (0, 1]. Write e.g. {name}: 0.5.")
         self.newest, self.explore = newest, explore
         self.draws = 0
         self.pass_rates: dict[int, float] = {}
@@ -43,7 +43,7 @@ class difficulty:  # noqa: N801 strategies are named as they are written in a ru
     def observe(self, prompts: Tensor, solved: Tensor) -> None:
         """Move the rates of ``prompts`` (P,) towards ``solved`` (P,), the share of right responses; NaN unjudged."""
         for prompt, share in zip(prompts.tolist(), solved.tolist(), strict=True):
-            if share == share:  # a group that nobody could judge says nothing
+            if share == share:  # NaN: no response of the group was judged
                 before = self.pass_rates.get(prompt, share)
                 self.pass_rates[prompt] = (1 - self.newest) * before + self.newest * share
 

@@ -1,4 +1,4 @@
-"""Samplers that walk through all prompts, in an order drawn anew for each walk."""
+"""Samplers that walk through all prompts, in a new random order for each walk."""
 
 from collections.abc import Callable
 from typing import Any
@@ -10,7 +10,7 @@ _WALKS_APART = 1_000_003
 
 
 class uniform:  # noqa: N801 strategies are named as they are written in a run file
-    """Every prompt once before any comes again, in an order drawn anew each time.
+    """Every prompt once before any comes again, in a new random order each time.
 
     Chosen in a run it leaves TRL's own sampler as it is, bit for bit; the others of this file walk as it does. Prompts
     handed out together are different ones: where a walk ends within them, the next one puts off those that are among
@@ -95,7 +95,7 @@ class unsolved(uniform):  # noqa: N801
     def __init__(self, *, threshold: float = 1.0, rest: int = 1000) -> None:
         super().__init__()
         if not 0.0 < threshold <= 1.0:
-            raise ValueError(f"threshold = {threshold} is no share of right responses in (0, 1]. Write e.g. 1.0.")
+            raise ValueError(f"threshold = {threshold} is not a share of right responses in (0, 1]. Write e.g. 1.0.")
         if rest < 1:
             raise ValueError(f"rest = {rest}: a solved prompt would be asked again at once. Write 1 or more walks.")
         self.threshold, self.rest = threshold, rest

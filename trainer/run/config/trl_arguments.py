@@ -119,7 +119,7 @@ def lora_arguments() -> type[BaseModel]:
 @cache
 def revision_options() -> type[BaseModel]:
     """The options that may stand under ``algorithm.revision:``. Imports torch, which takes seconds."""
-    from trainer.algorithms.revisions.options import RevisionOptions
+    from trainer.algorithms.revisions import RevisionOptions
 
     return RevisionOptions
 
