@@ -7,6 +7,7 @@ checked when a part is built, long before a model is loaded.
 import inspect
 import math
 import pkgutil
+import re
 import sys
 import typing
 from collections.abc import Callable, Iterable, Mapping
@@ -28,7 +29,24 @@ Packages = frozenset[tuple[str, int]]
 
 
 class Refusal(ValueError):  # noqa: N818 the base of many errors
-    """What a user can put right: shown as its message alone, without a traceback."""
+    """What a user can put right: shown as its message alone, without a traceback.
+
+    Attributes:
+        code: the kind of mistake, a short name in kebab case; where none is given, the name of the class: ``part`` of a
+            `PartError`.
+    """
+
+    code = "refusal"
+
+    def __init_subclass__(cls) -> None:
+        super().__init_subclass__()
+        if "code" not in vars(cls):
+            cls.code = re.sub(r"(?<!^)(?=[A-Z])", "-", cls.__name__.removesuffix("Error")).lower()
+
+    def __init__(self, message: str = "", *, code: str | None = None) -> None:
+        super().__init__(message)
+        if code is not None:
+            self.code = code
 
 
 class PartError(Refusal):
@@ -101,10 +119,9 @@ class Kind:
         if offered:
             return self._imported(offered[0].value)
         if name not in built_in:
-            raise self.error(
-                f"{self.name} {name!r} is not known.{nearest(name, self.names())} Names: {', '.join(self.names())}; "
-                "one of your own is written package.module:attribute."
-            )
+            names = self.names()
+            listed = f"{suggest(name, names)} Names: {', '.join(names)}; one of your own is package.module:attribute."
+            raise self.error(f"{self.name} {name!r} is not known. {listed.lstrip()}", code="unknown-name")
         return built_in[name]
 
     def _imported(self, path: str) -> Any:
@@ -150,10 +167,9 @@ class Kind:
     def _check_named(self, found: Found, accepted: Mapping[str, inspect.Parameter]) -> None:
         for name in found.options:
             if name not in accepted:
-                raise self.error(
-                    f"{self.name} {found.label!r} has no option {name!r}.{nearest(name, accepted)} "
-                    f"Its options: {', '.join(accepted) or 'none'}."
-                )
+                listed = f"{suggest(name, accepted)} Its options: {', '.join(accepted) or 'none'}."
+                what = f"{self.name} {found.label!r} has no option {name!r}. {listed.lstrip()}"
+                raise self.error(what, code="unknown-option")
         missing = [name for name, p in accepted.items() if p.default is p.empty and name not in found.options]
         if missing:
             given = [f"{name}: {value!r}" for name, value in found.options.items()]
@@ -191,13 +207,22 @@ class Kind:
 
 
 def closest(name: str, names: Iterable[str], n: int = 1) -> list[str]:
-    """The ``n`` names that ``name`` resembles most; capitals, dashes, blanks and dots make no difference."""
-    spelled = {known: _letters(known) for known in names}
-    same = [known for known, letters in spelled.items() if letters and letters == _letters(name)]
-    near = get_close_matches(name, spelled, n) or get_close_matches(_letters(name), spelled.values(), n)
-    return [*dict.fromkeys([*same, *(k for each in near for k, letters in spelled.items() if each in (k, letters))])][
-        :n
-    ]
+    """The ``n`` names that ``name`` resembles most; capitals, dashes, blanks and dots make no difference.
+
+    First those that are spelled the same, then those that begin with it, then the nearest by their letters.
+    """
+    spelled, wanted = {known: _letters(known) for known in names}, _letters(name)
+    same = [known for known, letters in spelled.items() if letters and letters == wanted]
+    begun = [known for known, letters in spelled.items() if len(wanted) > 2 and letters.startswith(wanted)]
+    near = get_close_matches(name, spelled, n) or get_close_matches(wanted, spelled.values(), n)
+    found = [known for each in near for known, letters in spelled.items() if each in (known, letters)]
+    return [*dict.fromkeys([*same, *begun, *found])][:n]
+
+
+def suggest(name: str, names: Iterable[str], otherwise: str = "") -> str:
+    """``Did you mean …?`` with the name that ``name`` resembles most, or else ``otherwise``."""
+    near = closest(name, names)
+    return f"Did you mean {near[0]}?" if near else otherwise
 
 
 def _is_file(name: str) -> bool:
@@ -207,12 +232,6 @@ def _is_file(name: str) -> bool:
 
 def _letters(name: str) -> str:
     return "".join(letter for letter in name.lower() if letter.isalnum())
-
-
-def nearest(name: str, names: Iterable[str]) -> str:
-    """``" Did you mean …?"``, or nothing where no name is near."""
-    found = closest(name, names)
-    return f" Did you mean {found[0]!r}?" if found else ""
 
 
 def _offered(group: str) -> EntryPoints:

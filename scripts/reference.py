@@ -20,9 +20,8 @@ from dataclasses import Field, fields
 from types import NoneType
 from typing import Any, Literal, get_args, get_origin, get_type_hints
 
-from trainer.run.config.rules import FILE_RULES, PART_RULES, SECTION_RULES, START_RULES, WITHOUT_EFFECT
-from trainer.run.config.speed import SpeedSection
-from trainer.run.config.vllm import VLLMSection
+from trainer.run.config import rules as settings_rules
+from trainer.run.config.schema import SpeedSection, VLLMSection
 from trainer.step.options import Engine, Speed
 
 SECTIONS = (("speed", Speed, SpeedSection), ("vllm", Engine, VLLMSection))
@@ -57,8 +56,7 @@ def rules() -> str:
     from trainer.run.schedule import ARGUMENT_RULES
     from trainer.step.compatibility import RULES
 
-    of_files = (*FILE_RULES, *SECTION_RULES, *WITHOUT_EFFECT, *START_RULES, *PART_RULES, *ARGUMENT_RULES)
-    named: list[tuple[str, Any]] = [(rule.about, rule) for rule in of_files]
+    named: list[tuple[str, Any]] = [(rule.about, rule) for rule in (*settings_rules.RULES, *ARGUMENT_RULES)]
     named += [(rule.what.rstrip("."), rule) for rule in RULES]
     settings: dict[tuple[str, str, str], dict[str, None]] = {}  # rules of one sentence are one row
     for what, rule in named:

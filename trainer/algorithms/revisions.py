@@ -34,7 +34,7 @@ def _knows_the_question(template: str) -> str:
     if "{prompt}" not in template:
         what = f"is {template!r:.80}, which has no {{prompt}}: a revision would not know the question."
         instead = "Write {prompt} where the question stands; {answer} and {reference} show what is compared."
-        raise PydanticCustomError("refused", "{what} {instead}", {"what": what, "instead": instead})
+        raise PydanticCustomError("template-without-prompt", "{what} {instead}", {"what": what, "instead": instead})
     return template
 
 

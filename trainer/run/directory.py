@@ -7,7 +7,7 @@ from pathlib import Path
 from rewards.registry import Refusal
 from trainer.run.checkpoints import newest_good_checkpoint
 from trainer.run.config import RunConfig
-from trainer.run.config.dotted import flattened
+from trainer.run.config.layers import flattened
 from trainer.run.files import CONFIG, MANIFEST, SECONDS, TRAINER_STATE, WANDB_RUN_ID, StateRecord, read_record
 from trainer.run.lock import LOCK
 from trainer.run.manifest import read_manifest

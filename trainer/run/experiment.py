@@ -19,7 +19,7 @@ from trainer.run.config import (
     lora_config,
     quantization_config,
 )
-from trainer.run.config.vllm import VLLMSection
+from trainer.run.config.schema import VLLMSection
 from trainer.run.data import load_mixture
 from trainer.run.guarded import tell
 from trainer.run.tokenizer import load_tokenizer

@@ -13,7 +13,7 @@ from typing import Any
 
 from rewards.registry import Refusal
 from trainer.run.config import RunConfig
-from trainer.run.config.dotted import flattened
+from trainer.run.config.layers import flattened
 from trainer.run.files import CONFIG, MANIFEST, DamagedFileError, write_json
 from trainer.run.record import RunRecord
 from trainer.run.started_from import model_files, own_code, what_changed

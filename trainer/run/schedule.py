@@ -4,11 +4,10 @@
 """
 
 import math
-from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from trainer.run.config.rules import Rule
+from trainer.run.config.rules import Problems, Rule, rule
 from trainer.step.compatibility import PreflightError
 from trainer.step.rollout import Schedule
 
@@ -62,109 +61,93 @@ def check_arguments(args: Any, num_passes: int = 1) -> None:
         PreflightError: naming every rule of `ARGUMENT_RULES` that is broken, a paragraph each.
     """
     given = Arguments(args, num_passes)
-    if found := [" ".join(rule.message(given)) for rule in ARGUMENT_RULES if rule.condition(given)]:
+    if found := [" ".join(words) for each in ARGUMENT_RULES for words in each.problems(given)]:
         raise PreflightError("\n\n".join(found))
 
 
-def _rule(
-    code: str,
-    settings: str,
-    about: str,
-    condition: Callable[[Arguments], bool],
-    message: Callable[[Arguments], tuple[str, str]],
-) -> Rule:
-    return Rule(code, tuple(settings.split()), "refuse", "arguments", condition, message, about)
+ARGUMENT_RULES: list[Rule] = []
+"""What is refused of TRL's arguments in a run, which must be resumable; the drop-in takes what TRL takes."""
 
 
-def _not_resumable(name: str, reason: str) -> Rule:
-    return _rule(
-        name,
-        f"trl.{name}",
-        "Arguments under which an interrupted run could not be resumed exactly",
-        lambda given: bool(getattr(given.args, name, False)),
-        lambda given: (
-            f"trl.{name} = true: {reason}, so an interrupted run could not go on as if nothing had happened.",
-            f"Leave {name} out; to save disk space write save_total_limit: 1.",
-        ),
-    )
+def _rule(about: str, *settings: str, code: str = "") -> Any:
+    return rule(about, *settings, code=code, moment="arguments", table=ARGUMENT_RULES)
 
 
-def _around(given: Arguments) -> str:
-    below = given.args.max_steps // given.block * given.block
-    return f"{f'{below} or ' if below else ''}{below + given.block}"
+def _not_resumable(name: str, reason: str) -> None:
+    about = "Arguments under which an interrupted run could not be resumed exactly"
+
+    @_rule(about, f"trl.{name}", code=name.replace("_", "-"))
+    def _(given: Arguments) -> Problems:
+        if getattr(given.args, name, False):
+            what = f"trl.{name} = true: {reason}, so an interrupted run could not go on as if nothing had happened."
+            yield what, f"Leave {name} out; to save disk space write save_total_limit: 1."
 
 
-ARGUMENT_RULES = (
-    _not_resumable("save_only_model", "checkpoints would hold no optimizer, learning rate and random state"),
-    _not_resumable("ignore_data_skip", "a resumed run would begin with the first prompts again"),
-    _not_resumable(
-        "enable_jit_checkpoint", "it saves in the middle of a rollout batch; SIGTERM saves at its end here anyway"
-    ),
-    _rule(
-        "checkpoint_inside_a_rollout_batch",
-        "trl.save_steps",
-        "Checkpoints in the middle of a rollout batch",
-        lambda given: given.args.save_strategy == "steps" and given.block > 1 and given.args.save_steps % given.block,
-        lambda given: (
-            f"trl.save_steps = {given.args.save_steps}, but {given.block_in_words()}. A checkpoint between them loses "
-            "the batch, and resuming would train the same prompts again.",
-            f"Write save_steps: {given.nearest(given.args.save_steps)}.",
-        ),
-    ),
-    _rule(
-        "end_inside_a_rollout_batch",
-        "trl.max_steps",
-        "A run whose last rollout batch is generated and then trained in part",
-        lambda given: given.args.max_steps > 0 and given.args.max_steps % given.block,
-        lambda given: (
-            f"trl.max_steps = {given.args.max_steps}, but {given.block_in_words()}. The last rollout batch would be "
-            f"generated, scored and trained for {given.args.max_steps % given.block} of its {given.block} steps.",
-            f"Write max_steps: {_around(given)}.",
-        ),
-    ),
-    _rule(
-        "learning_rate_follows_the_evaluation",
-        "trl.lr_scheduler_type",
-        "A learning rate that follows the loss on held-out rows",
-        lambda given: given.args.lr_scheduler_type in ("reduce_lr_on_plateau", "greedy"),
-        lambda given: (
-            f"trl.lr_scheduler_type = {given.args.lr_scheduler_type.value!r} follows the loss on held-out rows, and "
-            "answers that a verifier scores have none.",
+_not_resumable("save_only_model", "checkpoints would hold no optimizer, learning rate and random state")
+_not_resumable("ignore_data_skip", "a resumed run would begin with the first prompts again")
+_not_resumable(
+    "enable_jit_checkpoint", "it saves in the middle of a rollout batch; SIGTERM saves at its end here anyway"
+)
+
+
+@_rule("Checkpoints in the middle of a rollout batch", "trl.save_steps")
+def checkpoint_inside_a_rollout_batch(given: Arguments) -> Problems:
+    steps = given.args.save_steps
+    if given.args.save_strategy == "steps" and given.block > 1 and steps % given.block:
+        yield (
+            f"trl.save_steps = {steps}, but {given.block_in_words()}. A checkpoint between them loses the batch, and "
+            "resuming would train the same prompts again.",
+            f"Write save_steps: {given.nearest(steps)}.",
+        )
+
+
+@_rule("A run whose last rollout batch is generated and then trained in part", "trl.max_steps")
+def end_inside_a_rollout_batch(given: Arguments) -> Problems:
+    steps, block = given.args.max_steps, given.block
+    if steps > 0 and steps % block:
+        below = steps // block * block
+        yield (
+            f"trl.max_steps = {steps}, but {given.block_in_words()}. The last rollout batch would be generated, scored "
+            f"and trained for {steps % block} of its {block} steps.",
+            f"Write max_steps: {f'{below} or ' if below else ''}{below + block}.",
+        )
+
+
+@_rule("A learning rate that follows the loss on held-out rows", "trl.lr_scheduler_type")
+def learning_rate_follows_the_evaluation(given: Arguments) -> Problems:
+    kind = given.args.lr_scheduler_type
+    if kind in ("reduce_lr_on_plateau", "greedy"):
+        yield (
+            f"trl.lr_scheduler_type = {kind.value!r} follows the loss on held-out rows, and answers that a verifier "
+            "scores have none.",
             "Write constant_with_warmup, linear or cosine.",
-        ),
-    ),
-    _rule(
-        "best_checkpoint_inside_a_rollout_batch",
-        "evaluation.every_steps evaluation.keep_best",
-        "Best checkpoints in the middle of a rollout batch",
-        lambda given: given.keeps_best and given.args.eval_steps % given.block,
-        lambda given: (
-            f"evaluation.every_steps = {given.args.eval_steps} with keep_best, but one rollout batch is trained for "
-            f"{given.block} optimizer steps: a checkpoint between them loses the batch, and resuming from it would "
-            "train the same prompts again.",
-            f"Write every_steps: {given.nearest(given.args.eval_steps)}.",
-        ),
-    ),
-    _rule(
-        "best_checkpoint_without_saving",
-        "evaluation.keep_best trl.save_strategy",
-        "The best checkpoint, where none is saved",
-        lambda given: given.keeps_best and given.args.save_strategy == "no",
-        lambda given: (
-            "evaluation.keep_best with trl.save_strategy 'no': no checkpoint is saved, so none can be kept.",
-            "Leave save_strategy out, or write best to save no others.",
-        ),
-    ),
-    _rule(
-        "best_checkpoint_alone",
-        "evaluation.keep_best trl.save_total_limit",
-        "The best checkpoint in the place of the last",
-        lambda given: given.keeps_best and given.args.save_total_limit == 1,
-        lambda given: (
+        )
+
+
+@_rule("Best checkpoints in the middle of a rollout batch", "evaluation.every_steps", "evaluation.keep_best")
+def best_checkpoint_inside_a_rollout_batch(given: Arguments) -> Problems:
+    steps = given.args.eval_steps
+    if given.keeps_best and steps % given.block:
+        yield (
+            f"evaluation.every_steps = {steps} with keep_best, but one rollout batch is trained for {given.block} "
+            "optimizer steps: a checkpoint between them loses the batch, and resuming from it would train the same "
+            "prompts again.",
+            f"Write every_steps: {given.nearest(steps)}.",
+        )
+
+
+@_rule("The best checkpoint, where none is saved", "evaluation.keep_best", "trl.save_strategy")
+def best_checkpoint_without_saving(given: Arguments) -> Problems:
+    if given.keeps_best and given.args.save_strategy == "no":
+        what = "evaluation.keep_best with trl.save_strategy 'no': no checkpoint is saved, so none can be kept."
+        yield what, "Leave save_strategy out, or write best to save no others."
+
+
+@_rule("The best checkpoint in the place of the last", "evaluation.keep_best", "trl.save_total_limit")
+def best_checkpoint_alone(given: Arguments) -> Problems:
+    if given.keeps_best and given.args.save_total_limit == 1:
+        yield (
             "evaluation.keep_best with trl.save_total_limit = 1: the one that is kept would be the best, and the run "
             "could not go on from its last.",
             "Write save_total_limit: 2.",
-        ),
-    ),
-)
-"""What is refused of TRL's arguments in a run, which must be resumable; the drop-in takes what TRL takes."""
+        )

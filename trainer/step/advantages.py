@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 import torch
 from torch import Tensor
 
-from rewards.registry import PartError, nearest
+from rewards.registry import PartError, suggest
 from trainer.algorithms import update
 from trainer.algorithms.contract import ADVANTAGE, SIGNALS
 from trainer.algorithms.sequence_weights import ONE_DENOMINATOR, PER_SEQUENCE_MEAN, loss_sequence_weights
@@ -107,8 +107,8 @@ class Advantages:
                 left = ", ".join(key for key in signals if key not in SIGNALS[ADVANTAGE]) or "none"
                 raise PartError(
                     f"advantage {estimator.name!r} asks for the column {name!r}, but no reward function logged it for "
-                    f"every completion; columns that were: {left}.{nearest(name, SIGNALS[ADVANTAGE])} "
-                    f"Log one number a row: log_extra({name!r}, values)."
+                    f"every completion; columns that were: {left}. Log one number a row: log_extra({name!r}, values). "
+                    f"{suggest(name, SIGNALS[ADVANTAGE])}".rstrip()
                 )
 
     def _gathered_verdicts(self, columns: dict[str, list[Any]], rows: int) -> Tensor | None:

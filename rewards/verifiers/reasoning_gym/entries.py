@@ -5,6 +5,8 @@ import json
 from collections.abc import Mapping
 from typing import Any, Literal
 
+from rewards.registry import suggest
+
 MOST_DRAWS = 10  # for each row that is asked for: tasks with few different questions are used up
 
 MISSING = 'reasoning_gym is not installed. Run pip install -e ".[reasoning-gym]", or name another task.'
@@ -66,11 +68,8 @@ def _dataset(task: str, options: Mapping[str, Any]) -> Any:
     from reasoning_gym.factory import DATASETS
 
     if task not in DATASETS:
-        import difflib
-
-        near = difflib.get_close_matches(task, DATASETS, n=1)
-        hint = f"did you mean {near[0]!r}?" if near else f"there are {', '.join(sorted(DATASETS))}"
-        raise ValueError(f"reasoning_gym has no task {task!r}; {hint}")
+        hint = suggest(task, DATASETS, f"There are {', '.join(sorted(DATASETS))}.")
+        raise ValueError(f"reasoning_gym has no task {task!r}. {hint}")
     try:
         return reasoning_gym.create_dataset(task, **options)
     except (AssertionError, TypeError, ValueError) as error:  # the library checks options by assert

@@ -225,7 +225,7 @@ def test_repetition_is_a_share_and_counts_every_repeated_ngram(ids, ngram_size):
             r"wrong_short = -1e\+20: .* no float32 numbers",
         ),
         ({"name": "cosine_length", "max_tokens": 0, "verifier": "exact_match"}, "write the length limit"),
-        ({"name": "cosine_length", "max_tokens": 9, "verifier": "exact_mach"}, "Did you mean 'exact_match'"),
+        ({"name": "cosine_length", "max_tokens": 9, "verifier": "exact_mach"}, "Did you mean exact_match"),
         ({"name": "cosine_length", "max_tokens": 9, "verifier": "format"}, "does not say whether an answer is right"),
         (
             {"name": "cosine_length", "max_tokens": 9, "verifier": "exact_match", "wrong_long": 1.0},

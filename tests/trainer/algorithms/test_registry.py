@@ -142,7 +142,7 @@ def test_a_package_cannot_replace_a_built_in_part(packages):
     ids=["advantage", "token_weight"],
 )
 def test_an_unknown_name_gets_the_nearest_one_and_the_list(kind, typo, nearest):
-    refused(kind, typo, f"{typo!r} is not known. Did you mean {nearest!r}?", ", ".join(KINDS[kind].names()))
+    refused(kind, typo, f"{typo!r} is not known. Did you mean {nearest}?", ", ".join(KINDS[kind].names()))
 
 
 def test_a_name_like_no_other_gets_the_list_alone():
@@ -162,7 +162,7 @@ def test_options_without_a_name_are_refused():
 
 def test_an_unknown_option_gets_the_nearest_one():
     refused(
-        TOKEN_WEIGHT, {"name": "adv_reweight", "alhpa": 0.2}, "no option 'alhpa'", "Did you mean 'alpha'?", "normalize"
+        TOKEN_WEIGHT, {"name": "adv_reweight", "alhpa": 0.2}, "no option 'alhpa'", "Did you mean alpha?", "normalize"
     )
     refused(ADVANTAGE, {"name": "grpo", "zzz": 1}, "no option 'zzz'. Its options: none.")
 

@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 import torch
 from safetensors.torch import load_file, save_file
+from trainer.run.export.results import results
 
 from rewards import Refusal
 from scripts import evaluate, launch, report, rollouts, train
@@ -13,7 +14,6 @@ from tests.scripts.test_train import SETTINGS
 from tests.tiny_model import CHAT_TEMPLATE, save_tiny_model
 from trainer.run.check.finding import Finding, gravest_first
 from trainer.run.config.yaml_document import write
-from trainer.run.export.results import results
 from trainer.run.files import DamagedFileError
 from trainer.run.library_errors import LibraryError, library_errors_in_words
 from trainer.run.lock import OwnerError

@@ -80,24 +80,24 @@ def test_an_end_inside_a_rollout_batch_is_refused_with_the_edges_around_it(argum
 BEST = {"metric_for_best_model": "eval_test/avg@1", "greater_is_better": True, "eval_strategy": "steps"}
 BLOCK_OF_4 = {"steps_per_generation": 4, "save_steps": 4}
 BROKEN_AND_KEPT = {
-    "save_only_model": ({"save_only_model": True}, {"save_only_model": False}),
-    "ignore_data_skip": ({"ignore_data_skip": True}, {"ignore_data_skip": False}),
-    "enable_jit_checkpoint": ({"enable_jit_checkpoint": True}, {"enable_jit_checkpoint": False}),
-    "checkpoint_inside_a_rollout_batch": ({**BLOCK_OF_4, "save_steps": 6}, BLOCK_OF_4),
-    "end_inside_a_rollout_batch": ({**BLOCK_OF_4, "max_steps": 7}, {**BLOCK_OF_4, "max_steps": 8}),
-    "learning_rate_follows_the_evaluation": (
+    "save-only-model": ({"save_only_model": True}, {"save_only_model": False}),
+    "ignore-data-skip": ({"ignore_data_skip": True}, {"ignore_data_skip": False}),
+    "enable-jit-checkpoint": ({"enable_jit_checkpoint": True}, {"enable_jit_checkpoint": False}),
+    "checkpoint-inside-a-rollout-batch": ({**BLOCK_OF_4, "save_steps": 6}, BLOCK_OF_4),
+    "end-inside-a-rollout-batch": ({**BLOCK_OF_4, "max_steps": 7}, {**BLOCK_OF_4, "max_steps": 8}),
+    "learning-rate-follows-the-evaluation": (
         {"lr_scheduler_type": "reduce_lr_on_plateau", "eval_strategy": "steps", "eval_steps": 1},
         {"lr_scheduler_type": "cosine"},
     ),
-    "best_checkpoint_inside_a_rollout_batch": (
+    "best-checkpoint-inside-a-rollout-batch": (
         {**BLOCK_OF_4, **BEST, "eval_steps": 6},
         {**BLOCK_OF_4, **BEST, "eval_steps": 8},
     ),
-    "best_checkpoint_without_saving": (
+    "best-checkpoint-without-saving": (
         {**BEST, "eval_steps": 1, "save_strategy": "no"},
         {**BEST, "eval_steps": 1, "save_strategy": "best"},
     ),
-    "best_checkpoint_alone": (
+    "best-checkpoint-alone": (
         {**BEST, "eval_steps": 1, "save_total_limit": 1},
         {**BEST, "eval_steps": 1, "save_total_limit": 2},
     ),
@@ -107,8 +107,8 @@ BROKEN_AND_KEPT = {
 @pytest.mark.parametrize("rule", ARGUMENT_RULES, ids=lambda rule: rule.code)
 def test_a_rule_of_the_arguments_is_broken_and_kept(arguments, rule):
     broken, kept = (Arguments(arguments(**settings)) for settings in BROKEN_AND_KEPT[rule.code])
-    assert [each.code for each in ARGUMENT_RULES if each.condition(broken)] == [rule.code]
-    assert [each.code for each in ARGUMENT_RULES if each.condition(kept)] == []
+    assert [each.code for each in ARGUMENT_RULES for _ in each.problems(broken)] == [rule.code]
+    assert [each.code for each in ARGUMENT_RULES for _ in each.problems(kept)] == []
     with pytest.raises(PreflightError, match=r"Write|Leave") as error:
         check_arguments(broken.args)
     assert any(setting in str(error.value) for setting in rule.settings)

@@ -63,7 +63,9 @@ def cells_of(sweep: Sweep) -> list[Cell]:
     names = [cell.name for cell in cells]
     if repeated := sorted({name for name in names if names.count(name) > 1}):
         what = f"two cells would be named {repeated[0]}."
-        raise ConfigError([Problem("grid", what, "Write each value once, and give variants other names.")])
+        raise ConfigError(
+            [Problem("grid", what, "Write each value once, and give variants other names.", code="value-twice")]
+        )
     return cells
 
 

@@ -4,7 +4,6 @@ Asked of the data as written, so that a wrong word in one place hides nothing th
 shape than it should is passed over here, for `schema` refuses it.
 """
 
-import difflib
 import itertools
 from argparse import Action, ArgumentParser, ArgumentTypeError
 from collections.abc import Iterator, Mapping
@@ -14,9 +13,10 @@ from typing import Any
 
 from pydantic_core import InitErrorDetails
 
+from rewards.registry import suggest
 from trainer.comparison.sweeps.schema import Stopping
 from trainer.run.config.layers import extended
-from trainer.run.config.problems import ConfigError, refusal
+from trainer.run.config.problems import ConfigError, problem
 from trainer.run.config.yaml_document import read_file
 
 _RESERVED_KEYS = {
@@ -46,28 +46,28 @@ def inconsistencies(data: Mapping[str, Any]) -> Iterator[InitErrorDetails]:
 def _baseline(baseline: Any, variants: Mapping[str, Any]) -> Iterator[InitErrorDetails]:
     if variants and isinstance(baseline, str) and baseline not in variants:
         what = f"is {baseline!r}, which is none of the variants."
-        yield refusal(baseline, what, f"Write one of {', '.join(variants)}.", ("baseline",))
+        yield problem("unknown-baseline", what, f"Write one of {', '.join(variants)}.", ("baseline",))
 
 
 def _seeds(given: Any) -> Iterator[InitErrorDetails]:
     seeds = [seed for seed in given if type(seed) is int] if isinstance(given, list) else []
     if twice := sorted({seed for seed in seeds if seeds.count(seed) > 1}):
         what = f"holds {', '.join(map(str, twice))} twice, and the second run would repeat the first."
-        yield refusal(given, what, "Write each seed once.", ("seeds",))
+        yield problem("seed-twice", what, "Write each seed once.", ("seeds",))
 
 
 def _variants(variants: Mapping[str, Any], grid: Mapping[str, Any]) -> Iterator[InitErrorDetails]:
     places = [(("variants", name, key), key) for name, changes in variants.items() for key in _mapping(changes)]
     for location, key in [*places, *((("grid", key), key) for key in grid)]:
         if key in _RESERVED_KEYS:
-            yield refusal(key, "is the sweep's to say.", _RESERVED_KEYS[key], location)
+            yield problem("decided-by-sweep", "is the sweep's to say.", _RESERVED_KEYS[key], location)
     for name, changes in variants.items():
         if "," in name or "=" in name:
             what = "holds a comma or an equals sign, with which a point of the grid is added to a variant's name."
-            yield refusal(name, what, "Join words with _ or -.", ("variants", name))
+            yield problem("name-of-variant", what, "Join words with _ or -.", ("variants", name))
         for key in set(_mapping(changes)) & set(grid):
             what = "is also in `grid:`, which would replace it."
-            yield refusal(key, what, "Write it in one of the two places.", ("variants", name, key))
+            yield problem("also-in-grid", what, "Write it in one of the two places.", ("variants", name, key))
 
 
 def _tuning(
@@ -77,20 +77,20 @@ def _tuning(
     grid = _mapping(tune.get("grid"))
     if tune and data.get("grid"):
         what = "stands beside `tune:`, and a variant cannot be at its own best point and at every point of a grid."
-        yield refusal(data["grid"], what, "Write its keys under `tune: {grid: …}`, or leave `tune:` out.", ("grid",))
+        yield problem("grid-and-tune", what, "Write its keys under `tune: {grid: …}`, or leave `tune:` out.", ("grid",))
     if grid and all(isinstance(values, list) and len(values) == 1 for values in grid.values()):
         what = "is a single point, so there is nothing to choose."
-        yield refusal(grid, what, "Write several values.", ("tune", "grid"))
+        yield problem("single-point", what, "Write several values.", ("tune", "grid"))
     for key in grid:
         if key in _RESERVED_KEYS:
-            yield refusal(key, "is the sweep's to say.", _RESERVED_KEYS[key], ("tune", "grid", key))
+            yield problem("decided-by-sweep", "is the sweep's to say.", _RESERVED_KEYS[key], ("tune", "grid", key))
         for name in (name for name, changes in variants.items() if key in _mapping(changes)):
             what = "is also in `tune: {grid: …}`, which would replace it."
-            yield refusal(key, what, "Write it in one of the two places.", ("variants", name, key))
+            yield problem("also-in-tune-grid", what, "Write it in one of the two places.", ("variants", name, key))
     for key in _mapping(tune.get("held_out")):
         if not f"{key}.".startswith("data.test."):
             what = "is no setting of the held-out rows; all else must be while tuning as it is when confirmed."
-            yield refusal(key, what, "Write settings below data.test.", ("tune", "held_out", key))
+            yield problem("not-held-out-rows", what, "Write settings below data.test.", ("tune", "held_out", key))
 
 
 def _tuning_seeds(tuning: Any, confirmation: Any) -> Iterator[InitErrorDetails]:
@@ -98,10 +98,10 @@ def _tuning_seeds(tuning: Any, confirmation: Any) -> Iterator[InitErrorDetails]:
         return
     if shared := [seed for seed in tuning if seed in confirmation]:
         what = f"holds {', '.join(map(str, shared))}, on which the verdict rests too: it would confirm its own choice."
-        yield refusal(tuning, what, "Write seeds that are not under `seeds:`.", ("tune", "seeds"))
+        yield problem("confirmed-on-tuning-seeds", what, "Write seeds that are not under `seeds:`.", ("tune", "seeds"))
     if len({str(seed) for seed in tuning}) < len(tuning):
         what = "holds a seed twice, and the second run would repeat the first."
-        yield refusal(tuning, what, "Write each seed once.", ("tune", "seeds"))
+        yield problem("seed-twice", what, "Write each seed once.", ("tune", "seeds"))
 
 
 def _stopping(stopping: Mapping[str, Any], data: Mapping[str, Any]) -> Iterator[InitErrorDetails]:
@@ -113,17 +113,17 @@ def _stopping(stopping: Mapping[str, Any], data: Mapping[str, Any]) -> Iterator[
         what = f"holds one look, at {looks[0]} seeds, and one at the end is what a sweep without `stopping:` takes."
         seeds_in_all = len(seeds)
         earlier = f"Write an earlier one too, such as [{max(1, seeds_in_all // 2)}, {seeds_in_all}], or leave"
-        yield refusal(looks, what, f"{earlier} `stopping:` out.", here)
+        yield problem("single-look", what, f"{earlier} `stopping:` out.", here)
     elif any(after <= before for before, after in itertools.pairwise(looks)):
-        yield refusal(looks, "is not increasing.", "Write each number of seeds once, the smallest first.", here)
+        yield problem("looks-order", "is not increasing.", "Write each number of seeds once, the smallest first.", here)
     elif looks and looks[-1] != len(seeds):
         what = f"ends at {looks[-1]} seeds, and `seeds:` holds {len(seeds)}: the last look is at all of them."
-        yield refusal(looks, what, f"Write [{', '.join(map(str, [*looks[:-1], len(seeds)]))}].", here)
+        yield problem("last-look", what, f"Write [{', '.join(map(str, [*looks[:-1], len(seeds)]))}].", here)
     elif len(looks) > 1 and looks[0] > 0:
         yield from _blind_looks(looks, stopping.get("futility", Stopping.model_fields["futility"].default), here)
     if isinstance(variants := data.get("variants"), dict) and len(variants) == 1:
         what = "is given for a single variant, and looks are at comparisons."
-        yield refusal(stopping, what, "Add a variant, or leave it out.", ("stopping",))
+        yield problem("looks-of-one-variant", what, "Add a variant, or leave it out.", ("stopping",))
 
 
 def _blind_looks(looks: list[int], futility: Any, here: tuple[str, ...]) -> Iterator[InitErrorDetails]:
@@ -133,7 +133,7 @@ def _blind_looks(looks: list[int], futility: Any, here: tuple[str, ...]) -> Iter
 
     if looks[0] < FEWEST_SEEDS:
         what = f"starts at {looks[0]} seeds, and fewer than {FEWEST_SEEDS} give no verdict."
-        yield refusal(looks, what, f"Start at {FEWEST_SEEDS} seeds or later.", here)
+        yield problem("too-few-seeds", what, f"Start at {FEWEST_SEEDS} seeds or later.", here)
         return
     levels = look_levels(looks)
     for position, seeds in enumerate(looks[:-1]):
@@ -146,7 +146,7 @@ def _blind_looks(looks: list[int], futility: Any, here: tuple[str, ...]) -> Iter
                 f"in fewer than 1 of {1 / _FEWEST_DECIDED:,.0f}. Nor can it be hopeless: where no difference is seen, "
                 f"the chance that {looks[-1]} seeds tell the variants apart is still {hopeless:.2f}."
             )
-            yield refusal(looks, what, f"Look later, from about {-(-looks[-1] * 2 // 5)} seeds on.", here)
+            yield problem("futile-look", what, f"Look later, from about {-(-looks[-1] * 2 // 5)} seeds on.", here)
 
 
 def _unseen(stopping: Any, data: Mapping[str, Any], variants: Mapping[str, Any]) -> Iterator[InitErrorDetails]:
@@ -163,7 +163,7 @@ def _unseen(stopping: Any, data: Mapping[str, Any], variants: Mapping[str, Any])
         return
     if _mapping(run.get("data")).get("test") is None:
         what = f"compares variants on held-out rows, and {Path(config).name} has none: no look could ever be taken."
-        yield refusal(stopping, what, "Write `data: {test: …}` there, or leave it out.", ("stopping",))
+        yield problem("no-held-out-rows", what, "Write `data: {test: …}` there, or leave it out.", ("stopping",))
 
 
 def _environment(environment: Mapping[str, Any], executor: Mapping[str, Any]) -> Iterator[InitErrorDetails]:
@@ -172,7 +172,7 @@ def _environment(environment: Mapping[str, Any], executor: Mapping[str, Any]) ->
         gpus = environment[name]
         what = "is set for every cell by the sweep, so that no two share a GPU."
         instead = f"Leave it out and start the sweep with it: {name}={gpus} python scripts/sweep.py run …"
-        yield refusal(gpus, what, instead, ("environment", name))
+        yield problem("decided-by-sweep", what, instead, ("environment", name))
 
 
 def _launch(launch: Mapping[str, Any]) -> Iterator[InitErrorDetails]:
@@ -186,14 +186,13 @@ def _launch(launch: Mapping[str, Any]) -> Iterator[InitErrorDetails]:
     for key, value in launch.items():
         if key in _RESERVED_LAUNCH_ARGUMENTS:
             what = "is set for every cell by the sweep: two cells must not meet at one port."
-            yield refusal(key, what, "Leave it out.", ("launch", key))
+            yield problem("decided-by-sweep", what, "Leave it out.", ("launch", key))
         elif key not in options:
-            near = difflib.get_close_matches(key.replace("-", "_"), options, n=1)
-            instead = f"Did you mean {near[0]}?" if near else "`accelerate launch --help` lists them."
-            yield refusal(key, "is no argument of `accelerate launch`.", instead, ("launch", key))
+            instead = suggest(key, options, "`accelerate launch --help` lists them.")
+            yield problem("unknown-launch-argument", "is no argument of `accelerate launch`.", instead, ("launch", key))
         elif isinstance(value, str | int | float) and (wanted := _type_mismatch(options[key], value)):
             what = f"is {str(value).lower() if isinstance(value, bool) else repr(value)}, and {wanted}."
-            yield refusal(value, what, "`accelerate launch --help` describes it.", ("launch", key))
+            yield problem("launch-argument-type", what, "`accelerate launch --help` describes it.", ("launch", key))
 
 
 def _type_mismatch(action: Action, value: str | float) -> str | None:

@@ -9,7 +9,7 @@ from trainer.comparison.sweeps.loading import located_in_sweep
 from trainer.comparison.sweeps.plans import Plan, plans_of
 from trainer.comparison.sweeps.schema import Sweep
 from trainer.run.config import ConfigError, Problem
-from trainer.run.config.dotted import flattened
+from trainer.run.config.layers import flattened
 from trainer.run.config.yaml_document import Node
 
 SAMPLING = ("num_generations", "max_completion_length", "temperature", "top_p", "top_k", "min_p", "repetition_penalty")
@@ -61,11 +61,11 @@ def check_fair(sweep: Sweep, plans: Sequence[Plan], tree: Node) -> None:
                     f"{_shown(expected)}; what differs between their results could come from that alone."
                 )
                 instead = f"Make them equal, or write `unfair: [{key}]` if this is what you compare."
-                problem = Problem(_setting_of(key, plan), what, instead)
+                problem = Problem(_setting_of(key, plan), what, instead, code="unfair")
                 problems.append(located_in_sweep(problem, plan.cell, tree))
     for entry in sorted({*sweep.unfair} - used):
         what = f"names {entry!r}, in which no variant differs from its baseline."
-        problems.append(Problem("unfair", what, "Leave it out.", tree.value["unfair"].origin))
+        problems.append(Problem("unfair", what, "Leave it out.", tree.value["unfair"].origin, code="unfair-unused"))
     if problems:
         raise UnfairError(list(dict.fromkeys(problems)))
 

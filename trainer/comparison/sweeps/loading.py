@@ -1,11 +1,12 @@
 """From a sweep's YAML file to a ``Sweep``, or to one error that names everything wrong with it."""
 
-import difflib
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from pydantic import ValidationError
 
+from rewards.registry import suggest
 from trainer.comparison.sweeps.cells import Cell
 from trainer.comparison.sweeps.consistency import inconsistencies
 from trainer.comparison.sweeps.schema import SlurmSweep, Sweep
@@ -59,10 +60,9 @@ def _kind(tree: Node) -> str:
     kind = executor.child("kind") if executor else None
     if kind is None or kind.value in _KINDS:
         return "local" if kind is None else str(kind.value)
-    near = difflib.get_close_matches(str(kind.plain()), _KINDS, n=1)
     what = f"is {kind.plain()!r}, and cells are run on this machine or through SLURM."
-    instead = f"Did you mean {near[0]}?" if near else "Write local or slurm."
-    raise ConfigError([Problem("executor.kind", what, instead, kind.origin)])
+    instead = suggest(str(kind.plain()), _KINDS, "Write local or slurm.")
+    raise ConfigError([Problem("executor.kind", what, instead, kind.origin, code="unknown-executor")])
 
 
 def _locate_config(data: dict[str, Any], tree: Node) -> list[Problem]:
@@ -73,7 +73,7 @@ def _locate_config(data: dict[str, Any], tree: Node) -> list[Problem]:
     found = local_path(named, origin.folder)
     if found is None or not found.is_file():
         what = f"there is no file {named}, neither from here nor from {origin.folder}."
-        return [Problem("config", what, "Name the run file that all cells start from.", origin)]
+        return [Problem("config", what, "Name the run file that all cells start from.", origin, code="no-run-file")]
     data["config"] = str(found)
     return []
 
@@ -85,9 +85,9 @@ def located_in_sweep(problem: Problem, cell: Cell, tree: Node) -> Problem:
     for section in (("variants", cell.family), ("grid",), ("tune", "grid"), ("tune", "held_out")):
         for key, child in _entries(tree, section).items():
             if f"{problem.path}.".startswith(f"{key}."):
-                return Problem(".".join((*section, problem.path)), problem.what, problem.instead, child.origin)
+                return replace(problem, path=".".join((*section, problem.path)), origin=child.origin)
     variant = _entries(tree, ("variants",))[cell.family]
-    return Problem(f"variants.{cell.family}: {problem.path}", problem.what, problem.instead, variant.origin)
+    return replace(problem, path=f"variants.{cell.family}: {problem.path}", origin=variant.origin)
 
 
 def _entries(tree: Node, section: tuple[str, ...]) -> dict[str, Node]:

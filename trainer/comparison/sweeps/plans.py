@@ -83,7 +83,7 @@ def plans_of(sweep: Sweep, cells: Sequence[Cell], tree: Node) -> list[Plan]:
     if not problems and any(plan.config.data.test is None for plan in plans):
         what = f"compares variants on held-out rows, and a cell of {Path(sweep.config).name} has none."
         origin = tree.value["config"].origin if "config" in tree.value else tree.origin
-        problems.append(Problem("config", what, "Write `data: {test: …}` there.", origin))
+        problems.append(Problem("config", what, "Write `data: {test: …}` there.", origin, code="no-held-out-rows"))
     if problems:
         raise ConfigError(list(dict.fromkeys(problems)))
     for plan in plans:
@@ -134,7 +134,9 @@ def _scaled(sweep: Sweep, cell: Cell, config: RunConfig, steps: int, base_steps:
                     f"is {value} in the base file, where a rollout batch takes {base_steps} optimizer steps; with "
                     f"{steps} of them {cell.variant!r} would need {float(exact):g}."
                 )
-                raise ConfigError([Problem(key, what, f"Write a multiple of {base_steps} in the base file.")])
+                raise ConfigError(
+                    [Problem(key, what, f"Write a multiple of {base_steps} in the base file.", code="cut-rollout")]
+                )
             changed[key] = int(exact)
     return changed
 

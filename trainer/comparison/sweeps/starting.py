@@ -16,7 +16,7 @@ from trainer.comparison.sweeps.cell_directory import CellDirectory
 from trainer.comparison.sweeps.plans import Plan
 from trainer.comparison.sweeps.process_group import await_group, environment_of, group_members, signal_group
 from trainer.comparison.sweeps.schema import Sweep
-from trainer.run.config.dotted import flattened
+from trainer.run.config.layers import flattened
 from trainer.run.directory import MAY_CHANGE
 
 IRRELEVANT_SECTIONS = tuple(section for section in MAY_CHANGE if section not in ("evaluation", "num_processes"))

@@ -12,7 +12,7 @@ from typing import IO, Any
 
 from transformers import TrainerCallback, TrainerControl, TrainerState, TrainingArguments
 
-from trainer.run.config.stopping import StoppingSection
+from trainer.run.config.schema import StoppingSection
 from trainer.run.processes import FAILED
 
 LATER = 1.5

@@ -1,10 +1,10 @@
 """LoRA's targets against the names that the model's layers have."""
 
-import difflib
 import re
 from collections.abc import Iterator, Sequence
 from typing import Any
 
+from rewards.registry import suggest
 from trainer.run.check.finding import Finding, error
 from trainer.run.check.subject import Subject
 
@@ -72,11 +72,10 @@ def _absent(key: str, wanted: Sequence[Any], names: Sequence[str]) -> Iterator[F
 
 def _nothing(key: str, absent: Sequence[Any], names: Sequence[str]) -> Finding:
     last = sorted({name.rpartition(".")[2] for name in names if not name.rpartition(".")[2].isdigit()})
-    near = difflib.get_close_matches(str(absent[0]), last, n=1)
-    hint = f" Did you mean {near[0]}?" if near else ""
+    hint = suggest(str(absent[0]), last, "Check the spelling.")
     listed = ", ".join(map(repr, absent))
     return error(
         "model",
-        f"model.lora.{key}: {listed} match nothing in the model.{hint} Its layers are called {', '.join(last)}; "
+        f"model.lora.{key}: {listed} match nothing in the model. {hint} Its layers are called {', '.join(last)}; "
         "target_modules: all-linear takes every linear layer but the output.",
     )

@@ -1,8 +1,9 @@
 """What is wrong with the folder, file or id that ``model.name_or_path`` names."""
 
-import difflib
 import json
 from pathlib import Path
+
+from rewards.registry import closest
 
 _WEIGHTS = ("*.safetensors", "pytorch_model*.bin")
 _TOKENIZER = ("tokenizer.json", "tokenizer.model", "vocab.json", "vocab.txt", "spiece.model", "tekken.json")
@@ -28,7 +29,7 @@ def _missing(name: str, path: Path) -> str | None:
     if not path.parent.is_dir() or len(path.parts) < 2:
         local = name.startswith((".", "/", "~")) or len(path.parts) > 2
         return "is no folder that exists, and no hub id. Check the path." if local else None
-    near = difflib.get_close_matches(path.name, [each.name for each in path.parent.iterdir() if each.is_dir()], n=1)
+    near = closest(path.name, [each.name for each in path.parent.iterdir() if each.is_dir()])
     instead = f"Did you mean {path.parent / near[0]}?" if near else "Check the path."
     return f"is no folder, though {path.parent} is one. {instead}"
 

@@ -7,7 +7,7 @@ from trainer.algorithms.trial import heaviest_token_weight
 from trainer.run.check.finding import Finding, error, note, warning
 from trainer.run.check.plan import optimizer_steps
 from trainer.run.check.subject import Subject
-from trainer.run.config.rules import PART_RULES, START_RULES, WITHOUT_EFFECT, Given, rules_broken
+from trainer.run.config.rules import RULES, Given, rules_broken
 
 _LARGEST_LEARNING_RATE = 0.1
 _SHORTEST_KEY = 40
@@ -45,9 +45,9 @@ def rule_findings(subject: Subject) -> Iterator[Finding]:
     weight = None if subject.strategies is None else subject.strategies.token_weight
     heaviest = 1.0 if weight is None else heaviest_token_weight(weight)
     given = Given(subject.config.model_dump(exclude_unset=True), os.environ, heaviest)
-    for rule, what, instead in rules_broken((*WITHOUT_EFFECT, *START_RULES, *PART_RULES), given):
-        grave = error if rule.severity == "refuse" else warning
-        yield grave(rule.settings[0].split(".")[0], f"{what} {instead}")
+    warnings = [rule for rule in RULES if rule.severity == "warn"]
+    for rule, what, instead in rules_broken(warnings, given):
+        yield warning(rule.settings[0].split(".")[0], f"{what} {instead}")
 
 
 def _behind_the_end(subject: Subject, steps: int) -> Iterator[Finding]:

@@ -2,11 +2,16 @@
 
 from trainer.run.config.batch_plan import BatchPlan, batch_plan
 from trainer.run.config.data_section import Columns, Source
-from trainer.run.config.evaluation import evaluation_arguments
-from trainer.run.config.grpo import grpo_config, lora_config, planned_config, quantization_config
 from trainer.run.config.loading import load_config, load_tolerantly, local_path
 from trainer.run.config.problems import ConfigError, Origin, Problem
 from trainer.run.config.schema import Reward, RunConfig
+from trainer.run.config.trl_config import (
+    evaluation_arguments,
+    grpo_config,
+    lora_config,
+    planned_config,
+    quantization_config,
+)
 
 __all__ = [
     "BatchPlan",

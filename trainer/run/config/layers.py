@@ -5,11 +5,11 @@ replaces it whole, so that the options of another strategy do not leak in. A run
 never inherited: two experiments on one baseline must not write into the same directory.
 """
 
-import difflib
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from rewards.registry import suggest
 from trainer.run.config.file_kinds import RUN, check_kind
 from trainer.run.config.problems import COMMAND_LINE, ConfigError, Problem
 from trainer.run.config.yaml_document import Node, read_file, read_value
@@ -47,89 +47,98 @@ def extended(tree: Node) -> Node:
     extends = tree.child("extends")
     if extends is None:
         return tree
+
+    def refused(code: str, what: str, instead: str) -> ConfigError:
+        return ConfigError([Problem("extends", what, instead, extends.origin, code=code)])
+
     if not isinstance(extends.value, str) or not extends.value:
-        raise _refused("extends", f"is {extends.plain()!r}, not the name of a file.", "Name one YAML file.", extends)
+        raise refused("no-base", f"is {extends.plain()!r}, not the name of a file.", "Name one YAML file.")
     base_path = extends.origin.folder / extends.value
     if not base_path.is_file():
-        here = sorted(file.name for file in base_path.parent.glob("*.yaml"))
-        near = difflib.get_close_matches(base_path.name, here, n=1)
-        instead = f"Did you mean {near[0]}?" if near else "The path is relative to the file that says `extends`."
-        raise _refused("extends", f"there is no file {base_path}.", instead, extends)
+        there = sorted(file.name for file in base_path.parent.glob("*.yaml"))
+        instead = suggest(base_path.name, there, "The path is relative to the file that says `extends`.")
+        raise refused("no-base", f"there is no file {base_path}.", instead)
     base = read_file(base_path)
     if (further := base.child("extends")) is not None:
-        what = f"{base_path} itself extends {further.plain()!r}; only one level can be followed by a reader."
-        raise _refused("extends", what, "Extend that file directly, or write its lines into the base.", extends)
-    inherited = {key: node for key, node in base.value.items() if key not in _NOT_INHERITED}
-    own = {key: node for key, node in tree.value.items() if key != "extends"}
-    return Node({**inherited, **{key: _over(inherited.get(key), node) for key, node in own.items()}}, tree.origin)
+        what = f"{base_path} itself extends {further.plain()!r}, and only one level is read."
+        raise refused("second-base", what, "Extend that file directly, or write its lines into the base.")
+    inherited = Node({key: node for key, node in base.value.items() if key not in _NOT_INHERITED}, base.origin)
+    own = Node({key: node for key, node in tree.value.items() if key != "extends"}, tree.origin)
+    return _over(inherited, own)
 
 
 def merged(base: Node, change: Node) -> Node:
     """``change`` laid over ``base`` by the rule at the top of this file."""
-    if not isinstance(base.value, dict) or not isinstance(change.value, dict) or _renamed(base, change):
+    if not isinstance(base.value, dict) or not isinstance(change.value, dict):
         return change
-    return Node(
-        {**base.value, **{key: _over(base.value.get(key), node) for key, node in change.value.items()}}, change.origin
-    )
-
-
-def _over(base: Node | None, change: Node) -> Node:
-    return change if base is None else merged(base, change)
-
-
-def _renamed(base: Node, change: Node) -> bool:
     old, new = base.child("name"), change.child("name")
-    return old is not None and new is not None and old.plain() != new.plain()
+    if old is not None and new is not None and old.plain() != new.plain():
+        return change
+    return _over(base, change)
+
+
+def _over(base: Node, change: Node) -> Node:
+    below = base.value
+    above = {key: merged(below[key], node) if key in below else node for key, node in change.value.items()}
+    return Node({**below, **above}, change.origin)
 
 
 def overridden(tree: Node, override: str) -> Node:
     """The tree with one ``dotted.key=value`` laid over it; the value is read as YAML 1.2.
 
     Raises:
-        ConfigError: there is no ``=``, a key is empty, the value is no YAML or missing, or the path runs
-            through a value that is no mapping or beyond the end of a list.
+        ConfigError: there is no ``=``, a key is empty, the value is missing or not YAML, or the path runs through a
+            value that is not a mapping or beyond the end of a list.
     """
     path, equals, text = override.partition("=")
     keys = path.strip().split(".")
     if not equals and override.endswith((".yaml", ".yml")):
-        raise _refused("", f"{override} is a second file, and a run has one.", "Name one that `extends` the other.")
+        what = f"{override} is a second file, and a run has one."
+        raise _refused("second-file", "", what, "Write one that `extends` the other.")
     if not equals or not all(keys):
-        raise _refused("", f"the override {override!r} is not of the form key=value.", _EXAMPLE)
+        raise _refused("bad-override", "", f"the override {override!r} does not have the form key=value.", _EXAMPLE)
     if path.startswith("-"):
-        raise _refused("", f"the override {override!r} begins with a dash.", f"Leave the dashes out. {_EXAMPLE}")
+        what = f"the override {override!r} begins with a dash."
+        raise _refused("bad-override", "", what, f"Leave the dashes out. {_EXAMPLE}")
     if not text.strip():
         instead = f"Write {path}=null for no value, or {path}='\"\"' for empty text."
-        raise _refused(path, "nothing stands after the `=`.", instead)
+        raise _refused("bad-override", path, "there is nothing after the `=`.", instead)
     if keys == ["extends"]:
-        raise _refused(path, "a base is chosen in the file, not on the command line.", "Write a file that extends it.")
+        what = "a base is chosen in the file, not on the command line."
+        raise _refused("bad-override", path, what, "Write a file that extends it.")
     return _placed(tree, keys, read_value(text, path.strip()), ())
 
 
 def _placed(node: Node, keys: list[str], change: Node, above: tuple[str, ...]) -> Node:
+    """``node``, which is at the place ``above``, with ``change`` at the place ``keys`` below it."""
     if not keys:
         return merged(node, change)
-    head, *rest = keys
+    (head, *rest), here = keys, ".".join(above)
     path = ".".join((*above, head))
     if isinstance(node.value, list):
         items = list(node.value)
         if not head.isdecimal() or int(head) >= len(items):
-            what = f"{'.'.join(above)} is a list of {len(items)}, written at {node.origin}; {head!r} is no place in it."
+            what = f"{here} is a list of {len(items)}, written at {node.origin}, and {head!r} is not a place in it."
             instead = f"Count from 0 to {len(items) - 1}." if items else "Write the whole list."
-            raise _refused(path, what, instead)
+            raise _refused("bad-place", path, what, instead)
         items[int(head)] = _placed(items[int(head)], rest, change, (*above, head))
         return Node(items, node.origin)
     if node.value is not None and not isinstance(node.value, dict):
-        parent = ".".join(above)
         name = f"name: {node.value}, " if isinstance(node.value, str) else ""
-        what = f"{parent} is {node.value!r}, written at {node.origin}, and has no keys of its own."
-        raise _refused(path, what, f"Write {parent}='{{{name}{head}: …}}'.")
+        what = f"{here} is {node.value!r}, written at {node.origin}, and has no keys of its own."
+        raise _refused("bad-place", path, what, f"Write {here}='{{{name}{head}: …}}'.")
     entries: dict[str, Any] = dict(node.value or {})
-    below = entries.get(head)
-    if below is None:
-        below = Node(None, COMMAND_LINE)
-    entries[head] = _placed(below, rest, change, (*above, head))
+    entries[head] = _placed(entries.get(head) or Node(None, COMMAND_LINE), rest, change, (*above, head))
     return Node(entries, node.origin)
 
 
-def _refused(path: str, what: str, instead: str, node: Node | None = None) -> ConfigError:
-    return ConfigError([Problem(path, what, instead, COMMAND_LINE if node is None else node.origin)])
+def _refused(code: str, path: str, what: str, instead: str) -> ConfigError:
+    return ConfigError([Problem(path, what, instead, COMMAND_LINE, code=code)])
+
+
+def flattened(tree: Any, path: str = "") -> dict[str, Any]:
+    """A nested mapping as dotted key → value; lists are values, and so is an empty mapping."""
+    if isinstance(tree, Mapping) and tree:
+        inner = ((f"{path}.{name}" if path else str(name), child) for name, child in tree.items())
+        return {key: value for name, child in inner for key, value in flattened(child, name).items()}
+    return {path: tree}

@@ -7,16 +7,16 @@ from typing import Any
 
 from pydantic import ValidationError
 
-from trainer.run.config.conflicts import conflicts
 from trainer.run.config.layers import layered
-from trainer.run.config.problems import ConfigError, Problem, refuse
+from trainer.run.config.problems import ConfigError, Problem, raise_all
+from trainer.run.config.rules import conflicts
 from trainer.run.config.schema import RunConfig
 from trainer.run.config.section import expanded
 from trainer.run.config.wording import problems_of
 from trainer.run.config.yaml_document import Node
 
 _ROUNDS = 3
-"""What is wrong only shows when something else is put right, so often is it looked again."""
+"""Correcting one error may reveal another, so a file is validated up to so many times."""
 
 
 def load_config(path: str | Path, overrides: Sequence[str] = (), *, evaluation_only: bool = False) -> RunConfig:
@@ -24,7 +24,7 @@ def load_config(path: str | Path, overrides: Sequence[str] = (), *, evaluation_o
 
     In every path ``~`` and variables of the environment are expanded. What is read (model, rows, DeepSpeed's and FSDP's
     files) and exists relative to the current directory, or else relative to the file that writes it (of an override:
-    the file of the run), becomes absolute; any other stays as it is, and is taken for a hub id. What is written
+    the file of the run), becomes absolute; any other stays as it is, and is read as a hub id. What is written
     (``output_dir``) is relative to the current directory. With ``evaluation_only`` the file needs no rows to train on,
     and held-out rows instead.
 
@@ -37,39 +37,38 @@ def load_config(path: str | Path, overrides: Sequence[str] = (), *, evaluation_o
 
 
 def load_tolerantly(path: str | Path, overrides: Sequence[str] = ()) -> tuple[RunConfig | None, list[Problem]]:
-    """The run without the settings that are wrong, and what is wrong with them; no run where too little is left."""
+    """The run without the settings that are wrong, and what is wrong with them; no run where too little remains."""
     try:
         tree, data = _read(Path(path), overrides)
     except ConfigError as error:
         return None, [*error.problems]
     problems: list[Problem] = []
-    taken: set[str] = set()
+    removed: set[str] = set()
     for _ in range(_ROUNDS):
         try:
             return _validated(tree, data), problems
         except ConfigError as error:
-            # what was taken out is missed in the next round
-            problems += [each for each in error.problems if each not in problems and each.path not in taken]
-            taken |= {problem.path for problem in error.problems}
-            out = [_taken_out(data, problem.path.split(".")) for problem in error.problems]
-            if not all(out):
-                return None, problems
+            # what was removed is reported as missing in the next round
+            problems += [each for each in error.problems if each not in problems and each.path not in removed]
+            removed |= {problem.path for problem in error.problems}
+            found = [_removed(data, problem.path.split(".")) for problem in error.problems]
+            if not all(found):
+                break
     return None, problems
 
 
-def _taken_out(data: Any, keys: Sequence[str]) -> bool:
+def _removed(data: Any, keys: Sequence[str]) -> bool:
     """Delete the place ``keys`` from ``data``; whether it was there."""
     *above, last = keys
     for key in above:
-        data = data.get(key) if isinstance(data, dict) else _item(data, key)
-    if isinstance(data, dict) and last in data:
+        if isinstance(data, list):
+            data = data[int(key)] if key.isdecimal() and int(key) < len(data) else None
+        else:
+            data = data.get(key) if isinstance(data, dict) else None
+    found = isinstance(data, dict) and last in data
+    if found:
         del data[last]
-        return True
-    return False
-
-
-def _item(data: Any, key: str) -> Any:
-    return data[int(key)] if isinstance(data, list) and key.isdecimal() and int(key) < len(data) else None
+    return found
 
 
 def _read(path: Path, overrides: Sequence[str]) -> tuple[Node, dict[str, Any]]:
@@ -90,7 +89,7 @@ def _validated(tree: Node, data: dict[str, Any], *, evaluation_only: bool = Fals
     except ValidationError as error:
         problems = problems_of(error, tree)
         try:
-            refuse(conflicts(data, trains=not evaluation_only))
+            raise_all(conflicts(data, trains=not evaluation_only))
         except ValidationError as contradictory:
             problems.extend(problem for problem in problems_of(contradictory, tree) if problem not in problems)
         raise ConfigError(problems) from None
@@ -104,7 +103,7 @@ def local_path(name: str, folder: Path) -> Path | None:
 
 
 def _paths(data: dict[str, Any]) -> list[tuple[str, ...]]:
-    """Where a path to be read may stand: the model, each source of data, be it one or several by name, and engines'."""
+    """The settings that may name a file to read: the model, each source of data, DeepSpeed's and FSDP's files."""
     paths: list[tuple[str, ...]] = [("model", "name_or_path"), ("trl", "deepspeed"), ("trl", "fsdp_config")]
     for part in ("train", "test"):
         paths.append(("data", part, "path"))
@@ -123,7 +122,7 @@ def _locate(data: Any, tree: Node, keys: tuple[str, ...], beside: Path) -> None:
     folder = node.origin.folder if node.origin.line is not None else beside
     found, text = local_path(node.value, folder), expanded(node.value)
     if found is None and keys[0] == "model" and not Path(text).parent.is_dir() and (folder / text).parent.is_dir():
-        found = (folder / text).absolute()  # so that what is said of it names the place where it was looked for
+        found = (folder / text).absolute()  # so that messages name the place that was searched
     for key in keys[:-1]:
         data = data[key]
     data[keys[-1]] = text if found is None else str(found)

@@ -1,9 +1,8 @@
-"""What is wrong with a configuration, in words: where it is written, what it says, why not, what to write instead."""
+"""What is wrong with a configuration: where it is written, its value, why that cannot work, what to write."""
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
 
 from pydantic import ValidationError
 from pydantic_core import InitErrorDetails, PydanticCustomError
@@ -13,7 +12,7 @@ from rewards.registry import Refusal
 
 @dataclass(frozen=True)
 class Origin:
-    """Where a value was written: the file as the user named it and the line (from 1), or the command line."""
+    """Where a value is written: the file as the user named it and the line (from 1), or the command line."""
 
     source: str
     line: int | None = None
@@ -28,16 +27,25 @@ COMMAND_LINE = Origin("command line")
 
 @dataclass(frozen=True)
 class Problem:
-    """One thing that is wrong: ``what`` says the value and why it cannot work, ``instead`` what to write."""
+    """One thing that is wrong with a configuration.
+
+    Attributes:
+        path: the dotted path of the setting; empty where it is the file as a whole.
+        what: the value, and why it cannot work.
+        instead: what to write, where ``what`` does not say so already.
+        origin: where it is written, if that is known.
+        code: the kind of mistake, a short name in kebab case. A mistake that pydantic finds has pydantic's name for it.
+    """
 
     path: str
     what: str
     instead: str
     origin: Origin | None = None
+    code: str = field(kw_only=True)
 
     def __str__(self) -> str:
         place = ": ".join(str(part) for part in (self.origin, self.path) if part)
-        return f"{place}: {self.what} {self.instead}" if place else f"{self.what} {self.instead}"
+        return f"{place}{': ' * bool(place)}{self.what} {self.instead}".rstrip()
 
 
 class ConfigError(Refusal):
@@ -46,18 +54,17 @@ class ConfigError(Refusal):
     def __init__(self, problems: Sequence[Problem]) -> None:
         self.problems = tuple(problems)
         lines = [str(problem) for problem in self.problems]
-        super().__init__(
-            lines[0] if len(lines) == 1 else f"{len(lines)} problems:\n" + "\n".join(f"- {line}" for line in lines)
-        )
+        whole = lines[0] if len(lines) == 1 else f"{len(lines)} problems:\n" + "\n".join(f"- {line}" for line in lines)
+        super().__init__(whole, code=self.problems[0].code if len(lines) == 1 else None)
 
 
-def refusal(value: Any, what: str, instead: str, location: tuple[str | int, ...] = ()) -> InitErrorDetails:
-    """One refusal in the house's words, for pydantic to carry to the place in the data where it belongs."""
-    error = PydanticCustomError("refused", "{what} {instead}", {"what": what, "instead": instead})
-    return InitErrorDetails(type=error, loc=location, input=value)
+def problem(code: str, what: str, instead: str, location: tuple[str | int, ...] = ()) -> InitErrorDetails:
+    """One problem, for a validator to raise; pydantic knows the place in the data, and from there on ``location``."""
+    error = PydanticCustomError(code, "{what} {instead}", {"what": what, "instead": instead})
+    return InitErrorDetails(type=error, loc=location, input=None)
 
 
-def refuse(refusals: Iterable[InitErrorDetails]) -> None:
-    """Raise pydantic's error with these refusals, if there are any; called inside validators."""
-    if found := list(refusals):
+def raise_all(problems: Iterable[InitErrorDetails]) -> None:
+    """Raise pydantic's error with these problems, if there are any; called inside validators."""
+    if found := list(problems):
         raise ValidationError.from_exception_data("configuration", found)

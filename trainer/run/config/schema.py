@@ -1,37 +1,36 @@
 """The sections of a run's YAML file as frozen, strict models: no value is converted, no key is ignored."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
-from typing import Annotated, Any, Literal, Self
+from typing import Annotated, Any, ClassVar, Literal, Self
 
-from pydantic import AfterValidator, Field, ValidationInfo, model_validator
+from pydantic import AfterValidator, BeforeValidator, Field, ValidationInfo, model_validator
 from pydantic_core import InitErrorDetails
 
 from trainer.evaluation.decoding import Decoding, decodings
-from trainer.run.config.conflicts import conflicts
 from trainer.run.config.data_section import DataSection
-from trainer.run.config.problems import refusal, refuse
-from trainer.run.config.quantization import QuantizationSection
-from trainer.run.config.rules import BATCH_WORDS
-from trainer.run.config.section import (
-    Count,
-    LocalPath,
-    Name,
-    Part,
-    RolloutCount,
-    Section,
-    Text,
-    not_expanded,
-    part_name,
-)
-from trainer.run.config.speed import SpeedSection
-from trainer.run.config.stopping import StoppingSection
+from trainer.run.config.problems import problem, raise_all
+from trainer.run.config.rules import BATCH_WORDS, conflicts
+from trainer.run.config.section import Count, LocalPath, Name, Part, Section, Text, not_expanded, part_name
 from trainer.run.config.trackers import TrackerName
 from trainer.run.config.trl_arguments import checked_lora, checked_revision, checked_trl
-from trainer.run.config.vllm import VLLMSection
 from trainer.run.config.yaml_document import write
+from trainer.step.options import Engine, Speed
 
 DEFAULT_SEED = 42  # TRL's
+
+
+class QuantizationSection(Section):
+    """QLoRA: a base model in 4 bits under a trained adapter. `transformers.BitsAndBytesConfig`, with its own names.
+
+    The defaults are QLoRA's (arXiv 2305.14314, section 3): NormalFloat, quantization constants quantized once more,
+    products in bfloat16.
+    """
+
+    load_in_4bit: Literal[True]
+    bnb_4bit_quant_type: Literal["nf4", "fp4"] = "nf4"
+    bnb_4bit_use_double_quant: bool = True
+    bnb_4bit_compute_dtype: Literal["bfloat16", "float16", "float32"] = "bfloat16"
 
 
 class ModelSection(Section):
@@ -50,7 +49,8 @@ class ModelSection(Section):
     def _trainable(self) -> Self:
         if self.quantization is not None and self.lora is None:
             what = "is given without lora, and weights of 4 bits cannot be trained."
-            refuse([refusal(self, what, "Write `lora: {…}` beside it, or delete it.", ("quantization",))])
+            instead = "Write `lora: {…}` beside it, or delete it."
+            raise_all([problem("quantization-without-lora", what, instead, ("quantization",))])
         return self
 
 
@@ -69,10 +69,6 @@ class Reward(Section):
     def label(self) -> str:
         """``name``, or else the verifier's own name; of ``package.module:attribute`` the attribute."""
         return self.name or part_name(self.verifier)
-
-
-def _listed(tasks: Iterable[str | None]) -> str:
-    return ", ".join(sorted(task for task in tasks if task is not None)) or "none"
 
 
 class AlgorithmSection(Section):
@@ -116,13 +112,16 @@ class EvaluationSection(Section):
     def _consistent(self) -> Self:
         if self.temperature is not None and self.temperature <= 0:
             what = f"is {self.temperature:g}, and sampling needs a temperature above 0."
-            refuse([refusal(self, what, "For the most probable completion write `greedy: true`.", ("temperature",))])
+            instead = "For the most probable completion write `greedy: true`."
+            raise_all([problem("temperature-not-positive", what, instead, ("temperature",))])
         if self.temperature is not None and self.greedy and self.samples is None:
             what = f"is {self.temperature:g}, but only the greedy completion is drawn, which has no temperature."
-            refuse([refusal(self, what, "Write `samples: …` too, or delete it.", ("temperature",))])
+            instead = "Write `samples: …` too, or delete it."
+            raise_all([problem("temperature-of-greedy", what, instead, ("temperature",))])
         if self.keep_best is not None and self.every_steps is None:
             what = f"is {self.keep_best!r}, but the only evaluation of a trained policy is the last one."
-            refuse([refusal(self, what, "Write `every_steps: …` too, or delete it.", ("keep_best",))])
+            instead = "Write `every_steps: …` too, or delete it."
+            raise_all([problem("keep-best-of-one", what, instead, ("keep_best",))])
         return self
 
     @property
@@ -133,13 +132,23 @@ class EvaluationSection(Section):
 
 def _without_comma(tag: str) -> str:
     if "," in tag:
-        refuse(
-            [refusal(tag, f"is {tag!r}, and W&B is told of tags with commas between them.", "Write no comma in it.")]
-        )
+        what = f"is {tag!r}, and W&B reads a comma as the end of a tag."
+        raise_all([problem("comma-in-tag", what, "Write it without a comma.")])
     return tag
 
 
 Tag = Annotated[str, Field(min_length=1), AfterValidator(_without_comma)]
+
+
+def _rollouts(value: Any) -> Any:
+    if value not in ("all", "off") and (isinstance(value, bool) or not isinstance(value, int) or value < 1):
+        what = f"is {value!r}, which is neither a whole number above 0, nor all, nor off."
+        raise_all([problem("rollouts-to-keep", what, "Write all, off, or how many of each batch: 64.")])
+    return value
+
+
+RolloutCount = Annotated[Any, BeforeValidator(_rollouts)]
+"""How many rollouts of each batch are kept: ``all``, ``off`` or a whole number above 0."""
 
 
 class LoggingSection(Section):
@@ -164,6 +173,58 @@ class LoggingSection(Section):
     rollouts: RolloutCount = 64
     rollouts_max_mb: Annotated[float, Field(gt=0)] = 512
     rollout_scores: bool = False
+
+
+class StoppingSection(Section):
+    """How a run ends before its last step, and what it does when something hangs.
+
+    ``grace_seconds``: how long after SIGTERM the current rollout batch may take before the run ends without a new
+    checkpoint; ``None`` waits for it. ``skip_faults``: how many optimizer steps with a non-finite loss or gradient are
+    left out; the next one stops the run. ``stall_minutes``: after so long without progress the stacks of all ranks and
+    verifier processes are written, ``None`` = never; with ``stall_aborts`` the run then ends. ``idle_batches``: after
+    so many rollout batches in a row that trained nothing the run ends, ``None`` = never; those whose answers are all
+    right do not count. ``verifier_patience_seconds``: a verifier of the user that judges one batch for longer is
+    reported with its rank and row; it is ended by its own ``timeout_s``.
+    """
+
+    grace_seconds: Annotated[float, Field(gt=0)] | None = None
+    skip_faults: Annotated[int, Field(ge=0)] = 0
+    stall_minutes: Annotated[float, Field(gt=0)] | None = 30.0
+    stall_aborts: bool = False
+    idle_batches: Count | None = 20
+    verifier_patience_seconds: Annotated[float, Field(gt=0)] = 60.0
+
+
+class _SpeedOfARun(Speed):
+    """Where a run differs from the drop-in, whose defaults are TRL's own ways."""
+
+    microbatches = "planned"
+    skip_old_logps = None  # where planned
+
+
+class SpeedSection(Section, _SpeedOfARun):  # type: ignore[misc]  # frozen, which mypy does not read off the configuration
+    """The section ``speed``: fields, types and meanings are those of `Speed`."""
+
+    common_random_numbers: ClassVar[bool] = False  # type: ignore[misc]  # a key of the run
+
+    def options(self, *, common_random_numbers: bool) -> Speed:
+        """What `RLVRTrainer` takes."""
+        return Speed(**self.model_dump(), common_random_numbers=common_random_numbers)
+
+
+class _EngineOfARun(Engine):
+    """Where a run differs from the drop-in, which checks only what TRL checks."""
+
+    check_agreement_every = 1
+
+
+class VLLMSection(Section, _EngineOfARun):  # type: ignore[misc]  # frozen
+    """The section ``vllm``: fields, types and meanings are those of `Engine`."""
+
+    @property
+    def options(self) -> Engine:
+        """What `RLVRTrainer` takes."""
+        return Engine(**self.model_dump())
 
 
 class RunConfig(Section):
@@ -192,45 +253,50 @@ class RunConfig(Section):
 
     @model_validator(mode="after")
     def _consistent(self, info: ValidationInfo) -> Self:
-        refuse(conflicts(self.model_dump(), trains=not (info.context or {}).get("evaluation_only")))
+        raise_all(conflicts(self.model_dump(), trains=not (info.context or {}).get("evaluation_only")))
         labels = [reward.label for reward in self.rewards]
-        refuse(
-            refusal(label, f"{label!r} already labels rewards.{first}.", "Give it another `name:`.", ("rewards", index))
+        raise_all(
+            problem(
+                "label-twice",
+                f"{label!r} already labels rewards.{first}.",
+                "Give it another `name:`.",
+                ("rewards", index),
+            )
             for index, label in enumerate(labels)
             if (first := labels.index(label)) != index
         )
-        refuse(self._tasks_that_do_not_meet())
-        refuse(self._unknown_metric())
-        for name in ("deepspeed", "fsdp_config"):
-            if isinstance(path := self.trl.get(name), str):
-                refuse(not_expanded(path, "trl", name))
-        return self
-
-    def _unknown_metric(self) -> Iterator[InitErrorDetails]:
-        wanted = self.evaluation.keep_best
+        raise_all(self._unmatched_tasks())
         names = [name for decoding in self.evaluation.decodings for name in decoding.metrics if "gap" not in name]
         known = [f"eval/{dataset}/{name}" for dataset in self.data.test_sources for name in names]
-        if wanted is not None and wanted not in known:
-            what = f"is {wanted!r}, which no evaluation of this run gives."
+        if (wanted := self.evaluation.keep_best) is not None and wanted not in known:
+            what = f"is {wanted!r}, which no evaluation of this run reports."
             instead = f"Write one of {', '.join(known)}." if known else "Give held-out rows: `data: {test: …}`."
-            yield refusal(wanted, what, instead, ("evaluation", "keep_best"))
+            raise_all([problem("unknown-metric", what, instead, ("evaluation", "keep_best"))])
+        for name in ("deepspeed", "fsdp_config"):
+            if isinstance(path := self.trl.get(name), str):
+                raise_all(not_expanded(path, "trl", name))
+        return self
 
-    def _tasks_that_do_not_meet(self) -> Iterator[InitErrorDetails]:
+    def _unmatched_tasks(self) -> Iterator[InitErrorDetails]:
         judged = {reward.task for reward in self.rewards}
-        offered: set[str | None] = set()
-        for part, sources in (("train", self.data.train_sources), ("test", self.data.test_sources)):
-            for name, source in sources.items():
-                offered.add(source.task)
-                if source.task not in judged and None not in judged:
-                    what = f"is {source.task!r}, and no reward judges such rows; the rewards' tasks: {_listed(judged)}."
-                    place = ("data", part, "task") if name == part else ("data", part, name, "task")
-                    yield refusal(source.task, what, "Give the source, or a reward, the same `task:`.", place)
+        parts = {"train": self.data.train_sources, "test": self.data.test_sources}
+        offered = {source.task for sources in parts.values() for source in sources.values()}
+
+        def listed(tasks: set[str | None]) -> str:
+            return ", ".join(sorted(task for task in tasks if task is not None)) or "none"
+
+        for part, name, source in [(part, *each) for part, sources in parts.items() for each in sources.items()]:
+            if source.task not in judged and None not in judged:
+                rows = "without a task" if source.task is None else f"of task {source.task!r}"
+                what = f"no reward judges rows {rows}; the rewards' tasks: {listed(judged)}."
+                place = ("data", part, "task") if name == part else ("data", part, name, "task")
+                instead = "Give the source, or a reward, the same `task:`."
+                yield problem("task-without-reward", what, instead, place)
         for index, reward in enumerate(self.rewards):
             if reward.task is not None and reward.task not in offered:
-                what = f"is {reward.task!r}, and no source has rows of it; the sources' tasks: {_listed(offered)}."
-                yield refusal(
-                    reward.task, what, "Give a source, or the reward, the same `task:`.", ("rewards", index, "task")
-                )
+                what = f"no source has rows of task {reward.task!r}; the sources' tasks: {listed(offered)}."
+                instead = "Give a source, or the reward, the same `task:`."
+                yield problem("task-without-rows", what, instead, ("rewards", index, "task"))
 
     @property
     def run_seed(self) -> int:

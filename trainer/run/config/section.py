@@ -1,5 +1,6 @@
 """What every section of a run's YAML file is made of: strict models, texts, counts, and parts by name."""
 
+import math
 import os
 import re
 from collections.abc import Iterator
@@ -8,54 +9,56 @@ from typing import Annotated, Any
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field
 from pydantic_core import InitErrorDetails
 
-from trainer.run.config.problems import refusal, refuse
-from trainer.run.config.trl_arguments import finite
+from trainer.run.config.problems import problem, raise_all
 
 
-def _printed(text: str) -> str:
+def _without_zero_byte(text: str) -> str:
     if "\0" in text:
-        what = f"is {text!r}, and the character of code 0 ends a name for the system."
-        refuse([refusal(text, what, "Take that character out.")])
+        what = f"is {text!r}, and the operating system ends a name at the character with code 0."
+        raise_all([problem("zero-byte", what, "Remove that character.")])
     return text
 
 
-def _no_folder(name: str) -> str:
+def _own_folder(name: str) -> str:
+    if not re.fullmatch(r"[^/\\\s]+", name):
+        what = f"is {name!r}, and the name of a folder is one word without spaces and slashes."
+        raise_all([problem("folder-name", what, "Write one word.")])
     if name in (".", ".."):
-        what = f"is {name!r}, which is a folder of every folder: the run would be written into what is there."
-        refuse([refusal(name, what, "Write a name of its own.")])
+        what = f"is {name!r}, which every folder has: the run would be written among other files."
+        raise_all([problem("no-folder-of-its-own", what, "Write another name.")])
     return name
 
 
-Text = Annotated[str, Field(min_length=1), AfterValidator(_printed)]
-Name = Annotated[str, Field(pattern=r"^[^/\\\s]+$"), AfterValidator(_printed), AfterValidator(_no_folder)]
-"""Of a folder that is made."""
+Text = Annotated[str, Field(min_length=1), AfterValidator(_without_zero_byte)]
+Name = Annotated[str, AfterValidator(_without_zero_byte), AfterValidator(_own_folder)]
+"""The name of a folder that the run makes."""
 Count = Annotated[int, Field(ge=1)]
 
 
 def expanded(path: str) -> str:
-    """``path`` with its ``~``, ``$NAME`` and ``${NAME}`` replaced; what the environment does not hold stays."""
-    return os.path.expandvars(os.path.expanduser(path))  # noqa: PTH111 of a user that there is not pathlib raises
+    """``path`` with its ``~``, ``$NAME`` and ``${NAME}`` replaced; unknown variables stay as they are."""
+    return os.path.expandvars(os.path.expanduser(path))  # noqa: PTH111 pathlib raises for an unknown user
 
 
 def not_expanded(path: str, *location: str) -> Iterator[InitErrorDetails]:
-    """What is wrong with a path in which a variable or a user is left that there is not, unless it exists so."""
+    """A problem where a path keeps an unknown variable or user, unless a file of that very name exists."""
     left = expanded(path)
-    if os.path.exists(path):  # noqa: PTH110 of a name that is too long pathlib raises
+    if os.path.exists(path):  # noqa: PTH110 pathlib raises for a name that is too long
         return
     if found := re.search(r"\$(?:\{([^}]*)\}|([A-Za-z_]\w*))", left):
         what = f"is {path!r} with the variable {found[1] or found[2]}, which is not set."
-        yield refusal(path, what, "Set it, or write the path out.", location)
+        yield problem("unset-variable", what, "Set it, or write the path out.", location)
     elif left.startswith("~"):
         what = f"is {path!r}, and there is no user {left[1:].partition('/')[0]} on this machine."
-        yield refusal(path, what, "Write the path out.", location)
+        yield problem("unknown-user", what, "Write the path out.", location)
 
 
 def _local_path(path: str) -> str:
-    refuse(not_expanded(path))
+    raise_all(not_expanded(path))
     return path
 
 
-LocalPath = Annotated[str, Field(min_length=1), AfterValidator(_printed), AfterValidator(_local_path)]
+LocalPath = Annotated[Text, AfterValidator(_local_path)]
 """A path (or a hub id) in which ``~`` and variables were expanded when the file was read."""
 
 
@@ -64,32 +67,37 @@ def _part(value: Any) -> Any:
         return value
     if not isinstance(value, dict):
         what = f"is {value!r}, and a part is chosen by its name."
-        refuse([refusal(value, what, "Write its name, package.module:attribute, or {name: …, option: …}.")])
+        instead = "Write its name, package.module:attribute, or {name: …, option: …}."
+        raise_all([problem("part-without-name", what, instead)])
     elif not isinstance(value.get("name"), str) or not value["name"].strip():
         what = f"has the keys {', '.join(value) or '(none)'} but no `name` that says which part they are options of."
-        refuse([refusal(value, what, "Write {name: …, option: …}.")])
+        raise_all([problem("part-without-name", what, "Write {name: …, option: …}.")])
     return value
 
 
+def finite(value: Any) -> Any:
+    """``value`` as it is, or pydantic's error for every infinite number or NaN at any depth of it."""
+    raise_all(not_finite(value, ()))
+    return value
+
+
+def not_finite(value: Any, location: tuple[str | int, ...]) -> Iterator[InitErrorDetails]:
+    """A problem for every infinite number or NaN at any depth of ``value``, which is at ``location``."""
+    if isinstance(value, float) and not math.isfinite(value):
+        yield problem("finite-number", f"is {value}, and a finite number is needed.", "Write one.", location)
+    inside = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
+    for key, item in inside:
+        yield from not_finite(item, (*location, key))
+
+
 Part = Annotated[Any, BeforeValidator(_part), AfterValidator(finite)]
-"""A part by name (text) or by name with options (mapping); whether it exists is the registry's to say."""
+"""A part by name (text) or by name with options (mapping); the registry checks that it exists."""
 
 
 def part_name(part: Any) -> str:
     """The name that a part is chosen by; of ``package.module:attribute`` the attribute."""
     name: str = part["name"] if isinstance(part, dict) else part
     return name.rpartition(":")[2]
-
-
-def _rollouts(value: Any) -> Any:
-    if value not in ("all", "off") and (isinstance(value, bool) or not isinstance(value, int) or value < 1):
-        what = f"is {value!r}, which says neither which rollouts are kept nor how many of each batch."
-        refuse([refusal(value, what, "Write all, off, or how many: 64.")])
-    return value
-
-
-RolloutCount = Annotated[Any, BeforeValidator(_rollouts)]
-"""How many rollouts of each batch are kept: ``all``, ``off`` or a whole number above 0."""
 
 
 class Section(BaseModel):

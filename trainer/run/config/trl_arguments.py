@@ -1,13 +1,12 @@
-"""What a file may write under ``trl:`` and ``model.lora:``, as pydantic models made from TRL's and peft's own fields.
+"""What a file may write under ``trl:``, ``model.lora:`` and ``algorithm.revision:``.
 
-The fields and their types are read from ``GRPOConfig`` and ``LoraConfig``, so they are not declared a second time. What
-is added here is what their types leave open: the ranges, the words that a plain ``str`` accepts in silence, and the
-arguments that belong to another section of the file.
+Fields and types are read from ``GRPOConfig`` and ``LoraConfig``. What their types leave open stands here: ranges, and
+words where the type is ``str``. TRL, transformers and torch themselves refuse few of these values when they make
+arguments, optimizer and schedule; with the others a run fails late, or silently does something else.
 """
 
 import dataclasses
 import enum
-import math
 import types
 import typing
 from collections.abc import Collection, Iterator
@@ -17,37 +16,10 @@ from typing import Annotated, Any, Literal
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, create_model
 from pydantic_core import InitErrorDetails
 
-from trainer.run.config.problems import refusal, refuse
+from trainer.run.config.keys import IN_ANOTHER_SECTION
+from trainer.run.config.problems import problem, raise_all
+from trainer.run.config.section import finite, not_finite
 from trainer.run.config.yaml_document import scalar
-
-ELSEWHERE = {
-    "output_dir": "Write `output_dir:` at the top level.",
-    "run_name": "Write `name:` at the top level.",
-    "report_to": "Write `logging: {report_to: [wandb]}`.",
-    "project": "Write `logging: {project: …}`.",
-    "log_completions": "Write `logging: {samples_every_steps: …, num_samples: …}`.",
-    "num_completions_to_print": "Write `logging: {num_samples: …}`.",
-    "log_completions_hub_repo": "Leave it out: completions are logged by `logging:`.",
-    "reward_weights": "Write a `weight:` beside each verifier under `rewards:`.",
-    "scale_rewards": "Choose an estimator: `algorithm: {advantage: grpo}` or `dr_grpo`.",
-    "multi_objective_aggregation": "Choose an estimator: `algorithm: {advantage: …}`.",
-    "eval_strategy": "Write `evaluation: {every_steps: …}`.",
-    "eval_steps": "Write `evaluation: {every_steps: …}`.",
-    "eval_on_start": "Write `evaluation: {before: true}`.",
-    "do_eval": "Write `evaluation: {before: …, after: …, every_steps: …}`.",
-    "eval_delay": "Write `evaluation: {every_steps: …}`.",
-    "metric_for_best_model": "Write `evaluation: {keep_best: eval/test/avg@1}`.",
-    "greater_is_better": "Leave it out: `evaluation: {keep_best: …}` keeps the highest.",
-    "per_device_eval_batch_size": "Write `evaluation: {batch_size: …}`.",
-    "num_generations_eval": "Write `evaluation:`.",
-    "model_init_kwargs": "Write `model: {dtype: …, revision: …, attn_implementation: …}`.",
-    "trust_remote_code": "Write `model: {trust_remote_code: true}`.",
-    "resume_from_checkpoint": "Name the checkpoint on the training script's command line.",
-    "remove_unused_columns": "Leave it out: verifiers need the reference column, so it is always false.",
-    "hub_token": "Set the environment variable HF_TOKEN: the configuration is saved and logged, a token must not be.",
-    "local_rank": "Leave it out: the launcher sets it.",
-    "parallelism_config": "Write it in the accelerate configuration of the launcher.",
-}
 
 CHOICES = {
     "loss_type": ("grpo", "dapo", "dr_grpo", "bnpo", "cispo", "sapo", "luspo", "vespo"),
@@ -63,13 +35,6 @@ REASONS = {
     "num_generations": "An advantage compares the completions of one prompt, which takes two.",
     "epsilon": "At 0 the clip stops every token whose probability has moved.",
 }
-
-
-def _nonzero(steps: int) -> int:
-    if steps == 0:
-        refuse([refusal(steps, "0 steps would silently mean `num_train_epochs`.", "Write a positive number, or -1.")])
-    return steps
-
 
 _RANGES: tuple[tuple[Any, str], ...] = (
     (
@@ -96,8 +61,6 @@ _RANGES: tuple[tuple[Any, str], ...] = (
     (Field(ge=-1), "max_steps"),
 )
 RANGE_OF = {name: bounds for bounds, names in _RANGES for name in names.split()}
-_TEXT_WITH_NUMBERS = ("chat_template_kwargs",)
-_PLAIN = (int, float, str, bool, dict, types.NoneType, Any)
 
 
 @cache
@@ -105,7 +68,7 @@ def grpo_arguments() -> type[BaseModel]:
     """The arguments of ``GRPOConfig`` that may stand under ``trl:``. Imports trl, which takes seconds."""
     from trl import GRPOConfig
 
-    return _arguments_of(GRPOConfig, without=ELSEWHERE)
+    return _arguments_of(GRPOConfig, without=IN_ANOTHER_SECTION)
 
 
 @cache
@@ -122,6 +85,11 @@ def revision_options() -> type[BaseModel]:
     from trainer.algorithms.revisions import RevisionOptions
 
     return RevisionOptions
+
+
+def grpo_default(name: str) -> Any:
+    """GRPOConfig's default for one of its arguments. Imports trl, which takes seconds."""
+    return grpo_arguments().model_fields[name].default
 
 
 def checked_trl(arguments: dict[str, Any]) -> dict[str, Any]:
@@ -143,50 +111,18 @@ def checked_revision(options: dict[str, Any]) -> dict[str, Any]:
     return options
 
 
-def finite(value: Any) -> Any:
-    """``value`` as it is, or pydantic's error for every infinite number or NaN at any depth of it."""
-    refuse(_nested_refusals(value, (), numbers_as_text=True))
-    return value
-
-
-def _finite_and_numeric(value: Any) -> Any:
-    refuse(_nested_refusals(value, (), numbers_as_text=False))
-    return value
-
-
-def _nested_refusals(
-    value: Any, location: tuple[str | int, ...], *, numbers_as_text: bool
-) -> Iterator[InitErrorDetails]:
-    if isinstance(value, dict):
-        for key, item in value.items():
-            if not numbers_as_text and isinstance(item, str) and _is_number(scalar(item)):
-                what = f"is the text {item!r}, which would stay text and never become a number."
-                yield refusal(item, what, f"Write {key}: {item}, without quotes.", (*location, key))
-            yield from _nested_refusals(item, (*location, key), numbers_as_text=numbers_as_text)
-    elif isinstance(value, list):
-        for index, item in enumerate(value):
-            yield from _nested_refusals(item, (*location, index), numbers_as_text=numbers_as_text)
-    elif isinstance(value, float) and not math.isfinite(value):
-        yield refusal(value, f"is {value}, and a finite number is needed.", "Write a finite number.", location)
-
-
-def _is_number(value: Any) -> bool:
-    return isinstance(value, int | float) and not isinstance(value, bool)
-
-
 def _arguments_of(declared: Any, without: Collection[str]) -> type[BaseModel]:
     hints = typing.get_type_hints(declared)
     fields: dict[str, Any] = {
-        field.name: (_accepted(field.name, hints[field.name], field.metadata.get("choices")), _default(field))
+        field.name: (
+            _accepted(field.name, hints[field.name], field.metadata.get("choices")),
+            None if field.default is dataclasses.MISSING else field.default,
+        )
         for field in dataclasses.fields(declared)
         if field.init and field.name not in without
     }
     strict = ConfigDict(strict=True, extra="forbid", allow_inf_nan=False, protected_namespaces=())
     return create_model(declared.__name__, __config__=strict, **fields)
-
-
-def _default(field: "dataclasses.Field[Any]") -> Any:
-    return None if field.default is dataclasses.MISSING else field.default
 
 
 def _accepted(name: str, hint: Any, choices: Collection[str] | None) -> Any:
@@ -202,19 +138,35 @@ def _accepted(name: str, hint: Any, choices: Collection[str] | None) -> Any:
         hint = Literal[*words, None] if types.NoneType in members else Literal[*words]
     elif not _is_plain(hint):
         hint = Any
-    if name in RANGE_OF:
-        hint = Annotated[hint, RANGE_OF[name]]
-    if name == "max_steps":
-        hint = Annotated[hint, AfterValidator(_nonzero)]
-    return Annotated[hint, AfterValidator(finite if name in _TEXT_WITH_NUMBERS else _finite_and_numeric)]
+    validators: list[Any] = [RANGE_OF[name]] if name in RANGE_OF else []
+    validators += [AfterValidator(_not_zero_steps)] if name == "max_steps" else []
+    validators += [AfterValidator(finite if name == "chat_template_kwargs" else _finite_and_numeric)]
+    return Annotated[hint, *validators]
 
 
 def _is_plain(hint: Any) -> bool:
     if typing.get_origin(hint) in (list, dict, typing.Union, types.UnionType):
         return all(_is_plain(member) for member in typing.get_args(hint))
-    return hint in _PLAIN or typing.get_origin(hint) is Literal
+    plain = (int, float, str, bool, dict, types.NoneType, Any)
+    return hint in plain or typing.get_origin(hint) is Literal
 
 
-def grpo_default(name: str) -> Any:
-    """GRPOConfig's default for one of its arguments. Imports trl, which takes seconds."""
-    return grpo_arguments().model_fields[name].default
+def _not_zero_steps(steps: int) -> int:
+    if steps == 0:
+        what = "is 0, which TRL would silently read as: train for `num_train_epochs`."
+        raise_all([problem("no-steps", what, "Write a positive number, or -1.")])
+    return steps
+
+
+def _finite_and_numeric(value: Any) -> Any:
+    def found(value: Any, location: tuple[str | int, ...]) -> Iterator[InitErrorDetails]:
+        inside = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
+        for key, item in inside:
+            number = scalar(item) if isinstance(value, dict) and isinstance(item, str) else None
+            if isinstance(number, int | float) and not isinstance(number, bool):
+                what = f"is the text {item!r}, which would stay text and never become a number."
+                yield problem("number-as-text", what, f"Write {key}: {item}, without quotes.", (*location, key))
+            yield from found(item, (*location, key))
+
+    raise_all([*not_finite(value, ()), *found(value, ())])
+    return value

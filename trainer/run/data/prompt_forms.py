@@ -1,12 +1,13 @@
 """The forms in which data sets write prompts: those that become messages ``{role, content}``, and those that cannot."""
 
 import ast
-import difflib
 import json
 import re
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
+
+from rewards.registry import closest
 
 ROLES = ("system", "developer", "user", "assistant", "tool")
 """Who may speak in a prompt, as chat templates know them."""
@@ -144,7 +145,7 @@ def _empty(message: Any) -> bool:
 
 def _meant(role: str) -> str:
     known = {"model": "assistant", "bot": "assistant", "ai": "assistant", "function": "tool", **_SHAREGPT}
-    near = known.get(role.lower()) or next(iter(difflib.get_close_matches(role.lower(), ROLES, n=1)), None)
+    near = known.get(role.lower()) or next(iter(closest(role, ROLES)), None)
     return f"Write {near}." if near else f"Write one of {', '.join(ROLES)}: a question is the user's."
 
 

@@ -1,12 +1,11 @@
 """The tables that sources name: files, folders, hub ids, and generators."""
 
-import difflib
 import inspect
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from rewards.registry import Kind
+from rewards.registry import Kind, suggest
 from trainer.run.config import Source, local_path
 from trainer.run.data.wording import DataError, rows_named
 from trainer.run.hub import settle_without_network
@@ -120,8 +119,7 @@ def _format(file: Path) -> str:
 def _no_such_file(path: str, base_dir: Path) -> str:
     folders = dict.fromkeys(((Path(path).expanduser()).parent, (base_dir / Path(path).expanduser()).parent))
     names = [file.name for folder in folders if folder.is_dir() for file in folder.iterdir()]
-    near = difflib.get_close_matches(Path(path).name, names, n=1)
-    hint = f"Did you mean {near[0]}?" if near else "Check the path."
+    hint = suggest(Path(path).name, names, "Check the path.")
     return f"there is no file or folder {path}, in the current directory or in {base_dir}. {hint}"
 
 

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable, Sequence
 
-from rewards.registry import Refusal, closest
+from rewards.registry import Refusal, suggest
 
 _MOST_ROWS_NAMED = 10
 
@@ -21,5 +21,4 @@ def rows_named(indices: Sequence[int]) -> str:
 def nearest(name: str, known: Iterable[str]) -> str:
     """The known name that ``name`` resembles, and all that there are."""
     known = [*known]
-    near = closest(name, known)
-    return f"{f'Did you mean {near[0]!r}? ' if near else ''}There are: {', '.join(known) or 'none'}."
+    return f"{suggest(name, known)} There are: {', '.join(known) or 'none'}.".lstrip()

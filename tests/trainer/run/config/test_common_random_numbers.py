@@ -2,8 +2,7 @@
 
 import pytest
 
-from tests.trainer.run.config.test_config import load
-from trainer.run.config import ConfigError
+from tests.trainer.run.config.test_config import found, load
 
 COMPACT = "common_random_numbers: true\nspeed: {generation: compact}\n"
 
@@ -14,15 +13,11 @@ def test_it_is_off_unless_the_file_says_so(tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("text", "why", "instead"),
+    ("text", "code"),
     [
-        ("common_random_numbers: true\n", "speed.generation is trl", "speed: {generation: compact}"),
-        (COMPACT + "trl: {use_vllm: true}\n", "vLLM draws tokens inside its engine", "delete trl.use_vllm"),
+        ("common_random_numbers: true\n", "common-noise-without-compact"),
+        (COMPACT + "trl: {use_vllm: true}\n", "common-noise-with-vllm"),
     ],
 )
-def test_it_is_refused_where_nobody_takes_the_noise(text: str, why: str, instead: str, tmp_path):
-    with pytest.raises(ConfigError) as refusal:
-        load(tmp_path, text)
-    assert "common_random_numbers: is true" in str(refusal.value)
-    assert why in str(refusal.value)
-    assert instead in str(refusal.value)
+def test_it_is_refused_where_nothing_uses_the_noise(text: str, code: str, tmp_path):
+    assert found(tmp_path, text) == [("common_random_numbers", code)]

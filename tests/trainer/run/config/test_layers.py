@@ -96,26 +96,29 @@ def test_an_override_reaches_into_a_list() -> None:
 
 
 @pytest.mark.parametrize(
-    ("override", "words"),
+    ("override", "path", "code"),
     [
-        ("trl.beta", r"'trl.beta' is not of the form key=value. Write it like trl.learning_rate=1e-6"),
-        ("=3", "not of the form key=value"),
-        ("trl..beta=3", "not of the form key=value"),
-        ("--trl.beta=3", "begins with a dash"),
-        ("trl.beta=", r"trl.beta: nothing stands after the `=`. Write trl.beta=null"),
-        ("trl.beta=[1", "trl.beta: this is not YAML"),
-        ("extends=base.yaml", "extends: a base is chosen in the file"),
-        ("rewards.1.weight=2", r"rewards is a list of 1, written at test, line 1; '1' is no place in it. Count from 0"),
-        ("rewards.weight=2", "'weight' is no place in it"),
-        ("rewards.-1=2", "'-1' is no place in it"),
-        ("algorithm.advantage.k=1", r"is 'grpo', .*Write algorithm.advantage='\{name: grpo, k: …\}'"),
-        ("trl.beta.x=1", r"trl.beta is 0, .* has no keys of its own"),
+        ("trl.beta", "", "bad-override"),
+        ("=3", "", "bad-override"),
+        ("trl..beta=3", "", "bad-override"),
+        ("--trl.beta=3", "", "bad-override"),
+        ("other.yaml", "", "second-file"),
+        ("trl.beta=", "trl.beta", "bad-override"),
+        ("trl.beta=[1", "trl.beta", "not-yaml"),
+        ("extends=base.yaml", "extends", "bad-override"),
+        ("rewards.1.weight=2", "rewards.1", "bad-place"),
+        ("rewards.weight=2", "rewards.weight", "bad-place"),
+        ("rewards.-1=2", "rewards.-1", "bad-place"),
+        ("algorithm.advantage.k=1", "algorithm.advantage.k", "bad-place"),
+        ("trl.beta.x=1", "trl.beta.x", "bad-place"),
     ],
 )
-def test_a_malformed_override_says_what_to_write(override: str, words: str) -> None:
+def test_a_malformed_override_is_refused(override: str, path: str, code: str) -> None:
     tree = node({"trl": {"beta": 0}, "rewards": [{"weight": 1}], "algorithm": {"advantage": "grpo"}})
-    with pytest.raises(ConfigError, match="^command line: .*" + words):
+    with pytest.raises(ConfigError) as caught:
         overridden(tree, override)
+    (problem,) = caught.value.problems
+    assert (str(problem.origin), problem.path, problem.code) == ("command line", path, code)
 
 
 def saved(folder: Path, **files: Any) -> Path:
@@ -146,15 +149,17 @@ def test_all_malformed_overrides_are_reported_at_once(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("extends", "words"),
+    ("extends", "code", "instead"),
     [
-        ("bsae.yaml", r"run.yaml, line 1: extends: there is no file .*bsae.yaml. Did you mean base.yaml\?"),
-        ("child.yaml", r"child.yaml itself extends 'base.yaml'; only one level .* Extend that file directly"),
-        (3, "extends: is 3, not the name of a file"),
-        (None, "extends: is None, not the name of a file"),
+        ("bsae.yaml", "no-base", "Did you mean base.yaml?"),
+        ("child.yaml", "second-base", "Extend that file directly, or write its lines into the base."),
+        (3, "no-base", "Name one YAML file."),
+        (None, "no-base", "Name one YAML file."),
     ],
 )
-def test_a_base_that_cannot_be_extended_is_refused(tmp_path: Path, extends: Any, words: str) -> None:
+def test_a_base_that_cannot_be_extended_is_refused(tmp_path: Path, extends: Any, code: str, instead: str) -> None:
     run = saved(tmp_path, run={"extends": extends}, base={"a": 1}, child={"extends": "base.yaml"})
-    with pytest.raises(ConfigError, match=words):
+    with pytest.raises(ConfigError) as caught:
         layered(run, [])
+    (problem,) = caught.value.problems
+    assert (str(problem.origin), problem.code, problem.instead) == (f"{run}, line 1", code, instead)

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.trainer.run.config.test_config import load, refusal
+from tests.trainer.run.config.test_config import found, load
 
 COLOCATED = "use_vllm: true, vllm_mode: colocate"
 SERVED = "use_vllm: true, vllm_mode: server"
@@ -18,22 +18,43 @@ def trl(settings: str) -> str:
 
 
 @pytest.mark.parametrize(
-    ("refused", "words", "instead"),
+    ("refused", "path", "code", "instead"),
     [
-        (EVERY_OTHER, "trl.use_vllm is not true", EVERY_OTHER + trl(COLOCATED)),
-        (trl(f"{COLOCATED}, vllm_server_port: 1"), "a colocated engine has no server", trl(COLOCATED)),
-        (trl(f"{SERVED}, vllm_max_model_length: 9"), "give it to `vllm serve`", trl(f"{SERVED}, vllm_server_port: 1")),
-        (trl(f"{COLOCATED}, vllm_gpu_memory_utilization: 0.95"), "Write 0.9 at most", trl(COLOCATED)),
+        (EVERY_OTHER, "vllm", "vllm-section-without-vllm", EVERY_OTHER + trl(COLOCATED)),
+        (
+            trl(f"{COLOCATED}, vllm_server_port: 1"),
+            "trl.vllm_server_port",
+            "vllm-server-port-while-colocate",
+            trl(COLOCATED),
+        ),
+        (
+            trl(f"{SERVED}, vllm_max_model_length: 9"),
+            "trl.vllm_max_model_length",
+            "vllm-max-model-length-while-server",
+            trl(f"{SERVED}, vllm_server_port: 1"),
+        ),
+        (
+            trl(f"{COLOCATED}, vllm_gpu_memory_utilization: 0.95"),
+            "trl.vllm_gpu_memory_utilization",
+            "vllm-takes-the-gpu",
+            trl(COLOCATED),
+        ),
         (
             trl(f"{COLOCATED}, {TRUNCATED}, vllm_importance_sampling_clip_max: null"),
-            "nothing to truncate to",
+            "trl.vllm_importance_sampling_clip_max",
+            "nothing-to-truncate-to",
             trl(f"{COLOCATED}, {TRUNCATED}, vllm_importance_sampling_clip_max: 3.0"),
         ),
-        (trl(COLOCATED) + "vllm: {agreement_bound: 0}\n", "agreement_bound", trl(COLOCATED) + EVERY_OTHER),
+        (
+            trl(COLOCATED) + "vllm: {agreement_bound: 0}\n",
+            "vllm.agreement_bound",
+            "greater-than",
+            trl(COLOCATED) + EVERY_OTHER,
+        ),
     ],
 )
-def test_what_does_not_go_together_is_refused(tmp_path: Path, refused: str, words: str, instead: str) -> None:
-    assert words in refusal(tmp_path, refused)
+def test_what_does_not_go_together_is_refused(tmp_path: Path, refused: str, path: str, code: str, instead: str) -> None:
+    assert found(tmp_path, refused) == [(path, code)]
     load(tmp_path, instead)
 
 

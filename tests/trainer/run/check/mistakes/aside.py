@@ -46,10 +46,10 @@ ASIDE = [
     ),
     Mistake("a trl script's file", "section", yaml="model_name_or_path: x\ndataset_name: y\nlearning_rate: 1e-6\n"),
     # parts
-    mistake("a token weight in capitals", "Did you mean 'adv_reweight'?", "algorithm.token_weight=Adv_Reweight"),
-    mistake("a schedule with a dash", "Did you mean 'single_pass'?", "algorithm.update_schedule=single-pass"),
-    mistake("an estimator written as in papers", "Did you mean 'dr_grpo'?", "algorithm.advantage='Dr. GRPO'"),
-    mistake("a verifier in capitals", "Did you mean 'exact_match'?", "rewards.0.verifier=ExactMatch"),
+    mistake("a token weight in capitals", "Did you mean adv_reweight?", "algorithm.token_weight=Adv_Reweight"),
+    mistake("a schedule with a dash", "Did you mean single_pass?", "algorithm.update_schedule=single-pass"),
+    mistake("an estimator written as in papers", "Did you mean dr_grpo?", "algorithm.advantage='Dr. GRPO'"),
+    mistake("a verifier in capitals", "Did you mean exact_match?", "rewards.0.verifier=ExactMatch"),
     mistake(
         "a schedule in an absolute file", "package.module:attribute", "algorithm.update_schedule=/tmp/mine.py:schedule"
     ),
@@ -58,7 +58,7 @@ ASIDE = [
     # loggers
     mistake("tags without W&B", "report_to: [wandb]", "logging.tags=[a]", severity="warning"),
     mistake("a group without W&B", "report_to: [wandb]", "logging.group=a", severity="warning"),
-    mistake("a tag that is a number", "text", "logging={report_to: [wandb], tags: [1]}"),
+    mistake("a tag that is a number", "in quotes", "logging={report_to: [wandb], tags: [1]}"),
     mistake("a tag with a comma", "comma", "logging={report_to: [wandb], tags: ['a,b']}"),
     # settings that do not mean what they say
     mistake("the most probable token by generate's switch", "do_sample", "trl.generation_kwargs={do_sample: false}"),

@@ -37,7 +37,7 @@ FRESH = [
         "rewards: [{verifier: exact_match}]\n",
     ),
     # parts
-    mistake("an estimator in capitals", "Did you mean 'grpo'?", "algorithm.advantage=GRPO"),
+    mistake("an estimator in capitals", "Did you mean grpo?", "algorithm.advantage=GRPO"),
     mistake("a part in a file", "package.module:attribute", "algorithm.advantage=parts/mine.py:estimator"),
     mistake("a verifier in a file, with a dot", "my_parts:judge", "rewards.0.verifier=./my_parts.py:judge"),
     # loggers

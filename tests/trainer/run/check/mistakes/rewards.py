@@ -5,7 +5,7 @@ from tests.trainer.run.check.mistakes.mistake import mistake
 FORM = "{verifier: {name: soft_overlong, max_tokens: 8, buffer_tokens: 2}}"
 
 REWARDS = [
-    mistake("an unknown verifier", "Did you mean 'exact_match'?", "rewards.0.verifier=exact_mach"),
+    mistake("an unknown verifier", "Did you mean exact_match?", "rewards.0.verifier=exact_mach"),
     mistake("an unknown option", "case_sensitive", "rewards.0.verifier={name: exact_match, case: false}"),
     mistake("a module that is not there", "cannot be imported", "rewards.0.verifier=my_parts:no_such"),
     mistake("a module with a mistake in it", "cannot be imported", "rewards.0.verifier=broken_parts:judge"),
@@ -25,9 +25,13 @@ REWARDS = [
         f"rewards=[{FORM}, {{verifier: exact_match}}]",
         severity="warning",
     ),
-    mistake("an unknown estimator", "Did you mean 'grpo'?", "algorithm.advantage=grop"),
-    mistake("an unknown prompt sampler", "'dynamic'", "algorithm.prompt_sampler=dynamc"),
-    mistake("an unknown option of a weight", "'alpha'", "algorithm.token_weight={name: adv_reweight, alpah: 0.3}"),
+    mistake("an unknown estimator", "Did you mean grpo?", "algorithm.advantage=grop"),
+    mistake("an unknown prompt sampler", "Did you mean dynamic?", "algorithm.prompt_sampler=dynamc"),
+    mistake(
+        "an unknown option of a weight",
+        "Did you mean alpha?",
+        "algorithm.token_weight={name: adv_reweight, alpah: 0.3}",
+    ),
     mistake("a coefficient under the clipped loss", "loss_type: cispo", "algorithm.coefficient=topr"),
     mistake(
         "Lopti with iterations", "Leave num_iterations out", "algorithm.update_schedule=lopti", "trl.num_iterations=2"

@@ -15,7 +15,7 @@ COUNTDOWN = "rewards.0.verifier=countdown"
 
 ROWS = [
     mistake("a file, misspelt", "Did you mean rows.jsonl?", "data.train.path=data/rows.jsnl"),
-    mistake("a column, misspelt", "Did you mean 'prompt'?", "data.train.columns={prompt: promt}"),
+    mistake("a column, misspelt", "Did you mean prompt?", "data.train.columns={prompt: promt}"),
     mistake("columns under other names", "There are: question, answer", "data.train.path=data/columns.jsonl"),
     mistake("a data file without rows", "empty file", "data.train.path=data/empty.jsonl"),
     mistake("a broken line", "broken.jsonl cannot be loaded", "data.train.path=data/broken.jsonl"),
@@ -43,10 +43,10 @@ ROWS = [
     mistake("a data set that no hub has", "some/rows", "data.train={path: some/rows, split: train}"),
     mistake("a reference that is null", "row 3", "data.train.path=data/null_reference.jsonl"),
     mistake("references of two types", "neither a text nor a number", "data.train.path=data/mixed.jsonl"),
-    mistake("an unknown generator", "Did you mean 'countdown'?", "data.train={path: null, generator: countdwn}"),
+    mistake("an unknown generator", "Did you mean countdown?", "data.train={path: null, generator: countdwn}"),
     mistake(
         "a generator's option, misspelt",
-        "Did you mean 'max_number'?",
+        "Did you mean max_number?",
         COUNTDOWN,
         problems("train", max_numbr=9),
         problems("test"),
@@ -64,7 +64,7 @@ ROWS = [
     mistake("both a path and a generator", "both a path and a generator", "data.train.generator=countdown"),
     mistake("neither of them", "neither a path nor a generator", "data.train.path=null"),
     mistake(
-        "a task that no reward judges", "no reward judges such rows", "data.train.task=maths", "rewards.0.task=math"
+        "a task that no reward judges", "no reward judges rows of task", "data.train.task=maths", "rewards.0.task=math"
     ),
     mistake("held-out rows that cannot be judged", "data.test", "data.test.path=data/null_reference.jsonl"),
     mistake("problems without a solution", "nobody can earn it", "data.train.path=data/unsolvable.jsonl", COUNTDOWN),

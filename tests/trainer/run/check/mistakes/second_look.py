@@ -14,8 +14,8 @@ SECOND_LOOK = [
     mistake("a section in capitals", "Did you mean trl?", "TRL={max_steps: 5}"),
     mistake("a loss in capitals", "Did you mean grpo?", "trl.loss_type=GRPO"),
     mistake("an optimizer in capitals", "adamw_torch", "trl.optim=ADAMW_TORCH"),
-    mistake("a generator in capitals", "Did you mean 'countdown'?", "data.train={path: null, generator: CountDown}"),
-    mistake("a column in capitals", "Did you mean 'prompt'?", "data.train.columns={prompt: Prompt}"),
+    mistake("a generator in capitals", "Did you mean countdown?", "data.train={path: null, generator: CountDown}"),
+    mistake("a column in capitals", "Did you mean prompt?", "data.train.columns={prompt: Prompt}"),
     mistake(
         "a verifier's option in camel case",
         "case_sensitive",
@@ -30,7 +30,7 @@ SECOND_LOOK = [
     mistake("a name of two dots in a folder", "one word", "name=../x"),
     mistake("a zero byte in a model", "character", 'model.name_or_path="a\\0b"'),
     mistake("a zero byte in data", "character", 'data.train.path="a\\0b"'),
-    mistake("tags that are numbers and texts", "text", "logging={report_to: [wandb], tags: [a, 1]}"),
+    mistake("tags that are numbers and texts", "in quotes", "logging={report_to: [wandb], tags: [a, 1]}"),
     Mistake(
         "a sweep that extends another, as a run",
         "scripts/sweep.py",
