@@ -20,7 +20,7 @@ class PreflightError(Refusal):
 class Speed:
     """What makes a run faster and leaves what it trains as it is; the defaults are TRL's own ways.
 
-    The section ``speed`` of a run file is made of it (`trainer.run.config.speed`), and its table in configs/README.md.
+    The section ``speed`` of a run file is made of it (`trainer.run.config.schema`), and its table in configs/README.md.
 
     Attributes:
         microbatches: ``trl`` leaves micro-batches as TRL cuts them; ``planned`` cuts them again where that leaves the
@@ -60,7 +60,7 @@ class Speed:
 class Engine:
     """How far vLLM is trusted to answer with the policy that is trained (see `trainer.step.engine_check`).
 
-    The section ``vllm`` of a run file is made of it (`trainer.run.config.vllm`), and its table in configs/README.md.
+    The section ``vllm`` of a run file is made of it (`trainer.run.config.schema`), and its table in configs/README.md.
 
     Attributes:
         check_agreement_every: tokens that vLLM and the trainer both score are compared after the first weight sync and

@@ -61,7 +61,7 @@ def test_each_form_among_several_is_named_with_its_rows() -> None:
 
 
 def test_one_column_is_not_both_prompt_and_reference() -> None:
-    with pytest.raises(ValidationError, match=r"shown what it is to find.*\{problem: question\}"):
+    with pytest.raises(ValidationError, match=r"shown the answer.*\{problem: question\}"):
         Columns.model_validate({"prompt": "question", "reference": "question"})
     Columns.model_validate({"prompt": "question", "reference": {"problem": "question"}})
     Columns.model_validate({"prompt": "{question} Your program must pass {tests}", "reference": "tests"})

@@ -78,15 +78,15 @@ REFUSALS = [
     ({"baseline": ...}, "baseline: is missing."),
     ({"baseline": "gropo"}, "line 2: baseline: is 'gropo', which is none of the variants. Write one of grpo, rloo."),
     ({"seeds": [0, 1, 0]}, "seeds: holds 0 twice"),
-    ({"seeds": []}, "seeds: is [], and at least one entry is needed."),
-    ({"seeds": [-1]}, "seeds.0: is -1, and a number that is 0 or more is needed. Write such a number."),
+    ({"seeds": []}, "seeds: is [], and should have at least 1 item."),
+    ({"seeds": [-1]}, "seeds.0: is -1, and should be greater than or equal to 0."),
     ({"config": "configs/quickstrat.yaml"}, "config: there is no file configs/quickstrat.yaml"),
     ({"variants": {"grpo": {}, "two words": {}}}, "one word without spaces and slashes"),
     ({"variants": {"grpo": {}, "a,b": {}}}, "variants.a,b: holds a comma"),
     ({"variants": {"grpo": {"seed": 3}}}, "variants.grpo.seed: is the sweep's to say. Write the seeds of all variants"),
     ({"variants": {"grpo": {"output_dir": "x"}}}, "variants.grpo.output_dir: is the sweep's to say."),
     ({"variants": {"grpo": {"trl.beta": 1}}, "grid": {"trl.beta": [0]}}, "is also in `grid:`"),
-    ({"grid": {"trl.beta": []}}, "grid.trl.beta: is [], and at least one entry is needed."),
+    ({"grid": {"trl.beta": []}}, "grid.trl.beta: is [], and should have at least 1 item."),
     ({"launch": {"main_process_port": 29500}}, "two cells must not meet at one port"),
     (
         {"launch": {"num_procesess": 2}},
@@ -108,7 +108,7 @@ REFUSALS = [
     ({"executor": {"kind": "local", "time": 60}}, "The keys here are kind, parallel, gpus_per_cell."),
     (
         {"environment": {"OMP_NUM_THREADS": 1}},
-        "environment.OMP_NUM_THREADS: is 1, and text is needed. Write it in quotes: '1'.",
+        "environment.OMP_NUM_THREADS: is 1, and should be a valid string. Write it in quotes: '1'.",
     ),
     ({"retries": -1}, "retries: is -1"),
 ]
@@ -219,7 +219,10 @@ def test_yaml_with_a_cell_of_every_kind_of_value():
 @pytest.mark.parametrize(
     ("text", "words"),
     [
-        ("model: {name_or_path: x}\ndata: {}\nrewards: []\n", "told by its keys data, model, rewards; that of a sweep"),
+        (
+            "model: {name_or_path: x}\ndata: {}\nrewards: []\n",
+            "for a run, as its keys say (data, model, rewards), and a file for a sweep",
+        ),
         ("extends: base.yaml\ntrl: {learning_rate: 1e-6}\n", "Give it to scripts/train.py "),
         ("distributed_type: FSDP\nfsdp_config: {}\n", "scripts/launch.py --config_file "),
     ],
@@ -232,15 +235,15 @@ def test_a_file_of_another_kind_makes_one_problem(tmp_path: Path, text: str, wor
     assert words in str(caught.value)
 
 
-def test_every_run_and_every_sweep_that_ships_is_told_from_the_other():
+def test_every_run_and_every_sweep_that_ships_is_known_by_its_keys():
     for path in SHIPPED:
-        with pytest.raises(ConfigError, match="this is the file of a sweep") as caught:
+        with pytest.raises(ConfigError, match="this is a file for a sweep") as caught:
             load_config(path)
         assert len(caught.value.problems) == 1
     for path in (ROOT / "configs").glob("[!st]*/*.yaml"):
         if path.parent.name not in ("accelerate", "evaluation", "slurm"):
-            with pytest.raises(ConfigError, match="this is the file of a run"):
+            with pytest.raises(ConfigError, match="this is a file for a run"):
                 load_sweep(path)
     for path in (ROOT / "configs" / "accelerate").glob("*.yaml"):
-        with pytest.raises(ConfigError, match="this is the file of an accelerate launcher"):
+        with pytest.raises(ConfigError, match="this is a file for an accelerate launcher"):
             load_config(path)
