@@ -4,6 +4,7 @@
 """
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -69,7 +70,9 @@ ARGUMENT_RULES: list[Rule] = []
 """What is refused of TRL's arguments in a run, which must be resumable; the drop-in takes what TRL takes."""
 
 
-def _rule(about: str, *settings: str, code: str = "") -> Any:
+def _rule(
+    about: str, *settings: str, code: str = ""
+) -> Callable[[Callable[[Any], Problems]], Callable[[Any], Problems]]:
     return rule(about, *settings, code=code, moment="arguments", table=ARGUMENT_RULES)
 
 

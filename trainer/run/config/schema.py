@@ -270,7 +270,7 @@ class RunConfig(Section):
         known = [f"eval/{dataset}/{name}" for dataset in self.data.test_sources for name in names]
         if (wanted := self.evaluation.keep_best) is not None and wanted not in known:
             what = f"is {wanted!r}, which no evaluation of this run reports."
-            instead = f"Write one of {', '.join(known)}." if known else "Give held-out rows: `data: {test: …}`."
+            instead = f"Write one of {', '.join(known)}."
             raise_all([problem("unknown-metric", what, instead, ("evaluation", "keep_best"))])
         for name in ("deepspeed", "fsdp_config"):
             if isinstance(path := self.trl.get(name), str):

@@ -221,7 +221,7 @@ def test_yaml_with_a_cell_of_every_kind_of_value():
     [
         (
             "model: {name_or_path: x}\ndata: {}\nrewards: []\n",
-            "for a run, as its keys say (data, model, rewards), and a file for a sweep",
+            "for a run, as its keys say (data, model, rewards)",
         ),
         ("extends: base.yaml\ntrl: {learning_rate: 1e-6}\n", "Give it to scripts/train.py "),
         ("distributed_type: FSDP\nfsdp_config: {}\n", "scripts/launch.py --config_file "),
