@@ -33,14 +33,15 @@ from trainer.algorithms.registry import signal_listing, strategy_listing
 from trainer.run.files import CONFIG
 from trainer.run.launch import train
 from trainer.run.library_errors import library_errors_in_words
-from trainer.run.loading import stoppable_while_loading
-from trainer.run.lost_ranks import end_as_survivor, is_of_lost_rank
 from trainer.run.processes import (
     FAILED,
     REFUSED,
     STOPPED_WITHOUT_CHECKPOINT,
     end_with_launcher,
+    exit_after_peer_failure,
+    is_lost_connection,
     say,
+    stoppable_while_loading,
 )
 from trainer.run.signs_of_life import SIGNS
 from trainer.run.wandb_end import end_process
@@ -82,9 +83,9 @@ def main(argv: Sequence[str] | None = None) -> int:
         say(f"The run ended because its disk cannot be written any more: {error}. When it can: --resume auto.")
         return FAILED
     except RuntimeError as error:
-        if not is_of_lost_rank(error):
+        if not is_lost_connection(error):
             raise
-        return end_as_survivor(error)
+        return exit_after_peer_failure(error)
     except KeyboardInterrupt:
         say("Stopped at once, without a new checkpoint. To start or go on: --resume auto.", of_all=True)
         return STOPPED_WITHOUT_CHECKPOINT

@@ -54,7 +54,7 @@ sys.exit(main({settings!r}))
     environment = {**os.environ, "PYTHONPATH": str(ROOT)}
     ended = subprocess.run([sys.executable, "-c", program], cwd=ROOT, env=environment, capture_output=True, text=True)
     assert ended.returncode == status, ended.stderr
-    assert ended.stderr.count("Stopped behind training, before its summary was written") == 1
+    assert ended.stderr.count("Stopped after training, before its summary was written") == 1
     assert "before training began" not in ended.stderr
     assert "Traceback" not in ended.stderr
     assert not (tmp_path / "run" / "summary.json").exists()

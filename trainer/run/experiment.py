@@ -21,7 +21,7 @@ from trainer.run.config import (
 )
 from trainer.run.config.schema import VLLMSection
 from trainer.run.data import load_mixture
-from trainer.run.guarded import tell
+from trainer.run.processes import print_line
 from trainer.run.tokenizer import load_tokenizer
 
 
@@ -158,7 +158,7 @@ class Experiment:
             speed=config.speed.options(common_random_numbers=config.common_random_numbers),
             engine=(config.vllm or VLLMSection()).options,
             evaluation=Evaluation(config.run_seed, config.evaluation.decodings),
-            guards=Guards(Path(args.output_dir) / "faults", args.seed, config.stopping.skip_faults, tell),
+            guards=Guards(Path(args.output_dir) / "faults", args.seed, config.stopping.skip_faults, print_line),
         )
         silence(trainer)
         ours = trainer.model.named_parameters() if args.process_index == 0 else ()  # other ranks may get theirs later

@@ -7,7 +7,7 @@ SECONDS_TO_ANSWER = 2.0
 
 
 @cache
-def settle_without_network() -> bool:
+def use_offline_mode() -> bool:
     """Take the hub's offline mode where it does not answer; returns whether it is taken.
 
     huggingface_hub tries each file of an id again for some 25 seconds, whatever is set. Offline, a wrong id is refused

@@ -15,7 +15,6 @@ from trainer.run.experiment import Experiment
 from trainer.run.files import SUMMARY_TEXT, TRAINER_STATE
 from trainer.run.launched_as import check_engine_possible, check_engine_runs
 from trainer.run.library_errors import library_errors_in_words
-from trainer.run.loading import stoppable_behind_training
 from trainer.run.manifest import (
     check_same_run_again,
     data_fingerprint,
@@ -25,7 +24,8 @@ from trainer.run.manifest import (
     write_manifest,
 )
 from trainer.run.placement import place
-from trainer.run.preflight import check_launch, prepare_logging, settle_on_cpu, started_processes
+from trainer.run.preflight import check_launch, force_cpu, prepare_logging, started_processes
+from trainer.run.processes import stoppable_after_training
 from trainer.run.record import RunRecord
 from trainer.run.run_time import begin_with
 from trainer.run.signs_of_life import SIGNS
@@ -62,7 +62,7 @@ def train(
         check_same_run_again(repeated, recorded, config, fingerprints, started_processes())
     prepare_logging(config)
     check_engine_possible(config)
-    settle_on_cpu(config)
+    force_cpu(config)
     args = experiment.args
     check_launch(experiment)
     _ = experiment.tokenizer
@@ -122,7 +122,7 @@ def _report_late(trainer: Any, config: RunConfig, run: Path, checkpoint: Path) -
     """The summary of a run that was stopped between its last checkpoint and its summary; the exit status."""
     from transformers import TrainerState
 
-    stoppable_behind_training(checkpoint)
+    stoppable_after_training(checkpoint)
     trainer.state = TrainerState.load_from_json(str(checkpoint / TRAINER_STATE))
     if trainer.accelerator.is_main_process:
         report(trainer, config, run, RunRecord(run).seconds)

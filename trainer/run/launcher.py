@@ -2,6 +2,7 @@
 
 import logging
 import os
+import signal
 import subprocess
 import sys
 from collections.abc import Sequence
@@ -12,18 +13,17 @@ from ruamel.yaml import YAML
 from ruamel.yaml.error import YAMLError
 
 from trainer.run.library_errors import ended_in_words
-from trainer.run.lost_ranks import killed_rank
 from trainer.run.processes import REFUSED, STOPPED, say
 
 _MOST_PROCESSES = 100_000
 SECONDS_TO_SAVE = "3600"
-"""How long ranks that were told to stop may take; torch's own 30 seconds cost most of them their checkpoint."""
+"""How long ranks may take after they were asked to stop; in torch's default of 30 seconds few can save."""
 
 
 def launched(arguments: Sequence[str]) -> int:
     """Run ``accelerate launch`` with ``arguments``; the first failing rank's exit status, or 0.
 
-    accelerate and torch turn every status into 1 and print a traceback of their own behind what the ranks have said.
+    accelerate and torch turn every status into 1 and print a traceback of their own after the ranks' messages.
     """
     from accelerate.commands.launch import launch_command, launch_command_parser
     from torch.distributed.elastic.multiprocessing.api import SignalException
@@ -32,8 +32,8 @@ def launched(arguments: Sequence[str]) -> int:
     os.environ.setdefault("TORCH_ELASTIC_SHUTDOWN_TIMEOUT", SECONDS_TO_SAVE)
     logging.getLogger("torch.distributed.elastic").setLevel(logging.CRITICAL)
     given = launch_command_parser().parse_args(list(arguments))
-    if (fault := _unstartable(given)) is not None:
-        say(fault)
+    if (problem := _problem(given)) is not None:
+        say(problem)
         return REFUSED
     try:
         launch_command(given)
@@ -41,19 +41,20 @@ def launched(arguments: Sequence[str]) -> int:
         rank, first = failure.get_first_failure()
         if first.exitcode < 0:  # else the rank has said why
             print(f"\n{killed_rank(rank, first.pid, first.exitcode)}", file=sys.stderr, flush=True)
-        return _status(first.exitcode)
+        return _exit_status(first.exitcode)
     except subprocess.CalledProcessError as failure:  # of one process
-        return _status(failure.returncode)
+        return _exit_status(failure.returncode)
     except (SignalException, KeyboardInterrupt):
         return STOPPED
     except Exception as error:  # noqa: BLE001 — accelerate raises anything at its file, before a process is started
-        ended_in_words(error, f"The launcher cannot start {given.training_script}{_file_of(given)}")
+        file = f" as {given.config_file} says" if given.config_file else ""
+        ended_in_words(error, f"The launcher cannot start {given.training_script}{file}")
         return REFUSED
     return 0
 
 
-def _unstartable(given: Any) -> str | None:
-    """Why what is named as the script is none, with the way out; ``None`` where it may be one."""
+def _problem(given: Any) -> str | None:
+    """Why the launcher cannot start what it was given, and what to write instead; ``None`` if nothing is wrong."""
     script, file = given.training_script, given.config_file
     if file is not None and not Path(file).is_file():
         return f"--config_file {file}: there is no such file. Those that are shipped stand in configs/accelerate/."
@@ -76,10 +77,16 @@ def _unstartable(given: Any) -> str | None:
     return None
 
 
-def _file_of(given: Any) -> str:
-    return f" as {given.config_file} says" if given.config_file else ""
-
-
-def _status(code: int) -> int:
-    """As a shell says it: of a process that signal n ended, 128 + n."""
+def _exit_status(code: int) -> int:
+    """As a shell gives it: 128 + n for a process that signal n ended."""
     return code if code >= 0 else 128 - code
+
+
+def killed_rank(rank: int, process: int, code: int) -> str:
+    """The message about the rank that a signal ended first."""
+    name = signal.Signals(-code).name
+    why = " Linux does so where memory runs out: look into the kernel's log." if name == "SIGKILL" else ""
+    return (
+        f"Rank {rank} (process {process}) was ended by {name}, and the other ranks were ended with it.{why} The same "
+        "command with --resume auto goes on from the newest checkpoint."
+    )

@@ -10,8 +10,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from rewards.registry import Refusal
-from trainer.run.lost_ranks import is_of_lost_rank
-from trainer.run.processes import say
+from trainer.run.processes import is_lost_connection, say
 from trainer.step.guards import FaultError, is_full
 
 UNEXPLAINED = "This came from a library, unexplained."
@@ -39,7 +38,7 @@ def library_errors_in_words(stage: Callable[[], str], is_over: Callable[[], bool
     except (Refusal, FaultError):
         raise
     except Exception as error:
-        known = is_of_lost_rank(error) or (isinstance(error, OSError) and is_full(error))
+        known = is_lost_connection(error) or (isinstance(error, OSError) and is_full(error))
         if known or is_over() or _is_ours(error):
             raise
         raise LibraryError(f"{stage()}: {in_words(error)} {UNEXPLAINED}{_kept(error)}") from error

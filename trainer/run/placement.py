@@ -3,9 +3,12 @@
 import os
 import secrets
 from collections.abc import Iterator, Mapping
+from contextlib import ExitStack
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import IO, Any
+from typing import Any
+
+from filelock import FileLock
 
 from rewards.registry import Refusal
 from trainer.run.checkpoints import checkpoints_of, newest_good_checkpoint, set_aside, writes_manifests
@@ -47,7 +50,7 @@ class Placement:
     restarts: Path | None = None
     changed: list[str] = field(default_factory=list)
     now: dict[str, Any] = field(default_factory=dict)
-    lock: IO[str] | None = None
+    lock: FileLock | None = None
 
 
 def place(
@@ -67,13 +70,15 @@ def place(
     from accelerate.utils import broadcast_object_list
 
     chosen: list[Any] = [None]
-    lock = None
+    lock: FileLock | None = None
     if args.process_index == 0:
         try:
-            placement = _chosen(config, resume, args.world_size)
-            if placement.checkpoint is not None or placement.finished:
-                _compare(placement, config, fingerprints, accept_changes)
-            lock, placement.lock = placement.lock, None  # a lock is no one else's
+            with ExitStack() as refused:  # what is refused is free for the next start in this process
+                placement = _chosen(config, resume, args.world_size, refused)
+                if placement.checkpoint is not None or placement.finished:
+                    _compare(placement, config, fingerprints, accept_changes)
+                refused.pop_all()
+            lock, placement.lock = placement.lock, None  # do not broadcast the lock
             chosen = [placement]
         except Refusal as refusal:
             chosen = [refusal]
@@ -114,7 +119,7 @@ def _hand_over(variable: str, value: str) -> None:
         os.environ[variable] = _handed_over[variable] = value
 
 
-def _chosen(config: RunConfig, resume: str | None, world_size: int) -> Placement:
+def _chosen(config: RunConfig, resume: str | None, world_size: int, refused: ExitStack) -> Placement:
     if resume is None:
         return _fresh(config, [])
     runs = (
@@ -122,13 +127,14 @@ def _chosen(config: RunConfig, resume: str | None, world_size: int) -> Placement
     )  # of --resume=~/x a shell expands nothing
     run = runs[-1] if runs else None
     if resume == AUTO:
-        return _fresh(config, []) if run is None else _started_or_resumed(config, run, world_size)
+        return _fresh(config, []) if run is None else _started_or_resumed(config, run, world_size, refused)
     if run is None or not run.is_dir():
         raise ResumeError(
             f"There is no run in {config.output_dir if run is None else run}, so there is no complete checkpoint to go "
             "on from. Start the run without --resume; --resume auto does either."
         )
     lock = owned(run)
+    refused.callback(lock.release)
     placement = _resumed(config, run, world_size)
     if placement.checkpoint is None:
         raise ResumeError(_nothing_to_resume(config, run, placement.lines))
@@ -136,8 +142,9 @@ def _chosen(config: RunConfig, resume: str | None, world_size: int) -> Placement
     return placement
 
 
-def _started_or_resumed(config: RunConfig, run: Path, world_size: int) -> Placement:
+def _started_or_resumed(config: RunConfig, run: Path, world_size: int, refused: ExitStack) -> Placement:
     lock = owned(run)
+    refused.callback(lock.release)
     if not checkpoints_of(run) and RunRecord(run).is_finished:
         check_same_run(config, run, world_size)
         return Placement(run, finished=True)

@@ -50,7 +50,7 @@ def schedule_checks(
     return checks
 
 
-def settle_on_cpu(config: RunConfig) -> None:
+def force_cpu(config: RunConfig) -> None:
     """Let all processes of a launch on the CPU call their device ``cpu``.
 
     accelerate would call it ``cpu:0``, and torch 2.13 loads no optimizer state onto a device of that name: no run of

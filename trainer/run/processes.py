@@ -1,32 +1,58 @@
-"""The processes of a run: their launcher, how they end with it, and what their exit statuses mean."""
+"""The processes of a run: their launcher, what ends them and with which exit status, and a rank whose peer has died."""
 
 import ctypes
 import os
 import signal
 import sys
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
+from types import FrameType
+
+import psutil
+
+from trainer.run.files import SUMMARY
 
 TRAINED, FAILED, REFUSED, STOPPED, STOPPED_WITHOUT_CHECKPOINT = 0, 1, 2, 130, 143
 """Exit statuses of scripts/train.py."""
 
-SECONDS_TO_BE_ENDED = 60
-"""How long a rank gives its launcher to end it when rank 0 has ended, for which it looks many times a second."""
+SECONDS_TO_BE_ENDED = 60.0
+"""How long a rank waits for its launcher to end it when rank 0 has ended. Launchers look many times a second."""
+SECONDS_TO_BE_ENDED_AFTER_PEER = 30.0
+"""The same for a rank whose peer has died: the launcher knows which rank died and how, so this one stays silent."""
+SECONDS_FOR_RANK_0 = 1.0
+"""Other ranks wait this long before they stop, or rank 0, asked to stop at the same time, would take them for dead."""
 
 _LAUNCHERS = ("accelerate", "launch.py", "torchrun", "deepspeed")
 _LAUNCHING_MODULES = ("accelerate.commands.", "torch.distributed.")
 _PR_SET_PDEATHSIG = 1
 
+# gloo and NCCL raise plain RuntimeErrors, so a lost connection is known by its words alone.
+_LOST = (
+    "connection closed by peer",
+    "connection reset by peer",
+    "connection refused",
+    "broken pipe",
+    "socket closed",
+    "remote process exited",
+    "nccl",
+    "timed out waiting",
+    "connect timeout",
+    "failed to recv",
+)
+_COMMUNICATION = ("gloo", "nccl", "tcpstore", "dist", "c10d", "mpi")
+
 
 def launcher() -> int | None:
     """The process that started this one as a rank: accelerate launch, torchrun or deepspeed; or none."""
-    parent = os.getppid()
     try:
-        command = Path(f"/proc/{parent}/cmdline").read_bytes().decode(errors="replace").split("\0")
-    except OSError:
+        parent = psutil.Process(os.getppid())
+        command = parent.cmdline()[:4]
+    except psutil.Error:
         return None
-    named = any(Path(word).name in _LAUNCHERS or word.startswith(_LAUNCHING_MODULES) for word in command[:4])
-    return parent if named else None
+    named = any(Path(word).name in _LAUNCHERS or word.startswith(_LAUNCHING_MODULES) for word in command)
+    return parent.pid if named else None
 
 
 def end_with_launcher() -> None:
@@ -41,9 +67,9 @@ def end_with_launcher() -> None:
 def say(text: str, *, of_all: bool = False, of_one: bool = False) -> None:
     """Print ``text`` to standard error, once for all ranks.
 
-    What rank 0 has to say the others mostly have to say too. They wait for the launcher to end them, which it does when
-    rank 0 ends, and speak only if it does not: then they were alone with it. What is ``of_all`` rank 0 alone says; what
-    is ``of_one`` this rank says at once.
+    Most messages are the same on every rank. Ranks other than 0 wait for the launcher to end them, which it does when
+    rank 0 ends, and print only if it does not: then they were the only ones to fail. A message ``of_all`` ranks is
+    printed by rank 0 alone, one ``of_one`` rank by that rank at once.
     """
     rank = int(os.environ.get("RANK", "0")) if launcher() is not None else 0
     if rank and of_all:
@@ -51,3 +77,96 @@ def say(text: str, *, of_all: bool = False, of_one: bool = False) -> None:
     if rank and not of_one:
         time.sleep(SECONDS_TO_BE_ENDED)
     print(f"\n{f'[rank {rank}] ' if rank else ''}{text}", file=sys.stderr, flush=True)
+
+
+def print_line(text: str) -> None:
+    """Print ``text`` to standard output at once, on a line of its own even after an unfinished progress line."""
+    print(f"\n{text}", flush=True)
+
+
+@contextmanager
+def stoppable_while_loading() -> Iterator[None]:
+    """Until training takes SIGTERM over: end with a line and status 143, and without a checkpoint.
+
+    At once, not by an exception: a library that is being imported or a process group that is being made would turn it
+    into one of its own.
+    """
+    before = {number: signal.getsignal(number) for number in (signal.SIGTERM, signal.SIGINT)}
+
+    def stop(number: int, frame: FrameType | None) -> None:
+        if peer_died():
+            os._exit(FAILED)
+        if int(os.environ.get("RANK", "0")):
+            time.sleep(SECONDS_FOR_RANK_0)
+        say("Stopped before training began: there is no new checkpoint. To start or go on: --resume auto.", of_all=True)
+        os._exit(STOPPED_WITHOUT_CHECKPOINT)
+
+    signal.signal(signal.SIGTERM, stop)
+    try:
+        yield
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+
+
+def stoppable_after_training(checkpoint: Path) -> None:
+    """From the last step to the end of the process: SIGTERM and Ctrl-C end it with a line that says what was saved.
+
+    Args:
+        checkpoint: that of the last step, if it was saved.
+    """
+
+    def stop(number: int, frame: FrameType | None) -> None:
+        saved = checkpoint.is_dir()
+        what = f"{checkpoint} is there" if saved else "there is no checkpoint of its last step"
+        then = "" if (checkpoint.parent / SUMMARY).exists() else ", before its summary was written"
+        say(f"Stopped after training{then}: {what}. To go on: --resume auto.", of_all=True)
+        os._exit(STOPPED if saved else STOPPED_WITHOUT_CHECKPOINT)
+
+    for number in (signal.SIGTERM, signal.SIGINT):
+        signal.signal(number, stop)
+
+
+def is_lost_connection(error: BaseException) -> bool:
+    """Whether ``error`` says that another rank cannot be reached."""
+    text = str(error).lower()
+    return (
+        isinstance(error, RuntimeError)
+        and launcher() is not None
+        and any(words in text for words in _LOST)
+        and any(words in f"{text} {type(error).__name__.lower()}" for words in _COMMUNICATION)
+    )
+
+
+def peer_died() -> bool:
+    """Whether the launcher of this rank has fewer living ranks than it started: it then ends the others by SIGTERM."""
+    parent = launcher()
+    if parent is None:
+        return False
+    try:
+        living = [child for child in psutil.Process(parent).children() if is_alive(child)]
+    except psutil.Error:
+        return False
+    return len(living) < int(os.environ.get("LOCAL_WORLD_SIZE", "1"))
+
+
+def is_alive(process: psutil.Process) -> bool:
+    """Whether it runs; one that has ended and that its parent has not awaited does not."""
+    try:
+        return process.status() not in (psutil.STATUS_ZOMBIE, psutil.STATUS_DEAD)
+    except psutil.Error:
+        return False
+
+
+def exit_after_peer_failure(error: BaseException) -> int:
+    """Wait for the launcher to end this rank, and print a message only if it does not; returns the exit status."""
+    signal.signal(signal.SIGTERM, signal.SIG_DFL)
+    time.sleep(SECONDS_TO_BE_ENDED_AFTER_PEER)
+    rank, reason = os.environ.get("RANK", "0"), str(error).strip().splitlines()[0][:300]
+    print(
+        f"\n[rank {rank}] Another rank cannot be reached any more, so this one ends: {reason}\nIts own message "
+        "is above or in the log of its machine. --resume auto goes on from the newest checkpoint.",
+        file=sys.stderr,
+        flush=True,
+    )
+    return FAILED

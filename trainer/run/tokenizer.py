@@ -5,7 +5,7 @@ from typing import Any
 
 from rewards.registry import Refusal
 from trainer.run.config import RunConfig
-from trainer.run.hub import settle_without_network
+from trainer.run.hub import use_offline_mode
 from trainer.run.library_errors import in_words
 
 
@@ -25,7 +25,7 @@ def load_tokenizer(config: RunConfig) -> tuple[Any, bool]:
 
     name = config.model.name_or_path
     if not Path(name).exists():
-        settle_without_network()
+        use_offline_mode()
     try:
         tokenizer = AutoTokenizer.from_pretrained(
             name,

@@ -9,10 +9,14 @@ from trainer.run.checkpoints import checkpoints_of, step_of
 from trainer.run.config import RunConfig
 from trainer.run.directory import ResumeError
 from trainer.run.files import EVALUATIONS, METRICS
-from trainer.run.guarded import tell, without_last_checkpoint
-from trainer.run.loading import stoppable_behind_training
-from trainer.run.lost_ranks import is_of_lost_rank
-from trainer.run.processes import FAILED, STOPPED
+from trainer.run.processes import (
+    FAILED,
+    STOPPED,
+    STOPPED_WITHOUT_CHECKPOINT,
+    is_lost_connection,
+    print_line,
+    stoppable_after_training,
+)
 from trainer.run.record import RunRecord
 from trainer.run.run_time import RunTime
 from trainer.run.schedule import optimizer_steps_per_block
@@ -34,15 +38,21 @@ def run_trainer(trainer: Any, config: RunConfig, run: Path, checkpoint: Path | N
     except Refusal:
         raise
     except Exception as error:
-        if checkpoint is None or stop.has_stepped or is_of_lost_rank(error):
+        if checkpoint is None or stop.has_stepped or is_lost_connection(error):
             raise
         raise ResumeError(_unloadable(checkpoint, error)) from error
     disk = trainer.parts.watch.disk
-    stoppable_behind_training(run / f"checkpoint-{trainer.state.global_step}")
+    stoppable_after_training(run / f"checkpoint-{trainer.state.global_step}")
     if stop.stopped or idle.ended or disk.left_out == trainer.state.global_step:
         finish_wandb(config.logging.wandb_upload_seconds)  # what it prints is not the last
     if disk.left_out == trainer.state.global_step:
-        return without_last_checkpoint(trainer, stop.stopped)
+        if is_main:
+            print_line(
+                f"The run {'stopped' if stop.stopped else 'ended'} at step {trainer.state.global_step} without a "
+                "checkpoint of it, for the reason above. When there is room, --resume auto trains the steps since the "
+                "newest checkpoint again, to the same weights."
+            )
+        return STOPPED_WITHOUT_CHECKPOINT if stop.stopped else FAILED
     if stop.stopped:
         if is_main:
             print(f"Stopped at step {trainer.state.global_step} with a checkpoint. To go on, with the same launcher:")
@@ -50,7 +60,7 @@ def run_trainer(trainer: Any, config: RunConfig, run: Path, checkpoint: Path | N
         return STOPPED
     if idle.ended:
         if is_main:
-            tell(idle.message())
+            print_line(idle.message())
         return FAILED
     if is_main:
         report(trainer, config, run, RunRecord(run).seconds if clock.earlier is not None else None)
@@ -107,7 +117,7 @@ def _watched(trainer: Any, config: RunConfig, run: Path, checkpoint: Path | None
         lambda: parts.watch.faults.newest_norm,
         steps_per_block,
         config.stopping.idle_batches,
-        tell,
+        print_line,
     )
     for watchdog in stall_watchdogs(run, config.stopping, verifier_stacks):
         trainer.add_callback(watchdog)

@@ -2,11 +2,12 @@
 
 import contextlib
 import os
-import signal
 import sys
 import threading
 from pathlib import Path
-from typing import Any, NoReturn
+from typing import NoReturn
+
+import psutil
 
 from trainer.run.signs_of_life import SIGNS
 
@@ -25,7 +26,12 @@ def finish_wandb(seconds: float) -> None:
         return
     folder = Path(run.dir).parent
     SIGNS.begins(lambda: "Uploading to W&B")
-    finishing = threading.Thread(target=_finish, args=(run,), name="wandb-finish", daemon=True)
+
+    def finish() -> None:
+        with contextlib.suppress(Exception):  # of the uploader that is ended below
+            run.finish()
+
+    finishing = threading.Thread(target=finish, name="wandb-finish", daemon=True)
     finishing.start()
     finishing.join(seconds)
     if not finishing.is_alive():
@@ -39,27 +45,17 @@ def finish_wandb(seconds: float) -> None:
         flush=True,
     )
     _left = True
-    for process in _uploaders():
-        os.kill(process, signal.SIGKILL)
+    for process in psutil.Process().children():
+        with contextlib.suppress(psutil.Error):
+            if any("wandb-core" in word for word in process.cmdline()):
+                process.kill()
     finishing.join(10)
 
 
 def end_process(status: int) -> NoReturn:
-    """Exit with ``status``; where W&B was left, without its own last words, which are a traceback."""
+    """Exit with ``status``; where W&B's uploader was ended, without the traceback that it would print."""
     sys.stdout.flush()
     sys.stderr.flush()
     if _left:
         os._exit(status)
     sys.exit(status)
-
-
-def _finish(run: Any) -> None:
-    with contextlib.suppress(Exception):  # of the uploader that was ended
-        run.finish()
-
-
-def _uploaders() -> list[int]:
-    """W&B's own processes below this one."""
-    children = Path(f"/proc/{os.getpid()}/task").glob("*/children")
-    numbers = {int(number) for file in children for number in file.read_text().split()}
-    return [number for number in numbers if b"wandb-core" in Path(f"/proc/{number}/cmdline").read_bytes()]

@@ -8,18 +8,19 @@ import sys
 import pytest
 
 from tests.paths import ROOT
-from trainer.run.lost_ranks import is_of_lost_rank, killed_rank, lost_sibling
+from trainer.run.launcher import killed_rank
+from trainer.run.processes import is_lost_connection, peer_died
 
 GLOO = "[/x/gloo/transport/tcp/pair.cc:553] Connection closed by peer [127.0.0.1]:52619. This is typically caused by …"
 RANK = """
 import os, subprocess, sys, time
-from trainer.run.lost_ranks import is_of_lost_rank, lost_sibling
+from trainer.run.processes import is_lost_connection, peer_died
 os.environ["LOCAL_WORLD_SIZE"] = "2"
-before = lost_sibling()
+before = peer_died()
 os.kill(int(sys.argv[1]), 9)
-while not lost_sibling():  # the launcher has not reaped it, and it does not live
+while not peer_died():  # the launcher has not reaped it, and it does not live
     time.sleep(0.01)
-print(before, is_of_lost_rank(RuntimeError(sys.argv[2])), is_of_lost_rank(RuntimeError("shape mismatch")))
+print(before, is_lost_connection(RuntimeError(sys.argv[2])), is_lost_connection(RuntimeError("shape mismatch")))
 """
 LAUNCHER = """
 import subprocess, sys
@@ -36,8 +37,8 @@ def test_a_rank_whose_sibling_was_killed_knows_it():
 
 
 def test_without_a_launcher_no_rank_is_lost():
-    assert not lost_sibling()
-    assert not is_of_lost_rank(RuntimeError(GLOO))  # an error like any other, with its traceback
+    assert not peer_died()
+    assert not is_lost_connection(RuntimeError(GLOO))  # an error like any other, with its traceback
 
 
 @pytest.mark.parametrize(("number", "hint"), [(signal.SIGKILL, True), (signal.SIGSEGV, False)])

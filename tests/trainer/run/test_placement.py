@@ -144,8 +144,8 @@ def test_a_run_that_goes_on_elsewhere_is_left_alone_until_its_process_is_gone(co
 
 
 def test_the_lock_is_free_when_its_run_ends(tmp_path):
-    owned(tmp_path).close()
-    owned(tmp_path).close()
+    owned(tmp_path).release()
+    owned(tmp_path).release()
 
 
 def test_a_run_that_goes_on_stays_one_run_at_wandb_and_another_run_is_another(config, monkeypatch):

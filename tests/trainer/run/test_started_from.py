@@ -140,7 +140,7 @@ def test_what_was_accepted_is_recorded_and_is_what_the_next_part_is_compared_wit
     edited("own_weight.py")(folder)
     placement = resumed(rows="c", accept=True)
     assert placement.checkpoint is not None
-    placement.lock and placement.lock.close()
+    placement.lock and placement.lock.release()
     record_changes(placement.run, placement.checkpoint, placement.now, placement.changed)
     assert resumed(rows="c").changed == []
     record = read_manifest(folder / "run")

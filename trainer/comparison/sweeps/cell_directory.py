@@ -12,11 +12,12 @@
 import fcntl
 import os
 import shutil
-import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
-from typing import IO, Any, Literal
+from typing import Any, Literal
+
+from filelock import FileLock
 
 from trainer.run.files import AttemptRecord, CellRecord, DiscardedRecord, read_record, write_json
 from trainer.run.record import RunRecord
@@ -24,6 +25,8 @@ from trainer.run.run_time import DISCARDED
 
 State = Literal["waiting", "submitted", "running", "stopped", "failed", "finished"]
 LAST_LINES = 20
+SECONDS_FOR_READERS = 5.0
+"""Readers hold a cell's lock for a moment when they look whether it is free, so an attempt tries for this long."""
 
 
 class CellDirectory:
@@ -105,7 +108,10 @@ class CellDirectory:
         return "stopped" if newest.get("stopped", True) else "failed"  # without a record it was killed, not wrong
 
     def is_running(self) -> bool:
-        """Whether an attempt runs on this machine, or on one that shares its locks."""
+        """Whether an attempt runs on this machine, or on one that shares its locks.
+
+        A shared lock, which filelock does not have: readers must not take each other for the attempt.
+        """
         if not self.lock.exists():
             return False
         with self.lock.open() as file:
@@ -125,13 +131,10 @@ class CellDirectory:
         """Hold the cell's lock for one attempt.
 
         Raises:
-            BlockingIOError: another attempt runs.
+            filelock.Timeout: another attempt runs.
         """
-        with self.lock.open("a+") as file:
-            _lock(file)
-            file.truncate(0)
-            file.write(str(os.getpid()))
-            file.flush()
+        with FileLock(self.lock, timeout=SECONDS_FOR_READERS, poll_interval=0.1):
+            self.lock.write_text(str(os.getpid()))
             yield
 
     def delete_uncheckpointed_run(self) -> None:
@@ -150,17 +153,6 @@ class CellDirectory:
         """The last lines of the log."""
         text = self.log.read_text(errors="replace") if self.log.exists() else ""
         return "\n".join(text.rstrip().splitlines()[-lines:])
-
-
-def _lock(file: IO[str], tries: int = 50) -> None:
-    """Take the lock; readers hold it for a moment when they look whether it is free, hence more than one try."""
-    for left in reversed(range(tries)):
-        try:
-            return fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            if not left:
-                raise
-        time.sleep(0.1)
 
 
 def _read(path: Path, kind: Any, instead: str) -> dict[str, Any]:

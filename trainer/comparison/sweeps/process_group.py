@@ -4,41 +4,38 @@
 nothing about the run's.
 """
 
+import contextlib
 import os
 import signal
 import time
-from pathlib import Path
+
+import psutil
+
+from trainer.run.processes import is_alive
 
 
 def group_members(group: int) -> list[int]:
-    """The living processes of a process group on this machine; ended ones that nobody has awaited do not count."""
+    """The living processes of a process group on this machine."""
     members = []
-    for stat in Path("/proc").glob("[0-9]*/stat"):
-        try:
-            fields = stat.read_text().rpartition(")")[2].split()  # the command before it may hold anything
-        except (FileNotFoundError, ProcessLookupError):
-            continue
-        state, member_of = fields[0], int(fields[2])
-        if member_of == group and state not in "ZX":
-            members.append(int(stat.parent.name))
+    for process in psutil.process_iter():
+        with contextlib.suppress(ProcessLookupError):
+            if os.getpgid(process.pid) == group and is_alive(process):
+                members.append(process.pid)
     return members
 
 
 def environment_of(process: int) -> dict[str, str]:
     """The environment that a process of this user was started with; empty once it has ended."""
     try:
-        text = Path(f"/proc/{process}/environ").read_text(errors="replace")
-    except (FileNotFoundError, ProcessLookupError, PermissionError):
+        return psutil.Process(process).environ()
+    except psutil.Error:
         return {}
-    return dict(entry.partition("=")[::2] for entry in text.split("\0") if entry)
 
 
 def signal_group(group: int, number: signal.Signals) -> None:
     """Send a signal to every process of the group; nothing where none is left."""
-    try:
+    with contextlib.suppress(ProcessLookupError):
         os.killpg(group, number)
-    except ProcessLookupError:
-        return
 
 
 def await_group(group: int, seconds_between: float = 0.2) -> None:

@@ -6,9 +6,11 @@ import signal
 import subprocess
 import time
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any, Protocol
+
+import psutil
 
 from rewards.registry import Refusal
 from trainer.comparison.sweeps.attempt import Attempt
@@ -95,7 +97,8 @@ class LocalQueue:
     def stop(self, entry: dict[str, Any], directory: CellDirectory) -> None:
         process = directory.runner() or (int(entry["job_id"]) if entry["label"] in self.jobs else None)
         if process is not None:
-            _signal(process, signal.SIGTERM)
+            with suppress(ProcessLookupError):
+                os.kill(process, signal.SIGTERM)
 
     def kill(self, entry: dict[str, Any], directory: CellDirectory) -> None:
         record = directory.attempt(entry["number"])
@@ -231,16 +234,9 @@ def _ignored(*numbers: signal.Signals) -> Iterator[None]:
 def _is_submitit(process: int) -> bool:
     """Whether a process of this number is still the one that submitit started; the number may be another's by now."""
     try:
-        return b"submitit.local" in Path(f"/proc/{process}/cmdline").read_bytes()
-    except (FileNotFoundError, ProcessLookupError):
+        return any("submitit.local" in word for word in psutil.Process(process).cmdline())
+    except psutil.Error:
         return False
-
-
-def _signal(process: int, number: signal.Signals) -> None:
-    try:
-        os.kill(process, number)
-    except ProcessLookupError:
-        return
 
 
 def _slurm(*command: str) -> str:

@@ -4,7 +4,6 @@ What is done is read from the cells' own files, so nothing is lost when this pro
 running are awaited, half-done ones resume from their checkpoint, finished ones stay.
 """
 
-import fcntl
 import signal
 import time
 from collections import Counter
@@ -14,7 +13,9 @@ from dataclasses import asdict
 from fractions import Fraction
 from pathlib import Path
 from types import FrameType
-from typing import IO, Any
+from typing import Any
+
+from filelock import FileLock, Timeout
 
 from rewards.registry import Refusal
 from trainer.comparison.sweeps.overdue import overdue, why_overdue
@@ -48,9 +49,11 @@ def locked_directory(sweep: Sweep) -> Iterator[Path]:
     """
     root = Path(sweep.output_dir).absolute()
     root.mkdir(parents=True, exist_ok=True)
-    with (root / LOCK).open("a") as file:
-        _lock(file, root)
+    lock = _locked(root)
+    try:
         yield root
+    finally:
+        lock.release()
 
 
 def check_unlocked(sweep: Sweep) -> None:
@@ -61,18 +64,19 @@ def check_unlocked(sweep: Sweep) -> None:
     """
     root = Path(sweep.output_dir).absolute()
     if (root / LOCK).exists():
-        with (root / LOCK).open() as file:
-            _lock(file, root)
+        _locked(root).release()
 
 
-def _lock(file: IO[str], root: Path) -> None:
+def _locked(root: Path) -> FileLock:
+    lock = FileLock(root / LOCK, timeout=0)
     try:
-        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError:
+        lock.acquire()
+    except Timeout:
         raise SweepError(
             f"Another process runs the sweep in {root}. Watch it with `scripts/sweep.py status`, or give this one "
             "another output_dir."
         ) from None
+    return lock
 
 
 def write_sweep(

@@ -15,8 +15,7 @@ from transformers import TrainerCallback, TrainerControl, TrainerState, Training
 
 from trainer.run.checkpoints import checkpoints_of
 from trainer.run.files import MANIFEST
-from trainer.run.lost_ranks import lost_sibling
-from trainer.run.processes import FAILED, STOPPED_WITHOUT_CHECKPOINT, launcher
+from trainer.run.processes import FAILED, STOPPED_WITHOUT_CHECKPOINT, launcher, peer_died
 
 SAME_REQUEST = 2.0
 """Seconds within which a second SIGINT is the first one again: a launcher passes on what the ranks have had already."""
@@ -119,7 +118,7 @@ class StopAtBlockEdge(TrainerCallback):
 
     def _request(self, number: int, frame: FrameType | None) -> None:
         now = time.monotonic()
-        if number == signal.SIGTERM and lost_sibling():
+        if number == signal.SIGTERM and peer_died():
             os._exit(FAILED)  # no batch ends without the rank that is gone; the launcher says which
         if self.requested:
             if number == signal.SIGINT and now - self.first_request > SAME_REQUEST:

@@ -30,11 +30,11 @@ def model_settings(config: RunConfig) -> Any:
     from transformers import AutoConfig
     from transformers.models.auto.modeling_auto import MODEL_FOR_CAUSAL_LM_MAPPING_NAMES as WRITERS
 
-    from trainer.run.hub import settle_without_network
+    from trainer.run.hub import use_offline_mode
 
     model = config.model
     if not Path(model.name_or_path).exists():
-        settle_without_network()
+        use_offline_mode()
     try:
         settings = AutoConfig.from_pretrained(
             model.name_or_path, revision=model.revision, trust_remote_code=model.trust_remote_code

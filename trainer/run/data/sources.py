@@ -8,7 +8,7 @@ from typing import Any
 from rewards.registry import Kind, suggest
 from trainer.run.config import Source, local_path
 from trainer.run.data.wording import DataError, rows_named
-from trainer.run.hub import settle_without_network
+from trainer.run.hub import use_offline_mode
 
 Generator = Callable[..., list[dict[str, Any]]]
 Table = Mapping[str, Sequence[Any]]
@@ -73,7 +73,7 @@ def _stored(source: Source, base_dir: Path) -> Table:
                 f"{path} is taken for a hub id, whose splits are not alike. Write `split: train` or `split: test`."
             )
         else:
-            settle_without_network()
+            use_offline_mode()
             dataset = load_dataset(path, source.config_name, split=source.split)
     except (DatasetsError, OSError, ValueError) as error:
         if isinstance(error, DataError):

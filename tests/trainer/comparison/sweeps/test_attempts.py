@@ -10,6 +10,7 @@ import time
 from pathlib import Path
 
 import pytest
+from filelock import Timeout
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -151,7 +152,7 @@ def test_two_attempts_at_a_cell_do_not_meet(tmp_path: Path):
     cell = CellDirectory(tmp_path)
     with cell.held():
         assert cell.is_running()
-        with pytest.raises(BlockingIOError), CellDirectory(tmp_path).held():
+        with pytest.raises(Timeout), CellDirectory(tmp_path).held():
             pass
     assert not cell.is_running()
 

@@ -19,7 +19,7 @@ from trainer.run.check.lengths import chosen_rows
 from trainer.run.check.model import model_settings, skeleton_of
 from trainer.run.check.plan import plan_lines
 from trainer.run.config import load_config, load_tolerantly
-from trainer.run.hub import settle_without_network
+from trainer.run.hub import use_offline_mode
 from trainer.run.tokenizer import TokenizerError, load_tokenizer
 
 
@@ -213,12 +213,12 @@ def test_a_wrong_id_is_answered_at_once_without_network(
         monkeypatch.setattr(datasets.config, "HF_HUB_OFFLINE", False)
         monkeypatch.setenv("HF_HUB_OFFLINE", "0")
         monkeypatch.setattr("trainer.run.hub.SECONDS_TO_ANSWER", 0.2)
-        settle_without_network.cache_clear()
+        use_offline_mode.cache_clear()
         started = time.monotonic()
         with pytest.raises(TokenizerError, match="no/such-model"):
             load_tokenizer(load_config(workshop / "run.yaml", ["model.name_or_path=no/such-model"]))
         assert time.monotonic() - started < 5
-    settle_without_network.cache_clear()
+    use_offline_mode.cache_clear()
 
 
 def test_a_model_whose_shards_are_not_all_there(workshop: Path, tmp_path: Path):
