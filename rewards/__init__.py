@@ -1,6 +1,6 @@
 """Verifiers: what decides whether a completion is right. No torch, no TRL: they run anywhere."""
 
-from rewards.isolation.stacks import verifier_stacks
+from rewards.isolation.workers import verifier_stacks
 from rewards.parts import GENERATORS, VerifierError, build_verifier
 from rewards.registry import Refusal
 from rewards.reward_function import RewardFunction, reward_functions

@@ -6,8 +6,8 @@ from functools import partial
 from typing import Any
 
 from rewards.generators import rows
-from rewards.own_verifiers.bounded import is_own
 from rewards.registry import Found, Kind, PartError, PartSpec
+from rewards.user_verifiers.verifier import is_users
 from rewards.verifier import Verdict, Verifier, as_verdict
 from rewards.verifiers.code_tests import CodeTests
 from rewards.verifiers.countdown import Countdown
@@ -99,7 +99,7 @@ def build_verifier(spec: PartSpec) -> Verifier:
     except ValueError as error:
         raise VerifierError(f"verifier {found.label!r}: {error}") from error
     except Exception as error:
-        if not is_own(target):
+        if not is_users(target):
             raise
         raise VerifierError(f"verifier {found.label!r} cannot be made: {type(error).__name__}: {error}") from error
 

@@ -4,9 +4,9 @@ import logging
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
-from rewards.own_verifiers import OwnVerifier, bounded, trial_problem
-from rewards.own_verifiers.process_state import kept
 from rewards.registry import Refusal
+from rewards.user_verifiers import UserVerifier, bounded, trial_problem
+from rewards.user_verifiers.process_state import kept
 from rewards.verifier import Verdict, Verifier, score_problem
 
 logger = logging.getLogger(__name__)
@@ -46,18 +46,18 @@ def unusable_references(verifier: Verifier, references: Iterable[Any]) -> dict[i
     """Why the verifier cannot use a reference, by its row; empty where it can use them all."""
     references = list(references)
     verifier = bounded(verifier)
-    if isinstance(verifier, OwnVerifier):
-        return _unusable_of_own(verifier, references)
+    if isinstance(verifier, UserVerifier):
+        return _unusable_of_users(verifier, references)
     return _unusable(verifier, references)
 
 
-def _unusable_of_own(verifier: OwnVerifier, references: list[Any]) -> dict[int, str]:
+def _unusable_of_users(verifier: UserVerifier, references: list[Any]) -> dict[int, str]:
     """Batch by batch, each with the verifier's time for one; the first in which it runs out of it is the last."""
     found: dict[int, str] = {}
     for first in range(0, len(references), OWN_BATCH):
         with kept() as changes:
             problems = _unusable(verifier, references[first : first + OWN_BATCH])
-        verifier.say_changed(changes)
+        verifier.log_changes(changes)
         found |= {first + place: problem for place, problem in problems.items()}
         if any("timeout_s" in problem for problem in problems.values()):
             break
@@ -128,7 +128,7 @@ def tried_references(
         UnusableVerifierError: it is a user's own, and a run would be lost with it.
     """
     for tried in (bounded(verifier), getattr(verifier, "verifier", None)):  # also one that another pays by length
-        if isinstance(tried, OwnVerifier) and (problem := trial_problem(tried, references)):
+        if isinstance(tried, UserVerifier) and (problem := trial_problem(tried, references)):
             raise UnusableVerifierError(f"{source}: {problem}")
     return _looked_at(verifier, references)
 

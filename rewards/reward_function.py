@@ -15,7 +15,7 @@ from threading import Lock
 from typing import Any
 
 from rewards.extraction import THOUGHT_CLOSES, THOUGHT_OPENS
-from rewards.own_verifiers import bounded
+from rewards.user_verifiers import bounded
 from rewards.verifier import TokenVerifier, Verdict, Verifier, score_problem
 
 logger = logging.getLogger(__name__)
@@ -36,7 +36,7 @@ class RewardFunction:
 
     Args:
         verifier: judges each completion. One that raises leaves its row unjudged, with the exception as the reason: a
-            malformed row must not end a long run. A user's own is bounded in time too (`rewards.own_verifiers`).
+            malformed row must not end a long run. A user's own is bounded in time too (`rewards.user_verifiers`).
         name: names its metrics.
         task: judges only the rows whose ``task`` column is this; ``None`` = all rows.
         prefilled_thought: the chat template's generation prompt ends with ``<think>``. TRL hands over the completion

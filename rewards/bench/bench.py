@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from rewards.bench.trials import KINDS, Kind, Row, Trial, trials
-from rewards.own_verifiers import bounded
+from rewards.user_verifiers import bounded
 from rewards.verifier import Verdict, Verifier
 
 BATCH = 64  # completions judged together, as in a rollout

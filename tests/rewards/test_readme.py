@@ -7,9 +7,9 @@ from pathlib import Path
 import pytest
 
 from rewards import RewardFunction, build_verifier
-from rewards.own_verifiers import OwnVerifier, bounded
 from rewards.parts import VERIFIERS
 from rewards.references import check_rewards
+from rewards.user_verifiers import UserVerifier, bounded
 from tests.paths import ROOT
 
 README = (ROOT / "rewards" / "README.md").read_text()
@@ -22,7 +22,7 @@ def test_the_example_is_taken_and_judges_in_its_process(tmp_path: Path, monkeypa
     monkeypatch.delitem(sys.modules, "my_parts", raising=False)  # that of another page
     verifier = build_verifier("my_parts:ends_with_reference")
     own = bounded(verifier)
-    assert isinstance(own, OwnVerifier)
+    assert isinstance(own, UserVerifier)
     assert (own.traits.timeout_s, own.traits.picklable) == (10, True)
     assert check_rewards({"mine": verifier}, {"mine": None}, ["7", "8"], None, "data.train") == [0, 1]
     rows = {"prompts": [""] * 3, "completions": ["it is 7", "it is 8", "it is 7"], "reference": ["7", "7", 7]}

@@ -1,19 +1,59 @@
 """A pool of worker processes, as a value: it can be compared, hashed and pickled; its workers belong to the process."""
 
 import atexit
+import contextlib
 import os
+import selectors
+import signal
 import threading
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
-from typing import Any
+import time
+from collections import deque
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field
+from typing import Any, Literal
 
-from rewards.isolation.stacks import SOURCES
-from rewards.isolation.workers.crew import Crew, WorkerLimits
-from rewards.isolation.workers.result import WorkerResult
+from rewards.isolation.workers.worker_process import WorkerProcess, WorkerStartError
 
-_lock = threading.Lock()  # of the table alone; each crew has its own for its batches
-_crews: dict["WorkerPool", Crew] = {}
+WorkerStatus = Literal["done", "raised", "cpu_limit", "wall_limit", "memory_limit", "died"]
+
 MOST_WORKERS = 16
+ITEMS_PER_WORKER = 2000
+"""After these a worker is replaced: the caches of a computer algebra system grow."""
+START_TRIES = 3
+"""Starts of one worker that may end by a signal: an out-of-memory killer's choice must not end a batch."""
+
+_lock = threading.Lock()  # of the table alone; each group has its own for its batches
+_groups: dict["WorkerPool", "WorkerGroup"] = {}
+
+
+@dataclass(frozen=True)
+class WorkerResult:
+    """The value that the target returned for an item, or why there is none.
+
+    Attributes:
+        value: what the target returned, through JSON; ``None`` unless ``status`` is ``done``.
+        status: ``done``; ``raised`` an exception; ended at its ``cpu_limit``; twice at its ``wall_limit``, each time on
+            a fresh count: the machine had no time for it, or it slept; twice at its ``memory_limit``; twice ``died`` of
+            something else, such as a stack overflow in C. (Once, of a user's.)
+        seconds: wall time from when the worker had the item, of the last try. No part of equality.
+        detail: the exception or the signal, as a sentence; empty when done.
+    """
+
+    value: Any
+    status: WorkerStatus
+    seconds: float = field(compare=False, default=0.0)
+    detail: str = ""
+
+    @property
+    def done(self) -> bool:
+        """Whether the target returned a value."""
+        return self.status == "done"
+
+    @property
+    def killed(self) -> bool:
+        """Whether the item was cut off rather than judged."""
+        return self.status not in ("done", "raised")
 
 
 @dataclass(frozen=True)
@@ -29,29 +69,36 @@ class WorkerPool:
 
     Attributes:
         target: ``package.module:function`` of one argument; it takes and returns what JSON can write.
-        cpu_seconds: of user and system time per item, kept by the kernel, also inside C.
+        argument: what the target is called with once in each worker, where it returns the function that judges.
+        cpu_seconds: of user and system time per item, kept by the kernel, also inside C; 0 = no limit.
         wall_seconds: per item, from when a ready worker has it. A backstop for a target that sleeps; an item that
             computes needs it only where the machine is starved. So it is to be several times ``cpu_seconds``.
-        memory_bytes: address space of a worker.
+        memory_bytes: what a worker may take beyond what it holds when it is ready.
         workers: at most so many; 0 = one for each core that this process may use, divided by the ranks of this machine
             (``LOCAL_WORLD_SIZE``), at most 16.
         warm_up: items judged before a worker is ready, so that no item pays for imports.
         start_seconds: wall time until a worker must be ready.
+        users: the function is a user's. Its workers have the whole environment and print to the terminal, none is
+            replaced for its age, no item is tried twice, and after the first end of a worker a spare one is kept ready:
+            a function that crashed once crashes again.
     """
 
     target: str
+    argument: str | None = None
     cpu_seconds: float = 5.0
     wall_seconds: float = 60.0
     memory_bytes: int = 2 << 30
     workers: int = 0
     warm_up: tuple[Any, ...] = ()
     start_seconds: float = 300.0
+    users: bool = False
 
     def __post_init__(self) -> None:
         """Refuse limits that cannot be kept."""
         if ":" not in self.target:
             raise ValueError(f"target = {self.target!r} names no function. Write package.module:function.")
-        if min(self.cpu_seconds, self.memory_bytes, self.start_seconds) <= 0 or self.workers < 0:
+        seconds = self.wall_seconds if self.users else self.cpu_seconds
+        if min(seconds, self.memory_bytes, self.start_seconds) <= 0 or self.workers < 0:
             raise ValueError(
                 f"cpu_seconds = {self.cpu_seconds}, memory_bytes = {self.memory_bytes}, start_seconds = "
                 f"{self.start_seconds} and workers = {self.workers} cannot be kept. Write limits above 0."
@@ -62,60 +109,220 @@ class WorkerPool:
                 "busy machine would decide results. Write several times cpu_seconds."
             )
 
-    def map(self, items: Sequence[Any]) -> list[WorkerResult]:
+    def map(
+        self,
+        items: Sequence[Any],
+        wall_seconds: float | None = None,
+        on_part: Callable[[Any], object] = lambda part: None,
+    ) -> list[WorkerResult]:
         """Judge ``items``; one result each, in their order.
 
+        Args:
+            wall_seconds: of these items, in place of the pool's.
+            on_part: called with what a target that is a generator yields, as soon as it is there.
+
         Raises:
-            WorkerStartError: a worker does not become ready, with what it said; one killed by a signal is started three
-                times before.
+            WorkerStartError: a worker does not become ready, with what it wrote; one killed by a signal is started
+                three times before.
         """
         if not items:
             return []
         with _lock:
-            if self not in _crews:
-                _crews[self] = Crew(
-                    self._settings(), WorkerLimits(self._num_workers(), self.wall_seconds, self.start_seconds)
-                )
-            crew = _crews[self]
-        return crew.judge(items)
+            group = _groups.setdefault(self, WorkerGroup(self))
+        return group.judge(items, self.wall_seconds if wall_seconds is None else wall_seconds, on_part)
 
     def close(self) -> None:
         """End the workers of this pool and of those equal to it, in this process, after the batch under way."""
         with _lock:
-            crew = _crews.get(self)
-        if crew is not None:
-            crew.close()
+            group = _groups.get(self)
+        if group is not None:
+            group.close()
 
-    def _num_workers(self) -> int:
+
+class WorkerGroup:
+    """The running workers of a pool. One batch at a time; another thread's waits."""
+
+    def __init__(self, pool: WorkerPool) -> None:
+        self._pool = pool
         ranks = int(os.environ.get("LOCAL_WORLD_SIZE", "1"))
-        return self.workers or min(MOST_WORKERS, max(1, len(os.sched_getaffinity(0)) // ranks))
+        self._most = pool.workers or min(MOST_WORKERS, max(1, len(os.sched_getaffinity(0)) // ranks))
+        names = ("target", "argument", "cpu_seconds", "memory_bytes", "warm_up", "users")
+        self._settings = {name: getattr(pool, name) for name in names}
+        self._idle: list[WorkerProcess] = []  # the one used last at the end
+        self._busy: dict[WorkerProcess, int | None] = {}  # the index of its item; None while it starts
+        self._keeps_spare = False
+        self._lock = threading.Lock()
+        self._starter: ThreadPoolExecutor | None = None
 
-    def _settings(self) -> dict[str, Any]:
-        return {
-            "target": self.target,
-            "warm_up": self.warm_up,
-            "cpu_seconds": self.cpu_seconds,
-            "memory_bytes": self.memory_bytes,
-        }
+    def judge(self, items: Sequence[Any], wall_seconds: float, on_part: Callable[[Any], object]) -> list[WorkerResult]:
+        """One result per item, in order.
+
+        Raises:
+            WorkerStartError: a worker does not become ready; all workers are ended before.
+        """
+        results: dict[int, WorkerResult] = {}
+        waiting, second_try = deque(range(len(items))), set[int]()
+        with self._lock:
+            try:
+                while len(results) < len(items):
+                    self._dispatch(items, waiting, second_try)
+                    self._start_missing(len(waiting))
+                    for index, result in self._next_results(wall_seconds, on_part):
+                        may_pass = result.status in ("wall_limit", "memory_limit", "died") and not self._pool.users
+                        if may_pass and index not in second_try:
+                            second_try.add(index)  # a starved machine, or what earlier items had left in the worker
+                            waiting.append(index)
+                        else:
+                            results[index] = result
+            except BaseException:  # also Ctrl-C: a result still to come would be read as one of the next batch
+                self._end()
+                raise
+        return [results[index] for index in range(len(items))]
+
+    def stacks(self) -> Iterator[str]:
+        """Where each busy worker is; asked by another thread than that which waits for them.
+
+        One that starts is not asked: the signal would end it.
+        """
+        name = "a user's verifier" if self._pool.users else self._pool.target
+        for worker, index in list(self._busy.items()):
+            yield f"{name}\n{'starting' if index is None else worker.stack()}"
+
+    def close(self) -> None:
+        """End every worker, and the thread that started them. The group can be used again."""
+        with self._lock:
+            self._end()
+            if self._starter is not None:
+                self._starter.shutdown()
+            self._starter = None
+
+    def _end(self) -> None:
+        for worker in [*self._idle, *self._busy]:
+            worker.end()
+        self._idle.clear()
+        self._busy.clear()
+
+    def _dispatch(self, items: Sequence[Any], waiting: deque[int], second_try: set[int]) -> None:
+        while waiting and self._idle:
+            worker = self._idle.pop()
+            if waiting[0] in second_try and worker.num_items > 0:  # the second try is on a fresh worker
+                worker.end()
+                continue
+            self._busy[worker] = index = waiting.popleft()
+            worker.num_items += 1
+            worker.send(items[index])
+
+    def _start_missing(self, num_waiting: int) -> None:
+        ready_soon = len(self._idle) + sum(index is None for index in self._busy.values())
+        room = self._most - len(self._busy) - len(self._idle)
+        missing = min(room, num_waiting - ready_soon)
+        for _ in range(max(missing, 1 - ready_soon) if self._keeps_spare else missing):
+            self._start(1)
+
+    def _start(self, start_try: int) -> None:
+        if self._starter is None:  # a worker is killed when the thread that started it ends, so one thread starts all
+            self._starter = ThreadPoolExecutor(1, thread_name_prefix="worker-starter")
+        worker = self._starter.submit(WorkerProcess, self._settings, start_try).result()
+        self._busy[worker] = None
+
+    def _next_results(
+        self, wall_seconds: float, on_part: Callable[[Any], object]
+    ) -> Iterator[tuple[int, WorkerResult]]:
+        """Wait until a worker has sent something, or has ended, or is late; yield the results that this decides."""
+
+        def deadline(worker: WorkerProcess) -> float:
+            return worker.started + (self._pool.start_seconds if self._busy[worker] is None else wall_seconds)
+
+        with selectors.PollSelector() as selector:
+            for worker in self._busy:
+                selector.register(worker, selectors.EVENT_READ)
+            soonest = min(map(deadline, self._busy))
+            readable = {key.fileobj for key, _ in selector.select(max(0.0, soonest - time.monotonic()))}
+        for worker, index in list(self._busy.items()):
+            result = None
+            if worker in readable:
+                result = self._on_message(worker, on_part)
+            elif time.monotonic() >= deadline(worker):
+                result = self._on_timeout(worker)
+            if result is not None and index is not None:
+                yield index, result
+
+    def _on_message(self, worker: WorkerProcess, on_part: Callable[[Any], object]) -> WorkerResult | None:
+        try:
+            messages = worker.receive()
+        except (EOFError, ValueError) as error:
+            return self._on_end(worker, was_killed=isinstance(error, ValueError))
+        for message in messages:
+            if "part" not in message:
+                return self._on_last_message(worker, message)
+            on_part(message["part"])
+        return None
+
+    def _on_last_message(self, worker: WorkerProcess, message: dict[str, Any]) -> WorkerResult | None:
+        """The worker is ready, or it is done with its item."""
+        if self._busy[worker] is not None and message.get("status") not in ("done", "raised", "memory_limit"):
+            return self._on_end(worker, was_killed=True)
+        if self._busy.pop(worker) is None:
+            if not message.get("ready"):
+                worker.end()
+                raise WorkerStartError(f"a worker for {self._pool.target} cannot start:\n{message.get('detail')}")
+            self._idle.insert(0, worker)
+            return None
+        is_old = worker.num_items >= ITEMS_PER_WORKER and not self._pool.users
+        if message["status"] == "memory_limit" or is_old:
+            worker.end()
+        else:
+            self._idle.append(worker)
+        value, status, detail = message.get("value"), message["status"], str(message.get("detail"))
+        return WorkerResult(value, status, time.monotonic() - worker.started, detail)
+
+    def _on_end(self, worker: WorkerProcess, *, was_killed: bool) -> WorkerResult | None:
+        """The result of a worker that has ended, or is ended now for a message that is no result."""
+        seconds, code = time.monotonic() - worker.started, worker.end()
+        if self._busy.pop(worker) is None:
+            if code < 0 and worker.start_try < START_TRIES:
+                self._start(worker.start_try + 1)
+                return None
+            raise WorkerStartError(
+                f"a worker for {self._pool.target} ended {worker.exit_reason()} before it was ready, at try "
+                f"{worker.start_try}:\n{worker.log_tail()}"
+            )
+        self._keeps_spare = self._pool.users
+        status: WorkerStatus = "cpu_limit" if code == -signal.SIGPROF else "died"
+        detail = "for it sent something else than a result" if was_killed else worker.exit_reason()
+        return WorkerResult(None, status, seconds, detail)
+
+    def _on_timeout(self, worker: WorkerProcess) -> WorkerResult:
+        seconds = time.monotonic() - worker.started
+        worker.end()
+        if self._busy.pop(worker) is None:
+            raise WorkerStartError(
+                f"a worker for {self._pool.target} was not ready after {seconds:.0f} s:\n{worker.log_tail()}"
+            )
+        self._keeps_spare = self._pool.users
+        return WorkerResult(None, "wall_limit", seconds, f"no result after {seconds:.1f} s of wall time")
 
 
-def _stacks() -> Iterator[str]:
-    for crew in list(_crews.values()):
-        yield from crew.stacks()
+def verifier_stacks() -> str:
+    """The stacks of this process's busy verifier workers, a block each: what is asked when a run makes no progress."""
+    blocks: list[str] = []
+    for group in list(_groups.values()):
+        with contextlib.suppress(ValueError, OSError):  # a worker that ends while it is asked
+            blocks += group.stacks()
+    return "\n\n".join(blocks)
 
 
 def _close_all() -> None:
-    for pool in list(_crews):
+    for pool in list(_groups):
         pool.close()
 
 
 def _forget_the_parents_workers() -> None:
     """In a forked child: the workers and the locks' holders are the parent's; killing or waiting would be wrong."""
     global _lock
-    _crews.clear()
+    _groups.clear()
     _lock = threading.Lock()
 
 
 atexit.register(_close_all)
-SOURCES.append(_stacks)
 os.register_at_fork(after_in_child=_forget_the_parents_workers)

@@ -1,11 +1,12 @@
-"""The program of a worker process: ``python -m rewards.isolation.workers.worker``, started by its `process`.
+"""The program of a worker process: ``python -m rewards.isolation.workers.worker CHANNEL LOG``, two descriptors.
 
-It speaks JSON, one value a line. First line in: its settings. Then it imports the target, judges the warm-up items,
-caps its memory, and writes ``{"ready": true}``; from there each line in is an item and each line out its result. It
-ends when its input ends, and is killed when the thread that started it ends.
+Over the channel goes JSON, one value a line. First line in: its settings. Then it imports the target, judges the
+warm-up items, caps its memory, and writes ``{"ready": true}``; from there each line in is an item, for which it writes
+a line for each part that the target yields, and its result. It ends when its input ends, and is killed when the thread
+that started it ends.
 
-CPU time is limited by ``ITIMER_PROF``, whose signal ends the process by the kernel's hand: also inside C, with the GIL
-held, where no Python handler ever runs.
+CPU time is limited by ``ITIMER_PROF``, whose signal makes the kernel end the process: also inside C, with the GIL held,
+where no Python handler ever runs.
 """
 
 import contextlib
@@ -19,7 +20,7 @@ import resource
 import signal
 import sys
 import traceback
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any, BinaryIO
 
 PR_SET_PDEATHSIG = 1  # linux/prctl.h
@@ -27,31 +28,45 @@ PR_SET_PDEATHSIG = 1  # linux/prctl.h
 
 def main() -> None:
     """Judge items until the input ends."""
-    items, results = _channels()
+    channel, log = (int(number) for number in sys.argv[1:3])
+    for descriptor in (channel, log):
+        os.set_inheritable(descriptor, False)
+    items, results = os.fdopen(channel, "rb"), os.fdopen(os.dup(channel), "wb")
     settings = json.loads(items.readline())
     _die_with(settings["parent"])
-    faulthandler.register(signal.SIGUSR1, file=os.fdopen(os.dup(2), "w"))  # what the parent asks for when all stalls
-    _reset_signals()
+    faulthandler.register(signal.SIGUSR1, file=log)  # what the parent asks for when nothing moves
+    faulthandler.enable(file=log, all_threads=False)
+    signal.signal(signal.SIGPROF, signal.SIG_DFL)  # dispositions and masks are inherited
+    signal.pthread_sigmask(signal.SIG_SETMASK, [])
     try:
         judge = pkgutil.resolve_name(settings["target"])
+        if settings["argument"] is not None:
+            judge = judge(settings["argument"])
         for item in settings["warm_up"]:
             judge(item)
         resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
-        resource.setrlimit(resource.RLIMIT_AS, (settings["memory_bytes"],) * 2)
+        _limit_memory(settings["memory_bytes"], settings["users"])
     except Exception:  # noqa: BLE001 — whatever the target's module raises is told to the parent, which raises
         _write(results, {"ready": False, "detail": traceback.format_exc(limit=-3)})
         return
     _write(results, {"ready": True})
-    for descriptor in (1, 2):  # a library that warns about every item would fill the disk
-        os.dup2(os.open(os.devnull, os.O_WRONLY), descriptor)
+    if not settings["users"]:  # a library that warns about every item would fill the disk
+        logging.disable(logging.CRITICAL)
+        for descriptor in (1, 2):
+            os.dup2(os.open(os.devnull, os.O_WRONLY), descriptor)
     for line in items:
-        _write(results, _result(judge, json.loads(line), settings["cpu_seconds"]))
+        _write(results, _result(judge, json.loads(line), settings["cpu_seconds"], results))
 
 
-def _result(judge: Callable[[Any], Any], item: Any, cpu_seconds: float) -> dict[str, Any]:
+def _result(judge: Callable[[Any], Any], item: Any, cpu_seconds: float, results: BinaryIO) -> dict[str, Any]:
     signal.setitimer(signal.ITIMER_PROF, cpu_seconds)
     try:
-        return {"status": "done", "value": judge(item), "detail": ""}
+        value = judge(item)
+        if isinstance(value, Iterator):
+            for part in value:
+                _write(results, {"part": part})
+            value = None
+        return {"status": "done", "value": value, "detail": ""}
     except MemoryError as error:
         return {"status": "memory_limit", "value": None, "detail": repr(error)}
     except Exception as error:  # noqa: BLE001 — the judge's failure is this item's result, not the pool's end
@@ -69,15 +84,6 @@ def _write(results: BinaryIO, message: dict[str, Any]) -> None:
     results.flush()
 
 
-def _channels() -> tuple[BinaryIO, BinaryIO]:
-    """Input and output of the protocol, out of reach of what the target reads and prints."""
-    items, results = os.fdopen(os.dup(0), "rb"), os.fdopen(os.dup(1), "wb")
-    os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
-    os.dup2(2, 1)
-    logging.disable(logging.CRITICAL)
-    return items, results
-
-
 def _die_with(parent: int) -> None:
     with contextlib.suppress(OSError, AttributeError):  # where there is no prctl, the end of the input must do
         ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
@@ -85,9 +91,17 @@ def _die_with(parent: int) -> None:
         sys.exit()
 
 
-def _reset_signals() -> None:
-    signal.signal(signal.SIGPROF, signal.SIG_DFL)  # dispositions and masks are inherited
-    signal.pthread_sigmask(signal.SIG_SETMASK, [])
+def _limit_memory(more: int, users: bool) -> None:
+    """Let this process take so many bytes more than it holds.
+
+    Of a user's worker only what can be written to counts: torch reserves address space that it never uses.
+    """
+    kind, field = (resource.RLIMIT_DATA, 5) if users else (resource.RLIMIT_AS, 0)
+    with open("/proc/self/statm", "rb") as file:  # noqa: PTH123
+        limit = int(file.read().split()[field]) * resource.getpagesize() + more
+    hard = resource.getrlimit(kind)[1]
+    limit = limit if hard == resource.RLIM_INFINITY else min(limit, hard)
+    resource.setrlimit(kind, (limit, hard if users else limit))
 
 
 if __name__ == "__main__":

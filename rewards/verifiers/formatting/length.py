@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from rewards.own_verifiers import bounded
+from rewards.user_verifiers import bounded
 from rewards.verifier import TokenVerifier, Verdict, Verifier, score_problem, tokens
 
 

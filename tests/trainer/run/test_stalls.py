@@ -16,7 +16,7 @@ import pytest
 
 from rewards import build_verifier, verifier_stacks
 from rewards.isolation.workers import WorkerPool
-from rewards.own_verifiers import OwnVerifier
+from rewards.user_verifiers import UserVerifier
 from tests.paths import ROOT
 from trainer.run.callbacks.stalls import StallWatchdog
 
@@ -89,7 +89,7 @@ def test_the_stacks_of_busy_workers_and_of_a_users_verifier_are_there():
     pool = WorkerPool("tests.trainer.run.without_end:never_ends", cpu_seconds=60, wall_seconds=90, workers=1)
     judges = [
         lambda: pool.map([0]),
-        lambda: OwnVerifier(build_verifier("tests.trainer.run.without_end:sleeps")).judge_all(["a"], [None]),
+        lambda: UserVerifier(build_verifier("tests.trainer.run.without_end:sleeps")).judge_all(["a"], [None]),
     ]
     for judge in judges:
         threading.Thread(target=judge, daemon=True).start()
@@ -97,4 +97,4 @@ def test_the_stacks_of_busy_workers_and_of_a_users_verifier_are_there():
     while not ("in never_ends" in (stacks := verifier_stacks()) and "in sleeps" in stacks):
         assert time.monotonic() < deadline, stacks
         time.sleep(0.5)
-    assert re.search(r"own verifier\nprocess \d+:", stacks)
+    assert re.search(r"a user.s verifier\nprocess \d+:", stacks)

@@ -156,7 +156,7 @@ def test_a_worker_that_cannot_start_is_an_error_and_no_loop(target, said):
 
 def test_a_warm_up_that_always_kills_the_worker_is_an_error_after_three_tries(tmp_path):
     pool = WorkerPool(JUDGE, warm_up=(("die", str(tmp_path / "tries")),))
-    with pytest.raises(WorkerStartError, match="SIGKILL before it was ready, at try 3"):
+    with pytest.raises(WorkerStartError, match=r"SIGKILL.* before it was ready, at try 3"):
         pool.map([["double", 1]])
     assert (tmp_path / "tries").read_bytes() == b"..."
 

@@ -219,7 +219,7 @@ def test_what_is_plain_needs_no_worker():
     ] * 7 + [0] * 6
     from rewards.isolation.workers import pool
 
-    assert verifier._pool() not in pool._crews
+    assert verifier._pool() not in pool._groups
 
 
 @pytest.mark.slow

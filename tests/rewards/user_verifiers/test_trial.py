@@ -8,7 +8,7 @@ from rewards import build_verifier
 from rewards.own_verifiers import traits
 from rewards.references import UnusableVerifierError, check_rewards
 
-HERE = "tests.rewards.own_verifiers.written"
+HERE = "tests.rewards.user_verifiers.written"
 REFERENCES = [f"word{number}" for number in range(100)]
 
 

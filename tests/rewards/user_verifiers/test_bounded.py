@@ -1,25 +1,31 @@
 """A user's verifier that sleeps, exits, crashes or returns a bare number, in a thread and in a process."""
 
-import multiprocessing
 import os
 import pickle
+import selectors
+import subprocess
+import sys
 import time
+from pathlib import Path
 from typing import Any
 
+import psutil
 import pytest
 
 from rewards import RewardFunction, Verdict, build_verifier
-from rewards.own_verifiers import OwnVerifier, bounded, process
+from rewards.isolation.workers import pool
+from rewards.user_verifiers import UserVerifier, bounded
+from rewards.user_verifiers.judging import worker_pool
 from rewards.verifier import TokenVerifier, as_verdict
-from tests.rewards.own_verifiers import written
-from tests.rewards.own_verifiers.written import Batches
+from tests.paths import ROOT
+from tests.rewards.user_verifiers.written import Batches
 
-HERE = "tests.rewards.own_verifiers.written"
+HERE = "tests.rewards.user_verifiers.written"
 
 
-def own(spec: Any) -> OwnVerifier:
+def own(spec: Any) -> UserVerifier:
     verifier = bounded(build_verifier(spec))
-    assert isinstance(verifier, OwnVerifier)
+    assert isinstance(verifier, UserVerifier)
     return verifier
 
 
@@ -114,10 +120,40 @@ def test_a_reward_function_names_and_counts_what_is_unjudged(caplog: pytest.LogC
     assert pickle.loads(pickle.dumps(picklable))(**(rows | {"completions": ["a"] * 3})) == [1.0] * 3
 
 
-def test_processes_end() -> None:
-    own(f"{HERE}:in_process").judge_all(["sleep"], ["a"])
-    assert written.in_process.picklable  # type: ignore[attr-defined]
-    assert all(child.is_alive() for child in multiprocessing.active_children())
+def test_the_worker_of_a_verifier_that_sleeps_is_ended() -> None:
+    verifier = own(f"{HERE}:in_process")
+    before = {child.pid for child in psutil.Process().children()}
+    verifier.judge_all(["sleep"], ["a"])
+    assert {child.pid for child in psutil.Process().children()} <= before
+
+
+IN_MAIN = """
+from rewards import build_verifier
+from rewards.own_verifiers import bounded, traits
+
+@traits(picklable=True)
+def judge(completion, reference):
+    return completion == reference
+
+if __name__ == "__main__":
+    print([verdict.score for verdict in bounded(build_verifier(judge)).judge_all(["a", "b"], ["a", "a"])])
+"""
+
+
+def test_a_verifier_of_the_script_itself_is_found_in_its_process(tmp_path: Path) -> None:
+    script = tmp_path / "script.py"
+    script.write_text(IN_MAIN)
+    environment = {**os.environ, "PYTHONPATH": str(ROOT)}
+    result = subprocess.run([sys.executable, script], env=environment, capture_output=True, text=True, timeout=120)
+    assert result.stdout == "[1.0, 0.0]\n", result.stderr
+
+
+def test_what_a_taken_over_process_sends_is_data_and_is_never_run(tmp_path: Path) -> None:
+    """It writes a pickle that would make a file, and a value that is no JSON, in the place of its verdict."""
+    verifier = own({"name": f"{HERE}:taken_over", "file": str(tmp_path / "made")})
+    verdicts = verifier.judge_all(["a"], ["a"])
+    assert verdicts[0].score is None
+    assert not (tmp_path / "made").exists()
 
 
 def test_each_row_has_a_reference_and_token_ids_of_its_own() -> None:
@@ -144,11 +180,12 @@ def test_after_a_crash_the_next_process_is_there_before_it_is_needed() -> None:
     verifier = own(f"{HERE}:in_process_again")
     verifier.judge_all(["leave"], ["a"])
     assert verifier.judge_all(["a"], ["a"])[0].score == 1.0  # starts its process and a spare one
-    key = next(key for key in process._spares if b"in_process_again" in key[1])
-    spare = process._spares[key]
-    assert spare._connection.poll(60)  # ready, without anybody waiting for it
+    group = pool._groups[worker_pool(verifier.verifier)]
+    (spare,) = group._busy
+    with selectors.DefaultSelector() as selector:
+        selector.register(spare, selectors.EVENT_READ)
+        assert selector.select(60)  # ready, without anybody waiting for it
     verdicts = verifier.judge_all(["leave", "a"], ["a"] * 2)
     assert [verdict.score for verdict in verdicts] == [None, 1.0]
-    assert process._processes[key] is spare
-    for each in (spare, process._spares[key]):
-        each.end()
+    assert group._idle == [spare]
+    group.close()

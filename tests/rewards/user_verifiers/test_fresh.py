@@ -8,10 +8,10 @@ from typing import Any
 import pytest
 
 from rewards import build_verifier
-from rewards.own_verifiers import bounded
-from rewards.own_verifiers.process_state import ASPECTS
 from rewards.references import UnusableVerifierError, check_rewards
-from tests.rewards.own_verifiers import ends, fresh
+from rewards.user_verifiers import bounded
+from rewards.user_verifiers.process_state import ASPECTS
+from tests.rewards.user_verifiers import ends, fresh
 
 REFERENCES = [f"word{number}" for number in range(3)]
 
@@ -66,6 +66,6 @@ FAST_ENDS = ("a null pointer",)
     "act", [name if name in FAST_ENDS else pytest.param(name, marks=pytest.mark.slow) for name in ends.ENDS]
 )
 def test_a_crash_is_answered_by_its_cause(act: str) -> None:
-    found = refusal({"name": "tests.rewards.own_verifiers.ends:process", "act": act})
+    found = refusal({"name": "tests.rewards.user_verifiers.ends:process", "act": act})
     assert re.search(ends.ENDS[act][1], found, re.DOTALL), found
     assert "Make it faster" not in found

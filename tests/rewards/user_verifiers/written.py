@@ -1,7 +1,9 @@
 """Verifiers as users write them, well and badly."""
 
+import contextlib
 import ctypes
 import os
+import pickle
 import sys
 import time
 from dataclasses import dataclass
@@ -58,6 +60,26 @@ def in_process(completion: str, reference: Any) -> float:
 @traits(timeout_s=5.0, picklable=True)
 def in_process_again(completion: str, reference: Any) -> float:
     return misbehaving(completion, reference)
+
+
+class _MakesFile:
+    """When it is unpickled."""
+
+    def __init__(self, file: str) -> None:
+        self.file = file
+
+    def __reduce__(self) -> Any:
+        return open, (self.file, "w")
+
+
+@traits(picklable=True)
+def taken_over(completion: str, reference: Any, *, file: str) -> float:
+    """Writes a pickle into every channel of its process."""
+    for name in os.listdir("/proc/self/fd"):  # noqa: PTH208
+        with contextlib.suppress(OSError):
+            if os.readlink(f"/proc/self/fd/{name}").startswith(("socket:", "pipe:")) and int(name) > 2:  # noqa: PTH115
+                os.write(int(name), pickle.dumps(_MakesFile(file)) + b"\n")
+    return 1.0
 
 
 @traits(picklable=True, memory_mb=200)

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from rewards import Verdict, build_verifier
-from rewards.own_verifiers import bounded, traits
+from rewards.user_verifiers import bounded, traits
 
 
 def judged(completion: str, reference: Any) -> Verdict:

@@ -4,8 +4,8 @@ A verifier that ships keeps its own limits. One of a user's may sleep, crash, ca
 `bounded` makes a verifier of it that does none of that to the run; `trial_problem` tries it on its own data first.
 """
 
-from rewards.own_verifiers.bounded import OwnVerifier, bounded
-from rewards.own_verifiers.traits import traits
-from rewards.own_verifiers.trial import trial_problem
+from rewards.user_verifiers.traits import traits
+from rewards.user_verifiers.trial import trial_problem
+from rewards.user_verifiers.verifier import UserVerifier, bounded
 
-__all__ = ["OwnVerifier", "bounded", "traits", "trial_problem"]
+__all__ = ["UserVerifier", "bounded", "traits", "trial_problem"]

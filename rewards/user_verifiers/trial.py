@@ -3,9 +3,9 @@
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
-from rewards.own_verifiers.bounded import OwnVerifier
-from rewards.own_verifiers.process_state import Change
-from rewards.own_verifiers.traits import name_of
+from rewards.user_verifiers.process_state import Change
+from rewards.user_verifiers.traits import name_of
+from rewards.user_verifiers.verifier import UserVerifier
 from rewards.verifier import Verdict, score_problem
 
 MOST_ROWS = 8
@@ -26,7 +26,7 @@ class _Trial(NamedTuple):
         return f"{self.text} and the reference of row {self.row}, {self.reference!r:.80}"
 
 
-def trial_problem(verifier: OwnVerifier, references: Sequence[Any]) -> str:
+def trial_problem(verifier: UserVerifier, references: Sequence[Any]) -> str:
     """What is wrong with ``verifier`` on a few texts, judged twice; empty where nothing is.
 
     The texts are an empty completion, a foreign one, a long one, and one that holds what the reference says. Whether
@@ -74,7 +74,7 @@ def _texts(reference: Any) -> list[tuple[str, str]]:
 
 
 def _judged(
-    verifier: OwnVerifier, chosen: Sequence[tuple[str, str, int]], references: Sequence[Any]
+    verifier: UserVerifier, chosen: Sequence[tuple[str, str, int]], references: Sequence[Any]
 ) -> tuple[list[_Trial], list[Change]]:
     texts, of_rows = [text for _, text, _ in chosen], [references[row] for *_, row in chosen]
     verdicts, changes = verifier.judged_with_changes(texts, of_rows)
@@ -103,7 +103,7 @@ def _unjudged(trials: Sequence[_Trial]) -> str:
     return ""
 
 
-def _pays_everything(verifier: OwnVerifier, trials: Sequence[_Trial]) -> str:
+def _pays_everything(verifier: UserVerifier, trials: Sequence[_Trial]) -> str:
     scores, full = [trial.verdict.score for trial in trials], verifier.full_score
     if not trials or not verifier.reads_reference or any(score is None or score < full for score in scores):
         return ""

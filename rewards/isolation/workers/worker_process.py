@@ -1,0 +1,153 @@
+"""One worker process, seen from the process that owns it."""
+
+import contextlib
+import json
+import os
+import re
+import signal
+import socket
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+from typing import Any
+
+import rewards
+
+_KEPT_VARIABLES = ("PATH", "HOME", "LANG", "LC_ALL", "LC_CTYPE", "LD_LIBRARY_PATH", "TMPDIR", "TZ")
+_SECONDS_FOR_STACKS = 1.0
+_FRAME = re.compile(r'  File "(.*)", line (\d+) in (.*)')
+_MOST_FRAMES = 3
+"""Of the stack at which a worker crashed, the innermost."""
+_WHY = {
+    signal.SIGKILL: ", which the kernel sends where the machine's memory runs out",
+    signal.SIGABRT: ", which GMP raises when it is refused memory",
+}
+
+
+class WorkerStartError(RuntimeError):
+    """A worker that did not become ready; the message holds what it wrote."""
+
+
+class WorkerProcess:
+    """A started worker. It is *starting* until `receive` has returned its first message, which says that it is ready.
+
+    Args:
+        settings: what ``rewards.isolation.workers.worker`` reads first. With ``users`` the worker has the whole
+            environment and prints to the terminal; else it has no secret and its output goes nowhere.
+        start_try: how often this worker has been started, this start included.
+    """
+
+    def __init__(self, settings: dict[str, Any], start_try: int = 1) -> None:
+        self.start_try = start_try
+        self.num_items = 0
+        self._log = tempfile.TemporaryFile()  # noqa: SIM115 — lives as long as the worker
+        self._channel, theirs = socket.socketpair()
+        output = None if settings["users"] else self._log
+        with theirs:
+            descriptors = theirs.fileno(), self._log.fileno()
+            self._process = subprocess.Popen(
+                [sys.executable, "-P", "-m", "rewards.isolation.workers.worker", *map(str, descriptors)],
+                stdin=subprocess.DEVNULL,
+                stdout=output,
+                stderr=output,
+                env=_environment(settings["users"]),
+                pass_fds=descriptors,
+                start_new_session=True,  # Ctrl-C is for the trainer, which ends its workers itself
+            )
+        self._unread: list[bytes] = []  # of an unfinished message: joining its pieces for each would be quadratic
+        self.send({**settings, "parent": os.getpid()})
+
+    def fileno(self) -> int:
+        """The descriptor that turns readable when `receive` has something to do."""
+        return self._channel.fileno()
+
+    def send(self, value: Any) -> None:
+        """Hand over one value. A worker that is dead swallows it; `receive` then says so."""
+        self.started = time.monotonic()
+        with contextlib.suppress(BrokenPipeError, ConnectionResetError):
+            self._channel.sendall(json.dumps(value).encode() + b"\n")
+
+    def receive(self) -> list[dict[str, Any]]:
+        """The messages that are complete by now.
+
+        JSON, never pickle: a worker that a completion has taken over can send values, and nothing that this process
+        would execute.
+
+        Raises:
+            EOFError: the worker is dead.
+            ValueError: it sent something else than JSON objects.
+        """
+        try:
+            piece = self._channel.recv(1 << 16)
+        except ConnectionResetError:
+            piece = b""
+        if not piece:
+            raise EOFError
+        self._unread.append(piece)
+        if b"\n" not in piece:
+            return []
+        *lines, rest = b"".join(self._unread).split(b"\n")
+        self._unread = [rest] if rest else []
+        try:
+            messages = [json.loads(line) for line in lines]
+        except RecursionError as error:
+            raise ValueError from error
+        if not all(isinstance(message, dict) for message in messages):
+            raise ValueError
+        return messages
+
+    def end(self) -> int:
+        """Kill it where it still runs, release what it holds, and return its exit status."""
+        self._process.kill()
+        self._channel.close()
+        return self._process.wait()
+
+    def stack(self) -> str:
+        """Where its threads are. It writes them to its log on SIGUSR1, from C, with or without the interpreter's lock.
+
+        One that is stopped or gone gives a sentence instead.
+        """
+        before = os.fstat(self._log.fileno()).st_size
+        try:
+            os.kill(self._process.pid, signal.SIGUSR1)
+        except ProcessLookupError:
+            return f"process {self._process.pid} has ended"
+        size, deadline = before, time.monotonic() + _SECONDS_FOR_STACKS
+        while time.monotonic() < deadline:
+            time.sleep(0.05)
+            grown = os.fstat(self._log.fileno()).st_size
+            if grown == size > before:
+                break
+            size = grown
+        text = os.pread(self._log.fileno(), size - before, before).decode(errors="replace").strip()
+        return f"process {self._process.pid}:\n{text or f'no answer within {_SECONDS_FOR_STACKS:g} s'}"
+
+    def log_tail(self) -> str:
+        """The end of what it wrote before it was ready, and of its stacks."""
+        return self._log_text().strip()[-2000:]
+
+    def exit_reason(self) -> str:
+        """How it ended, with the innermost frames of a crash: "by SIGSEGV in judge (task.py:7)"."""
+        code = self.end()
+        if code >= 0:
+            return f"with exit code {code}, as by os._exit({code})"
+        number = signal.Signals(-code)
+        frames = _FRAME.findall(self._log_text().rpartition("Fatal Python error")[2])[:_MOST_FRAMES]
+        places = [f"{function} ({Path(file).name}:{line})" for file, line, function in frames]
+        return f"by {number.name}{_WHY.get(number, '')}" + (f" in {', called by '.join(places)}" if places else "")
+
+    def _log_text(self) -> str:
+        size = os.fstat(self._log.fileno()).st_size
+        return os.pread(self._log.fileno(), size, 0).decode(errors="replace")
+
+
+def _environment(users: bool) -> dict[str, str]:
+    """Enough to find the same modules as here; of a user's worker all, else no secret and one hash seed for all."""
+    folders = [str(Path(folder).absolute()) for folder in sys.path] + [str(Path(rewards.__path__[0]).parent)]
+    path = {"PYTHONPATH": os.pathsep.join(folders)}
+    if users:
+        return {**os.environ, **path}
+    kept = {name: os.environ[name] for name in _KEPT_VARIABLES if name in os.environ}
+    return {**kept, **path, "PYTHONHASHSEED": "0", "OMP_NUM_THREADS": "1"}
