@@ -60,7 +60,7 @@ REFUSED = [
     ("collections:OrderedDict", "no subclass"),
     (
         {"name": "rewards.verifiers.reasoning_gym.verifier:_PUZZLE24", "use_all": False},
-        "rewards.verifiers.countdown.verifier:Countdown",
+        "rewards.verifiers.countdown:Countdown",
     ),
     ({"name": "soft_overlong", "max_tokens": 90}, "{name: soft_overlong, max_tokens: 90, buffer_tokens: …}"),
     ({"name": "code_tests", "cpu_seconds": math.inf}, "option cpu_seconds = inf"),

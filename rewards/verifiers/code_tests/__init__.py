@@ -2,9 +2,9 @@
 
 ======================  ===============================================================================================
 `formats`               every published format of tests → one of three kinds (`kinds`)
-`stdin_cases`           a program is run on each input, its output compared here (`comparison`)
-`function_calls`        a function is called, its values come back through the `codec` and are compared here
-`program_outcomes`      tests that are code run in one process, the answer in another; every call is handed on
+`outcomes`              what each test finds. A program is run on each input, its output compared here (`comparison`);
+                        a function is called, its values come back through the `codec` and are compared here;
+                        tests that are code run in one process, the answer in another; every call is handed on
 `inside`                what runs in those processes
 ======================  ===============================================================================================
 

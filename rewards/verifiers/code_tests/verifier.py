@@ -17,7 +17,6 @@ from rewards.verifiers.code_tests.answer_session import JudgeFailedError, Starve
 from rewards.verifiers.code_tests.comparison import Comparison
 from rewards.verifiers.code_tests.formats import read_tests
 from rewards.verifiers.code_tests.formats.gold import gold_program
-from rewards.verifiers.code_tests.function_calls import call_outcomes, input_shown, shown
 from rewards.verifiers.code_tests.inside.names import is_installed, names_of
 from rewards.verifiers.code_tests.inside.standard_names import WHOLE_MODULES
 from rewards.verifiers.code_tests.kinds import (
@@ -28,8 +27,7 @@ from rewards.verifiers.code_tests.kinds import (
     Tests,
     UnusableTestsError,
 )
-from rewards.verifiers.code_tests.program_outcomes import program_outcomes
-from rewards.verifiers.code_tests.stdin_cases import stdin_outcomes
+from rewards.verifiers.code_tests.outcomes import call_outcomes, input_shown, program_outcomes, shown, stdin_outcomes
 
 AT_HAND = ("numpy", "sortedcontainers")
 """Packages that competitive programs import as if they were Python's; a row for one that is absent is unjudged."""

@@ -6,8 +6,7 @@ from typing import Any, Literal
 
 from rewards.extraction import THOUGHT_CLOSES, THOUGHT_OPENS, answer_block, has_tags_once_in_order, is_blank
 from rewards.verifier import Verdict, Verifier
-from rewards.verifiers.knights_knaves.answer import names_in, parse_roles
-from rewards.verifiers.knights_knaves.free_answer import parse_free
+from rewards.verifiers.knights_knaves.answer import names_in, parse_free, parse_roles
 from rewards.verifiers.knights_knaves.language import numbered_roles, role, roles
 from rewards.verifiers.knights_knaves.puzzle import (
     Statement,
@@ -64,7 +63,7 @@ class KnightsKnaves(Verifier):
     Attributes:
         scheme: the scores, see above.
         layout: ``strict`` reads one clause a person, as the prompts ask for it; ``free`` also lists ("Knights: A, B"),
-            groups ("A and B are knights") and introductions, see :mod:`rewards.verifiers.knights_knaves.free_answer`.
+            groups ("A and B are knights") and introductions, see :mod:`rewards.verifiers.knights_knaves.answer`.
     """
 
     scheme: Scheme = "accuracy"

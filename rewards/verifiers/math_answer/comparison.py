@@ -1,4 +1,4 @@
-"""Is this answer that gold? Structure is compared here; two expressions are left to a judge that can do algebra.
+r"""Is this answer that gold? Structure is compared here; two expressions are left to a judge that can do algebra.
 
 The rules, where one has to be chosen:
 
@@ -6,8 +6,8 @@ The rules, where one has to be chosen:
   plain number of exactly the same value will do (``0.5`` for ``1/2``, ``2/4`` for ``1/2``, ``15/2`` for ``7.5``), with
   or without a unit where the gold leaves it open. A rounded number equals nothing but itself: ``0.333`` is not ``1/3``.
 - What a result was computed from may stand before it (``2^3 = 8``, not ``2^3``) if it is that result, and what it is
-  about behind it (``\\sqrt2 \\approx 1.41``) if it rounds to that. ``\\approx 3.14`` alone answers a gold decimal.
-- An expression is to be as simple as the gold: `rewards.verifiers.math_answer.simplicity`.
+  about behind it (``\sqrt2 \approx 1.41``) if it rounds to that. ``\approx 3.14`` alone answers a gold decimal.
+- An expression is to be as simple as the gold: `as_simple`.
 - A ratio ``2:3`` may be a fraction, or ``4:6``; what can be a time of day is not reduced.
 - Two units must be the same; what holds π is in radians. Percent: ``12.5%`` equals ``12.5`` and ``0.125``; a gold
   ``12.5`` without the sign takes ``12.5%`` above 1.
@@ -26,12 +26,13 @@ The rules, where one has to be chosen:
 
 import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from fractions import Fraction
+from itertools import pairwise
+from math import isqrt, lcm
 from typing import TypeAlias
 
-from rewards.verifiers.math_answer.cases import same_cases
-from rewards.verifiers.math_answer.congruences import as_congruence, is_residue, same_congruence
-from rewards.verifiers.math_answer.dates import same_time, total_of
 from rewards.verifiers.math_answer.forms import (
+    OTHERWISE,
     About,
     BasedNumber,
     Cases,
@@ -54,15 +55,31 @@ from rewards.verifiers.math_answer.forms import (
 )
 from rewards.verifiers.math_answer.names import in_customary_order, is_doubtful, same_name
 from rewards.verifiers.math_answer.notation import without_spaces
-from rewards.verifiers.math_answer.relations import as_equation
-from rewards.verifiers.math_answer.sets import names_of
-from rewards.verifiers.math_answer.simplicity import as_simple
-from rewards.verifiers.math_answer.values import compatible, same_measure, same_number, same_ratio
+from rewards.verifiers.math_answer.quantities import DEGREE, PERCENT, SCALES
 
 AlgebraJudge: TypeAlias = Callable[
     [Expression | Relation | Number | About, Expression | Relation | Number], bool | None
 ]
 """Whether two expressions or relations say the same, or one rounds to what it is about; ``None`` = not known here."""
+
+_TOKEN = re.compile(r"\\[a-zA-Z]+|\d+(?:\.\d+)?|[a-zA-Z]|[+\-*/^!|]")
+_NO_WEIGHT = {"\\cdot", "\\times", "\\text", "\\circ", "*"}
+_NUMERIC_FRACTION = re.compile(r"\\frac\{ ?\d+ ?\}\{ ?\d+ ?\}")  # as simple as a decimal
+_ROOT_OF_INTEGER = re.compile(r"\\sqrt\{ ?(\d{1,9}) ?\}")
+_ROOT_OF_ROOT = re.compile(r"\\sqrt(?:\[\d+\])?\{ ?\\sqrt")
+_POLYNOMIAL = re.compile(r"(?:[a-zA-Z\d ()+-]|\^ ?\{?\d\}?)+")
+_BRACKET = re.compile(r"\([^()]*\)")
+_KINDS = (
+    frozenset({"sin", "cos", "tan", "cot", "sec", "csc", "arcsin", "arccos", "arctan", "sinh", "cosh", "tanh"}),
+    frozenset({"log", "ln", "lg"}),
+    frozenset({"binom", "sum", "prod", "int", "lim", "max", "min", "gcd", "lcm", "det", "lfloor", "lceil"}),
+)
+
+_MULTIPLE_FIRST = re.compile(r"(?P<modulus>\d+) ?[a-z] ?(?:(?P<residue>[+-] ?\d+))?")
+_MULTIPLE_LAST = re.compile(r"(?P<residue>-?\d+) ?\+ ?(?P<modulus>\d+) ?[a-z]")
+_MOST_RESIDUES = 10_000
+
+_CLOCK = re.compile(r"(?P<hour>\d{1,2}):(?P<minute>[0-5]\d)(?P<half>am|pm)?")
 
 
 def same(gold: Form, answer: Form, algebra: AlgebraJudge) -> bool | None:
@@ -131,21 +148,21 @@ def _same_value(gold: Form, answer: Form, algebra: AlgebraJudge) -> bool | _Othe
         case Number(), Number():
             return same_number(gold, answer)
         case Expression(), Expression():
-            comparable = same_measure(gold, answer) and as_simple(gold.latex, answer.latex)
+            comparable = same_measure(gold, answer) and _as_simple(gold.latex, answer.latex)
             return comparable and algebra(gold, answer)
         case Expression(), Number():
             return compatible(gold.unit, answer.unit) and algebra(gold, answer)
         case Words(), Words():
-            return gold == answer or same_ratio(gold.text, answer.text) or same_time(gold.text, answer.text)
+            return gold == answer or same_ratio(gold.text, answer.text) or _same_time(gold.text, answer.text)
         case (Measures(), Measures() | Number()) | (Number(), Measures()):
-            return total_of(gold) == total_of(answer)
+            return _total_of(gold) == _total_of(answer)
         case Cases(), Cases():
-            return same_cases(gold, answer, lambda one, other: same(one, other, algebra))
+            return _same_cases(gold, answer, algebra)
         case Number(), Congruence():
-            return is_residue(gold, answer)
+            return _is_residue(gold, answer)
         case (Congruence(), _) | (Quantified(), Congruence()):
-            ours, theirs = as_congruence(gold), as_congruence(answer)
-            return ours is not None and theirs is not None and same_congruence(ours, theirs)
+            ours, theirs = _as_congruence(gold), _as_congruence(answer)
+            return ours is not None and theirs is not None and _same_congruence(ours, theirs)
         case BasedNumber(), BasedNumber():
             return gold == answer
         case Words(), Number():
@@ -164,7 +181,7 @@ def _same_collection(gold: Form, answer: Form, algebra: AlgebraJudge) -> bool | 
             return _same_listing(gold, answer, algebra)
         case Union(), Union():
             pieces = [tuple(map(_as_interval, union.pieces)) for union in (gold, answer)]
-            return _same_in_any_order(pieces[0], pieces[1], algebra)
+            return gold.sign == answer.sign and _same_in_any_order(pieces[0], pieces[1], algebra)
         case Interval(left_closed=False, right_closed=False), Row(is_vector=False):
             return _same_in_order(_ends(gold), answer.items, algebra)
         case Row(is_vector=False), Interval(is_pair=True):
@@ -245,7 +262,7 @@ def _same_named(gold: Form, answer: Form, algebra: AlgebraJudge) -> bool | None:
 def _unknowns(form: Form) -> dict[str, Form]:
     """The values of several unknowns by their names, as they are written: ``x = 1, y = 2``, ``(x, y) = (1, 2)``."""
     match form:
-        case Listing() if len(form.items) > 1:
+        case Listing(alternatives=False) if len(form.items) > 1:
             named = {item.name: item.value for item in form.items if isinstance(item, Named)}
             return named if len(named) == len(form.items) else {}
         case Named(value=Row() | Matrix() as value) if form.name.startswith("("):
@@ -294,7 +311,9 @@ def _same_sides(gold: Relation, answer: Relation) -> bool:
 
 def _same_listing(gold: Listing, answer: Listing, algebra: AlgebraJudge) -> bool | None:
     """In any order; names may number the values (``x_1 = 2, x_2 = 5``), and do not count then."""
-    names, others = names_of(gold), names_of(answer)
+    if gold.alternatives != answer.alternatives:
+        return False
+    names, others = gold.names, answer.names
     if names == others or max(len(names), len(others)) < 2:
         return _same_in_any_order(gold.items, answer.items, algebra)
     if not _number_one_letter(names | others):  # x = 1, y = 2 without its names would have to be in order
@@ -368,3 +387,226 @@ def _as_row(form: Form) -> tuple[Form, ...] | None:
         case Matrix() if form.rows and all(len(row) == 1 for row in form.rows):
             return tuple(row[0] for row in form.rows)
     return None
+
+
+def same_number(gold: Number, answer: Number) -> bool:
+    if gold.unit == answer.unit:
+        return gold.value == answer.value
+    if gold.unit == PERCENT and not answer.unit:
+        return answer.value in (gold.value, gold.value / 100)
+    if answer.unit == PERCENT and not gold.unit:
+        return gold.value == answer.value / 100 or (gold.value == answer.value and abs(gold.value) > 1)
+    return compatible(gold.unit, answer.unit) and gold.value == answer.value
+
+
+def compatible(gold_unit: str, answer_unit: str) -> bool:
+    return not gold_unit or not answer_unit or gold_unit == answer_unit
+
+
+def same_measure(gold: Expression, answer: Expression) -> bool:
+    r"""Whether the units agree. Only a plain number can be meant in degrees without the sign: π is in radians."""
+    if {gold.unit, answer.unit} == {DEGREE, ""} and "\\pi" in gold.latex:
+        return False
+    return compatible(gold.unit, answer.unit)
+
+
+def same_ratio(gold: str, answer: str) -> bool:
+    """Whether both are ratios ``2:3`` of the same value; what may be a time of day, ``3:30``, is not reduced."""
+    if not re.fullmatch(r"\d+(:\d+)+", gold) or not re.fullmatch(r"\d+(:\d+)+", answer):
+        return False
+    terms, other = ([int(term) for term in ratio.split(":")] for ratio in (gold, answer))
+    if re.fullmatch(r"\d{1,2}:[0-5]\d", gold) or len(terms) != len(other) or not all(terms + other):
+        return terms == other and len(gold) == len(answer)
+    return all(term * other[0] == match * terms[0] for term, match in zip(terms, other, strict=True))
+
+
+def _as_simple(gold: str, answer: str) -> bool:
+    """Whether ``answer`` is an expression of the gold's kind, both in LaTeX of one spelling."""
+    most = max((2.5 if _is_factored(answer) else 1.5) * _size(gold), _size(gold) + 3)
+    if "!" in gold or "\\binom" in gold:  # one is written with the other
+        answer = answer.replace("!", "").replace("\\binom", "")
+    if _size(_NUMERIC_FRACTION.sub("1", answer)) > most:
+        return False
+    if any(_uses(kind, answer) and not _uses(kind, gold) for kind in _KINDS):
+        return False
+    return not (_has_undrawn_root(answer) and not _has_undrawn_root(gold))
+
+
+def _is_factored(latex: str) -> bool:
+    """Whether it is a product of brackets with polynomials in them."""
+    outside = _BRACKET.sub("", latex)
+    return "(" in latex and _POLYNOMIAL.fullmatch(latex) is not None and not re.search(r"[(+-]", outside.lstrip("- "))
+
+
+def _size(latex: str) -> int:
+    """The number of numbers, letters, functions and operations that ``latex`` is written with."""
+    return sum(token not in _NO_WEIGHT for token in _TOKEN.findall(latex))
+
+
+def _uses(kind: frozenset[str], latex: str) -> bool:
+    return not kind.isdisjoint(re.findall(r"\\([a-zA-Z]+)", latex))
+
+
+def _has_undrawn_root(latex: str) -> bool:
+    """Whether a square root of an integer holds a square above 1, or a root stands directly under another."""
+    return _ROOT_OF_ROOT.search(latex) is not None or any(
+        int(radicand) % (factor * factor) == 0
+        for radicand in _ROOT_OF_INTEGER.findall(latex)
+        for factor in range(2, isqrt(min(int(radicand), 10**6)) + 1)
+    )
+
+
+def as_equation(form: Form) -> Relation | None:
+    """The equation or inequality that a form is, if it is one with mathematics on both sides."""
+    match form:
+        case Relation():
+            return form
+        case Named(value=Expression() as value):
+            return Relation("=", form.name, value.latex)
+        case Named(value=Number() as value):
+            return Relation("=", form.name, str(value.value))
+        case Named(value=Interval(left=Expression() as left, right=Words("infinity"), left_closed=closed)):
+            return Relation("\\le" if closed else "<", left.latex, form.name)
+        case Named(value=Interval(left=Words("-infinity"), right=Expression() as right, right_closed=closed)):
+            return Relation("\\le" if closed else "<", form.name, right.latex)
+    return None
+
+
+def _same_cases(gold: Cases, answer: Cases, algebra: AlgebraJudge) -> bool | None:
+    """Whether each case of one has its case in the other, in any order; "otherwise" is what the others leave."""
+    if len(gold.pieces) != len(answer.pieces):
+        return False
+    left, known = list(answer.pieces), True
+    conditions = [[piece.condition for piece in each.pieces] for each in (gold, answer)]
+    for piece in gold.pieces:
+        verdicts = []
+        for other in left:
+            condition = _same_condition(piece.condition, other.condition, conditions, algebra)
+            verdicts.append(condition and same(piece.value, other.value, algebra))
+        if True in verdicts:
+            del left[verdicts.index(True)]
+        elif None in verdicts:
+            known = False
+        else:
+            return False
+    return True if known else None
+
+
+def _same_condition(one: Form, other: Form, conditions: list[list[Form]], algebra: AlgebraJudge) -> bool | None:
+    if (one == OTHERWISE) == (other == OTHERWISE):
+        return one == other or same(one, other, algebra)
+    explicit, rest = (other, conditions[1]) if one == OTHERWISE else (one, conditions[0])
+    return _is_what_is_left(explicit, [condition for condition in rest if condition is not explicit])
+
+
+def _is_what_is_left(condition: Form, others: Iterable[Form]) -> bool:
+    """Whether ``condition`` holds of one unknown's values exactly where none of ``others`` does."""
+    sets = [condition, *others]
+    if len({each.name for each in sets if isinstance(each, Named)}) != 1:
+        return False
+    values = [each.value if isinstance(each, Named) else each for each in sets]
+    ends = sorted({end for value in values for end in _end_points(value)})
+    if not ends:
+        return False
+    between = [(one + other) / 2 for one, other in pairwise(ends)]
+    for place in (*ends, *between, ends[0] - 1, ends[-1] + 1):
+        held = [_holds(value, place) for value in values]
+        if None in held or held[0] is any(held[1:]):
+            return False
+    return True
+
+
+def _end_points(value: Form) -> list[Fraction]:
+    match value:
+        case Number():
+            return [value.value]
+        case Interval():
+            return [end.value for end in (value.left, value.right) if isinstance(end, Number)]
+        case Union():
+            return [end for piece in value.pieces for end in _end_points(piece)]
+    return []
+
+
+def _holds(value: Form, place: Fraction) -> bool | None:
+    match value:
+        case Number():
+            return value.value == place
+        case Union():
+            held = [_holds(piece, place) for piece in value.pieces]
+            return None if None in held else any(held)
+        case Interval(left=Number() | Words() as left, right=Number() | Words() as right):
+            above = (
+                left.text == "-infinity"
+                if isinstance(left, Words)
+                else (left.value < place or (value.left_closed and left.value == place))
+            )
+            below = (
+                right.text == "infinity"
+                if isinstance(right, Words)
+                else (place < right.value or (value.right_closed and right.value == place))
+            )
+            return above and below
+    return None
+
+
+def _as_congruence(form: Form) -> Congruence | None:
+    """``7k + 3`` and ``3 + 7k, k \\in \\mathbb{Z}``, of any letter, as the congruence that they solve."""
+    if isinstance(form, Congruence):
+        return form
+    if isinstance(form, Quantified) and form.domain in ("Z", ""):
+        form = form.value
+    if isinstance(form, Named):
+        return _as_congruence(form.value)
+    if not isinstance(form, Expression) or form.unit:
+        return None
+    match = _MULTIPLE_FIRST.fullmatch(form.latex.strip()) or _MULTIPLE_LAST.fullmatch(form.latex.strip())
+    if match is None or not 2 <= int(match["modulus"]) < 10**9:
+        return None
+    return Congruence((int((match["residue"] or "0").replace(" ", "")),), int(match["modulus"]))
+
+
+def _same_congruence(gold: Congruence, answer: Congruence) -> bool:
+    """Whether the same integers solve both, whatever the moduli."""
+    modulus = lcm(gold.modulus, answer.modulus)
+    if modulus // min(gold.modulus, answer.modulus) * max(len(gold.residues), len(answer.residues)) > _MOST_RESIDUES:
+        return False
+    ours, theirs = (
+        {(residue + step) % modulus for residue in each.residues for step in range(0, modulus, each.modulus)}
+        for each in (gold, answer)
+    )
+    return ours == theirs
+
+
+def _is_residue(number: Number, answer: Congruence) -> bool:
+    """Whether a congruence says no more than its one residue, the least that is not below zero."""
+    return (
+        not number.unit
+        and answer.residues == (int(number.value),)
+        and number.value.denominator == 1
+        and 0 <= number.value < answer.modulus
+    )
+
+
+def _same_time(gold: str, answer: str) -> bool:
+    """Whether both are one time of day. 15:30 is 3:30 p.m.; a gold without a half of the day, 3:30, leaves it open."""
+    one, other = _CLOCK.fullmatch(gold), _CLOCK.fullmatch(answer)
+    if one is None or other is None or one["minute"] != other["minute"]:
+        return False
+    known = [match["half"] is not None or int(match["hour"]) > 12 or match["hour"] == "00" for match in (one, other)]
+    if all(known):
+        return _hour(one) == _hour(other)
+    return not known[0] and int(one["hour"]) % 12 == int(other["hour"]) % 12 and int(other["hour"]) <= 12
+
+
+def _hour(match: re.Match[str]) -> int:
+    return int(match["hour"]) if match["half"] is None else int(match["hour"]) % 12 + 12 * (match["half"] == "pm")
+
+
+def _total_of(form: Form) -> Measures | None:
+    """A quantity in one unit or several, as its total in the least unit of its scale."""
+    if isinstance(form, Measures):
+        return form
+    scale = next((scale for scale in SCALES if isinstance(form, Number) and form.unit in scale), None)
+    if scale is None or not isinstance(form, Number):
+        return None
+    return Measures(form.value * scale[form.unit], next(iter(scale)))

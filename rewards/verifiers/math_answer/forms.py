@@ -100,10 +100,19 @@ class Relation:
 
 @dataclass(frozen=True)
 class Listing:
-    """Several answers in any order: separated by commas or words, in braces as a set, or meant by ±."""
+    """Several answers in any order: separated by commas or words, in braces as a set, or meant by ±.
+
+    ``alternatives``: values of different unknowns of which one holds, ``x = 5 or y = 8``, which is no point.
+    """
 
     items: tuple["Form", ...]
     braces: bool = False
+    alternatives: bool = False
+
+    @property
+    def names(self) -> set[str]:
+        """The names of those values that have one."""
+        return {item.name for item in self.items if isinstance(item, Named)}
 
 
 @dataclass(frozen=True)
@@ -134,9 +143,10 @@ class Interval:
 
 @dataclass(frozen=True)
 class Union:
-    """Intervals or sets united, in any order."""
+    """Intervals or sets united, or, where ``sign`` is ``\\cap``, what they have in common; in any order."""
 
     pieces: tuple["Form", ...]
+    sign: str = "\\cup"
 
 
 @dataclass(frozen=True)
@@ -224,3 +234,9 @@ Form: TypeAlias = (
     | Prose
     | Unreadable
 )
+
+INFINITY, MINUS_INFINITY = Words("infinity"), Words("-infinity")
+EMPTY_SET = Listing((), braces=True)
+REALS = Interval(MINUS_INFINITY, INFINITY, left_closed=False, right_closed=False)
+OTHERWISE = Words("otherwise")
+"""The condition of what the other cases leave."""

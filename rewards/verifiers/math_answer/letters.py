@@ -5,7 +5,7 @@ lose is put aside under a symbol of its own before, and put back behind it: ``f'
 as another letter than ``x``, ``n!!`` as the double factorial, ``\frac{dy}{dx}`` as one thing.
 
 Where letters may not commute, only what needs no commuting is equal. They may not: capital letters that are
-multiplied, unless the gold divides by one or puts one under a root or into a function (``\frac{nRT}{V}`` holds
+multiplied, unless the gold divides by a letter or puts one under a root or into a function (``\frac{nRT}{V}`` holds
 numbers); and every letter beside a transpose or a cross product.
 """
 
@@ -36,12 +36,20 @@ _TRANSPOSED = re.compile(
     r"(?P<command>\\[a-zA-Z]+)|(?P<base>(?!e)[A-Za-z](?:_\w)?|\{ ?[A-Za-z] ?\}|\([^()\d]*[A-Z][^()\d]*\)) ?"
     r"\^ ?(?P<mark>\{ ?(?:T|\\top|\\dagger|\\intercal|\*|\\cdot|\\text ?\{ ?T ?\}) ?\}|T(?![a-z])|\\top|\\dagger|\*)"
 )
+_FACTOR_OF_MATRICES = re.compile(rf"(?P<name>[A-Z]{_INDEX}?)(?P<transposed> ?\^ ?(?:\{{ ?(?:T|\\top) ?\}}|T|\\top))? ?")
+_TERM_OF_MATRICES = re.compile(rf" ?([+-]?) ?((?:{re.sub('[?]P<.*?>', '?:', _FACTOR_OF_MATRICES.pattern)})+)")
 _VECTOR = (
     rf"(?:(?<![\\A-Za-z]){_LETTER}(?![a-zA-Z])|\\(?:vec|hat|overline) ?\{{\w+\}}|(?<![\w}}^]){{ ?[A-Za-z] ?}}){_INDEX}?"
 )
 _NEXT = rf"(?={_VECTOR}|\{{ ?[A-Za-z] ?\}}|\()"
 _CROSS = re.compile(rf"(?:(?P<left>{_VECTOR})|\)) ?\\times(?![a-zA-Z]) ?{_NEXT}")
+_CROSS_OF_TWO = re.compile(
+    rf"(?<!\\times )(?<!\\times)(?P<left>{_VECTOR}) ?\\times(?![a-zA-Z]) ?(?P<right>{_VECTOR})(?! ?\\times)"
+)
 _CHANCE = re.compile(r"(?<![\\A-Za-z])[PE] ?\((?P<of>[^()]*[A-Z][^()]*)\)")  # P(A), E(X^2), but not P(1+r)
+_OF_A_MATRIX = re.compile(
+    r"\\(?P<of>det|dim|ker|deg) ?(?:\( ?(?P<inside>[^()]*[A-Za-z][^()]*)\)|(?P<bare>[A-Z](?![a-z])))"
+)
 _CAPITAL_I = re.compile(r"(?P<other>\\[a-zA-Z]+|_ ?(?:\{[^{}]*\}|\w))|I")
 _NO_LETTERS = re.compile(r"\\text ?\{[^{}]*\}|\\[a-zA-Z]+|(?<![A-Z])(?<![A-Z] )_ ?(?:\{[^{}]*\}|\w)")
 _INDEXED_CAPITAL = re.compile(rf"[A-Z]{_INDEX}?")
@@ -52,6 +60,7 @@ _CONJUGATED = re.compile(
 _ORDER = re.compile(rf"{_LETTER} ?\^ ?\{{ ?\( ?(?:\d+|[a-z]) ?\) ?\}}")
 _NUMBERS = re.compile(
     r"\\pi(?![a-z])"
+    r"|\\frac ?\{[^{}]*[A-Z][^{}]*\} ?\{ ?(?!d[a-zA-Z]|\\partial)[^{}]*[a-z]"  # \frac{k Q_1 Q_2}{r^2}
     r"|\\frac ?\{[^{}]*\} ?\{[^{}]*[A-Z]|/ ?\(?[^()]*[A-Z]|\\sqrt ?\{[^{}]*[A-Z]|\\(?:sin|cos|tan|log|ln) ?\(?[A-Z]"
 )
 _INVERTED = re.compile(rf"[A-Z]{_INDEX}? ?\^ ?\{{ ?-|\) ?\^ ?\{{ ?- ?1 ?\}}")
@@ -126,10 +135,25 @@ def _put_aside(latex: str, kept: dict[str, Any], parse: Parser, noncommuting: st
     def transposed(match: re.Match[str]) -> str:
         if match["command"]:
             return match[0]
-        return letter(f"{match['base']}^{'*' if re.search('dagger|cdot|[*]', match['mark']) else 'T'}")
+        mark = "*" if re.search("dagger|cdot|[*]", match["mark"]) else "T"
+        terms = _TERM_OF_MATRICES.findall(match["base"][1:-1]) if match["base"].startswith("(") else []
+        if "".join(map("".join, terms)).replace(" ", "") != match["base"][1:-1].replace(" ", "") or not terms:
+            return letter(f"{match['base']}^{mark}")
+        return "(" + "".join(sign + transposed_product(factors, mark) for sign, factors in terms) + ")"
+
+    def transposed_product(factors: str, mark: str) -> str:
+        """(AB)^T is B^T A^T, and (A^T)^T is A."""
+        found = reversed(list(_FACTOR_OF_MATRICES.finditer(factors)))
+        return " ".join(each["name"] if each["transposed"] else letter(f"{each['name']}^{mark}") for each in found)
 
     latex = _PRIME.sub(lambda match: "'" * (match[0].count("prime")), latex)
     latex = _CHANCE.sub(lambda match: symbol(sympy.Symbol(re.sub(r"\s", "", match[0]), real=True)), latex)
+    latex = _OF_A_MATRIX.sub(
+        lambda match: symbol(
+            sympy.Symbol(re.sub(r"\s", "", f"{match['of']} {match['inside'] or match['bare']}"), real=True)
+        ),
+        latex,
+    )
     latex = _DERIVATIVE.sub(lambda match: letter(match[0]), latex)
     latex = _with_applications(latex, symbol, inner)
     latex = _ORDER.sub(lambda match: letter(match[0]), latex)  # y^{(3)} is a derivative
@@ -142,8 +166,15 @@ def _put_aside(latex: str, kept: dict[str, Any], parse: Parser, noncommuting: st
     if noncommuting == ALL:
         if any(match["left"] is None or latex[match.end()] == "(" for match in _CROSS.finditer(latex)):
             raise NotUnderstoodError(latex)
+        latex = _CROSS_OF_TWO.sub(_in_order, latex)
         latex = _CROSS.sub(lambda match: f"{match['left']}\\cdot {letter('times')}\\cdot ", latex)
     return latex
+
+
+def _in_order(cross: re.Match[str]) -> str:
+    """``b × a`` as ``−(a × b)``."""
+    left, right = (re.sub(r"\s", "", cross[side]) for side in ("left", "right"))
+    return cross[0] if left <= right else f"((-1)\\cdot ({right} \\times {left}))"
 
 
 def _with_applications(latex: str, symbol: Callable[[Any], str], inner: Parser) -> str:

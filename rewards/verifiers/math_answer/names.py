@@ -1,8 +1,9 @@
-"""What stands before or behind a value and says what it is: ``x =``, ``P(X=2) =``, "the answer is", ``, k ∈ ℤ``."""
+"""Words: names that stand before a value, quantifiers after it, and answers that are words."""
 
 import re
+from itertools import dropwhile
 
-from rewards.verifiers.math_answer.notation import NOTATION
+from rewards.verifiers.math_answer.notation import NOTATION, TEXT
 
 _GREEK = "alpha|beta|gamma|delta|epsilon|theta|lambda|mu|nu|rho|sigma|tau|phi|varphi|psi|omega|ell"
 _LETTER = rf"(?:[A-Za-z]|\\(?:{_GREEK}))"
@@ -36,14 +37,18 @@ _TERMS = re.compile(rf"(?:(?>[+-]? ?|\\cdot ){_FACTOR.pattern}(?: ?\^ ?\d)?+ ?)+
 _LIMIT = re.compile(r"\\(?:lim|sum|prod|int)(?![a-zA-Z]).{1,60}")
 _INTRODUCTION = re.compile(
     rf"\\text ?\{{(?P<start>[^{{}}]*)\}} ?(?P<name>{_CORE}{_INDEX}?) ?\\text ?\{{(?P<end> *(?:is|are|equals)) *\}}"
-    r"|\\text ?\{(?P<words>[^{}]*(?:\b(?:is|are|equals|be|get|have|by|to)|[:=])) *\}|(?:the |final )*answer(?: is|:)",
+    r"|\\text ?\{(?P<words>[^{}]*(?:\b(?:is|are|equals|be|get|have|by|to)|[:=])) *\}|(?:the |final )*answer(?: is|:)"
+    r"|\\text ?\{(?! *and *\})(?P<connective>[^{}]+)\}(?= ?\S)",
     re.IGNORECASE,
 )
-_IN_WORDS = {name: frozenset(words.split()) for name, words in NOTATION["introductions"].items()}
+_IN_WORDS = {
+    name: frozenset(words if isinstance(words, list) else words.split())
+    for name, words in NOTATION["introductions"].items()
+}
+_PHRASES = re.compile(rf"\b(?:{'|'.join(NOTATION['introductions']['phrases'])})\b")
 _ANSWER = frozenset({"answer", "answers", "ans", "result", "mine"})
 _DOUBTFUL = "?"
 _PROBABILITY = re.compile(r"\\?(?:P|Pr|mathbb ?\{P\}|text ?\{Pr?\}) ?[(\[]")
-_WORDS_IN_TEXT = re.compile(r"\\text ?\{([^{}]*)\}")
 _INTRODUCED_TEXT = re.compile(r"\\text ?\{ *(?:the |final )*answer(?: is|:) *([^{}]+)\}", re.IGNORECASE)
 _SET = r"\\in ?\\mathbb ?\{?(?P<set>[ZNRQC])\}?"
 _GLUE = r"(?:[ ,}]|\\text ?\{)*+"
@@ -59,6 +64,39 @@ _QUANTIFIERS = (
     re.compile(rf"(?:[,;(]|\\text ?\{{| )*+(?:where|for|with){_GLUE}(?P<name>[a-zA-Z]){_GLUE}{_SET}{_GLUE}\)?$"),
 )
 _KINDS = {"integer": "Z", "natural": "N", "positive": "N", "non": "N", "nonnegative": "N"}
+
+FUNCTIONS = frozenset(NOTATION["functions"].split())
+_ONES = """zero one two three four five six seven eight nine ten eleven twelve thirteen fourteen fifteen sixteen
+seventeen eighteen nineteen""".split()  # noqa: SIM905 — as lists they would be thirty lines
+_TENS = """twenty thirty forty fifty sixty seventy eighty ninety""".split()  # noqa: SIM905
+NUMBERS = {
+    **{word: value for value, word in enumerate(_ONES)},
+    **{word: 10 * value for value, word in enumerate(_TENS, start=2)},
+    **{
+        f"{ten} {one}": 10 * i + j for i, ten in enumerate(_TENS, start=2) for j, one in enumerate(_ONES[1:10], start=1)
+    },
+    **{"hundred": 100, "one hundred": 100, "thousand": 1000, "one thousand": 1000},
+}
+_SAID_IN_SHORT = {"dne": "does not exist"}
+_SHORT_WORDS = frozenset({"no", "on", "up"})
+_TIME_OR_RATIO = re.compile(r"\d+(?: ?: ?\d+)+(?: ?[ap]m)?")
+_VERDICTS = {
+    spelling: spellings[0]
+    for spellings in (
+        ("diverge", "divergent", "doe not converge", "not convergent"),
+        ("converge", "convergent"),
+        ("converge absolutely", "absolutely convergent", "absolutely converge"),
+        ("doe not exist",),
+        ("converge conditionally", "conditionally convergent", "conditionally converge"),
+    )
+    for spelling in spellings
+}
+_BY_A_TEST = re.compile(r" by (?:\w+ ){0,3}(?:test|comparison)$")
+_OF_A_SERIES = frozenset(
+    ["serie", "series", "integral", "sequence", "sum", "improper", "infinite", "given", "this", "it", "is", "limit"]
+)
+_RUN = re.compile(r"[A-Za-z]+")
+_NO_WORDS = re.compile(r"[\\=<>^_{}+*/|,;\[\]]")
 
 
 def is_name(text: str) -> bool:
@@ -83,8 +121,8 @@ def is_asked_for(text: str) -> bool:
 def squeezed(text: str) -> str:
     r"""A name in one spelling; marked where its words may say something else of the value than its name."""
     name, _, arguments = ("P", "", "") if _PROBABILITY.match(text) else re.split(r"([(\[]|$)", text, maxsplit=1)
-    named = [words for words in _WORDS_IN_TEXT.findall(name) if len(words.strip()) > 1]
-    beside = [*_WORDS_IN_TEXT.findall(arguments), *re.findall(r"[A-Z]{2,4}", name), *(named if "_" in name else ())]
+    named = [words for words in TEXT.findall(name) if len(words.strip()) > 1]
+    beside = [*TEXT.findall(arguments), *re.findall(r"[A-Z]{2,4}", name), *(named if "_" in name else ())]
     doubtful = any(_IN_WORDS["denied"] & set(words.lower().split()) for words in beside) or not (
         "_" in name or all(map(name_a_quantity, named))
     )
@@ -102,9 +140,7 @@ def name_a_quantity(words: str) -> bool:
 
     Its words have to be known; behind "of" and "number of" any may stand but those that deny or change the value.
     """
-    found = re.findall(r"[a-z'’]+|[^a-z'’\s]", words.lower().strip(" .,:="))
-    while found and found[0] in _IN_WORDS["before"] | {","}:
-        found = found[1:]
+    found = _without_connectives(words)
     while found and found[-1] in _IN_WORDS["after"]:
         found = found[:-1]
     if _ANSWER & set(found) and not set(found) <= _ANSWER | _IN_WORDS["of answers"]:
@@ -125,6 +161,12 @@ def name_a_quantity(words: str) -> bool:
         if any(word in _IN_WORDS["denied"] or "'" in word or not word.isalpha() for word in found[end:]):
             return False
     return not found or bool(_IN_WORDS["quantities"] & set(found[:end]))
+
+
+def _without_connectives(words: str) -> list[str]:
+    """The words without "so", "hence we get", "in total" at their start, which say nothing of a value."""
+    found = re.findall(r"[a-z'’]+|[^a-z'’\s]", _PHRASES.sub("", words.lower()).strip(" .,:="))
+    return list(dropwhile(lambda word: word in _IN_WORDS["before"] or word == ",", found))
 
 
 def same_name(one: str, other: str) -> bool:
@@ -164,8 +206,12 @@ def without_introduction(text: str) -> str:
     introduction = _INTRODUCTION.match(text)
     if introduction is None:
         return text
-    words = introduction["words"] or f"{introduction['start'] or ''} value {introduction['end'] or ''}"
-    if not name_a_quantity(words):
+    if introduction["connective"]:
+        says_something = bool(_without_connectives(introduction["connective"]))
+    else:
+        words = introduction["words"] or f"{introduction['start'] or ''} value {introduction['end'] or ''}"
+        says_something = not name_a_quantity(words)
+    if says_something:
         return text
     return text[introduction.end() :].strip()
 
@@ -185,3 +231,43 @@ def split_quantifier(text: str) -> tuple[str, str] | None:
         return None
     kind = (found.get("kind") or "").split(" ")[0].rstrip("s").partition("-")[0]
     return before.rstrip(",; "), found["set"] or _KINDS.get(kind, "")
+
+
+def words_in(text: str) -> str | None:
+    r"""The words of a text in the spelling of `notation.normalise_latex`, in one spelling; ``None`` if there are none.
+
+    ``\text{…}`` holds words; without it a run of letters is a word where it is no product of variables by the look of
+    it: three letters or more, not in alphabetical order, no function's name. Case, articles, hyphens, full stops and a
+    plural's s do not count; the case of a single letter does.
+    """
+    plain = " ".join(TEXT.sub(r" \1 ", text).split())
+    lowered = " ".join(plain.lower().replace(".", "").split())
+    lowered = re.sub(r"(?<=\d) to (?=\d)", ":", re.sub(r"^(\d{1,2}) ?(?=[ap]m$)", r"\1:00 ", lowered))
+    lowered = _SAID_IN_SHORT.get(lowered, lowered)
+    lowered = re.sub("^there (?:is|are) (?=no )", "", lowered)
+    if _TIME_OR_RATIO.fullmatch(lowered):
+        return lowered.replace(" ", "")
+    choice = re.sub(r"^(?:option|choice) ", "", plain, flags=re.IGNORECASE).strip("() .")
+    if len(choice) == 1 and "A" <= choice <= "Z":
+        return choice
+    outside = TEXT.sub(" ", text)
+    if plain.startswith("-") or _NO_WORDS.search(plain) or any(character.isdigit() for character in plain):
+        return None
+    in_text = any(len(run) > 1 for content in TEXT.findall(text) for run in _RUN.findall(content))
+    if not in_text and not any(_looks_like_a_word(run) for run in _RUN.findall(outside)):
+        return None
+    words = [_without_plural(word) for word in re.sub(r"[-()']", " ", lowered).split()]
+    content = [word for word in words if word not in ("a", "an", "the")]
+    verdict = _BY_A_TEST.sub("", " ".join(word for word in content if word not in _OF_A_SERIES))
+    return _VERDICTS.get(verdict, " ".join(content or words))
+
+
+def _looks_like_a_word(run: str) -> bool:
+    low = run.lower()
+    if low in _SHORT_WORDS:
+        return True
+    return len(low) >= 3 and low not in FUNCTIONS and list(low) != sorted(set(low))
+
+
+def _without_plural(word: str) -> str:
+    return word[:-1] if len(word) > 3 and word.endswith("s") and not word.endswith("ss") else word

@@ -14,6 +14,7 @@ _UNICODE = str.maketrans(
 )
 _COMMANDS = {command: spelling for spelling, commands in NOTATION["commands"].items() for command in commands}
 
+TEXT = re.compile(r"\\text ?\{([^{}]*)\}")
 UNIT_VECTOR = re.compile(r"\\hat\{(?P<axis>[ijk])\}")
 
 _RAISED = re.compile("[⁺⁻]?[⁰¹²³⁴⁵⁶⁷⁸⁹ⁿ]+")
@@ -46,13 +47,16 @@ _QUANTITY_IN_TEXT = re.compile(r"\\text ?\{ *([-+]?\d[\d.,/]*) +([^{}\d]*)\}")
 _DEGREES = re.compile(r"\^\s*(?:\{\s*\\circ\s*\}|\\circ(?![a-zA-Z]))\s*")
 _OVER = re.compile(r"\{([^{}]*)\\over(?![a-zA-Z])([^{}]*)\}")
 _TEXT_WITHOUT_WORDS = re.compile(r"\\text\s*\{\s*((?:[^{}a-zA-Z]*|[ie]|\([A-Z]\)))\s*\}")
+_DERIVATIVE = re.compile(  # \\frac{dy}{dx} is y'
+    r"\\frac ?\{ ?d(?: ?\^ ?\{? ?([23]) ?\}?)? ?([a-wyzA-Z]) ?\} ?\{ ?d ?x(?: ?\^ ?\{? ?[23] ?\}?)? ?\}"
+)
 _CAPITAL_IN_TEXT = re.compile(
     r"(?<![\d}])(?<![\d}] )(?<!\\pi)\\text\s*\{\s*([A-Z])\s*\}|\\text ?\{([A-Z])\}(?= ?_)"
 )  # 5 \text{ N} is a unit
 
 
 @lru_cache(maxsize=4096)
-def one_spelling(text: str) -> str:
+def normalise_latex(text: str) -> str:
     """``text`` without layout, in ASCII where there is an ASCII spelling, and with one command for each meaning.
 
     Delimiters of mathematics, emphasis around the whole, sizes of brackets, thin spaces and the like go;
@@ -70,7 +74,8 @@ def one_spelling(text: str) -> str:
     text = _QUANTITY_IN_TEXT.sub(r"\1 \\text{\2}", _EXPONENT.sub(r"^{\1\2}", text))
     text = _TEXT_WITHOUT_WORDS.sub(r" \1 ", _OVER.sub(r"\\frac{\1}{\2}", _CAPITAL_IN_TEXT.sub(r" \1\2 ", text)))
     text = _CHOOSE.sub(lambda match: "\\binom{{{}}}{{{}}}".format(*filter(None, match.groups())), text)
-    return " ".join(_with_braces(text).split())
+    text = _DERIVATIVE.sub(lambda match: match[2] + "'" * int(match[1] or 1), _with_braces(text))
+    return " ".join(text.split())
 
 
 def without_dollars(text: str) -> str:

@@ -1,53 +1,61 @@
-"""From text to form: which kind of answer this is, and its parts. Nothing is evaluated but plain numbers."""
+"""From text to form: which kind of answer a text is, and its parts. Nothing is evaluated but plain numbers."""
 
 import re
-from collections.abc import Callable
+from dataclasses import replace
 from fractions import Fraction
 from functools import lru_cache
+from itertools import pairwise, zip_longest
 
-from rewards.verifiers.math_answer.arrays import matrix, unit_vectors
-from rewards.verifiers.math_answer.cases import cases
-from rewards.verifiers.math_answer.congruences import congruence
-from rewards.verifiers.math_answer.dates import date, measures
 from rewards.verifiers.math_answer.forms import (
+    EMPTY_SET,
+    INFINITY,
+    MINUS_INFINITY,
+    OTHERWISE,
+    REALS,
+    About,
     Answer,
     BasedNumber,
+    Case,
+    Cases,
+    Congruence,
     Expression,
     Form,
+    Interval,
     Listing,
+    Matrix,
     Named,
     Number,
     Prose,
     Quantified,
+    Relation,
+    Row,
+    Union,
     Unreadable,
     Words,
+    Worked,
     unreadable_part,
 )
-from rewards.verifiers.math_answer.names import split_quantifier, without_introduction
+from rewards.verifiers.math_answer.names import (
+    FUNCTIONS,
+    NUMBERS,
+    is_asked_for,
+    is_name,
+    split_quantifier,
+    squeezed,
+    without_introduction,
+    words_in,
+)
 from rewards.verifiers.math_answer.notation import (
+    TEXT,
+    UNIT_VECTOR,
     balanced,
     matching_end,
-    one_spelling,
+    normalise_latex,
     split_outside_brackets,
     without_full_stop,
     without_spaces,
 )
-from rewards.verifiers.math_answer.numerals import exact_number
-from rewards.verifiers.math_answer.relations import named_number, related
-from rewards.verifiers.math_answer.sets import (
-    COMMA,
-    EMPTY_SET,
-    REALS,
-    SEPARATOR,
-    constant,
-    either_sign,
-    in_braces,
-    in_brackets,
-    several,
-    union,
-)
-from rewards.verifiers.math_answer.units import DEGREE, split_unit
-from rewards.verifiers.math_answer.words import FUNCTIONS, NUMBERS, prose, words_in
+from rewards.verifiers.math_answer.quantities import DEGREE, date, exact_number, measures, split_unit
 
 _SETS_IN_WORDS: dict[str, Form] = {
     **dict.fromkeys(["no solution", "no real solution", "empty set"], EMPTY_SET),
@@ -82,25 +90,25 @@ def read(text: str, *, as_prose: bool = False) -> Answer:
     """The one reading of ``text``, an answer in LaTeX or as plain text; ``as_prose`` where the gold is a sentence."""
     if _BARE_NUMBER.fullmatch(text):
         return Answer(text, Fraction(text), Number(Fraction(text)))
-    spelled = one_spelling(text)
-    form = _form(spelled) if balanced(spelled) else Unreadable("its brackets do not pair up")
+    spelled = normalise_latex(text)
+    form = read_form(spelled) if balanced(spelled) else Unreadable("its brackets do not pair up")
     if balanced(spelled) and (as_prose or unreadable_part(form)):
-        form = prose(spelled, _form) or form
+        form = prose(spelled) or form
     value = form.value if isinstance(form, Number) and not form.unit else None
     return Answer(without_spaces(spelled), value, form)
 
 
-def _form(text: str) -> Form:
+def read_form(text: str) -> Form:
     text = _bare(text)
     if not text:
         return Unreadable("it is empty")
     if number := _number(text):
         return number
     for reading in (cases, congruence, date, measures):
-        if form := reading(text, _form):
+        if form := reading(text):
             return form
     if quantified := split_quantifier(text):
-        value = _form(quantified[0])
+        value = read_form(quantified[0])
         return value if isinstance(value, Unreadable) else Quantified(value, quantified[1])
     if names := _several_words(text):
         return names
@@ -123,7 +131,7 @@ def _form(text: str) -> Form:
         _based,
         _measured,
     ):
-        if (form := reading(text, _form)) is not None:
+        if (form := reading(text)) is not None:
             return form
     return _expression(text)
 
@@ -156,13 +164,13 @@ def _several_words(text: str) -> Form | None:
     return Listing(tuple(Words(word) for word in words if word)) if len(pieces) > 1 and all(words) else None
 
 
-def _choice(text: str, form: Callable[[str], Form]) -> Form | None:
+def _choice(text: str) -> Form | None:
     match = _CHOICE.fullmatch(text)
-    value = form(match[2]) if match else None
+    value = read_form(match[2]) if match else None
     return Named(match[1], value) if match and isinstance(value, Number | Expression) else None
 
 
-def _based(text: str, form: Callable[[str], Form]) -> Form | None:
+def _based(text: str) -> Form | None:
     match = _BASED.fullmatch(text)
     if match is None:
         return None
@@ -174,13 +182,13 @@ def _based(text: str, form: Callable[[str], Form]) -> Form | None:
     return Number(Fraction(int(digits))) if base == "10" and digits.isdigit() else BasedNumber(digits, base)
 
 
-def _measured(text: str, form: Callable[[str], Form]) -> Form | None:
+def _measured(text: str) -> Form | None:
     split = split_unit(text)
     if split is None:
         return None
     if split_unit(split[0]) is not None:
         return Unreadable("it has two units")
-    measured = form(split[0])
+    measured = read_form(split[0])
     if split[1] == DEGREE and _FUNCTION.search(split[0]):  # the degrees of \\cos 20^\\circ belong to its argument
         return None
     if isinstance(measured, Expression) and not measured.unit:
@@ -200,3 +208,484 @@ def _expression(text: str) -> Form:
     if "\\{" in _OF_A_SET.sub("", text):  # 2 - \{2\} is not 0, and x - \{x\} no 0 but a floor
         return Unreadable("a set stands where a number would")
     return Expression(text)
+
+
+# Relations: names and values, inequalities, equations ----------------------------------------------------------------
+
+_IN = re.compile(r"\\in(?![a-zA-Z])")
+_SIGN = re.compile(r"<=|>=|(?<![\d)}])!=|[=<>]|\\(?:le|ge|ne|approx|equiv|sim)(?![a-zA-Z])")
+_SIGNS = {"<=": "\\le", ">=": "\\ge", "!=": "\\ne"}
+_TURNED = {">": "<", "\\ge": "\\le"}
+
+
+def named_number(text: str) -> Form | None:
+    """``x = 10,080``, whose comma would else separate."""
+    name, _, written = text.partition("=")
+    if "," not in written or not is_name(name):
+        return None
+    number = read_form(written.strip())
+    return Named(squeezed(name), number) if isinstance(number, Number) else None
+
+
+def related(text: str) -> Form | None:
+    """A relation, or what it says of a name; ``form`` reads the sides."""
+    belongs = split_outside_brackets(text, _IN)
+    if len(belongs) == 2 and is_name(belongs[0]):
+        value = read_form(belongs[1])
+        if isinstance(value, Row) and len(value.items) == 2 and "," not in belongs[0]:
+            value = Interval(*value.items, left_closed=False, right_closed=False, is_pair=True)
+        return Named(squeezed(belongs[0]), value)
+    sides = [side.strip() for side in split_outside_brackets(text, _SIGN)]
+    if len(sides) == 1:
+        return None
+    signs = _signs_between(text)
+    if signs[-1] == "\\approx" and set(signs[:-1]) <= {"="}:
+        return _approximate(sides)
+    if not all(sides) or any(sign in ("\\approx", "\\equiv", "\\sim") for sign in signs):
+        return Unreadable("it is a chain of relations, or an approximate one")
+    if set(signs) == {"="}:
+        return _equated(sides)
+    if len(sides) > 3:
+        return Unreadable("it is a chain of relations")
+    return _between(sides, signs) if len(sides) == 3 else _one_relation(sides[0], sides[1], signs[0])
+
+
+def _approximate(sides: list[str]) -> Form:
+    """``\\approx 3.14``, ``x \\approx 3.14``, ``\\sqrt2 \\approx 1.41``, ``x = \\sqrt2 \\approx 1.41``."""
+    *exact, last = sides
+    number = read_form(last)
+    if not isinstance(number, Number) or not all(exact[1:]):
+        return Unreadable("it is about what is no number")
+    if not exact[0]:
+        return About(number)
+    if len(exact) == 1 and is_name(exact[0]):
+        return Named(squeezed(exact[0]), About(number))
+    value = read_form(exact[0]) if len(exact) == 1 else _equated(exact)
+    if isinstance(value, Named):
+        return Named(value.name, Worked((), value.value, About(number)))
+    return Worked((), value, About(number))
+
+
+def _equated(sides: list[str]) -> Form:
+    """What equals signs alone connect: a name and its value, with the steps between, or an equation."""
+    if is_name(sides[0]):
+        return Named(squeezed(sides[0]), _worked(sides[1:]))
+    if len(sides) > 2:
+        asked_for = is_asked_for(sides[0])
+        answer = _worked(sides[asked_for:])
+        return Relation("=", sides[0], sides[-1], answer) if asked_for else answer
+    left, right = sides
+    if is_asked_for(left):
+        value = read_form(right)
+        is_condition = value == Number(Fraction(0))  # a + b + c = 0 is what a question starts from
+        return Relation("=", left, right, None if is_condition or isinstance(value, Unreadable) else value)
+    if any(isinstance(read_form(side), Unreadable | Words) for side in sides):
+        return Unreadable("it mixes words and mathematics")
+    return Relation("=", left, right, _worked(sides))
+
+
+def _worked(sides: list[str]) -> Form:
+    *steps, result = [read_form(side) for side in sides]
+    return Worked(tuple(steps), result) if steps else result
+
+
+def _one_relation(left: str, right: str, sign: str) -> Form:
+    if sign in _TURNED:
+        left, right, sign = right, left, _TURNED[sign]
+    if sign in ("<", "\\le") and is_name(left):
+        return Named(squeezed(left), Interval(MINUS_INFINITY, read_form(right), False, sign == "\\le"))
+    if sign in ("<", "\\le") and is_name(right):
+        return Named(squeezed(right), Interval(read_form(left), INFINITY, sign == "\\le", False))
+    if sign == "\\ne" and is_name(right) and not is_name(left):
+        left, right = right, left
+    if sign == "\\ne" and is_name(left) and isinstance(point := read_form(right), Number | Listing):
+        return Named(squeezed(left), reals_without(list(point.items) if isinstance(point, Listing) else [point]))
+    if any(isinstance(read_form(side), Unreadable | Words) for side in (left, right)):
+        return Unreadable("it mixes words and mathematics")
+    return Relation(sign, left, right)
+
+
+def _between(sides: list[str], signs: list[str]) -> Form:
+    if all(sign in _TURNED for sign in signs):
+        sides, signs = sides[::-1], [_TURNED[sign] for sign in signs[::-1]]
+    if not is_name(sides[1]) or not set(signs) <= {"<", "\\le"}:
+        return Unreadable("it is a chain of relations")
+    return Named(
+        squeezed(sides[1]), Interval(read_form(sides[0]), read_form(sides[2]), signs[0] == "\\le", signs[1] == "\\le")
+    )
+
+
+def _signs_between(text: str) -> list[str]:
+    signs, position = [], 0
+    for side in split_outside_brackets(text, _SIGN)[:-1]:
+        match = _SIGN.match(text, position + len(side))
+        assert match is not None
+        signs.append(_SIGNS.get(match[0], match[0]))
+        position = match.end()
+    return signs
+
+
+# Lists, sets, intervals, points: what commas, braces, brackets, ∪ and ± hold together --------------------------------
+
+COMMA = re.compile(r"[,;]")
+_CONJUNCTION = re.compile(r"\\text ?\{ *(?:and|or) *\}|(?<![a-zA-Z\\])(?:and|or)(?![a-zA-Z])")
+SEPARATOR = re.compile(rf"{COMMA.pattern}|{_CONJUNCTION.pattern}")
+_OR = re.compile(r"\\text ?\{ *or *\}|(?<![a-zA-Z\\])or(?![a-zA-Z])")
+_GROUP = re.compile(rf";|{_OR.pattern}")
+_EITHER = re.compile(r"\\(?:pm|mp)(?![a-zA-Z])")
+_EITHER_LISTED = re.compile(r"\\\{[^{}]*\\(?:pm|mp)")
+_SET_SIGNS = {sign: re.compile(rf"\{sign}(?![a-zA-Z])") for sign in ("\\cup", "\\cap")}
+_SUCH_THAT = re.compile(r" ?\\?[a-z]+ ?(?:\\in ?\\mathbb ?\{?R\}? ?)?[:|]")
+_REALS_WITHOUT = re.compile(r"\\mathbb ?\{?R\}? ?(?:\\setminus|\\backslash|-) ?\\\{([^{}]*)\\\}")
+_HALF_OF_REALS = re.compile(r"\\mathbb ?\{?R\}? ?[_^] ?\{? ?([+-]) ?\}?")
+
+
+def several(text: str) -> Form | None:
+    """What commas, "and" and "or" separate."""
+    pieces = split_outside_brackets(text, SEPARATOR)
+    if len(pieces) == 1:
+        return None
+    if groups := _groups_of_names(text):
+        return groups
+    if re.search(r"\\mp(?![a-zA-Z])", text) and all("=" in piece for piece in pieces):  # x = ±1, y = ∓2
+        return either_sign(text)
+    forms = [read_form(piece) for piece in pieces if piece.strip()]
+    values = [item.value if isinstance(item, Named) else item for item in forms]
+    if merged := _one_congruence(forms):
+        return merged
+    if all(isinstance(value, Interval) for value in values):
+        if conjunction := _CONJUNCTION.search(text):
+            return Union(tuple(values)) if "or" in conjunction[0] else _overlap(values)
+        if all(isinstance(item, Named) for item in forms) and _apart(values):  # x < 0, x > 1 cannot mean both
+            return Union(tuple(values))
+    found = listing(forms)
+    letters = {name.partition("_")[0] for name in found.names}
+    return replace(found, alternatives=len(letters) > 1 and _OR.search(text) is not None)
+
+
+def _groups_of_names(text: str) -> Listing | None:
+    """``p=5, q=2; p=7, q=2``: several solutions, each a value for each name."""
+    groups = [group.strip() for group in split_outside_brackets(text, _GROUP) if group.strip()]
+    if len(groups) < 2 or not all("," in group and "=" in group for group in groups):
+        return None
+    solutions = [read_form(group) for group in groups]
+    named = [len(solution.names) == len(solution.items) for solution in solutions if isinstance(solution, Listing)]
+    return Listing(tuple(solutions)) if len(named) == len(groups) and all(named) else None
+
+
+def _one_congruence(forms: list[Form]) -> Form | None:
+    """``x ≡ 1 or x ≡ 2 (mod 3)``, of one unknown and modulus."""
+    moduli = {
+        (form.name, form.value.modulus)
+        for form in forms
+        if isinstance(form, Named) and isinstance(form.value, Congruence)
+    }
+    found = [form.value for form in forms if isinstance(form, Named) and isinstance(form.value, Congruence)]
+    if len(moduli) != 1 or len(found) < len(forms):
+        return None
+    ((name, modulus),) = moduli
+    return Named(name, Congruence(tuple(residue for each in found for residue in each.residues), modulus))
+
+
+def _overlap(halves: list[Form]) -> Form:
+    """``x > 2 and x < 3``, as an interval."""
+    match halves:
+        case [Interval(right=Words("infinity")) as above, Interval(left=Words("-infinity")) as below] | [
+            Interval(left=Words("-infinity")) as below,
+            Interval(right=Words("infinity")) as above,
+        ]:
+            return Interval(above.left, below.right, above.left_closed, below.right_closed)
+    return Unreadable("these inequalities are not two ends of an interval")
+
+
+def _apart(intervals: list[Form]) -> bool:
+    """Whether two half-lines have plain numbers as ends and no point in common."""
+    match _overlap(intervals):
+        case Interval(left=Number() as left, right=Number() as right):
+            return left.value > right.value
+    return False
+
+
+def listing(forms: list[Form], *, braces: bool = False) -> Listing:
+    """What ± adds to a list is listed with the rest."""
+    flat: list[Form] = []
+    for item in forms:
+        if isinstance(item, Listing) and not item.braces:
+            flat.extend(item.items)
+        elif isinstance(item, Named) and isinstance(item.value, Listing) and not item.value.braces:
+            flat.extend(Named(item.name, value) for value in item.value.items)
+        else:
+            flat.append(item)
+    return Listing(tuple(dict.fromkeys(flat)) if braces else tuple(flat), braces)
+
+
+def constant(text: str) -> Form | None:
+    """∅, ℝ, ℝ⁺, ∞."""
+    if text in ("\\emptyset", "\\{\\}", "\\{ \\}"):
+        return EMPTY_SET
+    if text in ("\\mathbb{R}", "\\mathbb R"):
+        return REALS
+    if half := _HALF_OF_REALS.fullmatch(text):
+        left, right = (read_form("0"), INFINITY) if half[1] == "+" else (MINUS_INFINITY, read_form("0"))
+        return Interval(left, right, left_closed=False, right_closed=False)
+    unsigned = text.lstrip("+-").strip()
+    if unsigned == "\\infty" or words_in(unsigned) == "infinity":
+        return MINUS_INFINITY if text.startswith("-") else INFINITY
+    return None
+
+
+def in_braces(text: str) -> Form | None:
+    """A set in braces, by its elements or by a condition, or ℝ without some."""
+    if not text.endswith("\\}"):
+        return None
+    if text.startswith("\\{") and matching_end(text, 1) == len(text):
+        condition = _SUCH_THAT.match(text[2:-2])
+        if condition:
+            return read_form(text[2:-2][condition.end() :])
+        return listing([read_form(piece) for piece in split_outside_brackets(text[2:-2], COMMA)], braces=True)
+    excluded = _REALS_WITHOUT.fullmatch(text)
+    return None if excluded is None else reals_without([read_form(piece) for piece in excluded[1].split(",")])
+
+
+def reals_without(points: list[Form]) -> Form:
+    """ℝ less some plain numbers, as a union of intervals."""
+    numbers = [point for point in points if isinstance(point, Number)]
+    if len(numbers) < len(points):
+        return Unreadable("it excludes what is no plain number")
+    ends: list[Form] = [MINUS_INFINITY, *sorted(numbers, key=lambda number: number.value), INFINITY]
+    return Union(tuple(Interval(left, right, False, False) for left, right in pairwise(ends)))
+
+
+def in_brackets(text: str) -> Form | None:
+    """A point or an interval; ``(\\pm 1, \\mp 2)`` and ``\\pm(1, -2)`` are two points."""
+    if text[0] == "(" and _EITHER.search(text) and not _EITHER_LISTED.search(text):
+        return either_sign(text) if matching_end(text, 0) == len(text) and "," in text else None
+    if text[0] in "+-" and (rest := text[1:].strip()).startswith("(") and matching_end(rest, 0) == len(rest):
+        pieces = split_outside_brackets(rest[1:-1], COMMA)
+        return Row(tuple(read_form(f"{text[0]}({piece})".lstrip("+")) for piece in pieces)) if len(pieces) > 1 else None
+    if text[0] not in "([" or matching_end(text, 0) != len(text):
+        return None
+    items = tuple(read_form(piece) for piece in split_outside_brackets(text[1:-1], COMMA))
+    if len(items) == 1:
+        return None
+    square = (text[0] == "[", text[-1] == "]")
+    if len(items) == 2 and (any(square) or {INFINITY, MINUS_INFINITY} & set(items)):
+        return Interval(*items, *square)
+    if square[0] != square[1]:
+        return Unreadable("its brackets are unlike")
+    return Row(items)
+
+
+def union(text: str) -> Form | None:
+    """What ∪ unites, or ∩ has in common."""
+    for sign, pattern in _SET_SIGNS.items():
+        pieces = split_outside_brackets(text, pattern)
+        if len(pieces) > 1:
+            return Union(tuple(read_form(piece) for piece in pieces), sign)
+    return None
+
+
+def either_sign(text: str) -> Form | None:
+    """The two values that ± means."""
+    if not _EITHER.search(text):
+        return None
+    upper = re.sub(r"\\pm(?![a-zA-Z]) ?", "+", re.sub(r"\\mp(?![a-zA-Z]) ?", "-", text))
+    lower = re.sub(r"\\pm(?![a-zA-Z]) ?", "-", re.sub(r"\\mp(?![a-zA-Z]) ?", "+", text))
+    return Listing((read_form(upper), read_form(lower)))
+
+
+# Matrices and vectors ------------------------------------------------------------------------------------------------
+
+_MATRIX = re.compile(r"\\begin ?\{([pbB]?matrix|smallmatrix|array)\} ?(?:\{[lcr| ]*\})?(.*)\\end ?\{\1\}", re.DOTALL)
+_TRANSPOSE = re.compile(r"\^ ?\{? ?(?:T|\\top|\\intercal|\\text ?\{ ?T ?\}) ?\}?$")
+_COMMA = re.compile(",")
+_TERM = re.compile(rf"(?P<sign>[+-]?)(?P<factor>[^+]*?){UNIT_VECTOR.pattern}")
+
+
+def matrix(text: str) -> Form | None:
+    """A matrix, with ``form`` reading its entries."""
+    if transpose := _TRANSPOSE.search(text):
+        whole = matrix(text[: transpose.start()].strip())
+        if not isinstance(whole, Matrix) or len({len(row) for row in whole.rows}) != 1:
+            return None
+        return Matrix(tuple(zip(*whole.rows, strict=True)))
+    factor, begin, rest = text.partition("\\begin")
+    if factor.strip("([ ") and begin:
+        whole, scale = matrix(begin + rest), read_form(_factor(factor))
+        return _scaled(scale, whole) if isinstance(whole, Matrix) else None
+    if text.startswith("[") and text.endswith("]") and matching_end(text, 0) == len(text):
+        rows = [piece.strip() for piece in split_outside_brackets(text[1:-1], _COMMA)]
+        if all(row.startswith("[") and row.endswith("]") for row in rows):
+            return Matrix(tuple(tuple(map(read_form, split_outside_brackets(row[1:-1], _COMMA))) for row in rows))
+    inner = text[1:-1] if text[0] + text[-1] in ("()", "[]") else text
+    match = _MATRIX.fullmatch(inner.strip())
+    if match is None:
+        return None
+    lines = [line for line in re.split(r"\\\\|\\cr(?![a-zA-Z])", match[2]) if line.strip()]
+    return Matrix(tuple(tuple(read_form(entry) for entry in line.split("&")) for line in lines))
+
+
+def unit_vectors(text: str) -> Form | None:
+    """``3\\hat{i} - \\hat{k}`` as (3, 0, −1); two coordinates where there is no third."""
+    if UNIT_VECTOR.search(text) is None:
+        return None
+    text = text.replace(" ", "")
+    coordinates: dict[str, Form] = {}
+    position = 0
+    for term in _TERM.finditer(text):
+        factor = read_form(_factor(term["sign"] + term["factor"]))
+        if term.start() != position or (position and not term["sign"]) or term["axis"] in coordinates:
+            return None
+        coordinates[term["axis"]], position = factor, term.end()
+    if position != len(text):
+        return None
+    zero = read_form("0")
+    return Row(tuple(coordinates.get(axis, zero) for axis in ("ijk" if "k" in coordinates else "ij")), is_vector=True)
+
+
+def _factor(text: str) -> str:
+    """What stands before a matrix or a unit vector; 1 where nothing does."""
+    text = text.strip().removesuffix("\\cdot").strip()
+    return f"{text}1" if text in ("", "+", "-") else text
+
+
+def _scaled(scale: Form, whole: Matrix) -> Matrix | None:
+    rows = [[_product(scale, entry) for entry in row] for row in whole.rows]
+    known = [tuple(entry for entry in row if entry is not None) for row in rows]
+    return Matrix(tuple(known)) if [len(row) for row in known] == [len(row) for row in rows] else None
+
+
+def _product(scale: Form, entry: Form) -> Form | None:
+    match scale, entry:
+        case Number(unit=""), Number(unit=""):
+            return Number(scale.value * entry.value, is_fraction=scale.is_fraction or entry.is_fraction)
+        case ((Number(unit="") | Expression(unit="")), (Number(unit="") | Expression(unit=""))):
+            return Expression(f"({scale.latex})({entry.latex})")
+    return None
+
+
+# Functions by cases --------------------------------------------------------------------------------------------------
+
+_CASES = re.compile(
+    r"(?:(?P<name>[^=]*?) ?= ?)?(?:\\begin ?\{[dr]?cases\}(?P<body>.*)\\end ?\{[dr]?cases\}"
+    r"|\\\{ ?\\begin ?\{(?:array|matrix|aligned|alignedat|align)\} ?(?:\{[lcr| ]*\})?(?P<rows>.*)\\end ?\{\w+\})",
+    re.DOTALL,
+)
+_IF = r"(?:\\text ?\{[ ,]*(?:if|for|when|where|on)(?: all)? *\}|(?<![a-zA-Z\\])(?:if|for|when)(?![a-zA-Z]))"
+_INLINE = re.compile(rf"(?P<value>.*?\S)[ ,]*{_IF} *(?P<condition>.*\S)")
+_OTHERWISE = re.compile(
+    r"(?:\\text ?\{)?[ ,]*(?:if |for )?(?:otherwise|else|elsewhere|all other x)[ .,]*\}?", re.IGNORECASE
+)
+_ENDS_OTHERWISE = re.compile(rf"(?P<value>.*?\S)[ ,]*(?P<condition>{_OTHERWISE.pattern})", re.IGNORECASE)
+
+
+def cases(text: str) -> Form | None:
+    """A function by cases, with ``form`` reading values and conditions."""
+    match = _CASES.fullmatch(text)
+    if match is None:
+        return _inline(text)
+    if match["name"] and not (is_name(match["name"]) or re.fullmatch(r"\| ?[a-z] ?\|", match["name"])):
+        return None
+    rows = [row.strip() for row in re.split(r"\\\\(?:\[[^\]]*\])?", match["body"] or match["rows"]) if row.strip()]
+    if not match["name"] and not any("&" in row or "\\text" in row for row in rows):  # x = 1, y = 2
+        return read_form(", ".join(rows))
+    pieces = [_row(row) for row in rows]
+    known = tuple(piece for piece in pieces if piece is not None)
+    if len(known) < max(len(pieces), 2):
+        return Unreadable("it is by cases without a condition for each")
+    return Named(squeezed(match["name"]), Cases(known)) if match["name"] else Cases(known)
+
+
+def _row(row: str) -> Case | None:
+    value, ampersand, condition = row.partition("&")
+    if not ampersand:
+        match = _INLINE.fullmatch(row) or _ENDS_OTHERWISE.fullmatch(row)
+        if match is None:
+            return None
+        value, condition = match["value"], match["condition"]
+    return Case(read_form(value.strip(" ,")), _condition(condition.replace("&", " ")))
+
+
+def _inline(text: str) -> Form | None:
+    name, equals, rest = text.partition("=")
+    if not equals or not is_name(name):
+        name, rest = "", text
+    pieces = [piece.strip() for piece in split_outside_brackets(rest, re.compile(r"[,;]")) if piece.strip()]
+    if len(pieces) < 2 or not all(_INLINE.fullmatch(piece) or _ENDS_OTHERWISE.fullmatch(piece) for piece in pieces):
+        return None
+    known = tuple(case for piece in pieces if (case := _row(piece)))
+    return Named(squeezed(name), Cases(known)) if name else Cases(known)
+
+
+def _condition(text: str) -> Form:
+    text = re.sub(rf"^[ ,]*{_IF}", "", text.strip(" ,.;")).strip()
+    if _OTHERWISE.fullmatch(text):
+        return OTHERWISE
+    condition = read_form(text)
+    if isinstance(condition, Unreadable):  # n is even
+        return Words(re.sub(r"\\text|\b(?:is|if|an?)\b|[{}\s,.]", "", text))
+    return condition
+
+
+# Congruences ---------------------------------------------------------------------------------------------------------
+
+_MODULUS = re.compile(
+    r"(?P<value>.*\S)[ ,]*(?:\\pmod|\(? ?\\b?mod(?![a-z])|\(? ?(?<![a-zA-Z\\])mod(?:ulo)?(?![a-zA-Z])"
+    r"|\(? ?\\text ?\{ *\(? *mod(?:ulo)? *\}|\\text ?\{ *\(? *mod(?:ulo)?(?= ?\d))"
+    r" ?\{? ?(?P<modulus>\d{1,9})[ )}]*"
+)
+_EQUIVALENT = re.compile(r"(?:(?P<name>[^=]*?) ?(?:\\equiv|=))? ?(?P<residues>[^=]*)")
+
+
+def congruence(text: str) -> Form | None:
+    """A congruence whose residues and modulus are plain integers; ``form`` reads the residues."""
+    match = _MODULUS.fullmatch(text)
+    if match is None or "mod" in match["value"] or int(match["modulus"]) < 2:
+        return None
+    sides = _EQUIVALENT.fullmatch(match["value"].replace("\\equiv", " \\equiv "))
+    if sides is None or (sides["name"] is not None and not is_name(sides["name"])):
+        return None
+    residues = read_form(sides["residues"].strip())
+    items = residues.items if isinstance(residues, Listing) else (residues,)
+    integers = tuple(int(item.value) for item in items if isinstance(item, Number) and not item.unit)
+    if (
+        not integers
+        or len(integers) < len(items)
+        or any(item.value.denominator > 1 for item in items if isinstance(item, Number))
+    ):
+        return None
+    found = Congruence(integers, int(match["modulus"]))
+    return Named(squeezed(sides["name"]), found) if sides["name"] else found
+
+
+# Sentences with mathematics in them ----------------------------------------------------------------------------------
+
+_WORD = re.compile(r"(?<![\\A-Za-z])[A-Za-z]{2,}(?:'[a-z]+)?")
+
+
+def prose(text: str) -> Form | None:
+    r"""A sentence with mathematics in it, in the spelling of `normalise_latex`, with ``form`` reading its mathematics.
+
+    A word is a run of two letters or more that is no function's name; a capital at its start and hyphens do not count.
+    What stands between words is mathematics, in pieces between commas; what is unreadable of it is compared as text.
+    Without words, ``5 \text{ x}``, it is what it is without ``\text``; ``None`` without any ``\text`` either.
+    """
+    plain = " ".join(re.sub(r"(?<=[A-Za-z]{2})-(?=[A-Za-z]{2})", " ", TEXT.sub(r" \1 ", text)).split())
+    words = [match for match in _WORD.finditer(plain) if match[0].lower() not in FUNCTIONS]
+    if not words:
+        return None if plain == text else read_form(plain)
+    pieces: list[str | Form] = []
+    ends = [0, *(match.end() for match in words)]
+    for end, word in zip_longest(ends, words):
+        for piece in split_outside_brackets(plain[end : word.start() if word else None], COMMA):
+            if stripped := piece.strip(" .:"):
+                read = read_form(stripped) if balanced(stripped) else None
+                pieces.append(_as_text(stripped) if read is None or unreadable_part(read) else read)
+        if word:
+            pieces.append(word[0].lower() if word[0][1:].islower() else word[0])
+    return Prose(tuple(pieces))
+
+
+def _as_text(piece: str) -> str:
+    """A piece without the spaces and braces that may be left out: ``\\pmod{4}`` is ``\\pmod 4``."""
+    return re.sub(r"\{(\w)\}", r"\1", without_spaces(piece))

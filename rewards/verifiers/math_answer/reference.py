@@ -8,6 +8,8 @@ from typing import Any
 
 from rewards.extraction import boxed_answers
 from rewards.verifiers.math_answer.forms import (
+    INFINITY,
+    MINUS_INFINITY,
     Form,
     Interval,
     Listing,
@@ -21,7 +23,6 @@ from rewards.verifiers.math_answer.forms import (
 )
 from rewards.verifiers.math_answer.notation import balanced
 from rewards.verifiers.math_answer.reading import read
-from rewards.verifiers.math_answer.sets import INFINITY, MINUS_INFINITY
 
 GSM8K_MARK = "####"
 _INFINITE: dict[Form, str] = {MINUS_INFINITY: "-\\infty", INFINITY: "\\infty"}
@@ -60,7 +61,7 @@ def plain_wrong_answer(form: Form, place: int = 0) -> str:
         case Listing(items=items) | Row(items=items) | Union(pieces=items) if items:
             values = [plain_wrong_answer(item, place + 2 * index) for index, item in enumerate(items)]
             if isinstance(form, Union):
-                return " \\cup ".join(values)
+                return f" {form.sign} ".join(values)
             inner = ", ".join(values)
             return f"({inner})" if isinstance(form, Row) else f"\\{{{inner}\\}}" if form.braces else inner
     return number

@@ -1,6 +1,7 @@
 """Judges final answers of mathematics problems: what is plain at once, algebra in worker processes."""
 
 import logging
+import re
 import time
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -11,9 +12,8 @@ from rewards.isolation.workers import WorkerPool, WorkerResult
 from rewards.verifier import Verdict, Verifier
 from rewards.verifiers.math_answer.comparison import same
 from rewards.verifiers.math_answer.forms import Unreadable, unreadable_part
-from rewards.verifiers.math_answer.guard import too_costly, too_long_or_deep
 from rewards.verifiers.math_answer.notation import without_dollars
-from rewards.verifiers.math_answer.numerals import product_of_powers
+from rewards.verifiers.math_answer.quantities import product_of_powers
 from rewards.verifiers.math_answer.reading import read, read_beside
 from rewards.verifiers.math_answer.reference import golds, plain_wrong_answer
 
@@ -23,6 +23,21 @@ AnswerIn = Literal["boxed", "answer_tag"]
 
 _TRIALS: dict[tuple[WorkerPool, str], WorkerResult] = {}
 """What became of golds that were judged alone."""
+
+# Answers that are not worth asking about: they would cost seconds and earn nothing. No safety rests on this: the kernel
+# cuts the workers off. It spares them what is known to be cut off, and keeps reading in the trainer's process short.
+LONGEST_ANSWER = 300  # characters; the longest of MATH's 12,500 answers is 159
+DEEPEST_NESTING = 10
+
+_COSTLY = [
+    (re.compile(r"\d{31}"), "an integer of more than 30 digits"),
+    (re.compile(r"\^\s*(?:[{(][^^]{0,20})?\d{4}"), "an exponent above 999"),
+    (re.compile(r"\^[\s{(]*\d+[\s})]*\^"), "a tower of powers"),
+    (re.compile(r"(?:\^[^^]*){12}"), "a dozen powers"),
+    (re.compile(r"\d{4}[\s)}]*!|(?<!\([a-z][-+][\da-z])[!)}]\s*!"), "a factorial of more than 999 or of an expression"),
+    (re.compile(r"\\binom[\s{(]*[^{}]*\d{4}"), "a binomial coefficient of more than 999"),
+]
+_OPERATORS = re.compile(r"\\(?:sum|prod|i*nt|oint|lim|bigcup|bigcap)(?![a-zA-Z])")
 
 _WARM_UP = ("\\frac{\\sqrt{2}}{2}", "\\cos\\frac{\\pi}{4}")
 
@@ -195,7 +210,7 @@ class MathAnswer(Verifier):
 
     def _pool(self) -> WorkerPool:
         return WorkerPool(
-            "rewards.verifiers.math_answer.judgement:judge",
+            "rewards.verifiers.math_answer.algebra:judge",
             cpu_seconds=self.cpu_seconds,
             wall_seconds=30 * self.cpu_seconds,
             workers=self.workers,
@@ -233,3 +248,32 @@ def _tagged_answer(completion: str) -> Extraction:
     block = answer_block(completion)
     boxed = boxed_answers(block.text or "")
     return block if boxed.text is None else boxed
+
+
+def too_long_or_deep(answer: str, gold: str) -> str:
+    """Why ``answer`` is not even read; empty where it is. A gold that is long itself allows as long an answer again."""
+    longest = max(LONGEST_ANSWER, 2 * len(gold))
+    if len(answer) > longest:
+        return f"{len(answer)} characters, more than the {longest} that are read"
+    deepest = max(DEEPEST_NESTING, _depth(gold))
+    if (depth := _depth(answer)) > deepest:
+        return f"brackets nested {depth} deep, more than the {deepest} that are read"
+    return ""
+
+
+def too_costly(answer: str, gold: str) -> str:
+    """Why no algebra is done with ``answer``; empty where it is."""
+    for pattern, name in _COSTLY:
+        if pattern.search(answer) and not pattern.search(gold):
+            return f"it holds {name}"
+    if (operator := _OPERATORS.search(answer)) and not _OPERATORS.search(gold):
+        return f"it holds {operator[0]}, and the reference does not"
+    return ""
+
+
+def _depth(text: str) -> int:
+    depth = deepest = 0
+    for character in text:
+        depth += (character in "([{") - (character in ")]}")
+        deepest = max(deepest, depth)
+    return deepest

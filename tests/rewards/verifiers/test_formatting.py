@@ -20,9 +20,9 @@ from rewards.verifiers.formatting import (
     SoftOverlong,
     cosine_schedule,
     overlong_punishment,
+    pieces,
     repeated_share,
 )
-from rewards.verifiers.formatting.repetition import pieces
 
 HERE = Path(__file__)
 VISIBLE, LOOPS = (

@@ -14,12 +14,18 @@ as to be its own judge. A name is a class's where the tests
 
 import ast
 import builtins
+import datetime
+import decimal
+import fractions
+import importlib
+import io
+import pathlib
+import re
 import types
-from collections import defaultdict
+from collections import ChainMap, Counter, OrderedDict, defaultdict, deque
 from collections.abc import Iterator, Mapping, Sequence
 
-from rewards.verifiers.code_tests.inside.names import ANSWER_MODULE
-from rewards.verifiers.code_tests.inside.plain_attributes import FILLING, PLAIN_ATTRIBUTES, PLAIN_METHODS
+from rewards.verifiers.code_tests.inside.names import ANSWER_MODULE, is_installed
 
 _OF_FUNCTIONS = {*dir(types.FunctionType), *dir(builtins.len), "cache_clear", "cache_info", "cache_parameters"}
 _ONE_OF_ITS_ARGUMENTS = {"max", "min", "next", "sum", "copy", "deepcopy", "reversed", "iter"}
@@ -161,3 +167,31 @@ def _is_of_self(target: ast.expr) -> bool:
     return (
         isinstance(target, ast.Attribute) and isinstance(target.value, ast.Name) and target.value.id in ("self", "cls")
     )
+
+
+_KINDS: tuple[type, ...] = (
+    *(bool, int, float, complex, str, bytes, bytearray, memoryview, list, tuple, dict, set, frozenset, range, slice),
+    *(deque, Counter, OrderedDict, defaultdict, ChainMap, decimal.Decimal, fractions.Fraction, BaseException),
+    *(datetime.datetime, datetime.date, datetime.time, datetime.timedelta, re.Match, re.Pattern, io.StringIO),
+    *(pathlib.PosixPath, types.GeneratorType, type({}.keys()), type({}.items()), type(iter([]))),
+)
+_OF_TABLES = """iloc loc at iat columns index dtypes empty head tail equals to_dict groupby to_numpy isna isnull notna
+nunique value_counts drop merge apply map""".split()  # noqa: SIM905 — as a list it would be twenty lines
+_OF_NAMED_TUPLES = ("_fields", "_asdict", "_replace")
+
+
+def _of_arrays() -> tuple[type, ...]:
+    if not is_installed("numpy"):
+        return ()
+    numpy = importlib.import_module("numpy")
+    return numpy.ndarray, numpy.float64, numpy.int64
+
+
+_ATTRIBUTES = [(name, getattr(kind, name, None)) for kind in (*_KINDS, *_of_arrays()) for name in dir(kind)]
+
+PLAIN_ATTRIBUTES = frozenset({*_OF_TABLES, *_OF_NAMED_TUPLES, *(name for name, _ in _ATTRIBUTES)})
+PLAIN_METHODS = PLAIN_ATTRIBUTES.difference(
+    _OF_TABLES, (name for name, value in _ATTRIBUTES if not callable(value) or name.startswith("__"))
+)
+"""Those that are methods wherever they are found: no plain value has them as something to compare."""
+FILLING = frozenset({"append", "appendleft", "add", "insert", "extend", "update", "setdefault"})

@@ -19,12 +19,12 @@ answer returned it. A name that stands for a plain value is that value.
 import builtins
 import functools
 import operator
+from collections import deque
 from collections.abc import Callable, Collection, Iterator, Mapping
 from typing import Any, Literal
 
 from rewards.verifiers.code_tests.codec import decode, encode
 from rewards.verifiers.code_tests.inside.instances import built, crosses, graph
-from rewards.verifiers.code_tests.inside.side_effects import RemoteStopError, exception_of, overwrite
 
 Exchange = Callable[[bytes], bytes]
 Standing = Literal["name", "made", "attribute", "returned", "new"]
@@ -324,3 +324,53 @@ for _name in _OPERATORS:
 for _name in ("__str__", "__repr__", "__enter__", "__exit__"):
     setattr(Remote, _name, _forwarded(_name))
 _OPERATORS |= {"__eq__", "__ne__", "__contains__", "__index__", "__complex__"}
+
+
+MISSING_NAME = "the answer defines no "
+TESTS_MODULE = "tests"
+"""The module that the tests' own classes say they are of."""
+
+
+class RemoteStopError(RuntimeError):
+    """StopIteration over there. As itself it would end loops of the tests early, and all() of no tests is true."""
+
+
+class MissingNameError(BaseException):
+    """The answer does not define what the tests use: no exception that a test may expect."""
+
+
+def exception_of(names: list[str], text: str, exception: Any) -> BaseException:
+    """The builtin exception that an exception over there is or derives from, with its text."""
+    if names[0] == "NameError" and text.startswith(MISSING_NAME):
+        return MissingNameError(text)
+    kinds = [kind for name in names[1:] if isinstance(kind := getattr(builtins, name, None), type)]
+    kind = next((kind for kind in kinds if issubclass(kind, Exception)), RuntimeError)
+    if issubclass(kind, StopIteration | StopAsyncIteration):
+        kind = RemoteStopError
+    try:
+        error = kind(text)
+    except TypeError:  # UnicodeDecodeError and its like take five arguments
+        error = RuntimeError(text)
+    error.remote = exception  # type: ignore[attr-defined]
+    error.remote_name = names[0]  # type: ignore[attr-defined]
+    error.remote_kinds = names[1:]  # type: ignore[attr-defined]
+    return error
+
+
+def overwrite(own: Any, other: Any) -> None:
+    """Give a container of the tests the content that the answer left in it."""
+    if type(own) is not type(other):
+        return
+    if isinstance(own, list | bytearray):
+        own[:] = other
+    elif isinstance(own, dict | set):
+        own.clear()
+        own.update(other)
+    elif isinstance(own, deque):
+        own.clear()
+        own.extend(other)
+    elif type(own).__module__ == TESTS_MODULE:
+        vars(own).clear()
+        vars(own).update(vars(other))
+    elif type(own).__name__ == "ndarray" and own.shape == other.shape:
+        own[...] = other

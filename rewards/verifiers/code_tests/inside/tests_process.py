@@ -20,8 +20,7 @@ from rewards.verifiers.code_tests.inside.channel import Channel
 from rewards.verifiers.code_tests.inside.classes import classes_in_tests
 from rewards.verifiers.code_tests.inside.instances import classes_in
 from rewards.verifiers.code_tests.inside.names import ANSWER_MODULE, THIRD_PARTY, is_installed, is_star_import, names_of
-from rewards.verifiers.code_tests.inside.remote import Connection, NotSupportedError
-from rewards.verifiers.code_tests.inside.side_effects import TESTS_MODULE
+from rewards.verifiers.code_tests.inside.remote import TESTS_MODULE, Connection, NotSupportedError
 from rewards.verifiers.code_tests.inside.standard_names import standard_names
 
 

@@ -196,7 +196,7 @@ def test_packages_are_imported_beforehand() -> None:
 
 def test_a_package_in_place_can_be_read_when_it_is_named() -> None:
     """The package of this test itself lies in a folder that programs may not read."""
-    source = "from rewards.verifiers.countdown import expressions; print(open(expressions.__file__).read(3))"
+    source = "from rewards.verifiers import countdown; print(open(countdown.__file__).read(3))"
     with Sandbox(preimported=("rewards.verifier",)) as named, Sandbox(preimported=()) as not_named:
         assert named.run(source).stdout == b'"""\n'
         assert not_named.run(source).exit_code == 1

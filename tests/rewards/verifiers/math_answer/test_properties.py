@@ -8,10 +8,10 @@ from hypothesis import strategies as st
 from rewards.verifiers.math_answer import MathAnswer
 from rewards.verifiers.math_answer.comparison import same
 from rewards.verifiers.math_answer.forms import Number
-from rewards.verifiers.math_answer.guard import too_long_or_deep
-from rewards.verifiers.math_answer.notation import balanced, one_spelling
-from rewards.verifiers.math_answer.numerals import exact_number
+from rewards.verifiers.math_answer.notation import balanced, normalise_latex
+from rewards.verifiers.math_answer.quantities import exact_number
 from rewards.verifiers.math_answer.reading import read
+from rewards.verifiers.math_answer.verifier import too_long_or_deep
 
 FRAGMENTS = st.sampled_from(
     r"""\frac \sqrt { } ( ) [ ] \{ \} \left \right , ; = < > \le \pm \cup \infty \text{ \text{cm} \text{or} ^ _ ^\circ %
@@ -32,15 +32,15 @@ def test_reading_and_comparing_never_raise(gold, answer):
 
 
 @given(LATEX)
-def test_one_spelling_is_its_own_spelling_where_it_is_a_number(text):
-    spelled = one_spelling(text)
+def test_normalise_latex_is_its_own_spelling_where_it_is_a_number(text):
+    spelled = normalise_latex(text)
     if exact_number(spelled) is not None:
-        assert exact_number(one_spelling(spelled)) == exact_number(spelled)
+        assert exact_number(normalise_latex(spelled)) == exact_number(spelled)
 
 
 @given(LATEX)
 def test_every_readable_text_is_the_same_as_itself(text):
-    if not too_long_or_deep(text, "") and text.strip() and balanced(one_spelling(text)) and one_spelling(text):
+    if not too_long_or_deep(text, "") and text.strip() and balanced(normalise_latex(text)) and normalise_latex(text):
         assert (
             MathAnswer(answer_in="answer_tag")._plain_verdict(f"<answer>{text.strip()}</answer>", text.strip())
             is not None

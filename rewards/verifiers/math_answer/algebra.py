@@ -1,8 +1,14 @@
-"""Algebra: whether two expressions are equal, by sympy. Runs in worker processes only.
+r"""Algebra by sympy, in worker processes only: are two expressions equal?
 
 Nothing here is bounded in time: the worker's limits are. It is given single expressions; structure, units, bases, names
-and words have been compared before. Two constants are compared by `rewards.verifiers.math_answer.constants`. Two
-expressions with letters are equal where sympy proves it, and are not even asked about where they differ at a point.
+and words have been compared before. Two expressions with letters are equal where sympy proves it, and are not even
+asked about where they differ at a point.
+
+Constants are compared without rounding: ``2^{-2017}`` is not ``2^{-2018}``, and ``\sqrt2+\sqrt3`` is
+``\sqrt{5+2\sqrt6}``. Rationals are compared exactly. The difference of two others is evaluated with rising precision
+until its first digits are certain, which proves that they differ. Two count as equal that agree to `MOST_DIGITS` and
+twice the digits of all numbers and values in them, unless that takes more than `LONGEST_PROOF`. What is under a floor
+or ceiling is compared likewise before it is rounded.
 """
 
 import re
@@ -10,11 +16,13 @@ from collections.abc import Sequence
 from functools import lru_cache
 from typing import Any
 
+import mpmath
 import sympy
 from latex2sympy2_extended import NormalizationConfig, latex2sympy
 from latex2sympy2_extended.latex2sympy2 import ConversionConfig
+from sympy.core.evalf import PrecisionExhausted
+from sympy.functions.elementary.hyperbolic import HyperbolicFunction
 
-from rewards.verifiers.math_answer import constants
 from rewards.verifiers.math_answer.comparison import same
 from rewards.verifiers.math_answer.forms import About, Expression, Number, Relation
 from rewards.verifiers.math_answer.letters import (
@@ -23,8 +31,8 @@ from rewards.verifiers.math_answer.letters import (
     parsed_with_marks,
     renamed_constants,
 )
+from rewards.verifiers.math_answer.quantities import PERCENT
 from rewards.verifiers.math_answer.reading import read_beside
-from rewards.verifiers.math_answer.units import PERCENT
 
 # Its unit stripping would take the t of 3t for tonnes, and it would take R for r.
 _SPELLING = NormalizationConfig(basic_latex=True, units=False, malformed_operators=True, nits=True, boxed="none")
@@ -35,6 +43,9 @@ _SLASHED_FACTOR = re.compile(r"(?<![\w.^{)}])(\d+)/(\d+)(?: (?=[a-zA-Z(])| ?(?=\
 _NATURAL = re.compile(r"\\log ?_ ?(?:e|\{ ?e ?\})")
 _TRACE = re.compile(r"\\(?:begin|end) ?\{\w+\}|\\[a-zA-Z]+|tr")  # its parser would take 6trs for a trace
 _ANGLE = re.compile(r"(\d+(?:\.\d+)?) ?\^\\circ")
+
+MOST_DIGITS = 300
+LONGEST_PROOF = 20_000
 
 
 def judge(item: list[str]) -> bool:
@@ -50,7 +61,7 @@ def _algebra(gold: Expression | Relation | Number | About, answer: Expression | 
         other = _parsed(_exact(answer.latex))
         percent = gold.value.unit == PERCENT and answer.unit != PERCENT
         about = sympy.Rational(gold.value.value) / (100 if percent else 1)
-        return isinstance(other, sympy.Expr) and not other.free_symbols and constants.rounds_to(other, about)
+        return isinstance(other, sympy.Expr) and not other.free_symbols and rounds_to(other, about)
     apart = may_not_commute(gold.latex, answer.latex)
     one, other = (_parsed(_exact(side.latex), apart) for side in (gold, answer))
     if not (isinstance(one, sympy.Expr) and isinstance(other, sympy.Expr)):
@@ -59,7 +70,7 @@ def _algebra(gold: Expression | Relation | Number | About, answer: Expression | 
         return _same_function(one, other) or any(
             _same_function(one, renamed) for renamed in _renamed(gold.latex, one, other)
         )
-    return constants.equal(one, other)
+    return equal(one, other)
 
 
 def _renamed(gold: str, one: Any, other: Any) -> list[Any]:
@@ -180,3 +191,90 @@ def _parsed_plainly(latex: str) -> Any | None:
         return parsed.subs(_IMAGINARY_UNIT, sympy.I)
     except Exception:  # noqa: BLE001 — the parser raises plain Exception, and sympy anything, of what a policy invents
         return None
+
+
+def equal(one: sympy.Expr, other: sympy.Expr) -> bool:
+    """Whether two constants are the same number, real or complex; infinite ones by their sign."""
+    one, other = (_rounded(side).doit() for side in (one, other))
+    if not (one.has(sympy.I) or other.has(sympy.I)):
+        one, other = _with_real_roots(one), _with_real_roots(other)
+    if not (one.is_finite and other.is_finite):
+        return bool(one == other) and one.is_infinite is True
+    difference = one - other
+    if difference.is_Rational:
+        return bool(difference == 0)
+    return _is_zero(difference)
+
+
+def _rounded(expression: sympy.Expr) -> sympy.Expr:
+    """``expression`` with each floor and ceiling worked out without rounding before: ⌊tanh 1000⌋ is 0."""
+    return expression.replace(sympy.floor, _floor).replace(sympy.ceiling, lambda inner: -_floor(-inner))
+
+
+def _floor(inner: sympy.Expr) -> sympy.Expr:
+    if inner.free_symbols or not (value := inner.evalf(30)).is_Float:
+        return sympy.floor(inner)
+    nearest = sympy.Integer(round(value))
+    if equal(inner, nearest):
+        return nearest
+    return nearest if _digits_of(inner - nearest, min(_digits_to_compare(inner), LONGEST_PROOF)) > 0 else nearest - 1
+
+
+def _with_real_roots(expression: sympy.Expr) -> sympy.Expr:
+    """``expression`` with the real root where an odd one is drawn of a number below zero."""
+    return expression.replace(
+        lambda part: part.is_Pow and part.exp.is_Rational and part.exp.q % 2 == 1 and part.base.is_negative is True,
+        lambda part: (-1) ** part.exp.p * (-part.base) ** part.exp,
+    )
+
+
+def rounds_to(value: sympy.Expr, about: sympy.Rational) -> bool:
+    """Whether ``value``, rounded or cut off to the decimal places of ``about``, is that."""
+    unit = sympy.Integer(1)
+    while (about / unit).q != 1:
+        unit /= 10
+        if unit < sympy.Rational(1, 10**30):
+            return False
+    exact = value.evalf(40 + len(str(about)))
+    if not exact.is_Float:
+        return False
+    return bool(abs(exact - about) <= unit / 2 or (exact * about >= 0 and 0 <= abs(exact) - abs(about) < unit))
+
+
+def _is_zero(difference: sympy.Expr) -> bool:
+    digits = _digits_to_compare(difference)
+    try:
+        value: Any = difference.evalf(2, maxn=digits, strict=True)
+    except PrecisionExhausted:  # also raised of a part of it
+        value = 0
+    if value != 0:
+        return False
+    return digits <= LONGEST_PROOF and bool(abs(_digits_of(difference, digits)) < mpmath.mpf(10) ** -digits)
+
+
+def _digits_to_compare(difference: sympy.Expr) -> int:
+    return MOST_DIGITS + 2 * sum(_digits(part) for part in sympy.preorder_traversal(difference))
+
+
+def _digits_of(expression: sympy.Expr, digits: int) -> Any:
+    """The value, computed with twice as many digits as are to be certain; ``evalf`` takes ln(1 + e^-700) for zero."""
+    with mpmath.workdps(2 * digits):
+        return sympy.lambdify([], expression, "mpmath")()
+
+
+def _digits(part: sympy.Basic) -> int:
+    """How many digits a part of an expression takes: those of its integers, or those by which it is large or small.
+
+    An exponential function comes as near to its limit as its argument is large: 1 − tanh 1000 is 10^-868.
+    """
+    if isinstance(part, sympy.Rational):
+        return max(int(part.p).bit_length(), int(part.q).bit_length()) // 3
+    if not isinstance(part, sympy.Expr):
+        return 0
+    size = abs(part.evalf(5))
+    digits = int(abs(sympy.log(size, 10))) if size.is_Float and size > 0 else 0
+    if isinstance(part, sympy.exp | HyperbolicFunction | sympy.erf | sympy.erfc):
+        argument = abs(part.args[0].evalf(5))
+        growth = argument**2 if isinstance(part, sympy.erf | sympy.erfc) else argument
+        digits += int(min(growth, 10**6)) if argument.is_Float else 0
+    return digits

@@ -1,0 +1,238 @@
+"""What each test finds: programs that read standard input, functions that are called, and tests that are code."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+from rewards.isolation.sandbox import Limits, Sandbox, Session, SessionOverError
+from rewards.verifiers.code_tests.answer_session import (
+    LONGEST_REPLY,
+    AnswerError,
+    AnswerSession,
+    ended,
+    last_run,
+    opened,
+    raised_text,
+    read_frame,
+    was_cut_off,
+)
+from rewards.verifiers.code_tests.codec import CodecError, decode, encode
+from rewards.verifiers.code_tests.comparison import Comparison, output_mistake, same_value
+from rewards.verifiers.code_tests.kinds import Call, FunctionCalls, Outcome, StdinCases, TestProgram, UnusableTestsError
+
+# The program runs in the globals of __main__ as if it were the file. It is told its input and nothing else.
+_PROGRAM = """{standard_names}
+globals().update(standard_names())
+sys.setrecursionlimit(RECURSION_LIMIT)
+exec(compile({code!r}, "answer.py", "exec", dont_inherit=True), globals())
+"""
+
+
+def stdin_outcomes(
+    sandbox: Sandbox, code: str, tests: StdinCases, comparison: Comparison, limits: Limits
+) -> Iterator[Outcome]:
+    """What each case finds, in order; a case is run when its outcome is asked for.
+
+    The output decides, under the condition that the program ended by itself and without an exception: with an empty
+    expected output, raising at once would otherwise be right.
+    """
+    source = _PROGRAM.format(standard_names=_standard_names(), code=code)
+    for case in tests.cases:
+        enough = max(limits.output_bytes, 2 * len(case.output.encode(errors="replace")) + (1 << 16))
+        stdin = case.input.encode(errors="replace")
+        run = sandbox.run(source, stdin=stdin, limits=replace(limits, output_bytes=enough))
+        if run.status != "exited" or run.exit_code != 0:
+            yield Outcome(False, f"the program {ended(run)}", run.killed, run.waited_seconds)
+        elif run.truncated:
+            yield Outcome(False, f"the program wrote more than {enough} bytes", waited_seconds=run.waited_seconds)
+        else:
+            mistake = output_mistake(case.output, run.stdout.decode(errors="replace"), comparison)
+            yield Outcome(not mistake, mistake, waited_seconds=run.waited_seconds)
+
+
+@cache
+def _standard_names() -> str:
+    return Path(__file__).with_name("inside").joinpath("standard_names.py").read_text("utf-8")
+
+
+_ENTRY_POINT = object()
+
+
+def call_outcomes(
+    sandbox: Sandbox, code: str, tests: FunctionCalls, comparison: Comparison, limits: Limits
+) -> Iterator[Outcome]:
+    """What each call finds, in order; a call is made when its outcome is asked for.
+
+    Calls share a process as long as it lives. One that ends it is made again in a fresh process, so that each call has
+    the whole of the limits to itself before it fails, and what an earlier call has used up is not held against it.
+    """
+    next_call = 0
+    while next_call < len(tests.calls):
+        for outcome in _of_one_process(sandbox, code, tests, next_call, comparison, limits):
+            next_call += 1
+            yield outcome
+
+
+def _of_one_process(
+    sandbox: Sandbox, code: str, tests: FunctionCalls, first: int, comparison: Comparison, limits: Limits
+) -> Iterator[Outcome]:
+    with AnswerSession(sandbox, code, "", limits) as answer:
+        try:
+            answer.load()
+        except AnswerError as error:
+            for _ in tests.calls[first:]:
+                yield Outcome(False, str(error), error.killed)
+            return
+        for number, call in enumerate(tests.calls[first:]):
+            try:
+                frame = answer.reply(_request(tests.entry_point, call))
+            except AnswerError as error:
+                if number == 0:
+                    yield Outcome(False, str(error), error.killed)
+                return
+            try:
+                content = read_frame(frame, LONGEST_REPLY + 4 * _longest_accepted(call))
+            except AnswerError as error:  # forged, and so is what would come next
+                yield from [Outcome(False, str(error))] * len(tests.calls[first + number :])
+                return
+            yield _outcome(content, call, comparison)
+
+
+def _outcome(reply: list[Any], call: Call, comparison: Comparison) -> Outcome:
+    kind, *content = reply
+    if kind != "value" or not content:
+        return Outcome(False, f"it raised {raised_text(content)}")
+    if any(same_value(expected, content[0], comparison) for expected in call.accepted):
+        return Outcome(True)
+    return Outcome(False, f"it returned {shown(content[0])}, not {shown(call.accepted[0])}")
+
+
+def _longest_accepted(call: Call) -> int:
+    """Bytes of the longest accepted value in a frame; 0 where it cannot be written, and no answer can return it."""
+    try:
+        return max(len(encode(value)) for value in call.accepted)
+    except CodecError:
+        return 0
+
+
+def _request(entry_point: str, call: Call) -> bytes:
+    request = ["call", _ENTRY_POINT, list(call.arguments), dict(call.keywords)]
+    try:
+        return encode(request, lambda _: ["name", entry_point])
+    except CodecError as error:
+        raise UnusableTestsError(f"the arguments of a call cannot be sent: {error}") from error
+
+
+def shown(value: Any, width: int = 80) -> str:
+    """``value`` for a person to read."""
+    try:
+        text = repr(value)
+    except (ValueError, RecursionError):  # more digits than Python writes out
+        text = f"a {type(value).__name__} too long to write"
+    return text if len(text) <= width else text[:width] + "…"
+
+
+def input_shown(arguments: Sequence[Any]) -> str:
+    """The arguments of a call for a person to read."""
+    return ", ".join(shown(argument, 40) for argument in arguments[:5])
+
+
+def program_outcomes(sandbox: Sandbox, code: str, tests: TestProgram, limits: Limits) -> Iterator[Outcome]:
+    """What each test finds, in order. Where the answer's process ends, the tests that are left have failed.
+
+    Raises:
+        UnusableTestsError: the tests cannot be run, whatever the answer is.
+    """
+    # The tests' process waits for the answer's, which may wait for a processor.
+    waits = replace(limits, wall_seconds=limits.wall_seconds + limits.longest_seconds)
+    with opened(sandbox, "tests", waits) as session:
+        process = _TestsProcess(session)
+        with AnswerSession(sandbox, code, tests.preamble, limits) as answer:
+            process.prepare(tests)
+            try:
+                answer.load()
+            except AnswerError as error:
+                yield Outcome(False, str(error), error.killed)
+                return
+            yield from process.outcomes(answer)
+
+
+class _TestsEndedError(Exception):
+    """The process of the tests ended before its tests did; ``killed``: at a limit."""
+
+    def __init__(self, reason: str, *, killed: bool) -> None:
+        super().__init__(reason)
+        self.killed = killed
+
+
+class _TestsProcess:
+    """The process of the tests. It runs none of the answer's code, so what it reports is believed."""
+
+    def __init__(self, session: Session) -> None:
+        self._session = session
+
+    def prepare(self, tests: TestProgram) -> None:
+        """Have the tests read. Raises ``UnusableTestsError`` where they cannot be run."""
+        specification = {
+            "kind": tests.kind,
+            "sources": list(tests.sources),
+            "entry_point": tests.entry_point,
+            "setup": tests.setup,
+            "preamble": tests.preamble,
+        }
+        try:
+            frame = self._next_frame(encode(specification))
+        except _TestsEndedError as error:
+            raise UnusableTestsError(f"the process that reads the tests {error}") from error
+        _believed(frame)
+
+    def outcomes(self, answer: AnswerSession) -> Iterator[Outcome]:
+        """One per test. The answer has its turn whenever a test uses it."""
+        left, used = 1, False
+        to_send: bytes | None = encode(None)
+        while True:
+            try:
+                frame = self._next_frame(to_send)
+                if frame[:1] == b"Q":
+                    used = True
+                    to_send = answer.reply(frame[1:])
+                    continue
+            except (AnswerError, _TestsEndedError) as error:
+                if not used:  # nothing of the answer was asked for: the tests end by themselves
+                    raise UnusableTestsError(f"the process of the tests {error}") from error
+                whose = "" if isinstance(error, AnswerError) else "the tests' process "
+                yield from [Outcome(False, f"{whose}{error}", error.killed)] * left
+                return
+            to_send = None
+            kind, *content = _believed(frame)
+            if kind == "done" and not used:
+                raise UnusableTestsError("the tests pass without using the answer")
+            if kind == "done":
+                return
+            if kind == "collected":
+                left = content[0]
+            else:
+                left -= 1
+                outcome = Outcome(*content)
+                if not (outcome.passed or used):
+                    raise UnusableTestsError(f"the tests fail by themselves: {outcome.reason}")
+                yield outcome
+
+    def _next_frame(self, to_send: bytes | None) -> bytes:
+        try:
+            if to_send is not None:
+                self._session.send(to_send)
+            return self._session.receive()
+        except (SessionOverError, TimeoutError) as error:
+            run = last_run(self._session, error)
+        raise _TestsEndedError(ended(run), killed=was_cut_off(run))
+
+
+def _believed(frame: bytes) -> list[Any]:
+    """What the process of the tests says to the trainer. Raises ``UnusableTestsError`` where it gives up."""
+    content: list[Any] = decode(frame[1:])
+    if content[0] == "unusable":
+        raise UnusableTestsError(content[1])
+    return content

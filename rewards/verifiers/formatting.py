@@ -1,0 +1,306 @@
+"""Rewards for how a completion is written: its tags, its length, its repetitions. None of them reads an answer."""
+
+import math
+import unicodedata
+from collections.abc import Hashable, Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from itertools import groupby
+from typing import Any, Literal
+
+from rewards.extraction import ANSWER_CLOSES, ANSWER_OPENS, THOUGHT_CLOSES, THOUGHT_OPENS, is_blank, without_ending
+from rewards.user_verifiers import bounded
+from rewards.verifier import TokenVerifier, Verdict, Verifier, score_problem, tokens
+
+_THOUGHT, _ANSWER = (THOUGHT_OPENS, THOUGHT_CLOSES), (ANSWER_OPENS, ANSWER_CLOSES)
+_TAGS = {"think_answer": _THOUGHT + _ANSWER, "think": _THOUGHT, "answer": _ANSWER}
+
+
+@dataclass(frozen=True)
+class Format(Verifier):
+    """Score 1 for a completion of the asked structure, else 0. What thought and answer say is not read.
+
+    Each tag stands there once in all, in order. Nothing but blanks stands before ``<think>`` and between ``</think>``
+    and ``<answer>``, nothing but blanks and end-of-text tokens after ``</answer>``. Neither thought nor answer is
+    blank: something in it can be seen (`rewards.extraction.is_blank`). A ``<think>`` that the prompt ends with belongs
+    to the completion.
+
+    TRL's ``think_format_reward`` gives 1 to an empty thought and to a ``</think>`` written twice; this does not.
+
+    Attributes:
+        tags: ``think_answer``: ``<think>…</think><answer>…</answer>``. ``think``: ``<think>…</think>`` and some text
+            after it. ``answer``: any text, blank or not, and the ``<answer>…</answer>`` that ends it.
+    """
+
+    tags: Literal["think_answer", "think", "answer"] = "think_answer"
+    reads_reference = False
+
+    def __post_init__(self) -> None:
+        """Check ``tags``."""
+        if self.tags not in _TAGS:
+            raise ValueError(
+                f"tags = {self.tags!r} names no structure, so no completion could have it; "
+                f"write one of {', '.join(_TAGS)}"
+            )
+
+    def __call__(self, completion: str, reference: Any) -> Verdict:
+        """Judge the structure of ``completion``; ``reference`` is not read."""
+        fault = self._fault(without_ending(completion))
+        return Verdict(float(not fault), None, fault or "thought and answer are where they belong")
+
+    def gold_completion(self, reference: Any) -> str | None:
+        """The shortest text of the structure."""
+        thought, answer = "<think>so</think>", "<answer>this</answer>"
+        return {"think_answer": thought + answer, "think": thought + "this", "answer": answer}[self.tags]
+
+    def _fault(self, text: str) -> str:
+        tags = _TAGS[self.tags]
+        counts = {tag: text.count(tag) for tag in tags}
+        if wrong := [f"{count} times {tag}" for tag, count in counts.items() if count != 1]:
+            return f"{', '.join(wrong)}, not once each"
+        rest, pieces = text, []
+        for tag in tags:
+            piece, found, rest = rest.partition(tag)
+            if not found:
+                return f"{tag} does not stand in its place"
+            pieces.append(piece.strip())
+        before, *inside = pieces
+        if before and self.tags != "answer":
+            return f"{before[:40]!r} stands before {THOUGHT_OPENS}"
+        if is_blank(inside[0]):
+            return "the answer is blank" if self.tags == "answer" else "the thought is blank"
+        if self.tags == "think":
+            return "nothing stands after the thought" if is_blank(rest) else ""
+        if self.tags == "think_answer" and inside[1]:
+            return f"{inside[1][:40]!r} stands between thought and answer"
+        if is_blank(inside[-1]):
+            return "the answer is blank"
+        return f"{rest.strip()[:40]!r} stands after the answer" if rest.strip() else ""
+
+
+def overlong_punishment(num_tokens: int, max_tokens: int, buffer_tokens: int) -> float:
+    """DAPO's soft overlong punishment (arXiv 2503.14476, Eq. 13), in −1…0.
+
+    0 for ``n ≤ max − buffer``; ``((max − buffer) − n) / buffer``, a line from 0 to −1, up to ``max``; −1 beyond. With
+    ``buffer_tokens = 0`` it steps from 0 to −1 behind ``max_tokens``.
+    """
+    over = num_tokens - (max_tokens - buffer_tokens)
+    if over <= 0:
+        return 0.0
+    return -over / buffer_tokens if num_tokens <= max_tokens else -1.0
+
+
+def cosine_schedule(num_tokens: int, max_tokens: int, shortest: float, longest: float) -> float:
+    """``longest + ½ (shortest − longest)(1 + cos(π n / max))``: from ``shortest`` to ``longest`` at ``max_tokens``.
+
+    Length and values of arXiv 2502.03373, Sec. 4.2. Beyond ``max_tokens`` it stays at ``longest``.
+    """
+    return longest + 0.5 * (shortest - longest) * (1 + math.cos(math.pi * min(num_tokens / max_tokens, 1.0)))
+
+
+@dataclass(frozen=True)
+class SoftOverlong(TokenVerifier):
+    """DAPO's punishment of completions that come near the length limit: 0 well below it, falling to −1 at it.
+
+    A term to add to a reward for the answer. See `overlong_punishment`; 0 is its full score, so that its accuracy is
+    the share of completions that are not punished.
+
+    Attributes:
+        max_tokens: the length from which the punishment is −1: `trl.max_completion_length`, or less.
+        buffer_tokens: over how many tokens before it the punishment grows. The paper: 16384 + 4096 and 4096.
+    """
+
+    max_tokens: int
+    buffer_tokens: int
+    reads_reference = False
+    full_score = 0.0
+
+    def __post_init__(self) -> None:
+        """Check the two lengths."""
+        if not 0 <= self.buffer_tokens <= self.max_tokens or self.max_tokens < 1:
+            raise ValueError(
+                f"max_tokens = {self.max_tokens} and buffer_tokens = {self.buffer_tokens}: the punishment grows over "
+                "the buffer, which lies inside the limit; write 0 <= buffer_tokens <= max_tokens, and max_tokens >= 1"
+            )
+
+    def __call__(self, completion: str, reference: Any, token_ids: Sequence[int] | None = None) -> Verdict:
+        """Punish the length of ``completion``; ``reference`` is not read."""
+        length = len(tokens(completion, token_ids))
+        score = overlong_punishment(length, self.max_tokens, self.buffer_tokens)
+        return Verdict(score, None, f"{length} of {self.max_tokens} tokens")
+
+    def gold_completion(self, reference: Any) -> str | None:
+        """The empty text."""
+        return ""
+
+
+@dataclass(frozen=True)
+class CosineLength(TokenVerifier):
+    """Another verifier's judgement, paid by length: a short right answer more, a short wrong one less.
+
+    ``r = cosine_schedule(n, max_tokens, right_short, right_long)`` for a right completion, the same of ``wrong_short``
+    and ``wrong_long`` for a wrong one, and ``exceeded`` from ``max_tokens`` on, right or wrong: such a completion was
+    cut off (arXiv 2502.03373, Sec. 4.2 and App. C.1; defaults of its Sec. 4.2). A right answer is one with the inner
+    verifier's full score. Unjudged stays unjudged.
+
+    ``full_score`` is ``right_long``: a right answer earns at least that, a wrong one less, so that accuracy keeps its
+    meaning, but for right answers at the limit, which count as wrong.
+
+    Attributes:
+        verifier: judges the answer; in YAML a name or ``{name: …, option: …}``. A user's own keeps its time limit.
+        max_tokens: the length limit, `trl.max_completion_length`.
+    """
+
+    verifier: Verifier
+    max_tokens: int
+    right_short: float = 2.0
+    right_long: float = 1.0
+    wrong_short: float = -10.0
+    wrong_long: float = 0.0
+    exceeded: float = -10.0
+    full_score: float = field(init=False, repr=False, compare=False, default=1.0)
+
+    def __post_init__(self) -> None:
+        """Build the inner verifier and check that right answers earn more than wrong ones."""
+        if self.max_tokens < 1:
+            raise ValueError(f"max_tokens = {self.max_tokens}: no completion is that short; write the length limit")
+        for name in ("right_short", "right_long", "wrong_short", "wrong_long", "exceeded"):
+            if problem := score_problem(getattr(self, name)):
+                raise ValueError(f"{name} = {getattr(self, name):g}: {problem}")
+        lowest_right = min(self.right_short, self.right_long)
+        if max(self.wrong_short, self.wrong_long, self.exceeded) >= lowest_right:
+            raise ValueError(
+                f"a wrong answer could earn {max(self.wrong_short, self.wrong_long, self.exceeded)} and a right one "
+                f"{lowest_right}: then length is worth more than being right; write wrong_short, wrong_long and "
+                "exceeded below right_short and right_long"
+            )
+        if not self.verifier.reads_reference or isinstance(self.verifier, TokenVerifier):
+            raise ValueError(
+                f"verifier = {self.verifier!r} does not say whether an answer is right, so there is nothing to pay by "
+                "length; write one that judges answers, such as math_answer or exact_match"
+            )
+        object.__setattr__(self, "full_score", lowest_right)
+        object.__setattr__(self, "verifier", bounded(self.verifier))
+
+    def __call__(self, completion: str, reference: Any, token_ids: Sequence[int] | None = None) -> Verdict:
+        """Judge ``completion`` by the inner verifier and pay it by its length."""
+        return self._paid(self.verifier(completion, reference), len(tokens(completion, token_ids)))
+
+    def judge_all(
+        self,
+        completions: Sequence[str],
+        references: Sequence[Any],
+        token_ids: Sequence[Sequence[int] | None] | None = None,
+    ) -> list[Verdict]:
+        """Judge a batch as the inner verifier does, then pay each by its length."""
+        rows = zip(completions, token_ids or [None] * len(completions), strict=True)
+        lengths = [len(tokens(completion, ids)) for completion, ids in rows]
+        verdicts = self.verifier.judge_all(completions, references)
+        return [self._paid(verdict, length) for verdict, length in zip(verdicts, lengths, strict=True)]
+
+    def gold_completion(self, reference: Any) -> str | None:
+        """The inner verifier's."""
+        return self.verifier.gold_completion(reference)
+
+    def wrong_completion(self, reference: Any) -> str | None:
+        """The inner verifier's."""
+        return self.verifier.wrong_completion(reference)
+
+    def unanswerable(self, reference: Any) -> str:
+        """That of the verifier it wraps."""
+        return self.verifier.unanswerable(reference)
+
+    def _paid(self, verdict: Verdict, length: int) -> Verdict:
+        if verdict.score is None:
+            return verdict
+        if length >= self.max_tokens:
+            score = self.exceeded
+        elif verdict.score >= self.verifier.full_score:
+            score = cosine_schedule(length, self.max_tokens, self.right_short, self.right_long)
+        else:
+            score = cosine_schedule(length, self.max_tokens, self.wrong_short, self.wrong_long)
+        return replace(verdict, score=score, reason=f"{verdict.reason}; {length} of {self.max_tokens} tokens")
+
+
+LONGEST_WORD = 16
+"""Characters; no tokenizer has one token for a longer word."""
+PIECE_OF_WORD, PIECE_OF_SIGNS = 4, 8
+"""Characters of the pieces into which a longer word, and a row of one sign or blank, are cut."""
+
+
+def repeated_share(sequence: Sequence[Hashable], ngram_size: int) -> float:
+    """``1 − (different n-grams) / (n-grams)``, in 0…1; 0 for a sequence shorter than one n-gram.
+
+    arXiv 2502.03373, App. C.2, as a share of the whole sequence. Time and memory grow with length × ``ngram_size``.
+    """
+    count = len(sequence) - ngram_size + 1
+    if count <= 0:
+        return 0.0
+    return 1 - len({tuple(sequence[start : start + ngram_size]) for start in range(count)}) / count
+
+
+def pieces(text: str) -> list[str]:
+    """What stands for the tokens of a text that no policy wrote: about as many, in any script.
+
+    A word is one; one of more than 16 characters is cut in pieces of 4. Each wide character (Chinese, Japanese,
+    Korean) is one, as is each sign; a row of the same sign, or of the same blank, is cut in pieces of 8. Single blanks
+    are none.
+    """
+    return [piece for kind, run in groupby(text, _kind) for piece in _cut(kind, "".join(run))]
+
+
+def _kind(character: str) -> str:
+    """What a character forms a row with: itself, or the other letters, digits and marks of a word."""
+    is_of_word = character.isalnum() or character == "_" or unicodedata.category(character)[0] == "M"
+    return "word" if is_of_word and unicodedata.east_asian_width(character) not in "WF" else character
+
+
+def _cut(kind: str, run: str) -> Iterator[str]:
+    if kind == "word" and len(run) <= LONGEST_WORD:
+        yield run
+        return
+    if kind.isspace() and len(run) < PIECE_OF_SIGNS:
+        return
+    is_wide = kind.isalnum() and kind != "word"
+    length = 1 if is_wide else PIECE_OF_WORD if kind == "word" else PIECE_OF_SIGNS
+    yield from (run[start : start + length] for start in range(0, len(run), length))
+
+
+@dataclass(frozen=True)
+class RepetitionPenalty(TokenVerifier):
+    """``max_penalty × repeated_share``: 0 where no n-gram of tokens comes twice, near ``max_penalty`` for a loop.
+
+    A term to add to a reward for the answer; 0 is its full score, so that its accuracy is the share of completions
+    without any repetition. The paper punishes the repeated tokens themselves; a reward of one number per completion
+    cannot, and takes their share. Where nobody says what the policy sampled, `pieces` of the text stand for tokens, so
+    that a loop without blanks is one too.
+
+    Attributes:
+        ngram_size: tokens that have to repeat together. Small ones meet formulae and names, which repeat rightly; the
+            paper takes 40.
+        max_penalty: the penalty of a completion that only repeats itself, at most 0.
+    """
+
+    ngram_size: int = 40
+    max_penalty: float = -1.0
+    reads_reference = False
+    full_score = 0.0
+
+    def __post_init__(self) -> None:
+        """Check the size and the sign."""
+        if self.ngram_size < 1:
+            raise ValueError(f"ngram_size = {self.ngram_size}: nothing is made of less than one token; write 1 or more")
+        if self.max_penalty > 0:
+            raise ValueError(f"max_penalty = {self.max_penalty} would pay repetition; write 0 or a negative number")
+        if problem := score_problem(self.max_penalty):
+            raise ValueError(f"max_penalty = {self.max_penalty:g}: {problem}")
+
+    def __call__(self, completion: str, reference: Any, token_ids: Sequence[int] | None = None) -> Verdict:
+        """Punish the repetitions in ``completion``; ``reference`` is not read."""
+        sampled = pieces(completion) if token_ids is None else token_ids
+        share = repeated_share(sampled, self.ngram_size)
+        score = self.max_penalty * share if share else 0.0
+        return Verdict(score, None, f"{share:.1%} of its {self.ngram_size}-grams are repetitions")
+
+    def gold_completion(self, reference: Any) -> str | None:
+        """The empty text."""
+        return ""

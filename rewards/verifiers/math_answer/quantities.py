@@ -1,0 +1,301 @@
+r"""Numbers, their units, dates, times of day: what is read without any mathematics.
+
+A **plain number** is an integer, a decimal, a repeating decimal, a fraction or mixed number of these, or one in
+scientific notation. ``2^{10}``, ``\sqrt{4}``, ``3!`` and ``2+3`` are none: they say how to compute a number.
+
+A **unit** is a suffix such as ``\text{ cm}^2``, ``cm``, ``\text{kg}\cdot\text{m/s}``, ``^\circ`` or ``%``, a prefix
+such as ``$``, or what is counted (``12 \text{ red balls}``). Each of its words stands in a table, `notation.json`: any
+other word after a number may change it (halves, squared), negate it (never) or multiply it (xyz), so that with one the
+whole is no quantity.
+"""
+
+import re
+from collections import Counter
+from fractions import Fraction
+from math import factorial
+
+from rewards.verifiers.math_answer.forms import Form, Measures, Words
+from rewards.verifiers.math_answer.notation import NOTATION
+
+LARGEST_EXPONENT = 400
+SMALLEST_BARE_EXPONENT = 3  # 10^6 is a way to write a number, 10^2 something to compute
+LONGEST_NUMERAL = 1000  # characters: Python's own limit for reading an integer is 4300 digits
+
+_UNSIGNED = r"(?:[1-9]\d{0,2}(?:,\d{3})+(?:\.\d*)?|[1-9]\d{0,2}(?: \d{3})+(?:\.\d*)?|\d+(?:\.\d*)?|\.\d+)"
+_SIGN = r"(?P<sign>[+-]?) ?"
+_DECIMAL = re.compile(rf"{_SIGN}(?P<value>{_UNSIGNED})")
+_REPEATING = re.compile(rf"{_SIGN}(?P<whole>\d*)\.(?P<fixed>\d*)\\overline ?\{{(?P<period>\d+)\}}")
+_FRACTION = re.compile(
+    rf"{_SIGN}(?:(?P<whole>\d+) ?)?\\frac ?\{{ ?(?P<above>[+-]? ?{_UNSIGNED}) ?\}} ?"
+    rf"\{{ ?(?P<below>[+-]? ?{_UNSIGNED}) ?\}}"
+)
+_SLASHED = re.compile(rf"{_SIGN}(?:(?P<whole>\d+) (?=\d+/))?(?P<above>{_UNSIGNED}) ?/ ?(?P<below>{_UNSIGNED})")
+_TIMES = r" ?(?:\\times|\\cdot|\*|x) ?"
+_SCIENTIFIC = re.compile(
+    rf"{_SIGN}(?:(?P<value>{_UNSIGNED})(?:{_TIMES}))?10 ?\^ ?(?:\{{ ?(?P<braced>[+-]?\d+) ?\}}|(?P<bare>-?\d+))"
+    rf"|(?P<fsign>[+-]?) ?\\frac ?\{{ ?(?P<over>\d+) ?\}} ?\{{ ?10 ?\^ ?\{{? ?(?P<tenth>\d+) ?\}}? ?\}}"
+    rf"|(?P<esign>[+-]?)(?P<evalue>{_UNSIGNED})[eE](?P<exponent>[+-]?\d+)"
+)
+
+_FACTOR = re.compile(
+    r"(?P<base>(?<!\d)\d{1,3}(?!\d)) ?(?:\^ ?(?:\{ ?(?P<braced>\d{1,3}) ?\}|(?P<power>\d))|(?P<factorial>!))?"
+)
+_PRODUCT_OF_POWERS = re.compile(rf"-? ?{_FACTOR.pattern}(?:{_TIMES}{re.sub('[?]P<.*?>', '', _FACTOR.pattern)}){{0,5}}")
+
+PERCENT, DEGREE = "percent", "degree"
+
+_NAMES = {
+    spelling: name for name, others in NOTATION["units"].items() for spelling in (name, name + "s", *others.split())
+}
+_CURRENCIES: dict[str, str] = NOTATION["currencies"]
+_COUNTED: dict[str, str] = {
+    **{word + "s": word for word in NOTATION["counted"]["plural"].split()},  # 16 square, 5 prime would say more
+    **{
+        form: word
+        for word in NOTATION["counted"][""].split()
+        for form in (word, word + "s", word + "es", re.sub("y$", "ies", word))
+    },
+    **{form: word for word, forms in NOTATION["counted"]["irregular"].items() for form in (word, *forms.split())},
+}
+_ADJECTIVES = frozenset(NOTATION["counted"]["adjective"].split())
+_STUFF = "|".join(NOTATION["counted"]["stuff"].split())
+_NO_NAMES = {"unit", "units"}  # "5 units" says no more than "5"
+_WORD = r"[A-Za-z]+\.?(?:\^-?[1-9])?"
+_PHRASE = re.compile(rf"{_WORD}(?:[ /(-]{{1,4}}{_WORD}){{0,6}}\)?")
+_OF = re.compile(rf"^((?:[a-z]+ )*(?!percent|degree)[a-z]+) of (?:{_STUFF}|(?P<counted>[a-z]+))$")
+_BEHIND = re.compile(
+    r"(?: |^)(?:(?:in )?total|in all|altogether|left|remaining)$"
+    r"|(?<=[a-z]) (?:old|long|wide|tall|deep|high|later|from now)$"
+)
+_PART = re.compile(rf"/|[()]|{_WORD}")
+_POWER = r" ?\^ ?(?:\{ ?-?[1-9] ?\}|-?[1-9])"
+_TEXT = rf"\\text ?\{{[^{{}}]*(?:\^\{{-?\d\}}[^{{}}]*)*\}}(?:{_POWER})?"
+_TEXT_SUFFIX = re.compile(rf"(?P<rest>.*?\S)\s*(?P<unit>{_TEXT}(?: ?(?:\\cdot|/)? ?{_TEXT})*)", re.DOTALL)
+_QUOTIENT = re.compile(rf"\\frac ?\{{ ?({_TEXT}) ?\}} ?\{{ ?({_TEXT}(?: ?(?:\\cdot)? ?{_TEXT})*) ?\}}$")
+_SPACED_SUFFIX = re.compile(r"(?P<rest>.*[\d}]) (?P<unit>[A-Za-z][A-Za-z^{}0-9/ .-]*)")
+_CLOSE_SUFFIX = re.compile(  # what is hardly a product of letters, as 3mg, 3ms and 3ha are
+    rf"(?P<rest>.*\d)(?P<unit>(?:[ckm]m|kg|mph|mins?|secs?|hrs|lbs)(?:{_POWER})?)"
+    rf"|(?P<root>.*\}})(?P<length>[ckm]m(?:{_POWER})?)"
+)
+_OHM = re.compile(r"(?<=[\d} ])\\Omega$|\\text ?\{ ?\\Omega ?\}$")
+_TEMPERATURE = re.compile(r"(?P<rest>.*)\^\\circ ?(?P<scale>C|F|\\text ?\{[CF]\})?")
+
+_MONTHS = [
+    "january",
+    "february",
+    "march",
+    "april",
+    "may",
+    "june",
+    "july",
+    "august",
+    "september",
+    "october",
+    "november",
+    "december",
+]
+_DAYS = ["monday", "tuesday", "wednesday", "thursday", "friday", "saturday", "sunday"]
+_SHORT = {
+    **{month[:3]: month for month in _MONTHS},
+    "sept": "september",
+    **{day[:3]: day for day in _DAYS},
+    **{"tues": "tuesday", "thur": "thursday", "thurs": "thursday"},
+}
+_DATE = re.compile(
+    r"(?:(?P<weekday>[a-z]+day) )?(?:(?P<month>[a-z]+) (?:the )?(?P<day>\d{1,2})(?:st|nd|rd|th)?"
+    r"|(?:the )?(?P<first>\d{1,2})(?:st|nd|rd|th)? (?:of )?(?P<then>[a-z]+))(?: (?P<year>\d{4}))?"
+)
+_MONTH_OF_YEAR = re.compile(r"(?P<month>[a-z]+) (?P<year>\d{4})")
+SCALES = (
+    {"week": 604800, "day": 86400, "hour": 3600, "minute": 60, "second": 1},
+    {"mile": 63360, "yard": 36, "foot": 12, "inch": 1},
+    {"kilometer": 1_000_000, "meter": 1000, "centimeter": 10, "millimeter": 1},
+    {"pound": 16, "ounce": 1},
+    {"kilogram": 1000, "gram": 1},
+    {"dollar": 100, "cent": 1},
+    {"liter": 1000, "milliliter": 1},
+    {"year": 12, "month": 1},
+)
+_AMOUNT = re.compile(r"(?P<number>\d+(?:\.\d+)?) ?(?P<unit>[A-Za-z]+)\.?(?:,? and |, ?| )?")
+
+
+def exact_number(text: str) -> Fraction | None:
+    """The value of a plain number in the spelling of `normalise_latex`; ``None`` of anything else."""
+    if len(text) > LONGEST_NUMERAL:
+        return None
+    if match := _DECIMAL.fullmatch(text):
+        return _signed(match["sign"], _decimal(match["value"]))
+    if match := _FRACTION.fullmatch(text) or _SLASHED.fullmatch(text):
+        return _fraction(match)
+    if match := _REPEATING.fullmatch(text):
+        return _signed(match["sign"], _repeating(match["whole"], match["fixed"], match["period"]))
+    if match := _SCIENTIFIC.fullmatch(text):
+        exponent = int((match["braced"] or match["bare"] or match["exponent"] or f"-{match['tenth']}")[:8])
+        mantissa = match["value"] or match["evalue"] or match["over"]
+        if abs(exponent) <= LARGEST_EXPONENT and (mantissa or abs(exponent) >= SMALLEST_BARE_EXPONENT):
+            value = _decimal(mantissa or "1")
+            return _signed(match["sign"] or match["esign"] or match["fsign"] or "", value * Fraction(10) ** exponent)
+    return None
+
+
+def product_of_powers(text: str) -> int | None:
+    """The value of ``2^{10}``, ``6!`` or a product of such and integers, of at most 999; ``None`` of anything else."""
+    if not _PRODUCT_OF_POWERS.fullmatch(text):
+        return None
+    value = -1 if text.startswith("-") else 1
+    for match in _FACTOR.finditer(text):
+        base = int(match["base"])
+        value *= factorial(base) if match["factorial"] else base ** int(match["braced"] or match["power"] or 1)
+    return value
+
+
+def _fraction(match: re.Match[str]) -> Fraction | None:
+    above, below = _decimal(match["above"]), _decimal(match["below"])
+    if below == 0:
+        return None
+    if match["whole"] is None:
+        return _signed(match["sign"], above / below)
+    if not 0 <= above < below:  # 2 \frac{7}{3} is a product if it is anything
+        return None
+    return _signed(match["sign"], int(match["whole"]) + above / below)
+
+
+def _repeating(whole: str, fixed: str, period: str) -> Fraction:
+    scale = 10 ** len(fixed)
+    return Fraction(int((whole + fixed) or "0"), scale) + Fraction(int(period), scale * (10 ** len(period) - 1))
+
+
+def _decimal(text: str) -> Fraction:
+    digits = text.replace(",", "").replace(" ", "")
+    return Fraction(digits.rstrip(".") if digits.endswith(".") else digits)
+
+
+def _signed(sign: str, value: Fraction) -> Fraction:
+    return -value if sign == "-" else value
+
+
+def split_unit(text: str) -> tuple[str, str] | None:
+    """What is measured and its unit's name, of a text in the spelling of `normalise_latex`; ``None`` without a unit.
+
+    The name is empty for a unit that says nothing ("units").
+    """
+    for symbol, name in _CURRENCIES.items():
+        if text.startswith(symbol):
+            return text.removeprefix(symbol).strip(), name
+        if text.startswith("-" + symbol):
+            return "-" + text.removeprefix("-" + symbol).strip(), name
+        if text.endswith(symbol):
+            return text.removesuffix(symbol).strip(), name
+    if text.endswith("%"):
+        return text[:-1].strip(), PERCENT
+    if (match := _TEMPERATURE.fullmatch(text)) and match["rest"].strip():
+        scale = (match["scale"] or "").replace("\\text", "").strip(" {}")
+        return match["rest"].strip(), {"C": "celsius", "F": "fahrenheit"}.get(scale, DEGREE)
+    return _word_suffix(_QUOTIENT.sub(r"\1/(\2)", _OHM.sub(r"\\text{ohm}", text)))
+
+
+def _word_suffix(text: str) -> tuple[str, str] | None:
+    rest, slash, divisor = text.partition("/(\\text")  # of a quotient in words
+    if match := _TEXT_SUFFIX.fullmatch(rest):
+        name = unit_name(match["unit"] + slash + divisor)
+        return None if name is None else (match["rest"], name)
+    match = _SPACED_SUFFIX.fullmatch(text) or _CLOSE_SUFFIX.fullmatch(text)
+    if match is None:
+        return None
+    found = {key: value for key, value in match.groupdict().items() if value is not None}
+    rest, unit = found.get("rest") or found["root"], found.get("unit") or found["length"]
+    name = unit_name(unit)
+    return None if name is None else (rest, name)
+
+
+def unit_name(words: str) -> str | None:
+    r"""One name for the spellings of a unit; empty for "units"; ``None`` of what is no unit.
+
+    Products and quotients become powers in one order: ``m/s^2``, ``m s^{-2}`` and "meters per second squared" are
+    ``meter second^-2``.
+    """
+    words = words.replace("}{", "} {").replace("\\cdot", " ")
+    words = re.sub(r"\\text|[{}]", "", re.sub(r"\\mu ?", "u", words))
+    words = re.sub(r" ?\^ ?", "^", " ".join(words.split())).rstrip(".")
+    if not _PHRASE.fullmatch(words):
+        return None
+    words = re.sub(r"\b(?:un)?ordered pairs?\b|\bpairs?(?= of )", "tuple", words)  # 5 pairs alone may be 10
+    if of := _OF.match(words):
+        words = of[1] if of["counted"] is None or of["counted"] in _COUNTED else words
+    words = re.sub(r"\blight[ -]years?\b", "lightyear", _BEHIND.sub("", words))
+    words = re.sub(r"\bper\b|(?<=[a-z]) an?(?= [a-z])", "/", re.sub(r"\bsq(uare)?\b\.?", "square", words))
+    words = re.sub(r"square ([A-Za-z]+)|([A-Za-z]+) squared", r"\1\2^2", words)
+    words = re.sub(r"cubic ([A-Za-z]+)|([A-Za-z]+) cubed", r"\1\2^3", words)
+    powers = _powers(words)
+    if powers is None or (powers.keys() <= _NO_NAMES and len(powers) < 2):
+        return None if powers is None else ""
+    return " ".join(name if power == 1 else f"{name}^{power}" for name, power in sorted(powers.items()))
+
+
+def _powers(words: str) -> Counter[str] | None:
+    """The powers of units; ``None`` with a word that is none."""
+    powers: Counter[str] = Counter()
+    sign, in_brackets, is_left_open = 1, False, False
+    for part in _PART.findall(words):
+        if part == "/":
+            sign = -1
+        elif part in "()":
+            in_brackets = part == "("
+        else:
+            word, _, power = part.partition("^")
+            word = word.rstrip(".")
+            name = _measure(word) or (None if power else _COUNTED.get(word.lower()))
+            is_left_open = name is None
+            if is_left_open and (power or word.lower() not in _ADJECTIVES):
+                return None
+            name = name or word.lower()
+            above, _, below = name.partition("/")
+            powers[above] += sign * int(power or 1)
+            powers[below] -= sign * int(power or 1)
+        if part not in "/(" and not in_brackets:
+            sign = 1
+    powers.pop("", None)
+    return None if is_left_open else powers
+
+
+def _measure(word: str) -> str | None:
+    """The one name of a unit; only a word may be in capitals, since 5M is no length."""
+    if word.lower() in _NO_NAMES:
+        return "unit"
+    return _NAMES.get(word) or (_NAMES.get(word.lower()) if len(word) > 2 else None)
+
+
+def date(text: str) -> Form | None:
+    """A date, a month of a year or a day of the week, in one spelling; noon and midnight as times."""
+    plain = re.sub(r"\^ ?\{?|\\text|[{}]", " ", text).lower()
+    plain = re.sub(r"(?<=\d) (?=(?:st|nd|rd|th)\b)", "", " ".join(re.sub(r"[.,]", " ", plain).split()))
+    plain = " ".join(_SHORT.get(word, word) for word in plain.removeprefix("on ").split())
+    if re.fullmatch(r"(?:12:00 )?(?:12 )?(noon|midnight)", plain):
+        return Words("12:00pm" if plain.endswith("noon") else "12:00am")
+    if plain in _MONTHS or plain in _DAYS:
+        return Words(plain)
+    if (match := _MONTH_OF_YEAR.fullmatch(plain)) and match["month"] in _MONTHS:
+        return Words(plain)
+    match = _DATE.fullmatch(plain)
+    month = match and (match["month"] or match["then"])
+    if match is None or month not in _MONTHS:
+        return None
+    day = int(match["day"] or match["first"])
+    return Words(" ".join(part for part in (match["weekday"], month, str(day), match["year"]) if part))
+
+
+def measures(text: str) -> Form | None:
+    """A quantity in two units or more of one scale, each after a larger one."""
+    plain = " ".join(re.sub(r"\\text|[{}]", " ", text).split())
+    parts = list(_AMOUNT.finditer(plain))
+    if len(parts) < 2 or "".join(part[0] for part in parts) != plain:
+        return None
+    names = [unit_name(part["unit"]) for part in parts]
+    scale = next((scale for scale in SCALES if all(name in scale for name in names)), None)
+    if scale is None:
+        return None
+    sizes = [scale[name] for name in names if name]
+    if sizes != sorted(set(sizes), reverse=True):
+        return None
+    total = sum((Fraction(part["number"]) * size for part, size in zip(parts, sizes, strict=True)), Fraction(0))
+    return Measures(total, next(iter(scale)))
