@@ -89,7 +89,8 @@ class Kind:
             options = dict(spec)
             if "name" not in options:
                 raise self.error(
-                    f"{self.name}: {options} has no name, so no part is chosen. Write {{name: …, option: …}}."
+                    f"{self.name}: {options} has no name, so no part is chosen. Write {{name: …, option: …}}.",
+                    code="part-without-name",
                 )
             spec = options.pop("name")
         if isinstance(spec, str):
@@ -98,7 +99,8 @@ class Kind:
             return Found(getattr(spec, "__name__", type(spec).__name__), spec, options)
         raise self.error(
             f"{self.name}: {spec!r:.80} is of type {type(spec).__name__}, so it names none. "
-            "Write a name, package.module:attribute or {name: …, option: …}."
+            "Write a name, package.module:attribute or {name: …, option: …}.",
+            code="part-without-name",
         )
 
     def names(self) -> list[str]:
@@ -114,7 +116,8 @@ class Kind:
             sources = [*map(_origin, offered), *["evenkeel itself"] * (name in built_in)]
             raise self.error(
                 f"{self.name} {name!r} is offered more than once, by {' and '.join(sources)}, so the name does not say "
-                "which is meant. Write one of them as package.module:attribute."
+                "which is meant. Write one of them as package.module:attribute.",
+                code="name-offered-twice",
             )
         if offered:
             return self._imported(offered[0].value)
@@ -131,14 +134,16 @@ class Kind:
             folder = Path(module).parent
             raise self.error(
                 f"{self.name} {path!r} is a path, and a part is named by its module: package.module:attribute. Write "
-                f"{name}, and start with PYTHONPATH={folder}."
+                f"{name}, and start with PYTHONPATH={folder}.",
+                code="part-in-a-file",
             )
         try:
             return pkgutil.resolve_name(path)
         except Exception as error:  # the user's module may raise anything while it is imported
             raise self.error(
                 f"{self.name} {path!r} cannot be imported: {type(error).__name__}: {error}. "
-                "Write package.module:attribute, with the package installed or its folder on PYTHONPATH."
+                "Write package.module:attribute, with the package installed or its folder on PYTHONPATH.",
+                code="failed-import",
             ) from error
 
     def checked_options(
@@ -175,7 +180,8 @@ class Kind:
             given = [f"{name}: {value!r}" for name, value in found.options.items()]
             example = ", ".join([*given, *(f"{name}: …" for name in missing)])
             raise self.error(
-                f"{self.name} {found.label!r} needs {', '.join(missing)}. Write {{name: {found.label}, {example}}}."
+                f"{self.name} {found.label!r} needs {', '.join(missing)}. Write {{name: {found.label}, {example}}}.",
+                code="missing-option",
             )
 
     def _hints(self, label: str, function: Callable[..., Any]) -> dict[str, Any]:
@@ -184,7 +190,8 @@ class Kind:
         except NameError as error:
             raise self.error(
                 f"{self.name} {label!r}: {error} in its annotations, so its options cannot be checked. "
-                "Import that name when the module is imported, not under TYPE_CHECKING alone."
+                "Import that name when the module is imported, not under TYPE_CHECKING alone.",
+                code="unresolved-annotation",
             ) from error
 
     def _option(
@@ -192,8 +199,9 @@ class Kind:
     ) -> Any:
         if fault := _not_finite(value, name):
             raise self.error(
-                f"{self.name} {label!r}: option {fault} is no number to count or compare with. "
-                "Write a finite one, or leave the option out where it has a default."
+                f"{self.name} {label!r}: option {fault} is not a finite number. "
+                "Write one, or leave the option out where it has a default.",
+                code="finite-number",
             )
         if name not in hints:
             return value
@@ -203,7 +211,8 @@ class Kind:
             return TypeAdapter(hints[name]).validate_python(value, strict=True)
         except ValidationError as error:
             problem = error.errors()[0]["msg"]
-            raise self.error(f"{self.name} {label!r}: option {name} = {value!r} is not accepted: {problem}.") from error
+            what = f"{self.name} {label!r}: option {name} = {value!r} is not accepted: {problem}."
+            raise self.error(what, code="option-not-accepted") from error
 
 
 def closest(name: str, names: Iterable[str], n: int = 1) -> list[str]:

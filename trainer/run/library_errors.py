@@ -1,6 +1,6 @@
-"""What a library raises before the first optimizer step, in words: the part of the run that it came from, and its own.
+"""Errors of libraries before the first optimizer step become refusals, which say in which part of the run they arose.
 
-What this package raises is a mistake of ours and keeps its traceback.
+An error raised by this package's own code is a bug of ours and keeps its traceback.
 """
 
 import tempfile
@@ -19,19 +19,19 @@ _MOST_CHARACTERS = 500
 
 
 class LibraryError(Refusal):
-    """What a library refused of what a user wrote."""
+    """A library refused something that the user wrote."""
 
 
 @contextmanager
 def library_errors_in_words(stage: Callable[[], str], is_over: Callable[[], bool] = lambda: False) -> Iterator[None]:
-    """Turn what a library raises inside into a refusal that says during what.
+    """Turn an error that a library raises inside into a refusal that names the stage of the run.
 
     Args:
-        stage: what is under way.
-        is_over: whether what fails is no longer a matter of what the user wrote: the error then stays as it is.
+        stage: what the run is doing.
+        is_over: whether training has begun, so that the error is not about the run file and stays as it is.
 
     Raises:
-        LibraryError: with the error's own words, and the file that its traceback was written to.
+        LibraryError: with the error's own message, and the file that its traceback was written to.
     """
     try:
         yield
@@ -45,19 +45,19 @@ def library_errors_in_words(stage: Callable[[], str], is_over: Callable[[], bool
 
 
 def in_words(error: BaseException) -> str:
-    """Kind and message of an error, without what a library prints below it."""
+    """Class and message of an error, cut after a few lines."""
     text = " ".join(line.strip() for line in str(error).strip().splitlines()[:6])
     text = text[:_MOST_CHARACTERS].rstrip().rstrip(".") or "without a message"
     return f"{type(error).__name__}: {text}."
 
 
 def ended_in_words(error: Exception, stage: str) -> None:
-    """Say what a library raised where no run is there yet to refuse it."""
+    """Print a library's error where no run exists yet that could be refused."""
     say(f"{stage}: {in_words(error)} {UNEXPLAINED}")
 
 
 def _is_ours(error: BaseException) -> bool:
-    """Whether the innermost frame is this package's."""
+    """Whether the error was raised in this package's own code."""
     frames = traceback.extract_tb(error.__traceback__)
     return bool(frames) and any(Path(frames[-1].filename).is_relative_to(room) for room in _OURS)
 

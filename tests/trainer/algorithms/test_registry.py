@@ -180,7 +180,7 @@ def test_an_option_of_the_wrong_type_is_refused(value):
 
 @pytest.mark.parametrize("value", [float("nan"), float("inf")])
 def test_an_option_that_is_no_finite_number_is_refused(value):
-    refused(TOKEN_WEIGHT, {"name": "adv_reweight", "alpha": value}, f"option alpha = {value} is no number to count")
+    refused(TOKEN_WEIGHT, {"name": "adv_reweight", "alpha": value}, f"option alpha = {value} is not a finite number")
 
 
 def test_an_option_of_the_wrong_word_is_refused():

@@ -6,7 +6,6 @@ from pathlib import Path
 import pytest
 import torch
 from safetensors.torch import load_file, save_file
-from trainer.run.export.results import results
 
 from rewards import Refusal
 from scripts import evaluate, launch, report, rollouts, train
@@ -14,15 +13,18 @@ from tests.scripts.test_train import SETTINGS
 from tests.tiny_model import CHAT_TEMPLATE, save_tiny_model
 from trainer.run.check.finding import Finding, gravest_first
 from trainer.run.config.yaml_document import write
+from trainer.run.export.model_card import results
 from trainer.run.files import DamagedFileError
 from trainer.run.library_errors import LibraryError, library_errors_in_words
 from trainer.run.lock import OwnerError
+from trainer.run.record import RunRecord
 
 
 def test_what_a_library_raises_names_the_stage_and_keeps_its_traceback():
     said = "Loading the model: JSONDecodeError: Expecting"
     with pytest.raises(LibraryError, match=said) as refused, library_errors_in_words(lambda: "Loading the model"):
         json.loads("{1")
+    assert refused.value.code == "library"
     file = Path(str(refused.value).rpartition("Its traceback: ")[2])
     assert "json.loads" in file.read_text()
     file.unlink()
@@ -96,9 +98,9 @@ def test_an_evaluation_whose_metric_is_no_number_is_said_by_its_file(tmp_path: P
     for broken in ({**right, "value": "0.5"}, {**right, "low": [1]}, {**right, "high": None}, {**right, "value": True}):
         (folder / "step-000004.json").write_text(json.dumps({**whole, "avg@1": broken}))
         with pytest.raises(DamagedFileError, match=r"step-000004\.json is damaged: avg@1"):
-            results(tmp_path, 4)
+            results(RunRecord(tmp_path), 4)
     (folder / "step-000004.json").write_text(json.dumps({**whole, "avg@1": right}))
-    assert results(tmp_path, 4)[0].after == "0.500 [0.250, 0.750]"
+    assert results(RunRecord(tmp_path), 4)[0].after == "0.500 [0.250, 0.750]"
 
 
 @pytest.mark.slow

@@ -13,7 +13,7 @@ from trainer.run.config.problems import problem, raise_all
 from trainer.run.config.rules import BATCH_WORDS, conflicts
 from trainer.run.config.section import Count, LocalPath, Name, Part, Section, Text, not_expanded, part_name
 from trainer.run.config.trackers import TrackerName
-from trainer.run.config.trl_arguments import checked_lora, checked_revision, checked_trl
+from trainer.run.config.trl_arguments import checked_by, grpo_arguments, lora_arguments, revision_options
 from trainer.run.config.yaml_document import write
 from trainer.step.options import Engine, Speed
 
@@ -42,7 +42,7 @@ class ModelSection(Section):
     attn_implementation: Text | None = None
     trust_remote_code: bool = False
     assistant_prefix: str | None = None
-    lora: Annotated[dict[str, Any], AfterValidator(checked_lora)] | None = None
+    lora: Annotated[dict[str, Any], checked_by(lora_arguments)] | None = None
     quantization: QuantizationSection | None = None
 
     @model_validator(mode="after")
@@ -80,7 +80,7 @@ class AlgorithmSection(Section):
     coefficient: Part | None = None
     prompt_sampler: Part = "uniform"
     keep_groups: Literal["step", "forward", "off"] | None = None
-    revision: Annotated[dict[str, Any], AfterValidator(checked_revision)] | None = None
+    revision: Annotated[dict[str, Any], checked_by(revision_options)] | None = None
     prompts_per_rollout: Count | None = None
     sequences_per_update: Count | None = None
     cut: Literal["by_rank", "over_all_ranks"] = "by_rank"
@@ -244,7 +244,7 @@ class RunConfig(Section):
     data: DataSection
     rewards: Annotated[list[Reward], Field(min_length=1)]
     algorithm: AlgorithmSection = AlgorithmSection()
-    trl: Annotated[dict[str, Any], AfterValidator(checked_trl)] = Field(default_factory=dict)
+    trl: Annotated[dict[str, Any], checked_by(grpo_arguments)] = Field(default_factory=dict)
     speed: SpeedSection = SpeedSection()
     vllm: VLLMSection | None = None
     evaluation: EvaluationSection = EvaluationSection()

@@ -9,7 +9,7 @@ import dataclasses
 import enum
 import types
 import typing
-from collections.abc import Collection, Iterator
+from collections.abc import Callable, Collection, Iterator
 from functools import cache
 from typing import Annotated, Any, Literal
 
@@ -92,23 +92,15 @@ def grpo_default(name: str) -> Any:
     return grpo_arguments().model_fields[name].default
 
 
-def checked_trl(arguments: dict[str, Any]) -> dict[str, Any]:
-    """``arguments`` as they are, or pydantic's error for all that ``GRPOConfig`` could not mean."""
-    if arguments:
-        grpo_arguments().model_validate(arguments)
-    return arguments
+def checked_by(model: Callable[[], type[BaseModel]]) -> AfterValidator:
+    """A validator that leaves a mapping as it is, or raises pydantic's error for all that the model refuses."""
 
+    def checked(given: dict[str, Any]) -> dict[str, Any]:
+        if given:
+            model().model_validate(given)
+        return given
 
-def checked_lora(fields: dict[str, Any]) -> dict[str, Any]:
-    """``fields`` as they are, or pydantic's error for all that ``LoraConfig`` could not mean."""
-    lora_arguments().model_validate(fields)
-    return fields
-
-
-def checked_revision(options: dict[str, Any]) -> dict[str, Any]:
-    """``options`` as they are, or pydantic's error for all that `RevisionOptions` could not mean."""
-    revision_options().model_validate(options)
-    return options
+    return AfterValidator(checked)
 
 
 def _arguments_of(declared: Any, without: Collection[str]) -> type[BaseModel]:
