@@ -1,4 +1,4 @@
-"""Checkpoints that can be trusted: each carries the sizes and SHA-256 of the files of all ranks."""
+"""Verified checkpoints: each carries the sizes and SHA-256 of the files of all ranks."""
 
 import hashlib
 import os
@@ -58,7 +58,7 @@ def write_checkpoint_manifest(checkpoint: Path, files: Mapping[str, Mapping[str,
 
 
 def fault_of(checkpoint: Path, *, manifest_expected: bool) -> str:
-    """What is wrong with ``checkpoint``, in words; empty where its files are what was saved.
+    """What is wrong with ``checkpoint``; empty where its files are what was saved.
 
     Args:
         manifest_expected: whether its run writes manifests; one of before needs its trainer_state.json alone, which is
@@ -88,18 +88,18 @@ def fault_of(checkpoint: Path, *, manifest_expected: bool) -> str:
 
 @dataclass
 class Verified:
-    """What a run can go on from: its newest good checkpoint, and what is wrong with each newer one."""
+    """What a run can be resumed from: its newest good checkpoint, and what is wrong with each newer one."""
 
     checkpoint: Path | None = None
     faults: dict[Path, str] = field(default_factory=dict)
 
 
-def newest_good_checkpoint(run: Path, *, to_go_on: bool = False) -> Verified:
-    """Verify the checkpoints of ``run``, the newest first, until one is good; ``to_go_on``: see `lacking`."""
+def newest_good_checkpoint(run: Path, *, to_resume: bool = False) -> Verified:
+    """Verify the checkpoints of ``run``, the newest first, until one is good; ``to_resume``: see `lacking`."""
     expected = writes_manifests(run)
     found = Verified()
     for checkpoint in checkpoints_of(run):
-        fault = fault_of(checkpoint, manifest_expected=expected) or (lacking(checkpoint) if to_go_on else "")
+        fault = fault_of(checkpoint, manifest_expected=expected) or (lacking(checkpoint) if to_resume else "")
         if not fault:
             found.checkpoint = checkpoint
             break
@@ -114,9 +114,9 @@ def writes_manifests(run: Path) -> bool:
 
 
 def lacking(checkpoint: Path) -> str:
-    """What a run cannot go on exactly without and ``checkpoint`` does not hold, whatever its manifest lists.
+    """What a run cannot be resumed exactly without and ``checkpoint`` does not hold, whatever its manifest lists.
 
-    transformers goes on without them in silence: with an optimizer that has seen nothing, or other random numbers. Of
+    transformers continues without them in silence: with an optimizer that has seen nothing, or other random numbers. Of
     a checkpoint without a manifest nothing is known.
     """
     if not (checkpoint / MANIFEST).exists():
@@ -128,7 +128,7 @@ def lacking(checkpoint: Path) -> str:
     absent = [name for name in wanted if not (checkpoint / name).is_file()]
     if not engine and not any(True for pattern in _OPTIMIZERS for _ in checkpoint.glob(pattern)):
         absent.append("optimizer.pt")
-    return f"it lacks {' and '.join(absent)}, without which it would go on otherwise" if absent else ""
+    return f"it lacks {' and '.join(absent)}, without which it could not be resumed exactly" if absent else ""
 
 
 def set_aside(checkpoint: Path) -> Path:

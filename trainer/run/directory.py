@@ -1,4 +1,4 @@
-"""The directory of one run: which one it is, what is written there, and where a run that stopped goes on."""
+"""The directory of one run: which one it is, what is written there, and from where a stopped run is resumed."""
 
 import contextlib
 import itertools
@@ -60,7 +60,7 @@ def directories_of(output_dir: str | Path) -> list[Path]:
 
 
 def last_checkpoint(run: str | Path) -> Path:
-    """The newest good checkpoint of ``run``; nothing is said of newer ones that are broken.
+    """The newest good checkpoint of ``run``; newer ones that are broken are skipped in silence.
 
     Raises:
         ResumeError: there is none.
@@ -72,8 +72,8 @@ def last_checkpoint(run: str | Path) -> Path:
 
 
 def is_trained(checkpoint: Path, max_steps: int) -> bool:
-    """Whether nothing is left to train behind ``checkpoint``; ``max_steps`` ≤ 0 = as many as the run had planned."""
-    instead = f"Rename {checkpoint} to go on from an older checkpoint: --resume auto takes the newest that is left."
+    """Whether nothing is left to train after ``checkpoint``; ``max_steps`` ≤ 0 = as many as the run had planned."""
+    instead = f"Rename {checkpoint} to resume from an older checkpoint: --resume auto takes the newest that is left."
     state = read_record(checkpoint / TRAINER_STATE, StateRecord, instead)
     planned = max_steps if max_steps > 0 else state["max_steps"]
     return bool(state["global_step"] >= planned)
@@ -88,8 +88,8 @@ def check_same_run(config: RunConfig, run: Path, world_size: int) -> None:
     started = read_manifest(run)["world_size"]
     if started != world_size:
         raise ResumeError(
-            f"{run} was trained on {started} processes and would go on on {world_size}: each process's random state "
-            f"and share of the optimizer are in its checkpoint. Start {started} processes."
+            f"{run} was trained on {started} processes and would be resumed on {world_size}: each process's random "
+            f"state and share of the optimizer are in its checkpoint. Start {started} processes."
         )
     saved = RunRecord(run).config.model_dump()
     current = config.model_dump()
@@ -103,7 +103,7 @@ def check_same_run(config: RunConfig, run: Path, world_size: int) -> None:
     if changed:
         lines = [f"  {key}: {before.get(key, 'absent')!r} → {now.get(key, 'absent')!r}" for key in changed]
         raise ResumeError(
-            f"{run} was started with other settings, and its checkpoint goes on only with its own:\n"
+            f"{run} was started with other settings, and its checkpoint can be resumed only with those:\n"
             + "\n".join(lines)
             + (
                 "\nThe learning rate depends on how long the run is."

@@ -1,4 +1,4 @@
-"""A checkpoint's answers to held-out rows: generated, judged, counted, written."""
+"""A checkpoint's answers to held-out rows: generated, scored, counted, written."""
 
 import json
 import os
@@ -16,11 +16,11 @@ from trainer.run.files import CONFIG, SUMMARY, TRAINER_STATE, StateRecord, read_
 
 
 class CheckpointError(Refusal):
-    """A folder that is no checkpoint."""
+    """A folder that is not a checkpoint."""
 
 
 def evaluate(checkpoint: str, config_path: str, overrides: Sequence[str], output: str | None) -> None:
-    """Check, generate, judge, write and print: ``config.yaml``, a file a held-out set, ``summary.json``.
+    """Check, generate, score, write and print: ``config.yaml``, a file a held-out set, ``summary.json``.
 
     Args:
         checkpoint: folder of a checkpoint or an adapter, or a hub id.
@@ -46,7 +46,7 @@ def evaluate(checkpoint: str, config_path: str, overrides: Sequence[str], output
 
 
 def check_checkpoint(folder: Path) -> None:
-    """Refuse the folder of a whole run: which of its checkpoints is meant is not ours to choose."""
+    """Refuse the folder of a whole run: the user has to choose one of its checkpoints."""
     inside = checkpoints_of(folder)[::-1]
     if inside and not (folder / "config.json").exists():
         raise CheckpointError(

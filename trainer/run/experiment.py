@@ -26,14 +26,14 @@ from trainer.run.tokenizer import load_tokenizer
 
 
 class WeightsError(Refusal):
-    """A model whose weights are no numbers."""
+    """A model with NaN or infinite weights."""
 
 
 @dataclass
 class Experiment:
     """A run file, and what it means. Every part that cannot be made raises a `Refusal`.
 
-    A part that stands in for one of these, as where a check goes on without what was refused, may be assigned.
+    A part that stands in for one of these, as where a check continues without what was refused, may be assigned.
 
     Attributes:
         folder: where relative paths of rows are looked for, after the current directory.

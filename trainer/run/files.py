@@ -40,7 +40,7 @@ class DamagedFileError(Refusal):
 
 @with_config(_OPEN)
 class ManifestRecord(TypedDict, total=False):
-    """``manifest.json`` of a run; see `trainer.run.manifest`. What an older version did not write is absent."""
+    """``manifest.json`` of a run; see `trainer.run.manifest`. Keys that an older version did not write are absent."""
 
     world_size: int
     data_fingerprints: dict[str, str]
@@ -208,16 +208,16 @@ def read_record(path: Path, kind: Any, instead: str) -> dict[str, Any]:
         instead: what to do where it is not.
 
     Raises:
-        DamagedFileError: the file cannot be read, is no JSON, or lacks what a file of its kind holds.
+        DamagedFileError: the file cannot be read, is not JSON, or lacks what a file of its kind holds.
     """
     try:
         data = json.loads(path.read_bytes())
     except OSError as error:
         raise DamagedFileError(f"{path} cannot be read: {error.strerror}. {instead}") from error
     except RecursionError as error:
-        raise DamagedFileError(f"{path} is damaged: brackets in brackets without end. {instead}") from error
+        raise DamagedFileError(f"{path} is damaged: its brackets are nested too deeply. {instead}") from error
     except ValueError as error:
-        raise DamagedFileError(f"{path} is damaged, it is no JSON: {error}. {instead}") from error
+        raise DamagedFileError(f"{path} is damaged, it is not JSON: {error}. {instead}") from error
     try:
         checked: dict[str, Any] = TypeAdapter(kind).validate_python(data)
     except ValidationError as error:
@@ -251,7 +251,7 @@ def read_parquet(path: Path, columns: Sequence[str] | None, instead: str) -> Any
         instead: what to do where it cannot be read.
 
     Raises:
-        DamagedFileError: it is no parquet file, or not a whole one.
+        DamagedFileError: it is not a parquet file, or not a complete one.
     """
     from pyarrow import parquet
 

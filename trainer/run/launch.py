@@ -45,8 +45,8 @@ def train(
     """Check, evaluate, train, evaluate, summarise.
 
     Args:
-        resume: a run's directory, or "" for the newest, to go on from its checkpoint; ``None`` starts a run.
-        accept_changes: go on although rows, model or the code of own parts have changed.
+        resume: a run's directory, or "" for the newest, to resume from its newest checkpoint; ``None`` starts a run.
+        accept_changes: resume although rows, model or the user's own code have changed.
         repeated: the run of which this is another.
 
     Returns:
@@ -67,7 +67,7 @@ def train(
     check_launch(experiment)
     _ = experiment.tokenizer
     SIGNS.begins(lambda: "Checking the run")
-    # what is refused leaves no directory behind:
+    # a refused run leaves no directory:
     written = layered(Path(config_path), overrides)
     is_new = resume is None or not directories_of(config.output_dir)
     checked = checked_before_start(experiment, written) if is_new else None
@@ -78,7 +78,7 @@ def train(
         if args.process_index == 0:
             print(f"{run} is finished: nothing is left to train. Its summary is {run / SUMMARY_TEXT}.")
         return 0
-    # what is trained needs no room for another checkpoint
+    # a finished run needs no room for another checkpoint
     checked = checked or (None if trained else checked_before_start(experiment, written))
     for line in brief_lines(checked) if checked and args.process_index == 0 else ():
         print(line, flush=True)

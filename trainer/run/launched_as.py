@@ -39,7 +39,7 @@ def check_variables() -> None:
         torch.device(device or "cpu")
     except RuntimeError as error:
         raise LaunchError(
-            f"ACCELERATE_TORCH_DEVICE = {device!r} is no device of torch's. Unset it, or write cpu or cuda."
+            f"ACCELERATE_TORCH_DEVICE = {device!r} is not a device of torch. Unset it, or write cpu or cuda."
         ) from error
     backends = [each.value.lower() for each in DynamoBackend]
     if backend and backend.lower() not in backends:
@@ -98,15 +98,15 @@ def check_precision(config: RunConfig) -> None:
     wanted = "fp16" if config.trl.get("fp16") else "no" if config.trl.get("bf16") is False else "bf16"
     by_default = wanted == "bf16" and config.trl.get("bf16") is None
     written = "trl says nothing of bf16, whose default is true" if by_default else _PRECISIONS[wanted][0]
-    for source, told in _precisions_told():
-        if told == wanted or (told == "no" and source == _PRECISION):
+    for source, given in _precisions_given():
+        if given == wanted or (given == "no" and source == _PRECISION):
             continue
-        if told not in _PRECISIONS:
-            raise LaunchError(f"{source} = {told!r} is none of {', '.join(_PRECISIONS)}. Write one of them.")
-        what = "the run would be trained in it" if wanted == "no" else "only one of the two can be meant"
+        if given not in _PRECISIONS:
+            raise LaunchError(f"{source} = {given!r} is none of {', '.join(_PRECISIONS)}. Write one of them.")
+        what = "the run would be trained in it" if wanted == "no" else "only one of the two can be right"
         raise LaunchError(
-            f"The run file and the launcher contradict each other: {written}, and {source} = {told}; {what}. Write "
-            f"trl: {{{_PRECISIONS[told][1]}}}, or launch with {wanted}: mixed_precision: {_PRECISIONS[wanted][2]} in "
+            f"The run file and the launcher contradict each other: {written}, and {source} = {given}; {what}. Write "
+            f"trl: {{{_PRECISIONS[given][1]}}}, or launch with {wanted}: mixed_precision: {_PRECISIONS[wanted][2]} in "
             f"the launcher's file (--mixed_precision {wanted} on its command line)."
         )
 
@@ -121,10 +121,10 @@ _PRECISIONS = {
 """Precision → how the run file says it, how it would be written, how the launcher's file says it."""
 
 
-def _precisions_told() -> Iterator[tuple[str, str]]:
+def _precisions_given() -> Iterator[tuple[str, str]]:
     """What a launcher says of the precision, and where: its variable, and the DeepSpeed file that it names."""
-    if told := os.environ.get(_PRECISION, "").lower():
-        yield _PRECISION, told
+    if given := os.environ.get(_PRECISION, "").lower():
+        yield _PRECISION, given
     file = Path(os.environ.get("ACCELERATE_DEEPSPEED_CONFIG_FILE", ""))
     if not file.is_file():
         return

@@ -83,13 +83,13 @@ def read_manifest(run: Path) -> dict[str, Any]:
     """
     path = run / MANIFEST
     if not path.is_file():
-        raise RerunError(f"{run} holds no {MANIFEST}, so it is not known what was run. Name a run's directory.")
+        raise RerunError(f"{run} has no {MANIFEST}, so it is not known what was run. Name a run's directory.")
     try:
         record = RunRecord(run, instead="What was run is not known; start a new run.").manifest
     except DamagedFileError as error:
         raise RerunError(str(error)) from error
     if missing := [key for key in ("world_size", "data_fingerprints") if key not in record]:
-        raise RerunError(f"{path} does not say {' and '.join(missing)}, so it is of no use here. Start a new run.")
+        raise RerunError(f"{path} does not say {' and '.join(missing)}, so it cannot be used here. Start a new run.")
     return record
 
 
@@ -134,7 +134,7 @@ def model_fingerprint(name_or_path: str, revision: str | None) -> str | None:
 
 def differences(before: Mapping[str, Any], now: Mapping[str, Any]) -> list[str]:
     """A line for each thing that decides a run's numbers and is not what it was: ``packages.torch: 2.12 → 2.13``."""
-    known = [key for key in DECIDES if key in before]  # of what an older version did not record nothing is said
+    known = [key for key in DECIDES if key in before]  # what an older version did not record is not compared
     old, new = (flattened({key: record[key] for key in known if record.get(key)}) for record in (before, now))
     changed = [key for key in sorted({*old, *new}) if old.get(key) != new.get(key)]
     return [
@@ -146,8 +146,8 @@ def differences(before: Mapping[str, Any], now: Mapping[str, Any]) -> list[str]:
 def changes_since_start(
     run: Path, config: RunConfig, fingerprints: Mapping[str, str]
 ) -> tuple[dict[str, Any], list[str], list[str]]:
-    """Of a run that is to go on: its rows, model and own code as they are now, a line for each that is not as it was,
-    and what its record does not tell.
+    """Of a run that is resumed: its rows, model and own code as they are now, a line for each that is not as it was,
+    and what its record does not contain.
     """
     model = config.model.name_or_path, config.model.revision
     now = {
@@ -160,7 +160,7 @@ def changes_since_start(
 
 
 def record_changes(run: Path, checkpoint: Path, now: Mapping[str, Any], changed: Iterable[str]) -> None:
-    """Write into a run's record that it went on from ``checkpoint`` although rows, model or code had changed."""
+    """Write into a run's record that it was resumed from ``checkpoint`` although rows, model or code had changed."""
     record = read_manifest(run)
     accepted = {"behind": checkpoint.name, "changed": [line.strip() for line in changed]}
     record |= {**now, "accepted_changes": [*record.get("accepted_changes", []), accepted]}
@@ -182,8 +182,8 @@ def check_same_run_again(
         )
     if accepted := before.get("accepted_changes"):
         raise RerunError(
-            f"{run} went on behind {accepted[0]['behind']} with other things than it was started with "
-            f"({'; '.join(accepted[0]['changed'])}), so no single run gives it again. Start a new run with "
+            f"{run} was resumed after {accepted[0]['behind']} with other things than it was started with "
+            f"({'; '.join(accepted[0]['changed'])}), so no single run can repeat it. Start a new run with "
             f"scripts/train.py {run / CONFIG}."
         )
     weights = model_fingerprint(config.model.name_or_path, config.model.revision)

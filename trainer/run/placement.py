@@ -1,4 +1,4 @@
-"""Where a run lives and what it goes on from: rank 0 decides for all."""
+"""The directory of a run and the checkpoint it resumes from: rank 0 decides for all."""
 
 import os
 import secrets
@@ -25,19 +25,19 @@ from trainer.run.manifest import changed_versions, changes_since_start, read_man
 from trainer.run.record import RunRecord
 
 AUTO = "auto"
-"""``--resume auto``: start, or go on where there is a checkpoint."""
+"""``--resume auto``: start, or resume where there is a checkpoint."""
 NEWEST = ""
-"""``--resume`` alone: go on with the newest run of the configuration."""
+"""``--resume`` alone: resume the newest run of the configuration."""
 
 
 @dataclass
 class Placement:
-    """A run's directory and the checkpoint that it goes on from.
+    """A run's directory and the checkpoint that it resumes from.
 
     Attributes:
         finished: the newest run has its summary and needs no checkpoint to say so.
-        lines: what is to be said of the choice.
-        changed: what the run goes on with and was not started with, as it was allowed to.
+        lines: messages about the choice.
+        changed: what differs from what the run was started with, where that was allowed.
         restarts: the run that ended before its first checkpoint and is started again here.
         now: its rows, model and own code as they are then.
         lock: held by rank 0 for as long as this object lives.
@@ -61,10 +61,10 @@ def place(
     Args:
         resume: ``None`` starts a run; else `AUTO`, `NEWEST` or the directory of a run.
         fingerprints: of the rows, by part.
-        accept_changes: go on although rows, model or the code of own parts are not what the run was started with.
+        accept_changes: resume although rows, model or the code of own parts are not what the run was started with.
 
     Raises:
-        ResumeError: there is nothing to go on from, or it was trained under other settings, or from other things.
+        ResumeError: there is nothing to resume from, or it was trained under other settings, or from other things.
         OwnerError: another process trains there.
     """
     from accelerate.utils import broadcast_object_list
@@ -101,7 +101,7 @@ def place(
 
 
 def _identify_for_wandb(run: Path) -> None:
-    """One W&B run for all parts of a run: its id lies in the run's directory, and W&B goes on with it."""
+    """One W&B run for all parts of a run: its id lies in the run's directory, and W&B continues it."""
     file = run / WANDB_RUN_ID
     if not file.is_file():
         given = os.environ.get("WANDB_RUN_ID")
@@ -130,8 +130,8 @@ def _chosen(config: RunConfig, resume: str | None, world_size: int, refused: Exi
         return _fresh(config, []) if run is None else _started_or_resumed(config, run, world_size, refused)
     if run is None or not run.is_dir():
         raise ResumeError(
-            f"There is no run in {config.output_dir if run is None else run}, so there is no complete checkpoint to go "
-            "on from. Start the run without --resume; --resume auto does either."
+            f"There is no run in {config.output_dir if run is None else run}, so there is no complete checkpoint to "
+            "resume from. Start the run without --resume; --resume auto does either."
         )
     lock = owned(run)
     refused.callback(lock.release)
@@ -150,8 +150,8 @@ def _started_or_resumed(config: RunConfig, run: Path, world_size: int, refused: 
         return Placement(run, finished=True)
     placement = _resumed(config, run, world_size)
     if placement.checkpoint is None:
-        said = f"{run} ended before its first complete checkpoint, so the run starts again."
-        again = _fresh(config, [*placement.lines, said])
+        why = f"{run} ended before its first complete checkpoint, so the run starts again."
+        again = _fresh(config, [*placement.lines, why])
         again.restarts = run
         return again
     placement.lock = lock
@@ -159,9 +159,9 @@ def _started_or_resumed(config: RunConfig, run: Path, world_size: int, refused: 
 
 
 def _resumed(config: RunConfig, run: Path, world_size: int) -> Placement:
-    """``run`` with its newest good checkpoint, the broken ones named and set aside."""
+    """``run`` with its newest good checkpoint, the broken ones named and renamed."""
     record = RunRecord(run)
-    found = record.newest_checkpoint(to_go_on=True)
+    found = record.newest_checkpoint(to_resume=True)
     if found.checkpoint is None:
         return Placement(run, lines=[_broken(path, fault) for path, fault in found.faults.items()])
     check_same_run(config, run, world_size)
@@ -176,29 +176,29 @@ def _not_exact(config: RunConfig, run: Path) -> Iterator[str]:
     """Why what follows may differ from a run without a stop although nothing of the run itself has changed."""
     if versions := changed_versions(read_manifest(run)):
         yield (
-            f"{run} goes on under other versions than it was started with: {', '.join(versions)}. Numbers may differ "
+            f"{run} resumes with other versions than it was started with: {', '.join(versions)}. Numbers may differ "
             "from those of a run without a stop; for the same ones bring these versions back."
         )
     if config.trl.get("use_vllm"):
         yield (
             "vLLM draws completions in an engine of its own, whose random state is in no checkpoint: from here on they "
-            "are others than without the stop, from the same distribution. All else goes on exactly."
+            "are others than without the stop, from the same distribution. Everything else continues exactly."
         )
 
 
 def _compare(placement: Placement, config: RunConfig, fingerprints: Mapping[str, str], accept_changes: bool) -> None:
-    """Refuse to go on from other rows, another model or other code of own parts than the run was started with."""
+    """Refuse to resume with other rows, another model or other code of own parts than the run was started with."""
     run = placement.run
     placement.now, placement.changed, unknown = changes_since_start(run, config, fingerprints)
     if placement.changed and not accept_changes:
         raise ResumeError(
-            f"{run} was started from other things than there are now, and what went on would be neither run:\n"
+            f"{run} was started from other things than there are now, and the result would be neither run:\n"
             + "\n".join(placement.changed)
-            + "\nBring them back, start a new run without --resume, or say that it shall go on all the same: "
+            + "\nBring them back, start a new run without --resume, or resume anyway: "
             "--accept-changes."
         )
     if placement.changed:
-        placement.lines += [f"{run} goes on although these are not what it was started from:", *placement.changed]
+        placement.lines += [f"{run} is resumed although these are not what it was started from:", *placement.changed]
     if unknown:
         placement.lines.append(
             f"{run} was started by an older version, which did not record {' and '.join(unknown)}: whether they are "
@@ -225,11 +225,11 @@ def _broken(checkpoint: Path, fault: str) -> str:
 def _nothing_to_resume(config: RunConfig, run: Path, broken: list[str]) -> str:
     others = (path for path in reversed(directories_of(config.output_dir)) if path != run)
     older = next((path for path in others if newest_good_checkpoint(path).checkpoint is not None), None)
-    hint = f" To go on with an older run instead: --resume {older}." if older else ""
+    hint = f" To resume an older run instead: --resume {older}." if older else ""
     return "\n".join(
         [
             *broken,
             f"There is no complete checkpoint in {run}, so nothing can be resumed. Start again without --resume, or "
-            f"with --resume auto, which starts or goes on.{hint}",
+            f"with --resume auto, which starts or resumes.{hint}",
         ]
     )

@@ -54,7 +54,7 @@ def force_cpu(config: RunConfig) -> None:
     """Let all processes of a launch on the CPU call their device ``cpu``.
 
     accelerate would call it ``cpu:0``, and torch 2.13 loads no optimizer state onto a device of that name: no run of
-    two processes could go on.
+    two processes could be resumed.
     """
     if config.trl.get("use_cpu") or os.environ.get("ACCELERATE_USE_CPU", "").lower() in ("1", "true", "yes"):
         os.environ.setdefault("ACCELERATE_TORCH_DEVICE", "cpu")
@@ -76,6 +76,6 @@ def prepare_logging(config: RunConfig) -> None:
 
     given = {"WANDB_ENTITY": section.entity, "WANDB_TAGS": ",".join(section.tags)}
     given |= {"WANDB_MODE": section.wandb_mode, "WANDB_RUN_GROUP": section.group or config.name}
-    for variable, text in {**given, "WANDB_QUIET": "true"}.items():  # quiet: its summary would stand behind ours
+    for variable, text in {**given, "WANDB_QUIET": "true"}.items():  # quiet: its summary would come after ours
         if text:
             os.environ.setdefault(variable, text)

@@ -187,9 +187,9 @@ class RunRecord:
         """All folders ``checkpoint-<step>``, the newest first, complete or not."""
         return checkpoints_of(self.path)
 
-    def newest_checkpoint(self, *, to_go_on: bool = False) -> Verified:
+    def newest_checkpoint(self, *, to_resume: bool = False) -> Verified:
         """The newest checkpoint whose files are as they were saved; see `newest_good_checkpoint`."""
-        return newest_good_checkpoint(self.path, to_go_on=to_go_on)
+        return newest_good_checkpoint(self.path, to_resume=to_resume)
 
     def rollouts(self, first_step: int | None = None, last_step: int | None = None) -> RecordedRollouts:
         """The recorded training rollouts of these optimizer steps."""

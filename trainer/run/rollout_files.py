@@ -50,7 +50,7 @@ class RolloutFiles:
 
     Where a batch would go beyond the limit every second batch is deleted, and from then on only every second one is
     written; at the next time every fourth, and so on. So what is left is spread evenly over the whole run, and depends
-    on the batches alone: an interrupted run that goes on ends with the files of one that was never stopped. Only the
+    on the batches alone: a resumed run ends with the same files as one that was never stopped. Only the
     first batch is kept in any case. ``kept.json`` says which batches there are.
 
     Args:
@@ -64,7 +64,7 @@ class RolloutFiles:
         self.every = 1
         self.sizes: dict[int, int] = {}
         self.left_out = 0
-        """Batches that did not fit on the disk; training goes on without them."""
+        """Batches that did not fit on the disk; training continues without them."""
 
     def start(self, number: int) -> None:
         """Begin with batch ``number``: what an interrupted attempt wrote from it on is deleted."""
@@ -78,7 +78,7 @@ class RolloutFiles:
                 path.unlink()
             else:
                 self.sizes[written] = path.stat().st_size
-        self._say_which()
+        self._write_kept()
 
     def write(self, number: int, columns: Columns) -> None:
         """Keep this rank's rows of batch ``number``; every rank calls it for every batch."""
@@ -90,17 +90,17 @@ class RolloutFiles:
 
     def _thin_out(self) -> None:
         self.every *= 2
-        self._say_which()  # first: batches that are there and need not be do no harm, absent ones would
+        self._write_kept()  # first: files beyond those listed do no harm, missing ones would
         for number in [number for number in self.sizes if number % self.every]:
             (self.folder / f"batch-{number:06d}-rank-{self.rank}.parquet").unlink(missing_ok=True)
             del self.sizes[number]
 
-    def _say_which(self) -> None:
+    def _write_kept(self) -> None:
         if self.rank == 0:
             self._fitted(lambda: write_json(self.folder / KEPT, {"every_batch": self.every}))
 
     def _fitted(self, write: Callable[[], None]) -> bool:
-        """Whether there was room for what ``write`` writes; said once where there was none."""
+        """Whether there was room for what ``write`` writes; reported once where there was none."""
         try:
             write()
         except OSError as error:
@@ -214,10 +214,10 @@ class RecordedRollouts:
             return found
         if folder.is_dir() and any(written_files(folder)):
             raise RolloutsError(
-                f"{folder} holds no rollouts of steps {self.first_step} to {self.last_step}. Ask for other steps."
+                f"{folder} has no rollouts of steps {self.first_step} to {self.last_step}. Ask for other steps."
             )
         raise RolloutsError(
-            f"{self.run} holds no rollouts: {ROLLOUTS}/batch-*.parquet are written by runs with logging.rollouts: all "
+            f"{self.run} has no rollouts: {ROLLOUTS}/batch-*.parquet are written by runs with logging.rollouts: all "
             "or a number. Name the directory of such a run, or start one."
         )
 

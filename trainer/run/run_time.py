@@ -28,7 +28,7 @@ class RunTime:
 
     Args:
         run: the directory of the run.
-        resumed: whether a checkpoint of it is gone on from.
+        resumed: whether it is resumed from a checkpoint.
         writes: false on all ranks but one.
 
     Attributes:
@@ -65,5 +65,5 @@ class RunTime:
 
     def _write(self) -> None:
         parts = [*self._parts, {"began": self._began, "seconds": round(time.monotonic() - self._started, 3)}]
-        with contextlib.suppress(OSError):  # a full disk, which is said elsewhere
+        with contextlib.suppress(OSError):  # a full disk, which is reported elsewhere
             write_json(self.file, {"parts": parts})

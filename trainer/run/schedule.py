@@ -82,7 +82,7 @@ def _not_resumable(name: str, reason: str) -> None:
     @_rule(about, f"trl.{name}", code=name.replace("_", "-"))
     def _(given: Arguments) -> Problems:
         if getattr(given.args, name, False):
-            what = f"trl.{name} = true: {reason}, so an interrupted run could not go on as if nothing had happened."
+            what = f"trl.{name} = true: {reason}, so an interrupted run could not be resumed exactly."
             yield what, f"Leave {name} out; to save disk space write save_total_limit: 1."
 
 
@@ -151,6 +151,6 @@ def best_checkpoint_alone(given: Arguments) -> Problems:
     if given.keeps_best and given.args.save_total_limit == 1:
         yield (
             "evaluation.keep_best with trl.save_total_limit = 1: the one that is kept would be the best, and the run "
-            "could not go on from its last.",
+            "could not be resumed from its last.",
             "Write save_total_limit: 2.",
         )

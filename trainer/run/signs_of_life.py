@@ -1,4 +1,4 @@
-"""A line every half minute where there is no terminal, so that a log says what a run is busy with."""
+"""A line every half minute where there is no terminal, so that a log shows what a run is doing."""
 
 import os
 import sys

@@ -105,7 +105,7 @@ def _add(module: str, package: str, found: dict[str, str]) -> None:
 
 
 def _file_of(module: str) -> Path | None:
-    """The file of a module that is imported or can be; ``None`` of what is built into Python, or is no module."""
+    """The file of a module that is imported or can be; ``None`` of what is built into Python, or is not a module."""
     try:
         spec = getattr(sys.modules.get(module), "__spec__", None) or importlib.util.find_spec(module)
     except (ImportError, AttributeError, ValueError):
@@ -135,7 +135,7 @@ def _imported(file: Path, module: str) -> Iterable[str]:
 
 
 def what_changed(before: Mapping[str, Any], now: Mapping[str, Any]) -> tuple[list[str], list[str]]:
-    """Lines for what differs between two records of what a run starts from, and what an older one does not tell."""
+    """Lines for what differs between two records of what a run starts from, and what an older one does not contain."""
     changed = _differing("data", before.get("data_fingerprints", {}), now["data_fingerprints"])
     unknown = []
     if before.get("model_files") and now["model_files"]:

@@ -44,7 +44,7 @@ def run_trainer(trainer: Any, config: RunConfig, run: Path, checkpoint: Path | N
     disk = trainer.parts.watch.disk
     stoppable_after_training(run / f"checkpoint-{trainer.state.global_step}")
     if stop.stopped or idle.ended or disk.left_out == trainer.state.global_step:
-        finish_wandb(config.logging.wandb_upload_seconds)  # what it prints is not the last
+        finish_wandb(config.logging.wandb_upload_seconds)  # its output must not be the last
     if disk.left_out == trainer.state.global_step:
         if is_main:
             print_line(
@@ -55,7 +55,7 @@ def run_trainer(trainer: Any, config: RunConfig, run: Path, checkpoint: Path | N
         return STOPPED_WITHOUT_CHECKPOINT if stop.stopped else FAILED
     if stop.stopped:
         if is_main:
-            print(f"Stopped at step {trainer.state.global_step} with a checkpoint. To go on, with the same launcher:")
+            print(f"Stopped at step {trainer.state.global_step} with a checkpoint. To resume, with the same launcher:")
             print(f"  scripts/train.py {resume_command} --resume {run}")
         return STOPPED
     if idle.ended:
@@ -80,7 +80,7 @@ def _unloadable(checkpoint: Path, error: Exception) -> str:
     reason = (str(error).strip() or "without a message").splitlines()[0][:300]
     older = [path for path in checkpoints_of(checkpoint.parent) if step_of(path) < step_of(checkpoint)]
     then = (
-        f"goes on from the next older one, {older[0].name}" if older else "starts the run again: there is no older one"
+        f"resumes from the next older one, {older[0].name}" if older else "starts the run again: there is no older one"
     )
     return (
         f"{checkpoint} cannot be loaded, although its files are what its manifest lists: {type(error).__name__}: "
@@ -91,7 +91,7 @@ def _unloadable(checkpoint: Path, error: Exception) -> str:
 
 
 def _watched(trainer: Any, config: RunConfig, run: Path, checkpoint: Path | None) -> tuple[Any, Any]:
-    """Hang the callbacks of a run on its trainer; returned are those that stop it, on request and for nothing to do."""
+    """Add the callbacks of a run to its trainer; returns those that end it: on request, or with nothing to train."""
     from trainer.run.callbacks import (
         CheckpointManifest,
         EvaluationFiles,
@@ -103,14 +103,14 @@ def _watched(trainer: Any, config: RunConfig, run: Path, checkpoint: Path | None
         Progress,
         Rollouts,
         Samples,
-        StopAtBlockEdge,
+        StopAtRolloutBoundary,
         WandbRunConfig,
         stall_watchdogs,
     )
 
     steps_per_block = optimizer_steps_per_block(trainer.args, trainer.strategies.schedule.num_passes)
     parts = trainer.parts
-    stop = StopAtBlockEdge(steps_per_block, parts.ranks.any, config.stopping.grace_seconds)
+    stop = StopAtRolloutBoundary(steps_per_block, parts.ranks.any, config.stopping.grace_seconds)
     idle = IdleBatches(
         trainer._metrics,
         parts.checkpoint.counts,
@@ -140,7 +140,7 @@ def _watched(trainer: Any, config: RunConfig, run: Path, checkpoint: Path | None
         trainer.add_callback(WandbRunConfig(config.model_dump()))
     if checkpoint is not None:
         _purge_tensorboard(trainer, step_of(checkpoint) + 1)
-    # Last, behind all that write into a checkpoint; it deletes old ones too, when the new one is whole.
+    # Last, after all callbacks that write into a checkpoint; it deletes old ones too, when the new one is whole.
     total_limit, trainer.args.save_total_limit = trainer.args.save_total_limit, None
     trainer.add_callback(CheckpointManifest(total_limit, trainer.accelerator.wait_for_everyone))
     return stop, idle

@@ -122,7 +122,10 @@ def test_a_column_whose_name_has_dots_is_not_taken_apart() -> None:
             "no 'dificulty' in rows 0, 1, 2, 3, 4 (counted from 0).",
         ),
         ({"prompt": "question", "reference": "info.dificulty"}, "Did you mean difficulty?"),
-        ({"prompt": "question", "reference": "answer.x"}, "column 'answer' is no struct, so 'answer.x' leads nowhere."),
+        (
+            {"prompt": "question", "reference": "answer.x"},
+            "column 'answer' is not a struct, so 'answer.x' does not exist.",
+        ),
         (None, "has no column 'prompt'."),
     ],
 )
@@ -199,7 +202,7 @@ def test_arrays_become_lists() -> None:
 
 
 def test_rows_without_anything_in_them_are_refused(tmp_path: Path) -> None:
-    assert "the generator made holds no rows" in refusal(generated, [])
+    assert "the generator made has no rows" in refusal(generated, [])
     (tmp_path / "r.csv").write_text("prompt,reference\n")
     assert "corresponds to no data. Check the file" in refusal(rows, path=str(tmp_path / "r.csv"))
     for name in ("r.jsonl", "r.csv", "r.parquet"):
@@ -266,7 +269,7 @@ def test_a_generator_gets_its_options() -> None:
         ({"path": "s.jsonl"}, "there is no file or folder s.jsonl, in the current directory or in"),
         ({"path": "s.jsonl"}, "Did you mean r.jsonl?"),
         ({"path": "./absent"}, "there is no file or folder ./absent"),
-        ({"path": "r.txt"}, "r.txt is no file of a known kind. Rows are read from .parquet, .json, .jsonl, .csv."),
+        ({"path": "r.txt"}, "r.txt is not a file of a known kind. Rows are read from .parquet, .json, .jsonl, .csv."),
         ({"path": "broken.jsonl"}, "broken.jsonl cannot be loaded: "),
         ({"path": "r.jsonl", "split": "test"}, "cannot be loaded: Unknown split"),
         ({"path": "hub/rows"}, "hub/rows is taken for a hub id, whose splits are not alike. Write `split: train`"),

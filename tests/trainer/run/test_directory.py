@@ -65,7 +65,7 @@ def test_a_continuation_may_last_longer_but_not_train_otherwise(tmp_path: Path):
     longer = ["trl.max_steps=20", "logging.num_samples=1", "output_dir=elsewhere"]
     (tmp_path / "manifest.json").write_text('{"world_size": 2, "data_fingerprints": {}}')
     check_same_run(load_config(tmp_path / "base.yaml", longer), tmp_path, 2)
-    with pytest.raises(ResumeError, match="on 2 processes and would go on on 1"):
+    with pytest.raises(ResumeError, match="on 2 processes and would be resumed on 1"):
         check_same_run(load_config(tmp_path / "base.yaml"), tmp_path, 1)
     with pytest.raises(ResumeError, match=r"trl.learning_rate: 1e-06 → 0.1\n  trl.weight_decay: 'absent' → 0.5"):
         check_same_run(

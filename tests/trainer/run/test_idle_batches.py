@@ -70,7 +70,7 @@ def _own_environment(monkeypatch: pytest.MonkeyPatch) -> None:
     ("batch", "words", "ends"),
     [
         (DEAD, "No gradient for 5 rollout batches, so nothing is trained: judge gave 0 to every completion", 20),
-        (UNJUDGED, "no completion could be judged", 20),
+        (UNJUDGED, "no completion could be scored", 20),
         ({**DEAD, "completions/clipped_ratio": 1.0}, "cut off at trl.max_completion_length = 8", 20),
         ({**DEAD, "rewards/judge/std": 0.5}, "in every group all rewards are equal", 20),
         (MASKED, "No gradient for 5 rollout batches", 20),

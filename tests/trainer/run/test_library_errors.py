@@ -11,7 +11,7 @@ from rewards import Refusal
 from scripts import evaluate, launch, report, rollouts, train
 from tests.scripts.test_train import SETTINGS
 from tests.tiny_model import CHAT_TEMPLATE, save_tiny_model
-from trainer.run.check.finding import Finding, gravest_first
+from trainer.run.check.context import Finding, sort_by_severity
 from trainer.run.config.yaml_document import write
 from trainer.run.export.model_card import results
 from trainer.run.files import DamagedFileError
@@ -32,7 +32,7 @@ def test_what_a_library_raises_names_the_stage_and_keeps_its_traceback():
 
 def test_a_mistake_of_ours_and_a_refusal_stay_what_they_are():
     with pytest.raises(ValueError, match="not in tuple"), library_errors_in_words(lambda: "Loading"):
-        gravest_first([Finding("grave", "file", "x"), Finding("note", "file", "y")])  # type: ignore[arg-type]
+        sort_by_severity([Finding("grave", "file", "x"), Finding("note", "file", "y")])  # type: ignore[arg-type]
     with pytest.raises(OwnerError), library_errors_in_words(lambda: "Loading"):
         raise OwnerError("held")
     with pytest.raises(ValueError, match="Expecting"), library_errors_in_words(lambda: "Loading", lambda: True):

@@ -70,7 +70,7 @@ def test_another_number_of_processes_other_rows_or_weights_are_refused(recorded:
 
 
 def test_a_record_that_is_absent_damaged_or_old_is_refused_in_words(recorded: Path, tmp_path: Path):
-    with pytest.raises(RerunError, match=r"holds no manifest\.json"):
+    with pytest.raises(RerunError, match=r"has no manifest\.json"):
         read_manifest(tmp_path / "elsewhere")
     (recorded / "manifest.json").write_text('{"world_size": 2}')
     with pytest.raises(RerunError, match="does not say data_fingerprints"):

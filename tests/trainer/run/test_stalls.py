@@ -46,7 +46,7 @@ def test_without_progress_the_stacks_are_written_and_the_place_is_said(tmp_path:
     assert "in waits_in_a_named_function" in written
     assert written.count("=== ") == 1  # of one stall once
     said = capsys.readouterr().out
-    assert "behind optimizer step 7" in said
+    assert "after optimizer step 7" in said
     assert f"{tmp_path / 'stalls'}/rank-*.txt" in said
     assert "stopping.stall_aborts: true would end it" in said
 

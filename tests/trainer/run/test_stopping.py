@@ -12,14 +12,14 @@ from types import SimpleNamespace
 import pytest
 
 from tests.paths import ROOT
-from trainer.run.callbacks.stopping import SAME_REQUEST, StopAtBlockEdge
+from trainer.run.callbacks.stopping import SAME_REQUEST, StopAtRolloutBoundary
 
 ENVIRONMENT = {**os.environ, "PYTHONPATH": str(ROOT)}
 
 
 @pytest.fixture
-def stop(tmp_path: Path) -> Iterator[StopAtBlockEdge]:
-    callback = StopAtBlockEdge(steps_per_block=2, any_rank=bool)
+def stop(tmp_path: Path) -> Iterator[StopAtRolloutBoundary]:
+    callback = StopAtRolloutBoundary(steps_per_block=2, any_rank=bool)
     state = SimpleNamespace(is_world_process_zero=True, global_step=0)
     callback.on_train_begin(SimpleNamespace(output_dir=str(tmp_path)), state, None)
     yield callback
@@ -31,7 +31,7 @@ def whole_checkpoint(run: Path, step: int) -> None:
     (run / f"checkpoint-{step}" / "manifest.json").touch()
 
 
-def edge(callback: StopAtBlockEdge, step: int) -> bool:
+def edge(callback: StopAtRolloutBoundary, step: int) -> bool:
     """Whether the run stops, with a checkpoint, behind ``step`` of 10."""
     control = SimpleNamespace(should_save=False, should_training_stop=False, should_evaluate=False)
     callback.on_step_end(None, SimpleNamespace(global_step=step, max_steps=10), control)
@@ -39,14 +39,14 @@ def edge(callback: StopAtBlockEdge, step: int) -> bool:
     return control.should_training_stop
 
 
-def test_a_request_stops_at_the_next_edge_of_a_rollout_batch(stop: StopAtBlockEdge, capsys):
+def test_a_request_stops_at_the_next_edge_of_a_rollout_batch(stop: StopAtRolloutBoundary, capsys):
     assert not edge(stop, 2)
     signal.raise_signal(signal.SIGTERM)
     assert "Stopping after this rollout batch, with a checkpoint." in capsys.readouterr().out
     assert [edge(stop, 3), edge(stop, 4)] == [False, True]
 
 
-def test_what_the_launcher_passes_on_again_counts_once(stop: StopAtBlockEdge, capsys):
+def test_what_the_launcher_passes_on_again_counts_once(stop: StopAtRolloutBoundary, capsys):
     """Ctrl-C in a terminal reaches each rank twice within a moment: from the terminal, and from the launcher."""
     for number in (signal.SIGINT, signal.SIGINT, signal.SIGTERM):
         signal.raise_signal(number)
@@ -54,7 +54,7 @@ def test_what_the_launcher_passes_on_again_counts_once(stop: StopAtBlockEdge, ca
     assert edge(stop, 4)
 
 
-def test_a_second_ctrl_c_later_stops_at_once(stop: StopAtBlockEdge):
+def test_a_second_ctrl_c_later_stops_at_once(stop: StopAtRolloutBoundary):
     signal.raise_signal(signal.SIGINT)
     stop.first_request -= SAME_REQUEST
     with pytest.raises(KeyboardInterrupt):
@@ -63,7 +63,7 @@ def test_a_second_ctrl_c_later_stops_at_once(stop: StopAtBlockEdge):
 
 @pytest.mark.parametrize(("last_took", "expected"), [(60.0, "checkpoint-8 is what will count"), (5.0, "if it ends")])
 def test_whether_the_grace_time_will_do_is_foretold(
-    stop: StopAtBlockEdge, tmp_path: Path, capsys, last_took: float, expected: str
+    stop: StopAtRolloutBoundary, tmp_path: Path, capsys, last_took: float, expected: str
 ):
     whole_checkpoint(tmp_path, 8)
     stop.grace_seconds = 1000.0
@@ -74,7 +74,7 @@ def test_whether_the_grace_time_will_do_is_foretold(
     assert f"about {'5.6e+04' if last_took == 60 else 999:} s more" in said
 
 
-def test_only_a_whole_checkpoint_is_named(stop: StopAtBlockEdge, tmp_path: Path):
+def test_only_a_whole_checkpoint_is_named(stop: StopAtRolloutBoundary, tmp_path: Path):
     """Its manifest is written last; until then the older one is what a resume goes on from."""
     arguments, state = SimpleNamespace(output_dir=str(tmp_path)), SimpleNamespace(global_step=10, max_steps=20)
     assert stop._last_checkpoint() == "the run's beginning"
@@ -87,7 +87,7 @@ def test_only_a_whole_checkpoint_is_named(stop: StopAtBlockEdge, tmp_path: Path)
     assert stop._last_checkpoint() == "checkpoint-10"
 
 
-def test_a_request_during_an_evaluation_stops_after_it(stop: StopAtBlockEdge):
+def test_a_request_during_an_evaluation_stops_after_it(stop: StopAtRolloutBoundary):
     """How long each kind of work took is measured by itself."""
     state = SimpleNamespace(global_step=2, max_steps=10)
     control = SimpleNamespace(should_save=False, should_training_stop=False, should_evaluate=True)
@@ -102,7 +102,7 @@ def test_a_request_during_an_evaluation_stops_after_it(stop: StopAtBlockEdge):
     assert stop.work.what == "checkpoint"
 
 
-def test_a_request_during_a_checkpoint_stops_after_it(stop: StopAtBlockEdge, capsys):
+def test_a_request_during_a_checkpoint_stops_after_it(stop: StopAtRolloutBoundary, capsys):
     """Not one rollout batch later. The time of saving is not taken for that of a rollout batch."""
     state = SimpleNamespace(global_step=2, max_steps=10)
     control = SimpleNamespace(should_save=True, should_training_stop=False, should_evaluate=False)
@@ -120,8 +120,8 @@ def test_a_request_during_a_checkpoint_stops_after_it(stop: StopAtBlockEdge, cap
 GRACE = """
 import signal, sys, time
 from types import SimpleNamespace
-from trainer.run.callbacks.stopping import StopAtBlockEdge
-stop = StopAtBlockEdge(2, bool, grace_seconds=0.2)
+from trainer.run.callbacks.stopping import StopAtRolloutBoundary
+stop = StopAtRolloutBoundary(2, bool, grace_seconds=0.2)
 run = SimpleNamespace(output_dir="there is none")
 stop.on_train_begin(run, SimpleNamespace(is_world_process_zero=True, global_step=8), None)
 signal.raise_signal(signal.SIGTERM)
@@ -139,7 +139,7 @@ def test_after_its_grace_time_the_last_checkpoint_is_what_counts():
     result = subprocess.run([sys.executable, "-c", GRACE, "busy"], env=ENVIRONMENT, capture_output=True, text=True)
     assert result.returncode == 143, result.stderr
     assert "if it ends within 0.2 s; else checkpoint-8 is what counts" in result.stdout
-    assert "did not end within 0.2 s: checkpoint-8 is what counts. To go on: --resume auto." in result.stdout
+    assert "did not end within 0.2 s: checkpoint-8 is what counts. To resume: --resume auto." in result.stdout
 
 
 @pytest.mark.slow

@@ -3,12 +3,10 @@
 from trainer.run.callbacks.checkpoints import CheckpointManifest
 from trainer.run.callbacks.evaluations import EvaluationFiles, FinalEvaluation, KeepBest
 from trainer.run.callbacks.idle_batches import IdleBatches
-from trainer.run.callbacks.metrics_file import MetricsFile
 from trainer.run.callbacks.progress import EvaluationProgress, Progress, Samples
-from trainer.run.callbacks.rollouts import Rollouts
+from trainer.run.callbacks.records import MetricsFile, Rollouts, WandbRunConfig
 from trainer.run.callbacks.stalls import StallWatchdog, stall_watchdogs
-from trainer.run.callbacks.stopping import StopAtBlockEdge
-from trainer.run.callbacks.wandb_config import WandbRunConfig
+from trainer.run.callbacks.stopping import StopAtRolloutBoundary
 
 __all__ = [
     "CheckpointManifest",
@@ -22,7 +20,7 @@ __all__ = [
     "Rollouts",
     "Samples",
     "StallWatchdog",
-    "StopAtBlockEdge",
+    "StopAtRolloutBoundary",
     "WandbRunConfig",
     "stall_watchdogs",
 ]

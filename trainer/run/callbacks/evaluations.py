@@ -1,4 +1,4 @@
-"""What is evaluated beside every so many steps, what is written of it, and which checkpoint is kept for it."""
+"""What is evaluated beside every so many steps, what is written of it, and which checkpoint is kept as the best."""
 
 import math
 from collections.abc import Callable, Sequence
@@ -49,5 +49,5 @@ class EvaluationFiles(TrainerCallback):
                 except OSError as error:
                     if not is_full(error):
                         raise
-                    said = f"The answers of the evaluation at step {state.global_step} are not kept"
-                    print(f"\n{said}: {error}. Its numbers are; training goes on.", flush=True)
+                    what = f"The answers of the evaluation at step {state.global_step} are not kept"
+                    print(f"\n{what}: {error}. Its numbers are; training continues.", flush=True)

@@ -1,4 +1,4 @@
-"""Rollout batches that train nothing: said, and after many of them the run ends."""
+"""Rollout batches that train nothing: reported, and after many of them the run ends."""
 
 import math
 import os
@@ -8,7 +8,7 @@ from typing import Any
 
 from transformers import TrainerCallback, TrainerControl, TrainerState, TrainingArguments
 
-SAID_AFTER = 5
+REPORT_AFTER = 5
 """Rollout batches in a row."""
 IDLE, RIGHT, CUT_OFF = "batches without gradient", "batches all right", "batches all cut off"
 _SAME = "batches with one value of "
@@ -23,12 +23,12 @@ _CELL = "EVENKEEL_CELL"
 
 
 class IdleBatches(TrainerCallback):
-    """Says in one line that nothing is trained, that a verifier tells nothing apart, or that no completion ends.
+    """Reports in one line that nothing is trained, that a verifier scores everything alike, or that no completion ends.
 
-    Each is counted in rollout batches in a row, over the parts of a resumed run, and said at `SAID_AFTER` of them. A
+    Each is counted in rollout batches in a row, over the parts of a resumed run, and reported at `REPORT_AFTER`. A
     batch trains nothing where its advantages or the gradients of all its optimizer steps are exactly 0. Where all its
-    answers are right that is how it should be: it is said, and never ends the run. A cell of a sweep is not ended
-    either: seeds that are left out would bias the comparison.
+    answers are right that is as it should be: it is reported, and never ends the run. A cell of a sweep is not ended
+    either: seeds that are missing would bias the comparison.
 
     Args:
         metrics: TRL's of the training, name → values since the last log line.
@@ -84,29 +84,29 @@ class IdleBatches(TrainerCallback):
         same = one_valued(batch)
         for name in {*same} | {name.removeprefix(_SAME) for name in counts if name.startswith(_SAME)}:
             self._count(_SAME + name, name in same)
-        due = {name for name, number in counts.items() if number == SAID_AFTER}
+        due = {name for name, number in counts.items() if number == REPORT_AFTER}
         cut_off = f"every completion was cut off at trl.max_completion_length = {longest}"
         self._reason = self._why(same, cut_off)
         lines = []
         if RIGHT in due and idle and right:
             lines.append(
-                f"All answers of the last {SAID_AFTER} rollout batches are right: nothing is left to learn from these "
-                "prompts. Give harder ones, or end the run."
+                f"All answers of the last {REPORT_AFTER} rollout batches are right: nothing is left to learn from "
+                "these prompts. Give harder ones, or end the run."
             )
-        idle_after = min(SAID_AFTER, self.most or SAID_AFTER)
+        idle_after = min(REPORT_AFTER, self.most or REPORT_AFTER)
         if idle and not right and counts[IDLE] == idle_after:
             ends = "" if self.most is None else f" After {self.most} the run ends (stopping.idle_batches)."
             lines.append(f"No gradient for {idle_after} rollout batches, so nothing is trained: {self._reason}{ends}")
         elif CUT_OFF in due and not idle:
             lines.append(
-                f"In the last {SAID_AFTER} rollout batches {cut_off}: none was ended by the policy. Write a larger "
+                f"In the last {REPORT_AFTER} rollout batches {cut_off}: none was ended by the policy. Write a larger "
                 "one, or check that the policy writes its end-of-text token."
             )
-        told = [name for name in same if _SAME + name in due and not idle]
+        alike = [name for name in same if _SAME + name in due and not idle]
         return lines + [
-            f"{name.removeprefix('rewards/')} gave {same[name]:g} to every completion of the last {SAID_AFTER} rollout "
-            "batches: it tells no answers apart. Look at what it judged with scripts/rollouts.py."
-            for name in told
+            f"{name.removeprefix('rewards/')} gave {same[name]:g} to every completion of the last {REPORT_AFTER} "
+            "rollout batches: it scores all answers alike. Look at them with scripts/rollouts.py."
+            for name in alike
         ]
 
     def _count(self, name: str, more: bool) -> None:
@@ -118,12 +118,12 @@ class IdleBatches(TrainerCallback):
     def _why(self, same: Mapping[str, float], cut_off: str) -> str:
         batch = self._batch
         if batch.get("groups/frac_unjudged") == 1:
-            why = "no completion could be judged, for the references or the verifier failed."
+            why = "no completion could be scored: the references or the verifier failed."
         elif batch.get("completions/clipped_ratio") == 1:
             why = f"{cut_off}. Write a larger one, or check that the policy writes its end-of-text token."
         elif same:
-            told = ", ".join(f"{name.removeprefix('rewards/')} gave {value:g}" for name, value in same.items())
-            why = f"{told} to every completion. Look at the answers with scripts/rollouts.py, and try easier prompts."
+            values = ", ".join(f"{name.removeprefix('rewards/')} gave {value:g}" for name, value in same.items())
+            why = f"{values} to every completion. Look at the answers with scripts/rollouts.py, and try easier prompts."
         elif batch.get("advantage/mean_abs", 0.0) > 0:
             why = "the advantages are not 0, but what they multiply is: masks, token weights or coefficients."
         else:
@@ -131,10 +131,10 @@ class IdleBatches(TrainerCallback):
         return why
 
     def message(self) -> str:
-        """What is said behind the end of a run that this has ended."""
+        """The message after the end of a run that this has ended."""
         return (
             f"The run ended: for {self.counts[IDLE]} rollout batches in a row there was no gradient, so "
-            f"nothing was trained: {self._reason} Put that right and start again; to go on all the same: "
+            f"nothing was trained: {self._reason} Fix that and start again; to continue anyway: "
             "stopping.idle_batches=null --resume auto."
         )
 

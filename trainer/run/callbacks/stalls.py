@@ -83,13 +83,13 @@ class StallWatchdog(TrainerCallback):
             faulthandler.dump_traceback_later(LATER * self.seconds, file=self._file, exit=self.aborts)
 
     def _watch(self) -> None:
-        told = 0.0
+        reported = 0.0
         while not self._over.wait(max(0.05, min(self.seconds / 10, self._latest + self.seconds - time.monotonic()))):
-            if time.monotonic() - self._latest >= self.seconds and told != self._latest:
-                told = self._latest
-                self._tell()
+            if time.monotonic() - self._latest >= self.seconds and reported != self._latest:
+                reported = self._latest
+                self._report()
 
-    def _tell(self) -> None:
+    def _report(self) -> None:
         assert self._file is not None
         assert self.state is not None
         idle = f"{self.seconds:.0f} s" if self.seconds < 120 else f"{self.seconds / 60:.0f} minutes"
@@ -102,13 +102,13 @@ class StallWatchdog(TrainerCallback):
         self._file.flush()
         if self.rank == 0:
             then = (
-                "The run ends now, as stopping.stall_aborts says; --resume auto goes on from the newest checkpoint."
+                "The run ends now, as stopping.stall_aborts says; --resume auto resumes from the newest checkpoint."
                 if self.aborts
-                else "The run goes on waiting; stopping.stall_aborts: true would end it. To end it now send it "
-                "SIGKILL: --resume auto goes on from the newest checkpoint."
+                else "The run keeps waiting; stopping.stall_aborts: true would end it. To end it now send it "
+                "SIGKILL: --resume auto resumes from the newest checkpoint."
             )
             print(
-                f"\nNo progress for {idle} (stopping.stall_minutes) behind optimizer step {step}. Where every rank and "
+                f"\nNo progress for {idle} (stopping.stall_minutes) after optimizer step {step}. Where every rank and "
                 f"its verifiers are is in {self.folder}/rank-*.txt. {then}",
                 flush=True,
             )

@@ -43,7 +43,7 @@ class Work:
         return None if took is None else max(0.0, took - (time.monotonic() - self.started))
 
 
-class StopAtBlockEdge(TrainerCallback):
+class StopAtRolloutBoundary(TrainerCallback):
     """Ctrl-C or SIGTERM: finish the current rollout batch, save a checkpoint, stop. Ctrl-C twice: stop now.
 
     A checkpoint is exact only between rollout batches: after one, or after the evaluation or the checkpoint that
@@ -151,12 +151,12 @@ class StopAtBlockEdge(TrainerCallback):
             return
         self._say(
             f"The {self.work.what} did not end within {self.grace_seconds:g} s: {self._last_checkpoint()} is what "
-            "counts. To go on: --resume auto."
+            "counts. To resume: --resume auto."
         )
         os._exit(STOPPED_WITHOUT_CHECKPOINT)
 
     def _last_checkpoint(self) -> str:
-        """The newest checkpoint that is whole, in words."""
+        """The name of the newest complete checkpoint."""
         whole = [path.name for path in checkpoints_of(self.run) if (path / MANIFEST).is_file()]
         if not whole and self.resumed_from is not None:  # written by a version without manifests
             return f"checkpoint-{self.resumed_from}"

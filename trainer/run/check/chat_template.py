@@ -3,8 +3,7 @@
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from trainer.run.check.finding import Finding, error
-from trainer.run.check.subject import Subject
+from trainer.run.check.context import CheckContext, Finding, error
 from trainer.run.library_errors import in_words
 
 _ANSWER = "7"
@@ -13,12 +12,12 @@ _WRITTEN = ("system", "developer", "user")
 _MOST_ROWS = 200
 
 
-def template_findings(subject: Subject) -> Iterator[Finding]:
+def template_findings(context: CheckContext) -> Iterator[Finding]:
     """A prompt that ends before the assistant's turn; messages that the template leaves out."""
-    if subject.tokenizer is None:
+    if context.tokenizer is None:
         return
-    name, prefix = subject.config.model.name_or_path, subject.config.model.assistant_prefix or ""
-    if (cue := missing_cue(subject.tokenizer, prefix)) is not None:
+    name, prefix = context.config.model.name_or_path, context.config.model.assistant_prefix or ""
+    if (cue := missing_cue(context.tokenizer, prefix)) is not None:
         yield error(
             "model",
             f"The chat template of {name!r} has no generation prompt: an assistant's turn begins with {cue!r}, and "
@@ -26,9 +25,9 @@ def template_findings(subject: Subject) -> Iterator[Finding]:
             "a chat_template that writes it under `{% if add_generation_prompt %}`, or write "
             f"model.assistant_prefix: {cue!r}.",
         )
-    for part, rows in subject.rows.items():
+    for part, rows in context.rows.items():
         for row, prompt in enumerate(rows["prompt"][:_MOST_ROWS]):
-            if (fault := refused(subject.tokenizer, prompt)) is not None:
+            if (fault := refused(context.tokenizer, prompt)) is not None:
                 yield error(
                     "data",
                     f"data.{part}, row {row}: the chat template of {name!r} cannot write its messages "
@@ -36,7 +35,7 @@ def template_findings(subject: Subject) -> Iterator[Finding]:
                     "in a form that it takes (a system message as part of the user's), or take another template.",
                 )
                 break
-            if (role := left_out(subject.tokenizer, prompt)) is not None:
+            if (role := left_out(context.tokenizer, prompt)) is not None:
                 yield error(
                     "data",
                     f"data.{part}, row {row}: the chat template of {name!r} leaves out the message of role {role!r}, "
@@ -82,5 +81,5 @@ def left_out(tokenizer: Any, prompt: Sequence[Any]) -> str | None:
         written = " ".join(str(tokenizer.apply_chat_template(prompt, tokenize=False)).split())
     except Exception:  # noqa: BLE001
         return None
-    told = [message for message in prompt if message["role"] in _WRITTEN]
-    return next((each["role"] for each in told if " ".join(each["content"].split()) not in written), None)
+    written_out = [message for message in prompt if message["role"] in _WRITTEN]
+    return next((each["role"] for each in written_out if " ".join(each["content"].split()) not in written), None)

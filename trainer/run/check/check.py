@@ -7,23 +7,18 @@ from typing import Any
 
 from rewards.registry import Refusal
 from trainer.run.check.chat_template import template_findings
-from trainer.run.check.data import data_findings
-from trainer.run.check.device import device_memory, memory_estimates
-from trainer.run.check.engine import engine_findings
-from trainer.run.check.finding import Finding, error, gravest_first, warning, with_line
+from trainer.run.check.context import CheckContext, Finding, error, sort_by_severity, warning, with_line
+from trainer.run.check.data import data_findings, reward_findings
 from trainer.run.check.lengths import length_findings, tokenized_lengths
 from trainer.run.check.lora import lora_findings
-from trainer.run.check.machine import directory_findings, memory_findings
+from trainer.run.check.machine import device_memory, directory_findings, memory_estimates, memory_findings
 from trainer.run.check.memory import MemoryEstimate
-from trainer.run.check.model import model_findings, model_settings, skeleton_of
-from trainer.run.check.model_folder import folder_fault
+from trainer.run.check.model import folder_fault, model_findings, model_settings, skeleton_of
 from trainer.run.check.optimizer import optimizer_findings
-from trainer.run.check.packages import device_findings, package_findings
+from trainer.run.check.packages import device_findings, engine_findings, package_findings
 from trainer.run.check.plan import Plan, plan_of, possible_processes
 from trainer.run.check.prepare import Collected, prepared
-from trainer.run.check.rewards import reward_findings
 from trainer.run.check.settings import logging_findings, rule_findings, setting_findings
-from trainer.run.check.subject import Subject
 from trainer.run.check.weights import weight_findings
 from trainer.run.config import load_tolerantly
 from trainer.run.config.layers import layered
@@ -33,7 +28,7 @@ from trainer.run.experiment import Experiment
 _BRIEF_ROWS = 128
 """Prompts of each set that are tokenized again as a run starts."""
 
-_CHECKS: tuple[tuple[str, frozenset[str], Callable[[Subject], Iterator[Finding]]], ...] = (
+_CHECKS: tuple[tuple[str, frozenset[str], Callable[[CheckContext], Iterator[Finding]]], ...] = (
     ("model", frozenset({"model", "trl"}), model_findings),
     ("model", frozenset({"model"}), weight_findings),
     ("model", frozenset({"model", "data"}), template_findings),
@@ -65,7 +60,7 @@ class Checked:
         plan: ``None`` where the batch arithmetic does not hold.
         memory: estimates by the way of dividing the model.
         processes: numbers of processes on which the batch can be cut.
-        not_checked: sections with a wrong setting, of which nothing else is said.
+        not_checked: sections with a wrong setting, which are not checked any further.
         prompt_tokens: part → of how many prompts that were tokenized the longest has how many tokens.
     """
 
@@ -93,10 +88,10 @@ def checked(path: str, overrides: Sequence[str], *, processes: int | None, devic
     found = Collected(error(problem.path.split(".")[0] or "file", str(problem)) for problem in problems)
     if config is None:
         return Checked([*found])
-    spoiled = {problem.path.split(".")[0] for problem in problems}
+    invalid_sections = {problem.path.split(".")[0] for problem in problems}
     experiment = Experiment(config, Path(path).resolve().parent, processes or config.num_processes or 1)
-    subject = prepared(experiment, spoiled, found)
-    return _checked(subject, found, spoiled, device_bytes, layered(Path(path), overrides))
+    context = prepared(experiment, invalid_sections, found)
+    return _checked(context, found, invalid_sections, device_bytes, layered(Path(path), overrides))
 
 
 def checked_before_start(experiment: Experiment, tree: Node) -> Checked:
@@ -113,7 +108,7 @@ def checked_before_start(experiment: Experiment, tree: Node) -> Checked:
     if (fault := folder_fault(name)) is not None:
         raise CheckError(f"model.name_or_path = {name!r} {fault}")
     settings = model_settings(config)
-    subject = Subject(
+    context = CheckContext(
         config,
         experiment.processes,
         experiment.verifiers,
@@ -128,39 +123,41 @@ def checked_before_start(experiment: Experiment, tree: Node) -> Checked:
     )
     found = Collected()
     with found.of("model", unexplained=warning):
-        subject.skeleton = skeleton_of(config, settings)
-    result = _checked(subject, found, set(), None, tree)
+        context.skeleton = skeleton_of(config, settings)
+    result = _checked(context, found, set(), None, tree)
     if result.errors:
         raise CheckError("\n\n".join(finding.text for finding in result.errors))
     return result
 
 
-def _checked(subject: Subject, found: Collected, spoiled: set[str], device_bytes: int | None, tree: Node) -> Checked:
+def _checked(
+    context: CheckContext, found: Collected, invalid_sections: set[str], device_bytes: int | None, tree: Node
+) -> Checked:
     with found.of("data", unexplained=warning):
-        subject.prompt_lengths = tokenized_lengths(subject)
+        context.prompt_lengths = tokenized_lengths(context)
     for topic, sections, check in _CHECKS:
-        if not sections & spoiled:
+        if not sections & invalid_sections:
             with found.of(topic, unexplained=warning):
-                found.extend(check(subject))
+                found.extend(check(context))
     tokens: dict[str, tuple[int, int]] = {}
     estimates: dict[Any, MemoryEstimate] = {}
-    if not spoiled & {"trl", "model", "data"}:
+    if not invalid_sections & {"trl", "model", "data"}:
         with found.of("data", unexplained=warning):
-            tokens = {part: (len(each), max(each)) for part, each in subject.prompt_lengths.items()}
+            tokens = {part: (len(each), max(each)) for part, each in context.prompt_lengths.items()}
         with found.of("machine", unexplained=warning):
-            device = device_memory(subject) if device_bytes is None else device_bytes
+            device = device_memory(context) if device_bytes is None else device_bytes
             longest = max((longest for _, longest in tokens.values()), default=None)
-            estimates = memory_estimates(subject, longest, device)
-            found.extend(memory_findings(subject, estimates, device))
+            estimates = memory_estimates(context, longest, device)
+            found.extend(memory_findings(context, estimates, device))
     plan = None
     with found.of("trl", unexplained=warning):
-        plan = plan_of(subject)
+        plan = plan_of(context)
     return Checked(
-        gravest_first(_each_once(with_line(finding, tree) for finding in found)),
+        sort_by_severity(_each_once(with_line(finding, tree) for finding in found)),
         plan,
         estimates,
-        tuple(possible_processes(subject.config)[0]) if plan else (),
-        tuple(sorted(spoiled)),
+        tuple(possible_processes(context.config)[0]) if plan else (),
+        tuple(sorted(invalid_sections)),
         tokens,
     )
 

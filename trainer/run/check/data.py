@@ -1,22 +1,21 @@
-"""Rows that are there more than once, on both sides, or with their answer."""
+"""Rows that are there more than once, on both sides, or with their answer; rewards that cannot teach."""
 
 import json
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from trainer.run.check.finding import Finding, note, warning
-from trainer.run.check.subject import Subject
+from trainer.run.check.context import CheckContext, Finding, error, note, warning
 
 _MOST_NAMED = 5
 
 
-def data_findings(subject: Subject) -> Iterator[Finding]:
+def data_findings(context: CheckContext) -> Iterator[Finding]:
     """Duplicates, contradictions, overlap of training and held-out rows, prompts that end with an answer."""
-    questions = {part: [_question(prompt) for prompt in rows["prompt"][:]] for part, rows in subject.rows.items()}
+    questions = {part: [_question(prompt) for prompt in rows["prompt"][:]] for part, rows in context.rows.items()}
     trained = set(questions.get("train", ()))
     for part, asked in questions.items():
-        rows = subject.rows[part]
+        rows = context.rows[part]
         yield from _answered(part, rows["prompt"][:])
         yield from _repeated(part, asked, rows["reference"][:])
         seen = [row for row, question in enumerate(asked) if question in trained]
@@ -27,7 +26,7 @@ def data_findings(subject: Subject) -> Iterator[Finding]:
                 f"{_named(seen)}), so their accuracy says what was memorised. Take them out of one of the two; of a "
                 "generator give both the same seed, and part: train or test.",
             )
-    if subject.config.data.test is None:
+    if context.config.data.test is None:
         yield note("data", "There are no held-out rows (data.test), so only the reward on trained prompts is seen.")
 
 
@@ -58,7 +57,7 @@ def _repeated(part: str, asked: Sequence[str], references: Sequence[Any]) -> Ite
     if other:
         yield warning(
             "data",
-            f"data.{part}: {len(other)} prompts stand there with different references (first rows "
+            f"data.{part}: {len(other)} prompts are there with different references (first rows "
             f"{_named(other[0])}): what is right in one is wrong in the other. Remove all but one of each.",
         )
     same = sum(len(found) - 1 for found in again.values()) - sum(len(found) - 1 for found in other)
@@ -66,7 +65,7 @@ def _repeated(part: str, asked: Sequence[str], references: Sequence[Any]) -> Ite
         first = next(found for found in again.values() if found not in other)
         yield warning(
             "data",
-            f"data.{part}: the same prompt stands there again in {same} of {len(asked)} rows (first in rows "
+            f"data.{part}: the same prompt is repeated in {same} of {len(asked)} rows (first in rows "
             f"{_named(first)}), which counts it more than once. Remove them, or leave them if that is meant.",
         )
 
@@ -74,3 +73,39 @@ def _repeated(part: str, asked: Sequence[str], references: Sequence[Any]) -> Ite
 def _named(rows: Sequence[int]) -> str:
     more = f" and {len(rows) - _MOST_NAMED} more" if len(rows) > _MOST_NAMED else ""
     return ", ".join(map(str, rows[:_MOST_NAMED])) + more
+
+
+def reward_findings(context: CheckContext) -> Iterator[Finding]:
+    """Weights under which nothing is learned, or its opposite; rewards for form alone."""
+    rewards = context.config.rewards
+    if all(reward.weight == 0 for reward in rewards):
+        which = "the only reward" if len(rewards) == 1 else f"all {len(rewards)} rewards"
+        yield error(
+            "rewards", f"{which} has weight: 0, so every advantage is 0 and nothing is learned. Write weight: 1.0."
+        )
+    elif not any(reward.weight > 0 for reward in rewards):
+        yield warning(
+            "rewards",
+            f"rewards.0.weight = {rewards[0].weight:g}, and no other reward has a weight above 0: the policy is taught "
+            "to be wrong. Write a positive weight, or leave it out for 1.",
+        )
+    verifiers = [context.verifiers.get(reward.label) for reward in rewards]
+    if any(verifier is None for verifier in verifiers):
+        return
+    counted = [v for reward, v in zip(rewards, verifiers, strict=True) if v is not None and reward.weight > 0]
+    if counted and not any(verifier.reads_reference for verifier in counted):
+        yield warning(
+            "rewards",
+            "no reward reads the reference, so only the form of an answer is paid, never whether it is right. Add a "
+            "verifier for the answer, such as math_answer or exact_match.",
+        )
+    elif verifiers[0] is not None and not verifiers[0].reads_reference and len(rewards) > 1 and _judges_all(context):
+        yield warning(
+            "rewards",
+            f"rewards.0 ({rewards[0].label}) judges the form alone, and the first reward says whether a row is right: "
+            "accuracies would count form. Put the verifier of the answer first.",
+        )
+
+
+def _judges_all(context: CheckContext) -> bool:
+    return context.config.rewards[0].task is None

@@ -3,8 +3,7 @@
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from trainer.run.check.finding import Finding, error
-from trainer.run.check.subject import Subject
+from trainer.run.check.context import CheckContext, Finding, error
 from trainer.run.library_errors import in_words
 from trainer.run.tokenizer import TokenizerError
 
@@ -12,12 +11,12 @@ _CHARACTERS = 64
 """So many of the longest prompts by their characters are among those that are tokenized."""
 
 
-def length_findings(subject: Subject) -> Iterator[Finding]:
+def length_findings(context: CheckContext) -> Iterator[Finding]:
     """Completions, prompts, and both together, beyond the context or beyond vLLM's."""
-    longest_completion = subject.argument("max_completion_length")
-    limits = [("the model's context", subject.context)]
-    if subject.argument("use_vllm"):
-        limits.append(("trl.vllm_max_model_length", subject.argument("vllm_max_model_length")))
+    longest_completion = context.argument("max_completion_length")
+    limits = [("the model's context", context.max_positions)]
+    if context.argument("use_vllm"):
+        limits.append(("trl.vllm_max_model_length", context.argument("vllm_max_model_length")))
     for name, limit in limits:
         if limit is None:
             continue
@@ -28,15 +27,15 @@ def length_findings(subject: Subject) -> Iterator[Finding]:
                 f"Write max_completion_length below {limit}, with room for the prompts.",
             )
             continue
-        for part, lengths in subject.prompt_lengths.items():
+        for part, lengths in context.prompt_lengths.items():
             yield from _against(part, lengths, longest_completion, name, limit)
 
 
-def tokenized_lengths(subject: Subject) -> dict[str, list[int]]:
+def tokenized_lengths(context: CheckContext) -> dict[str, list[int]]:
     """Tokens of the prompts of each set: of the longest by their characters, and of others evenly spread."""
-    if subject.tokenizer is None or not subject.tokenizer.chat_template:
+    if context.tokenizer is None or not context.tokenizer.chat_template:
         return {}
-    return {part: _lengths(subject, rows["prompt"][:]) for part, rows in subject.rows.items()}
+    return {part: _lengths(context, rows["prompt"][:]) for part, rows in context.rows.items()}
 
 
 def chosen_rows(prompts: Sequence[Any], most: int) -> list[int]:
@@ -49,18 +48,18 @@ def chosen_rows(prompts: Sequence[Any], most: int) -> list[int]:
     return sorted({*longest, *(number * len(prompts) // others for number in range(others))})
 
 
-def _lengths(subject: Subject, prompts: Sequence[Any]) -> list[int]:
-    chosen = [prompts[row] for row in chosen_rows(prompts, subject.most_rows)]
+def _lengths(context: CheckContext, prompts: Sequence[Any]) -> list[int]:
+    chosen = [prompts[row] for row in chosen_rows(prompts, context.most_rows)]
     try:
-        written = subject.tokenizer.apply_chat_template(
+        written = context.tokenizer.apply_chat_template(
             chosen,
             add_generation_prompt=True,
             tokenize=False,
-            **(subject.argument("chat_template_kwargs") or {}),
+            **(context.argument("chat_template_kwargs") or {}),
         )
     except Exception as fault:  # a template is a program of its own
         raise TokenizerError(f"The chat template cannot write the prompts: {in_words(fault)}") from fault
-    return [len(ids) for ids in subject.tokenizer(written, add_special_tokens=False)["input_ids"]]
+    return [len(ids) for ids in context.tokenizer(written, add_special_tokens=False)["input_ids"]]
 
 
 def _against(part: str, lengths: list[int], completion: int, name: str, limit: int) -> Iterator[Finding]:

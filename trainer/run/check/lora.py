@@ -5,25 +5,24 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from rewards.registry import suggest
-from trainer.run.check.finding import Finding, error
-from trainer.run.check.subject import Subject
+from trainer.run.check.context import CheckContext, Finding, error
 
 ALL_LINEAR = "all-linear"
 
 
-def lora_findings(subject: Subject) -> Iterator[Finding]:
+def lora_findings(context: CheckContext) -> Iterator[Finding]:
     """Names in ``target_modules`` and ``modules_to_save`` that no layer has."""
-    lora = subject.config.model.lora
-    if lora is None or subject.skeleton is None:
+    lora = context.config.model.lora
+    if lora is None or context.skeleton is None:
         return
-    layers = [name for name, layer in subject.skeleton.named_modules() if isinstance(layer, _adaptable())]
+    layers = [name for name, layer in context.skeleton.named_modules() if isinstance(layer, _adaptable())]
     wanted = lora.get("target_modules")
     if isinstance(wanted, str) and wanted != ALL_LINEAR:
         if not any(_matches(wanted, name) for name in layers):
             yield _nothing("target_modules", [wanted], layers)
     elif isinstance(wanted, list):
         yield from _absent("target_modules", wanted, layers)
-    kept, names = lora.get("modules_to_save"), [name for name, _ in subject.skeleton.named_modules() if name]
+    kept, names = lora.get("modules_to_save"), [name for name, _ in context.skeleton.named_modules() if name]
     yield from _absent("modules_to_save", kept if isinstance(kept, list) else [], names)
 
 
@@ -35,15 +34,15 @@ def _adaptable() -> tuple[type, ...]:
     return nn.Linear, nn.Embedding, nn.Conv1d, nn.Conv2d, nn.Conv3d, nn.MultiheadAttention, Conv1D
 
 
-def adapted_parameters(subject: Subject) -> int | None:
-    """Parameters that LoRA trains: ``r·(inputs + outputs)`` of each target; ``None`` where they cannot be told."""
+def adapted_parameters(context: CheckContext) -> int | None:
+    """Parameters that LoRA trains: ``r·(inputs + outputs)`` of each target; ``None`` where they are not known."""
     from torch import nn
 
-    lora = subject.config.model.lora or {}
+    lora = context.config.model.lora or {}
     wanted, rank = lora.get("target_modules", ALL_LINEAR), lora.get("r", 8)
-    if subject.skeleton is None:
+    if context.skeleton is None:
         return None
-    layers = [(name, layer) for name, layer in subject.skeleton.named_modules() if isinstance(layer, nn.Linear)]
+    layers = [(name, layer) for name, layer in context.skeleton.named_modules() if isinstance(layer, nn.Linear)]
     if wanted == ALL_LINEAR or wanted is None:
         chosen = [layer for name, layer in layers if not name.endswith("lm_head")]
     elif isinstance(wanted, str):

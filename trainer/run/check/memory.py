@@ -83,7 +83,7 @@ class Training:
 
 @dataclass(frozen=True)
 class Term:
-    """One term: its name, bytes, when they are held, and the arithmetic in words."""
+    """One term: its name, bytes, when they are held, and the arithmetic as text."""
 
     name: str
     bytes: int

@@ -1,14 +1,14 @@
-"""The model's configuration and its shape, without its weights; and what of both a run cannot train."""
+"""The model's folder, configuration and shape, without its weights; and what of them a run cannot train."""
 
+import json
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from rewards.registry import Refusal
-from trainer.run.check.finding import Finding, error, note, warning
+from rewards.registry import Refusal, closest
+from trainer.run.check.context import CheckContext, Finding, error, note, warning
 from trainer.run.check.memory import ModelSize
-from trainer.run.check.subject import Subject
 from trainer.run.config import RunConfig
 
 ATTENTION = ("eager", "sdpa", "flash_attention_2", "flash_attention_3", "flex_attention")
@@ -53,7 +53,7 @@ def model_settings(config: RunConfig) -> Any:
     own = "AutoModelForCausalLM" in (getattr(settings, "auto_map", None) or {})
     if names and not own and not any(name.endswith(_NO_HEAD) or name in WRITERS.values() for name in names):
         raise ModelError(
-            f"model.name_or_path = {model.name_or_path!r} is a {names[0]}, no causal language model: it writes no "
+            f"model.name_or_path = {model.name_or_path!r} is a {names[0]}, not a causal language model: it writes no "
             "text. Name a model for text generation."
         )
     return settings
@@ -104,10 +104,10 @@ def size_of(skeleton: Any, settings: Any, trained: int | None = None) -> ModelSi
     )
 
 
-def model_findings(subject: Subject) -> Iterator[Finding]:
+def model_findings(context: CheckContext) -> Iterator[Finding]:
     """Tokenizer against model, precision, attention, end of text, pre-filled thought."""
-    model = subject.config.model
-    if model.dtype == "float16" and subject.argument("fp16"):
+    model = context.config.model
+    if model.dtype == "float16" and context.argument("fp16"):
         yield error(
             "model",
             "model.dtype: float16 with trl.fp16: true: the gradients would be 16 bits too, and the GradScaler "
@@ -123,12 +123,12 @@ def model_findings(subject: Subject) -> Iterator[Finding]:
     prefix = model.assistant_prefix
     if prefix is not None and prefix.strip() in ("think", "thought", "reasoning"):
         yield note("model", f"model.assistant_prefix = {prefix!r} opens no thought; write '<think>'.")
-    if subject.tokenizer is not None:
-        yield from _tokenizer(subject)
+    if context.tokenizer is not None:
+        yield from _tokenizer(context)
 
 
-def _tokenizer(subject: Subject) -> Iterator[Finding]:
-    tokenizer, name = subject.tokenizer, subject.config.model.name_or_path
+def _tokenizer(context: CheckContext) -> Iterator[Finding]:
+    tokenizer, name = context.tokenizer, context.config.model.name_or_path
     if tokenizer.eos_token_id is None:
         yield error(
             "model",
@@ -142,7 +142,7 @@ def _tokenizer(subject: Subject) -> Iterator[Finding]:
             f"{tokenizer.eos_token!r}: the policy has learned to end with one that does not end its completions. Save "
             "the tokenizer with that eos_token.",
         )
-    words = getattr(subject.settings, "vocab_size", None)
+    words = getattr(context.settings, "vocab_size", None)
     padding = tokenizer.pad_token_id if tokenizer.pad_token_id is not None else tokenizer.eos_token_id
     if isinstance(words, int) and isinstance(padding, int) and padding >= words:
         yield error(
@@ -165,7 +165,7 @@ def _tokenizer(subject: Subject) -> Iterator[Finding]:
 
 
 def _turn_ending(tokenizer: Any) -> str | None:
-    """What the chat template writes behind an assistant's message; ``None`` where it cannot be told."""
+    """What the chat template writes after an assistant's message; ``None`` where it is not known."""
     mark = "7"
     turns = [{"role": "user", "content": "1"}, {"role": "assistant", "content": mark}]
     try:
@@ -174,3 +174,58 @@ def _turn_ending(tokenizer: Any) -> str | None:
         return None
     before, found, ending = written.rpartition(mark)
     return ending.strip() if found and before and ending.strip() else None
+
+
+_WEIGHTS = ("*.safetensors", "pytorch_model*.bin")
+_TOKENIZER = ("tokenizer.json", "tokenizer.model", "vocab.json", "vocab.txt", "spiece.model", "tekken.json")
+
+
+def folder_fault(name: str) -> str | None:
+    """Why no policy can be loaded from ``name``, with the way out; ``None`` where nothing is wrong, or of a hub id."""
+    path = Path(name).expanduser()
+    if path.is_file():
+        return f"is a file. Name the folder that holds it: {path.parent}."
+    if not path.is_dir():
+        return _missing(name, path)
+    if not (path / "config.json").is_file():
+        return _no_model(path)
+    try:
+        json.loads((path / "config.json").read_text())
+    except (ValueError, OSError) as error:
+        return f"has a config.json that cannot be read: {error}. Copy or download the model again."
+    return _incomplete(path)
+
+
+def _missing(name: str, path: Path) -> str | None:
+    if not path.parent.is_dir() or len(path.parts) < 2:
+        local = name.startswith((".", "/", "~")) or len(path.parts) > 2
+        return "is neither an existing folder nor a hub id. Check the path." if local else None
+    near = closest(path.name, [each.name for each in path.parent.iterdir() if each.is_dir()])
+    instead = f"Did you mean {path.parent / near[0]}?" if near else "Check the path."
+    return f"is not a folder, though {path.parent} is one. {instead}"
+
+
+def _no_model(path: Path) -> str:
+    if (path / "adapter_config.json").is_file():
+        return (
+            "is a LoRA adapter, without the model that it belongs to. Merge the two first, and name the merged folder; "
+            "to train a new adapter name the model itself."
+        )
+    checkpoints = sorted(path.glob("checkpoint-*"), key=lambda each: (len(each.name), each.name))
+    if checkpoints:
+        return f"is the directory of a run, not a model. Name one of its checkpoints, such as {checkpoints[-1]}."
+    return "has no config.json, so it is not a model. Name a folder that save_pretrained wrote, or a checkpoint."
+
+
+def _incomplete(path: Path) -> str | None:
+    index = next(iter(sorted(path.glob("*.index.json"))), None)
+    if index is not None:
+        wanted = sorted({*json.loads(index.read_text()).get("weight_map", {}).values()})
+        absent = [each for each in wanted if not (path / each).is_file()]
+        if absent:
+            return f"lacks {len(absent)} of its {len(wanted)} weight files, first {absent[0]}. Download it again."
+    elif not any(True for pattern in _WEIGHTS for _ in path.glob(pattern)):
+        return f"has no weights ({', '.join(_WEIGHTS)}). Download or save the model whole."
+    if not any((path / each).is_file() for each in _TOKENIZER):
+        return "has no tokenizer. Save the tokenizer of the same model there."
+    return None

@@ -4,36 +4,35 @@ import math
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from trainer.run.check.finding import Finding, error
+from trainer.run.check.context import CheckContext, Finding, error
 from trainer.run.check.plan import optimizer_steps
-from trainer.run.check.subject import Subject
 
 _UNKNOWN_STEPS = 100
-"""Taken where the plan does not hold: what is asked for is then judged by its words alone."""
+"""Taken where the plan does not hold: what is asked for is then checked by itself."""
 
 
-def optimizer_findings(subject: Subject) -> Iterator[Finding]:
+def optimizer_findings(context: CheckContext) -> Iterator[Finding]:
     """What torch, or transformers, says against ``optim``, ``optim_args``, the rate's schedule and its arguments."""
     import torch
 
-    if subject.args is None or subject.argument("deepspeed"):  # DeepSpeed makes its own
+    if context.args is None or context.argument("deepspeed"):  # DeepSpeed makes its own
         return
     parameter = torch.nn.Parameter(torch.ones(2, 2))
-    written = ", ".join(_said(subject, name) for name in ("optim_args", "optim") if name in subject.config.trl)
+    written = ", ".join(_said(context, name) for name in ("optim_args", "optim") if name in context.config.trl)
     try:
-        optimizer = _optimizer(subject.args, parameter, subject.skeleton)
+        optimizer = _optimizer(context.args, parameter, context.skeleton)
     except ImportError:  # the package is a finding of its own
         return
     except Exception as fault:  # noqa: BLE001 — each optimizer raises its own
-        written = written or _said(subject, "optim")
+        written = written or _said(context, "optim")
         yield error("trl", f"No optimizer can be made of {written}: {_first(fault)} Change what it names.")
         return
-    if subject.args.optim_args:
-        yield from _without_effect(subject)
+    if context.args.optim_args:
+        yield from _without_effect(context)
     names = ("lr_scheduler_type", "lr_scheduler_kwargs", "warmup_steps")
-    written = ", ".join(_said(subject, name) for name in names if name in subject.config.trl)
+    written = ", ".join(_said(context, name) for name in names if name in context.config.trl)
     try:
-        rates = _rates(subject.args, optimizer, optimizer_steps(subject) or _UNKNOWN_STEPS)
+        rates = _rates(context.args, optimizer, optimizer_steps(context) or _UNKNOWN_STEPS)
     except Exception as fault:  # noqa: BLE001 — each schedule raises its own
         yield error("trl", f"No schedule of the learning rate can be made of {written}: {_first(fault)} {_NEEDS}")
         return
@@ -77,15 +76,15 @@ class _Arguments(dict[str, str]):
         return self.get(key, default)
 
 
-def _without_effect(subject: Subject) -> Iterator[Finding]:
+def _without_effect(context: CheckContext) -> Iterator[Finding]:
     """Keys of ``optim_args`` that transformers takes and does not use, which it does in silence."""
     from transformers.trainer_optimizer import _OPTIMIZER_HANDLERS, OptimizerContext, _parse_optim_args
 
-    args = subject.args
+    args = context.args
     given = _Arguments(_parse_optim_args(args.optim_args))
     adam = {"betas": (args.adam_beta1, args.adam_beta2), "eps": args.adam_epsilon}
-    context = OptimizerContext(args, subject.skeleton, {"lr": args.learning_rate}, adam, given)
-    _, options = _OPTIMIZER_HANDLERS[args.optim](context)
+    asked = OptimizerContext(args, context.skeleton, {"lr": args.learning_rate}, adam, given)
+    _, options = _OPTIMIZER_HANDLERS[args.optim](asked)
     given.read.pop("weight_decay", None)  # transformers gives each group of parameters that of trl.weight_decay
     if unread := [key for key, value in given.items() if key not in given.read and options.get(key) != value]:
         takes = f"takes {', '.join(given.read)}" if given.read else "takes no arguments"
@@ -93,7 +92,7 @@ def _without_effect(subject: Subject) -> Iterator[Finding]:
         advice = f"Write {', '.join(instead)}." if instead else "Delete it."
         yield error(
             "trl",
-            f"{_said(subject, 'optim_args')}: {', '.join(unread)} would have no effect, because "
+            f"{_said(context, 'optim_args')}: {', '.join(unread)} would have no effect, because "
             f"{args.optim.value} {takes} there. {advice}",
         )
 
@@ -133,8 +132,8 @@ def _rates(args: Any, optimizer: Any, steps: int) -> list[float]:
     ]
 
 
-def _said(subject: Subject, name: str) -> str:
-    value = subject.argument(name)
+def _said(context: CheckContext, name: str) -> str:
+    value = context.argument(name)
     return f"trl.{name} = {getattr(value, 'value', value)!r}"
 
 

@@ -1,32 +1,31 @@
-"""Packages and files that a configuration asks for and this environment lacks."""
+"""Packages, files and devices that a configuration asks for and this environment lacks."""
 
 import os
 import re
 from collections.abc import Iterator, Sequence
-from importlib.metadata import version
+from importlib.metadata import PackageNotFoundError, packages_distributions, version
 from importlib.util import find_spec
 from pathlib import Path
 
-from trainer.run.check.finding import Finding, error, note, warning
-from trainer.run.check.subject import Subject
+from trainer.run.check.context import CheckContext, Finding, error, note, warning
 from trainer.run.config.trackers import TRACKERS
 
 _OPTIMIZERS = (("8bit|4bit|_bnb|paged", "bitsandbytes"), ("galore", "galore_torch"), ("apollo", "apollo_torch"))
 _INSTALL = {"deepspeed": 'pip install -e ".[deepspeed]"'}
 
 
-def package_findings(subject: Subject) -> Iterator[Finding]:
+def package_findings(context: CheckContext) -> Iterator[Finding]:
     """What is asked for and not installed; files of DeepSpeed's that are not there."""
-    for asked, module, package in _wanted(subject):
+    for asked, module, package in _wanted(context):
         if find_spec(module) is None:
             instead = _INSTALL.get(module, f"pip install {package}")
             yield error("machine", f"{asked} needs {package} ({module}), which is not installed: {instead}.")
-    yield from _trackers(subject.config.logging.report_to)
-    deepspeed = subject.argument("deepspeed")
+    yield from _trackers(context.config.logging.report_to)
+    deepspeed = context.argument("deepspeed")
     if isinstance(deepspeed, str) and not Path(deepspeed).is_file():
         yield error("trl", f"trl.deepspeed = {deepspeed!r}: there is no such file. Check the path.")
-    mode = subject.config.trl.get("vllm_mode")
-    if mode is not None and not subject.argument("use_vllm"):
+    mode = context.config.trl.get("vllm_mode")
+    if mode is not None and not context.argument("use_vllm"):
         yield warning("trl", f"trl.vllm_mode = {mode!r} does nothing without use_vllm: true. Write both, or neither.")
 
 
@@ -50,36 +49,76 @@ def _trackers(asked: Sequence[str]) -> Iterator[Finding]:
                 )
 
 
-def _wanted(subject: Subject) -> Iterator[tuple[str, str, str]]:
+def _wanted(context: CheckContext) -> Iterator[tuple[str, str, str]]:
     """What asks, the module, the package."""
-    if subject.argument("deepspeed"):
+    if context.argument("deepspeed"):
         yield "trl.deepspeed", "deepspeed", "deepspeed"
-    if subject.argument("use_liger_kernel"):
+    if context.argument("use_liger_kernel"):
         yield "trl.use_liger_kernel", "liger_kernel", "liger-kernel"
-    optimizer = str(subject.argument("optim"))
+    optimizer = str(context.argument("optim"))
     for pattern, module in _OPTIMIZERS:
         if re.search(pattern, optimizer):
             yield f"trl.optim = {optimizer!r}", module, module.replace("_", "-")
             break
-    attention = subject.config.model.attn_implementation
+    attention = context.config.model.attn_implementation
     if attention in ("flash_attention_2", "flash_attention_3"):
         module = {"flash_attention_2": "flash_attn", "flash_attention_3": "flash_attn_3"}[attention]
         yield f"model.attn_implementation = {attention!r}", module, module.replace("_", "-")
 
 
-def device_findings(subject: Subject) -> Iterator[Finding]:
+def device_findings(context: CheckContext) -> Iterator[Finding]:
     """A GPU that is asked for and not there; bf16 that the CPU computes slowly."""
     import torch
 
-    if not subject.argument("use_cpu") and not torch.cuda.is_available():
+    if not context.argument("use_cpu") and not torch.cuda.is_available():
         yield warning(
             "machine",
             "This machine has no GPU that torch can use, and trl.use_cpu is not set: here TRL would refuse bf16 or "
             "train on the CPU. What depends on the device was checked as far as it can be without one.",
         )
-    elif subject.argument("use_cpu") and subject.config.trl.get("bf16") is None and not subject.argument("fp16"):
+    elif context.argument("use_cpu") and context.config.trl.get("bf16") is None and not context.argument("fp16"):
         yield note(
             "trl",
             "trl.bf16 is not set, and TRL's default is bf16 also on a CPU, where it is slow and less exact. Write "
             "bf16: false.",
         )
+
+
+SUPPORTED = ((0, 22, 0), (0, 31, 0))
+"""The versions of vLLM that TRL 1.16 supports, the first and the last; a test reads them in TRL."""
+
+
+def engine_findings(context: CheckContext) -> Iterator[Finding]:
+    """vLLM is asked for, and absent or of another version."""
+    problem = version_problem(installed_version()) if context.argument("use_vllm") else None
+    if problem is not None:
+        yield error("machine", problem)
+
+
+def installed_version() -> str | None:
+    """Of the distribution that the package ``vllm`` comes from; ``None`` where there is none."""
+    if find_spec("vllm") is None:
+        return None
+    names = packages_distributions().get("vllm", ["vllm"])
+    try:
+        return version("vllm" if "vllm" in names else names[0])
+    except PackageNotFoundError:
+        return None
+
+
+def version_problem(found: str | None) -> str | None:
+    """What is wrong with this version of vLLM; ``None`` where nothing is."""
+    first, last = (".".join(map(str, release)) for release in SUPPORTED)
+    install = f"Install the extra: pip install -e '.[vllm]' -c constraints.txt (vLLM {last})"
+    if found is None:
+        return (
+            "trl.use_vllm is true, but vLLM is not installed here; in server mode too the trainer talks to it through "
+            f"its package. {install}, or write use_vllm: false."
+        )
+    release = tuple(map(int, re.findall(r"\d+", found)[:3]))
+    if not SUPPORTED[0] <= release <= SUPPORTED[1]:
+        return (
+            f"vLLM {found} is installed, and TRL 1.16 supports {first} to {last}: others take weights through other "
+            f"calls. {install}."
+        )
+    return None

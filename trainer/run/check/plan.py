@@ -1,4 +1,4 @@
-"""What a run will do, in numbers and in words."""
+"""What a run will do, in numbers and as text."""
 
 import math
 from collections.abc import Iterator
@@ -6,7 +6,7 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from trainer.algorithms.results import max_rounds
-from trainer.run.check.subject import Subject
+from trainer.run.check.context import CheckContext
 from trainer.run.config import ConfigError, RunConfig, batch_plan
 
 PROCESSES = (1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 64)
@@ -44,75 +44,75 @@ class Plan:
         return asdict(self)
 
 
-def plan_of(subject: Subject) -> Plan | None:
+def plan_of(context: CheckContext) -> Plan | None:
     """The plan; ``None`` where the batch arithmetic does not hold."""
-    if subject.plan is None:
+    if context.plan is None:
         return None
-    batch, rows = subject.plan, subject.rows.get("train")
-    steps_per_rollout = batch.optimizer_steps_per_rollout * subject.num_passes
-    steps = optimizer_steps(subject)
+    batch, rows = context.plan, context.rows.get("train")
+    steps_per_rollout = batch.optimizer_steps_per_rollout * context.num_passes
+    steps = optimizer_steps(context)
     rollouts = None if steps is None else math.ceil(steps / steps_per_rollout)
     completions = None if rollouts is None else rollouts * batch.sequences_per_rollout
-    tokens = None if completions is None else completions * subject.argument("max_completion_length")
-    passes = batch.num_iterations * subject.num_passes
-    held_out = sum(len(each) for part, each in subject.rows.items() if part != "train")
-    samples = sum(decoding.samples for decoding in subject.config.evaluation.decodings)
+    tokens = None if completions is None else completions * context.argument("max_completion_length")
+    passes = batch.num_iterations * context.num_passes
+    held_out = sum(len(each) for part, each in context.rows.items() if part != "train")
+    samples = sum(decoding.samples for decoding in context.config.evaluation.decodings)
     return Plan(
-        processes=subject.processes,
+        processes=context.processes,
         rows=None if rows is None else len(rows),
         held_out_rows=held_out,
         prompts_per_rollout=batch.prompts_per_rollout,
         completions_per_rollout=batch.sequences_per_rollout,
         rollouts=rollouts,
         passes=passes,
-        generation_rounds=_rounds(subject),
+        generation_rounds=_rounds(context),
         optimizer_steps_per_rollout=steps_per_rollout,
         optimizer_steps=steps,
         epochs=None if not rows or rollouts is None else rollouts * batch.prompts_per_rollout / len(rows),
         completions=completions,
         tokens_generated=tokens,
         tokens_trained=None if tokens is None else tokens * passes,
-        evaluations=_evaluations(subject, steps) if held_out else 0,
+        evaluations=_evaluations(context, steps) if held_out else 0,
         completions_per_evaluation=held_out * samples,
-        checkpoints=_checkpoints(subject, steps),
+        checkpoints=_checkpoints(context, steps),
     )
 
 
-def optimizer_steps(subject: Subject) -> int | None:
+def optimizer_steps(context: CheckContext) -> int | None:
     """``max_steps``, or those of ``num_train_epochs`` over the rows that there are; ``None`` = not known."""
-    if (given := subject.argument("max_steps")) > 0:
+    if (given := context.argument("max_steps")) > 0:
         return int(given)
-    rows = subject.rows.get("train")
-    if rows is None or subject.plan is None:
+    rows = context.rows.get("train")
+    if rows is None or context.plan is None:
         return None
-    rollouts = len(rows) // subject.plan.prompts_per_rollout
-    per_epoch = rollouts * subject.plan.optimizer_steps_per_rollout * subject.num_passes
-    return math.ceil(subject.argument("num_train_epochs") * per_epoch)
+    rollouts = len(rows) // context.plan.prompts_per_rollout
+    per_epoch = rollouts * context.plan.optimizer_steps_per_rollout * context.num_passes
+    return math.ceil(context.argument("num_train_epochs") * per_epoch)
 
 
-def _rounds(subject: Subject) -> int:
-    sampler = None if subject.strategies is None else subject.strategies.prompt_sampler
+def _rounds(context: CheckContext) -> int:
+    sampler = None if context.strategies is None else context.strategies.prompt_sampler
     return 1 if sampler is None else max_rounds(sampler)
 
 
-def _evaluations(subject: Subject, steps: int | None) -> int:
-    evaluation = subject.config.evaluation
+def _evaluations(context: CheckContext, steps: int | None) -> int:
+    evaluation = context.config.evaluation
     between = 0 if evaluation.every_steps is None or steps is None else steps // evaluation.every_steps
     at_end = evaluation.every_steps is not None and steps is not None and steps % evaluation.every_steps == 0
     return int(evaluation.before) + between + int(evaluation.after and not at_end)
 
 
-def _checkpoints(subject: Subject, steps: int | None) -> int:
-    strategy, every = subject.argument("save_strategy"), subject.argument("save_steps")
+def _checkpoints(context: CheckContext, steps: int | None) -> int:
+    strategy, every = context.argument("save_strategy"), context.argument("save_steps")
     if strategy != "steps" or steps is None or every < 1:
         return 0 if strategy == "no" else 1
     written = int(steps // every) + int(steps % every != 0)
-    limit = subject.argument("save_total_limit")
+    limit = context.argument("save_total_limit")
     return written if limit is None else min(written, limit)
 
 
 def plan_lines(plan: Plan) -> Iterator[str]:
-    """The plan in words."""
+    """The plan as text."""
     generated = f"{plan.prompts_per_rollout} prompts × {plan.completions_per_rollout // plan.prompts_per_rollout}"
     rows = "" if plan.rows is None else f" of {plan.rows:,} rows"
     if plan.rollouts is None or plan.completions is None or plan.tokens_generated is None:

@@ -11,10 +11,8 @@ from rewards.registry import Refusal
 from trainer.algorithms.contract import PROMPT_SAMPLER, UPDATE_SCHEDULE
 from trainer.algorithms.registry import KINDS, find_strategy
 from trainer.algorithms.trial import tried, tried_sampler, tried_schedule
-from trainer.run.check.finding import Finding, error, warning
-from trainer.run.check.model import model_settings, skeleton_of
-from trainer.run.check.model_folder import folder_fault
-from trainer.run.check.subject import Subject
+from trainer.run.check.context import CheckContext, Finding, error, warning
+from trainer.run.check.model import folder_fault, model_settings, skeleton_of
 from trainer.run.config import ConfigError, RunConfig, planned_config
 from trainer.run.experiment import Experiment
 from trainer.run.launched_as import check_precision, check_variables
@@ -45,29 +43,29 @@ class Collected(list[Finding]):
             self.append(unexplained(topic, f"{in_words(fault)} {UNEXPLAINED}"))
 
 
-def prepared(experiment: Experiment, spoiled: Collection[str], findings: Collected) -> Subject:
+def prepared(experiment: Experiment, invalid_sections: Collection[str], findings: Collected) -> CheckContext:
     """All of ``experiment`` that could be built; what could not is added to ``findings``.
 
     Args:
-        spoiled: sections of which a setting was refused, so that what depends on them is not judged.
+        invalid_sections: sections of which a setting was refused, so that what depends on them is not judged.
     """
-    subject = Subject(experiment.config, experiment.processes)
-    if not {"rewards", "data"} & {*spoiled}:
-        _verifiers_and_rows(subject, experiment, findings)
-    if "algorithm" not in spoiled:
-        _strategies(subject, experiment, findings)
-    if not {"algorithm", "trl", "num_processes", "model"} & {*spoiled}:
-        _arguments(subject, experiment, findings)
-    if "model" not in spoiled:
-        _model(subject, experiment, findings)
-    return subject
+    context = CheckContext(experiment.config, experiment.processes)
+    if not {"rewards", "data"} & {*invalid_sections}:
+        _verifiers_and_rows(context, experiment, findings)
+    if "algorithm" not in invalid_sections:
+        _strategies(context, experiment, findings)
+    if not {"algorithm", "trl", "num_processes", "model"} & {*invalid_sections}:
+        _arguments(context, experiment, findings)
+    if "model" not in invalid_sections:
+        _model(context, experiment, findings)
+    return context
 
 
 def _with(experiment: Experiment, **sections: Any) -> Experiment:
     return replace(experiment, config=experiment.config.model_copy(update=sections))
 
 
-def _verifiers_and_rows(subject: Subject, experiment: Experiment, findings: Collected) -> None:
+def _verifiers_and_rows(context: CheckContext, experiment: Experiment, findings: Collected) -> None:
     built: dict[str, Any] = {}
     for reward in experiment.config.rewards:
         with findings.of("rewards"):
@@ -84,12 +82,12 @@ def _verifiers_and_rows(subject: Subject, experiment: Experiment, findings: Coll
             part.verifiers = {}  # without them, for what is checked of the prompts
             with suppress(Refusal):
                 rows |= part.rows
-    subject.verifiers, subject.rows = built, rows
+    context.verifiers, context.rows = built, rows
 
 
-def _strategies(subject: Subject, experiment: Experiment, findings: Collected) -> None:
+def _strategies(context: CheckContext, experiment: Experiment, findings: Collected) -> None:
     try:
-        subject.strategies = experiment.strategies
+        context.strategies = experiment.strategies
         return
     except Refusal as together:
         before = len(findings)
@@ -102,11 +100,11 @@ def _strategies(subject: Subject, experiment: Experiment, findings: Collected) -
             findings.append(error("algorithm", str(together)))
 
 
-def _arguments(subject: Subject, experiment: Experiment, findings: Collected) -> None:
+def _arguments(context: CheckContext, experiment: Experiment, findings: Collected) -> None:
     config = experiment.config
     with findings.of("algorithm"):
-        subject.plan = experiment.plan
-    if subject.plan is None:
+        context.plan = experiment.plan
+    if context.plan is None:
         return
     before = len(findings)
     with findings.of("machine"):
@@ -116,11 +114,11 @@ def _arguments(subject: Subject, experiment: Experiment, findings: Collected) ->
     with findings.of("trl"):
         check_precision(config)
     with findings.of("trl"):
-        subject.args = planned_config(config, experiment.processes, _lacking(config))
-    if subject.args is None or subject.strategies is None:
+        context.args = planned_config(config, experiment.processes, _lacking(config))
+    if context.args is None or context.strategies is None:
         return
-    rows = subject.rows.get("train")
-    for topic, check in schedule_checks(config, subject.args, subject.strategies, subject.plan, rows):
+    rows = context.rows.get("train")
+    for topic, check in schedule_checks(config, context.args, context.strategies, context.plan, rows):
         with findings.of(topic):
             check()
 
@@ -138,18 +136,18 @@ def _lacking(config: RunConfig) -> dict[str, Any]:
     return instead
 
 
-def _model(subject: Subject, experiment: Experiment, findings: Collected) -> None:
-    name = subject.config.model.name_or_path
+def _model(context: CheckContext, experiment: Experiment, findings: Collected) -> None:
+    name = context.config.model.name_or_path
     if (fault := folder_fault(name)) is not None:
         findings.append(error("model", f"model.name_or_path = {name!r} {fault}"))
     if fault is not None and not (Path(name) / "config.json").is_file():
         return
     with findings.of("model"):
-        subject.settings = model_settings(subject.config)
-    if subject.settings is None:
+        context.settings = model_settings(context.config)
+    if context.settings is None:
         return
     with findings.of("model"):
-        subject.tokenizer = experiment.tokenizer
+        context.tokenizer = experiment.tokenizer
     with findings.of("model", unexplained=warning):
-        subject.skeleton = skeleton_of(subject.config, subject.settings)
-    subject.settings = subject.settings.get_text_config()
+        context.skeleton = skeleton_of(context.config, context.settings)
+    context.settings = context.settings.get_text_config()

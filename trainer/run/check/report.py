@@ -1,12 +1,12 @@
-"""What a check found, in words and as JSON."""
+"""What a check found, as text and as JSON."""
 
 import json
 import textwrap
 from collections.abc import Iterator
 
 from trainer.run.check.check import Checked
-from trainer.run.check.device import in_gib
-from trainer.run.check.finding import SEVERITIES
+from trainer.run.check.context import SEVERITIES
+from trainer.run.check.machine import in_gib
 from trainer.run.check.memory import MemoryEstimate
 from trainer.run.check.plan import plan_lines
 
@@ -24,7 +24,7 @@ def text_report(checked: Checked, path: str) -> str:
         lines += _memory_lines(way, estimate)
     lines += ["", *(_wrapped(str(finding)) for finding in checked.findings)] if checked.findings else []
     if checked.not_checked:
-        lines.append(f"What else is in {', '.join(checked.not_checked)} is checked when this is put right.")
+        lines.append(f"What else is in {', '.join(checked.not_checked)} is checked when this is fixed.")
     counts = [sum(finding.severity == kind for finding in checked.findings) for kind in SEVERITIES]
     counted = ", ".join(f"{n} {kind}{'' if n == 1 else 's'}" for n, kind in zip(counts, SEVERITIES, strict=True))
     return "\n".join([*lines, "", f"{path}: {counted}."])
@@ -66,7 +66,7 @@ def brief_lines(checked: Checked) -> Iterator[str]:
     notes = [finding for finding in checked.findings if finding.severity == "note"]
     yield from (str(finding) for finding in checked.findings if finding.severity == "warning")
     if notes:
-        yield f"{len(notes)} more to know: scripts/check.py with the same arguments says what."
+        yield f"{len(notes)} more notes: scripts/check.py with the same arguments lists them."
 
 
 def _memory_lines(way: str, estimate: MemoryEstimate) -> list[str]:

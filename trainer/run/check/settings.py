@@ -1,12 +1,11 @@
-"""Numbers that are allowed and hardly meant, and what is asked for behind the end of the run."""
+"""Values that are allowed and probably wrong, and what is asked for after the end of the run."""
 
 import os
 from collections.abc import Iterator
 
 from trainer.algorithms.trial import heaviest_token_weight
-from trainer.run.check.finding import Finding, error, note, warning
+from trainer.run.check.context import CheckContext, Finding, error, note, warning
 from trainer.run.check.plan import optimizer_steps
-from trainer.run.check.subject import Subject
 from trainer.run.config.rules import RULES, Given, rules_broken
 
 _LARGEST_LEARNING_RATE = 0.1
@@ -14,9 +13,9 @@ _SHORTEST_KEY = 40
 """Characters of a key of W&B's."""
 
 
-def setting_findings(subject: Subject) -> Iterator[Finding]:
+def setting_findings(context: CheckContext) -> Iterator[Finding]:
     """Learning rate, clip, warm-up, checkpoints, evaluations."""
-    rate, epsilon = subject.argument("learning_rate"), subject.argument("epsilon")
+    rate, epsilon = context.argument("learning_rate"), context.argument("epsilon")
     if rate >= _LARGEST_LEARNING_RATE:
         yield warning(
             "trl",
@@ -29,29 +28,29 @@ def setting_findings(subject: Subject) -> Iterator[Finding]:
             f"trl.epsilon = {epsilon:g}: a ratio between {1 - epsilon:g} and {1 + epsilon:g} is never clipped from "
             "below. It is a share, not a percentage: 0.2 is usual.",
         )
-    if subject.argument("fsdp") and subject.processes == 1:
+    if context.argument("fsdp") and context.processes == 1:
         yield error(
             "trl",
-            f"trl.fsdp = {subject.argument('fsdp')!r} on 1 process: there is nothing to divide, and transformers "
+            f"trl.fsdp = {context.argument('fsdp')!r} on 1 process: there is nothing to divide, and transformers "
             "refuses it. Delete it, or start several processes.",
         )
-    steps = optimizer_steps(subject)
+    steps = optimizer_steps(context)
     if steps is not None:
-        yield from _behind_the_end(subject, steps)
+        yield from _after_the_end(context, steps)
 
 
-def rule_findings(subject: Subject) -> Iterator[Finding]:
+def rule_findings(context: CheckContext) -> Iterator[Finding]:
     """What has no effect, what the environment says against the file, what the parts do."""
-    weight = None if subject.strategies is None else subject.strategies.token_weight
+    weight = None if context.strategies is None else context.strategies.token_weight
     heaviest = 1.0 if weight is None else heaviest_token_weight(weight)
-    given = Given(subject.config.model_dump(exclude_unset=True), os.environ, heaviest)
+    given = Given(context.config.model_dump(exclude_unset=True), os.environ, heaviest)
     warnings = [rule for rule in RULES if rule.severity == "warn"]
     for rule, what, instead in rules_broken(warnings, given):
         yield warning(rule.settings[0].split(".")[0], f"{what} {instead}")
 
 
-def _behind_the_end(subject: Subject, steps: int) -> Iterator[Finding]:
-    warmup, every = subject.argument("warmup_steps"), subject.config.evaluation.every_steps
+def _after_the_end(context: CheckContext, steps: int) -> Iterator[Finding]:
+    warmup, every = context.argument("warmup_steps"), context.config.evaluation.every_steps
     if warmup >= max(steps, 1):
         yield warning(
             "trl",
@@ -64,17 +63,17 @@ def _behind_the_end(subject: Subject, steps: int) -> Iterator[Finding]:
             f"evaluation.every_steps = {every}, and the run has {steps} optimizer steps: nothing is evaluated between "
             "beginning and end. Write a smaller number, or delete it.",
         )
-    if subject.argument("save_strategy") == "steps" and subject.argument("save_steps") > steps:
+    if context.argument("save_strategy") == "steps" and context.argument("save_steps") > steps:
         yield note(
             "trl",
-            f"trl.save_steps = {subject.argument('save_steps'):g}, and the run has {steps} optimizer steps: there is "
+            f"trl.save_steps = {context.argument('save_steps'):g}, and the run has {steps} optimizer steps: there is "
             "no checkpoint before the end, except where it is stopped on request.",
         )
 
 
-def logging_findings(subject: Subject) -> Iterator[Finding]:
+def logging_findings(context: CheckContext) -> Iterator[Finding]:
     """W&B and the hub without what they need."""
-    logging = subject.config.logging
+    logging = context.config.logging
     mode = os.environ.get("WANDB_MODE", logging.wandb_mode)
     if "wandb" not in logging.report_to and logging.wandb_mode == "online":
         yield warning(
@@ -92,8 +91,8 @@ def logging_findings(subject: Subject) -> Iterator[Finding]:
                 "wandb_mode: offline.",
             )
     if "wandb" in logging.report_to and mode != "disabled":
-        yield from _of_wandb(subject)
-    if subject.argument("push_to_hub"):
+        yield from _of_wandb(context)
+    if context.argument("push_to_hub"):
         from huggingface_hub import get_token
 
         if get_token() is None:
@@ -104,22 +103,22 @@ def logging_findings(subject: Subject) -> Iterator[Finding]:
             )
 
 
-def _of_wandb(subject: Subject) -> Iterator[Finding]:
+def _of_wandb(context: CheckContext) -> Iterator[Finding]:
     """What W&B itself says against its settings, of the file and of the environment: mode, project, run id, tags."""
     import wandb
 
-    section = subject.config.logging
+    section = context.config.logging
     given = {"WANDB_MODE": section.wandb_mode, "WANDB_PROJECT": section.project, "WANDB_ENTITY": section.entity}
     given |= {"WANDB_TAGS": ",".join(section.tags), "WANDB_RUN_GROUP": section.group}
     written = {"WANDB_MODE": "wandb_mode", "WANDB_TAGS": "tags", "WANDB_RUN_GROUP": "group"}
-    told = {name: value for name, value in os.environ.items() if name.startswith("WANDB_")}
-    for name, value in {**given, **told}.items():
+    environment = {name: value for name, value in os.environ.items() if name.startswith("WANDB_")}
+    for name, value in {**given, **environment}.items():
         try:
             wandb.Settings().update_from_env_vars({name: value} if value else {})
         except Exception as fault:  # noqa: BLE001 — of its own and of pydantic's kinds
             key = f"logging.{written.get(name, name.removeprefix('WANDB_').lower())}"
-            place = name if name in told else key
-            yield error("logging", f"{place} = {value!r} is nothing that W&B takes: {_reason(fault)} Write another.")
+            place = name if name in environment else key
+            yield error("logging", f"{place} = {value!r} is not accepted by W&B: {_reason(fault)} Write another.")
     secret = os.environ.get("WANDB_API_KEY")
     online = os.environ.get("WANDB_MODE", section.wandb_mode) == "online"
     if online and secret and len(secret.rpartition("-")[2]) < _SHORTEST_KEY:

@@ -8,8 +8,7 @@ from copy import deepcopy
 from pathlib import Path
 from typing import Any
 
-from trainer.run.check.finding import Finding, error, warning
-from trainer.run.check.subject import Subject
+from trainer.run.check.context import CheckContext, Finding, error, warning
 
 _FILES = ("model.safetensors", "model.safetensors.index.json", "pytorch_model.bin", "pytorch_model.bin.index.json")
 """Where transformers looks, in its order."""
@@ -18,26 +17,26 @@ _BUFFERS = (".inv_freq", ".masked_bias")
 """What older versions saved and nobody trains."""
 
 
-def weight_findings(subject: Subject) -> Iterator[Finding]:
+def weight_findings(context: CheckContext) -> Iterator[Finding]:
     """Weights that are drawn at random, left out or of another shape when the model is loaded.
 
     transformers says what by its own rules for renamed, tied and fused weights, of a model on the meta device. Nothing
     is said of models with code of their own, of those that are stored quantized, and of what is not on this machine.
     """
-    name = subject.config.model.name_or_path
-    folder = _folder(name, subject.config.model.revision)
-    if folder is None or subject.skeleton is None or getattr(subject.settings, "quantization_config", None) is not None:
+    name = context.config.model.name_or_path
+    folder = _folder(name, context.config.model.revision)
+    if folder is None or context.skeleton is None or getattr(context.settings, "quantization_config", None) is not None:
         return
     stored, fault = stored_shapes(folder)
     if fault:
         yield error("model", f"model.name_or_path = {name!r}: {fault}")
     if not stored:
         return
-    missing, unexpected, mismatched = compared(subject.skeleton.config, stored)
-    own = {_module(key) for key in subject.skeleton.state_dict()}
+    missing, unexpected, mismatched = compared(context.skeleton.config, stored)
+    own = {_module(key) for key in context.skeleton.state_dict()}
     extra = sorted(key for key in unexpected if _module(key) in own and not key.endswith(_BUFFERS))
     others = sorted({key.split(".")[0] for key in unexpected if _module(key) not in own})
-    layers = f"config.json says num_hidden_layers = {getattr(subject.settings, 'num_hidden_layers', '?')}"
+    layers = f"config.json says num_hidden_layers = {getattr(context.settings, 'num_hidden_layers', '?')}"
     again = "Bring the config.json and the weights of one model together, or save the model again."
     if missing:
         yield error(
@@ -62,7 +61,7 @@ def weight_findings(subject: Subject) -> Iterator[Finding]:
         yield warning(
             "model",
             f"The weights of {name!r} hold modules that a causal language model has not ({', '.join(others)}): they "
-            "are left out, as of a reward or value model its head. Check that this is the model that is meant.",
+            "are left out, as of a reward or value model its head. Check that this is the right model.",
         )
 
 
@@ -74,15 +73,15 @@ def _folder(name: str, revision: str | None) -> Path | None:
 
     try:
         found = try_to_load_from_cache(name, "config.json", revision=revision)
-    except ValueError:  # no id; said elsewhere
+    except ValueError:  # not an id; reported elsewhere
         return None
     return Path(found).parent if isinstance(found, str) else None
 
 
 def stored_shapes(folder: Path) -> tuple[dict[str, tuple[int, ...]], str]:
-    """Name → shape of every tensor that a model's files hold, and what is wrong with a file, in words.
+    """Name → shape of every tensor that a model's files hold, and what is wrong with a file.
 
-    Empty where a file is not there, which is said elsewhere.
+    Empty where a file is not there, which is reported elsewhere.
     """
     first = next((folder / name for name in _FILES if (folder / name).is_file()), None)
     if first is None:
@@ -163,7 +162,7 @@ def _silent() -> Iterator[None]:
 
 @contextmanager
 def _without_zero3() -> Iterator[None]:
-    """Under ZeRO-3 a model would be divided over the ranks as it is made, and nothing be said of its names."""
+    """Under ZeRO-3 a model would be divided over the ranks as it is made, and its names could not be compared."""
     from transformers.integrations import deepspeed
 
     before = deepspeed._hf_deepspeed_config_weak_ref

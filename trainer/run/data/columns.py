@@ -1,13 +1,14 @@
 """The columns of a table as prompts and references, exactly as the source holds them."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Sequence
+from string import Formatter
 from typing import Any
 
 import numpy as np
 
+from rewards.registry import suggest
 from trainer.run.data.sources import Table
-from trainer.run.data.wording import DataError, nearest, rows_named
-from trainer.run.prompt_template import filled_prompts, template_columns
+from trainer.run.data.wording import DataError, rows_named
 
 
 def column_of(table: Table, path: str, label: str) -> list[Any]:
@@ -22,7 +23,7 @@ def column_of(table: Table, path: str, label: str) -> list[Any]:
         above = ".".join([root, *fields[:depth]])
         keys = dict.fromkeys(key for value in values if isinstance(value, dict) for key in value)
         if not keys:
-            raise DataError(f"{label}: column {above!r} is no struct, so {path!r} leads nowhere. Write `{above}`.")
+            raise DataError(f"{label}: column {above!r} is not a struct, so {path!r} does not exist. Write `{above}`.")
         missing = [index for index, value in enumerate(values) if not isinstance(value, dict) or field not in value]
         if missing:
             raise DataError(f"{label}: {above!r} has no {field!r} in {rows_named(missing)}. {nearest(field, keys)}")
@@ -60,3 +61,40 @@ def _plain(value: Any) -> Any:
     if isinstance(value, list | tuple):
         return [_plain(item) for item in value]
     return value
+
+
+def template_columns(template: str) -> list[str]:
+    """The columns that ``template`` names, in their order; dots step into structs.
+
+    Raises:
+        ValueError: braces that do not pair up, or no column between them.
+    """
+    try:
+        names = [name for _, name, *_ in Formatter().parse(template) if name is not None]
+    except ValueError as error:
+        raise ValueError(f"braces that do not pair up ({error})") from None
+    if not names or not all(names):
+        raise ValueError("no column between its braces")
+    return list(dict.fromkeys(names))
+
+
+def filled_prompts(template: str, columns: Mapping[str, Sequence[Any]]) -> list[str]:
+    """``template`` once for each row, with its values in the columns' places.
+
+    The items of a list stand on lines of their own, an empty value leaves nothing; ``{{`` stands for a brace.
+    """
+    parts = [(text, name) for text, name, *_ in Formatter().parse(template)]
+    rows = range(len(next(iter(columns.values()), ())))
+    return [
+        "".join(text + ("" if name is None else _written(columns[name][row])) for text, name in parts) for row in rows
+    ]
+
+
+def _written(value: Any) -> str:
+    return "\n".join(map(str, value)) if isinstance(value, list) else "" if value is None else str(value)
+
+
+def nearest(name: str, known: Iterable[str]) -> str:
+    """The known name that ``name`` resembles, and all that there are."""
+    known = [*known]
+    return f"{suggest(name, known)} There are: {', '.join(known) or 'none'}.".lstrip()

@@ -18,7 +18,7 @@ def conversations(
         templated: take prompts that already carry a chat template.
 
     Raises:
-        DataError: prompts of a form that is no conversation, that already carry a chat template, or have a system
+        DataError: prompts of a form that is not a conversation, that already carry a chat template, or have a system
             message of their own.
     """
     made, where = [as_messages(prompt) for prompt in prompts], f"{label}, column {column}"

@@ -125,7 +125,7 @@ def _calls(message: Any) -> bool:
 
 
 def _other_parts(message: Any) -> list[str]:
-    """The kinds of the parts of a message's content that are no text."""
+    """The kinds of the parts of a message's content that are not text."""
     parts = message.get("content") if isinstance(message, dict) else None
     parts = [parts] if isinstance(parts, dict) else parts
     kinds = [
@@ -253,12 +253,12 @@ FORMS = (
     ),
     PromptForm(
         lambda prompt: _any(prompt, _other_parts),
-        lambda prompt: f"hold parts that are no text: {', '.join(_other_parts(_first(prompt, _other_parts)))}",
+        lambda prompt: f"hold parts that are not text: {', '.join(_other_parts(_first(prompt, _other_parts)))}",
         lambda prompt, column: "Policies here read text alone: write content as a text, or drop these rows.",
     ),
     PromptForm(
         lambda prompt: any(not isinstance(content, str) for content in _items(prompt, "content")),
-        lambda prompt: "hold a message whose content is no text",
+        lambda prompt: "hold a message whose content is not text",
         lambda prompt, column: "Write content as a text.",
     ),
 )

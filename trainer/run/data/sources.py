@@ -20,13 +20,13 @@ def table_of(source: Source, generators: Mapping[str, Generator], base_dir: Path
     """All columns of a source, its first ``max_rows`` rows.
 
     Raises:
-        DataError: it is not there, cannot be read, or holds no rows.
+        DataError: it is not there, cannot be read, or has no rows.
     """
     table = _generated(source, generators) if source.generator is not None else _stored(source, base_dir)
     if source.max_rows is not None:
         table = {name: values[: source.max_rows] for name, values in table.items()}
     if not any(table.values()):
-        raise DataError(f"{label_of(source)} holds no rows, so there is nothing to train on. Name a source with rows.")
+        raise DataError(f"{label_of(source)} has no rows, so there is nothing to train on. Name a source with rows.")
     return table
 
 
@@ -84,7 +84,7 @@ def _stored(source: Source, base_dir: Path) -> Table:
 
 
 def _looks_local(path: str, base_dir: Path) -> bool:
-    """Whether a path that is not there was hardly meant as a hub id, which is ``name`` or ``owner/name``."""
+    """Whether a path that is not there is hardly a hub id, which is ``name`` or ``owner/name``."""
     given = Path(path).expanduser()
     beside = any((folder / given.parent).is_dir() for folder in (Path(), base_dir)) and len(given.parts) > 1
     return bool(given.suffix in _FORMATS or path.startswith((".", "/", "~")) or len(given.parts) > 2 or beside)
@@ -110,7 +110,7 @@ def _from_folder(saved: Any, source: Source) -> Any:
 
 def _format(file: Path) -> str:
     if file.suffix not in _FORMATS:
-        raise DataError(f"{file} is no file of a known kind. Rows are read from {', '.join(_FORMATS)}.")
+        raise DataError(f"{file} is not a file of a known kind. Rows are read from {', '.join(_FORMATS)}.")
     if file.stat().st_size == 0:
         raise DataError(f"{file} is an empty file. Name one with rows.")
     return _FORMATS[file.suffix]

@@ -1,8 +1,8 @@
-"""What is wrong with rows, in words."""
+"""Errors about rows, and how they name them."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 
-from rewards.registry import Refusal, suggest
+from rewards.registry import Refusal
 
 _MOST_ROWS_NAMED = 10
 
@@ -12,13 +12,7 @@ class DataError(Refusal):
 
 
 def rows_named(indices: Sequence[int]) -> str:
-    """The first of these rows in words, and how many more."""
+    """The first of these rows, and how many more."""
     named = ", ".join(map(str, indices[:_MOST_ROWS_NAMED]))
     more = f" and {len(indices) - _MOST_ROWS_NAMED} more" if len(indices) > _MOST_ROWS_NAMED else ""
     return f"row{'s' if len(indices) > 1 else ''} {named}{more} (counted from 0)"
-
-
-def nearest(name: str, known: Iterable[str]) -> str:
-    """The known name that ``name`` resembles, and all that there are."""
-    known = [*known]
-    return f"{suggest(name, known)} There are: {', '.join(known) or 'none'}.".lstrip()

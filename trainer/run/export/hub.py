@@ -1,4 +1,4 @@
-"""An exported model on the Hugging Face Hub: asked for, and private unless said otherwise."""
+"""An exported model on the Hugging Face Hub: on request, and private by default."""
 
 from pathlib import Path
 
@@ -12,7 +12,7 @@ def push(folder: Path, repository: str, *, public: bool = False) -> str:
         Where it is now.
 
     Raises:
-        ExportError: no token, no network, no permission; or the repository is public and ``public`` is not said. The
+        ExportError: no token, no network, no permission; or the repository is public and ``public`` is false. The
             export itself is complete.
     """
     import httpx
@@ -30,7 +30,7 @@ def push(folder: Path, repository: str, *, public: bool = False) -> str:
                 "say --public."
             )
         api.create_repo(repository, private=not public, exist_ok=True)
-        said = api.upload_folder(repo_id=repository, folder_path=folder, commit_message=f"Export of {folder.name}")
+        uploaded = api.upload_folder(repo_id=repository, folder_path=folder, commit_message=f"Export of {folder.name}")
     except HFValidationError as error:
         raise _failed(folder, repository, str(error).splitlines()[0], "Write USER/NAME") from error
     except (OfflineModeIsEnabled, httpx.TransportError) as error:
@@ -39,7 +39,7 @@ def push(folder: Path, repository: str, *, public: bool = False) -> str:
     except HfHubHTTPError as error:
         reason = str(error).strip().splitlines()[0]
         raise _failed(folder, repository, reason, "With a token that may write there") from error
-    return str(said.commit_url)
+    return str(uploaded.commit_url)
 
 
 def _failed(folder: Path, repository: str, reason: str, instead: str) -> ExportError:

@@ -61,7 +61,7 @@ def _metrics(evaluation: Mapping[str, Any]) -> dict[str, str]:
 
 
 def how_measured(record: RunRecord, step: int) -> str:
-    """The sampling behind the numbers of ``step``; empty where nothing was measured."""
+    """How the numbers were sampled of ``step``; empty where nothing was measured."""
     for dataset in record.evaluations:
         if found := record.evaluation(dataset, step):
             drawn = f"{found['k']} sampled at temperature {found['temperature']:g}" if found["k"] else ""
@@ -71,7 +71,7 @@ def how_measured(record: RunRecord, step: int) -> str:
 
 
 def model_card(source: Source, record: Mapping[str, Any], agreement: Agreement, dtype: str, name: str) -> str:
-    """``README.md`` of a model: metadata that the Hub reads, then text. Only what the run's files say stands in it."""
+    """``README.md`` of a model: metadata that the Hub reads, then text. It states only what the run's files say."""
     from huggingface_hub import ModelCard, ModelCardData
 
     config = source.config

@@ -72,20 +72,20 @@ class Source:
         if any(path.is_dir() for path in self.checkpoint.glob("global_step*")):
             return "zero"
         raise ExportError(
-            f"{self.checkpoint} holds no weights: neither a model, nor an adapter, nor shards of DeepSpeed or FSDP. "
+            f"{self.checkpoint} has no weights: neither a model, nor an adapter, nor shards of DeepSpeed or FSDP. "
             "Name another checkpoint with --checkpoint."
         )
 
 
 def find_source(folder: Path, wanted: str | None) -> Source:
-    """The checkpoint that is meant, its files verified.
+    """The requested checkpoint, its files verified.
 
     Args:
         folder: a run's directory, or one of its checkpoints.
         wanted: a step, `BEST`, or ``None`` for the newest good one.
 
     Raises:
-        ExportError: there is no such run or checkpoint, or its files are not what was saved.
+        ExportError: there is no such run or checkpoint, or its files have changed since they were saved.
         Refusal: its configuration or its manifest cannot be read.
     """
     run = RunRecord(folder)
@@ -93,7 +93,7 @@ def find_source(folder: Path, wanted: str | None) -> Source:
         run, wanted = RunRecord(folder.parent), folder.name.removeprefix("checkpoint-")
     if not run.is_run:
         raise ExportError(
-            f"{folder} is no directory of a run: it holds no {CONFIG}. Name one, such as runs/quickstart."
+            f"{folder} is not the directory of a run: it has no {CONFIG}. Name one, such as runs/quickstart."
         )
     checkpoints = run.checkpoints
     if wanted == BEST:
@@ -108,12 +108,12 @@ def find_source(folder: Path, wanted: str | None) -> Source:
     if wanted is None:
         found = run.newest_checkpoint().checkpoint
         if found is None:
-            raise ExportError(f"{run.path} holds no complete checkpoint, so there is nothing to export.")
+            raise ExportError(f"{run.path} has no complete checkpoint, so there is nothing to export.")
     else:
         found = run.path / f"checkpoint-{wanted}"
         if found not in checkpoints:
             steps = ", ".join(str(step_of(path)) for path in reversed(checkpoints)) or "none"
-            raise ExportError(f"{run.path} holds no checkpoint {wanted!r}. Its steps: {steps}.")
+            raise ExportError(f"{run.path} has no checkpoint {wanted!r}. Its steps: {steps}.")
         if fault := fault_of(found, manifest_expected=writes_manifests(run.path)):
             raise ExportError(f"{found} is broken: {fault}. Without --checkpoint the newest good one is exported.")
     source = Source(run, found)

@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
-from trainer.run.check import engine
-from trainer.run.check.engine import SUPPORTED, engine_findings, version_problem
-from trainer.run.check.subject import Subject
+from trainer.run.check import packages as engine
+from trainer.run.check.context import CheckContext
+from trainer.run.check.packages import SUPPORTED, engine_findings, version_problem
 from trainer.run.config import RunConfig
 
 
@@ -34,8 +34,8 @@ def test_other_versions_are_refused(found: str):
 
 def test_an_absent_package_is_an_error_where_vllm_is_asked_for(monkeypatch: pytest.MonkeyPatch):
     def found(**arguments: Any) -> list[Any]:
-        subject = Subject(RunConfig.model_construct(trl=arguments), 1)
-        return list(engine_findings(subject))
+        context = CheckContext(RunConfig.model_construct(trl=arguments), 1)
+        return list(engine_findings(context))
 
     monkeypatch.setattr(engine, "installed_version", lambda: None)
     [finding] = found(use_vllm=True)

@@ -76,7 +76,7 @@ def test_the_newest_good_checkpoint_is_taken_unless_another_is_named(run: Path):
 def test_what_cannot_be_found_is_said_with_what_is_there(run: Path, tmp_path: Path):
     with pytest.raises(ExportError, match=r"no checkpoint '15'\. Its steps: 10, 20"):
         find_source(run, "15")
-    with pytest.raises(ExportError, match="no directory of a run"):
+    with pytest.raises(ExportError, match="not the directory of a run"):
         find_source(tmp_path, None)
     for state in run.glob("checkpoint-*/trainer_state.json"):
         state.write_text(json.dumps({"best_model_checkpoint": None}))
@@ -100,7 +100,7 @@ def test_the_form_of_the_weights_is_seen_from_the_files(run: Path, file: str, fo
 
 def test_a_checkpoint_without_weights_is_refused(run: Path):
     checkpoint(run, 30, "optimizer.pt")
-    with pytest.raises(ExportError, match="holds no weights"):
+    with pytest.raises(ExportError, match="has no weights"):
         _ = find_source(run, None).form
 
 

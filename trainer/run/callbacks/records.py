@@ -1,4 +1,4 @@
-"""Every logged metric on disk, W&B or not."""
+"""What a run writes as it goes: every logged metric, its rollouts, and its settings on W&B."""
 
 import json
 import os
@@ -8,7 +8,11 @@ from typing import Any
 
 from transformers import TrainerCallback, TrainerControl, TrainerState, TrainingArguments
 
+from trainer.run.config.schema import LoggingSection
+from trainer.run.files import ROLLOUTS
 from trainer.run.record import RunRecord
+from trainer.run.rollout_files import RolloutFiles
+from trainer.step.checkpoint import ROLLOUT_BATCHES
 from trainer.step.guards import is_full
 
 _HELD_OUT_SET = re.compile("^eval_(?!verifier/)(?=[^/]+/)")
@@ -20,7 +24,7 @@ class MetricsFile(TrainerCallback):
     A line holds ``step`` and ``epoch`` beside TRL's and our keys; a held-out set's are written ``eval/<dataset>/…``, as
     W&B and TensorBoard show them. On a resume, lines after the checkpoint's step are dropped, for those steps are
     trained again, and so is the line with which the interrupted part of the run ended: the file becomes that of a run
-    without an interruption. While the disk is full lines are kept in memory, said once, and written with the next.
+    without an interruption. While the disk is full lines are kept in memory, reported once, and written later.
     """
 
     def __init__(self, path: Path) -> None:
@@ -63,3 +67,36 @@ class MetricsFile(TrainerCallback):
             self.unwritten += line
         else:
             self.unwritten = ""
+
+
+class Rollouts(TrainerCallback):
+    """Has the trainer's rollout batches written under ``<run>/rollouts``; see `RolloutFiles`.
+
+    On a resume, batches after the checkpoint are dropped, for they are generated again: each is there once, and the
+    files become those of a run without an interruption.
+    """
+
+    def __init__(self, trainer: Any, run: Path, logging: LoggingSection) -> None:
+        self.trainer, self.per_batch = trainer, logging.rollouts
+        limit = int(logging.rollouts_max_mb * 2**20 / trainer.args.world_size)
+        self.files = RolloutFiles(run / ROLLOUTS, limit, trainer.parts.ranks.any, trainer.args.process_index)
+        trainer.parts.recorder.records_scores = logging.rollout_scores
+
+    def on_train_begin(self, args: TrainingArguments, state: TrainerState, control: TrainerControl, **_: Any) -> None:
+        parts = self.trainer.parts
+        self.files.start(parts.checkpoint.counts[ROLLOUT_BATCHES])
+        parts.recorder.rows_per_batch = None if self.per_batch == "all" else self.per_batch
+        parts.recorder.sink = self.files.write
+
+
+class WandbRunConfig(TrainerCallback):
+    """Sends the resolved configuration to the W&B run that transformers has opened, beside TRL's arguments."""
+
+    def __init__(self, config: dict[str, Any]) -> None:
+        self.config = config
+
+    def on_train_begin(self, args: TrainingArguments, state: TrainerState, control: TrainerControl, **_: Any) -> None:
+        import wandb
+
+        if wandb.run is not None:  # on the main process
+            wandb.run.config.update({"evenkeel": self.config}, allow_val_change=True)

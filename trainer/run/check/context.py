@@ -1,0 +1,138 @@
+"""What is checked: a run with everything that could be built of it; and what a check reports."""
+
+import re
+from collections.abc import Iterable, Mapping
+from dataclasses import asdict, dataclass, field, replace
+from typing import TYPE_CHECKING, Any, Literal
+
+from rewards.verifier import Verifier
+from trainer.algorithms.strategies import Strategies
+from trainer.run.config import BatchPlan, RunConfig
+from trainer.run.config.yaml_document import Node
+
+if TYPE_CHECKING:
+    from torch import nn
+
+
+Severity = Literal["error", "warning", "note"]
+SEVERITIES: tuple[Severity, ...] = ("error", "warning", "note")
+"""``error``: the run would fail, or train something else than the file says. ``warning``: it would run, and is probably
+not what was intended. ``note``: good to know."""
+
+
+@dataclass(frozen=True)
+class Finding:
+    """One finding. ``topic`` is the part of the run that it is about: a section or key of the file, or ``machine``;
+    ``file`` where the file as a whole cannot be read.
+    """
+
+    severity: Severity
+    topic: str
+    text: str
+
+    def __str__(self) -> str:
+        return f"{self.severity}: {self.text}"
+
+    def as_dict(self) -> dict[str, str]:
+        """The finding as plain data."""
+        return asdict(self)
+
+
+def error(topic: str, text: str) -> Finding:
+    """What stops the run or makes it another one."""
+    return Finding("error", topic, text)
+
+
+def warning(topic: str, text: str) -> Finding:
+    """What is probably not intended."""
+    return Finding("warning", topic, text)
+
+
+def note(topic: str, text: str) -> Finding:
+    """What is good to know."""
+    return Finding("note", topic, text)
+
+
+_KEY = re.compile(rf"\b(?:{'|'.join(RunConfig.model_fields)})(?:(?:\.\w+)+|(?= = ))")
+
+
+_ELSEWHERE = re.compile(r"command line: |[^\n]+?, line \d+: |[A-Z][A-Z_]+ ")
+"""How a text begins that names its line itself, or a variable of the environment."""
+
+
+def with_line(finding: Finding, tree: Node) -> Finding:
+    """``finding`` with the file and line (or "command line") of the first key that it names, else of its section.
+
+    Nothing is added to a note, to a key that is not written there, to what names its line itself, and to what is said
+    of a variable of the environment.
+
+    Args:
+        tree: the run's file with what it extends and the overrides.
+    """
+    if finding.severity == "note" or _ELSEWHERE.match(finding.text):
+        return finding
+    if (named := _KEY.search(finding.text)) is not None:
+        node = _written(tree, named[0])
+    else:
+        first = finding.text.split(maxsplit=1)[0]
+        node = _written(tree, f"{finding.topic}.{first}") or _written(tree, finding.topic)
+    return finding if node is None else replace(finding, text=f"{node.origin}: {finding.text}")
+
+
+def _written(tree: Node, key: str) -> Node | None:
+    node: Node | None = tree
+    for name in key.split("."):
+        node = node and node.child(int(name) if name.isdecimal() else name)
+    return node
+
+
+def sort_by_severity(findings: Iterable[Finding]) -> list[Finding]:
+    """Errors, then warnings, then notes, each in their order, nothing twice."""
+    return sorted(dict.fromkeys(findings), key=lambda finding: SEVERITIES.index(finding.severity))
+
+
+@dataclass
+class CheckContext:
+    """A run before it is started. What could not be built is ``None`` or empty, and its checks say nothing.
+
+    Attributes:
+        processes: how many the run is started on, or would be.
+        rows: ``train`` and the held-out sets, as `Experiment.rows` gives them.
+        args: TRL's arguments.
+        settings: the model's configuration; of one that also sees, the text's.
+        skeleton: the model on torch's meta device: names and shapes without weights.
+        most_rows: of each set, so many rows are tokenized.
+        prompt_lengths: tokens of the prompts of each set that were tokenized (`lengths.tokenized_lengths`).
+        here: the run starts on this machine and now; else a GPU that it lacks is not held against it.
+    """
+
+    config: RunConfig
+    processes: int
+    verifiers: Mapping[str, Verifier] = field(default_factory=dict)
+    strategies: Strategies | None = None
+    plan: BatchPlan | None = None
+    args: Any = None
+    rows: Mapping[str, Any] = field(default_factory=dict)
+    tokenizer: Any = None
+    settings: Any = None
+    skeleton: "nn.Module | None" = None
+    most_rows: int = 1000
+    here: bool = False
+    prompt_lengths: Mapping[str, list[int]] = field(default_factory=dict)
+
+    @property
+    def num_passes(self) -> int:
+        """Passes over each rollout batch that the update schedule makes."""
+        return 1 if self.strategies is None else self.strategies.schedule.num_passes
+
+    @property
+    def max_positions(self) -> int | None:
+        """Positions that the model was made for, where its configuration says so."""
+        found = getattr(self.settings, "max_position_embeddings", None)
+        return found if isinstance(found, int) and found > 0 else None
+
+    def argument(self, name: str) -> Any:
+        """One of TRL's arguments, as the file gives it or TRL's default."""
+        from trainer.run.config.trl_arguments import grpo_default
+
+        return self.config.trl.get(name, grpo_default(name))
