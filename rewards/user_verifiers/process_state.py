@@ -1,7 +1,7 @@
 """What a verifier must leave as it is, because the whole process shares it: read, compared and put back.
 
 A verifier of a user's that runs in a thread of the trainer's may change the working directory, the environment or a
-seed, and the run would fail or go on differently, without a word. Each entry of `ASPECTS` is one such thing.
+seed, and the run would fail or continue differently, without a message. Each entry of `ASPECTS` is one such thing.
 """
 
 import builtins

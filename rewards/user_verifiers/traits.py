@@ -1,4 +1,4 @@
-"""What a user's verifier says of itself: how long it may take, whether it can live in another process."""
+"""What a user declares of a verifier: how long it may take, whether it can run in another process."""
 
 import functools
 import math

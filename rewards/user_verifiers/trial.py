@@ -1,4 +1,4 @@
-"""A user's verifier, tried on a few rows of its own data: what would cost a run is said before it costs one."""
+"""A user's verifier, tried on a few rows of its own data: a fault that would cost a run is reported before it does."""
 
 from collections.abc import Sequence
 from typing import Any, NamedTuple
@@ -22,7 +22,7 @@ class _Trial(NamedTuple):
     reference: Any
     verdict: Verdict
 
-    def words(self) -> str:
+    def description(self) -> str:
         return f"{self.text} and the reference of row {self.row}, {self.reference!r:.80}"
 
 
@@ -41,14 +41,14 @@ def trial_problem(verifier: UserVerifier, references: Sequence[Any]) -> str:
     name = name_of(verifier.verifier)
     for trial in trials:
         if problem := _problem(trial.verdict):
-            return f"verifier {name} was tried on {trial.words()}: {problem}"
+            return f"verifier {name} was tried on {trial.description()}: {problem}"
     if problem := _unjudged(trials) or _pays_everything(verifier, trials):
         return f"verifier {name} {problem}"
     again, changes = _judged(verifier, chosen[::-1], references)
     for trial, second in zip(trials, again[::-1], strict=True):
         if trial.verdict.score != second.verdict.score:
             return (
-                f"verifier {name} changes from call to call: tried twice on {trial.words()}, it scored "
+                f"verifier {name} changes from call to call: tried twice on {trial.description()}, it scored "
                 f"{trial.verdict.score} and then {second.verdict.score} ({second.verdict.reason:.200}). A reward that "
                 "depends on what was judged before, or on chance, cannot be learned from or resumed: let the score "
                 "depend on completion and reference alone."
@@ -57,8 +57,8 @@ def trial_problem(verifier: UserVerifier, references: Sequence[Any]) -> str:
         what = ", ".join(change.what for change in changes[:MOST_CHANGES])
         return (
             f"verifier {name} changes {what} at each call. It runs in the trainer's process, which has that once, so "
-            f"the run would fail or go on differently. {changes[0].instead} Or declare @traits(picklable=True), and it "
-            "gets a process of its own."
+            f"the run would fail or continue differently. {changes[0].instead} Or declare @traits(picklable=True), and "
+            "it gets a process of its own."
         )
     return ""
 
@@ -88,7 +88,7 @@ def _unjudged(trials: Sequence[_Trial]) -> str:
     """Why nothing can be learned from what it leaves unjudged: everything, or what a completion can choose to be."""
     if trials and all(trial.verdict.score is None for trial in trials):
         return (
-            f"judges nothing: all of {len(trials)} trials are unjudged, the first on {trials[0].words()}: "
+            f"judges nothing: all of {len(trials)} trials are unjudged, the first on {trials[0].description()}: "
             f"{trials[0].verdict.reason:.200}. Unjudged rows train nothing. Return a score, and None only where a "
             "reference cannot be used."
         )
@@ -96,9 +96,9 @@ def _unjudged(trials: Sequence[_Trial]) -> str:
     for trial in trials:
         if trial.verdict.score is None and (other := judged.get(trial.row)):
             return (
-                f"leaves {trial.words()} unjudged ({trial.verdict.reason:.200}), though it judges {other.text} against "
-                "the same reference. A policy could escape its 0 by such a text: a bad completion is wrong. Return 0 "
-                "for it, and None only where a reference cannot be used."
+                f"leaves {trial.description()} unjudged ({trial.verdict.reason:.200}), though it judges {other.text} "
+                "against the same reference. A policy could escape its 0 by such a text: a bad completion is wrong. "
+                "Return 0 for it, and None only where a reference cannot be used."
             )
     return ""
 

@@ -39,7 +39,7 @@ def launched(arguments: Sequence[str]) -> int:
         launch_command(given)
     except ChildFailedError as failure:
         rank, first = failure.get_first_failure()
-        if first.exitcode < 0:  # else the rank has said why
+        if first.exitcode < 0:  # else the rank has printed why
             print(f"\n{killed_rank(rank, first.pid, first.exitcode)}", file=sys.stderr, flush=True)
         return _exit_status(first.exitcode)
     except subprocess.CalledProcessError as failure:  # of one process
@@ -57,20 +57,20 @@ def _problem(given: Any) -> str | None:
     """Why the launcher cannot start what it was given, and what to write instead; ``None`` if nothing is wrong."""
     script, file = given.training_script, given.config_file
     if file is not None and not Path(file).is_file():
-        return f"--config_file {file}: there is no such file. Those that are shipped stand in configs/accelerate/."
+        return f"--config_file {file}: there is no such file. The shipped ones are in configs/accelerate/."
     try:
         read = YAML(typ="safe").load(Path(file)) if file is not None else None
     except YAMLError:  # accelerate says what is wrong with it
         read = None
     count = given.num_processes or (read.get("num_processes") if isinstance(read, dict) else None)
     if isinstance(count, int) and count > _MOST_PROCESSES:
-        return f"num_processes = {count:,} is no number of GPUs. Write one process for each GPU."
+        return f"num_processes = {count:,} is more than any machine has GPUs. Write one process for each GPU."
     if given.module or given.no_python:
         return None
     if Path(script).suffix in (".yaml", ".yml"):
         return (
-            f"{script} is a file of settings, and the launcher starts a script. Write: scripts/launch.py … "
-            f"scripts/train.py {script}; a launcher's own file stands behind --config_file."
+            f"{script} is a run file, and the launcher starts a script. Write: scripts/launch.py … "
+            f"scripts/train.py {script}; the launcher's own file goes after --config_file."
         )
     if not Path(script).is_file():
         return f"There is no script {script}. Check the path; scripts/train.py is the one that trains."

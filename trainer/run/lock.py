@@ -21,7 +21,7 @@ def owned(run: Path) -> FileLock:
     """Take the lock of ``run``, until it is released, collected or its process ends, whatever ends that.
 
     It holds between hosts where the file system supports ``flock`` (NFS with its lock daemon, Lustre with that option).
-    Where it does not, a message says so, and the run goes on without.
+    Where it does not, a message says so, and the run continues without a lock.
 
     Raises:
         OwnerError: another process holds it.
@@ -33,7 +33,7 @@ def owned(run: Path) -> FileLock:
     except Timeout:
         owner = (run / LOCK).read_text().strip() or "another process"
         raise OwnerError(
-            f"{run} is in the hands of {owner}, which trains there: two trainings would write into each other's files. "
+            f"{run} is locked by {owner}, which trains there: two trainings would write into each other's files. "
             "Wait until it ends or stop it with SIGTERM, or start a run of its own without --resume."
         ) from None
     except OSError as error:

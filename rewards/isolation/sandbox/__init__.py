@@ -45,8 +45,8 @@ from rewards.isolation.sandbox.limits import (
     SandboxUnavailableError,
     Status,
 )
+from rewards.isolation.sandbox.program_process import Session, SessionOverError
 from rewards.isolation.sandbox.sandbox import Job, Sandbox
-from rewards.isolation.sandbox.session import Session, SessionOverError
 
 __all__ = [
     "Isolation",

@@ -1,18 +1,23 @@
-"""The trainer's handle on a zygote: start it, send it programs, notice that it died."""
+"""The trainer's handle on a zygote: what it may read, start it, send it programs, notice that it died."""
 
+import importlib.util
 import json
 import os
 import select
+import shutil
+import site
 import socket
 import subprocess
 import sys
+import sysconfig
 import tempfile
+from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
 from rewards.isolation.sandbox.limits import Isolation, SandboxUnavailableError
-from rewards.isolation.sandbox.readable import bubblewrap_command, readable_paths
 
+_SYSTEM = ("/usr/lib", "/usr/lib64", "/lib", "/lib64", "/usr/share/zoneinfo", "/etc/ld.so.cache", "/dev/urandom")
 _START_SECONDS = 120.0
 _FOLDER = Path(__file__).parent
 _START = """
@@ -62,45 +67,78 @@ class ZygoteProcess:
 
 
 def started(isolation: Isolation, preimported: tuple[str, ...]) -> ZygoteProcess:
-    """A zygote that is warm. Raises ``SandboxUnavailableError`` with what the other side said."""
+    """A zygote that is warm. Raises ``SandboxUnavailableError`` with what the other side wrote."""
     if sys.platform != "linux":
         raise SandboxUnavailableError(f"programs can be confined on Linux only, and this is {sys.platform}")
-    readable = readable_paths(preimported)
+    readable = _readable_paths(preimported)
     options = {"isolation": isolation, "preimported": preimported, "readable": readable}
     command = [sys.executable, "-P", "-s", "-B", "-X", "utf8", "-c", _START.format(folder=str(_FOLDER))]
     if isolation == "bubblewrap":
-        command = bubblewrap_command([*readable, str(_FOLDER)]) + command
+        command = _bubblewrap_command([*readable, str(_FOLDER)]) + command
     control, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
-    with theirs, tempfile.TemporaryFile() as said:
+    with theirs, tempfile.TemporaryFile() as log:
         process = subprocess.Popen(
             [*command, str(theirs.fileno()), json.dumps(options)],
             stdin=subprocess.DEVNULL,
-            stdout=said,
-            stderr=said,
+            stdout=log,
+            stderr=log,
             env=_ENVIRONMENT | {name: os.environ[name] for name in _KEPT if name in os.environ},
             cwd="/",
             pass_fds=[theirs.fileno()],
             start_new_session=True,  # Ctrl-C is the trainer's
         )
         theirs.close()
-        answer = _first_message(control)
+        poll = select.poll()
+        poll.register(control, select.POLLIN)
+        answer = {"failed": f"it was not ready within {_START_SECONDS:.0f} seconds"}
+        if poll.poll(_START_SECONDS * 1000):
+            answer = dict(json.loads(control.recv(1 << 16) or b"{}"))
         if answer.get("ready"):
             return ZygoteProcess(process, control, int(str(answer["landlock"])))
         control.close()
         process.kill()
         process.wait()
-        said.seek(0)
-        last_words = said.read().decode(errors="replace").strip().splitlines()[-1:] or ["it said nothing"]
+        log.seek(0)
+        log_tail = log.read().decode(errors="replace").strip().splitlines()[-1:] or ["it wrote nothing"]
     raise SandboxUnavailableError(
-        f"isolation {isolation!r} is not to be had here: {answer.get('failed') or last_words[0]}. No program was run. "
+        f"isolation {isolation!r} is not available here: {answer.get('failed') or log_tail[0]}. No program was run. "
         "Write isolation: none where you accept that programs by the model run with all your rights"
     )
 
 
-def _first_message(control: socket.socket) -> dict[str, object]:
-    poll = select.poll()
-    poll.register(control, select.POLLIN)
-    if not poll.poll(_START_SECONDS * 1000):
-        return {"failed": f"it was not ready within {_START_SECONDS:.0f} seconds"}
-    message = control.recv(1 << 16)
-    return dict(json.loads(message)) if message else {}
+def _readable_paths(preimported: Iterable[str]) -> list[str]:
+    """What a program may read: python, the packages installed for it, the system's libraries, as far as they exist.
+
+    Of a package that is installed in place (editable) and lies elsewhere only its own folder is added, and only where
+    it is named in ``preimported``.
+    """
+    paths = [sysconfig.get_path(name) for name in ("stdlib", "platstdlib", "purelib", "platlib")]
+    paths += [*site.getsitepackages(), f"{sys.prefix}/lib", f"{sys.base_prefix}/lib", *_SYSTEM]
+    for name in preimported:
+        spec = importlib.util.find_spec(name.partition(".")[0])
+        if spec is not None:
+            paths += spec.submodule_search_locations or ([spec.origin] if spec.has_location and spec.origin else [])
+    return sorted({str(Path(path).resolve()) for path in paths if Path(path).exists()})
+
+
+def _bubblewrap_command(readable: Iterable[str]) -> list[str]:
+    """The start of a command line that shows a process these paths and python, read-only, and nothing else.
+
+    No ``--die-with-parent``: that is bound to the *thread* of the trainer that started it. The zygote watches its
+    control socket instead.
+    """
+    program = shutil.which("bwrap")
+    if program is None:
+        raise SandboxUnavailableError(
+            "isolation is 'bubblewrap' and there is no bwrap on the PATH: install the package bubblewrap, "
+            "or use isolation 'landlock_seccomp', which needs nothing installed"
+        )
+    python = Path(sys.executable)
+    paths = {*readable, str(python.parent), str(python.resolve().parent), f"{sys.prefix}/pyvenv.cfg"}
+    command = [program, "--unshare-all", "--proc", "/proc", "--dev", "/dev"]
+    for path in sorted(paths):
+        command += ["--ro-bind-try", path, path]
+    for link in (Path("/lib"), Path("/lib64")):
+        if link.is_symlink():
+            command += ["--symlink", str(link.readlink()), str(link)]
+    return [*command, "--"]

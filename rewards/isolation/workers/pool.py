@@ -35,7 +35,7 @@ class WorkerResult:
         value: what the target returned, through JSON; ``None`` unless ``status`` is ``done``.
         status: ``done``; ``raised`` an exception; ended at its ``cpu_limit``; twice at its ``wall_limit``, each time on
             a fresh count: the machine had no time for it, or it slept; twice at its ``memory_limit``; twice ``died`` of
-            something else, such as a stack overflow in C. (Once, of a user's.)
+            something else, such as a stack overflow in C. Of a user's function once.
         seconds: wall time from when the worker had the item, of the last try. No part of equality.
         detail: the exception or the signal, as a sentence; empty when done.
     """
@@ -72,7 +72,7 @@ class WorkerPool:
         argument: what the target is called with once in each worker, where it returns the function that judges.
         cpu_seconds: of user and system time per item, kept by the kernel, also inside C; 0 = no limit.
         wall_seconds: per item, from when a ready worker has it. A backstop for a target that sleeps; an item that
-            computes needs it only where the machine is starved. So it is to be several times ``cpu_seconds``.
+            computes needs it only where the machine is starved. So make it several times ``cpu_seconds``.
         memory_bytes: what a worker may take beyond what it holds when it is ready.
         workers: at most so many; 0 = one for each core that this process may use, divided by the ranks of this machine
             (``LOCAL_WORLD_SIZE``), at most 16.
@@ -96,7 +96,7 @@ class WorkerPool:
     def __post_init__(self) -> None:
         """Refuse limits that cannot be kept."""
         if ":" not in self.target:
-            raise ValueError(f"target = {self.target!r} names no function. Write package.module:function.")
+            raise ValueError(f"target = {self.target!r} does not name a function. Write package.module:function.")
         seconds = self.wall_seconds if self.users else self.cpu_seconds
         if min(seconds, self.memory_bytes, self.start_seconds) <= 0 or self.workers < 0:
             raise ValueError(

@@ -46,7 +46,7 @@ def main() -> None:
             judge(item)
         resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
         _limit_memory(settings["memory_bytes"], settings["users"])
-    except Exception:  # noqa: BLE001 — whatever the target's module raises is told to the parent, which raises
+    except Exception:  # noqa: BLE001 — the parent raises whatever the target's module raises
         _write(results, {"ready": False, "detail": traceback.format_exc(limit=-3)})
         return
     _write(results, {"ready": True})
@@ -79,13 +79,13 @@ def _write(results: BinaryIO, message: dict[str, Any]) -> None:
     try:
         line = json.dumps(message)
     except (TypeError, ValueError) as error:
-        line = json.dumps({"status": "raised", "value": None, "detail": f"the value is no JSON: {error}"})
+        line = json.dumps({"status": "raised", "value": None, "detail": f"the value is not JSON: {error}"})
     results.write(line.encode() + b"\n")
     results.flush()
 
 
 def _die_with(parent: int) -> None:
-    with contextlib.suppress(OSError, AttributeError):  # where there is no prctl, the end of the input must do
+    with contextlib.suppress(OSError, AttributeError):  # without prctl only the end of the input ends it
         ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
     if os.getppid() != parent:  # it ended before the line above
         sys.exit()

@@ -35,7 +35,7 @@ class WorkerProcess:
 
     Args:
         settings: what ``rewards.isolation.workers.worker`` reads first. With ``users`` the worker has the whole
-            environment and prints to the terminal; else it has no secret and its output goes nowhere.
+            environment and prints to the terminal; else it has no secret and its output is discarded.
         start_try: how often this worker has been started, this start included.
     """
 
@@ -64,7 +64,7 @@ class WorkerProcess:
         return self._channel.fileno()
 
     def send(self, value: Any) -> None:
-        """Hand over one value. A worker that is dead swallows it; `receive` then says so."""
+        """Hand over one value. Nothing happens if the worker is dead; `receive` then raises."""
         self.started = time.monotonic()
         with contextlib.suppress(BrokenPipeError, ConnectionResetError):
             self._channel.sendall(json.dumps(value).encode() + b"\n")
@@ -144,7 +144,7 @@ class WorkerProcess:
 
 
 def _environment(users: bool) -> dict[str, str]:
-    """Enough to find the same modules as here; of a user's worker all, else no secret and one hash seed for all."""
+    """A user's worker has all variables. Others have enough to find the same modules, no secret, and one hash seed."""
     folders = [str(Path(folder).absolute()) for folder in sys.path] + [str(Path(rewards.__path__[0]).parent)]
     path = {"PYTHONPATH": os.pathsep.join(folders)}
     if users:

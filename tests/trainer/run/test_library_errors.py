@@ -76,7 +76,7 @@ def test_a_template_that_fails_where_a_checkpoint_is_evaluated_is_refused(
         (["scripts/no_such.py"], "There is no script scripts/no_such.py"),
         (["configs/quickstart.yaml"], "Write: scripts/launch.py … scripts/train.py configs/quickstart.yaml"),
         (["--config_file", "none.yaml", "scripts/train.py"], "there is no such file"),
-        (["--num_processes", "10000000000", "scripts/train.py"], "is no number of GPUs"),
+        (["--num_processes", "10000000000", "scripts/train.py"], "is more than any machine has GPUs"),
         (["--mixed_precision", "no", "--config_file", "{}", "scripts/train.py"], "unknown keys (['mixed_precisions'])"),
     ],
 )

@@ -4,18 +4,19 @@ import contextlib
 import json
 import os
 import socket
+import struct
 import time
 from dataclasses import dataclass, field
 from typing import Any, NoReturn
 
 from . import program
-from .channel import Channel
 from .confinement import Confinement
 
 SOURCE, STDIN, STDOUT, STDERR, STATUS, CHANNEL = range(6)
 """The order of a request's descriptors."""
 
 _CHANNEL_DESCRIPTOR = 3
+_LENGTH = struct.Struct("<I")
 
 
 @dataclass
@@ -84,6 +85,42 @@ def become(descriptors: list[int], limits: dict[str, Any], confinement: Confinem
         program.run(source, _rearranged(descriptors, limits["frame_bytes"]))
     finally:
         os._exit(1)
+
+
+class Channel:
+    """The program's end of a stream of frames: four bytes of length, then the payload.
+
+    Plain reads and writes of one descriptor: the filter permits no more. ``receive`` raises ``EOFError`` when the
+    other side is done; ``send`` raises ``ValueError`` for a frame above ``most`` bytes, ``BrokenPipeError`` when nobody
+    listens.
+    """
+
+    def __init__(self, descriptor: int, most: int) -> None:
+        self._descriptor = descriptor
+        self._most = most
+
+    def send(self, payload: bytes) -> None:
+        """Write one frame, waiting until the other side has read what came before."""
+        if len(payload) > self._most:
+            raise ValueError(f"a frame of {len(payload)} bytes; this channel carries at most {self._most}")
+        frame = memoryview(_LENGTH.pack(len(payload)) + payload)
+        while frame:
+            frame = frame[os.write(self._descriptor, frame) :]
+
+    def receive(self) -> bytes:
+        """Wait for one frame."""
+        (length,) = _LENGTH.unpack(self._exactly(_LENGTH.size))
+        return self._exactly(length)
+
+    def _exactly(self, count: int) -> bytes:
+        chunks: list[bytes] = []
+        while count:
+            chunk = os.read(self._descriptor, min(count, 1 << 20))
+            if not chunk:
+                raise EOFError("the other side of the channel is closed")
+            chunks.append(chunk)
+            count -= len(chunk)
+        return b"".join(chunks)
 
 
 def _rearranged(descriptors: list[int], frame_bytes: int) -> dict[str, Any]:

@@ -27,8 +27,8 @@ from rewards.verifiers.code_tests.codec import decode, encode
 from rewards.verifiers.code_tests.inside.instances import built, crosses, graph
 
 Exchange = Callable[[bytes], bytes]
-Standing = Literal["name", "made", "attribute", "returned", "new"]
-"""How the tests came by a stand-in. ``attribute``: of what they name or made; ``new``: not told yet."""
+Provenance = Literal["name", "made", "attribute", "returned", "new"]
+"""How the tests came by a stand-in. ``attribute``: of what they name or made; ``new``: not known yet."""
 
 
 class NotSupportedError(BaseException):
@@ -62,11 +62,11 @@ class Connection:
 
     def ask(self, remote: "Remote", operation: str, *operands: Any) -> Any:
         """The value of an operation over there; raises what it raised, as a builtin exception."""
-        standing = _standing(remote)
+        provenance = _provenance(remote)
 
         def refer(value: Any) -> Any:
             given = callable(value) or crosses(value, self.classes) or _stand_in(value) is not None
-            if standing in ("returned", "new") and not given:
+            if provenance in ("returned", "new") and not given:
                 raise TypeError(f"an object of the answer's own is given a {type(value).__name__}")
             return self._referred(value)
 
@@ -77,8 +77,8 @@ class Connection:
                 value, changed = content
                 stand_in = _stand_in(value)
                 if stand_in is not None:
-                    _stand(stand_in, _came_by(remote, operation, _standing(stand_in)))
-                    if _standing(stand_in) == "made":
+                    _set_provenance(stand_in, _provenance_after(remote, operation, _provenance(stand_in)))
+                    if _provenance(stand_in) == "made":
                         if not isinstance(value, list | dict | set):  # what can change is asked for
                             object.__setattr__(stand_in, "_held", value)
                         value = stand_in
@@ -138,7 +138,7 @@ class Connection:
         if kind != "object" or type(number) is not int:
             raise ValueError(f"{name!r:.80} is no object of the answer")
         if number in self._objects:
-            _stand(self._objects[number], "returned")
+            _set_provenance(self._objects[number], "returned")
         return self._objects.setdefault(number, Remote(self, name, "new"))
 
 
@@ -147,10 +147,10 @@ class Remote:
 
     _name_over_there: Any
 
-    def __init__(self, connection: Connection, name: Any, standing: Standing) -> None:
+    def __init__(self, connection: Connection, name: Any, provenance: Provenance) -> None:
         object.__setattr__(self, "_connection", connection)
         object.__setattr__(self, "_name_over_there", name)
-        object.__setattr__(self, "_standing", standing)
+        object.__setattr__(self, "_provenance", provenance)
         object.__setattr__(self, "_iterated", False)
         object.__setattr__(self, "_held", None)
 
@@ -158,7 +158,7 @@ class Remote:
         return _ask(self, "call", list(positional), keywords)
 
     def __getattr__(self, name: str) -> Any:
-        if name.startswith("__array") or (_standing(self) not in ("name", "made") and _decides(name)):
+        if name.startswith("__array") or (_provenance(self) not in ("name", "made") and _decides(name)):
             raise AttributeError(f"an object of the answer's own is not asked for {name}")
         return _ask(self, "getattr", name)
 
@@ -184,13 +184,13 @@ class Remote:
     __hash__ = object.__hash__
 
     def __contains__(self, item: object) -> bool:
-        if isinstance(item, Remote) or _standing(self) == "made":
+        if isinstance(item, Remote) or _provenance(self) == "made":
             return bool(_ask(self, "__contains__", item))
         return any(item is other or item == other for other in self)
 
     def __iter__(self) -> Iterator[Any]:
         iterator: Any = _ask(self, "__iter__")
-        if iterator is not self and _standing(self) not in ("name", "made"):
+        if iterator is not self and _provenance(self) not in ("name", "made"):
             if object.__getattribute__(self, "_iterated"):
                 raise TypeError("an object of the answer's own is iterated twice, perhaps with two contents")
             object.__setattr__(self, "_iterated", True)
@@ -251,20 +251,20 @@ def _connection(remote: Remote) -> Connection:
     return connection
 
 
-def _standing(remote: Remote) -> Standing:
-    standing: Standing = object.__getattribute__(remote, "_standing")
-    return standing
+def _provenance(remote: Remote) -> Provenance:
+    provenance: Provenance = object.__getattribute__(remote, "_provenance")
+    return provenance
 
 
-def _stand(remote: Remote, standing: Standing) -> None:
-    object.__setattr__(remote, "_standing", standing)
+def _set_provenance(remote: Remote, provenance: Provenance) -> None:
+    object.__setattr__(remote, "_provenance", provenance)
 
 
-def _came_by(subject: Remote, operation: str, before: Standing) -> Standing:
-    """The standing of a stand-in that an operation on ``subject`` gave; ``before`` it was known as that."""
-    if before == "new" and operation == "call" and _standing(subject) == "name":
+def _provenance_after(subject: Remote, operation: str, before: Provenance) -> Provenance:
+    """The provenance of a stand-in that an operation on ``subject`` gave; ``before`` it was known as that."""
+    if before == "new" and operation == "call" and _provenance(subject) == "name":
         return "made" if subject._name_over_there[1] in _connection(subject).under_test else "returned"
-    return "attribute" if operation == "getattr" and _standing(subject) not in ("returned", "new") else "returned"
+    return "attribute" if operation == "getattr" and _provenance(subject) not in ("returned", "new") else "returned"
 
 
 _DECIDING_METHODS = {
@@ -284,7 +284,7 @@ def _ask(remote: Remote, operation: str, *operands: Any) -> Any:
 
 def _value(remote: Remote) -> Any:
     """The plain value that a name of the tests stands for; of anything else, the stand-in itself."""
-    value = _ask(remote, "value") if _standing(remote) == "name" else remote
+    value = _ask(remote, "value") if _provenance(remote) == "name" else remote
     return remote if isinstance(value, Remote) else value
 
 
@@ -299,7 +299,7 @@ def _guarded(operation: str) -> Callable[..., Any]:
     def method(self: Remote, *operands: Any) -> Any:
         if (value := _value(self)) is not self:
             return _plain_operation(operation, value, *operands)
-        if _standing(self) == "made" or (operands and all(isinstance(operand, Remote) for operand in operands)):
+        if _provenance(self) == "made" or (operands and all(isinstance(operand, Remote) for operand in operands)):
             return _ask(self, operation, *operands)
         raise TypeError(f"{operation} of an object of the answer's own, which is no plain value")
 

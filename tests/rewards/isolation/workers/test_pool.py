@@ -69,7 +69,7 @@ def test_five_hangs_inside_gmp_among_forty_cost_no_other_item():
         (["spin", None], "cpu_limit", "SIGPROF"),
         (["factorial", 10**8], "cpu_limit", "SIGPROF"),
         (["raise", "no such answer"], "raised", "LookupError: no such answer"),
-        (["not json", 1], "raised", "no JSON"),
+        (["not json", 1], "raised", "not JSON"),
         (["memory", 10**12], "memory_limit", "MemoryError"),
         (["signal", int(signal.SIGSEGV)], "died", "SIGSEGV"),
     ],
