@@ -75,33 +75,35 @@ def build_verifier(spec: PartSpec) -> Verifier:
     if not callable(target):
         raise VerifierError(
             f"verifier {found.label!r} is of type {type(target).__name__}, neither a Verifier class nor a function. "
-            "Write a verifier's name, or package.module:attribute."
+            "Write a verifier's name, or package.module:attribute.",
+            code="not-a-verifier",
         )
     if isinstance(target, Verifier):
         if found.options:
             raise VerifierError(
                 f"verifier {found.label!r} is built already, so its options {', '.join(found.options)} would change "
-                f"nothing. Name its class, {type(target).__module__}:{type(target).__qualname__}, or leave them out."
+                f"nothing. Name its class, {type(target).__module__}:{type(target).__qualname__}, or leave them out.",
+                code="options-of-a-built-verifier",
             )
         return target
     if not isinstance(target, type):
         options = _VERIFIER.checked_options(found, _options_of_function(found), target)
         return FunctionVerifier(partial(target, **options) if options else target)
     if not issubclass(target, Verifier):
-        raise VerifierError(
-            f"verifier {found.label!r} is no subclass of rewards.verifier.Verifier. Derive it from that."
-        )
+        what = f"verifier {found.label!r} is not a subclass of rewards.verifier.Verifier. Derive it from that."
+        raise VerifierError(what, code="not-a-verifier")
     _check_methods(found)
     parameters = inspect.signature(target).parameters.values()
     options = _VERIFIER.checked_options(found, parameters, target, {Verifier: build_verifier})
     try:
         return target(**options)
     except ValueError as error:
-        raise VerifierError(f"verifier {found.label!r}: {error}") from error
+        raise VerifierError(f"verifier {found.label!r}: {error}", code="option-not-accepted") from error
     except Exception as error:
         if not is_users(target):
             raise
-        raise VerifierError(f"verifier {found.label!r} cannot be made: {type(error).__name__}: {error}") from error
+        what = f"verifier {found.label!r} cannot be made: {type(error).__name__}: {error}"
+        raise VerifierError(what, code="failed-constructor") from error
 
 
 def _check_methods(found: Found) -> None:
@@ -110,14 +112,16 @@ def _check_methods(found: Found) -> None:
     if missing := sorted(getattr(target, "__abstractmethods__", ())):
         raise VerifierError(
             f"verifier {found.label!r} defines no {', '.join(missing)}, so it cannot judge. Write in its class "
-            "def __call__(self, completion, reference): …, which returns a Verdict(score, answer, reason)."
+            "def __call__(self, completion, reference): …, which returns a Verdict(score, answer, reason).",
+            code="missing-method",
         )
     try:
         inspect.signature(target.__call__).bind(None, "", None)
     except TypeError as error:
         raise VerifierError(
             f"verifier {found.label!r}: its __call__{inspect.signature(target.__call__)} is called with a completion "
-            f"and a reference, and that fails: {error}. Write def __call__(self, completion, reference): …"
+            f"and a reference, and that fails: {error}. Write def __call__(self, completion, reference): …",
+            code="wrong-signature",
         ) from error
 
 
@@ -127,11 +131,13 @@ def _options_of_function(found: Found) -> list[inspect.Parameter]:
     except (TypeError, ValueError) as error:
         raise VerifierError(
             f"verifier {found.label!r} does not say what it is called with ({error}). Write "
-            "def verifier(completion, reference, *, …)."
+            "def verifier(completion, reference, *, …).",
+            code="wrong-signature",
         ) from error
     if names[:2] != ["completion", "reference"]:
         raise VerifierError(
             f"verifier {found.label!r} begins with ({', '.join(names[:2])}), but it is called with "
-            "(completion, reference). Write def verifier(completion, reference, *, …)."
+            "(completion, reference). Write def verifier(completion, reference, *, …).",
+            code="wrong-signature",
         )
     return list(inspect.signature(found.target).parameters.values())[2:]

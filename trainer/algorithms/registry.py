@@ -106,7 +106,8 @@ def find_strategy(kind: str, spec: Any) -> Strategy:
     found = _renamed(kind, KINDS[kind].find(spec))
     target = found.target
     if not callable(target):
-        raise PartError(f"{kind} {found.label!r} is a {type(target).__name__}, not a function, so it cannot be called.")
+        what = f"{kind} {found.label!r} is a {type(target).__name__}, not a function, so it cannot be called."
+        raise PartError(what, code="not-a-function")
     is_class = inspect.isclass(target)
     called: Callable[..., Any] = target.__call__ if is_class else target
     parameters = [p for p in inspect.signature(called).parameters.values() if not (is_class and p.name == "self")]
@@ -116,7 +117,8 @@ def find_strategy(kind: str, spec: Any) -> Strategy:
     rest = [p for p in parameters if p not in signals and p not in columns]
     if is_class:
         if rest:
-            raise PartError(f"{kind} {found.label!r}: __call__ takes {rest[0].name}; options belong into __init__.")
+            what = f"{kind} {found.label!r}: __call__ takes {rest[0].name}; options belong into __init__."
+            raise PartError(what, code="option-of-call")
         rest = list(inspect.signature(target).parameters.values())
     options = KINDS[kind].checked_options(found, rest, target.__init__ if is_class else target)
     function = _instance(kind, found.label, target, options) if is_class else target
@@ -173,7 +175,8 @@ def _renamed(kind: str, found: Found) -> Found:
     if len(asked) > 1:
         raise PartError(
             f"{kind} {found.label!r}: {' and '.join(asked)} are both on, but each defines the baseline of every token. "
-            "Keep one of them."
+            "Keep one of them.",
+            code="two-baselines",
         )
     options = {option: value for option, value in found.options.items() if option not in old}
     if not asked:
@@ -188,12 +191,13 @@ def _instance(kind: str, label: str, target: Callable[..., Any], options: Mappin
     if missing:
         raise PartError(
             f"{kind} {label!r} is a class without {' and '.join(missing)}, so a resumed run would lose its state. "
-            "Write both, or a plain function where nothing is remembered."
+            "Write both, or a plain function where nothing is remembered.",
+            code="state-not-saved",
         )
     try:
         made: Callable[..., Any] = target(**options)
     except ValueError as error:
-        raise PartError(f"{kind} {label!r}: {error}") from error
+        raise PartError(f"{kind} {label!r}: {error}", code="option-not-accepted") from error
     return made
 
 
@@ -209,14 +213,16 @@ def _check_signature(kind: str, found: Found, parameters: list[inspect.Parameter
     if starred:
         raise PartError(
             f"{kind} {found.label!r} takes *{starred[0]}, so neither its signals nor its options can be checked. "
-            f"Name each argument. The trainer provides: {names}."
+            f"Name each argument. The trainer provides: {names}.",
+            code="unnamed-arguments",
         )
     missing = [name for name in REQUIRED[kind] if name not in {p.name for p in parameters}]
     if missing:
         raise PartError(
             f"{kind} {found.label!r} takes ({', '.join(p.name for p in parameters)}), and without {missing[0]} it has "
             f"nothing to estimate from. Write def {found.label.split(':')[-1]}({', '.join(REQUIRED[kind])}, *, …). "
-            f"The trainer provides: {names}."
+            f"The trainer provides: {names}.",
+            code="missing-signal",
         )
 
 

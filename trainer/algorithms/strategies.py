@@ -113,7 +113,8 @@ def _sampler(asked: Any, estimator: Strategy | None) -> Strategy | None:
         raise PartError(
             f"prompt_sampler {found.name!r} generates again for groups of equal rewards, but advantage "
             f"{estimator.name!r} has no baseline and trains these too: what is thrown away would have been of use. "
-            "Leave prompt_sampler out, or choose an estimator with a baseline."
+            "Leave prompt_sampler out, or choose an estimator with a baseline.",
+            code="sampler-without-baseline",
         )
     return found
 
@@ -126,24 +127,27 @@ def _revised(
     if wanted and revision is None:
         raise PartError(
             f"advantage {name} asks for {' and '.join(wanted)}, which a revision of wrong answers leaves, and none is "
-            "configured. Write algorithm: {revision: {references: 3}}, or choose another estimator."
+            "configured. Write algorithm: {revision: {references: 3}}, or choose another estimator.",
+            code="missing-revision",
         )
     if revision is not None and not wanted:
         raise PartError(
             f"revision is given, but advantage {name} names none of its columns ({', '.join(REVISION_COLUMNS)}), so "
-            "every wrong answer would be generated again for nothing. Leave it out, or write advantage: ibpo."
+            "every wrong answer would be generated again for nothing. Leave it out, or write advantage: ibpo.",
+            code="unused-revision",
         )
     return revision if revision is None or isinstance(revision, RevisionOptions) else RevisionOptions(**revision)
 
 
 def _kept(parts: list[Strategy], asked: Any) -> KeepGroups:
     if asked is not None and asked not in _RANKS:
-        raise PartError(f"keep_groups = {asked!r} is none of {', '.join(_RANKS)}.")
+        raise PartError(f"keep_groups = {asked!r} is not one of {', '.join(_RANKS)}.", code="unknown-word")
     needed = max((part.traits.needs_whole_groups or _RANKS[0] for part in parts), key=_RANKS.index, default=_RANKS[0])
     if asked is not None and needed == "forward" and asked != "forward":
         culprit = next(part for part in parts if part.traits.needs_whole_groups == "forward")
         raise PartError(
             f"keep_groups = {asked!r}, but {culprit.kind} {culprit.name!r} computes over the whole group in each "
-            "forward pass, so it would see a part of it only. Leave keep_groups out, or write forward."
+            "forward pass, so it would see a part of it only. Leave keep_groups out, or write forward.",
+            code="group-cut-in-forward",
         )
     return needed if asked is None else asked
