@@ -73,7 +73,7 @@ def looks(*numbers: int, **more: Any) -> dict[str, Any]:
 
 REFUSALS = [
     (looks(5), "holds one look, at 5 seeds, and one at the end is what a sweep without `stopping:` takes. Write an"),
-    ({"stopping": {"rule": "group_sequential", "looks": []}}, "at least one entry"),
+    ({"stopping": {"rule": "group_sequential", "looks": []}}, "at least 1 item"),
     (looks(3, 4), "ends at 4 seeds, and `seeds:` holds 5: the last look is at all of them. Write [3, 5]."),
     (looks(4, 3, 5), "is not increasing"),
     (looks(2, 5), "starts at 2 seeds, and fewer than 3 give no verdict. Start at 3 seeds or later."),
