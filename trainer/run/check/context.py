@@ -56,7 +56,7 @@ def note(topic: str, text: str) -> Finding:
 _KEY = re.compile(rf"\b(?:{'|'.join(RunConfig.model_fields)})(?:(?:\.\w+)+|(?= = ))")
 
 
-_ELSEWHERE = re.compile(r"command line: |[^\n]+?, line \d+: |[A-Z][A-Z_]+ ")
+_ELSEWHERE = re.compile(r"command line: |[^\n]+?, line \d+: |[A-Z]+_[A-Z_]+\b")
 """How a text begins that names its line itself, or a variable of the environment."""
 
 
