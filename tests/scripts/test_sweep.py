@@ -311,5 +311,5 @@ def test_a_report_without_numbers_to_compare_is_refused_in_words(tmp_path: Path,
 def test_an_unknown_verifier_is_refused_before_anything_starts(tmp_path: Path, tiny_model: Path, capsys):
     file = sweep_file(tmp_path, tiny_model, {"grpo": {"rewards.0.verifier": "countdwn"}})
     assert main(["run", str(file)]) == 2
-    assert "'countdown'" in capsys.readouterr().err
+    assert "Did you mean countdown?" in capsys.readouterr().err
     assert not (tmp_path / "sweep").exists()
