@@ -8,7 +8,7 @@ from unicodedata import category
 THOUGHT_OPENS, THOUGHT_CLOSES = "<think>", "</think>"
 ANSWER_OPENS, ANSWER_CLOSES = "<answer>", "</answer>"
 
-# A tokenizer that keeps special tokens leaves one of these behind the last word.
+# A tokenizer that keeps special tokens leaves one of these after the last word.
 _ENDINGS = ("<|im_end|>", "<|endoftext|>", "<|eot_id|>", "<|end|>", "<end_of_turn>", "<eos>", "</s>")
 _BEHIND_REVERSED = re.compile(rf"(?:\s++|{'|'.join(re.escape(ending[::-1]) for ending in _ENDINGS)})*+")
 _PYTHON_MARKS = {"python", "python3", "py"}
@@ -52,7 +52,7 @@ def answer_block(completion: str) -> Extraction:
     """The content of the one ``<answer>`` block that ends the completion, after the last ``</think>``.
 
     Answer tags inside the thought do not count. After it, a second opening or closing tag, or anything but blanks and
-    end-of-text tokens behind the block, leaves open which answer is meant: then there is none.
+    end-of-text tokens after the block, leaves open which answer is meant: then there is none.
     """
     final = after_thought(completion)
     if final.text is None:
@@ -107,13 +107,16 @@ def boxed_answers(completion: str) -> Extraction:
     first = len(boxes) - 1
     while first and _BESIDE.fullmatch(final.text, boxes[first - 1].end, boxes[first].start):
         first -= 1
-    return Extraction(", ".join(dict.fromkeys(_content(final.text, box) for box in boxes[first:])))
+    contents = list(dict.fromkeys(_content(final.text, box) for box in boxes[first:]))
+    between = final.text[boxes[first].end : boxes[-1].start]
+    is_choice = re.search(r"\bor\b", between) is not None and all("=" in content for content in contents)
+    return Extraction((" or " if is_choice else ", ").join(contents))  # x = 3 or y = 7 is no point
 
 
 @dataclass(frozen=True)
 class _Box:
     start: int
-    opened: int  # behind its brace
+    opened: int  # after its brace
     end: int
 
 
@@ -158,13 +161,13 @@ def is_blank(text: str) -> bool:
 
 
 def without_ending(text: str) -> str:
-    """``text`` without the blanks around it and the end-of-text tokens behind it."""
+    """``text`` without the blanks around it and the end-of-text tokens after it."""
     behind = _BEHIND_REVERSED.match(text[::-1])  # from the end, and by a pattern: both may be a million characters long
     return text[: len(text) - (behind.end() if behind else 0)].lstrip()
 
 
 def _fenced_blocks(text: str) -> list[tuple[str, str]]:
-    """Mark and content of every fenced block. A fence may open behind text on its line, and close behind code."""
+    """Mark and content of every fenced block. A fence may open after text on its line, and close after code."""
     blocks: list[tuple[str, str]] = []
     mark, lines = None, []
     for line in text.split("\n"):

@@ -1,9 +1,9 @@
 """The adapter that makes TRL reward functions of verifiers.
 
 TRL leaves a row out only if *every* reward function returns ``None`` for it; one that is unjudged by one function and
-scored by another would be trained on part of its reward. So the functions of a run judge together, as a `Panel`: a row
-that one of them cannot judge is unjudged by all. A row belongs to at most one task; a function of another task has
-nothing to say about it and returns ``None``, which TRL then leaves out of the sum.
+scored by another would be trained on part of its reward. So the functions of a run judge together, as a
+`RewardFunctionGroup`: a row that one of them cannot judge is unjudged by all. A row belongs to at most one task; a
+function of another task has nothing to say about it and returns ``None``, which TRL then leaves out of the sum.
 """
 
 import logging
@@ -62,7 +62,7 @@ class RewardFunction:
         self._said_above = False
         self.prefilled_thought = prefilled_thought
         self.__name__ = name
-        self.panel = Panel([self])
+        self.group = RewardFunctionGroup([self])
 
     def __call__(
         self,
@@ -76,16 +76,16 @@ class RewardFunction:
         log_metric: LogMetric | None = None,
         **_: Any,
     ) -> list[float | None]:
-        judgement = self.panel.judgement(Batch(prompts, completions, reference, completion_ids, task))
+        judgement = self.group.judgement(Batch(prompts, completions, reference, completion_ids, task))
         verdicts = judgement.verdicts[self.__name__]
         if log_extra is not None:
             log_extra(f"{self.__name__}/answer", [verdict and verdict.answer for verdict in verdicts])
             log_extra(f"{self.__name__}/reason", [verdict and verdict.reason for verdict in verdicts])
-            if self is self.panel.functions[0]:
+            if self is self.group.functions[0]:
                 log_extra("correct", judgement.correct)
         if log_metric is not None:
             self._log([verdict for verdict in verdicts if verdict is not None], log_metric)
-            if self is self.panel.functions[0]:
+            if self is self.group.functions[0]:
                 for correct in judgement.correct:
                     if correct is not None:
                         log_metric("verifier/accuracy", float(correct))
@@ -169,7 +169,7 @@ class Batch:
 
 @dataclass(frozen=True)
 class Judgement:
-    """What a panel found in one batch.
+    """What a group found in one batch.
 
     Attributes:
         verdicts: by the function's name, one per row; ``None`` where the row is of another task.
@@ -182,7 +182,7 @@ class Judgement:
     correct: list[bool | None]
 
 
-class Panel:
+class RewardFunctionGroup:
     """The reward functions of one run. They are called one after another with the same batch, which is judged once."""
 
     def __init__(self, functions: Sequence[RewardFunction]) -> None:
@@ -214,7 +214,7 @@ class Panel:
                 yield function, verdict
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return Panel, ([],), {"functions": self.functions}
+        return RewardFunctionGroup, ([],), {"functions": self.functions}
 
 
 def reward_functions(
@@ -236,9 +236,9 @@ def reward_functions(
     functions = [
         RewardFunction(verifier, name, task=(tasks or {}).get(name), **options) for name, verifier in verifiers.items()
     ]
-    panel = Panel(functions)
+    group = RewardFunctionGroup(functions)
     for function in functions:
-        function.panel = panel
+        function.group = group
     return functions
 
 

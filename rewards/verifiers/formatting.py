@@ -81,7 +81,7 @@ def overlong_punishment(num_tokens: int, max_tokens: int, buffer_tokens: int) ->
     """DAPO's soft overlong punishment (arXiv 2503.14476, Eq. 13), in −1…0.
 
     0 for ``n ≤ max − buffer``; ``((max − buffer) − n) / buffer``, a line from 0 to −1, up to ``max``; −1 beyond. With
-    ``buffer_tokens = 0`` it steps from 0 to −1 behind ``max_tokens``.
+    ``buffer_tokens = 0`` it steps from 0 to −1 after ``max_tokens``.
     """
     over = num_tokens - (max_tokens - buffer_tokens)
     if over <= 0:

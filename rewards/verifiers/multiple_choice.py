@@ -30,7 +30,7 @@ class MultipleChoice(Verifier):
     The answer is the whole of what is read: ``C``, ``(c)``, ``C.``, ``C) Paris``, ``\\text{C}``, ``**C**``, or one
     choice's text, ``Paris``. A letter with a text that is not its choice's, two letters, or a letter somewhere in a
     sentence is no answer: in "A dog barks" nobody chose A. Where the reference is a letter or a position alone, nothing
-    may follow the letter: with the choices unknown, a text behind it could take it back ("C. No, wait: d").
+    may follow the letter: with the choices unknown, a text after it could take it back ("C. No, wait: d").
 
     Attributes:
         answer_in: where it is read. ``answer_block``: the ``<answer>`` block that ends the completion. ``boxed``: the

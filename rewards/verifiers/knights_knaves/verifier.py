@@ -40,7 +40,7 @@ class KnightsKnaves(Verifier):
     """Whether a completion says of every inhabitant, rightly, what he is.
 
     Where the answer is: in the one ``<answer>`` block after the last ``</think>``, with nothing but blanks and
-    end-of-text tokens behind it. Answer tags inside the thought do not count; a thought left open has no answer after
+    end-of-text tokens after it. Answer tags inside the thought do not count; a thought left open has no answer after
     it. What an answer is: :mod:`rewards.verifiers.knights_knaves.answer`.
 
     When it is right: the roles are put into the puzzle's *statements*, and every knight's claim must be true, every

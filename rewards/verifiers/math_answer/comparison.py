@@ -6,7 +6,7 @@ The rules, where one has to be chosen:
   plain number of exactly the same value will do (``0.5`` for ``1/2``, ``2/4`` for ``1/2``, ``15/2`` for ``7.5``), with
   or without a unit where the gold leaves it open. A rounded number equals nothing but itself: ``0.333`` is not ``1/3``.
 - What a result was computed from may stand before it (``2^3 = 8``, not ``2^3``) if it is that result, and what it is
-  about behind it (``\sqrt2 \approx 1.41``) if it rounds to that. ``\approx 3.14`` alone answers a gold decimal.
+  about after it (``\sqrt2 \approx 1.41``) if it rounds to that. ``\approx 3.14`` alone answers a gold decimal.
 - An expression is to be as simple as the gold: `as_simple`.
 - A ratio ``2:3`` may be a fraction, or ``4:6``; what can be a time of day is not reduced.
 - Two units must be the same; what holds π is in radians. Percent: ``12.5%`` equals ``12.5`` and ``0.125``; a gold
@@ -83,27 +83,10 @@ _CLOCK = re.compile(r"(?P<hour>\d{1,2}):(?P<minute>[0-5]\d)(?P<half>am|pm)?")
 
 
 def same(gold: Form, answer: Form, algebra: AlgebraJudge) -> bool | None:
-    """Whether ``answer`` is right when ``gold`` is; ``None`` where that hangs on what ``algebra`` does not know."""
-    for compare in (_same_about, _same_related, _same_value, _same_collection):
-        verdict = compare(gold, answer, algebra)
-        if not isinstance(verdict, _Other):
-            return verdict
-    return _same_row(gold, answer, algebra)
-
-
-class _Other:
-    """These are forms that another comparison is for."""
-
-
-_OTHER = _Other()
-
-
-def _same_about(gold: Form, answer: Form, algebra: AlgebraJudge) -> bool | _Other | None:
-    """What says more than a value: for which letters, from which steps, about which number."""
+    """Whether ``answer`` is right when ``gold`` is; ``None`` where that depends on what ``algebra`` does not know."""
     match gold, answer:
-        case (Quantified(), Congruence() | Named(value=Congruence())) | (Congruence(), Quantified()):
-            return _OTHER
-        case (Quantified(), _) | (_, Quantified()):
+        # what says more than a value: for which letters, from which steps, about which number
+        case (Quantified(), _) | (_, Quantified()) if not _is_congruence(gold) and not _is_congruence(answer):
             domains = {form.domain for form in (gold, answer) if isinstance(form, Quantified)}
             value, other = (form.value if isinstance(form, Quantified) else form for form in (gold, answer))
             return len(domains - {""}) < 2 and same(value, other, algebra)
@@ -120,31 +103,22 @@ def _same_about(gold: Form, answer: Form, algebra: AlgebraJudge) -> bool | _Othe
             return same_number(gold, answer.value)
         case _, About():
             return False
-    return _OTHER
-
-
-def _same_related(gold: Form, answer: Form, algebra: AlgebraJudge) -> bool | _Other | None:
-    """Names and equations."""
-    ours, theirs = _unknowns(gold), _unknowns(answer)
-    if not (isinstance(gold, Listing) and isinstance(answer, Listing)) and (ours or theirs):
-        return _same_unknowns(gold, answer, ours, theirs, algebra)
-    match gold, answer:
+        # names and equations
+        case Listing(), Listing():
+            return _same_listing(gold, answer, algebra)
+        case _ if (ours := _unknowns(gold)) | (theirs := _unknowns(answer)):
+            return _same_unknowns(gold, answer, ours, theirs, algebra)
         case (Named(), _) | (_, Named()):
             return _same_named(gold, answer, algebra)
+        case Relation(), Relation() if gold.is_between_numbers or answer.is_between_numbers:
+            return _same_sides(gold, answer)
         case Relation(), Relation():
-            if gold.is_between_numbers or answer.is_between_numbers:
-                return _same_sides(gold, answer)
             return algebra(gold, answer)
         case Relation(answer=Worked() as worked), _ if gold.is_between_numbers:
             return _all([same(worked.result, answer, algebra), *_steps(worked, algebra)])
         case _, Relation(answer=value) if value is not None:
             return same(gold, value, algebra)
-    return _OTHER
-
-
-def _same_value(gold: Form, answer: Form, algebra: AlgebraJudge) -> bool | _Other | None:
-    """Single values."""
-    match gold, answer:
+        # single values
         case Number(), Number():
             return same_number(gold, answer)
         case Expression(), Expression():
@@ -154,6 +128,10 @@ def _same_value(gold: Form, answer: Form, algebra: AlgebraJudge) -> bool | _Othe
             return compatible(gold.unit, answer.unit) and algebra(gold, answer)
         case Words(), Words():
             return gold == answer or same_ratio(gold.text, answer.text) or _same_time(gold.text, answer.text)
+        case Words(), Number():
+            return same_ratio(gold.text, f"{answer.value.numerator}:{answer.value.denominator}")
+        case Number(is_fraction=True), Words():
+            return same_ratio(f"{gold.value.numerator}:{gold.value.denominator}", answer.text)
         case (Measures(), Measures() | Number()) | (Number(), Measures()):
             return _total_of(gold) == _total_of(answer)
         case Cases(), Cases():
@@ -161,43 +139,33 @@ def _same_value(gold: Form, answer: Form, algebra: AlgebraJudge) -> bool | _Othe
         case Number(), Congruence():
             return _is_residue(gold, answer)
         case (Congruence(), _) | (Quantified(), Congruence()):
-            ours, theirs = _as_congruence(gold), _as_congruence(answer)
-            return ours is not None and theirs is not None and _same_congruence(ours, theirs)
+            return _same_congruence(_as_congruence(gold), _as_congruence(answer))
         case BasedNumber(), BasedNumber():
             return gold == answer
-        case Words(), Number():
-            return same_ratio(gold.text, f"{answer.value.numerator}:{answer.value.denominator}")
-        case Number(is_fraction=True), Words():
-            return same_ratio(f"{gold.value.numerator}:{gold.value.denominator}", answer.text)
-    return _OTHER
-
-
-def _same_collection(gold: Form, answer: Form, algebra: AlgebraJudge) -> bool | _Other | None:
-    """Sentences, lists, sets, intervals and matrices."""
-    match gold, answer:
+        # sentences, sets, intervals and matrices
         case Prose(), Prose():
             return _same_in_order(gold.pieces, answer.pieces, algebra)
-        case Listing(), Listing():
-            return _same_listing(gold, answer, algebra)
         case Union(), Union():
             pieces = [tuple(map(_as_interval, union.pieces)) for union in (gold, answer)]
             return gold.sign == answer.sign and _same_in_any_order(pieces[0], pieces[1], algebra)
         case Interval(left_closed=False, right_closed=False), Row(is_vector=False):
-            return _same_in_order(_ends(gold), answer.items, algebra)
+            return _same_in_order(gold.ends, answer.items, algebra)
         case Row(is_vector=False), Interval(is_pair=True):
-            return _same_in_order(gold.items, _ends(answer), algebra)
+            return _same_in_order(gold.items, answer.ends, algebra)
         case Interval(), Interval():
             closed = (gold.left_closed, gold.right_closed) == (answer.left_closed, answer.right_closed)
-            return closed and _same_in_order(_ends(gold), _ends(answer), algebra)
+            return closed and _same_in_order(gold.ends, answer.ends, algebra)
         case Matrix(), Matrix():
-            return _same_matrix(gold, answer, algebra)
-        case Matrix(), Interval(left_closed=True, right_closed=True):
-            return _same_row(gold, Row(_ends(answer)), algebra)
+            shapes = [[len(row) for row in matrix.rows] for matrix in (gold, answer)]
+            return shapes[0] == shapes[1] and _same_in_order(sum(gold.rows, ()), sum(answer.rows, ()), algebra)
+        case Matrix(), Interval(left_closed=True, right_closed=True):  # [1, 2]
+            return same(gold, Row(answer.ends), algebra)
         case Listing(items=(only,), braces=True), Number() | Expression():
             return same(only, answer, algebra)
         case Number() | Expression(), Listing(items=(only,), braces=True):
             return same(gold, only, algebra)
-    return _OTHER
+    row, other_row = _as_row(gold), _as_row(answer)
+    return row is not None and other_row is not None and _same_in_order(row, other_row, algebra)
 
 
 def _all(verdicts: Iterable[bool | None]) -> bool | None:
@@ -355,27 +323,12 @@ def _same_in_any_order(gold: tuple[Form, ...], answer: tuple[Form, ...], algebra
     return True if known else None
 
 
-def _ends(interval: Interval) -> tuple[Form, ...]:
-    return interval.left, interval.right
-
-
 def _as_interval(piece: Form) -> Form:
     """A piece of a union, where a pair is an interval."""
     match piece:
         case Row(items=(left, right), is_vector=False):
             return Interval(left, right, left_closed=False, right_closed=False)
     return piece
-
-
-def _same_matrix(gold: Matrix, answer: Matrix, algebra: AlgebraJudge) -> bool | None:
-    if [len(row) for row in gold.rows] != [len(row) for row in answer.rows]:
-        return False
-    return _same_in_order(sum(gold.rows, ()), sum(answer.rows, ()), algebra)
-
-
-def _same_row(gold: Form, answer: Form, algebra: AlgebraJudge) -> bool | None:
-    rows = _as_row(gold), _as_row(answer)
-    return False if rows[0] is None or rows[1] is None else _same_in_order(rows[0], rows[1], algebra)
 
 
 def _as_row(form: Form) -> tuple[Form, ...] | None:
@@ -565,8 +518,14 @@ def _as_congruence(form: Form) -> Congruence | None:
     return Congruence((int((match["residue"] or "0").replace(" ", "")),), int(match["modulus"]))
 
 
-def _same_congruence(gold: Congruence, answer: Congruence) -> bool:
+def _is_congruence(form: Form) -> bool:
+    return isinstance(form.value if isinstance(form, Named) else form, Congruence)
+
+
+def _same_congruence(gold: Congruence | None, answer: Congruence | None) -> bool:
     """Whether the same integers solve both, whatever the moduli."""
+    if gold is None or answer is None:
+        return False
     modulus = lcm(gold.modulus, answer.modulus)
     if modulus // min(gold.modulus, answer.modulus) * max(len(gold.residues), len(answer.residues)) > _MOST_RESIDUES:
         return False

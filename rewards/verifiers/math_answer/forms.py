@@ -16,7 +16,7 @@ class Number:
 
     @property
     def is_decimal(self) -> bool:
-        """Whether it is written with digits behind a point."""
+        """Whether it is written with digits after a point."""
         return not self.is_fraction and self.value.denominator > 1
 
     @property
@@ -139,6 +139,11 @@ class Interval:
     left_closed: bool
     right_closed: bool
     is_pair: bool = field(default=False, compare=False)
+
+    @property
+    def ends(self) -> tuple["Form", "Form"]:
+        """Left and right."""
+        return self.left, self.right
 
 
 @dataclass(frozen=True)

@@ -1,7 +1,7 @@
 r"""Letters that are more than commuting numbers: matrices, vectors, functions, derivatives, arbitrary constants.
 
 The parser of LaTeX takes every letter for a real number, drops primes and reads ``f(x+1)`` as a product. What it would
-lose is put aside under a symbol of its own before, and put back behind it: ``f'(2x)`` as a function of ``2x``, ``x'``
+lose is put aside under a symbol of its own before, and put back after it: ``f'(2x)`` as a function of ``2x``, ``x'``
 as another letter than ``x``, ``n!!`` as the double factorial, ``\frac{dy}{dx}`` as one thing.
 
 Where letters may not commute, only what needs no commuting is equal. They may not: capital letters that are

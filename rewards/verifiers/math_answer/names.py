@@ -80,21 +80,11 @@ NUMBERS = {
 _SAID_IN_SHORT = {"dne": "does not exist"}
 _SHORT_WORDS = frozenset({"no", "on", "up"})
 _TIME_OR_RATIO = re.compile(r"\d+(?: ?: ?\d+)+(?: ?[ap]m)?")
-_VERDICTS = {
-    spelling: spellings[0]
-    for spellings in (
-        ("diverge", "divergent", "doe not converge", "not convergent"),
-        ("converge", "convergent"),
-        ("converge absolutely", "absolutely convergent", "absolutely converge"),
-        ("doe not exist",),
-        ("converge conditionally", "conditionally convergent", "conditionally converge"),
-    )
-    for spelling in spellings
+_VERDICTS: dict[str, str] = {
+    spelling: verdict for verdict, others in NOTATION["verdicts on series"].items() for spelling in (verdict, *others)
 }
 _BY_A_TEST = re.compile(r" by (?:\w+ ){0,3}(?:test|comparison)$")
-_OF_A_SERIES = frozenset(
-    ["serie", "series", "integral", "sequence", "sum", "improper", "infinite", "given", "this", "it", "is", "limit"]
-)
+_OF_A_SERIES = frozenset(NOTATION["of a series"].split())
 _RUN = re.compile(r"[A-Za-z]+")
 _NO_WORDS = re.compile(r"[\\=<>^_{}+*/|,;\[\]]")
 
@@ -138,7 +128,7 @@ def is_doubtful(name: str) -> bool:
 def name_a_quantity(words: str) -> bool:
     """Whether ``words`` name what a value is of, and say nothing else of it: "the area of the circle is", "so we get".
 
-    Its words have to be known; behind "of" and "number of" any may stand but those that deny or change the value.
+    Its words have to be known; after "of" and "number of" any may stand but those that deny or change the value.
     """
     found = _without_connectives(words)
     while found and found[-1] in _IN_WORDS["after"]:
@@ -150,13 +140,7 @@ def name_a_quantity(words: str) -> bool:
     if end < len(found) and not _ANSWER & set(found):
         if end == 0 or found[end] not in _IN_WORDS["links"] | _IN_WORDS["clauses"]:
             return False
-        if found[end] in _IN_WORDS["clauses"] and found[end - 1] not in (
-            "number",
-            "probability",
-            "chance",
-            "time",
-            "ways",
-        ):
+        if found[end] in _IN_WORDS["clauses"] and found[end - 1] not in _IN_WORDS["before clauses"]:
             return False
         if any(word in _IN_WORDS["denied"] or "'" in word or not word.isalpha() for word in found[end:]):
             return False

@@ -104,7 +104,7 @@ def balanced(text: str) -> bool:
 
 
 def matching_end(text: str, start: int) -> int:
-    """The index behind the bracket that closes the one at ``start``; brackets of any kind nest; −1 where none does."""
+    """The index after the bracket that closes the one at ``start``; brackets of any kind nest; −1 where none does."""
     depth = 0
     for index in range(start, len(text)):
         depth += (text[index] in "([{") - (text[index] in ")]}")

@@ -80,42 +80,16 @@ _CLOSE_SUFFIX = re.compile(  # what is hardly a product of letters, as 3mg, 3ms 
 _OHM = re.compile(r"(?<=[\d} ])\\Omega$|\\text ?\{ ?\\Omega ?\}$")
 _TEMPERATURE = re.compile(r"(?P<rest>.*)\^\\circ ?(?P<scale>C|F|\\text ?\{[CF]\})?")
 
-_MONTHS = [
-    "january",
-    "february",
-    "march",
-    "april",
-    "may",
-    "june",
-    "july",
-    "august",
-    "september",
-    "october",
-    "november",
-    "december",
-]
-_DAYS = ["monday", "tuesday", "wednesday", "thursday", "friday", "saturday", "sunday"]
-_SHORT = {
-    **{month[:3]: month for month in _MONTHS},
-    "sept": "september",
-    **{day[:3]: day for day in _DAYS},
-    **{"tues": "tuesday", "thur": "thursday", "thurs": "thursday"},
-}
+_MONTHS: list[str] = NOTATION["months"].split()
+_DAYS: list[str] = NOTATION["days"].split()
+_SHORT: dict[str, str] = {**{name[:3]: name for name in (*_MONTHS, *_DAYS)}, **NOTATION["short dates"]}
 _DATE = re.compile(
     r"(?:(?P<weekday>[a-z]+day) )?(?:(?P<month>[a-z]+) (?:the )?(?P<day>\d{1,2})(?:st|nd|rd|th)?"
     r"|(?:the )?(?P<first>\d{1,2})(?:st|nd|rd|th)? (?:of )?(?P<then>[a-z]+))(?: (?P<year>\d{4}))?"
 )
 _MONTH_OF_YEAR = re.compile(r"(?P<month>[a-z]+) (?P<year>\d{4})")
-SCALES = (
-    {"week": 604800, "day": 86400, "hour": 3600, "minute": 60, "second": 1},
-    {"mile": 63360, "yard": 36, "foot": 12, "inch": 1},
-    {"kilometer": 1_000_000, "meter": 1000, "centimeter": 10, "millimeter": 1},
-    {"pound": 16, "ounce": 1},
-    {"kilogram": 1000, "gram": 1},
-    {"dollar": 100, "cent": 1},
-    {"liter": 1000, "milliliter": 1},
-    {"year": 12, "month": 1},
-)
+SCALES: list[dict[str, int]] = NOTATION["scales"]
+"""Units of one kind, each by how many of the least it is, the largest first."""
 _AMOUNT = re.compile(r"(?P<number>\d+(?:\.\d+)?) ?(?P<unit>[A-Za-z]+)\.?(?:,? and |, ?| )?")
 
 

@@ -31,7 +31,7 @@ _INFINITE: dict[Form, str] = {MINUS_INFINITY: "-\\infty", INFINITY: "\\infty"}
 def golds(reference: Any) -> tuple[str, ...]:
     r"""The right answers that ``reference`` names, as text; more than one where it lists alternatives.
 
-    A text may be an answer, a solution whose last ``\boxed{…}`` is the answer, or one with the answer behind ``####``.
+    A text may be an answer, a solution whose last ``\boxed{…}`` is the answer, or one with the answer after ``####``.
 
     Raises:
         ValueError: no completion can be judged against it; why, and what to do.

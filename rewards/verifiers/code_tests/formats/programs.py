@@ -40,7 +40,7 @@ def whole_test(row: Mapping[str, Any]) -> TestProgram:
 
 
 def functional(row: Mapping[str, Any]) -> TestProgram:
-    """rLLM's LeetCode rows: a ``check(candidate)`` and, behind it, the call that names what is checked."""
+    """rLLM's LeetCode rows: a ``check(candidate)`` and, after it, the call that names what is checked."""
     source = text_of(row, "functional")
     if "check(" not in _parsed(source, "functional") or row.get("entry_point"):
         return whole_test({**row, "test": source}) if row.get("entry_point") else source_text(source)
