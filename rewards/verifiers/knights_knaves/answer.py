@@ -76,10 +76,10 @@ def _skip(text: str, position: int) -> int:
     return match.end() if match else position
 
 
-_EMPHASIS = re.compile(r"[*`#]|__")
+_LOOSE_EMPHASIS = re.compile(r"[*`#]|__")
 _BLANKS = re.compile(r"[^\S\n]+")
 _LINE_ENDS = re.compile(r" ?\n[\n ]*")
-_BETWEEN = re.compile(r"(?:[\s.,;]|and\b|&)*")
+_LOOSE_BETWEEN = re.compile(r"(?:[\s.,;]|and\b|&)*")
 _CONNECTIVE = re.compile(
     r"(?:therefore|thus|so|hence|consequently|finally|in conclusion|in summary|as a result|this means|it follows|"
     r"(?:so )?we (?:conclude|find|deduce)|the (?:final )?answer is)(?: that)?\b[,:]? ?"
@@ -94,7 +94,7 @@ _HARMLESS = frozenset(
     it gives us
     """.split()  # noqa: SIM905 — a list of words is read as words
 )
-_NUMBER = r"(?:(?:\(\d{1,3}\)|\d{1,3}[.)]|[-•]) ?)?"
+_LISTED = r"(?:(?:\(\d{1,3}\)|\d{1,3}[.)]|[-•]) ?)?"
 _END = r"(?=\s?(?:[\n.;]|$|,? ?(?:and )?(?:the )?kna(?:ve|ves)\b|,? ?(?:and )?(?:the )?knights?\b))"
 
 
@@ -102,7 +102,7 @@ def parse_free(text: str, names: Sequence[str]) -> tuple[bool, ...] | str:
     """The assignment that ``text`` states, in the order of ``names``, or a sentence on why it states none."""
     if len(text) > MAX_CHARACTERS:
         return f"an answer of {len(text)} characters is not read (at most {MAX_CHARACTERS})"
-    text = _LINE_ENDS.sub("\n", _BLANKS.sub(" ", _EMPHASIS.sub("", text).lower()))
+    text = _LINE_ENDS.sub("\n", _BLANKS.sub(" ", _LOOSE_EMPHASIS.sub("", text).lower()))
     forms = _forms(names)
     stated: dict[str, bool] = {}
     position = _skipped(text, 0)
@@ -125,14 +125,14 @@ def _forms(names: Sequence[str]) -> list[re.Pattern[str]]:
     name = "|".join(re.escape(name.lower()) for name in sorted(names, key=len, reverse=True))
     name = rf"(?:{name})(?![\w-])"
     joined = rf"{name}(?:(?: ?, ?and | and | ?[,&] ?){name})*"
-    lines = rf"(?:\n{_NUMBER}{name}(?= ?(?:\n|$)))+"
+    lines = rf"(?:\n{_LISTED}{name}(?= ?(?:\n|$)))+"
     return [
-        re.compile(rf"{_NUMBER}(?P<names>{name})(?: is\b| ?[:=-]) ?(?:(?:an?|the) )?(?P<role>knight|knave)\b"),
+        re.compile(rf"{_LISTED}(?P<names>{name})(?: is\b| ?[:=-]) ?(?:(?:an?|the) )?(?P<role>knight|knave)\b"),
         re.compile(
-            rf"{_NUMBER}(?P<names>{joined})(?: are\b| ?[:=-]) ?(?:(?:both|all) )?(?:the )?(?P<role>knight|knave)s\b"
+            rf"{_LISTED}(?P<names>{joined})(?: are\b| ?[:=-]) ?(?:(?:both|all) )?(?:the )?(?P<role>knight|knave)s\b"
         ),
         re.compile(
-            rf"{_NUMBER}(?:the )?(?P<role>knight|knave)s?(?: is\b| are\b| ?:) ?"
+            rf"{_LISTED}(?:the )?(?P<role>knight|knave)s?(?: is\b| are\b| ?:) ?"
             rf"(?P<names>{joined}{_END}|{lines}|(?:none|nobody|no one)\b{_END})"
         ),
     ]
@@ -153,5 +153,5 @@ def _introduced(text: str, position: int) -> int:
 
 
 def _skipped(text: str, position: int) -> int:
-    match = _BETWEEN.match(text, position)
+    match = _LOOSE_BETWEEN.match(text, position)
     return match.end() if match else position
