@@ -159,7 +159,7 @@ def test_killed_and_started_again_it_awaits_resumes_and_repeats_nothing(tmp_path
     os.kill(second.process.pid, signal.SIGINT)
     status, output = second.finished()
     assert status == 130, output
-    assert f"To go on:  python scripts/sweep.py run {file}" in output
+    assert f"To continue:  python scripts/sweep.py run {file}" in output
     assert cell.state() == "stopped"
     assert (checkpoint := cell.checkpoint()) is not None
     assert 20 < int(checkpoint.name.removeprefix("checkpoint-")) < 200

@@ -1,4 +1,4 @@
-"""What strategies do to the gradient: the same rollouts, the same weights, one row of numbers each."""
+"""How strategies change the gradient: the same rollouts and weights for all, one row of numbers for each."""
 
 import math
 import time
@@ -20,7 +20,7 @@ from trainer.comparison.gradients.sketch import CountSketch
 from trainer.comparison.gradients.strategies import BASELINE, Named
 
 COEFFICIENT_LOSS = "cispo"
-"""The loss that a coefficient takes the place of the clipped ratio in."""
+"""The loss in which a coefficient replaces the clipped ratio."""
 
 
 @dataclass(frozen=True)
@@ -32,12 +32,12 @@ class Measured:
         cosine: with the baseline's gradient on the same prompts.
         norm: of the gradient, in units of the baseline's.
         signal_to_noise: of one prompt's gradient, see `Moments`.
-        alignment: cosine of the expected gradient with that of p(correct), noise taken out; 1 = no bias in direction.
+        alignment: cosine of the expected gradient with that of p(correct), without noise; 1 = no bias in direction.
         signal_to_noise_margin, alignment_margin: half of their 95 % intervals, see `margins`; NaN of few batches.
         gain: change of p(correct) to first order per unit of length moved along the update.
         quartiles: shares of the update by π_old, four equal ranges from 0 to 1.
         shared: share of the update on tokens with which all responses of a group begin.
-        residual: of those tokens' contributions what does not cancel when a batch is one optimizer step.
+        residual: share of their contributions that does not cancel when a batch is one optimizer step.
         seconds: of a batch, for advantages and weights.
         passes: optimizer steps a batch; ``scores``: whether π_old or entropies are needed.
     """
@@ -99,7 +99,7 @@ class _Tally:
 
 @dataclass
 class _Seen:
-    """What the batches so far have shown."""
+    """The sums over the batches so far."""
 
     tallies: dict[str, _Tally] = field(default_factory=dict)
     absent: dict[str, str] = field(default_factory=dict)
@@ -152,7 +152,9 @@ def bench(
             sums.add(coefficients, jacobian)
         seen.add(sums, len(rows), _drift(rows, batch))
     if seen.sums is None or seen.sums.groups < 2:
-        raise ReplayError("There are fewer than two groups to replay, and noise over prompts needs two. Record more.")
+        raise ReplayError(
+            "There are fewer than two groups to replay, and the noise between prompts needs two. Record more."
+        )
     moments = seen.sums.moments()
     return Bench(
         rows=_rows([named for named in asked if named.name not in seen.absent], moments, seen),

@@ -25,7 +25,7 @@ class ReplayedBatch:
         prompt_ids: of each group.
         completion_ids, mask: (N, T) int.
         logps, entropies: (N, T) of the policy whose gradient is taken: π_old is π.
-        columns: name → (N,), what reward functions logged beside.
+        columns: name → (N,), further numbers that reward functions logged.
     """
 
     rewards: Tensor
@@ -105,8 +105,8 @@ def loss_scale(mask: Tensor, loss_type: str, longest: int) -> Tensor:
 def true_gradient(batch: ReplayedBatch) -> Tensor:
     """(N, T): the contributions of the unbiased estimate of ``∇ p(correct)``.
 
-    ``(c_i − mean of the others' c) / N`` on every token that the loss counts (leave-one-out), 0 where nobody judged or
-    no sibling was judged.
+    ``(c_i − mean of the others' c) / N`` on every token that the loss counts (leave-one-out), 0 where the row or all
+    others of its group are unjudged.
     """
     correct = batch.correct.view(-1, batch.group_size)
     judged = ~correct.isnan()

@@ -1,4 +1,4 @@
-"""Intervals of what a bench measures: each rollout batch is left out once."""
+"""Intervals of the bench's measurements by the jackknife: each rollout batch is left out once."""
 
 import math
 from collections.abc import Callable, Sequence
@@ -13,7 +13,7 @@ from trainer.comparison.gradients.moments import GradientSums, Moments
 from trainer.comparison.gradients.sketch import add_image
 
 FEWEST = 3
-"""Blocks without which there is no interval."""
+"""With fewer blocks there is no interval."""
 LONGEST = 32768
 """Numbers of a block's totals; longer ones are sketched, which makes margins wider: ``√(1 + d / 32768)`` times, where d
 is the effective dimension of a group's noise, ``(tr Cov)² / tr Cov²``."""
@@ -61,7 +61,7 @@ def block_of(sums: GradientSums) -> Block:
     if totals.shape[1] > LONGEST:
         totals = torch.zeros(len(totals), LONGEST)
         add_image(totals, sums.totals, seed=0)
-    return Block(sums.groups, totals.clone(), sums.within.clone())  # its sums may go on
+    return Block(sums.groups, totals.clone(), sums.within.clone())  # copies: the sums may grow
 
 
 def stated(margin: float) -> str:

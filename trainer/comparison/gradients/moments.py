@@ -1,5 +1,6 @@
-"""Parameter gradients of many estimators, added up group by group; what is unbiased over prompts is made of pairs.
+"""Parameter gradients of many estimators, added up group by group.
 
+Estimates that are unbiased over prompts come from pairs of groups.
 S estimators, P groups (one prompt each, independent), D parameters or dimensions of their sketch.
 """
 

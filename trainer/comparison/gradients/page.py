@@ -1,4 +1,4 @@
-"""A bench's numbers as a table for the terminal and as one HTML page: the heat map of cosines, shares by quartile."""
+"""The results of the gradient bench as a table and as one HTML page: cosines as a heat map, shares by quartile."""
 
 import math
 from pathlib import Path
@@ -13,12 +13,12 @@ COLUMNS = {
     "cosine": "cosine with grpo's gradient on the same prompts",
     "norm": "length of the gradient, grpo's = 1",
     "SNR": "‖E g‖² / tr Cov(g) of one prompt's gradient, unbiased over pairs of prompts; ± half of its 95 % interval",
-    "alignment": "cosine of the expected gradient with that of p(correct), noise taken out; 1 = no bias; ± as of SNR",
+    "alignment": "cosine of the expected gradient with that of p(correct), without noise; 1 = no bias; ± as for SNR",
     "Δp": "change of p(correct) to first order per unit of length moved along the update",
     "q1…q4": "shares of the update by π_old: [0, ¼), [¼, ½), [½, ¾), [¾, 1]",
     "shared": "share of the update on tokens that a whole group begins with",
-    "residual": "of those tokens' contributions what does not cancel in one optimizer step a batch",
-    "ms": "for advantages and weights of a batch",
+    "residual": "share of those tokens' contributions that does not cancel when a batch is one optimizer step",
+    "ms": "milliseconds for advantages and weights of a batch",
     "steps": "optimizer steps a batch",
 }
 """Column → what it is."""
@@ -67,7 +67,7 @@ def html_page(found: Bench, name: str) -> str:
 
 
 def shade(cosine: float) -> str:
-    """Class of a heat map's cell: one of ten steps of blue (alike) or orange (opposite)."""
+    """Class of a heat map's cell: one of ten shades of blue (same direction) or orange (opposite)."""
     if not math.isfinite(cosine):
         return "none"
     return f"{'plus' if cosine >= 0 else 'minus'}-{min(10, round(abs(cosine) * 10))}"

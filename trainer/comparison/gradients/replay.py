@@ -8,16 +8,18 @@ from dataclasses import dataclass
 from typing import Any, TypeVar
 
 import torch
+from jaxtyping import Float, Int
 from torch import Tensor
 
 from rewards.registry import Refusal
 from trainer.comparison.gradients.contributions import ReplayedBatch
-from trainer.comparison.gradients.cuts import cuts
 from trainer.comparison.gradients.moments import basis
 from trainer.comparison.gradients.sketch import CountSketch
 
 Row = dict[str, Any]
 _Made = TypeVar("_Made")
+_LIKE = 0.7
+"""Of a pass's longest row, prompt included: what a row must reach to go with it."""
 
 
 class ReplayError(Refusal):
@@ -26,7 +28,7 @@ class ReplayError(Refusal):
 
 @dataclass(frozen=True)
 class Recipe:
-    """What of a run's settings decides its gradients beside the strategies.
+    """The settings of a run, other than its strategies, that determine its gradients.
 
     Attributes:
         reward_weights: reward's label → weight.
@@ -85,14 +87,14 @@ def whole_groups(rows: Sequence[Row], size: int) -> list[Sequence[Row]]:
     groups = [rows[start : start + size] for start in range(0, len(rows), size)]
     if any(len(group) != size or len({row["group"] for row in group}) > 1 for group in groups):
         raise ReplayError(
-            f"Batch {rows[0]['batch']} does not hold whole groups of trl.num_generations = {size} rows. Replay a run's "
-            "own directory, with the configuration that it was started with."
+            f"Batch {rows[0]['batch']} does not consist of whole groups of trl.num_generations = {size} rows. Name the "
+            "directory of a run, so that its rollouts are replayed with the configuration that it was started with."
         )
     return groups
 
 
 def completions_of(rows: Sequence[Row]) -> tuple[Tensor, Tensor]:
-    """(N, T) token ids, padded behind, and the mask of those that count."""
+    """(N, T) token ids, padded on the right, and the mask of those that count."""
     width = max(1, max(len(row["completion_ids"]) for row in rows))
     ids = torch.stack([_padded(row["completion_ids"], width) for row in rows])
     return ids, torch.stack([_padded(row["mask"] or [1] * len(row["completion_ids"]), width) for row in rows])
@@ -126,8 +128,41 @@ def group_gradients(
     return _side_by_side(of_group, len(batch.prompt_ids), torch.get_num_threads() if model.device.type == "cpu" else 1)
 
 
+def cuts(
+    completion_ids: Int[Tensor, "G L"], contributions: Float[Tensor, "S G L"], prompt_length: int
+) -> list[tuple[Tensor, Tensor]]:
+    """A group cut into passes of similar length, so that little padding is differentiated again and again.
+
+    Completions and contributions of each pass, which together have the group's gradients for all S estimators.
+
+    A row ends after its last contribution: later tokens cannot change a gradient. Rows of the same
+    tokens become one, with the sum of their contributions. Rows go together, longest first, while each is at least
+    `_LIKE` times as long as the first. A group without contributions has no pass.
+    """
+    alike: dict[tuple[int, ...], Tensor] = {}
+    for ids, contributed in zip(completion_ids.tolist(), contributions.unbind(1), strict=True):
+        counted = contributed.any(0).nonzero()
+        if len(counted):
+            length = int(counted.max()) + 1
+            tokens = tuple(ids[:length])
+            alike[tokens] = alike[tokens] + contributed[:, :length] if tokens in alike else contributed[:, :length]
+    passes: list[list[tuple[int, ...]]] = []
+    for tokens in sorted(alike, key=len, reverse=True):
+        if not passes or prompt_length + len(tokens) < _LIKE * (prompt_length + len(passes[-1][0])):
+            passes.append([])
+        passes[-1].append(tokens)
+    return [_padded_cut(rows, alike) for rows in passes]
+
+
+def _padded_cut(rows: list[tuple[int, ...]], contributions: dict[tuple[int, ...], Tensor]) -> tuple[Tensor, Tensor]:
+    longest = len(rows[0])
+    ids = torch.tensor([[*tokens, *[0] * (longest - len(tokens))] for tokens in rows])
+    padded = [torch.nn.functional.pad(contributions[tokens], (0, longest - len(tokens))) for tokens in rows]
+    return ids, torch.stack(padded, dim=1)
+
+
 def _side_by_side(make: Callable[[int], _Made], count: int, workers: int) -> Iterator[_Made]:
-    """``make(0)``, ``make(1)`` … in their order, ``workers`` at a time, each in a thread that torch has for itself."""
+    """``make(0)``, ``make(1)`` … in their order, ``workers`` at a time, each with one thread of torch."""
     if workers == 1:
         yield from map(make, range(count))
         return
@@ -141,7 +176,7 @@ def _side_by_side(make: Callable[[int], _Made], count: int, workers: int) -> Ite
             while waiting:
                 yield waiting.popleft().result()
     finally:
-        torch.set_num_threads(workers)  # which the workers have changed for all
+        torch.set_num_threads(workers)  # the workers have changed it for the whole process
 
 
 def _gradients(
@@ -159,7 +194,7 @@ def _gradients(
 def next_tokens(model: Any, prompt: Sequence[int], ids: Tensor, temperature: float) -> Tensor:
     """(G, T, V) log-probabilities of what may follow, at the sampling temperature.
 
-    All rows have the same prompt, and padding stands behind what is counted: no attention mask is needed.
+    All rows have the same prompt, and padding comes after the tokens that count: no attention mask is needed.
     """
     start = torch.tensor(prompt).expand(len(ids), -1)
     seen = torch.cat([start, ids], dim=1).to(model.device)
@@ -178,7 +213,7 @@ def numbers_of(rows: Sequence[Row], name: str) -> Tensor:
 
 
 def _columns(rows: Sequence[Row]) -> dict[str, Tensor]:
-    """What reward functions logged beside, where it is a number in every row."""
+    """Further values that reward functions logged, where they are numbers in every row."""
     logged = [json.loads(row["others"] or "{}") for row in rows]
     names = [name for name in logged[0] if all(isinstance(each.get(name), int | float) for each in logged)]
     return {name: torch.tensor([float(each[name]) for each in logged]) for name in names}

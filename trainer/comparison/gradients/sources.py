@@ -51,7 +51,7 @@ def sampled_batches(config_path: Path, batches: int) -> Iterator[list[Row]]:
         experiment = Experiment.of_file(config_path, [f"{key}={value}" for key, value in fixed.items()])
         args = experiment.args
         args.max_steps, args.learning_rate = batches * optimizer_steps_per_block(args), 0.0  # no run file may say 0
-        _ = experiment.rows  # what is said of them is seen
+        _ = experiment.rows  # loaded here, so that messages about them are still printed
         with contextlib.redirect_stdout(io.StringIO()):
             trainer = experiment.trainer
             trainer.add_callback(Rollouts(trainer, Path(directory), experiment.config.logging))

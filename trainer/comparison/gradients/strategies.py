@@ -1,8 +1,7 @@
-"""Which strategies a bench compares: parts by name, put together by +, beside GRPO's and the defaults."""
+"""Which strategies the bench compares: names of parts, joined by +; GRPO's and the defaults for the other parts."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import Any
 
 from rewards.registry import PartError
 from trainer.algorithms.contract import ADVANTAGE, COEFFICIENT, TOKEN_WEIGHT, UPDATE_SCHEDULE
@@ -43,7 +42,7 @@ def named_strategy(name: str) -> Named:
 
 
 def named_strategies(names: str) -> tuple[list[Named], dict[str, str]]:
-    """The strategies of a list ``a,b,c`` or of ``all``, without repetition, and what of ``all`` is left out and why.
+    """The strategies of a list ``a,b,c`` or of ``all``, each once; and those of ``all`` that cannot be built, and why.
 
     Raises:
         PartError: as `named_strategy`, of a strategy that was asked for by name.
@@ -64,8 +63,3 @@ def named_strategies(names: str) -> tuple[list[Named], dict[str, str]]:
 def _every_part() -> Iterable[str]:
     for kind in KINDS:
         yield from (name for name in sorted(built_in(kind)) if name != DEFAULTS.get(kind))
-
-
-def parts_of(named: Named) -> dict[str, Any]:
-    """Kind → name, for a file."""
-    return {kind: part for kind, part in named.parts.names.items() if part is not None}

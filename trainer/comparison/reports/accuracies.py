@@ -59,7 +59,7 @@ _ALIKE = 1.02
 def common_tokens(by_variant: Mapping[str, Sequence[RecordedRun]]) -> float | None:
     """The tokens (prompts and completions, all that was generated) up to which every run was evaluated.
 
-    What a run generated after its last evaluation does not count: its accuracy there, nobody measured.
+    Tokens that a run generated after its last evaluation do not count: its accuracy there was not measured.
 
     ``None`` where the tokens of an evaluation were not logged, all were evaluated up to as many, or a run had spent
     more before its first evaluation on one of its held-out sets.

@@ -1,4 +1,4 @@
-"""What the seeds of a sweep say: each variant's numbers, and its difference from the baseline with a verdict."""
+"""The comparison of variants over seeds: each one's numbers, and its difference from the baseline with a verdict."""
 
 import math
 from collections.abc import Sequence
@@ -16,7 +16,7 @@ from trainer.statistics import Estimate
 
 Floats = NDArray[np.float64]
 GAIN_FRACTION = 0.9
-"""The threshold that runs are timed to, where none is given: the baseline's start and this share of its mean gain."""
+"""The default threshold for times: the baseline's start plus this share of its mean gain."""
 
 
 @dataclass(frozen=True)
@@ -37,7 +37,7 @@ class TimeToThreshold:
 
 @dataclass(frozen=True)
 class VariantNumbers:
-    """What the seeds of a variant say together.
+    """The numbers of one variant over its seeds.
 
     Attributes:
         start, final, best: held-out accuracies.
@@ -63,7 +63,7 @@ class Comparison:
     """All numbers on one held-out set.
 
     Attributes:
-        unpaired: what is to be said of variants that have no finished seed in common with their baseline.
+        unpaired: notes on variants that have no finished seed in common with their baseline.
         left_out: runs without a single judged answer, by name.
         equal_tokens: that every run has generated: variants are compared there too; ``None`` if all used as many.
     """
@@ -108,7 +108,7 @@ def comparison(runs: RecordedRuns, dataset: str, threshold: float | None = None)
         if baseline == variant:
             continue
         if baseline not in judged.by_variant:
-            unpaired.append(f"{variant} has nothing to be compared with: no run of {baseline} is finished and judged.")
+            unpaired.append(f"{variant} cannot be compared: no run of its baseline {baseline} is finished and judged.")
             continue
         found = contrast_of(variant, baseline, by_seed, judged.by_variant[baseline], dataset)
         if plan is not None and found.is_paired:

@@ -13,9 +13,9 @@ Record = Mapping[str, Any]
 
 @dataclass(frozen=True)
 class Sample:
-    """One completion with its verdict: right, wrong or unjudged; ``cut`` characters were left out at its end.
+    """One completion with its verdict: right, wrong or unjudged; ``cut`` characters at its end are not shown.
 
-    ``prompt`` is given where samples that stand side by side do not have the same.
+    ``prompt`` is given where the samples of a group have different prompts.
     """
 
     label: str
@@ -30,7 +30,7 @@ class Sample:
 
 @dataclass(frozen=True)
 class SampleGroup:
-    """Completions that stand side by side, and what they have in common."""
+    """Completions shown side by side, and what they have in common."""
 
     title: str
     prompt: str | None

@@ -1,4 +1,4 @@
-"""What a report says, gathered from the files of a run or a sweep. How it looks is for `reports.page`."""
+"""The contents of a report, gathered from the files of a run or a sweep; `reports.page` renders them."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -33,8 +33,8 @@ class Report:
 
     Attributes:
         headline: the verdict in one sentence.
-        conditions: whether every variant was compared at its own best settings, and when was looked; may be empty.
-        secondary: who learned sooner or later, where the intervals of the areas under the curves say so; may be empty.
+        conditions: whether every variant was compared at its own best settings, and the planned looks; may be empty.
+        secondary: which variants learned faster or slower, by the areas under the curves; may be empty.
         comparisons: one for each held-out set; the first is the one that the headline speaks of.
         tables: by name, in the order of the page; those without a row are left out.
         judged: the runs that the pictures are drawn of.
@@ -65,7 +65,7 @@ class Report:
 
     @cached_property
     def summary(self) -> str:
-        """The picture that stands beside the Markdown page, as SVG; may be empty."""
+        """The picture that goes with the Markdown page, as SVG; may be empty."""
         return summary_svg(self.judged, self.main)
 
 
@@ -122,14 +122,14 @@ def _tables(
 
 def _headline(main: Comparison | None, runs: RecordedRuns) -> str:
     if main is None:
-        return "No held-out accuracy was recorded, so there is nothing to judge by."
+        return "No held-out accuracy was recorded, so there is nothing to compare."
     if not runs.baseline:
         final, start = main.variants[0].final, main.variants[0].start
         seed = next(iter(main.variants[0].seeds))
         change = f", from {start.value:.3f}" if start else ""
         return f"Held-out accuracy {final.value:.3f}{change}, with seed {seed} alone: one seed gives no verdict."
     if not main.contrasts:
-        return "There is no variant yet that can be compared with its baseline."
+        return "No variant can be compared with its baseline yet."
     named: dict[str, list[str]] = {}
     for contrast in main.contrasts:
         named.setdefault(contrast.verdict.outcome, []).append(contrast.variant)
@@ -139,7 +139,7 @@ def _headline(main: Comparison | None, runs: RecordedRuns) -> str:
 
 
 def _secondary(main: Comparison | None) -> str:
-    """The areas' intervals, named beside the verdict and no part of it: a second outcome, unadjusted, of seeds."""
+    """Which areas under the curves differ: a second outcome, unadjusted, without effect on the verdict."""
     named: dict[str, list[str]] = {}
     for contrast in main.contrasts if main else []:
         outcome = statistics.verdict(contrast.area).outcome if contrast.area else "no verdict"
@@ -153,5 +153,5 @@ def _secondary(main: Comparison | None) -> str:
         return ""
     return (
         f"Secondary, unadjusted for several comparisons: area under the learning curve {'; '.join(words)} "
-        "(95 % intervals over seeds that leave out 0). A higher area at a like final accuracy is to learn sooner."
+        "(95 % intervals over seeds that exclude 0). A higher area with a similar final accuracy means faster learning."
     )

@@ -19,7 +19,7 @@ class Contrast:
     Attributes:
         is_paired: by seed. Without a common seed all seeds of both are compared by Welch's t.
         seeds, baseline_seeds: those that were compared; the same where they pair.
-        p_value, adjusted_p: of the t statistic behind the interval; by Holm's method over all contrasts.
+        p_value, adjusted_p: of the interval's t statistic; adjusted by Holm's method for all contrasts.
         area: difference of the areas under the learning curves; it gives no verdict of its own.
         looks: those taken of a group-sequential comparison, see `reports.looks`.
     """
@@ -38,7 +38,7 @@ class Contrast:
 
     @property
     def compared(self) -> str:
-        """How many seeds, in words: "5 seeds", or "5 against 3 seeds, unpaired"."""
+        """The number of seeds as text: "5 seeds", or "5 against 3 seeds, unpaired"."""
         if self.is_paired:
             return "1 seed" if len(self.seeds) == 1 else f"{len(self.seeds)} seeds"
         return f"{len(self.seeds)} against {len(self.baseline_seeds)} seeds, unpaired"

@@ -57,7 +57,7 @@ def coverage_table(runs: RecordedRuns, dataset: str) -> Table | None:
     rows = [_row(name, judged, by_variant) for name in by_variant]
     caption = (
         f"Share of items of {dataset} that are solved at least once in {k} samples (pass@{k}), after the last step. A "
-        "second outcome: settings were not chosen by it, and it is not adjusted for being one of two."
+        "second outcome: settings were not chosen by it, and its verdicts are not adjusted for two outcomes."
     )
     if left_out:
         caption += f" Left out: {', '.join(left_out)}."
@@ -65,7 +65,7 @@ def coverage_table(runs: RecordedRuns, dataset: str) -> Table | None:
 
 
 def _covered(judged: RecordedRuns, dataset: str) -> tuple[RecordedRuns, int, list[str]]:
-    """The runs with k samples and variants that have some, k, and the other runs in words."""
+    """The runs with k samples and their variants, k, and the other runs each with the reason."""
     answers = {(run.variant, run.seed): run.final_answers(dataset) for run in judged.all}
     samples = {cell: _samples(found) for cell, found in answers.items() if found is not None}
     k = _most_common(samples.values())

@@ -16,7 +16,7 @@ DIAGNOSTICS = {
     "kl": "KL to the reference (nats a token)",
     "completions/mean_length": "completion length (tokens)",
     "completions/clipped_ratio": "share cut off at the limit",
-    "groups/frac_dead": "share of groups without signal",
+    "groups/frac_dead": "share of zero-variance groups",
     "groups/frac_all_correct": "share of groups all right",
     "groups/frac_all_wrong": "share of groups all wrong",
     "groups/frac_unjudged": "share of groups unjudged",
@@ -65,9 +65,9 @@ def held_out_curves(runs: RecordedRuns, dataset: str) -> dict[str, Curve]:
 
 
 def diagnostic_curves(runs: RecordedRuns) -> tuple[dict[str, dict[str, Curve]], list[str]]:
-    """Title → variant → mean over seeds, without bands, which would hide one another in small pictures.
+    """Title → variant → mean over seeds, without bands, which would overlap in small pictures.
 
-    And the titles of metrics that were 0 throughout in all variants, of which there is nothing to draw.
+    And the titles of metrics that were 0 throughout in all variants, which are not drawn.
     """
     panels, zero = {}, []
     for key, title in DIAGNOSTICS.items():
@@ -109,10 +109,10 @@ PHASES = {
     "update": "update",
     "log": "logging",
 }
-"""``timing/<phase>_s`` → what the legend calls it, from the bottom of the stack to its top."""
+"""``timing/<phase>_s`` → its name in the legend, from the bottom of the stack to its top."""
 JUDGING = "all judging"
 MOST_POINTS = 100
-"""Of a picture; more are averaged, so that a long run's page stays small."""
+"""Points in one picture; more are averaged, so that the page of a long run stays small."""
 
 
 def step_times(runs: RecordedRuns) -> dict[str, Stack]:

@@ -2,7 +2,7 @@
 
 Colours are Okabe and Ito's (2008), which colour-blind readers tell apart; each variant has a line style and a marker of
 its own besides, so that a page printed in grey can be read. Pictures are as narrow as a phone allows, so that their
-words keep their size there; a wide page puts them side by side. Legends stand outside the data.
+words keep their size there; a wide page puts them side by side. Legends are outside the axes.
 """
 
 import io
@@ -28,7 +28,7 @@ MARKERS = ("o", "s", "^", "D", "v", "P", "X")
 WIDTH, PANEL_WIDTH = 4.7, 3.1
 """Inches; 4.7 are 451 pixels of a page."""
 BAND_MARGIN = 0.75
-"""So many ranges of the curves beside them are drawn of their bands, lest a wide band flattens the curves."""
+"""Bands are drawn up to this multiple of the curves' own range: a wide band would flatten the curves."""
 FACES = ("figure.facecolor", "axes.facecolor", "savefig.facecolor", "legend.facecolor")
 SETTINGS = {
     "text.parse_math": False,  # names are text: a variant may be called a$b$c
@@ -79,7 +79,7 @@ class PointInterval:
 def curves_figure(
     name: str, curves: Mapping[str, Curve], x: str, y: str, styles: Mapping[str, int], background: str = "none"
 ) -> str:
-    """Lines with bands; a point alone gets a marker. The legend stands below."""
+    """Lines with bands; a single point gets a marker. The legend is below."""
     with matplotlib.rc_context({**SETTINGS, **dict.fromkeys(FACES, background)}):
         figure = Figure(figsize=(WIDTH, 3.1 + 0.2 * -(-len(curves) // 2)), layout="constrained")
         axes = figure.subplots()
@@ -152,7 +152,7 @@ def differences_figure(
     styles: Mapping[str, int],
     background: str = "none",
 ) -> str:
-    """Quantity → variant → its difference; one interval a variant around it, and 0 is where the baseline stands."""
+    """Quantity → variant → its difference; with an interval each; the baseline is at 0."""
     labels = list(dict.fromkeys(label for panel in panels.values() for label in panel))
     with matplotlib.rc_context({**SETTINGS, **dict.fromkeys(FACES, background)}):
         width = WIDTH + PANEL_WIDTH * (len(panels) - 1)
@@ -173,7 +173,7 @@ def differences_figure(
 def intervals_figure(
     name: str, values: Mapping[str, Mapping[str, PointInterval]], x: str, y: str, styles: Mapping[str, int]
 ) -> str:
-    """Variant → group → value: a row a group, in it an interval a variant. The legend stands below."""
+    """Variant → group → value: a row a group, in it an interval a variant. The legend is below."""
     groups = list(dict.fromkeys(group for by_group in values.values() for group in by_group))
     step = 0.8 / len(values)
     with matplotlib.rc_context(SETTINGS):
@@ -262,7 +262,7 @@ def _line(number: int) -> Any:
 
 
 def _marker(number: int) -> str:
-    """As `_line`."""
+    """See `_line`."""
     return MARKERS[(number + number // len(MARKERS)) % len(MARKERS)]
 
 
@@ -277,5 +277,5 @@ def _svg(figure: Figure, name: str) -> str:
 
 
 def styles_of(variants: Sequence[str]) -> dict[str, int]:
-    """Each variant's number, by which all pictures of a page draw it alike."""
+    """Each variant's number, which gives it the same style in all pictures."""
     return {name: number for number, name in enumerate(variants)}

@@ -19,7 +19,7 @@ _COLUMNS: dict[str, Any] = {
     "correct": bool | None,
     "num_tokens": int | None,
 }
-"""Columns that are computed with, and what they hold."""
+"""Columns used in computations, and their types."""
 
 
 @dataclass(frozen=True)
@@ -74,7 +74,7 @@ class Answers:
 
 @lru_cache(maxsize=64)
 def read_answers(path: Path) -> Answers | None:
-    """The completions in a parquet file of an evaluation; ``None`` where it cannot be read, or holds none."""
+    """The completions in a parquet file of an evaluation; ``None`` where it cannot be read, or is empty."""
     from pyarrow import ArrowException, parquet
 
     try:

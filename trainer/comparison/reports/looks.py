@@ -1,7 +1,7 @@
 """The looks of a group-sequential sweep, taken from its runs: always at the planned numbers of seeds, never between.
 
-What a look says depends on the first n seeds alone, in the order of the sweep's file, so that the report, the runner
-and whoever repeats them come to the same end. Of several held-out sets the first one decides.
+The result of a look depends only on the first n seeds, in the order of the sweep's file, so that the report and the
+runner agree, also when they are repeated. Of several held-out sets the first one decides.
 """
 
 import math
@@ -19,7 +19,7 @@ BySeed = Mapping[int, RecordedRun]
 
 @dataclass(frozen=True)
 class LookPlan:
-    """When is looked: ``looks`` numbers of the first ``seeds``; below ``futility`` a comparison is hopeless."""
+    """Looks are taken after these numbers of the first ``seeds``; below ``futility`` a comparison is hopeless."""
 
     looks: list[int]
     futility: float
@@ -40,8 +40,8 @@ def look_plan(runs: RecordedRuns) -> LookPlan | None:
 def looks_taken(plan: LookPlan, runs: RecordedRuns, judged: RecordedRuns, dataset: str, variant: str) -> list[Look]:
     """The looks at a variant up to the one that ended its comparison, or to the last for which all runs are there.
 
-    A look at which a run has failed for good is left out, except the last: that one is taken of the pairs that are
-    left, at its own level.
+    A look that lacks a run which has failed for good is left out, except the last one: it is taken on the remaining
+    pairs, at its own level.
 
     Args:
         judged: those of ``runs`` that have a judged answer on ``dataset``.
@@ -123,6 +123,6 @@ def _difference(
 
 
 def _lost(runs: RecordedRuns, judged: RecordedRuns, variant: str) -> set[int]:
-    """Seeds that will give no number: failed, or finished without a judged answer."""
+    """Seeds without a result: failed, or finished without a judged answer."""
     finished, usable = runs.by_variant.get(variant, {}), judged.by_variant.get(variant, {})
     return {seed for name, seed in runs.failed if name == variant} | {seed for seed in finished if seed not in usable}

@@ -1,4 +1,4 @@
-"""What a reader of a report must know: what is missing, what was unequal, what the tests can and cannot show."""
+"""What a reader of a report must know: what is missing, what was not equal, how many comparisons were made."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -21,11 +21,11 @@ def notes_of(runs: RecordedRuns, judged: RecordedRuns, main: Comparison | None, 
         notes.append("The run is not finished: it has no summary.json that can be read yet.")
     notes += [run.metrics_damage for run in runs.all if run.metrics_damage]
     if main is None:
-        return [*notes, "No held-out set was evaluated by all runs with any answer that could be judged."]
+        return [*notes, "There is no held-out set on which every run was evaluated and some answer was judged."]
     if main.left_out:
         notes.append(
-            f"Left out, not a single answer on {main.dataset} was judged: {', '.join(main.left_out)}. "
-            "The audit says why."
+            f"Left out, because no answer on {main.dataset} was judged: {', '.join(main.left_out)}. "
+            "The verifier audit shows why."
         )
     return [
         *notes,
@@ -38,23 +38,25 @@ def notes_of(runs: RecordedRuns, judged: RecordedRuns, main: Comparison | None, 
 
 
 def _files(runs: RecordedRuns, judged: RecordedRuns, main: Comparison, directory: Path) -> Sequence[str]:
-    """What the runs did not keep, or did not measure often enough."""
+    """Files that are missing or damaged, and evaluations that are too few."""
     notes = []
     broken = [
         path for run in runs.all if (path := run.final_file(main.dataset)) and not run.final_answers(main.dataset)
     ]
     if broken:
         names = ", ".join(path.relative_to(directory).as_posix() for path in broken)
-        notes.append(f"Files of completions that cannot be read: {names}. Their runs count by their logged accuracy.")
+        notes.append(
+            f"Files of completions that cannot be read: {names}. Their runs are compared by their logged accuracy."
+        )
     if any(run.final_answers(main.dataset) is None for run in runs.all):
         notes.append(
-            "Not all runs kept their per-item results (evaluations/*/step-*.parquet), so intervals rest on the seeds "
-            "alone: they do not include what other items would have given. Samples and audit need these files too."
+            "Not all runs kept their per-item results (evaluations/*/step-*.parquet), so the intervals "
+            "cover the variation between seeds only, not between items. Samples and audit need these files too."
         )
     if any(len(run.held_out()[main.dataset]) < FEWEST_EVALUATIONS for run in judged.all):
         notes.append(
             "Some runs were evaluated fewer than three times: areas under curves, best accuracies and times to the "
-            "threshold are coarse. Write evaluation.every_steps for finer ones."
+            "threshold are coarse. Set evaluation.every_steps for finer ones."
         )
     return notes
 
@@ -71,7 +73,9 @@ def _unequal(runs: RecordedRuns, dataset: str) -> Sequence[str]:
     prints = [run.manifest.get("data_fingerprints") or {} for run in runs.all]
     held_out = [{part: value for part, value in found.items() if part != "train"} for found in prints]
     if any(found != held_out[0] for found in held_out):
-        notes.append("Runs were evaluated on different held-out rows: items do not pair; do not trust the differences.")
+        notes.append(
+            "Runs were evaluated on different held-out rows: items do not match, and the differences cannot be trusted."
+        )
     return notes
 
 

@@ -15,7 +15,7 @@ from trainer.statistics import StatisticsError
 
 TEMPLATES = Path(__file__).with_name("templates")
 THEME = {SOFT: "--soft", LINE: "--line", INK: "--ink", **{c: f"--series-{n}" for n, c in enumerate(COLOURS) if n}}
-"""Colour of a picture → the variable of the style sheet that stands for it: pictures turn dark with the page."""
+"""Colour of a picture → its variable in the style sheet, so that pictures follow the dark mode of the page."""
 
 
 def write_report(directory: Path, output: Path | None = None, threshold: float | None = None) -> tuple[Report, Path]:
@@ -75,7 +75,7 @@ def markdown_page(report: Report, *, links: bool = True, picture: str = "") -> s
 
     Args:
         links: as of `html_page`.
-        picture: file of the picture beside the page.
+        picture: file name of the picture in the same directory.
     """
     filters = {"escaped": escaped, "table": lambda table: markdown_table(table, links=links)}
     template = page_templates(TEMPLATES, autoescape=False, **filters).get_template("report.md.jinja")

@@ -1,4 +1,4 @@
-"""Which pictures a report shows, of which numbers, and what to know when looking at them."""
+"""The pictures of a report, with their captions."""
 
 from dataclasses import dataclass, replace
 
@@ -24,13 +24,13 @@ from trainer.statistics import Estimate
 from trainer.statistics.verdict import FEWEST_SEEDS
 
 MOST_BANDS = 3
-"""So many bands in one picture can still be told apart."""
+"""With more bands one picture cannot be read."""
 FINAL, AREA = "final accuracy, difference", "area under the curve, difference"
 
 
 @dataclass(frozen=True)
 class Picture:
-    """A figure as SVG texts that stand side by side, its title, and what to know when looking at it."""
+    """A figure as SVG texts shown side by side, with its title and caption."""
 
     name: str
     title: str
@@ -47,7 +47,7 @@ def pictures_of(runs: RecordedRuns, main: Comparison | None) -> list[Picture]:
         svg = differences_figure("differences", {FINAL: _differences(main)[FINAL]}, styles)
         paired = all(contrast.is_paired for contrast in main.contrasts)
         pairing = "Paired by seed and item" if paired else "Paired where seeds allow it"
-        caption = f"{pairing}, with 95 % intervals. A verdict is given where the interval leaves out 0."
+        caption = f"{pairing}, with 95 % intervals. A variant is better or worse where its interval excludes 0."
         found.append(Picture("differences", "Differences from the baseline", caption, (svg,)))
     if main and (curves := held_out_curves(runs, main.dataset)) and _has_curves(curves):
         found += _held_out_pictures(runs, main, curves, x, _band(runs))
@@ -68,7 +68,7 @@ def pictures_of(runs: RecordedRuns, main: Comparison | None) -> list[Picture]:
         svgs = stack_figures("times", times, x, "seconds a step", list(PHASES.values()))
         caption = (
             "Wall time of an optimizer step on the logging process, means over seeds, without evaluations and "
-            "checkpoints. The dashed line is all judging, of which what is not waited for runs beside scoring."
+            "checkpoints. The dashed line is all judging; the part without a wait overlaps with scoring."
         )
         found.append(Picture("times", "Where the time goes", caption, tuple(svgs)))
     if main and (lengths := _length_accuracies(runs, main.dataset)):
@@ -79,9 +79,9 @@ def pictures_of(runs: RecordedRuns, main: Comparison | None) -> list[Picture]:
 
 
 def summary_svg(runs: RecordedRuns, main: Comparison | None) -> str:
-    """The one picture that stands beside the Markdown page: a sweep's differences, or a run's held-out accuracy.
+    """The picture of the Markdown page: a sweep's differences, or a run's held-out accuracy; empty without either.
 
-    On white, for it stands alone. Empty where there is neither.
+    On white, since it is shown without the style sheet of a page.
     """
     styles = styles_of(list(runs.by_variant))
     if main and main.contrasts:
@@ -110,7 +110,7 @@ def _band(runs: RecordedRuns) -> str:
         return "One seed." if most == 1 else "Means over seeds."
     return (
         "Lines are means over seeds, bands 95 % t intervals of three seeds or more; "
-        "the picture's height is the curves', and a wide band may end at its edge."
+        "the height of the picture fits the lines, so a wide band may be cut off at its edge."
     )
 
 

@@ -73,7 +73,7 @@ def _duration(seconds: float) -> str:
 
 
 def shown_command(command: Sequence[str]) -> str:
-    """The command with paths from the checkout's folder on: where that lies is nobody's business but its owner's."""
+    """The command with paths relative to the checkout: its place on the machine is private."""
     script = Path(command[0]) if command else Path()
     checkout = f"{script.parents[1]}/" if script.is_absolute() and len(script.parents) > 2 else ""
     return shlex.join(argument.replace(checkout, "") if checkout else argument for argument in command)

@@ -1,4 +1,4 @@
-"""Reads what a run, or the runs of a sweep, left on disk. What an older or unfinished run lacks is empty, no error."""
+"""Reads the files of a run, or of the runs of a sweep. Files that an older or unfinished run lacks are not an error."""
 
 import math
 import re
@@ -42,7 +42,7 @@ class RecordedRun(RunRecord):
         variant: the name under which its seeds are put together.
         seed: the run's seed, by which runs of different variants are paired.
         steps_per_rollout: optimizer steps of one rollout batch: what makes variants comparable that take more of them.
-        settings: dotted key → value that the sweep gave this variant, beside the base file.
+        settings: dotted key → value that the sweep sets for this variant, over the base file.
     """
 
     variant: str
@@ -164,7 +164,7 @@ def read_runs(directory: Path) -> RecordedRuns:
         variant = str(run.raw_config.get("name", directory.name))
         return RecordedRuns(variant, {variant: {seed: RecordedRun(directory, variant, seed)}}, {}, {})
     raise ReportError(
-        f"{directory} holds neither {METRICS}, as the directory of a run does, nor sweep.json, as that of a sweep: "
+        f"{directory} is neither the directory of a run, with {METRICS}, nor that of a sweep, with sweep.json, so "
         "there is nothing to report on. Name a directory that scripts/train.py or scripts/sweep.py has written."
     )
 
@@ -190,8 +190,8 @@ def _sweep_runs(directory: Path, sweep: Mapping[str, Any]) -> RecordedRuns:
                 unfinished[cell["name"]] = "summary.json is damaged, and `scripts/sweep.py run` writes it again"
     if not by_variant:
         raise ReportError(
-            f"No cell of the sweep in {directory} has finished, so there is nothing to compare. Look at them with "
-            "`scripts/sweep.py status`, and run the report again when some have."
+            f"No cell of the sweep in {directory} has finished, so there is nothing to compare. Watch them with "
+            "`scripts/sweep.py status`, and make the report when some have finished."
         )
     baseline = {cell["variant"]: cell["baseline"] for cell in sweep["cells"]}
     return RecordedRuns(
@@ -217,7 +217,7 @@ def read_json(path: Path, kind: Any = dict[str, Any]) -> dict[str, Any]:
     """The object of ``kind`` (see `trainer.run.files`) in a file; empty where there is none.
 
     Raises:
-        DamagedFileError: there is one that does not hold it.
+        DamagedFileError: the file has other contents.
     """
     if not path.exists():
         return {}

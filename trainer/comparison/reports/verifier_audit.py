@@ -1,4 +1,4 @@
-"""Whether the verdicts can be trusted: shares unjudged and cut off, rewards that disagree or follow the length."""
+"""Whether the verdicts can be trusted: shares unjudged and truncated, rewards that disagree, length."""
 
 import re
 from collections import Counter
@@ -23,9 +23,9 @@ class Audit:
     """One variant, over the last evaluations of its seeds; shares are ``None`` where nothing was recorded.
 
     Attributes:
-        frac_killed: of the completions judged while training, by reward: cut off at a limit of the verifier.
+        frac_killed: by reward, the share of completions judged while training whose verifier was stopped at a limit.
         length_correlation: Spearman's ρ of tokens and right or wrong; ``None`` where one of them is constant.
-        disagreement: pair of rewards → shares of completions that only the one, or only the other, gives something.
+        disagreement: pair of rewards → shares of completions that only the first, or only the second, rewards.
         reasons: why completions were wrong or unjudged, numbers as #, with their counts, most frequent first.
     """
 

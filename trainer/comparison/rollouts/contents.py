@@ -1,4 +1,4 @@
-"""What the page says: counts of all rollouts, jumps, curves, and the groups that are shown."""
+"""The contents of the page: counts of all rollouts, jumps, curves, and the groups that are shown."""
 
 import json
 import math
@@ -58,13 +58,13 @@ def contents_of(
     """Reads the light columns of every batch, and everything of the batches with a group that is shown.
 
     Args:
-        decode: token ids → text; ``None`` where the run's tokenizer cannot be read: then tokens are not told apart.
+        decode: token ids → text; ``None`` without a tokenizer: the text is not split into tokens.
     """
     numbers = list(recorded.files)
     tables = zip(numbers, recorded.batches(COLUMNS), strict=True)
     batches = [summary_of(number, table) for number, table in tables if len(table)]
     if not batches:
-        raise RolloutsError(f"{recorded.run / ROLLOUTS} holds files without rollouts, so there is nothing to read.")
+        raise RolloutsError(f"{recorded.run / ROLLOUTS} has files without rollouts, so there is nothing to show.")
     found = jumps(batches)
     chosen = chosen_groups(batches, found, most_rollouts, most_tokens)
     groups = [_shown(each, rows, weigh, decode) for each, rows in _rows_of(recorded, chosen)]
@@ -82,7 +82,7 @@ def _rows_of(recorded: RecordedRollouts, chosen: Sequence[Chosen]) -> Iterator[t
         wanted[each.number].append(each)
     for (number, of_batch), table in zip(wanted.items(), recorded.batches(numbers=list(wanted)), strict=True):
         if table.column("batch")[0].as_py() != number:
-            raise RolloutsError(f"{recorded.files[number][0]} is damaged: its rows are of another batch. Delete it.")
+            raise RolloutsError(f"{recorded.files[number][0]} is damaged: its rows belong to another batch. Delete it.")
         groups = pyarrow.array([each.group for each in of_batch])
         rows: dict[int, list[Row]] = defaultdict(list)
         for row in table.filter(compute.is_in(table.column("group"), groups)).to_pylist():
@@ -127,7 +127,7 @@ def _rollout(row: Row, weighed: float | list[float], decode: Decode | None) -> d
 
 
 def _short(value: float | None) -> float | None:
-    """Four digits; what is no finite number, which JSON does not know, as ``None``."""
+    """Four digits; ``None`` for NaN and infinities, which JSON does not have."""
     return None if value is None or not math.isfinite(value) else float(f"{value:.4g}")
 
 
@@ -138,7 +138,7 @@ def _cut(text: str | None) -> str | None:
 
 
 def as_script_data(groups: list[dict[str, Any]]) -> str:
-    """JSON that can stand in a script element: no text can end it, or begin a comment in it."""
+    """JSON for a script element: no text in it can end the element or start a comment."""
     text = json.dumps(groups, ensure_ascii=False, separators=(",", ":"), allow_nan=False)
     for character in "<>&\u2028\u2029":
         text = text.replace(character, f"\\u{ord(character):04x}")
@@ -146,7 +146,7 @@ def as_script_data(groups: list[dict[str, Any]]) -> str:
 
 
 def curve(batches: Sequence[BatchSummary], metric: str, most_points: int = 200) -> list[tuple[float, float]]:
-    """(step, mean of a metric) of the batches, or of up to so many equal parts of them; what is NaN is left out."""
+    """(step, mean of a metric) of the batches, or of up to ``most_points`` equal parts of them, without NaN."""
     parts = np.array_split(np.arange(len(batches)), min(len(batches), most_points))
     points = []
     for part in parts:

@@ -1,4 +1,4 @@
-"""Where a run changes faster than its prompts explain: places to look at first, and no verdict."""
+"""Where a run changes by more than its prompts explain: places to read first, not verdicts."""
 
 import math
 from collections.abc import Sequence
@@ -15,13 +15,13 @@ MOST = 3
 WATCHED = ("reward", "wrong_reward", "length", "repeated")
 KINDS = {
     "reward": "reward jumps",
-    "wrong_reward": "wrong answers are paid more: format alone, or a hole in a verifier",
+    "wrong_reward": "wrong answers get more reward: for the format alone, or by an exploited verifier",
     "length": "length jumps",
-    "repeated": "more completions alike",
+    "repeated": "more identical completions",
 }
-"""Metric → what its jump is called."""
+"""Metric → the name of its jump."""
 ONLY_UP = ("wrong_reward", "repeated")
-"""Of these a fall is nothing to look at."""
+"""For these metrics only a rise is reported."""
 
 
 @dataclass(frozen=True)
@@ -31,7 +31,7 @@ class Jump:
     Attributes:
         step: the optimizer step at which batch ``number`` was generated.
         before, after: means over the groups of ``window`` batches on either side.
-        errors: the difference as a normal deviate; infinite where nothing varies but between the sides.
+        errors: the difference as a normal deviate; infinite where the groups of each side are all equal.
         accuracy: share right before and after; NaN where nothing was judged.
     """
 
@@ -58,8 +58,8 @@ def jumps(batches: Sequence[BatchSummary]) -> list[Jump]:
     """The largest jumps of every kind, the most certain first.
 
     At every place the groups of the batches on either side are two samples of one variance: Student's
-    ``t = (x̄₂ − x̄₁) / √(s² (1/n₁ + 1/n₂))`` of n₁ + n₂ − 2 degrees of freedom, said as the normal deviate of the same
-    probability. Those of `LEAST` or more count, the largest of each neighbourhood alone.
+    ``t = (x̄₂ − x̄₁) / √(s² (1/n₁ + 1/n₂))`` of n₁ + n₂ − 2 degrees of freedom, given as the normal deviate of the same
+    probability. Those of at least `LEAST` count, and of each neighbourhood only the largest.
     """
     found = [jump for metric in WATCHED for jump in _jumps_of(batches, metric)]
     return sorted(found, key=lambda jump: -abs(jump.errors))

@@ -67,12 +67,12 @@ def kept_in_words(recorded: RecordedRollouts, config: RunConfig) -> str:
     """What part of the run's rollouts was recorded."""
     asked, every = config.logging.rollouts, recorded.every_batch
     rows = "All rollouts" if asked == "all" else f"Up to {asked} rollouts (whole groups)"
-    batches = "every batch" if every == 1 else f"one batch in {every}, for want of space (logging.rollouts_max_mb),"
+    batches = "every batch" if every == 1 else f"one batch in {every}, to stay within logging.rollouts_max_mb,"
     return f"{rows} of {batches} were recorded."
 
 
 def page_of(contents: Contents, name: str, kept: str, problem: str) -> str:
-    """The HTML document. What a policy wrote stands in it as escaped text or as data of the script alone."""
+    """The HTML document. Text by a policy is in it only escaped, or as data of the script."""
     templates = page_templates(TEMPLATES, number=_number)
     script = (TEMPLATES / "script.js").read_text()
     digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()

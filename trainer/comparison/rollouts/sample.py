@@ -1,4 +1,4 @@
-"""Which groups a page shows: as many as it can hold, drawn evenly over the run, and some from where something jumps."""
+"""Which groups a page shows: a uniform sample of the run, and some groups before and after each jump."""
 
 import hashlib
 from collections.abc import Iterator, Sequence

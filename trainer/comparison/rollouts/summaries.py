@@ -1,4 +1,4 @@
-"""What all rollouts of a batch are in numbers: means over its groups, which the prompts make independent."""
+"""The rollouts of a batch as numbers: means over its groups, which are independent since their prompts are."""
 
 import math
 from collections import Counter
@@ -15,11 +15,11 @@ COLUMNS = ("row", "step", "group", "completion", "num_tokens", "truncated", "cor
 VERDICTS = ("right", "wrong", "unjudged")
 METRICS = {
     "reward": "mean reward",
-    "accuracy": "share right of the judged",
+    "accuracy": "share of judged rollouts that are right",
     "wrong_reward": "mean reward of wrong answers",
     "length": "tokens a completion",
-    "truncated": "share cut off",
-    "repeated": "share whose text is in the batch more than once",
+    "truncated": "share truncated at the length limit",
+    "repeated": "share whose text occurs more than once in the batch",
 }
 """Metric → what it is."""
 
@@ -97,7 +97,7 @@ def group_means(table: Any, which: NDArray[np.int64], groups: int) -> dict[str, 
 
 
 def verdicts_of(table: Any) -> list[str]:
-    """The column ``correct`` in words."""
+    """The column ``correct`` as one of `VERDICTS`."""
     words = {None: "unjudged", True: "right", False: "wrong"}
     return [words[value] for value in table.column("correct").to_pylist()]
 

@@ -1,4 +1,4 @@
-"""What each token of a completion reads like, and how much it was trained: advantage × weight, probability."""
+"""The text of each token of a completion, and how strongly it was trained: advantage × weight, probability."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
@@ -20,8 +20,8 @@ _UNFINISHED = "\ufffd"
 def token_pieces(ids: Sequence[int], decode: Decode) -> list[str]:
     """The text of each token, which put together are ``decode(ids)``.
 
-    A character that several tokens make up stands at the last of them; the others are empty. What a decoder puts
-    between tokens stands in front of the second.
+    A character that consists of several tokens is the text of the last one; the others are empty. Text that a decoder
+    inserts between two tokens belongs to the second.
     """
     pieces: list[str] = []
     start = read = 0
@@ -108,15 +108,19 @@ class WeighedTokens:
 
 def _note(weight: Strategy | None, coefficient: Strategy | None) -> str:
     if weight is None:
-        said = "The advantage; this run weighs all tokens alike."
+        said = "The advantage; this run gives all tokens the same weight."
     elif weight.traits.depends_on_the_cut:
         said = (
             f"Advantage × weight, recomputed by {weight.name!r} over the group alone: in training it saw the whole "
-            "micro-batch, so that its weights were others."
+            "micro-batch, and its weights differed."
         )
     else:
         said = f"Advantage × weight, recomputed by {weight.name!r} from the recorded π_old."
-    return said if coefficient is None else f"{said} The coefficient {coefficient.name!r} multiplies it too."
+    return (
+        said
+        if coefficient is None
+        else f"{said} In training it was also multiplied by the coefficient {coefficient.name!r}."
+    )
 
 
 def _mask(rows: Sequence[dict[str, Any]]) -> Tensor:

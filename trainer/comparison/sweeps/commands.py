@@ -1,6 +1,6 @@
-"""What `scripts/sweep.py` can do with a sweep's file; each command returns the exit status and prints what happens.
+"""The commands of `scripts/sweep.py`; each prints what happens and returns the exit status.
 
-They raise `rewards.registry.Refusal` where the file, its parts or this machine cannot do what is asked.
+They raise `rewards.registry.Refusal` where the file, its parts or this machine are not able to do what is asked.
 """
 
 import os
@@ -34,7 +34,7 @@ from trainer.run.config import load_config
 from trainer.run.config.yaml_document import write
 
 BuildVerifier = Callable[[Any], object]
-"""`rewards.build_verifier`, which refuses a verifier that cannot be built; scripts hand it in."""
+"""`rewards.build_verifier`, which raises for a verifier that cannot be built."""
 
 
 def run(file: Path, script: Path, build_verifier: BuildVerifier) -> int:
@@ -83,7 +83,7 @@ def _run_cells(
     print_table(status_table(root))
     _print_failures(cells)
     if not completed:
-        print(f"Stopped. To go on:  python scripts/sweep.py run {file}")
+        print(f"Stopped. To continue:  python scripts/sweep.py run {file}")
         return 130
     return int(any(not cell.directory.summary() for cell in cells) or bool(refused))
 
@@ -124,8 +124,8 @@ def export(file: Path, build_verifier: BuildVerifier) -> int:
         _refuse_stages(sweep, "export")
         if sweep.stopping is not None:
             raise SweepError(
-                "W&B's agents take cells in an order of their own and know nothing of looks, so no comparison would "
-                "stop early. Run a sweep with `stopping:` by `scripts/sweep.py run`."
+                "W&B's agents choose the order of cells themselves and cannot take looks, so no comparison would stop "
+                "early. Run a sweep with `stopping:` by `scripts/sweep.py run`."
             )
         checked_plans(sweep, tree, build_verifier)
     # A variant stands for several settings, which W&B's parameters cannot: its agents get the names of cells.
@@ -162,12 +162,12 @@ def report(file: Path) -> int:
 
 
 def plan(file: Path, pilot: Path | None, items: int | None, difference: float | None, *, as_json: bool) -> int:
-    """What the sweep will see and cost, from finished cells.
+    """Which differences the sweep can detect, and its cost, from finished cells.
 
     Args:
         pilot: a directory of cells; otherwise the sweep's own.
-        items: held-out rows, where they are to be others than the pilot's.
-        difference: that should be found.
+        items: number of held-out rows; otherwise the pilot's.
+        difference: that should be detected.
     """
     from trainer.comparison.sweeps.pilots import read_pilot
     from trainer.comparison.sweeps.planning import plan_json, plan_of, plan_sentences, plan_tables
@@ -189,20 +189,20 @@ def _pilot_commands(sweep: Sweep, file: Path) -> str:
     """How to make a pilot of this sweep."""
     if sweep.tune is not None:
         return (
-            "Two seeds of one variant are the least. A sweep with `tune:` runs no single cells: copy its file without "
-            "`tune:` to another output_dir, run two or three cells there and name that by --pilot; or, where two "
-            f"tuning seeds or more have run, --pilot {sweep.output_dir}/tuning."
+            "A pilot needs at least two seeds of one variant. A sweep with `tune:` runs no single cells: copy its file "
+            "without `tune:` and with another output_dir, run two or three cells there and name that directory by "
+            f"--pilot; or, if two or more tuning seeds have run, write --pilot {sweep.output_dir}/tuning."
         )
     cell = next(cell.variant for cell in cells_of(sweep) if cell.variant == cell.baseline)
     runs = [f"  python scripts/sweep.py cell {file} variant={cell} seed={seed}" for seed in sweep.seeds[:3]]
     return (
-        "Two or three seeds of one variant are enough, and count for the sweep afterwards; a variant beside the "
-        "baseline says more. Run\n" + "\n".join(runs) + "\nor name an earlier sweep's directory by --pilot."
+        "Two or three seeds of one variant are enough, and these cells are part of the sweep; a second variant next to "
+        "the baseline tells more. Run\n" + "\n".join(runs) + "\nor name an earlier sweep's directory by --pilot."
     )
 
 
 def status(file: Path, *, once: bool) -> int:
-    """The table of all cells; it moves in a terminal unless it is asked for ``once``."""
+    """The table of all cells, updated in a terminal unless ``once``."""
     sweep, _ = load_sweep(file)
     tuning = Path(sweep.output_dir) / "tuning"
     if sweep.tune and (tuning / "sweep.json").exists() and not (Path(sweep.output_dir) / "sweep.json").exists():
@@ -223,8 +223,8 @@ def _say(line: str) -> None:
 def _refuse_stages(sweep: Sweep, command: str) -> None:
     if sweep.tune is not None:
         raise SweepError(
-            f"`{command}` names cells before any has run, and the second stage of a sweep with `tune:` is known only "
-            "when the first is done. Run it by `scripts/sweep.py run`."
+            f"`{command}` needs the settings of all cells now, and with `tune:` they are known only after the tuning. "
+            "Run the sweep by `scripts/sweep.py run`."
         )
 
 
@@ -252,8 +252,8 @@ def _refused_as_changed(cells: Sequence[QueuedCell]) -> list[QueuedCell]:
         if differences := changed_settings(cell):
             refused.append(cell)
             lines = "\n".join(f"  {line}" for line in differences)
-            print(f"{cell.name} was started with other settings and is left as it is:\n{lines}")
-            print(f"  Take the change back, or move {cell.directory.path} away to run it anew.\n")
+            print(f"{cell.name} was started with other settings and is not run:\n{lines}")
+            print(f"  Undo the change, or move {cell.directory.path} away to run the cell again.\n")
     return refused
 
 

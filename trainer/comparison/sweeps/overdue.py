@@ -1,4 +1,4 @@
-"""Cells that take too long: one that hangs would hold its place, and the sweep, for ever.
+"""Cells that take too long: one that hangs would block the sweep forever.
 
 An attempt may take ``cell_minutes``; where the sweep's file does not say, `TIMES` as long as the longest cell that has
 finished, and never less than `LEAST_MINUTES`. Without a finished cell there is nothing to compare with, and no limit.
@@ -26,7 +26,7 @@ def overdue(sweep: Sweep, running: Sequence[QueuedCell], cells: Sequence[QueuedC
 
 
 def why_overdue(sweep: Sweep, cells: Sequence[QueuedCell]) -> str:
-    """The limit that an attempt has gone beyond, in words."""
+    """The limit that an attempt has exceeded, as text."""
     limit = _limit(sweep, cells)
     if sweep.cell_minutes is not None or limit is None:
         return f"takes longer than cell_minutes = {sweep.cell_minutes:g}"

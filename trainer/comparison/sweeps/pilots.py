@@ -1,8 +1,8 @@
-"""What a few finished cells say of a sweep that is still to be run: variances of its differences, the cost of a cell.
+"""What a few finished cells tell about a sweep before it runs: variances of its differences, the cost of a cell.
 
 A pilot is any directory of cells: those of the sweep itself that are finished, or an earlier sweep's. Variances come
-from paired differences where a variant and its baseline share three seeds or more, else from two runs as if they were
-not paired, which is the cautious side. They are taken after every rollout batch at which all runs were evaluated.
+from paired differences where a variant and its baseline share three seeds or more, else from pairs of runs
+taken as unpaired, which overestimates the noise; after every rollout batch at which all runs were evaluated.
 """
 
 import math
@@ -20,16 +20,16 @@ from trainer.comparison.reports.run_files import RecordedRun, RecordedRuns, Repo
 from trainer.statistics import DifferenceComponents, Evaluated, StatisticsError, paired_components, unpaired_components
 
 FEWEST_PAIRS = 3
-"""With fewer pairs a paired variance has one degree of freedom, and runs unpaired say more."""
+"""With fewer pairs a paired variance has one degree of freedom, and unpaired runs tell more."""
 
 
 class PilotError(Refusal):
-    """A pilot that says too little; the message says what to run."""
+    """A pilot with too little data; the message says what to run."""
 
 
 @dataclass(frozen=True)
 class PilotPoint:
-    """What a pilot says after so many rollout batches.
+    """The numbers of a pilot after so many rollout batches.
 
     Attributes:
         accuracy: mean of the baseline's runs, or of all where none is one.
@@ -67,7 +67,7 @@ def read_pilot(directory: Path, what_to_run: str) -> Pilot:
     """The pilot in a directory of cells.
 
     Args:
-        what_to_run: what is added to a refusal: commands that make a pilot.
+        what_to_run: end of the error messages: commands that make a pilot.
 
     Raises:
         PilotError: no finished cell, no two seeds of one variant, or no results by item.
@@ -78,13 +78,13 @@ def read_pilot(directory: Path, what_to_run: str) -> Pilot:
         raise PilotError(f"There is no pilot in {directory}: no cell is finished. {what_to_run}") from refusal
     dataset = next(iter(datasets_of(runs)), None)
     if dataset is None:
-        raise PilotError(f"The cells in {directory} were judged on no held-out set. {what_to_run}")
+        raise PilotError(f"The cells in {directory} have no judged answer on any held-out set. {what_to_run}")
     judged = judged_runs(runs, dataset)
     tables = _tables(judged, dataset)
     if not tables:
         raise PilotError(
-            f"The cells in {directory} kept no results by item (evaluations/{dataset}/step-*.parquet) of one step that "
-            f"all were evaluated at, and how much items matter cannot be told without them. {what_to_run}"
+            f"The cells in {directory} kept no results by item (evaluations/{dataset}/step-*.parquet) of a common "
+            f"step, and the variance between items cannot be estimated without them. {what_to_run}"
         )
     pairs = _pairs(judged)
     paired = any(len(seeds) >= FEWEST_PAIRS for _, _, seeds in pairs)
@@ -173,8 +173,8 @@ def _point(
 def cell_hours(run: RecordedRun, rollouts: float) -> tuple[float, float] | None:
     """Hours of a run up to a number of rollout batches, all its attempts together, and its evaluations' among them.
 
-    Training is taken to cost the same for every rollout batch; evaluations are timed in the files beside their answers.
-    ``None`` where the time of an attempt is not known, as of older versions where it was killed, or was 0 s there.
+    Training is taken to cost the same for every rollout batch; the time of an evaluation is in the file next to its
+    answers. ``None`` where the time of an attempt is unknown, as in older versions after a kill, or 0 s.
     """
     device_seconds, steps = run.device_seconds, run.optimizer_steps
     if not device_seconds or not steps:

@@ -1,4 +1,4 @@
-"""The YAML file of a sweep as frozen, strict models, each value for itself; between them: `consistency`."""
+"""The YAML file of a sweep as frozen, strict models, each value by itself; combinations of values: `consistency`."""
 
 from typing import Annotated, Any, Literal
 
@@ -26,8 +26,9 @@ class LocalExecution(_Section):
 class SlurmExecution(_Section):
     """Cells as SLURM jobs of ``nodes`` nodes with ``gpus`` GPUs each; at most ``parallel`` in the queue.
 
-    ``time`` is in minutes. The job is told ``stop_before_end`` seconds before its time is over: it saves a checkpoint
-    and its cell is submitted again. ``arguments`` are further sbatch options, ``setup`` shell lines before the start.
+    ``time`` is in minutes. ``stop_before_end`` seconds before its time is over the job gets a signal: it saves a
+    checkpoint, and its cell is submitted again. ``arguments`` are further sbatch options, ``setup`` shell lines to run
+    first.
     """
 
     kind: Literal["slurm"]
@@ -47,7 +48,7 @@ class SlurmExecution(_Section):
 
 
 class Tuning(_Section):
-    """Every variant at its own best point: chosen on ``seeds`` and on held-out rows that the verdict does not rest on.
+    """Every variant at its own best point, chosen on ``seeds`` and on held-out rows that the verdict does not use.
 
     ``grid`` is dotted key → values; every variant is tried at every point. ``held_out`` replaces settings of
     ``data.test`` while tuning.
@@ -63,8 +64,8 @@ class Stopping(_Section):
 
     Attributes:
         looks: after how many of the first ``seeds``; the last of them all.
-        futility: below this chance that the last look will tell the variants apart no further cells are started. It
-            may be changed at any time; 0 never stops for that.
+        futility: if the chance that the last look gives a verdict is below this, no further cells are started. It may
+            be changed at any time; 0 = never stop for this reason.
     """
 
     rule: Literal["group_sequential"]
@@ -83,7 +84,7 @@ class Sweep(_Section):
         rollouts: number of rollout batches of every cell; without it the base file's.
         launch: arguments of ``accelerate launch``.
         environment: variables set for every cell.
-        retries: how often a failed cell is tried again.
+        retries: how often a failed cell is run again.
         cell_minutes: how long one attempt at a cell may take; ``None``: see `sweeps.overdue`.
         unfair: settings in which variants may differ although that makes them hard to compare.
     """

@@ -24,7 +24,7 @@ IRRELEVANT_SECTIONS = tuple(section for section in MAY_CHANGE if section not in 
 
 @dataclass
 class QueuedCell:
-    """A cell with its directory while the sweep runs, and the attempt in hand."""
+    """A cell with its directory while the sweep runs, and its current attempt."""
 
     plan: Plan
     directory: CellDirectory
@@ -44,7 +44,7 @@ def queued_cells(sweep: Sweep, plans: Sequence[Plan]) -> list[QueuedCell]:
 def changed_settings(entry: QueuedCell) -> list[str]:
     """How a cell that was already started differs from what the sweep's file says now, a line a setting.
 
-    Settings are compared as written: a default that a newer version adds is no change.
+    Settings are compared as written: a default that a newer version adds does not count as a change.
     """
     before = entry.directory.definition().get("config")
     if before is None:
@@ -100,7 +100,7 @@ def launcher_of(sweep: Sweep) -> list[str]:
 
 
 def _stop_orphans(directory: CellDirectory) -> None:
-    """End, with its checkpoint, a run that goes on although the process that watched it was killed."""
+    """Stop, with a checkpoint, a run that continues although the process that watched it was killed."""
     for record in directory.attempts():
         group = record.get("process_group")
         if not group or "ended" in record or record["host"] != socket.gethostname():
@@ -131,7 +131,7 @@ def _explicit_settings(plan: Plan) -> dict[str, Any]:
 
 
 def _environment(sweep: Sweep, plan: Plan, run_id: str) -> dict[str, str]:
-    """One W&B run for all attempts at a cell: it goes on where it was."""
+    """The variables of a cell's processes: all its attempts continue one W&B run."""
     logging = plan.config.logging
     return {
         "TORCH_ELASTIC_SHUTDOWN_TIMEOUT": "3600",  # else the launcher kills processes that save their checkpoint

@@ -1,8 +1,8 @@
-"""Group-sequential sweeps: cells beyond a look wait for it, and those of comparisons that it ended are never started.
+"""Group-sequential sweeps: cells after a look wait for it; if it ends their comparison, they are never started.
 
-What decides is in `reports.looks` and `statistics.looks`; here is who may start. A variant's cells of the seeds up to
-its next look may. The baseline's may as long as one comparison goes on that needs them. The number and places of the
-looks are fixed before the first result: chosen after it, the 5 % would not hold.
+`reports.looks` and `statistics.looks` decide; this module says which cells may start. For a variant these are the cells
+of the seeds up to its next look, for the baseline those that some open comparison needs. The number and places of the
+looks are fixed before the first result: chosen after it, they would not keep false verdicts at 5 %.
 """
 
 from collections.abc import Callable, Collection, Sequence
@@ -25,7 +25,7 @@ Turn = Literal["start", "wait", "never"]
 
 
 class StoppingError(Refusal):
-    """Looks that would not hold what they promise."""
+    """Looks that would not keep the rate of false verdicts."""
 
 
 class LookGate:
@@ -33,7 +33,7 @@ class LookGate:
 
     Args:
         root: the sweep's directory, with its ``sweep.json``.
-        say: is told what a look has ended, once.
+        say: is called with a line for each look that was taken.
     """
 
     def __init__(self, sweep: Sweep, cells: Sequence[Cell], root: Path, say: Callable[[str], None]) -> None:
@@ -86,7 +86,7 @@ class LookGate:
         ]
 
     def why_blocked(self, waiting: Sequence[Cell]) -> str:
-        """Why the look that ``waiting`` cells wait for can never be taken though nothing runs, and what to do."""
+        """Why the look that the ``waiting`` cells need can never be taken, and what to do; for when nothing runs."""
         number = min(opened for opened, ended in map(self._open, self.looks) if not ended)
         runs = self._finished()
         failed = [cell.name for cell in self._given_up(runs, {cell.name for cell in waiting})]
@@ -96,18 +96,18 @@ class LookGate:
         if failed:
             lines.append(
                 f"Failed or not taken by the queue: {', '.join(failed)}. `scripts/sweep.py status` names their logs; "
-                "mend the cause and start the sweep again: they are tried anew."
+                "fix the cause and start the sweep again: these cells are then run again."
             )
         if unseen:
             lines.append(
-                f"Finished without held-out accuracy: {', '.join(unseen)}. See that `data: {{test: …}}` gives held-out "
-                "rows, move these cells' directories away and start the sweep again: they are run anew."
+                f"Finished without held-out accuracy: {', '.join(unseen)}. Make sure that `data: {{test: …}}` gives "
+                "held-out rows, move the directories of these cells away and start the sweep again."
             )
         elif seen:
             lines.append(
-                "The finished runs share no held-out set on which an answer was judged. Look whether the verifier "
-                "works and all variants name the same sets under `data: {test: …}`; then give the sweep another "
-                "output_dir."
+                "The finished runs have no held-out set in common on which an answer was judged. Check that the "
+                "verifier works and that all variants have the same sets under `data: {test: …}`; then give the sweep "
+                "another output_dir."
             )
         return " ".join(lines)
 
@@ -135,7 +135,7 @@ class LookGate:
 
     def _sentence(self, variant: str, look: Look) -> str:
         if look.difference is None:
-            return f"{variant}: the look at {look.seeds} seeds is left out, for not all of its runs can be judged"
+            return f"{variant}: the look at {look.seeds} seeds is skipped: some of its runs have no judged answer"
         seen = f"difference {look.difference.value:+.3f} [{look.difference.low:+.3f}, {look.difference.high:+.3f}]"
         ends = "; its other cells are not started" if look.stops else ""
         return f"{variant}: look at {look.seeds} seeds: {look.outcome}, {seen}{ends}"
@@ -156,9 +156,9 @@ def check_looks_unchanged(sweep: Sweep, root: Path) -> None:
     same_looks = old is not None and new is not None and old["looks"] == new.looks
     if not same_looks or before["seeds"] != sweep.seeds:
         raise StoppingError(
-            f"Results of this sweep exist already under {_planned(old, before['seeds'])}, and the file now says "
-            f"{_planned(new and new.model_dump(), sweep.seeds)}. Looks that are chosen once results can be seen do not "
-            "keep false verdicts at 5 %. Take the change back, or give the sweep another output_dir. To go on although "
+            f"This sweep has results with {_planned(old, before['seeds'])}, and the file now says "
+            f"{_planned(new and new.model_dump(), sweep.seeds)}. Looks that are chosen after results are known do not "
+            "keep false verdicts at 5 %. Undo the change, or give the sweep another output_dir. To continue although "
             "a look found a comparison hopeless, write futility: 0, which is always allowed."
         )
 

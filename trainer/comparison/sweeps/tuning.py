@@ -6,8 +6,8 @@ A sweep with ``tune:`` is run in two stages, each an ordinary sweep with a direc
     confirmation  variants × seeds, each at the point that was best for it, on the held-out rows of the base file
 
 Every variant gets the same points and seeds. The point is chosen by the mean accuracy at the last evaluation, over the
-tuning's seeds and the items that all of the variant's runs were judged on; of equal ones the first in the grid. What
-the verdict rests on has chosen nothing: no seed and no row of it was seen while tuning.
+tuning's seeds and the items that all of the variant's runs were judged on; of equal ones the first in the grid. The
+verdict rests on other data than the choice: none of its seeds and rows was used while tuning.
 """
 
 from collections.abc import Mapping, Sequence
@@ -26,7 +26,7 @@ from trainer.comparison.sweeps.schema import Sweep, Tuning
 
 
 class TuningError(Refusal):
-    """A tuning that cannot choose fairly; the message says what to write or to run."""
+    """A tuning that cannot choose fairly; the message says what to write or what to run."""
 
 
 @dataclass(frozen=True)
@@ -84,13 +84,13 @@ def check_stages(tuning: Sequence[Plan], confirmation: Sequence[Plan]) -> None:
     for plan in tuning:
         if not plan.config.evaluation.after:
             raise TuningError(
-                "evaluation.after is false, so the tuning's runs would end without the accuracy that they are chosen "
-                "by. Write evaluation: {after: true} in the base file."
+                "evaluation.after is false, so the tuning runs would end without the accuracy by which points are "
+                "chosen. Write evaluation: {after: true} in the base file."
             )
         if plan.config.data.test_sources == confirmation[0].config.data.test_sources:
             raise TuningError(
-                "tune.held_out leaves the held-out rows as they are, so the points would be chosen on the very rows "
-                "that the verdict is given on, and the verdict be too good. Name other rows there, such as "
+                "tune.held_out does not change the held-out rows, so the points would be chosen on the same rows "
+                "that the verdict rests on, and the verdict would be biased. Name other rows there, such as "
                 "{data.test.generator.seed: 1} or {data.test.split: validation}."
             )
 
@@ -106,7 +106,7 @@ def choices(sweep: Sweep, directory: Path) -> dict[str, Choice]:
         names = ", ".join(runs.unfinished)
         raise TuningError(
             f"The tuning in {directory} lacks {names}: variants would be chosen from unequal numbers of runs. Run the "
-            "sweep again, or leave out the point that cannot be trained."
+            "sweep again, or remove the point that cannot be trained."
         )
     return {name: _choice(name, tune, runs) for name in sweep.variants}
 
@@ -123,8 +123,8 @@ def _choice(variant: str, tune: Tuning, runs: RecordedRuns) -> Choice:
     by_point = mean_accuracies(final_accuracies(found, dataset)).reshape(len(points), len(tune.seeds)).mean(1)
     if np.isnan(by_point).any():
         raise TuningError(
-            f"The tuning runs of {variant} were judged on no item in common, so its points cannot be compared. See the "
-            "audit in the report on the tuning's directory."
+            f"The tuning runs of {variant} have no item on which all were judged, so its points cannot be compared. "
+            "See the verifier audit in the report on the tuning's directory."
         )
     best = int(np.argmax(by_point))
     tokens, seconds = [run.tokens for run in found], [run.device_seconds for run in found]

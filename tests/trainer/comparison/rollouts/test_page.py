@@ -73,7 +73,7 @@ def test_without_a_tokenizer_and_scores_the_page_says_so(tmp_path: Path):
     run = record_rollouts(tmp_path / "run", None, batches=2, scored=False, **AR)
     path, contents = write_page(RecordedRollouts(run))
     text = path.read_text()
-    for said in ("tokenizer could not be read", "π_old was not recorded", "&#39;adv_reweight&#39; needs π_old"):
+    for said in ("tokenizer could not be loaded", "π_old was not recorded", "&#39;adv_reweight&#39; needs π_old"):
         assert said in text
     assert all(rollout["text"] and not rollout["pieces"] for g in contents.groups for rollout in g["rollouts"])
 

@@ -154,7 +154,7 @@ def test_decided_and_hopeless_comparisons_end_and_the_baseline_serves_the_rest(t
 
 def test_a_look_that_lacks_a_failed_run_is_left_out(tmp_path: Path):
     found, said = turns(tmp_path, {**FIRST_THREE, "better": [0, 1]}, failed=["better-s2"])
-    assert "better: the look at 3 seeds is left out, for not all of its runs can be judged" in said
+    assert "better: the look at 3 seeds is skipped: some of its runs have no judged answer" in said
     assert found["better-s3"] == "start"
 
 
@@ -273,7 +273,7 @@ def test_tuning_is_not_looked_at_and_its_confirmation_is(tmp_path: Path):
 
 
 def test_agents_of_others_do_not_look(tmp_path: Path):
-    with pytest.raises(SweepError, match="know nothing of looks"):
+    with pytest.raises(SweepError, match="cannot take looks"):
         commands.export(sweep_file(tmp_path), lambda verifier: None)
 
 

@@ -115,7 +115,7 @@ def test_rows_that_the_verdict_rests_on_are_refused_for_tuning(tmp_path: Path):
     same = {"data.test.generator.seed": base.config.data.model_dump()["test"]["generator"]["seed"]}
     sweep, tree = loaded(tmp_path, held_out=same)
     tuning, stage = tuning_stage(sweep), confirmation_stage(sweep, provisional_settings(sweep))
-    with pytest.raises(TuningError, match="chosen on the very rows"):
+    with pytest.raises(TuningError, match="chosen on the same rows"):
         check_stages(plans_of(tuning, cells_of(tuning), tree), plans_of(stage, cells_of(stage), tree))
 
 
@@ -166,9 +166,9 @@ def test_unequal_budgets_choose_nothing(tmp_path: Path):
 
 def test_cells_that_are_not_known_yet_cannot_be_named(tmp_path: Path):
     file = sweep_file(tmp_path)
-    with pytest.raises(SweepError, match="`export` names cells before any has run"):
+    with pytest.raises(SweepError, match="`export` needs the settings of all cells now"):
         commands.export(file, lambda verifier: None)
-    with pytest.raises(SweepError, match="`cell` names cells"):
+    with pytest.raises(SweepError, match="`cell` needs the settings"):
         commands.run_cell(file, ["variant=grpo", "seed=0"], tmp_path, lambda verifier: None)
 
 
