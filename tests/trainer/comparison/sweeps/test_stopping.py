@@ -197,7 +197,7 @@ def test_a_look_at_runs_without_held_out_accuracy_is_named_as_blocked(tmp_path: 
     waiting = [cell for cell in cells if cell.seed > 2]
     gate.update({cell.name for cell in waiting})
     assert {gate.turn(cell) for cell in waiting} == {"wait"}
-    assert "Finished without held-out accuracy: same-s1. See that" in gate.why_blocked(waiting)
+    assert "Finished without held-out accuracy: same-s1. Make sure" in gate.why_blocked(waiting)
 
 
 def test_looks_at_runs_that_hold_no_rows_out_are_refused(tmp_path: Path):

@@ -186,7 +186,7 @@ def test_both_stages_run_and_the_report_says_how_settings_were_chosen(tmp_path: 
     report = report_on(tmp_path / "sweep")
     assert [round(row.final.value, 3) for row in report.main.variants] == [0.751, 0.751]
     for page in (html_page(report), markdown_page(report)):
-        assert "every variant stands at its own best of 2 points of trl.learning_rate, chosen by 2 runs each" in page
+        assert "every variant uses its own best of 2 points of trl.learning_rate, chosen by 2 runs each" in page
         assert "learning_rate=0.001: 0.501; learning_rate=0.003: 0.751" in page  # rloo's, seed 100 % 3 = 1
     assert "Compared at a single learning rate" in report_on(tmp_path / "sweep/tuning").conditions
     assert commands.run(file, script, lambda verifier: None) == 0  # nothing is left to do
