@@ -17,7 +17,7 @@ MODELS = [
     mistake("no tokenizer", "no tokenizer", instead("no_tokenizer")),
     mistake("no weights", "no weights", instead("no_weights")),
     mistake("one file of a model", "the folder that holds it", "model.name_or_path=models/tiny/model.safetensors"),
-    mistake("an encoder", "no causal language model", instead("encoder")),
+    mistake("an encoder", "not a causal language model", instead("encoder")),
     mistake("a config.json that was cut off", "config.json", instead("cut_off")),
     mistake("code of its own without trust", "trust_remote_code: true", instead("own_code")),
     mistake("no end-of-text token", "no end-of-text token", instead("no_eos")),

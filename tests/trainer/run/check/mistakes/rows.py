@@ -60,7 +60,7 @@ ROWS = [
     mistake("a saved folder without a split", "Write `split:`", "data.train.path=data/saved"),
     mistake("a folder of files", "Name a file in it", "data.train.path=data"),
     mistake("a brace that is not closed", "braces", "data.train.columns={prompt: '{prompt'}"),
-    mistake("a file of an unknown kind", "no file of a known kind", "data.train.path=data/rows.txt"),
+    mistake("a file of an unknown kind", "not a file of a known kind", "data.train.path=data/rows.txt"),
     mistake("both a path and a generator", "both a path and a generator", "data.train.generator=countdown"),
     mistake("neither of them", "neither a path nor a generator", "data.train.path=null"),
     mistake(
