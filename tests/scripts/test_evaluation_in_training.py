@@ -77,7 +77,7 @@ def test_sets_are_written_logged_and_the_best_checkpoint_is_kept(run_file: Path,
     ("lines", "expected"),
     [
         ("keep_best: eval/large/avg@1", "eval/small/avg@4, eval/small/pass@2, eval/small/pass@4, eval/small/maj@4"),
-        ("keep_best: loss", "which no evaluation of this run gives"),
+        ("keep_best: loss", "which no evaluation of this run reports"),
         ("temperature: -1.0", "above 0"),
         ("greedy: true, samples: null, temperature: 0.5", "has no temperature"),
     ],

@@ -178,7 +178,7 @@ def test_weights_of_4_bits_need_an_adapter_and_the_package(tmp_path: Path):
         load_config(ROOT / "configs" / "quickstart.yaml", settings)
     config = load_config(ROOT / "configs" / "quickstart.yaml", [*settings, "model.lora={r: 4}"])
     if find_spec("bitsandbytes") is None:
-        with pytest.raises(Refusal, match="takes the package bitsandbytes"):
+        with pytest.raises(Refusal, match="needs the package bitsandbytes"):
             quantization_config(config)
     else:
         assert quantization_config(config).bnb_4bit_quant_type == "nf4"

@@ -204,7 +204,7 @@ REFUSALS = [
     (["trl.learning_rte=1"], "learning_rate"),
     (["trl.learning_rate=.nan"], "learning_rate"),
     (["trl.max_steps=10.5"], "max_steps"),
-    (["algorithm.advantage=grop"], "'grpo'"),
+    (["algorithm.advantage=grop"], "Did you mean grpo?"),
     (["algorithm.token_weight={name: adv_reweight, alpha: 3}"], "alpha = 3"),
     (["algorithm.update_schedule=lopti", "trl.beta=0.1", "trl.loss_type=grpo"], "lopti"),
     (["algorithm.update_schedule=lopti", "trl.save_steps=3"], "save_steps: 4"),
@@ -213,7 +213,7 @@ REFUSALS = [
     (["data.train={path: no/such/file.parquet, generator: null}"], "no/such/file.parquet"),
     (["data.train.columns={prompt: quiz}"], "'quiz'"),
     (["data.train.generator.trian=3"], "trian"),
-    (["rewards.0.verifier=countdwn"], "'countdown'"),
+    (["rewards.0.verifier=countdwn"], "Did you mean countdown?"),
     (["rewards.0.verifier=exact_match"], "reference"),
     (["model.name_or_path=no/such-model"], "no/such-model"),
     (["num_processes=2"], "num_processes"),
@@ -269,7 +269,7 @@ def test_options_take_what_is_theirs(tmp_path, capsys):
     (tmp_path / "a=b").mkdir()
     assert parse_arguments(["a.yaml", "--resume", str(tmp_path / "a=b")]).resume == str(tmp_path / "a=b")
     assert main(["seed=1"]) == 2
-    assert "Write the file first: FILE.yaml seed=1" in capsys.readouterr().err
+    assert "Write FILE.yaml seed=1" in capsys.readouterr().err
     assert main([str(tmp_path / "a.yaml"), "b.yaml"]) == 2
 
 

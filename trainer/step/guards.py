@@ -310,13 +310,12 @@ class DiskGuard:
 
 def _left_out_words(folder: Path, needed: int, disk: Path, free: int, error: Exception | None) -> str:
     older = sorted(folder.parent.glob("checkpoint-*/manifest.json"), key=lambda path: path.stat().st_mtime)
-    counts = older[-1].parent.name if older else "the run's beginning"
+    newest = f"{older[-1].parent.name} stays the newest checkpoint" if older else "This run has no checkpoint yet"
     failed = f" Writing it failed: {type(error).__name__}: {str(error).splitlines()[0][:200]}." if error else ""
     return (
         f"{folder.name} was not saved: it needs about {needed:,} bytes and the disk mounted at {disk} has {free:,} "
-        f"free.{failed} {counts} remains the newest, and training continues to the next save. Delete what is not "
-        f"needed on {disk}; the fewest checkpoints are kept with trl.save_total_limit: 1, which still takes "
-        "room for two."
+        f"free.{failed} {newest}, and training continues to the next save. Delete what is not needed on {disk}; the "
+        "fewest checkpoints are kept with trl.save_total_limit: 1, which still takes room for two."
     )
 
 

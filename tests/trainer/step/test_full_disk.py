@@ -78,7 +78,7 @@ def test_what_fails_while_it_is_written_is_deleted_and_said(tiny_model: Path, tm
     assert f"checkpoint-2 was not saved: it needs about {bytes_of(trainer):,} bytes" in said
     assert f"the disk mounted at {disk} has" in said
     assert "Writing it failed: " in said
-    assert "checkpoint-1 is what counts, and training goes on to the next save" in said
+    assert "checkpoint-1 stays the newest checkpoint, and training continues to the next save" in said
     assert trainer.parts.watch.disk.left_out == 2
     free, nothing = trained(tiny_model, tmp_path / "free", limits=False)
     assert nothing == []
@@ -93,7 +93,7 @@ def test_what_does_not_fit_is_not_begun(tiny_model: Path, tmp_path: Path, monkey
     _, told = trained(tiny_model, tmp_path, limits=False)
     assert not list(tmp_path.glob("checkpoint-*"))
     assert len(told) == 3
-    assert "the run's beginning is what counts" in told[0]
+    assert "This run has no checkpoint yet" in told[0]
     assert "Writing it failed" not in told[0]
 
 

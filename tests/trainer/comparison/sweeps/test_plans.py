@@ -89,7 +89,7 @@ UNFAIR = [
     ({"trl.max_completion_length": 64}, "trl.max_completion_length", ["trl.max_completion_length"]),
     ({"trl.temperature": 0.9}, "trl.temperature", ["trl.temperature"]),
     ({"trl.max_steps": 50}, "rollouts", ["rollouts"]),
-    ({**LOPTI, "trl.max_steps": 25, "trl.save_steps": 26}, "rollouts", ["rollouts"]),
+    ({**LOPTI, "trl.max_steps": 24, "trl.save_steps": 26}, "rollouts", ["rollouts"]),
     ({"algorithm.prompts_per_rollout": 32}, "prompts_per_rollout", ["prompts_per_rollout"]),
     ({"rewards.0.verifier": "exact_match"}, "rewards.0.verifier", ["rewards"]),
 ]
