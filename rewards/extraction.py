@@ -21,7 +21,7 @@ _LONGEST_MARK = 30  # characters between an opening fence and the end of its lin
 _BESIDE = re.compile(
     r"(?:[\s$,;]|\\[()]|\\quad|\\text\s?\{\s?(?:and|or)\s?\}|\b(?:and|or)\b|\b[a-zA-Z](?:_\{?\d\}?)?\s?=){0,20}"
 )
-_BRACES = re.compile(r"\\(?:boxed|fbox)\s{0,9}\{|\\\\|\\[{}]|[{}]")  # escaped backslashes and braces are no braces
+_BRACES = re.compile(r"\\(?:boxed|fbox)\s{0,9}\{|\\\\|\\[{}]|[{}]")  # escaped backslashes and braces are not braces
 
 
 @dataclass(frozen=True)
@@ -40,7 +40,7 @@ class Extraction:
 def after_thought(completion: str) -> Extraction:
     """What follows the last ``</think>``, without end-of-text tokens; everything where there is no thought.
 
-    A thought that is opened and not closed again has nothing after it: what it contains is no answer.
+    A thought that is opened and not closed again has nothing after it: what it contains is not an answer.
     """
     final = completion.rpartition(THOUGHT_CLOSES)[2]
     if THOUGHT_OPENS in final:
@@ -74,7 +74,7 @@ def code_block(completion: str) -> Extraction:
     It is the last block fenced by three or more backticks that is marked ``python`` (``py``, ``python3``); without such
     a block, the last unmarked one; without that, the last one, whatever its mark. A block that is not closed ends with
     the completion. Without any fence the whole text is the program: a completion of nothing but code is one, and prose
-    is no program that runs. Several blocks are not joined; one that is indented as a whole is moved to the margin.
+    is not a program that runs. Several blocks are not joined; one that is indented as a whole is moved to the margin.
     """
     final = after_thought(completion)
     if final.text is None:
@@ -110,7 +110,7 @@ def boxed_answers(completion: str) -> Extraction:
     contents = list(dict.fromkeys(_content(final.text, box) for box in boxes[first:]))
     between = final.text[boxes[first].end : boxes[-1].start]
     is_choice = re.search(r"\bor\b", between) is not None and all("=" in content for content in contents)
-    return Extraction((" or " if is_choice else ", ").join(contents))  # x = 3 or y = 7 is no point
+    return Extraction((" or " if is_choice else ", ").join(contents))  # x = 3 or y = 7 is not a point
 
 
 @dataclass(frozen=True)

@@ -257,7 +257,7 @@ def _packages(folder: str) -> Packages:
     path = Path(folder).absolute()
     try:
         return _listed(path, path.stat().st_mtime_ns)
-    except OSError:  # what is no folder that can be looked at offers nothing
+    except OSError:  # what is not a folder that can be looked at offers nothing
         return frozenset()
 
 

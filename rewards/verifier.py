@@ -109,10 +109,10 @@ class Verifier(ABC):
 def score_problem(score: float) -> str:
     """Why ``score`` cannot be a reward; empty where it can."""
     if not math.isfinite(score):
-        return f"its score is {score}, which is no reward. Return a finite number, or None where it cannot judge."
+        return f"its score is {score}, which is not a reward. Return a finite number, or None where it cannot judge."
     if abs(score) > LARGEST_SCORE:
         return (
-            f"its score is {score:g}, and sums of squares of scores beyond ±{LARGEST_SCORE:g} are no float32 numbers: "
+            f"its score is {score:g}, and sums of squares of scores beyond ±{LARGEST_SCORE:g} are not float32 numbers: "
             "every advantage would be 0. Divide it: only differences within a group count."
         )
     return ""
@@ -136,7 +136,7 @@ def as_verdict(result: Any) -> Verdict:
     if isinstance(number, int | float):
         return Verdict(float(number), None, f"the verifier returned {result!r}")
     raise TypeError(
-        f"it returned {result!r:.80} of type {type(result).__name__}, which is no verdict. Return "
+        f"it returned {result!r:.80} of type {type(result).__name__}, which is not a verdict. Return "
         "Verdict(score, answer, reason), or a number, True or False, or None for a row that cannot be judged"
     )
 

@@ -66,7 +66,7 @@ def parse_arguments(argv: Sequence[str] | None) -> argparse.Namespace:
 
 def _count(text: str) -> int:
     if not text.isdecimal() or int(text) < 1:
-        raise argparse.ArgumentTypeError(f"{text!r} is no number of processes; write 1 or more")
+        raise argparse.ArgumentTypeError(f"{text!r} is not a number of processes; write 1 or more")
     return int(text)
 
 

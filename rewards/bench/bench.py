@@ -84,7 +84,7 @@ def bench(
     """
     verifier = bounded(verifier)
     tried = list(trials(verifier, rows, adversarial))
-    _judged(verifier, rows, tried[:1])  # starts worker processes, which is no judgement's time
+    _judged(verifier, rows, tried[:1])  # starts worker processes, which is not a judgement's time
     verdicts: dict[Trial, Verdict] = {}
     measured: dict[Kind, Measured] = {}
     for kind in KINDS:

@@ -37,7 +37,7 @@ def trial_problem(verifier: UserVerifier, references: Sequence[Any]) -> str:
     """
     rows = list(range(0, len(references), max(1, -(-len(references) // MOST_ROWS))))
     chosen = [(title, text, row) for row in rows for title, text in _texts(references[row])]
-    trials, _ = _judged(verifier, chosen, references)  # what a first call imports or sets up is no habit
+    trials, _ = _judged(verifier, chosen, references)  # what a first call imports or sets up is not a habit
     name = name_of(verifier.verifier)
     for trial in trials:
         if problem := _problem(trial.verdict):

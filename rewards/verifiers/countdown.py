@@ -120,7 +120,7 @@ _SPELLINGS = str.maketrans({"−": "-", "×": "*", "÷": "/"})
 
 
 class MalformedExpressionError(ValueError):
-    """The text is no arithmetic expression of the countdown task; the message says where it stops being one."""
+    """The text is not an arithmetic expression of the countdown task; the message says where it stops being one."""
 
 
 @dataclass(frozen=True)

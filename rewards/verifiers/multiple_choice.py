@@ -29,8 +29,8 @@ class MultipleChoice(Verifier):
 
     The answer is the whole of what is read: ``C``, ``(c)``, ``C.``, ``C) Paris``, ``\\text{C}``, ``**C**``, or one
     choice's text, ``Paris``. A letter with a text that is not its choice's, two letters, or a letter somewhere in a
-    sentence is no answer: in "A dog barks" nobody chose A. Where the reference is a letter or a position alone, nothing
-    may follow the letter: with the choices unknown, a text after it could take it back ("C. No, wait: d").
+    sentence is not an answer: in "A dog barks" nobody chose A. Where the reference is a letter or a position alone,
+    nothing may follow the letter: with the choices unknown, a text after it could take it back ("C. No, wait: d").
 
     Attributes:
         answer_in: where it is read. ``answer_block``: the ``<answer>`` block that ends the completion. ``boxed``: the
@@ -43,7 +43,7 @@ class MultipleChoice(Verifier):
     def __post_init__(self) -> None:
         """Check ``answer_in``."""
         if self.answer_in not in ("any", "answer_block", "boxed"):
-            raise ValueError(f"answer_in = {self.answer_in!r} is no place; write any, answer_block or boxed")
+            raise ValueError(f"answer_in = {self.answer_in!r} is not a place; write any, answer_block or boxed")
 
     def __call__(self, completion: str, reference: Any) -> Verdict:
         """Judge ``completion`` against ``reference``."""
@@ -150,7 +150,7 @@ def _choices(choices: Any) -> tuple[tuple[str, ...], tuple[str, ...]]:
     texts = tuple(texts) if isinstance(texts, Sequence) and not isinstance(texts, str) else ()
     labels = tuple(ascii_uppercase[: len(texts)]) if labels is None else tuple(labels)
     if not texts or len(labels) != len(texts) or not all(isinstance(each, str) for each in (*texts, *labels)):
-        raise ValueError(f"the choices {choices!r:.80} are no list of texts, at most 26, or of texts and labels")
+        raise ValueError(f"the choices {choices!r:.80} are not a list of texts, at most 26, or of texts and labels")
     if len({label.casefold() for label in labels}) < len(labels):
         raise ValueError(f"the labels {labels!r:.80} are not all different")
     return labels, tuple(_comparable(text) for text in texts)

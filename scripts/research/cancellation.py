@@ -72,7 +72,8 @@ def cancellation_table(config_path: Path, *, prompts: int, rollouts: int) -> Ite
         rollouts: rollout batches of every cell.
 
     Raises:
-        UnmeasurableError: prompts is no multiple of 4, there is no rollout, or the groups of the policy share no token.
+        UnmeasurableError: prompts is not a multiple of 4, there is no rollout, or the groups share no
+            token.
     """
     if prompts < 4 or prompts % 4 or rollouts < 1:
         raise UnmeasurableError(

@@ -211,7 +211,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     """Make the model that ``arguments`` ask for, measure it, and write it with its card."""
     options = parser().parse_args(arguments)
     if not 0 <= options.hasty <= 1:
-        sys.exit(f"make: --hasty {options.hasty} is no share of the demonstrations; write 0 to 1")
+        sys.exit(f"make: --hasty {options.hasty} is not a share of the demonstrations; write 0 to 1")
     started = time.perf_counter()
     torch.manual_seed(options.seed)
     task = TASKS[options.task]()

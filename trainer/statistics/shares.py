@@ -13,10 +13,10 @@ def proportion_estimate(right: int, count: int, confidence: float = CONFIDENCE) 
     """``right`` of ``count`` yes-or-no items, 0 … ``count``.
 
     Raises:
-        StatisticsError: that is no share.
+        StatisticsError: that is not a share.
     """
     if not 0 <= right <= count or count < 1:
-        raise StatisticsError(f"{right} right of {count} is no share: it takes 0 ≤ right ≤ count and count ≥ 1.")
+        raise StatisticsError(f"{right} right of {count} is not a share: it takes 0 ≤ right ≤ count and count ≥ 1.")
     return _wilson(right / count, count, count, confidence)
 
 

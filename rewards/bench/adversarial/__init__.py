@@ -28,7 +28,7 @@ FORMS = {
 
 
 class AdversarialError(ValueError):
-    """A file that is no list of adversarial completions; the message says which entry and what to write."""
+    """A file that is not a list of adversarial completions; the message says which entry and what to write."""
 
 
 def built_in() -> dict[str, str]:
@@ -97,4 +97,4 @@ def _generated(expression: Any) -> str:
             return "".join(written_text(text) for text in texts)
         case {"count": int(count), "between": str(between)} if 0 <= count <= MOST_CHARACTERS // 10:
             return between.join(map(str, range(count)))
-    raise ValueError(f"{expression!r:.80} is no text; write a string, a repeat with times, a join, or a count")
+    raise ValueError(f"{expression!r:.80} is not a text; write a string, a repeat with times, a join, or a count")

@@ -109,7 +109,7 @@ def generate_split(
         )
     if test % namings:
         raise ValueError(
-            f"test = {test} is no multiple of namings = {namings}, so one puzzle would be in both sets under two "
+            f"test = {test} is not a multiple of namings = {namings}, so one puzzle would be in both sets under two "
             f"namings; write test = {test - test % namings or namings}"
         )
     split = Split([], [])

@@ -25,7 +25,7 @@ def search(statements: Sequence[Statement]) -> list[Trial]:
     """The trials of a depth-first search, knight before knave, up to the first solution.
 
     A claim is checked as soon as its speaker and all whom it mentions have a supposed role. Supposing a person decides
-    nothing at times: such a step is no trial. The last trial is the solution, if there is one.
+    nothing at times: such a step is not a trial. The last trial is the solution, if there is one.
     """
     decided_by: list[list[int]] = [[] for _ in statements]
     for speaker, statement in enumerate(statements):

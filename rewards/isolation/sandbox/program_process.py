@@ -111,7 +111,7 @@ class ProgramProcess:
 
 
 class SessionOverError(EOFError):
-    """The program has ended, or closed its channel, or sent what is no frame: nothing more will come."""
+    """The program has ended, or closed its channel, or sent what is not a frame: nothing more will come."""
 
 
 class Session:

@@ -277,7 +277,7 @@ class WorkerGroup:
         return WorkerResult(value, status, time.monotonic() - worker.started, detail)
 
     def _on_end(self, worker: WorkerProcess, *, was_killed: bool) -> WorkerResult | None:
-        """The result of a worker that has ended, or is ended now for a message that is no result."""
+        """The result of a worker that has ended, or is ended now for a message that is not a result."""
         seconds, code = time.monotonic() - worker.started, worker.end()
         if self._busy.pop(worker) is None:
             if code < 0 and worker.start_try < START_TRIES:

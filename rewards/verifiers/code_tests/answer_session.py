@@ -34,7 +34,7 @@ class AnswerError(Exception):
 
 
 class ElsewhereObject:
-    """Stands for what is no plain value and stayed in the program's process. It equals nothing."""
+    """Stands for what is not a plain value and stayed in the program's process. It equals nothing."""
 
     def __repr__(self) -> str:
         return "an object of the program's own"
@@ -110,7 +110,7 @@ def read_frame(frame: bytes, longest: int = LONGEST_REPLY) -> list[object]:
     try:
         content = decode(frame, lambda _: ElsewhereObject())
     except CodecError as error:
-        raise AnswerError(f"the program returned what is no plain value ({error})") from error
+        raise AnswerError(f"the program returned what is not a plain value ({error})") from error
     if not isinstance(content, list) or not content:
         raise AnswerError("the program wrote to the channel itself")
     return content

@@ -63,7 +63,7 @@ _MAPPINGS: dict[type, str] = {dict: "dict", Counter: "dict", defaultdict: "dict"
 
 
 class CodecError(ValueError):
-    """A value that cannot be written, or bytes that are no frame of ours."""
+    """A value that cannot be written, or bytes that are not a frame of ours."""
 
 
 def encode(value: Any, refer: Refer | None = None) -> bytes:
@@ -233,7 +233,7 @@ class _Reader:
         if kind == "reference" and self._resolve is not None:
             return self._resolve(content)
         if not isinstance(content, str):
-            raise CodecError(f"{kind!r:.40} is no type of ours")
+            raise CodecError(f"{kind!r:.40} is not a type of ours")
         if kind == "int" and len(content) <= LONGEST_INTEGER // 4 + 4:
             return int(content, 16)
         if kind in ("bytes", "bytearray"):
@@ -247,7 +247,7 @@ class _Reader:
             return _PLAIN_TYPES[content]
         if kind == "constant":
             return {"Ellipsis": Ellipsis, "NotImplemented": NotImplemented}[content]
-        raise CodecError(f"{kind!r:.40} is no type of ours, or too long")
+        raise CodecError(f"{kind!r:.40} is not a type of ours, or too long")
 
 
 def _are_fields(name: Any, fields: Any, count: int) -> bool:

@@ -65,7 +65,7 @@ def _same_line(expected: str, line: str) -> bool:
         return False
     try:
         return all(Decimal(want) == Decimal(word) for want, word in zip(wanted, written, strict=True))
-    except InvalidOperation:  # a word that is no number, or a signalling NaN
+    except InvalidOperation:  # a word that is not a number, or a signalling NaN
         return False
 
 

@@ -81,8 +81,8 @@ def checked_statements(value: Any) -> tuple[Statement, ...]:
     """
     if not isinstance(value, tuple | list) or not 1 <= len(value) <= MAX_PEOPLE:
         raise ValueError(
-            f"statements {_short(value)} are no sequence of 1 to {MAX_PEOPLE} claims, so they cannot be matched with "
-            "people; write one nested tuple a person, in the order of the names"
+            f"statements {_short(value)} are not a sequence of 1 to {MAX_PEOPLE} claims, so they cannot be "
+            "matched with people; write one nested tuple a person, in the order of the names"
         )
     return tuple(_checked(statement, len(value), MAX_DEPTH) for statement in value)
 
@@ -91,7 +91,7 @@ def _checked(statement: Any, num_people: int, depth_left: int) -> Statement:
     word = statement[0] if isinstance(statement, tuple | list) and statement else None
     if not isinstance(word, str) or word not in (*LEAVES, *ARITY):
         raise ValueError(
-            f"{_short(statement)} is no claim: it must begin with one of {', '.join((*LEAVES, *ARITY))}; "
+            f"{_short(statement)} is not a claim: it must begin with one of {', '.join((*LEAVES, *ARITY))}; "
             "write for example ('and', ('telling-truth', 0), ('lying', 1))"
         )
     arguments = statement[1:]

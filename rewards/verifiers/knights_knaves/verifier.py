@@ -54,7 +54,7 @@ class KnightsKnaves(Verifier):
             The sums are 3, −0.5, −1 and −3. The format is good when ``<think>``, ``</think>``, ``<answer>`` and
             ``</answer>`` each occur once, in this order, in the whole text (with a ``<think>`` that the prompt ends
             with), and the thought is not blank (zero-width characters are blanks), which the published rule pays in
-            full. Its substring tests are not repeated: what is no answer under *accuracy* is none here.
+            full. Its substring tests are not repeated: what is not an answer under *accuracy* is none here.
 
     The reference is a mapping with keys of the published rows, others are ignored: ``statements`` (text or nested
     tuples) with ``names``, or ``solution_text_format``, or all of them. Unjudged: a reference without these, one that
@@ -153,7 +153,7 @@ def _read_reference(reference: Any) -> _Reference:
         ValueError: why no completion can be judged against it.
     """
     if not isinstance(reference, Mapping):
-        raise ValueError(f"{type(reference).__name__} is no mapping with the keys of a puzzle's row")
+        raise ValueError(f"{type(reference).__name__} is not a mapping with the keys of a puzzle's row")
     gold_text = reference.get("solution_text_format")
     if gold_text is not None and not isinstance(gold_text, str):
         raise ValueError(f"solution_text_format is {type(gold_text).__name__}, not a text")

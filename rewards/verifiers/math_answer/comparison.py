@@ -2,7 +2,7 @@ r"""Is this answer that gold? Structure is compared here; two expressions are le
 
 The rules, where one has to be chosen:
 
-- A gold that is a plain number wants a plain number: an expression copied from the question is no answer to it. Any
+- A gold that is a plain number wants a plain number: an expression copied from the question is not an answer to it. Any
   plain number of exactly the same value will do (``0.5`` for ``1/2``, ``2/4`` for ``1/2``, ``15/2`` for ``7.5``), with
   or without a unit where the gold leaves it open. A rounded number equals nothing but itself: ``0.333`` is not ``1/3``.
 - What a result was computed from may stand before it (``2^3 = 8``, not ``2^3``) if it is that result, and what it is
@@ -11,8 +11,8 @@ The rules, where one has to be chosen:
 - A ratio ``2:3`` may be a fraction, or ``4:6``; what can be a time of day is not reduced.
 - Two units must be the same; what holds π is in radians. Percent: ``12.5%`` equals ``12.5`` and ``0.125``; a gold
   ``12.5`` without the sign takes ``12.5%`` above 1.
-- Order counts in brackets ``( )`` and does not in braces or in a list. A list is no point and no vector, unless it
-  names its coordinates (``x = 1, y = 2``): these go by their names where the gold has them too, else in the order in
+- Order counts in brackets ``( )`` and does not in braces or in a list. A list is neither a point nor a vector, unless
+  it names its coordinates (``x = 1, y = 2``): these go by their names where the gold has them too, else in the order in
   which such names are given (neighbours in the alphabet, numbered ones, (r, θ)), and others in the order written. A
   point is a column or row vector, or a sum of unit vectors. A pair for an open interval is right; a gold that is a
   pair, ``(2, 4)``, may be a point, so that no inequality equals it. A set of one may go without its braces. Numbered
@@ -273,7 +273,7 @@ def _same_sides(gold: Relation, answer: Relation) -> bool:
         [without_spaces(re.sub(r"[(){}]", " ", side)).strip() for side in (relation.left, relation.right)]
         for relation in (gold, answer)
     )
-    turned = gold.sign in ("=", "\\ne") and not all(side.isdigit() for side in sides)  # 5 = 6 is no answer, nor 6 = 5
+    turned = gold.sign in ("=", "\\ne") and not all(side.isdigit() for side in sides)  # neither 5 = 6 nor 6 = 5
     return gold.sign == answer.sign and (sides == others or (turned and sides == others[::-1]))
 
 

@@ -102,7 +102,7 @@ class Relation:
 class Listing:
     """Several answers in any order: separated by commas or words, in braces as a set, or meant by ±.
 
-    ``alternatives``: values of different unknowns of which one holds, ``x = 5 or y = 8``, which is no point.
+    ``alternatives``: values of different unknowns of which one holds, ``x = 5 or y = 8``, which is not a point.
     """
 
     items: tuple["Form", ...]

@@ -90,7 +90,7 @@ _NO_WORDS = re.compile(r"[\\=<>^_{}+*/|,;\[\]]")
 
 
 def is_name(text: str) -> bool:
-    """Whether ``text`` names a value and is no expression to solve for something: ``x^2`` and ``2x`` do not."""
+    """Whether ``text`` names a value and is not an expression to solve for something: ``x^2`` and ``2x`` do not."""
     return _NAME.fullmatch(text.strip()) is not None or _RATIO.fullmatch(text.strip()) is not None
 
 
@@ -220,9 +220,9 @@ def split_quantifier(text: str) -> tuple[str, str] | None:
 def words_in(text: str) -> str | None:
     r"""The words of a text in the spelling of `notation.normalise_latex`, in one spelling; ``None`` if there are none.
 
-    ``\text{…}`` holds words; without it a run of letters is a word where it is no product of variables by the look of
-    it: three letters or more, not in alphabetical order, no function's name. Case, articles, hyphens, full stops and a
-    plural's s do not count; the case of a single letter does.
+    ``\text{…}`` holds words; without it a run of letters is a word where it is not a product of variables by the look
+    of it: three letters or more, not in alphabetical order, no function's name. Case, articles, hyphens, full stops and
+    a plural's s do not count; the case of a single letter does.
     """
     plain = " ".join(TEXT.sub(r" \1 ", text).split())
     lowered = " ".join(plain.lower().replace(".", "").split())

@@ -6,7 +6,7 @@ scientific notation. ``2^{10}``, ``\sqrt{4}``, ``3!`` and ``2+3`` are none: they
 A **unit** is a suffix such as ``\text{ cm}^2``, ``cm``, ``\text{kg}\cdot\text{m/s}``, ``^\circ`` or ``%``, a prefix
 such as ``$``, or what is counted (``12 \text{ red balls}``). Each of its words stands in a table, `notation.json`: any
 other word after a number may change it (halves, squared), negate it (never) or multiply it (xyz), so that with one the
-whole is no quantity.
+whole is not a quantity.
 """
 
 import re
@@ -183,7 +183,7 @@ def _word_suffix(text: str) -> tuple[str, str] | None:
 
 
 def unit_name(words: str) -> str | None:
-    r"""One name for the spellings of a unit; empty for "units"; ``None`` of what is no unit.
+    r"""One name for the spellings of a unit; empty for "units"; ``None`` of what is not a unit.
 
     Products and quotients become powers in one order: ``m/s^2``, ``m s^{-2}`` and "meters per second squared" are
     ``meter second^-2``.
@@ -233,7 +233,7 @@ def _powers(words: str) -> Counter[str] | None:
 
 
 def _measure(word: str) -> str | None:
-    """The one name of a unit; only a word may be in capitals, since 5M is no length."""
+    """The one name of a unit; only a word may be in capitals, since 5M is not a length."""
     if word.lower() in _NO_NAMES:
         return "unit"
     return _NAMES.get(word) or (_NAMES.get(word.lower()) if len(word) > 2 else None)

@@ -193,7 +193,7 @@ def _measured(text: str) -> Form | None:
         return None
     if isinstance(measured, Expression) and not measured.unit:
         return Expression(measured.latex, split[1])
-    return Unreadable("what has this unit is no quantity")
+    return Unreadable("what has this unit is not a quantity")
 
 
 def _expression(text: str) -> Form:
@@ -255,7 +255,7 @@ def _approximate(sides: list[str]) -> Form:
     *exact, last = sides
     number = read_form(last)
     if not isinstance(number, Number) or not all(exact[1:]):
-        return Unreadable("it is about what is no number")
+        return Unreadable("it is about what is not a number")
     if not exact[0]:
         return About(number)
     if len(exact) == 1 and is_name(exact[0]):
@@ -451,7 +451,7 @@ def reals_without(points: list[Form]) -> Form:
     """ℝ less some plain numbers, as a union of intervals."""
     numbers = [point for point in points if isinstance(point, Number)]
     if len(numbers) < len(points):
-        return Unreadable("it excludes what is no plain number")
+        return Unreadable("it excludes what is not a plain number")
     ends: list[Form] = [MINUS_INFINITY, *sorted(numbers, key=lambda number: number.value), INFINITY]
     return Union(tuple(Interval(left, right, False, False) for left, right in pairwise(ends)))
 
@@ -666,9 +666,9 @@ _WORD = re.compile(r"(?<![\\A-Za-z])[A-Za-z]{2,}(?:'[a-z]+)?")
 def prose(text: str) -> Form | None:
     r"""A sentence with mathematics in it, in the spelling of `normalise_latex`, with ``form`` reading its mathematics.
 
-    A word is a run of two letters or more that is no function's name; a capital at its start and hyphens do not count.
-    What stands between words is mathematics, in pieces between commas; what is unreadable of it is compared as text.
-    Without words, ``5 \text{ x}``, it is what it is without ``\text``; ``None`` without any ``\text`` either.
+    A word is a run of two letters or more that is not a function's name; a capital at its start and hyphens do not
+    count. What stands between words is mathematics, in pieces between commas; what is unreadable of it is compared as
+    text. Without words, ``5 \text{ x}``, it is what it is without ``\text``; ``None`` without any ``\text`` either.
     """
     plain = " ".join(re.sub(r"(?<=[A-Za-z]{2})-(?=[A-Za-z]{2})", " ", TEXT.sub(r" \1 ", text)).split())
     words = [match for match in _WORD.finditer(plain) if match[0].lower() not in FUNCTIONS]

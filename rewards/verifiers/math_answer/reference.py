@@ -91,7 +91,7 @@ def _written(reference: Any) -> str:
         return reference.strip()
     if isinstance(reference, float):  # NumPy's float64 is one
         if not math.isfinite(reference):
-            raise ValueError(f"{float(reference)} is no finite number; remove the row")
+            raise ValueError(f"{float(reference)} is not a finite number; remove the row")
         return str(int(reference)) if reference.is_integer() else repr(float(reference))
     try:
         if isinstance(reference, bool):

@@ -1,4 +1,4 @@
-"""Rows of the library's tasks, and their entries as text that keeps tuples, sets and keys that are no texts."""
+"""Rows of the library's tasks, and their entries as text that keeps tuples, sets and keys that are not texts."""
 
 import importlib.util
 import json

@@ -47,12 +47,12 @@ def objection(task: str, answer: str, gold: object = None) -> str:
     if kind == "formula":
         unknown = {name for name in _NAME.findall(answer) if len(name) > 1 and name not in _KNOWN}
         if not _FORMULA.fullmatch(answer) or _ATTRIBUTE.search(answer) or unknown:
-            return "the answer is no formula of numbers, one-letter names and known functions"
+            return "the answer is not a formula of numbers, one-letter names and known functions"
     if kind == "literal" and (_IN_NO_LITERAL.search(answer) or _ATTRIBUTE.search(answer)):
         return "the answer holds what a program has and a list has not"
     if task == "knights_knaves" and isinstance(gold, str):
         foreign = sorted(_words(answer) - _words(gold) - {"is", "a", "an", "and"})
-        return f"the answer holds {foreign[0][:40]!r}, which is no word of the right one" if foreign else ""
+        return f"the answer holds {foreign[0][:40]!r}, which is not a word of the right one" if foreign else ""
     return ""
 
 

@@ -88,7 +88,7 @@ def test_namings_give_every_puzzle_to_so_many_inhabitants_on_one_side_only():
     assert set(train.values()) == set(test.values()) == {4}
     assert not train.keys() & test.keys()
     assert len({(puzzle.names, puzzle.statements) for puzzles in split for puzzle in puzzles}) == 60
-    with pytest.raises(ValueError, match=r"test = 18 is no multiple of namings = 4.* write test = 16"):
+    with pytest.raises(ValueError, match=r"test = 18 is not a multiple of namings = 4.* write test = 16"):
         generate_split(2, 40, 18, seed=1, namings=4)
 
 

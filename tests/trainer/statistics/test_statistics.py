@@ -110,7 +110,7 @@ def test_wilson_by_its_published_example():
     estimate = statistics.proportion_estimate(81, 263)
     assert (estimate.low, estimate.high) == pytest.approx((0.2553, 0.3662), abs=5e-5)
     assert statistics.proportion_estimate(0, 20).low == 0
-    with pytest.raises(statistics.StatisticsError, match="is no share"):
+    with pytest.raises(statistics.StatisticsError, match="is not a share"):
         statistics.proportion_estimate(3, 2)
 
 

@@ -122,7 +122,7 @@ class CellDirectory:
         return False
 
     def runner(self) -> int | None:
-        """The process that runs the attempt in hand; it stops the run when it is told to end."""
+        """The process that runs the current attempt; it stops the run when it is told to end."""
         text = self.lock.read_text() if self.is_running() else ""
         return int(text) if text else None
 

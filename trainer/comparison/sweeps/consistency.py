@@ -89,7 +89,7 @@ def _tuning(
             yield problem("also-in-tune-grid", what, "Write it in one of the two places.", ("variants", name, key))
     for key in _mapping(tune.get("held_out")):
         if not f"{key}.".startswith("data.test."):
-            what = "is no setting of the held-out rows; all else must be while tuning as it is when confirmed."
+            what = "is not a setting of the held-out rows; all else must be while tuning as it is when confirmed."
             yield problem("not-held-out-rows", what, "Write settings below data.test.", ("tune", "held_out", key))
 
 
@@ -189,7 +189,8 @@ def _launch(launch: Mapping[str, Any]) -> Iterator[InitErrorDetails]:
             yield problem("decided-by-sweep", what, "Leave it out.", ("launch", key))
         elif key not in options:
             instead = suggest(key, options, "`accelerate launch --help` lists them.")
-            yield problem("unknown-launch-argument", "is no argument of `accelerate launch`.", instead, ("launch", key))
+            what = "is not an argument of `accelerate launch`."
+            yield problem("unknown-launch-argument", what, instead, ("launch", key))
         elif isinstance(value, str | int | float) and (wanted := _type_mismatch(options[key], value)):
             what = f"is {str(value).lower() if isinstance(value, bool) else repr(value)}, and {wanted}."
             yield problem("launch-argument-type", what, "`accelerate launch --help` describes it.", ("launch", key))

@@ -290,7 +290,7 @@ class SweepRunner:
             asked = self._asked_to_end.get(label)
             try:
                 if asked is None:
-                    self.say(f"{entry.name}: {why_overdue(self.sweep, self.entries)}; it is told to save and end")
+                    self.say(f"{entry.name}: {why_overdue(self.sweep, self.entries)}; it is asked to save and end")
                     self._asked_to_end[label] = time.monotonic()
                     self.queue.stop(entry.attempt, entry.directory)
                 elif time.monotonic() - asked > SECONDS_TO_SAVE:

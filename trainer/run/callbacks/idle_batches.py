@@ -146,7 +146,7 @@ def is_idle(batch: Mapping[str, float], norms: Sequence[float]) -> bool:
 
 
 def one_valued(batch: Mapping[str, float]) -> dict[str, float]:
-    """Reward → the value that it gave to all completions, of those that gave one; float noise is no difference."""
+    """Reward → the value that it gave to all completions, of those that gave one; float noise is not a difference."""
     ends = "/mean"
     rewards = [name.removesuffix(ends) for name in batch if name.startswith("rewards/") and name.endswith(ends)]
     means = {name: batch[f"{name}{ends}"] for name in rewards}

@@ -56,7 +56,7 @@ class Confinement:
 def set_resource_limits(cpu_seconds: float, memory_bytes: int, output_bytes: int) -> None:
     """Limits of the kernel's own. Soft and hard are equal: a program cannot raise them, and CPU time kills at once.
 
-    The stack of the first thread is the exception: its size is no limit of anything but itself.
+    The stack of the first thread is the exception: its size is not a limit of anything but itself.
     """
     address_space = _address_space() + memory_bytes
     limits = {

@@ -2,7 +2,7 @@
 
 Whoever asks is on the other end of the channel: the trainer for function calls, the tests' process (through the
 trainer) for tests that are code. A request is ``[operation, object, argument…]``; the reply is ``["value", value,
-arguments]`` or ``["raised", class names, text, exception]``. An object that is no plain value stays here, and its
+arguments]`` or ``["raised", class names, text, exception]``. An object that is not a plain value stays here, and its
 number goes out; the answer's names are objects too. A function of the tests that was passed as an argument is called
 back by ``["callback", number, arguments, keywords]``, during which the other side may ask again.
 """

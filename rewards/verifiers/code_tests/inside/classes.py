@@ -70,7 +70,7 @@ class _Names:
                 self._modules |= {alias.asname for alias in node.names if alias.name == ANSWER_MODULE and alias.asname}
 
     def of(self, node: ast.AST) -> str:
-        """The name that ``node`` reads, as the answer's module knows it; empty where it is no name of a module."""
+        """The name that ``node`` reads, as the answer's module knows it; empty where it is not a name of a module."""
         if isinstance(node, ast.Name):
             return "" if node.id in self._modules else self._known_as.get(node.id, node.id)
         if isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name) and node.value.id in self._modules:

@@ -2,7 +2,7 @@
 
 Plain values arrive as themselves, so ``==`` with an expected value runs here, on both sides' plain types. A stand-in
 equals no plain value, whatever its class over there says. What an answer *returns* where a plain value is expected must
-not decide how it fares against that value, nor be told it. So a stand-in that was returned is no number and no
+not decide how it fares against that value, nor be told it. So a stand-in that was returned is neither a number nor a
 collection here: arithmetic, order, items, length and conversions raise ``TypeError`` unless every operand is the
 answer's own. ``in`` looks through it here. It can be called, asked for attributes and its text, be true or false, and
 be iterated, but not twice with two contents.
@@ -136,7 +136,7 @@ class Connection:
         if kind == "graph":
             return built(number, self.classes, self._resolved)
         if kind != "object" or type(number) is not int:
-            raise ValueError(f"{name!r:.80} is no object of the answer")
+            raise ValueError(f"{name!r:.80} is not an object of the answer")
         if number in self._objects:
             _set_provenance(self._objects[number], "returned")
         return self._objects.setdefault(number, Remote(self, name, "new"))
@@ -301,7 +301,7 @@ def _guarded(operation: str) -> Callable[..., Any]:
             return _plain_operation(operation, value, *operands)
         if _provenance(self) == "made" or (operands and all(isinstance(operand, Remote) for operand in operands)):
             return _ask(self, operation, *operands)
-        raise TypeError(f"{operation} of an object of the answer's own, which is no plain value")
+        raise TypeError(f"{operation} of an object of the answer's own, which is not a plain value")
 
     return method
 

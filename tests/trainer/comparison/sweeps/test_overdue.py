@@ -59,7 +59,7 @@ def runner_of(folder: Path, said: list[str], more: str = "") -> SweepRunner:
 @pytest.mark.parametrize(
     ("more", "words"),
     [
-        ("cell_minutes: 0.05", "grpo-s1: takes longer than cell_minutes = 0.05; it is told to save and end"),
+        ("cell_minutes: 0.05", "grpo-s1: takes longer than cell_minutes = 0.05; it is asked to save and end"),
         ("", "grpo-s1: takes longer than 0 minutes, and the longest finished cell took 0 (cell_minutes: … sets "),
     ],
 )

@@ -90,14 +90,14 @@ REFUSALS = [
     ({"launch": {"main_process_port": 29500}}, "two cells must not meet at one port"),
     (
         {"launch": {"num_procesess": 2}},
-        "launch.num_procesess: is no argument of `accelerate launch`. Did you mean num_processes?",
+        "launch.num_procesess: is not an argument of `accelerate launch`. Did you mean num_processes?",
     ),
     ({"launch": {"num-processes": 2}}, "Did you mean num_processes?"),  # which the plans would not find
     ({"launch": {"num_processes": "two"}}, "launch.num_processes: is 'two', and a value of type int is needed."),
     ({"launch": {"mixed_precision": "bf61"}}, "is 'bf61', and one of no, fp16, bf16, fp8 is needed."),
     ({"launch": {"multi_gpu": "yes"}}, "is 'yes', and true or false is needed."),
     ({"launch": {"num_processes": True}}, "is true, and a value other than true or false is needed."),
-    ({"launch": {"help": True}}, "launch.help: is no argument of"),
+    ({"launch": {"help": True}}, "launch.help: is not an argument of"),
     (
         {"environment": {"CUDA_VISIBLE_DEVICES": "2,3"}},
         "Leave it out and start the sweep with it: CUDA_VISIBLE_DEVICES=2,3 python scripts/sweep.py run",
