@@ -11,11 +11,11 @@ among them.
 Exit status: 0 nothing stops the run (there may be warnings), 2 errors.
 
 --json prints one object: ``config`` (the file), ``ok`` (no errors), ``findings`` (a list of ``severity``: error,
-warning or note; ``topic``: a section of the file, ``file`` or ``machine``; ``text``), ``not_checked`` (sections with a
-wrong setting, of which nothing else is said), ``plan`` (numbers, or null; the fields of `trainer.run.check.plan.Plan`),
-``possible_processes`` (on which the batch can be cut), ``prompt_tokens`` (part → ``tokenized``, ``longest``), and
-``memory_estimate`` (ddp, zero1, zero2, zero3 or fsdp2 → ``peak_bytes``, ``terms`` with ``name``, ``bytes``, ``phase``,
-``arithmetic``).
+warning or note; ``topic``: a section of the file, ``file`` or ``machine``; ``code``: the kind of mistake, a short name
+such as ``no-eos-token``; ``text``), ``not_checked`` (sections with a wrong setting, of which nothing else is said),
+``plan`` (numbers, or null; the fields of `trainer.run.check.plan.Plan`), ``possible_processes`` (on which the batch can
+be cut), ``prompt_tokens`` (part → ``tokenized``, ``longest``), and ``memory_estimate`` (ddp, zero1, zero2, zero3 or
+fsdp2 → ``peak_bytes``, ``terms`` with ``name``, ``bytes``, ``phase``, ``arithmetic``).
 """
 
 from pathlib import Path

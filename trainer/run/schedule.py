@@ -62,8 +62,8 @@ def check_arguments(args: Any, num_passes: int = 1) -> None:
         PreflightError: naming every rule of `ARGUMENT_RULES` that is broken, a paragraph each.
     """
     given = Arguments(args, num_passes)
-    if found := [" ".join(words) for each in ARGUMENT_RULES for words in each.problems(given)]:
-        raise PreflightError("\n\n".join(found))
+    if found := [(each.code, " ".join(words)) for each in ARGUMENT_RULES for words in each.problems(given)]:
+        raise PreflightError(*found)
 
 
 ARGUMENT_RULES: list[Rule] = []

@@ -5,7 +5,7 @@ from typing import Any
 
 from rewards.registry import Refusal
 from trainer.run.config import RunConfig
-from trainer.run.hub import use_offline_mode
+from trainer.run.data.sources import use_offline_mode
 from trainer.run.library_errors import in_words
 
 

@@ -107,7 +107,7 @@ class Rule:
     @property
     def code(self) -> str:
         """Its name."""
-        return self.problems.__name__.strip("_")
+        return self.problems.__name__.strip("_").replace("_", "-")
 
     @property
     def what(self) -> str:
@@ -137,10 +137,9 @@ def rule(
     return enter
 
 
-def problems_of(settings: Settings, moment: str, option: Option | None = None) -> list[str]:
-    """The messages of all rules that refuse at that moment, or of those that give ``option`` up, at any moment."""
-    asked = [each for each in RULES if each.of == option and (option is not None or each.moment == moment)]
-    return [message for each in asked for message in each.problems(settings)]
+def problems_of(settings: Settings, option: Option) -> list[str]:
+    """The messages of all rules that give ``option`` up."""
+    return [message for each in RULES if each.of == option for message in each.problems(settings)]
 
 
 def check_combination(
@@ -164,8 +163,9 @@ def refuse(settings: Settings, moment: str) -> None:
     Raises:
         PreflightError: a rule of that moment has a message; all of them, a paragraph each.
     """
-    if problems := problems_of(settings, moment):
-        raise PreflightError("\n\n".join(problems))
+    asked = [each for each in RULES if each.of is None and each.moment == moment]
+    if found := [(each.code, message) for each in asked for message in each.problems(settings)]:
+        raise PreflightError(*found)
 
 
 def leaves_advantages_to_trl(args: "GRPOConfig") -> bool:

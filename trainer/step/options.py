@@ -13,7 +13,16 @@ from trainer.evaluation.decoding import Decoding
 
 
 class PreflightError(Refusal):
-    """Settings that cannot work together; one paragraph a problem, all problems at once."""
+    """Settings that cannot work together, all problems at once.
+
+    Attributes:
+        problems: code and sentence of each; the message has a paragraph of each.
+    """
+
+    def __init__(self, *problems: tuple[str, str]) -> None:
+        self.problems = problems
+        text = "\n\n".join(sentence for _, sentence in problems)
+        super().__init__(text, code=problems[0][0] if len(problems) == 1 else None)
 
 
 @dataclass(frozen=True)
@@ -48,7 +57,8 @@ class Speed:
     def __post_init__(self) -> None:
         for name, words in (("microbatches", ("trl", "planned")), ("generation", ("trl", "compact"))):
             if (value := getattr(self, name)) not in words:
-                raise PreflightError(f"{name} = {value!r} is neither {' nor '.join(words)}. Write one of them.")
+                what = f"{name} = {value!r} is neither {' nor '.join(words)}. Write one of them."
+                raise PreflightError((f"unknown-{name}", what))
 
     @property
     def skips_old_logps(self) -> bool:

@@ -236,7 +236,7 @@ def _is_taken(settings: Settings, ranks: Ranks, option: str) -> bool:
     else:
         asked = speed.skips_old_logps and settings.corrects_engine and settings.is_on_policy
         message = "π_old is scored in a pass of its own: {}. To silence this write skip_old_logps: false."
-    problems = problems_of(settings, "model", option) if asked else []  # type: ignore[arg-type]
+    problems = problems_of(settings, option) if asked else []  # type: ignore[arg-type]
     if problems:
         ranks.warn(message.format("; ".join(problems)))
     return asked and not problems

@@ -32,7 +32,7 @@ def test_what_a_library_raises_names_the_stage_and_keeps_its_traceback():
 
 def test_a_mistake_of_ours_and_a_refusal_stay_what_they_are():
     with pytest.raises(ValueError, match="not in tuple"), library_errors_in_words(lambda: "Loading"):
-        sort_by_severity([Finding("grave", "file", "x"), Finding("note", "file", "y")])  # type: ignore[arg-type]
+        sort_by_severity([Finding("grave", "file", "a", "x"), Finding("note", "file", "b", "y")])  # type: ignore[arg-type]
     with pytest.raises(OwnerError), library_errors_in_words(lambda: "Loading"):
         raise OwnerError("held")
     with pytest.raises(ValueError, match="Expecting"), library_errors_in_words(lambda: "Loading", lambda: True):

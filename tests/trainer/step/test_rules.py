@@ -28,13 +28,13 @@ def by_the_mean(probs: Tensor, mask: Tensor) -> Tensor:
 
 
 SPEAKS_AND_IS_SILENT: dict[str, tuple[dict[str, Any], dict[str, Any]]] = {
-    "owned_settings": ({"args": {"scale_rewards": "none"}}, {"args": {"scale_rewards": "group"}}),
+    "owned-settings": ({"args": {"scale_rewards": "none"}}, {"args": {"scale_rewards": "group"}}),
     "sampling": ({"args": {"top_p": 0.9, **TWO_STEPS}}, {"args": {"top_p": 0.9}}),
-    "token_level": (
+    "token-level": (
         {"args": {"importance_sampling_level": "sequence"}, "strategies": {"token_weight": "adv_reweight"}},
         {"args": {"importance_sampling_level": "sequence"}},
     ),
-    "trajectory_weights": (
+    "trajectory-weights": (
         {"args": {"loss_type": "bnpo"}, "strategies": {"advantage": "exchangeable"}},
         {"args": {"loss_type": "bnpo"}},
     ),
@@ -46,7 +46,7 @@ SPEAKS_AND_IS_SILENT: dict[str, tuple[dict[str, Any], dict[str, Any]]] = {
         {"args": {"loss_type": "dapo"}, "strategies": {"coefficient": "topr"}},
         {"args": {"loss_type": "cispo"}, "strategies": {"coefficient": "topr"}},
     ),
-    "whole_groups": (
+    "whole-groups": (
         {"args": {"per_device_train_batch_size": 2, **TWO_MICROBATCHES}, "strategies": {"keep_groups": "forward"}},
         {"strategies": {"keep_groups": "forward"}},
     ),
@@ -58,18 +58,18 @@ SPEAKS_AND_IS_SILENT: dict[str, tuple[dict[str, Any], dict[str, Any]]] = {
         {"strategies": {"advantage": "ibpo", "revision": {"references": 4}}},
         {"strategies": {"advantage": "ibpo", "revision": {"references": 3}}},  # of 4 answers
     ),
-    "cut_over_all_ranks": (
+    "cut-over-all-ranks": (
         {"args": {"steps_per_generation": 3, "gradient_accumulation_steps": 2}, "cut": "over_all_ranks"},
         {"args": {"steps_per_generation": 4, "gradient_accumulation_steps": 2}, "cut": "over_all_ranks"},
     ),
-    "passes_of_a_router": ({"strategies": LOPTI, **ROUTER}, ROUTER),
-    "chosen_prompts": ({"strategies": {"prompt_sampler": "dynamic"}, **IN_TURNS}, IN_TURNS),
-    "revised_turns": ({"strategies": IBPO, **IN_TURNS}, IN_TURNS),
-    "decodings_of_plain_functions": (
+    "passes-of-a-router": ({"strategies": LOPTI, **ROUTER}, ROUTER),
+    "chosen-prompts": ({"strategies": {"prompt_sampler": "dynamic"}, **IN_TURNS}, IN_TURNS),
+    "revised-turns": ({"strategies": IBPO, **IN_TURNS}, IN_TURNS),
+    "decodings-of-plain-functions": (
         {"has_decodings": True, "loaded": Loaded(special_functions=("judge",))},
         {"loaded": Loaded(special_functions=("judge",))},
     ),
-    "names_of_functions": (
+    "names-of-functions": (
         {"has_decodings": True, "loaded": Loaded(same_names=("<lambda>",))},
         {"loaded": Loaded(same_names=("<lambda>",))},
     ),
@@ -77,24 +77,24 @@ SPEAKS_AND_IS_SILENT: dict[str, tuple[dict[str, Any], dict[str, Any]]] = {
         {"strategies": {"prompt_sampler": "dynamic"}, "loaded": Loaded(image_column="image")},
         {"strategies": {"prompt_sampler": "difficulty"}, "loaded": Loaded(image_column="image")},  # one round
     ),
-    "best_model": (
+    "best-model": (
         {"args": BEST, "strategies": {"advantage": "rloo"}},
         {"args": {**BEST, "metric_for_best_model": "eval_reward"}, "strategies": {"advantage": "rloo"}},
     ),
-    "compact_generation": ({"args": VLLM, "speed": COMPACT}, {"speed": COMPACT}),
-    "compact_generation_by_model": (
+    "compact-generation": ({"args": VLLM, "speed": COMPACT}, {"speed": COMPACT}),
+    "compact-generation-by-model": (
         {"speed": COMPACT, "loaded": Loaded(is_sharded=True)},
         {"loaded": Loaded(is_sharded=True)},
     ),
-    "common_noise": ({"speed": Speed(common_random_numbers=True)}, {"speed": COMMON}),
-    "common_noise_in_turns": ({"speed": COMMON, **IN_TURNS}, IN_TURNS),
-    "old_policy_is_asked_for": ({"strategies": IBPO}, {}),
-    "passes_differ": ({"loaded": Loaded(varies="it has dropout")}, {}),
-    "loss_of_the_cut": (
+    "common-noise": ({"speed": Speed(common_random_numbers=True)}, {"speed": COMMON}),
+    "common-noise-in-turns": ({"speed": COMMON, **IN_TURNS}, IN_TURNS),
+    "old-policy-is-asked-for": ({"strategies": IBPO}, {}),
+    "passes-differ": ({"loaded": Loaded(varies="it has dropout")}, {}),
+    "loss-of-the-cut": (
         {"strategies": {"token_weight": by_the_mean}},
         {"strategies": {"token_weight": "adv_reweight"}},
     ),
-    "model_of_the_cut": ({"loaded": Loaded(rope_type="dynamic")}, {"loaded": Loaded(rope_type="default")}),
+    "model-of-the-cut": ({"loaded": Loaded(rope_type="dynamic")}, {"loaded": Loaded(rope_type="default")}),
 }
 
 

@@ -20,6 +20,7 @@ def template_findings(context: CheckContext) -> Iterator[Finding]:
     if (cue := missing_cue(context.tokenizer, prefix)) is not None:
         yield error(
             "model",
+            "no-generation-prompt",
             f"The chat template of {name!r} has no generation prompt: an assistant's turn begins with {cue!r}, and "
             "prompts end before it, so the policy would first have to write whose turn it is. Save the tokenizer with "
             "a chat_template that writes it under `{% if add_generation_prompt %}`, or write "
@@ -30,6 +31,7 @@ def template_findings(context: CheckContext) -> Iterator[Finding]:
             if (fault := refused(context.tokenizer, prompt)) is not None:
                 yield error(
                     "data",
+                    "template-refuses-messages",
                     f"data.{part}, row {row}: the chat template of {name!r} cannot write its messages "
                     f"({', '.join(dict.fromkeys(str(message['role']) for message in prompt))}): {fault} Give the rows "
                     "in a form that it takes (a system message as part of the user's), or take another template.",
@@ -38,6 +40,7 @@ def template_findings(context: CheckContext) -> Iterator[Finding]:
             if (role := left_out(context.tokenizer, prompt)) is not None:
                 yield error(
                     "data",
+                    "template-drops-message",
                     f"data.{part}, row {row}: the chat template of {name!r} leaves out the message of role {role!r}, "
                     "so the policy would never see it. Write its text into the user's message, or take another "
                     "template.",

@@ -85,7 +85,7 @@ def checked(path: str, overrides: Sequence[str], *, processes: int | None, devic
         device_bytes: memory of each device; ``None`` = of this machine's.
     """
     config, problems = load_tolerantly(path, overrides)
-    found = Collected(error(problem.path.split(".")[0] or "file", str(problem)) for problem in problems)
+    found = Collected(error(problem.path.split(".")[0] or "file", problem.code, str(problem)) for problem in problems)
     if config is None:
         return Checked([*found])
     invalid_sections = {problem.path.split(".")[0] for problem in problems}
@@ -101,12 +101,12 @@ def checked_before_start(experiment: Experiment, tree: Node) -> Checked:
         tree: what is written in the run's file and on the command line.
 
     Raises:
+        ModelError: no policy can be loaded from its folder.
         CheckError: there are errors; the message names them all.
     """
     config = experiment.config
-    name = config.model.name_or_path
-    if (fault := folder_fault(name)) is not None:
-        raise CheckError(f"model.name_or_path = {name!r} {fault}")
+    if (fault := folder_fault(config.model.name_or_path)) is not None:
+        raise fault
     settings = model_settings(config)
     context = CheckContext(
         config,
@@ -126,7 +126,8 @@ def checked_before_start(experiment: Experiment, tree: Node) -> Checked:
         context.skeleton = skeleton_of(config, settings)
     result = _checked(context, found, set(), None, tree)
     if result.errors:
-        raise CheckError("\n\n".join(finding.text for finding in result.errors))
+        code = result.errors[0].code if len(result.errors) == 1 else None
+        raise CheckError("\n\n".join(finding.text for finding in result.errors), code=code)
     return result
 
 
@@ -164,5 +165,7 @@ def _checked(
 
 def _each_once(findings: Iterable[Finding]) -> list[Finding]:
     """Without one that another, longer one contains: a part may be refused twice on its way."""
-    listed = [*dict.fromkeys(findings)]
-    return [each for each in listed if not any(each.text in other.text and each != other for other in listed)]
+    listed = [*findings]
+    first = {finding.text: finding for finding in reversed(listed)}
+    inside = {text for text in first if any(text in other and text != other for other in first)}
+    return [each for each in listed if each is first[each.text] and each.text not in inside]

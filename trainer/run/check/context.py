@@ -23,11 +23,12 @@ not what was intended. ``note``: good to know."""
 @dataclass(frozen=True)
 class Finding:
     """One finding. ``topic`` is the part of the run that it is about: a section or key of the file, or ``machine``;
-    ``file`` where the file as a whole cannot be read.
+    ``file`` where the file as a whole cannot be read. ``code``: the kind of mistake, a short name in kebab case.
     """
 
     severity: Severity
     topic: str
+    code: str
     text: str
 
     def __str__(self) -> str:
@@ -38,19 +39,19 @@ class Finding:
         return asdict(self)
 
 
-def error(topic: str, text: str) -> Finding:
+def error(topic: str, code: str, text: str) -> Finding:
     """What stops the run or makes it another one."""
-    return Finding("error", topic, text)
+    return Finding("error", topic, code, text)
 
 
-def warning(topic: str, text: str) -> Finding:
+def warning(topic: str, code: str, text: str) -> Finding:
     """What is probably not intended."""
-    return Finding("warning", topic, text)
+    return Finding("warning", topic, code, text)
 
 
-def note(topic: str, text: str) -> Finding:
+def note(topic: str, code: str, text: str) -> Finding:
     """What is good to know."""
-    return Finding("note", topic, text)
+    return Finding("note", topic, code, text)
 
 
 _KEY = re.compile(rf"\b(?:{'|'.join(RunConfig.model_fields)})(?:(?:\.\w+)+|(?= = ))")

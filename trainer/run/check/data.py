@@ -22,12 +22,17 @@ def data_findings(context: CheckContext) -> Iterator[Finding]:
         if part != "train" and seen:
             yield warning(
                 "data",
+                "held-out-rows-trained",
                 f"data.{part}: {len(seen)} of the {len(asked)} held-out rows of data.{part} are trained on (rows "
                 f"{_named(seen)}), so their accuracy says what was memorised. Take them out of one of the two; of a "
                 "generator give both the same seed, and part: train or test.",
             )
     if context.config.data.test is None:
-        yield note("data", "There are no held-out rows (data.test), so only the reward on trained prompts is seen.")
+        yield note(
+            "data",
+            "no-held-out-rows",
+            "There are no held-out rows (data.test), so only the reward on trained prompts is seen.",
+        )
 
 
 def _question(prompt: Sequence[Any]) -> str:
@@ -41,6 +46,7 @@ def _answered(part: str, prompts: Sequence[Any]) -> Iterator[Finding]:
     if answered:
         yield warning(
             "data",
+            "prompt-ends-with-answer",
             f"data.{part}: {len(answered)} prompts end with a message of the assistant (rows {_named(answered)}), "
             "which "
             "the policy would be shown before it answers. Name a column of questions under `columns:`, or cut the "
@@ -57,6 +63,7 @@ def _repeated(part: str, asked: Sequence[str], references: Sequence[Any]) -> Ite
     if other:
         yield warning(
             "data",
+            "contradicting-references",
             f"data.{part}: {len(other)} prompts are there with different references (first rows "
             f"{_named(other[0])}): what is right in one is wrong in the other. Remove all but one of each.",
         )
@@ -65,6 +72,7 @@ def _repeated(part: str, asked: Sequence[str], references: Sequence[Any]) -> Ite
         first = next(found for found in again.values() if found not in other)
         yield warning(
             "data",
+            "repeated-prompts",
             f"data.{part}: the same prompt is repeated in {same} of {len(asked)} rows (first in rows "
             f"{_named(first)}), which counts it more than once. Remove them, or leave them if that is meant.",
         )
@@ -81,11 +89,14 @@ def reward_findings(context: CheckContext) -> Iterator[Finding]:
     if all(reward.weight == 0 for reward in rewards):
         which = "the only reward" if len(rewards) == 1 else f"all {len(rewards)} rewards"
         yield error(
-            "rewards", f"{which} has weight: 0, so every advantage is 0 and nothing is learned. Write weight: 1.0."
+            "rewards",
+            "all-weights-zero",
+            f"{which} has weight: 0, so every advantage is 0 and nothing is learned. Write weight: 1.0.",
         )
     elif not any(reward.weight > 0 for reward in rewards):
         yield warning(
             "rewards",
+            "no-positive-weight",
             f"rewards.0.weight = {rewards[0].weight:g}, and no other reward has a weight above 0: the policy is taught "
             "to be wrong. Write a positive weight, or leave it out for 1.",
         )
@@ -96,12 +107,14 @@ def reward_findings(context: CheckContext) -> Iterator[Finding]:
     if counted and not any(verifier.reads_reference for verifier in counted):
         yield warning(
             "rewards",
+            "no-reward-reads-reference",
             "no reward reads the reference, so only the form of an answer is paid, never whether it is right. Add a "
             "verifier for the answer, such as math_answer or exact_match.",
         )
     elif verifiers[0] is not None and not verifiers[0].reads_reference and len(rewards) > 1 and _judges_all(context):
         yield warning(
             "rewards",
+            "form-judged-first",
             f"rewards.0 ({rewards[0].label}) judges the form alone, and the first reward says whether a row is right: "
             "accuracies would count form. Put the verifier of the answer first.",
         )

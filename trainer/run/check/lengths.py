@@ -23,6 +23,7 @@ def length_findings(context: CheckContext) -> Iterator[Finding]:
         if longest_completion >= limit:
             yield error(
                 "trl",
+                "completions-beyond-context",
                 f"trl.max_completion_length = {longest_completion}, but {name} is {limit} tokens, prompt included. "
                 f"Write max_completion_length below {limit}, with room for the prompts.",
             )
@@ -69,6 +70,7 @@ def _against(part: str, lengths: list[int], completion: int, name: str, limit: i
     if beyond:
         yield error(
             "data",
+            "prompts-beyond-context",
             f"data.{part}: {beyond} {looked} are as long as {name} of {limit} tokens or longer; the longest has "
             f"{max(lengths)}. TRL 1.16 neither cuts nor drops them. Drop these rows, or take a model with a longer "
             "context.",
@@ -77,6 +79,7 @@ def _against(part: str, lengths: list[int], completion: int, name: str, limit: i
         room = limit - max(lengths)
         yield error(
             "data",
+            "no-room-for-completions",
             f"data.{part}: {tight} {looked} leave no room for a completion of trl.max_completion_length = {completion} "
             f"tokens in {name} of {limit}; the longest has {max(lengths)}. Write max_completion_length: {room}, or "
             "drop these rows.",

@@ -75,6 +75,7 @@ def _nothing(key: str, absent: Sequence[Any], names: Sequence[str]) -> Finding:
     listed = ", ".join(map(repr, absent))
     return error(
         "model",
+        "lora-matches-nothing",
         f"model.lora.{key}: {listed} match nothing in the model. {hint} Its layers are called {', '.join(last)}; "
         "target_modules: all-linear takes every linear layer but the output.",
     )

@@ -32,6 +32,7 @@ def directory_findings(context: CheckContext) -> Iterator[Finding]:
             return
         yield error(
             "machine",
+            "output-dir-not-writable",
             f"output_dir = {context.config.output_dir!r}: nothing can be written in {above}: {reason}. Name a "
             "directory that you may write in.",
         )
@@ -56,6 +57,7 @@ def _without_inodes(place: Path) -> Finding | None:
         return None
     return error(
         "machine",
+        "too-few-inodes",
         f"The disk has too few inodes: {place} has {found.f_favail} free of {found.f_files:,}, and a run with one "
         f"checkpoint writes up to {_FEWEST_INODES} files (df -i). Delete small files there, or name an output_dir on "
         "another disk.",
@@ -71,10 +73,11 @@ def _disk(context: CheckContext, place: Path) -> Iterator[Finding]:
     free = shutil.disk_usage(place).free
     words = f"about {in_gib(size)} for one checkpoint (weights and optimizer), and {place} has {in_gib(free)} free"
     if size > free:
-        yield error("machine", f"The disk is too small: {words}. Name an output_dir on a larger one.")
+        yield error("machine", "disk-too-small", f"The disk is too small: {words}. Name an output_dir on a larger one.")
     elif size * (plan.checkpoints + 1) > free:
         yield warning(
             "machine",
+            "disk-will-be-full",
             f"The disk will be full: {plan.checkpoints} checkpoints are kept, {words}. Write trl.save_total_limit: "
             f"{max(1, free // size - 1)}, or raise save_steps.",
         )
@@ -93,12 +96,13 @@ def memory_findings(
     if device_bytes is not None and not fitting:
         yield warning(
             "machine",
+            "too-little-memory",
             f"The {words}; it has {in_gib(device_bytes)}. Take a smaller trl.per_device_train_batch_size or "
             "max_completion_length, LoRA (model.lora), more processes under ZeRO-3 or FSDP2, or a smaller model.",
         )
     else:
         has = "" if device_bytes is None else f"; it has {in_gib(device_bytes)}"
-        yield note("machine", f"The {words}{has}.")
+        yield note("machine", "memory-estimate", f"The {words}{has}.")
 
 
 _BYTES = {"float32": 4, "bfloat16": 2, "float16": 2}

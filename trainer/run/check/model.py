@@ -30,7 +30,7 @@ def model_settings(config: RunConfig) -> Any:
     from transformers import AutoConfig
     from transformers.models.auto.modeling_auto import MODEL_FOR_CAUSAL_LM_MAPPING_NAMES as WRITERS
 
-    from trainer.run.hub import use_offline_mode
+    from trainer.run.data.sources import use_offline_mode
 
     model = config.model
     if not Path(model.name_or_path).exists():
@@ -43,18 +43,21 @@ def model_settings(config: RunConfig) -> Any:
         own = "trust_remote_code" in str(fault) or "custom code" in str(fault)
         instead = "Read that code, then write trust_remote_code: true." if own else "Name another model or folder."
         first = (str(fault).strip() or type(fault).__name__).splitlines()[0].rstrip(".")
-        raise ModelError(f"model.name_or_path = {model.name_or_path!r} cannot be read: {first}. {instead}") from fault
+        what = f"model.name_or_path = {model.name_or_path!r} cannot be read: {first}. {instead}"
+        raise ModelError(what, code="model-needs-code" if own else "unreadable-model") from fault
     if not model.trust_remote_code and getattr(settings, "auto_map", None) and not settings.model_type:
         raise ModelError(
             f"model.name_or_path = {model.name_or_path!r} needs code of its own. Read it, then write "
-            "trust_remote_code: true."
+            "trust_remote_code: true.",
+            code="model-needs-code",
         )
     names = settings.architectures or []
     own = "AutoModelForCausalLM" in (getattr(settings, "auto_map", None) or {})
     if names and not own and not any(name.endswith(_NO_HEAD) or name in WRITERS.values() for name in names):
         raise ModelError(
             f"model.name_or_path = {model.name_or_path!r} is a {names[0]}, not a causal language model: it writes no "
-            "text. Name a model for text generation."
+            "text. Name a model for text generation.",
+            code="not-a-language-model",
         )
     return settings
 
@@ -110,6 +113,7 @@ def model_findings(context: CheckContext) -> Iterator[Finding]:
     if model.dtype == "float16" and context.argument("fp16"):
         yield error(
             "model",
+            "float16-with-fp16",
             "model.dtype: float16 with trl.fp16: true: the gradients would be 16 bits too, and the GradScaler "
             "refuses to unscale them. Write dtype: float32 for the weights, or take bf16.",
         )
@@ -117,12 +121,15 @@ def model_findings(context: CheckContext) -> Iterator[Finding]:
     if implementation is not None and implementation not in ATTENTION and "/" not in implementation:
         yield error(
             "model",
+            "unknown-attention",
             f"model.attn_implementation = {implementation!r} is none of {', '.join(ATTENTION)}. Write one of them, or "
             "the hub id of a kernel.",
         )
     prefix = model.assistant_prefix
     if prefix is not None and prefix.strip() in ("think", "thought", "reasoning"):
-        yield note("model", f"model.assistant_prefix = {prefix!r} opens no thought; write '<think>'.")
+        yield note(
+            "model", "prefix-without-thought", f"model.assistant_prefix = {prefix!r} opens no thought; write '<think>'."
+        )
     if context.tokenizer is not None:
         yield from _tokenizer(context)
 
@@ -132,12 +139,14 @@ def _tokenizer(context: CheckContext) -> Iterator[Finding]:
     if tokenizer.eos_token_id is None:
         yield error(
             "model",
+            "no-eos-token",
             f"The tokenizer of {name!r} has no end-of-text token, so no completion would end before "
             "trl.max_completion_length. Save it with an eos_token.",
         )
     elif (ending := _turn_ending(tokenizer)) is not None and tokenizer.eos_token not in ending:
         yield warning(
             "model",
+            "turn-ends-without-eos",
             f"The chat template of {name!r} ends an assistant's turn with {ending!r}, and the end-of-text token is "
             f"{tokenizer.eos_token!r}: the policy has learned to end with one that does not end its completions. Save "
             "the tokenizer with that eos_token.",
@@ -147,6 +156,7 @@ def _tokenizer(context: CheckContext) -> Iterator[Finding]:
     if isinstance(words, int) and isinstance(padding, int) and padding >= words:
         yield error(
             "model",
+            "padding-beyond-embeddings",
             f"The tokenizer of {name!r} pads with token {padding} ({tokenizer.convert_ids_to_tokens(padding)!r}), and "
             f"the embeddings have {words} rows: no batch could be padded. Save the tokenizer with a pad_token of the "
             "model's own.",
@@ -159,6 +169,7 @@ def _tokenizer(context: CheckContext) -> Iterator[Finding]:
         grave = error if beyond > _MOST_UNUSED * len(tokenizer) or (tokenizer.eos_token_id or 0) >= words else note
         yield grave(
             "model",
+            "tokens-beyond-embeddings",
             f"The tokenizer of {name!r} has more tokens than the model: its largest id is {largest}, and the "
             f"embeddings have {words} rows. Save the tokenizer of this model, or resize the embeddings.",
         )
@@ -180,11 +191,15 @@ _WEIGHTS = ("*.safetensors", "pytorch_model*.bin")
 _TOKENIZER = ("tokenizer.json", "tokenizer.model", "vocab.json", "vocab.txt", "spiece.model", "tekken.json")
 
 
-def folder_fault(name: str) -> str | None:
+def folder_fault(name: str) -> ModelError | None:
     """Why no policy can be loaded from ``name``, with the way out; ``None`` where nothing is wrong, or of a hub id."""
-    path = Path(name).expanduser()
+    found = _folder_fault(name, Path(name).expanduser())
+    return None if found is None else ModelError(f"model.name_or_path = {name!r} {found[1]}", code=found[0])
+
+
+def _folder_fault(name: str, path: Path) -> tuple[str, str] | None:
     if path.is_file():
-        return f"is a file. Name the folder that holds it: {path.parent}."
+        return "model-is-a-file", f"is a file. Name the folder that holds it: {path.parent}."
     if not path.is_dir():
         return _missing(name, path)
     if not (path / "config.json").is_file():
@@ -192,40 +207,45 @@ def folder_fault(name: str) -> str | None:
     try:
         json.loads((path / "config.json").read_text())
     except (ValueError, OSError) as error:
-        return f"has a config.json that cannot be read: {error}. Copy or download the model again."
+        reason = f"has a config.json that cannot be read: {error}. Copy or download the model again."
+        return "unreadable-model-config", reason
     return _incomplete(path)
 
 
-def _missing(name: str, path: Path) -> str | None:
+def _missing(name: str, path: Path) -> tuple[str, str] | None:
     if not path.parent.is_dir() or len(path.parts) < 2:
         local = name.startswith((".", "/", "~")) or len(path.parts) > 2
-        return "is neither an existing folder nor a hub id. Check the path." if local else None
+        return ("no-model-folder", "is neither an existing folder nor a hub id. Check the path.") if local else None
     near = closest(path.name, [each.name for each in path.parent.iterdir() if each.is_dir()])
     instead = f"Did you mean {path.parent / near[0]}?" if near else "Check the path."
-    return f"is not a folder, though {path.parent} is one. {instead}"
+    return "no-model-folder", f"is not a folder, though {path.parent} is one. {instead}"
 
 
-def _no_model(path: Path) -> str:
+def _no_model(path: Path) -> tuple[str, str]:
     if (path / "adapter_config.json").is_file():
         return (
+            "adapter-without-model",
             "is a LoRA adapter, without the model that it belongs to. Merge the two first, and name the merged folder; "
-            "to train a new adapter name the model itself."
+            "to train a new adapter name the model itself.",
         )
     checkpoints = sorted(path.glob("checkpoint-*"), key=lambda each: (len(each.name), each.name))
     if checkpoints:
-        return f"is the directory of a run, not a model. Name one of its checkpoints, such as {checkpoints[-1]}."
-    return "has no config.json, so it is not a model. Name a folder that save_pretrained wrote, or a checkpoint."
+        what = f"is the directory of a run, not a model. Name one of its checkpoints, such as {checkpoints[-1]}."
+        return "run-as-model", what
+    what = "has no config.json, so it is not a model. Name a folder that save_pretrained wrote, or a checkpoint."
+    return "no-model-config", what
 
 
-def _incomplete(path: Path) -> str | None:
+def _incomplete(path: Path) -> tuple[str, str] | None:
     index = next(iter(sorted(path.glob("*.index.json"))), None)
     if index is not None:
         wanted = sorted({*json.loads(index.read_text()).get("weight_map", {}).values()})
         absent = [each for each in wanted if not (path / each).is_file()]
         if absent:
-            return f"lacks {len(absent)} of its {len(wanted)} weight files, first {absent[0]}. Download it again."
+            lacks = f"lacks {len(absent)} of its {len(wanted)} weight files, first {absent[0]}. Download it again."
+            return "missing-weight-files", lacks
     elif not any(True for pattern in _WEIGHTS for _ in path.glob(pattern)):
-        return f"has no weights ({', '.join(_WEIGHTS)}). Download or save the model whole."
+        return "no-weights", f"has no weights ({', '.join(_WEIGHTS)}). Download or save the model whole."
     if not any((path / each).is_file() for each in _TOKENIZER):
-        return "has no tokenizer. Save the tokenizer of the same model there."
+        return "no-tokenizer", "has no tokenizer. Save the tokenizer of the same model there."
     return None

@@ -25,7 +25,9 @@ def optimizer_findings(context: CheckContext) -> Iterator[Finding]:
         return
     except Exception as fault:  # noqa: BLE001 — each optimizer raises its own
         written = written or _said(context, "optim")
-        yield error("trl", f"No optimizer can be made of {written}: {_first(fault)} Change what it names.")
+        yield error(
+            "trl", "optimizer-refused", f"No optimizer can be made of {written}: {_first(fault)} Change what it names."
+        )
         return
     if context.args.optim_args:
         yield from _without_effect(context)
@@ -34,10 +36,18 @@ def optimizer_findings(context: CheckContext) -> Iterator[Finding]:
     try:
         rates = _rates(context.args, optimizer, optimizer_steps(context) or _UNKNOWN_STEPS)
     except Exception as fault:  # noqa: BLE001 — each schedule raises its own
-        yield error("trl", f"No schedule of the learning rate can be made of {written}: {_first(fault)} {_NEEDS}")
+        yield error(
+            "trl",
+            "schedule-refused",
+            f"No schedule of the learning rate can be made of {written}: {_first(fault)} {_NEEDS}",
+        )
         return
     if not all(math.isfinite(rate) and rate >= 0 for rate in rates):
-        yield error("trl", f"The schedule of {written} gives learning rates of {min(rates):g} to {max(rates):g}.")
+        yield error(
+            "trl",
+            "impossible-learning-rate",
+            f"The schedule of {written} gives learning rates of {min(rates):g} to {max(rates):g}.",
+        )
 
 
 _NEEDS = (
@@ -92,6 +102,7 @@ def _without_effect(context: CheckContext) -> Iterator[Finding]:
         advice = f"Write {', '.join(instead)}." if instead else "Delete it."
         yield error(
             "trl",
+            "unread-optimizer-arguments",
             f"{_said(context, 'optim_args')}: {', '.join(unread)} would have no effect, because "
             f"{args.optim.value} {takes} there. {advice}",
         )

@@ -19,14 +19,17 @@ def package_findings(context: CheckContext) -> Iterator[Finding]:
     for asked, module, package in _wanted(context):
         if find_spec(module) is None:
             instead = _INSTALL.get(module, f"pip install {package}")
-            yield error("machine", f"{asked} needs {package} ({module}), which is not installed: {instead}.")
+            yield error(
+                "machine",
+                "package-not-installed",
+                f"{asked} needs {package} ({module}), which is not installed: {instead}.",
+            )
     yield from _trackers(context.config.logging.report_to)
     deepspeed = context.argument("deepspeed")
     if isinstance(deepspeed, str) and not Path(deepspeed).is_file():
-        yield error("trl", f"trl.deepspeed = {deepspeed!r}: there is no such file. Check the path.")
-    mode = context.config.trl.get("vllm_mode")
-    if mode is not None and not context.argument("use_vllm"):
-        yield warning("trl", f"trl.vllm_mode = {mode!r} does nothing without use_vllm: true. Write both, or neither.")
+        yield error(
+            "trl", "no-deepspeed-file", f"trl.deepspeed = {deepspeed!r}: there is no such file. Check the path."
+        )
 
 
 def _trackers(asked: Sequence[str]) -> Iterator[Finding]:
@@ -35,17 +38,19 @@ def _trackers(asked: Sequence[str]) -> Iterator[Finding]:
         needs, place = TRACKERS[name], f"logging.report_to names {name}"
         install = f"pip install {next(iter(needs.modules.values()), name)}; or leave it out."
         if needs.modules and not any(find_spec(module) for module in needs.modules):
-            yield error("machine", f"{place}, whose package is not installed: {install}")
+            yield error("machine", "tracker-not-installed", f"{place}, whose package is not installed: {install}")
         elif needs.below and tuple(map(int, re.findall(r"\d+", have := version(name))[:2])) >= needs.below:
             what = f"{place}, and its version {have} is not one that transformers' callback can write to"
-            yield error("machine", f"{what}: {install}")
+            yield error("machine", "tracker-version", f"{what}: {install}")
         if needs.variable and not os.environ.get(needs.variable):
             what = f"{place}, and {needs.variable} is not set, so that there is no server to write to."
-            yield error("machine", f"{what} Set it, or leave {name} out.")
+            yield error("machine", "tracker-without-server", f"{what} Set it, or leave {name} out.")
         for variable, value in needs.local.items():
             if os.environ.get(variable, value) == value:
                 yield note(
-                    "logging", f"{place}: it runs with {variable}={value}. Set {variable} yourself to have another."
+                    "logging",
+                    "tracker-variable",
+                    f"{place}: it runs with {variable}={value}. Set {variable} yourself to have another.",
                 )
 
 
@@ -73,12 +78,14 @@ def device_findings(context: CheckContext) -> Iterator[Finding]:
     if not context.argument("use_cpu") and not torch.cuda.is_available():
         yield warning(
             "machine",
+            "no-gpu",
             "This machine has no GPU that torch can use, and trl.use_cpu is not set: here TRL would refuse bf16 or "
             "train on the CPU. What depends on the device was checked as far as it can be without one.",
         )
     elif context.argument("use_cpu") and context.config.trl.get("bf16") is None and not context.argument("fp16"):
         yield note(
             "trl",
+            "bf16-on-cpu",
             "trl.bf16 is not set, and TRL's default is bf16 also on a CPU, where it is slow and less exact. Write "
             "bf16: false.",
         )
@@ -92,7 +99,7 @@ def engine_findings(context: CheckContext) -> Iterator[Finding]:
     """vLLM is asked for, and absent or of another version."""
     problem = version_problem(installed_version()) if context.argument("use_vllm") else None
     if problem is not None:
-        yield error("machine", problem)
+        yield error("machine", *problem)
 
 
 def installed_version() -> str | None:
@@ -106,19 +113,21 @@ def installed_version() -> str | None:
         return None
 
 
-def version_problem(found: str | None) -> str | None:
-    """What is wrong with this version of vLLM; ``None`` where nothing is."""
+def version_problem(found: str | None) -> tuple[str, str] | None:
+    """What is wrong with this version of vLLM, code and sentence; ``None`` where nothing is."""
     first, last = (".".join(map(str, release)) for release in SUPPORTED)
     install = f"Install the extra: pip install -e '.[vllm]' -c constraints.txt (vLLM {last})"
     if found is None:
         return (
+            "vllm-not-installed",
             "trl.use_vllm is true, but vLLM is not installed here; in server mode too the trainer talks to it through "
-            f"its package. {install}, or write use_vllm: false."
+            f"its package. {install}, or write use_vllm: false.",
         )
     release = tuple(map(int, re.findall(r"\d+", found)[:3]))
     if not SUPPORTED[0] <= release <= SUPPORTED[1]:
         return (
+            "vllm-version",
             f"vLLM {found} is installed, and TRL 1.16 supports {first} to {last}: others take weights through other "
-            f"calls. {install}."
+            f"calls. {install}.",
         )
     return None

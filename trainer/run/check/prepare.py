@@ -18,6 +18,7 @@ from trainer.run.experiment import Experiment
 from trainer.run.launched_as import check_precision, check_variables
 from trainer.run.library_errors import UNEXPLAINED, in_words
 from trainer.run.preflight import schedule_checks
+from trainer.step.options import PreflightError
 
 _TRIED = {UPDATE_SCHEDULE: tried_schedule, PROMPT_SAMPLER: tried_sampler}
 
@@ -26,7 +27,7 @@ class Collected(list[Finding]):
     """Findings, to which every part that cannot be built adds what it says."""
 
     @contextmanager
-    def of(self, topic: str, *, unexplained: Callable[[str, str], Finding] = error) -> Iterator[None]:
+    def of(self, topic: str, *, unexplained: Callable[[str, str, str], Finding] = error) -> Iterator[None]:
         """Turn what is raised inside into findings of ``topic``: a check never ends in a traceback.
 
         Args:
@@ -36,11 +37,15 @@ class Collected(list[Finding]):
         try:
             yield
         except ConfigError as fault:
-            self.extend(error(problem.path.split(".")[0] or topic, str(problem)) for problem in fault.problems)
+            self.extend(
+                error(problem.path.split(".")[0] or topic, problem.code, str(problem)) for problem in fault.problems
+            )
+        except PreflightError as fault:
+            self.extend(error(topic, code, text) for code, text in fault.problems)
         except Refusal as fault:
-            self.extend(error(topic, text) for text in str(fault).split("\n\n"))
+            self.extend(error(topic, fault.code, text) for text in str(fault).split("\n\n"))
         except Exception as fault:  # noqa: BLE001 — libraries raise anything at what a user wrote
-            self.append(unexplained(topic, f"{in_words(fault)} {UNEXPLAINED}"))
+            self.append(unexplained(topic, "unexplained", f"{in_words(fault)} {UNEXPLAINED}"))
 
 
 def prepared(experiment: Experiment, invalid_sections: Collection[str], findings: Collected) -> CheckContext:
@@ -97,7 +102,7 @@ def _strategies(context: CheckContext, experiment: Experiment, findings: Collect
                 with findings.of("algorithm"):
                     _TRIED.get(kind, tried)(find_strategy(kind, given[kind]))
         if len(findings) == before:
-            findings.append(error("algorithm", str(together)))
+            findings.append(error("algorithm", together.code, str(together)))
 
 
 def _arguments(context: CheckContext, experiment: Experiment, findings: Collected) -> None:
@@ -139,7 +144,7 @@ def _lacking(config: RunConfig) -> dict[str, Any]:
 def _model(context: CheckContext, experiment: Experiment, findings: Collected) -> None:
     name = context.config.model.name_or_path
     if (fault := folder_fault(name)) is not None:
-        findings.append(error("model", f"model.name_or_path = {name!r} {fault}"))
+        findings.append(error("model", fault.code, str(fault)))
     if fault is not None and not (Path(name) / "config.json").is_file():
         return
     with findings.of("model"):

@@ -19,18 +19,21 @@ def setting_findings(context: CheckContext) -> Iterator[Finding]:
     if rate >= _LARGEST_LEARNING_RATE:
         yield warning(
             "trl",
+            "large-learning-rate",
             f"trl.learning_rate = {rate:g}: Adam moves every weight by about so much in its first step, which no "
             "policy survives. Published runs take 1e-7 to 1e-4.",
         )
     if epsilon >= 1:
         yield warning(
             "trl",
+            "large-epsilon",
             f"trl.epsilon = {epsilon:g}: a ratio between {1 - epsilon:g} and {1 + epsilon:g} is never clipped from "
             "below. It is a share, not a percentage: 0.2 is usual.",
         )
     if context.argument("fsdp") and context.processes == 1:
         yield error(
             "trl",
+            "fsdp-on-one-process",
             f"trl.fsdp = {context.argument('fsdp')!r} on 1 process: there is nothing to divide, and transformers "
             "refuses it. Delete it, or start several processes.",
         )
@@ -46,7 +49,7 @@ def rule_findings(context: CheckContext) -> Iterator[Finding]:
     given = Given(context.config.model_dump(exclude_unset=True), os.environ, heaviest)
     warnings = [rule for rule in RULES if rule.severity == "warn"]
     for rule, what, instead in rules_broken(warnings, given):
-        yield warning(rule.settings[0].split(".")[0], f"{what} {instead}")
+        yield warning(rule.settings[0].split(".")[0], rule.code, f"{what} {instead}")
 
 
 def _after_the_end(context: CheckContext, steps: int) -> Iterator[Finding]:
@@ -54,18 +57,21 @@ def _after_the_end(context: CheckContext, steps: int) -> Iterator[Finding]:
     if warmup >= max(steps, 1):
         yield warning(
             "trl",
+            "warmup-beyond-end",
             f"trl.warmup_steps = {warmup:g}, and the run has {steps} optimizer steps: it ends before it reaches its "
             f"learning rate. Write warmup_steps: {steps // 10}.",
         )
     if every is not None and every > steps:
         yield warning(
             "evaluation",
+            "evaluation-beyond-end",
             f"evaluation.every_steps = {every}, and the run has {steps} optimizer steps: nothing is evaluated between "
             "beginning and end. Write a smaller number, or delete it.",
         )
     if context.argument("save_strategy") == "steps" and context.argument("save_steps") > steps:
         yield note(
             "trl",
+            "checkpoint-beyond-end",
             f"trl.save_steps = {context.argument('save_steps'):g}, and the run has {steps} optimizer steps: there is "
             "no checkpoint before the end, except where it is stopped on request.",
         )
@@ -78,6 +84,7 @@ def logging_findings(context: CheckContext) -> Iterator[Finding]:
     if "wandb" not in logging.report_to and logging.wandb_mode == "online":
         yield warning(
             "logging",
+            "wandb-mode-without-wandb",
             "logging.wandb_mode is online, but logging.report_to does not name wandb, so nothing is sent. Write "
             "report_to: [wandb].",
         )
@@ -87,6 +94,7 @@ def logging_findings(context: CheckContext) -> Iterator[Finding]:
         if not wandb.api.api_key:
             yield error(
                 "logging",
+                "no-wandb-key",
                 "logging.wandb_mode is online, but no W&B key is set. Run `wandb login`, set WANDB_API_KEY, or write "
                 "wandb_mode: offline.",
             )
@@ -98,6 +106,7 @@ def logging_findings(context: CheckContext) -> Iterator[Finding]:
         if get_token() is None:
             yield error(
                 "trl",
+                "no-hub-token",
                 "trl.push_to_hub is true, but no token of the hub is set. Set HF_TOKEN, run `hf auth login`, or leave "
                 "push_to_hub out.",
             )
@@ -118,12 +127,17 @@ def _of_wandb(context: CheckContext) -> Iterator[Finding]:
         except Exception as fault:  # noqa: BLE001 — of its own and of pydantic's kinds
             key = f"logging.{written.get(name, name.removeprefix('WANDB_').lower())}"
             place = name if name in environment else key
-            yield error("logging", f"{place} = {value!r} is not accepted by W&B: {_reason(fault)} Write another.")
+            yield error(
+                "logging",
+                "refused-by-wandb",
+                f"{place} = {value!r} is not accepted by W&B: {_reason(fault)} Write another.",
+            )
     secret = os.environ.get("WANDB_API_KEY")
     online = os.environ.get("WANDB_MODE", section.wandb_mode) == "online"
     if online and secret and len(secret.rpartition("-")[2]) < _SHORTEST_KEY:
         yield error(
             "logging",
+            "short-wandb-key",
             f"WANDB_API_KEY has {len(secret)} characters, and a key of W&B's has {_SHORTEST_KEY} or more. Copy it "
             "again from the settings of your account, or run `wandb login`.",
         )

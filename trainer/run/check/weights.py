@@ -29,7 +29,7 @@ def weight_findings(context: CheckContext) -> Iterator[Finding]:
         return
     stored, fault = stored_shapes(folder)
     if fault:
-        yield error("model", f"model.name_or_path = {name!r}: {fault}")
+        yield error("model", "unreadable-weights", f"model.name_or_path = {name!r}: {fault}")
     if not stored:
         return
     missing, unexpected, mismatched = compared(context.skeleton.config, stored)
@@ -41,12 +41,14 @@ def weight_findings(context: CheckContext) -> Iterator[Finding]:
     if missing:
         yield error(
             "model",
+            "missing-weights",
             f"The weights of {name!r} lack {len(missing)} tensors that its config.json asks for ({_named(missing)}): "
             f"they would be drawn at random. {layers}. {again}",
         )
     if extra:
         yield error(
             "model",
+            "weights-without-place",
             f"The weights of {name!r} hold {len(extra)} tensors for which its config.json has no place "
             f"({_named(extra)}): they would be left out. {layers}. {again}",
         )
@@ -54,12 +56,14 @@ def weight_findings(context: CheckContext) -> Iterator[Finding]:
         shapes = [f"{key} {list(saved)} in place of {list(wanted)}" for key, saved, wanted in sorted(mismatched)]
         yield error(
             "model",
+            "weights-of-other-shapes",
             f"{len(mismatched)} of the weights of {name!r} have other shapes than its config.json asks for "
             f"({_named(shapes)}). {again}",
         )
     if others:
         yield warning(
             "model",
+            "foreign-modules",
             f"The weights of {name!r} hold modules that a causal language model has not ({', '.join(others)}): they "
             "are left out, as of a reward or value model its head. Check that this is the right model.",
         )

@@ -7,8 +7,7 @@ from typing import Any
 import numpy as np
 
 from rewards.registry import suggest
-from trainer.run.data.sources import Table
-from trainer.run.data.wording import DataError, rows_named
+from trainer.run.data.sources import DataError, Table, rows_named
 
 
 def column_of(table: Table, path: str, label: str) -> list[Any]:

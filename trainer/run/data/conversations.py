@@ -3,7 +3,7 @@
 from typing import Any
 
 from trainer.run.data.prompt_forms import PromptForm, as_messages, form_of
-from trainer.run.data.wording import DataError, rows_named
+from trainer.run.data.sources import DataError, rows_named
 
 _TEMPLATE_MARKS = ("<|im_start|>", "<|start_header_id|>", "<|begin_of_text|>")
 

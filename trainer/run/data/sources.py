@@ -1,19 +1,33 @@
 """The tables that sources name: files, folders, hub ids, and generators."""
 
 import inspect
+import os
 from collections.abc import Callable, Mapping, Sequence
+from functools import cache
 from pathlib import Path
 from typing import Any
 
-from rewards.registry import Kind, suggest
+from rewards.registry import Kind, Refusal, suggest
 from trainer.run.config import Source, local_path
-from trainer.run.data.wording import DataError, rows_named
-from trainer.run.hub import use_offline_mode
 
 Generator = Callable[..., list[dict[str, Any]]]
 Table = Mapping[str, Sequence[Any]]
 
 _FORMATS = {".parquet": "parquet", ".json": "json", ".jsonl": "json", ".csv": "csv"}
+
+_MOST_ROWS_NAMED = 10
+SECONDS_TO_ANSWER = 2.0
+
+
+class DataError(Refusal):
+    """Rows that cannot be loaded or trained on; the message says what to write instead, ready to print."""
+
+
+def rows_named(indices: Sequence[int]) -> str:
+    """The first of these rows, and how many more."""
+    named = ", ".join(map(str, indices[:_MOST_ROWS_NAMED]))
+    more = f" and {len(indices) - _MOST_ROWS_NAMED} more" if len(indices) > _MOST_ROWS_NAMED else ""
+    return f"row{'s' if len(indices) > 1 else ''} {named}{more} (counted from 0)"
 
 
 def table_of(source: Source, generators: Mapping[str, Generator], base_dir: Path) -> Table:
@@ -135,3 +149,27 @@ def _advice(found: Path | None) -> str:
         "Check the id, config_name and split; without network, name a local file, or load the set once where there is "
         "network and bring its HF_HOME."
     )
+
+
+@cache
+def use_offline_mode() -> bool:
+    """Take the hub's offline mode where it does not answer, asked once; returns whether it is taken.
+
+    huggingface_hub tries each file of an id again for some 25 seconds, whatever is set. Offline, a wrong id is refused
+    at once, and one in the cache loads. Nothing happens where the mode was chosen already.
+    """
+    import httpx
+    from huggingface_hub import constants
+
+    if constants.is_offline_mode():
+        return True
+    try:
+        httpx.head(constants.ENDPOINT, timeout=SECONDS_TO_ANSWER)
+    except (httpx.HTTPError, OSError):
+        import datasets
+
+        constants.HF_HUB_OFFLINE = True
+        datasets.config.HF_HUB_OFFLINE = True
+        os.environ["HF_HUB_OFFLINE"] = "1"  # for what this process starts
+        return True
+    return False

@@ -1,17 +1,23 @@
 """Every mistake in the table is found, with its severity, and none ends in a traceback; the right run is right."""
 
+import re
 from collections.abc import Iterator
 from importlib.util import find_spec
 from pathlib import Path
+from typing import Any
 
 import pytest
+from ruamel.yaml import YAML
 
+from tests.paths import ROOT
 from tests.trainer.run.check.mistakes import MISTAKES, MORE_MISTAKES, RIGHT_SETTINGS, Mistake
 from tests.trainer.run.check.mistakes.workshop import RIGHT, make_workshop
 from trainer.run.check.check import Checked, checked
 from trainer.run.check.report import json_report, text_report
 from trainer.run.config import RunConfig
 
+ROWS: Any = YAML(typ="safe").load(Path(__file__).with_name("sentences.yaml"))["findings"]
+SENTENCES = {row["mistake"]: row for row in ROWS}
 TOPICS = {
     "file",
     "machine",
@@ -27,6 +33,19 @@ TOPICS = {
     "warmup_ratio",
     "TRL",
 }
+
+
+ELSEWHERE = {
+    "disk-will-be-full",
+    "impossible-learning-rate",
+    "memory-estimate",
+    "missing-weight-files",
+    "too-few-inodes",
+    "tracker-variable",
+    "tracker-version",
+    "vllm-version",
+}
+"""Codes that need a machine or a package of another kind; test_check, test_engine and test_trackers ask for theirs."""
 
 
 @pytest.fixture(scope="module")
@@ -48,6 +67,21 @@ def found(folder: Path, mistake: Mistake, monkeypatch: pytest.MonkeyPatch) -> Ch
     for name in mistake.files:
         (folder / name).unlink()
     return result
+
+
+def fullmatch(message: str, text: str) -> bool:
+    """Whether the text is the message, in which (any) stands for what differs between machines."""
+    return re.fullmatch(re.escape(message).replace(re.escape("(any)"), ".+"), text) is not None
+
+
+def test_no_code_is_without_its_sentence() -> None:
+    source = "\n".join(path.read_text() for path in (ROOT / "trainer/run/check").glob("*.py"))
+    named = re.findall(r"""\b(?:error|warning|note|grave)\(\s*"\w+",\s*"([a-z0-9-]+)\"""", source)
+    named += re.findall(r"""return \(?\s*"([a-z0-9]+(?:-[a-z0-9]+)+)",""", source)
+    named += [code for line in re.findall(r"\bcode=(.*)", source) for code in re.findall(r'"([a-z-]+)"', line)]
+    by_name = {mistake.name: mistake.code for mistake in (*MISTAKES, *MORE_MISTAKES)}
+    assert all(by_name[row["mistake"]] == row["code"] for row in ROWS)
+    assert {*named} - {row["code"] for row in ROWS} == ELSEWHERE
 
 
 def test_there_are_many_and_each_has_its_name():
@@ -86,8 +120,12 @@ def test_a_mistake_is_found(mistake: Mistake, workshop: Path, monkeypatch: pytes
         pytest.skip(f"{mistake.lacking} is installed here")
     result = found(workshop, mistake, monkeypatch)
     assert {finding.topic for finding in result.findings} <= TOPICS
-    said = [finding.text for finding in result.findings if finding.severity == mistake.severity]
-    assert any(mistake.expected in text for text in said), "\n".join(map(str, result.findings))
+    kind = (mistake.severity, mistake.code)
+    said = [finding.text for finding in result.findings if (finding.severity, finding.code) == kind]
+    assert any(mistake.says in text for text in said), "\n".join(map(str, result.findings))
+    if mistake.name in SENTENCES:
+        here = [text.replace(str(workshop), "FOLDER") for text in said]
+        assert any(fullmatch(SENTENCES[mistake.name]["message"], text) for text in here), "\n".join(here)
     assert "unexplained" not in text_report(result, "run.yaml")
     assert '"ok": ' in json_report(result, "run.yaml")
     if mistake.severity != "error":

@@ -11,17 +11,18 @@ class Mistake:
 
     Attributes:
         name: what was got wrong, in words.
-        expected: what one finding of ``severity`` must say.
+        code: of a finding of ``severity`` that there must be.
         overrides: laid over the right run's settings.
         yaml: the whole text of the run's file instead.
         files: name → text of files beside it.
         environment: variables of the environment; an empty text takes one out.
         processes: how many are said to be started.
         lacking: a package that must not be installed, or the mistake is none.
+        says: the value, name or number that the finding must name.
     """
 
     name: str
-    expected: str
+    code: str
     overrides: tuple[str, ...] = ()
     severity: Literal["error", "warning", "note"] = "error"
     yaml: str | None = None
@@ -29,8 +30,9 @@ class Mistake:
     environment: Mapping[str, str] = field(default_factory=dict)
     processes: int | None = None
     lacking: str | None = None
+    says: str = ""
 
 
-def mistake(name: str, expected: str, *overrides: str, **more: object) -> Mistake:
+def mistake(name: str, code: str, *overrides: str, **more: object) -> Mistake:
     """A `Mistake` whose overrides are the further texts."""
-    return Mistake(name, expected, overrides, **more)  # type: ignore[arg-type]
+    return Mistake(name, code, overrides, **more)  # type: ignore[arg-type]
