@@ -180,7 +180,7 @@ def test_a_number_of_processes_that_is_none_is_refused(workshop: Path, capsys: p
         with pytest.raises(SystemExit) as caught:
             main([str(workshop / "run.yaml"), "--processes", text])
         assert caught.value.code == 2
-        assert "no number of processes" in capsys.readouterr().err
+        assert "a number of processes" in capsys.readouterr().err
 
 
 def test_training_is_refused_for_an_error_before_anything_is_written(
