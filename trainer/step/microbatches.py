@@ -109,8 +109,8 @@ class Microbatches:
                 "Micro-batches stay as TRL cuts them: planned ones gave another gradient before the checkpoint."
             )
 
-    def hold(self, rollout: Batch) -> None:
-        """Keep a new rollout batch until TRL has cut it."""
+    def keep_uncut(self, rollout: Batch) -> None:
+        """Keep a new rollout batch as it is; TRL shuffles and splits it before `regrouped` is called."""
         self._rollout = rollout
 
     def regrouped(self, trls: list[Batch], position: Position) -> list[Batch]:

@@ -107,7 +107,7 @@ class Prompts:
         return self._rows_of(self.chosen)
 
     @contextmanager
-    def handing_over(self) -> Iterator[None]:
+    def serving_kept_rollout(self) -> Iterator[None]:
         """Inside, TRL asks for what was generated and judged for the kept rows; afterwards nothing is kept."""
         try:
             yield

@@ -140,7 +140,7 @@ class RLVRTrainer(GRPOTrainer):
         super().__init__(model, reward_funcs, args, *positional, **keywords)
         if args is None:
             check_combination(self.args, self.strategies, speed, cut, drop_in=drop_in)
-        self.num_iterations *= self.strategies.schedule.num_passes
+        self.num_iterations *= self.strategies.schedule.num_passes  # TRL trains a rollout batch so many times
         self.parts = wired(self, speed, cut, engine, evaluation, guards, drop_in=drop_in)
         self.add_callback(EndOfStep(self.parts.phases, self._metrics))
         if guards is not None:
@@ -221,10 +221,10 @@ class RLVRTrainer(GRPOTrainer):
         if not self.model.training:
             return super()._generate_and_score_completions(inputs)
         parts, position, metrics = self.parts, self._position, self._metrics["train"]
-        rows = parts.prompts.rows(inputs, position, self._answer, metrics)
+        rows = parts.prompts.rows(inputs, position, self._generate_and_judge, metrics)
         has_environments = self.environments is not None or getattr(self, "environment_factories", None)
         with (
-            parts.prompts.handing_over(),
+            parts.prompts.serving_kept_rollout(),
             parts.scoring.rollout(),  # TRL scores π_old off-policy or with vLLM's correction, then the reference
             parts.judging.beside_scoring(None if has_environments else rows),
         ):
@@ -242,7 +242,7 @@ class RLVRTrainer(GRPOTrainer):
             metrics[name].append(value)
         shared_prefixes = parts.advantages.label_rows(rollout, signals)
         parts.loss.start_rollout(shared_prefixes, position.step)
-        parts.microbatches.hold(batch)  # groups are kept whole from here: TRL returns it shuffled by rows
+        parts.microbatches.keep_uncut(batch)  # TRL shuffles and splits it next; `regrouped` may cut this one instead
         parts.recorder(rollout)
         return batch
 
@@ -274,22 +274,25 @@ class RLVRTrainer(GRPOTrainer):
                 check.after_sync(self._policy(check.options.agreement_bound), self._metrics["train"])
 
     def _get_per_token_logps_and_entropies(self, *positional: Any, **keywords: Any) -> Any:
-        """Called for π_old and the reference of a rollout batch; and for π in each loss, where A becomes A·w·keep·c."""
+        """Called for π_old and the reference of a rollout batch, and for π inside each loss.
+
+        Inside a loss it also overwrites ``batch["advantages"]`` with A · w · keep · c: TRL reads them after this call.
+        """
         score = super()._get_per_token_logps_and_entropies
         if self._skipped_init:
             return score(*positional, **keywords)
         result = self.parts.scoring(score, *positional, is_training=self.model.training, **keywords)
-        self.parts.loss.write_advantages(result[0], result[1])
+        self.parts.loss.write_advantages(result[0], result[1])  # outside a loss it does nothing
         return result
 
     def _calculate_rewards(self, *positional: Any, **keywords: Any) -> Tensor:
-        rewards = self._rewards(*positional, **keywords)
+        rewards = self._kept_or_judged_rewards(*positional, **keywords)
         self.parts.judging.refuse_unusable(rewards)
         if self.model.training:
             self.parts.judging.keep(rewards, self._pending_extra_logs)
         return rewards
 
-    def _rewards(self, *positional: Any, **keywords: Any) -> Tensor:
+    def _kept_or_judged_rewards(self, *positional: Any, **keywords: Any) -> Tensor:
         """(N, F) of all ranks: what was judged already, or judged now by TRL."""
         parts = self.parts
         with parts.phases("verify_wait"):
@@ -466,7 +469,7 @@ class RLVRTrainer(GRPOTrainer):
 
     # 7. What the parts call back
 
-    def _answer(self, rows: list[Row]) -> Answers:
+    def _generate_and_judge(self, rows: list[Row]) -> Answers:
         """Completions of rows that a prompt sampler tries, judged."""
         texts = [row["prompt"] for row in rows]
         generated = self._generate(texts)
@@ -516,7 +519,7 @@ class RLVRTrainer(GRPOTrainer):
                 _, ids, _, answers, *_ = self._generate(prompts[first : first + size])
                 token_ids += ids
                 completions += answers
-            self._rewards(rows, [row["prompt"] for row in rows], completions, token_ids)
+            self._kept_or_judged_rewards(rows, [row["prompt"] for row in rows], completions, token_ids)
         self._metrics["train"]["num_tokens"] = [self.state.num_input_tokens_seen]
         return token_ids, logged
 

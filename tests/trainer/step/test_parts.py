@@ -330,11 +330,11 @@ def test_recorder(ranks: Ranks, tiny_model: Path):
 def test_microbatches(ranks: Ranks, args: GRPOConfig):
     trls = [{"completion_ids": torch.tensor([[row]])} for row in range(2)]
     plain = _microbatches(ranks, args)
-    plain.hold({"completion_ids": torch.zeros(2, 1)})
+    plain.keep_uncut({"completion_ids": torch.zeros(2, 1)})
     assert plain.regrouped(trls, START) is trls
     assert plain.next_microbatch(trls, Position(0, 10, 3, 0), None) is trls[1]  # 3 mod 2 micro-batches
     whole = _microbatches(ranks, args, keep_groups="forward")
-    whole.hold({"completion_ids": torch.arange(4)[:, None]})
+    whole.keep_uncut({"completion_ids": torch.arange(4)[:, None]})
     cut = sorted(batch["completion_ids"].flatten().tolist() for batch in whole.regrouped(trls, START))
     assert cut == [[0, 1], [2, 3]]
     assert whole.regrouped(trls, START) is trls  # the rollout batch was cut

@@ -118,8 +118,8 @@ def test_lengths_are_logged_of_what_is_trained_and_verifiers_of_all_that_was_jud
     class Noting(RLVRTrainer):
         """Notes what TRL logged of each round."""
 
-        def _answer(self, rows: Any) -> Any:
-            answers = super()._answer(rows)
+        def _generate_and_judge(self, rows: Any) -> Any:
+            answers = super()._generate_and_judge(rows)
             logged = self._metrics["train"].items()
             rounds.append({name: values[-1] for name, values in logged if name.startswith("completions/")})
             return answers
