@@ -63,7 +63,7 @@ class CommonRandomNumbers:
         return lambda probs, rows, position: keyed_draw(probs, keys[rows], position)
 
 
-class RoomyLayer(DynamicLayer):
+class PreallocatedLayer(DynamicLayer):
     """Keys and values (B, heads, T, head size) in memory with room for more: a new token copies only itself."""
 
     def __init__(self) -> None:
@@ -79,26 +79,26 @@ class RoomyLayer(DynamicLayer):
         until = length + key_states.shape[-2]
         room = self._room
         if room is None or until > room[0].shape[-2] or self.keys.data_ptr() != room[0].data_ptr():
-            room = self._room = _roomier(self.keys, until), _roomier(self.values, until)
+            room = self._room = _grown(self.keys, until), _grown(self.values, until)
         for memory, new in zip(room, (key_states, value_states), strict=True):
             memory[..., length:until, :] = new
         self.keys, self.values = room[0][..., :until, :], room[1][..., :until, :]
         return self.keys, self.values
 
 
-def _roomier(held: Tensor, until: int) -> Tensor:
+def _grown(held: Tensor, until: int) -> Tensor:
     """``held`` (B, heads, T, head size) at the beginning of memory for ``until`` positions and a quarter more."""
     room = held.new_empty(*held.shape[:-2], until + max(32, until // 4), held.shape[-1])
     room[..., : held.shape[-2], :] = held
     return room
 
 
-def roomy_cache(config: PretrainedConfig) -> DynamicCache | None:
-    """An empty cache of roomy layers for such a model; ``None`` where its layers are not all plain keys and values."""
+def preallocated_cache(config: PretrainedConfig) -> DynamicCache | None:
+    """An empty cache of preallocated layers for such a model; ``None`` where its layers are not all plain keys and values."""
     cache = DynamicCache(config=config)
     if not cache.layers or any(type(layer) is not DynamicLayer for layer in cache.layers):
         return None
-    cache.layers = [RoomyLayer() for _ in cache.layers]
+    cache.layers = [PreallocatedLayer() for _ in cache.layers]
     return cache
 
 
@@ -166,11 +166,11 @@ def drawn(probs: Tensor, rows: Tensor, batch: int) -> Tensor:
 
 @contextmanager
 def compact_generation(model: Any, draw: Draw | None = None) -> Iterator[None]:
-    """Meanwhile ``model.generate`` decodes by `sample_running` with a `roomy_cache`; ``draw`` as there."""
+    """Meanwhile ``model.generate`` decodes by `sample_running` with a `preallocated_cache`; ``draw`` as there."""
     plain = model.generate
 
     def generate(*positional: Any, **keywords: Any) -> Any:
-        cache = roomy_cache(model.config)
+        cache = preallocated_cache(model.config)
         return plain(*positional, **keywords, custom_generate=partial(sample_running, draw=draw), past_key_values=cache)
 
     vars(model)["generate"] = generate

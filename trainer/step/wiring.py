@@ -10,7 +10,7 @@ from trainer.step.checkpoint import ROLLOUT_BATCHES, Checkpoint
 from trainer.step.compatibility import Loaded, Settings, cuts_passes, drops, problems_of, refuse, rope_type
 from trainer.step.engine_check import EngineCheck
 from trainer.step.evaluation import HeldOut
-from trainer.step.generation import CommonRandomNumbers, roomy_cache
+from trainer.step.generation import CommonRandomNumbers, preallocated_cache
 from trainer.step.guards import DiskGuard, FaultGuard, MemoryGuard
 from trainer.step.judging import Judging, is_plain
 from trainer.step.loss import Loss
@@ -214,7 +214,7 @@ def _loaded(trainer: Any, speed: Speed, ranks: Ranks) -> Loaded:
         is_vlm=trainer._is_vlm,
         rope_type=rope_type(config),
         varies=varies,
-        has_plain_cache=speed.generation != "compact" or roomy_cache(model.config) is not None,
+        has_plain_cache=speed.generation != "compact" or preallocated_cache(model.config) is not None,
         is_sharded=ranks.sharded,
         has_positions=hasattr(trainer.train_dataset, "__len__"),
         same_names=tuple(name for name, count in Counter(trainer.reward_func_names).items() if count > 1),

@@ -13,7 +13,7 @@ from trl import GRPOConfig
 from tests.trainer.training import PROMPTS, digit_reward, max_difference, ours
 from trainer import RLVRTrainer
 from trainer.step.compatibility import PreflightError
-from trainer.step.generation import RoomyLayer, compact_generation, drawn, roomy_cache
+from trainer.step.generation import PreallocatedLayer, compact_generation, drawn, preallocated_cache
 from trainer.step.options import Speed
 
 COMPACT = {"generation": "compact"}
@@ -77,7 +77,7 @@ def test_the_models_own_generate_comes_back_even_after_an_error(model: Any):
 def test_a_roomy_layer_holds_what_the_plain_one_holds():
     torch.manual_seed(0)
     plain, roomy = DynamicCache(), DynamicCache()
-    roomy.layers.append(RoomyLayer())
+    roomy.layers.append(PreallocatedLayer())
     rows, copies, memory = 6, 0, 0
     for turn, new in enumerate([5, *[1] * 50, 40, *[1] * 20]):
         keys, values = torch.randn(2, rows, 2, new, 4)
@@ -105,8 +105,10 @@ def test_the_draw_is_multinomials():
 
 def test_only_plain_layers_are_made_roomy():
     sizes = {"num_hidden_layers": 2, "hidden_size": 8, "num_attention_heads": 2, "num_key_value_heads": 1}
-    assert [type(layer) for layer in roomy_cache(Qwen2Config(**sizes)).layers] == [RoomyLayer] * 2
-    assert roomy_cache(Qwen2Config(**sizes, use_sliding_window=True, sliding_window=4, max_window_layers=1)) is None
+    assert [type(layer) for layer in preallocated_cache(Qwen2Config(**sizes)).layers] == [PreallocatedLayer] * 2
+    assert (
+        preallocated_cache(Qwen2Config(**sizes, use_sliding_window=True, sliding_window=4, max_window_layers=1)) is None
+    )
 
 
 @pytest.mark.parametrize("lora", [False, True], ids=["full", "lora"])
