@@ -94,7 +94,7 @@ def _grown(held: Tensor, until: int) -> Tensor:
 
 
 def preallocated_cache(config: PretrainedConfig) -> DynamicCache | None:
-    """An empty cache of preallocated layers for such a model; ``None`` where its layers are not all plain keys and values."""
+    """An empty cache with preallocated layers; ``None`` for a model whose layers are not all plain keys and values."""
     cache = DynamicCache(config=config)
     if not cache.layers or any(type(layer) is not DynamicLayer for layer in cache.layers):
         return None

@@ -74,23 +74,23 @@ def test_the_models_own_generate_comes_back_even_after_an_error(model: Any):
     assert "generate" not in vars(model)
 
 
-def test_a_roomy_layer_holds_what_the_plain_one_holds():
+def test_a_preallocated_layer_holds_what_the_plain_one_holds():
     torch.manual_seed(0)
-    plain, roomy = DynamicCache(), DynamicCache()
-    roomy.layers.append(PreallocatedLayer())
+    plain, preallocated = DynamicCache(), DynamicCache()
+    preallocated.layers.append(PreallocatedLayer())
     rows, copies, memory = 6, 0, 0
     for turn, new in enumerate([5, *[1] * 50, 40, *[1] * 20]):
         keys, values = torch.randn(2, rows, 2, new, 4)
-        expected, held = plain.update(keys, values, 0), roomy.update(keys, values, 0)
+        expected, held = plain.update(keys, values, 0), preallocated.update(keys, values, 0)
         assert all(map(torch.equal, expected, held))
         copies += held[0].data_ptr() != memory
         memory = held[0].data_ptr()
         if turn in (20, 60):
             kept = torch.arange(0, rows, 2)
             plain.batch_select_indices(kept)
-            roomy.batch_select_indices(kept)
+            preallocated.batch_select_indices(kept)
             rows = len(kept)
-        assert plain.get_seq_length() == roomy.get_seq_length()
+        assert plain.get_seq_length() == preallocated.get_seq_length()
     assert copies <= 6  # first, two for want of room, two after rows left
 
 
@@ -103,7 +103,7 @@ def test_the_draw_is_multinomials():
     assert torch.equal(drawn(probs[rows], rows, 50), expected[rows])
 
 
-def test_only_plain_layers_are_made_roomy():
+def test_only_plain_layers_are_made_preallocated():
     sizes = {"num_hidden_layers": 2, "hidden_size": 8, "num_attention_heads": 2, "num_key_value_heads": 1}
     assert [type(layer) for layer in preallocated_cache(Qwen2Config(**sizes)).layers] == [PreallocatedLayer] * 2
     assert (
