@@ -30,7 +30,7 @@ def knights_knaves(
     """Knights-and-knaves puzzles, ``train`` and ``test`` for each number of people, disjoint up to renaming.
 
     The two parts are cut from one split: give both sources of a run the same options but ``part``. Other options and
-    errors are those of `rewards.verifiers.knights_knaves.generate_split`.
+    errors are those of `rewards.generators.knights_knaves.generate_split`.
     """
     pool: Sequence[str] = NAMES if names is None else names
     split = generate_split(
@@ -59,7 +59,7 @@ def countdown(
 ) -> list[dict[str, Any]]:
     """Countdown problems, each solvable; ``part`` cuts the ``test`` problems first, then ``train`` others.
 
-    Other options and errors are those of `rewards.verifiers.countdown.generate_countdown`.
+    Other options and errors are those of `rewards.generators.countdown.generate_countdown`.
     """
     problems = generate_countdown(
         train + test, num_numbers=num_numbers, max_number=max_number, max_target=max_target, seed=seed, style=style

@@ -10,7 +10,8 @@ from filelock import FileLock, Timeout
 from rewards.registry import Refusal
 
 LOCK = "owner.lock"
-_NO_LOCKS = (errno.ENOLCK, errno.ENOSYS, errno.EOPNOTSUPP)
+NO_LOCKS = (errno.ENOLCK, errno.ENOSYS, errno.EOPNOTSUPP)
+"""Errors of a file system that has no locks."""
 
 
 class OwnerError(Refusal):
@@ -20,6 +21,7 @@ class OwnerError(Refusal):
 def owned(run: Path) -> FileLock:
     """Take the lock of ``run``, until it is released, collected or its process ends, whatever ends that.
 
+    A process that the owner forked without exec inherits the lock, and holds it on when the owner was killed.
     It holds between hosts where the file system supports ``flock`` (NFS with its lock daemon, Lustre with that option).
     Where it does not, a message says so, and the run continues without a lock.
 
@@ -34,10 +36,12 @@ def owned(run: Path) -> FileLock:
         owner = (run / LOCK).read_text().strip() or "another process"
         raise OwnerError(
             f"{run} is locked by {owner}, which trains there: two trainings would write into each other's files. "
-            "Wait until it ends or stop it with SIGTERM, or start a run of its own without --resume."
+            "Wait until it ends or stop it with SIGTERM, or start a run of its own without --resume. "
+            f"If that process is gone, a process that it started still holds the lock: `fuser -v {run / LOCK}` on that "
+            "machine lists it."
         ) from None
     except OSError as error:
-        if error.errno not in _NO_LOCKS:
+        if error.errno not in NO_LOCKS:
             raise
         print(f"{run} cannot be locked ({error.strerror}): start no second training in it.", flush=True)
         return lock

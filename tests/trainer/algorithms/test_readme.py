@@ -56,9 +56,3 @@ def test_the_table_of_strategies_is_the_one_that_is_printed():
 def test_every_signal_and_trait_is_explained():
     assert signal_listing() in README, "paste: python scripts/train.py --list-strategies signals"
     assert not [trait for trait in Traits.__dataclass_fields__ if f"| `{trait}` |" not in README]
-
-
-def test_every_file_that_is_linked_exists():
-    links = re.findall(r"\]\(([^)#]+)\)", README)
-    assert len(links) >= 3
-    assert not [link for link in links if not (FOLDER / link).exists()]

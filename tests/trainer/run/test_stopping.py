@@ -128,6 +128,9 @@ signal.raise_signal(signal.SIGTERM)
 if sys.argv[1] == "edge":
     state = SimpleNamespace(global_step=10, max_steps=20)
     stop.on_step_end(None, state, SimpleNamespace(should_evaluate=False))
+if sys.argv[2:]:
+    time.sleep(0.3)
+    stop.on_train_end(None, state, None)
 deadline = time.monotonic() + 1
 while time.monotonic() < deadline:
     pass
@@ -144,8 +147,17 @@ def test_after_its_grace_time_the_last_checkpoint_is_what_counts():
 
 @pytest.mark.slow
 def test_a_batch_that_ended_in_time_may_save_its_checkpoint():
-    result = subprocess.run([sys.executable, "-c", GRACE, "edge"], env=ENVIRONMENT, capture_output=True, text=True)
+    command = [sys.executable, "-c", GRACE, "edge", "saved"]
+    result = subprocess.run(command, env=ENVIRONMENT, capture_output=True, text=True)
     assert result.returncode == 0, result.stderr
+
+
+@pytest.mark.slow
+def test_a_checkpoint_that_never_ends_has_the_grace_time_twice():
+    result = subprocess.run([sys.executable, "-c", GRACE, "edge"], env=ENVIRONMENT, capture_output=True, text=True)
+    assert result.returncode == 143, result.stderr
+    assert "After 0.2 s the checkpoint is still being written: waiting 0.2 s more for it." in result.stdout
+    assert "The checkpoint did not end within 0.4 s: checkpoint-8 is what counts." in result.stdout
 
 
 RANK = """

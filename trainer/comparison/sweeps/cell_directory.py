@@ -133,7 +133,7 @@ class CellDirectory:
         Raises:
             filelock.Timeout: another attempt runs.
         """
-        with FileLock(self.lock, timeout=SECONDS_FOR_READERS, poll_interval=0.1):
+        with FileLock(self.lock, timeout=SECONDS_FOR_READERS, poll_interval=0.1, fallback_to_soft=False):
             self.lock.write_text(str(os.getpid()))
             yield
 

@@ -25,6 +25,7 @@ from trainer.comparison.sweeps.schema import Sweep
 from trainer.comparison.sweeps.starting import QueuedCell, next_attempt
 from trainer.comparison.sweeps.stopping import LookGate
 from trainer.run.files import write_json
+from trainer.run.lock import NO_LOCKS
 
 POLL_SECONDS = 1.0
 RETRY_SECONDS = 30.0
@@ -68,13 +69,20 @@ def check_unlocked(sweep: Sweep) -> None:
 
 
 def _locked(root: Path) -> FileLock:
-    lock = FileLock(root / LOCK, timeout=0)
+    lock = FileLock(root / LOCK, timeout=0, fallback_to_soft=False)
     try:
         lock.acquire()
     except Timeout:
         raise SweepError(
             f"Another process runs the sweep in {root}. Watch it with `scripts/sweep.py status`, or give this one "
             "another output_dir."
+        ) from None
+    except OSError as error:
+        if error.errno not in NO_LOCKS:
+            raise
+        raise SweepError(
+            f"{root} cannot be locked ({error.strerror}), and by its locks a sweep knows which cells run. Give an "
+            "output_dir on a file system with locks."
         ) from None
     return lock
 

@@ -56,7 +56,8 @@ class StopAtRolloutBoundary(TrainerCallback):
         steps_per_block: optimizer steps for which one rollout batch is trained.
         any_rank: whether the flag is up on any rank.
         grace_seconds: how long after SIGTERM the process may work on; then it ends without a new
-            checkpoint, with status 143. ``None`` = for as long as it takes.
+            checkpoint, with status 143. A checkpoint that is being written then has as long again, once.
+            ``None`` = for as long as it takes.
     """
 
     def __init__(
@@ -72,6 +73,7 @@ class StopAtRolloutBoundary(TrainerCallback):
         self.resumed_from: int | None = None
         self.speaks = False
         self.has_stepped = False
+        self.timer: threading.Timer | None = None
         self.work = Work()
 
     def on_train_begin(self, args: TrainingArguments, state: TrainerState, control: TrainerControl, **_: Any) -> None:
@@ -113,6 +115,8 @@ class StopAtRolloutBoundary(TrainerCallback):
         return state.global_step < state.max_steps and self.any_rank(self.requested)
 
     def on_train_end(self, args: TrainingArguments, state: TrainerState, control: TrainerControl, **_: Any) -> None:
+        if self.timer is not None:
+            self.timer.cancel()
         for number, handler in self.previous.items():
             signal.signal(number, handler)
 
@@ -131,9 +135,7 @@ class StopAtRolloutBoundary(TrainerCallback):
         what = self.work.what + ("" if self.work.what == "checkpoint" else ", with a checkpoint")
         self._say(f"Stopping after this {what}{limit}.{twice}")
         if grace is not None:
-            timer = threading.Timer(grace, self._give_up)
-            timer.daemon = True
-            timer.start()
+            self._give_up_after(grace, grace)
 
     def _within(self, grace: float) -> str:
         """What the grace time will do, from how long the last work of this kind took."""
@@ -146,11 +148,22 @@ class StopAtRolloutBoundary(TrainerCallback):
             f"{left:.3g} s more: {counts} is what will count, and the steps since are trained again"
         )
 
-    def _give_up(self) -> None:
-        if self.work.what == "checkpoint":  # the run stops after it
+    def _give_up_after(self, seconds: float, waited: float) -> None:
+        """Call `_give_up` in ``seconds``, when the process will have worked on for ``waited`` seconds in all."""
+        self.timer = threading.Timer(seconds, self._give_up, [seconds, waited])
+        self.timer.daemon = True
+        self.timer.start()
+
+    def _give_up(self, grace: float, waited: float) -> None:
+        if self.work.what == "checkpoint" and waited == grace:  # the run stops after it; a save that hangs has no end
+            self._say(
+                f"After {grace:g} s the checkpoint is still being written: waiting {grace:g} s more for it. If it does "
+                f"not end by then, {self._last_checkpoint()} is what counts."
+            )
+            self._give_up_after(grace, 2 * grace)
             return
         self._say(
-            f"The {self.work.what} did not end within {self.grace_seconds:g} s: {self._last_checkpoint()} is what "
+            f"The {self.work.what} did not end within {waited:g} s: {self._last_checkpoint()} is what "
             "counts. To resume: --resume auto."
         )
         os._exit(STOPPED_WITHOUT_CHECKPOINT)

@@ -275,9 +275,13 @@ def best_model_of_no_metric(given: Given) -> Problems:
 
 @rule("Evaluations without held-out rows", "evaluation.every_steps", "data.test", training_only=True)
 def evaluation_without_rows(given: Given) -> Problems:
-    if (steps := given.written("evaluation.every_steps")) is not None and given.written("data.test") is None:
+    steps, data = given.written("evaluation.every_steps"), given.written("data")
+    if steps is not None and isinstance(data, Mapping) and data.get("test") is None:
         what = f"is {steps}, and there are no held-out rows to evaluate on."
-        yield what, "Give some: `data: {test: …}`, or delete every_steps."
+        yield (
+            what,
+            "Give some: `data: {test: …}`, or delete every_steps; `every_steps: null` takes back an inherited one.",
+        )
 
 
 @rule("An adapter for something else than a causal language model", "model.lora.task_type", training_only=True)

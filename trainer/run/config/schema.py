@@ -179,12 +179,13 @@ class StoppingSection(Section):
     """How a run ends before its last step, and what it does when something hangs.
 
     ``grace_seconds``: how long after SIGTERM the current rollout batch may take before the run ends without a new
-    checkpoint; ``None`` waits for it. ``skip_faults``: how many optimizer steps with a non-finite loss or gradient are
-    left out; the next one stops the run. ``stall_minutes``: after so long without progress the stacks of all ranks and
-    verifier processes are written, ``None`` = never; with ``stall_aborts`` the run then ends. ``idle_batches``: after
-    so many rollout batches in a row that trained nothing the run ends, ``None`` = never; those whose answers are all
-    right do not count. ``verifier_patience_seconds``: a verifier of the user that judges one batch for longer is
-    reported with its rank and row; it is ended by its own ``timeout_s``.
+    checkpoint, and one that is being written then has as long again; ``None`` waits for it. ``skip_faults``: how many
+    optimizer steps with a non-finite loss or gradient are left out; the next one stops the run. ``stall_minutes``:
+    after so long without progress the stacks of all ranks and verifier processes are written, ``None`` = never; with
+    ``stall_aborts`` the run then ends. ``idle_batches``: after so many rollout batches in a row that trained nothing
+    the run ends, ``None`` = never; those whose answers are all right do not count. ``verifier_patience_seconds``: a
+    verifier of the user that judges one batch for longer is reported with its rank and row; it is ended by its own
+    ``timeout_s``.
     """
 
     grace_seconds: Annotated[float, Field(gt=0)] | None = None

@@ -64,7 +64,7 @@ BROKEN_AND_KEPT: dict[str, tuple[Given, Given]] = {
         Given({"trl": {"load_best_model_at_end": True}, "evaluation": {"keep_best": "eval/test/avg@1"}}),
     ),
     "evaluation-without-rows": (
-        Given({"evaluation": {"every_steps": 5}}),
+        Given({"evaluation": {"every_steps": 5}, "data": {}}),
         Given({"evaluation": {"every_steps": 5}, "data": {"test": {}}}),
     ),
     "skipped-scoring-without-planning": (
@@ -162,6 +162,12 @@ def test_clips_of_losses_that_have_none_are_left_alone():
     assert list(rules_broken(RULES, trl(epsilon_high=0.1, loss_type="cispo"))) == []
     given = Given({"trl": {"epsilon_high": 0.1}, "algorithm": {"coefficient": "topr"}})
     assert list(rules_broken(RULES, given)) == []
+
+
+def test_data_of_another_type_says_nothing_about_held_out_rows():
+    run = {"evaluation": {"every_steps": 5}}
+    assert [list(rules_broken(RULES, Given({**run, "data": data}))) for data in (True, [], "x")] == [[], [], []]
+    assert len(list(rules_broken(RULES, Given({**run, "data": {"test": None}})))) == 1
 
 
 def test_what_is_read_to_evaluate_alone_may_sample_as_it_likes():
