@@ -20,6 +20,17 @@ from trainer.run.config.yaml_document import Node, scalar
 Path = tuple[str | int, ...]
 _MOST_LISTED = 20
 """Words or keys that a message lists."""
+_INTEGER, _NUMBER = ("an integer", "a whole number such as 1"), ("a number", "a number such as 0.5")
+_MAPPING = ("a mapping (key: value)", "a mapping such as {key: value}")
+_TYPES = {
+    "bool_type": ("true or false", "true or false"),
+    **dict.fromkeys(("int_type", "int_parsing", "int_from_float"), _INTEGER),
+    **dict.fromkeys(("float_type", "float_parsing"), _NUMBER),
+    "string_type": ("a string", "text such as abc"),
+    "list_type": ("a list", "a list such as [a, b]"),
+    **dict.fromkeys(("dict_type", "model_type", "model_attributes_type"), _MAPPING),
+}
+"""pydantic's name of a value of another type → the type that is needed, and what to write."""
 _CHECKED_BY: dict[str, Callable[[], type[BaseModel] | None]] = {
     "trl": grpo_arguments,
     "lora": lora_arguments,
@@ -71,22 +82,32 @@ def _words(path: Path, details: Sequence[Any], model: type[BaseModel]) -> tuple[
     code, shown = first["type"].replace("_", "-"), _shown(value)
     expected = [detail["ctx"]["expected"] for detail in details if detail["type"] == "literal_error"]
     if words := [word for each in expected for word in re.findall(r"'([^']*)'", each)]:
-        if key == "report_to" and isinstance(value, str):
-            return "list-type", f"is {shown}, and should be a list.", f"Write report_to: [{value}], or the word none."
+        if key == "report_to":
+            tracker = value if isinstance(value, str) else "wandb"
+            return "list-type", f"is {shown}, and a list is needed.", f"Write report_to: [{tracker}], or the word none."
         near = f"{suggest(value, words)} " if isinstance(value, str) and closest(value, words) else ""
         listed = f"The words are {', '.join(words)}." if len(words) <= _MOST_LISTED else "Write another word."
         return "unknown-word", f"is {shown}, which is not one of the known words.", f"{near}{listed}"
-    # "Input should be a valid integer", "List should have at least 1 item after validation, not 0", …
-    shortened = [re.sub(r" (after validation|or instance of).*", "", detail["msg"]) for detail in details]
+    fields = _fields(path[:-1], model)
+    if not (others := [detail for detail in details if detail["type"] not in _TYPES]):
+        needed, written = zip(*dict.fromkeys(_TYPES[detail["type"]] for detail in details), strict=True)
+        instead = _instead(key, value, {detail["type"] for detail in details})
+        if not instead:
+            leave_out = value is None and key in fields and not fields[key].is_required()
+            instead = f"Write {', or '.join(written)}{f', or leave `{key}` out' * leave_out}."
+        return code, f"is {shown}, and {' or '.join(needed)} is needed.", instead
+    # Of a union, the members whose type the value has: "Input should be True", "List should have at least 1 item …"
+    if expected == ["True"]:
+        return code, f"is {shown}, and only true is possible.", "Write true."
+    shortened = [re.sub(r" after validation.*", "", detail["msg"]) for detail in others]
     wanted = [re.sub(r"^\w+ should (be )?", "", message) for message in shortened]
     verb = "should" if wanted[0].startswith("have") else "should be"
     what = f"is {shown}, and {verb} {' or '.join(dict.fromkeys(wanted))}."
     if first["type"].startswith(("greater", "less")):
-        fields = _fields(path[:-1], model)
         default = fields[key].default if key in fields else None
         default = "" if default is None else f"The default is {default}."
         return code, what, f"{REASONS.get(key, '')} {default}".strip()
-    return code, what, _instead(key, value, {detail["type"] for detail in details})
+    return code, what, ""
 
 
 def _shown(value: Any) -> str:
@@ -99,8 +120,6 @@ def _shown(value: Any) -> str:
 
 def _instead(key: str, value: Any, kinds: set[str]) -> str:
     """What to write, where the value itself shows what was meant."""
-    if value is None:
-        return f"Write it, or leave `{key}` out."
     if isinstance(value, str) and kinds & {"int_type", "float_type", "int_parsing", "float_parsing"}:
         for text, why in ((value, ", without quotes."), (value.replace("_", ""), "; YAML 1.2 has no _ in numbers.")):
             if isinstance(scalar(text), int | float):
@@ -110,9 +129,9 @@ def _instead(key: str, value: Any, kinds: set[str]) -> str:
         return f"Write {key}: true or {key}: false; in YAML 1.2 yes, no, on and off are text."
     if isinstance(value, float) and "int_type" in kinds and value.is_integer():
         return f"Write {key}: {int(value)}."
-    if not isinstance(value, str | list | dict) and set(kinds) == {"string_type"}:
+    if not isinstance(value, str | list | dict | None) and kinds == {"string_type"}:
         return f"Write it in quotes: '{str(value).lower() if isinstance(value, bool) else value}'."
-    if isinstance(value, str | dict) and "list_type" in kinds:
+    if isinstance(value, str | dict) and kinds == {"list_type"}:
         item = value if isinstance(value, str) else f"{{{next(iter(value), '…')}: …}}"
         return f"Write a list, also for one: {key}: [{item}]."
     return ""

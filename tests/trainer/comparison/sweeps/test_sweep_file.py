@@ -108,7 +108,7 @@ REFUSALS = [
     ({"executor": {"kind": "local", "time": 60}}, "The keys here are kind, parallel, gpus_per_cell."),
     (
         {"environment": {"OMP_NUM_THREADS": 1}},
-        "environment.OMP_NUM_THREADS: is 1, and should be a valid string. Write it in quotes: '1'.",
+        "environment.OMP_NUM_THREADS: is 1, and a string is needed. Write it in quotes: '1'.",
     ),
     ({"retries": -1}, "retries: is -1"),
 ]

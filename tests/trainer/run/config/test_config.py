@@ -130,7 +130,7 @@ def test_everything_wrong_is_said_at_once_in_the_order_of_the_lines(tmp_path: Pa
         ("name: 3\n", "name", "string-type"),
         ("name: a/b\n", "name", "folder-name"),
         ("logging: {report_to: [wandbb]}\n", "logging.report_to.0", "unknown-word"),
-        ("logging: {report_to: null}\n", "logging.report_to", "unknown-word"),
+        ("logging: {report_to: null}\n", "logging.report_to", "list-type"),
         ("algorithm: {advantage: null}\n", "algorithm.advantage", "part-without-name"),
         ("algorithm: {advantage: {epsilon: 1}}\n", "algorithm.advantage", "part-without-name"),
         ("algorithm: {advantage: {name: x, deep: [.inf]}}\n", "algorithm.advantage.deep.0", "finite-number"),
