@@ -36,7 +36,7 @@ class RewardFunction:
 
     Args:
         verifier: judges each completion. One that raises leaves its row unjudged, with the exception as the reason: a
-            malformed row must not end a long run. A user's own is bounded in time too (`rewards.user_verifiers`).
+            malformed row must not end a long run. A user's own is bounded in time too (`rewards.own_verifiers`).
         name: names its metrics.
         task: judges only the rows whose ``task`` column is this; ``None`` = all rows.
         prefilled_thought: the chat template's generation prompt ends with ``<think>``. TRL hands over the completion

@@ -121,15 +121,18 @@ def score_problem(score: float) -> str:
 def as_verdict(result: Any) -> Verdict:
     """What a verifier returned, as a verdict: a bare number is a score, ``True`` 1, ``False`` 0, ``None`` unjudged.
 
-    NumPy's and torch's scalars count as the numbers that they hold.
+    NumPy's and torch's scalars count as the numbers that they hold. A verdict's fields become the plain types that it
+    declares, so that JSON can write it.
 
     Raises:
         TypeError: it is none of these, or a verdict whose score is none of these.
+        ValueError: a verdict whose ``killed`` is not one truth value, or whose ``seconds`` is not a number.
     """
-    if isinstance(result, Verdict) and (result.score is None or type(result.score) is float):
-        return result
     if isinstance(result, Verdict):
-        return replace(result, score=as_verdict(result.score).score)
+        score = None if result.score is None else as_verdict(result.score).score
+        answer = None if result.answer is None else str(result.answer)
+        seconds = None if result.seconds is None else float(result.seconds)
+        return Verdict(score, answer, str(result.reason), bool(result.killed), seconds)
     if result is None:
         return Verdict(None, None, "the verifier returned None, which is unjudged")
     number = result.item() if callable(getattr(result, "item", None)) and getattr(result, "size", 1) != 0 else result

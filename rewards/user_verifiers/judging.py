@@ -75,12 +75,10 @@ def judge_with(argument: str) -> Callable[[str], Iterator[dict[str, Any]]]:
 
     def judge(item: str) -> Iterator[dict[str, Any]]:
         for verdict in verdicts_of(verifier, pickle.loads(base64.b64decode(item))):
-            plain = vars(verdict) | {"reason": str(verdict.reason)}
-            if verdict.answer is not None:
-                plain["answer"] = str(verdict.answer)
-            if verdict.score is None and plain["reason"].startswith("the verifier failed: MemoryError"):
+            if verdict.score is None and verdict.reason.startswith("the verifier failed: MemoryError"):
                 reason = f"the verifier failed: the row took more than memory_mb = {memory_mb} of its process"
-                plain |= {"reason": reason, "killed": True}
-            yield plain
+                yield vars(verdict) | {"reason": reason, "killed": True}
+            else:
+                yield vars(verdict)
 
     return judge

@@ -233,20 +233,21 @@ def _in_worker(verifier: Verifier, rows: Sequence[Row], timeout_s: float, waitin
     def fail(reason: str, count: int, *, killed: bool = False) -> None:
         found.extend([Verdict(None, None, f"the verifier failed: {reason}", killed=killed)] * count)
 
+    def on_part(verdict: Any) -> None:
+        if len(found) == len(rows):
+            raise ValueError("its process sent more verdicts than there are rows")
+        found.append(as_verdict(Verdict(**verdict)))
+
     try:
         pool = worker_pool(verifier)
         while len(found) < len(rows) and ends < MOST_ENDS and left > 0:
-            (result,) = pool.map(
-                [item_of(rows[len(found) :])],
-                wall_seconds=left,
-                on_part=lambda verdict: found.append(as_verdict(Verdict(**verdict))),
-            )
+            (result,) = pool.map([item_of(rows[len(found) :])], wall_seconds=left, on_part=on_part)
             left -= result.seconds
             if result.status == "wall_limit":
                 break
             if result.status in ("done", "raised"):
                 fail(result.detail or "its process sent too few verdicts", len(rows) - len(found))
-            else:
+            elif len(found) < len(rows):
                 ends += 1
                 fail(f"its process ended {result.detail}", 1, killed=True)
     except WorkerStartError as error:

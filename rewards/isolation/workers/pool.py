@@ -13,7 +13,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
-from rewards.isolation.workers.worker_process import WorkerProcess, WorkerStartError
+from rewards.isolation.workers.worker_process import WorkerMessageError, WorkerProcess, WorkerStartError
 
 WorkerStatus = Literal["done", "raised", "cpu_limit", "wall_limit", "memory_limit", "died"]
 
@@ -71,7 +71,7 @@ class WorkerPool:
         target: ``package.module:function`` of one argument; it takes and returns what JSON can write.
         argument: what the target is called with once in each worker, where it returns the function that judges.
         cpu_seconds: of user and system time per item, kept by the kernel, also inside C; 0 = no limit.
-        wall_seconds: per item, from when a ready worker has it. A backstop for a target that sleeps; an item that
+        wall_seconds: per item, from when a ready worker is sent it. A backstop for a target that sleeps; an item that
             computes needs it only where the machine is starved. So make it several times ``cpu_seconds``.
         memory_bytes: what a worker may take beyond what it holds when it is ready.
         workers: at most so many; 0 = one for each core that this process may use, divided by the ranks of this machine
@@ -205,7 +205,8 @@ class WorkerGroup:
     def _dispatch(self, items: Sequence[Any], waiting: deque[int], second_try: set[int]) -> None:
         while waiting and self._idle:
             worker = self._idle.pop()
-            if waiting[0] in second_try and worker.num_items > 0:  # the second try is on a fresh worker
+            is_used = waiting[0] in second_try and worker.num_items > 0  # the second try is on a fresh worker
+            if is_used or not worker.is_silent:
                 worker.end()
                 continue
             self._busy[worker] = index = waiting.popleft()
@@ -235,33 +236,36 @@ class WorkerGroup:
 
         with selectors.PollSelector() as selector:
             for worker in self._busy:
-                selector.register(worker, selectors.EVENT_READ)
+                selector.register(worker, selectors.EVENT_READ | (selectors.EVENT_WRITE if worker.has_unsent else 0))
             soonest = min(map(deadline, self._busy))
-            readable = {key.fileobj for key, _ in selector.select(max(0.0, soonest - time.monotonic()))}
+            ready = {key.fileobj: events for key, events in selector.select(max(0.0, soonest - time.monotonic()))}
         for worker, index in list(self._busy.items()):
             result = None
-            if worker in readable:
-                result = self._on_message(worker, on_part)
-            elif time.monotonic() >= deadline(worker):
+            if ready.get(worker, 0) & selectors.EVENT_WRITE:
+                worker.send_more()
+            if ready.get(worker, 0) & selectors.EVENT_READ:
+                result = self._on_messages(worker, on_part)
+            if worker in self._busy and time.monotonic() >= deadline(worker):
                 result = self._on_timeout(worker)
             if result is not None and index is not None:
                 yield index, result
 
-    def _on_message(self, worker: WorkerProcess, on_part: Callable[[Any], object]) -> WorkerResult | None:
+    def _on_messages(self, worker: WorkerProcess, on_part: Callable[[Any], object]) -> WorkerResult | None:
         try:
-            messages = worker.receive()
-        except (EOFError, ValueError) as error:
-            return self._on_end(worker, was_killed=isinstance(error, ValueError))
-        for message in messages:
-            if "part" not in message:
-                return self._on_last_message(worker, message)
-            on_part(message["part"])
+            for message in worker.receive():
+                if "part" not in message:
+                    return self._on_last_message(worker, message)
+                on_part(message["part"])
+        except EOFError:
+            return self._on_end(worker)
+        except WorkerMessageError as error:
+            return self._on_end(worker, f"because it sent {error}")
         return None
 
     def _on_last_message(self, worker: WorkerProcess, message: dict[str, Any]) -> WorkerResult | None:
         """The worker is ready, or it is done with its item."""
         if self._busy[worker] is not None and message.get("status") not in ("done", "raised", "memory_limit"):
-            return self._on_end(worker, was_killed=True)
+            raise WorkerMessageError("a message without a status")
         if self._busy.pop(worker) is None:
             if not message.get("ready"):
                 worker.end()
@@ -276,21 +280,20 @@ class WorkerGroup:
         value, status, detail = message.get("value"), message["status"], str(message.get("detail"))
         return WorkerResult(value, status, time.monotonic() - worker.started, detail)
 
-    def _on_end(self, worker: WorkerProcess, *, was_killed: bool) -> WorkerResult | None:
-        """The result of a worker that has ended, or is ended now for a message that is not a result."""
+    def _on_end(self, worker: WorkerProcess, why: str = "") -> WorkerResult | None:
+        """The result of a worker that has ended, or is ended now for what it sent, which ``why`` says."""
         seconds, code = time.monotonic() - worker.started, worker.end()
+        why = why or worker.exit_reason()
         if self._busy.pop(worker) is None:
             if code < 0 and worker.start_try < START_TRIES:
                 self._start(worker.start_try + 1)
                 return None
             raise WorkerStartError(
-                f"a worker for {self._pool.target} ended {worker.exit_reason()} before it was ready, at try "
+                f"a worker for {self._pool.target} ended {why} before it was ready, at try "
                 f"{worker.start_try}:\n{worker.log_tail()}"
             )
         self._keeps_spare = self._pool.users
-        status: WorkerStatus = "cpu_limit" if code == -signal.SIGPROF else "died"
-        detail = "for it sent something else than a result" if was_killed else worker.exit_reason()
-        return WorkerResult(None, status, seconds, detail)
+        return WorkerResult(None, "cpu_limit" if code == -signal.SIGPROF else "died", seconds, why)
 
     def _on_timeout(self, worker: WorkerProcess) -> WorkerResult:
         seconds = time.monotonic() - worker.started

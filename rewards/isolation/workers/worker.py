@@ -1,9 +1,9 @@
 """The program of a worker process: ``python -m rewards.isolation.workers.worker CHANNEL LOG``, two descriptors.
 
 Over the channel goes JSON, one value a line. First line in: its settings. Then it imports the target, judges the
-warm-up items, caps its memory, and writes ``{"ready": true}``; from there each line in is an item, for which it writes
-a line for each part that the target yields, and its result. It ends when its input ends, and is killed when the thread
-that started it ends.
+warm-up items, caps its memory, and writes ``{"ready": true}``; from there each line in is an item with its token, for
+which it writes a line for each part that the target yields, and its result, each with the item's token. It ends when
+its input ends, and is killed when the thread that started it ends.
 
 CPU time is limited by ``ITIMER_PROF``, whose signal makes the kernel end the process: also inside C, with the GIL held,
 where no Python handler ever runs.
@@ -47,40 +47,41 @@ def main() -> None:
         resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
         _limit_memory(settings["memory_bytes"], settings["users"])
     except Exception:  # noqa: BLE001 — the parent raises whatever the target's module raises
-        _write(results, {"ready": False, "detail": traceback.format_exc(limit=-3)})
+        _write(results, _line(ready=False, detail=traceback.format_exc(limit=-3)))
         return
-    _write(results, {"ready": True})
+    _write(results, _line(ready=True))
     if not settings["users"]:  # a library that warns about every item would fill the disk
         logging.disable(logging.CRITICAL)
         for descriptor in (1, 2):
             os.dup2(os.open(os.devnull, os.O_WRONLY), descriptor)
     for line in items:
-        _write(results, _result(judge, json.loads(line), settings["cpu_seconds"], results))
+        _write(results, _result(judge, **json.loads(line), cpu_seconds=settings["cpu_seconds"], results=results))
 
 
-def _result(judge: Callable[[Any], Any], item: Any, cpu_seconds: float, results: BinaryIO) -> dict[str, Any]:
+def _result(judge: Callable[[Any], Any], item: Any, token: str, cpu_seconds: float, results: BinaryIO) -> bytes:
+    """The line with the item's result; its parts are written before. What JSON cannot write ends the item."""
     signal.setitimer(signal.ITIMER_PROF, cpu_seconds)
     try:
         value = judge(item)
         if isinstance(value, Iterator):
             for part in value:
-                _write(results, {"part": part})
+                _write(results, _line(token=token, part=part))
             value = None
-        return {"status": "done", "value": value, "detail": ""}
+        return _line(token=token, status="done", value=value, detail="")
     except MemoryError as error:
-        return {"status": "memory_limit", "value": None, "detail": repr(error)}
+        return _line(token=token, status="memory_limit", detail=repr(error))
     except Exception as error:  # noqa: BLE001 — the judge's failure is this item's result, not the pool's end
-        return {"status": "raised", "value": None, "detail": f"{type(error).__name__}: {error}"[:500]}
+        return _line(token=token, status="raised", detail=f"{type(error).__name__}: {error}"[:500])
     finally:
         signal.setitimer(signal.ITIMER_PROF, 0)
 
 
-def _write(results: BinaryIO, message: dict[str, Any]) -> None:
-    try:
-        line = json.dumps(message)
-    except (TypeError, ValueError) as error:
-        line = json.dumps({"status": "raised", "value": None, "detail": f"the value is not JSON: {error}"})
-    results.write(line.encode() + b"\n")
+def _line(**message: Any) -> bytes:
+    return json.dumps(message).encode() + b"\n"
+
+
+def _write(results: BinaryIO, line: bytes) -> None:
+    results.write(line)
     results.flush()
 
 

@@ -4,17 +4,22 @@ import contextlib
 import json
 import os
 import re
+import secrets
+import select
 import signal
 import socket
 import subprocess
 import sys
 import tempfile
 import time
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import rewards
 
+MOST_MESSAGE_BYTES = 16 << 20
+"""Of one line that a worker sends, so that no worker can fill the memory of the process that reads it."""
 _KEPT_VARIABLES = ("PATH", "HOME", "LANG", "LC_ALL", "LC_CTYPE", "LD_LIBRARY_PATH", "TMPDIR", "TZ")
 _SECONDS_FOR_STACKS = 1.0
 _FRAME = re.compile(r'  File "(.*)", line (\d+) in (.*)')
@@ -28,6 +33,10 @@ _WHY = {
 
 class WorkerStartError(RuntimeError):
     """A worker that did not become ready; the message holds what it wrote."""
+
+
+class WorkerMessageError(ValueError):
+    """A worker sent what is neither a part nor the result of its item; the message says what."""
 
 
 class WorkerProcess:
@@ -56,28 +65,59 @@ class WorkerProcess:
                 pass_fds=descriptors,
                 start_new_session=True,  # Ctrl-C is for the trainer, which ends its workers itself
             )
-        self._unread: list[bytes] = []  # of an unfinished message: joining its pieces for each would be quadratic
-        self.send({**settings, "parent": os.getpid()})
+        self._unread = bytearray()  # of an unfinished line
+        self._unsent = memoryview(b"")  # of its item
+        self._token: str | None = None  # of its item; it has none while it starts
+        self.started = time.monotonic()
+        with contextlib.suppress(BrokenPipeError, ConnectionResetError):  # it is dead: `receive` will raise
+            self._channel.sendall(json.dumps({**settings, "parent": os.getpid()}).encode() + b"\n")
 
     def fileno(self) -> int:
         """The descriptor that turns readable when `receive` has something to do."""
         return self._channel.fileno()
 
-    def send(self, value: Any) -> None:
-        """Hand over one value. Nothing happens if the worker is dead; `receive` then raises."""
-        self.started = time.monotonic()
-        with contextlib.suppress(BrokenPipeError, ConnectionResetError):
-            self._channel.sendall(json.dumps(value).encode() + b"\n")
+    @property
+    def has_unsent(self) -> bool:
+        """Whether a part of its item is still to be sent, by `send_more` when the descriptor is writable."""
+        return len(self._unsent) > 0
 
-    def receive(self) -> list[dict[str, Any]]:
-        """The messages that are complete by now.
+    @property
+    def is_silent(self) -> bool:
+        """Whether it lives and has sent nothing more: all that an idle worker may do."""
+        poll = select.poll()
+        poll.register(self, select.POLLIN)
+        return not poll.poll(0)
+
+    def send(self, item: Any) -> None:
+        """Hand over an item, or begin to: this never waits.
+
+        Every answer must carry the item's token, which is random: an answer to an earlier item does not count, and one
+        to a later item cannot be prepared.
+        """
+        self.started = time.monotonic()
+        self._token = secrets.token_hex(16)
+        self._unsent = memoryview(json.dumps({"item": item, "token": self._token}).encode() + b"\n")
+        self.send_more()
+
+    def send_more(self) -> None:
+        """Send what the channel takes now. Nothing happens if the worker is dead; `receive` then raises."""
+        try:
+            while self._unsent:
+                self._unsent = self._unsent[self._channel.send(self._unsent, socket.MSG_DONTWAIT) :]
+        except BlockingIOError:
+            pass
+        except (BrokenPipeError, ConnectionResetError):
+            self._unsent = memoryview(b"")
+
+    def receive(self) -> Iterator[dict[str, Any]]:
+        """The messages that are complete by now: parts of its item, and its result, after which nothing may follow.
 
         JSON, never pickle: a worker that a completion has taken over can send values, and nothing that this process
         would execute.
 
         Raises:
             EOFError: the worker is dead.
-            ValueError: it sent something else than JSON objects.
+            WorkerMessageError: it sent something else, or more than 16 MiB in one line.
         """
         try:
             piece = self._channel.recv(1 << 16)
@@ -85,18 +125,22 @@ class WorkerProcess:
             piece = b""
         if not piece:
             raise EOFError
-        self._unread.append(piece)
+        self._unread += piece
+        if len(self._unread) > MOST_MESSAGE_BYTES:
+            raise WorkerMessageError(f"a message of more than {MOST_MESSAGE_BYTES >> 20} MiB")
         if b"\n" not in piece:
-            return []
-        *lines, rest = b"".join(self._unread).split(b"\n")
-        self._unread = [rest] if rest else []
-        try:
-            messages = [json.loads(line) for line in lines]
-        except RecursionError as error:
-            raise ValueError from error
-        if not all(isinstance(message, dict) for message in messages):
-            raise ValueError
-        return messages
+            return
+        *lines, self._unread = self._unread.split(b"\n")
+        for number, line in enumerate(lines, 1):
+            try:
+                message = json.loads(line)
+            except (ValueError, RecursionError) as error:
+                raise WorkerMessageError("something that is not JSON") from error
+            if not isinstance(message, dict) or message.get("token") != self._token or self._unsent:
+                raise WorkerMessageError("something that does not belong to its item")
+            if "part" not in message and (number < len(lines) or self._unread):
+                raise WorkerMessageError("something after its result")
+            yield message
 
     def end(self) -> int:
         """Kill it where it still runs, release what it holds, and return its exit status."""

@@ -18,7 +18,7 @@ from rewards.user_verifiers import UserVerifier, bounded
 from rewards.user_verifiers.judging import worker_pool
 from rewards.verifier import TokenVerifier, as_verdict
 from tests.paths import ROOT
-from tests.rewards.user_verifiers.written import Batches
+from tests.rewards.user_verifiers.written import Batches, of_numpy
 
 HERE = "tests.rewards.user_verifiers.written"
 
@@ -36,6 +36,16 @@ def test_a_result_with_an_obvious_meaning_has_it(returns: str) -> None:
     assert all(type(verdict.score) is float for verdict in verdicts)
 
 
+def test_a_verdict_of_numpys_values_is_plain_and_disturbs_no_later_batch() -> None:
+    verifier = own(f"{HERE}:of_numpy")
+    for batch, scores in [("abab", [1.0, 0.0, 1.0, 0.0]), ("bba", [0.0, 0.0, 1.0])]:
+        verdicts = verifier.judge_all(list(batch), ["a"] * len(batch))
+        assert [verdict.score for verdict in verdicts] == scores
+    verdict = as_verdict(of_numpy("a", "a"))
+    assert list(map(type, vars(verdict).values())) == [float, str, str, bool, float]
+    assert (verdict.answer, verdict.reason, verdict.killed, verdict.seconds) == ("2020-01-01", "odd", False, 0.5)
+
+
 @pytest.mark.parametrize(("returns", "said"), [("text", "of type str"), ("tuple", "of type tuple"), ("None", "None")])
 def test_another_result_is_unjudged_and_named(returns: str, said: str) -> None:
     (verdict,) = own({"name": f"{HERE}:last_word", "returns": returns}).judge_all(["so 5"], ["5"])
@@ -46,10 +56,10 @@ def test_another_result_is_unjudged_and_named(returns: str, said: str) -> None:
 
 def test_a_verdict_stays_what_it_is() -> None:
     verdict = Verdict(0.25, "x", "because", killed=True)
-    assert as_verdict(verdict) is verdict
+    assert as_verdict(verdict) == verdict
     assert as_verdict(Verdict(True, "x", "because")) == Verdict(1.0, "x", "because")
     assert as_verdict(None).score is None
-    with pytest.raises(TypeError, match="no verdict"):
+    with pytest.raises(TypeError, match="not a verdict"):
         as_verdict([1.0])
 
 

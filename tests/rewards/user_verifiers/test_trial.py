@@ -37,7 +37,7 @@ def test_one_that_judges_is_left_alone(spec: Any) -> None:
         (f"{HERE}:exits", r"sys.exit\('bye'\)"),
         (f"{HERE}:sleeps", r"timeout_s = 0.2 .*@traits\(timeout_s=…\)"),
         (f"{HERE}:with_alarm", r"@traits\(picklable=True\)"),
-        ({"name": f"{HERE}:last_word", "returns": "text"}, "of type str, which is no verdict. Return"),
+        ({"name": f"{HERE}:last_word", "returns": "text"}, "of type str, which is not a verdict. Return"),
         ({"name": f"{HERE}:last_word", "returns": "nan"}, "its score is nan"),
         ({"name": f"{HERE}:last_word", "returns": "everything"}, "pays everything"),
         (lambda completion, reference: 1 / 0, "ZeroDivisionError"),

@@ -15,6 +15,7 @@ from pathlib import Path
 import pytest
 
 from rewards.isolation.workers import WorkerPool, WorkerStartError
+from rewards.isolation.workers.pool import _groups
 from tests.paths import ROOT
 
 JUDGE = "tests.rewards.isolation.workers.judges:judge"
@@ -132,6 +133,63 @@ def test_threads_that_map_and_close_one_pool_disturb_no_outcome(pool):
 def test_a_result_of_many_megabytes_comes_back_whole(pool):
     text = "".join(map(str, range(1_000_000)))  # 5.9 MB, which a pipe hands over in pieces of 64 KiB
     assert pool.map([["text", text], ["double", 1]])[0].value == text
+
+
+def test_a_part_that_is_not_json_ends_its_item_and_leaves_nothing_for_the_next_batch(pool):
+    parts = []
+    (result,) = pool.map([["parts", [1, "odd", 3]]], on_part=parts.append)
+    assert (result.status, parts) == ("raised", [1])
+    assert "not JSON" in result.detail
+    assert [result.value for result in pool.map([["double", 2], ["double", 3]], on_part=parts.append)] == [4, 6]
+    assert parts == [1]
+
+
+@pytest.mark.parametrize("when", ["at once", "while idle", "during the next item"])
+def test_a_second_result_decides_no_other_item(when, tmp_path):
+    pool = WorkerPool(JUDGE, cpu_seconds=5, wall_seconds=30, workers=1)
+    (first,) = pool.map([["pid", None]])
+    pool.map([["answer twice", None] if when == "at once" else ["answer later", str(tmp_path / "here")]])
+    if when == "while idle":
+        (worker,) = _groups[pool]._idle
+        (tmp_path / "here").touch()
+        while worker.is_silent:
+            time.sleep(0.02)
+    if when == "during the next item":
+        with ThreadPoolExecutor(1) as thread:
+            waiting = thread.submit(pool.map, [["wait", str(tmp_path)]])
+            assert ends(first.value)
+            (tmp_path / "go").touch()
+            assert waiting.result()[0].value is None
+    assert [result.value for result in pool.map([["double", 2], ["double", 3]])] == [4, 6]
+    assert not running(first.value)
+    pool.close()
+
+
+def test_an_item_that_a_worker_does_not_read_meets_the_wall_limit():
+    text = "a" * (2 << 20)
+    for users in (True, False):
+        pool = WorkerPool(JUDGE, cpu_seconds=1, workers=1, users=users)
+        (first,) = pool.map([["pid", None]])
+        os.kill(first.value, signal.SIGSTOP)
+        (result,) = pool.map([["text", text]], wall_seconds=1)
+        assert (result.status, result.value) == (("wall_limit", None) if users else ("done", text))
+        assert not running(first.value)
+        assert pool.map([["double", 2]])[0].value == 4
+        pool.close()
+
+
+def test_a_message_without_end_ends_its_worker(pool):
+    flood, other = pool.map([["flood", None], ["double", 2]])
+    assert (flood.status, other.value) == ("died", 4)
+    assert "16 MiB" in flood.detail
+
+
+def test_parts_without_end_meet_the_wall_limit():
+    pool = WorkerPool(JUDGE, cpu_seconds=0, wall_seconds=0.5, workers=1, users=True)
+    result = pool.map([["endless", None]], on_part=lambda part: time.sleep(0.001))[0]  # slower than they come
+    assert result.status == "wall_limit"
+    assert pool.map([["double", 2]])[0].value == 4
+    pool.close()
 
 
 def test_a_killed_idle_worker_is_replaced(pool):
