@@ -7,6 +7,7 @@ import itertools
 import subprocess
 import sys
 import tomllib
+from importlib.metadata import packages_distributions
 
 import pytest
 from packaging.requirements import Requirement
@@ -14,6 +15,7 @@ from packaging.utils import canonicalize_name
 from packaging.version import Version
 
 from tests.paths import ROOT
+from tests.test_layers import imported
 
 
 def pins() -> dict[str, Version]:
@@ -31,6 +33,23 @@ def test_every_dependency_is_pinned_within_its_bounds() -> None:
         name = canonicalize_name(requirement.name)
         assert name in pinned, f"{name} is in pyproject.toml and not in constraints.txt"
         assert pinned[name] in requirement.specifier, f"constraints.txt pins {name} to {pinned[name]}, outside {text}"
+
+
+def test_every_package_that_is_imported_is_declared() -> None:
+    """What another package happens to bring along may go with its next version. Scripts may import what is for dev."""
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+    extras = project["optional-dependencies"]
+    product = {canonicalize_name(Requirement(text).name) for text in project["dependencies"]}
+    product |= {canonicalize_name(Requirement(text).name) for name in extras.keys() - {"dev"} for text in extras[name]}
+    scripts = product | {canonicalize_name(Requirement(text).name) for text in extras["dev"]}
+    brought_by, undeclared = packages_distributions(), set()
+    for folder, declared in (("trainer", product), ("rewards", product), ("scripts", scripts)):
+        for file in (ROOT / folder).rglob("*.py"):
+            for name in {each.partition(".")[0] for each in imported(file)} - sys.stdlib_module_names:
+                packages = {canonicalize_name(each) for each in brought_by.get(name, [name])}
+                if name not in ("trainer", "rewards", "scripts", "_installed") and not packages & declared:
+                    undeclared.add(f"{folder} imports {name}, of {' or '.join(packages)}")
+    assert undeclared == set()
 
 
 def test_no_pin_is_of_a_local_build() -> None:
