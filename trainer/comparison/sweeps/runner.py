@@ -46,7 +46,7 @@ def locked_directory(sweep: Sweep) -> Iterator[Path]:
     """Hold the sweep's directory, made where it is missing.
 
     Raises:
-        SweepError: another process runs this sweep.
+        SweepError: another process runs this sweep, or the file system has no locks.
     """
     root = Path(sweep.output_dir).absolute()
     root.mkdir(parents=True, exist_ok=True)

@@ -1,5 +1,6 @@
 """What runs an attempt: its GPUs, its port, its process group, and what its files say."""
 
+import errno
 import json
 import os
 import shutil
@@ -8,6 +9,7 @@ import subprocess
 import sys
 import time
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 from filelock import Timeout
@@ -19,6 +21,7 @@ from trainer.comparison.sweeps.attempt import Attempt, job_port, rendezvous
 from trainer.comparison.sweeps.cell_directory import CellDirectory
 from trainer.comparison.sweeps.process_group import await_group, environment_of, group_members, signal_group
 from trainer.comparison.sweeps.queues import QueueError, gpu_slots, slurm_parameters
+from trainer.comparison.sweeps.runner import SweepError, locked_directory
 from trainer.comparison.sweeps.schema import SlurmExecution
 from trainer.run.checkpoints import files_of, fingerprints, write_checkpoint_manifest
 from trainer.run.directory import last_checkpoint
@@ -210,3 +213,19 @@ def test_only_a_run_without_a_checkpoint_is_dropped(tmp_path: Path):
     (cell.run / "checkpoint-4" / "trainer_state.json").write_text("{}")
     cell.delete_uncheckpointed_run()
     assert cell.checkpoint() == cell.run / "checkpoint-4"
+
+
+def test_a_file_system_without_locks_is_refused_and_no_marker_is_left_in_their_place(tmp_path: Path, monkeypatch):
+    """filelock would leave a file that outlives a killed process: its sweep and its cell could never start again."""
+
+    def no_locks(*_):
+        raise OSError(errno.ENOSYS, os.strerror(errno.ENOSYS))
+
+    monkeypatch.setattr("fcntl.flock", no_locks)
+    with (
+        pytest.raises(SweepError, match="cannot be locked"),
+        locked_directory(SimpleNamespace(output_dir=str(tmp_path))),
+    ):
+        pass
+    with pytest.raises(OSError, match=os.strerror(errno.ENOSYS)), CellDirectory(tmp_path).held():
+        pass
