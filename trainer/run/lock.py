@@ -21,7 +21,7 @@ class OwnerError(Refusal):
 def owned(run: Path) -> FileLock:
     """Take the lock of ``run``, until it is released, collected or its process ends, whatever ends that.
 
-    A process that the owner forked without exec inherits the lock, and holds it on when the owner was killed.
+    Children do not keep it: a program that is started does not inherit the file, and filelock closes it in a fork.
     It holds between hosts where the file system supports ``flock`` (NFS with its lock daemon, Lustre with that option).
     Where it does not, a message says so, and the run continues without a lock.
 
@@ -36,9 +36,7 @@ def owned(run: Path) -> FileLock:
         owner = (run / LOCK).read_text().strip() or "another process"
         raise OwnerError(
             f"{run} is locked by {owner}, which trains there: two trainings would write into each other's files. "
-            "Wait until it ends or stop it with SIGTERM, or start a run of its own without --resume. "
-            f"If that process is gone, a process that it started still holds the lock: `fuser -v {run / LOCK}` on that "
-            "machine lists it."
+            "Wait until it ends or stop it with SIGTERM, or start a run of its own without --resume."
         ) from None
     except OSError as error:
         if error.errno not in NO_LOCKS:
