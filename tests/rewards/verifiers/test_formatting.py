@@ -219,10 +219,10 @@ def test_repetition_is_a_share_and_counts_every_repeated_ngram(ids, ngram_size):
         ({"name": "soft_overlong"}, "needs max_tokens, buffer_tokens"),
         ({"name": "repetition_penalty", "max_penalty": 1.0}, "write 0 or a negative number"),
         ({"name": "repetition_penalty", "ngram_size": 0}, "write 1 or more"),
-        ({"name": "repetition_penalty", "max_penalty": -1e38}, r"max_penalty = -1e\+38: .* no float32 numbers"),
+        ({"name": "repetition_penalty", "max_penalty": -1e38}, r"max_penalty = -1e\+38: .* not float32 numbers"),
         (
             {"name": "cosine_length", "max_tokens": 9, "verifier": "exact_match", "wrong_short": -1e20},
-            r"wrong_short = -1e\+20: .* no float32 numbers",
+            r"wrong_short = -1e\+20: .* not float32 numbers",
         ),
         ({"name": "cosine_length", "max_tokens": 0, "verifier": "exact_match"}, "write the length limit"),
         ({"name": "cosine_length", "max_tokens": 9, "verifier": "exact_mach"}, "Did you mean exact_match"),
