@@ -80,6 +80,7 @@ def test_a_browser_shows_the_heat_map_on_a_phone(tmp_path: Path):
 
 
 @in_a_browser
+@pytest.mark.slow
 def test_a_heat_map_of_forty_strategies_fits_a_phone_and_names_its_columns(tmp_path: Path):
     rows = [row(f"exchangeable_token_class_{number}", 0.2) for number in range(40)]
     page = tmp_path / "gradients.html"

@@ -103,6 +103,7 @@ class OneAtATime(LocalQueue):
         return super().start(label, attempt)
 
 
+@pytest.mark.slow
 def test_under_a_limit_cells_wait_for_each_other_and_all_finish(tmp_path: Path, commands):
     said: list[str] = []
     runner = runner_of(tmp_path, said)
