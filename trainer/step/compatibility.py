@@ -515,14 +515,11 @@ def _names_of_functions(settings: Settings) -> Problems:
 @rule("algorithm.prompt_sampler algorithm.revision evaluation data", "model")
 def _images(settings: Settings) -> Problems:
     """A column of images with decodings, a revision or a prompt sampler of several rounds."""
-    column, sampler, revision = (
-        settings.loaded.image_column,
-        settings.strategies.prompt_sampler,
-        settings.strategies.revision,
-    )
+    column, strategies = settings.loaded.image_column, settings.strategies
     if column is None:
         return
-    asked = ["decodings"] * settings.has_decodings + ["revision"] * (revision is not None)
+    sampler = strategies.prompt_sampler
+    asked = ["decodings"] * settings.has_decodings + ["revision"] * (strategies.revision is not None)
     asked += [_described(sampler)] if sampler is not None and max_rounds(sampler) > 1 else []
     for each in asked:
         yield (

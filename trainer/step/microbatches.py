@@ -119,7 +119,7 @@ class Microbatches:
         unit = 1 if self.strategies.keep_groups == "off" else self.args.num_generations
         steps = self.args.steps_per_generation
         if rollout is not None and self.over_all_ranks:
-            seed = self.args.seed * 1_000_003 + position.rollout
+            seed = position.seed(self.args.seed)
             updates = steps // self.args.gradient_accumulation_steps
             return microbatches_over_all_ranks(rollout, unit, updates, steps, seed, self.ranks.index)
         if rollout is None or self.strategies.keep_groups == "off":

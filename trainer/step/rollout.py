@@ -39,6 +39,10 @@ class Position:
     microbatches: int
     rollout: int
 
+    def seed(self, run: int) -> int:
+        """A seed of the rollout batch in training, another one for each, from that of the run."""
+        return run * 1_000_003 + self.rollout
+
     @property
     def where(self) -> str:
         """For messages."""

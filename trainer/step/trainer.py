@@ -235,7 +235,7 @@ class RLVRTrainer(GRPOTrainer):
         signals = parts.advantages.signals(rollout)
         parts.prompts.observe(lambda: signals["correct"])
         if parts.revisions is not None:
-            seed = self.args.seed * 1_000_003 + position.rollout
+            seed = position.seed(self.args.seed)
             write = partial(self._write_revisions, seed)
             signals.add(**parts.revisions(rollout, signals["correct"], seed, write, metrics))
         for name, value in parts.advantages.estimate(rollout, signals, self._logs).items():

@@ -29,12 +29,13 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from fractions import Fraction
 from itertools import pairwise
 from math import isqrt, lcm
-from typing import TypeAlias
+from typing import TypeAlias, TypeVar
 
 from rewards.verifiers.math_answer.forms import (
     OTHERWISE,
     About,
     BasedNumber,
+    Case,
     Cases,
     Congruence,
     Expression,
@@ -61,6 +62,7 @@ AlgebraJudge: TypeAlias = Callable[
     [Expression | Relation | Number | About, Expression | Relation | Number], bool | None
 ]
 """Whether two expressions or relations say the same, or one rounds to what it is about; ``None`` = not known here."""
+_T = TypeVar("_T")
 
 _TOKEN = re.compile(r"\\[a-zA-Z]+|\d+(?:\.\d+)?|[a-zA-Z]|[+\-*/^!|]")
 _NO_WEIGHT = {"\\cdot", "\\times", "\\text", "\\circ", "*"}
@@ -309,11 +311,16 @@ def _same_in_order(gold: Sequence[str | Form], answer: Sequence[str | Form], alg
 
 
 def _same_in_any_order(gold: tuple[Form, ...], answer: tuple[Form, ...], algebra: AlgebraJudge) -> bool | None:
+    return _paired(gold, answer, lambda one, other: same(one, other, algebra))
+
+
+def _paired(gold: Sequence[_T], answer: Sequence[_T], same_pair: Callable[[_T, _T], bool | None]) -> bool | None:
+    """Whether each of ``gold`` has one of ``answer`` that is the same, in any order; ``None`` where it is not known."""
     if len(gold) != len(answer):
         return False
     left, known = list(answer), True
     for one in gold:
-        verdicts = [same(one, other, algebra) for other in left]
+        verdicts = [same_pair(one, other) for other in left]
         if True in verdicts:
             del left[verdicts.index(True)]
         elif None in verdicts:
@@ -427,22 +434,13 @@ def as_equation(form: Form) -> Relation | None:
 
 def _same_cases(gold: Cases, answer: Cases, algebra: AlgebraJudge) -> bool | None:
     """Whether each case of one has its case in the other, in any order; "otherwise" is what the others leave."""
-    if len(gold.pieces) != len(answer.pieces):
-        return False
-    left, known = list(answer.pieces), True
     conditions = [[piece.condition for piece in each.pieces] for each in (gold, answer)]
-    for piece in gold.pieces:
-        verdicts = []
-        for other in left:
-            condition = _same_condition(piece.condition, other.condition, conditions, algebra)
-            verdicts.append(condition and same(piece.value, other.value, algebra))
-        if True in verdicts:
-            del left[verdicts.index(True)]
-        elif None in verdicts:
-            known = False
-        else:
-            return False
-    return True if known else None
+
+    def same_piece(one: Case, other: Case) -> bool | None:
+        condition = _same_condition(one.condition, other.condition, conditions, algebra)
+        return condition and same(one.value, other.value, algebra)
+
+    return _paired(gold.pieces, answer.pieces, same_piece)
 
 
 def _same_condition(one: Form, other: Form, conditions: list[list[Form]], algebra: AlgebraJudge) -> bool | None:

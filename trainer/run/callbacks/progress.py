@@ -31,7 +31,7 @@ class Progress(TrainerCallback):
     Args:
         accuracy: key of the metric that is shown as accuracy.
         seconds_between_lines: in a log file.
-        phase: what of a step is under way, see `trainer.step.phases.PHASES`; ``None`` = nothing of it.
+        phase: what of a step is under way, see `trainer.step.phases.TIMED`; ``None`` = nothing of it.
     """
 
     def __init__(
