@@ -451,6 +451,17 @@ def cut_over_all_ranks(settings: Settings) -> Problems:
         )
 
 
+@rule("trl.fp16 trl.use_cpu")
+def _fp16_on_a_cpu(settings: Settings) -> Problems:
+    """fp16 on a CPU."""
+    if settings.args.fp16 and settings.args.device.type == "cpu" and not settings.drop_in:
+        yield (
+            "trl.fp16 = True, and this run is on a CPU: accelerate has no float16 there and computes everything in "
+            "float32 without a word, so that the run would not be the one its settings name. Write fp16: false, and "
+            "bf16: true where half precision is wanted."
+        )
+
+
 @rule("algorithm.update_schedule trl.router_aux_loss_coef", "model")
 def _passes_of_a_router(settings: Settings) -> Problems:
     """An update schedule of several passes with a router's load-balancing loss."""

@@ -47,14 +47,17 @@ class EngineCheck:
         self.options, self.ranks, self.tokenizer, self.counts = options, ranks, tokenizer, counts
         self._knows_engine = False
 
-    def after_sync(self, policy: Policy, metrics: dict[str, list[float]]) -> None:
+    def after_sync(self, policy: Policy, metrics: dict[str, list[float]], *, again: bool = False) -> None:
         """Check, where it is due, that the engine has ``policy``'s weights; a collective.
+
+        Args:
+            again: the same weights once more, to an engine that has slept since; they count once.
 
         Raises:
             EngineDisagreementError: with what explains it (see `engine_diagnosis`).
         """
         # the sync of an evaluation before the checkpoint's, done again for an engine that has not had it
-        again = not self._knows_engine and policy.step > 0 and self.counts[SYNCED_AT] == policy.step
+        again |= not self._knows_engine and policy.step > 0 and self.counts[SYNCED_AT] == policy.step
         is_due = not again and self.counts[SYNCS] % self.options.check_agreement_every == 0
         if is_due or not self._knows_engine:
             self._check(policy, metrics if is_due else None)

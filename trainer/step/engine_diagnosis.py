@@ -4,7 +4,7 @@ Nothing here changes the trainer: weights, adapters and temperature are put back
 """
 
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
 from math import inf
 from typing import Any
@@ -156,7 +156,7 @@ def _with_starting_weights(policy: Policy, model: nn.Module) -> Iterator[tuple[s
         start: Any = loaded.from_pretrained(model.name_or_path, dtype=model.dtype)
     except OSError:  # gone since the start; the ranks that wait for the diagnosis get it without this part
         return
-    before = {name: value.to(policy.accelerator.device) for name, value in start.state_dict().items()}
+    before = start.state_dict()  # on the CPU: a device that holds model, optimizer and vLLM has no room for all of it
     now = dict(model.named_parameters())  # a tied head is not in here
     for group in GROUPS:
         chosen = {name: before[name] for name in now if group in ("all weights", parameter_group(name))}
@@ -166,30 +166,28 @@ def _with_starting_weights(policy: Policy, model: nn.Module) -> Iterator[tuple[s
             with _head(head, start.get_output_embeddings().weight.to(policy.accelerator.device)):
                 yield "lm_head (tied to the embeddings)", policy.score
         elif chosen:
-            current = head.weight.detach().clone()
-            with _replaced(now, chosen), _head(head, current, group == "embeddings" and tied):
+            keeps_head = group == "embeddings" and tied
+            with _head(head, head.weight.detach().clone()) if keeps_head else nullcontext(), _replaced(now, chosen):
                 yield group, policy.score
 
 
 @contextmanager
 def _replaced(parameters: Mapping[str, nn.Parameter], values: Mapping[str, Tensor]) -> Iterator[None]:
-    kept = {name: parameters[name].data for name in values}
+    """The parameters with other values, in place; their own meanwhile on the CPU."""
+    kept = {name: parameters[name].data.to("cpu", copy=True) for name in values}
     try:
         for name, value in values.items():
-            parameters[name].data = value
+            parameters[name].data.copy_(value)
         yield
     finally:
         for name, value in kept.items():
-            parameters[name].data = value
+            parameters[name].data.copy_(value)
 
 
 @contextmanager
-def _head(head: nn.Module, weight: Tensor, active: bool = True) -> Iterator[None]:
+def _head(head: nn.Module, weight: Tensor) -> Iterator[None]:
     """The model's answers through ``weight`` in place of its head's own."""
     own = head.weight
-    if not active:
-        yield
-        return
     try:
         head.weight = nn.Parameter(weight, requires_grad=False)
         yield

@@ -92,6 +92,11 @@ class Prompts:
         """The prompts of the newest rollout batch, of all ranks."""
         self._kept: Answers | None = None
 
+    @property
+    def has_rounds(self) -> bool:
+        """Whether rows are generated and judged before they are chosen."""
+        return self.sampler is not None and max_rounds(self.sampler) > 1
+
     def rows(
         self, given: list[Row], position: Position, answer: Answer, metrics: Mapping[str, list[float]]
     ) -> list[Row]:
@@ -100,10 +105,10 @@ class Prompts:
         if sampler is None:
             return given
         wanted = len(given) * self.ranks.count // self.group_size
-        if max_rounds(sampler) == 1:
-            self.chosen = self._next_prompts(sampler, wanted, position)
-        else:
+        if self.has_rounds:
             self._keep_live_groups(sampler, wanted, position, answer, metrics)
+        else:
+            self.chosen = self._next_prompts(sampler, wanted, position)
         return self._rows_of(self.chosen)
 
     @contextmanager

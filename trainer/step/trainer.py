@@ -7,8 +7,8 @@ what the overrides rely on is pinned by tests/trainer/step/test_trl_contract.py.
 
 import math
 from collections import defaultdict
-from collections.abc import Callable, Mapping, Sequence
-from contextlib import nullcontext
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, nullcontext
 from functools import partial
 from pathlib import Path
 from types import SimpleNamespace
@@ -221,7 +221,8 @@ class RLVRTrainer(GRPOTrainer):
         if not self.model.training:
             return super()._generate_and_score_completions(inputs)
         parts, position, metrics = self.parts, self._position, self._metrics["train"]
-        rows = parts.prompts.rows(inputs, position, self._generate_and_judge, metrics)
+        with self._engine_awake() if parts.prompts.has_rounds else nullcontext():
+            rows = parts.prompts.rows(inputs, position, self._generate_and_judge, metrics)
         has_environments = self.environments is not None or getattr(self, "environment_factories", None)
         with (
             parts.prompts.serving_kept_rollout(),
@@ -271,7 +272,8 @@ class RLVRTrainer(GRPOTrainer):
         with self.parts.phases("sync"):
             sync_weights()
             if (check := self.parts.engine_check) is not None:
-                check.after_sync(self._policy(check.options.agreement_bound), self._metrics["train"])
+                was_asleep = self._last_loaded_step == self.state.global_step  # the same weights once more
+                check.after_sync(self._policy(check.options.agreement_bound), self._metrics["train"], again=was_asleep)
 
     def _get_per_token_logps_and_entropies(self, *positional: Any, **keywords: Any) -> Any:
         """Called for π_old and the reference of a rollout batch, and for π inside each loss.
@@ -357,7 +359,8 @@ class RLVRTrainer(GRPOTrainer):
                 with parts.held_out.own_randomness():
                     return super().evaluate(eval_dataset, *positional, **keywords)
             datasets = self.eval_dataset if eval_dataset is None else eval_dataset
-            metrics = parts.held_out.evaluate(datasets, self.state.global_step, self._run_evaluation_loop)
+            with self._engine_awake():
+                metrics = parts.held_out.evaluate(datasets, self.state.global_step, self._run_evaluation_loop)
             self._metrics["eval"].clear()  # TRL's own, in which padding counts
             self.log({name: value for name, value in metrics.items() if not math.isnan(value)})
             self.control = self.callback_handler.on_evaluate(self.args, self.state, self.control, metrics)
@@ -511,6 +514,7 @@ class RLVRTrainer(GRPOTrainer):
         token_ids: list[list[int]] = []
         completions: list[Any] = []
         with (
+            self._engine_awake(),
             temporarily(self, apart),
             torch.random.fork_rng(devices=[device] if device.type == "cuda" else []),
         ):
@@ -522,6 +526,26 @@ class RLVRTrainer(GRPOTrainer):
             self._kept_or_judged_rewards(rows, [row["prompt"] for row in rows], completions, token_ids)
         self._metrics["train"]["num_tokens"] = [self.state.num_input_tokens_seen]
         return token_ids, logged
+
+    @contextmanager
+    def _engine_awake(self) -> Iterator[None]:
+        """Inside, vLLM stays awake from one `_generate` to the next, where it runs in this process with sleep mode.
+
+        TRL puts it to sleep after each, which discards its weights: the next would send all of them again.
+        """
+        engine = self.vllm_generation if self.use_vllm else None
+        if engine is None or engine.mode != "colocate" or not engine.enable_sleep_mode:
+            yield
+            return
+        engine.sync_weights()  # wakes the memory of the weights
+        self._last_loaded_step = self.state.global_step
+        engine.llm.wake_up(tags=["kv_cache"])
+        try:
+            with temporarily(engine, {"enable_sleep_mode": False}):
+                yield
+        finally:
+            engine.llm.sleep(level=2)
+            engine._llm_weights_sleeping = True
 
     def _policy(self, bound: float | None) -> Policy:
         """What vLLM is compared with."""

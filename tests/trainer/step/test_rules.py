@@ -62,6 +62,7 @@ SPEAKS_AND_IS_SILENT: dict[str, tuple[dict[str, Any], dict[str, Any]]] = {
         {"args": {"steps_per_generation": 3, "gradient_accumulation_steps": 2}, "cut": "over_all_ranks"},
         {"args": {"steps_per_generation": 4, "gradient_accumulation_steps": 2}, "cut": "over_all_ranks"},
     ),
+    "fp16-on-a-cpu": ({"args": {"fp16": True}}, {"args": {"bf16": True}}),
     "passes-of-a-router": ({"strategies": LOPTI, **ROUTER}, ROUTER),
     "chosen-prompts": ({"strategies": {"prompt_sampler": "dynamic"}, **IN_TURNS}, IN_TURNS),
     "revised-turns": ({"strategies": IBPO, **IN_TURNS}, IN_TURNS),

@@ -26,7 +26,8 @@ from trainer.run.schedule import check_arguments
 from trainer.step.compatibility import check_combination
 
 COUNTED_IN_STEPS = ("trl.max_steps", "trl.save_steps", "trl.warmup_steps", "evaluation.every_steps")
-_CPU_OVERRIDES = ("trl.bf16=false", "trl.use_cpu=true")  # the combination is checked, not this machine
+# the combination is checked, not this machine
+_CPU_OVERRIDES = ("trl.bf16=false", "trl.fp16=false", "trl.use_cpu=true")
 
 
 @dataclass(frozen=True)

@@ -72,8 +72,17 @@ def _wanted(context: CheckContext) -> Iterator[tuple[str, str, str]]:
 
 
 def device_findings(context: CheckContext) -> Iterator[Finding]:
-    """A GPU that is asked for and not there; bf16 that the CPU computes slowly."""
+    """A GPU that is asked for and not there; bf16 that the CPU computes slowly; fp16, which nobody has measured."""
     import torch
+
+    if context.config.trl.get("fp16") and not context.argument("use_cpu"):
+        yield note(
+            "trl",
+            "fp16-unmeasured",
+            "trl.fp16 is true. No run of this trainer has been measured in float16: its gradient scaler leaves out "
+            "steps whose gradient overflows, and what is said of faults, resume and planned micro-batches was measured "
+            "in float32 and bfloat16. Write bf16: true where the GPU has it (Ampere and later).",
+        )
 
     if not context.argument("use_cpu") and not torch.cuda.is_available():
         yield warning(

@@ -131,5 +131,14 @@ LAUNCH = [
         environment={"KUBEFLOW_TRAINER_SERVER_URL": ""},
         says="KUBEFLOW_TRAINER_SERVER_URL",
     ),
+    mistake("float16 on a CPU", "fp16-on-a-cpu", "trl.fp16=true", says="float32"),
+    mistake(
+        "float16 on a GPU",
+        "fp16-unmeasured",
+        "trl.use_cpu=false",
+        "trl.fp16=true",
+        severity="note",
+        says="measured in float16",
+    ),
     mistake("bf16 on the CPU, by default", "bf16-on-cpu", "trl.bf16=null", severity="note", says="bf16"),
 ]
