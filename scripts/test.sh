@@ -3,6 +3,7 @@
 #
 #     bash scripts/test.sh                            # ruff, mypy, and the tests that take seconds
 #     bash scripts/test.sh -m slow                    # arguments go to pytest, which then runs alone
+#     bash scripts/test.sh -m standin -n 0            # as on a GPU, without one: docs/devices.md
 #     bash scripts/test.sh -m gpu -n 0 --table        # every path that needs a GPU, as a table: tests/gpu/test_paths.py
 #     bash scripts/test.sh -m vllm -n 0               # vLLM on a CPU: after scripts/vllm_cpu_environment.sh
 #     bash scripts/test.sh --hypothesis-profile thorough   # properties on 1,000 examples each instead of 40
@@ -18,7 +19,7 @@ unset PYTHONDONTWRITEBYTECODE # set in many images: every process would compile 
 cores=$(nproc 2>/dev/null || getconf _NPROCESSORS_ONLN)
 processes=${PYTEST_XDIST_AUTO_NUM_WORKERS:-$((cores + 1))} # one more than cores: tests of time limits wait
 # a later -m or -n replaces these
-tests=("$python" -m pytest -n "$((processes < 8 ? processes : 8))" -m "not slow and not gpu")
+tests=("$python" -m pytest -n "$((processes < 8 ? processes : 8))" -m "not slow and not gpu and not standin")
 if (($# > 0)); then
     exec "${tests[@]}" "$@"
 fi

@@ -33,6 +33,14 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     group.addoption("--json", type=Path, default=Path("gpu_acceptance.json"), help="default gpu_acceptance.json")
 
 
+def pytest_configure(config: pytest.Config) -> None:
+    """``-m standin`` runs on the stand-in device, which torch and accelerate take before anything else is imported."""
+    from tests.standin import device
+
+    if config.option.markexpr.startswith("standin") and device.why_not() is None:
+        config.pluginmanager.import_plugin("tests.standin.plugin")
+
+
 def pytest_collection_finish() -> None:
     """What all imports made stays: every training ends with a collection, which need not look at it again (0.5 s)."""
     gc.collect()

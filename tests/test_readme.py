@@ -54,7 +54,7 @@ def anchors(page: Path) -> set[str]:
     return {re.sub(r"[^\w\- ]", "", heading.strip().lower()).replace(" ", "-") for heading in headings}
 
 
-FOLDERS = ("configs", "rewards", "scripts", "tests", "trainer")
+FOLDERS = ("configs", "docs", "rewards", "scripts", "tests", "trainer")
 PAGES = [*ROOT.glob("*.md"), *(page for folder in FOLDERS for page in (ROOT / folder).glob("**/*.md"))]
 
 
