@@ -15,7 +15,8 @@ from scripts.one_of import run_one_of
 
 PROGRAMS = {
     "cancellation": "cancellation/shared_prefix, the mean over the optimizer steps of a few rollout batches: "
-    "advantages × optimizer steps a batch, with groups kept in one step and shuffled. 2 CPU cores, 2 GB.",
+    "advantages × optimizer steps a batch, with groups kept in one step and shuffled. With --parameters: of the "
+    "gradient of the parameters, in float32 and bfloat16. 2 CPU cores, 2 GB.",
     "common_random_numbers": "the standard deviation over seeds of the difference between a run file and a variant, "
     "with and without common random numbers, in every rollout batch from the second on. 8 seeds are 32 short runs.",
     "drift": "how far a run's policy has moved from its start, on prompts all right, all wrong and mixed, and the "

@@ -1,15 +1,19 @@
 """How far tokens that a whole group shares are from cancelling, measured in short runs of a policy that ships."""
 
 import argparse
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from statistics import fmean
 from typing import Any
 
+import torch
+from torch import Tensor
+
 from rewards.registry import Refusal
 from scripts.research.short_runs import short_run
 from trainer.algorithms.strategies import build_strategies
+from trainer.step.metrics import SharedPrefixMeter
 
 RESIDUAL = "cancellation/shared_prefix"
 GROUP_SIZE = 8
@@ -20,6 +24,19 @@ ESTIMATORS = (
     ("exchangeable_token_class", "grpo"),
 )
 """(advantage, loss_type) of each row."""
+
+
+PRECISIONS = {
+    "float32": {"trl.bf16": "false"},
+    "bfloat16 autocast": {"trl.bf16": "true"},
+    "bfloat16 weights": {"trl.bf16": "true", "model.dtype": "bfloat16"},
+}
+
+
+_NOTHING_SHARED = (
+    "No group of the policy of {} shares a token where it has something to teach, so nothing has to cancel. Name a "
+    "policy whose responses begin alike, as after a template."
+)
 
 
 class UnmeasurableError(Refusal):
@@ -52,12 +69,60 @@ def add_arguments(command: argparse.ArgumentParser) -> None:
     command.add_argument("config", nargs="?", type=Path, default=Path("configs/quickstart.yaml"), help="YAML of a run")
     command.add_argument("--prompts", type=int, default=8, help="in a rollout batch; a multiple of 4; default 8")
     command.add_argument("--rollouts", type=int, default=3, help="rollout batches of every cell; default 3")
+    command.add_argument("--parameters", action="store_true", help="of the parameters' gradient, by precision, instead")
 
 
 def measure(options: argparse.Namespace) -> None:
     """Print the table, line by line."""
-    for line in cancellation_table(options.config, prompts=options.prompts, rollouts=options.rollouts):
+    table = parameter_table if options.parameters else cancellation_table
+    for line in table(options.config, prompts=options.prompts, rollouts=options.rollouts):
         print(line, flush=True)
+
+
+def parameter_table(config_path: Path, *, prompts: int, rollouts: int) -> Iterator[str]:
+    """The lines of a Markdown table: how much of the shared tokens is left in the gradient of the parameters.
+
+    The metric ``cancellation/shared_prefix`` reads what multiplies ``∇log π``, in float32 whatever the precision. Here
+    the sum ``Σ_i c_i ∇log π`` over those tokens is taken through the model, and its norm divided by that of
+    ``Σ_i |c_i| ∇log π`` over the same tokens and by that of the whole gradient: each the mean over optimizer steps of
+    the norms. All three are gradients of the same rollout batches at the same weights: the learning rate is 1e-12.
+    """
+    _check_batches(prompts, rollouts)
+    yield "| advantage | precision | of the shared tokens' own gradient | of the whole gradient |"
+    yield "| --- | --- | --- | --- |"
+    settings = {"trl.learning_rate": 1e-12}
+    for advantage, loss_type in ESTIMATORS[:2]:
+        cell = _settings(advantage, "step", loss_type, UPDATES[0], prompts, rollouts)
+        for name, precision in PRECISIONS.items():
+            norms = [
+                _gradient_norm(config_path, {**cell, **settings, **precision}, flows)
+                for flows in (lambda c, shared: c * shared, lambda c, shared: c.abs() * shared, lambda c, shared: c)
+            ]
+            if not norms[1]:
+                raise UnmeasurableError(_NOTHING_SHARED.format(config_path))
+            yield f"| `{advantage}` | {name} | {norms[0] / norms[1]:.1e} | {norms[0] / norms[2]:.1e} |"
+
+
+def _check_batches(prompts: int, rollouts: int) -> None:
+    if prompts < 4 or prompts % 4 or rollouts < 1:
+        raise UnmeasurableError(
+            f"{rollouts} rollout batches of {prompts} prompts: {prompts} prompts cannot be cut into four optimizer "
+            "steps of whole groups, or there is no batch. Write prompts in multiples of 4, and one rollout or more."
+        )
+
+
+def _gradient_norm(config_path: Path, settings: Mapping[str, Any], flows: Callable[[Tensor, Tensor], Tensor]) -> float:
+    """The mean norm of the gradient, ``flows`` of (contributions, shared) (B, T) in place of the contributions."""
+
+    class Changed(SharedPrefixMeter):
+        def watch(self, logps: Tensor, groups: Tensor, prefix_lengths: Tensor) -> None:
+            shared = torch.arange(logps.shape[1]) < prefix_lengths[:, None]
+            logps.register_hook(lambda contributions: flows(contributions, shared))
+
+    with short_run(config_path, settings) as trainer:
+        trainer.parts.loss.shared_prefixes = Changed()
+        trainer.train()
+    return fmean(entry["grad_norm"] for entry in trainer.state.log_history if "grad_norm" in entry)
 
 
 def cancellation_table(config_path: Path, *, prompts: int, rollouts: int) -> Iterator[str]:
@@ -75,11 +140,7 @@ def cancellation_table(config_path: Path, *, prompts: int, rollouts: int) -> Ite
         UnmeasurableError: prompts is not a multiple of 4, there is no rollout, or the groups share no
             token.
     """
-    if prompts < 4 or prompts % 4 or rollouts < 1:
-        raise UnmeasurableError(
-            f"{rollouts} rollout batches of {prompts} prompts: {prompts} prompts cannot be cut into four optimizer "
-            "steps of whole groups, or there is no batch. Write prompts in multiples of 4, and one rollout or more."
-        )
+    _check_batches(prompts, rollouts)
     yield f"| advantage | loss | {' | '.join(updates.title for updates in UPDATES)} |"
     yield f"|{' --- |' * (2 + len(UPDATES))}"
     prefixes: list[SharedPrefixes] = []
@@ -141,10 +202,7 @@ def _measured(config_path: Path, settings: Mapping[str, Any]) -> tuple[float, Sh
         trainer.train()
     residuals = [entry[RESIDUAL] for entry in trainer.state.log_history if RESIDUAL in entry]
     if not residuals:
-        raise UnmeasurableError(
-            f"No group of the policy of {config_path} shares a token where it has something to teach, so nothing has "
-            "to cancel. Name a policy whose responses begin alike, as after a template."
-        )
+        raise UnmeasurableError(_NOTHING_SHARED.format(config_path))
     samples = trainer.newest_samples(settings["algorithm.prompts_per_rollout"] * GROUP_SIZE)
     ids = [trainer._tokenizer(sample["completion"], add_special_tokens=False)["input_ids"] for sample in samples]
     return fmean(residuals), shared_prefixes(ids, [sample["advantage"] for sample in samples], GROUP_SIZE)

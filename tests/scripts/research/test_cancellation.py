@@ -5,7 +5,14 @@ from pathlib import Path
 import pytest
 
 from scripts.research.__main__ import main
-from scripts.research.cancellation import SharedPrefixes, UnmeasurableError, cancellation_table, shared_prefixes
+from scripts.research.cancellation import (
+    PRECISIONS,
+    SharedPrefixes,
+    UnmeasurableError,
+    cancellation_table,
+    parameter_table,
+    shared_prefixes,
+)
 
 
 def test_the_shared_prefix_of_live_groups_alone_is_counted():
@@ -16,10 +23,20 @@ def test_the_shared_prefix_of_live_groups_alone_is_counted():
     assert shared_prefixes(dead, [0.0, 0.0], 2) == SharedPrefixes(0, 0.0, 0)
 
 
+@pytest.mark.parametrize("table", [cancellation_table, parameter_table])
 @pytest.mark.parametrize(("prompts", "rollouts"), [(0, 1), (6, 1), (4, 0)])
-def test_batches_that_four_steps_cannot_share_are_refused(prompts, rollouts):
+def test_batches_that_four_steps_cannot_share_are_refused(prompts, rollouts, table):
     with pytest.raises(UnmeasurableError, match=f"{rollouts} rollout batches of {prompts} prompts"):
-        list(cancellation_table(Path("configs/quickstart.yaml"), prompts=prompts, rollouts=rollouts))
+        list(table(Path("configs/quickstart.yaml"), prompts=prompts, rollouts=rollouts))
+
+
+@pytest.mark.slow
+def test_in_the_gradient_of_the_parameters_bfloat16_cancels_to_its_rounding():
+    rows = [line.split("|")[1:-1] for line in parameter_table(Path("configs/quickstart.yaml"), prompts=4, rollouts=1)]
+    left = {(row[0].strip(" `"), row[1].strip()): float(row[2]) for row in rows[2:]}
+    assert left["exchangeable", "float32"] < 1e-5
+    assert 1e-5 < left["exchangeable", "bfloat16 weights"] < 2**-6
+    assert min(left["grpo", precision] for precision in PRECISIONS) > 0.05
 
 
 def test_the_command_line_says_what_is_refused_and_ends_with_2(capsys: pytest.CaptureFixture[str]):
