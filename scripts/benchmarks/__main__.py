@@ -5,6 +5,7 @@
     python -m scripts.benchmarks runs configs/quickstart.yaml --rounds 2   # whole runs, with and without `speed`
     python -m scripts.benchmarks generation configs/quickstart.yaml model.name_or_path=runs/quickstart/checkpoint-25
     python -m scripts.benchmarks sandbox --numpy --cores 0,1 --rounds 20   # what a sandboxed program costs
+    python -m scripts.benchmarks noise                        # rounding of log-probabilities, every strategy: 3 minutes
     python -m scripts.benchmarks math_verifiers               # ours, math-verify and TRL's reward on labelled pairs
 
 Ratios are medians over rounds, with the least and the most in brackets: on a machine that others use too they hold
@@ -25,6 +26,7 @@ PROGRAMS = {
     "runs": "a run file from start to end: by TRL alone, with TRL's micro-batches, as it says",
     "generation": "how long transformers takes to generate, in each way that a run file can ask for",
     "sandbox": "what a sandboxed program costs, by level of isolation",
+    "noise": "what rounding of log-probabilities does to each strategy's update",
     "math_verifiers": "verifiers of mathematics: right answers refused, wrong ones paid",
 }
 

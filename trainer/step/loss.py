@@ -4,16 +4,18 @@ No body of TRL is copied. Its loss reads the batch's advantages, and with vLLM i
 for the log-probabilities of the policy: `Loss.write_advantages` writes both then.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import torch
 from torch import Tensor
 
 from rewards.registry import PartError
 from trainer.algorithms import update
+from trainer.algorithms.contract import COEFFICIENT, TOKEN_WEIGHT
 from trainer.algorithms.engine_ratio import engine_ratio
+from trainer.algorithms.results import checked_coefficients
 from trainer.algorithms.signals import token_signals
 from trainer.algorithms.strategies import Strategies
 from trainer.step.metrics import (
@@ -33,6 +35,10 @@ if TYPE_CHECKING:
     from trl import GRPOConfig
 
 _DIFFERENCE, _RATIO = "sampling/sampling_logp_difference", "sampling/importance_sampling_ratio"
+_NOISE, _COEFFICIENT = "rounding/log_prob/mean_abs", "rounding/coefficient/mean"
+_NOTABLE = 0.05
+"""The change of the mean coefficient, and with it of the step, from which rounding is warned of. It is a change of the
+learning rate by as much; published runs give theirs to one digit, so that 5 % is the most that none of them states."""
 
 
 class DeferredChecks:
@@ -57,6 +63,20 @@ class DeferredChecks:
 
 class Loss:
     """What the strategies make of each micro-batch's loss, and what is measured of it.
+
+    **π_old and rounding.** Half precision gives the same token another log-probability in the pass that scores π_old
+    than in the one that trains, by as much as the order of sums and the shape of the batch change. A coefficient that
+    multiplies ratios over a whole response adds that noise up. So where a strategy reads π_old through a ratio, the
+    rows that are trained before the policy has moved take π_old from that training pass: their ratio is exactly 1, as
+    it is where TRL scores no π_old. Later passes over these rows are compared with the same π_old. What is left as it
+    was scored: rows, and tokens of rows, whose first training pass comes after an optimizer step, or that planned
+    micro-batches left out of the earlier ones. An update schedule selects by the scored π_old in every pass, so that
+    its passes stay a partition.
+
+    ``rounding/log_prob/mean_abs`` is the mean ``|log π − log π_old|`` of the tokens that such a pass trains, with π_old
+    as it was scored: 0 without rounding. ``rounding/coefficient/mean`` is what the coefficient of these tokens would be
+    on average with that π_old, as a multiple of what it is, each weighed by the size of its advantage: 1 without
+    rounding. It is not measured of a coefficient that has a state or draws at random.
 
     Args:
         epsilon_high: where TRL's ``cispo`` cuts the ratio off.
@@ -85,18 +105,27 @@ class Loss:
         self.means, self.shared_prefixes, self._checks = Means(), SharedPrefixMeter(), DeferredChecks()
         self._current: tuple[Batch, Position] | None = None
         self._generated_after = 0
+        self._reads_ratio = any(
+            strategies.ask_for(signal, kind)
+            for signal, kind in (("log_ratio", COEFFICIENT), ("old_logps", COEFFICIENT), ("old_logps", TOKEN_WEIGHT))
+        )
+        self._old_logps: Tensor | None = None  # of this rank's rollout batch; of its last row, padding, 0
+        self._has_warned = False
 
     def begin_training(self) -> None:
         """Forget what was suspected in an optimizer step that was not finished."""
         self._checks = DeferredChecks()
 
-    def start_rollout(self, shared_prefixes: Tensor, step: int) -> None:
-        """Start on a rollout batch generated after ``step`` optimizer steps.
+    def start_rollout(self, batch: Batch, shared_prefixes: Tensor, step: int) -> None:
+        """Start on a rollout ``batch`` generated after ``step`` optimizer steps; its rows may be numbered in it.
 
         Args:
             shared_prefixes: (N,) how many tokens the group of each row of all ranks begins with alike.
         """
-        self._generated_after = step
+        self._generated_after, self._old_logps = step, None
+        if self._reads_ratio and (scored := batch.get("old_per_token_logps")) is not None:
+            self._old_logps = torch.cat([scored, torch.zeros_like(scored[:1])])
+            batch["rollout_row"] = torch.arange(len(scored), device=scored.device)
         num_groups = len(shared_prefixes) // self.args.num_generations
         self.shared_prefixes.expect(num_groups, int(shared_prefixes.max()), shared_prefixes.device)
 
@@ -121,8 +150,18 @@ class Loss:
             self._write_ratio(batch, logps)
         batch |= {"logps": logps.detach(), "entropies": None if entropies is None else entropies.detach()}
         mask = batch.get("all_passes_mask", loss_mask(batch))
-        batch["advantages"] = self._token_advantages(batch, mask, position)
-        add_drift(self.means, batch, mask, is_updated=position.step > self._generated_after)
+        is_updated = position.step > self._generated_after
+        scored = batch.get("old_per_token_logps")
+        if scored is not None and not is_updated:
+            self.means.add_tokens(_NOISE, (batch["logps"] - scored).abs(), mask)
+        if self._old_logps is not None:
+            place = batch["rollout_row"], slice(logps.shape[1])
+            if not is_updated:
+                self._old_logps[place] = batch["logps"]
+                self._old_logps[-1] = 0.0
+            batch["old_per_token_logps"] = self._old_logps[place] if is_updated else batch["logps"]
+        batch["advantages"] = self._token_advantages(batch, mask, position, None if is_updated else scored)
+        add_drift(self.means, batch, mask, is_updated=is_updated)
         if (scale := batch.get("row_scale")) is not None:
             batch["advantages"] = batch["advantages"] * scale.view(-1, *[1] * (batch["advantages"].dim() - 1))
         self.shared_prefixes.watch(logps, batch["groups"], batch["shared_prefix"])
@@ -159,12 +198,32 @@ class Loss:
     @contextmanager
     def apart(self) -> Iterator[None]:
         """Inside, losses are computed for comparison only: what is measured of them is discarded."""
-        before = self.means, self.shared_prefixes
+        before = self.means, self.shared_prefixes, self._old_logps
         self.means, self.shared_prefixes = Means(), SharedPrefixMeter()
+        self._old_logps = None if self._old_logps is None else self._old_logps.clone()
         try:
             yield
         finally:
-            self.means, self.shared_prefixes = before
+            self.means, self.shared_prefixes, self._old_logps = before
+
+    def read(self) -> dict[str, float]:
+        """The means since the last log line, a collective; a warning, once, where rounding changes the coefficient."""
+        found, part = self.means.read(self.ranks.accelerator), self.strategies.coefficient
+        scale = found.get(_COEFFICIENT, 1.0)
+        if part is not None and abs(scale - 1) > _NOTABLE and not self._has_warned:
+            self._has_warned = True
+            later = 1 - self.schedule.accumulated / self.schedule.steps_per_generation
+            kept = f"{later:.0%} of the rows are first trained after the policy has moved and keep it; " * (later > 0)
+            self.ranks.warn(
+                f"Rounding alone would make the mean coefficient of {part.name!r} {scale:.3g} times what it is: log π "
+                f"of the first training pass and of the pass that scored π_old differ by {found[_NOISE]:.2g} a token, "
+                "though the weights are the same. In that pass π_old is therefore taken from the pass itself. In later "
+                f"optimizer steps of a rollout batch the noise remains ({kept}log π is rounded anew in each), as if "
+                "the learning rate were another one. If the coefficient multiplies over the tokens of a response, take "
+                "its geometric form (weight: geometric of dfpo_min_replace, dfpo_orthogonal and trajectory_ratio, "
+                "ratio: geometric of topr); or train each rollout batch in one optimizer step, or compute in float32."
+            )
+        return found
 
     def _select_pass(self, batch: Batch, pass_index: int) -> None:
         """Note in ``batch`` which of its tokens the current pass trains."""
@@ -178,7 +237,7 @@ class Loss:
             batch["tool_mask"] = keep.to(mask.dtype)
 
     @torch.no_grad()
-    def _token_advantages(self, batch: Batch, mask: Tensor, position: Position) -> Tensor:
+    def _token_advantages(self, batch: Batch, mask: Tensor, position: Position, scored: Tensor | None) -> Tensor:
         """``A·w·keep``, and what makes TRL's ``cispo`` apply a coefficient; (B,) or (B, T).
 
         A coefficient c is to take the place of TRL's ``min(ρ, ε_high)``, which it multiplies advantages by: they are
@@ -210,9 +269,22 @@ class Loss:
             undone = torch.where(ratio > torch.finfo(ratio.dtype).tiny, factors.coefficients / ratio, 0.0)
             per_token = advantages if advantages.dim() == 2 else advantages.unsqueeze(1).expand_as(logps)
             advantages = per_token * undone
+            if self._old_logps is not None and scored is not None:
+                self._add_rounding(signals, scored, per_token.abs(), factors.coefficients, position)
             self.means.add_tokens("coefficient/mean", factors.coefficients, mask)
             self.means.add_tokens("coefficient/frac_negative", (factors.coefficients < 0).float(), mask)
         return advantages
+
+    def _add_rounding(
+        self, signals: Mapping[str, Any], scored: Tensor, sizes: Tensor, coefficients: Tensor, position: Position
+    ) -> None:
+        """Measure what ``coefficients`` (B, T) would be with π_old as it was ``scored``, weighed by ``sizes``."""
+        part = self.strategies.coefficient
+        if part is None or part.has_state or part.traits.draws_at_random:
+            return
+        as_scored = {**signals, "old_logps": scored, "log_ratio": signals["logps"] - scored}
+        found = checked_coefficients(part, part(as_scored), signals["mask"], position.where, lambda *_: None)
+        self.means.add(_COEFFICIENT, (sizes * found).sum(), (sizes * coefficients).sum())
 
     @torch.no_grad()
     def _write_ratio(self, batch: Batch, logps: Tensor) -> None:

@@ -56,6 +56,7 @@ _OF_PADDING = {
     "sampling_per_token_logps": 0.0,
     "importance_sampling_ratio": 1.0,
     "keep": False,
+    "rollout_row": -1,  # none
 }
 """What a row of padding holds, so that its loss is a finite number times a mask of 0."""
 _NARROWEST = 2  # TRL takes a tensor of one column for one number a row

@@ -242,7 +242,7 @@ class RLVRTrainer(GRPOTrainer):
         for name, value in parts.advantages.estimate(rollout, signals, self._logs).items():
             metrics[name].append(value)
         shared_prefixes = parts.advantages.label_rows(rollout, signals)
-        parts.loss.start_rollout(shared_prefixes, position.step)
+        parts.loss.start_rollout(batch, shared_prefixes, position.step)
         parts.microbatches.keep_uncut(batch)  # TRL shuffles and splits it next; `regrouped` may cut this one instead
         parts.recorder(rollout)
         return batch
@@ -338,7 +338,7 @@ class RLVRTrainer(GRPOTrainer):
     def _maybe_log_save_evaluate(self, *positional: Any, **keywords: Any) -> None:
         if self.control.should_log and self.state.global_step > self._globalstep_last_logged:
             # a collective: here all ranks are, while `log` may be called by one
-            for name, value in self.parts.loss.means.read(self.accelerator).items():
+            for name, value in self.parts.loss.read().items():
                 self._metrics["train"][name].append(value)
         super()._maybe_log_save_evaluate(*positional, **keywords)
 

@@ -58,7 +58,7 @@ loss = Loss(args, strategies, Schedule.of(args, 1), Ranks(Accelerator(cpu=True))
 zeros = torch.zeros(2).long()
 labels = {"groups": zeros, "judged": zeros == 0, "row_keys": zeros, "shared_prefix": zeros}
 labels |= {"completion_ids": ones, "completion_mask": ones}
-loss.start_rollout(zeros, step=0)
+loss.start_rollout({}, zeros, step=0)
 with loss.of({**labels, "advantages": torch.tensor([0.5, -0.5])}, Position(0, 10, 0, 0)) as microbatch:
     loss.write_advantages(torch.tensor([[-0.5], [-2.0]]), None)
 assert microbatch["advantages"].tolist() == [[0.25], [-1.0]]

@@ -373,7 +373,7 @@ def test_loss(ranks: Ranks, args: GRPOConfig):
     }
     microbatch |= {"shared_prefix": torch.zeros(2).long(), "advantages": torch.tensor([1.0, -1.0])}
     microbatch["old_per_token_logps"] = probs.log()
-    loss.start_rollout(torch.zeros(2).long(), step=0)
+    loss.start_rollout({}, torch.zeros(2).long(), step=0)
     loss.write_advantages(probs.log(), None)  # outside a loss nothing is written
     with loss.of(microbatch, START) as batch:
         loss.write_advantages(probs.log().requires_grad_(), None)

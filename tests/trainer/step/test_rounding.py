@@ -1,0 +1,251 @@
+"""Two passes of one policy round log π differently: no ratio is made of it while the policy has not moved."""
+
+import math
+import warnings
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from accelerate import Accelerator
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from trl import GRPOConfig, GRPOTrainer
+
+from scripts.benchmarks.noise import log_prob_noise
+from tests.trainer.training import max_difference, moved, ours, train
+from trainer import RLVRTrainer
+from trainer.algorithms.sequence_weights import min_replace, trajectory_ratios
+from trainer.algorithms.strategies import build_strategies
+from trainer.step.loss import Loss
+from trainer.step.microbatches import PlannedCut
+from trainer.step.ranks import Ranks
+from trainer.step.rollout import Position, Schedule
+
+CLIP_FREE = {"loss_type": "cispo", "epsilon_high": 1e30}
+NOISE, COEFFICIENT = "rounding/log_prob/mean_abs", "rounding/coefficient/mean"
+PRODUCTS = [
+    {"name": "dfpo_min_replace", "weight": "product"},
+    {"name": "dfpo_orthogonal", "weight": "product"},
+    {"name": "trajectory_ratio", "weight": "product"},
+    {"name": "topr", "ratio": "product"},
+]
+RATIOS = [*PRODUCTS, "vespo", "aspo", "sapo", "dppo", "importance_ratio", "symmetric_clip"]
+
+
+class Recorder:
+    """A coefficient of 1 that remembers what it was given."""
+
+    def __init__(self) -> None:
+        self.seen: list[dict[str, torch.Tensor]] = []
+
+    def __call__(self, log_ratio, old_logps, logps, completion_ids, groups, mask):
+        signals = {"log_ratio": log_ratio, "old_logps": old_logps, "logps": logps, "mask": mask.bool()}
+        self.seen.append(signals | {"groups": groups, "completion_ids": completion_ids})
+        return torch.ones_like(logps)
+
+    def state_dict(self) -> dict[str, Any]:
+        return {}
+
+    def load_state_dict(self, state: Any) -> None:
+        pass
+
+
+def recorded(model: Path, folder: Path, strategies: dict[str, Any] | None = None, **settings: Any) -> list[Any]:
+    """The signals of every loss under noise of 0.1."""
+    with log_prob_noise(0.1):
+        given = {"coefficient": Recorder, **(strategies or {})}
+        trainer = ours(model, folder, strategies=given, **CLIP_FREE, **settings)
+    return trainer.strategies.coefficient.function.seen
+
+
+def logged(trainer: GRPOTrainer, name: str) -> list[float]:
+    return [line[name] for line in trainer.state.log_history if name in line]
+
+
+def loss_with(folder: Path, coefficient: Any) -> Loss:
+    args = GRPOConfig(str(folder), report_to="none", num_generations=2, per_device_train_batch_size=4, use_cpu=True)
+    chosen = build_strategies(coefficient=coefficient)
+    ranks = Ranks(Accelerator(cpu=True))
+    return Loss(args, chosen, Schedule.of(args, 1), ranks, epsilon_high=1e30, makes_ratio=False, token_classes=None)
+
+
+def four_rows(scored: torch.Tensor) -> dict[str, Any]:
+    return {
+        "completion_ids": torch.ones(4, 3).long(),
+        "completion_mask": torch.ones(4, 3).long(),
+        "groups": torch.tensor([0, 0, 1, 1]),
+        "judged": torch.ones(4).bool(),
+        "row_keys": torch.arange(4),
+        "shared_prefix": torch.zeros(4).long(),
+        "advantages": torch.tensor([1.0, -1.0, -0.5, 0.5]),
+        "old_per_token_logps": scored,
+    }
+
+
+def at(step: int) -> Position:
+    return Position(step, 10, step, 0)
+
+
+@settings(deadline=None)
+@given(
+    noise=st.lists(st.floats(-30, 30, width=32), min_size=12, max_size=12),
+    of_scoring=st.booleans(),
+    coefficient=st.sampled_from(RATIOS),
+)
+def test_an_unmoved_policy_has_coefficients_of_exactly_one(tmp_path_factory, noise, of_scoring, coefficient):
+    loss = loss_with(tmp_path_factory.getbasetemp(), coefficient=coefficient)
+    exact, noisy = torch.full((4, 3), -1.0), torch.tensor(noise).view(4, 3) - 31
+    scored, trained = (noisy, exact) if of_scoring else (exact, noisy)
+    rollout = four_rows(scored)
+    loss.start_rollout(rollout, torch.zeros(4).long(), step=0)
+    with loss.of(rollout, at(0)) as batch:
+        loss.write_advantages(trained.clone().requires_grad_(), None)
+    assert torch.equal(batch["old_per_token_logps"], trained)
+    torch.testing.assert_close(batch["advantages"], rollout["advantages"][:, None].expand(4, 3), rtol=1e-6, atol=0)
+
+
+def test_what_is_computed_for_comparison_only_changes_no_ratio(tmp_path: Path):
+    """And a row of padding, numbered −1, neither writes nor reads another row's π_old."""
+    loss = loss_with(tmp_path, coefficient="importance_ratio")
+    scored, trained, compared = (torch.full((4, 3), value) for value in (-1.0, -2.0, -3.0))
+    rollout = four_rows(scored)
+    loss.start_rollout(rollout, torch.zeros(4).long(), step=5)
+    rollout["rollout_row"] = torch.tensor([0, 1, 2, -1])
+
+    def written(logps: torch.Tensor, step: int) -> list[float]:
+        with loss.of(rollout, at(step)) as batch:
+            loss.write_advantages(logps, None)
+        return batch["old_per_token_logps"][:, 0].tolist()
+
+    with loss.apart():
+        assert written(compared, 5) == [-3.0] * 4
+        assert written(trained, 6) == [-3.0, -3.0, -3.0, 0.0]
+    assert written(trained, 6) == [-1.0, -1.0, -1.0, 0.0]
+    assert written(trained, 5) == [-2.0] * 4
+    assert written(compared, 6) == [-2.0, -2.0, -2.0, 0.0]
+    rollout["rollout_row"] = torch.tensor([3, 1, 2, 0])
+    assert written(compared, 6) == [-1.0, -2.0, -2.0, -2.0]  # row 3 has had no training pass
+    assert rollout["old_per_token_logps"].eq(-1).all()  # what a schedule selects by
+
+
+def test_a_row_of_padding_has_the_number_of_no_row(tmp_path: Path):
+    """Of two planned micro-batches of two rows each one is padding, where only two rows have an advantage."""
+    args = GRPOConfig(str(tmp_path), report_to="none", num_generations=2, per_device_train_batch_size=2, use_cpu=True)
+    ranks = Ranks(Accelerator(cpu=True))
+    cut = PlannedCut(args, build_strategies(), ranks, tokens_per_microbatch=None, cuts_passes=False, trims_prompts=True)
+    rows = {**four_rows(torch.zeros(4, 3)), "prompt_ids": torch.ones(4, 2).long(), "prompt_mask": torch.ones(4, 2)}
+    rows |= {"rollout_row": torch.arange(4), "advantages": torch.tensor([0.0, 1.0, 0.0, -1.0])}
+    halves = [{name: values[part] for name, values in rows.items()} for part in (slice(2), slice(2, 4))]
+    assert sorted(batch["rollout_row"].tolist() for batch in cut.cut(halves, 0)) == [[-1], [1, 3]]
+
+
+@pytest.mark.parametrize("speed", [{}, {"microbatches": "planned"}], ids=["trl", "planned"])
+@pytest.mark.parametrize("coefficient", PRODUCTS, ids=lambda part: part["name"])
+def test_the_first_step_is_that_of_a_run_without_a_ratio_bit_for_bit(tiny_model, tmp_path, coefficient, speed):
+    """One optimizer step per rollout batch has no π_old but the training pass's own."""
+    settings = {**CLIP_FREE, "max_steps": 1, "per_device_train_batch_size": 4, "gradient_accumulation_steps": 2}
+    train_ours = partial(ours, tiny_model, strategies={"coefficient": coefficient, **speed}, **settings)
+    on_policy = train_ours(tmp_path / "on_policy")
+    with log_prob_noise(0.1), warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        noisy = train_ours(tmp_path / "noisy", num_iterations=2)
+    assert max_difference(on_policy, noisy) == 0.0
+    assert moved(noisy, tiny_model) > 1e-3
+    assert abs(logged(noisy, COEFFICIENT)[0] - 1) > 0.01  # the scored π_old would have changed it
+
+
+@pytest.mark.parametrize("strategies", [{}, {"microbatches": "planned", "verify_steps": 0}], ids=["trl", "planned"])
+def test_later_passes_see_the_old_policy_of_the_first(tiny_model, tmp_path: Path, strategies):
+    """Three iterations of two micro-batches each; the first ones' ratio is 1."""
+    settings = {"num_iterations": 3, "per_device_train_batch_size": 4, "gradient_accumulation_steps": 2}
+    seen = recorded(tiny_model, tmp_path, strategies, **settings)
+    assert len(seen) == 6
+    for first, later in zip(seen[:2] * 2, seen[2:], strict=True):
+        assert torch.equal(first["completion_ids"], later["completion_ids"])
+        assert first["log_ratio"][first["mask"]].eq(0).all()
+        assert torch.equal(later["old_logps"][later["mask"]], first["logps"][first["mask"]])
+        assert later["log_ratio"][later["mask"]].abs().max() > 0.1
+
+
+def test_rows_that_are_first_trained_after_the_policy_has_moved_keep_the_scored_one(tiny_model, tmp_path: Path):
+    """Two optimizer steps of one micro-batch each; the second one's rows are first trained by a moved policy."""
+    settings = {"steps_per_generation": 2, "max_steps": 2, "learning_rate": 1e-9}
+    first, second = recorded(tiny_model, tmp_path, **settings)
+    assert first["log_ratio"][first["mask"]].eq(0).all()
+    differences = second["log_ratio"][second["mask"]]
+    assert differences.std().item() == pytest.approx(0.1, rel=0.3)
+
+
+def test_the_passes_of_a_schedule_stay_a_partition(tiny_model, tmp_path: Path):
+    """Under noise of 0.3 many tokens would be on another side of η by the first pass's own π_old."""
+    schedule = {"update_schedule": {"name": "lopti", "eta": 0.05}, "coefficient": "importance_ratio"}
+    with log_prob_noise(0.3):
+        trainer = ours(tiny_model, tmp_path, strategies=schedule, max_steps=4, logging_steps=2, **CLIP_FREE)
+    shares = [logged(trainer, f"update_schedule/frac_tokens_pass_{number}") for number in (1, 2)]
+    assert [first + second for first, second in zip(*shares, strict=True)] == pytest.approx([1.0, 1.0])
+    assert min(shares[0]) > 0.05
+
+
+def test_without_a_ratio_of_a_strategy_nothing_is_replaced(tiny_model, tmp_path: Path):
+    """TRL's own ratio and clip are those of stock TRL, bit for bit, noise included."""
+    trained = []
+    for kind, trainer_class in enumerate((GRPOTrainer, None)):
+        with log_prob_noise(0.1):
+            folder, settings = tmp_path / str(kind), {"num_iterations": 2, "max_steps": 4, "loss_type": "grpo"}
+            run = ours if trainer_class is None else partial(train, trainer_class)
+            trained.append(run(tiny_model, folder, **settings))
+    assert max_difference(*trained) == 0.0
+    assert logged(trained[1], NOISE) == pytest.approx([0.1 * math.sqrt(2 / math.pi)] * 2, rel=0.4)
+    assert logged(trained[1], COEFFICIENT) == []
+
+
+class Recorded(RLVRTrainer):
+    """Keeps the micro-batches of the first of two iterations."""
+
+    def _compute_loss(self, model: Any, inputs: dict[str, Any]) -> torch.Tensor:
+        if self._step % 2 == 0:
+            self.__dict__.setdefault("first_iterations", []).append(dict(inputs))
+        return super()._compute_loss(model, inputs)
+
+
+def test_a_real_run_measures_what_the_pure_functions_say_and_warns_of_it_once(tiny_model, tmp_path: Path):
+    """Of each rollout batch 200 draws of noise: the mean of ``Σ |A| w̃ L / Σ |A| L``, and how much it varies."""
+    settings = {"num_iterations": 2, "max_steps": 12, "per_device_train_batch_size": 16, **CLIP_FREE}
+    with log_prob_noise(0.2), pytest.warns(UserWarning, match="Rounding alone") as caught:
+        trainer = train(Recorded, tiny_model, tmp_path, strategies={"coefficient": PRODUCTS[0]}, **settings)
+    noises, scales = logged(trainer, NOISE), logged(trainer, COEFFICIENT)
+    draws = torch.Generator().manual_seed(0)
+    expected, variance = 0.0, 0.0
+    for batch in trainer.first_iterations:
+        mask, advantages, groups = batch["completion_mask"], batch["advantages"], batch["groups"]
+        size = advantages.abs() * mask.sum(1)
+        drawn = []
+        for _ in range(200):
+            ratios = trajectory_ratios(0.2 * torch.randn(mask.shape, generator=draws), mask)
+            drawn.append((min_replace(ratios, advantages, groups, mask.any(1)) * size).sum() / size.sum())
+        expected += torch.stack(drawn).mean().item() / len(scales)
+        variance += torch.stack(drawn).var().item() / len(scales) ** 2
+    assert len(scales) == 6
+    assert expected < 0.8
+    assert sum(scales) / 6 == pytest.approx(expected, abs=4 * math.sqrt(variance))
+    assert sum(noises) / 6 == pytest.approx(0.2 * math.sqrt(2 / math.pi), rel=0.15)
+    (said,) = [str(each.message) for each in caught if "Rounding alone" in str(each.message)]
+    assert f"{scales[0]:.3g} times" in said
+    assert f"{noises[0]:.2g} a token" in said
+    assert "weight: geometric" in said
+    print(f"real run {sum(scales) / 6:.3f}, pure functions {expected:.3f} ± {math.sqrt(variance):.3f}")  # noqa: T201 docs/devices.md quotes it
+
+
+def test_a_run_that_is_resumed_between_rollout_batches_trains_the_same(tiny_model, tmp_path: Path):
+    """π_old of a rollout batch lives as long as the batch; what is measured of rounding is in the checkpoint."""
+    settings = {"num_iterations": 2, "max_steps": 6, "logging_steps": 3, "save_strategy": "steps", "save_steps": 4}
+    settings |= CLIP_FREE
+    strategies = {"coefficient": "importance_ratio"}
+    whole = ours(tiny_model, tmp_path, strategies=strategies, **settings)
+    checkpoint = str(tmp_path / "checkpoint-4")
+    resumed = ours(tiny_model, tmp_path / "b", strategies=strategies, resume_from_checkpoint=checkpoint, **settings)
+    assert max_difference(whole, resumed) == 0.0
+    assert logged(whole, NOISE)
+    assert logged(whole, NOISE) == logged(resumed, NOISE)
