@@ -11,7 +11,9 @@ from tempfile import TemporaryDirectory
 
 os.environ.update(HF_HUB_OFFLINE="1", WANDB_MODE="disabled", OMP_NUM_THREADS="1", TRANSFORMERS_VERBOSITY="error")
 
-from tests.standin.plugin import native
+ON_CPU = sys.argv[2:] == ["--cpu"]
+if not ON_CPU:
+    from tests.standin.plugin import native
 
 
 def waits() -> list[str]:
@@ -32,9 +34,22 @@ def waits() -> list[str]:
     return rows
 
 
-TABLES = {"waits": waits}
+def mutants() -> list[str]:
+    from tests.standin.mutants import MUTANTS
+
+    rows = ["| left on the CPU | by | case | |", "|---|---|---|---|"]
+    for name, mutant in MUTANTS.items():
+        with TemporaryDirectory() as folder:
+            error = mutant.error(Path(folder))
+        module, function = mutant.function.split(":")
+        place = f"{module.rpartition('.')[2]}.py:{function.rpartition('.')[2]}"
+        rows.append(f"| {name} | `{place}` | {mutant.case} | {'refused' if error else 'not seen'} |")
+    return rows
+
+
+TABLES = {"waits": waits, "mutants": mutants}
 
 if __name__ == "__main__":
-    if len(sys.argv) != 2 or sys.argv[1] not in TABLES:
-        sys.exit(f"usage: python -m tests.standin {'|'.join(TABLES)}")
+    if sys.argv[1:2] == [] or sys.argv[1] not in TABLES or (sys.argv[2:] and not (ON_CPU and sys.argv[1] == "mutants")):
+        sys.exit("usage: python -m tests.standin waits|mutants [--cpu]")
     sys.stdout.write("\n".join(["", *TABLES[sys.argv[1]](), ""]))

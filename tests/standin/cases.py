@@ -26,6 +26,11 @@ def half_right(completions: list[Any], log_extra: Callable[..., None], **_: Any)
     return [float(each) for each in right]
 
 
+def half_dead(completions: list[Any], **_: Any) -> list[float]:
+    """In every second group all rewards are equal, so that no row of it has a gradient."""
+    return [float(index % 8 == 0) for index in range(len(completions))]
+
+
 @dataclass(frozen=True)
 class Case:
     strategies: dict[str, Any] = field(default_factory=dict)
@@ -55,6 +60,7 @@ CASES: dict[str, Case] = {
     "default": Case(),
     "exchangeable, reweighted": Case(_REWEIGHTED, {"loss_type": "dapo"}),
     "tokens by class": Case({"advantage": "exchangeable_token_class"}, {"loss_type": "grpo"}),
+    "prefix tree": Case({"advantage": "exchangeable_prefix_tree"}, {"loss_type": "dapo"}),
     "entropies": Case({"advantage": "gtpo", "token_weight": "top_entropy"}, {"loss_type": "grpo"}),
     "clip_cov": Case({"token_weight": "clip_cov"}),
     "stapo": Case({"token_weight": "stapo"}),
@@ -67,6 +73,7 @@ CASES: dict[str, Case] = {
     "dfpo_orthogonal": Case({"advantage": "dr_grpo", "coefficient": "dfpo_orthogonal"}, _TWO_STEPS_A_BATCH),
     "ibpo": Case({"advantage": "ibpo", "revision": {"references": 2, "template": "{prompt}"}}, reward=half_right),
     "planned": Case({"microbatches": "planned"}, _FOUR_BY_FOUR),
+    "planned, dead groups": Case({"microbatches": "planned"}, _FOUR_BY_FOUR, half_dead),
     "planned, lopti": Case(
         {"microbatches": "planned", "update_schedule": "lopti"}, {**_FOUR_BY_FOUR, "max_steps": 4, "loss_type": "dapo"}
     ),

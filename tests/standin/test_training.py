@@ -13,6 +13,7 @@ from trl import GRPOTrainer
 
 from tests.standin import device
 from tests.standin.cases import CASES, POLICY, Case
+from tests.standin.mutants import Mutant
 from tests.standin.waits import MICROBATCH, Waits, counted, largest
 from tests.trainer.training import max_difference, train
 from trainer import RLVRTrainer
@@ -25,8 +26,8 @@ OUR_WAITS: dict[str, dict[str, float]] = {
         "entropy.py:_below_own_quantile": 1.5,
         "entropy.py:stapo": 1,
         "row_draws.py:row_draws": 3,
-        "sequence_weights.py:adv_orthogonal": 1,
-        "sequence_weights.py:min_replace": 1,
+        "sequence_weights.py:adv_orthogonal": 1.5,
+        "sequence_weights.py:min_replace": 1.5,
     },
     "optimizer step": {"loss.py:raise_first": 1},
     "planned cut": {"microbatches.py:_plan": 1, "microbatches.py:cut": 2},
@@ -39,6 +40,7 @@ OUR_WAITS: dict[str, dict[str, float]] = {
         "advantages.py:estimate": 1,
         "diagnostics.py:frequent_token_residual": 2,
         "exchangeable.py:_token_class_baseline": 4,
+        "exchangeable.py:exchangeable_prefix_tree": 1,
         "loss.py:start_rollout": 1,
         "metrics.py:rollout_metrics": 1,
         "microbatches.py:_plan": 1,
@@ -98,6 +100,13 @@ def test_ours_waits_only_where_the_table_says(name: str):
 def test_the_table_of_waits_names_none_that_is_gone():
     found = largest({name: measured(name)[1] for name in CASES}, ours=True)
     assert {(phase, place) for phase, places in OUR_WAITS.items() for place in places} - found.keys() == set()
+
+
+def test_a_wait_in_a_microbatch_is_seen(tmp_path: Path):
+    planted = Mutant("trainer.step.loss:Loss.finish", "if is_last:", "if is_last and loss.item() < 1e9:", "default")
+    with planted.applied(), counted(device.install()) as waits:
+        CASES["default"].run(tmp_path, max_steps=1)
+    assert waits.per_visit(ours=True)[MICROBATCH, "loss.py:finish"] == 1
 
 
 @pytest.mark.parametrize(
