@@ -93,6 +93,10 @@ def measure(options: argparse.Namespace) -> dict[str, Any]:
     print(table("cosine / ratio of norms", head, {n: [e.shown for e in row] for n, row in found.items()}))
     shrunk = {name: row for name, row in found.items() if any(abs(e.mean_factor - 1) > ALIKE for e in row)}
     print(table("mean factor", head, {n: [f"{e.mean_factor:.3f}" for e in row] for n, row in shrunk.items()}))
+    largest = max(remainder(noise, length, 0) for noise, length in cells)
+    print(
+        f"\nWith π_old taken from the training pass no coefficient changes a token's update by more than {largest:g}."
+    )
     untouched = [each for each in reads_no_log_probs() if each not in CASES]
     print(f"\nRead no log-probability and no entropy: {', '.join(f'`{name}`' for name in untouched)}.")
     return {name: [vars(each) for each in row] for name, row in found.items()}
@@ -151,15 +155,8 @@ class SyntheticBatch:
         """Of one pass."""
         return size * torch.randn(self.logps.shape, generator=self.draws)
 
-    def update(
-        self, strategies: Strategies, logps: Tensor, old_logps: Tensor, entropies: Tensor, scored: Tensor | None = None
-    ) -> Tensor:
-        """``A · w · keep · c`` (N, T) of the first pass.
-
-        Args:
-            scored: what estimators and schedules see as π_old; ``None`` = ``old_logps`` too.
-        """
-        scored = old_logps if scored is None else scored
+    def update(self, strategies: Strategies, logps: Tensor, old_logps: Tensor, entropies: Tensor) -> Tensor:
+        """``A · w · keep · c`` (N, T) of the first pass."""
         common: dict[str, Any] = {"mask": self.mask, "completion_ids": self.mask, "step": 0, "max_steps": 1}
         common["entropies"] = entropies
         of_estimators = estimator_signals(
@@ -167,7 +164,7 @@ class SyntheticBatch:
             reward_weights=torch.ones(1),
             group_size=GROUP_SIZE,
             correct=self.rewards,
-            old_logps=scored,
+            old_logps=old_logps,
             sequence_weights=None,
             **common,
         )
@@ -184,7 +181,7 @@ class SyntheticBatch:
         )
         keep = None
         if strategies.schedule.num_passes > 1:
-            keep = strategies.schedule.kept(scored.exp(), self.mask, 0, keys)
+            keep = strategies.schedule.kept(old_logps.exp(), self.mask, 0, keys)
         factors = update.token_factors(strategies, signals, "in a synthetic batch", keep=keep)
         weighted = factors.weighted(advantages)
         per_token = weighted if weighted.dim() == 2 else weighted[:, None].expand(self.mask.shape)
@@ -208,6 +205,20 @@ def effects(noise: float, length: int, seed: int, names: Sequence[str] = (*CASES
             ratio = engine_ratio(engine_difference, torch.zeros_like(batch.logps), batch.mask, name, None, 3.0)  # type: ignore[arg-type]
             found[name] = Effect.between(ratio.expand(batch.mask.shape), torch.ones(batch.mask.shape))
     return found
+
+
+def remainder(noise: float, length: int, seed: int) -> float:
+    """What noise leaves of a coefficient's update where π_old is taken from the training pass: the largest difference.
+
+    That pass's log-probabilities are noisy as above; advantages are `grpo`'s.
+    """
+    batch, found = SyntheticBatch(length, seed, groups=4), [0.0]
+    trained = torch.clamp(batch.logps + batch.noise(noise), max=0.0)
+    for strategies in (build_strategies(**case) for case in CASES.values() if COEFFICIENT in case):
+        exact = batch.update(strategies, batch.logps, batch.logps, batch.entropies)
+        difference = batch.update(strategies, trained, trained, batch.entropies) - exact
+        found.append(difference.abs().max().item())
+    return max(found)
 
 
 def reads_no_log_probs() -> list[str]:

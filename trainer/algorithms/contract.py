@@ -52,7 +52,7 @@ SIGNALS: dict[str, dict[str, str]] = {
     COEFFICIENT: {
         "logps": "(B, T) log π of the current pass, detached",
         "old_logps": "(B, T) log π_old",
-        "log_ratio": "(B, T) log π − log π_old, 0 in the first update of a rollout batch",
+        "log_ratio": "(B, T) log π − log π_old, exactly 0 in the first update of a rollout batch",
         "advantages": "(B, T) of the tokens before token weights; unjudged rows 0",
         "mask": "(B, T) int, 1 where the loss counts the token",
         "entropies": "(B, T) entropy of π_old at each position, nats",

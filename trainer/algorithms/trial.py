@@ -115,6 +115,39 @@ def heaviest_token_weight(strategy: Strategy) -> float:
         )
 
 
+def coefficient_under_noise(strategy: Strategy, num_tokens: int, noise: float) -> float:
+    """The mean of a coefficient while the policy has not moved, as a multiple of what it is without noise.
+
+    16 groups of 8 responses of ``num_tokens``, half of each with advantage 1 and half with −1; ``log π − log π_old`` is
+    normal with standard deviation ``noise``, where 0 is right. The strategy's state and the random streams stay.
+    """
+    rows = 16 * 8
+    exact = torch.full((rows, num_tokens), -1.0)
+    scored = exact - noise * torch.randn(exact.shape, generator=torch.Generator().manual_seed(0))
+    mask = torch.ones_like(exact, dtype=torch.long)
+
+    def mean(old_logps: Tensor) -> float:
+        signals = token_signals(
+            logps=exact,
+            old_logps=old_logps,
+            advantages=torch.tensor([1.0, -1.0]).repeat(rows // 2),
+            mask=mask,
+            entropies=torch.ones_like(exact),
+            completion_ids=mask,
+            groups=torch.arange(rows) // 8,
+            judged=torch.ones(rows, dtype=torch.bool),
+            row_keys=row_keys(rows, 0),
+            step=STEPS[0],
+            max_steps=MAX_STEPS,
+        )
+        result = _untouched(strategy)(signals)
+        return checked_coefficients(strategy, result, mask, "under noise").mean().item()
+
+    with _random_streams_kept(strategy):
+        without = mean(exact)
+        return mean(scored) / without if without else 1.0
+
+
 def _untouched(strategy: Strategy) -> Strategy:
     """The same with a state of its own, that of ``strategy``."""
     return replace(strategy, function=deepcopy(strategy.function))

@@ -127,6 +127,11 @@ class CheckContext:
         return 1 if self.strategies is None else self.strategies.schedule.num_passes
 
     @property
+    def is_half_precision(self) -> bool:
+        """Whether forward passes compute in 16 bits; bf16 is TRL's default."""
+        return bool(self.config.trl.get("bf16", True) or self.argument("fp16"))
+
+    @property
     def max_positions(self) -> int | None:
         """Positions that the model was made for, where its configuration says so."""
         found = getattr(self.settings, "max_position_embeddings", None)

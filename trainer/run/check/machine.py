@@ -128,7 +128,7 @@ def training_of(context: CheckContext, longest_prompt: int | None, device_bytes:
     """The settings that take memory. vLLM's share is left out where the device's size is not known."""
     plan, vllm = context.plan, context.argument("use_vllm")
     assert plan is not None
-    half = bool(context.config.trl.get("bf16", True) or context.argument("fp16"))
+    half = context.is_half_precision
     weights = weight_bytes(context)
     colocated = vllm and context.argument("vllm_mode") == "colocate" and not context.argument("vllm_enable_sleep_mode")
     states, of_state = optimizer_states(str(context.argument("optim")))

@@ -3,12 +3,15 @@
 import os
 from collections.abc import Iterator
 
-from trainer.algorithms.trial import heaviest_token_weight
+from trainer.algorithms.trial import coefficient_under_noise, heaviest_token_weight
 from trainer.run.check.context import CheckContext, Finding, error, note, warning
 from trainer.run.check.plan import optimizer_steps
 from trainer.run.config.rules import RULES, Given, rules_broken
+from trainer.step.rollout import Schedule
 
 _LARGEST_LEARNING_RATE = 0.1
+_ROUNDING = 0.01
+"""Of a token's log-probability between two passes in half precision, a standard deviation; assumed."""
 _SHORTEST_KEY = 40
 """Characters of a key of W&B's."""
 
@@ -46,10 +49,21 @@ def rule_findings(context: CheckContext) -> Iterator[Finding]:
     """What has no effect, what the environment says against the file, what the parts do."""
     weight = None if context.strategies is None else context.strategies.token_weight
     heaviest = 1.0 if weight is None else heaviest_token_weight(weight)
-    given = Given(context.config.model_dump(exclude_unset=True), os.environ, heaviest)
+    scale = _coefficient_under_rounding(context)
+    given = Given(context.config.model_dump(exclude_unset=True), os.environ, heaviest, scale)
     warnings = [rule for rule in RULES if rule.severity == "warn"]
     for rule, what, instead in rules_broken(warnings, given):
         yield warning(rule.settings[0].split(".")[0], rule.code, f"{what} {instead}")
+
+
+def _coefficient_under_rounding(context: CheckContext) -> float:
+    """1 where nothing rounds to half precision, where there is no ratio, and where nothing is known."""
+    args, coefficient = context.args, None if context.strategies is None else context.strategies.coefficient
+    if args is None or coefficient is None or not args.max_completion_length:
+        return 1.0
+    if Schedule.of(args, context.num_passes).is_on_policy or not context.is_half_precision:
+        return 1.0
+    return coefficient_under_noise(coefficient, args.max_completion_length, _ROUNDING)
 
 
 def _after_the_end(context: CheckContext, steps: int) -> Iterator[Finding]:

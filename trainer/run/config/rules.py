@@ -8,6 +8,7 @@ import math
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
+from statistics import NormalDist
 from typing import Any, Literal
 
 from pydantic_core import InitErrorDetails
@@ -29,11 +30,14 @@ class Given:
         run: the run as plain data: of what a file leaves out only the defaults of TRL are known.
         environment: its variables, where they count.
         heaviest_token_weight: on the tiny example; 1 where it is not known.
+        coefficient_under_rounding: its mean as a multiple of what it is without (`trial.coefficient_under_noise`); 1
+            where it is not known, and where a run has no rounding or no ratio.
     """
 
     run: Mapping[str, Any]
     environment: Mapping[str, str] = field(default_factory=dict)
     heaviest_token_weight: float = 1.0
+    coefficient_under_rounding: float = 1.0
 
     def __getitem__(self, path: str) -> Any:
         """The setting, or TRL's default; ``None`` where there is neither."""
@@ -445,6 +449,45 @@ for _name in ("generation_batch_size", "steps_per_generation", "gradient_accumul
     _batch_cut_twice(_name)
 
 
+# Warned of: a correction of vLLM that long responses lose.
+
+_ENGINE_DIFFERENCE = 0.03
+"""Standard deviation of a token's log-probability between vLLM and the trainer under bfloat16; assumed."""
+_NOTABLE = 0.05
+"""As in `trainer.step.loss`: a change of the learning rate by as much."""
+
+
+@rule(
+    "A correction of vLLM by whole responses, where they are long",
+    "trl.vllm_importance_sampling_mode",
+    "trl.use_vllm",
+    severity="warn",
+)
+def correction_of_long_responses(given: Given) -> Problems:
+    mode, length = str(given["trl.vllm_importance_sampling_mode"]), given.number("trl.max_completion_length")
+    bound, deviation = given.number(f"{_CLIP_BOUND}_max"), _ENGINE_DIFFERENCE * math.sqrt(max(length, 1))
+    corrects = _uses_vllm(given) and given["trl.vllm_importance_sampling_correction"] is True
+    half = given["trl.bf16"] is not False
+    if not (corrects and half and mode.startswith("sequence") and bound > 0) or given.number(f"{_CLIP_BOUND}_min") > 0:
+        return
+    # log ρ is normal with mean −σ²/2, for the engine has sampled: E ρ = 1, of which the bound cuts the upper end off
+    beyond = math.log(bound) / deviation
+    left = NormalDist().cdf(beyond - deviation / 2)
+    if mode.endswith("truncate"):
+        left += bound * NormalDist().cdf(-beyond - deviation / 2)
+    if left < 1 - _NOTABLE:
+        yield (
+            f"trl.vllm_importance_sampling_mode is {mode}: the ratio of a response is the product over its tokens. If "
+            f"vLLM and the trainer differ by {_ENGINE_DIFFERENCE:g} a token (assumed for bfloat16; "
+            "sampling/sampling_logp_difference/mean shows 0.8 of it), its logarithm over "
+            f"max_completion_length = {length:,.0f} tokens has mean {-(deviation**2) / 2:.2g} and standard deviation "
+            f"{deviation:.2g}: below vllm_importance_sampling_clip_max = {bound:g} are {left:.0%} of the gradient, and "
+            "long responses are hardly trained.",
+            f"Write vllm_importance_sampling_mode: {mode.replace('sequence', 'token')}, whose ratios stay near 1 at "
+            "any length.",
+        )
+
+
 # Warned of: settings that a run would not read.
 
 
@@ -579,4 +622,24 @@ def heavy_token_weights(given: Given) -> Problems:
             f"algorithm.token_weight gives a token a weight of {given.heaviest_token_weight:.3g} on a tiny example, "
             "and 1 leaves a token as it is: only a few tokens would be trained.",
             "Divide the weights by their mean, or bound them.",
+        )
+
+
+@rule(
+    "A coefficient that rounding changes, where completions are long",
+    "algorithm.coefficient",
+    severity="warn",
+    moment="parts",
+)
+def coefficient_under_rounding(given: Given) -> Problems:
+    if abs(given.coefficient_under_rounding - 1) > _NOTABLE:
+        yield (
+            f"algorithm.coefficient: rounding alone would make it {given.coefficient_under_rounding:.2g} times as "
+            "large on average, if log π changes by 0.01 a token from one pass to another (assumed for half precision; "
+            "rounding/log_prob/mean_abs shows 0.8 of it) and completions have "
+            f"{given.number('trl.max_completion_length'):,.0f} tokens (trl.max_completion_length). In the first "
+            "optimizer step of a rollout batch π_old is taken from the training pass itself; the later steps train as "
+            "with another learning rate.",
+            "Write its geometric form (weight: geometric for dfpo_min_replace, dfpo_orthogonal and trajectory_ratio, "
+            "ratio: geometric for topr), or train each rollout batch in one optimizer step.",
         )

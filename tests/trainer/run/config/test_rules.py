@@ -1,9 +1,13 @@
 """Every rule on settings: what breaks it and what just does not; none is without a test."""
 
+import math
+import re
 from typing import Any
 
 import pytest
+import torch
 
+from trainer.algorithms.engine_ratio import engine_ratio
 from trainer.run.config.rules import RULES, Given, conflicts, rules_broken
 
 WANDB = {"report_to": ["wandb"]}
@@ -99,6 +103,10 @@ BROKEN_AND_KEPT: dict[str, tuple[Given, Given]] = {
     "prompts-per-rollout-alone": (batch({}, prompts_per_rollout=4), batch({}, **BOTH_WORDS)),
     "sequences-per-update-alone": (batch({}, sequences_per_update=4), batch({}, **BOTH_WORDS)),
     **{f"{kebab(name)}-beside-algorithm": (batch({name: 1}, **BOTH_WORDS), batch({name: 1})) for name in CUT},
+    "correction-of-long-responses": (
+        trl(use_vllm=True, max_completion_length=500),  # sequence_mask and 3.0 are TRL's defaults
+        trl(use_vllm=True, max_completion_length=300),
+    ),
     "vllm-without-vllm": (trl(vllm_mode="server"), trl(vllm_mode="server", use_vllm=True)),
     "epochs-beside-steps": (trl(num_train_epochs=2, max_steps=5), trl(num_train_epochs=2)),
     "adaptive-entropy": (trl(entropy_target=0.5), trl(entropy_target=0.5, use_adaptive_entropy=True)),
@@ -127,6 +135,10 @@ BROKEN_AND_KEPT: dict[str, tuple[Given, Given]] = {
     "heavy-token-weights": (
         Given({"algorithm": {"token_weight": "x"}}, heaviest_token_weight=1001.0),
         Given({"algorithm": {"token_weight": "x"}}, heaviest_token_weight=1000.0),
+    ),
+    "coefficient-under-rounding": (
+        Given({"algorithm": {"coefficient": "x"}}, coefficient_under_rounding=0.94),
+        Given({"algorithm": {"coefficient": "x"}}, coefficient_under_rounding=1.04),
     ),
 }
 
@@ -174,3 +186,37 @@ def test_what_is_read_to_evaluate_alone_may_sample_as_it_likes():
     run = {"trl": {"top_k": 1}}
     assert len(list(conflicts(run))) == 1
     assert list(conflicts(run, trains=False)) == []
+
+
+LONG = {"use_vllm": True, "max_completion_length": 4096, "vllm_importance_sampling_mode": "sequence_truncate"}
+
+
+def test_what_a_bound_leaves_of_a_response_is_what_the_correction_leaves_of_simulated_ones():
+    """log ρ of each token normal with 0.03 around −0.03²/2; 20,000 responses of 4,096 tokens at once."""
+    draws = torch.Generator().manual_seed(0)
+    total = 0.03 * math.sqrt(4096) * torch.randn(20_000, 1, generator=draws) - 0.03**2 / 2 * 4096
+    one = torch.ones(20_000, 1, dtype=torch.long)
+    for mode in ("sequence_mask", "sequence_truncate"):
+        left = engine_ratio(total, torch.zeros_like(total), one, mode, None, 3.0).mean().item()
+        ((_, what, instead),) = rules_broken(RULES, trl(**LONG | {"vllm_importance_sampling_mode": mode}))
+        (said,) = re.findall(r"are (\d+)% of the gradient", what)
+        assert int(said) == pytest.approx(100 * left, abs=2)
+        assert f"Write vllm_importance_sampling_mode: {mode.replace('sequence', 'token')}" in instead
+
+
+@pytest.mark.parametrize(
+    "changed",
+    [
+        {"use_vllm": False},
+        {"bf16": False},
+        {"vllm_importance_sampling_correction": False},
+        {"vllm_importance_sampling_mode": "token_mask"},
+        {"vllm_importance_sampling_mode": "sequence_mask", "vllm_importance_sampling_clip_max": None},
+        {"vllm_importance_sampling_clip_min": 0.5},
+        {"max_completion_length": "long"},
+    ],
+    ids=str,
+)
+def test_no_correction_is_warned_of_that_leaves_the_gradient_whole(changed: dict[str, Any]):
+    found = [each.code for each, *_ in rules_broken(RULES, trl(**LONG | changed))]
+    assert "correction-of-long-responses" not in found

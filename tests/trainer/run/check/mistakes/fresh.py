@@ -127,6 +127,14 @@ FRESH = [
         files={"heavy_part.py": "import torch\n\n\ndef heavy(mask):\n    return 1e6 * torch.ones_like(mask).float()\n"},
         says="1e+06",
     ),
+    mistake(
+        "a product of ratios over a hundred tokens",
+        "coefficient-under-rounding",
+        "algorithm={coefficient: dfpo_min_replace, prompts_per_rollout: 4, sequences_per_update: 16}",
+        "trl={loss_type: cispo, num_iterations: 2, bf16: true, max_completion_length: 100}",
+        severity="warning",
+        says="weight: geometric",
+    ),
 ]
 
 RIGHT = [
