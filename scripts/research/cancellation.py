@@ -90,7 +90,7 @@ def parameter_table(config_path: Path, *, prompts: int, rollouts: int) -> Iterat
     _check_batches(prompts, rollouts)
     yield "| advantage | precision | of the shared tokens' own gradient | of the whole gradient |"
     yield "| --- | --- | --- | --- |"
-    settings = {"trl.learning_rate": 1e-12}
+    settings = {"trl.learning_rate": 1e-12, "trl.use_cpu": not torch.cuda.is_available()}
     for advantage, loss_type in ESTIMATORS[:2]:
         cell = _settings(advantage, "step", loss_type, UPDATES[0], prompts, rollouts)
         for name, precision in PRECISIONS.items():
@@ -116,7 +116,7 @@ def _gradient_norm(config_path: Path, settings: Mapping[str, Any], flows: Callab
 
     class Changed(SharedPrefixMeter):
         def watch(self, logps: Tensor, groups: Tensor, prefix_lengths: Tensor) -> None:
-            shared = torch.arange(logps.shape[1]) < prefix_lengths[:, None]
+            shared = torch.arange(logps.shape[1], device=logps.device) < prefix_lengths[:, None]
             logps.register_hook(lambda contributions: flows(contributions, shared))
 
     with short_run(config_path, settings) as trainer:

@@ -42,6 +42,8 @@ class AcceptancePath:
 
     Attributes:
         what: for the table.
+        unknown: what no machine without a GPU can say.
+        advice: what to do about each result.
         missing: why it cannot run at this place; empty where it can.
         commands: what is started, one after the other.
         facts: reads what was written; raises `PathError` where that is not what the path promises.
@@ -51,6 +53,8 @@ class AcceptancePath:
 
     name: str
     what: str
+    unknown: str
+    advice: str
     missing: Callable[[Place], str]
     commands: Callable[[Place], list[list[str]]]
     facts: Callable[[Place], Facts]

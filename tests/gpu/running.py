@@ -23,10 +23,11 @@ def attempt(path: AcceptancePath, place: Place, seconds: float) -> dict[str, Any
     """Run ``path`` for at most ``seconds``.
 
     Returns:
-        ``name``, ``what``, ``status`` (passed, failed, not run), ``reason``, ``seconds``, ``facts`` and ``log``.
+        ``name``, ``what``, ``advice``, ``status`` (passed, failed, not run), ``reason``, ``seconds``, ``facts``,
+        ``log``.
     """
     outcome: dict[str, Any] = {"name": path.name, "what": path.what, "status": NOT_RUN, "reason": path.missing(place)}
-    outcome |= {"seconds": None, "facts": {}, "log": None}
+    outcome |= {"advice": path.advice, "seconds": None, "facts": {}, "log": None}
     if outcome["reason"]:
         return outcome
     if seconds < ENOUGH and path.commands(place):

@@ -1,10 +1,16 @@
-"""What an acceptance run found, as the table for a README."""
+"""What only a GPU can say, and what an acceptance run found of it, as tables.
+
+python -m tests.gpu.table                        # the list of docs/devices.md
+python -m tests.gpu.table gpu_acceptance.json    # the table of a run
+"""
 
 import json
 import sys
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
+
+from tests.gpu.catalogue import paths
 
 
 def table(found: Mapping[str, Any]) -> str:
@@ -15,8 +21,17 @@ def table(found: Mapping[str, Any]) -> str:
         f"{found['date']}, {found['device']}, code `{str(found['revision'])[:12]}`; {packages}. "
         f"{counts['passed']} passed, {counts['failed']} failed, of {len(found['paths'])} in {found['seconds']:.0f} s."
     )
-    rows = [f"| `{path['name']}`: {path['what']} | {_outcome(path)} | {_seconds(path)} |" for path in found["paths"]]
-    return "\n".join([head, "", "| path | outcome | seconds |", "|---|---|---|", *rows])
+    rows = [
+        f"| `{path['name']}`: {path['what']} | {_outcome(path)} | {path['advice']} | {_seconds(path)} |"
+        for path in found["paths"]
+    ]
+    return "\n".join([head, "", "| path | outcome | what to do about it | seconds |", "|---|---|---|---|", *rows])
+
+
+def open_questions() -> str:
+    """Markdown: what is not known without a GPU, in the order of the trials, and what to do about each result."""
+    rows = [f"| `{path.name}`: {path.what} | {path.unknown} | {path.advice} |" for path in paths()]
+    return "\n".join(["| path | not known without a GPU | what to do about the result |", "|---|---|---|", *rows])
 
 
 def _outcome(path: Mapping[str, Any]) -> str:
@@ -39,4 +54,5 @@ def _cell(text: str) -> str:
 
 
 if __name__ == "__main__":
-    sys.stdout.write(table(json.loads(Path(sys.argv[1]).read_text())) + "\n")
+    text = table(json.loads(Path(sys.argv[1]).read_text())) if sys.argv[1:] else open_questions()
+    sys.stdout.write(text + "\n")

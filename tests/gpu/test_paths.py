@@ -3,11 +3,12 @@
     bash scripts/test.sh -m gpu -n 0 --table                 # gpu_acceptance.json, and its table on the terminal
     bash scripts/test.sh -m gpu -n 0 --table -k "zero2 or fsdp2" --model Qwen/Qwen2.5-0.5B-Instruct
     bash scripts/test.sh -m gpu -n 0 --table --cpu           # what can be tried without a GPU
+    python -m tests.gpu.table                                # the list of them: what each is to find out
     python -m tests.gpu.table gpu_acceptance.json            # the table of an earlier run, for a README
 
-Each path trains the quickstart's tiny policy for a few steps, in processes of its own: bf16, fp16, LoRA, QLoRA, ZeRO-2,
-FSDP2, vLLM in the same process with sleep, vLLM as a server, whether vLLM's weights agree with the trainer's, resume,
-export, benchmark. What cannot run here is skipped with the reason, and "not run" in the table, never passed.
+They are what docs/devices.md lists as not known without a GPU, in that order. Each trains a tiny policy for a few
+steps, in processes of its own. What cannot run here is skipped with the reason, and "not run" in the table, never
+passed.
 """
 
 from typing import Any

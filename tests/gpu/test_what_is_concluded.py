@@ -12,26 +12,26 @@ from tests.gpu.catalogue import paths
 from tests.gpu.machine import Machine
 from tests.gpu.paths import AcceptancePath, PathError, Place, needs, trained
 from tests.gpu.running import attempt
-from tests.gpu.table import table
+from tests.gpu.table import open_questions, table
 from tests.paths import ROOT
 
 CPU = Machine((), False, {"torch": "2.13.0"}, True)
 TWO_GPUS = Machine(
     ("Some GPU", "Some GPU"), True, {"vllm": "0.31.0", "deepspeed": "0.19.8", "bitsandbytes": "0.50"}, True
 )
-ASKED = {
-    "bf16", "fp16", "lora", "qlora", "zero2", "fsdp2", "vllm_colocate", "vllm_server", "agreement", "resume", "export",
-    "benchmark",
-}  # fmt: skip
 
 
 def started(tmp_path: Path, program: str, facts: Any = lambda place: {"answer": 42}) -> dict[str, Any]:
-    path = AcceptancePath("some", "a path", lambda _: "", lambda _: [[sys.executable, "-c", program]], facts)
+    path = AcceptancePath("some", "a path", "", "", lambda _: "", lambda _: [[sys.executable, "-c", program]], facts)
     return attempt(path, Place(tmp_path, None, CPU), 60)
 
 
-def test_every_path_that_was_promised_is_there():
-    assert {path.name for path in paths()} == ASKED
+def test_the_paths_are_the_list_of_what_is_not_known_without_a_gpu():
+    page = (ROOT / "docs" / "devices.md").read_text()
+    assert open_questions() in page, "paste: python -m tests.gpu.table"
+    names = [path.name for path in paths()]
+    assert names.index("bf16") == 0
+    assert len(names) == len(set(names))
 
 
 def test_a_path_passes_when_its_commands_and_what_they_wrote_say_so(tmp_path: Path):
@@ -54,7 +54,7 @@ def test_a_path_fails_by_its_status_by_what_it_wrote_or_by_what_is_missing(tmp_p
 
 def test_a_path_that_does_not_end_is_ended(tmp_path: Path):
     forever = [[sys.executable, "-c", "import time; time.sleep(60)"]]
-    path = AcceptancePath("some", "a path", lambda _: "", lambda _: forever, lambda _: {})
+    path = AcceptancePath("some", "a path", "", "", lambda _: "", lambda _: forever, lambda _: {})
     outcome = attempt(path, Place(tmp_path, None, CPU), 0)
     assert outcome["reason"] == "the time was spent on the paths before it"
     from tests.gpu import running
@@ -72,7 +72,9 @@ def test_what_cannot_run_here_is_not_run_and_says_why(tmp_path: Path):
     assert reasons["zero2"] == "not installed: deepspeed"
     assert reasons["agreement"] == "no run with vLLM has passed here"
     assert reasons["export"] == "there is no LoRA run to export"
-    assert [name for name, reason in reasons.items() if not reason] == ["bf16", "lora", "resume", "benchmark"]
+    assert [name for name, reason in reasons.items() if not reason] == [
+        *("bf16", "parity", "rounding", "planned", "cancellation", "resume", "benchmark", "lora")
+    ]
     assert needs("vllm", gpus=2)(Place(tmp_path, None, TWO_GPUS)) == ""
 
 
@@ -110,7 +112,7 @@ def test_agreement_takes_the_largest_gap_and_fails_where_nothing_was_compared(tm
 
 
 def test_the_table_never_shows_as_passed_what_was_not_run():
-    outcome = {"what": "w", "reason": "", "seconds": None, "facts": {}}
+    outcome = {"what": "w", "advice": "Do so.", "reason": "", "seconds": None, "facts": {}}
     found = {
         "date": "2026-11-22",
         "device": "1 × Some GPU",
@@ -126,11 +128,11 @@ def test_the_table_never_shows_as_passed_what_was_not_run():
     assert table(found).splitlines() == [
         "2026-11-22, 1 × Some GPU, code `0123456789ab`; torch 2.13.0. 1 passed, 1 failed, of 3 in 75 s.",
         "",
-        "| path | outcome | seconds |",
-        "|---|---|---|",
-        "| `bf16`: w | passed: s a step 0.512; steps 4 | 42 |",
-        "| `fsdp2`: w | **failed**: exit status 1: a b\\|c | 3 |",
-        "| `fp16`: w | **not run**: takes 1 GPU, and there are 0 |  |",
+        "| path | outcome | what to do about it | seconds |",
+        "|---|---|---|---|",
+        "| `bf16`: w | passed: s a step 0.512; steps 4 | Do so. | 42 |",
+        "| `fsdp2`: w | **failed**: exit status 1: a b\\|c | Do so. | 3 |",
+        "| `fp16`: w | **not run**: takes 1 GPU, and there are 0 | Do so. |  |",
     ]
 
 
@@ -148,13 +150,14 @@ def test_all_that_a_cpu_can_try_passes_and_the_rest_is_not_run(tmp_path: Path):
     assert ended.returncode == 0, ended.stdout
     found = json.loads(where.read_text())
     outcomes = {path["name"]: path for path in found["paths"]}
-    assert outcomes.keys() == ASKED
-    for name in ("bf16", "lora", "resume", "export"):
+    assert [*outcomes] == [path.name for path in paths()]
+    for name in ("bf16", "parity", "rounding", "planned", "cancellation", "lora", "resume", "export"):
         assert outcomes[name]["status"] == "passed", outcomes[name]
     for name in ("fp16", "fsdp2", "vllm_colocate", "vllm_server", "agreement"):
         assert outcomes[name]["status"] == "not run"
         assert outcomes[name]["reason"]
     assert outcomes["resume"]["facts"]["weights"] == "equal bit for bit"
+    assert outcomes["parity"]["facts"] == {"ours to TRL": 0.0, "TRL to itself": 0.0}
     assert table(found) in ended.stdout
     printed = subprocess.run(
         [sys.executable, "-m", "tests.gpu.table", str(where)], cwd=ROOT, capture_output=True, text=True
