@@ -19,6 +19,7 @@ from trainer.evaluation.judging import Tally
 from trainer.evaluation.result import EvaluationResult, evaluation_metrics
 from trainer.step.options import Evaluation
 from trainer.step.ranks import Ranks
+from trainer.step.temporarily import random_streams_kept
 
 
 class HeldOut:
@@ -107,6 +108,6 @@ class HeldOut:
         if self.options.seed is None:
             yield
             return
-        with torch.random.fork_rng(devices=[self.ranks.device] if self.ranks.device.type == "cuda" else []):
+        with random_streams_kept(self.ranks.device):
             torch.manual_seed(self.options.seed + self.ranks.index)
             yield

@@ -13,6 +13,7 @@ from torch import Tensor, nn
 from trainer.algorithms.strategies import Strategies
 from trainer.step.compatibility import drops
 from trainer.step.rollout import Batch
+from trainer.step.temporarily import random_streams_kept
 
 _ELEMENTS = 2**24
 """Gradients are compared for the smallest parameters, in all layers, up to this many numbers: no second model's worth
@@ -102,7 +103,7 @@ def leaving_no_trace(
     for module in dropping:
         module.training = False
     try:
-        with torch.random.fork_rng(devices=[device] if device.type == "cuda" else []):
+        with random_streams_kept(device):
             yield
     finally:
         metrics["train"] = logged

@@ -165,8 +165,9 @@ class FaultGuard:
             "python": random.getstate(),
             "numpy": np.random.get_state(),
             "torch": torch.get_rng_state(),
-            "cuda": torch.cuda.get_rng_state_all() if torch.cuda.is_available() else [],
         }
+        if (device := self.ranks.device).type != "cpu":
+            random_states[device.type] = torch.get_device_module(device).get_rng_state(device)
         found = {**evidence, "losses": fault.losses, "grad_norm": fault.norm, "random_states": random_states}
         torch.save(found, folder / f"rank-{self.ranks.index}.pt")
         if self.ranks.index == 0:

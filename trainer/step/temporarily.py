@@ -1,8 +1,10 @@
-"""Attributes that hold something else for a while."""
+"""What holds something else for a while: attributes, random streams."""
 
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from typing import Any
+
+import torch
 
 
 @contextmanager
@@ -14,3 +16,8 @@ def temporarily(target: Any, changed: Mapping[str, Any]) -> Iterator[None]:
         yield
     finally:
         vars(target).update(before)
+
+
+def random_streams_kept(device: torch.device) -> AbstractContextManager[None]:
+    """Inside, torch's random streams of the CPU and of ``device`` may move; afterwards they are as before."""
+    return torch.random.fork_rng(devices=[device] if device.type != "cpu" else [], device_type=device.type)

@@ -38,7 +38,7 @@ from trainer.step.phases import Phases
 from trainer.step.prompts import Answers, EpochSampler
 from trainer.step.records import samples
 from trainer.step.rollout import Batch, Position, Rollout, Row
-from trainer.step.temporarily import temporarily
+from trainer.step.temporarily import random_streams_kept, temporarily
 from trainer.step.wiring import Parts, wired
 
 _IMAGES = (
@@ -503,7 +503,7 @@ class RLVRTrainer(GRPOTrainer):
         Metrics and columns do not mix with the rollout's; ``num_tokens``, TRL's count of all tokens, continues.
         """
         size = self.args.per_device_train_batch_size * self.args.steps_per_generation
-        device, ranks = self.accelerator.device, self.parts.ranks
+        ranks = self.parts.ranks
         logged: dict[str, list[Any]] = defaultdict(list)
         apart = {
             "num_generations": 1,
@@ -513,11 +513,7 @@ class RLVRTrainer(GRPOTrainer):
         }
         token_ids: list[list[int]] = []
         completions: list[Any] = []
-        with (
-            self._engine_awake(),
-            temporarily(self, apart),
-            torch.random.fork_rng(devices=[device] if device.type == "cuda" else []),
-        ):
+        with self._engine_awake(), temporarily(self, apart), random_streams_kept(self.accelerator.device):
             torch.manual_seed(seed * ranks.count + ranks.index)
             for first in range(0, len(prompts), size):
                 _, ids, _, answers, *_ = self._generate(prompts[first : first + size])

@@ -81,7 +81,7 @@ def test_the_run_stops_with_its_weights_unharmed(tiny_model: Path, tmp_path: Pat
     assert (record["step"], len(record["losses"])) == (2, 2)
     state = torch.load(kept / "rank-0.pt", weights_only=False)
     assert state["rollout_batch"][0]["completion_ids"].shape[0] == 4
-    assert set(state["random_states"]) == {"python", "numpy", "torch", "cuda"}
+    assert set(state["random_states"]) == {"python", "numpy", "torch"}  # and the device's own, where it has one
     assert record["seed"] == 42  # TRL's
     assert json.loads((kept / "trainer_state.json").read_text())["global_step"] == 1
     weights = load_file(kept / "weights" / "model.safetensors")
