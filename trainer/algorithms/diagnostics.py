@@ -66,12 +66,9 @@ def frequent_token_residual(
     if len(counts) == 0:
         return advantages.new_tensor(torch.nan)
     frequent = counts.topk(min(num_tokens, len(counts))).indices
-    places = torch.arange(len(frequent), device=mask.device)
-    columns = torch.full_like(counts, num_tokens).index_copy(0, frequent, places)
-    column = torch.where(counted, columns[completion_ids.clamp(max=len(counts) - 1)], num_tokens)
-    contributions = sequence_weights[:, None] * advantages
-    sums = contributions.new_zeros(len(mask), num_tokens + 1).scatter_add_(1, column, contributions)[:, :num_tokens]
-    groups = sums.unflatten(0, (-1, group_size))
+    contributions = torch.where(counted, sequence_weights[:, None] * advantages, 0.0)
+    sums = [torch.where(completion_ids == token, contributions, 0.0).sum(1) for token in frequent]
+    groups = torch.stack(sums, dim=1).unflatten(0, (-1, group_size))
     return (groups.sum(1).abs() / groups.abs().sum(1)).nanmean()
 
 

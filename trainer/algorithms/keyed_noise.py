@@ -32,19 +32,27 @@ def row_key(seed: int, batch: int, prompt_ids: Sequence[int], sample: int) -> in
 def keyed_exponentials(keys: Int[Tensor, "R"], position: int, vocabulary: int) -> Float[Tensor, "R V"]:
     """Exp(1) noise for every word at one position of each row, float32 on the keys' device.
 
-    Word v of a row is output ``v + 1`` of SplitMix64 (Steele, Lea and Flood, "Fast splittable pseudorandom number
-    generators", OOPSLA 2014) started at a mixture of key and position; of its upper 40 bits u ∈ (0, 1) is made, and
-    ``−log(1 − u)``, which is fine-grained where the smallest of many lies. Cut off above at 16.6 (probability 6e-8).
+    Of 40 random bits (`keyed_bits`) u ∈ (0, 1) is made, and ``−log(1 − u)``, which is fine-grained where the smallest
+    of many lies. Cut off above at 16.6 (probability 6e-8).
 
     Args:
         keys: int64, one for each row (`row_key`).
         position: tokens that the row has drawn before.
     """
-    start = _mixed(keys + _wrapped((position + 1) * _GAMMA))
-    words = torch.arange(1, vocabulary + 1, device=keys.device) * _wrapped(_GAMMA)
-    bits = _shifted(_mixed(start[:, None] + words), 64 - _BITS)
+    bits = keyed_bits(keys, position, vocabulary, _BITS)
     uniform = ((bits.float() + 0.5) * 2.0**-_BITS).clamp(max=_LARGEST)
     return -torch.log1p(-uniform)
+
+
+def keyed_bits(keys: Int[Tensor, "R"], stream: int, count: int, num_bits: int) -> Int[Tensor, "R count"]:
+    """``count`` random integers in [0, 2^num_bits) for each key and ``stream``, on the keys' device without a wait.
+
+    Integer v is the upper bits of output ``v + 1`` of SplitMix64 (Steele, Lea and Flood, "Fast splittable pseudorandom
+    number generators", OOPSLA 2014) started at a mixture of key and stream.
+    """
+    start = _mixed(keys + _wrapped((stream + 1) * _GAMMA))
+    places = torch.arange(1, count + 1, device=keys.device) * _wrapped(_GAMMA)
+    return _shifted(_mixed(start[:, None] + places), 64 - num_bits)
 
 
 def keyed_draw(probs: Float[Tensor, "R V"], keys: Int[Tensor, "R"], position: int) -> Int[Tensor, "R"]:

@@ -6,6 +6,8 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
+from trainer.algorithms.keyed_noise import keyed_bits
+
 
 def row_keys(count: int, seed: int, rollout: int = 0) -> Int[Tensor, " N"]:
     """A number for each of the ``count`` rows of a rollout batch: their own, whatever they hold.
@@ -25,15 +27,14 @@ def row_keys(count: int, seed: int, rollout: int = 0) -> Int[Tensor, " N"]:
 def row_draws(row_keys: Int[Tensor, " B"], mask: Int[Tensor, "B T"], seed: int) -> Float[Tensor, "B T"]:
     """Uniform draws in [0, 1), one per token that counts, +∞ elsewhere; float64 on the mask's device.
 
-    Row i's draws are a function of ``seed``, of its key and of how many of its tokens count. So they are the same
-    however rows are cut into micro-batches, shuffled over ranks or padded, and the global random state is neither read
-    nor moved. Rows of equal keys draw equally.
+    The n-th draw of a row is a function of ``seed``, the row's key and n, counted over the tokens that count. So draws
+    are the same however rows are cut into micro-batches, shuffled over ranks or padded; the global random state is
+    neither read nor moved, and nothing waits for the device. Rows of equal keys draw equally.
     """
-    draws = torch.full(mask.shape, torch.inf, dtype=torch.float64)
-    for row, key, valid in zip(draws, row_keys.tolist(), mask.bool().cpu(), strict=True):
-        generator = torch.Generator().manual_seed(_seed(seed, key))
-        row[valid] = torch.rand(int(valid.sum()), generator=generator, dtype=torch.float64)
-    return draws.to(mask.device)
+    counted = mask.bool()
+    draws = keyed_bits(row_keys, seed, mask.shape[1], 53).double() * 2.0**-53
+    places = (counted.long().cumsum(1) - 1).clamp(min=0)
+    return torch.where(counted, draws.gather(1, places), torch.inf)
 
 
 def _seed(*numbers: int) -> int:

@@ -78,10 +78,10 @@ def min_replace(
 
     Source: arXiv 2604.13088 v1, Eq. 17.
     """
-    group = groups.unique(return_inverse=True)[1]
-    in_live_group, empty = _in_live_group(advantages, group, counted), weights.new_full((len(weights),), torch.inf)
-    smallest = empty.scatter_reduce(0, group, weights.masked_fill(~counted, torch.inf), "amin")[group]
-    return torch.where(in_live_group, smallest, weights)
+    others = (groups[:, None] == groups) & counted  # (B, B): the counted rows of the row's group
+    smallest = torch.where(others, weights, torch.inf).amin(1)
+    is_live = (others & (advantages != 0)).any(1)
+    return torch.where(counted & is_live, smallest, weights)
 
 
 def adv_orthogonal(
@@ -98,17 +98,8 @@ def adv_orthogonal(
 
     Source: arXiv 2604.13088 v1, Eq. 18.
     """
-    group = groups.unique(return_inverse=True)[1]
+    same = groups[:, None] == groups
     signal, exact = (advantages * counted).double(), weights.double()
-    zeros = torch.zeros_like(signal)
-    along = zeros.scatter_add(0, group, signal * exact)[group]
-    norm = zeros.scatter_add(0, group, signal**2)[group]
+    # sums over (B, B), not scatter_add, whose order of summation a GPU leaves open
+    along, norm = (torch.where(same, values, 0.0).sum(1) for values in (signal * exact, signal**2))
     return (exact - torch.where(norm > 0, along / norm, 0.0) * signal).to(weights.dtype)
-
-
-def _in_live_group(
-    advantages: Float[Tensor, "B"], group: Int[Tensor, "B"], counted: Bool[Tensor, "B"]
-) -> Bool[Tensor, "B"]:
-    """Counted rows of groups in which some counted advantage is not 0."""
-    signal = ((advantages != 0) & counted).long()
-    return counted & (torch.zeros_like(signal).scatter_add(0, group, signal)[group] > 0)

@@ -141,8 +141,10 @@ class SharedPrefixMeter:
 def _add_contributions(sums: Tensor, gradient: Tensor, groups: Tensor, prefix_lengths: Tensor) -> None:
     longest = min(sums.shape[2], gradient.shape[1])
     shared = torch.arange(longest, device=gradient.device) < prefix_lengths[:, None]
-    contributions = gradient[:, :longest].detach().to(sums.dtype) * shared
-    sums[:, :, :longest].index_add_(1, groups, torch.stack((contributions, contributions.abs())))
+    contributions = gradient[:, :longest].detach().double() * shared
+    # a product, not index_add_, whose order of summation a GPU leaves open; in float64, which no setting makes TF32
+    members = (torch.arange(sums.shape[1], device=groups.device)[:, None] == groups).double()
+    sums[:, :, :longest] += (members @ torch.stack((contributions, contributions.abs()))).to(sums.dtype)
 
 
 class TokenClassMeter:

@@ -404,10 +404,11 @@ def microbatches_over_all_ranks(
 
 def chosen_rows(batch: Batch, rows: Tensor) -> Batch:
     """The rows of every entry that has rows; scalars and ``None`` stay."""
+    places = rows.to(batch["completion_ids"].device, non_blocking=True)  # once, not once an entry
 
     def chosen(value: Any) -> Any:
         if isinstance(value, Tensor) and value.dim():
-            return value[rows.to(value.device)]
+            return value[places]
         return [value[row] for row in rows.tolist()] if isinstance(value, list) else value
 
     return {name: chosen(value) for name, value in batch.items()}

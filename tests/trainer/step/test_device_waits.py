@@ -1,4 +1,8 @@
-"""What the trainer adds to a micro-batch never waits for the device; a GPU would stand still each time."""
+"""What the trainer adds to a micro-batch never waits for the device; a GPU would stand still each time.
+
+Here the trainer's own parts; that no token weight, coefficient or schedule waits is held by
+tests/trainer/algorithms/test_on_a_device.py.
+"""
 
 import sys
 from pathlib import Path
@@ -84,10 +88,11 @@ def test_no_micro_batch_waits(tiny_model, tmp_path: Path, strategies, settings):
 @pytest.mark.parametrize(
     "strategies",
     [
-        {"token_weight": {"name": "adv_reweight", "alpha": 0.3}},
-        pytest.param({"coefficient": "aspo"}, marks=pytest.mark.slow),
+        {"token_weight": "clip_cov", "update_schedule": {"name": "lopti", "order": "random"}},
+        {"token_weight": "stapo", "coefficient": "dfpo_orthogonal"},
+        pytest.param({"token_weight": "adv_reweight", "coefficient": "dfpo_min_replace"}, marks=pytest.mark.slow),
     ],
-    ids=["token_weight", "coefficient"],
+    ids=lambda given: " ".join(given),
 )
 def test_weights_are_checked_once_an_optimizer_step(tiny_model, tmp_path: Path, strategies):
     found = waits(tiny_model, tmp_path, strategies, loss_type="cispo", epsilon_high=5.0)

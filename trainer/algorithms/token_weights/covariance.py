@@ -44,13 +44,13 @@ def clip_cov(
             f"clip_cov: share = {share}, lower = {lower}, upper = {upper}, but a share of the tokens is drawn from "
             "those with lower < cov < upper. Write 0 ≤ share ≤ 1 and lower < upper; published: 2e-4, 1, 5."
         )
-    valid, tokens = mask.bool(), mask.sum()
-    if tokens == 0 or share == 0.0:
+    if share == 0.0:
         return torch.ones_like(old_logps)
-    surprise, signal = (x - (x * mask).sum() / tokens for x in (old_logps, advantages))
+    tokens = mask.sum()
+    surprise, signal = (x - (x * mask).sum() / tokens.clamp(min=1) for x in (old_logps, advantages))
     covariance = surprise * signal
-    candidates = valid & (covariance > lower) & (covariance < upper)
-    number = max(int(share * int(tokens)), 1)
+    candidates = mask.bool() & (covariance > lower) & (covariance < upper)
+    number = (share * tokens.double()).long().clamp(min=1)
     draws = row_draws(row_keys, mask, seed).masked_fill(~candidates, torch.inf)
     chosen = draws.flatten().argsort(stable=True).argsort().view(draws.shape) < number
     return (~(chosen & candidates)).to(old_logps.dtype)

@@ -3,7 +3,7 @@
 from typing import Literal
 
 import torch
-from jaxtyping import Bool, Float, Int
+from jaxtyping import Float, Int
 from torch import Tensor
 
 from trainer.algorithms.contract import traits
@@ -75,16 +75,9 @@ def stapo(
             f"stapo: max_prob = {max_prob}, quantile = {quantile}, but one is a probability and the other a share. "
             "Write both in [0, 1]; published: 0.002 and 0.75."
         )
-    spurious = _below_own_quantile(entropies, mask.bool() & (advantages > 0) & (probs < max_prob), quantile)
+    improbable = mask.bool() & (advantages > 0) & (probs < max_prob)
+    threshold = torch.nanquantile(entropies.float().masked_fill(~improbable, torch.nan), quantile)
+    spurious = improbable & (entropies < threshold)  # none, where no token is improbable: τ is NaN
     weights = (~spurious).to(probs.dtype)
     left = (weights * mask).sum()
-    return weights * (mask.sum() / left) if renormalize and left > 0 else weights
-
-
-def _below_own_quantile(
-    values: Float[Tensor, "B T"], members: Bool[Tensor, "B T"], quantile: float
-) -> Bool[Tensor, "B T"]:
-    """Members whose value is below the quantile of the members' values."""
-    if not members.any():
-        return members
-    return members & (values < torch.quantile(values[members].float(), quantile))
+    return torch.where(left > 0, weights * (mask.sum() / left), weights) if renormalize else weights

@@ -1,0 +1,165 @@
+"""Every strategy on a device that is not the CPU: devices never mix, and what runs in each micro-batch never waits.
+
+Tensors here have a shape, a type and a device, and no numbers (`FakeTensorMode`): what would have to read one raises.
+The device is torch's backend for devices written in Python: nothing is compiled. A process keeps such a device, and can
+have one alone, so all is computed in a process of its own: this file run as a script.
+"""
+
+import inspect
+import json
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from importlib import import_module
+from typing import Any, Literal, get_args, get_origin, get_type_hints
+
+import pytest
+import torch
+
+from tests.paths import ROOT
+
+WAITING = {
+    "bnpo_beta",
+    "exchangeable_prefix_tree",
+    "exchangeable_token_class",
+    "gdpo",
+    "gpg",
+    "ktae",
+    "maxrl",
+    "reinforce_pp",
+    "reinforce_pp_original",
+    "reinforce_pp_token",
+}
+"""Estimators that wait for the device, once a rollout batch; what they do after they have waited is not seen here."""
+MUTANTS: dict[str, tuple[str, str, str, str, dict[str, Any], str]] = {
+    "the device is left out": (
+        "keyed_noise.keyed_bits",
+        ", device=keys.device",
+        "",
+        "update_schedule",
+        {"name": "lopti", "order": "random"},
+        "devices",
+    ),
+    "a number is read": (
+        "token_weights.entropy.stapo",
+        "/ left)",
+        "/ left.item())",
+        "token_weight",
+        {"name": "stapo"},
+        "waits",
+    ),
+    "a size depends on numbers": (
+        "sequence_weights.adv_orthogonal",
+        "groups[:, None] ==",
+        "groups.unique(return_inverse=True)[1][:, None] ==",
+        "coefficient",
+        {"name": "dfpo_orthogonal"},
+        "waits",
+    ),
+}
+"""A function of `trainer.algorithms`, text of it, what it becomes; a strategy that falls by it, what is said of it."""
+
+
+@pytest.fixture(scope="module")
+def outcomes() -> dict[str, dict[str, str]]:
+    """What became of each variant of each strategy, by kind; of each mutant under ``mutants``."""
+    command = [sys.executable, "-m", "tests.trainer.algorithms.test_on_a_device"]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=300, check=False)
+    assert done.returncode == 0, done.stderr[-3000:]
+    return json.loads(done.stdout)
+
+
+@pytest.mark.parametrize("kind", ["token_weight", "coefficient", "update_schedule"])
+def test_what_runs_in_each_micro_batch_stays_on_the_device_and_never_waits(outcomes, kind):
+    assert {variant: outcome for variant, outcome in outcomes[kind].items() if outcome != "stays"} == {}
+    assert kind != "update_schedule" or "lopti {'order': 'random'}" in outcomes[kind]
+
+
+def test_estimators_stay_on_the_device_and_those_that_wait_are_listed(outcomes):
+    found = outcomes["advantage"]
+    assert {variant: outcome for variant, outcome in found.items() if outcome not in ("stays", "waits")} == {}
+    assert {variant for variant, outcome in found.items() if outcome == "waits"} == WAITING
+
+
+@pytest.mark.parametrize("mutant", MUTANTS)
+def test_a_mistake_is_seen(outcomes, mutant):
+    assert MUTANTS[mutant][-1] in outcomes["mutants"][mutant]
+
+
+def main() -> None:
+    """Print the outcomes as JSON."""
+    from torch.utils.backend_registration import _setup_privateuseone_for_python_backend
+
+    from trainer.algorithms.contract import ADVANTAGE, COEFFICIENT, TOKEN_WEIGHT, UPDATE_SCHEDULE
+    from trainer.algorithms.registry import built_in
+
+    _setup_privateuseone_for_python_backend()
+    found: dict[str, dict[str, str]] = {}
+    for kind in (ADVANTAGE, TOKEN_WEIGHT, COEFFICIENT, UPDATE_SCHEDULE):
+        found[kind] = {
+            f"{name} {options or ''}".strip(): outcome(kind, {"name": name, **options})
+            for name, strategy in built_in(kind).items()
+            for options in variants(strategy)
+        }
+    found["mutants"] = {}
+    for mutant, (path, old, new, kind, spec, _) in MUTANTS.items():
+        module, _, name = path.rpartition(".")
+        names = dict(vars(import_module(f"trainer.algorithms.{module}")))
+        function = names[name]
+        source = inspect.getsource(function)
+        assert source.count(old) == 1, f"{old!r} stands {source.count(old)} times in {path}"
+        exec(source.replace(old, new), names)
+        before, function.__code__ = function.__code__, names[name].__code__
+        found["mutants"][mutant] = outcome(kind, spec)
+        function.__code__ = before
+    sys.stdout.write(json.dumps(found))
+
+
+def variants(strategy: Callable[..., Any]) -> Iterator[dict[str, Any]]:
+    """No options; then each other value of each option that is one of a few words, or a switch."""
+    yield {}
+    called = strategy.__init__ if inspect.isclass(strategy) else strategy
+    hints = get_type_hints(called)
+    for option in inspect.signature(called).parameters.values():
+        kinds = [hints.get(option.name), *get_args(hints.get(option.name))]
+        words = [word for kind in kinds if get_origin(kind) is Literal for word in get_args(kind)]
+        values = [True, False] if bool in kinds else words
+        yield from ({option.name: value} for value in values if value != option.default)
+
+
+def outcome(kind: str, spec: dict[str, Any]) -> str:
+    """``stays`` on the device, ``waits`` for it, or what is wrong."""
+    from torch._subclasses.fake_tensor import (
+        DataDependentOutputException,
+        DynamicOutputShapeException,
+        FakeTensorMode,
+    )
+
+    from trainer.algorithms.registry import find_strategy
+    from trainer.algorithms.trial import tiny_example
+
+    strategy, signals = find_strategy(kind, spec), tiny_example()
+    signals |= {column: torch.zeros(len(signals["rewards"])) for column in strategy.columns if column not in signals}
+    try:
+        with FakeTensorMode(allow_non_fake_inputs=False):
+            there = {
+                name: torch.empty(value.shape, dtype=value.dtype, device="privateuseone")
+                if isinstance(value, torch.Tensor)
+                else value
+                for name, value in signals.items()
+            }
+            if kind == "update_schedule":
+                schedule, handed = strategy({}), [there[name] for name in ("probs", "mask", "row_keys")]
+                probs, mask, keys = handed
+                results = [schedule.kept(probs, mask, index, keys) for index in range(schedule.num_passes)]
+            else:
+                results = [strategy(there)]
+    except (DataDependentOutputException, DynamicOutputShapeException):
+        return "waits"
+    except RuntimeError as error:  # of the mode: devices are mixed
+        return f"{type(error).__name__}: {error}".splitlines()[0]
+    return "stays" if {result.device.type for result in results} == {"privateuseone"} else "is returned on the CPU"
+
+
+if __name__ == "__main__":
+    main()
