@@ -108,7 +108,9 @@ class SharedPrefixMeter:
     every group and every position of the prefix that its responses share: ``R = |Σ_i c_i| / Σ_i |c_i|``, summed over
     the micro-batches and ranks of the step; the mean over the groups and positions where anything contributed.
 
-    With a KL term (β > 0) its gradient is part of what is read, and need not cancel.
+    With a KL term (β > 0) its gradient is part of what is read, and need not cancel. What is read are coefficients, in
+    float32 also where the model computes in half precision: what rounding leaves of the cancellation in the gradient of
+    the parameters is not seen.
     """
 
     def __init__(self) -> None:
