@@ -59,11 +59,8 @@ MUTANTS: dict[str, Mutant] = {
     "group numbers": Mutant(
         "trainer.step.rollout:group_labels", "(len(rewards), device=rewards.device)", "(len(rewards))", "default"
     ),
-    "frequent tokens": Mutant(
-        "trainer.algorithms.diagnostics:frequent_token_residual",
-        "(len(frequent), device=mask.device)",
-        "(len(frequent))",
-        "default",
+    "groups of the shared prefix": Mutant(
+        "trainer.step.metrics:_add_contributions", ", device=groups.device)", ")", "default"
     ),
     "weights of rewards, refusal": Mutant(
         "trainer.step.judging:Judging.refuse_unusable",
@@ -87,7 +84,7 @@ MUTANTS: dict[str, Mutant] = {
         "common random numbers",
     ),
     "words of keyed noise": Mutant(
-        "trainer.algorithms.keyed_noise:keyed_exponentials", ", device=keys.device)", ")", "common random numbers"
+        "trainer.algorithms.keyed_noise:keyed_bits", ", device=keys.device)", ")", "common random numbers"
     ),
     "last counted token": Mutant("trainer.step.microbatches:last_counted", ", device=mask.device)", ")", "planned"),
     "rows of padding": Mutant(

@@ -21,18 +21,9 @@ from trainer import RLVRTrainer
 pytestmark = pytest.mark.standin
 
 OUR_WAITS: dict[str, dict[str, float]] = {
-    MICROBATCH: {
-        "covariance.py:clip_cov": 2,
-        "entropy.py:_below_own_quantile": 1.5,
-        "entropy.py:stapo": 1,
-        "row_draws.py:row_draws": 3,
-        "sequence_weights.py:adv_orthogonal": 1.5,
-        "sequence_weights.py:min_replace": 1.5,
-    },
     "optimizer step": {"loss.py:raise_first": 1},
     "planned cut": {"microbatches.py:_plan": 1, "microbatches.py:cut": 2},
     "comparison of cuts": {"gradient_check.py:_gradient": 8, "gradient_check.py:difference": 1, "ranks.py:any": 6},
-    "cut": {"microbatches.py:chosen": 9},
     "generation": {"generation.py:draw": 1, "generation.py:sample_running": 9},
     "rewards": {"judging.py:refuse_unusable": 3},
     "rollout batch": {
@@ -59,7 +50,7 @@ OUR_WAITS: dict[str, dict[str, float]] = {
     },
     "log line": {"metrics.py:read": 1},
 }
-"""Phase → place → how often ours waits for the device at most, each time the phase is entered, in any case."""
+"""Phase → place → how often ours waits for the device at most, each time the phase is entered; none in a micro-batch."""
 
 
 @cache
