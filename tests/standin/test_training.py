@@ -50,7 +50,7 @@ OUR_WAITS: dict[str, dict[str, float]] = {
     },
     "log line": {"metrics.py:read": 1},
 }
-"""Phase → place → how often ours waits for the device at most, each time the phase is entered; none in a micro-batch."""
+"""Phase → place → how often ours waits for the device at most, each time it is entered; none in a micro-batch."""
 
 
 @cache

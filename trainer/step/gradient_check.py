@@ -59,8 +59,8 @@ def compared_gradients(
 
     Args:
         is_coarse: whether the forward passes round to less than float32. Half precision keeps 8 to 11 bits of each
-            number, TF32 10: under bfloat16 autocast two cuts of the countdown policy's batch differ by 2 %, in float32
-            by 2e-6. A denominator wrong by less than 10 % is not seen there.
+            number, TF32 10: in bfloat16 two cuts of the countdown policy's batch differ by up to 1.9 % (144
+            optimizer steps), in float32 by 2e-6. A denominator wrong by less than 5 % is not seen there.
     """
     trainable = [(name, p) for name, p in model.named_parameters() if p.requires_grad]
     trainable.sort(key=lambda pair: pair[1].numel())
@@ -72,7 +72,7 @@ def compared_gradients(
     parameters: list[Tensor] = [parameter for _, parameter in chosen]
     size, one = _gradient(loss_of, first, parameters)
     _, other = _gradient(loss_of, second, parameters)
-    return GradientComparison((one, other), [name for name, _ in chosen], size, 0.1 if is_coarse else 1e-3)
+    return GradientComparison((one, other), [name for name, _ in chosen], size, 0.05 if is_coarse else 1e-3)
 
 
 def _gradient(
