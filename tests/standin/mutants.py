@@ -111,3 +111,15 @@ MUTANTS: dict[str, Mutant] = {
         "prefix tree",
     ),
 }
+MUTANTS_OF_TWO: dict[str, Mutant] = {
+    "flag of any rank": Mutant("trainer.step.ranks:Ranks.any", "[flag], device=self.device", "[flag]", "ibpo"),
+    "counts of revisions": Mutant("trainer.step.revisions:Revisions._log", ", device=self.ranks.device)", ")", "ibpo"),
+    "scores of repairs": MUTANTS["scores of repairs"],
+    "tokens of another width on one rank": Mutant(
+        "trainer.step.ranks:Ranks.gathered_tokens",
+        "self.accelerator.pad_across_processes(tokens, dim=1, pad_index=padding)",
+        "tokens[:, self.index :]",
+        "default",
+    ),
+}
+"""Seen by collectives alone, between two processes."""

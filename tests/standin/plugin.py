@@ -3,6 +3,7 @@
 python -m pytest -p tests.standin.plugin -n 0 tests/trainer/step
 """
 
+import os
 from pathlib import Path
 from typing import Any
 
@@ -15,27 +16,31 @@ native = device.install()
 import torch  # noqa: E402
 from transformers import Trainer, TrainingArguments  # noqa: E402
 
-RANDOM_STATE = "standin_rng.pt"
 _as_written = TrainingArguments.__post_init__
 _save, _load = Trainer._save_rng_state, Trainer._load_rng_state
 
 
 def _on_the_device(self: TrainingArguments) -> None:
-    """With ``use_cpu`` transformers takes the CPU, whatever accelerate has taken."""
-    self.use_cpu = False
+    """With ``use_cpu`` transformers takes the CPU, whatever accelerate has taken; but several processes that accelerate
+    knows by no name of a device are to it processes of the CPU, which then take the device."""
+    self.use_cpu = int(os.environ.get("WORLD_SIZE", "1")) > 1
     _as_written(self)
 
 
 def _save_random_state(self: Trainer, output_dir: str) -> None:
     """transformers saves the states of CUDA, XPU, NPU and others by their names."""
     _save(self, output_dir)
-    torch.save(torch.get_device_module().get_rng_state(), Path(output_dir) / RANDOM_STATE)
+    torch.save(torch.standin.get_rng_state(), _random_state(self, output_dir))
 
 
 def _load_random_state(self: Trainer, checkpoint: Any) -> None:
     _load(self, checkpoint)
-    if checkpoint is not None and (path := Path(checkpoint) / RANDOM_STATE).exists():
-        torch.get_device_module().set_rng_state(torch.load(path))
+    if checkpoint is not None and (path := _random_state(self, checkpoint)).exists():
+        torch.standin.set_rng_state(torch.load(path))
+
+
+def _random_state(trainer: Trainer, checkpoint: str) -> Path:
+    return Path(checkpoint) / f"standin_rng_{trainer.args.process_index}.pt"
 
 
 TrainingArguments.__post_init__ = _on_the_device
