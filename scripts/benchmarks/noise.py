@@ -10,7 +10,8 @@ Compared is ``A · w · keep · c`` of all tokens, what multiplies ``∇log π``
 the two, and the ratio of their norms. vLLM's correction (`engine_ratio`, bound 3) is compared with 1: there s is the
 difference between engine and trainer, whose log ratio has the mean −s²/2 a token, since the engine has sampled.
 
-`log_prob_noise` does the same to a real run.
+What a CPU can measure of s is measured too: by how much bfloat16 changes log π between two policies that are nearly the
+same. `log_prob_noise` puts noise into a real run.
 """
 
 import argparse
@@ -19,10 +20,12 @@ import statistics
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import torch
 from torch import Tensor
+from transformers import AutoModelForCausalLM
 from trl import GRPOTrainer
 
 from trainer.algorithms import update
@@ -38,6 +41,8 @@ LENGTHS = (100, 1000, 8000)
 GROUP_SIZE = 8
 TOKENS = 1 << 21
 """Tokens of a rollout batch, 256 groups of it at most."""
+STEPS = (1e-6, 1e-5, 1e-4)
+POLICY = Path(__file__).parents[2] / "configs/tiny_policy/countdown"
 SHARES = (0.192, 0.102, 0.101, 0.605)
 ALIKE = 5e-4
 """Numbers that differ from 1 by less are 1 in three digits."""
@@ -97,6 +102,7 @@ def measure(options: argparse.Namespace) -> dict[str, Any]:
     print(
         f"\nWith π_old taken from the training pass no coefficient changes a token's update by more than {largest:g}."
     )
+    print(*("", *map(Rounding.of_an_update, STEPS)), sep="\n")
     untouched = [each for each in reads_no_log_probs() if each not in CASES]
     print(f"\nRead no log-probability and no entropy: {', '.join(f'`{name}`' for name in untouched)}.")
     return {name: [vars(each) for each in row] for name, row in found.items()}
@@ -205,6 +211,54 @@ def effects(noise: float, length: int, seed: int, names: Sequence[str] = (*CASES
             ratio = engine_ratio(engine_difference, torch.zeros_like(batch.logps), batch.mask, name, None, 3.0)  # type: ignore[arg-type]
             found[name] = Effect.between(ratio.expand(batch.mask.shape), torch.ones(batch.mask.shape))
     return found
+
+
+@dataclass(frozen=True)
+class Rounding:
+    """What bfloat16 autocast adds to the change of log π by a small update of the countdown policy, on the CPU.
+
+    Attributes:
+        step: what each weight is changed by, up or down.
+        change: standard deviation of the change of a token's log π in float32.
+        noise: the same of what the change in bfloat16 differs from that by.
+        of_sums: standard deviation of that difference summed over a response of 96 tokens, as a multiple of
+            ``noise · √96``: 1 where the tokens' rounding is independent.
+    """
+
+    step: float
+    change: float
+    noise: float
+    of_sums: float
+
+    def __str__(self) -> str:
+        return (
+            f"Each weight changed by {self.step:g}: log π changes by {self.change:.1e} a token in float32, and bfloat16 "
+            f"adds {self.noise:.1e}; to the sum over 96 tokens {self.of_sums:.2f} · √96 times as much."
+        )
+
+    @classmethod
+    @torch.no_grad()
+    def of_an_update(cls, step: float, *, rows: int = 32, tokens: int = 96) -> "Rounding":
+        """Of 32 responses that the policy samples after 8 random tokens; the update is a random sign a weight."""
+        policy: Any = AutoModelForCausalLM.from_pretrained(POLICY, dtype=torch.float32).eval()
+        draws = torch.Generator().manual_seed(0)
+        ids = torch.randint(5, policy.config.vocab_size, (rows, 8), generator=draws)
+        for _ in range(tokens):
+            probs = policy(input_ids=ids).logits[:, -1].softmax(-1)
+            ids = torch.cat([ids, probs.multinomial(1, generator=draws)], dim=1)
+
+        def scored(in_half: bool) -> Tensor:
+            with torch.autocast("cpu", torch.bfloat16, enabled=in_half):
+                logits = policy(input_ids=ids).logits[:, 7:-1]
+            return logits.float().log_softmax(-1).gather(2, ids[:, 8:, None]).squeeze(2)
+
+        before = scored(False), scored(True)
+        for parameter in policy.parameters():
+            parameter += step * torch.randn(parameter.shape, generator=draws).sign()
+        change = scored(False) - before[0]
+        noise = scored(True) - before[1] - change
+        of_sums = noise.sum(1).std() / (noise.std() * math.sqrt(tokens))
+        return cls(step, change.std().item(), noise.std().item(), of_sums.item())
 
 
 def remainder(noise: float, length: int, seed: int) -> float:

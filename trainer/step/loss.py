@@ -70,7 +70,7 @@ class Loss:
     rows that are trained before the policy has moved take π_old from that training pass: their ratio is exactly 1, as
     it is where TRL scores no π_old. Later passes over these rows are compared with the same π_old. What is left as it
     was scored: rows, and tokens of rows, whose first training pass comes after an optimizer step, or that planned
-    micro-batches left out of the earlier ones. An update schedule selects by the scored π_old in every pass, so that
+    micro-batches left out of the earlier ones. And log π of later passes is rounded anew. An update schedule selects by the scored π_old in every pass, so that
     its passes stay a partition.
 
     ``rounding/log_prob/mean_abs`` is the mean ``|log π − log π_old|`` of the tokens that such a pass trains, with π_old

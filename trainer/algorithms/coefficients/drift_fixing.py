@@ -47,8 +47,8 @@ def dfpo_min_replace(
     options. The minimum shrinks the step (to .63 of the mean weight at sd(log w) = .3, G = 8): compare it with a
     control of matched learning rate. Rounding shrinks it too: noise of .01 a token in log ρ (assumed for bfloat16)
     makes the product form .64 of what it is over 1,000 tokens and .35 over 8,000, the geometric one 1.00
-    (docs/devices.md); the first step of a rollout batch has none, for there ρ is exactly 1. Where responses drop out of
-    the loss (truncation), Σ A of the others is not 0.
+    (docs/devices.md). The first step of a rollout batch has none, for there ρ is exactly 1; the later ones have. Where
+    responses drop out of the loss (truncation), Σ A of the others is not 0.
     """
     weights = _trajectory_weights(log_ratio, mask, weight, length_normalization)
     return min_replace(weights, advantages[:, 0], groups, judged & mask.bool().any(1)).unsqueeze(1)
