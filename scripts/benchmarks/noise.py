@@ -232,8 +232,8 @@ class Rounding:
 
     def __str__(self) -> str:
         return (
-            f"Each weight changed by {self.step:g}: log π changes by {self.change:.1e} a token in float32, and bfloat16 "
-            f"adds {self.noise:.1e}; to the sum over 96 tokens {self.of_sums:.2f} · √96 times as much."
+            f"Each weight changed by {self.step:g}: log π changes by {self.change:.1e} a token in float32, and "
+            f"bfloat16 adds {self.noise:.1e}; to the sum over 96 tokens {self.of_sums:.2f} · √96 times as much."
         )
 
     @classmethod

@@ -65,13 +65,12 @@ class Loss:
     """What the strategies make of each micro-batch's loss, and what is measured of it.
 
     **π_old and rounding.** Half precision gives the same token another log-probability in the pass that scores π_old
-    than in the one that trains, by as much as the order of sums and the shape of the batch change. A coefficient that
-    multiplies ratios over a whole response adds that noise up. So where a strategy reads π_old through a ratio, the
-    rows that are trained before the policy has moved take π_old from that training pass: their ratio is exactly 1, as
-    it is where TRL scores no π_old. Later passes over these rows are compared with the same π_old. What is left as it
-    was scored: rows, and tokens of rows, whose first training pass comes after an optimizer step, or that planned
-    micro-batches left out of the earlier ones. And log π of later passes is rounded anew. An update schedule selects by the scored π_old in every pass, so that
-    its passes stay a partition.
+    than in the one that trains. A coefficient that multiplies ratios over a whole response adds that noise up. So where
+    a strategy reads π_old through a ratio, the rows that are trained before the policy has moved take π_old from that
+    training pass: their ratio is exactly 1, as it is where TRL scores no π_old. Later passes over these rows are
+    compared with the same π_old; their own log π is rounded anew. What is left as it was scored: rows, and tokens of
+    rows, whose first training pass comes after an optimizer step, or that planned micro-batches left out of the earlier
+    ones. An update schedule selects by the scored π_old in every pass, so that its passes stay a partition.
 
     ``rounding/log_prob/mean_abs`` is the mean ``|log π − log π_old|`` of the tokens that such a pass trains, with π_old
     as it was scored: 0 without rounding. ``rounding/coefficient/mean`` is what the coefficient of these tokens would be
