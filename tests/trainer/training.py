@@ -97,7 +97,8 @@ def moved(trainer: GRPOTrainer, model: Path) -> float:
 
     start = AutoModelForCausalLM.from_pretrained(model).state_dict()
     return max(
-        (value.float() - start[name].float()).abs().max().item() for name, value in trainer.model.state_dict().items()
+        (value.cpu().float() - start[name].float()).abs().max().item()
+        for name, value in trainer.model.state_dict().items()
     )
 
 

@@ -74,14 +74,15 @@ def rollout(trainer: RLVRTrainer, dead: str = "half") -> list[dict[str, Any]]:
 
     def of_many_lengths(self: RLVRTrainer, inputs: Any) -> dict[str, Any]:
         batch = original(self, inputs)
-        lengths = torch.randint(1, 13, (num_rows,), generator=generator)
-        batch["completion_mask"] *= torch.arange(batch["completion_mask"].shape[1]) < lengths[:, None]
+        lengths, device = torch.randint(1, 13, (num_rows,), generator=generator), self.accelerator.device
+        counted = torch.arange(batch["completion_mask"].shape[1]) < lengths[:, None]
+        batch["completion_mask"] *= counted.to(device)
         batch["num_items_in_batch"] = batch["completion_mask"].sum()
         if dead != "none":
             advantages = torch.randn(batch["advantages"].shape, generator=generator)
             groups = torch.arange(num_rows) // 4
             alive = groups % 2 == 0 if dead == "half" else torch.zeros(num_rows).bool()
-            batch["advantages"] = advantages * (alive if advantages.dim() == 1 else alive[:, None])
+            batch["advantages"] = (advantages * (alive if advantages.dim() == 1 else alive[:, None])).to(device)
         return batch
 
     trainer._generate_and_score_completions = of_many_lengths.__get__(trainer)  # type: ignore[method-assign]

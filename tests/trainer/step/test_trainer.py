@@ -65,7 +65,7 @@ def perturb(trainer: RLVRTrainer) -> None:
     generator = torch.Generator().manual_seed(5)
     with torch.no_grad():
         for parameter in trainer.model.parameters():
-            parameter.add_(0.02 * torch.randn(parameter.shape, generator=generator))
+            parameter.add_((0.02 * torch.randn(parameter.shape, generator=generator)).to(parameter.device))
 
 
 @pytest.mark.parametrize("order", ["low_first", "high_first", "random"])

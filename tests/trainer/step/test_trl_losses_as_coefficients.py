@@ -56,12 +56,13 @@ def applied_by_trl(trainer: TokenGradients, loss_type: str, spread: float):
         "advantages": ADVANTAGES,
         "num_items_in_batch": MASK.sum(),
     }
+    batch = {name: value.to(trainer.accelerator.device) for name, value in batch.items()}
     trainer._compute_loss(trainer.model, batch)
     moved = spread * torch.randn(4, 5, generator=torch.Generator().manual_seed(3))
-    batch["old_per_token_logps"] = trainer.token_logps.detach() - moved
+    batch["old_per_token_logps"] = trainer.token_logps.detach() - moved.to(trainer.accelerator.device)
     trainer._compute_loss(trainer.model, batch).backward()
     log_ratio = trainer.token_logps.detach() - batch["old_per_token_logps"]
-    return log_ratio, -trainer.token_logps.grad / ADVANTAGES[:, None]
+    return log_ratio.cpu(), -trainer.token_logps.grad.cpu() / ADVANTAGES[:, None]
 
 
 @pytest.mark.parametrize("spread", [0.0, 0.1, 0.7])
