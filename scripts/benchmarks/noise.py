@@ -20,6 +20,7 @@ import statistics
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -194,6 +195,12 @@ class SyntheticBatch:
         return per_token if factors.coefficients is None else per_token * factors.coefficients
 
 
+@cache
+def built(name: str) -> Strategies:
+    """Those of a case; each of its parts is tried once."""
+    return build_strategies(**CASES[name])
+
+
 def effects(noise: float, length: int, seed: int, names: Sequence[str] = (*CASES, *CORRECTIONS)) -> dict[str, Effect]:
     """Name → what noise of that size does to the update of one synthetic batch, π_old as it was scored."""
     batch = SyntheticBatch(length, seed)
@@ -204,7 +211,7 @@ def effects(noise: float, length: int, seed: int, names: Sequence[str] = (*CASES
     found = {}
     for name in names:
         if name in CASES:
-            strategies = build_strategies(**CASES[name])
+            strategies = built(name)
             exact = batch.update(strategies, batch.logps, batch.logps, batch.entropies)
             found[name] = Effect.between(batch.update(strategies, trained, scored, entropies), exact)
         else:
@@ -268,7 +275,7 @@ def remainder(noise: float, length: int, seed: int) -> float:
     """
     batch, found = SyntheticBatch(length, seed, groups=4), [0.0]
     trained = torch.clamp(batch.logps + batch.noise(noise), max=0.0)
-    for strategies in (build_strategies(**case) for case in CASES.values() if COEFFICIENT in case):
+    for strategies in (built(name) for name, case in CASES.items() if COEFFICIENT in case):
         exact = batch.update(strategies, batch.logps, batch.logps, batch.entropies)
         difference = batch.update(strategies, trained, trained, batch.entropies) - exact
         found.append(difference.abs().max().item())
