@@ -59,6 +59,9 @@ MUTANTS: dict[str, Mutant] = {
     "group numbers": Mutant(
         "trainer.step.rollout:group_labels", "(len(rewards), device=rewards.device)", "(len(rewards))", "default"
     ),
+    "keys of rows": Mutant(
+        "trainer.step.rollout:group_labels", "rollout_number).to(rewards.device)", "rollout_number)", "lopti, random"
+    ),
     "groups of the shared prefix": Mutant(
         "trainer.step.metrics:_add_contributions", ", device=groups.device)", ")", "default"
     ),

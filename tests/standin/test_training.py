@@ -23,7 +23,12 @@ pytestmark = pytest.mark.standin
 OUR_WAITS: dict[str, dict[str, float]] = {
     "optimizer step": {"loss.py:raise_first": 1},
     "planned cut": {"microbatches.py:_plan": 1, "microbatches.py:cut": 2},
-    "comparison of cuts": {"gradient_check.py:_gradient": 8, "gradient_check.py:difference": 1, "ranks.py:any": 6},
+    "comparison of cuts": {
+        "gradient_check.py:_gradient": 8,
+        "gradient_check.py:difference": 1,
+        "microbatches.py:_verified": 1,
+        "ranks.py:any": 8,
+    },
     "generation": {"generation.py:draw": 1, "generation.py:sample_running": 9},
     "rewards": {"judging.py:refuse_unusable": 3},
     "rollout batch": {

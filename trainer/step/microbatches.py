@@ -158,7 +158,13 @@ class Microbatches:
         position: Position,
         compare: "Callable[[Sequence[Batch], Sequence[Batch]], GradientComparison | str]",
     ) -> bool:
-        """Whether both cuts give the same gradient on every rank; yes, with a warning, where it cannot be computed."""
+        """Whether both cuts give the same gradient on every rank; yes, with a warning, where it cannot be computed.
+
+        Not compared where no row of any rank has an advantage: under a KL term an unmoved policy's gradient is then
+        rounding alone, of which every cut has another.
+        """
+        if not self.ranks.any(bool(torch.stack([batch["advantages"].any() for batch in originals]).any())):
+            return True
         comparison = compare(originals, self._planned)
         if isinstance(comparison, str):
             self.ranks.warn(f"Planned micro-batches are not compared with TRL's: {comparison}.")

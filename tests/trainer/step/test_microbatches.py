@@ -409,6 +409,22 @@ def test_a_wrong_plan_falls_back_to_trl_and_leaves_a_file(tiny_model, tmp_path: 
     assert len(found["cuts"]["planned"]) == len(found["cuts"]["trl"]) == 2
 
 
+def test_cuts_are_not_compared_where_all_gradient_is_rounding(tmp_path: Path, recwarn: pytest.WarningsRecorder):
+    """Under a KL term a policy that has not moved has no gradient on dead groups but that of rounding."""
+    settings = {"per_device_train_batch_size": 4, "gradient_accumulation_steps": 4, "max_completion_length": 32}
+    trainer = ours(
+        ROOT / "configs/tiny_policy/countdown",
+        tmp_path,
+        strategies={"microbatches": "planned"},
+        reward=lambda completions, **_: [0.0] * len(completions),
+        beta=0.04,
+        max_steps=2,
+        **settings,
+    )
+    assert trainer.parts.microbatches.planner is not None
+    assert [str(each.message) for each in recwarn if "Planned micro-batches" in str(each.message)] == []
+
+
 def test_cuts_are_compared_again_at_later_steps_by_the_step_alone():
     due = [comparisons_due(1, step, 400) for step in range(400)]
     assert [step for step in range(1, 400) if due[step] > due[step - 1]] == [100, 200, 300, 399]
@@ -439,7 +455,8 @@ def test_a_part_that_begins_late_is_found_and_a_resumed_run_stays_with_trls_cut(
     with pytest.warns(UserWarning, match="another gradient than TRL's at optimizer step 2"):
         straight = ours(tiny_model, tmp_path / "straight", strategies=strategies, **settings)
     assert straight.parts.microbatches.planner is None
-    assert straight.parts.checkpoint.counts == {"planned_microbatches_compared": 1, "planned_microbatches_mismatch": 1}
+    counts = straight.parts.checkpoint.counts
+    assert (counts["planned_microbatches_compared"], counts["planned_microbatches_mismatch"]) == (1, 1)
     for step, found in (
         (4, "gave another gradient before the checkpoint"),
         (2, "another gradient than TRL's at optimizer step 2"),
