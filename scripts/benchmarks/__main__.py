@@ -2,6 +2,7 @@
 
     python -m scripts.benchmarks update                       # stock TRL, planned micro-batches, strategies: 5 minutes
     python -m scripts.benchmarks update --size gpu --device cuda     # half a billion random weights in bfloat16
+    python -m scripts.benchmarks shared_prompts               # prompts computed once for the rows that share them
     python -m scripts.benchmarks runs configs/quickstart.yaml --rounds 2   # whole runs, with and without `speed`
     python -m scripts.benchmarks generation configs/quickstart.yaml model.name_or_path=runs/quickstart/checkpoint-25
     python -m scripts.benchmarks sandbox --numpy --cores 0,1 --rounds 20   # what a sandboxed program costs
@@ -23,6 +24,7 @@ from scripts.one_of import run_one_of
 
 PROGRAMS = {
     "update": "the update phase: stock TRL, planned micro-batches, strategies",
+    "shared_prompts": "prompts computed once for the rows that share them, where it pays and where not",
     "runs": "a run file from start to end: by TRL alone, with TRL's micro-batches, as it says",
     "generation": "how long transformers takes to generate, in each way that a run file can ask for",
     "sandbox": "what a sandboxed program costs, by level of isolation",

@@ -52,6 +52,7 @@ class Loaded:
         special_functions: names of reward functions that are a model or asynchronous.
         same_names: names that several reward functions share.
         image_column: a column of images beside the prompts, if there is one.
+        unshareable: why rows cannot share their prompt's forward pass, if they cannot; looked for where it is asked.
     """
 
     own_generation: str | None = None
@@ -65,6 +66,7 @@ class Loaded:
     special_functions: tuple[str, ...] = ()
     same_names: tuple[str, ...] = ()
     image_column: str | None = None
+    unshareable: str | None = None
 
 
 @dataclass(frozen=True)
@@ -91,7 +93,7 @@ class Settings:
 
 
 Problems = Iterator[str]
-Option = Literal["microbatches", "skip_old_logps"]
+Option = Literal["microbatches", "skip_old_logps", "shared_prompts"]
 
 
 @dataclass(frozen=True)
@@ -690,6 +692,31 @@ def _model_of_the_cut(settings: Settings) -> Problems:
         yield "images are not cut with their rows"
     if loaded.rope_type in _LENGTH_DEPENDENT:
         yield f"rope type {loaded.rope_type!r} turns positions by the length of the padded batch"
+
+
+# Where each row computes its own prompt
+
+
+@rule("speed.shared_prompts speed.microbatches")
+def _shared_prompts_unplanned(settings: Settings) -> Problems:
+    """shared_prompts with TRL's micro-batches."""
+    if settings.speed.shared_prompts and settings.speed.microbatches == "trl":
+        yield (
+            "shared_prompts: true with microbatches: trl: rows of one prompt lie side by side in planned micro-batches "
+            "alone. Write microbatches: planned, or leave shared_prompts out."
+        )
+
+
+@rule("speed.shared_prompts", "model", gives_up="shared_prompts")
+def _model_of_shared_prompts(settings: Settings) -> Problems:
+    """shared_prompts with a model that would compute something else in one sequence than in many."""
+    loaded = settings.loaded
+    if loaded.unshareable:
+        yield loaded.unshareable
+    if loaded.varies:
+        yield loaded.varies
+    if loaded.image_column:
+        yield f"the column {loaded.image_column!r} holds images, which are not laid out with the prompts"
 
 
 def rope_type(config: Any) -> str | None:

@@ -23,9 +23,10 @@ from trl.trainer.utils import split_pixel_values_by_grid, split_tensor_dict, uns
 from trainer.algorithms.contract import UpdateSchedule
 from trainer.algorithms.strategies import Strategies
 from trainer.step.gradient_check import GradientComparison
-from trainer.step.microbatch_plan import planned_cuts
+from trainer.step.microbatch_plan import Sharing, pays, planned_cuts, work
 from trainer.step.ranks import Ranks
 from trainer.step.rollout import Batch, Position, Schedule, loss_mask
+from trainer.step.shared_prompts import Packing, packing, prompt_numbers
 
 if TYPE_CHECKING:
     from trl import GRPOConfig
@@ -205,6 +206,8 @@ class PlannedCut:
             with this rollout's longest prompt and the longest completion that may be generated.
         cuts_passes: whether a pass may end a row after its last token of the pass.
         trims_prompts: whether the model's positions are relative, so that less padding on the left changes nothing.
+        attention_length: where rows share their prompt if that pays, by how much attention costs (see
+            `trainer.step.shared_prompts`); ``None`` = they do not share it.
     """
 
     def __init__(
@@ -216,8 +219,10 @@ class PlannedCut:
         tokens_per_microbatch: int | None,
         cuts_passes: bool,
         trims_prompts: bool,
+        attention_length: float | None = None,
     ) -> None:
         self.args, self.strategies, self.ranks = args, strategies, ranks
+        self.attention_length = attention_length
         self.tokens_per_microbatch = tokens_per_microbatch
         self.cuts_passes, self.trims_prompts = cuts_passes, trims_prompts
         self.rows_per_unit = args.num_generations if strategies.keep_groups == "forward" else 1
@@ -230,8 +235,8 @@ class PlannedCut:
         Beside TRL's entries each holds ``loss_scale``, what its loss is to be multiplied by, and may hold ``row_scale``
         (B,), what its advantages are; ``all_tokens`` and ``all_rows``, whose sums over the micro-batches are those of
         all rows; ``leaves_out``, whether a row of any rank is left out; with several passes ``keep``, the tokens of
-        this one, and ``pass_tokens``, how many of how many those are in the given micro-batch. Collective: every rank
-        asks at the same time.
+        this one, and ``pass_tokens``, how many of how many those are in the given micro-batch; where its rows share
+        their prompts ``packing``. Collective: every rank asks at the same time.
         """
         rows_each = len(microbatches[0]["completion_ids"])
         whole = joined(microbatches)
@@ -240,10 +245,11 @@ class PlannedCut:
             # a schedule may look at all rows of a micro-batch: those of TRL's cut
             whole["keep"] = torch.cat([kept_tokens(self.strategies.schedule, m, pass_index) for m in microbatches])
         prompts, needed = self._needed(whole, mask)
-        units, leaves_out = self._plan(prompts, needed, len(microbatches), rows_each, mask.any(1))
-        prompts, needed = prompts.cpu(), needed.cpu()  # one wait for the device, not one a micro-batch
+        numbers = self._prompt_numbers(whole["prompt_ids"], whole["prompt_mask"])
+        units, leaves_out = self._plan(prompts, needed, numbers, len(microbatches), rows_each, mask.any(1))
+        prompts, needed, numbers = prompts.cpu(), needed.cpu(), numbers.cpu()  # one wait, not one a micro-batch
         old_counts = torch.cat([loss_mask(m).sum().expand(rows_each) for m in microbatches])
-        planned = [self._microbatch(whole, rows, prompts, needed, rows_each, old_counts) for rows in units]
+        planned = [self._microbatch(whole, rows, prompts, needed, numbers, rows_each, old_counts) for rows in units]
         for batch, counted in zip(planned, mask.split(rows_each), strict=True):
             batch |= {"all_tokens": counted.sum(), "all_rows": rows_each, "leaves_out": leaves_out}
         if "keep" in whole:
@@ -253,23 +259,28 @@ class PlannedCut:
                 batch["pass_tokens"] = keep.sum(), counted.sum()
         return planned
 
-    def scoring_cut(self, attention_mask: Tensor, width: int, batch_size: int) -> list[tuple[Tensor, int, int]]:
-        """For scoring without a gradient: rows of each forward pass, its prompts' first column, its completions' width.
+    def scoring_cut(
+        self, input_ids: Tensor, attention_mask: Tensor, width: int, batch_size: int
+    ) -> list[tuple[Tensor, int, int, Packing | None]]:
+        """For scoring without a gradient: rows of each forward pass, its prompts' first column, its completions' width,
+        and how they lie where they share prompts.
 
         Every row is scored; on all ranks there are as many forward passes.
         """
         prompt_mask, mask = attention_mask[:, :-width], attention_mask[:, -width:]
         prompts, needed = self._prompt_lengths(prompt_mask), last_counted(mask).clamp(min=1)
         rows_each = min(batch_size, len(mask))
-        units, _ = self._plan(prompts, needed, -(-len(mask) // rows_each), rows_each, mask.any(1), rows_per_unit=1)
-        prompts, needed = prompts.cpu(), needed.cpu()
+        numbers, most = self._prompt_numbers(input_ids[:, :-width], prompt_mask), -(-len(mask) // rows_each)
+        units, _ = self._plan(prompts, needed, numbers, most, rows_each, mask.any(1), rows_per_unit=1)
+        prompts, needed, numbers = prompts.cpu(), needed.cpu(), numbers.cpu()
         cut = []
         for rows in units:
             if rows[0] < 0:  # fewer forward passes are enough, on every rank
                 continue
             chosen = torch.tensor(rows)
-            wide = [self._width(lengths[chosen], m) for lengths, m in ((prompts, prompt_mask), (needed, mask))]
-            cut.append((chosen.to(mask.device, non_blocking=True), prompt_mask.shape[1] - wide[0], wide[1]))
+            before, after = self._width(prompts[chosen], prompt_mask), self._width(needed[chosen], mask)
+            packed = self._packing(numbers[chosen], prompts[chosen], needed[chosen], before, after, mask.device)
+            cut.append((chosen.to(mask.device, non_blocking=True), prompt_mask.shape[1] - before, after, packed))
         return cut
 
     def _needed(self, whole: Batch, mask: Tensor) -> tuple[Tensor, Tensor]:
@@ -283,17 +294,39 @@ class PlannedCut:
             until = trained if "keep" in whole and self.cuts_passes else counted
             present = trained.view(-1, self.rows_per_unit, mask.shape[1]).any(2).any(1)
             needed = until & present.repeat_interleave(self.rows_per_unit)[:, None]
-        return self._prompt_lengths(whole["prompt_mask"]), last_counted(needed)
+        longest = last_counted(needed).view(-1, self.rows_per_unit).amax(1)  # rows of a group end together
+        lengths = longest.repeat_interleave(self.rows_per_unit).minimum(last_counted(counted))
+        return self._prompt_lengths(whole["prompt_mask"]), lengths
 
     def _prompt_lengths(self, prompt_mask: Tensor) -> Tensor:
         if not self.trims_prompts:
             return torch.full_like(prompt_mask[:, 0], prompt_mask.shape[1], dtype=torch.long)
         return last_counted(prompt_mask.flip(1))
 
+    def _prompt_numbers(self, prompt_ids: Tensor, prompt_mask: Tensor) -> Tensor:
+        """(B,) the same for rows that may share their prompt."""
+        if self.attention_length is None:
+            return torch.arange(len(prompt_ids))
+        return prompt_numbers(prompt_ids, prompt_mask)
+
+    def _packing(
+        self, numbers: Tensor, prompts: Tensor, completions: Tensor, before: int, after: int, device: torch.device
+    ) -> Packing | None:
+        """How rows lie that share their prompts; ``None`` where that does not pay."""
+        if self.attention_length is None:
+            return None
+        packed = packing(numbers, prompts, completions, before, after)
+        layouts = (packed.owner.shape, (len(numbers), before + after))
+        shared, unshared = (
+            work(torch.tensor(rows * length), torch.tensor(rows), self.attention_length) for rows, length in layouts
+        )
+        return packed.to(device) if pays(shared, unshared) else None
+
     def _plan(
         self,
         prompts: Tensor,
         needed: Tensor,
+        numbers: Tensor,
         most: int,
         rows_each: int,
         counts: Tensor,
@@ -306,20 +339,38 @@ class PlannedCut:
         size = self.rows_per_unit if rows_per_unit is None else rows_per_unit
         completions = needed.view(-1, size).amax(1)
         left_out = (counts & (needed == 0)).view(-1, size).any(1).long()
-        lengths = torch.stack([prompts.view(-1, size).amax(1), completions, left_out], dim=1)
-        everyone = self.ranks.gathered(lengths[None].contiguous()).cpu()
-        leaves_out, everyone = bool(everyone[:, :, 2].any()), everyone[:, :, :2]
+        columns = [prompts.view(-1, size).amax(1), completions, left_out]
+        if self.attention_length is not None:
+            columns += [needed.view(-1, size).sum(1), numbers[::size]]
+        everyone = self.ranks.gathered(torch.stack(columns, dim=1)[None].contiguous()).cpu()
+        leaves_out = bool(everyone[:, :, 2].any())
+        sharing = None
+        if self.attention_length is not None:
+            sharing = Sharing(everyone[:, :, 3], everyone[:, :, 4], self.attention_length)
+        everyone = everyone[:, :, :2]
         budget = self.tokens_per_microbatch or rows_each * (
             int(everyone[:, :, 0].max()) + max(int(everyone[:, :, 1].max()), self.args.max_completion_length or 0)
         )
         plan = planned_cuts(
-            everyone, num_microbatches=most, budget=budget, rows_per_unit=size, units_each=max(1, rows_each // size)
+            everyone,
+            num_microbatches=most,
+            budget=budget,
+            rows_per_unit=size,
+            units_each=max(1, rows_each // size),
+            sharing=sharing,
         )
         mine = plan[self.ranks.index if len(plan) > 1 else 0]
         return [[row for unit in units for row in _rows_of(unit, size)] for units in mine], leaves_out
 
     def _microbatch(
-        self, whole: Batch, rows: list[int], prompts: Tensor, needed: Tensor, rows_each: int, old_counts: Tensor
+        self,
+        whole: Batch,
+        rows: list[int],
+        prompts: Tensor,
+        needed: Tensor,
+        numbers: Tensor,
+        rows_each: int,
+        old_counts: Tensor,
     ) -> Batch:
         """The chosen rows, trimmed."""
         given = torch.tensor(rows)
@@ -335,6 +386,13 @@ class PlannedCut:
         for name in COMPLETION_WIDE:
             if isinstance(value := batch.get(name), Tensor) and value.dim() == 2 and value.shape[1] > 1:
                 batch[name] = value[:, :after]
+        own = needed[given].masked_fill(padding, 0)  # of a row of padding no token has to be computed beside others
+        if not padding.all():
+            packed = self._packing(numbers[given], lengths[0], own, before, after, chosen.device)
+            if packed is not None:
+                batch["packing"] = packed
+                within = torch.arange(after) < own[:, None]
+                batch["completion_mask"] = batch["completion_mask"] * within.to(chosen.device, non_blocking=True)
         if padding.any():
             _make_padding(batch, padding.to(chosen.device, non_blocking=True))
         batch["loss_scale"] = len(rows) / rows_each if self.args.loss_type in ROW_MEAN else 1.0

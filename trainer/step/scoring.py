@@ -16,6 +16,7 @@ from torch import Tensor
 from trainer.step.microbatches import Microbatches
 from trainer.step.phases import Phases
 from trainer.step.rollout import Batch
+from trainer.step.shared_prompts import with_shared_prompts
 from trainer.step.temporarily import temporarily
 
 
@@ -113,6 +114,8 @@ class Scoring:
         )
         if purpose is Purpose.LOSS:
             planned = self._in_loss is not None and "loss_scale" in self._in_loss
+            if self._in_loss is not None and (packed := self._in_loss.get("packing")) is not None:
+                arguments = (with_shared_prompts(model, packed), *arguments[1:])
             with labelled_positions_only(input_ids.device) if planned else nullcontext():
                 return score(*arguments, *positional, **keywords)
         with self.phases((Purpose.REFERENCE if purpose is Purpose.REFERENCE else Purpose.OLD).value):
@@ -155,9 +158,10 @@ class Scoring:
         assert planner is not None
         batch_size = keywords.pop("batch_size", None) or len(input_ids)
         results: list[Tensor | None] = [None, None]
-        for rows, first, width in planner.scoring_cut(attention_mask, logits_to_keep, batch_size):
+        for rows, first, width, packed in planner.scoring_cut(input_ids, attention_mask, logits_to_keep, batch_size):
             columns = slice(first, input_ids.shape[1] - logits_to_keep + width)
-            scored = score(model, input_ids[rows, columns], attention_mask[rows, columns], width, **keywords)
+            scorer = model if packed is None else with_shared_prompts(model, packed)
+            scored = score(scorer, input_ids[rows, columns], attention_mask[rows, columns], width, **keywords)
             for index, values in enumerate(scored[:2]):
                 if values is not None:
                     if results[index] is None:  # padding is 0, as in TRL's

@@ -24,6 +24,7 @@ from trainer.step.records import Recorder
 from trainer.step.revisions import Revisions
 from trainer.step.rollout import Schedule
 from trainer.step.scoring import Scoring
+from trainer.step.shared_prompts import attention_length, unshareable
 
 
 @dataclass(frozen=True)
@@ -112,6 +113,9 @@ def wired(
             tokens_per_microbatch=speed.tokens_per_microbatch,
             cuts_passes=cuts_passes(settings),
             trims_prompts=settings.loaded.rope_type is not None,  # rotary positions are relative
+            attention_length=attention_length(trainer.model.config.get_text_config())
+            if _is_taken(settings, ranks, "shared_prompts")
+            else None,
         )
         if _is_taken(settings, ranks, "microbatches")
         else None,
@@ -208,13 +212,21 @@ def _loaded(trainer: Any, speed: Speed, ranks: Ranks) -> Loaded:
         varies = "the model has dropout, of which each pass draws its own"
     elif getattr(config, "router_jitter_noise", 0.0):
         varies = "the router of the model's experts is noisy (router_jitter_noise)"
+    reads_cache = speed.generation == "compact" or speed.shared_prompts
+    has_plain_cache = not reads_cache or preallocated_cache(model.config) is not None
+    base = model.get_base_model() if hasattr(model, "get_base_model") else model  # without adapters
     return Loaded(
         own_generation=own[0] if own else None,
         has_router_loss=bool(trainer.aux_loss_enabled),
         is_vlm=trainer._is_vlm,
         rope_type=rope_type(config),
         varies=varies,
-        has_plain_cache=speed.generation != "compact" or preallocated_cache(model.config) is not None,
+        has_plain_cache=has_plain_cache,
+        unshareable=unshareable(
+            base, has_plain_cache=has_plain_cache, has_rotary_positions=rope_type(config) is not None
+        )
+        if speed.shared_prompts
+        else None,
         is_sharded=ranks.sharded,
         has_positions=hasattr(trainer.train_dataset, "__len__"),
         same_names=tuple(name for name, count in Counter(trainer.reward_func_names).items() if count > 1),
@@ -233,6 +245,9 @@ def _is_taken(settings: Settings, ranks: Ranks, option: str) -> bool:
     if option == "microbatches":
         asked = speed.microbatches == "planned"
         message = "Micro-batches stay as TRL cuts them: {}. To silence this write microbatches: trl."
+    elif option == "shared_prompts":
+        asked = speed.shared_prompts
+        message = "Each row computes its own prompt: {}. To silence this write shared_prompts: false."
     else:
         asked = speed.skips_old_logps and settings.corrects_engine and settings.is_on_policy
         message = "π_old is scored in a pass of its own: {}. To silence this write skip_old_logps: false."

@@ -95,6 +95,11 @@ SPEAKS_AND_IS_SILENT: dict[str, tuple[dict[str, Any], dict[str, Any]]] = {
         {"strategies": {"token_weight": by_the_mean}},
         {"strategies": {"token_weight": "adv_reweight"}},
     ),
+    "shared-prompts-unplanned": (
+        {"speed": Speed(shared_prompts=True)},
+        {"speed": Speed(shared_prompts=True, microbatches="planned")},
+    ),
+    "model-of-shared-prompts": ({"loaded": Loaded(unshareable="its layers slide")}, {}),
     "model-of-the-cut": ({"loaded": Loaded(rope_type="dynamic")}, {"loaded": Loaded(rope_type="default")}),
 }
 

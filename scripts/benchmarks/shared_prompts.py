@@ -1,0 +1,119 @@
+"""What sharing a prompt saves: forward and backward of eight rows of one prompt, apart and in one sequence, in turn.
+
+A random Qwen3 with TRL's fused head; every token of the completions is scored and has a gradient. Both layouts are run
+at every size, also where a trainer leaves the rows apart: ``work`` is the ratio that `trainer.step.microbatch_plan`
+expects and decides by, ``measured`` that of the seconds.
+"""
+
+import argparse
+import time
+from collections.abc import Callable
+from typing import Any
+
+import torch
+from torch import Tensor
+from transformers import Qwen3Config, Qwen3ForCausalLM
+from trl.trainer.utils import add_fused_lm_head
+
+from scripts.benchmarks.rounds import in_turn, round_ratios, shown_ratio
+from trainer.step.microbatch_plan import pays, work
+from trainer.step.scoring import labelled_positions_only
+from trainer.step.shared_prompts import Packing, attention_length, packing, with_shared_prompts
+
+GROUP_SIZE = 8
+LENGTHS = ((512, 128), (64, 128), (512, 256), (512, 512))
+"""Tokens of the prompt and of each completion."""
+MODELS = {"cpu": (256, 4, 16_384, torch.float32), "cuda": (1024, 28, 151_936, torch.bfloat16)}
+"""Hidden size, layers, vocabulary and type; on a GPU half a billion parameters."""
+
+
+def add_arguments(command: argparse.ArgumentParser) -> None:
+    """What this benchmark alone is asked."""
+    command.add_argument("--device", choices=list(MODELS), default="cpu", help="default cpu")
+
+
+def measure(options: argparse.Namespace) -> dict[str, Any]:
+    """A line for each pair of lengths."""
+    device = torch.device(options.device)
+    name = torch.cuda.get_device_name() if device.type == "cuda" else f"{torch.get_num_threads()} CPU threads"
+    model = _model(*MODELS[options.device]).to(device).train()
+    print(f"{name}, torch {torch.__version__}; groups of {GROUP_SIZE}")
+    print(f"{'prompt':>8}{'completion':>12}{'tokens':>9}{'work':>7}   {'measured':<22}a trainer", flush=True)
+    results = [compared(model, prompt, completion, options.rounds) for prompt, completion in LENGTHS]
+    return {"device": name, "results": results}
+
+
+def compared(model: Any, prompt: int, completion: int, rounds: int) -> dict[str, Any]:
+    """Seconds of both layouts in every round, and how many times less sharing computes and takes."""
+    ids = torch.randint(2, model.config.vocab_size, (GROUP_SIZE, prompt + completion), device=model.device)
+    ids[:, :prompt] = ids[0, :prompt]
+    numbers, prompts, completions = (torch.full((GROUP_SIZE,), each) for each in (0, prompt, completion))
+    packed = packing(numbers, prompts, completions, prompt, completion)
+    layouts: dict[str, Callable[..., Any]] = {
+        "apart": model,
+        "shared": with_shared_prompts(model, packed.to(model.device)),
+    }
+    seconds: dict[str, list[float]] = {name: [] for name in layouts}
+    for number in range(rounds + 1):  # the first one warms up
+        for name in in_turn(list(layouts), number):
+            taken = _seconds(model, layouts[name], ids, completion)
+            seconds[name] += [taken] if number else []
+    ratios = round_ratios(seconds["apart"], seconds["shared"])
+    alone, together = _work(model, packed, ids)
+    result = {
+        "prompt": prompt,
+        "completion": completion,
+        "seconds": seconds,
+        "times_fewer_tokens": ids.numel() / packed.source.numel(),
+        "times_less_work": float(alone / together),
+        "times_faster": ratios,
+        "is_shared": bool(pays(together, alone)),
+    }
+    print(
+        f"{prompt:>8}{completion:>12}{result['times_fewer_tokens']:>9.2f}{result['times_less_work']:>7.2f}"
+        f"   {shown_ratio(ratios):<22}{'shares' if result['is_shared'] else 'leaves them apart'}",
+        flush=True,
+    )
+    return result
+
+
+def _work(model: Any, packed: Packing, ids: Tensor) -> tuple[Tensor, Tensor]:
+    """What the planner expects of the rows apart and shared."""
+    context = attention_length(model.config)
+    first, second = (
+        work(torch.tensor(layout.numel()), torch.tensor(len(layout)), context) for layout in (ids, packed.source)
+    )
+    return first, second
+
+
+def _seconds(model: Any, layout: Callable[..., Any], ids: Tensor, completion: int) -> float:
+    labels = ids.clone()
+    labels[:, :-completion] = -100
+    mask = torch.ones_like(ids)
+    mask[0, 0] = 0  # padding, as in any batch of several prompts: with none SDPA could take another kernel
+    model.zero_grad()
+    if ids.device.type == "cuda":
+        torch.cuda.synchronize()
+    started = time.perf_counter()
+    with labelled_positions_only(ids.device):
+        layout(input_ids=ids, attention_mask=mask, labels=labels, fused_lm_head=True).log_probs.sum().backward()
+    if ids.device.type == "cuda":
+        torch.cuda.synchronize()
+    return time.perf_counter() - started
+
+
+def _model(hidden: int, layers: int, vocabulary: int, dtype: torch.dtype) -> Any:
+    torch.manual_seed(0)
+    config = Qwen3Config(
+        vocab_size=vocabulary,
+        hidden_size=hidden,
+        intermediate_size=4 * hidden,
+        num_hidden_layers=layers,
+        num_attention_heads=hidden // 64,
+        num_key_value_heads=2,
+        head_dim=64,
+        tie_word_embeddings=True,
+    )
+    model = Qwen3ForCausalLM(config).to(dtype)
+    add_fused_lm_head(model, outputs=("log_probs", "entropy"))
+    return model

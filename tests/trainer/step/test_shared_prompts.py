@@ -1,0 +1,424 @@
+"""Prompts computed once for the rows that share them: the same log-probabilities, entropies and gradients."""
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from datasets import Dataset
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from peft import LoraConfig
+from torch import Tensor
+from transformers import AutoConfig, AutoModelForCausalLM, AutoTokenizer, Qwen3Config, Qwen3ForCausalLM
+from trl import GRPOConfig
+from trl.trainer.utils import add_fused_lm_head
+
+from tests.paths import ROOT
+from tests.trainer.step.test_microbatches import check, fast, trainer_with
+from tests.trainer.training import PROMPTS, digit_reward, max_difference, moved, ours
+from trainer import RLVRTrainer
+from trainer.step.microbatch_plan import Sharing, packed_tokens, pays, planned_cuts, work
+from trainer.step.options import Speed
+from trainer.step.rollout import loss_mask
+from trainer.step.scoring import labelled_positions_only
+from trainer.step.shared_prompts import (
+    attention_length,
+    packing,
+    prompt_numbers,
+    unshareable,
+    visible,
+    with_shared_prompts,
+)
+
+CPU = torch.device("cpu")
+SHARED = {"microbatches": "planned", "shared_prompts": True, "verify_steps": 0}
+LENGTHS = st.lists(st.tuples(st.integers(1, 9), st.lists(st.integers(0, 8), min_size=1, max_size=5)), min_size=1)
+
+
+def policy(layers: int = 2) -> Any:
+    """A random model of float32 with TRL's head."""
+    torch.manual_seed(0)
+    config = Qwen3Config(
+        vocab_size=30,
+        hidden_size=32,
+        intermediate_size=64,
+        num_hidden_layers=layers,
+        num_attention_heads=4,
+        num_key_value_heads=2,
+        head_dim=8,
+    )
+    model = Qwen3ForCausalLM(config)
+    add_fused_lm_head(model, outputs=("log_probs", "entropy"))
+    return model
+
+
+def scored(model: Any, call: Any, ids: Tensor, mask: Tensor, weights: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+    """Log-probabilities and entropies as TRL asks for them, and the gradient of their weighted sum."""
+    labels, width = ids.masked_fill(mask == 0, -100), weights.shape[1]
+    labels[:, :-width] = -100
+    with labelled_positions_only(CPU):
+        outputs = call(input_ids=ids, attention_mask=mask, labels=labels, fused_lm_head=True)
+    logps, entropies = outputs.log_probs[:, -width:], outputs.entropy[:, -width:]
+    gradients = torch.autograd.grad((logps * weights).sum() + entropies.sum(), list(model.parameters()))
+    return logps, entropies, torch.cat([each.flatten() for each in gradients])
+
+
+@settings(max_examples=40, deadline=None)
+@given(groups=LENGTHS, seed=st.integers(0, 9))
+def test_rows_in_one_sequence_are_scored_as_rows_of_their_own(groups: list[tuple[int, list[int]]], seed: int):
+    """Any prompts, completions and order of rows; rows of length 0 are laid out nowhere and scored 0."""
+    generator = torch.Generator().manual_seed(seed)
+    before, after = max(prompt for prompt, _ in groups), max(2, *(max(rows) for _, rows in groups))
+    ids, mask, prompts, completions = [], [], [], []
+    for prompt, rows in groups:
+        shared = torch.randint(1, 30, (before,), generator=generator)
+        for length in rows:
+            ids.append(torch.cat([shared, torch.randint(1, 30, (after,), generator=generator)]))
+            mask.append(
+                (torch.arange(before + after) >= before - prompt) & (torch.arange(before + after) < before + length)
+            )
+            prompts.append(prompt)
+            completions.append(length)
+    order = torch.randperm(len(ids), generator=generator)
+    ids, mask = torch.stack(ids)[order], torch.stack(mask)[order].long()
+    if not any(completions):
+        return
+    numbers = prompt_numbers(ids[:, :before], mask[:, :before])
+    packed = packing(numbers, torch.tensor(prompts)[order], torch.tensor(completions)[order], before, after)
+    model = policy()
+    weights = torch.randn(len(ids), after, generator=generator) * mask[:, before:]
+    rows = scored(model, model, ids, mask, weights)
+    together = scored(model, with_shared_prompts(model, packed), ids, mask, weights)
+    for mine, theirs in zip(together[:2], rows[:2], strict=True):
+        torch.testing.assert_close(mine, theirs, rtol=0, atol=1e-5)
+    assert (together[2] - rows[2]).norm() <= 1e-5 * rows[2].norm()
+
+
+def test_a_group_is_its_prompt_once_and_its_completions():
+    """Prompt 7 8 9 of two rows with completions of 2 and 1 tokens: 7 8, then 9 a and 9, whose successors are scored."""
+    packed = packing(torch.tensor([5, 5]), torch.tensor([3, 3]), torch.tensor([2, 1]), 3, 2)
+    rows = torch.tensor([[7, 8, 9, 1, 2], [7, 8, 9, 3, 0]])
+    assert rows.flatten()[packed.source].tolist() == [[7, 8, 9, 1, 9]]
+    assert packed.owner.tolist() == [[0, 0, 1, 1, 2]]
+    assert packed.scored.tolist() == [2, 3, 4]
+    assert packed.target.tolist() == [0, 1, 2]  # of (2, 2): the first row's two tokens, the other's first
+    assert visible(packed.owner)[0, 0].long().tolist() == [
+        [1, 0, 0, 0, 0],
+        [1, 1, 0, 0, 0],
+        [1, 1, 1, 0, 0],
+        [1, 1, 1, 1, 0],
+        [1, 1, 0, 0, 1],
+    ]
+
+
+def test_rows_that_begin_alike_in_padding_alone_do_not_share():
+    ids, mask = torch.tensor([[0, 4], [0, 4], [3, 4]]), torch.tensor([[0, 1], [1, 1], [1, 1]])
+    assert len(prompt_numbers(ids, mask).unique()) == 3
+
+
+@settings(max_examples=60, deadline=None)
+@given(groups=st.lists(st.tuples(st.integers(1, 9), st.lists(st.integers(1, 8), min_size=1, max_size=4)), min_size=1))
+def test_packed_tokens_are_those_of_the_layout(groups: list[tuple[int, list[int]]]):
+    units = [(prompt, total, number) for number, (prompt, rows) in enumerate(groups) for total in rows]
+    prompts, totals, numbers = (torch.tensor(column) for column in zip(*units, strict=True))
+    tokens, sequences = packed_tokens(prompts, totals, numbers)
+    for first in range(len(units)):
+        for last in range(len(units)):
+            part = slice(first, last + 1)
+            if last < first:
+                assert tokens[first, last] == 0
+                continue
+            layout = packing(numbers[part], prompts[part], totals[part], 9, 8).owner.shape
+            assert (int(sequences[first, last]), int(tokens[first, last])) == (layout[0], layout.numel())
+
+
+ROWS_OF_GROUPS = st.lists(
+    st.tuples(st.integers(1, 40), st.lists(st.integers(0, 30), min_size=4, max_size=4)), min_size=4, max_size=4
+)
+
+
+@settings(max_examples=60, deadline=None)
+@given(first=ROWS_OF_GROUPS, second=ROWS_OF_GROUPS, budget=st.integers(60, 600), context=st.sampled_from([20.0, 1e9]))
+def test_a_plan_with_shared_prompts_trains_every_row_once_within_the_budget_for_less(first, second, budget, context):
+    lengths = torch.tensor([[(p, c) for p, rows in groups for c in rows] for groups in (first, second)])
+    numbers = torch.arange(4).repeat_interleave(4).expand(2, 16)
+    options: dict[str, Any] = {"num_microbatches": 4, "budget": budget, "units_each": 4}
+    plan = planned_cuts(lengths, sharing=Sharing(lengths[:, :, 1], numbers, context), **options)
+    assert [len(units) for units in plan[0]] == [len(units) for units in plan[1]]
+    rows_alone = planned_cuts(lengths, **options)
+    for rank, cut in enumerate(plan):
+        trained = sorted(unit for units in cut for unit in units if unit >= 0)
+        assert trained == [unit for unit, (_, completion) in enumerate(lengths[rank].tolist()) if completion > 0]
+    if plan != rows_alone:
+        cost, most = _work(plan, lengths, numbers, context, shares=True)
+        apart, most_apart = _work(rows_alone, lengths, numbers, context, shares=False)
+        assert most <= budget
+        assert cost <= apart or most_apart > budget
+
+
+def _work(
+    plan: list[list[list[int]]], lengths: Tensor, numbers: Tensor, context: float, *, shares: bool
+) -> tuple[float, int]:
+    """What the micro-batches cost, each on the rank with the most, shared where that pays; the most tokens of one."""
+    total, most = 0.0, 0
+    for cut in zip(*plan, strict=True):
+        costs = [0.0]
+        for rank, units in enumerate(cut):
+            rows = lengths[rank][real := [unit for unit in units if unit >= 0]]
+            if not real:
+                continue
+            width = int(rows[:, 0].max() + rows[:, 1].max())
+            layouts = packing(numbers[rank][real], rows[:, 0], rows[:, 1], 40, 30).owner.shape, (len(units), width)
+            shared, alone = (work(torch.tensor(n * w), torch.tensor(n), context) for n, w in layouts)
+            tokens, cost = (layouts[0], shared) if shares and pays(shared, alone) else (layouts[1], alone)
+            most = max(most, tokens[0] * tokens[1])
+            costs.append(float(cost))
+        total += max(costs)
+    return total, most
+
+
+def test_long_completions_of_a_short_prompt_are_not_packed():
+    """Eight rows of 64 + 64 tokens: 1,024 tokens alone; 575 in one sequence. Where attention over 100 tokens costs as
+    much as all else, 1,024 · 2.28 against 575 · 6.75 is more."""
+    alone, packed = torch.tensor(1024), torch.tensor(575)
+    assert pays(work(packed, torch.tensor(1), 1e6), work(alone, torch.tensor(8), 1e6))
+    assert not pays(work(packed, torch.tensor(1), 100.0), work(alone, torch.tensor(8), 100.0))
+
+
+def test_attention_costs_as_much_as_the_layers_at_the_length_that_is_computed():
+    """Of policy(): q, o 2 · 32 · 32, k, v 2 · 32 · 16, MLP 3 · 32 · 64 weights, each two operations a token; scores and
+    their sum take 4 · 32 a token and token of context."""
+    assert attention_length(policy().config) == (2 * (2 * 32 * 32 + 2 * 32 * 16 + 3 * 32 * 64)) / (4 * 32)
+
+
+CASES = [
+    ("grpo", {}, {}),
+    ("grpo", {}, {"beta": 0.04, "num_iterations": 2}),
+    ("bnpo", {}, {}),
+    ("dapo", {"token_weight": "adv_reweight"}, {"gradient_checkpointing": True}),
+    ("dapo", {"advantage": "exchangeable"}, {}),
+    ("dapo", {"advantage": "exchangeable", "keep_groups": "forward"}, {}),
+    ("dapo", {"update_schedule": {"name": "lopti", "eta": 0.05}}, {}),
+    ("dapo", {"update_schedule": {"name": "lopti", "eta": 0.05}}, {"beta": 0.04}),
+    ("grpo", {"update_schedule": {"name": "lopti", "eta": 0.05}, "keep_groups": "forward"}, {}),
+    ("cispo", {"coefficient": "topr"}, {}),
+    ("luspo", {}, {"importance_sampling_level": "sequence"}),
+    ("dapo", {}, {"per_device_train_batch_size": 4, "gradient_accumulation_steps": 4}),
+]
+
+
+@pytest.mark.parametrize(("loss_type", "strategies", "others"), fast(CASES, *CASES[1:4], *CASES[5:8]))
+def test_the_gradient_is_that_of_trls_cut(tiny_model, tmp_path: Path, loss_type, strategies, others):
+    trainer = trainer_with(tiny_model, tmp_path, {**SHARED, **strategies}, loss_type=loss_type, **others)
+    packed = watch_packing(trainer)
+    check(trainer, fewer=1.0)
+    assert packed
+
+
+BY_POSITION = """
+import torch
+from trainer.algorithms.contract import traits
+
+@traits(needs_whole_groups="forward")
+def by_position(logps, groups, mask):
+    of_all = torch.zeros(int(groups.max()) + 1, logps.shape[1]).index_add(0, groups, (logps * mask).detach())
+    return of_all[groups].abs()
+"""
+
+
+def test_rows_of_a_group_whose_pass_ends_earlier_are_seen_by_the_others(tiny_model, tmp_path: Path, monkeypatch):
+    """A coefficient of the group's tokens at each position, with lopti: no row is cut before its group is."""
+    (tmp_path / "coefficient_by_position.py").write_text(BY_POSITION)
+    monkeypatch.syspath_prepend(str(tmp_path))
+    lopti = {"coefficient": "coefficient_by_position:by_position", "update_schedule": {"name": "lopti", "eta": 0.03}}
+    trainer = trainer_with(tiny_model, tmp_path, {**SHARED, **lopti}, loss_type="cispo")
+    packed = watch_packing(trainer)
+    check(trainer, fewer=1.0)
+    assert trainer.parts.microbatches.planner.cuts_passes
+    assert packed
+
+
+def watch_packing(trainer: Any) -> list[Any]:
+    """Layouts of the micro-batches that are planned from now on."""
+    found: list[Any] = []
+    planner = trainer.parts.microbatches.planner
+    cut = planner.cut
+
+    def watched(*arguments: Any) -> Any:
+        planned = cut(*arguments)
+        for batch in planned:
+            if "packing" in batch:
+                found.append(batch["packing"])
+                counted = loss_mask(batch).flatten().nonzero().squeeze(1)
+                assert set(counted.tolist()) <= set(found[-1].target.tolist())  # what counts is computed
+        return planned
+
+    planner.cut = watched
+    return found
+
+
+@pytest.mark.parametrize("dead", ["none", "all"])
+def test_whatever_is_dead(tiny_model, tmp_path: Path, dead: str):
+    trainer = trainer_with(tiny_model, tmp_path, SHARED, loss_type="dapo")
+    packed = watch_packing(trainer)
+    check(trainer, dead=dead, fewer=1.0)
+    assert bool(packed) == (dead == "none")
+
+
+def test_adapters(tiny_model, tmp_path: Path):
+    peft = LoraConfig(r=4, lora_alpha=8, target_modules="all-linear", task_type="CAUSAL_LM")
+    trainer = trainer_with(tiny_model, tmp_path, SHARED, peft=peft, loss_type="grpo")
+    packed = watch_packing(trainer)
+    check(trainer, fewer=1.0)
+    assert packed
+
+
+def test_the_policy_before_and_the_reference_are_scored_the_same_from_fewer_tokens(tiny_model, tmp_path: Path):
+    trainer = trainer_with(tiny_model, tmp_path, SHARED, num_iterations=2, beta=0.04)
+    generator = torch.Generator().manual_seed(3)
+    prompts = torch.randint(5, 24, (4, 12), generator=generator).repeat_interleave(4, 0)
+    lengths = torch.randint(0, 13, (16, 1), generator=generator)
+    missing = torch.randint(0, 9, (4, 1), generator=generator).repeat_interleave(4, 0)
+    mask = torch.cat([torch.arange(12) >= missing, torch.arange(12) < lengths], dim=1).long()
+    ids = torch.cat([prompts, torch.randint(5, 24, (16, 12), generator=generator)], dim=1)
+    calls: list[int] = []
+    hook = trainer.model.register_forward_hook(
+        lambda m, a, k, o: calls.append(k["input_ids"].numel()), with_kwargs=True
+    )
+    results, tokens = [], []
+    planner = trainer.parts.microbatches.planner
+    for each in (planner, None):
+        trainer.parts.microbatches.planner = each
+        calls.clear()
+        with torch.no_grad():
+            arguments = (trainer.model, ids, mask, 12)
+            results.append(
+                trainer._get_per_token_logps_and_entropies(*arguments, batch_size=8, compute_entropy=True)[:2]
+            )
+        tokens.append(sum(calls))
+    hook.remove()
+    for mine, theirs in zip(*results, strict=True):
+        torch.testing.assert_close(mine, theirs, rtol=0, atol=1e-5)
+    assert tokens[0] < 0.6 * tokens[1]
+
+
+def test_a_run_trains_the_same_weights_and_logs_the_same(tiny_model, tmp_path: Path):
+    options: dict[str, Any] = {
+        "per_device_train_batch_size": 4,
+        "gradient_accumulation_steps": 4,
+        "max_steps": 4,
+        "optim": "sgd",
+        "learning_rate": 1.0,
+        "max_completion_length": 4,
+        "beta": 0.02,
+        "loss_type": "dapo",
+    }
+    strategies = {"advantage": "exchangeable", "token_weight": "adv_reweight"}
+    cut, shared = (
+        ours(tiny_model, tmp_path / name, strategies={**strategies, **speed}, **options)
+        for name, speed in (("planned", {"microbatches": "planned"}), ("shared", {**SHARED, "verify_steps": 1}))
+    )
+    assert shared.parts.microbatches.planner is not None  # verified at the first step and later
+    assert any("packing" in batch for batch in shared.parts.microbatches._planned)
+    assert moved(cut, tiny_model) > 1e-2
+    assert max_difference(cut, shared) < 1e-4
+    for mine, theirs in zip(shared.state.log_history[:-1], cut.state.log_history[:-1], strict=True):
+        assert mine.keys() == theirs.keys()
+        for name in ("loss", "grad_norm", "kl", "entropy", "cancellation/shared_prefix"):
+            assert mine.get(name, 0.0) == pytest.approx(theirs.get(name, 0.0), rel=1e-3, abs=1e-5)
+
+
+def test_a_wrong_layout_falls_back_to_trls_cut(tiny_model, tmp_path: Path, monkeypatch):
+    """Completions that see their siblings: the comparison of gradients finds it."""
+    monkeypatch.setattr("trainer.step.shared_prompts.visible", lambda owner: visible(owner.clamp(max=0)))
+    speed = {**SHARED, "verify_steps": 1}
+    with pytest.warns(UserWarning, match="Planned micro-batches give another gradient"):
+        trainer = ours(tiny_model, tmp_path, strategies=speed, max_steps=1, loss_type="dapo", max_completion_length=4)
+    assert trainer.parts.microbatches.planner is None
+
+
+@pytest.mark.parametrize(
+    ("change", "reason"),
+    [
+        ({"attn_implementation": "eager"}, "attn_implementation 'eager' takes no mask"),
+        ({"use_sliding_window": True, "sliding_window": 8, "max_window_layers": 0}, "sliding window"),
+        ({"attention_dropout": 0.1}, "dropout"),
+    ],
+    ids=["eager", "sliding", "dropout"],
+)
+def test_a_model_that_cannot_share_computes_each_rows_prompt(tiny_model, tmp_path: Path, change, reason: str):
+    model = AutoModelForCausalLM.from_pretrained(tiny_model, config=_changed(tiny_model, change))
+    with pytest.warns(UserWarning, match=f"Each row computes its own prompt: .*{reason}"):
+        trainer = RLVRTrainer(
+            model,
+            digit_reward,
+            GRPOConfig(str(tmp_path), num_generations=4, use_cpu=True, bf16=False, report_to="none"),
+            Dataset.from_list(PROMPTS),
+            processing_class=AutoTokenizer.from_pretrained(tiny_model),
+            speed=Speed(microbatches="planned", shared_prompts=True),
+        )
+    assert trainer.parts.microbatches.planner is not None
+    assert trainer.parts.microbatches.planner.attention_length is None
+
+
+def _changed(folder: Path, change: dict[str, Any]) -> Any:
+    config = AutoConfig.from_pretrained(folder).to_dict()
+    return Qwen3Config(**{**config, "layer_types": None, **change})
+
+
+def test_what_has_no_rotary_positions_or_takes_none_is_named():
+    model = policy()
+    assert unshareable(model, has_plain_cache=True, has_rotary_positions=True) is None
+    assert "not rotary" in str(unshareable(model, has_plain_cache=True, has_rotary_positions=False))
+    model.forward = lambda input_ids: None
+    assert "no position_ids" in str(unshareable(model, has_plain_cache=True, has_rotary_positions=True))
+
+
+TWO_PROCESSES = """
+import sys, json
+from pathlib import Path
+from trainer import RLVRTrainer
+from tests.trainer.training import max_difference, moved, train
+
+model, output = Path(sys.argv[1]), Path(sys.argv[2])
+settings = dict(
+    per_device_train_batch_size=8, gradient_accumulation_steps=2, max_steps=4, optim="sgd", learning_rate=1.0,
+    max_completion_length=4, loss_type="dapo", beta=0.02,
+)
+runs = []
+for name, speed in (("trl", {}), ("shared", dict(microbatches="planned", shared_prompts=True))):
+    runs.append(train(RLVRTrainer, model, output / name, strategies=speed, **settings))
+packed = runs[1].parts.microbatches._planned
+assert runs[1].parts.microbatches.planner is not None
+shared = any("packing" in batch for batch in packed)
+found = runs[0].accelerator.gather_for_metrics([[max_difference(*runs), moved(runs[0], model), shared]], True)
+if runs[0].accelerator.is_main_process:
+    (output / "result.json").write_text(json.dumps(found))
+"""
+
+
+@pytest.mark.slow
+def test_two_processes_train_the_same_weights(tiny_model, tmp_path: Path):
+    script = tmp_path / "two_processes.py"
+    script.write_text(TWO_PROCESSES)
+    command = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc_per_node", "2"]
+    run = subprocess.run(
+        [*command, str(script), str(tiny_model), str(tmp_path)],
+        env={**os.environ, "PYTHONPATH": str(ROOT), "OMP_NUM_THREADS": "1"},
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        timeout=500,
+    )
+    assert run.returncode == 0, run.stderr[-3000:]
+    ranks = json.loads((tmp_path / "result.json").read_text())
+    assert len(ranks) == 2
+    assert any(shared for *_, shared in ranks)
+    for difference, moved_by, _ in ranks:
+        assert moved_by > 1e-2
+        assert difference < 1e-4
