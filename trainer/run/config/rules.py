@@ -417,6 +417,13 @@ def skipped_scoring_without_planning(given: Given) -> Problems:
         yield what, "Write `microbatches: planned` too, or delete it."
 
 
+@rule("Prompts shared, on TRL's own path", "speed.shared_prompts", "speed.microbatches")
+def shared_prompts_without_planning(given: Given) -> Problems:
+    if given.written("speed.shared_prompts") is True and given.written("speed.microbatches") == "trl":
+        what = "is true, but microbatches: trl asks for TRL's own path, in which each row computes its own prompt."
+        yield what, "Write `microbatches: planned` too, or delete it."
+
+
 def _batch_words(given: Given) -> list[str]:
     return [name for name in BATCH_WORDS if given.written(f"algorithm.{name}") is not None]
 

@@ -71,6 +71,10 @@ BROKEN_AND_KEPT: dict[str, tuple[Given, Given]] = {
         Given({"evaluation": {"every_steps": 5}, "data": {}}),
         Given({"evaluation": {"every_steps": 5}, "data": {"test": {}}}),
     ),
+    "shared-prompts-without-planning": (
+        Given({"speed": {"shared_prompts": True, "microbatches": "trl"}}),
+        Given({"speed": {"shared_prompts": True}}),
+    ),
     "skipped-scoring-without-planning": (
         Given({"speed": {"skip_old_logps": True, "microbatches": "trl"}}),
         Given({"speed": {"skip_old_logps": True}}),
