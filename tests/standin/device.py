@@ -5,6 +5,7 @@ for such a backend, and accelerate takes the device that is there.
 """
 
 import hashlib
+import importlib.util
 import os
 import re
 import shutil
@@ -13,10 +14,12 @@ import types
 from contextlib import nullcontext
 from functools import cache
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 SOURCE = Path(__file__).with_name("standin.cpp")
 NAME = "standin"
+_MODULE = "evenkeel_standin"
 
 
 def why_not() -> str | None:
@@ -59,15 +62,26 @@ def install() -> Any:
 
 
 def _built() -> Any:
-    """The compiled module; compiled anew (half a minute) where its text or torch has changed."""
+    """The compiled module; compiled (half a minute) where there is none of this text, torch and Python."""
     import torch
     from torch.utils.cpp_extension import load
 
     key = hashlib.sha256(SOURCE.read_bytes() + torch.__version__.encode() + sys.version.encode()).hexdigest()[:12]
     cache_folder = Path(os.environ.get("XDG_CACHE_HOME", Path.home() / ".cache")) / "evenkeel"
-    folder = Path(os.environ.get("EVENKEEL_STANDIN_BUILD", cache_folder)) / f"standin-{key}"
-    folder.mkdir(parents=True, exist_ok=True)
-    return load("evenkeel_standin", [str(SOURCE)], extra_cflags=["-O1"], build_directory=str(folder))
+    folder = Path(os.environ.get("EVENKEEL_STANDIN_BUILD", cache_folder))
+    library = folder / f"standin-{key}.so"
+    if not library.exists():
+        folder.mkdir(parents=True, exist_ok=True)
+        with TemporaryDirectory(dir=folder) as build:  # ninja would compile anew for each checkout
+            module = load(_MODULE, [str(SOURCE)], extra_cflags=["-O1"], build_directory=build)
+            (Path(build) / f"{_MODULE}.so").replace(library)
+        return module
+    spec = importlib.util.spec_from_file_location(_MODULE, library)
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
 
 
 def _operators_without_check() -> set[str]:
