@@ -11,6 +11,7 @@ ABOVE = {
     "rewards": {"trainer", "scripts"},
     "trainer/algorithms": {"trainer.step", "trainer.run", "trainer.evaluation", "trainer.comparison", "scripts"},
     "trainer/statistics": {"trainer.step", "trainer.run", "trainer.evaluation", "trainer.comparison", "scripts"},
+    "trainer/doctor": {"trainer.step", "trainer.run", "trainer.evaluation", "trainer.comparison", "scripts"},
     "trainer/evaluation": {"trainer.step", "trainer.run", "trainer.comparison", "scripts"},
     "trainer/step": {"trainer.run", "trainer.comparison", "scripts"},
     "trainer/run": {"trainer.comparison", "scripts"},

@@ -4,6 +4,7 @@
     python -m scripts.research cancellation configs/knights_knaves/tiny_cpu.yaml --rollouts 5
     python -m scripts.research common_random_numbers --seeds 8 --variant algorithm.advantage=rloo
     python -m scripts.research drift runs/quickstart
+    python -m scripts.research false_alarms --output runs/healthy
 
 Exit status: 0 printed, 2 refused.
 """
@@ -19,6 +20,9 @@ PROGRAMS = {
     "gradient of the parameters, in float32 and bfloat16. 2 CPU cores, 2 GB.",
     "common_random_numbers": "the standard deviation over seeds of the difference between a run file and a variant, "
     "with and without common random numbers, in every rollout batch from the second on. 8 seeds are 32 short runs.",
+    "false_alarms": "how often the rules of trainer/doctor speak about healthy runs: fifteen strategies and losses × "
+    "seeds, 12 steps each of the quickstart's policy. What half of the runs show is printed beside the thresholds, and "
+    "the alarms on the other half. 60 runs of 24 s on two shared cores; those that are in --output are not made again.",
     "drift": "how far a run's policy has moved from its start, on prompts all right, all wrong and mixed, and the "
     "learning tax: rollouts of the last batches that it recorded, scored by its newest checkpoint and by the policy "
     "that it started from, summed over the vocabulary at every position. What runs with a reference model log as "

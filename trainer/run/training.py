@@ -94,6 +94,7 @@ def _watched(trainer: Any, config: RunConfig, run: Path, checkpoint: Path | None
     """Add the callbacks of a run to its trainer; returns those that end it: on request, or with nothing to train."""
     from trainer.run.callbacks import (
         CheckpointManifest,
+        Doctor,
         EvaluationFiles,
         EvaluationProgress,
         FinalEvaluation,
@@ -129,6 +130,8 @@ def _watched(trainer: Any, config: RunConfig, run: Path, checkpoint: Path | None
     )
     trainer.add_callback(stop)
     trainer.add_callback(idle)
+    if config.logging.doctor:
+        trainer.add_callback(Doctor(parts.checkpoint.counts, print_line))
     if config.logging.rollouts != "off":
         trainer.add_callback(Rollouts(trainer, run, config.logging))
     if config.evaluation.after and trainer.eval_dataset is not None:

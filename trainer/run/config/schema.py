@@ -159,6 +159,8 @@ class LoggingSection(Section):
 
     ``rollouts``: ``all``, ``off``, or of how many completions of each rollout batch (whole groups) everything is kept
     as parquet, ``rollouts_max_mb`` MiB at most; ``rollout_scores`` keeps log π_old and entropies with them.
+
+    ``doctor``: say what the rules of `trainer.doctor` find in the log, each finding once.
     """
 
     report_to: list[TrackerName] | Literal["none"] = "none"
@@ -173,6 +175,7 @@ class LoggingSection(Section):
     rollouts: RolloutCount = 64
     rollouts_max_mb: Annotated[float, Field(gt=0)] = 512
     rollout_scores: bool = False
+    doctor: bool = True
 
 
 class StoppingSection(Section):

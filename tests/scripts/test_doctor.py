@@ -1,0 +1,39 @@
+"""scripts/doctor.py on what one run leaves: its metrics, its checkpoint and W&B's folder say the same as it did."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from tests.scripts.test_train import launch, run_file
+from trainer.doctor.command import main
+
+__all__ = ["run_file"]
+
+
+def test_a_run_says_what_the_doctor_finds_in_every_log_that_it_leaves(
+    run_file: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Of 24 words one ends an answer: (23/24)^8 = 71 % of the random policy's are cut off after eight."""
+    trained = launch("scripts/train.py", str(run_file), "trl.max_steps=6", "logging.report_to=[wandb]")
+    assert trained.returncode == 0, trained.stderr[-3000:]
+    said = [line for line in trained.stdout.splitlines() if "were cut off at the token limit" in line]
+    assert [line.split(": ")[:2] for line in said] == [["step 5", "warning"]]
+    run, findings = tmp_path / "run", []
+    for log in (run, run / "checkpoint-6", run / "wandb"):
+        assert main([str(log), "--json"]) == 1
+        findings.append(json.loads(capsys.readouterr().out)["findings"])
+    assert findings[0] == findings[1] == findings[2]
+    assert [(each["rule"], each["first_step"]) for each in findings[0]] == [("truncated", 5)]
+
+
+@pytest.mark.slow
+def test_it_can_be_turned_off_and_what_is_no_run_is_refused(run_file: Path, tmp_path: Path) -> None:
+    silent = launch("scripts/train.py", str(run_file), "trl.max_steps=6", "logging.doctor=false")
+    assert silent.returncode == 0, silent.stderr[-3000:]
+    assert "were cut off at the token limit" not in silent.stdout
+    assert launch("scripts/doctor.py", str(tmp_path / "run")).returncode == 1
+    refused = launch("scripts/doctor.py", str(tmp_path))
+    assert refused.returncode == 2
+    assert "holds no log of a run" in refused.stderr
+    assert "Traceback" not in refused.stderr

@@ -1,0 +1,117 @@
+"""What is wrong with a run, from what it logged: while it runs, or when it is over.
+
+    python scripts/doctor.py runs/quickstart                           # a run of ours: its metrics.jsonl
+    python scripts/doctor.py outputs/checkpoint-500                    # TRL's, or any Trainer's: its trainer_state.json
+    python scripts/doctor.py wandb/offline-run-20260101_120000-abcdef  # W&B's offline folder, whoever logged into it
+    python scripts/doctor.py logs/metrics.jsonl --json                 # verl's logger `file`
+    python scripts/doctor.py --rules                                   # every rule, its threshold and its reason
+
+Each finding says its numbers, the threshold and why it is there, and the settings to turn. Nothing is loaded but the
+log. A run of ours asks the same rules at each of its log lines (logging.doctor).
+
+Exit status: 0 nothing found, 1 findings, 2 refused: no log that can be read.
+
+--json prints one object: ``path``, ``lines``, ``first_step``, ``last_step``, ``ok`` (nothing found), ``findings`` (a
+list of ``severity``: error, warning or note; ``rule``; ``first_step`` and ``last_step`` between which it held;
+``numbers``, ``text``, ``threshold``, ``reason``, ``change``; ``settings``: ours and TRL's), ``not_asked`` (rule → why)
+and ``damaged`` (places of the file that hold no numbers).
+"""
+
+import argparse
+import json
+import sys
+import textwrap
+from collections.abc import Sequence
+
+from rewards.registry import Refusal
+from trainer.doctor.readers import Record, read
+from trainer.doctor.rules import RULES, Examination
+
+NOTHING_FOUND, FINDINGS, REFUSED = 0, 1, 2
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Exit status, see above."""
+    arguments = parse_arguments(argv)
+    if arguments.rules:
+        print(rules_table())
+        return NOTHING_FOUND
+    try:
+        record = read(arguments.path)
+    except Refusal as refusal:
+        print(f"\n{refusal}", file=sys.stderr)
+        return REFUSED
+    examination = Examination().add_all(record.lines)
+    print((json_report if arguments.json else text_report)(record, examination))
+    return FINDINGS if examination.findings else NOTHING_FOUND
+
+
+def parse_arguments(argv: Sequence[str] | None) -> argparse.Namespace:
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter, allow_abbrev=False
+    )
+    parser.add_argument("path", nargs="?", help="folder of a run, or the file with its metrics")
+    parser.add_argument("--json", action="store_true", help="print one JSON object")
+    parser.add_argument("--rules", action="store_true", help="print the table of rules in Markdown, and end")
+    arguments = parser.parse_args(argv)
+    if (arguments.path is None) != arguments.rules:
+        parser.error("name the folder of a run or the file with its metrics, or write --rules alone")
+    return arguments
+
+
+def text_report(record: Record, examination: Examination) -> str:
+    """The findings, the worst first; what could not be asked; a last line that counts."""
+    steps = [step for step, _ in record.lines]
+    lines = [f"{record.path}: {len(steps)} lines, steps {steps[0]} to {steps[-1]}."]
+    lines += [f"Left out: {place}." for place in record.damaged[:5]]
+    if len(record.damaged) > 5:
+        lines.append(f"Left out: {len(record.damaged) - 5} more places.")
+    severities = ("error", "warning", "note")
+    findings = sorted(examination.findings.values(), key=lambda found: severities.index(found.rule.severity))
+    for found in findings:
+        when = f"step {found.first_step}" + (f" to {found.last_step}" if found.last_step > found.first_step else "")
+        lines += ["", f"{found.rule.severity}: {found.rule.name}, {when}"]
+        lines += [_indented(found.text), _indented(f"Threshold: {found.rule.threshold}. {found.rule.reason}")]
+        lines.append(_indented(found.advice))
+    if unasked := examination.unasked:
+        lines += ["", "Not asked:", *(_indented(f"{name}: {why}") for name, why in unasked.items())]
+    counts = [sum(found.rule.severity == severity for found in findings) for severity in severities]
+    counted = ", ".join(f"{n} {kind}{'' if n == 1 else 's'}" for n, kind in zip(counts, severities, strict=True))
+    return "\n".join([*lines, "", f"{counted}; {len(RULES) - len(unasked)} of {len(RULES)} rules asked."])
+
+
+def json_report(record: Record, examination: Examination) -> str:
+    """The same as one JSON object."""
+    steps = [step for step, _ in record.lines]
+    report = {
+        "path": str(record.path),
+        "lines": len(steps),
+        "first_step": steps[0],
+        "last_step": steps[-1],
+        "ok": not examination.findings,
+        "findings": [found.as_dict() for found in examination.findings.values()],
+        "not_asked": examination.unasked,
+        "damaged": record.damaged,
+    }
+    return json.dumps(report, indent=2, ensure_ascii=False)
+
+
+def rules_table() -> str:
+    """Every rule as a row in Markdown."""
+    rows = [
+        f"| `{rule.name}` | {rule.severity} | {rule.lines} | {rule.threshold} | {rule.reason} | {rule.change} "
+        f"{', '.join(f'`{name}`' for name in (*rule.own, *(f'trl.{each}' for each in rule.trl)))} |"
+        for rule in RULES
+    ]
+    head = "| rule | severity | lines until it can speak | threshold | its reason | what to change |"
+    return "\n".join([head, "| --- | --- | --- | --- | --- | --- |", *rows])
+
+
+def _indented(text: str) -> str:
+    return textwrap.fill(
+        text, 110, initial_indent="    ", subsequent_indent="    ", break_long_words=False, break_on_hyphens=False
+    )
+
+
+if __name__ == "__main__":
+    sys.exit(main())
