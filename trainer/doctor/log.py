@@ -94,8 +94,9 @@ class Log:
 
 
 def _held_out(line: Mapping[str, Any]) -> float | None:
-    for kind in HELD_OUT:
-        found = [number(value) for key, value in line.items() if kind.fullmatch(key)]
+    named = [(key, value) for key, value in line.items() if key.startswith(("eval", "val"))]
+    for kind in HELD_OUT if named else ():
+        found = [number(value) for key, value in named if kind.fullmatch(key)]
         finite = [value for value in found if value is not None and math.isfinite(value)]
         if finite:
             return sum(finite) / len(finite)

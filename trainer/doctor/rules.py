@@ -252,7 +252,8 @@ def dead_groups(log: Log) -> Numbers | None:
     says="{truncated:.0%} of the completions were cut off at the token limit (mean of {lines:.0f} lines).",
     threshold=f"50 %, mean of {WINDOW} lines",
     reason="Arithmetic: the median answer of a group is then one that was cut off, and the sign of an advantage says "
-    "whether an answer ended rather than whether it is right (DAPO, arXiv 2503.14476, section 3.4: reward noise).",
+    "whether an answer ended rather than whether it is right (DAPO, arXiv 2503.14476, section 3.4: reward noise). "
+    "Measured: at most 41 % in 30 healthy runs with a tight limit.",
     change="Allow longer completions, or leave those that were cut off out of the loss.",
     trl=("max_completion_length", "mask_truncated_completions"),
 )
@@ -321,7 +322,7 @@ def held_out_stands_still(log: Log) -> Numbers | None:
     says="The policy is {kl:.3g} nats a token away from its reference (median of {lines:.0f} lines).",
     threshold=f"1 nat a token, median of {WINDOW} lines",
     reason="Arithmetic: at 1 nat the policy gives its tokens e times the reference's probability (geometric mean), an "
-    "answer of 100 tokens e^100 times.",
+    "answer of 100 tokens e^100 times. Measured: .013 at most in healthy runs of 12 steps with beta .04.",
     change="Lower the learning rate, raise beta, or synchronise the reference.",
     trl=("beta", "learning_rate", "sync_ref_model", "max_grad_norm"),
 )
@@ -340,7 +341,8 @@ def kl_runaway(log: Log) -> Numbers | None:
     threshold=f"twice or half the start, medians of the first and the last {WINDOW} lines, with a reward that rose by "
     "less than 5 % of its scale",
     reason="Lengths that pay show in the reward. Where they do not, dividing an answer's loss by its length is one "
-    "cause: it makes long wrong answers cheap (Dr. GRPO, arXiv 2503.20783, section 3.1).",
+    "cause: it makes long wrong answers cheap (Dr. GRPO, arXiv 2503.20783, section 3.1). Measured: 30 healthy runs of "
+    "12 steps stay between .9 and 1.4 of their start.",
     change="Use a loss without the division by the length of each answer; look at what the long answers say.",
     trl=("loss_type", "mask_truncated_completions", "max_completion_length"),
     own=("algorithm.advantage: dr_grpo",),
