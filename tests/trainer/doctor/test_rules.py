@@ -77,6 +77,10 @@ FAULTS: dict[str, tuple[Callable[[int], dict[str, Any]], dict[str, int]]] = {
         lambda n: {"reward": 0.02 * n},
         {"held-out-stands-still": 15},
     ),
+    "held-out gains a sixth of it: (n − 1)/6 < (n − 5)/5 from n = 26": (
+        lambda n: {"reward": 0.02 * n, "eval_test/avg@1": 0.4 + 0.02 * n / 6},
+        {"held-out-stands-still": 26},
+    ),
     "90 % clipped from line 10": (
         lambda n: {"clip_ratio/region_mean": 0.9 if n >= 10 else 0.0},
         {"clip-fraction": 14},  # (4 · .9) / 5 = .72
@@ -104,7 +108,7 @@ def test_every_rule_has_a_planted_fault() -> None:
         lambda n: {"reward": math.nan, "entropy": math.nan, "kl": math.nan},  # nothing to measure
         lambda n: {"completions/clipped_ratio": 0.4, "frac_reward_zero_std": 0.7},
         lambda n: {"entropy": 0.5 * 0.97**n},  # .31 of the start after 40 lines
-        lambda n: {"reward": 0.02 * n, "eval_test/avg@1": 0.3 + 0.01 * n},  # half of the training reward's gain
+        lambda n: {"reward": 0.02 * n, "eval_test/avg@1": 0.3 + 0.005 * n},  # a quarter of the training reward's gain
     ],
 )
 def test_what_is_healthy_raises_none(sound: Callable[[int], dict[str, Any]]) -> None:
