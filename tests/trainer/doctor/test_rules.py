@@ -77,9 +77,9 @@ FAULTS: dict[str, tuple[Callable[[int], dict[str, Any]], dict[str, int]]] = {
         lambda n: {"reward": 0.02 * n},
         {"held-out-stands-still": 15},
     ),
-    "held-out gains a sixth of it: (n − 1)/6 < (n − 5)/5 from n = 26": (
-        lambda n: {"reward": 0.02 * n, "eval_test/avg@1": 0.4 + 0.02 * n / 6},
-        {"held-out-stands-still": 26},
+    "held-out gains too little: (n − 1)/6.5 < (n − 5)/5 where n > 18.3": (
+        lambda n: {"reward": 0.02 * n, "eval_test/avg@1": 0.4 + 0.02 * n / 6.5},
+        {"held-out-stands-still": 19},
     ),
     "90 % clipped from line 10": (
         lambda n: {"clip_ratio/region_mean": 0.9 if n >= 10 else 0.0},
