@@ -2,8 +2,8 @@
 # Sourced by quickstart.sh and test.sh. `ensure_environment [EXTRA…]` leaves .venv/ holding this project and the named extras
 # of pyproject.toml at the versions of constraints.txt, and sets `python` to its interpreter.
 #
-#   * The second call costs milliseconds: a stamp per extra says what was installed. Editing pyproject.toml or
-#     constraints.txt, or moving the checkout, makes it stale.
+#   * The second call costs milliseconds: a stamp per extra says what was installed. Editing pyproject.toml,
+#     setup.py or constraints.txt, or moving the checkout, makes it stale.
 #   * Two callers at once wait for each other. A call that was killed is noticed by the next one, which starts afresh.
 #   * uv is used where it is found, pip otherwise. Both follow their own settings, so a local build of torch, a mirror or a
 #     CPU-only index is chosen in the environment and not here:
@@ -17,7 +17,7 @@ python="$root/.venv/bin/python"
 
 _say() { printf '%s\n' "$*" >&2; }
 _is_supported() { "$1" -c 'import sys; sys.exit(not (3, 11) <= sys.version_info[:2] < (3, 14))' 2>/dev/null; }
-_installation() { pwd -P && cat pyproject.toml constraints.txt; } # what a stamp records
+_installation() { pwd -P && cat pyproject.toml setup.py constraints.txt; } # what a stamp records
 
 _find_python() {
     local candidate
@@ -96,6 +96,9 @@ _install() { # EXTRA…
         _say "The installation failed; the lines above say why. It needs PyPI or a mirror of it. Run this again to go on."
         return 1
     fi
+    mkdir -p .package/evenkeel # the package's names as folders, for mypy
+    ln -sfn ../../trainer/public/__init__.py .package/evenkeel/__init__.py
+    ln -sfn ../../trainer ../../rewards .package/evenkeel/
     for extra in base "$@"; do
         _installation >".venv/.evenkeel-$extra"
     done

@@ -1,0 +1,52 @@
+"""Evenkeel for scripts: what is exported here is stable, and everything else may move between two minor versions.
+
+    from evenkeel import RLVRTrainer, build_verifier, traits, strategies
+
+`RLVRTrainer` takes the place of `trl.GRPOTrainer`; `build_verifier` makes a reward function's judge by name; `traits`
+says what a verifier of your own may do (run in a worker, in a thread, how long); `strategies` lists and finds what
+``advantage=``, ``token_weight=``, ``coefficient=``, ``update_schedule=`` and ``prompt_sampler=`` can name.
+"""
+
+from importlib import import_module
+from importlib.metadata import PackageNotFoundError, version
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from evenkeel.rewards import RewardFunction as RewardFunction
+    from evenkeel.rewards import Verdict as Verdict
+    from evenkeel.rewards import Verifier as Verifier
+    from evenkeel.rewards import build_verifier as build_verifier
+    from evenkeel.rewards import reward_functions as reward_functions
+    from evenkeel.rewards.user_verifiers import traits as traits
+    from evenkeel.trainer.algorithms import registry as strategies  # noqa: F401
+    from evenkeel.trainer.step.options import Engine as Engine
+    from evenkeel.trainer.step.options import Evaluation as Evaluation
+    from evenkeel.trainer.step.options import Guards as Guards
+    from evenkeel.trainer.step.options import Speed as Speed
+    from evenkeel.trainer.step.trainer import RLVRTrainer as RLVRTrainer
+
+_FROM = {
+    "RLVRTrainer": "evenkeel.trainer.step.trainer",
+    **dict.fromkeys(("Engine", "Evaluation", "Guards", "Speed"), "evenkeel.trainer.step.options"),
+    **dict.fromkeys(("RewardFunction", "Verdict", "Verifier", "build_verifier", "reward_functions"), "evenkeel.rewards"),
+    "traits": "evenkeel.rewards.user_verifiers",
+    "strategies": "evenkeel.trainer.algorithms.registry",
+}
+__all__ = sorted([*_FROM, "__version__"])
+
+
+def __getattr__(name: str) -> Any:
+    """Import what is asked for, and no more: reading a run file must not need torch."""
+    if name == "__version__":
+        try:
+            return version("trl-evenkeel")
+        except PackageNotFoundError:
+            return "0+unknown"
+    if name not in _FROM:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    module = import_module(_FROM[name])
+    return module if name == "strategies" else getattr(module, name)
+
+
+def __dir__() -> list[str]:
+    return __all__
