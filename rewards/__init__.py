@@ -1,10 +1,10 @@
 """Verifiers: what decides whether a completion is right. No torch, no TRL: they run anywhere."""
 
-from rewards.isolation.workers import verifier_stacks
-from rewards.parts import GENERATORS, VerifierError, build_verifier
-from rewards.registry import Refusal
-from rewards.reward_function import RewardFunction, reward_functions
-from rewards.verifier import Verdict, Verifier
+from evenkeel.rewards.isolation.workers import verifier_stacks
+from evenkeel.rewards.parts import GENERATORS, VerifierError, build_verifier
+from evenkeel.rewards.registry import Refusal
+from evenkeel.rewards.reward_function import RewardFunction, reward_functions
+from evenkeel.rewards.verifier import Verdict, Verifier
 
 __all__ = [
     "GENERATORS",

@@ -1,6 +1,6 @@
-"""`rewards.user_verifiers` under the name that users' files import it by."""
+"""`evenkeel.rewards.user_verifiers` under the name that users' files import it by."""
 
-from rewards.user_verifiers import UserVerifier, bounded, traits, trial_problem
+from evenkeel.rewards.user_verifiers import UserVerifier, bounded, traits, trial_problem
 
 OwnVerifier = UserVerifier
 

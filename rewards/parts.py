@@ -5,18 +5,18 @@ from collections.abc import Callable
 from functools import partial
 from typing import Any
 
-from rewards.generators import rows
-from rewards.registry import Found, Kind, PartError, PartSpec
-from rewards.user_verifiers.verifier import is_users
-from rewards.verifier import Verdict, Verifier, as_verdict
-from rewards.verifiers.code_tests import CodeTests
-from rewards.verifiers.countdown import Countdown
-from rewards.verifiers.exact_match import ExactMatch
-from rewards.verifiers.formatting import CosineLength, Format, RepetitionPenalty, SoftOverlong
-from rewards.verifiers.knights_knaves import KnightsKnaves
-from rewards.verifiers.math_answer import MathAnswer
-from rewards.verifiers.multiple_choice import MultipleChoice
-from rewards.verifiers.reasoning_gym import ReasoningGym, reasoning_gym_rows
+from evenkeel.rewards.generators import rows
+from evenkeel.rewards.registry import Found, Kind, PartError, PartSpec
+from evenkeel.rewards.user_verifiers.verifier import is_users
+from evenkeel.rewards.verifier import Verdict, Verifier, as_verdict
+from evenkeel.rewards.verifiers.code_tests import CodeTests
+from evenkeel.rewards.verifiers.countdown import Countdown
+from evenkeel.rewards.verifiers.exact_match import ExactMatch
+from evenkeel.rewards.verifiers.formatting import CosineLength, Format, RepetitionPenalty, SoftOverlong
+from evenkeel.rewards.verifiers.knights_knaves import KnightsKnaves
+from evenkeel.rewards.verifiers.math_answer import MathAnswer
+from evenkeel.rewards.verifiers.multiple_choice import MultipleChoice
+from evenkeel.rewards.verifiers.reasoning_gym import ReasoningGym, reasoning_gym_rows
 
 VERIFIERS: dict[str, Callable[..., Verifier]] = {
     "knights_knaves": KnightsKnaves,
@@ -90,7 +90,7 @@ def build_verifier(spec: PartSpec) -> Verifier:
         options = _VERIFIER.checked_options(found, _options_of_function(found), target)
         return FunctionVerifier(partial(target, **options) if options else target)
     if not issubclass(target, Verifier):
-        what = f"verifier {found.label!r} is not a subclass of rewards.verifier.Verifier. Derive it from that."
+        what = f"verifier {found.label!r} is not a subclass of evenkeel.rewards.verifier.Verifier. Derive it from that."
         raise VerifierError(what, code="not-a-verifier")
     _check_methods(found)
     parameters = inspect.signature(target).parameters.values()

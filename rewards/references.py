@@ -4,10 +4,10 @@ import logging
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
-from rewards.registry import Refusal
-from rewards.user_verifiers import UserVerifier, bounded, trial_problem
-from rewards.user_verifiers.process_state import kept
-from rewards.verifier import Verdict, Verifier, score_problem
+from evenkeel.rewards.registry import Refusal
+from evenkeel.rewards.user_verifiers import UserVerifier, bounded, trial_problem
+from evenkeel.rewards.user_verifiers.process_state import kept
+from evenkeel.rewards.verifier import Verdict, Verifier, score_problem
 
 logger = logging.getLogger(__name__)
 

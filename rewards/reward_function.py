@@ -14,9 +14,9 @@ from dataclasses import dataclass, replace
 from threading import Lock
 from typing import Any
 
-from rewards.extraction import THOUGHT_CLOSES, THOUGHT_OPENS
-from rewards.user_verifiers import bounded
-from rewards.verifier import TokenVerifier, Verdict, Verifier, score_problem
+from evenkeel.rewards.extraction import THOUGHT_CLOSES, THOUGHT_OPENS
+from evenkeel.rewards.user_verifiers import bounded
+from evenkeel.rewards.verifier import TokenVerifier, Verdict, Verifier, score_problem
 
 logger = logging.getLogger(__name__)
 

@@ -29,10 +29,10 @@ import logging
 import sys
 from collections.abc import Sequence
 
-from trainer.run.check.check import checked
-from trainer.run.check.memory import GIB
-from trainer.run.check.report import json_report, text_report
-from trainer.run.processes import REFUSED
+from evenkeel.trainer.run.check.check import checked
+from evenkeel.trainer.run.check.memory import GIB
+from evenkeel.trainer.run.check.report import json_report, text_report
+from evenkeel.trainer.run.processes import REFUSED
 
 
 def main(argv: Sequence[str] | None = None) -> int:

@@ -19,9 +19,9 @@ import sys
 import time
 from collections.abc import Sequence
 
-from rewards import Refusal
-from rewards.references import tried_references
-from trainer.run.experiment import Experiment
+from evenkeel.rewards import Refusal
+from evenkeel.rewards.references import tried_references
+from evenkeel.trainer.run.experiment import Experiment
 
 
 def main(argv: Sequence[str] | None = None) -> int:

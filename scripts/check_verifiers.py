@@ -21,13 +21,13 @@ import sys
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from rewards import GENERATORS, VerifierError, build_verifier
-from rewards.bench import BUILT_IN, Row, as_json, as_table, bench, built_in_rows
-from rewards.bench.adversarial import AdversarialError, adversarial_completions, built_in
-from rewards.verifier import Verifier
-from trainer.run.config import Columns, ConfigError, Source, load_config
-from trainer.run.config.yaml_document import read_value
-from trainer.run.data import DataError, load_mixture, load_rows
+from evenkeel.rewards import GENERATORS, VerifierError, build_verifier
+from evenkeel.rewards.bench import BUILT_IN, Row, as_json, as_table, bench, built_in_rows
+from evenkeel.rewards.bench.adversarial import AdversarialError, adversarial_completions, built_in
+from evenkeel.rewards.verifier import Verifier
+from evenkeel.trainer.run.config import Columns, ConfigError, Source, load_config
+from evenkeel.trainer.run.config.yaml_document import read_value
+from evenkeel.trainer.run.data import DataError, load_mixture, load_rows
 
 REFUSALS = (AdversarialError, ConfigError, DataError, VerifierError)
 """What a user can put right: shown as its message alone."""

@@ -12,7 +12,7 @@ if __name__ == "__main__":
 
 import sys
 
-from trainer.doctor.command import main
+from evenkeel.trainer.doctor.command import main
 
 if __name__ == "__main__":
     sys.exit(main())

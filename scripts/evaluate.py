@@ -18,9 +18,9 @@ import argparse
 import sys
 from collections.abc import Sequence
 
-from rewards import Refusal
-from trainer.run.evaluation import evaluate
-from trainer.run.library_errors import library_errors_in_words
+from evenkeel.rewards import Refusal
+from evenkeel.trainer.run.evaluation import evaluate
+from evenkeel.trainer.run.library_errors import library_errors_in_words
 
 
 def main(argv: Sequence[str] | None = None) -> int:

@@ -21,8 +21,8 @@ import os
 import sys
 from collections.abc import Sequence
 
-from rewards import Refusal
-from trainer.run.export.policy import DTYPES
+from evenkeel.rewards import Refusal
+from evenkeel.trainer.run.export.policy import DTYPES
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -31,7 +31,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     os.environ.setdefault("TOKENIZERS_PARALLELISM", "false")
     from transformers.utils.logging import disable_progress_bar
 
-    from trainer.run.export import export, find_source, push
+    from evenkeel.trainer.run.export import export, find_source, push
 
     disable_progress_bar()
     try:

@@ -19,19 +19,19 @@ import json
 import sys
 from collections.abc import Sequence
 
-from rewards import Refusal
-from trainer.comparison.gradients import bench, named_strategies
-from trainer.comparison.gradients.page import html_page, strategy_table
-from trainer.comparison.gradients.sources import (
+from evenkeel.rewards import Refusal
+from evenkeel.trainer.comparison.gradients import bench, named_strategies
+from evenkeel.trainer.comparison.gradients.page import html_page, strategy_table
+from evenkeel.trainer.comparison.gradients.sources import (
     loss_of,
     policy_of,
     recipe_of,
     recorded_batches,
     sampled_batches,
 )
-from trainer.comparison.reports.tables import markdown_table
-from trainer.run.experiment import Experiment
-from trainer.run.files import CONFIG
+from evenkeel.trainer.comparison.reports.tables import markdown_table
+from evenkeel.trainer.run.experiment import Experiment
+from evenkeel.trainer.run.files import CONFIG
 
 
 def main(argv: Sequence[str] | None = None) -> int:

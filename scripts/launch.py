@@ -16,7 +16,7 @@ if __name__ == "__main__":
 import sys
 from collections.abc import Sequence
 
-from trainer.run.launcher import launched
+from evenkeel.trainer.run.launcher import launched
 
 
 def main(argv: Sequence[str] | None = None) -> int:

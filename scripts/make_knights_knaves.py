@@ -22,8 +22,8 @@ from typing import Any
 import pyarrow
 import pyarrow.parquet
 
-from rewards.generators.knights_knaves import generate_split, row
-from rewards.verifiers.knights_knaves.language import NAMES
+from evenkeel.rewards.generators.knights_knaves import generate_split, row
+from evenkeel.rewards.verifiers.knights_knaves.language import NAMES
 
 
 def parser() -> argparse.ArgumentParser:

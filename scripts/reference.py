@@ -20,9 +20,9 @@ from dataclasses import Field, fields
 from types import NoneType
 from typing import Any, Literal, get_args, get_origin, get_type_hints
 
-from trainer.run.config import rules as settings_rules
-from trainer.run.config.schema import SpeedSection, VLLMSection
-from trainer.step.options import Engine, Speed
+from evenkeel.trainer.run.config import rules as settings_rules
+from evenkeel.trainer.run.config.schema import SpeedSection, VLLMSection
+from evenkeel.trainer.step.options import Engine, Speed
 
 SECTIONS = (("speed", Speed, SpeedSection), ("vllm", Engine, VLLMSection))
 """Section of a run file, the options that it is made of, its model."""
@@ -53,8 +53,8 @@ def options() -> str:
 
 def rules() -> str:
     """Every rule, in the order in which it is asked: those of a file and of a run, then those of the step."""
-    from trainer.run.schedule import ARGUMENT_RULES
-    from trainer.step.compatibility import RULES
+    from evenkeel.trainer.run.schedule import ARGUMENT_RULES
+    from evenkeel.trainer.step.compatibility import RULES
 
     named: list[tuple[str, Any]] = [(rule.about, rule) for rule in (*settings_rules.RULES, *ARGUMENT_RULES)]
     named += [(rule.what.rstrip("."), rule) for rule in RULES]

@@ -14,8 +14,8 @@ import argparse
 import sys
 from collections.abc import Sequence
 
-from rewards import Refusal
-from trainer.comparison.reports import print_report
+from evenkeel.rewards import Refusal
+from evenkeel.trainer.comparison.reports import print_report
 
 
 def main(argv: Sequence[str] | None = None) -> int:

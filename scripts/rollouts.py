@@ -17,9 +17,9 @@ import argparse
 import sys
 from collections.abc import Sequence
 
-from rewards import Refusal
-from trainer.comparison.rollouts import RecordedRollouts, write_page
-from trainer.comparison.rollouts.page import ROLLOUTS
+from evenkeel.rewards import Refusal
+from evenkeel.trainer.comparison.rollouts import RecordedRollouts, write_page
+from evenkeel.trainer.comparison.rollouts.page import ROLLOUTS
 
 
 def main(argv: Sequence[str] | None = None) -> int:

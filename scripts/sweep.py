@@ -26,9 +26,9 @@ import argparse
 import sys
 from collections.abc import Callable, Sequence
 
-from rewards import Refusal, build_verifier
-from trainer.comparison.positive import positive
-from trainer.comparison.sweeps import commands
+from evenkeel.rewards import Refusal, build_verifier
+from evenkeel.trainer.comparison.positive import positive
+from evenkeel.trainer.comparison.sweeps import commands
 
 TRAIN = Path(__file__).with_name("train.py").absolute()
 COMMANDS: dict[str, tuple[str, Callable[[argparse.Namespace], int]]] = {

@@ -28,12 +28,12 @@ from collections.abc import Sequence
 
 os.environ.setdefault("TORCH_CPP_LOG_LEVEL", "ERROR")  # before torch: of DDP's own default it warns at every start
 
-from rewards import Refusal
-from trainer.algorithms.registry import signal_listing, strategy_listing
-from trainer.run.files import CONFIG
-from trainer.run.launch import train
-from trainer.run.library_errors import library_errors_in_words
-from trainer.run.processes import (
+from evenkeel.rewards import Refusal
+from evenkeel.trainer.algorithms.registry import signal_listing, strategy_listing
+from evenkeel.trainer.run.files import CONFIG
+from evenkeel.trainer.run.launch import train
+from evenkeel.trainer.run.library_errors import library_errors_in_words
+from evenkeel.trainer.run.processes import (
     FAILED,
     REFUSED,
     STOPPED_WITHOUT_CHECKPOINT,
@@ -43,9 +43,9 @@ from trainer.run.processes import (
     say,
     stoppable_while_loading,
 )
-from trainer.run.signs_of_life import SIGNS
-from trainer.run.wandb_end import end_process
-from trainer.step.guards import FaultError, is_full
+from evenkeel.trainer.run.signs_of_life import SIGNS
+from evenkeel.trainer.run.wandb_end import end_process
+from evenkeel.trainer.step.guards import FaultError, is_full
 
 
 def main(argv: Sequence[str] | None = None) -> int:

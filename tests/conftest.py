@@ -14,7 +14,7 @@ from jaxtyping import install_import_hook
 
 gc.disable()  # until all tests are imported: nothing of that is garbage, and to look for some takes 3 s
 install_import_hook(
-    ["trainer.algorithms"],
+    ["evenkeel.trainer.algorithms"],
     "beartype.beartype",
 )
 

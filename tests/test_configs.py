@@ -6,12 +6,12 @@ from pathlib import Path
 
 import pytest
 
-from rewards import build_verifier
+from evenkeel.rewards import build_verifier
+from evenkeel.trainer.algorithms.strategies import build_strategies
+from evenkeel.trainer.run.config import grpo_config, load_config
+from evenkeel.trainer.run.schedule import check_arguments
+from evenkeel.trainer.step.compatibility import check_combination
 from tests.paths import ROOT
-from trainer.algorithms.strategies import build_strategies
-from trainer.run.config import grpo_config, load_config
-from trainer.run.schedule import check_arguments
-from trainer.step.compatibility import check_combination
 
 CONFIGS = ROOT / "configs"
 NO_RUNS = ("accelerate", "evaluation", "sweeps")  # these have tests of their own

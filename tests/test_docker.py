@@ -20,7 +20,7 @@ pytestmark = [
     pytest.mark.skipif(bool(ABSENT) or os.geteuid() != 0, reason=f"no image can be built here: {WHY}"),
 ]
 SELF_TEST = """
-from rewards import build_verifier
+from evenkeel.rewards import build_verifier
 verifier = build_verifier("code_tests")
 row = {"inputs": ["2\\n"], "outputs": ["4\\n"]}
 right, wrong = (verifier(f"```python\\nprint(int(input()) {op} 2)\\n```", row) for op in ("*", "-"))

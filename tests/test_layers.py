@@ -9,12 +9,30 @@ from tests.paths import ROOT
 
 ABOVE = {
     "rewards": {"trainer", "scripts"},
-    "trainer/algorithms": {"trainer.step", "trainer.run", "trainer.evaluation", "trainer.comparison", "scripts"},
-    "trainer/statistics": {"trainer.step", "trainer.run", "trainer.evaluation", "trainer.comparison", "scripts"},
-    "trainer/doctor": {"trainer.step", "trainer.run", "trainer.evaluation", "trainer.comparison", "scripts"},
-    "trainer/evaluation": {"trainer.step", "trainer.run", "trainer.comparison", "scripts"},
-    "trainer/step": {"trainer.run", "trainer.comparison", "scripts"},
-    "trainer/run": {"trainer.comparison", "scripts"},
+    "trainer/algorithms": {
+        "evenkeel.trainer.step",
+        "evenkeel.trainer.run",
+        "evenkeel.trainer.evaluation",
+        "evenkeel.trainer.comparison",
+        "scripts",
+    },
+    "trainer/statistics": {
+        "evenkeel.trainer.step",
+        "evenkeel.trainer.run",
+        "evenkeel.trainer.evaluation",
+        "evenkeel.trainer.comparison",
+        "scripts",
+    },
+    "trainer/doctor": {
+        "evenkeel.trainer.step",
+        "evenkeel.trainer.run",
+        "evenkeel.trainer.evaluation",
+        "evenkeel.trainer.comparison",
+        "scripts",
+    },
+    "trainer/evaluation": {"evenkeel.trainer.step", "evenkeel.trainer.run", "evenkeel.trainer.comparison", "scripts"},
+    "trainer/step": {"evenkeel.trainer.run", "evenkeel.trainer.comparison", "scripts"},
+    "trainer/run": {"evenkeel.trainer.comparison", "scripts"},
     "trainer/comparison": {"scripts"},
 }
 """Room → what lies above it, which it must not import."""
@@ -70,7 +88,7 @@ def test_the_mathematics_needs_torch_alone():
 
 
 def test_below_a_run_the_trainer_takes_of_rewards_its_registry_and_its_contract_alone():
-    taken = ("rewards.registry", "rewards.verifier")
+    taken = ("evenkeel.rewards.registry", "evenkeel.rewards.verifier")
     below = [path for path in TRAINER if path.relative_to(ROOT).parts[1] != "run"]
     assert wrong(below, lambda _, module: module.startswith("rewards.") and not module.startswith(taken)) == {}
 

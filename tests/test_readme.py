@@ -6,10 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from rewards import RewardFunction, Verdict, build_verifier
+from evenkeel.rewards import RewardFunction, Verdict, build_verifier
+from evenkeel.trainer.algorithms.registry import KINDS, built_in
 from tests.paths import ROOT
 from tests.trainer.training import moved, ours
-from trainer.algorithms.registry import KINDS, built_in
 
 README = (ROOT / "README.md").read_text()
 BLOCKS = re.findall(r"```python\n(.*?)```", README, flags=re.DOTALL)

@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
+from evenkeel.trainer.run.config import load_config
+from evenkeel.trainer.run.experiment import Experiment
 from tests.paths import ROOT
-from trainer.run.config import load_config
-from trainer.run.experiment import Experiment
 
 RECIPES = ["math", "code", "mixed"]
 HELD_OUT = {"math": {"test": 256}, "code": {"test": 256}}

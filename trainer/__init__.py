@@ -4,7 +4,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from trainer.step.trainer import RLVRTrainer as RLVRTrainer
+    from evenkeel.trainer.step.trainer import RLVRTrainer as RLVRTrainer
 
 __all__ = ["RLVRTrainer"]
 _ALGORITHMS = (
@@ -21,7 +21,7 @@ _ALGORITHMS = (
 def __getattr__(name: str) -> Any:
     """Import what is asked for: reading a configuration must not need torch, nor the mathematics TRL."""
     if name == "RLVRTrainer":
-        return import_module("trainer.step.trainer").RLVRTrainer
+        return import_module("evenkeel.trainer.step.trainer").RLVRTrainer
     if name in _ALGORITHMS:
-        return import_module(f"trainer.algorithms.{name}")
+        return import_module(f"evenkeel.trainer.algorithms.{name}")
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

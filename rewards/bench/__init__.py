@@ -1,9 +1,9 @@
 """Does a verifier accept every gold answer, pay nothing else, and always come to an end? Measured, not believed."""
 
-from rewards.bench.bench import Bench, Finding, bench
-from rewards.bench.built_in import BUILT_IN, built_in_rows
-from rewards.bench.table import as_json, as_table
-from rewards.bench.trials import Row, Trial, trials
+from evenkeel.rewards.bench.bench import Bench, Finding, bench
+from evenkeel.rewards.bench.built_in import BUILT_IN, built_in_rows
+from evenkeel.rewards.bench.table import as_json, as_table
+from evenkeel.rewards.bench.trials import Row, Trial, trials
 
 __all__ = [
     "BUILT_IN",

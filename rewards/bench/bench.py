@@ -4,9 +4,9 @@ import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
-from rewards.bench.trials import KINDS, Kind, Row, Trial, trials
-from rewards.user_verifiers import bounded
-from rewards.verifier import Verdict, Verifier
+from evenkeel.rewards.bench.trials import KINDS, Kind, Row, Trial, trials
+from evenkeel.rewards.user_verifiers import bounded
+from evenkeel.rewards.verifier import Verdict, Verifier
 
 BATCH = 64  # completions judged together, as in a rollout
 

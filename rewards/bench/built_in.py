@@ -4,9 +4,9 @@ import json
 from collections.abc import Callable
 from typing import Any
 
-from rewards.bench.trials import Row
-from rewards.generators import rows as generated
-from rewards.verifier import Verifier
+from evenkeel.rewards.bench.trials import Row
+from evenkeel.rewards.generators import rows as generated
+from evenkeel.rewards.verifier import Verifier
 
 
 def _generated(generator: Callable[..., list[dict[str, Any]]], **options: Any) -> Callable[[], list[Row]]:
@@ -100,7 +100,7 @@ BUILT_IN: dict[str, tuple[Any, Callable[[], list[Row]]]] = {
 
 def built_in_rows(name: str) -> tuple[Verifier, list[Row]]:
     """The verifier of that name and rows for it. Raises `VerifierError` where it needs what is not installed."""
-    from rewards.parts import build_verifier
+    from evenkeel.rewards.parts import build_verifier
 
     spec, rows = BUILT_IN[name]
     return build_verifier(spec), rows()

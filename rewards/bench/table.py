@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from rewards.bench.bench import Bench, Finding
+from evenkeel.rewards.bench.bench import Bench, Finding
 
 MOST_LISTED = 10
 

@@ -5,8 +5,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from rewards.bench.adversarial import FORMS
-from rewards.verifier import Verifier
+from evenkeel.rewards.bench.adversarial import FORMS
+from evenkeel.rewards.verifier import Verifier
 
 Kind = Literal["gold", "empty", "other row", "echo", "adversarial"]
 KINDS: tuple[Kind, ...] = ("gold", "empty", "other row", "echo", "adversarial")

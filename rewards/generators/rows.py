@@ -3,13 +3,13 @@
 from collections.abc import Sequence
 from typing import Any, Literal
 
-from rewards.generators.arithmetic import generate_arithmetic
-from rewards.generators.countdown import Style as CountdownStyle
-from rewards.generators.countdown import generate_countdown
-from rewards.generators.knights_knaves import generate_split
-from rewards.generators.small_programs import generate_programs
-from rewards.verifiers.knights_knaves.language import NAMES
-from rewards.verifiers.knights_knaves.puzzle import Style
+from evenkeel.rewards.generators.arithmetic import generate_arithmetic
+from evenkeel.rewards.generators.countdown import Style as CountdownStyle
+from evenkeel.rewards.generators.countdown import generate_countdown
+from evenkeel.rewards.generators.knights_knaves import generate_split
+from evenkeel.rewards.generators.small_programs import generate_programs
+from evenkeel.rewards.verifiers.knights_knaves.language import NAMES
+from evenkeel.rewards.verifiers.knights_knaves.puzzle import Style
 
 SplitName = Literal["train", "test"]
 
@@ -30,7 +30,7 @@ def knights_knaves(
     """Knights-and-knaves puzzles, ``train`` and ``test`` for each number of people, disjoint up to renaming.
 
     The two parts are cut from one split: give both sources of a run the same options but ``part``. Other options and
-    errors are those of `rewards.generators.knights_knaves.generate_split`.
+    errors are those of `evenkeel.rewards.generators.knights_knaves.generate_split`.
     """
     pool: Sequence[str] = NAMES if names is None else names
     split = generate_split(
@@ -59,7 +59,7 @@ def countdown(
 ) -> list[dict[str, Any]]:
     """Countdown problems, each solvable; ``part`` cuts the ``test`` problems first, then ``train`` others.
 
-    Other options and errors are those of `rewards.generators.countdown.generate_countdown`.
+    Other options and errors are those of `evenkeel.rewards.generators.countdown.generate_countdown`.
     """
     problems = generate_countdown(
         train + test, num_numbers=num_numbers, max_number=max_number, max_target=max_target, seed=seed, style=style
@@ -80,7 +80,7 @@ def arithmetic(
 ) -> list[dict[str, Any]]:
     """Questions such as "What is 3 + 4 * 5?" for ``math_answer``; ``part`` cuts ``test`` first, then ``train`` others.
 
-    Other options and errors are those of `rewards.generators.arithmetic.generate_arithmetic`.
+    Other options and errors are those of `evenkeel.rewards.generators.arithmetic.generate_arithmetic`.
     """
     problems = generate_arithmetic(
         train + test,
@@ -98,7 +98,7 @@ def small_programs(
 ) -> list[dict[str, Any]]:
     """Functions described step by step for ``code_tests``; ``part`` cuts ``test`` first, then ``train`` others.
 
-    Other options and errors are those of `rewards.generators.small_programs.generate_programs`.
+    Other options and errors are those of `evenkeel.rewards.generators.small_programs.generate_programs`.
     """
     problems = generate_programs(
         train + test, num_steps=num_steps, max_number=max_number, num_inputs=num_inputs, seed=seed

@@ -8,9 +8,9 @@ import pickle
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
-from rewards.isolation.workers import WorkerPool
-from rewards.user_verifiers.traits import traits_of
-from rewards.verifier import TokenVerifier, Verdict, Verifier, as_verdict
+from evenkeel.rewards.isolation.workers import WorkerPool
+from evenkeel.rewards.user_verifiers.traits import traits_of
+from evenkeel.rewards.verifier import TokenVerifier, Verdict, Verifier, as_verdict
 
 Row = tuple[Any, ...]
 """Completion, reference and, of a `TokenVerifier`, token ids."""

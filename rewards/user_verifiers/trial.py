@@ -3,10 +3,10 @@
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
-from rewards.user_verifiers.process_state import Change
-from rewards.user_verifiers.traits import name_of
-from rewards.user_verifiers.verifier import UserVerifier
-from rewards.verifier import Verdict, score_problem
+from evenkeel.rewards.user_verifiers.process_state import Change
+from evenkeel.rewards.user_verifiers.traits import name_of
+from evenkeel.rewards.user_verifiers.verifier import UserVerifier
+from evenkeel.rewards.verifier import Verdict, score_problem
 
 MOST_ROWS = 8
 MOST_CHANGES = 3
@@ -30,7 +30,7 @@ def trial_problem(verifier: UserVerifier, references: Sequence[Any]) -> str:
     """What is wrong with ``verifier`` on a few texts, judged twice; empty where nothing is.
 
     The texts are an empty completion, a foreign one, a long one, and one that holds what the reference says. Whether
-    it pays its own gold answers is asked of every row by `rewards.references`.
+    it pays its own gold answers is asked of every row by `evenkeel.rewards.references`.
 
     Args:
         references: the rows' references; at most eight of them, spread over all, are used.

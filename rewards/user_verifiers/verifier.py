@@ -10,15 +10,15 @@ from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from typing import Any
 
-from rewards.isolation.workers import WorkerStartError
-from rewards.user_verifiers.judging import Row, item_of, verdicts_of, worker_pool
-from rewards.user_verifiers.process_state import Change, kept
-from rewards.user_verifiers.traits import Traits, name_of, traits_of
-from rewards.verifier import TokenVerifier, Verdict, Verifier, as_verdict
+from evenkeel.rewards.isolation.workers import WorkerStartError
+from evenkeel.rewards.user_verifiers.judging import Row, item_of, verdicts_of, worker_pool
+from evenkeel.rewards.user_verifiers.process_state import Change, kept
+from evenkeel.rewards.user_verifiers.traits import Traits, name_of, traits_of
+from evenkeel.rewards.verifier import TokenVerifier, Verdict, Verifier, as_verdict
 
 logger = logging.getLogger(__name__)
 
-_SHIPPED = "rewards.verifiers."
+_SHIPPED = "evenkeel.rewards.verifiers."
 PATIENCE_SECONDS = 60.0
 SHOWN_CHARACTERS = 200
 """Of a completion and of its reference, in the line about a batch that takes long."""
@@ -47,7 +47,7 @@ class UserVerifier(Verifier):
     A row for which it raises, exits, crashes, returns no verdict, or which it does not reach within ``timeout_s`` of
     its batch, is unjudged; the reason says which. Where it runs: see `rewards.user_verifiers.traits`. What one batch
     waits for longer than ``patience_s``, or until its time is over, is logged with its rank and row. What it changes of
-    the trainer's process is put back (`rewards.user_verifiers.process_state`).
+    the trainer's process is put back (`evenkeel.rewards.user_verifiers.process_state`).
     """
 
     verifier: Verifier
@@ -94,7 +94,7 @@ class UserVerifier(Verifier):
         """The verdicts of a batch, and what judging it changed of the process, which is put back.
 
         Args:
-            only_steady: see `rewards.user_verifiers.process_state.kept`.
+            only_steady: see `evenkeel.rewards.user_verifiers.process_state.kept`.
         """
         if isinstance(self.verifier, TokenVerifier):
             ids = token_ids or [None] * len(completions)
@@ -189,7 +189,7 @@ class Waiting:
         logger.warning(
             "[rank %s] verifier %s has judged one batch for %g s and is at row %d of %d: completion %.*r, reference "
             "%.*r. All ranks wait for it; what has no verdict after its timeout_s = %g is unjudged. Shorten it with "
-            "rewards.own_verifiers.traits(timeout_s=…).",
+            "evenkeel.rewards.own_verifiers.traits(timeout_s=…).",
             os.environ.get("RANK", "0"),
             self.verifier,
             seconds,

@@ -21,8 +21,8 @@ from fractions import Fraction
 from itertools import combinations
 from typing import Any
 
-from rewards.extraction import answer_block
-from rewards.verifier import Verdict, Verifier
+from evenkeel.rewards.extraction import answer_block
+from evenkeel.rewards.verifier import Verdict, Verifier
 
 
 @dataclass(frozen=True)

@@ -3,8 +3,8 @@
 from dataclasses import dataclass
 from typing import Any
 
-from rewards.extraction import ANSWER_CLOSES, ANSWER_OPENS, Extraction, after_thought, answer_block
-from rewards.verifier import Verdict, Verifier
+from evenkeel.rewards.extraction import ANSWER_CLOSES, ANSWER_OPENS, Extraction, after_thought, answer_block
+from evenkeel.rewards.verifier import Verdict, Verifier
 
 
 @dataclass(frozen=True)

@@ -7,9 +7,16 @@ from dataclasses import dataclass, field, replace
 from itertools import groupby
 from typing import Any, Literal
 
-from rewards.extraction import ANSWER_CLOSES, ANSWER_OPENS, THOUGHT_CLOSES, THOUGHT_OPENS, is_blank, without_ending
-from rewards.user_verifiers import bounded
-from rewards.verifier import TokenVerifier, Verdict, Verifier, score_problem, tokens
+from evenkeel.rewards.extraction import (
+    ANSWER_CLOSES,
+    ANSWER_OPENS,
+    THOUGHT_CLOSES,
+    THOUGHT_OPENS,
+    is_blank,
+    without_ending,
+)
+from evenkeel.rewards.user_verifiers import bounded
+from evenkeel.rewards.verifier import TokenVerifier, Verdict, Verifier, score_problem, tokens
 
 _THOUGHT, _ANSWER = (THOUGHT_OPENS, THOUGHT_CLOSES), (ANSWER_OPENS, ANSWER_CLOSES)
 _TAGS = {"think_answer": _THOUGHT + _ANSWER, "think": _THOUGHT, "answer": _ANSWER}

@@ -6,8 +6,15 @@ from dataclasses import dataclass
 from string import ascii_uppercase
 from typing import Any, Literal
 
-from rewards.extraction import ANSWER_CLOSES, ANSWER_OPENS, Extraction, after_thought, answer_block, boxed_answer
-from rewards.verifier import Verdict, Verifier
+from evenkeel.rewards.extraction import (
+    ANSWER_CLOSES,
+    ANSWER_OPENS,
+    Extraction,
+    after_thought,
+    answer_block,
+    boxed_answer,
+)
+from evenkeel.rewards.verifier import Verdict, Verifier
 
 MAX_CHARACTERS = 2_000  # a choice's text is shorter
 

@@ -10,10 +10,10 @@ from typing import Any
 
 import torch
 
+from evenkeel.trainer.run.config import evaluation_arguments
+from evenkeel.trainer.run.evaluation import evaluation_trainer
+from evenkeel.trainer.run.experiment import Experiment
 from scripts.benchmarks.rounds import in_turn, round_ratios, shown_ratio
-from trainer.run.config import evaluation_arguments
-from trainer.run.evaluation import evaluation_trainer
-from trainer.run.experiment import Experiment
 
 WAYS: dict[str, list[str]] = {
     "trl": ["speed.generation=trl"],

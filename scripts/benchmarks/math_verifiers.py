@@ -15,7 +15,7 @@ from typing import Any, TypeAlias
 
 from math_verify import parse, verify
 
-from rewards.verifiers.math_answer import MathAnswer
+from evenkeel.rewards.verifiers.math_answer import MathAnswer
 
 Grader: TypeAlias = Callable[[Sequence[str], Sequence[str]], Sequence[float | None]]
 """Scores of completions against golds; ``None`` = the gold cannot be judged."""

@@ -29,13 +29,13 @@ from torch import Tensor
 from transformers import AutoModelForCausalLM
 from trl import GRPOTrainer
 
-from trainer.algorithms import update
-from trainer.algorithms.contract import ADVANTAGE, COEFFICIENT, TOKEN_WEIGHT, UPDATE_SCHEDULE
-from trainer.algorithms.engine_ratio import engine_ratio
-from trainer.algorithms.registry import built_in
-from trainer.algorithms.row_draws import row_keys
-from trainer.algorithms.signals import estimator_signals, token_signals
-from trainer.algorithms.strategies import Strategies, build_strategies
+from evenkeel.trainer.algorithms import update
+from evenkeel.trainer.algorithms.contract import ADVANTAGE, COEFFICIENT, TOKEN_WEIGHT, UPDATE_SCHEDULE
+from evenkeel.trainer.algorithms.engine_ratio import engine_ratio
+from evenkeel.trainer.algorithms.registry import built_in
+from evenkeel.trainer.algorithms.row_draws import row_keys
+from evenkeel.trainer.algorithms.signals import estimator_signals, token_signals
+from evenkeel.trainer.algorithms.strategies import Strategies, build_strategies
 
 NOISES = (1e-3, 1e-2, 3e-2)
 LENGTHS = (100, 1000, 8000)

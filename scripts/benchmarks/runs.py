@@ -11,9 +11,9 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from rewards.registry import Refusal
+from evenkeel.rewards.registry import Refusal
+from evenkeel.trainer.run.record import RunRecord
 from scripts.benchmarks.rounds import in_turn, round_ratios, shown_ratio
-from trainer.run.record import RunRecord
 
 VARIANTS = {
     "trl": ["speed.microbatches=trl", "speed.generation=trl"],

@@ -16,7 +16,7 @@ from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from typing import cast, get_args
 
-from rewards.isolation.sandbox import Isolation, Sandbox
+from evenkeel.rewards.isolation.sandbox import Isolation, Sandbox
 
 PROGRAM = "a, b = map(int, input().split())\nprint(a + b)\n"
 NUMPY_PROGRAM = "import numpy\na, b = map(int, input().split())\nprint(int(numpy.array([a, b]).sum()))\n"

@@ -15,10 +15,10 @@ from torch import Tensor
 from transformers import Qwen3Config, Qwen3ForCausalLM
 from trl.trainer.utils import add_fused_lm_head
 
+from evenkeel.trainer.step.microbatch_plan import pays, work
+from evenkeel.trainer.step.scoring import labelled_positions_only
+from evenkeel.trainer.step.shared_prompts import Packing, attention_length, packing, with_shared_prompts
 from scripts.benchmarks.rounds import in_turn, round_ratios, shown_ratio
-from trainer.step.microbatch_plan import pays, work
-from trainer.step.scoring import labelled_positions_only
-from trainer.step.shared_prompts import Packing, attention_length, packing, with_shared_prompts
 
 GROUP_SIZE = 8
 LENGTHS = ((512, 128), (64, 128), (512, 256), (512, 512))

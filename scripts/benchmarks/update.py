@@ -23,9 +23,9 @@ from tokenizers import Tokenizer, models, pre_tokenizers
 from transformers import PreTrainedTokenizerFast, Qwen3Config, Qwen3ForCausalLM
 from trl import GRPOConfig, GRPOTrainer
 
+from evenkeel.trainer.step.options import Speed
+from evenkeel.trainer.step.trainer import RLVRTrainer
 from scripts.benchmarks.rounds import in_turn, round_ratios, shown_ratio
-from trainer.step.options import Speed
-from trainer.step.trainer import RLVRTrainer
 
 SIGMA = 0.8
 _PLANNED = {"speed": Speed(microbatches="planned")}

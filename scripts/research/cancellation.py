@@ -10,10 +10,10 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from rewards.registry import Refusal
+from evenkeel.rewards.registry import Refusal
+from evenkeel.trainer.algorithms.strategies import build_strategies
+from evenkeel.trainer.step.metrics import SharedPrefixMeter
 from scripts.research.short_runs import short_run
-from trainer.algorithms.strategies import build_strategies
-from trainer.step.metrics import SharedPrefixMeter
 
 RESIDUAL = "cancellation/shared_prefix"
 GROUP_SIZE = 8

@@ -11,10 +11,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from rewards.registry import Refusal
+from evenkeel.rewards.registry import Refusal
+from evenkeel.trainer.run.schedule import optimizer_steps_per_block
+from evenkeel.trainer.statistics import StatisticsError
 from scripts.research.short_runs import short_run
-from trainer.run.schedule import optimizer_steps_per_block
-from trainer.statistics import StatisticsError
 
 Floats = NDArray[np.float64]
 MEASURES = {"training reward": "reward", "held-out accuracy": "eval_test/avg@1"}

@@ -9,16 +9,23 @@ from typing import Any
 
 import torch
 
-from rewards.registry import Refusal
-from trainer.algorithms.drift import expected_divergences, learning_tax, uniform_groups
-from trainer.comparison.gradients.replay import Recipe, Row, completions_of, next_tokens, numbers_of, whole_groups
-from trainer.comparison.gradients.sources import policy_of, recipe_of
-from trainer.comparison.positive import positive
-from trainer.comparison.rollouts import RecordedRollouts
-from trainer.run.experiment import Experiment
-from trainer.run.files import CONFIG
-from trainer.run.record import RunRecord
-from trainer.statistics import Estimate, mean_estimate
+from evenkeel.rewards.registry import Refusal
+from evenkeel.trainer.algorithms.drift import expected_divergences, learning_tax, uniform_groups
+from evenkeel.trainer.comparison.gradients.replay import (
+    Recipe,
+    Row,
+    completions_of,
+    next_tokens,
+    numbers_of,
+    whole_groups,
+)
+from evenkeel.trainer.comparison.gradients.sources import policy_of, recipe_of
+from evenkeel.trainer.comparison.positive import positive
+from evenkeel.trainer.comparison.rollouts import RecordedRollouts
+from evenkeel.trainer.run.experiment import Experiment
+from evenkeel.trainer.run.files import CONFIG
+from evenkeel.trainer.run.record import RunRecord
+from evenkeel.trainer.statistics import Estimate, mean_estimate
 
 KINDS = ("all right", "all wrong", "mixed")
 

@@ -1,4 +1,4 @@
-"""Healthy runs, and what the rules of `trainer.doctor` say about them."""
+"""Healthy runs, and what the rules of `evenkeel.trainer.doctor` say about them."""
 
 import argparse
 from collections.abc import Iterator
@@ -6,11 +6,11 @@ from pathlib import Path
 from statistics import mean, median
 from typing import Any
 
+from evenkeel.trainer.comparison.positive import positive
+from evenkeel.trainer.doctor.log import Log
+from evenkeel.trainer.doctor.readers import Record, read
+from evenkeel.trainer.doctor.rules import WINDOW, Examination
 from scripts.research.short_runs import short_run
-from trainer.comparison.positive import positive
-from trainer.doctor.log import Log
-from trainer.doctor.readers import Record, read
-from trainer.doctor.rules import WINDOW, Examination
 
 CONFIG = Path("configs/quickstart.yaml")
 SHORT = {

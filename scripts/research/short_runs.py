@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from trainer.run.experiment import Experiment
+from evenkeel.trainer.run.experiment import Experiment
 
 
 @contextmanager

@@ -5,7 +5,7 @@ A careful answer does one operation a line and boxes the last result. A hasty on
 
 import random
 
-from rewards.generators.arithmetic import ArithmeticProblem
+from evenkeel.rewards.generators.arithmetic import ArithmeticProblem
 
 _FARTHEST_GUESS = 10
 

@@ -7,7 +7,7 @@ has to find how they make it. In `one_line` there is one such line, so that all 
 
 import random
 
-from rewards.generators.countdown import CountdownProblem
+from evenkeel.rewards.generators.countdown import CountdownProblem
 from scripts.tiny_policy.countdown_demonstrations import Attempt, attempts_at, nearest
 
 _MOST_FAILURES = 3

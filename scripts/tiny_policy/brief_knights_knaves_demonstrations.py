@@ -8,9 +8,9 @@ import random
 from collections.abc import Sequence
 from itertools import product
 
-from rewards.verifiers.knights_knaves import Puzzle
-from rewards.verifiers.knights_knaves.language import role
-from rewards.verifiers.knights_knaves.puzzle import LEAVES, Statement, evaluate
+from evenkeel.rewards.verifiers.knights_knaves import Puzzle
+from evenkeel.rewards.verifiers.knights_knaves.language import role
+from evenkeel.rewards.verifiers.knights_knaves.puzzle import LEAVES, Statement, evaluate
 
 _BETWEEN = {"and": "and", "or": "or", "->": "then", "<=>": "only"}
 

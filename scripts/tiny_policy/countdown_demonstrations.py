@@ -10,7 +10,7 @@ import random
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from rewards.generators.countdown import CountdownProblem
+from evenkeel.rewards.generators.countdown import CountdownProblem
 
 _LARGEST_NEED = 99  # beyond it the arithmetic is not worth a small policy's memory
 

@@ -6,7 +6,7 @@ the steps one after another without brackets, which is another function.
 
 import random
 
-from rewards.generators.small_programs import ProgramProblem, program
+from evenkeel.rewards.generators.small_programs import ProgramProblem, program
 
 
 def demonstration(problem: ProgramProblem, rng: random.Random, *, careful: bool) -> str:

@@ -10,14 +10,14 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any, Literal
 
-from rewards.generators.arithmetic import generate_arithmetic
-from rewards.generators.countdown import generate_countdown
-from rewards.generators.knights_knaves import generate_puzzles, rationale, row
-from rewards.generators.small_programs import generate_programs
-from rewards.parts import build_verifier
-from rewards.verifier import Verifier
-from rewards.verifiers.knights_knaves import Puzzle as KnightsKnavesPuzzle
-from rewards.verifiers.knights_knaves.language import NAMES
+from evenkeel.rewards.generators.arithmetic import generate_arithmetic
+from evenkeel.rewards.generators.countdown import generate_countdown
+from evenkeel.rewards.generators.knights_knaves import generate_puzzles, rationale, row
+from evenkeel.rewards.generators.small_programs import generate_programs
+from evenkeel.rewards.parts import build_verifier
+from evenkeel.rewards.verifier import Verifier
+from evenkeel.rewards.verifiers.knights_knaves import Puzzle as KnightsKnavesPuzzle
+from evenkeel.rewards.verifiers.knights_knaves.language import NAMES
 from scripts.tiny_policy.arithmetic_demonstrations import demonstration as worked_arithmetic
 from scripts.tiny_policy.brief_countdown_demonstrations import one_line, several_lines
 from scripts.tiny_policy.brief_knights_knaves_demonstrations import noted_claims

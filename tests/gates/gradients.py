@@ -24,11 +24,11 @@ from torch import Tensor
 from transformers import TrainerCallback
 from trl import GRPOConfig
 
+from evenkeel.trainer import RLVRTrainer
+from evenkeel.trainer.step.options import Speed
 from tests.paths import ROOT
 from tests.tiny_model import save_tiny_model
 from tests.trainer.training import PROMPTS, digit_reward
-from trainer import RLVRTrainer
-from trainer.step.options import Speed
 
 TRL_CUT: dict[str, Any] = {"speed": Speed(microbatches="trl")}
 PLANNED_CUT: dict[str, Any] = {"speed": Speed(microbatches="planned", verify_steps=0)}

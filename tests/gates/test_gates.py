@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from evenkeel.trainer import RLVRTrainer
 from tests.gates import gate as gates
 from tests.gates import rows
 from tests.gates.__main__ import main
@@ -30,7 +31,6 @@ from tests.gates.gate import (
 from tests.gates.gradients import PLANNED, cancelled, planned_beside_trl
 from tests.gates.mutants import CAUGHT_UNDER
 from tests.gates.rows import GATES
-from trainer import RLVRTrainer
 
 
 @pytest.fixture

@@ -13,10 +13,10 @@ from typing import Any
 import torch
 from trl import GRPOTrainer
 
+from evenkeel.trainer import RLVRTrainer
+from evenkeel.trainer.step.gradient_check import GradientComparison
 from tests.standin.cases import POLICY
 from tests.trainer.training import max_difference, train
-from trainer import RLVRTrainer
-from trainer.step.gradient_check import GradientComparison
 
 
 def trained(trainer_class: type[GRPOTrainer], folder: Path, **keywords: Any) -> GRPOTrainer:

@@ -6,8 +6,8 @@ No clock of the machine is read, so a busy one decides nothing; what is quadrati
 import pkgutil
 from typing import Any
 
-from rewards import build_verifier
-from rewards.isolation.workers import WorkerPool
+from evenkeel.rewards import build_verifier
+from evenkeel.rewards.isolation.workers import WorkerPool
 
 _POOL = WorkerPool("tests.rewards.bounded:_done", cpu_seconds=3, wall_seconds=600, workers=1)
 

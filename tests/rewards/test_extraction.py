@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rewards.extraction import after_thought, answer_block, code_block, has_tags_once_in_order
+from evenkeel.rewards.extraction import after_thought, answer_block, code_block, has_tags_once_in_order
 from tests.rewards.bounded import ends_in_bounded_time
 
 
@@ -113,4 +113,4 @@ def test_code_block_never_raises_and_gives_a_reason(pieces):
 
 @pytest.mark.parametrize("piece", ["```\n", "`", "```python\n", " ", "\n", "```x```", "<think>"])
 def test_code_block_is_linear(piece):
-    assert ends_in_bounded_time("rewards.extraction:code_block", piece * (2_000_000 // len(piece)))
+    assert ends_in_bounded_time("evenkeel.rewards.extraction:code_block", piece * (2_000_000 // len(piece)))

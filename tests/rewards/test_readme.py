@@ -6,10 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from rewards import RewardFunction, build_verifier
-from rewards.parts import VERIFIERS
-from rewards.references import check_rewards
-from rewards.user_verifiers import UserVerifier, bounded
+from evenkeel.rewards import RewardFunction, build_verifier
+from evenkeel.rewards.parts import VERIFIERS
+from evenkeel.rewards.references import check_rewards
+from evenkeel.rewards.user_verifiers import UserVerifier, bounded
 from tests.paths import ROOT
 
 README = (ROOT / "rewards" / "README.md").read_text()

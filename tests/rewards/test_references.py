@@ -5,9 +5,9 @@ from typing import Any
 
 import pytest
 
-from rewards import build_verifier
-from rewards.references import UnusableReferenceError, check_rewards, unusable_references
-from rewards.verifier import Verifier
+from evenkeel.rewards import build_verifier
+from evenkeel.rewards.references import UnusableReferenceError, check_rewards, unusable_references
+from evenkeel.rewards.verifier import Verifier
 
 VERIFIERS: dict[str, Verifier] = {"sums": build_verifier("countdown"), "words": build_verifier("exact_match")}
 TASKS = {"sums": "sums", "words": "words"}

@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 
-from rewards import VerifierError, build_verifier, registry
-from rewards.verifier import Verdict, Verifier
-from rewards.verifiers.knights_knaves import KnightsKnaves
+from evenkeel.rewards import VerifierError, build_verifier, registry
+from evenkeel.rewards.verifier import Verdict, Verifier
+from evenkeel.rewards.verifiers.knights_knaves import KnightsKnaves
 
 
 class NoCall(Verifier):
@@ -40,7 +40,7 @@ class NoFile(Verifier):
 
 REFUSED = [
     (NoCall, "missing-method", "__call__"),
-    (OneArgument, "wrong-signature", "__call__(self, completion: str) -> rewards.verifier.Verdict"),
+    (OneArgument, "wrong-signature", "__call__(self, completion: str) -> evenkeel.rewards.verifier.Verdict"),
     (OneMore, "wrong-signature", "'prompt'"),
     (NoFile, "failed-constructor", "FileNotFoundError: no answers.json"),
     ("builtins:max", "wrong-signature", "builtins:max"),
@@ -55,13 +55,13 @@ REFUSED = [
     ({"name": "countdown", "use_all": 1}, "option-not-accepted", "valid boolean"),
     ({"scheme": "paper"}, "part-without-name", "'scheme'"),
     ("no_such_package:verifier", "failed-import", "ModuleNotFoundError"),
-    ("rewards.extraction:ANSWER_OPENS", "not-a-verifier", "rewards.extraction:ANSWER_OPENS"),
+    ("evenkeel.rewards.extraction:ANSWER_OPENS", "not-a-verifier", "evenkeel.rewards.extraction:ANSWER_OPENS"),
     ({"name": 5}, "part-without-name", "int"),
-    ("collections:OrderedDict", "not-a-verifier", "rewards.verifier.Verifier"),
+    ("collections:OrderedDict", "not-a-verifier", "evenkeel.rewards.verifier.Verifier"),
     (
-        {"name": "rewards.verifiers.reasoning_gym.verifier:_PUZZLE24", "use_all": False},
+        {"name": "evenkeel.rewards.verifiers.reasoning_gym.verifier:_PUZZLE24", "use_all": False},
         "options-of-a-built-verifier",
-        "rewards.verifiers.countdown:Countdown",
+        "evenkeel.rewards.verifiers.countdown:Countdown",
     ),
     (
         {"name": "soft_overlong", "max_tokens": 90},
@@ -79,7 +79,7 @@ REFUSED = [
         "finite-number",
         "option verifier.weights[1].a = -inf",
     ),
-    ("rewards.extraction:answer_block", "wrong-signature", "(completion, reference)"),
+    ("evenkeel.rewards.extraction:answer_block", "wrong-signature", "(completion, reference)"),
 ]
 
 
@@ -102,7 +102,7 @@ def test_a_users_function_with_an_option(tmp_path, monkeypatch):
     (tmp_path / "my_verifiers.py").write_text(
         textwrap.dedent(
             """
-            from rewards import Verdict
+            from evenkeel.rewards import Verdict
 
             def last_word(completion, reference, *, lower: bool = False):
                 word = (completion.split() or [""])[-1]

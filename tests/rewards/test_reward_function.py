@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
-from rewards import GENERATORS, RewardFunction, Verdict, build_verifier, reward_functions
-from rewards.references import UnusableReferenceError, check_references
-from rewards.verifier import TokenVerifier, Verifier
+from evenkeel.rewards import GENERATORS, RewardFunction, Verdict, build_verifier, reward_functions
+from evenkeel.rewards.references import UnusableReferenceError, check_references
+from evenkeel.rewards.verifier import TokenVerifier, Verifier
 
 REFERENCE = {"numbers": [3, 4], "target": 7}
 RIGHT, WRONG = "<think> 3 + 4 </think> <answer> 3 + 4 </answer>", "<answer> 3 * 4 </answer>"

@@ -4,7 +4,7 @@ import os
 from pathlib import Path
 from typing import Any
 
-from rewards.verifier import Verdict
+from evenkeel.rewards.verifier import Verdict
 from tests.scripts.digit_verifier import share_of_digits
 
 FILLER, FULL_FROM, FULL_TO = "FILLER", "FULL_FROM", "FULL_TO"

@@ -16,9 +16,9 @@ import torch
 from ruamel.yaml import YAML
 from safetensors.torch import load_file, save_file
 
+from evenkeel.trainer.run.config.yaml_document import write
 from tests.paths import ROOT
 from tests.trainer.run.check.mistakes.workshop import HELD_OUT, RIGHT, ROWS
-from trainer.run.config.yaml_document import write
 
 VALUES: tuple[Any, ...] = (
     *(None, True, False, 0, -1, 1, 2, 3, 7, 1000, 10**12, 2**70, 0.5, 1.5, -0.1, 1e-300, 1e308),
@@ -332,8 +332,8 @@ _WORDS: dict[str, tuple[Any, ...]] = {
 def _settings() -> list[tuple[str, tuple[Any, ...]]]:
     """Dotted path of every setting, with values of its own kind."""
     if not _KNOWN:
-        from trainer.run.config import RunConfig
-        from trainer.run.config.trl_arguments import grpo_arguments, lora_arguments, revision_options
+        from evenkeel.trainer.run.config import RunConfig
+        from evenkeel.trainer.run.config.trl_arguments import grpo_arguments, lora_arguments, revision_options
 
         kinds: dict[str, Any] = {"trl": grpo_arguments(), "model.lora": lora_arguments()}
         kinds |= {"algorithm.revision": revision_options()}

@@ -7,8 +7,8 @@ from typing import Any
 
 import torch
 
-from rewards import Verdict
-from rewards.own_verifiers import traits
+from evenkeel.rewards import Verdict
+from evenkeel.rewards.own_verifiers import traits
 from tests.scripts.digit_verifier import share_of_digits
 
 HANGS_BEHIND = "ONE_RANK_HANGS_BEHIND"

@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from rewards import Verdict
+from evenkeel.rewards import Verdict
 
 
 def wrong(completion: str, reference: Any) -> Verdict:

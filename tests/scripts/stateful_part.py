@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from trainer.algorithms.advantages.group_baselines import grpo
+from evenkeel.trainer.algorithms.advantages.group_baselines import grpo
 
 
 class FadingGRPO:

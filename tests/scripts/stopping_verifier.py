@@ -4,7 +4,7 @@ import os
 import signal
 from typing import Any
 
-from rewards.verifier import Verdict
+from evenkeel.rewards.verifier import Verdict
 from tests.scripts.digit_verifier import share_of_digits
 
 INTERRUPT_AT = "STOPPING_VERIFIER_AT"

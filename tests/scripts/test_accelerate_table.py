@@ -2,8 +2,8 @@
 
 import pytest
 
+from evenkeel.trainer.run.check.memory import GIB, ModelSize, Sharding, Training, memory_per_device
 from tests.paths import ROOT
-from trainer.run.check.memory import GIB, ModelSize, Sharding, Training, memory_per_device
 
 README = ROOT / "configs" / "accelerate" / "README.md"
 SHAPES = {  # layers, hidden, intermediate, vocabulary, heads, key-value heads, tied: Qwen2.5's config.json

@@ -5,8 +5,8 @@ from collections.abc import Callable
 
 import pytest
 
-from rewards import build_verifier
-from rewards.generators.countdown import CountdownProblem, generate_countdown
+from evenkeel.rewards import build_verifier
+from evenkeel.rewards.generators.countdown import CountdownProblem, generate_countdown
 from scripts.tiny_policy.architecture import tiny_tokenizer
 from scripts.tiny_policy.brief_countdown_demonstrations import one_line, several_lines
 from scripts.tiny_policy.make import prompt_text

@@ -4,17 +4,17 @@ import random
 
 import pytest
 
-from rewards import build_verifier
-from rewards.generators.knights_knaves import generate_puzzles, row
-from rewards.generators.knights_knaves.canonical import canonical_statements
-from rewards.generators.rows import knights_knaves
-from rewards.verifiers.knights_knaves import Puzzle, parse_statements
+from evenkeel.rewards import build_verifier
+from evenkeel.rewards.generators.knights_knaves import generate_puzzles, row
+from evenkeel.rewards.generators.knights_knaves.canonical import canonical_statements
+from evenkeel.rewards.generators.rows import knights_knaves
+from evenkeel.rewards.verifiers.knights_knaves import Puzzle, parse_statements
+from evenkeel.trainer.run.config import load_config
 from scripts.tiny_policy.architecture import tiny_tokenizer
 from scripts.tiny_policy.brief_knights_knaves_demonstrations import noted_claims
 from scripts.tiny_policy.make import prompt_text
 from scripts.tiny_policy.tasks import TASKS
 from tests.paths import ROOT
-from trainer.run.config import load_config
 
 PUZZLES = generate_puzzles(3, 200, seed=3, names=["Ada", "Boris", "Clara"], style="compact")
 

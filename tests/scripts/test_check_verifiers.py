@@ -8,7 +8,7 @@ import pytest
 from tests.paths import ROOT
 
 HOLES = '''
-from rewards import Verdict
+from evenkeel.rewards import Verdict
 from tests.paths import ROOT
 
 
@@ -43,7 +43,7 @@ def data(tmp_path, monkeypatch):
     rows = [{"question": question, "gold": str(place + 1)} for place, question in enumerate(questions)]
     path = tmp_path / "data.jsonl"
     path.write_text("".join(json.dumps(row) + "\n" for row in rows))
-    gold = "\n\nfrom rewards.verifier import Verifier\n\n\nclass Graded(Verifier):\n"
+    gold = "\n\nfrom evenkeel.rewards.verifier import Verifier\n\n\nclass Graded(Verifier):\n"
     gold += "    def __init__(self, hole: str = 'none') -> None:\n        self.hole = hole\n\n"
     gold += "    def __call__(self, completion, reference):\n"
     gold += "        return graded(completion, reference, hole=self.hole)\n\n"

@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
+from evenkeel.trainer.doctor.command import main
 from tests.scripts.test_train import launch, run_file
-from trainer.doctor.command import main
 
 __all__ = ["run_file"]
 

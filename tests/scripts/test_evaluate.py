@@ -8,11 +8,11 @@ import pytest
 from pyarrow import parquet
 from ruamel.yaml import YAML
 
-from rewards import build_verifier
+from evenkeel.rewards import build_verifier
+from evenkeel.trainer.run.config import evaluation_arguments, load_config
+from evenkeel.trainer.run.experiment import Experiment
 from scripts.evaluate import main
 from tests.scripts.test_train import ROOT, SETTINGS, launch
-from trainer.run.config import evaluation_arguments, load_config
-from trainer.run.experiment import Experiment
 
 CONFIGS = sorted((ROOT / "configs" / "evaluation").glob("*.yaml"))
 SHARED = ROOT / "../shared/data"

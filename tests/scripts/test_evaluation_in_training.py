@@ -9,10 +9,10 @@ from pyarrow import parquet
 from ruamel.yaml import YAML
 from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
 
+from evenkeel.trainer.run.config import load_config
+from evenkeel.trainer.run.config.problems import ConfigError
 from scripts.train import main
 from tests.scripts.test_train import SETTINGS, metrics
-from trainer.run.config import load_config
-from trainer.run.config.problems import ConfigError
 
 SETS = {
     "small": {"generator": {"name": "countdown", "part": "test", "train": 32, "test": 5, "seed": 0}},

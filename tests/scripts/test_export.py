@@ -13,11 +13,11 @@ from ruamel.yaml import YAML
 from safetensors.torch import load_file, save_file
 from transformers import AutoModelForCausalLM, AutoTokenizer
 
-from rewards import Refusal
+from evenkeel.rewards import Refusal
+from evenkeel.trainer.run.config import load_config, quantization_config
 from scripts.export import main
 from scripts.train import main as train
 from tests.paths import ROOT
-from trainer.run.config import load_config, quantization_config
 
 COUNTDOWN = {"name": "countdown", "train": 1024, "test": 16, "seed": 1, "max_number": 12, "max_target": 50}
 LORA = {"r": 4, "lora_alpha": 8, "target_modules": "all-linear"}
@@ -147,7 +147,7 @@ def test_shards_of_fsdp_are_put_together(trained: Any, tmp_path: Path):
 @pytest.mark.slow
 def test_a_policy_that_answers_otherwise_is_not_handed_out(trained: Any, tmp_path: Path, monkeypatch: Any, capsys: Any):
     """The comparison can fail: here the weights are changed between merging and writing."""
-    from trainer.run.export import exporting
+    from evenkeel.trainer.run.export import exporting
 
     def spoilt(policy: Any, dtype: str | None) -> Any:
         with torch.no_grad():

@@ -29,9 +29,9 @@ from pathlib import Path
 
 import pytest
 
+from evenkeel.trainer.run.library_errors import UNEXPLAINED
 from tests.scripts.fuzzed_runs import Case, make_case
 from tests.tiny_model import save_tiny_model
-from trainer.run.library_errors import UNEXPLAINED
 
 SEED = 20261122
 """What was looked at while the code was written."""
@@ -56,8 +56,8 @@ class Outcome:
 
 def checked_words(folder: Path, case: Case) -> tuple[int, str]:
     """The check of a case: its status and what it says."""
-    from trainer.run.check.check import checked
-    from trainer.run.check.report import json_report, text_report
+    from evenkeel.trainer.run.check.check import checked
+    from evenkeel.trainer.run.check.report import json_report, text_report
 
     result = checked(str(folder / "run.yaml"), case.overrides, processes=None)
     json_report(result, "run.yaml")
@@ -73,7 +73,7 @@ def trained_words(folder: Path, case: Case) -> tuple[int, str]:
 
 def in_child(folder: Path, case: Case, call: Callable[[Path, Case], tuple[int, str]]) -> Outcome:
     """In a process of its own: the case's environment, the launcher before it, then ``call``."""
-    from trainer.run.launcher import launched
+    from evenkeel.trainer.run.launcher import launched
 
     os.chdir(folder)
     os.environ.update(case.environment)
@@ -186,7 +186,7 @@ def _import_everything(model: Path, place: Path) -> None:
     from torch.distributed.elastic.multiprocessing import api, errors  # noqa: F401
     from torch.utils import tensorboard as writing  # noqa: F401
 
-    from trainer import RLVRTrainer  # noqa: F401
+    from evenkeel.trainer import RLVRTrainer  # noqa: F401
 
 
 def failures(how: str, number: int, seed: int, model: Path, place: Path) -> list[str]:

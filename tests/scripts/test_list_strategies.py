@@ -5,9 +5,9 @@ import sys
 
 import pytest
 
+from evenkeel.trainer.algorithms.registry import KINDS, built_in, strategy_listing
 from scripts.train import main, parse_arguments
 from tests.paths import ROOT
-from trainer.algorithms.registry import KINDS, built_in, strategy_listing
 
 
 def test_every_strategy_stands_in_one_line_with_its_source(capsys):

@@ -5,7 +5,7 @@ import json
 
 import pytest
 
-from rewards.verifiers.knights_knaves import KnightsKnaves
+from evenkeel.rewards.verifiers.knights_knaves import KnightsKnaves
 from tests.paths import ROOT
 
 SCRIPT = ROOT / "scripts" / "make_knights_knaves.py"

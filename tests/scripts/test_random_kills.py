@@ -20,10 +20,10 @@ from pathlib import Path
 import pytest
 from ruamel.yaml import YAML
 
+from evenkeel.trainer.comparison.sweeps.process_group import environment_of
 from tests.paths import ROOT
 from tests.scripts.test_resume import tensors, untimed
 from tests.scripts.test_train import SETTINGS, metrics
-from trainer.comparison.sweeps.process_group import environment_of
 
 KILLS = int(os.environ.get("RANDOM_KILLS", "20"))
 SEED = int(os.environ.get("RANDOM_KILLS_SEED", str(time.time_ns() % 10**6)))

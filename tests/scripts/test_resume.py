@@ -12,10 +12,10 @@ import torch
 from ruamel.yaml import YAML
 from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
 
+from evenkeel.trainer.comparison.rollouts import RecordedRollouts
 from scripts.train import main
 from tests.scripts import stopping_verifier
 from tests.scripts.test_train import SETTINGS, launch, metrics
-from trainer.comparison.rollouts import RecordedRollouts
 
 CLOCK = re.compile(r"(_s|_runtime|_per_second|step_time)$")
 ON_TWO = ["-m", "accelerate.commands.launch", "--config_file", "configs/accelerate/cpu_two_processes.yaml"]

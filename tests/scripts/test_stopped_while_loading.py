@@ -46,9 +46,9 @@ def test_a_run_stopped_while_its_summary_is_written(run_file: Path, tmp_path: Pa
     settings = [str(run_file), "trl.max_steps=2", f"trl.save_strategy={save}"]
     program = f"""
 import os, signal, sys
-import trainer.run.summary
+import evenkeel.trainer.run.summary
 from scripts.train import main
-trainer.run.summary.draw_reward_curve = lambda *_: os.kill(os.getpid(), signal.{by})
+evenkeel.trainer.run.summary.draw_reward_curve = lambda *_: os.kill(os.getpid(), signal.{by})
 sys.exit(main({settings!r}))
 """
     environment = {**os.environ, "PYTHONPATH": str(ROOT)}

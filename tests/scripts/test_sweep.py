@@ -15,15 +15,15 @@ from typing import Any
 import pytest
 from ruamel.yaml import YAML
 
+from evenkeel.trainer import statistics
+from evenkeel.trainer.comparison.reports import page
+from evenkeel.trainer.comparison.sweeps.cell_directory import CellDirectory
+from evenkeel.trainer.comparison.sweeps.process_group import signal_group
+from evenkeel.trainer.run.config.yaml_document import write
 from scripts.sweep import main
 from tests.paths import ROOT
 from tests.scripts.test_train import SETTINGS
 from tests.trainer.comparison.sweeps import slurm_cluster
-from trainer import statistics
-from trainer.comparison.reports import page
-from trainer.comparison.sweeps.cell_directory import CellDirectory
-from trainer.comparison.sweeps.process_group import signal_group
-from trainer.run.config.yaml_document import write
 
 LOPTI = {"algorithm.update_schedule": "lopti"}
 LONG = {  # of half a second a step while WAIT_WHILE is there

@@ -289,8 +289,8 @@ def test_a_missing_file_is_refused_in_words(tmp_path, capsys):
 
 
 def test_a_prefilled_thought_ends_the_prompt_and_counts(run_file: Path, tmp_path: Path):
-    from trainer.run.config import load_config
-    from trainer.run.tokenizer import load_tokenizer
+    from evenkeel.trainer.run.config import load_config
+    from evenkeel.trainer.run.tokenizer import load_tokenizer
 
     tokenizer, prefilled = load_tokenizer(load_config(run_file, ['model.assistant_prefix="<think>\\n"']))
     rendered = tokenizer.apply_chat_template(

@@ -6,8 +6,8 @@ from pathlib import Path
 import pytest
 from ruamel.yaml import YAML
 
-from rewards.references import UnusableReferenceError
-from trainer.run.experiment import Experiment
+from evenkeel.rewards.references import UnusableReferenceError
+from evenkeel.trainer.run.experiment import Experiment
 
 ROWS = [{"prompt": f"{n} + 1?", "reference": str(n + 1) if n % 3 else ""} for n in range(1, 8)]  # 3 and 6 have none
 

@@ -5,7 +5,7 @@ import time
 from pathlib import Path
 from typing import Any
 
-from rewards import Verdict
+from evenkeel.rewards import Verdict
 from tests.scripts.digit_verifier import share_of_digits
 
 

@@ -12,9 +12,9 @@ from typing import Any
 
 from trl import GRPOTrainer
 
+from evenkeel.trainer import RLVRTrainer
 from tests.paths import ROOT
 from tests.trainer.training import digit_reward, train
-from trainer import RLVRTrainer
 
 POLICY = ROOT / "configs/tiny_policy/countdown"
 

@@ -51,75 +51,92 @@ def _code_of(module: CodeType, name: str) -> CodeType:
 
 MUTANTS: dict[str, Mutant] = {
     "positions of the shared prefix": Mutant(
-        "trainer.step.metrics:_add_contributions", "(longest, device=gradient.device)", "(longest)", "default"
+        "evenkeel.trainer.step.metrics:_add_contributions", "(longest, device=gradient.device)", "(longest)", "default"
     ),
     "sums of the shared prefix": Mutant(
-        "trainer.step.metrics:SharedPrefixMeter.expect", "longest_prefix, device=device", "longest_prefix", "default"
+        "evenkeel.trainer.step.metrics:SharedPrefixMeter.expect",
+        "longest_prefix, device=device",
+        "longest_prefix",
+        "default",
     ),
     "group numbers": Mutant(
-        "trainer.step.rollout:group_labels", "(len(rewards), device=rewards.device)", "(len(rewards))", "default"
+        "evenkeel.trainer.step.rollout:group_labels",
+        "(len(rewards), device=rewards.device)",
+        "(len(rewards))",
+        "default",
     ),
     "keys of rows": Mutant(
-        "trainer.step.rollout:group_labels", "rollout_number).to(rewards.device)", "rollout_number)", "lopti, random"
+        "evenkeel.trainer.step.rollout:group_labels",
+        "rollout_number).to(rewards.device)",
+        "rollout_number)",
+        "lopti, random",
     ),
     "groups of the shared prefix": Mutant(
-        "trainer.step.metrics:_add_contributions", ", device=groups.device)", ")", "default"
+        "evenkeel.trainer.step.metrics:_add_contributions", ", device=groups.device)", ")", "default"
     ),
     "weights of rewards, refusal": Mutant(
-        "trainer.step.judging:Judging.refuse_unusable",
+        "evenkeel.trainer.step.judging:Judging.refuse_unusable",
         "self.weights.to(rewards_per_function.device)",
         "self.weights",
         "default",
     ),
     "weights of rewards, sum": Mutant(
-        "trainer.algorithms.signals:weighted_sum",
+        "evenkeel.trainer.algorithms.signals:weighted_sum",
         "reward_weights.to(rewards_per_function.device)",
         "reward_weights",
         "default",
     ),
     "rows that still generate": Mutant(
-        "trainer.step.generation:sample_running", ", device=input_ids.device)", ")", "compact generation"
+        "evenkeel.trainer.step.generation:sample_running", ", device=input_ids.device)", ")", "compact generation"
     ),
     "keys of common random numbers": Mutant(
-        "trainer.step.generation:CommonRandomNumbers.draw",
+        "evenkeel.trainer.step.generation:CommonRandomNumbers.draw",
         "(mine, device=self.ranks.device)",
         "(mine)",
         "common random numbers",
     ),
     "words of keyed noise": Mutant(
-        "trainer.algorithms.keyed_noise:keyed_bits", ", device=keys.device)", ")", "common random numbers"
+        "evenkeel.trainer.algorithms.keyed_noise:keyed_bits", ", device=keys.device)", ")", "common random numbers"
     ),
-    "last counted token": Mutant("trainer.step.microbatches:last_counted", ", device=mask.device)", ")", "planned"),
+    "last counted token": Mutant(
+        "evenkeel.trainer.step.microbatches:last_counted", ", device=mask.device)", ")", "planned"
+    ),
     "rows of padding": Mutant(
-        "trainer.step.microbatches:PlannedCut._microbatch",
+        "evenkeel.trainer.step.microbatches:PlannedCut._microbatch",
         "padding.to(chosen.device, non_blocking=True)",
         "padding",
         "planned, dead groups",
     ),
     "gradients that are compared": Mutant(
-        "trainer.step.gradient_check:_gradient", ", device=parameters[0].device)", ")", "planned"
+        "evenkeel.trainer.step.gradient_check:_gradient", ", device=parameters[0].device)", ")", "planned"
     ),
-    "verdicts": Mutant("trainer.step.advantages:Advantages._gathered_verdicts", ".to(self.ranks.device)", "", "ibpo"),
+    "verdicts": Mutant(
+        "evenkeel.trainer.step.advantages:Advantages._gathered_verdicts", ".to(self.ranks.device)", "", "ibpo"
+    ),
     "scores of repairs": Mutant(
-        "trainer.step.revisions:Revisions._columns",
+        "evenkeel.trainer.step.revisions:Revisions._columns",
         "repair_scores(repaired).to(device)",
         "repair_scores(repaired)",
         "ibpo",
     ),
-    "edited tokens": Mutant("trainer.step.revisions:Revisions._columns", "edited.to(device)", "edited", "ibpo"),
+    "edited tokens": Mutant(
+        "evenkeel.trainer.step.revisions:Revisions._columns", "edited.to(device)", "edited", "ibpo"
+    ),
     "tokens of the prefix tree": Mutant(
-        "trainer.algorithms.advantages.exchangeable:_prefix_tree_baseline",
+        "evenkeel.trainer.algorithms.advantages.exchangeable:_prefix_tree_baseline",
         "(completion_ids.shape[1], device=completion_ids.device)",
         "(completion_ids.shape[1])",
         "prefix tree",
     ),
 }
 MUTANTS_OF_TWO: dict[str, Mutant] = {
-    "flag of any rank": Mutant("trainer.step.ranks:Ranks.any", "[flag], device=self.device", "[flag]", "ibpo"),
-    "counts of revisions": Mutant("trainer.step.revisions:Revisions._log", ", device=self.ranks.device)", ")", "ibpo"),
+    "flag of any rank": Mutant("evenkeel.trainer.step.ranks:Ranks.any", "[flag], device=self.device", "[flag]", "ibpo"),
+    "counts of revisions": Mutant(
+        "evenkeel.trainer.step.revisions:Revisions._log", ", device=self.ranks.device)", ")", "ibpo"
+    ),
     "scores of repairs": MUTANTS["scores of repairs"],
     "tokens of another width on one rank": Mutant(
-        "trainer.step.ranks:Ranks.gathered_tokens",
+        "evenkeel.trainer.step.ranks:Ranks.gathered_tokens",
         "self.accelerator.pad_across_processes(tokens, dim=1, pad_index=padding)",
         "tokens[:, self.index :]",
         "default",

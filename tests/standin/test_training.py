@@ -11,12 +11,12 @@ import torch
 from transformers import AutoTokenizer, Qwen3Config, Qwen3ForCausalLM, TrainerCallback
 from trl import GRPOTrainer
 
+from evenkeel.trainer import RLVRTrainer
 from tests.standin import device
 from tests.standin.cases import CASES, POLICY, Case
 from tests.standin.mutants import Mutant
 from tests.standin.waits import MICROBATCH, Waits, counted, largest
 from tests.trainer.training import max_difference, train
-from trainer import RLVRTrainer
 
 pytestmark = pytest.mark.standin
 
@@ -99,7 +99,9 @@ def test_the_table_of_waits_names_none_that_is_gone():
 
 
 def test_a_wait_in_a_microbatch_is_seen(tmp_path: Path):
-    planted = Mutant("trainer.step.loss:Loss.finish", "if is_last:", "if is_last and loss.item() < 1e9:", "default")
+    planted = Mutant(
+        "evenkeel.trainer.step.loss:Loss.finish", "if is_last:", "if is_last and loss.item() < 1e9:", "default"
+    )
     with planted.applied(), counted(device.install()) as waits:
         CASES["default"].run(tmp_path, max_steps=1)
     assert waits.per_visit(ours=True)[MICROBATCH, "loss.py:finish"] == 1

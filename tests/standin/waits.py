@@ -11,10 +11,10 @@ from unittest.mock import patch
 
 from trl import GRPOTrainer
 
+from evenkeel.trainer import RLVRTrainer
+from evenkeel.trainer.step.loss import DeferredChecks
+from evenkeel.trainer.step.microbatches import Microbatches, PlannedCut
 from tests.paths import ROOT
-from trainer import RLVRTrainer
-from trainer.step.loss import DeferredChecks
-from trainer.step.microbatches import Microbatches, PlannedCut
 
 OURS = str(ROOT / "trainer")
 OTHERS = ("trl", "transformers", "accelerate", "peft")

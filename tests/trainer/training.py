@@ -9,8 +9,8 @@ import torch
 from datasets import Dataset
 from trl import GRPOConfig, GRPOTrainer
 
-from trainer import RLVRTrainer
-from trainer.step.options import Engine, Evaluation, Speed
+from evenkeel.trainer import RLVRTrainer
+from evenkeel.trainer.step.options import Engine, Evaluation, Speed
 
 PROMPTS = [
     {"prompt": [{"role": "user", "content": text}]} for text in ("a b", "c d e", "f", "g h a", "b b", "i", "c", "d e")

@@ -69,9 +69,9 @@ def main(wanted: dict[str, Any]) -> None:
     import torch
     from peft import LoraConfig
 
+    from evenkeel.trainer.step.engine_check import EngineDisagreementError
     from tests.trainer.step.engine.file_client import use_file_client
     from tests.trainer.training import moved, ours
-    from trainer.step.engine_check import EngineDisagreementError
 
     if wanted["mode"] == "colocate":
         unpacked_linear_weights()

@@ -1,5 +1,5 @@
 """What papers say, as pure functions of tensors; torch alone. README.md: notation, and how to write a strategy."""
 
-from trainer.algorithms.contract import traits
+from evenkeel.trainer.algorithms.contract import traits
 
 __all__ = ["traits"]

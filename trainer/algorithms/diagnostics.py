@@ -8,7 +8,7 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
-from trainer.algorithms.drift import QUARTERS, probability_bins, uniform_groups
+from evenkeel.trainer.algorithms.drift import QUARTERS, probability_bins, uniform_groups
 
 
 def cancellation_residuals(contributions: Float[Tensor, "G M"]) -> Float[Tensor, "M"]:

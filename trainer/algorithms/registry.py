@@ -9,8 +9,8 @@ from functools import cache, partial
 from importlib import import_module
 from typing import Any, Literal
 
-from rewards.registry import Found, Kind, PartError, PartSpec
-from trainer.algorithms.contract import (
+from evenkeel.rewards.registry import Found, Kind, PartError, PartSpec
+from evenkeel.trainer.algorithms.contract import (
     ADVANTAGE,
     COEFFICIENT,
     PROMPT_SAMPLER,

@@ -5,9 +5,9 @@ from collections.abc import Callable
 import torch
 from torch import Tensor
 
-from rewards.registry import PartError
-from trainer.algorithms.groups import dead_groups
-from trainer.algorithms.registry import Strategy
+from evenkeel.rewards.registry import PartError
+from evenkeel.trainer.algorithms.groups import dead_groups
+from evenkeel.trainer.algorithms.registry import Strategy
 
 Suspect = Callable[[Tensor, Callable[[], PartError]], None]
 """Takes where a result is bad, bool of any shape, and makes of it the error to raise, now or when it is convenient."""

@@ -6,7 +6,7 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
-from trainer.algorithms.keyed_noise import keyed_bits
+from evenkeel.trainer.algorithms.keyed_noise import keyed_bits
 
 
 def row_keys(count: int, seed: int, rollout: int = 0) -> Int[Tensor, " N"]:

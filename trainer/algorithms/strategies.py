@@ -4,9 +4,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from rewards.registry import PartError
-from trainer.algorithms.advantages import grpo
-from trainer.algorithms.contract import (
+from evenkeel.rewards.registry import PartError
+from evenkeel.trainer.algorithms.advantages import grpo
+from evenkeel.trainer.algorithms.contract import (
     ADVANTAGE,
     COEFFICIENT,
     PROMPT_SAMPLER,
@@ -15,10 +15,10 @@ from trainer.algorithms.contract import (
     UPDATE_SCHEDULE,
     UpdateSchedule,
 )
-from trainer.algorithms.registry import Strategy, built_in, find_strategy
-from trainer.algorithms.results import max_rounds
-from trainer.algorithms.revisions import RevisionOptions
-from trainer.algorithms.trial import tried, tried_sampler, tried_schedule
+from evenkeel.trainer.algorithms.registry import Strategy, built_in, find_strategy
+from evenkeel.trainer.algorithms.results import max_rounds
+from evenkeel.trainer.algorithms.revisions import RevisionOptions
+from evenkeel.trainer.algorithms.trial import tried, tried_sampler, tried_schedule
 
 KeepGroups = Literal["step", "forward", "off"]
 _RANKS: tuple[KeepGroups, ...] = ("off", "step", "forward")

@@ -16,18 +16,18 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from rewards.registry import PartError
-from trainer.algorithms.contract import ADVANTAGE, COEFFICIENT, TOKEN_WEIGHT, Traits, UpdateSchedule
-from trainer.algorithms.registry import Strategy
-from trainer.algorithms.results import (
+from evenkeel.rewards.registry import PartError
+from evenkeel.trainer.algorithms.contract import ADVANTAGE, COEFFICIENT, TOKEN_WEIGHT, Traits, UpdateSchedule
+from evenkeel.trainer.algorithms.registry import Strategy
+from evenkeel.trainer.algorithms.results import (
     checked_advantages,
     checked_coefficients,
     checked_prompts,
     checked_token_weights,
     max_rounds,
 )
-from trainer.algorithms.row_draws import row_keys
-from trainer.algorithms.signals import estimator_signals, token_signals
+from evenkeel.trainer.algorithms.row_draws import row_keys
+from evenkeel.trainer.algorithms.signals import estimator_signals, token_signals
 
 GROUP_SIZE, NUM_TOKENS = 4, 6
 WHERE = "on a tiny example"
@@ -316,7 +316,7 @@ def tried_schedule(strategy: Strategy) -> UpdateSchedule:
     if not isinstance(num_passes, int) or num_passes < 1 or not callable(getattr(schedule, "select", None)):
         raise PartError(
             f"{name} breaks its contract: it returned {schedule!r}. "
-            "Return trainer.algorithms.contract.UpdateSchedule(num_passes, select)."
+            "Return evenkeel.trainer.algorithms.contract.UpdateSchedule(num_passes, select)."
         )
     signals = tiny_example()
     handed = [signals[name] for name in ("probs", "mask", "row_keys")]

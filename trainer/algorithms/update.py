@@ -2,7 +2,7 @@
 
 The gradient of an update is ``−Σ A_{i,t} · w_{i,t} · keep_{i,t} · c_{i,t} · ∇log π(t)``, divided by what the loss
 divides by. The trainer, the gradient bench and the page of rollouts all take ``A`` from `advantages` and the rest from
-`token_factors`; what strategies may name is in `trainer.algorithms.signals`.
+`token_factors`; what strategies may name is in `evenkeel.trainer.algorithms.signals`.
 
 N completions on all ranks, B on this rank's forward pass, T tokens.
 """
@@ -14,14 +14,14 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from trainer.algorithms.results import (
+from evenkeel.trainer.algorithms.results import (
     Suspect,
     checked_advantages,
     checked_coefficients,
     checked_token_weights,
     raised_at_once,
 )
-from trainer.algorithms.strategies import Strategies
+from evenkeel.trainer.algorithms.strategies import Strategies
 
 
 def advantages(strategies: Strategies, signals: Mapping[str, Any], where: str) -> Tensor:

@@ -23,9 +23,9 @@ import sys
 import textwrap
 from collections.abc import Sequence
 
-from rewards.registry import Refusal
-from trainer.doctor.readers import Record, read
-from trainer.doctor.rules import RULES, Examination
+from evenkeel.rewards.registry import Refusal
+from evenkeel.trainer.doctor.readers import Record, read
+from evenkeel.trainer.doctor.rules import RULES, Examination
 
 NOTHING_FOUND, FINDINGS, REFUSED = 0, 1, 2
 

@@ -12,8 +12,8 @@ from pathlib import Path
 from typing import Any
 from zlib import crc32
 
-from rewards.registry import Refusal
-from trainer.doctor.log import HELD_OUT, NAMES, number
+from evenkeel.rewards.registry import Refusal
+from evenkeel.trainer.doctor.log import HELD_OUT, NAMES, number
 
 _KNOWN = {key for keys in NAMES.values() for key in keys}
 _LOOKED_FOR = (

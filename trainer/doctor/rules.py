@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from statistics import mean, median
 from typing import Any, Literal
 
-from trainer.doctor.log import NAMES, Log
+from evenkeel.trainer.doctor.log import NAMES, Log
 
 Numbers = dict[str, float]
 Severity = Literal["error", "warning", "note"]

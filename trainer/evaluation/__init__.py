@@ -1,6 +1,6 @@
 """Held-out evaluation: how completions are drawn, what their verdicts say, and where both are kept."""
 
-from trainer.evaluation.decoding import Decoding, decodings
-from trainer.evaluation.result import EvaluationResult
+from evenkeel.trainer.evaluation.decoding import Decoding, decodings
+from evenkeel.trainer.evaluation.result import EvaluationResult
 
 __all__ = ["Decoding", "EvaluationResult", "decodings"]

@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from trainer.evaluation.decoding import Draw
+from evenkeel.trainer.evaluation.decoding import Draw
 
 RewardCallable = Callable[..., Sequence[float | None]]
 
@@ -16,7 +16,7 @@ class Tally:
     """What one process has gathered of one held-out set so far.
 
     Attributes:
-        records: one mapping a completion, as `trainer.evaluation.result.EvaluationResult` holds them.
+        records: one mapping a completion, as `evenkeel.trainer.evaluation.result.EvaluationResult` holds them.
         logged: what the reward functions logged by ``log_metric``, one list a name.
         seconds: wall time spent generating.
         logs_metrics: whether what the functions log now is kept; it is for the first decoding alone.

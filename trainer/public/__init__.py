@@ -28,7 +28,9 @@ if TYPE_CHECKING:
 _FROM = {
     "RLVRTrainer": "evenkeel.trainer.step.trainer",
     **dict.fromkeys(("Engine", "Evaluation", "Guards", "Speed"), "evenkeel.trainer.step.options"),
-    **dict.fromkeys(("RewardFunction", "Verdict", "Verifier", "build_verifier", "reward_functions"), "evenkeel.rewards"),
+    **dict.fromkeys(
+        ("RewardFunction", "Verdict", "Verifier", "build_verifier", "reward_functions"), "evenkeel.rewards"
+    ),
     "traits": "evenkeel.rewards.user_verifiers",
     "strategies": "evenkeel.trainer.algorithms.registry",
 }

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from trainer.run.files import (
+from evenkeel.trainer.run.files import (
     MANIFEST,
     TRAINER_STATE,
     CheckpointRecord,

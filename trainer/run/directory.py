@@ -4,14 +4,14 @@ import contextlib
 import itertools
 from pathlib import Path
 
-from rewards.registry import Refusal
-from trainer.run.checkpoints import newest_good_checkpoint
-from trainer.run.config import RunConfig
-from trainer.run.config.layers import flattened
-from trainer.run.files import CONFIG, MANIFEST, SECONDS, TRAINER_STATE, WANDB_RUN_ID, StateRecord, read_record
-from trainer.run.lock import LOCK
-from trainer.run.manifest import read_manifest
-from trainer.run.record import RunRecord
+from evenkeel.rewards.registry import Refusal
+from evenkeel.trainer.run.checkpoints import newest_good_checkpoint
+from evenkeel.trainer.run.config import RunConfig
+from evenkeel.trainer.run.config.layers import flattened
+from evenkeel.trainer.run.files import CONFIG, MANIFEST, SECONDS, TRAINER_STATE, WANDB_RUN_ID, StateRecord, read_record
+from evenkeel.trainer.run.lock import LOCK
+from evenkeel.trainer.run.manifest import read_manifest
+from evenkeel.trainer.run.record import RunRecord
 
 MAY_CHANGE = ("name", "output_dir", "num_processes", "evaluation", "logging", "stopping", "vllm")
 """Sections that may differ between a run and its continuation: they do not change what is trained."""

@@ -6,13 +6,13 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from rewards.registry import Refusal
-from trainer.evaluation import EvaluationResult
-from trainer.run.checkpoints import checkpoints_of
-from trainer.run.config import RunConfig, evaluation_arguments
-from trainer.run.directory import fresh_directory
-from trainer.run.experiment import Experiment, silence
-from trainer.run.files import CONFIG, SUMMARY, TRAINER_STATE, StateRecord, read_record, write_json
+from evenkeel.rewards.registry import Refusal
+from evenkeel.trainer.evaluation import EvaluationResult
+from evenkeel.trainer.run.checkpoints import checkpoints_of
+from evenkeel.trainer.run.config import RunConfig, evaluation_arguments
+from evenkeel.trainer.run.directory import fresh_directory
+from evenkeel.trainer.run.experiment import Experiment, silence
+from evenkeel.trainer.run.files import CONFIG, SUMMARY, TRAINER_STATE, StateRecord, read_record, write_json
 
 
 class CheckpointError(Refusal):
@@ -67,9 +67,9 @@ def _claimed_directory(args: Any) -> Path:
 
 def evaluation_trainer(experiment: Experiment, args: Any) -> Any:
     """The trainer around the checkpoint, at the step that it was saved at."""
-    from trainer import RLVRTrainer
-    from trainer.run.callbacks import EvaluationProgress
-    from trainer.step.options import Evaluation, Speed
+    from evenkeel.trainer import RLVRTrainer
+    from evenkeel.trainer.run.callbacks import EvaluationProgress
+    from evenkeel.trainer.step.options import Evaluation, Speed
 
     config = experiment.config
     trainer = RLVRTrainer(

@@ -6,10 +6,10 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any, Self
 
-from rewards import GENERATORS, Refusal, Verifier, build_verifier, reward_functions
-from rewards.references import check_rewards
-from trainer.algorithms.strategies import Strategies, build_strategies
-from trainer.run.config import (
+from evenkeel.rewards import GENERATORS, Refusal, Verifier, build_verifier, reward_functions
+from evenkeel.rewards.references import check_rewards
+from evenkeel.trainer.algorithms.strategies import Strategies, build_strategies
+from evenkeel.trainer.run.config import (
     BatchPlan,
     RunConfig,
     Source,
@@ -19,10 +19,10 @@ from trainer.run.config import (
     lora_config,
     quantization_config,
 )
-from trainer.run.config.schema import VLLMSection
-from trainer.run.data import load_mixture
-from trainer.run.processes import print_line
-from trainer.run.tokenizer import load_tokenizer
+from evenkeel.trainer.run.config.schema import VLLMSection
+from evenkeel.trainer.run.data import load_mixture
+from evenkeel.trainer.run.processes import print_line
+from evenkeel.trainer.run.tokenizer import load_tokenizer
 
 
 class WeightsError(Refusal):
@@ -139,8 +139,8 @@ class Experiment:
     @cached_property
     def trainer(self) -> Any:
         """The trainer with its model loaded; transformers' own printing gives way to ours."""
-        from trainer import RLVRTrainer
-        from trainer.step.options import Evaluation, Guards
+        from evenkeel.trainer import RLVRTrainer
+        from evenkeel.trainer.step.options import Evaluation, Guards
 
         config, args = self.config, self.args
         held_out = {part.removeprefix("test."): rows for part, rows in self.rows.items() if part != "train"}

@@ -12,7 +12,7 @@ from typing import Any, NotRequired
 from pydantic import ConfigDict, TypeAdapter, ValidationError, with_config
 from typing_extensions import TypedDict
 
-from rewards.registry import Refusal
+from evenkeel.rewards.registry import Refusal
 
 CONFIG = "config.yaml"
 MANIFEST = "manifest.json"
@@ -27,7 +27,7 @@ WANDB_RUN_ID = "wandb_run_id.txt"
 EVALUATIONS = "evaluations"
 """Folder of a folder for each held-out set."""
 ROLLOUTS = "rollouts"
-"""Folder of `trainer.run.rollout_files`."""
+"""Folder of `evenkeel.trainer.run.rollout_files`."""
 TRAINER_STATE = "trainer_state.json"
 """In each checkpoint, written by transformers."""
 

@@ -5,17 +5,17 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from rewards.registry import Refusal
-from trainer.run.check.check import checked_before_start
-from trainer.run.check.report import brief_lines
-from trainer.run.config import RunConfig
-from trainer.run.config.layers import layered
-from trainer.run.directory import directories_of, forget_fresh_directory, is_trained
-from trainer.run.experiment import Experiment
-from trainer.run.files import SUMMARY_TEXT, TRAINER_STATE
-from trainer.run.launched_as import check_engine_possible, check_engine_runs
-from trainer.run.library_errors import library_errors_in_words
-from trainer.run.manifest import (
+from evenkeel.rewards.registry import Refusal
+from evenkeel.trainer.run.check.check import checked_before_start
+from evenkeel.trainer.run.check.report import brief_lines
+from evenkeel.trainer.run.config import RunConfig
+from evenkeel.trainer.run.config.layers import layered
+from evenkeel.trainer.run.directory import directories_of, forget_fresh_directory, is_trained
+from evenkeel.trainer.run.experiment import Experiment
+from evenkeel.trainer.run.files import SUMMARY_TEXT, TRAINER_STATE
+from evenkeel.trainer.run.launched_as import check_engine_possible, check_engine_runs
+from evenkeel.trainer.run.library_errors import library_errors_in_words
+from evenkeel.trainer.run.manifest import (
     check_same_run_again,
     data_fingerprint,
     differences,
@@ -23,15 +23,15 @@ from trainer.run.manifest import (
     record_changes,
     write_manifest,
 )
-from trainer.run.placement import place
-from trainer.run.preflight import check_launch, force_cpu, prepare_logging, started_processes
-from trainer.run.processes import stoppable_after_training
-from trainer.run.record import RunRecord
-from trainer.run.run_time import begin_with
-from trainer.run.signs_of_life import SIGNS
-from trainer.run.summary import report
-from trainer.run.training import run_trainer
-from trainer.run.wandb_end import finish_wandb
+from evenkeel.trainer.run.placement import place
+from evenkeel.trainer.run.preflight import check_launch, force_cpu, prepare_logging, started_processes
+from evenkeel.trainer.run.processes import stoppable_after_training
+from evenkeel.trainer.run.record import RunRecord
+from evenkeel.trainer.run.run_time import begin_with
+from evenkeel.trainer.run.signs_of_life import SIGNS
+from evenkeel.trainer.run.summary import report
+from evenkeel.trainer.run.training import run_trainer
+from evenkeel.trainer.run.wandb_end import finish_wandb
 
 
 def train(

@@ -6,8 +6,8 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from rewards.registry import Refusal
-from trainer.run.config import RunConfig
+from evenkeel.rewards.registry import Refusal
+from evenkeel.trainer.run.config import RunConfig
 
 _TRUE = ("1", "true", "yes", "y", "on", "t")
 _CPU_FILE = "configs/accelerate/cpu_two_processes.yaml"

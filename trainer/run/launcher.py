@@ -12,8 +12,8 @@ from typing import Any
 from ruamel.yaml import YAML
 from ruamel.yaml.error import YAMLError
 
-from trainer.run.library_errors import ended_in_words
-from trainer.run.processes import REFUSED, STOPPED, say
+from evenkeel.trainer.run.library_errors import ended_in_words
+from evenkeel.trainer.run.processes import REFUSED, STOPPED, say
 
 _MOST_PROCESSES = 100_000
 SECONDS_TO_SAVE = "3600"

@@ -9,9 +9,9 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from rewards.registry import Refusal
-from trainer.run.processes import is_lost_connection, say
-from trainer.step.guards import FaultError, is_full
+from evenkeel.rewards.registry import Refusal
+from evenkeel.trainer.run.processes import is_lost_connection, say
+from evenkeel.trainer.step.guards import FaultError, is_full
 
 UNEXPLAINED = "This came from a library, unexplained."
 _OURS = tuple(Path(__file__).resolve().parents[2] / room for room in ("trainer", "rewards", "scripts"))

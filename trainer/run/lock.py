@@ -7,7 +7,7 @@ from pathlib import Path
 
 from filelock import FileLock, Timeout
 
-from rewards.registry import Refusal
+from evenkeel.rewards.registry import Refusal
 
 LOCK = "owner.lock"
 NO_LOCKS = (errno.ENOLCK, errno.ENOSYS, errno.EOPNOTSUPP)

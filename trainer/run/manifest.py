@@ -11,12 +11,12 @@ from importlib.metadata import distributions
 from pathlib import Path
 from typing import Any
 
-from rewards.registry import Refusal
-from trainer.run.config import RunConfig
-from trainer.run.config.layers import flattened
-from trainer.run.files import CONFIG, MANIFEST, DamagedFileError, write_json
-from trainer.run.record import RunRecord
-from trainer.run.started_from import model_files, own_code, what_changed
+from evenkeel.rewards.registry import Refusal
+from evenkeel.trainer.run.config import RunConfig
+from evenkeel.trainer.run.config.layers import flattened
+from evenkeel.trainer.run.files import CONFIG, MANIFEST, DamagedFileError, write_json
+from evenkeel.trainer.run.record import RunRecord
+from evenkeel.trainer.run.started_from import model_files, own_code, what_changed
 
 ROOT = Path(__file__).parents[2]
 ENVIRONMENT = ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "CUDA_VISIBLE_DEVICES", "CUBLAS_WORKSPACE_CONFIG", "NCCL_ALGO")

@@ -10,19 +10,19 @@ from typing import Any
 
 from filelock import FileLock
 
-from rewards.registry import Refusal
-from trainer.run.checkpoints import checkpoints_of, newest_good_checkpoint, set_aside, writes_manifests
-from trainer.run.config import RunConfig
-from trainer.run.directory import (
+from evenkeel.rewards.registry import Refusal
+from evenkeel.trainer.run.checkpoints import checkpoints_of, newest_good_checkpoint, set_aside, writes_manifests
+from evenkeel.trainer.run.config import RunConfig
+from evenkeel.trainer.run.directory import (
     ResumeError,
     check_same_run,
     directories_of,
     fresh_directory,
 )
-from trainer.run.files import WANDB_RUN_ID
-from trainer.run.lock import owned
-from trainer.run.manifest import changed_versions, changes_since_start, read_manifest
-from trainer.run.record import RunRecord
+from evenkeel.trainer.run.files import WANDB_RUN_ID
+from evenkeel.trainer.run.lock import owned
+from evenkeel.trainer.run.manifest import changed_versions, changes_since_start, read_manifest
+from evenkeel.trainer.run.record import RunRecord
 
 AUTO = "auto"
 """``--resume auto``: start, or resume where there is a checkpoint."""

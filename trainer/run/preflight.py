@@ -6,14 +6,14 @@ from collections.abc import Callable
 from functools import partial
 from typing import Any
 
-from trainer.algorithms.strategies import Strategies
-from trainer.run.config import BatchPlan, RunConfig, quantization_config
-from trainer.run.config.trackers import TRACKERS
-from trainer.run.data import check_rows_enough
-from trainer.run.experiment import Experiment
-from trainer.run.launched_as import LaunchError, asked_for, check_device_for, check_precision, on_cpu
-from trainer.run.schedule import check_arguments
-from trainer.step.compatibility import check_combination
+from evenkeel.trainer.algorithms.strategies import Strategies
+from evenkeel.trainer.run.config import BatchPlan, RunConfig, quantization_config
+from evenkeel.trainer.run.config.trackers import TRACKERS
+from evenkeel.trainer.run.data import check_rows_enough
+from evenkeel.trainer.run.experiment import Experiment
+from evenkeel.trainer.run.launched_as import LaunchError, asked_for, check_device_for, check_precision, on_cpu
+from evenkeel.trainer.run.schedule import check_arguments
+from evenkeel.trainer.step.compatibility import check_combination
 
 
 def started_processes() -> int:

@@ -8,9 +8,9 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from rewards.registry import Refusal
-from trainer.run.files import ROLLOUTS, DamagedFileError, KeptRecord, read_parquet, read_record, write_json
-from trainer.step.guards import is_full
+from evenkeel.rewards.registry import Refusal
+from evenkeel.trainer.run.files import ROLLOUTS, DamagedFileError, KeptRecord, read_parquet, read_record, write_json
+from evenkeel.trainer.step.guards import is_full
 
 KEPT = "kept.json"
 Columns = dict[str, list[Any]]

@@ -8,9 +8,9 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from trainer.run.config.rules import Problems, Rule, rule
-from trainer.step.compatibility import PreflightError
-from trainer.step.rollout import Schedule
+from evenkeel.trainer.run.config.rules import Problems, Rule, rule
+from evenkeel.trainer.step.compatibility import PreflightError
+from evenkeel.trainer.step.rollout import Schedule
 
 
 def optimizer_steps_per_block(args: Any, num_passes: int = 1) -> int:

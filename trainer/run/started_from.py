@@ -12,7 +12,7 @@ from importlib.metadata import entry_points
 from pathlib import Path
 from typing import Any
 
-from trainer.run.config import RunConfig
+from evenkeel.trainer.run.config import RunConfig
 
 _OURS = ("trainer", "rewards")
 _INSTALLED = tuple(

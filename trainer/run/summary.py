@@ -7,10 +7,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from trainer.run.config import RunConfig
-from trainer.run.files import REWARD_CURVE, SUMMARY, SUMMARY_TEXT, write_json
-from trainer.run.record import RunRecord
-from trainer.run.wandb_end import finish_wandb
+from evenkeel.trainer.run.config import RunConfig
+from evenkeel.trainer.run.files import REWARD_CURVE, SUMMARY, SUMMARY_TEXT, write_json
+from evenkeel.trainer.run.record import RunRecord
+from evenkeel.trainer.run.wandb_end import finish_wandb
 
 ACCURACY = "verifier/accuracy"
 """The metric that is a run's accuracy; of an evaluation ``eval_`` stands before it."""

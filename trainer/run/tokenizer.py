@@ -3,10 +3,10 @@
 from pathlib import Path
 from typing import Any
 
-from rewards.registry import Refusal
-from trainer.run.config import RunConfig
-from trainer.run.data.sources import use_offline_mode
-from trainer.run.library_errors import in_words
+from evenkeel.rewards.registry import Refusal
+from evenkeel.trainer.run.config import RunConfig
+from evenkeel.trainer.run.data.sources import use_offline_mode
+from evenkeel.trainer.run.library_errors import in_words
 
 
 class TokenizerError(Refusal):

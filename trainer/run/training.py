@@ -4,12 +4,12 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from rewards import Refusal, verifier_stacks
-from trainer.run.checkpoints import checkpoints_of, step_of
-from trainer.run.config import RunConfig
-from trainer.run.directory import ResumeError
-from trainer.run.files import EVALUATIONS, METRICS
-from trainer.run.processes import (
+from evenkeel.rewards import Refusal, verifier_stacks
+from evenkeel.trainer.run.checkpoints import checkpoints_of, step_of
+from evenkeel.trainer.run.config import RunConfig
+from evenkeel.trainer.run.directory import ResumeError
+from evenkeel.trainer.run.files import EVALUATIONS, METRICS
+from evenkeel.trainer.run.processes import (
     FAILED,
     STOPPED,
     STOPPED_WITHOUT_CHECKPOINT,
@@ -17,11 +17,11 @@ from trainer.run.processes import (
     print_line,
     stoppable_after_training,
 )
-from trainer.run.record import RunRecord
-from trainer.run.run_time import RunTime
-from trainer.run.schedule import optimizer_steps_per_block
-from trainer.run.summary import ACCURACY, report
-from trainer.run.wandb_end import finish_wandb
+from evenkeel.trainer.run.record import RunRecord
+from evenkeel.trainer.run.run_time import RunTime
+from evenkeel.trainer.run.schedule import optimizer_steps_per_block
+from evenkeel.trainer.run.summary import ACCURACY, report
+from evenkeel.trainer.run.wandb_end import finish_wandb
 
 
 def run_trainer(trainer: Any, config: RunConfig, run: Path, checkpoint: Path | None, resume_command: str) -> int:
@@ -92,7 +92,7 @@ def _unloadable(checkpoint: Path, error: Exception) -> str:
 
 def _watched(trainer: Any, config: RunConfig, run: Path, checkpoint: Path | None) -> tuple[Any, Any]:
     """Add the callbacks of a run to its trainer; returns those that end it: on request, or with nothing to train."""
-    from trainer.run.callbacks import (
+    from evenkeel.trainer.run.callbacks import (
         CheckpointManifest,
         Doctor,
         EvaluationFiles,

@@ -9,7 +9,7 @@ from typing import NoReturn
 
 import psutil
 
-from trainer.run.signs_of_life import SIGNS
+from evenkeel.trainer.run.signs_of_life import SIGNS
 
 _left = False
 

@@ -4,14 +4,14 @@ Shapes: S seeds (runs of one variant), I evaluation items, P evaluated points of
 A NaN is an item that nobody could judge, or a value that a run does not have.
 """
 
-from trainer.statistics.components import (
+from evenkeel.trainer.statistics.components import (
     DifferenceComponents,
     Evaluated,
     paired_components,
     unpaired_components,
 )
-from trainer.statistics.curves import area_under_curve, best, first_reaching
-from trainer.statistics.intervals import (
+from evenkeel.trainer.statistics.curves import area_under_curve, best, first_reaching
+from evenkeel.trainer.statistics.intervals import (
     CONFIDENCE,
     Estimate,
     StatisticsError,
@@ -20,11 +20,11 @@ from trainer.statistics.intervals import (
     unpaired_difference,
     variance_parts,
 )
-from trainer.statistics.looks import Look, look_at
-from trainer.statistics.planning import detectable_difference, planned_seeds, uncertainty, verdict_power
-from trainer.statistics.sequential import look_levels, predictive_power, sequential_p
-from trainer.statistics.shares import proportion_estimate, share_estimate
-from trainer.statistics.verdict import Verdict, holm_adjusted, power, seeds_needed, verdict
+from evenkeel.trainer.statistics.looks import Look, look_at
+from evenkeel.trainer.statistics.planning import detectable_difference, planned_seeds, uncertainty, verdict_power
+from evenkeel.trainer.statistics.sequential import look_levels, predictive_power, sequential_p
+from evenkeel.trainer.statistics.shares import proportion_estimate, share_estimate
+from evenkeel.trainer.statistics.verdict import Verdict, holm_adjusted, power, seeds_needed, verdict
 
 __all__ = [
     "CONFIDENCE",

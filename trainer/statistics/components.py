@@ -1,6 +1,6 @@
 """Where the noise of a difference comes from: seeds, items, seed × item, and the sampling of completions.
 
-Of the paired difference between two variants, d[s, i], in the crossed model of `trainer.statistics.intervals`,
+Of the paired difference between two variants, d[s, i], in the crossed model of `evenkeel.trainer.statistics.intervals`,
 
     d[s, i] = Δ + seed_s + item_i + rest_si + sampling_si / √k          k completions an item
 
@@ -18,7 +18,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from trainer.statistics.intervals import StatisticsError
+from evenkeel.trainer.statistics.intervals import StatisticsError
 
 Floats = NDArray[np.float64]
 

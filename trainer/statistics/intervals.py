@@ -35,7 +35,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy import stats
 
-from rewards.registry import Refusal
+from evenkeel.rewards.registry import Refusal
 
 CONFIDENCE = 0.95
 

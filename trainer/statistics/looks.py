@@ -5,9 +5,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-from trainer.statistics.intervals import Estimate
-from trainer.statistics.sequential import predictive_power
-from trainer.statistics.verdict import outcome_of
+from evenkeel.trainer.statistics.intervals import Estimate
+from evenkeel.trainer.statistics.sequential import predictive_power
+from evenkeel.trainer.statistics.verdict import outcome_of
 
 LookOutcome = Literal["better", "worse", "hopeless", "goes on", "not distinguishable", "no verdict", "left out"]
 STOPS: tuple[LookOutcome, ...] = ("better", "worse", "hopeless")

@@ -17,9 +17,9 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import optimize, special, stats
 
-from trainer.statistics.components import DifferenceComponents
-from trainer.statistics.intervals import CONFIDENCE
-from trainer.statistics.verdict import FEWEST_SEEDS, MOST_SEEDS, POWER
+from evenkeel.trainer.statistics.components import DifferenceComponents
+from evenkeel.trainer.statistics.intervals import CONFIDENCE
+from evenkeel.trainer.statistics.verdict import FEWEST_SEEDS, MOST_SEEDS, POWER
 
 Floats = NDArray[np.float64]
 _POINTS = (np.arange(200) + 0.5) / 200

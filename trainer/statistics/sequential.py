@@ -35,9 +35,9 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import optimize, stats
 
-from trainer.statistics.components import DifferenceComponents
-from trainer.statistics.intervals import CONFIDENCE, Estimate, StatisticsError
-from trainer.statistics.planning import detectable_difference
+from evenkeel.trainer.statistics.components import DifferenceComponents
+from evenkeel.trainer.statistics.intervals import CONFIDENCE, Estimate, StatisticsError
+from evenkeel.trainer.statistics.planning import detectable_difference
 
 Floats = NDArray[np.float64]
 ALPHA = 1 - CONFIDENCE

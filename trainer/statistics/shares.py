@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy import stats
 
-from trainer.statistics.intervals import CONFIDENCE, Estimate, StatisticsError
+from evenkeel.trainer.statistics.intervals import CONFIDENCE, Estimate, StatisticsError
 
 
 def proportion_estimate(right: int, count: int, confidence: float = CONFIDENCE) -> Estimate:

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy import stats
 
-from trainer.statistics.intervals import CONFIDENCE, Estimate, StatisticsError
+from evenkeel.trainer.statistics.intervals import CONFIDENCE, Estimate, StatisticsError
 
 FEWEST_SEEDS = 3
 POWER = 0.8

@@ -6,15 +6,15 @@ from typing import TYPE_CHECKING, Any
 import torch
 from torch import Tensor
 
-from rewards.registry import PartError, suggest
-from trainer.algorithms import update
-from trainer.algorithms.contract import ADVANTAGE, SIGNALS
-from trainer.algorithms.sequence_weights import ONE_DENOMINATOR, PER_SEQUENCE_MEAN, loss_sequence_weights
-from trainer.algorithms.signals import Signals, estimator_signals
-from trainer.algorithms.strategies import Strategies
-from trainer.step.metrics import per_response, rollout_metrics
-from trainer.step.ranks import Ranks
-from trainer.step.rollout import Rollout, group_labels, verdicts
+from evenkeel.rewards.registry import PartError, suggest
+from evenkeel.trainer.algorithms import update
+from evenkeel.trainer.algorithms.contract import ADVANTAGE, SIGNALS
+from evenkeel.trainer.algorithms.sequence_weights import ONE_DENOMINATOR, PER_SEQUENCE_MEAN, loss_sequence_weights
+from evenkeel.trainer.algorithms.signals import Signals, estimator_signals
+from evenkeel.trainer.algorithms.strategies import Strategies
+from evenkeel.trainer.step.metrics import per_response, rollout_metrics
+from evenkeel.trainer.step.ranks import Ranks
+from evenkeel.trainer.step.rollout import Rollout, group_labels, verdicts
 
 if TYPE_CHECKING:
     from trl import GRPOConfig

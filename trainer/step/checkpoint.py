@@ -15,9 +15,9 @@ import torch
 from accelerate.utils import gather_object
 from transformers.trainer import TRAINER_STATE_NAME
 
-from rewards.registry import Refusal
-from trainer.algorithms.registry import Strategy
-from trainer.step.ranks import Ranks
+from evenkeel.rewards.registry import Refusal
+from evenkeel.trainer.algorithms.registry import Strategy
+from evenkeel.trainer.step.ranks import Ranks
 
 FILE = "evenkeel.pt"
 ROLLOUT_BATCHES = "rollout_batches"
@@ -34,7 +34,7 @@ class LogState:
 
     Attributes:
         metrics: TRL's, name → values.
-        means: of `trainer.step.metrics.Means.state_dict`.
+        means: of `evenkeel.trainer.step.metrics.Means.state_dict`.
         loss: transformers' sum of losses since the last line; ``total_loss`` before it.
         last_logged: the step of the last line.
     """

@@ -20,15 +20,15 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from torch import nn
 
-from trainer.algorithms.contract import COEFFICIENT
-from trainer.algorithms.registry import Strategy
-from trainer.algorithms.results import max_rounds
-from trainer.algorithms.sequence_weights import ONE_DENOMINATOR, PER_SEQUENCE_MEAN
-from trainer.algorithms.strategies import Strategies
-from trainer.algorithms.trial import GROUP_SIZE, separable
-from trainer.step.options import PreflightError as PreflightError
-from trainer.step.options import Speed
-from trainer.step.rollout import Schedule
+from evenkeel.trainer.algorithms.contract import COEFFICIENT
+from evenkeel.trainer.algorithms.registry import Strategy
+from evenkeel.trainer.algorithms.results import max_rounds
+from evenkeel.trainer.algorithms.sequence_weights import ONE_DENOMINATOR, PER_SEQUENCE_MEAN
+from evenkeel.trainer.algorithms.strategies import Strategies
+from evenkeel.trainer.algorithms.trial import GROUP_SIZE, separable
+from evenkeel.trainer.step.options import PreflightError as PreflightError
+from evenkeel.trainer.step.options import Speed
+from evenkeel.trainer.step.rollout import Schedule
 
 if TYPE_CHECKING:
     from trl import GRPOConfig

@@ -14,11 +14,11 @@ from typing import Any
 import torch
 from accelerate.utils import broadcast_object_list
 
-from trainer.step.engine_diagnosis import Policy, Probe, diagnosis
-from trainer.step.guards import FaultError
-from trainer.step.options import Engine
-from trainer.step.ranks import Ranks
-from trainer.step.temporarily import temporarily
+from evenkeel.trainer.step.engine_diagnosis import Policy, Probe, diagnosis
+from evenkeel.trainer.step.guards import FaultError
+from evenkeel.trainer.step.options import Engine
+from evenkeel.trainer.step.ranks import Ranks
+from evenkeel.trainer.step.temporarily import temporarily
 
 METRIC = "vllm/agreement_max"
 SYNCS, SYNCED_AT = "weight syncs", "step of the newest weight sync"

@@ -14,12 +14,12 @@ import torch
 from accelerate.utils import gather_object
 from torch.utils.data import DataLoader
 
-from trainer.evaluation.decoding import Decoding, Draw, draws_of_rank
-from trainer.evaluation.judging import Tally
-from trainer.evaluation.result import EvaluationResult, evaluation_metrics
-from trainer.step.options import Evaluation
-from trainer.step.ranks import Ranks
-from trainer.step.temporarily import random_streams_kept
+from evenkeel.trainer.evaluation.decoding import Decoding, Draw, draws_of_rank
+from evenkeel.trainer.evaluation.judging import Tally
+from evenkeel.trainer.evaluation.result import EvaluationResult, evaluation_metrics
+from evenkeel.trainer.step.options import Evaluation
+from evenkeel.trainer.step.ranks import Ranks
+from evenkeel.trainer.step.temporarily import random_streams_kept
 
 
 class HeldOut:

@@ -18,8 +18,8 @@ from torch import Tensor
 from transformers import DynamicCache, GenerationConfig, PretrainedConfig
 from transformers.cache_utils import DynamicLayer
 
-from trainer.algorithms.keyed_noise import keyed_draw, row_key
-from trainer.step.ranks import Ranks
+from evenkeel.trainer.algorithms.keyed_noise import keyed_draw, row_key
+from evenkeel.trainer.step.ranks import Ranks
 
 KEPT = 0.9
 """Ended rows leave once no more than this share of the batch is running: leaving copies what stays."""

@@ -10,10 +10,10 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from trainer.algorithms.strategies import Strategies
-from trainer.step.compatibility import drops
-from trainer.step.rollout import Batch
-from trainer.step.temporarily import random_streams_kept
+from evenkeel.trainer.algorithms.strategies import Strategies
+from evenkeel.trainer.step.compatibility import drops
+from evenkeel.trainer.step.rollout import Batch
+from evenkeel.trainer.step.temporarily import random_streams_kept
 
 _ELEMENTS = 2**24
 """Gradients are compared for the smallest parameters, in all layers, up to this many numbers: no second model's worth

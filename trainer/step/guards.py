@@ -28,11 +28,11 @@ from typing import Any
 import numpy as np
 import torch
 
-from trainer.step.metrics import Means
-from trainer.step.options import Guards
-from trainer.step.phases import Phases
-from trainer.step.ranks import Ranks
-from trainer.step.rollout import Position
+from evenkeel.trainer.step.metrics import Means
+from evenkeel.trainer.step.options import Guards
+from evenkeel.trainer.step.phases import Phases
+from evenkeel.trainer.step.ranks import Ranks
+from evenkeel.trainer.step.rollout import Position
 
 SKIPPED = "steps left out"
 

@@ -17,8 +17,8 @@ import torch
 from torch import Tensor
 from trl.trainer.utils import is_async_callable
 
-from rewards.verifier import LARGEST_SCORE
-from trainer.step.ranks import Ranks
+from evenkeel.rewards.verifier import LARGEST_SCORE
+from evenkeel.trainer.step.ranks import Ranks
 
 _CALLBACKS = ("log_extra", "log_metric")
 _NO_COLUMNS = ("prompt", "completion", "completion_ids")  # of a row; TRL hands them over by other names

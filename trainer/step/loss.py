@@ -11,14 +11,14 @@ from typing import TYPE_CHECKING, Any
 import torch
 from torch import Tensor
 
-from rewards.registry import PartError
-from trainer.algorithms import update
-from trainer.algorithms.contract import COEFFICIENT, TOKEN_WEIGHT
-from trainer.algorithms.engine_ratio import engine_ratio
-from trainer.algorithms.results import checked_coefficients
-from trainer.algorithms.signals import token_signals
-from trainer.algorithms.strategies import Strategies
-from trainer.step.metrics import (
+from evenkeel.rewards.registry import PartError
+from evenkeel.trainer.algorithms import update
+from evenkeel.trainer.algorithms.contract import COEFFICIENT, TOKEN_WEIGHT
+from evenkeel.trainer.algorithms.engine_ratio import engine_ratio
+from evenkeel.trainer.algorithms.results import checked_coefficients
+from evenkeel.trainer.algorithms.signals import token_signals
+from evenkeel.trainer.algorithms.strategies import Strategies
+from evenkeel.trainer.step.metrics import (
     Means,
     SharedPrefixMeter,
     TokenClassMeter,
@@ -27,9 +27,9 @@ from trainer.step.metrics import (
     metrics_over_all_passes,
     over_all_microbatches,
 )
-from trainer.step.microbatches import kept_tokens
-from trainer.step.ranks import Ranks
-from trainer.step.rollout import Batch, Position, Schedule, loss_mask
+from evenkeel.trainer.step.microbatches import kept_tokens
+from evenkeel.trainer.step.ranks import Ranks
+from evenkeel.trainer.step.rollout import Batch, Position, Schedule, loss_mask
 
 if TYPE_CHECKING:
     from trl import GRPOConfig
@@ -48,7 +48,7 @@ class DeferredChecks:
         self._suspicions: list[tuple[Tensor, Callable[[], PartError]]] = []
 
     def __call__(self, bad: Tensor, error: Callable[[], PartError]) -> None:
-        """Note where a result is bad; a `trainer.algorithms.results.Suspect`."""
+        """Note where a result is bad; a `evenkeel.trainer.algorithms.results.Suspect`."""
         self._suspicions.append((bad.any(), error))
 
     def raise_first(self) -> None:

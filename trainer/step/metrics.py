@@ -10,9 +10,9 @@ import torch
 from jaxtyping import Bool, Int
 from torch import Tensor
 
-from trainer.algorithms import diagnostics, drift
-from trainer.algorithms.groups import dead_groups
-from trainer.algorithms.token_classes import CLASSES, class_table, entropies_by_class
+from evenkeel.trainer.algorithms import diagnostics, drift
+from evenkeel.trainer.algorithms.groups import dead_groups
+from evenkeel.trainer.algorithms.token_classes import CLASSES, class_table, entropies_by_class
 
 _CLIPPED = frozenset({"cispo_clip_ratio"} | {f"clip_ratio/{name}_mean" for name in ("low", "high", "region")})
 _TOKEN_MEANS = frozenset({"entropy", "kl", "vespo/phi_seq_mean"}) | _CLIPPED

@@ -22,7 +22,7 @@ class Sharing:
     Attributes:
         totals: completion tokens of each rank's units, all rows together.
         prompts: the number of each one's prompt, the same for the same prompt of one rank.
-        attention_length: see `trainer.step.shared_prompts.attention_length`.
+        attention_length: see `evenkeel.trainer.step.shared_prompts.attention_length`.
     """
 
     totals: Int[Tensor, "R U"]
@@ -60,7 +60,7 @@ def packed_tokens(
 ) -> tuple[Int[Tensor, "U V"], Int[Tensor, "U V"]]:
     """Tokens of units i … j where neighbours of one prompt share it, padding included, and in how many sequences.
 
-    ``G · max over prompts of (prompt − 1 + Σ completions)``, see `trainer.step.shared_prompts`; 0 below i = j.
+    ``G · max over prompts of (prompt − 1 + Σ completions)``, see `evenkeel.trainer.step.shared_prompts`; 0 below i = j.
     """
     units = len(prompts)
     position, upper = torch.arange(units), torch.ones(units, units, dtype=torch.long).triu()

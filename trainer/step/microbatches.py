@@ -20,13 +20,13 @@ import torch
 from torch import Tensor
 from trl.trainer.utils import split_pixel_values_by_grid, split_tensor_dict, unsplit_pixel_values_by_grid
 
-from trainer.algorithms.contract import UpdateSchedule
-from trainer.algorithms.strategies import Strategies
-from trainer.step.gradient_check import GradientComparison
-from trainer.step.microbatch_plan import Sharing, pays, planned_cuts, work
-from trainer.step.ranks import Ranks
-from trainer.step.rollout import Batch, Position, Schedule, loss_mask
-from trainer.step.shared_prompts import Packing, packing, prompt_numbers
+from evenkeel.trainer.algorithms.contract import UpdateSchedule
+from evenkeel.trainer.algorithms.strategies import Strategies
+from evenkeel.trainer.step.gradient_check import GradientComparison
+from evenkeel.trainer.step.microbatch_plan import Sharing, pays, planned_cuts, work
+from evenkeel.trainer.step.ranks import Ranks
+from evenkeel.trainer.step.rollout import Batch, Position, Schedule, loss_mask
+from evenkeel.trainer.step.shared_prompts import Packing, packing, prompt_numbers
 
 if TYPE_CHECKING:
     from trl import GRPOConfig
@@ -201,13 +201,13 @@ class PlannedCut:
     """Planned micro-batches of one rank, an optimizer step's part of a rollout batch at a time.
 
     Args:
-        strategies: of the run; no rule of `trainer.step.compatibility` may give ``microbatches`` up with them.
+        strategies: of the run; no rule of `evenkeel.trainer.step.compatibility` may give ``microbatches`` up with them.
         tokens_per_microbatch: padded tokens of a micro-batch at most; ``None`` = what the configured batch size takes
             with this rollout's longest prompt and the longest completion that may be generated.
         cuts_passes: whether a pass may end a row after its last token of the pass.
         trims_prompts: whether the model's positions are relative, so that less padding on the left changes nothing.
         attention_length: where rows share their prompt if that pays, by how much attention costs (see
-            `trainer.step.shared_prompts`); ``None`` = they do not share it.
+            `evenkeel.trainer.step.shared_prompts`); ``None`` = they do not share it.
     """
 
     def __init__(

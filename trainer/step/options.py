@@ -8,8 +8,8 @@ from typing import Annotated, Any, Literal, TypeVar
 
 from pydantic import Field
 
-from rewards.registry import Refusal
-from trainer.evaluation.decoding import Decoding
+from evenkeel.rewards.registry import Refusal
+from evenkeel.trainer.evaluation.decoding import Decoding
 
 
 class PreflightError(Refusal):
@@ -36,18 +36,18 @@ class Speed:
             gradient as it is, and elsewhere leaves them too and warns with the reason. Scoring without a gradient is
             cut as well; where a comparison of gradients fails, TRL's cut is taken for the rest of the run.
         tokens_per_microbatch: padded tokens of a planned one at most; ``None`` = what the configured one may take.
-        shared_prompts: rows of one prompt compute it once (see `trainer.step.shared_prompts`) in those planned
+        shared_prompts: rows of one prompt compute it once (see `evenkeel.trainer.step.shared_prompts`) in those planned
             micro-batches that this leaves at least 1.3 times less work. Where it would not be exact they do not, with a
             warning that says why.
         verify_steps: optimizer steps, from the first with a gradient on, whose gradient is computed by both cuts first;
-            above 0 some later ones too (see `trainer.step.microbatches.Microbatches`).
+            above 0 some later ones too (see `evenkeel.trainer.step.microbatches.Microbatches`).
         generation: ``trl`` calls transformers as TRL does; ``compact`` gives the same tokens for less: its cache has
             room to grow, and rows that have ended leave the batch.
         skip_old_logps: with vLLM, π_old is not scored in a pass of its own where the loss's pass gives the same
             numbers; ``None`` = where micro-batches are planned. Where that would not be exact the pass is made, with a
             warning that says why.
         common_random_numbers: tokens are drawn by noise that runs have in common (see
-            `trainer.step.generation.CommonRandomNumbers`); needs ``generation="compact"``.
+            `evenkeel.trainer.step.generation.CommonRandomNumbers`); needs ``generation="compact"``.
     """
 
     microbatches: Literal["planned", "trl"] = "trl"
@@ -72,7 +72,7 @@ class Speed:
 
 @dataclass(frozen=True)
 class Engine:
-    """How far vLLM is trusted to answer with the policy that is trained (see `trainer.step.engine_check`).
+    """How far vLLM is trusted to answer with the policy that is trained (see `evenkeel.trainer.step.engine_check`).
 
     The section ``vllm`` of a run file is made of it (`trainer.run.config.schema`), and its table in configs/README.md.
 
@@ -80,7 +80,7 @@ class Engine:
         check_agreement_every: tokens that vLLM and the trainer both score are compared after the first weight sync and
             every so many-th; 0 = never, as stock TRL. Without vLLM there is nothing to check.
         agreement_bound: the largest difference of a log-probability with which a run goes on; ``None`` = that of the
-            dtype that the trainer computes in (`trainer.step.engine_diagnosis.BOUNDS`).
+            dtype that the trainer computes in (`evenkeel.trainer.step.engine_diagnosis.BOUNDS`).
     """
 
     check_agreement_every: Annotated[int, Field(ge=0)] = 0

@@ -13,7 +13,7 @@ for 0 s.
 - ``old_logps``, ``reference``: scoring the completions under π_old and under the reference, where that is done;
 - ``verify_wait``: what judging adds to the step: TRL's ``_calculate_rewards``, with the gathering of rewards, and so
   the wait for the slowest rank;
-- ``verify``: what that would be with nothing run beside it (see `trainer.step.judging`), so never less;
+- ``verify``: what that would be with nothing run beside it (see `evenkeel.trainer.step.judging`), so never less;
 - ``prepare``: the rest of making a rollout batch: padding, advantages, their diagnostics, TRL's cut;
 - ``update``: forwards, backwards, planned micro-batches, clipping, the optimizer;
 - ``log``: logging, of the step before: the time of a log is known when it has been written.

@@ -12,14 +12,14 @@ from torch import Tensor
 from torch.utils.data import Sampler
 from trl.trainer.utils import RepeatSampler
 
-from trainer.algorithms.contract import naming
-from trainer.algorithms.groups import dead_groups
-from trainer.algorithms.registry import Strategy
-from trainer.algorithms.results import checked_prompts, max_rounds
-from trainer.algorithms.signals import weighted_sum
-from trainer.step.metrics import AREA, completion_lengths
-from trainer.step.ranks import Ranks
-from trainer.step.rollout import Position, Row
+from evenkeel.trainer.algorithms.contract import naming
+from evenkeel.trainer.algorithms.groups import dead_groups
+from evenkeel.trainer.algorithms.registry import Strategy
+from evenkeel.trainer.algorithms.results import checked_prompts, max_rounds
+from evenkeel.trainer.algorithms.signals import weighted_sum
+from evenkeel.trainer.step.metrics import AREA, completion_lengths
+from evenkeel.trainer.step.ranks import Ranks
+from evenkeel.trainer.step.rollout import Position, Row
 
 _LIKELY_ALIVE = 0.25
 """A round asks for at most four times as many prompts as miss."""

@@ -10,10 +10,10 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from trainer.algorithms.signals import weighted_sum
-from trainer.step.metrics import per_response
-from trainer.step.ranks import Ranks
-from trainer.step.rollout import Rollout, loss_mask, verdicts
+from evenkeel.trainer.algorithms.signals import weighted_sum
+from evenkeel.trainer.step.metrics import per_response
+from evenkeel.trainer.step.ranks import Ranks
+from evenkeel.trainer.step.rollout import Rollout, loss_mask, verdicts
 
 LONGEST_REFERENCE = 2_000
 """Characters: the tests of a programming task can be megabytes, the same in every row."""

@@ -13,9 +13,9 @@ import torch
 from accelerate.utils import gather_object
 from torch import Tensor
 
-from trainer.algorithms.revisions import RevisionOptions, credited_tokens, references, repair_scores
-from trainer.step.ranks import Ranks
-from trainer.step.rollout import Batch, Rollout, Row, verdicts
+from evenkeel.trainer.algorithms.revisions import RevisionOptions, credited_tokens, references, repair_scores
+from evenkeel.trainer.step.ranks import Ranks
+from evenkeel.trainer.step.rollout import Batch, Rollout, Row, verdicts
 
 _NO_VERDICTS = (
     "revision: the reward functions leave no verdict on each completion in the column `correct`, so no answer can be "

@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING, Any
 import torch
 from torch import Tensor
 
-from trainer.algorithms.diagnostics import shared_prefix_lengths
-from trainer.algorithms.drift import uniform_groups
-from trainer.algorithms.groups import dead_groups
-from trainer.algorithms.registry import Strategy
-from trainer.algorithms.row_draws import row_keys
+from evenkeel.trainer.algorithms.diagnostics import shared_prefix_lengths
+from evenkeel.trainer.algorithms.drift import uniform_groups
+from evenkeel.trainer.algorithms.groups import dead_groups
+from evenkeel.trainer.algorithms.registry import Strategy
+from evenkeel.trainer.algorithms.row_draws import row_keys
 
 if TYPE_CHECKING:
     from trl import GRPOConfig

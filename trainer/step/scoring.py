@@ -13,11 +13,11 @@ import torch
 import trl.trainer.utils as trl_head
 from torch import Tensor
 
-from trainer.step.microbatches import Microbatches
-from trainer.step.phases import Phases
-from trainer.step.rollout import Batch
-from trainer.step.shared_prompts import with_shared_prompts
-from trainer.step.temporarily import temporarily
+from evenkeel.trainer.step.microbatches import Microbatches
+from evenkeel.trainer.step.phases import Phases
+from evenkeel.trainer.step.rollout import Batch
+from evenkeel.trainer.step.shared_prompts import with_shared_prompts
+from evenkeel.trainer.step.temporarily import temporarily
 
 
 class Purpose(Enum):

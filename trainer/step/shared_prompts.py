@@ -10,7 +10,7 @@ each completion, so each completion begins with a copy of it; the last token of 
 left out. With prompts of P tokens and completions of n₁ … n_k that is ``P − 1 + Σ n`` tokens instead of ``Σ (P + n)``.
 
 The attention mask of a packed sequence of M tokens has M² entries of one byte, and SDPA computes all M² of them: work
-that grows with M. `trainer.step.microbatch_plan` counts it, and packs only where that leaves less to compute.
+that grows with M. `evenkeel.trainer.step.microbatch_plan` counts it, and packs only where that leaves less to compute.
 """
 
 import inspect

@@ -21,25 +21,25 @@ from transformers import GenerationConfig, TrainerCallback, TrainerControl, Trai
 from trl import GRPOConfig, GRPOTrainer
 from trl.models.utils import disable_gradient_checkpointing
 
-from trainer.algorithms.registry import PartSpec
-from trainer.algorithms.revisions import RevisionOptions
-from trainer.algorithms.strategies import KeepGroups, Strategies, build_strategies
-from trainer.evaluation.decoding import Decoding
-from trainer.evaluation.result import EvaluationResult
-from trainer.step import checkpoint, engine_check
-from trainer.step.checkpoint import ROLLOUT_BATCHES, LogState
-from trainer.step.compatibility import check_combination, leaves_advantages_to_trl
-from trainer.step.engine_diagnosis import BOUNDS, Policy, compute_dtype
-from trainer.step.generation import EVALUATION, compact_generation
-from trainer.step.gradient_check import GradientComparison, compared_gradients, leaving_no_trace
-from trainer.step.guards import checkpoint_bytes
-from trainer.step.options import Engine, Evaluation, Guards, Speed, with_old_keywords
-from trainer.step.phases import Phases
-from trainer.step.prompts import Answers, EpochSampler
-from trainer.step.records import samples
-from trainer.step.rollout import Batch, Position, Rollout, Row
-from trainer.step.temporarily import random_streams_kept, temporarily
-from trainer.step.wiring import Parts, wired
+from evenkeel.trainer.algorithms.registry import PartSpec
+from evenkeel.trainer.algorithms.revisions import RevisionOptions
+from evenkeel.trainer.algorithms.strategies import KeepGroups, Strategies, build_strategies
+from evenkeel.trainer.evaluation.decoding import Decoding
+from evenkeel.trainer.evaluation.result import EvaluationResult
+from evenkeel.trainer.step import checkpoint, engine_check
+from evenkeel.trainer.step.checkpoint import ROLLOUT_BATCHES, LogState
+from evenkeel.trainer.step.compatibility import check_combination, leaves_advantages_to_trl
+from evenkeel.trainer.step.engine_diagnosis import BOUNDS, Policy, compute_dtype
+from evenkeel.trainer.step.generation import EVALUATION, compact_generation
+from evenkeel.trainer.step.gradient_check import GradientComparison, compared_gradients, leaving_no_trace
+from evenkeel.trainer.step.guards import checkpoint_bytes
+from evenkeel.trainer.step.options import Engine, Evaluation, Guards, Speed, with_old_keywords
+from evenkeel.trainer.step.phases import Phases
+from evenkeel.trainer.step.prompts import Answers, EpochSampler
+from evenkeel.trainer.step.records import samples
+from evenkeel.trainer.step.rollout import Batch, Position, Rollout, Row
+from evenkeel.trainer.step.temporarily import random_streams_kept, temporarily
+from evenkeel.trainer.step.wiring import Parts, wired
 
 _IMAGES = (
     "pixel_values",

@@ -5,26 +5,26 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any, Literal
 
-from trainer.step.advantages import Advantages
-from trainer.step.checkpoint import ROLLOUT_BATCHES, Checkpoint
-from trainer.step.compatibility import Loaded, Settings, cuts_passes, drops, problems_of, refuse, rope_type
-from trainer.step.engine_check import EngineCheck
-from trainer.step.evaluation import HeldOut
-from trainer.step.generation import CommonRandomNumbers, preallocated_cache
-from trainer.step.guards import DiskGuard, FaultGuard, MemoryGuard
-from trainer.step.judging import Judging, is_plain
-from trainer.step.loss import Loss
-from trainer.step.metrics import TokenClassMeter
-from trainer.step.microbatches import Microbatches, PlannedCut
-from trainer.step.options import Engine, Evaluation, Guards, Speed
-from trainer.step.phases import Phases
-from trainer.step.prompts import Prompts
-from trainer.step.ranks import Ranks, parameters_are_sharded
-from trainer.step.records import Recorder
-from trainer.step.revisions import Revisions
-from trainer.step.rollout import Schedule
-from trainer.step.scoring import Scoring
-from trainer.step.shared_prompts import attention_length, unshareable
+from evenkeel.trainer.step.advantages import Advantages
+from evenkeel.trainer.step.checkpoint import ROLLOUT_BATCHES, Checkpoint
+from evenkeel.trainer.step.compatibility import Loaded, Settings, cuts_passes, drops, problems_of, refuse, rope_type
+from evenkeel.trainer.step.engine_check import EngineCheck
+from evenkeel.trainer.step.evaluation import HeldOut
+from evenkeel.trainer.step.generation import CommonRandomNumbers, preallocated_cache
+from evenkeel.trainer.step.guards import DiskGuard, FaultGuard, MemoryGuard
+from evenkeel.trainer.step.judging import Judging, is_plain
+from evenkeel.trainer.step.loss import Loss
+from evenkeel.trainer.step.metrics import TokenClassMeter
+from evenkeel.trainer.step.microbatches import Microbatches, PlannedCut
+from evenkeel.trainer.step.options import Engine, Evaluation, Guards, Speed
+from evenkeel.trainer.step.phases import Phases
+from evenkeel.trainer.step.prompts import Prompts
+from evenkeel.trainer.step.ranks import Ranks, parameters_are_sharded
+from evenkeel.trainer.step.records import Recorder
+from evenkeel.trainer.step.revisions import Revisions
+from evenkeel.trainer.step.rollout import Schedule
+from evenkeel.trainer.step.scoring import Scoring
+from evenkeel.trainer.step.shared_prompts import attention_length, unshareable
 
 
 @dataclass(frozen=True)

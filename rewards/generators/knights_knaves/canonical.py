@@ -6,7 +6,7 @@ two equal, so that a set can be kept without duplicates and a split without leak
 
 from collections.abc import Sequence
 
-from rewards.verifiers.knights_knaves.puzzle import COMMUTATIVE, LEAVES, Statement, people_in
+from evenkeel.rewards.verifiers.knights_knaves.puzzle import COMMUTATIVE, LEAVES, Statement, people_in
 
 
 def canonical_statements(statements: Sequence[Statement]) -> tuple[Statement, ...]:

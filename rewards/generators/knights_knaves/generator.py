@@ -10,10 +10,18 @@ import random
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
-from rewards.generators.knights_knaves.canonical import canonical_statements
-from rewards.generators.knights_knaves.rationale import FOOT, HEAD, careful_steps
-from rewards.verifiers.knights_knaves.language import NAMES, listed, numbered_roles, quiz, roles
-from rewards.verifiers.knights_knaves.puzzle import LEAVES, MAX_DEPTH, Puzzle, Statement, Style, solutions, truth_table
+from evenkeel.rewards.generators.knights_knaves.canonical import canonical_statements
+from evenkeel.rewards.generators.knights_knaves.rationale import FOOT, HEAD, careful_steps
+from evenkeel.rewards.verifiers.knights_knaves.language import NAMES, listed, numbered_roles, quiz, roles
+from evenkeel.rewards.verifiers.knights_knaves.puzzle import (
+    LEAVES,
+    MAX_DEPTH,
+    Puzzle,
+    Statement,
+    Style,
+    solutions,
+    truth_table,
+)
 
 FEWEST_PEOPLE, MOST_PEOPLE = 2, 8
 # So many draws in a row without a new puzzle: fewer than about one in a thousand of the space is left to find.

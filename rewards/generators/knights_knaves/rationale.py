@@ -6,9 +6,9 @@ A warm-up on a mixture of both gives a policy that can reason and often does not
 import random
 from dataclasses import dataclass
 
-from rewards.generators.knights_knaves.search import Trial, search
-from rewards.verifiers.knights_knaves.language import answer, claim, role, roles
-from rewards.verifiers.knights_knaves.puzzle import Puzzle, Style, evaluate
+from evenkeel.rewards.generators.knights_knaves.search import Trial, search
+from evenkeel.rewards.verifiers.knights_knaves.language import answer, claim, role, roles
+from evenkeel.rewards.verifiers.knights_knaves.puzzle import Puzzle, Style, evaluate
 
 # What stands before and after the careful steps; the compact phrasing spends no words on it.
 HEAD: dict[Style, str] = {

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from rewards.verifiers.knights_knaves.puzzle import Statement, evaluate, people_in
+from evenkeel.rewards.verifiers.knights_knaves.puzzle import Statement, evaluate, people_in
 
 
 @dataclass(frozen=True)

@@ -36,7 +36,7 @@ exceed its limit for some hundredths of a second. Whatever a program prints or s
 When a zygote starts, a dozen attacks are tried inside it; if one succeeds, no program is run.
 """
 
-from rewards.isolation.sandbox.limits import (
+from evenkeel.rewards.isolation.sandbox.limits import (
     Isolation,
     Limits,
     LimitsError,
@@ -45,8 +45,8 @@ from rewards.isolation.sandbox.limits import (
     SandboxUnavailableError,
     Status,
 )
-from rewards.isolation.sandbox.program_process import Session, SessionOverError
-from rewards.isolation.sandbox.sandbox import Job, Sandbox
+from evenkeel.rewards.isolation.sandbox.program_process import Session, SessionOverError
+from evenkeel.rewards.isolation.sandbox.sandbox import Job, Sandbox
 
 __all__ = [
     "Isolation",

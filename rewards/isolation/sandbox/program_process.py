@@ -12,8 +12,8 @@ from collections.abc import Iterable
 from dataclasses import asdict
 from typing import Any
 
-from rewards.isolation.sandbox.limits import Limits, Run, Status
-from rewards.isolation.sandbox.zygote_process import ZygoteProcess
+from evenkeel.rewards.isolation.sandbox.limits import Limits, Run, Status
+from evenkeel.rewards.isolation.sandbox.zygote_process import ZygoteProcess
 
 BACKSTOP_SECONDS = 30.0
 """Past the longest that a program can take, after which the zygote itself is taken for dead."""

@@ -9,10 +9,10 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from typing import get_args
 
-from rewards.isolation.sandbox.limits import Isolation, Limits, Run, SandboxUnavailableError
-from rewards.isolation.sandbox.program_process import ProgramProcess, Session
-from rewards.isolation.sandbox.self_test import breaches
-from rewards.isolation.sandbox.zygote_process import ZygoteProcess, started
+from evenkeel.rewards.isolation.sandbox.limits import Isolation, Limits, Run, SandboxUnavailableError
+from evenkeel.rewards.isolation.sandbox.program_process import ProgramProcess, Session
+from evenkeel.rewards.isolation.sandbox.self_test import breaches
+from evenkeel.rewards.isolation.sandbox.zygote_process import ZygoteProcess, started
 
 logger = logging.getLogger(__name__)
 

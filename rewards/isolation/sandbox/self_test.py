@@ -2,9 +2,9 @@
 
 import os
 
-from rewards.isolation.sandbox.limits import Limits
-from rewards.isolation.sandbox.program_process import ProgramProcess
-from rewards.isolation.sandbox.zygote_process import ZygoteProcess
+from evenkeel.rewards.isolation.sandbox.limits import Limits
+from evenkeel.rewards.isolation.sandbox.program_process import ProgramProcess
+from evenkeel.rewards.isolation.sandbox.zygote_process import ZygoteProcess
 
 _ATTACKS = """
 import ctypes, errno, os, socket, sys

@@ -15,7 +15,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
-from rewards.isolation.sandbox.limits import Isolation, SandboxUnavailableError
+from evenkeel.rewards.isolation.sandbox.limits import Isolation, SandboxUnavailableError
 
 _SYSTEM = ("/usr/lib", "/usr/lib64", "/lib", "/lib64", "/usr/share/zoneinfo", "/etc/ld.so.cache", "/dev/urandom")
 _START_SECONDS = 120.0

@@ -13,7 +13,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
-from rewards.isolation.workers.worker_process import WorkerMessageError, WorkerProcess, WorkerStartError
+from evenkeel.rewards.isolation.workers.worker_process import WorkerMessageError, WorkerProcess, WorkerStartError
 
 WorkerStatus = Literal["done", "raised", "cpu_limit", "wall_limit", "memory_limit", "died"]
 

@@ -16,7 +16,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-import rewards
+import evenkeel.rewards
 
 MOST_MESSAGE_BYTES = 16 << 20
 """Of one line that a worker sends, so that no worker can fill the memory of the process that reads it."""
@@ -57,7 +57,7 @@ class WorkerProcess:
         with theirs:
             descriptors = theirs.fileno(), self._log.fileno()
             self._process = subprocess.Popen(
-                [sys.executable, "-P", "-m", "rewards.isolation.workers.worker", *map(str, descriptors)],
+                [sys.executable, "-P", "-m", "evenkeel.rewards.isolation.workers.worker", *map(str, descriptors)],
                 stdin=subprocess.DEVNULL,
                 stdout=output,
                 stderr=output,

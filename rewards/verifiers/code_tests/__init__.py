@@ -14,8 +14,8 @@ A program that cannot be cheated out of a verdict can still be a wrong one that 
 weak stay weak.
 """
 
-from rewards.verifiers.code_tests.formats import read_tests
-from rewards.verifiers.code_tests.kinds import (
+from evenkeel.rewards.verifiers.code_tests.formats import read_tests
+from evenkeel.rewards.verifiers.code_tests.kinds import (
     Call,
     FunctionCalls,
     StdinCase,
@@ -23,7 +23,7 @@ from rewards.verifiers.code_tests.kinds import (
     TestProgram,
     UnusableTestsError,
 )
-from rewards.verifiers.code_tests.verifier import CodeTests
+from evenkeel.rewards.verifiers.code_tests.verifier import CodeTests
 
 __all__ = [
     "Call",

@@ -5,9 +5,9 @@ import time
 from types import TracebackType
 from typing import Literal
 
-from rewards.isolation.sandbox import Limits, Run, Sandbox, Session, SessionOverError
-from rewards.verifiers.code_tests.codec import CodecError, decode, encode
-from rewards.verifiers.code_tests.inside import DRIVER, files
+from evenkeel.rewards.isolation.sandbox import Limits, Run, Sandbox, Session, SessionOverError
+from evenkeel.rewards.verifiers.code_tests.codec import CodecError, decode, encode
+from evenkeel.rewards.verifiers.code_tests.inside import DRIVER, files
 
 LONGEST_REPLY = 1 << 20
 """Bytes of a reply, beyond what the expected value takes."""

@@ -6,8 +6,8 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from rewards.isolation.sandbox import Limits, Sandbox, Session, SessionOverError
-from rewards.verifiers.code_tests.answer_session import (
+from evenkeel.rewards.isolation.sandbox import Limits, Sandbox, Session, SessionOverError
+from evenkeel.rewards.verifiers.code_tests.answer_session import (
     LONGEST_REPLY,
     AnswerError,
     AnswerSession,
@@ -18,9 +18,16 @@ from rewards.verifiers.code_tests.answer_session import (
     read_frame,
     was_cut_off,
 )
-from rewards.verifiers.code_tests.codec import CodecError, decode, encode
-from rewards.verifiers.code_tests.comparison import Comparison, output_mistake, same_value
-from rewards.verifiers.code_tests.kinds import Call, FunctionCalls, Outcome, StdinCases, TestProgram, UnusableTestsError
+from evenkeel.rewards.verifiers.code_tests.codec import CodecError, decode, encode
+from evenkeel.rewards.verifiers.code_tests.comparison import Comparison, output_mistake, same_value
+from evenkeel.rewards.verifiers.code_tests.kinds import (
+    Call,
+    FunctionCalls,
+    Outcome,
+    StdinCases,
+    TestProgram,
+    UnusableTestsError,
+)
 
 # The program runs in the globals of __main__ as if it were the file. It is told its input and nothing else.
 _PROGRAM = """{standard_names}

@@ -10,16 +10,16 @@ from dataclasses import dataclass, replace
 from functools import cache
 from typing import Any, Literal
 
-from rewards.extraction import code_block
-from rewards.isolation.sandbox import Isolation, Limits, Sandbox
-from rewards.verifier import Verdict, Verifier
-from rewards.verifiers.code_tests.answer_session import JudgeFailedError, StarvedError
-from rewards.verifiers.code_tests.comparison import Comparison
-from rewards.verifiers.code_tests.formats import read_tests
-from rewards.verifiers.code_tests.formats.gold import gold_program
-from rewards.verifiers.code_tests.inside.names import is_installed, names_of
-from rewards.verifiers.code_tests.inside.standard_names import WHOLE_MODULES
-from rewards.verifiers.code_tests.kinds import (
+from evenkeel.rewards.extraction import code_block
+from evenkeel.rewards.isolation.sandbox import Isolation, Limits, Sandbox
+from evenkeel.rewards.verifier import Verdict, Verifier
+from evenkeel.rewards.verifiers.code_tests.answer_session import JudgeFailedError, StarvedError
+from evenkeel.rewards.verifiers.code_tests.comparison import Comparison
+from evenkeel.rewards.verifiers.code_tests.formats import read_tests
+from evenkeel.rewards.verifiers.code_tests.formats.gold import gold_program
+from evenkeel.rewards.verifiers.code_tests.inside.names import is_installed, names_of
+from evenkeel.rewards.verifiers.code_tests.inside.standard_names import WHOLE_MODULES
+from evenkeel.rewards.verifiers.code_tests.kinds import (
     FunctionCalls,
     Outcome,
     StdinCases,
@@ -27,7 +27,13 @@ from rewards.verifiers.code_tests.kinds import (
     Tests,
     UnusableTestsError,
 )
-from rewards.verifiers.code_tests.outcomes import call_outcomes, input_shown, program_outcomes, shown, stdin_outcomes
+from evenkeel.rewards.verifiers.code_tests.outcomes import (
+    call_outcomes,
+    input_shown,
+    program_outcomes,
+    shown,
+    stdin_outcomes,
+)
 
 AT_HAND = ("numpy", "sortedcontainers")
 """Packages that competitive programs import as if they were Python's; a row for one that is absent is unjudged."""

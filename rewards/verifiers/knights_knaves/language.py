@@ -8,7 +8,7 @@ import random
 from collections.abc import Sequence
 from typing import Literal
 
-from rewards.verifiers.knights_knaves.puzzle import LEAVES, Statement, Style
+from evenkeel.rewards.verifiers.knights_knaves.puzzle import LEAVES, Statement, Style
 
 # fmt: off
 NAMES = (

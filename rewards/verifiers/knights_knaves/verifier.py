@@ -4,11 +4,11 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
-from rewards.extraction import THOUGHT_CLOSES, THOUGHT_OPENS, answer_block, has_tags_once_in_order, is_blank
-from rewards.verifier import Verdict, Verifier
-from rewards.verifiers.knights_knaves.answer import names_in, parse_free, parse_roles
-from rewards.verifiers.knights_knaves.language import numbered_roles, role, roles
-from rewards.verifiers.knights_knaves.puzzle import (
+from evenkeel.rewards.extraction import THOUGHT_CLOSES, THOUGHT_OPENS, answer_block, has_tags_once_in_order, is_blank
+from evenkeel.rewards.verifier import Verdict, Verifier
+from evenkeel.rewards.verifiers.knights_knaves.answer import names_in, parse_free, parse_roles
+from evenkeel.rewards.verifiers.knights_knaves.language import numbered_roles, role, roles
+from evenkeel.rewards.verifiers.knights_knaves.puzzle import (
     Statement,
     checked_statements,
     evaluate,
@@ -41,7 +41,7 @@ class KnightsKnaves(Verifier):
 
     Where the answer is: in the one ``<answer>`` block after the last ``</think>``, with nothing but blanks and
     end-of-text tokens after it. Answer tags inside the thought do not count; a thought left open has no answer after
-    it. What an answer is: :mod:`rewards.verifiers.knights_knaves.answer`.
+    it. What an answer is: :mod:`evenkeel.rewards.verifiers.knights_knaves.answer`.
 
     When it is right: the roles are put into the puzzle's *statements*, and every knight's claim must be true, every
     knave's false; of a puzzle with several solutions each is right. Without statements the roles must be those of

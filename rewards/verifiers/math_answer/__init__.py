@@ -1,5 +1,5 @@
 """Final answers of mathematics problems."""
 
-from rewards.verifiers.math_answer.verifier import MathAnswer
+from evenkeel.rewards.verifiers.math_answer.verifier import MathAnswer
 
 __all__ = ["MathAnswer"]

@@ -23,16 +23,16 @@ from latex2sympy2_extended.latex2sympy2 import ConversionConfig
 from sympy.core.evalf import PrecisionExhausted
 from sympy.functions.elementary.hyperbolic import HyperbolicFunction
 
-from rewards.verifiers.math_answer.comparison import same
-from rewards.verifiers.math_answer.forms import About, Expression, Number, Relation
-from rewards.verifiers.math_answer.letters import (
+from evenkeel.rewards.verifiers.math_answer.comparison import same
+from evenkeel.rewards.verifiers.math_answer.forms import About, Expression, Number, Relation
+from evenkeel.rewards.verifiers.math_answer.letters import (
     may_not_commute,
     needs_no_commuting,
     parsed_with_marks,
     renamed_constants,
 )
-from rewards.verifiers.math_answer.quantities import PERCENT
-from rewards.verifiers.math_answer.reading import read_beside
+from evenkeel.rewards.verifiers.math_answer.quantities import PERCENT
+from evenkeel.rewards.verifiers.math_answer.reading import read_beside
 
 # Its unit stripping would take the t of 3t for tonnes, and it would take R for r.
 _SPELLING = NormalizationConfig(basic_latex=True, units=False, malformed_operators=True, nits=True, boxed="none")

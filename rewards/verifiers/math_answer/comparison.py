@@ -31,7 +31,7 @@ from itertools import pairwise
 from math import isqrt, lcm
 from typing import TypeAlias, TypeVar
 
-from rewards.verifiers.math_answer.forms import (
+from evenkeel.rewards.verifiers.math_answer.forms import (
     OTHERWISE,
     About,
     BasedNumber,
@@ -54,9 +54,9 @@ from rewards.verifiers.math_answer.forms import (
     Words,
     Worked,
 )
-from rewards.verifiers.math_answer.names import in_customary_order, is_doubtful, same_name
-from rewards.verifiers.math_answer.notation import without_spaces
-from rewards.verifiers.math_answer.quantities import DEGREE, PERCENT, SCALES
+from evenkeel.rewards.verifiers.math_answer.names import in_customary_order, is_doubtful, same_name
+from evenkeel.rewards.verifiers.math_answer.notation import without_spaces
+from evenkeel.rewards.verifiers.math_answer.quantities import DEGREE, PERCENT, SCALES
 
 AlgebraJudge: TypeAlias = Callable[
     [Expression | Relation | Number | About, Expression | Relation | Number], bool | None

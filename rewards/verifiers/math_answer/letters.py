@@ -16,7 +16,7 @@ from typing import Any
 
 import sympy
 
-from rewards.verifiers.math_answer.notation import matching_end, split_outside_brackets
+from evenkeel.rewards.verifiers.math_answer.notation import matching_end, split_outside_brackets
 
 _LETTER = r"(?:[A-Za-z]|\\(?:alpha|beta|gamma|phi|varphi|psi|lambda|mu|rho|sigma|tau|theta|omega|eta|xi|zeta|Phi|Psi))"
 _INDEX = r"(?: ?_ ?(?:[A-Za-z0-9]|\{[^{}]*\}))"

@@ -3,7 +3,7 @@
 import re
 from itertools import dropwhile
 
-from rewards.verifiers.math_answer.notation import NOTATION, TEXT
+from evenkeel.rewards.verifiers.math_answer.notation import NOTATION, TEXT
 
 _GREEK = "alpha|beta|gamma|delta|epsilon|theta|lambda|mu|nu|rho|sigma|tau|phi|varphi|psi|omega|ell"
 _LETTER = rf"(?:[A-Za-z]|\\(?:{_GREEK}))"

@@ -14,8 +14,8 @@ from collections import Counter
 from fractions import Fraction
 from math import factorial
 
-from rewards.verifiers.math_answer.forms import Form, Measures, Words
-from rewards.verifiers.math_answer.notation import NOTATION
+from evenkeel.rewards.verifiers.math_answer.forms import Form, Measures, Words
+from evenkeel.rewards.verifiers.math_answer.notation import NOTATION
 
 LARGEST_EXPONENT = 400
 SMALLEST_BARE_EXPONENT = 3  # 10^6 is a way to write a number, 10^2 something to compute

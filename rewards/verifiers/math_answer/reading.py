@@ -6,7 +6,7 @@ from fractions import Fraction
 from functools import lru_cache
 from itertools import pairwise, zip_longest
 
-from rewards.verifiers.math_answer.forms import (
+from evenkeel.rewards.verifiers.math_answer.forms import (
     EMPTY_SET,
     INFINITY,
     MINUS_INFINITY,
@@ -35,7 +35,7 @@ from rewards.verifiers.math_answer.forms import (
     Worked,
     unreadable_part,
 )
-from rewards.verifiers.math_answer.names import (
+from evenkeel.rewards.verifiers.math_answer.names import (
     FUNCTIONS,
     NUMBERS,
     is_asked_for,
@@ -45,7 +45,7 @@ from rewards.verifiers.math_answer.names import (
     without_introduction,
     words_in,
 )
-from rewards.verifiers.math_answer.notation import (
+from evenkeel.rewards.verifiers.math_answer.notation import (
     TEXT,
     UNIT_VECTOR,
     balanced,
@@ -55,7 +55,7 @@ from rewards.verifiers.math_answer.notation import (
     without_full_stop,
     without_spaces,
 )
-from rewards.verifiers.math_answer.quantities import DEGREE, date, exact_number, measures, split_unit
+from evenkeel.rewards.verifiers.math_answer.quantities import DEGREE, date, exact_number, measures, split_unit
 
 _SETS_IN_WORDS: dict[str, Form] = {
     **dict.fromkeys(["no solution", "no real solution", "empty set"], EMPTY_SET),

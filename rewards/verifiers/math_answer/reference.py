@@ -6,8 +6,8 @@ from collections.abc import Iterable
 from functools import lru_cache
 from typing import Any
 
-from rewards.extraction import boxed_answers
-from rewards.verifiers.math_answer.forms import (
+from evenkeel.rewards.extraction import boxed_answers
+from evenkeel.rewards.verifiers.math_answer.forms import (
     INFINITY,
     MINUS_INFINITY,
     Form,
@@ -21,8 +21,8 @@ from rewards.verifiers.math_answer.forms import (
     Union,
     Worked,
 )
-from rewards.verifiers.math_answer.notation import balanced
-from rewards.verifiers.math_answer.reading import read
+from evenkeel.rewards.verifiers.math_answer.notation import balanced
+from evenkeel.rewards.verifiers.math_answer.reading import read
 
 GSM8K_MARK = "####"
 _INFINITE: dict[Form, str] = {MINUS_INFINITY: "-\\infty", INFINITY: "\\infty"}

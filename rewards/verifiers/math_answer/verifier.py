@@ -7,15 +7,15 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Literal
 
-from rewards.extraction import ANSWER_CLOSES, ANSWER_OPENS, Extraction, answer_block, boxed_answers
-from rewards.isolation.workers import WorkerPool, WorkerResult
-from rewards.verifier import Verdict, Verifier
-from rewards.verifiers.math_answer.comparison import same
-from rewards.verifiers.math_answer.forms import Unreadable, unreadable_part
-from rewards.verifiers.math_answer.notation import without_dollars
-from rewards.verifiers.math_answer.quantities import product_of_powers
-from rewards.verifiers.math_answer.reading import read, read_beside
-from rewards.verifiers.math_answer.reference import golds, plain_wrong_answer
+from evenkeel.rewards.extraction import ANSWER_CLOSES, ANSWER_OPENS, Extraction, answer_block, boxed_answers
+from evenkeel.rewards.isolation.workers import WorkerPool, WorkerResult
+from evenkeel.rewards.verifier import Verdict, Verifier
+from evenkeel.rewards.verifiers.math_answer.comparison import same
+from evenkeel.rewards.verifiers.math_answer.forms import Unreadable, unreadable_part
+from evenkeel.rewards.verifiers.math_answer.notation import without_dollars
+from evenkeel.rewards.verifiers.math_answer.quantities import product_of_powers
+from evenkeel.rewards.verifiers.math_answer.reading import read, read_beside
+from evenkeel.rewards.verifiers.math_answer.reference import golds, plain_wrong_answer
 
 logger = logging.getLogger(__name__)
 
@@ -210,7 +210,7 @@ class MathAnswer(Verifier):
 
     def _pool(self) -> WorkerPool:
         return WorkerPool(
-            "rewards.verifiers.math_answer.algebra:judge",
+            "evenkeel.rewards.verifiers.math_answer.algebra:judge",
             cpu_seconds=self.cpu_seconds,
             wall_seconds=30 * self.cpu_seconds,
             workers=self.workers,

@@ -5,7 +5,7 @@ it runs as code; several pay a part for a near miss, or for naming everything. H
 of its own, on answers that cannot be programs, and only its full score counts.
 """
 
-from rewards.verifiers.reasoning_gym.entries import reasoning_gym_rows
-from rewards.verifiers.reasoning_gym.verifier import ReasoningGym
+from evenkeel.rewards.verifiers.reasoning_gym.entries import reasoning_gym_rows
+from evenkeel.rewards.verifiers.reasoning_gym.verifier import ReasoningGym
 
 __all__ = ["ReasoningGym", "reasoning_gym_rows"]

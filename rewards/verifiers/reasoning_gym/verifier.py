@@ -8,12 +8,12 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from rewards.extraction import answer_block
-from rewards.isolation.sandbox import Isolation, Job, Limits, Run, Sandbox
-from rewards.verifier import Verdict, Verifier
-from rewards.verifiers.countdown import Countdown
-from rewards.verifiers.reasoning_gym.entries import MISSING, is_installed
-from rewards.verifiers.reasoning_gym.guard import objection
+from evenkeel.rewards.extraction import answer_block
+from evenkeel.rewards.isolation.sandbox import Isolation, Job, Limits, Run, Sandbox
+from evenkeel.rewards.verifier import Verdict, Verifier
+from evenkeel.rewards.verifiers.countdown import Countdown
+from evenkeel.rewards.verifiers.reasoning_gym.entries import MISSING, is_installed
+from evenkeel.rewards.verifiers.reasoning_gym.guard import objection
 
 THRESHOLD = 0.999  # scorers add floats; below it they pay for parts
 
@@ -39,7 +39,7 @@ class ReasoningGym(Verifier):
 
     Attributes:
         cpu_seconds: for scoring one answer.
-        isolation: of the sandbox, see `rewards.isolation.sandbox`.
+        isolation: of the sandbox, see `evenkeel.rewards.isolation.sandbox`.
         slots: answers scored at once; ``None`` = as many as processors.
     """
 

@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from rewards.bench.adversarial import AdversarialError, adversarial_completions, built_in, written_text
+from evenkeel.rewards.bench.adversarial import AdversarialError, adversarial_completions, built_in, written_text
 
 
 @pytest.mark.parametrize(

@@ -15,11 +15,11 @@ import pytest
 from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 
-from rewards import build_verifier
-from rewards.bench import BUILT_IN
-from rewards.extraction import without_ending
-from rewards.parts import VERIFIERS
-from rewards.verifier import Verdict, Verifier
+from evenkeel.rewards import build_verifier
+from evenkeel.rewards.bench import BUILT_IN
+from evenkeel.rewards.extraction import without_ending
+from evenkeel.rewards.parts import VERIFIERS
+from evenkeel.rewards.verifier import Verdict, Verifier
 
 BATCH = 25  # completions an example, judged together
 EXAMPLES, SLOW_EXAMPLES = 12, 800  # 300 and 20,000 completions for each verifier

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from rewards.generators.arithmetic import ArithmeticProblem, generate_arithmetic
+from evenkeel.rewards.generators.arithmetic import ArithmeticProblem, generate_arithmetic
 from scripts.tiny_policy.arithmetic_demonstrations import demonstration
 
 SETTINGS: dict[str, Any] = {"num_numbers": 4, "max_number": 9, "max_result": 50, "operations": "+-*"}

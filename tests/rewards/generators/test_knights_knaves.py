@@ -6,11 +6,11 @@ from collections import Counter
 
 import pytest
 
-from rewards.generators.knights_knaves import generate_puzzles, generate_split, row
-from rewards.generators.knights_knaves.canonical import canonical_statements
-from rewards.verifiers.knights_knaves import parse_statements
-from rewards.verifiers.knights_knaves.language import NAMES, claim, listed
-from rewards.verifiers.knights_knaves.puzzle import truth_table
+from evenkeel.rewards.generators.knights_knaves import generate_puzzles, generate_split, row
+from evenkeel.rewards.generators.knights_knaves.canonical import canonical_statements
+from evenkeel.rewards.verifiers.knights_knaves import parse_statements
+from evenkeel.rewards.verifiers.knights_knaves.language import NAMES, claim, listed
+from evenkeel.rewards.verifiers.knights_knaves.puzzle import truth_table
 
 _COMPACT_WORDS = ("says", ":", "is", "not", "a", "knight", "knave", ".", "and", "or", "if", "then", "only", "who", "?")
 COMPACT_NAMES = ("Ava", "Ben", "Cleo", "Dan", "Eve", "Fay", "Gus", "Hal")

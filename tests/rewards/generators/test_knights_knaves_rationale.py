@@ -4,11 +4,11 @@ import random
 
 import pytest
 
-from rewards.generators.knights_knaves import generate_puzzles, rationale, row
-from rewards.generators.knights_knaves.search import search
-from rewards.verifiers.knights_knaves import KnightsKnaves
-from rewards.verifiers.knights_knaves.language import quiz
-from rewards.verifiers.knights_knaves.puzzle import Puzzle, evaluate, people_in
+from evenkeel.rewards.generators.knights_knaves import generate_puzzles, rationale, row
+from evenkeel.rewards.generators.knights_knaves.search import search
+from evenkeel.rewards.verifiers.knights_knaves import KnightsKnaves
+from evenkeel.rewards.verifiers.knights_knaves.language import quiz
+from evenkeel.rewards.verifiers.knights_knaves.puzzle import Puzzle, evaluate, people_in
 
 STATEMENTS = (("lying", 1), ("and", ("telling-truth", 0), ("telling-truth", 1)))
 

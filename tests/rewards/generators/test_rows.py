@@ -4,8 +4,8 @@ from typing import Any
 
 import pytest
 
-from rewards import GENERATORS, build_verifier
-from rewards.references import check_references
+from evenkeel.rewards import GENERATORS, build_verifier
+from evenkeel.rewards.references import check_references
 
 MADE = [
     ("arithmetic", "math_answer", {"num_numbers": 4, "max_number": 9, "max_result": 40, "operations": "+-*"}),

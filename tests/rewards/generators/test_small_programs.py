@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rewards.generators.small_programs import ProgramProblem, generate_programs
+from evenkeel.rewards.generators.small_programs import ProgramProblem, generate_programs
 from scripts.tiny_policy.small_programs_demonstrations import demonstration
 
 SETTINGS = {"num_steps": 3, "max_number": 9, "num_inputs": 4}

@@ -7,7 +7,7 @@ import sys
 from collections.abc import Callable
 from typing import Any
 
-from rewards.own_verifiers import traits
+from evenkeel.rewards.own_verifiers import traits
 
 
 @traits(picklable=True, timeout_s=30.0)

@@ -29,8 +29,8 @@ from typing import Any
 import numpy as np
 import torch
 
-from rewards import Verdict
-from rewards.own_verifiers import traits
+from evenkeel.rewards import Verdict
+from evenkeel.rewards.own_verifiers import traits
 
 # The first time these import what sets filters of warnings and a variable.
 torch.set_default_dtype(torch.get_default_dtype())

@@ -12,11 +12,11 @@ from typing import Any
 import psutil
 import pytest
 
-from rewards import RewardFunction, Verdict, build_verifier
-from rewards.isolation.workers import pool
-from rewards.user_verifiers import UserVerifier, bounded
-from rewards.user_verifiers.judging import worker_pool
-from rewards.verifier import TokenVerifier, as_verdict
+from evenkeel.rewards import RewardFunction, Verdict, build_verifier
+from evenkeel.rewards.isolation.workers import pool
+from evenkeel.rewards.user_verifiers import UserVerifier, bounded
+from evenkeel.rewards.user_verifiers.judging import worker_pool
+from evenkeel.rewards.verifier import TokenVerifier, as_verdict
 from tests.paths import ROOT
 from tests.rewards.user_verifiers.written import Batches, of_numpy
 
@@ -138,8 +138,8 @@ def test_the_worker_of_a_verifier_that_sleeps_is_ended() -> None:
 
 
 IN_MAIN = """
-from rewards import build_verifier
-from rewards.own_verifiers import bounded, traits
+from evenkeel.rewards import build_verifier
+from evenkeel.rewards.own_verifiers import bounded, traits
 
 @traits(picklable=True)
 def judge(completion, reference):

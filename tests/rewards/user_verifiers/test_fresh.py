@@ -7,10 +7,10 @@ from typing import Any
 
 import pytest
 
-from rewards import build_verifier
-from rewards.references import UnusableVerifierError, check_rewards
-from rewards.user_verifiers import bounded
-from rewards.user_verifiers.process_state import ASPECTS
+from evenkeel.rewards import build_verifier
+from evenkeel.rewards.references import UnusableVerifierError, check_rewards
+from evenkeel.rewards.user_verifiers import bounded
+from evenkeel.rewards.user_verifiers.process_state import ASPECTS
 from tests.rewards.user_verifiers import ends, fresh
 
 REFERENCES = [f"word{number}" for number in range(3)]

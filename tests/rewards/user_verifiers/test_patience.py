@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from rewards import Verdict, build_verifier
-from rewards.user_verifiers import bounded, traits
+from evenkeel.rewards import Verdict, build_verifier
+from evenkeel.rewards.user_verifiers import bounded, traits
 
 
 def judged(completion: str, reference: Any) -> Verdict:

@@ -4,9 +4,9 @@ from typing import Any
 
 import pytest
 
-from rewards import build_verifier
-from rewards.own_verifiers import traits
-from rewards.references import UnusableVerifierError, check_rewards
+from evenkeel.rewards import build_verifier
+from evenkeel.rewards.own_verifiers import traits
+from evenkeel.rewards.references import UnusableVerifierError, check_rewards
 
 HERE = "tests.rewards.user_verifiers.written"
 REFERENCES = [f"word{number}" for number in range(100)]

@@ -12,8 +12,8 @@ from typing import Any
 
 import numpy as np
 
-from rewards import Verdict, Verifier
-from rewards.own_verifiers import traits
+from evenkeel.rewards import Verdict, Verifier
+from evenkeel.rewards.own_verifiers import traits
 
 
 def last_word(completion: str, reference: Any, *, returns: str = "verdict") -> Any:

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rewards.verifiers.exact_match import ExactMatch
+from evenkeel.rewards.verifiers.exact_match import ExactMatch
 
 
 @pytest.mark.parametrize(

@@ -9,11 +9,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rewards import VerifierError, build_verifier
-from rewards.extraction import without_ending
-from rewards.references import check_references
-from rewards.verifiers.exact_match import ExactMatch
-from rewards.verifiers.formatting import (
+from evenkeel.rewards import VerifierError, build_verifier
+from evenkeel.rewards.extraction import without_ending
+from evenkeel.rewards.references import check_references
+from evenkeel.rewards.verifiers.exact_match import ExactMatch
+from evenkeel.rewards.verifiers.formatting import (
     CosineLength,
     Format,
     RepetitionPenalty,

@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rewards.verifiers.knights_knaves import KnightsKnaves
-from rewards.verifiers.knights_knaves.answer import parse_free
+from evenkeel.rewards.verifiers.knights_knaves import KnightsKnaves
+from evenkeel.rewards.verifiers.knights_knaves.answer import parse_free
 
 NAMES = ["Zoe", "Amelia", "Ben"]
 REFERENCE = {"names": NAMES, "solution_text_format": "(1) Zoe is a knight\n(2) Amelia is a knave\n(3) Ben is a knave"}

@@ -6,9 +6,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rewards.generators.knights_knaves.canonical import canonical_statements
-from rewards.verifiers.knights_knaves import parse_statements, solutions
-from rewards.verifiers.knights_knaves.puzzle import checked_statements, evaluate, is_solution, people_in, truth_table
+from evenkeel.rewards.generators.knights_knaves.canonical import canonical_statements
+from evenkeel.rewards.verifiers.knights_knaves import parse_statements, solutions
+from evenkeel.rewards.verifiers.knights_knaves.puzzle import (
+    checked_statements,
+    evaluate,
+    is_solution,
+    people_in,
+    truth_table,
+)
 from tests.paths import SHARED_DATA
 
 PUBLISHED = SHARED_DATA / "kk_train.parquet"

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rewards.verifiers.multiple_choice import MultipleChoice
+from evenkeel.rewards.verifiers.multiple_choice import MultipleChoice
 
 CAPITALS = {"answer": "C", "choices": ["Rome", "A dog", "Paris", "I am sure"]}
 

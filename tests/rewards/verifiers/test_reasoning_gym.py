@@ -7,11 +7,11 @@ from pathlib import Path
 
 import pytest
 
-from rewards import GENERATORS, VerifierError, build_verifier
-from rewards.references import check_references
-from rewards.verifiers.reasoning_gym import guard
-from rewards.verifiers.reasoning_gym.entries import as_text
-from rewards.verifiers.reasoning_gym.inside_sandbox import restored
+from evenkeel.rewards import GENERATORS, VerifierError, build_verifier
+from evenkeel.rewards.references import check_references
+from evenkeel.rewards.verifiers.reasoning_gym import guard
+from evenkeel.rewards.verifiers.reasoning_gym.entries import as_text
+from evenkeel.rewards.verifiers.reasoning_gym.inside_sandbox import restored
 
 pytestmark = pytest.mark.skipif(
     importlib.util.find_spec("reasoning_gym") is None, reason='reasoning_gym is not installed: pip install -e ".[dev]"'
@@ -149,7 +149,7 @@ def test_entries_survive_as_text():
 
 
 def test_without_the_extra_the_way_to_it_is_said(monkeypatch):
-    monkeypatch.setattr("rewards.verifiers.reasoning_gym.verifier.is_installed", lambda: False)
+    monkeypatch.setattr("evenkeel.rewards.verifiers.reasoning_gym.verifier.is_installed", lambda: False)
     with pytest.raises(VerifierError, match=r'pip install -e "\.\[reasoning-gym\]"'):
         build_verifier("reasoning_gym")
 

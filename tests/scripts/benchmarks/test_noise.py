@@ -2,11 +2,11 @@
 
 import pytest
 
+from evenkeel.trainer.algorithms.contract import ADVANTAGE, COEFFICIENT, TOKEN_WEIGHT
+from evenkeel.trainer.algorithms.registry import built_in, find_strategy
+from evenkeel.trainer.algorithms.trial import coefficient_under_noise
 from scripts.benchmarks.noise import CASES, CORRECTIONS, Rounding, effects, reads_no_log_probs, remainder
 from tests.paths import ROOT
-from trainer.algorithms.contract import ADVANTAGE, COEFFICIENT, TOKEN_WEIGHT
-from trainer.algorithms.registry import built_in, find_strategy
-from trainer.algorithms.trial import coefficient_under_noise
 
 READ = {"old_logps", "logps", "log_ratio", "probs", "entropies"}
 

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from rewards.registry import Refusal
+from evenkeel.rewards.registry import Refusal
 from scripts.benchmarks.runs import compared_runs
 
 PROGRAM = """

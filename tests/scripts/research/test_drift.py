@@ -11,11 +11,11 @@ import torch
 from torch.distributions import Categorical, kl_divergence
 from transformers import AutoModelForCausalLM
 
-from rewards import Refusal
+from evenkeel.rewards import Refusal
+from evenkeel.trainer.statistics import StatisticsError
 from scripts.research.common_random_numbers import noise_table, variance_ratio
 from scripts.research.drift import DriftError, drift_table, drifts, newest_policy
 from tests.trainer.comparison.gradients.test_bench import RECIPE, rows_of
-from trainer.statistics import StatisticsError
 
 
 @pytest.fixture(scope="module")

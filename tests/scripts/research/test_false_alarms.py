@@ -5,10 +5,10 @@ from pathlib import Path
 
 import pytest
 
+from evenkeel.trainer.run.config import load_config
 from scripts.research.__main__ import main
 from scripts.research.false_alarms import CONFIG, SHORT, VARIANTS
 from tests.paths import ROOT
-from trainer.run.config import load_config
 
 
 @pytest.mark.parametrize("variant", VARIANTS)

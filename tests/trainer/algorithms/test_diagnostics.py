@@ -3,8 +3,8 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from trainer.algorithms.advantages import exchangeable, grpo
-from trainer.algorithms.diagnostics import (
+from evenkeel.trainer.algorithms.advantages import exchangeable, grpo
+from evenkeel.trainer.algorithms.diagnostics import (
     cancellation_residuals,
     frequent_token_residual,
     gradient_shares,

@@ -6,14 +6,14 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.trainer.training import digit_reward, ours
-from trainer.algorithms.drift import (
+from evenkeel.trainer.algorithms.drift import (
     divergences,
     expected_divergences,
     probability_bins,
     probability_changes,
     uniform_groups,
 )
+from tests.trainer.training import digit_reward, ours
 
 SETTINGS = {"beta": 0.04, "num_iterations": 2, "use_bias_correction_kl": False}
 

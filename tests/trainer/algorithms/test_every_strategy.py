@@ -15,12 +15,12 @@ from hypothesis import given, reject, settings
 from hypothesis import strategies as some
 from torch import Tensor
 
+from evenkeel.trainer.algorithms.contract import ADVANTAGE, COEFFICIENT, TOKEN_WEIGHT, UPDATE_SCHEDULE
+from evenkeel.trainer.algorithms.registry import Strategy, built_in, find_strategy, strategy_table
+from evenkeel.trainer.algorithms.results import checked_advantages, checked_coefficients, checked_token_weights
+from evenkeel.trainer.algorithms.row_draws import row_keys
+from evenkeel.trainer.algorithms.trial import tried, tried_schedule
 from tests.paths import ROOT
-from trainer.algorithms.contract import ADVANTAGE, COEFFICIENT, TOKEN_WEIGHT, UPDATE_SCHEDULE
-from trainer.algorithms.registry import Strategy, built_in, find_strategy, strategy_table
-from trainer.algorithms.results import checked_advantages, checked_coefficients, checked_token_weights
-from trainer.algorithms.row_draws import row_keys
-from trainer.algorithms.trial import tried, tried_schedule
 
 GROUP_SIZE, LONGEST = 4, 5
 
@@ -178,7 +178,7 @@ NEW_FILE = '''
 from jaxtyping import Float
 from torch import Tensor
 
-from trainer.algorithms.groups import finished, group_mean
+from evenkeel.trainer.algorithms.groups import finished, group_mean
 
 
 def halved(rewards: Float[Tensor, "N"], group_size: int, *, factor: float = 0.5) -> Float[Tensor, "{shape}"]:
@@ -217,6 +217,6 @@ def test_a_new_file_is_named_documented_and_tested_with_no_other_edit(tmp_path: 
     )
     assert (done.returncode == 0) == (not fails), done.stdout[-2000:]
     assert fails in done.stdout
-    listed = [sys.executable, "-c", "from trainer.algorithms.registry import *; print(strategy_table())"]
+    listed = [sys.executable, "-c", "from evenkeel.trainer.algorithms.registry import *; print(strategy_table())"]
     table = subprocess.run(listed, cwd=tmp_path, env=environment, capture_output=True, text=True, check=True).stdout
     assert "'name': 'halved', 'what': 'Half of the group-centred reward.'" in table

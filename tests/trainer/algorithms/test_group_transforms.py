@@ -6,7 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as npst
 
-from trainer.algorithms.sequence_weights import adv_orthogonal, min_replace
+from evenkeel.trainer.algorithms.sequence_weights import adv_orthogonal, min_replace
 
 fast = settings(max_examples=25, deadline=None, derandomize=True)
 thorough = settings(max_examples=200, deadline=None)

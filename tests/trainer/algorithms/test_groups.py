@@ -5,8 +5,8 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from trainer.algorithms.advantages.group_baselines import dr_grpo, grpo, reinforce_pp, rloo
-from trainer.algorithms.groups import dead_groups, group_count, judged_right
+from evenkeel.trainer.algorithms.advantages.group_baselines import dr_grpo, grpo, reinforce_pp, rloo
+from evenkeel.trainer.algorithms.groups import dead_groups, group_count, judged_right
 
 NAN = float("nan")
 

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from scipy.stats import chisquare, kstest
 from torch import Tensor
 
-from trainer.algorithms.keyed_noise import _mixed, _wrapped, keyed_draw, keyed_exponentials, row_key
+from evenkeel.trainer.algorithms.keyed_noise import _mixed, _wrapped, keyed_draw, keyed_exponentials, row_key
 
 PROBS = torch.tensor([0.5, 0.2, 0.15, 0.1, 0.04, 0.01, 0.0])
 EXPECTED = [0.5, 0.2, 0.15, 0.1, 0.04, 0.01]

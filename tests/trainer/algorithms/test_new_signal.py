@@ -15,10 +15,10 @@ LINE = ("        probs=lambda: old_logps.exp(),\n", "        surprisal=lambda: -
 USED = """
 import sys
 import torch
-from trainer.algorithms.registry import signal_listing
-from trainer.algorithms.registry import find_strategy
-from trainer.algorithms.strategies import build_strategies
-from trainer.algorithms.trial import tiny_example
+from evenkeel.trainer.algorithms.registry import signal_listing
+from evenkeel.trainer.algorithms.registry import find_strategy
+from evenkeel.trainer.algorithms.strategies import build_strategies
+from evenkeel.trainer.algorithms.trial import tiny_example
 
 def surprising(surprisal, mask):
     return surprisal * mask
@@ -31,7 +31,7 @@ assert torch.equal(example["surprisal"], -example["old_logps"])
 assert "| `surprisal` | (B, T) −log π_old |" in signal_listing().splitlines()
 
 # the bench: A = 1 − 1/2 and 0 − 1/2, w = −log 0.5 = 0.693 and −log 0.25 = 1.386, dapo divides by the batch's 2 tokens
-from trainer.comparison.gradients.contributions import ReplayedBatch, passes
+from evenkeel.trainer.comparison.gradients.contributions import ReplayedBatch, passes
 logps = torch.tensor([[0.5], [0.25]]).log()
 rewards, ones = torch.tensor([1.0, 0.0]), torch.ones(2, 1, dtype=torch.long)
 batch = ReplayedBatch(rewards, rewards, rewards[:, None], torch.ones(1), [[3]], ones, ones, logps, logps, 2, 0, 10, {})
@@ -39,7 +39,7 @@ expected = torch.tensor([[0.5 * 0.6931 / 2], [-0.5 * 1.3863 / 2]])
 torch.testing.assert_close(passes(strategies, batch, "dapo", 1)[0], expected, rtol=1e-4, atol=0)
 
 # the page of rollouts
-from trainer.comparison.rollouts.tokens import WeighedTokens
+from evenkeel.trainer.comparison.rollouts.tokens import WeighedTokens
 row = {"completion_ids": [5], "mask": None, "advantages": None, "entropies": None, "group": 0, "reward": 1.0, "step": 0}
 rows = [{**row, "advantage": 0.5, "old_logps": [-0.5]}, {**row, "advantage": -0.5, "old_logps": [-2.0]}]
 assert WeighedTokens(strategies, 10).of_group(rows) == [0.25, -1.0]
@@ -48,9 +48,9 @@ assert WeighedTokens(strategies, 10).of_group(rows) == [0.25, -1.0]
 from collections import Counter
 from accelerate import Accelerator
 from trl import GRPOConfig
-from trainer.step.loss import Loss
-from trainer.step.ranks import Ranks
-from trainer.step.rollout import Position, Schedule
+from evenkeel.trainer.step.loss import Loss
+from evenkeel.trainer.step.ranks import Ranks
+from evenkeel.trainer.step.rollout import Position, Schedule
 settings = {"num_generations": 2, "per_device_train_batch_size": 2, "use_cpu": True, "bf16": False}
 args = GRPOConfig(sys.argv[1], report_to="none", **settings)
 options = {"epsilon_high": 0.2, "makes_ratio": False, "token_classes": None}

@@ -90,8 +90,8 @@ def main() -> None:
     """Print the outcomes as JSON."""
     from torch.utils.backend_registration import _setup_privateuseone_for_python_backend
 
-    from trainer.algorithms.contract import ADVANTAGE, COEFFICIENT, TOKEN_WEIGHT, UPDATE_SCHEDULE
-    from trainer.algorithms.registry import built_in
+    from evenkeel.trainer.algorithms.contract import ADVANTAGE, COEFFICIENT, TOKEN_WEIGHT, UPDATE_SCHEDULE
+    from evenkeel.trainer.algorithms.registry import built_in
 
     _setup_privateuseone_for_python_backend()
     found: dict[str, dict[str, str]] = {}
@@ -104,7 +104,7 @@ def main() -> None:
     found["mutants"] = {}
     for mutant, (path, old, new, kind, spec, _) in MUTANTS.items():
         module, _, name = path.rpartition(".")
-        names = dict(vars(import_module(f"trainer.algorithms.{module}")))
+        names = dict(vars(import_module(f"evenkeel.trainer.algorithms.{module}")))
         function = names[name]
         source = inspect.getsource(function)
         assert source.count(old) == 1, f"{old!r} stands {source.count(old)} times in {path}"
@@ -135,8 +135,8 @@ def outcome(kind: str, spec: dict[str, Any]) -> str:
         FakeTensorMode,
     )
 
-    from trainer.algorithms.registry import find_strategy
-    from trainer.algorithms.trial import tiny_example
+    from evenkeel.trainer.algorithms.registry import find_strategy
+    from evenkeel.trainer.algorithms.trial import tiny_example
 
     strategy, signals = find_strategy(kind, spec), tiny_example()
     signals |= {column: torch.zeros(len(signals["rewards"])) for column in strategy.columns if column not in signals}

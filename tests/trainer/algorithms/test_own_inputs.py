@@ -7,9 +7,16 @@ import pytest
 import torch
 from torch import Tensor
 
-from trainer.algorithms.contract import ADVANTAGE, COEFFICIENT, PROMPT_SAMPLER, SIGNALS, TOKEN_WEIGHT, UpdateSchedule
-from trainer.algorithms.registry import find_strategy
-from trainer.algorithms.trial import tiny_example
+from evenkeel.trainer.algorithms.contract import (
+    ADVANTAGE,
+    COEFFICIENT,
+    PROMPT_SAMPLER,
+    SIGNALS,
+    TOKEN_WEIGHT,
+    UpdateSchedule,
+)
+from evenkeel.trainer.algorithms.registry import find_strategy
+from evenkeel.trainer.algorithms.trial import tiny_example
 
 WRITES: dict[str, Callable[[Tensor], Any]] = {
     "in place": lambda x: x.zero_(),

@@ -8,11 +8,11 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rewards.registry import PartError
-from trainer.algorithms.contract import PROMPT_SAMPLER
-from trainer.algorithms.prompt_samplers import difficulty, dynamic, uniform, unsolved
-from trainer.algorithms.registry import built_in
-from trainer.algorithms.strategies import build_strategies
+from evenkeel.rewards.registry import PartError
+from evenkeel.trainer.algorithms.contract import PROMPT_SAMPLER
+from evenkeel.trainer.algorithms.prompt_samplers import difficulty, dynamic, uniform, unsolved
+from evenkeel.trainer.algorithms.registry import built_in
+from evenkeel.trainer.algorithms.strategies import build_strategies
 
 SAMPLERS = sorted(built_in(PROMPT_SAMPLER))
 

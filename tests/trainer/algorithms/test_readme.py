@@ -6,11 +6,11 @@ from pathlib import Path
 import pytest
 import torch
 
+from evenkeel.trainer.algorithms.contract import ADVANTAGE, TOKEN_WEIGHT, Traits
+from evenkeel.trainer.algorithms.registry import find_strategy, signal_listing, strategy_listing
+from evenkeel.trainer.algorithms.trial import tried
 from tests.paths import ROOT
 from tests.trainer.training import moved, ours
-from trainer.algorithms.contract import ADVANTAGE, TOKEN_WEIGHT, Traits
-from trainer.algorithms.registry import find_strategy, signal_listing, strategy_listing
-from trainer.algorithms.trial import tried
 
 FOLDER = ROOT / "trainer/algorithms"
 README = (FOLDER / "README.md").read_text()

@@ -8,13 +8,19 @@ from pathlib import Path
 import pytest
 import torch
 
-from trainer.algorithms import advantages, token_weights
-from trainer.algorithms.contract import ADVANTAGE, PROMPT_SAMPLER, TOKEN_WEIGHT, UPDATE_SCHEDULE, UpdateSchedule
-from trainer.algorithms.registry import KINDS, PartError, Strategy, built_in, find_strategy
-from trainer.algorithms.trial import tried, tried_sampler, tried_schedule
+from evenkeel.trainer.algorithms import advantages, token_weights
+from evenkeel.trainer.algorithms.contract import (
+    ADVANTAGE,
+    PROMPT_SAMPLER,
+    TOKEN_WEIGHT,
+    UPDATE_SCHEDULE,
+    UpdateSchedule,
+)
+from evenkeel.trainer.algorithms.registry import KINDS, PartError, Strategy, built_in, find_strategy
+from evenkeel.trainer.algorithms.trial import tried, tried_sampler, tried_schedule
 
 CENTRED = """
-    from trainer.algorithms.advantages import dr_grpo
+    from evenkeel.trainer.algorithms.advantages import dr_grpo
 
     def centred(rewards, group_size, *, scale: float = 1.0):
         return scale * dr_grpo(rewards, group_size)
@@ -100,7 +106,7 @@ def test_options_are_bound_and_only_the_inputs_that_a_part_names_are_filled_in(p
         packages,
         "part_with_inputs",
         "def lengths_only(rewards, group_size, lengths, *, power: float):\n"
-        "    from trainer.algorithms.advantages import dr_grpo\n"
+        "    from evenkeel.trainer.algorithms.advantages import dr_grpo\n"
         "    return dr_grpo(rewards, group_size) * lengths**power\n",
     )
     part = build(ADVANTAGE, {"name": "part_with_inputs:lengths_only", "power": 2.0})
@@ -228,7 +234,7 @@ def test_an_entry_point_that_fails_to_import_is_an_error(packages):
 
 
 def test_what_is_no_function_is_refused():
-    refused(ADVANTAGE, "trainer.algorithms.groups:GROUP_STD_EPSILON", "not-a-function", "float")
+    refused(ADVANTAGE, "evenkeel.trainer.algorithms.groups:GROUP_STD_EPSILON", "not-a-function", "float")
 
 
 @pytest.mark.parametrize(
@@ -323,7 +329,7 @@ def test_a_negative_weight_of_a_masked_token_does_no_harm():
 
 
 SCHEDULES = """
-    from trainer.algorithms.update_schedules import UpdateSchedule
+    from evenkeel.trainer.algorithms.update_schedules import UpdateSchedule
 
     def everything_twice():
         return UpdateSchedule(2, lambda probs, mask, pass_index: mask.bool())
@@ -358,7 +364,7 @@ SCHEDULES = """
         ("everything_twice", "its 2 passes train some token 2 times"),
         ("half_of_it", "every token of the mask exactly once"),
         ("padding_too", "or a masked one"),
-        ("no_pass", "Return trainer.algorithms.contract.UpdateSchedule(num_passes, select)"),
+        ("no_pass", "Return evenkeel.trainer.algorithms.contract.UpdateSchedule(num_passes, select)"),
         ("no_schedule", "it returned 2"),
         ("select_fails", "failed on a tiny example: TypeError"),
     ],

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import ValidationError
 
-from trainer.algorithms.revisions import RevisionOptions, credited_tokens, edit_mask, references, repair_scores
+from evenkeel.trainer.algorithms.revisions import RevisionOptions, credited_tokens, edit_mask, references, repair_scores
 
 NAN = float("nan")
 verdicts = st.lists(st.sampled_from([0.0, 1.0, NAN]), min_size=8, max_size=8)

@@ -2,7 +2,7 @@
 
 import torch
 
-from trainer.algorithms.row_draws import row_draws, row_keys
+from evenkeel.trainer.algorithms.row_draws import row_draws, row_keys
 
 KEYS = row_keys(6, 0)
 MASK = (torch.arange(9) < torch.tensor([9, 4, 1, 0, 7, 9])[:, None]).long()

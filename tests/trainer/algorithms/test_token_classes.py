@@ -3,8 +3,8 @@
 import pytest
 import torch
 
-from trainer.algorithms.drift import learning_tax
-from trainer.algorithms.token_classes import CLASSES, class_of, class_table, entropies_by_class
+from evenkeel.trainer.algorithms.drift import learning_tax
+from evenkeel.trainer.algorithms.token_classes import CLASSES, class_of, class_table, entropies_by_class
 
 
 @pytest.mark.parametrize(

@@ -4,7 +4,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as npst
 
-from trainer.algorithms.token_weights import adv_reweight, uniform
+from evenkeel.trainer.algorithms.token_weights import adv_reweight, uniform
 
 property_test = settings(max_examples=25, deadline=None, derandomize=True)
 unit_interval = st.floats(0, 1, width=32)

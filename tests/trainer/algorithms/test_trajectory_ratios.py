@@ -2,7 +2,7 @@ import math
 
 import torch
 
-from trainer.algorithms.sequence_weights import trajectory_ratios
+from evenkeel.trainer.algorithms.sequence_weights import trajectory_ratios
 
 
 def test_product_and_geometric_mean_by_hand():

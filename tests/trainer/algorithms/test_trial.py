@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 import torch
 
-from rewards.registry import PartError
-from trainer.algorithms import advantages
-from trainer.algorithms.contract import (
+from evenkeel.rewards.registry import PartError
+from evenkeel.trainer.algorithms import advantages
+from evenkeel.trainer.algorithms.contract import (
     ADVANTAGE,
     COEFFICIENT,
     PROMPT_SAMPLER,
@@ -21,8 +21,8 @@ from trainer.algorithms.contract import (
     traits,
     traits_of,
 )
-from trainer.algorithms.registry import built_in, find_strategy
-from trainer.algorithms.trial import separable, tried, tried_sampler, tried_schedule
+from evenkeel.trainer.algorithms.registry import built_in, find_strategy
+from evenkeel.trainer.algorithms.trial import separable, tried, tried_sampler, tried_schedule
 
 
 def accepted(kind: str, part: Any) -> Any:

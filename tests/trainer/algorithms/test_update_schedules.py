@@ -4,8 +4,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as npst
 
-from trainer.algorithms.row_draws import row_keys
-from trainer.algorithms.update_schedules import lopti, single_pass
+from evenkeel.trainer.algorithms.row_draws import row_keys
+from evenkeel.trainer.algorithms.update_schedules import lopti, single_pass
 
 KEYS = row_keys(64, 0)
 ORDERS = ["low_first", "high_first", "random"]

@@ -7,12 +7,12 @@ from typing import Any
 import pytest
 from trl import GRPOTrainer
 
+from evenkeel.trainer import RLVRTrainer
+from evenkeel.trainer.doctor.readers import read
+from evenkeel.trainer.doctor.rules import Examination
+from evenkeel.trainer.run.callbacks import Doctor
+from evenkeel.trainer.run.callbacks.idle_batches import IDLE
 from tests.trainer.training import train
-from trainer import RLVRTrainer
-from trainer.doctor.readers import read
-from trainer.doctor.rules import Examination
-from trainer.run.callbacks import Doctor
-from trainer.run.callbacks.idle_batches import IDLE
 
 
 def equal_rewards(completions: list[Any], **_: Any) -> list[float]:

@@ -8,10 +8,10 @@ from typing import Any
 
 import pytest
 
-from rewards.registry import Refusal
-from trainer.doctor.command import main
-from trainer.doctor.readers import read
-from trainer.doctor.rules import Examination
+from evenkeel.rewards.registry import Refusal
+from evenkeel.trainer.doctor.command import main
+from evenkeel.trainer.doctor.readers import read
+from evenkeel.trainer.doctor.rules import Examination
 
 TRL_LINES = [
     {"step": n, "reward": 0.5, "grad_norm": 0.3, "learning_rate": 0.0, "entropy": 0.4, "completions/mean_length": 90.0}

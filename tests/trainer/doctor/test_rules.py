@@ -9,10 +9,10 @@ from typing import Any
 import pytest
 from trl import GRPOConfig
 
+from evenkeel.trainer.doctor.command import rules_table
+from evenkeel.trainer.doctor.rules import RULES, Examination
+from evenkeel.trainer.run.config import RunConfig
 from tests.paths import ROOT
-from trainer.doctor.command import rules_table
-from trainer.doctor.rules import RULES, Examination
-from trainer.run.config import RunConfig
 
 HEALTHY: dict[str, Any] = {
     "reward": 0.5,

@@ -13,9 +13,9 @@ from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 from scipy.stats import binomtest
 
-from trainer.evaluation import Decoding, EvaluationResult
-from trainer.evaluation.metrics import average_correct, majority_correct, pass_at_k
-from trainer.statistics import share_estimate
+from evenkeel.trainer.evaluation import Decoding, EvaluationResult
+from evenkeel.trainer.evaluation.metrics import average_correct, majority_correct, pass_at_k
+from evenkeel.trainer.statistics import share_estimate
 
 NAN = math.nan
 verdicts = arrays(

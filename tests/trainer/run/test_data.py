@@ -11,9 +11,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from evenkeel.trainer.run.config import Source
+from evenkeel.trainer.run.data import DataError, check_rows_enough, load_mixture, load_rows
 from tests.paths import SHARED_DATA
-from trainer.run.config import Source
-from trainer.run.data import DataError, check_rows_enough, load_mixture, load_rows
 
 SHARED = SHARED_DATA
 ROWS = [{"question": f"{n} + 1?", "answer": str(n + 1), "info": {"difficulty": {"level": n}}} for n in range(5)]

@@ -4,8 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from trainer.run.config import load_config
-from trainer.run.directory import (
+from evenkeel.trainer.run.config import load_config
+from evenkeel.trainer.run.directory import (
     ResumeError,
     check_same_run,
     directories_of,
@@ -13,7 +13,7 @@ from trainer.run.directory import (
     is_trained,
     last_checkpoint,
 )
-from trainer.run.record import RunRecord
+from evenkeel.trainer.run.record import RunRecord
 
 RUN = """
 model: {name_or_path: somewhere/model}

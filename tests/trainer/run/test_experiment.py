@@ -4,12 +4,12 @@ from pathlib import Path
 
 import pytest
 
-from rewards import VerifierError
+from evenkeel.rewards import VerifierError
+from evenkeel.trainer import RLVRTrainer
+from evenkeel.trainer.algorithms.strategies import build_strategies
+from evenkeel.trainer.run import experiment as module
+from evenkeel.trainer.run.experiment import Experiment
 from tests.paths import ROOT
-from trainer import RLVRTrainer
-from trainer.algorithms.strategies import build_strategies
-from trainer.run import experiment as module
-from trainer.run.experiment import Experiment
 
 QUICKSTART = ROOT / "configs" / "quickstart.yaml"
 MADE = ("verifiers", "strategies", "rows", "plan", "args", "tokenizer", "reward_functions")

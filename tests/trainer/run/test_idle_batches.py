@@ -9,10 +9,10 @@ from typing import Any
 import pytest
 from transformers import TrainerControl
 
+from evenkeel.trainer.run.callbacks import IdleBatches
+from evenkeel.trainer.run.callbacks.idle_batches import is_idle, one_valued
 from scripts.train import main
 from tests.scripts.test_train import run_file
-from trainer.run.callbacks import IdleBatches
-from trainer.run.callbacks.idle_batches import is_idle, one_valued
 
 __all__ = ["run_file"]
 

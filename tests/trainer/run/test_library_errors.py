@@ -7,17 +7,17 @@ import pytest
 import torch
 from safetensors.torch import load_file, save_file
 
-from rewards import Refusal
+from evenkeel.rewards import Refusal
+from evenkeel.trainer.run.check.context import Finding, sort_by_severity
+from evenkeel.trainer.run.config.yaml_document import write
+from evenkeel.trainer.run.export.model_card import results
+from evenkeel.trainer.run.files import DamagedFileError
+from evenkeel.trainer.run.library_errors import LibraryError, library_errors_in_words
+from evenkeel.trainer.run.lock import OwnerError
+from evenkeel.trainer.run.record import RunRecord
 from scripts import evaluate, launch, report, rollouts, train
 from tests.scripts.test_train import SETTINGS
 from tests.tiny_model import CHAT_TEMPLATE, save_tiny_model
-from trainer.run.check.context import Finding, sort_by_severity
-from trainer.run.config.yaml_document import write
-from trainer.run.export.model_card import results
-from trainer.run.files import DamagedFileError
-from trainer.run.library_errors import LibraryError, library_errors_in_words
-from trainer.run.lock import OwnerError
-from trainer.run.record import RunRecord
 
 
 def test_what_a_library_raises_names_the_stage_and_keeps_its_traceback():

@@ -7,14 +7,14 @@ import sys
 
 import pytest
 
+from evenkeel.trainer.run.launcher import killed_rank
+from evenkeel.trainer.run.processes import is_lost_connection, peer_died
 from tests.paths import ROOT
-from trainer.run.launcher import killed_rank
-from trainer.run.processes import is_lost_connection, peer_died
 
 GLOO = "[/x/gloo/transport/tcp/pair.cc:553] Connection closed by peer [127.0.0.1]:52619. This is typically caused by …"
 RANK = """
 import os, subprocess, sys, time
-from trainer.run.processes import is_lost_connection, peer_died
+from evenkeel.trainer.run.processes import is_lost_connection, peer_died
 os.environ["LOCAL_WORLD_SIZE"] = "2"
 before = peer_died()
 os.kill(int(sys.argv[1]), 9)

@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 from trl import GRPOConfig
 
-from trainer.run.config import load_config
-from trainer.run.launched_as import LaunchError, check_precision
+from evenkeel.trainer.run.config import load_config
+from evenkeel.trainer.run.launched_as import LaunchError, check_precision
 
 FILES: dict[str, tuple[dict[str, Any], str]] = {
     "nothing": ({}, "bf16"),

@@ -8,11 +8,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import ValidationError
 
+from evenkeel.trainer.run.config import Columns, Source
+from evenkeel.trainer.run.data import DataError, load_rows
+from evenkeel.trainer.run.data.conversations import conversations
+from evenkeel.trainer.run.data.prompt_forms import ROLES
 from tests.trainer.run.prompt_forms import CONVERTED, CONVERTED_ASIDE, REFUSED, REFUSED_ASIDE
-from trainer.run.config import Columns, Source
-from trainer.run.data import DataError, load_rows
-from trainer.run.data.conversations import conversations
-from trainer.run.data.prompt_forms import ROLES
 
 ALL_CONVERTED, ALL_REFUSED = CONVERTED | CONVERTED_ASIDE, REFUSED | REFUSED_ASIDE
 

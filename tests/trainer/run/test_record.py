@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
+from evenkeel.trainer.run.files import DamagedFileError, read_parquet, write_json
+from evenkeel.trainer.run.record import RunRecord
 from tests.paths import ROOT
-from trainer.run.files import DamagedFileError, read_parquet, write_json
-from trainer.run.record import RunRecord
 
 NUMBERS = {"n_items": 8, "k": 0, "temperature": None, "interval": "Wilson, 95 %"}
 

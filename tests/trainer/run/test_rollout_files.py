@@ -11,8 +11,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from trainer.run import rollout_files
-from trainer.run.rollout_files import RolloutFiles, read_every, write_rollouts, written_files
+from evenkeel.trainer.run import rollout_files
+from evenkeel.trainer.run.rollout_files import RolloutFiles, read_every, write_rollouts, written_files
 
 ROW: dict[str, list[Any]] = {
     "batch": [3],

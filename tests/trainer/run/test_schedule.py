@@ -5,8 +5,8 @@ from pathlib import Path
 import pytest
 from trl import GRPOConfig
 
-from trainer.run.schedule import ARGUMENT_RULES, Arguments, check_arguments, optimizer_steps_per_block
-from trainer.step.compatibility import PreflightError
+from evenkeel.trainer.run.schedule import ARGUMENT_RULES, Arguments, check_arguments, optimizer_steps_per_block
+from evenkeel.trainer.step.compatibility import PreflightError
 
 
 @pytest.fixture

@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
-from trainer.run.callbacks import Progress
-from trainer.run.callbacks import progress as progress_module
-from trainer.run.signs_of_life import SignsOfLife
+from evenkeel.trainer.run.callbacks import Progress
+from evenkeel.trainer.run.callbacks import progress as progress_module
+from evenkeel.trainer.run.signs_of_life import SignsOfLife
 
 
 def lines_of(signs: SignsOfLife, capsys: pytest.CaptureFixture[str], seconds: float) -> list[str]:

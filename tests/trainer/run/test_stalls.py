@@ -14,11 +14,11 @@ from typing import Any
 
 import pytest
 
-from rewards import build_verifier, verifier_stacks
-from rewards.isolation.workers import WorkerPool
-from rewards.user_verifiers import UserVerifier
+from evenkeel.rewards import build_verifier, verifier_stacks
+from evenkeel.rewards.isolation.workers import WorkerPool
+from evenkeel.rewards.user_verifiers import UserVerifier
+from evenkeel.trainer.run.callbacks.stalls import StallWatchdog
 from tests.paths import ROOT
-from trainer.run.callbacks.stalls import StallWatchdog
 
 
 @contextmanager
@@ -66,7 +66,7 @@ HELD = """
 import re, sys
 from pathlib import Path
 from types import SimpleNamespace
-from trainer.run.callbacks.stalls import StallWatchdog
+from evenkeel.trainer.run.callbacks.stalls import StallWatchdog
 watchdog = StallWatchdog(Path(sys.argv[1]), 0.5, aborts=True)
 watchdog.on_train_begin(SimpleNamespace(process_index=0), SimpleNamespace(global_step=7), None)
 def verifier_without_end():

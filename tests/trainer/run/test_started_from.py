@@ -10,12 +10,18 @@ from typing import Any
 
 import pytest
 
+from evenkeel.trainer.run.config import load_config
+from evenkeel.trainer.run.directory import ResumeError
+from evenkeel.trainer.run.manifest import (
+    RerunError,
+    check_same_run_again,
+    read_manifest,
+    record_changes,
+    write_manifest,
+)
+from evenkeel.trainer.run.placement import Placement, place
+from evenkeel.trainer.run.started_from import model_files, own_code
 from tests.tiny_model import save_tiny_model
-from trainer.run.config import load_config
-from trainer.run.directory import ResumeError
-from trainer.run.manifest import RerunError, check_same_run_again, read_manifest, record_changes, write_manifest
-from trainer.run.placement import Placement, place
-from trainer.run.started_from import model_files, own_code
 
 RUN = """
 output_dir: run
@@ -32,7 +38,7 @@ CODE = {
     "own_parts/late.py": "COUNT = 3\n",
     "own_parts/unused.py": "NOTHING = 0\n",
     "own_helper/__init__.py": "",
-    "own_helper/deep.py": "import trainer\nDEPTH = 1\n",
+    "own_helper/deep.py": "import evenkeel.trainer\nDEPTH = 1\n",
     "own_weight.py": "def weigh(mask): return mask\n",
 }
 

@@ -11,8 +11,8 @@ from types import SimpleNamespace
 
 import pytest
 
+from evenkeel.trainer.run.callbacks.stopping import SAME_REQUEST, StopAtRolloutBoundary
 from tests.paths import ROOT
-from trainer.run.callbacks.stopping import SAME_REQUEST, StopAtRolloutBoundary
 
 ENVIRONMENT = {**os.environ, "PYTHONPATH": str(ROOT)}
 
@@ -120,7 +120,7 @@ def test_a_request_during_a_checkpoint_stops_after_it(stop: StopAtRolloutBoundar
 GRACE = """
 import signal, sys, time
 from types import SimpleNamespace
-from trainer.run.callbacks.stopping import StopAtRolloutBoundary
+from evenkeel.trainer.run.callbacks.stopping import StopAtRolloutBoundary
 stop = StopAtRolloutBoundary(2, bool, grace_seconds=0.2)
 run = SimpleNamespace(output_dir="there is none")
 stop.on_train_begin(run, SimpleNamespace(is_world_process_zero=True, global_step=8), None)
@@ -162,7 +162,7 @@ def test_a_checkpoint_that_never_ends_has_the_grace_time_twice():
 
 RANK = """
 import signal, sys, time
-from trainer.run.processes import end_with_launcher, launcher, say
+from evenkeel.trainer.run.processes import end_with_launcher, launcher, say
 signal.signal(signal.SIGTERM, lambda number, frame: (print("SIGTERM", flush=True), sys.exit()))
 end_with_launcher()
 print(launcher() is not None, flush=True)
@@ -197,7 +197,7 @@ def await_text(file: Path, expected: str) -> None:
         time.sleep(0.05)
 
 
-SAYS = "import os, sys; from trainer.run.processes import say; say('no such key')"
+SAYS = "import os, sys; from evenkeel.trainer.run.processes import say; say('no such key')"
 
 
 def test_alone_what_is_said_has_no_rank():

@@ -3,8 +3,8 @@
 import json
 from pathlib import Path
 
-from trainer.run.record import RunRecord
-from trainer.run.summary import Accuracy, draw_reward_curve, write_summary
+from evenkeel.trainer.run.record import RunRecord
+from evenkeel.trainer.run.summary import Accuracy, draw_reward_curve, write_summary
 
 
 def test_accuracy_carries_its_standard_error():

@@ -4,8 +4,8 @@ import re
 import time
 from typing import Any
 
-from rewards import Verdict
-from rewards.own_verifiers import traits
+from evenkeel.rewards import Verdict
+from evenkeel.rewards.own_verifiers import traits
 
 
 def never_ends(item: Any) -> None:

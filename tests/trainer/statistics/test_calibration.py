@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 from scipy import stats
 
+from evenkeel.trainer.statistics import Estimate, paired_difference, power, verdict
 from tests.trainer.statistics.simulated_sweeps import answers
-from trainer.statistics import Estimate, paired_difference, power, verdict
 
 RIGHT = {"A versus A": {}, "seeds differ much": {"seed_sd": 1.0}, "other items": {"own_items_sd": 1.0}}
 DIFFICULT = {"near the ceiling": {"accuracy": 0.99, "items": 100}, "few items": {"items": 30, "accuracy": 0.5}}

@@ -11,9 +11,9 @@ import numpy as np
 import pytest
 from scipy import stats
 
+from evenkeel.trainer.statistics import Estimate, look_at, look_levels, paired_difference
+from evenkeel.trainer.statistics.verdict import outcome_of
 from tests.trainer.statistics.simulated_sweeps import answers
-from trainer.statistics import Estimate, look_at, look_levels, paired_difference
-from trainer.statistics.verdict import outcome_of
 
 LOOKS = ([3, 5], [3, 4, 5], [4, 6, 8], [4, 6, 8, 10])
 

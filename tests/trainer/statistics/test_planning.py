@@ -5,8 +5,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from tests.trainer.statistics.simulated_sweeps import answers
-from trainer.statistics import (
+from evenkeel.trainer.statistics import (
     DifferenceComponents,
     Evaluated,
     StatisticsError,
@@ -19,7 +18,8 @@ from trainer.statistics import (
     unpaired_components,
     verdict_power,
 )
-from trainer.statistics.verdict import outcome_of
+from evenkeel.trainer.statistics.verdict import outcome_of
+from tests.trainer.statistics.simulated_sweeps import answers
 
 DESIGNS: dict[str, dict[str, Any]] = {
     "as the quickstart": {},

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from trainer.statistics import (
+from evenkeel.trainer.statistics import (
     Estimate,
     StatisticsError,
     look_levels,
@@ -12,7 +12,7 @@ from trainer.statistics import (
     predictive_power,
     sequential_p,
 )
-from trainer.statistics.sequential import chance_to_decide, least_predictive_power, spent_alpha
+from evenkeel.trainer.statistics.sequential import chance_to_decide, least_predictive_power, spent_alpha
 
 
 def test_of_many_seeds_five_equal_looks_have_the_published_limits():

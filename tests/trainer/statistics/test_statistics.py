@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats
 
-from trainer import statistics
+from evenkeel.trainer import statistics
 
 TABLES = st.integers(2, 6).flatmap(
     lambda seeds: st.integers(2, 8).flatmap(

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from trainer.statistics import Estimate, mean_estimate, power, seeds_needed, verdict
+from evenkeel.trainer.statistics import Estimate, mean_estimate, power, seeds_needed, verdict
 
 ACCURACIES = st.floats(-1, 1, allow_nan=False).map(lambda value: round(value, 3))
 

@@ -9,11 +9,11 @@ import pytest
 import torch
 from accelerate import Accelerator
 
+from evenkeel.trainer import RLVRTrainer
+from evenkeel.trainer.step.checkpoint import FILE, Checkpoint, LogState
+from evenkeel.trainer.step.options import Guards
+from evenkeel.trainer.step.ranks import Ranks
 from tests.trainer.training import max_difference, train
-from trainer import RLVRTrainer
-from trainer.step.checkpoint import FILE, Checkpoint, LogState
-from trainer.step.options import Guards
-from trainer.step.ranks import Ranks
 
 LOGGED = LogState(
     {"reward": [0.5, 1.0]}, {"sums": {"advantage/mean": torch.tensor([1.0, 2.0])}, "largest": {}}, 0.25, 3.5, 2

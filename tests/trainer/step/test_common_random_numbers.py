@@ -8,11 +8,11 @@ import torch
 from datasets import Dataset
 from trl import GRPOConfig
 
+from evenkeel.trainer import RLVRTrainer
+from evenkeel.trainer.step.checkpoint import ROLLOUT_BATCHES
+from evenkeel.trainer.step.compatibility import PreflightError
+from evenkeel.trainer.step.generation import compact_generation
 from tests.trainer.training import PROMPTS, digit_reward, ours
-from trainer import RLVRTrainer
-from trainer.step.checkpoint import ROLLOUT_BATCHES
-from trainer.step.compatibility import PreflightError
-from trainer.step.generation import compact_generation
 
 COMMON = {"generation": "compact", "common_random_numbers": True}
 SETTINGS: dict[str, Any] = {"max_completion_length": 16, "max_steps": 2, "num_generations": 4, "beta": 0.0}
@@ -161,7 +161,7 @@ def test_how_a_batch_is_cut_has_no_part_in_it(tiny_model: Path, tmp_path: Path):
 
 
 def test_evaluations_share_their_noise(tiny_model: Path, tmp_path: Path):
-    from trainer.evaluation.decoding import Decoding
+    from evenkeel.trainer.evaluation.decoding import Decoding
 
     answered = []
     for batch_size in (16, 4):

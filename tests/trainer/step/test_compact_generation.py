@@ -10,11 +10,11 @@ from peft import LoraConfig
 from transformers import AutoModelForCausalLM, DynamicCache, Qwen2Config
 from trl import GRPOConfig
 
+from evenkeel.trainer import RLVRTrainer
+from evenkeel.trainer.step.compatibility import PreflightError
+from evenkeel.trainer.step.generation import PreallocatedLayer, compact_generation, drawn, preallocated_cache
+from evenkeel.trainer.step.options import Speed
 from tests.trainer.training import PROMPTS, digit_reward, max_difference, ours
-from trainer import RLVRTrainer
-from trainer.step.compatibility import PreflightError
-from trainer.step.generation import PreallocatedLayer, compact_generation, drawn, preallocated_cache
-from trainer.step.options import Speed
 
 COMPACT = {"generation": "compact"}
 

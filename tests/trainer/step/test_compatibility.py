@@ -5,8 +5,8 @@ from pathlib import Path
 import pytest
 from trl import GRPOConfig
 
-from trainer.algorithms.strategies import build_strategies
-from trainer.step.compatibility import PreflightError, check_combination
+from evenkeel.trainer.algorithms.strategies import build_strategies
+from evenkeel.trainer.step.compatibility import PreflightError, check_combination
 
 PREFIX_TREE = "exchangeable_prefix_tree"
 TOKEN_CLASS = "exchangeable_token_class"

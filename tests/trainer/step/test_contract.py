@@ -14,12 +14,12 @@ from torch import Tensor
 from transformers import TrainerCallback
 from trl import GRPOTrainer
 
-from rewards.registry import PartError, Refusal
+from evenkeel.rewards.registry import PartError, Refusal
+from evenkeel.trainer.algorithms.contract import traits
+from evenkeel.trainer.algorithms.groups import finished, group_mean
+from evenkeel.trainer.step.checkpoint import FILE, StrategyStateError
 from tests.paths import ROOT
 from tests.trainer.training import digit_reward, max_difference, moved, ours, train
-from trainer.algorithms.contract import traits
-from trainer.algorithms.groups import finished, group_mean
-from trainer.step.checkpoint import FILE, StrategyStateError
 
 SEEN: list[dict[str, Any]] = []
 TWO_STEPS = {"per_device_train_batch_size": 4, "steps_per_generation": 4, "gradient_accumulation_steps": 2}

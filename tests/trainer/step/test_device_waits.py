@@ -12,9 +12,9 @@ import pytest
 import torch
 from torch.overrides import TorchFunctionMode
 
+from evenkeel.trainer import RLVRTrainer
 from tests.paths import ROOT
 from tests.trainer.training import train
-from trainer import RLVRTrainer
 
 WAITS = {"item", "tolist", "__bool__", "__int__", "__float__", "__index__", "cpu", "numpy", "nonzero", "masked_select"}
 WAITS |= {"unique", "bincount", "new_tensor", "tensor", "as_tensor"}  # the last three copy numbers to the device
@@ -100,12 +100,12 @@ def test_weights_are_checked_once_an_optimizer_step(tiny_model, tmp_path: Path, 
 
 
 def test_a_wait_is_seen(tiny_model, tmp_path: Path, monkeypatch):
-    from trainer.algorithms import diagnostics
+    from evenkeel.trainer.algorithms import diagnostics
 
     def waiting(probs, mask):
         return torch.stack([probs[mask.bool()].sum(), mask.sum() * float(probs.sum() > 0)])
 
-    monkeypatch.setattr("trainer.step.metrics.diagnostics.token_prob_counts", waiting)
+    monkeypatch.setattr("evenkeel.trainer.step.metrics.diagnostics.token_prob_counts", waiting)
     monkeypatch.setattr(sys.modules[__name__], "OURS", str(Path(__file__).parent))
     found = waits(tiny_model, tmp_path, {}, max_steps=1)
     assert found == ["test_device_waits.py:waiting"] * 4  # an index by a mask and a float, in two micro-batches

@@ -9,9 +9,9 @@ from datasets import Dataset
 from transformers import AutoModelForCausalLM, TrainerCallback
 from trl import GRPOConfig
 
+from evenkeel.trainer import RLVRTrainer
+from evenkeel.trainer.step.compatibility import PreflightError
 from tests.trainer.training import PROMPTS, digit_reward, max_difference, ours
-from trainer import RLVRTrainer
-from trainer.step.compatibility import PreflightError
 
 CLIP_FREE = {"loss_type": "cispo", "epsilon_high": 1e30}
 BOTH = pytest.mark.parametrize("coefficient", ["dfpo_min_replace", "dfpo_orthogonal"])

@@ -10,11 +10,11 @@ import torch
 from datasets import Dataset
 from trl import GRPOConfig, GRPOTrainer
 
-from trainer import RLVRTrainer
-from trainer.evaluation import Decoding, decodings
-from trainer.evaluation.decoding import draws_of_rank
-from trainer.step.compatibility import PreflightError
-from trainer.step.options import Evaluation
+from evenkeel.trainer import RLVRTrainer
+from evenkeel.trainer.evaluation import Decoding, decodings
+from evenkeel.trainer.evaluation.decoding import draws_of_rank
+from evenkeel.trainer.step.compatibility import PreflightError
+from evenkeel.trainer.step.options import Evaluation
 
 WORDS = "abcdefghi"
 ROWS = Dataset.from_dict(

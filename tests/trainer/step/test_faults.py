@@ -11,9 +11,9 @@ from datasets import Dataset
 from safetensors.torch import load_file
 from trl import GRPOConfig
 
-from trainer import RLVRTrainer
-from trainer.step.guards import SKIPPED, FaultError
-from trainer.step.options import Guards
+from evenkeel.trainer import RLVRTrainer
+from evenkeel.trainer.step.guards import SKIPPED, FaultError
+from evenkeel.trainer.step.options import Guards
 
 
 class Guarded(RLVRTrainer):

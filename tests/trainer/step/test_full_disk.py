@@ -10,12 +10,12 @@ import torch
 from datasets import Dataset
 from trl import GRPOConfig
 
+from evenkeel.trainer import RLVRTrainer
+from evenkeel.trainer.run.callbacks import CheckpointManifest
+from evenkeel.trainer.step import guards
+from evenkeel.trainer.step.guards import checkpoint_bytes, disk_of, is_full
+from evenkeel.trainer.step.options import Guards
 from tests.trainer.step.test_faults import lengths_modulo_three
-from trainer import RLVRTrainer
-from trainer.run.callbacks import CheckpointManifest
-from trainer.step import guards
-from trainer.step.guards import checkpoint_bytes, disk_of, is_full
-from trainer.step.options import Guards
 
 LIMIT = 40_000
 """Bytes a file may have: the weights take more, and so does the optimizer."""

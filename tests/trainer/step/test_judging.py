@@ -13,13 +13,13 @@ from typing import Any
 import pytest
 import torch
 
-from rewards import build_verifier
-from rewards.reward_function import RewardFunction
+from evenkeel.rewards import build_verifier
+from evenkeel.rewards.reward_function import RewardFunction
+from evenkeel.trainer import RLVRTrainer
+from evenkeel.trainer.step.judging import EarlyCall, EarlyJudgement, may_run_in_thread
 from tests.paths import ROOT
 from tests.trainer.step.test_several_processes import on_two_processes
 from tests.trainer.training import digit_reward, max_difference, train
-from trainer import RLVRTrainer
-from trainer.step.judging import EarlyCall, EarlyJudgement, may_run_in_thread
 
 SCORED = {"num_iterations": 2, "beta": 0.04}
 """TRL scores π_old and the reference between generation and rewards."""
@@ -310,12 +310,12 @@ def test_a_resume_is_exact(tiny_model, tmp_path: Path):
 INTERRUPTED = """
 import sys, threading, time
 from pathlib import Path
-from rewards import build_verifier
-from rewards.isolation.workers import WorkerPool
-from rewards.reward_function import RewardFunction
-from rewards.verifier import Verdict, Verifier
+from evenkeel.rewards import build_verifier
+from evenkeel.rewards.isolation.workers import WorkerPool
+from evenkeel.rewards.reward_function import RewardFunction
+from evenkeel.rewards.verifier import Verdict, Verifier
 from tests.trainer.training import train
-from trainer import RLVRTrainer
+from evenkeel.trainer import RLVRTrainer
 
 pool = WorkerPool("time:sleep", cpu_seconds=60, wall_seconds=600, workers=1)
 def judge(completions, **_):

@@ -17,14 +17,14 @@ from torch import Tensor
 from torch.utils.flop_counter import FlopCounterMode
 from trl import GRPOConfig
 
+from evenkeel.trainer import RLVRTrainer
+from evenkeel.trainer.algorithms.contract import traits
+from evenkeel.trainer.algorithms.strategies import build_strategies
+from evenkeel.trainer.step.compatibility import PreflightError, Settings, cut_over_all_ranks
+from evenkeel.trainer.step.microbatches import comparisons_due, microbatches_over_all_ranks, together
 from tests.paths import ROOT
 from tests.trainer.step.test_trainer import perturb
 from tests.trainer.training import PROMPTS, digit_reward, in_options, max_difference, moved, ours
-from trainer import RLVRTrainer
-from trainer.algorithms.contract import traits
-from trainer.algorithms.strategies import build_strategies
-from trainer.step.compatibility import PreflightError, Settings, cut_over_all_ranks
-from trainer.step.microbatches import comparisons_due, microbatches_over_all_ranks, together
 
 LOSSES = ("grpo", "bnpo", "dr_grpo", "dapo", "cispo", "sapo", "vespo", "luspo")
 ROWS = 16
@@ -170,8 +170,8 @@ def test_lopti_under_a_kl_term_and_with_a_random_split(tiny_model, tmp_path: Pat
 
 SCALED = """
 import torch
-from trainer.algorithms.contract import traits
-from trainer.algorithms.strategies import build_strategies
+from evenkeel.trainer.algorithms.contract import traits
+from evenkeel.trainer.algorithms.strategies import build_strategies
 
 def rare_up(logps, old_logps, *, power: float = 0.5):
     return (logps - old_logps).exp() ** power
@@ -502,7 +502,7 @@ def test_comparing_leaves_no_trace_and_a_resumed_run_compares_where_the_straight
 TWO_PROCESSES = """
 import sys, json
 from pathlib import Path
-from trainer import RLVRTrainer
+from evenkeel.trainer import RLVRTrainer
 from tests.trainer.training import max_difference, moved, train
 
 model, output = Path(sys.argv[1]), Path(sys.argv[2])

@@ -17,8 +17,8 @@ from pathlib import Path
 import torch
 from transformers import TrainerCallback
 from tests.trainer.training import digit_reward, ours
-from trainer import RLVRTrainer
-from trainer.step.advantages import Advantages
+from evenkeel.trainer import RLVRTrainer
+from evenkeel.trainer.step.advantages import Advantages
 
 model, folder, cases = Path(sys.argv[1]), Path(sys.argv[2]), json.loads(sys.argv[3])
 processes = int(os.environ["WORLD_SIZE"])

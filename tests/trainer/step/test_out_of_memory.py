@@ -8,9 +8,9 @@ import torch
 from datasets import Dataset
 from trl import GRPOConfig
 
-from trainer import RLVRTrainer
-from trainer.step.guards import FILE, KNOBS, ExhaustedMemoryError, is_out_of_memory, largest_tensors
-from trainer.step.options import Guards
+from evenkeel.trainer import RLVRTrainer
+from evenkeel.trainer.step.guards import FILE, KNOBS, ExhaustedMemoryError, is_out_of_memory, largest_tensors
+from evenkeel.trainer.step.options import Guards
 
 IMPOSSIBLE = 1 << 56
 """Bytes; torch's CPU allocator is asked for them and says no."""

@@ -19,17 +19,17 @@ from transformers import AutoModelForCausalLM, AutoTokenizer
 from trl import GRPOConfig
 from trl.trainer.utils import RepeatSampler
 
-from trainer.algorithms.keyed_noise import keyed_draw, row_key
-from trainer.algorithms.revisions import RevisionOptions
-from trainer.algorithms.strategies import build_strategies
-from trainer.evaluation import Decoding
-from trainer.step.advantages import Advantages
-from trainer.step.checkpoint import Checkpoint
-from trainer.step.engine_check import METRIC, EngineCheck, EngineDisagreementError
-from trainer.step.engine_diagnosis import BOUNDS, Policy
-from trainer.step.evaluation import HeldOut
-from trainer.step.generation import CommonRandomNumbers
-from trainer.step.guards import (
+from evenkeel.trainer.algorithms.keyed_noise import keyed_draw, row_key
+from evenkeel.trainer.algorithms.revisions import RevisionOptions
+from evenkeel.trainer.algorithms.strategies import build_strategies
+from evenkeel.trainer.evaluation import Decoding
+from evenkeel.trainer.step.advantages import Advantages
+from evenkeel.trainer.step.checkpoint import Checkpoint
+from evenkeel.trainer.step.engine_check import METRIC, EngineCheck, EngineDisagreementError
+from evenkeel.trainer.step.engine_diagnosis import BOUNDS, Policy
+from evenkeel.trainer.step.evaluation import HeldOut
+from evenkeel.trainer.step.generation import CommonRandomNumbers
+from evenkeel.trainer.step.guards import (
     SKIPPED,
     SMALL_FILES,
     DiskGuard,
@@ -39,19 +39,19 @@ from trainer.step.guards import (
     MemoryGuard,
     checkpoint_bytes,
 )
-from trainer.step.judging import Judging
-from trainer.step.loss import Loss
-from trainer.step.metrics import Means
-from trainer.step.microbatches import Microbatches, PlannedCut
-from trainer.step.options import Engine, Evaluation, Guards
-from trainer.step.phases import Phases
-from trainer.step.prompts import Answers, EpochSampler, Prompts
-from trainer.step.ranks import Ranks
-from trainer.step.records import Recorder
-from trainer.step.revisions import Revisions
-from trainer.step.rollout import Batch, Position, Rollout, Schedule
-from trainer.step.scoring import Scoring
-from trainer.step.wiring import Parts, Watch
+from evenkeel.trainer.step.judging import Judging
+from evenkeel.trainer.step.loss import Loss
+from evenkeel.trainer.step.metrics import Means
+from evenkeel.trainer.step.microbatches import Microbatches, PlannedCut
+from evenkeel.trainer.step.options import Engine, Evaluation, Guards
+from evenkeel.trainer.step.phases import Phases
+from evenkeel.trainer.step.prompts import Answers, EpochSampler, Prompts
+from evenkeel.trainer.step.ranks import Ranks
+from evenkeel.trainer.step.records import Recorder
+from evenkeel.trainer.step.revisions import Revisions
+from evenkeel.trainer.step.rollout import Batch, Position, Rollout, Schedule
+from evenkeel.trainer.step.scoring import Scoring
+from evenkeel.trainer.step.wiring import Parts, Watch
 
 START = Position(0, 10, 0, 0)
 ONE = torch.ones(1)

@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
+from evenkeel.trainer.step.phases import TIMED, Phases
 from tests.trainer.training import digit_reward, ours
-from trainer.step.phases import TIMED, Phases
 
 
 class Ticks:

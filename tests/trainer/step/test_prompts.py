@@ -11,10 +11,10 @@ import torch
 from datasets import Dataset
 from trl import GRPOConfig
 
+from evenkeel.trainer import RLVRTrainer
+from evenkeel.trainer.step.compatibility import PreflightError
 from tests.paths import ROOT
 from tests.trainer.training import digit_reward
-from trainer import RLVRTrainer
-from trainer.step.compatibility import PreflightError
 
 NAMES = "abcdefghi"
 ROWS = Dataset.from_list([{"prompt": f"user {a} {b} assistant", "text": a + b} for a in NAMES for b in NAMES[:4]])

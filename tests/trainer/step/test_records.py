@@ -8,9 +8,9 @@ import pytest
 import torch
 from transformers import AutoModelForCausalLM, AutoTokenizer
 
+from evenkeel.trainer import RLVRTrainer
+from evenkeel.trainer.step.records import recorded_groups
 from tests.trainer.training import PROMPTS, digit_reward, max_difference, ours, train
-from trainer import RLVRTrainer
-from trainer.step.records import recorded_groups
 
 
 def judged(completions: list[Any], log_extra: Any = None, **_: Any) -> list[float | None]:

@@ -10,13 +10,13 @@ from typing import Any
 import pytest
 from trl import GRPOConfig
 
+from evenkeel.trainer import RLVRTrainer
+from evenkeel.trainer.algorithms.registry import PartError
+from evenkeel.trainer.algorithms.revisions import RevisionOptions, edit_mask, references
+from evenkeel.trainer.step.compatibility import PreflightError
+from evenkeel.trainer.step.revisions import revision_prompt
 from tests.paths import ROOT
 from tests.trainer.training import digit_reward, max_difference, moved, train
-from trainer import RLVRTrainer
-from trainer.algorithms.registry import PartError
-from trainer.algorithms.revisions import RevisionOptions, edit_mask, references
-from trainer.step.compatibility import PreflightError
-from trainer.step.revisions import revision_prompt
 
 TEMPLATE = "{prompt} | {answer} | {reference}"
 STRATEGIES = {"advantage": {"name": "ibpo", "lam": 0.5}, "revision": {"references": 2, "template": TEMPLATE}}

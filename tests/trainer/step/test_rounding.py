@@ -13,15 +13,15 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from trl import GRPOConfig, GRPOTrainer
 
+from evenkeel.trainer import RLVRTrainer
+from evenkeel.trainer.algorithms.sequence_weights import min_replace, trajectory_ratios
+from evenkeel.trainer.algorithms.strategies import build_strategies
+from evenkeel.trainer.step.loss import Loss
+from evenkeel.trainer.step.microbatches import PlannedCut
+from evenkeel.trainer.step.ranks import Ranks
+from evenkeel.trainer.step.rollout import Position, Schedule
 from scripts.benchmarks.noise import log_prob_noise
 from tests.trainer.training import max_difference, moved, ours, train
-from trainer import RLVRTrainer
-from trainer.algorithms.sequence_weights import min_replace, trajectory_ratios
-from trainer.algorithms.strategies import build_strategies
-from trainer.step.loss import Loss
-from trainer.step.microbatches import PlannedCut
-from trainer.step.ranks import Ranks
-from trainer.step.rollout import Position, Schedule
 
 CLIP_FREE = {"loss_type": "cispo", "epsilon_high": 1e30}
 NOISE, COEFFICIENT = "rounding/log_prob/mean_abs", "rounding/coefficient/mean"

@@ -7,9 +7,9 @@ import pytest
 from torch import Tensor
 from trl import GRPOConfig
 
-from trainer.algorithms.strategies import build_strategies
-from trainer.step.compatibility import RULES, Loaded, Rule, Settings
-from trainer.step.options import Speed
+from evenkeel.trainer.algorithms.strategies import build_strategies
+from evenkeel.trainer.step.compatibility import RULES, Loaded, Rule, Settings
+from evenkeel.trainer.step.options import Speed
 
 COMPACT, COMMON = Speed(generation="compact"), Speed(generation="compact", common_random_numbers=True)
 VLLM = {"use_vllm": True}

@@ -18,7 +18,7 @@ if os.environ.get("PYTHONHASHSEED") != str(int(rank) + 1):  # sets of names are 
 from pathlib import Path
 import torch
 from tests.trainer.training import digit_reward, max_difference, ours
-from trainer.algorithms.groups import finished, group_mean
+from evenkeel.trainer.algorithms.groups import finished, group_mean
 
 model, output = Path(sys.argv[1]), Path(sys.argv[2])
 settings = dict(per_device_train_batch_size=4, num_generations=4)
@@ -79,7 +79,7 @@ def test_a_resume_in_a_later_epoch_is_exact(tiny_model, tmp_path: Path):
 
 
 STATE = """
-from trainer.step.checkpoint import StrategyStateError
+from evenkeel.trainer.step.checkpoint import StrategyStateError
 
 class baseline:
     def __init__(self):

@@ -18,15 +18,12 @@ from transformers import AutoConfig, AutoModelForCausalLM, AutoTokenizer, Qwen3C
 from trl import GRPOConfig
 from trl.trainer.utils import add_fused_lm_head
 
-from tests.paths import ROOT
-from tests.trainer.step.test_microbatches import check, fast, trainer_with
-from tests.trainer.training import PROMPTS, digit_reward, max_difference, moved, ours
-from trainer import RLVRTrainer
-from trainer.step.microbatch_plan import Sharing, packed_tokens, pays, planned_cuts, work
-from trainer.step.options import Speed
-from trainer.step.rollout import loss_mask
-from trainer.step.scoring import labelled_positions_only
-from trainer.step.shared_prompts import (
+from evenkeel.trainer import RLVRTrainer
+from evenkeel.trainer.step.microbatch_plan import Sharing, packed_tokens, pays, planned_cuts, work
+from evenkeel.trainer.step.options import Speed
+from evenkeel.trainer.step.rollout import loss_mask
+from evenkeel.trainer.step.scoring import labelled_positions_only
+from evenkeel.trainer.step.shared_prompts import (
     attention_length,
     packing,
     prompt_numbers,
@@ -34,6 +31,9 @@ from trainer.step.shared_prompts import (
     visible,
     with_shared_prompts,
 )
+from tests.paths import ROOT
+from tests.trainer.step.test_microbatches import check, fast, trainer_with
+from tests.trainer.training import PROMPTS, digit_reward, max_difference, moved, ours
 
 CPU = torch.device("cpu")
 SHARED = {"microbatches": "planned", "shared_prompts": True, "verify_steps": 0}
@@ -222,7 +222,7 @@ def test_the_gradient_is_that_of_trls_cut(tiny_model, tmp_path: Path, loss_type,
 
 BY_POSITION = """
 import torch
-from trainer.algorithms.contract import traits
+from evenkeel.trainer.algorithms.contract import traits
 
 @traits(needs_whole_groups="forward")
 def by_position(logps, groups, mask):
@@ -335,7 +335,7 @@ def test_a_run_trains_the_same_weights_and_logs_the_same(tiny_model, tmp_path: P
 
 def test_a_wrong_layout_falls_back_to_trls_cut(tiny_model, tmp_path: Path, monkeypatch):
     """Completions that see their siblings: the comparison of gradients finds it."""
-    monkeypatch.setattr("trainer.step.shared_prompts.visible", lambda owner: visible(owner.clamp(max=0)))
+    monkeypatch.setattr("evenkeel.trainer.step.shared_prompts.visible", lambda owner: visible(owner.clamp(max=0)))
     speed = {**SHARED, "verify_steps": 1}
     with pytest.warns(UserWarning, match="Planned micro-batches give another gradient"):
         trainer = ours(tiny_model, tmp_path, strategies=speed, max_steps=1, loss_type="dapo", max_completion_length=4)
@@ -382,7 +382,7 @@ def test_what_has_no_rotary_positions_or_takes_none_is_named():
 TWO_PROCESSES = """
 import sys, json
 from pathlib import Path
-from trainer import RLVRTrainer
+from evenkeel.trainer import RLVRTrainer
 from tests.trainer.training import max_difference, moved, train
 
 model, output = Path(sys.argv[1]), Path(sys.argv[2])

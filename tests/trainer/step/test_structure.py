@@ -10,12 +10,12 @@ import pytest
 from datasets import Dataset
 from trl import GRPOConfig, GRPOTrainer
 
+from evenkeel.trainer import RLVRTrainer
+from evenkeel.trainer.evaluation import Decoding
+from evenkeel.trainer.step import compatibility
+from evenkeel.trainer.step.options import Engine, Evaluation, Guards, Speed
+from evenkeel.trainer.step.wiring import Parts
 from tests.trainer.training import PROMPTS, digit_reward
-from trainer import RLVRTrainer
-from trainer.evaluation import Decoding
-from trainer.step import compatibility
-from trainer.step.options import Engine, Evaluation, Guards, Speed
-from trainer.step.wiring import Parts
 
 
 @pytest.fixture(scope="module")

@@ -5,10 +5,10 @@ from typing import Any
 
 import pytest
 
+from evenkeel.trainer import RLVRTrainer
+from evenkeel.trainer.algorithms.token_classes import CLASSES
+from evenkeel.trainer.step.options import Guards
 from tests.trainer.training import max_difference, train
-from trainer import RLVRTrainer
-from trainer.algorithms.token_classes import CLASSES
-from trainer.step.options import Guards
 
 
 @pytest.mark.parametrize("strategies", [{}, {"microbatches": "planned"}], ids=["trl", "planned"])

@@ -18,11 +18,11 @@ from datasets import Dataset
 from peft import LoraConfig
 from trl import GRPOConfig, GRPOTrainer
 
+from evenkeel.trainer import RLVRTrainer
+from evenkeel.trainer.algorithms.contract import UpdateSchedule
+from evenkeel.trainer.algorithms.update_schedules import single_pass
 from tests.paths import ROOT
 from tests.trainer.training import PROMPTS, digit_reward, max_difference, moved, ours, train
-from trainer import RLVRTrainer
-from trainer.algorithms.contract import UpdateSchedule
-from trainer.algorithms.update_schedules import single_pass
 
 ROWS = [row for row in PROMPTS[:2] for _ in range(4)]
 
@@ -305,8 +305,8 @@ def test_a_users_own_parts_train_without_touching_a_file_of_ours(tiny_model, tmp
         textwrap.dedent(
             """
             import torch
-            from trainer.algorithms.advantages import dead_groups
-            from trainer.algorithms.update_schedules import UpdateSchedule
+            from evenkeel.trainer.algorithms.advantages import dead_groups
+            from evenkeel.trainer.algorithms.update_schedules import UpdateSchedule
 
             def best_of_group(rewards, group_size, *, bonus: float = 1.0):
                 best = rewards.view(-1, group_size).nan_to_num(nan=-1e9).amax(1).repeat_interleave(group_size)
@@ -340,7 +340,7 @@ TWO_PROCESSES = """
 import sys, json
 from pathlib import Path
 from trl import GRPOTrainer
-from trainer import RLVRTrainer
+from evenkeel.trainer import RLVRTrainer
 from tests.trainer.training import max_difference, moved, train
 
 model, output = Path(sys.argv[1]), Path(sys.argv[2])

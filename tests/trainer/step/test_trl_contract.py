@@ -15,11 +15,11 @@ from datasets import Dataset
 from trl import GRPOConfig, GRPOTrainer
 from trl.trainer.utils import RepeatSampler, shuffle_sequence_dict, split_tensor_dict
 
+from evenkeel.trainer import RLVRTrainer
+from evenkeel.trainer.algorithms.sequence_weights import ONE_DENOMINATOR, PER_SEQUENCE_MEAN
+from evenkeel.trainer.step.prompts import EpochSampler
 from tests.trainer.step.test_trainer import ROWS, ready
 from tests.trainer.training import PROMPTS, digit_reward
-from trainer import RLVRTrainer
-from trainer.algorithms.sequence_weights import ONE_DENOMINATOR, PER_SEQUENCE_MEAN
-from trainer.step.prompts import EpochSampler
 
 SEAMS = {
     "_calculate_rewards": ["self", "inputs", "prompts", "completions", "completion_ids_list"],

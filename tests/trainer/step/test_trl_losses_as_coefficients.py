@@ -7,10 +7,10 @@ import torch
 from datasets import Dataset
 from trl import GRPOConfig, GRPOTrainer
 
+from evenkeel.trainer.algorithms.coefficients.importance_ratios import importance_ratio, symmetric_clip
+from evenkeel.trainer.algorithms.coefficients.soft_gates import sapo, vespo
+from evenkeel.trainer.algorithms.token_weights.entropy import top_entropy
 from tests.trainer.training import PROMPTS, digit_reward, max_difference, moved, ours, train
-from trainer.algorithms.coefficients.importance_ratios import importance_ratio, symmetric_clip
-from trainer.algorithms.coefficients.soft_gates import sapo, vespo
-from trainer.algorithms.token_weights.entropy import top_entropy
 
 LENGTHS = torch.tensor([5, 1, 3, 5])
 MASK = (torch.arange(5) < LENGTHS[:, None]).long()

@@ -14,8 +14,8 @@ The estimators of this file, moreover, do not change when a constant is added to
 
 from typing import Any
 
-from trainer.algorithms.groups import dead_groups as dead_groups
-from trainer.algorithms.registry import collected
+from evenkeel.trainer.algorithms.groups import dead_groups as dead_groups
+from evenkeel.trainer.algorithms.registry import collected
 
 globals().update(collected(__name__))
 

@@ -4,8 +4,8 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from trainer.algorithms.contract import traits
-from trainer.algorithms.groups import judged_right
+from evenkeel.trainer.algorithms.contract import traits
+from evenkeel.trainer.algorithms.groups import judged_right
 
 
 @traits(trains_dead_groups=True)

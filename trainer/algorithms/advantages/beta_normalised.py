@@ -4,8 +4,8 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from trainer.algorithms.contract import traits
-from trainer.algorithms.groups import finished, group_mean
+from evenkeel.trainer.algorithms.contract import traits
+from evenkeel.trainer.algorithms.groups import finished, group_mean
 
 LARGEST_WEIGHT = 1e6
 """What 1/density is clamped to (the authors' value)."""

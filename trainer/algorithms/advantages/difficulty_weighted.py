@@ -3,8 +3,8 @@
 from jaxtyping import Float
 from torch import Tensor
 
-from trainer.algorithms.advantages.group_baselines import grpo
-from trainer.algorithms.groups import finished, group_count
+from evenkeel.trainer.algorithms.advantages.group_baselines import grpo
+from evenkeel.trainer.algorithms.groups import finished, group_count
 
 
 def grpo_lead(

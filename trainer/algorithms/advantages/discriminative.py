@@ -4,7 +4,7 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
-from trainer.algorithms.groups import finished, group_count, judged_right
+from evenkeel.trainer.algorithms.groups import finished, group_count, judged_right
 
 
 def disco(

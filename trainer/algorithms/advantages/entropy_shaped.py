@@ -4,8 +4,8 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
-from trainer.algorithms.advantages.group_baselines import grpo
-from trainer.algorithms.groups import finished, judged_right
+from evenkeel.trainer.algorithms.advantages.group_baselines import grpo
+from evenkeel.trainer.algorithms.groups import finished, judged_right
 
 ENTROPY_EPSILON = 1e-8
 """Keeps 1/H finite, in nats; also added to the variance of shaped rewards."""

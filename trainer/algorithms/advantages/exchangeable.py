@@ -4,8 +4,8 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
-from trainer.algorithms.contract import traits
-from trainer.algorithms.groups import finished, group_mean, group_scale
+from evenkeel.trainer.algorithms.contract import traits
+from evenkeel.trainer.algorithms.groups import finished, group_mean, group_scale
 
 
 @traits(cancels_shared_tokens=True, needs_whole_groups="step")

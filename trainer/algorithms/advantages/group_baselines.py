@@ -3,8 +3,8 @@
 from jaxtyping import Float, Int
 from torch import Tensor
 
-from trainer.algorithms.contract import traits
-from trainer.algorithms.groups import finished, group_mean, group_scale
+from evenkeel.trainer.algorithms.contract import traits
+from evenkeel.trainer.algorithms.groups import finished, group_mean, group_scale
 
 WHITENING_EPSILON = 1e-8
 """ε of the global standard deviation of ``reinforce_pp``, in reward units."""

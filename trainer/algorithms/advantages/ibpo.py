@@ -4,8 +4,8 @@ import torch
 from jaxtyping import Bool, Float
 from torch import Tensor
 
-from trainer.algorithms.advantages.group_baselines import grpo
-from trainer.algorithms.contract import traits
+from evenkeel.trainer.algorithms.advantages.group_baselines import grpo
+from evenkeel.trainer.algorithms.contract import traits
 
 
 @traits(trains_dead_groups=True)

@@ -4,8 +4,8 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
-from trainer.algorithms.advantages.group_baselines import grpo
-from trainer.algorithms.groups import finished
+from evenkeel.trainer.algorithms.advantages.group_baselines import grpo
+from evenkeel.trainer.algorithms.groups import finished
 
 FREQUENCY_EPSILON = 1e-5
 """ε of the ratio of two BM25 frequencies (the authors' value)."""

@@ -4,9 +4,9 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
-from trainer.algorithms.advantages.group_baselines import grpo
-from trainer.algorithms.contract import traits
-from trainer.algorithms.groups import finished, group_count
+from evenkeel.trainer.algorithms.advantages.group_baselines import grpo
+from evenkeel.trainer.algorithms.contract import traits
+from evenkeel.trainer.algorithms.groups import finished, group_count
 
 
 def lambda_grpo(

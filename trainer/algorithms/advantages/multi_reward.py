@@ -4,8 +4,8 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from trainer.algorithms.contract import traits
-from trainer.algorithms.groups import GROUP_STD_EPSILON, finished, group_mean, group_scale
+from evenkeel.trainer.algorithms.contract import traits
+from evenkeel.trainer.algorithms.groups import GROUP_STD_EPSILON, finished, group_mean, group_scale
 
 
 @traits(trains_dead_groups=True, depends_on_other_groups=True)

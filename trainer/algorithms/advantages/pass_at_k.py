@@ -4,7 +4,7 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from trainer.algorithms.groups import finished, group_count, group_scale, judged_right
+from evenkeel.trainer.algorithms.groups import finished, group_count, group_scale, judged_right
 
 PASS_STD_EPSILON = 1e-6
 """ε of the standard deviation of pass@k."""

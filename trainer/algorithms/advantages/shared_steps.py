@@ -3,8 +3,8 @@
 from jaxtyping import Float, Int
 from torch import Tensor
 
-from trainer.algorithms.advantages.group_baselines import grpo
-from trainer.algorithms.groups import finished
+from evenkeel.trainer.algorithms.advantages.group_baselines import grpo
+from evenkeel.trainer.algorithms.groups import finished
 
 
 def shared_step_grpo(

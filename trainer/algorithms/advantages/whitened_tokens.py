@@ -4,8 +4,8 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
-from trainer.algorithms.contract import traits
-from trainer.algorithms.groups import dead_groups, finished, group_mean
+from evenkeel.trainer.algorithms.contract import traits
+from evenkeel.trainer.algorithms.groups import dead_groups, finished, group_mean
 
 VARIANCE_EPSILON = 1e-8
 """ε added to the variance over tokens, in squared reward units (verl's value)."""

@@ -6,7 +6,7 @@ Each takes signals of the current pass by name and returns c, (B, T) or (B, 1), 
 
 from typing import Any
 
-from trainer.algorithms.registry import collected
+from evenkeel.trainer.algorithms.registry import collected
 
 globals().update(collected(__name__))
 

@@ -4,7 +4,7 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from trainer.algorithms.coefficients.importance_ratios import importance_ratio
+from evenkeel.trainer.algorithms.coefficients.importance_ratios import importance_ratio
 
 
 def aspo(

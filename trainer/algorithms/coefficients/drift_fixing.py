@@ -15,8 +15,8 @@ from typing import Literal
 from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
-from trainer.algorithms.contract import traits
-from trainer.algorithms.sequence_weights import RatioForm, adv_orthogonal, min_replace, trajectory_ratios
+from evenkeel.trainer.algorithms.contract import traits
+from evenkeel.trainer.algorithms.sequence_weights import RatioForm, adv_orthogonal, min_replace, trajectory_ratios
 
 LengthNormalization = Literal["none", "inside"]
 

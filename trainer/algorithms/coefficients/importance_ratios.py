@@ -3,8 +3,8 @@
 from jaxtyping import Float, Int
 from torch import Tensor
 
-from trainer.algorithms.contract import traits
-from trainer.algorithms.sequence_weights import LOG_RATIO_BOUND, RatioForm, trajectory_ratios
+from evenkeel.trainer.algorithms.contract import traits
+from evenkeel.trainer.algorithms.sequence_weights import LOG_RATIO_BOUND, RatioForm, trajectory_ratios
 
 
 def importance_ratio(log_ratio: Float[Tensor, "B T"]) -> Float[Tensor, "B T"]:

@@ -4,8 +4,8 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
-from trainer.algorithms.coefficients.importance_ratios import importance_ratio
-from trainer.algorithms.contract import traits
+from evenkeel.trainer.algorithms.coefficients.importance_ratios import importance_ratio
+from evenkeel.trainer.algorithms.contract import traits
 
 MIN_LOG_TRAJECTORY_RATIO = -18.420680743952367
 """log 1e-8, below which VESPO's authors (and TRL) hold a trajectory's log ratio."""

@@ -6,8 +6,8 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
-from trainer.algorithms.coefficients.importance_ratios import importance_ratio
-from trainer.algorithms.sequence_weights import trajectory_ratios
+from evenkeel.trainer.algorithms.coefficients.importance_ratios import importance_ratio
+from evenkeel.trainer.algorithms.sequence_weights import trajectory_ratios
 
 
 def topr(

@@ -8,7 +8,7 @@ it remembers is saved with every checkpoint. All ranks call alike, so it must de
 
 from typing import Any
 
-from trainer.algorithms.registry import collected
+from evenkeel.trainer.algorithms.registry import collected
 
 globals().update(collected(__name__))
 

@@ -8,7 +8,7 @@ turn the clip to the wrong side, and is refused when a rule is registered.
 
 from typing import Any
 
-from trainer.algorithms.registry import collected
+from evenkeel.trainer.algorithms.registry import collected
 
 globals().update(collected(__name__))
 

@@ -4,8 +4,8 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
-from trainer.algorithms.contract import traits
-from trainer.algorithms.row_draws import row_draws
+from evenkeel.trainer.algorithms.contract import traits
+from evenkeel.trainer.algorithms.row_draws import row_draws
 
 
 @traits(depends_on_the_cut=True)

@@ -6,7 +6,7 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
-from trainer.algorithms.contract import traits
+from evenkeel.trainer.algorithms.contract import traits
 
 
 @traits(depends_on_the_cut={"within": "forward"})

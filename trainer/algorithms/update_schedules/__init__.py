@@ -7,8 +7,8 @@ denominator of the full response mask, so that the gradients of the passes at eq
 
 from typing import Any
 
-from trainer.algorithms.contract import UpdateSchedule as UpdateSchedule
-from trainer.algorithms.registry import collected
+from evenkeel.trainer.algorithms.contract import UpdateSchedule as UpdateSchedule
+from evenkeel.trainer.algorithms.registry import collected
 
 globals().update(collected(__name__))
 

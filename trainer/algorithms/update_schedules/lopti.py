@@ -6,8 +6,8 @@ from typing import Literal
 from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
-from trainer.algorithms.contract import UpdateSchedule
-from trainer.algorithms.row_draws import row_draws
+from evenkeel.trainer.algorithms.contract import UpdateSchedule
+from evenkeel.trainer.algorithms.row_draws import row_draws
 
 
 def lopti(

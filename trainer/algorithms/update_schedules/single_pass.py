@@ -1,6 +1,6 @@
 """The ordinary update."""
 
-from trainer.algorithms.contract import UpdateSchedule
+from evenkeel.trainer.algorithms.contract import UpdateSchedule
 
 
 def single_pass() -> UpdateSchedule:

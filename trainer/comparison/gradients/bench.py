@@ -10,14 +10,14 @@ import torch
 from pydantic_core import from_json, to_json
 from torch import Tensor
 
-from rewards.registry import PartError
-from trainer.algorithms.diagnostics import gradient_shares, shared_prefix_lengths, shared_prefix_residual
-from trainer.comparison.gradients.contributions import ReplayedBatch, passes, true_gradient
-from trainer.comparison.gradients.jackknife import Block, block_of, margins
-from trainer.comparison.gradients.moments import GradientSums, Moments
-from trainer.comparison.gradients.replay import Recipe, ReplayError, Row, group_gradients, replayed
-from trainer.comparison.gradients.sketch import CountSketch
-from trainer.comparison.gradients.strategies import BASELINE, Named
+from evenkeel.rewards.registry import PartError
+from evenkeel.trainer.algorithms.diagnostics import gradient_shares, shared_prefix_lengths, shared_prefix_residual
+from evenkeel.trainer.comparison.gradients.contributions import ReplayedBatch, passes, true_gradient
+from evenkeel.trainer.comparison.gradients.jackknife import Block, block_of, margins
+from evenkeel.trainer.comparison.gradients.moments import GradientSums, Moments
+from evenkeel.trainer.comparison.gradients.replay import Recipe, ReplayError, Row, group_gradients, replayed
+from evenkeel.trainer.comparison.gradients.sketch import CountSketch
+from evenkeel.trainer.comparison.gradients.strategies import BASELINE, Named
 
 COEFFICIENT_LOSS = "cispo"
 """The loss in which a coefficient replaces the clipped ratio."""
@@ -186,7 +186,7 @@ def _rows(replayed_strategies: Sequence[Named], moments: Moments, seen: "_Seen")
 
 
 def _with_baseline(strategies: Sequence[Named]) -> list[Named]:
-    from trainer.comparison.gradients.strategies import named_strategy
+    from evenkeel.trainer.comparison.gradients.strategies import named_strategy
 
     rest = [named for named in strategies if named.name != BASELINE]
     return [named_strategy(BASELINE), *rest]

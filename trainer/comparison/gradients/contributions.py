@@ -5,12 +5,12 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from rewards.registry import PartError
-from trainer.algorithms import update
-from trainer.algorithms.row_draws import row_keys
-from trainer.algorithms.sequence_weights import ONE_DENOMINATOR, PER_SEQUENCE_MEAN, loss_sequence_weights
-from trainer.algorithms.signals import estimator_signals, token_signals
-from trainer.algorithms.strategies import Strategies
+from evenkeel.rewards.registry import PartError
+from evenkeel.trainer.algorithms import update
+from evenkeel.trainer.algorithms.row_draws import row_keys
+from evenkeel.trainer.algorithms.sequence_weights import ONE_DENOMINATOR, PER_SEQUENCE_MEAN, loss_sequence_weights
+from evenkeel.trainer.algorithms.signals import estimator_signals, token_signals
+from evenkeel.trainer.algorithms.strategies import Strategies
 
 WHERE = "on a replayed batch"
 

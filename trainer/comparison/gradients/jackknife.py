@@ -9,8 +9,8 @@ from jaxtyping import Float
 from scipy import stats
 from torch import Tensor
 
-from trainer.comparison.gradients.moments import GradientSums, Moments
-from trainer.comparison.gradients.sketch import add_image
+from evenkeel.trainer.comparison.gradients.moments import GradientSums, Moments
+from evenkeel.trainer.comparison.gradients.sketch import add_image
 
 FEWEST = 3
 """With fewer blocks there is no interval."""

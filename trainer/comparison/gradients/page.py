@@ -3,10 +3,10 @@
 import math
 from pathlib import Path
 
-from trainer.comparison.gradients.bench import Bench, Measured
-from trainer.comparison.gradients.jackknife import stated
-from trainer.comparison.page_templates import page_templates, style
-from trainer.comparison.reports.tables import Table, TableCell, plain_table
+from evenkeel.trainer.comparison.gradients.bench import Bench, Measured
+from evenkeel.trainer.comparison.gradients.jackknife import stated
+from evenkeel.trainer.comparison.page_templates import page_templates, style
+from evenkeel.trainer.comparison.reports.tables import Table, TableCell, plain_table
 
 TEMPLATES = Path(__file__).with_name("templates")
 COLUMNS = {

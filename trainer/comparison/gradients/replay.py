@@ -11,10 +11,10 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
-from rewards.registry import Refusal
-from trainer.comparison.gradients.contributions import ReplayedBatch
-from trainer.comparison.gradients.moments import basis
-from trainer.comparison.gradients.sketch import CountSketch
+from evenkeel.rewards.registry import Refusal
+from evenkeel.trainer.comparison.gradients.contributions import ReplayedBatch
+from evenkeel.trainer.comparison.gradients.moments import basis
+from evenkeel.trainer.comparison.gradients.sketch import CountSketch
 
 Row = dict[str, Any]
 _Made = TypeVar("_Made")

@@ -7,11 +7,11 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from trainer.comparison.gradients.replay import Recipe, Row
-from trainer.comparison.rollouts import RecordedRollouts
-from trainer.run.callbacks import Rollouts
-from trainer.run.experiment import Experiment
-from trainer.run.schedule import optimizer_steps_per_block
+from evenkeel.trainer.comparison.gradients.replay import Recipe, Row
+from evenkeel.trainer.comparison.rollouts import RecordedRollouts
+from evenkeel.trainer.run.callbacks import Rollouts
+from evenkeel.trainer.run.experiment import Experiment
+from evenkeel.trainer.run.schedule import optimizer_steps_per_block
 
 
 def recipe_of(experiment: Experiment) -> Recipe:

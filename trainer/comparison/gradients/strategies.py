@@ -3,10 +3,10 @@
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from rewards.registry import PartError
-from trainer.algorithms.contract import ADVANTAGE, COEFFICIENT, TOKEN_WEIGHT, UPDATE_SCHEDULE
-from trainer.algorithms.registry import built_in
-from trainer.algorithms.strategies import Strategies, build_strategies
+from evenkeel.rewards.registry import PartError
+from evenkeel.trainer.algorithms.contract import ADVANTAGE, COEFFICIENT, TOKEN_WEIGHT, UPDATE_SCHEDULE
+from evenkeel.trainer.algorithms.registry import built_in
+from evenkeel.trainer.algorithms.strategies import Strategies, build_strategies
 
 KINDS = (ADVANTAGE, TOKEN_WEIGHT, COEFFICIENT, UPDATE_SCHEDULE)
 DEFAULTS = {TOKEN_WEIGHT: "uniform", UPDATE_SCHEDULE: "single_pass"}

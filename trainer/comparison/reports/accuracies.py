@@ -9,9 +9,9 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from trainer import statistics
-from trainer.comparison.reports.held_out import accuracy_table
-from trainer.comparison.reports.run_files import RecordedRun
+from evenkeel.trainer import statistics
+from evenkeel.trainer.comparison.reports.held_out import accuracy_table
+from evenkeel.trainer.comparison.reports.run_files import RecordedRun
 
 Floats = NDArray[np.float64]
 

@@ -5,11 +5,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from trainer.comparison.reports.accuracies import final_accuracies, is_judged, mean_accuracies
-from trainer.comparison.reports.comparison import Comparison, VariantNumbers
-from trainer.comparison.reports.contrasts import Contrast
-from trainer.comparison.reports.run_files import NOT_NEEDED, RecordedRun, RecordedRuns
-from trainer.comparison.reports.tables import (
+from evenkeel.trainer.comparison.reports.accuracies import final_accuracies, is_judged, mean_accuracies
+from evenkeel.trainer.comparison.reports.comparison import Comparison, VariantNumbers
+from evenkeel.trainer.comparison.reports.contrasts import Contrast
+from evenkeel.trainer.comparison.reports.run_files import NOT_NEEDED, RecordedRun, RecordedRuns
+from evenkeel.trainer.comparison.reports.tables import (
     EMPTY,
     Column,
     Table,
@@ -22,8 +22,8 @@ from trainer.comparison.reports.tables import (
     p_value,
     table_of,
 )
-from trainer.comparison.reports.verifier_audit import Audit
-from trainer.statistics import Look
+from evenkeel.trainer.comparison.reports.verifier_audit import Audit
+from evenkeel.trainer.statistics import Look
 
 
 @dataclass(frozen=True)

@@ -7,12 +7,18 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from trainer import statistics
-from trainer.comparison.reports.accuracies import accuracies_at, common_tokens, curves, final_accuracies, is_judged
-from trainer.comparison.reports.contrasts import Contrast, contrast_of
-from trainer.comparison.reports.looks import contrast_at_looks, look_plan, looks_taken
-from trainer.comparison.reports.run_files import RecordedRun, RecordedRuns
-from trainer.statistics import Estimate
+from evenkeel.trainer import statistics
+from evenkeel.trainer.comparison.reports.accuracies import (
+    accuracies_at,
+    common_tokens,
+    curves,
+    final_accuracies,
+    is_judged,
+)
+from evenkeel.trainer.comparison.reports.contrasts import Contrast, contrast_of
+from evenkeel.trainer.comparison.reports.looks import contrast_at_looks, look_plan, looks_taken
+from evenkeel.trainer.comparison.reports.run_files import RecordedRun, RecordedRuns
+from evenkeel.trainer.statistics import Estimate
 
 Floats = NDArray[np.float64]
 GAIN_FRACTION = 0.9

@@ -4,8 +4,8 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from trainer.comparison.reports.held_out import Answers
-from trainer.comparison.reports.run_files import RecordedRuns
+from evenkeel.trainer.comparison.reports.held_out import Answers
+from evenkeel.trainer.comparison.reports.run_files import RecordedRuns
 
 MOST_CHARACTERS = 4_000
 Record = Mapping[str, Any]

@@ -5,8 +5,8 @@ from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 
-from trainer import statistics
-from trainer.comparison.reports.columns import (
+from evenkeel.trainer import statistics
+from evenkeel.trainer.comparison.reports.columns import (
     audit_table,
     cell_table,
     comparison_tables,
@@ -16,15 +16,20 @@ from trainer.comparison.reports.columns import (
     tuning_sentence,
     tuning_table,
 )
-from trainer.comparison.reports.comparison import Comparison, comparison, datasets_of, judged_runs
-from trainer.comparison.reports.completions import SampleGroup, sample_groups
-from trainer.comparison.reports.coverage import coverage_table
-from trainer.comparison.reports.notes import notes_of
-from trainer.comparison.reports.pictures import Picture, pictures_of, summary_svg
-from trainer.comparison.reports.provenance import Change, changes_table, configuration_changes, provenance_table
-from trainer.comparison.reports.run_files import RecordedRuns, read_runs
-from trainer.comparison.reports.tables import Table
-from trainer.comparison.reports.verifier_audit import Audit, verifier_audits
+from evenkeel.trainer.comparison.reports.comparison import Comparison, comparison, datasets_of, judged_runs
+from evenkeel.trainer.comparison.reports.completions import SampleGroup, sample_groups
+from evenkeel.trainer.comparison.reports.coverage import coverage_table
+from evenkeel.trainer.comparison.reports.notes import notes_of
+from evenkeel.trainer.comparison.reports.pictures import Picture, pictures_of, summary_svg
+from evenkeel.trainer.comparison.reports.provenance import (
+    Change,
+    changes_table,
+    configuration_changes,
+    provenance_table,
+)
+from evenkeel.trainer.comparison.reports.run_files import RecordedRuns, read_runs
+from evenkeel.trainer.comparison.reports.tables import Table
+from evenkeel.trainer.comparison.reports.verifier_audit import Audit, verifier_audits
 
 
 @dataclass(frozen=True)

@@ -6,10 +6,10 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from trainer import statistics
-from trainer.comparison.reports.accuracies import areas_under_curves, final_accuracies
-from trainer.comparison.reports.run_files import RecordedRun
-from trainer.statistics import Estimate, Look, Verdict
+from evenkeel.trainer import statistics
+from evenkeel.trainer.comparison.reports.accuracies import areas_under_curves, final_accuracies
+from evenkeel.trainer.comparison.reports.run_files import RecordedRun
+from evenkeel.trainer.statistics import Estimate, Look, Verdict
 
 
 @dataclass(frozen=True)

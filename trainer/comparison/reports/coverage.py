@@ -9,13 +9,13 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from trainer import statistics
-from trainer.comparison.reports.comparison import judged_runs
-from trainer.comparison.reports.held_out import Answers, Floats
-from trainer.comparison.reports.run_files import RecordedRun, RecordedRuns
-from trainer.comparison.reports.tables import EMPTY, Column, Table, TableCell, difference, estimate, table_of
-from trainer.evaluation.metrics import pass_at_k
-from trainer.statistics import Estimate
+from evenkeel.trainer import statistics
+from evenkeel.trainer.comparison.reports.comparison import judged_runs
+from evenkeel.trainer.comparison.reports.held_out import Answers, Floats
+from evenkeel.trainer.comparison.reports.run_files import RecordedRun, RecordedRuns
+from evenkeel.trainer.comparison.reports.tables import EMPTY, Column, Table, TableCell, difference, estimate, table_of
+from evenkeel.trainer.evaluation.metrics import pass_at_k
+from evenkeel.trainer.statistics import Estimate
 
 
 @dataclass(frozen=True)

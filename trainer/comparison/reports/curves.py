@@ -5,10 +5,10 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from trainer import statistics
-from trainer.comparison.reports.figures import Curve, Stack
-from trainer.comparison.reports.run_files import RecordedRun, RecordedRuns
-from trainer.statistics.verdict import FEWEST_SEEDS
+from evenkeel.trainer import statistics
+from evenkeel.trainer.comparison.reports.figures import Curve, Stack
+from evenkeel.trainer.comparison.reports.run_files import RecordedRun, RecordedRuns
+from evenkeel.trainer.statistics.verdict import FEWEST_SEEDS
 
 DIAGNOSTICS = {
     "reward": "reward",

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from trainer.evaluation.result import natural_order
+from evenkeel.trainer.evaluation.result import natural_order
 
 Floats = NDArray[np.float64]
 _COLUMNS: dict[str, Any] = {

@@ -8,11 +8,11 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from trainer import statistics
-from trainer.comparison.reports.accuracies import final_accuracies
-from trainer.comparison.reports.contrasts import Contrast, contrast_of
-from trainer.comparison.reports.run_files import RecordedRun, RecordedRuns
-from trainer.statistics import Estimate, Look, StatisticsError, Verdict, look_at, look_levels
+from evenkeel.trainer import statistics
+from evenkeel.trainer.comparison.reports.accuracies import final_accuracies
+from evenkeel.trainer.comparison.reports.contrasts import Contrast, contrast_of
+from evenkeel.trainer.comparison.reports.run_files import RecordedRun, RecordedRuns
+from evenkeel.trainer.statistics import Estimate, Look, StatisticsError, Verdict, look_at, look_levels
 
 BySeed = Mapping[int, RecordedRun]
 

@@ -3,10 +3,10 @@
 from collections.abc import Sequence
 from pathlib import Path
 
-from trainer import statistics
-from trainer.comparison.reports.accuracies import curves
-from trainer.comparison.reports.comparison import Comparison
-from trainer.comparison.reports.run_files import RecordedRuns
+from evenkeel.trainer import statistics
+from evenkeel.trainer.comparison.reports.accuracies import curves
+from evenkeel.trainer.comparison.reports.comparison import Comparison
+from evenkeel.trainer.comparison.reports.run_files import RecordedRuns
 
 FEWEST_EVALUATIONS = 3
 

@@ -6,12 +6,12 @@ from pathlib import Path
 
 from markupsafe import Markup
 
-from trainer.comparison.page_templates import page_templates, style
-from trainer.comparison.reports.contents import Report, report_on
-from trainer.comparison.reports.figures import COLOURS, INK, LINE, SOFT
-from trainer.comparison.reports.run_files import ReportError
-from trainer.comparison.reports.tables import Table, escaped, markdown_table, plain_table
-from trainer.statistics import StatisticsError
+from evenkeel.trainer.comparison.page_templates import page_templates, style
+from evenkeel.trainer.comparison.reports.contents import Report, report_on
+from evenkeel.trainer.comparison.reports.figures import COLOURS, INK, LINE, SOFT
+from evenkeel.trainer.comparison.reports.run_files import ReportError
+from evenkeel.trainer.comparison.reports.tables import Table, escaped, markdown_table, plain_table
+from evenkeel.trainer.statistics import StatisticsError
 
 TEMPLATES = Path(__file__).with_name("templates")
 THEME = {SOFT: "--soft", LINE: "--line", INK: "--ink", **{c: f"--series-{n}" for n, c in enumerate(COLOURS) if n}}

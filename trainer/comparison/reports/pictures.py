@@ -4,10 +4,16 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from trainer import statistics
-from trainer.comparison.reports.comparison import Comparison
-from trainer.comparison.reports.curves import PHASES, diagnostic_curves, held_out_curves, step_times, training_curves
-from trainer.comparison.reports.figures import (
+from evenkeel.trainer import statistics
+from evenkeel.trainer.comparison.reports.comparison import Comparison
+from evenkeel.trainer.comparison.reports.curves import (
+    PHASES,
+    diagnostic_curves,
+    held_out_curves,
+    step_times,
+    training_curves,
+)
+from evenkeel.trainer.comparison.reports.figures import (
     Curve,
     PointInterval,
     curves_figure,
@@ -17,11 +23,11 @@ from trainer.comparison.reports.figures import (
     stack_figures,
     styles_of,
 )
-from trainer.comparison.reports.held_out import accuracy_table
-from trainer.comparison.reports.run_files import RecordedRun, RecordedRuns
-from trainer.comparison.reports.verifier_audit import accuracy_by_length, final_records
-from trainer.statistics import Estimate
-from trainer.statistics.verdict import FEWEST_SEEDS
+from evenkeel.trainer.comparison.reports.held_out import accuracy_table
+from evenkeel.trainer.comparison.reports.run_files import RecordedRun, RecordedRuns
+from evenkeel.trainer.comparison.reports.verifier_audit import accuracy_by_length, final_records
+from evenkeel.trainer.statistics import Estimate
+from evenkeel.trainer.statistics.verdict import FEWEST_SEEDS
 
 MOST_BANDS = 3
 """With more bands one picture cannot be read."""

@@ -6,8 +6,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from trainer.comparison.reports.run_files import RecordedRuns
-from trainer.comparison.reports.tables import NOTHING, Heading, Table, TableCell, plain_table
+from evenkeel.trainer.comparison.reports.run_files import RecordedRuns
+from evenkeel.trainer.comparison.reports.tables import NOTHING, Heading, Table, TableCell, plain_table
 
 MAIN_PACKAGES = ("evenkeel", "torch", "trl", "transformers", "accelerate", "deepspeed", "vllm", "peft", "datasets")
 

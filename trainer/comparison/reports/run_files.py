@@ -8,9 +8,9 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any
 
-from rewards.registry import Refusal
-from trainer.comparison.reports.held_out import Answers, read_answers
-from trainer.run.files import (
+from evenkeel.rewards.registry import Refusal
+from evenkeel.trainer.comparison.reports.held_out import Answers, read_answers
+from evenkeel.trainer.run.files import (
     METRICS,
     SUMMARY,
     AttemptRecord,
@@ -19,8 +19,8 @@ from trainer.run.files import (
     SweepRecord,
     read_record,
 )
-from trainer.run.record import RunRecord
-from trainer.run.run_time import DISCARDED
+from evenkeel.trainer.run.record import RunRecord
+from evenkeel.trainer.run.run_time import DISCARDED
 
 LOOKS = "looks.json"
 """Beside ``sweep.json``: what the runner of a group-sequential sweep has decided."""
@@ -214,7 +214,7 @@ def _seconds(attempt: Mapping[str, Any]) -> float:
 
 
 def read_json(path: Path, kind: Any = dict[str, Any]) -> dict[str, Any]:
-    """The object of ``kind`` (see `trainer.run.files`) in a file; empty where there is none.
+    """The object of ``kind`` (see `evenkeel.trainer.run.files`) in a file; empty where there is none.
 
     Raises:
         DamagedFileError: the file has other contents.

@@ -2,8 +2,8 @@
 
 To add a column of your own, append one entry to the list of its table:
 
-    from trainer.comparison.reports.columns import ACCURACY
-    from trainer.comparison.reports.tables import Column, TableCell
+    from evenkeel.trainer.comparison.reports.columns import ACCURACY
+    from evenkeel.trainer.comparison.reports.tables import Column, TableCell
 
     ACCURACY.append(Column("items", lambda row: TableCell(str(row.numbers.final.num_items))))
 
@@ -21,7 +21,7 @@ from rich import table as terminal
 from rich.console import Console
 from rich.text import Text
 
-from trainer.statistics import Estimate
+from evenkeel.trainer.statistics import Estimate
 
 NOTHING = "–"
 COLOURS = {

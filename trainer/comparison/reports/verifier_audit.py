@@ -9,10 +9,10 @@ from typing import Any
 import numpy as np
 from scipy import stats
 
-from trainer.comparison.reports.completions import reward_names
-from trainer.comparison.reports.figures import PointInterval
-from trainer.comparison.reports.run_files import RecordedRun, RecordedRuns
-from trainer.statistics import proportion_estimate
+from evenkeel.trainer.comparison.reports.completions import reward_names
+from evenkeel.trainer.comparison.reports.figures import PointInterval
+from evenkeel.trainer.comparison.reports.run_files import RecordedRun, RecordedRuns
+from evenkeel.trainer.statistics import proportion_estimate
 
 Record = Mapping[str, Any]
 LENGTH_BINS = 5

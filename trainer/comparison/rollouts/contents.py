@@ -9,12 +9,12 @@ from typing import Any
 
 import numpy as np
 
-from trainer.comparison.rollouts.jumps import Jump, jumps
-from trainer.comparison.rollouts.sample import LONGEST_SHOWN, Chosen, chosen_groups
-from trainer.comparison.rollouts.summaries import COLUMNS, METRICS, BatchSummary, mean_over, summary_of
-from trainer.comparison.rollouts.tokens import Decode, WeighedTokens, token_pieces
-from trainer.run.files import ROLLOUTS
-from trainer.run.rollout_files import RecordedRollouts, RolloutsError
+from evenkeel.trainer.comparison.rollouts.jumps import Jump, jumps
+from evenkeel.trainer.comparison.rollouts.sample import LONGEST_SHOWN, Chosen, chosen_groups
+from evenkeel.trainer.comparison.rollouts.summaries import COLUMNS, METRICS, BatchSummary, mean_over, summary_of
+from evenkeel.trainer.comparison.rollouts.tokens import Decode, WeighedTokens, token_pieces
+from evenkeel.trainer.run.files import ROLLOUTS
+from evenkeel.trainer.run.rollout_files import RecordedRollouts, RolloutsError
 
 LONGEST_TEXT = 6_000
 """Characters of a text that are shown."""

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from scipy.stats import norm, t
 
-from trainer.comparison.rollouts.summaries import BatchSummary, Moments, mean_of, mean_over
+from evenkeel.trainer.comparison.rollouts.summaries import BatchSummary, Moments, mean_of, mean_over
 
 LEAST = 4.0
 """Standard errors. Without any change one place in 16,000 (31,000 where a rise alone counts) goes beyond them."""

@@ -9,16 +9,16 @@ from typing import Any
 
 from markupsafe import Markup
 
-from trainer.comparison.page_templates import page_templates, style
-from trainer.comparison.reports.tables import Column, Table, TableCell, table_of
-from trainer.comparison.rollouts.contents import Contents, as_script_data, contents_of, curve
-from trainer.comparison.rollouts.jumps import LEAST, Jump
-from trainer.comparison.rollouts.summaries import METRICS
-from trainer.comparison.rollouts.tokens import Decode, WeighedTokens
-from trainer.run.config import RunConfig
-from trainer.run.experiment import Experiment
-from trainer.run.record import RunRecord
-from trainer.run.rollout_files import RecordedRollouts
+from evenkeel.trainer.comparison.page_templates import page_templates, style
+from evenkeel.trainer.comparison.reports.tables import Column, Table, TableCell, table_of
+from evenkeel.trainer.comparison.rollouts.contents import Contents, as_script_data, contents_of, curve
+from evenkeel.trainer.comparison.rollouts.jumps import LEAST, Jump
+from evenkeel.trainer.comparison.rollouts.summaries import METRICS
+from evenkeel.trainer.comparison.rollouts.tokens import Decode, WeighedTokens
+from evenkeel.trainer.run.config import RunConfig
+from evenkeel.trainer.run.experiment import Experiment
+from evenkeel.trainer.run.record import RunRecord
+from evenkeel.trainer.run.rollout_files import RecordedRollouts
 
 TEMPLATES = Path(__file__).with_name("templates")
 ROLLOUTS, TOKENS = 400, 120_000

@@ -4,8 +4,8 @@ import hashlib
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from trainer.comparison.rollouts.jumps import Jump
-from trainer.comparison.rollouts.summaries import BatchSummary
+from evenkeel.trainer.comparison.rollouts.jumps import Jump
+from evenkeel.trainer.comparison.rollouts.summaries import BatchSummary
 
 AT_A_JUMP = 2
 """Groups shown of the batch before and of the batch after a jump."""

@@ -7,10 +7,10 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from trainer.algorithms import update
-from trainer.algorithms.registry import Strategy
-from trainer.algorithms.signals import Signals, token_signals
-from trainer.algorithms.strategies import Strategies
+from evenkeel.trainer.algorithms import update
+from evenkeel.trainer.algorithms.registry import Strategy
+from evenkeel.trainer.algorithms.signals import Signals, token_signals
+from evenkeel.trainer.algorithms.strategies import Strategies
 
 Decode = Callable[[Sequence[int]], str]
 _UNFINISHED = "\ufffd"

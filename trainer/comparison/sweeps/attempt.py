@@ -13,8 +13,8 @@ from pathlib import Path
 from types import FrameType
 from typing import IO
 
-from trainer.comparison.sweeps.cell_directory import CellDirectory
-from trainer.comparison.sweeps.process_group import await_group, signal_group
+from evenkeel.trainer.comparison.sweeps.cell_directory import CellDirectory
+from evenkeel.trainer.comparison.sweeps.process_group import await_group, signal_group
 
 CELL_VARIABLE = "EVENKEEL_CELL"
 """Names the cell in the environment of all its processes: a number of a group may belong to others by now."""

@@ -7,10 +7,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from rewards.registry import Refusal
-from trainer.comparison.sweeps.schema import Sweep
-from trainer.run.config.problems import ConfigError, Problem
-from trainer.run.config.yaml_document import scalar
+from evenkeel.rewards.registry import Refusal
+from evenkeel.trainer.comparison.sweeps.schema import Sweep
+from evenkeel.trainer.run.config.problems import ConfigError, Problem
+from evenkeel.trainer.run.config.yaml_document import scalar
 
 _NOT_IN_YAML = re.compile("[\x7f-\x9f\u2028\u2029\ufeff\ufffe\uffff\ud800-\udfff]")
 """What JSON writes as it is and YAML does not take."""

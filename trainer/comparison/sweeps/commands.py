@@ -10,19 +10,25 @@ from contextlib import redirect_stdout
 from pathlib import Path
 from typing import Any
 
-from trainer.comparison.reports.tables import print_table
-from trainer.comparison.sweeps.attempt import rendezvous
-from trainer.comparison.sweeps.cells import cells_of, chosen_cell
-from trainer.comparison.sweeps.fairness import checked_plans
-from trainer.comparison.sweeps.loading import load_sweep
-from trainer.comparison.sweeps.plans import Plan, processes_of
-from trainer.comparison.sweeps.queues import Queue, SlurmQueue, local_queue
-from trainer.comparison.sweeps.runner import SweepError, SweepRunner, check_unlocked, locked_directory, write_sweep
-from trainer.comparison.sweeps.schema import SlurmExecution, Sweep
-from trainer.comparison.sweeps.starting import QueuedCell, changed_settings, next_attempt, queued_cells
-from trainer.comparison.sweeps.status import budget_table, status_table, watch
-from trainer.comparison.sweeps.stopping import LookGate, check_looks_unchanged
-from trainer.comparison.sweeps.tuning import (
+from evenkeel.trainer.comparison.reports.tables import print_table
+from evenkeel.trainer.comparison.sweeps.attempt import rendezvous
+from evenkeel.trainer.comparison.sweeps.cells import cells_of, chosen_cell
+from evenkeel.trainer.comparison.sweeps.fairness import checked_plans
+from evenkeel.trainer.comparison.sweeps.loading import load_sweep
+from evenkeel.trainer.comparison.sweeps.plans import Plan, processes_of
+from evenkeel.trainer.comparison.sweeps.queues import Queue, SlurmQueue, local_queue
+from evenkeel.trainer.comparison.sweeps.runner import (
+    SweepError,
+    SweepRunner,
+    check_unlocked,
+    locked_directory,
+    write_sweep,
+)
+from evenkeel.trainer.comparison.sweeps.schema import SlurmExecution, Sweep
+from evenkeel.trainer.comparison.sweeps.starting import QueuedCell, changed_settings, next_attempt, queued_cells
+from evenkeel.trainer.comparison.sweeps.status import budget_table, status_table, watch
+from evenkeel.trainer.comparison.sweeps.stopping import LookGate, check_looks_unchanged
+from evenkeel.trainer.comparison.sweeps.tuning import (
     check_stages,
     choices,
     confirmation_stage,
@@ -30,8 +36,8 @@ from trainer.comparison.sweeps.tuning import (
     tuning_record,
     tuning_stage,
 )
-from trainer.run.config import load_config
-from trainer.run.config.yaml_document import write
+from evenkeel.trainer.run.config import load_config
+from evenkeel.trainer.run.config.yaml_document import write
 
 BuildVerifier = Callable[[Any], object]
 """`rewards.build_verifier`, which raises for a verifier that cannot be built."""
@@ -156,7 +162,7 @@ def export(file: Path, build_verifier: BuildVerifier) -> int:
 
 def report(file: Path) -> int:
     """report.html, report.md and their picture in the sweep's directory."""
-    from trainer.comparison.reports import print_report
+    from evenkeel.trainer.comparison.reports import print_report
 
     return print_report(_started(file))
 
@@ -169,8 +175,8 @@ def plan(file: Path, pilot: Path | None, items: int | None, difference: float | 
         items: number of held-out rows; otherwise the pilot's.
         difference: that should be detected.
     """
-    from trainer.comparison.sweeps.pilots import read_pilot
-    from trainer.comparison.sweeps.planning import plan_json, plan_of, plan_sentences, plan_tables
+    from evenkeel.trainer.comparison.sweeps.pilots import read_pilot
+    from evenkeel.trainer.comparison.sweeps.planning import plan_json, plan_of, plan_sentences, plan_tables
 
     sweep, _ = load_sweep(file)
     samples = load_config(sweep.config).evaluation.samples or 1

@@ -13,11 +13,11 @@ from typing import Any
 
 from pydantic_core import InitErrorDetails
 
-from rewards.registry import suggest
-from trainer.comparison.sweeps.schema import Stopping
-from trainer.run.config.layers import extended
-from trainer.run.config.problems import ConfigError, problem
-from trainer.run.config.yaml_document import read_file
+from evenkeel.rewards.registry import suggest
+from evenkeel.trainer.comparison.sweeps.schema import Stopping
+from evenkeel.trainer.run.config.layers import extended
+from evenkeel.trainer.run.config.problems import ConfigError, problem
+from evenkeel.trainer.run.config.yaml_document import read_file
 
 _RESERVED_KEYS = {
     "name": "A cell is named by its variant and seed.",
@@ -128,8 +128,8 @@ def _stopping(stopping: Mapping[str, Any], data: Mapping[str, Any]) -> Iterator[
 
 def _blind_looks(looks: list[int], futility: Any, here: tuple[str, ...]) -> Iterator[InitErrorDetails]:
     """Looks that could end nothing, whatever they saw."""
-    from trainer.statistics.sequential import chance_to_decide, least_predictive_power, look_levels
-    from trainer.statistics.verdict import FEWEST_SEEDS
+    from evenkeel.trainer.statistics.sequential import chance_to_decide, least_predictive_power, look_levels
+    from evenkeel.trainer.statistics.verdict import FEWEST_SEEDS
 
     if looks[0] < FEWEST_SEEDS:
         what = f"starts at {looks[0]} seeds, and fewer than {FEWEST_SEEDS} give no verdict."

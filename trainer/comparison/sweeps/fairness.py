@@ -4,13 +4,13 @@ from collections.abc import Callable, Iterator, Sequence
 from fractions import Fraction
 from typing import Any
 
-from trainer.comparison.sweeps.cells import cells_of
-from trainer.comparison.sweeps.loading import located_in_sweep
-from trainer.comparison.sweeps.plans import Plan, plans_of
-from trainer.comparison.sweeps.schema import Sweep
-from trainer.run.config import ConfigError, Problem
-from trainer.run.config.layers import flattened
-from trainer.run.config.yaml_document import Node
+from evenkeel.trainer.comparison.sweeps.cells import cells_of
+from evenkeel.trainer.comparison.sweeps.loading import located_in_sweep
+from evenkeel.trainer.comparison.sweeps.plans import Plan, plans_of
+from evenkeel.trainer.comparison.sweeps.schema import Sweep
+from evenkeel.trainer.run.config import ConfigError, Problem
+from evenkeel.trainer.run.config.layers import flattened
+from evenkeel.trainer.run.config.yaml_document import Node
 
 SAMPLING = ("num_generations", "max_completion_length", "temperature", "top_p", "top_k", "min_p", "repetition_penalty")
 

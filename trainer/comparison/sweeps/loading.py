@@ -6,17 +6,17 @@ from typing import Any
 
 from pydantic import ValidationError
 
-from rewards.registry import suggest
-from trainer.comparison.sweeps.cells import Cell
-from trainer.comparison.sweeps.consistency import inconsistencies
-from trainer.comparison.sweeps.schema import SlurmSweep, Sweep
-from trainer.run.config.file_kinds import SWEEP, check_kind
-from trainer.run.config.layers import extended
-from trainer.run.config.loading import local_path
-from trainer.run.config.problems import COMMAND_LINE, ConfigError, Problem
-from trainer.run.config.section import expanded
-from trainer.run.config.wording import problems_of
-from trainer.run.config.yaml_document import Node, read_file
+from evenkeel.rewards.registry import suggest
+from evenkeel.trainer.comparison.sweeps.cells import Cell
+from evenkeel.trainer.comparison.sweeps.consistency import inconsistencies
+from evenkeel.trainer.comparison.sweeps.schema import SlurmSweep, Sweep
+from evenkeel.trainer.run.config.file_kinds import SWEEP, check_kind
+from evenkeel.trainer.run.config.layers import extended
+from evenkeel.trainer.run.config.loading import local_path
+from evenkeel.trainer.run.config.problems import COMMAND_LINE, ConfigError, Problem
+from evenkeel.trainer.run.config.section import expanded
+from evenkeel.trainer.run.config.wording import problems_of
+from evenkeel.trainer.run.config.yaml_document import Node, read_file
 
 _KINDS: dict[str, type[Sweep]] = {"local": Sweep, "slurm": SlurmSweep}
 

@@ -9,8 +9,8 @@ from collections.abc import Sequence
 from datetime import UTC, datetime
 from typing import Any
 
-from trainer.comparison.sweeps.schema import SlurmExecution, Sweep
-from trainer.comparison.sweeps.starting import QueuedCell
+from evenkeel.trainer.comparison.sweeps.schema import SlurmExecution, Sweep
+from evenkeel.trainer.comparison.sweeps.starting import QueuedCell
 
 TIMES = 10
 LEAST_MINUTES = 30.0

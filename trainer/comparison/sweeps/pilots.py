@@ -12,12 +12,18 @@ from pathlib import Path
 
 import numpy as np
 
-from rewards.registry import Refusal
-from trainer.comparison.reports.accuracies import mean_accuracies
-from trainer.comparison.reports.comparison import datasets_of, judged_runs
-from trainer.comparison.reports.held_out import Answers, accuracy_table, read_answers
-from trainer.comparison.reports.run_files import RecordedRun, RecordedRuns, ReportError, read_json, read_runs
-from trainer.statistics import DifferenceComponents, Evaluated, StatisticsError, paired_components, unpaired_components
+from evenkeel.rewards.registry import Refusal
+from evenkeel.trainer.comparison.reports.accuracies import mean_accuracies
+from evenkeel.trainer.comparison.reports.comparison import datasets_of, judged_runs
+from evenkeel.trainer.comparison.reports.held_out import Answers, accuracy_table, read_answers
+from evenkeel.trainer.comparison.reports.run_files import RecordedRun, RecordedRuns, ReportError, read_json, read_runs
+from evenkeel.trainer.statistics import (
+    DifferenceComponents,
+    Evaluated,
+    StatisticsError,
+    paired_components,
+    unpaired_components,
+)
 
 FEWEST_PAIRS = 3
 """With fewer pairs a paired variance has one degree of freedom, and unpaired runs tell more."""

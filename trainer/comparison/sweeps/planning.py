@@ -12,12 +12,12 @@ from typing import Any
 
 from pydantic_core import to_json
 
-from trainer import statistics
-from trainer.comparison.reports.tables import Table, plain_table
-from trainer.comparison.sweeps.cells import cells_of, grid_points
-from trainer.comparison.sweeps.pilots import Pilot, PilotPoint
-from trainer.comparison.sweeps.schema import LocalExecution, Sweep
-from trainer.statistics.verdict import FEWEST_SEEDS
+from evenkeel.trainer import statistics
+from evenkeel.trainer.comparison.reports.tables import Table, plain_table
+from evenkeel.trainer.comparison.sweeps.cells import cells_of, grid_points
+from evenkeel.trainer.comparison.sweeps.pilots import Pilot, PilotPoint
+from evenkeel.trainer.comparison.sweeps.schema import LocalExecution, Sweep
+from evenkeel.trainer.statistics.verdict import FEWEST_SEEDS
 
 SEED_STEPS = (3, 5, 8, 12, 20)
 ITEM_STEPS = (0.25, 1, 4)

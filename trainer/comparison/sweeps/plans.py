@@ -15,15 +15,15 @@ from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
-from trainer.comparison.sweeps.cells import Cell, override_value
-from trainer.comparison.sweeps.loading import located_in_sweep
-from trainer.comparison.sweeps.schema import Sweep
-from trainer.run.config import ConfigError, Problem, RunConfig
-from trainer.run.config.trl_arguments import grpo_default
-from trainer.run.config.yaml_document import Node, read_file
-from trainer.run.experiment import Experiment
-from trainer.run.schedule import check_arguments
-from trainer.step.compatibility import check_combination
+from evenkeel.trainer.comparison.sweeps.cells import Cell, override_value
+from evenkeel.trainer.comparison.sweeps.loading import located_in_sweep
+from evenkeel.trainer.comparison.sweeps.schema import Sweep
+from evenkeel.trainer.run.config import ConfigError, Problem, RunConfig
+from evenkeel.trainer.run.config.trl_arguments import grpo_default
+from evenkeel.trainer.run.config.yaml_document import Node, read_file
+from evenkeel.trainer.run.experiment import Experiment
+from evenkeel.trainer.run.schedule import check_arguments
+from evenkeel.trainer.step.compatibility import check_combination
 
 COUNTED_IN_STEPS = ("trl.max_steps", "trl.save_steps", "trl.warmup_steps", "evaluation.every_steps")
 # the combination is checked, not this machine

@@ -11,7 +11,7 @@ import time
 
 import psutil
 
-from trainer.run.processes import is_alive
+from evenkeel.trainer.run.processes import is_alive
 
 
 def group_members(group: int) -> list[int]:

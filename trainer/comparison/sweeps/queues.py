@@ -12,11 +12,11 @@ from typing import Any, Protocol
 
 import psutil
 
-from rewards.registry import Refusal
-from trainer.comparison.sweeps.attempt import Attempt
-from trainer.comparison.sweeps.cell_directory import CellDirectory
-from trainer.comparison.sweeps.process_group import signal_group
-from trainer.comparison.sweeps.schema import LocalExecution, SlurmExecution
+from evenkeel.rewards.registry import Refusal
+from evenkeel.trainer.comparison.sweeps.attempt import Attempt
+from evenkeel.trainer.comparison.sweeps.cell_directory import CellDirectory
+from evenkeel.trainer.comparison.sweeps.process_group import signal_group
+from evenkeel.trainer.comparison.sweeps.schema import LocalExecution, SlurmExecution
 
 _NO_LIMIT_MINUTES = 60 * 24 * 365
 _SECONDS_BETWEEN_SQUEUES = 5.0

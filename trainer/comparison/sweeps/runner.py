@@ -17,15 +17,15 @@ from typing import Any
 
 from filelock import FileLock, Timeout
 
-from rewards.registry import Refusal
-from trainer.comparison.sweeps.overdue import overdue, why_overdue
-from trainer.comparison.sweeps.plans import Plan
-from trainer.comparison.sweeps.queues import Queue, SchedulerError
-from trainer.comparison.sweeps.schema import Sweep
-from trainer.comparison.sweeps.starting import QueuedCell, next_attempt
-from trainer.comparison.sweeps.stopping import LookGate
-from trainer.run.files import write_json
-from trainer.run.lock import NO_LOCKS
+from evenkeel.rewards.registry import Refusal
+from evenkeel.trainer.comparison.sweeps.overdue import overdue, why_overdue
+from evenkeel.trainer.comparison.sweeps.plans import Plan
+from evenkeel.trainer.comparison.sweeps.queues import Queue, SchedulerError
+from evenkeel.trainer.comparison.sweeps.schema import Sweep
+from evenkeel.trainer.comparison.sweeps.starting import QueuedCell, next_attempt
+from evenkeel.trainer.comparison.sweeps.stopping import LookGate
+from evenkeel.trainer.run.files import write_json
+from evenkeel.trainer.run.lock import NO_LOCKS
 
 POLL_SECONDS = 1.0
 RETRY_SECONDS = 30.0

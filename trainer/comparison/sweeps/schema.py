@@ -4,7 +4,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from trainer.run.config.section import Count, LocalPath, Name, Text
+from evenkeel.trainer.run.config.section import Count, LocalPath, Name, Text
 
 
 class _Section(BaseModel):

@@ -11,13 +11,13 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from trainer.comparison.sweeps.attempt import CELL_VARIABLE, Attempt
-from trainer.comparison.sweeps.cell_directory import CellDirectory
-from trainer.comparison.sweeps.plans import Plan
-from trainer.comparison.sweeps.process_group import await_group, environment_of, group_members, signal_group
-from trainer.comparison.sweeps.schema import Sweep
-from trainer.run.config.layers import flattened
-from trainer.run.directory import MAY_CHANGE
+from evenkeel.trainer.comparison.sweeps.attempt import CELL_VARIABLE, Attempt
+from evenkeel.trainer.comparison.sweeps.cell_directory import CellDirectory
+from evenkeel.trainer.comparison.sweeps.plans import Plan
+from evenkeel.trainer.comparison.sweeps.process_group import await_group, environment_of, group_members, signal_group
+from evenkeel.trainer.comparison.sweeps.schema import Sweep
+from evenkeel.trainer.run.config.layers import flattened
+from evenkeel.trainer.run.directory import MAY_CHANGE
 
 IRRELEVANT_SECTIONS = tuple(section for section in MAY_CHANGE if section not in ("evaluation", "num_processes"))
 

@@ -9,13 +9,13 @@ from typing import Any
 
 from rich.live import Live
 
-from trainer.comparison.reports.run_files import LOOKS, read_json
-from trainer.comparison.reports.tables import Table, TableCell, plain_table, terminal_table
-from trainer.comparison.sweeps.cell_directory import CellDirectory
-from trainer.comparison.sweeps.plans import Plan
-from trainer.comparison.sweeps.schema import Sweep
-from trainer.run.files import LooksRecord, SweepRecord, read_record
-from trainer.run.record import RunRecord
+from evenkeel.trainer.comparison.reports.run_files import LOOKS, read_json
+from evenkeel.trainer.comparison.reports.tables import Table, TableCell, plain_table, terminal_table
+from evenkeel.trainer.comparison.sweeps.cell_directory import CellDirectory
+from evenkeel.trainer.comparison.sweeps.plans import Plan
+from evenkeel.trainer.comparison.sweeps.schema import Sweep
+from evenkeel.trainer.run.files import LooksRecord, SweepRecord, read_record
+from evenkeel.trainer.run.record import RunRecord
 
 _HELD_OUT = re.compile(r"eval_verifier/\S*accuracy")  # over all held-out sets; of the first verifier in older runs
 

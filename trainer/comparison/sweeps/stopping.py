@@ -12,14 +12,14 @@ from typing import Any, Literal
 
 from pydantic_core import from_json, to_json
 
-from rewards.registry import Refusal
-from trainer.comparison.reports.comparison import datasets_of, judged_runs
-from trainer.comparison.reports.looks import LookPlan, looks_taken
-from trainer.comparison.reports.run_files import LOOKS, RecordedRuns, ReportError, read_json, read_runs
-from trainer.comparison.sweeps.cells import Cell
-from trainer.comparison.sweeps.schema import Sweep
-from trainer.run.files import SUMMARY, write_json
-from trainer.statistics import Look
+from evenkeel.rewards.registry import Refusal
+from evenkeel.trainer.comparison.reports.comparison import datasets_of, judged_runs
+from evenkeel.trainer.comparison.reports.looks import LookPlan, looks_taken
+from evenkeel.trainer.comparison.reports.run_files import LOOKS, RecordedRuns, ReportError, read_json, read_runs
+from evenkeel.trainer.comparison.sweeps.cells import Cell
+from evenkeel.trainer.comparison.sweeps.schema import Sweep
+from evenkeel.trainer.run.files import SUMMARY, write_json
+from evenkeel.trainer.statistics import Look
 
 Turn = Literal["start", "wait", "never"]
 

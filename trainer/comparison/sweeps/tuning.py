@@ -17,12 +17,12 @@ from typing import Any
 
 import numpy as np
 
-from rewards.registry import Refusal
-from trainer.comparison.reports.accuracies import final_accuracies, is_judged, mean_accuracies
-from trainer.comparison.reports.run_files import RecordedRuns, read_runs
-from trainer.comparison.sweeps.cells import grid_points
-from trainer.comparison.sweeps.plans import Plan
-from trainer.comparison.sweeps.schema import Sweep, Tuning
+from evenkeel.rewards.registry import Refusal
+from evenkeel.trainer.comparison.reports.accuracies import final_accuracies, is_judged, mean_accuracies
+from evenkeel.trainer.comparison.reports.run_files import RecordedRuns, read_runs
+from evenkeel.trainer.comparison.sweeps.cells import grid_points
+from evenkeel.trainer.comparison.sweeps.plans import Plan
+from evenkeel.trainer.comparison.sweeps.schema import Sweep, Tuning
 
 
 class TuningError(Refusal):

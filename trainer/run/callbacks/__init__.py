@@ -1,12 +1,12 @@
 """What happens beside the steps of a run: transformers' callbacks."""
 
-from trainer.run.callbacks.checkpoints import CheckpointManifest
-from trainer.run.callbacks.evaluations import EvaluationFiles, FinalEvaluation, KeepBest
-from trainer.run.callbacks.idle_batches import IdleBatches
-from trainer.run.callbacks.progress import Doctor, EvaluationProgress, Progress, Samples
-from trainer.run.callbacks.records import MetricsFile, Rollouts, WandbRunConfig
-from trainer.run.callbacks.stalls import StallWatchdog, stall_watchdogs
-from trainer.run.callbacks.stopping import StopAtRolloutBoundary
+from evenkeel.trainer.run.callbacks.checkpoints import CheckpointManifest
+from evenkeel.trainer.run.callbacks.evaluations import EvaluationFiles, FinalEvaluation, KeepBest
+from evenkeel.trainer.run.callbacks.idle_batches import IdleBatches
+from evenkeel.trainer.run.callbacks.progress import Doctor, EvaluationProgress, Progress, Samples
+from evenkeel.trainer.run.callbacks.records import MetricsFile, Rollouts, WandbRunConfig
+from evenkeel.trainer.run.callbacks.stalls import StallWatchdog, stall_watchdogs
+from evenkeel.trainer.run.callbacks.stopping import StopAtRolloutBoundary
 
 __all__ = [
     "CheckpointManifest",

@@ -7,8 +7,8 @@ from typing import Any
 
 from transformers import TrainerCallback, TrainerControl, TrainerState, TrainingArguments
 
-from trainer.evaluation.result import EvaluationResult
-from trainer.step.guards import is_full
+from evenkeel.trainer.evaluation.result import EvaluationResult
+from evenkeel.trainer.step.guards import is_full
 
 
 class FinalEvaluation(TrainerCallback):

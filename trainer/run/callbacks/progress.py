@@ -8,9 +8,9 @@ from typing import Any
 from tqdm import tqdm
 from transformers import TrainerCallback, TrainerControl, TrainerState, TrainingArguments
 
-from trainer.doctor.rules import Examination, Finding
-from trainer.run.callbacks.idle_batches import CUT_OFF, IDLE
-from trainer.run.signs_of_life import SIGNS
+from evenkeel.trainer.doctor.rules import Examination, Finding
+from evenkeel.trainer.run.callbacks.idle_batches import CUT_OFF, IDLE
+from evenkeel.trainer.run.signs_of_life import SIGNS
 
 _DOING = {
     "generate": "generates completions",
@@ -33,7 +33,7 @@ class Progress(TrainerCallback):
     Args:
         accuracy: key of the metric that is shown as accuracy.
         seconds_between_lines: in a log file.
-        phase: what of a step is under way, see `trainer.step.phases.TIMED`; ``None`` = nothing of it.
+        phase: what of a step is under way, see `evenkeel.trainer.step.phases.TIMED`; ``None`` = nothing of it.
     """
 
     def __init__(

@@ -8,12 +8,12 @@ from typing import Any
 
 from transformers import TrainerCallback, TrainerControl, TrainerState, TrainingArguments
 
-from trainer.run.config.schema import LoggingSection
-from trainer.run.files import ROLLOUTS
-from trainer.run.record import RunRecord
-from trainer.run.rollout_files import RolloutFiles
-from trainer.step.checkpoint import ROLLOUT_BATCHES
-from trainer.step.guards import is_full
+from evenkeel.trainer.run.config.schema import LoggingSection
+from evenkeel.trainer.run.files import ROLLOUTS
+from evenkeel.trainer.run.record import RunRecord
+from evenkeel.trainer.run.rollout_files import RolloutFiles
+from evenkeel.trainer.step.checkpoint import ROLLOUT_BATCHES
+from evenkeel.trainer.step.guards import is_full
 
 _HELD_OUT_SET = re.compile("^eval_(?!verifier/)(?=[^/]+/)")
 

@@ -12,8 +12,8 @@ from typing import IO, Any
 
 from transformers import TrainerCallback, TrainerControl, TrainerState, TrainingArguments
 
-from trainer.run.config.schema import StoppingSection
-from trainer.run.processes import FAILED
+from evenkeel.trainer.run.config.schema import StoppingSection
+from evenkeel.trainer.run.processes import FAILED
 
 LATER = 1.5
 """From so many times the limit on the stacks are written from C, for the interpreter itself may be what hangs."""

@@ -3,8 +3,8 @@
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from trainer.run.check.context import CheckContext, Finding, error
-from trainer.run.library_errors import in_words
+from evenkeel.trainer.run.check.context import CheckContext, Finding, error
+from evenkeel.trainer.run.library_errors import in_words
 
 _ANSWER = "7"
 _WRITTEN = ("system", "developer", "user")

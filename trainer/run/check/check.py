@@ -5,25 +5,25 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from rewards.registry import Refusal
-from trainer.run.check.chat_template import template_findings
-from trainer.run.check.context import CheckContext, Finding, error, sort_by_severity, warning, with_line
-from trainer.run.check.data import data_findings, reward_findings
-from trainer.run.check.lengths import length_findings, tokenized_lengths
-from trainer.run.check.lora import lora_findings
-from trainer.run.check.machine import device_memory, directory_findings, memory_estimates, memory_findings
-from trainer.run.check.memory import MemoryEstimate
-from trainer.run.check.model import folder_fault, model_findings, model_settings, skeleton_of
-from trainer.run.check.optimizer import optimizer_findings
-from trainer.run.check.packages import device_findings, engine_findings, package_findings
-from trainer.run.check.plan import Plan, plan_of, possible_processes
-from trainer.run.check.prepare import Collected, prepared
-from trainer.run.check.settings import logging_findings, rule_findings, setting_findings
-from trainer.run.check.weights import weight_findings
-from trainer.run.config import load_tolerantly
-from trainer.run.config.layers import layered
-from trainer.run.config.yaml_document import Node
-from trainer.run.experiment import Experiment
+from evenkeel.rewards.registry import Refusal
+from evenkeel.trainer.run.check.chat_template import template_findings
+from evenkeel.trainer.run.check.context import CheckContext, Finding, error, sort_by_severity, warning, with_line
+from evenkeel.trainer.run.check.data import data_findings, reward_findings
+from evenkeel.trainer.run.check.lengths import length_findings, tokenized_lengths
+from evenkeel.trainer.run.check.lora import lora_findings
+from evenkeel.trainer.run.check.machine import device_memory, directory_findings, memory_estimates, memory_findings
+from evenkeel.trainer.run.check.memory import MemoryEstimate
+from evenkeel.trainer.run.check.model import folder_fault, model_findings, model_settings, skeleton_of
+from evenkeel.trainer.run.check.optimizer import optimizer_findings
+from evenkeel.trainer.run.check.packages import device_findings, engine_findings, package_findings
+from evenkeel.trainer.run.check.plan import Plan, plan_of, possible_processes
+from evenkeel.trainer.run.check.prepare import Collected, prepared
+from evenkeel.trainer.run.check.settings import logging_findings, rule_findings, setting_findings
+from evenkeel.trainer.run.check.weights import weight_findings
+from evenkeel.trainer.run.config import load_tolerantly
+from evenkeel.trainer.run.config.layers import layered
+from evenkeel.trainer.run.config.yaml_document import Node
+from evenkeel.trainer.run.experiment import Experiment
 
 _BRIEF_ROWS = 128
 """Prompts of each set that are tokenized again as a run starts."""

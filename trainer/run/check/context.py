@@ -5,10 +5,10 @@ from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Literal
 
-from rewards.verifier import Verifier
-from trainer.algorithms.strategies import Strategies
-from trainer.run.config import BatchPlan, RunConfig
-from trainer.run.config.yaml_document import Node
+from evenkeel.rewards.verifier import Verifier
+from evenkeel.trainer.algorithms.strategies import Strategies
+from evenkeel.trainer.run.config import BatchPlan, RunConfig
+from evenkeel.trainer.run.config.yaml_document import Node
 
 if TYPE_CHECKING:
     from torch import nn
@@ -139,6 +139,6 @@ class CheckContext:
 
     def argument(self, name: str) -> Any:
         """One of TRL's arguments, as the file gives it or TRL's default."""
-        from trainer.run.config.trl_arguments import grpo_default
+        from evenkeel.trainer.run.config.trl_arguments import grpo_default
 
         return self.config.trl.get(name, grpo_default(name))

@@ -5,7 +5,7 @@ from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from trainer.run.check.context import CheckContext, Finding, error, note, warning
+from evenkeel.trainer.run.check.context import CheckContext, Finding, error, note, warning
 
 _MOST_NAMED = 5
 

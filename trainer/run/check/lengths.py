@@ -3,9 +3,9 @@
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from trainer.run.check.context import CheckContext, Finding, error
-from trainer.run.library_errors import in_words
-from trainer.run.tokenizer import TokenizerError
+from evenkeel.trainer.run.check.context import CheckContext, Finding, error
+from evenkeel.trainer.run.library_errors import in_words
+from evenkeel.trainer.run.tokenizer import TokenizerError
 
 _CHARACTERS = 64
 """So many of the longest prompts by their characters are among those that are tokenized."""

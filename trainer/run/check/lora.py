@@ -4,8 +4,8 @@ import re
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from rewards.registry import suggest
-from trainer.run.check.context import CheckContext, Finding, error
+from evenkeel.rewards.registry import suggest
+from evenkeel.trainer.run.check.context import CheckContext, Finding, error
 
 ALL_LINEAR = "all-linear"
 

@@ -8,11 +8,11 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import get_args
 
-from trainer.run.check.context import CheckContext, Finding, error, note, warning
-from trainer.run.check.lora import adapted_parameters
-from trainer.run.check.memory import GIB, MemoryEstimate, Sharding, Training, memory_per_device
-from trainer.run.check.model import size_of
-from trainer.run.check.plan import plan_of
+from evenkeel.trainer.run.check.context import CheckContext, Finding, error, note, warning
+from evenkeel.trainer.run.check.lora import adapted_parameters
+from evenkeel.trainer.run.check.memory import GIB, MemoryEstimate, Sharding, Training, memory_per_device
+from evenkeel.trainer.run.check.model import size_of
+from evenkeel.trainer.run.check.plan import plan_of
 
 _FEWEST_INODES = 100
 """Free inodes without which a run is refused: a checkpoint has about 15 files, a run's directory 30 with its logs."""

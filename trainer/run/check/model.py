@@ -6,10 +6,10 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from rewards.registry import Refusal, closest
-from trainer.run.check.context import CheckContext, Finding, error, note, warning
-from trainer.run.check.memory import ModelSize
-from trainer.run.config import RunConfig
+from evenkeel.rewards.registry import Refusal, closest
+from evenkeel.trainer.run.check.context import CheckContext, Finding, error, note, warning
+from evenkeel.trainer.run.check.memory import ModelSize
+from evenkeel.trainer.run.config import RunConfig
 
 ATTENTION = ("eager", "sdpa", "flash_attention_2", "flash_attention_3", "flex_attention")
 _MOST_UNUSED = 0.01
@@ -30,7 +30,7 @@ def model_settings(config: RunConfig) -> Any:
     from transformers import AutoConfig
     from transformers.models.auto.modeling_auto import MODEL_FOR_CAUSAL_LM_MAPPING_NAMES as WRITERS
 
-    from trainer.run.data.sources import use_offline_mode
+    from evenkeel.trainer.run.data.sources import use_offline_mode
 
     model = config.model
     if not Path(model.name_or_path).exists():

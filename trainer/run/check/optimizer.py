@@ -4,8 +4,8 @@ import math
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from trainer.run.check.context import CheckContext, Finding, error
-from trainer.run.check.plan import optimizer_steps
+from evenkeel.trainer.run.check.context import CheckContext, Finding, error
+from evenkeel.trainer.run.check.plan import optimizer_steps
 
 _UNKNOWN_STEPS = 100
 """Taken where the plan does not hold: what is asked for is then checked by itself."""

@@ -7,8 +7,8 @@ from importlib.metadata import PackageNotFoundError, packages_distributions, ver
 from importlib.util import find_spec
 from pathlib import Path
 
-from trainer.run.check.context import CheckContext, Finding, error, note, warning
-from trainer.run.config.trackers import TRACKERS
+from evenkeel.trainer.run.check.context import CheckContext, Finding, error, note, warning
+from evenkeel.trainer.run.config.trackers import TRACKERS
 
 _OPTIMIZERS = (("8bit|4bit|_bnb|paged", "bitsandbytes"), ("galore", "galore_torch"), ("apollo", "apollo_torch"))
 _INSTALL = {"deepspeed": 'pip install -e ".[deepspeed]"'}

@@ -5,9 +5,9 @@ from collections.abc import Iterator
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from trainer.algorithms.results import max_rounds
-from trainer.run.check.context import CheckContext
-from trainer.run.config import ConfigError, RunConfig, batch_plan
+from evenkeel.trainer.algorithms.results import max_rounds
+from evenkeel.trainer.run.check.context import CheckContext
+from evenkeel.trainer.run.config import ConfigError, RunConfig, batch_plan
 
 PROCESSES = (1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 64)
 """Numbers of processes that are tried."""

@@ -7,18 +7,18 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
-from rewards.registry import Refusal
-from trainer.algorithms.contract import PROMPT_SAMPLER, UPDATE_SCHEDULE
-from trainer.algorithms.registry import KINDS, find_strategy
-from trainer.algorithms.trial import tried, tried_sampler, tried_schedule
-from trainer.run.check.context import CheckContext, Finding, error, warning
-from trainer.run.check.model import folder_fault, model_settings, skeleton_of
-from trainer.run.config import ConfigError, RunConfig, planned_config
-from trainer.run.experiment import Experiment
-from trainer.run.launched_as import check_precision, check_variables
-from trainer.run.library_errors import UNEXPLAINED, in_words
-from trainer.run.preflight import schedule_checks
-from trainer.step.options import PreflightError
+from evenkeel.rewards.registry import Refusal
+from evenkeel.trainer.algorithms.contract import PROMPT_SAMPLER, UPDATE_SCHEDULE
+from evenkeel.trainer.algorithms.registry import KINDS, find_strategy
+from evenkeel.trainer.algorithms.trial import tried, tried_sampler, tried_schedule
+from evenkeel.trainer.run.check.context import CheckContext, Finding, error, warning
+from evenkeel.trainer.run.check.model import folder_fault, model_settings, skeleton_of
+from evenkeel.trainer.run.config import ConfigError, RunConfig, planned_config
+from evenkeel.trainer.run.experiment import Experiment
+from evenkeel.trainer.run.launched_as import check_precision, check_variables
+from evenkeel.trainer.run.library_errors import UNEXPLAINED, in_words
+from evenkeel.trainer.run.preflight import schedule_checks
+from evenkeel.trainer.step.options import PreflightError
 
 _TRIED = {UPDATE_SCHEDULE: tried_schedule, PROMPT_SAMPLER: tried_sampler}
 

@@ -4,11 +4,11 @@ import json
 import textwrap
 from collections.abc import Iterator
 
-from trainer.run.check.check import Checked
-from trainer.run.check.context import SEVERITIES
-from trainer.run.check.machine import in_gib
-from trainer.run.check.memory import MemoryEstimate
-from trainer.run.check.plan import plan_lines
+from evenkeel.trainer.run.check.check import Checked
+from evenkeel.trainer.run.check.context import SEVERITIES
+from evenkeel.trainer.run.check.machine import in_gib
+from evenkeel.trainer.run.check.memory import MemoryEstimate
+from evenkeel.trainer.run.check.plan import plan_lines
 
 _WIDTH = 110
 

@@ -3,11 +3,11 @@
 import os
 from collections.abc import Iterator
 
-from trainer.algorithms.trial import coefficient_under_noise, heaviest_token_weight
-from trainer.run.check.context import CheckContext, Finding, error, note, warning
-from trainer.run.check.plan import optimizer_steps
-from trainer.run.config.rules import RULES, Given, rules_broken
-from trainer.step.rollout import Schedule
+from evenkeel.trainer.algorithms.trial import coefficient_under_noise, heaviest_token_weight
+from evenkeel.trainer.run.check.context import CheckContext, Finding, error, note, warning
+from evenkeel.trainer.run.check.plan import optimizer_steps
+from evenkeel.trainer.run.config.rules import RULES, Given, rules_broken
+from evenkeel.trainer.step.rollout import Schedule
 
 _LARGEST_LEARNING_RATE = 0.1
 _ROUNDING = 0.01

@@ -8,7 +8,7 @@ from copy import deepcopy
 from pathlib import Path
 from typing import Any
 
-from trainer.run.check.context import CheckContext, Finding, error, warning
+from evenkeel.trainer.run.check.context import CheckContext, Finding, error, warning
 
 _FILES = ("model.safetensors", "model.safetensors.index.json", "pytorch_model.bin", "pytorch_model.bin.index.json")
 """Where transformers looks, in its order."""

@@ -1,11 +1,11 @@
 """The YAML file of a run: read, merged, validated, and handed to TRL."""
 
-from trainer.run.config.batch_plan import BatchPlan, batch_plan
-from trainer.run.config.data_section import Columns, Source
-from trainer.run.config.loading import load_config, load_tolerantly, local_path
-from trainer.run.config.problems import ConfigError, Origin, Problem
-from trainer.run.config.schema import Reward, RunConfig
-from trainer.run.config.trl_config import (
+from evenkeel.trainer.run.config.batch_plan import BatchPlan, batch_plan
+from evenkeel.trainer.run.config.data_section import Columns, Source
+from evenkeel.trainer.run.config.loading import load_config, load_tolerantly, local_path
+from evenkeel.trainer.run.config.problems import ConfigError, Origin, Problem
+from evenkeel.trainer.run.config.schema import Reward, RunConfig
+from evenkeel.trainer.run.config.trl_config import (
     evaluation_arguments,
     grpo_config,
     lora_config,

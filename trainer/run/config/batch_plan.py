@@ -4,9 +4,9 @@ import math
 from dataclasses import dataclass
 from typing import Any
 
-from trainer.run.config.problems import ConfigError, Problem
-from trainer.run.config.schema import RunConfig
-from trainer.run.config.trl_arguments import grpo_default
+from evenkeel.trainer.run.config.problems import ConfigError, Problem
+from evenkeel.trainer.run.config.schema import RunConfig
+from evenkeel.trainer.run.config.trl_arguments import grpo_default
 
 _MOST_TRIED = 10**6
 """Largest number of divisors of a rollout batch that are tried to name the sizes nearest to a wrong one."""

@@ -5,8 +5,8 @@ from typing import Annotated, Any, Self
 
 from pydantic import AfterValidator, BeforeValidator, ConfigDict, Field, TypeAdapter, ValidationInfo, model_validator
 
-from trainer.run.config.problems import problem, raise_all
-from trainer.run.config.section import Count, LocalPath, Part, Section, Text
+from evenkeel.trainer.run.config.problems import problem, raise_all
+from evenkeel.trainer.run.config.section import Count, LocalPath, Part, Section, Text
 
 
 class Columns(Section):

@@ -3,8 +3,8 @@
 from collections.abc import Collection
 from dataclasses import dataclass
 
-from trainer.run.config.problems import ConfigError, Problem
-from trainer.run.config.yaml_document import Node
+from evenkeel.trainer.run.config.problems import ConfigError, Problem
+from evenkeel.trainer.run.config.yaml_document import Node
 
 
 @dataclass(frozen=True)

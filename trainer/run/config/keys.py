@@ -5,7 +5,7 @@ Each table leads from what users write to what to write instead.
 
 from collections.abc import Collection, Mapping
 
-from trainer.run.config.trackers import TRACKERS
+from evenkeel.trainer.run.config.trackers import TRACKERS
 
 _OTHER_NAMES = {
     "model": {

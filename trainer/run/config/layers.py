@@ -9,10 +9,10 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from rewards.registry import suggest
-from trainer.run.config.file_kinds import RUN, check_kind
-from trainer.run.config.problems import COMMAND_LINE, ConfigError, Problem
-from trainer.run.config.yaml_document import Node, read_file, read_value
+from evenkeel.rewards.registry import suggest
+from evenkeel.trainer.run.config.file_kinds import RUN, check_kind
+from evenkeel.trainer.run.config.problems import COMMAND_LINE, ConfigError, Problem
+from evenkeel.trainer.run.config.yaml_document import Node, read_file, read_value
 
 _NOT_INHERITED = ("name", "output_dir")
 _EXAMPLE = "Write it like trl.learning_rate=1e-6, rewards.0.weight=2 or algorithm.advantage='{name: rloo}'."

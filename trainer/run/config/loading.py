@@ -7,13 +7,13 @@ from typing import Any
 
 from pydantic import ValidationError
 
-from trainer.run.config.layers import layered
-from trainer.run.config.problems import ConfigError, Problem, raise_all
-from trainer.run.config.rules import conflicts
-from trainer.run.config.schema import RunConfig
-from trainer.run.config.section import expanded
-from trainer.run.config.wording import problems_of
-from trainer.run.config.yaml_document import Node
+from evenkeel.trainer.run.config.layers import layered
+from evenkeel.trainer.run.config.problems import ConfigError, Problem, raise_all
+from evenkeel.trainer.run.config.rules import conflicts
+from evenkeel.trainer.run.config.schema import RunConfig
+from evenkeel.trainer.run.config.section import expanded
+from evenkeel.trainer.run.config.wording import problems_of
+from evenkeel.trainer.run.config.yaml_document import Node
 
 _ROUNDS = 3
 """Correcting one error may reveal another, so a file is validated up to so many times."""

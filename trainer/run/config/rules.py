@@ -13,8 +13,8 @@ from typing import Any, Literal
 
 from pydantic_core import InitErrorDetails
 
-from trainer.run.config.problems import problem
-from trainer.run.config.trl_arguments import grpo_default
+from evenkeel.trainer.run.config.problems import problem
+from evenkeel.trainer.run.config.trl_arguments import grpo_default
 
 Severity = Literal["refuse", "warn"]
 Moment = Literal["file", "start", "parts", "arguments"]
@@ -77,7 +77,7 @@ class Rule:
         settings: what it is about; a refusal is shown at the first.
         severity: ``refuse``, or ``warn`` where a run would start and probably not do what was meant.
         moment: ``file`` = of the settings alone; ``start`` = of the environment too; ``parts`` = of the built parts;
-            ``arguments`` = of TRL's arguments (`trainer.run.schedule`).
+            ``arguments`` = of TRL's arguments (`evenkeel.trainer.run.schedule`).
         training_only: it is not asked of a file that is only evaluated.
         about: what does not go together, for the table of all rules.
     """
@@ -461,7 +461,7 @@ for _name in ("generation_batch_size", "steps_per_generation", "gradient_accumul
 _ENGINE_DIFFERENCE = 0.03
 """Standard deviation of a token's log-probability between vLLM and the trainer under bfloat16; assumed."""
 _NOTABLE = 0.05
-"""As in `trainer.step.loss`: a change of the learning rate by as much."""
+"""As in `evenkeel.trainer.step.loss`: a change of the learning rate by as much."""
 
 
 @rule(

@@ -7,15 +7,15 @@ from typing import Annotated, Any, ClassVar, Literal, Self
 from pydantic import AfterValidator, BeforeValidator, Field, ValidationInfo, model_validator
 from pydantic_core import InitErrorDetails
 
-from trainer.evaluation.decoding import Decoding, decodings
-from trainer.run.config.data_section import DataSection
-from trainer.run.config.problems import problem, raise_all
-from trainer.run.config.rules import BATCH_WORDS, conflicts
-from trainer.run.config.section import Count, LocalPath, Name, Part, Section, Text, not_expanded, part_name
-from trainer.run.config.trackers import TrackerName
-from trainer.run.config.trl_arguments import checked_by, grpo_arguments, lora_arguments, revision_options
-from trainer.run.config.yaml_document import write
-from trainer.step.options import Engine, Speed
+from evenkeel.trainer.evaluation.decoding import Decoding, decodings
+from evenkeel.trainer.run.config.data_section import DataSection
+from evenkeel.trainer.run.config.problems import problem, raise_all
+from evenkeel.trainer.run.config.rules import BATCH_WORDS, conflicts
+from evenkeel.trainer.run.config.section import Count, LocalPath, Name, Part, Section, Text, not_expanded, part_name
+from evenkeel.trainer.run.config.trackers import TrackerName
+from evenkeel.trainer.run.config.trl_arguments import checked_by, grpo_arguments, lora_arguments, revision_options
+from evenkeel.trainer.run.config.yaml_document import write
+from evenkeel.trainer.step.options import Engine, Speed
 
 DEFAULT_SEED = 42  # TRL's
 
@@ -160,7 +160,7 @@ class LoggingSection(Section):
     ``rollouts``: ``all``, ``off``, or of how many completions of each rollout batch (whole groups) everything is kept
     as parquet, ``rollouts_max_mb`` MiB at most; ``rollout_scores`` keeps log π_old and entropies with them.
 
-    ``doctor``: say what the rules of `trainer.doctor` find in the log, each finding once.
+    ``doctor``: say what the rules of `evenkeel.trainer.doctor` find in the log, each finding once.
     """
 
     report_to: list[TrackerName] | Literal["none"] = "none"

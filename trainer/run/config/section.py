@@ -9,7 +9,7 @@ from typing import Annotated, Any
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field
 from pydantic_core import InitErrorDetails
 
-from trainer.run.config.problems import problem, raise_all
+from evenkeel.trainer.run.config.problems import problem, raise_all
 
 
 def _without_zero_byte(text: str) -> str:

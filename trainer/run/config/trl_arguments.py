@@ -16,10 +16,10 @@ from typing import Annotated, Any, Literal
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, create_model
 from pydantic_core import InitErrorDetails
 
-from trainer.run.config.keys import IN_ANOTHER_SECTION
-from trainer.run.config.problems import problem, raise_all
-from trainer.run.config.section import finite, not_finite
-from trainer.run.config.yaml_document import scalar
+from evenkeel.trainer.run.config.keys import IN_ANOTHER_SECTION
+from evenkeel.trainer.run.config.problems import problem, raise_all
+from evenkeel.trainer.run.config.section import finite, not_finite
+from evenkeel.trainer.run.config.yaml_document import scalar
 
 CHOICES = {
     "loss_type": ("grpo", "dapo", "dr_grpo", "bnpo", "cispo", "sapo", "luspo", "vespo"),
@@ -82,7 +82,7 @@ def lora_arguments() -> type[BaseModel]:
 @cache
 def revision_options() -> type[BaseModel]:
     """The options that may stand under ``algorithm.revision:``. Imports torch, which takes seconds."""
-    from trainer.algorithms.revisions import RevisionOptions
+    from evenkeel.trainer.algorithms.revisions import RevisionOptions
 
     return RevisionOptions
 

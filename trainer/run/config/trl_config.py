@@ -4,9 +4,9 @@ from collections.abc import Mapping
 from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any
 
-from trainer.run.config.batch_plan import batch_plan
-from trainer.run.config.problems import ConfigError, Problem
-from trainer.run.config.schema import RunConfig
+from evenkeel.trainer.run.config.batch_plan import batch_plan
+from evenkeel.trainer.run.config.problems import ConfigError, Problem
+from evenkeel.trainer.run.config.schema import RunConfig
 
 if TYPE_CHECKING:
     from peft import LoraConfig

@@ -9,13 +9,13 @@ from typing import Any
 from pydantic import BaseModel, ValidationError
 from pydantic.fields import FieldInfo
 
-from rewards.registry import closest, suggest
-from trainer.run.config.data_section import Source
-from trainer.run.config.keys import IN_ANOTHER_SECTION, MEANT, REMOVED, advice_for, other_key, suggest_key
-from trainer.run.config.problems import Problem
-from trainer.run.config.schema import RunConfig
-from trainer.run.config.trl_arguments import REASONS, grpo_arguments, lora_arguments, revision_options
-from trainer.run.config.yaml_document import Node, scalar
+from evenkeel.rewards.registry import closest, suggest
+from evenkeel.trainer.run.config.data_section import Source
+from evenkeel.trainer.run.config.keys import IN_ANOTHER_SECTION, MEANT, REMOVED, advice_for, other_key, suggest_key
+from evenkeel.trainer.run.config.problems import Problem
+from evenkeel.trainer.run.config.schema import RunConfig
+from evenkeel.trainer.run.config.trl_arguments import REASONS, grpo_arguments, lora_arguments, revision_options
+from evenkeel.trainer.run.config.yaml_document import Node, scalar
 
 Path = tuple[str | int, ...]
 _MOST_LISTED = 20
@@ -152,7 +152,7 @@ def _unknown_key(path: Path, model: type[BaseModel]) -> tuple[str, str, str]:
         return "removed-argument", "is not an argument of TRL 1.16's GRPOConfig.", REMOVED[key]
     if (meant := other_key(section, key)) is not None:
         return code, what, f"Did you mean {meant}?"
-    from trainer.algorithms.registry import KINDS  # imports torch, which takes seconds
+    from evenkeel.trainer.algorithms.registry import KINDS  # imports torch, which takes seconds
 
     kinds = {name: kind for kind, parts in KINDS.items() for name in parts.built_in()}
     plain = ("algorithm", "model", "evaluation", "logging", "speed", "stopping", "data")

@@ -20,7 +20,7 @@ from ruamel.yaml.nodes import MappingNode, ScalarNode
 from ruamel.yaml.resolver import VersionedResolver
 from ruamel.yaml.tag import Tag
 
-from trainer.run.config.problems import COMMAND_LINE, ConfigError, Origin, Problem
+from evenkeel.trainer.run.config.problems import COMMAND_LINE, ConfigError, Origin, Problem
 
 DEEPEST = 64
 """Largest number of mappings and lists inside one another; a run file has six."""

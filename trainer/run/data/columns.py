@@ -6,8 +6,8 @@ from typing import Any
 
 import numpy as np
 
-from rewards.registry import suggest
-from trainer.run.data.sources import DataError, Table, rows_named
+from evenkeel.rewards.registry import suggest
+from evenkeel.trainer.run.data.sources import DataError, Table, rows_named
 
 
 def column_of(table: Table, path: str, label: str) -> list[Any]:

@@ -2,8 +2,8 @@
 
 from typing import Any
 
-from trainer.run.data.prompt_forms import PromptForm, as_messages, form_of
-from trainer.run.data.sources import DataError, rows_named
+from evenkeel.trainer.run.data.prompt_forms import PromptForm, as_messages, form_of
+from evenkeel.trainer.run.data.sources import DataError, rows_named
 
 _TEMPLATE_MARKS = ("<|im_start|>", "<|start_header_id|>", "<|begin_of_text|>")
 

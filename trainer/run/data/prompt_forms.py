@@ -7,7 +7,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from rewards.registry import closest
+from evenkeel.rewards.registry import closest
 
 ROLES = ("system", "developer", "user", "assistant", "tool")
 """Who may speak in a prompt, as chat templates know them."""

@@ -9,10 +9,10 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from trainer.run.config import Columns, Source
-from trainer.run.data.columns import column_of, prompts_of, references_of
-from trainer.run.data.conversations import conversations
-from trainer.run.data.sources import DataError, Generator, label_of, table_of
+from evenkeel.trainer.run.config import Columns, Source
+from evenkeel.trainer.run.data.columns import column_of, prompts_of, references_of
+from evenkeel.trainer.run.data.conversations import conversations
+from evenkeel.trainer.run.data.sources import DataError, Generator, label_of, table_of
 
 if TYPE_CHECKING:
     from datasets import Dataset

@@ -7,8 +7,8 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from rewards.registry import Kind, Refusal, suggest
-from trainer.run.config import Source, local_path
+from evenkeel.rewards.registry import Kind, Refusal, suggest
+from evenkeel.trainer.run.config import Source, local_path
 
 Generator = Callable[..., list[dict[str, Any]]]
 Table = Mapping[str, Sequence[Any]]

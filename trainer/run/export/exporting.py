@@ -9,12 +9,12 @@ from typing import Any
 
 import torch
 
-from rewards.registry import Refusal
-from trainer.run.export.agreement import Agreement, agreement, conversations, greedy_answers
-from trainer.run.export.model_card import model_card
-from trainer.run.export.policy import load_policy, merged
-from trainer.run.export.source import ExportError, Source
-from trainer.run.files import MANIFEST, CheckpointRecord, read_record, write_json
+from evenkeel.rewards.registry import Refusal
+from evenkeel.trainer.run.export.agreement import Agreement, agreement, conversations, greedy_answers
+from evenkeel.trainer.run.export.model_card import model_card
+from evenkeel.trainer.run.export.policy import load_policy, merged
+from evenkeel.trainer.run.export.source import ExportError, Source
+from evenkeel.trainer.run.files import MANIFEST, CheckpointRecord, read_record, write_json
 
 CONFIG, RECORD = "training_config.yaml", "training_manifest.json"
 PROMPTS, TOKENS = 4, 64

@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from trainer.run.export.source import ExportError
+from evenkeel.trainer.run.export.source import ExportError
 
 
 def push(folder: Path, repository: str, *, public: bool = False) -> str:

@@ -5,12 +5,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from trainer.run.config import RunConfig
-from trainer.run.config import Source as DataSource
-from trainer.run.config.section import part_name
-from trainer.run.export.agreement import Agreement
-from trainer.run.export.source import Source
-from trainer.run.record import RunRecord
+from evenkeel.trainer.run.config import RunConfig
+from evenkeel.trainer.run.config import Source as DataSource
+from evenkeel.trainer.run.config.section import part_name
+from evenkeel.trainer.run.export.agreement import Agreement
+from evenkeel.trainer.run.export.source import Source
+from evenkeel.trainer.run.record import RunRecord
 
 TEMPLATE = Path(__file__).with_name("model_card.md.jinja")
 _SETTINGS = (

@@ -5,9 +5,9 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
-from trainer.run.config import quantization_config
-from trainer.run.export.source import ExportError, Source
-from trainer.run.manifest import model_fingerprint
+from evenkeel.trainer.run.config import quantization_config
+from evenkeel.trainer.run.export.source import ExportError, Source
+from evenkeel.trainer.run.manifest import model_fingerprint
 
 DTYPES = ("float32", "bfloat16", "float16")
 

@@ -5,13 +5,13 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any, Literal
 
-from rewards.registry import Refusal
-from trainer.run.checkpoints import fault_of, step_of, writes_manifests
-from trainer.run.config import RunConfig
-from trainer.run.experiment import Experiment
-from trainer.run.files import CONFIG, TRAINER_STATE, BestRecord, read_record
-from trainer.run.manifest import read_manifest
-from trainer.run.record import RunRecord
+from evenkeel.rewards.registry import Refusal
+from evenkeel.trainer.run.checkpoints import fault_of, step_of, writes_manifests
+from evenkeel.trainer.run.config import RunConfig
+from evenkeel.trainer.run.experiment import Experiment
+from evenkeel.trainer.run.files import CONFIG, TRAINER_STATE, BestRecord, read_record
+from evenkeel.trainer.run.manifest import read_manifest
+from evenkeel.trainer.run.record import RunRecord
 
 Form = Literal["model", "adapter", "zero", "fsdp"]
 BEST = "best"

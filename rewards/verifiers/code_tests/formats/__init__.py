@@ -25,9 +25,9 @@ statements, or their code. Other fields of the row are ignored.
 from collections.abc import Mapping
 from typing import Any
 
-from rewards.verifiers.code_tests.formats.cases import Pair, cases_of_pairs, pairs_of_columns, pairs_of_list
-from rewards.verifiers.code_tests.formats.packed import sequence, text_of, unpacked
-from rewards.verifiers.code_tests.formats.programs import (
+from evenkeel.rewards.verifiers.code_tests.formats.cases import Pair, cases_of_pairs, pairs_of_columns, pairs_of_list
+from evenkeel.rewards.verifiers.code_tests.formats.packed import sequence, text_of, unpacked
+from evenkeel.rewards.verifiers.code_tests.formats.programs import (
     asserts,
     functional,
     pytest_functions,
@@ -35,7 +35,7 @@ from rewards.verifiers.code_tests.formats.programs import (
     source_text,
     whole_test,
 )
-from rewards.verifiers.code_tests.kinds import Tests, UnusableTestsError
+from evenkeel.rewards.verifiers.code_tests.kinds import Tests, UnusableTestsError
 
 _WRAPPERS = ("input_output", "tests", "test_cases", "verification_info", "ground_truth", "reward_model")
 _LIVECODEBENCH = ("public_test_cases", "private_test_cases")

@@ -5,8 +5,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from rewards.verifiers.code_tests.formats.packed import sequence
-from rewards.verifiers.code_tests.kinds import Call, FunctionCalls, StdinCase, StdinCases, UnusableTestsError
+from evenkeel.rewards.verifiers.code_tests.formats.packed import sequence
+from evenkeel.rewards.verifiers.code_tests.kinds import Call, FunctionCalls, StdinCase, StdinCases, UnusableTestsError
 
 _KINDS = {
     "stdin": "stdin",

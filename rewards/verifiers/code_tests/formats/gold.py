@@ -4,8 +4,8 @@ import textwrap
 from collections.abc import Mapping
 from typing import Any
 
-from rewards.verifiers.code_tests.formats.packed import sequence, text_of, unpacked
-from rewards.verifiers.code_tests.kinds import UnusableTestsError
+from evenkeel.rewards.verifiers.code_tests.formats.packed import sequence, text_of, unpacked
+from evenkeel.rewards.verifiers.code_tests.kinds import UnusableTestsError
 
 _PYTHON_3 = 3  # CodeContests' number for the language
 _FIELDS = ("solutions", "canonical_solution", "code", "solution", "completion", "gold_standard_solution")

@@ -9,7 +9,7 @@ import zlib
 from collections.abc import Mapping
 from typing import Any
 
-from rewards.verifiers.code_tests.kinds import UnusableTestsError
+from evenkeel.rewards.verifiers.code_tests.kinds import UnusableTestsError
 
 LONGEST_UNPACKED = 1 << 29  # bytes; the largest published set of hidden tests unpacks to a fraction of it
 

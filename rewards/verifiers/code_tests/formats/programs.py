@@ -5,8 +5,8 @@ from collections.abc import Mapping, Sequence
 from functools import lru_cache
 from typing import Any
 
-from rewards.verifiers.code_tests.formats.packed import sequence, text_of
-from rewards.verifiers.code_tests.kinds import TestProgram, UnusableTestsError
+from evenkeel.rewards.verifiers.code_tests.formats.packed import sequence, text_of
+from evenkeel.rewards.verifiers.code_tests.kinds import TestProgram, UnusableTestsError
 
 
 def asserts(statements: Sequence[Any], row: Mapping[str, Any]) -> TestProgram:

@@ -8,7 +8,7 @@ from functools import cache
 from pathlib import Path
 from typing import Literal
 
-_PREFIX = "rewards.verifiers.code_tests"
+_PREFIX = "evenkeel.rewards.verifiers.code_tests"
 _PACKAGE = Path(__file__).parents[1]
 _FILES = {
     "answer": ("codec", "inside.channel", "inside.instances", "inside.standard_names", "inside.answer_process"),
@@ -54,7 +54,7 @@ def files(side: Literal["answer", "tests"]) -> bytes:
         )
         for file in _FILES[side]
     ]
-    names = ["rewards", "rewards.verifiers", _PREFIX, f"{_PREFIX}.inside", *(name for name, _ in compiled)]
+    names = ["rewards", "evenkeel.rewards.verifiers", _PREFIX, f"{_PREFIX}.inside", *(name for name, _ in compiled)]
     return marshal.dumps((names, compiled))
 
 

@@ -13,10 +13,10 @@ import types
 from collections.abc import Callable
 from typing import Any
 
-from rewards.verifiers.code_tests.codec import decode, encode
-from rewards.verifiers.code_tests.inside.channel import Channel
-from rewards.verifiers.code_tests.inside.instances import built, classes_in, crosses, graph
-from rewards.verifiers.code_tests.inside.standard_names import RECURSION_LIMIT, standard_names
+from evenkeel.rewards.verifiers.code_tests.codec import decode, encode
+from evenkeel.rewards.verifiers.code_tests.inside.channel import Channel
+from evenkeel.rewards.verifiers.code_tests.inside.instances import built, classes_in, crosses, graph
+from evenkeel.rewards.verifiers.code_tests.inside.standard_names import RECURSION_LIMIT, standard_names
 
 
 def serve(channel: Channel) -> None:

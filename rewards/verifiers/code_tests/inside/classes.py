@@ -25,7 +25,7 @@ import types
 from collections import ChainMap, Counter, OrderedDict, defaultdict, deque
 from collections.abc import Iterator, Mapping, Sequence
 
-from rewards.verifiers.code_tests.inside.names import ANSWER_MODULE, is_installed
+from evenkeel.rewards.verifiers.code_tests.inside.names import ANSWER_MODULE, is_installed
 
 _OF_FUNCTIONS = {*dir(types.FunctionType), *dir(builtins.len), "cache_clear", "cache_info", "cache_parameters"}
 _ONE_OF_ITS_ARGUMENTS = {"max", "min", "next", "sum", "copy", "deepcopy", "reversed", "iter"}

@@ -7,7 +7,7 @@ object brings values and no behaviour.
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from rewards.verifiers.code_tests.codec import CodecError, decode, encode
+from evenkeel.rewards.verifiers.code_tests.codec import CodecError, decode, encode
 
 MOST_INSTANCES = 100_000
 

@@ -12,7 +12,7 @@ import types
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
-from rewards.verifiers.code_tests.inside.remote import Like, NotSupportedError, Remote
+from evenkeel.rewards.verifiers.code_tests.inside.remote import Like, NotSupportedError, Remote
 
 NAMES = ("approx", "fail", "fixture", "main", "mark", "param", "raises")
 Test = tuple[str, Callable[[], Any]]

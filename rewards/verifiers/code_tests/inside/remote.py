@@ -23,8 +23,8 @@ from collections import deque
 from collections.abc import Callable, Collection, Iterator, Mapping
 from typing import Any, Literal
 
-from rewards.verifiers.code_tests.codec import decode, encode
-from rewards.verifiers.code_tests.inside.instances import built, crosses, graph
+from evenkeel.rewards.verifiers.code_tests.codec import decode, encode
+from evenkeel.rewards.verifiers.code_tests.inside.instances import built, crosses, graph
 
 Exchange = Callable[[bytes], bytes]
 Provenance = Literal["name", "made", "attribute", "returned", "new"]

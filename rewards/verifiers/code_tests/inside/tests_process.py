@@ -14,14 +14,20 @@ import types
 from collections.abc import Callable, Iterator
 from typing import Any
 
-from rewards.verifiers.code_tests.codec import decode, encode
-from rewards.verifiers.code_tests.inside import pytest_stand_in
-from rewards.verifiers.code_tests.inside.channel import Channel
-from rewards.verifiers.code_tests.inside.classes import classes_in_tests
-from rewards.verifiers.code_tests.inside.instances import classes_in
-from rewards.verifiers.code_tests.inside.names import ANSWER_MODULE, THIRD_PARTY, is_installed, is_star_import, names_of
-from rewards.verifiers.code_tests.inside.remote import TESTS_MODULE, Connection, NotSupportedError
-from rewards.verifiers.code_tests.inside.standard_names import standard_names
+from evenkeel.rewards.verifiers.code_tests.codec import decode, encode
+from evenkeel.rewards.verifiers.code_tests.inside import pytest_stand_in
+from evenkeel.rewards.verifiers.code_tests.inside.channel import Channel
+from evenkeel.rewards.verifiers.code_tests.inside.classes import classes_in_tests
+from evenkeel.rewards.verifiers.code_tests.inside.instances import classes_in
+from evenkeel.rewards.verifiers.code_tests.inside.names import (
+    ANSWER_MODULE,
+    THIRD_PARTY,
+    is_installed,
+    is_star_import,
+    names_of,
+)
+from evenkeel.rewards.verifiers.code_tests.inside.remote import TESTS_MODULE, Connection, NotSupportedError
+from evenkeel.rewards.verifiers.code_tests.inside.standard_names import standard_names
 
 
 def serve(channel: Channel) -> None:

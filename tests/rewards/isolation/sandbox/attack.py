@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from rewards.isolation.sandbox import Limits
+from evenkeel.rewards.isolation.sandbox import Limits
 
 HERE = Path(__file__).parent
 SECRET_WORD = f"secret-{secrets.token_hex(8)}"

@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from rewards.isolation.sandbox import Run, Sandbox
+from evenkeel.rewards.isolation.sandbox import Run, Sandbox
 from tests.paths import ROOT
 from tests.rewards.isolation.sandbox.attack import ATTACKS, SECRET_WORD, Attack, targets
 from tests.rewards.isolation.sandbox.processes import descendants

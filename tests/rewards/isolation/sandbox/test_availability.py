@@ -7,9 +7,9 @@ import sys
 
 import pytest
 
-from rewards.isolation.sandbox import Sandbox, SandboxUnavailableError
-from rewards.isolation.sandbox.self_test import breaches
-from rewards.isolation.sandbox.zygote_process import started
+from evenkeel.rewards.isolation.sandbox import Sandbox, SandboxUnavailableError
+from evenkeel.rewards.isolation.sandbox.self_test import breaches
+from evenkeel.rewards.isolation.sandbox.zygote_process import started
 from tests.paths import ROOT
 
 
@@ -46,7 +46,7 @@ class Program(ctypes.Structure):
 libc = ctypes.CDLL(None)
 assert libc.prctl(38, 1, 0, 0, 0) == 0
 assert libc.prctl(22, 2, ctypes.byref(Program(4, ctypes.addressof(buffer))), 0, 0) == 0
-from rewards.isolation.sandbox import Sandbox, SandboxUnavailableError
+from evenkeel.rewards.isolation.sandbox import Sandbox, SandboxUnavailableError
 try:
     Sandbox(isolation=sys.argv[1], preimported=()).run("print('ran')")
 except SandboxUnavailableError as error:
@@ -88,7 +88,7 @@ def test_unknown_levels_and_slots_are_refused() -> None:
 
 
 def test_the_level_is_said_and_none_warns(caplog: pytest.LogCaptureFixture) -> None:
-    caplog.set_level(logging.INFO, logger="rewards.isolation.sandbox")
+    caplog.set_level(logging.INFO, logger="evenkeel.rewards.isolation.sandbox")
     with Sandbox(preimported=()) as sandbox:
         sandbox.run("")
     assert [record.levelname for record in caplog.records] == ["INFO"]

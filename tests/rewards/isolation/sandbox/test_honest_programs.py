@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from rewards.isolation.sandbox import Sandbox
+from evenkeel.rewards.isolation.sandbox import Sandbox
 
 PROGRAMS = sorted((Path(__file__).parent / "honest").glob("*.py"))
 

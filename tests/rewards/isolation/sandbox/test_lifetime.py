@@ -10,7 +10,7 @@ import time
 
 import pytest
 
-from rewards.isolation.sandbox import Job, Limits, Sandbox, SessionOverError
+from evenkeel.rewards.isolation.sandbox import Job, Limits, Sandbox, SessionOverError
 from tests.paths import ROOT
 from tests.rewards.isolation.sandbox.processes import all_gone, children, descendants
 
@@ -75,7 +75,7 @@ def test_a_zygote_that_dies_every_time_is_a_failure_of_the_sandbox() -> None:
 
 TRAINER = """
 import sys, threading, time
-from rewards.isolation.sandbox import Sandbox
+from evenkeel.rewards.isolation.sandbox import Sandbox
 sandbox = Sandbox(isolation=sys.argv[1], preimported=())
 print(int(sandbox.run("import os; print(os.getppid())").stdout), flush=True)
 threading.Thread(target=sandbox.run, args=("import time; time.sleep(9)",), daemon=True).start()
@@ -134,7 +134,7 @@ def test_a_forked_process_has_a_zygote_of_its_own() -> None:
 def test_ctrl_c_is_the_trainers_alone() -> None:
     script = """
 import os, signal
-from rewards.isolation.sandbox import Sandbox
+from evenkeel.rewards.isolation.sandbox import Sandbox
 signal.signal(signal.SIGINT, lambda *_: None)
 driver = "import time; time.sleep(0.5); channel.send(b'alive')"
 with Sandbox(preimported=()) as sandbox, sandbox.session(driver) as session:

@@ -8,7 +8,7 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
-from rewards.isolation.sandbox import Job, Limits, LimitsError, Run, Sandbox
+from evenkeel.rewards.isolation.sandbox import Job, Limits, LimitsError, Run, Sandbox
 
 
 @pytest.fixture(scope="module")
@@ -196,7 +196,7 @@ def test_packages_are_imported_beforehand() -> None:
 
 def test_a_package_in_place_can_be_read_when_it_is_named() -> None:
     """The package of this test itself lies in a folder that programs may not read."""
-    source = "from rewards.verifiers import countdown; print(open(countdown.__file__).read(3))"
-    with Sandbox(preimported=("rewards.verifier",)) as named, Sandbox(preimported=()) as not_named:
+    source = "from evenkeel.rewards.verifiers import countdown; print(open(countdown.__file__).read(3))"
+    with Sandbox(preimported=("evenkeel.rewards.verifier",)) as named, Sandbox(preimported=()) as not_named:
         assert named.run(source).stdout == b'"""\n'
         assert not_named.run(source).exit_code == 1

@@ -8,8 +8,8 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from rewards.isolation.sandbox.zygote.seccomp import Instruction, instructions
-from rewards.isolation.sandbox.zygote.syscalls import AARCH64, CONDITIONS, OWN_PID, X86_64, Architecture
+from evenkeel.rewards.isolation.sandbox.zygote.seccomp import Instruction, instructions
+from evenkeel.rewards.isolation.sandbox.zygote.syscalls import AARCH64, CONDITIONS, OWN_PID, X86_64, Architecture
 
 ALLOW, KILL = 0x7FFF0000, 0x80000000
 REFUSE, UNKNOWN = 0x00050000 | errno.EPERM, 0x00050000 | errno.ENOSYS

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from rewards.isolation.sandbox import Limits, Sandbox, SessionOverError
+from evenkeel.rewards.isolation.sandbox import Limits, Sandbox, SessionOverError
 from tests.rewards.isolation.sandbox.processes import all_gone
 
 ECHO = "while True: channel.send(channel.receive())"

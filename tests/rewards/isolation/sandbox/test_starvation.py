@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from rewards.isolation.sandbox import Limits, Sandbox
-from rewards.verifiers.code_tests import CodeTests
+from evenkeel.rewards.isolation.sandbox import Limits, Sandbox
+from evenkeel.rewards.verifiers.code_tests import CodeTests
 
 NEEDS_WORK = "import time\nwhile time.process_time() < 1: pass\n"
 NEVER_ENDS = "while True: pass\n"

@@ -15,7 +15,7 @@ package = types.ModuleType("rewards")
 package.__path__ = [f"{checkout}/rewards"]
 sys.modules["rewards"] = package
 
-from rewards.isolation.sandbox import Job, Sandbox  # noqa: E402
+from evenkeel.rewards.isolation.sandbox import Job, Sandbox  # noqa: E402
 from tests.rewards.isolation.sandbox.attack import ATTACKS, SECRET_WORD, targets  # noqa: E402
 
 with targets(Path(folder)) as prey, Sandbox(preimported=(), slots=2) as sandbox:

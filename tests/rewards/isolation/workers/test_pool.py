@@ -14,8 +14,8 @@ from pathlib import Path
 
 import pytest
 
-from rewards.isolation.workers import WorkerPool, WorkerStartError
-from rewards.isolation.workers.pool import _groups
+from evenkeel.rewards.isolation.workers import WorkerPool, WorkerStartError
+from evenkeel.rewards.isolation.workers.pool import _groups
 from tests.paths import ROOT
 
 JUDGE = "tests.rewards.isolation.workers.judges:judge"
@@ -254,7 +254,7 @@ def test_a_forked_child_starts_its_own_workers(pool):
 UNGUARDED_SCRIPT = textwrap.dedent(
     """
     import sys, threading, time
-    from rewards.isolation.workers import WorkerPool
+    from evenkeel.rewards.isolation.workers import WorkerPool
     print("imported", flush=True)
     pool = WorkerPool("tests.rewards.isolation.workers.judges:judge", cpu_seconds=60, wall_seconds=60, workers=1)
     thread = threading.Thread(target=lambda: print(pool.map([["pid", None]])[0].value, flush=True))

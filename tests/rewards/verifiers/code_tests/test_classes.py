@@ -4,7 +4,7 @@ import ast
 
 import pytest
 
-from rewards.verifiers.code_tests.inside.classes import classes_in_tests
+from evenkeel.rewards.verifiers.code_tests.inside.classes import classes_in_tests
 
 FIXTURE = """
 import pytest

@@ -12,8 +12,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from rewards.verifiers.code_tests import codec
-from rewards.verifiers.code_tests.codec import DEEPEST, CodecError, decode, encode
+from evenkeel.rewards.verifiers.code_tests import codec
+from evenkeel.rewards.verifiers.code_tests.codec import DEEPEST, CodecError, decode, encode
 
 Pair = namedtuple("Pair", "left right")
 

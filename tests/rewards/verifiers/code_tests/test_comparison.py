@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from rewards.verifiers.code_tests.comparison import Comparison, output_mistake, same_value
+from evenkeel.rewards.verifiers.code_tests.comparison import Comparison, output_mistake, same_value
 
 
 @pytest.mark.parametrize(

@@ -16,7 +16,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from rewards.verifiers.code_tests import (
+from evenkeel.rewards.verifiers.code_tests import (
     CodeTests,
     FunctionCalls,
     StdinCases,

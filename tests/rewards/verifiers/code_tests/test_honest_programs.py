@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
-from rewards.verifier import Verdict
-from rewards.verifiers.code_tests import CodeTests
+from evenkeel.rewards.verifier import Verdict
+from evenkeel.rewards.verifiers.code_tests import CodeTests
 
 PROGRAMS: list[dict[str, Any]] = [
     row

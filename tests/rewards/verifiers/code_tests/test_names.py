@@ -4,7 +4,7 @@ import ast
 
 import pytest
 
-from rewards.verifiers.code_tests.inside.names import names_of
+from evenkeel.rewards.verifiers.code_tests.inside.names import names_of
 
 
 @pytest.mark.parametrize(

@@ -11,10 +11,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from rewards import VerifierError, build_verifier
-from rewards.verifier import Verdict
-from rewards.verifiers.code_tests import Call, CodeTests, FunctionCalls, StdinCase, StdinCases
-from rewards.verifiers.code_tests.verifier import limited, missing_packages
+from evenkeel.rewards import VerifierError, build_verifier
+from evenkeel.rewards.verifier import Verdict
+from evenkeel.rewards.verifiers.code_tests import Call, CodeTests, FunctionCalls, StdinCase, StdinCases
+from evenkeel.rewards.verifiers.code_tests.verifier import limited, missing_packages
 
 ADD = "def add(a, b):\n    return a + b"
 CALLS = {"inputs": [[1, 2], [5, 7], [0, 0]], "outputs": [3, 12, 0], "fn_name": "add"}
@@ -347,7 +347,7 @@ def test_the_sandbox_that_dies_is_replaced() -> None:
 
 def test_no_process_is_left_when_the_verifier_ends(tmp_path: Path) -> None:
     judge = "print(CodeTests()('def f(): return 1', ['assert f() == 1']).score)"
-    script = f"from rewards.verifiers.code_tests import CodeTests\n{judge}"
+    script = f"from evenkeel.rewards.verifiers.code_tests import CodeTests\n{judge}"
     done = subprocess.run(
         [sys.executable, "-c", script], capture_output=True, text=True, timeout=60, check=True, cwd=Path.cwd()
     )

@@ -2,8 +2,8 @@ import random
 
 import pytest
 
-from rewards.generators.countdown import generate_countdown
-from rewards.verifiers.countdown import Countdown, solution
+from evenkeel.rewards.generators.countdown import generate_countdown
+from evenkeel.rewards.verifiers.countdown import Countdown, solution
 from scripts.tiny_policy.countdown_demonstrations import demonstration
 
 SETTINGS = {"num_numbers": 3, "max_number": 12, "max_target": 40}

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rewards.verifiers.countdown import Countdown
+from evenkeel.rewards.verifiers.countdown import Countdown
 from tests.paths import SHARED_DATA
 from tests.rewards.bounded import score_in_bounded_time
 

@@ -6,8 +6,8 @@ import gmpy2
 import pytest
 from sympy.external.gmpy import GROUND_TYPES
 
-from rewards.bench.adversarial import built_in
-from rewards.verifiers.math_answer import MathAnswer, verifier
+from evenkeel.rewards.bench.adversarial import built_in
+from evenkeel.rewards.verifiers.math_answer import MathAnswer, verifier
 
 JUDGE = MathAnswer(workers=1)
 

@@ -6,7 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from sympy import Integer, Rational, pi, sqrt
 
-from rewards.verifiers.math_answer.algebra import equal, rounds_to
+from evenkeel.rewards.verifiers.math_answer.algebra import equal, rounds_to
 
 HALF = Rational(1, 2)
 

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from rewards.verifiers.math_answer import MathAnswer
+from evenkeel.rewards.verifiers.math_answer import MathAnswer
 from scripts.benchmarks.math_verifiers import Pair, labelled_pairs, rates
 
 HERE = Path(__file__).parent

@@ -23,7 +23,7 @@ from typing import Any
 
 import pytest
 
-from rewards.verifiers.math_answer import MathAnswer
+from evenkeel.rewards.verifiers.math_answer import MathAnswer
 
 HERE = Path(__file__).parent
 PAIRS = [

@@ -7,9 +7,9 @@ from typing import Any
 import pandas
 import pytest
 
-from rewards.references import check_references
-from rewards.verifiers.math_answer import MathAnswer
-from rewards.verifiers.math_answer.reading import read
+from evenkeel.rewards.references import check_references
+from evenkeel.rewards.verifiers.math_answer import MathAnswer
+from evenkeel.rewards.verifiers.math_answer.reading import read
 from tests.paths import SHARED_DATA
 
 NUMBER = re.compile(r"-?(?:\d+(?:\.\d+)?|\.\d+)")

@@ -5,13 +5,13 @@ from fractions import Fraction
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rewards.verifiers.math_answer import MathAnswer
-from rewards.verifiers.math_answer.comparison import same
-from rewards.verifiers.math_answer.forms import Number
-from rewards.verifiers.math_answer.notation import balanced, normalise_latex
-from rewards.verifiers.math_answer.quantities import exact_number
-from rewards.verifiers.math_answer.reading import read
-from rewards.verifiers.math_answer.verifier import too_long_or_deep
+from evenkeel.rewards.verifiers.math_answer import MathAnswer
+from evenkeel.rewards.verifiers.math_answer.comparison import same
+from evenkeel.rewards.verifiers.math_answer.forms import Number
+from evenkeel.rewards.verifiers.math_answer.notation import balanced, normalise_latex
+from evenkeel.rewards.verifiers.math_answer.quantities import exact_number
+from evenkeel.rewards.verifiers.math_answer.reading import read
+from evenkeel.rewards.verifiers.math_answer.verifier import too_long_or_deep
 
 FRAGMENTS = st.sampled_from(
     r"""\frac \sqrt { } ( ) [ ] \{ \} \left \right , ; = < > \le \pm \cup \infty \text{ \text{cm} \text{or} ^ _ ^\circ %

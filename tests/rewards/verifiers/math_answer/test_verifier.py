@@ -5,11 +5,11 @@ import pickle
 import numpy as np
 import pytest
 
-from rewards import Verdict, build_verifier
-from rewards.isolation.workers import WorkerPool
-from rewards.references import UnusableReferenceError, check_references
-from rewards.verifiers.math_answer import MathAnswer
-from rewards.verifiers.math_answer import verifier as verifier_module
+from evenkeel.rewards import Verdict, build_verifier
+from evenkeel.rewards.isolation.workers import WorkerPool
+from evenkeel.rewards.references import UnusableReferenceError, check_references
+from evenkeel.rewards.verifiers.math_answer import MathAnswer
+from evenkeel.rewards.verifiers.math_answer import verifier as verifier_module
 
 
 def box(answer: str) -> str:
@@ -136,7 +136,7 @@ def test_an_unknown_place_is_refused():
 
 
 def test_algebra_that_is_cut_off_is_wrong_and_counted(monkeypatch):
-    monkeypatch.setattr("rewards.verifiers.math_answer.verifier.too_costly", lambda answer, gold: "")
+    monkeypatch.setattr("evenkeel.rewards.verifiers.math_answer.verifier.too_costly", lambda answer, gold: "")
     costly = box("(-8)^{\\frac{999999999}{7}}")
     before, killed, after = MathAnswer(cpu_seconds=0.5, workers=1).judge_all(
         [box("2\\cdot\\sqrt{3}"), costly, box("\\sqrt{3}\\cdot2")], ["2\\sqrt{3}"] * 3
@@ -166,7 +166,7 @@ FAILING_ANSWERS = [
 
 @pytest.mark.parametrize("answer", FAILING_ANSWERS)
 def test_no_answer_makes_itself_unjudged(answer, monkeypatch):
-    monkeypatch.setattr("rewards.verifiers.math_answer.verifier.too_costly", lambda answer, gold: "")
+    monkeypatch.setattr("evenkeel.rewards.verifiers.math_answer.verifier.too_costly", lambda answer, gold: "")
     golds = ["5x - 7y + 11z + 4 = 0", "x^5-x^4+x^3-x^2+x-1", "2\\sqrt{3}", "(\\sqrt{2}, x)"]
     judge = MathAnswer(cpu_seconds=1.0, workers=1)
     verdicts = judge.judge_all([box(answer)] * len(golds), golds)
@@ -190,7 +190,7 @@ def test_an_answer_that_breaks_its_reader_is_wrong(target, monkeypatch):
 
 @pytest.mark.slow
 def test_a_gold_that_fails_alone_is_unjudged_and_refused_before_training(monkeypatch):
-    monkeypatch.setattr("rewards.verifiers.math_answer.verifier.too_costly", lambda answer, gold: "")
+    monkeypatch.setattr("evenkeel.rewards.verifiers.math_answer.verifier.too_costly", lambda answer, gold: "")
     gold, judge = "(-8)^{\\frac{999999999}{7}}x", MathAnswer(cpu_seconds=0.5, workers=1)
     verdict = judge(box("x+1"), gold)
     assert verdict.score is None
@@ -217,7 +217,7 @@ def test_what_is_plain_needs_no_worker():
     assert [verdict.score for verdict in verifier.judge_all(completions + [box("x^9!")] * 6, golds + golds[:6])] == [
         1
     ] * 7 + [0] * 6
-    from rewards.isolation.workers import pool
+    from evenkeel.rewards.isolation.workers import pool
 
     assert verifier._pool() not in pool._groups
 

@@ -9,8 +9,8 @@ import torch
 from hypothesis import settings
 from hypothesis import strategies as st
 
-from trainer.algorithms.contract import ADVANTAGE, SIGNALS, traits_of
-from trainer.algorithms.registry import built_in
+from evenkeel.trainer.algorithms.contract import ADVANTAGE, SIGNALS, traits_of
+from evenkeel.trainer.algorithms.registry import built_in
 
 NAN = float("nan")
 LENGTH = 5

@@ -3,9 +3,9 @@
 import pytest
 import torch
 
+from evenkeel.trainer.algorithms.advantages.baseline_free import nsr, psr, reinforce, w_reinforce
+from evenkeel.trainer.algorithms.contract import traits_of
 from tests.trainer.algorithms.advantages.rollouts import NAN
-from trainer.algorithms.advantages.baseline_free import nsr, psr, reinforce, w_reinforce
-from trainer.algorithms.contract import traits_of
 
 REWARDS = torch.tensor([1.0, 1.0, 0.0, 0.0, 1.0, NAN, 0.25, 2.0])
 

@@ -7,9 +7,9 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
+from evenkeel.trainer.algorithms.advantages.beta_normalised import bnpo_beta
+from evenkeel.trainer.algorithms.advantages.group_baselines import dr_grpo
 from tests.trainer.algorithms.advantages.rollouts import NAN, property_test
-from trainer.algorithms.advantages.beta_normalised import bnpo_beta
-from trainer.algorithms.advantages.group_baselines import dr_grpo
 
 
 @property_test

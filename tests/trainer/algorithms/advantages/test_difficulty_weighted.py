@@ -4,9 +4,9 @@ import math
 
 import torch
 
+from evenkeel.trainer.algorithms.advantages.difficulty_weighted import grpo_lead
+from evenkeel.trainer.algorithms.advantages.group_baselines import grpo
 from tests.trainer.algorithms.advantages.rollouts import NAN
-from trainer.algorithms.advantages.difficulty_weighted import grpo_lead
-from trainer.algorithms.advantages.group_baselines import grpo
 
 
 def test_by_hand():

@@ -4,8 +4,8 @@ import pytest
 import torch
 from hypothesis import given
 
+from evenkeel.trainer.algorithms.advantages.discriminative import disco
 from tests.trainer.algorithms.advantages.rollouts import property_test, rollouts
-from trainer.algorithms.advantages.discriminative import disco
 
 
 @pytest.mark.parametrize("tau", [10.0, 0.5])

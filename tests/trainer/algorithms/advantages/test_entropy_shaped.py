@@ -4,9 +4,9 @@ import pytest
 import torch
 from hypothesis import given
 
+from evenkeel.trainer.algorithms.advantages.entropy_shaped import entropy_shaped, gtpo
+from evenkeel.trainer.algorithms.advantages.group_baselines import grpo
 from tests.trainer.algorithms.advantages.rollouts import NAN, estimate, property_test, rollouts
-from trainer.algorithms.advantages.entropy_shaped import entropy_shaped, gtpo
-from trainer.algorithms.advantages.group_baselines import grpo
 
 
 def test_the_bonus_is_capped_at_half_of_the_advantage():

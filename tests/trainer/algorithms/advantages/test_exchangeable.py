@@ -6,16 +6,16 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.trainer.algorithms.advantages.rollouts import NAN, estimate, property_test, rollouts
-from trainer.algorithms.advantages.exchangeable import (
+from evenkeel.trainer.algorithms.advantages.exchangeable import (
     exchangeable,
     exchangeable_prefix_tree,
     exchangeable_token_class,
 )
-from trainer.algorithms.advantages.group_baselines import grpo, rloo
-from trainer.algorithms.contract import Traits, traits_of
-from trainer.algorithms.diagnostics import cancellation_residuals, shared_prefix_residual
-from trainer.algorithms.groups import dead_groups
+from evenkeel.trainer.algorithms.advantages.group_baselines import grpo, rloo
+from evenkeel.trainer.algorithms.contract import Traits, traits_of
+from evenkeel.trainer.algorithms.diagnostics import cancellation_residuals, shared_prefix_residual
+from evenkeel.trainer.algorithms.groups import dead_groups
+from tests.trainer.algorithms.advantages.rollouts import NAN, estimate, property_test, rollouts
 
 mixed_rollouts = rollouts(lowest=-16, highest=24, min_group_size=2)
 

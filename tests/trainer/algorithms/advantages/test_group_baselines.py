@@ -8,8 +8,8 @@ import pytest
 import torch
 from hypothesis import given
 
+from evenkeel.trainer.algorithms.advantages.group_baselines import dr_grpo, gpg, grpo, maxrl, opo, reinforce_pp, rloo
 from tests.trainer.algorithms.advantages.rollouts import NAN, estimate, property_test, rollouts
-from trainer.algorithms.advantages.group_baselines import dr_grpo, gpg, grpo, maxrl, opo, reinforce_pp, rloo
 
 mixed_rollouts = rollouts(lowest=-16, highest=24, min_group_size=2)
 

@@ -6,9 +6,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from torch import Tensor
 
-from trainer.algorithms.advantages.group_baselines import grpo
-from trainer.algorithms.advantages.ibpo import ibpo
-from trainer.algorithms.contract import traits_of
+from evenkeel.trainer.algorithms.advantages.group_baselines import grpo
+from evenkeel.trainer.algorithms.advantages.ibpo import ibpo
+from evenkeel.trainer.algorithms.contract import traits_of
 
 NAN = float("nan")
 

@@ -6,9 +6,9 @@ import pytest
 import scipy.stats
 import torch
 
-from trainer.algorithms.advantages import key_tokens
-from trainer.algorithms.advantages.group_baselines import grpo
-from trainer.algorithms.advantages.key_tokens import _fisher_p_value, _token_values, ktae
+from evenkeel.trainer.algorithms.advantages import key_tokens
+from evenkeel.trainer.algorithms.advantages.group_baselines import grpo
+from evenkeel.trainer.algorithms.advantages.key_tokens import _fisher_p_value, _token_values, ktae
 
 
 @pytest.mark.parametrize("num_right", [1, 3, 4])

@@ -5,9 +5,9 @@ import math
 import pytest
 import torch
 
+from evenkeel.trainer.algorithms.advantages.group_baselines import grpo
+from evenkeel.trainer.algorithms.advantages.length_weighted import lambda_grpo, vl_norm
 from tests.trainer.algorithms.advantages.rollouts import NAN
-from trainer.algorithms.advantages.group_baselines import grpo
-from trainer.algorithms.advantages.length_weighted import lambda_grpo, vl_norm
 
 REWARDS = torch.tensor([1.0, 0.0, NAN, 1.0])
 

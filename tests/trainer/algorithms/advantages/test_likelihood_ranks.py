@@ -2,9 +2,9 @@
 
 import torch
 
+from evenkeel.trainer.algorithms.advantages.group_baselines import grpo
+from evenkeel.trainer.algorithms.advantages.likelihood_ranks import unlikeliness
 from tests.trainer.algorithms.advantages.rollouts import NAN
-from trainer.algorithms.advantages.group_baselines import grpo
-from trainer.algorithms.advantages.likelihood_ranks import unlikeliness
 
 ONES = torch.ones(4, 2, dtype=torch.long)
 

@@ -2,8 +2,8 @@
 
 import torch
 
+from evenkeel.trainer.algorithms.advantages.multi_reward import gdpo
 from tests.trainer.algorithms.advantages.rollouts import NAN
-from trainer.algorithms.advantages.multi_reward import gdpo
 
 
 def total(per_function, weights):

@@ -8,8 +8,8 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
+from evenkeel.trainer.algorithms.advantages.pass_at_k import pass_at_k, pass_at_k_max_gap
 from tests.trainer.algorithms.advantages.rollouts import NAN, property_test
-from trainer.algorithms.advantages.pass_at_k import pass_at_k, pass_at_k_max_gap
 
 
 def by_subsets(rights, k):

@@ -3,9 +3,9 @@
 import torch
 from hypothesis import given
 
+from evenkeel.trainer.algorithms.advantages.group_baselines import grpo
+from evenkeel.trainer.algorithms.advantages.shared_steps import shared_step_grpo
 from tests.trainer.algorithms.advantages.rollouts import NAN, property_test, rollouts
-from trainer.algorithms.advantages.group_baselines import grpo
-from trainer.algorithms.advantages.shared_steps import shared_step_grpo
 
 
 def test_by_hand():

@@ -3,8 +3,8 @@
 import torch
 from hypothesis import given
 
+from evenkeel.trainer.algorithms.advantages.whitened_tokens import reinforce_pp_original, reinforce_pp_token
 from tests.trainer.algorithms.advantages.rollouts import NAN, estimate, property_test, rollouts
-from trainer.algorithms.advantages.whitened_tokens import reinforce_pp_original, reinforce_pp_token
 
 
 def test_a_response_counts_as_often_as_it_has_tokens():

@@ -6,9 +6,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as npst
 
-from trainer.algorithms.coefficients.drift_fixing import dfpo_min_replace, dfpo_orthogonal
-from trainer.algorithms.coefficients.importance_ratios import trajectory_ratio
-from trainer.algorithms.contract import traits_of
+from evenkeel.trainer.algorithms.coefficients.drift_fixing import dfpo_min_replace, dfpo_orthogonal
+from evenkeel.trainer.algorithms.coefficients.importance_ratios import trajectory_ratio
+from evenkeel.trainer.algorithms.contract import traits_of
 
 fast = settings(max_examples=25, deadline=None, derandomize=True)
 thorough = settings(max_examples=200, deadline=None)

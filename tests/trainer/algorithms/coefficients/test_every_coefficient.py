@@ -9,13 +9,17 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as npst
 
-from trainer.algorithms.coefficients.asymmetric import aspo
-from trainer.algorithms.coefficients.divergence import dppo
-from trainer.algorithms.coefficients.drift_fixing import dfpo_min_replace, dfpo_orthogonal
-from trainer.algorithms.coefficients.importance_ratios import importance_ratio, symmetric_clip, trajectory_ratio
-from trainer.algorithms.coefficients.soft_gates import sapo, vespo
-from trainer.algorithms.coefficients.tapered import topr
-from trainer.algorithms.contract import COEFFICIENT, SIGNALS
+from evenkeel.trainer.algorithms.coefficients.asymmetric import aspo
+from evenkeel.trainer.algorithms.coefficients.divergence import dppo
+from evenkeel.trainer.algorithms.coefficients.drift_fixing import dfpo_min_replace, dfpo_orthogonal
+from evenkeel.trainer.algorithms.coefficients.importance_ratios import (
+    importance_ratio,
+    symmetric_clip,
+    trajectory_ratio,
+)
+from evenkeel.trainer.algorithms.coefficients.soft_gates import sapo, vespo
+from evenkeel.trainer.algorithms.coefficients.tapered import topr
+from evenkeel.trainer.algorithms.contract import COEFFICIENT, SIGNALS
 
 NON_NEGATIVE = [importance_ratio, symmetric_clip, trajectory_ratio, topr, aspo, dppo, sapo, vespo, dfpo_min_replace]
 EVERY = [*NON_NEGATIVE, dfpo_orthogonal]

@@ -5,8 +5,8 @@ import inspect
 import pytest
 import torch
 
+from evenkeel.trainer.algorithms.coefficients import asymmetric, divergence, soft_gates, tapered
 from tests.trainer.algorithms.published import published_cases
-from trainer.algorithms.coefficients import asymmetric, divergence, soft_gates, tapered
 
 STRATEGIES = {
     "aspo": asymmetric.aspo,

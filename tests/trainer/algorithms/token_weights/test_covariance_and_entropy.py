@@ -6,10 +6,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as npst
 
+from evenkeel.trainer.algorithms.row_draws import row_keys
+from evenkeel.trainer.algorithms.token_weights.covariance import clip_cov
+from evenkeel.trainer.algorithms.token_weights.entropy import stapo, top_entropy
 from tests.trainer.algorithms.published import published_cases
-from trainer.algorithms.row_draws import row_keys
-from trainer.algorithms.token_weights.covariance import clip_cov
-from trainer.algorithms.token_weights.entropy import stapo, top_entropy
 
 KEYS = row_keys(16, 0)
 fast = settings(max_examples=20, deadline=None, derandomize=True)

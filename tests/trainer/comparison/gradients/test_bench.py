@@ -8,14 +8,14 @@ import pytest
 import torch
 from transformers import AutoModelForCausalLM
 
-from rewards.registry import PartError
+from evenkeel.rewards.registry import PartError
+from evenkeel.trainer.algorithms.strategies import build_strategies
+from evenkeel.trainer.comparison.gradients import bench, named_strategies, named_strategy
+from evenkeel.trainer.comparison.gradients.contributions import passes
+from evenkeel.trainer.comparison.gradients.replay import Recipe, ReplayError, group_gradients, replayed
+from evenkeel.trainer.comparison.gradients.sketch import CountSketch
+from evenkeel.trainer.comparison.gradients.strategies import Named
 from tests.trainer.step.test_trainer import ready
-from trainer.algorithms.strategies import build_strategies
-from trainer.comparison.gradients import bench, named_strategies, named_strategy
-from trainer.comparison.gradients.contributions import passes
-from trainer.comparison.gradients.replay import Recipe, ReplayError, group_gradients, replayed
-from trainer.comparison.gradients.sketch import CountSketch
-from trainer.comparison.gradients.strategies import Named
 
 RECIPE = Recipe(4, 1.0, {"digits": 1.0}, 10)
 

@@ -3,7 +3,7 @@
 import pytest
 import torch
 
-from trainer.comparison.gradients.replay import cuts
+from evenkeel.trainer.comparison.gradients.replay import cuts
 
 
 def _tokens(rows: list[list[int]]) -> tuple[torch.Tensor, torch.Tensor]:

@@ -5,9 +5,9 @@ import math
 import pytest
 import torch
 
-from trainer.comparison.gradients import jackknife
-from trainer.comparison.gradients.jackknife import block_of, margins, stated
-from trainer.comparison.gradients.moments import GradientSums, Moments
+from evenkeel.trainer.comparison.gradients import jackknife
+from evenkeel.trainer.comparison.gradients.jackknife import block_of, margins, stated
+from evenkeel.trainer.comparison.gradients.moments import GradientSums, Moments
 
 
 def _batches(random: torch.Generator, means: torch.Tensor, batches: int = 16, groups: int = 8) -> list[GradientSums]:

@@ -7,8 +7,8 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from trainer.comparison.gradients.moments import GradientSums, basis
-from trainer.comparison.gradients.sketch import CountSketch
+from evenkeel.trainer.comparison.gradients.moments import GradientSums, basis
+from evenkeel.trainer.comparison.gradients.sketch import CountSketch
 
 
 def sums_of(gradients: torch.Tensor) -> GradientSums:

@@ -9,9 +9,9 @@ from typing import Any
 import numpy as np
 from ruamel.yaml import YAML
 
+from evenkeel.trainer.evaluation import Decoding, EvaluationResult
+from evenkeel.trainer.run.summary import write_summary
 from tests.trainer.statistics.simulated_sweeps import answers
-from trainer.evaluation import Decoding, EvaluationResult
-from trainer.run.summary import write_summary
 
 HOSTILE = "</pre><script>document.title='owned'</script><img src=http://example.invalid/x.png onerror=alert(1)>"
 CONFIG: dict[str, Any] = {

@@ -4,9 +4,9 @@ from pathlib import Path
 
 import pytest
 
-from trainer.comparison.reports.coverage import coverage_table
-from trainer.comparison.reports.held_out import Answers
-from trainer.comparison.reports.run_files import RecordedRun, RecordedRuns
+from evenkeel.trainer.comparison.reports.coverage import coverage_table
+from evenkeel.trainer.comparison.reports.held_out import Answers
+from evenkeel.trainer.comparison.reports.run_files import RecordedRun, RecordedRuns
 
 
 class Recorded(RecordedRun):

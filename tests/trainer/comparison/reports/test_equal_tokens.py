@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from trainer.comparison.reports.accuracies import accuracies_at, common_tokens
-from trainer.comparison.reports.run_files import RecordedRun
+from evenkeel.trainer.comparison.reports.accuracies import accuracies_at, common_tokens
+from evenkeel.trainer.comparison.reports.run_files import RecordedRun
 
 
 def run_of(folder: Path, *lines: dict[str, float], per_rollout: float = 1.0) -> RecordedRun:

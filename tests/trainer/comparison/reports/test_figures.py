@@ -5,8 +5,8 @@ import re
 import numpy as np
 import pytest
 
-from trainer.comparison.reports.curves import PHASES
-from trainer.comparison.reports.figures import (
+from evenkeel.trainer.comparison.reports.curves import PHASES
+from evenkeel.trainer.comparison.reports.figures import (
     INK,
     LINE,
     SOFT,

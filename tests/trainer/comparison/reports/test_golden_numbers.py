@@ -5,10 +5,10 @@ import json
 import pytest
 from scipy import stats
 
+from evenkeel.trainer.comparison.reports.comparison import Comparison, comparison
+from evenkeel.trainer.comparison.reports.contrasts import Contrast
+from evenkeel.trainer.comparison.reports.run_files import read_runs
 from tests.trainer.comparison.reports.recorded_sweep import record_sweep
-from trainer.comparison.reports.comparison import Comparison, comparison
-from trainer.comparison.reports.contrasts import Contrast
-from trainer.comparison.reports.run_files import read_runs
 
 POINTS = (0, 10, 20)
 CURVES = {

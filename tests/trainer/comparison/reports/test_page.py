@@ -6,11 +6,11 @@ from pathlib import Path
 
 import pytest
 
+from evenkeel.trainer.comparison.reports import Report, html_page, markdown_page, report_on, write_report
+from evenkeel.trainer.comparison.reports.columns import ACCURACY
+from evenkeel.trainer.comparison.reports.tables import Column, TableCell
 from tests.trainer.comparison.reports.chromium import EXECUTABLE, visit
 from tests.trainer.comparison.reports.recorded_sweep import HOSTILE, record_run, record_sweep
-from trainer.comparison.reports import Report, html_page, markdown_page, report_on, write_report
-from trainer.comparison.reports.columns import ACCURACY
-from trainer.comparison.reports.tables import Column, TableCell
 
 FIGURES = ["differences", "held_out", "reward", "groups", "diagnostics", "times", "length"]
 in_a_browser = pytest.mark.skipif(EXECUTABLE is None, reason="no Chromium here: apt-get install chromium")

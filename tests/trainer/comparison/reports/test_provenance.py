@@ -2,7 +2,7 @@
 
 import pytest
 
-from trainer.comparison.reports.provenance import shown_command
+from evenkeel.trainer.comparison.reports.provenance import shown_command
 
 
 @pytest.mark.parametrize(

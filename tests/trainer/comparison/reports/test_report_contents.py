@@ -10,14 +10,14 @@ import pytest
 from pyarrow import parquet
 from scipy import stats
 
+from evenkeel.trainer.comparison.reports import Report, ReportError, html_page, report_on, write_report
+from evenkeel.trainer.comparison.reports.accuracies import final_accuracies
+from evenkeel.trainer.comparison.reports.comparison import comparison
+from evenkeel.trainer.comparison.reports.curves import by_rollout
+from evenkeel.trainer.comparison.reports.run_files import read_runs
+from evenkeel.trainer.comparison.reports.verifier_audit import accuracy_by_length
+from evenkeel.trainer.statistics import paired_difference
 from tests.trainer.comparison.reports.recorded_sweep import VARIANTS, record_run, record_sweep
-from trainer.comparison.reports import Report, ReportError, html_page, report_on, write_report
-from trainer.comparison.reports.accuracies import final_accuracies
-from trainer.comparison.reports.comparison import comparison
-from trainer.comparison.reports.curves import by_rollout
-from trainer.comparison.reports.run_files import read_runs
-from trainer.comparison.reports.verifier_audit import accuracy_by_length
-from trainer.statistics import paired_difference
 
 AR_FIRST = ("ar-s0", "ar-s1", "ar-s2")
 

@@ -6,12 +6,12 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from evenkeel.trainer.comparison.reports import report_on
+from evenkeel.trainer.comparison.reports.curves import JUDGING, MOST_POINTS, PHASES, step_times
+from evenkeel.trainer.comparison.reports.figures import Stack, stack_figures
+from evenkeel.trainer.comparison.reports.run_files import read_runs
+from evenkeel.trainer.step.phases import TIMED
 from tests.trainer.comparison.reports.recorded_sweep import record_run, record_sweep
-from trainer.comparison.reports import report_on
-from trainer.comparison.reports.curves import JUDGING, MOST_POINTS, PHASES, step_times
-from trainer.comparison.reports.figures import Stack, stack_figures
-from trainer.comparison.reports.run_files import read_runs
-from trainer.step.phases import TIMED
 
 
 def test_every_phase_that_is_timed_is_drawn():

@@ -6,8 +6,8 @@ from typing import Any
 import numpy as np
 from ruamel.yaml import YAML
 
+from evenkeel.trainer.run.rollout_files import write_rollouts
 from tests.trainer.comparison.reports.recorded_sweep import CONFIG, HOSTILE
-from trainer.run.rollout_files import write_rollouts
 
 GROUP = 8
 AR = {"algorithm": {"token_weight": {"name": "adv_reweight", "alpha": 0.2}}}

@@ -6,10 +6,10 @@ import numpy as np
 import pytest
 from scipy.stats import norm, ttest_ind
 
+from evenkeel.trainer.comparison.rollouts import RecordedRollouts
+from evenkeel.trainer.comparison.rollouts.jumps import jumps
+from evenkeel.trainer.comparison.rollouts.summaries import COLUMNS, BatchSummary, Moments, summary_of
 from tests.trainer.comparison.rollouts.recorded_rollouts import record_rollouts
-from trainer.comparison.rollouts import RecordedRollouts
-from trainer.comparison.rollouts.jumps import jumps
-from trainer.comparison.rollouts.summaries import COLUMNS, BatchSummary, Moments, summary_of
 
 CONSTANT = dict.fromkeys(
     ("reward", "accuracy", "wrong_reward", "length", "truncated", "repeated"), Moments(8, 0.5, 0.0)

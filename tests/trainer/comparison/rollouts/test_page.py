@@ -8,15 +8,15 @@ from pathlib import Path
 
 import pytest
 
+from evenkeel.trainer.comparison.rollouts import RecordedRollouts, write_page
+from evenkeel.trainer.comparison.rollouts.sample import LONGEST_SHOWN, chosen_groups
+from evenkeel.trainer.comparison.rollouts.summaries import BatchSummary
 from scripts.rollouts import main
 from tests.paths import ROOT
 from tests.trainer.comparison.reports.chromium import visit
 from tests.trainer.comparison.reports.recorded_sweep import HOSTILE
 from tests.trainer.comparison.reports.test_page import in_a_browser
 from tests.trainer.comparison.rollouts.recorded_rollouts import AR, record_rollouts
-from trainer.comparison.rollouts import RecordedRollouts, write_page
-from trainer.comparison.rollouts.sample import LONGEST_SHOWN, chosen_groups
-from trainer.comparison.rollouts.summaries import BatchSummary
 
 
 def data_of(page: Path) -> list[dict]:
@@ -156,7 +156,7 @@ def test_a_sample_is_bounded_whole_and_even():
 PEAK = """
 import resource, sys
 from pathlib import Path
-from trainer.comparison.rollouts import RecordedRollouts, write_page
+from evenkeel.trainer.comparison.rollouts import RecordedRollouts, write_page
 _, contents = write_page(RecordedRollouts(Path(sys.argv[1])))
 print(contents.rollouts, resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // 1024)
 """

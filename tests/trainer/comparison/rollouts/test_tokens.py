@@ -6,8 +6,8 @@ import pytest
 from tokenizers import ByteLevelBPETokenizer
 from transformers import AutoTokenizer
 
-from trainer.algorithms.strategies import build_strategies
-from trainer.comparison.rollouts.tokens import WeighedTokens, token_pieces
+from evenkeel.trainer.algorithms.strategies import build_strategies
+from evenkeel.trainer.comparison.rollouts.tokens import WeighedTokens, token_pieces
 
 ROW = {"completion_ids": [5, 6, 7], "advantage": -2.0, "advantages": None, "mask": None, "group": 0, "reward": 0.0}
 SCORES = {"old_logps": [0.0, -0.6931471805599453, -2.0], "entropies": None}

@@ -16,15 +16,15 @@ from filelock import Timeout
 from hypothesis import given
 from hypothesis import strategies as st
 
+from evenkeel.trainer.comparison.sweeps.attempt import Attempt, job_port, rendezvous
+from evenkeel.trainer.comparison.sweeps.cell_directory import CellDirectory
+from evenkeel.trainer.comparison.sweeps.process_group import await_group, environment_of, group_members, signal_group
+from evenkeel.trainer.comparison.sweeps.queues import QueueError, gpu_slots, slurm_parameters
+from evenkeel.trainer.comparison.sweeps.runner import SweepError, locked_directory
+from evenkeel.trainer.comparison.sweeps.schema import SlurmExecution
+from evenkeel.trainer.run.checkpoints import files_of, fingerprints, write_checkpoint_manifest
+from evenkeel.trainer.run.directory import last_checkpoint
 from tests.paths import ROOT
-from trainer.comparison.sweeps.attempt import Attempt, job_port, rendezvous
-from trainer.comparison.sweeps.cell_directory import CellDirectory
-from trainer.comparison.sweeps.process_group import await_group, environment_of, group_members, signal_group
-from trainer.comparison.sweeps.queues import QueueError, gpu_slots, slurm_parameters
-from trainer.comparison.sweeps.runner import SweepError, locked_directory
-from trainer.comparison.sweeps.schema import SlurmExecution
-from trainer.run.checkpoints import files_of, fingerprints, write_checkpoint_manifest
-from trainer.run.directory import last_checkpoint
 
 PARENT_WITH_CHILD = """
 import subprocess, sys, time
@@ -118,7 +118,7 @@ def attempt(folder: Path, number: int, code: str) -> Attempt:
 
 def run_in_process(job: Attempt) -> subprocess.Popen[bytes]:
     """As submitit would: in a process of its own, whose signals are its own."""
-    code = f"from pathlib import *; from trainer.comparison.sweeps.attempt import Attempt; {job!r}.run(0, [])"
+    code = f"from pathlib import *; from evenkeel.trainer.comparison.sweeps.attempt import Attempt; {job!r}.run(0, [])"
     return subprocess.Popen([sys.executable, "-c", code], cwd=ROOT)
 
 

@@ -7,15 +7,15 @@ from pathlib import Path
 
 import pytest
 
+from evenkeel.trainer.comparison.sweeps import overdue, starting
+from evenkeel.trainer.comparison.sweeps import runner as runner_module
+from evenkeel.trainer.comparison.sweeps.cells import cells_of
+from evenkeel.trainer.comparison.sweeps.loading import load_sweep
+from evenkeel.trainer.comparison.sweeps.plans import plans_of
+from evenkeel.trainer.comparison.sweeps.queues import LocalQueue
+from evenkeel.trainer.comparison.sweeps.runner import SweepRunner
+from evenkeel.trainer.comparison.sweeps.starting import queued_cells
 from tests.paths import ROOT
-from trainer.comparison.sweeps import overdue, starting
-from trainer.comparison.sweeps import runner as runner_module
-from trainer.comparison.sweeps.cells import cells_of
-from trainer.comparison.sweeps.loading import load_sweep
-from trainer.comparison.sweeps.plans import plans_of
-from trainer.comparison.sweeps.queues import LocalQueue
-from trainer.comparison.sweeps.runner import SweepRunner
-from trainer.comparison.sweeps.starting import queued_cells
 
 SWEEP = """
 config: configs/quickstart.yaml

@@ -9,15 +9,15 @@ from typing import Any
 
 import pytest
 
+from evenkeel.trainer.comparison.sweeps import commands
+from evenkeel.trainer.comparison.sweeps.loading import load_sweep
+from evenkeel.trainer.comparison.sweeps.pilots import Pilot, PilotError, read_pilot
+from evenkeel.trainer.comparison.sweeps.planning import plan_of, plan_sentences, plan_tables
+from evenkeel.trainer.run.config.yaml_document import write
+from evenkeel.trainer.statistics import detectable_difference, verdict_power
 from scripts import sweep as script
 from tests.paths import ROOT
 from tests.trainer.comparison.reports.recorded_sweep import record_run
-from trainer.comparison.sweeps import commands
-from trainer.comparison.sweeps.loading import load_sweep
-from trainer.comparison.sweeps.pilots import Pilot, PilotError, read_pilot
-from trainer.comparison.sweeps.planning import plan_of, plan_sentences, plan_tables
-from trainer.run.config.yaml_document import write
-from trainer.statistics import detectable_difference, verdict_power
 
 
 @pytest.fixture(autouse=True)

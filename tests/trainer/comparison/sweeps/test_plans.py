@@ -6,14 +6,14 @@ from typing import Any
 
 import pytest
 
+from evenkeel.trainer.comparison.sweeps.cells import cells_of
+from evenkeel.trainer.comparison.sweeps.fairness import UnfairError, check_fair
+from evenkeel.trainer.comparison.sweeps.loading import load_sweep
+from evenkeel.trainer.comparison.sweeps.plans import Plan, plans_of
+from evenkeel.trainer.run.config import ConfigError
+from evenkeel.trainer.run.config.yaml_document import write
+from evenkeel.trainer.step.compatibility import PreflightError
 from tests.paths import ROOT
-from trainer.comparison.sweeps.cells import cells_of
-from trainer.comparison.sweeps.fairness import UnfairError, check_fair
-from trainer.comparison.sweeps.loading import load_sweep
-from trainer.comparison.sweeps.plans import Plan, plans_of
-from trainer.run.config import ConfigError
-from trainer.run.config.yaml_document import write
-from trainer.step.compatibility import PreflightError
 
 LOPTI = {"algorithm.update_schedule": "lopti"}
 HALF = {"algorithm.sequences_per_update": 64, "trl.per_device_train_batch_size": 64}

@@ -10,17 +10,17 @@ from pathlib import Path
 
 import pytest
 
+from evenkeel.trainer.comparison.sweeps import queues, starting
+from evenkeel.trainer.comparison.sweeps import runner as runner_module
+from evenkeel.trainer.comparison.sweeps.attempt import Attempt
+from evenkeel.trainer.comparison.sweeps.cells import cells_of
+from evenkeel.trainer.comparison.sweeps.loading import load_sweep
+from evenkeel.trainer.comparison.sweeps.plans import plans_of
+from evenkeel.trainer.comparison.sweeps.queues import LocalQueue, QueueError, SchedulerError, SlurmQueue
+from evenkeel.trainer.comparison.sweeps.runner import SweepRunner
+from evenkeel.trainer.comparison.sweeps.schema import SlurmExecution
+from evenkeel.trainer.comparison.sweeps.starting import queued_cells
 from tests.paths import ROOT
-from trainer.comparison.sweeps import queues, starting
-from trainer.comparison.sweeps import runner as runner_module
-from trainer.comparison.sweeps.attempt import Attempt
-from trainer.comparison.sweeps.cells import cells_of
-from trainer.comparison.sweeps.loading import load_sweep
-from trainer.comparison.sweeps.plans import plans_of
-from trainer.comparison.sweeps.queues import LocalQueue, QueueError, SchedulerError, SlurmQueue
-from trainer.comparison.sweeps.runner import SweepRunner
-from trainer.comparison.sweeps.schema import SlurmExecution
-from trainer.comparison.sweeps.starting import queued_cells
 
 LIMIT = "sbatch: error: QOSMaxSubmitJobPerUserLimit"
 SWEEP = """

@@ -9,22 +9,22 @@ from typing import Any
 
 import pytest
 
+from evenkeel.trainer.comparison.reports import html_page, markdown_page, report_on
+from evenkeel.trainer.comparison.sweeps import commands, runner, starting
+from evenkeel.trainer.comparison.sweeps.attempt import Attempt
+from evenkeel.trainer.comparison.sweeps.cell_directory import CellDirectory
+from evenkeel.trainer.comparison.sweeps.cells import Cell, cells_of
+from evenkeel.trainer.comparison.sweeps.loading import load_sweep
+from evenkeel.trainer.comparison.sweeps.plans import plans_of
+from evenkeel.trainer.comparison.sweeps.queues import LocalQueue, SchedulerError
+from evenkeel.trainer.comparison.sweeps.runner import SweepError, SweepRunner
+from evenkeel.trainer.comparison.sweeps.starting import queued_cells
+from evenkeel.trainer.comparison.sweeps.status import status_table
+from evenkeel.trainer.comparison.sweeps.stopping import LookGate, StoppingError, check_looks_unchanged
+from evenkeel.trainer.comparison.sweeps.tuning import confirmation_stage, provisional_settings, tuning_stage
+from evenkeel.trainer.run.config import ConfigError
+from evenkeel.trainer.run.config.yaml_document import write
 from tests.paths import ROOT
-from trainer.comparison.reports import html_page, markdown_page, report_on
-from trainer.comparison.sweeps import commands, runner, starting
-from trainer.comparison.sweeps.attempt import Attempt
-from trainer.comparison.sweeps.cell_directory import CellDirectory
-from trainer.comparison.sweeps.cells import Cell, cells_of
-from trainer.comparison.sweeps.loading import load_sweep
-from trainer.comparison.sweeps.plans import plans_of
-from trainer.comparison.sweeps.queues import LocalQueue, SchedulerError
-from trainer.comparison.sweeps.runner import SweepError, SweepRunner
-from trainer.comparison.sweeps.starting import queued_cells
-from trainer.comparison.sweeps.status import status_table
-from trainer.comparison.sweeps.stopping import LookGate, StoppingError, check_looks_unchanged
-from trainer.comparison.sweeps.tuning import confirmation_stage, provisional_settings, tuning_stage
-from trainer.run.config import ConfigError
-from trainer.run.config.yaml_document import write
 
 GAINS: dict[str, list[float]] = {
     "grpo": [0.0, 0.0, 0.0, 0.0, 0.0],

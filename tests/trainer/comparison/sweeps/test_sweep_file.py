@@ -9,13 +9,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from ruamel.yaml import YAML
 
+from evenkeel.trainer.comparison.sweeps.cells import Cell, cells_of, override_value
+from evenkeel.trainer.comparison.sweeps.loading import load_sweep
+from evenkeel.trainer.comparison.sweeps.schema import LocalExecution, SlurmExecution, Sweep
+from evenkeel.trainer.run.config import ConfigError, load_config
+from evenkeel.trainer.run.config.layers import overridden
+from evenkeel.trainer.run.config.yaml_document import Node, write
 from tests.paths import ROOT
-from trainer.comparison.sweeps.cells import Cell, cells_of, override_value
-from trainer.comparison.sweeps.loading import load_sweep
-from trainer.comparison.sweeps.schema import LocalExecution, SlurmExecution, Sweep
-from trainer.run.config import ConfigError, load_config
-from trainer.run.config.layers import overridden
-from trainer.run.config.yaml_document import Node, write
 
 SHIPPED = [path for path in sorted((ROOT / "configs/sweeps").glob("*.yaml")) if not path.stem.endswith("_base")]
 SWEEP: dict[str, Any] = {

@@ -8,15 +8,14 @@ from typing import Any
 
 import pytest
 
-from tests.paths import ROOT
-from trainer.comparison.reports import html_page, markdown_page, report_on
-from trainer.comparison.sweeps import commands, starting
-from trainer.comparison.sweeps.cells import cells_of
-from trainer.comparison.sweeps.loading import load_sweep
-from trainer.comparison.sweeps.plans import plans_of
-from trainer.comparison.sweeps.runner import SweepError
-from trainer.comparison.sweeps.schema import Sweep
-from trainer.comparison.sweeps.tuning import (
+from evenkeel.trainer.comparison.reports import html_page, markdown_page, report_on
+from evenkeel.trainer.comparison.sweeps import commands, starting
+from evenkeel.trainer.comparison.sweeps.cells import cells_of
+from evenkeel.trainer.comparison.sweeps.loading import load_sweep
+from evenkeel.trainer.comparison.sweeps.plans import plans_of
+from evenkeel.trainer.comparison.sweeps.runner import SweepError
+from evenkeel.trainer.comparison.sweeps.schema import Sweep
+from evenkeel.trainer.comparison.sweeps.tuning import (
     TuningError,
     check_stages,
     choices,
@@ -24,8 +23,9 @@ from trainer.comparison.sweeps.tuning import (
     provisional_settings,
     tuning_stage,
 )
-from trainer.run.config import ConfigError
-from trainer.run.config.yaml_document import Node, write
+from evenkeel.trainer.run.config import ConfigError
+from evenkeel.trainer.run.config.yaml_document import Node, write
+from tests.paths import ROOT
 
 TUNE: dict[str, Any] = {
     "grid": {"trl.learning_rate": [1e-3, 3e-3]},

@@ -11,15 +11,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from evenkeel.trainer.run.check.check import checked
+from evenkeel.trainer.run.check.lengths import chosen_rows
+from evenkeel.trainer.run.check.model import model_settings, skeleton_of
+from evenkeel.trainer.run.check.plan import plan_lines
+from evenkeel.trainer.run.config import load_config, load_tolerantly
+from evenkeel.trainer.run.tokenizer import TokenizerError, load_tokenizer, use_offline_mode
 from scripts.check import main
 from scripts.train import main as train
 from tests.trainer.run.check.mistakes.workshop import make_workshop
-from trainer.run.check.check import checked
-from trainer.run.check.lengths import chosen_rows
-from trainer.run.check.model import model_settings, skeleton_of
-from trainer.run.check.plan import plan_lines
-from trainer.run.config import load_config, load_tolerantly
-from trainer.run.tokenizer import TokenizerError, load_tokenizer, use_offline_mode
 
 
 @pytest.fixture(scope="module")
@@ -225,7 +225,7 @@ def test_a_wrong_id_is_answered_at_once_without_network(
         monkeypatch.setattr(constants, "HF_HUB_OFFLINE", False)
         monkeypatch.setattr(datasets.config, "HF_HUB_OFFLINE", False)
         monkeypatch.setenv("HF_HUB_OFFLINE", "0")
-        monkeypatch.setattr("trainer.run.data.sources.SECONDS_TO_ANSWER", 0.2)
+        monkeypatch.setattr("evenkeel.trainer.run.data.sources.SECONDS_TO_ANSWER", 0.2)
         use_offline_mode.cache_clear()
         started = time.monotonic()
         with pytest.raises(TokenizerError, match="no/such-model"):

@@ -7,10 +7,10 @@ from typing import Any
 
 import pytest
 
-from trainer.run.check import packages as engine
-from trainer.run.check.context import CheckContext
-from trainer.run.check.packages import SUPPORTED, engine_findings, version_problem
-from trainer.run.config import RunConfig
+from evenkeel.trainer.run.check import packages as engine
+from evenkeel.trainer.run.check.context import CheckContext
+from evenkeel.trainer.run.check.packages import SUPPORTED, engine_findings, version_problem
+from evenkeel.trainer.run.config import RunConfig
 
 
 def test_the_range_of_versions_is_trls():

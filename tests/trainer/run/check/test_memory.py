@@ -6,7 +6,7 @@ import pytest
 import torch
 from transformers import AutoModelForCausalLM, LlamaConfig, Qwen2Config, Qwen3Config
 
-from trainer.run.check.memory import (
+from evenkeel.trainer.run.check.memory import (
     CONTEXT,
     GIB,
     ModelSize,

@@ -9,12 +9,12 @@ from typing import Any
 import pytest
 from ruamel.yaml import YAML
 
+from evenkeel.trainer.run.check.check import Checked, checked
+from evenkeel.trainer.run.check.report import json_report, text_report
+from evenkeel.trainer.run.config import RunConfig
 from tests.paths import ROOT
 from tests.trainer.run.check.mistakes import MISTAKES, MORE_MISTAKES, RIGHT_SETTINGS, Mistake
 from tests.trainer.run.check.mistakes.workshop import RIGHT, make_workshop
-from trainer.run.check.check import Checked, checked
-from trainer.run.check.report import json_report, text_report
-from trainer.run.config import RunConfig
 
 ROWS: Any = YAML(typ="safe").load(Path(__file__).with_name("sentences.yaml"))["findings"]
 SENTENCES = {row["mistake"]: row for row in ROWS}

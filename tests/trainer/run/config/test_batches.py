@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from trainer.run.config import ConfigError, RunConfig, batch_plan, grpo_config, load_config, lora_config
+from evenkeel.trainer.run.config import ConfigError, RunConfig, batch_plan, grpo_config, load_config, lora_config
 
 
 def run(trl: dict[str, object], **sections: object) -> RunConfig:

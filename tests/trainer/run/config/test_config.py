@@ -9,11 +9,11 @@ from pathlib import Path
 
 import pytest
 
+from evenkeel.trainer.run.config import ConfigError, Problem, RunConfig, load_config
+from evenkeel.trainer.run.config.keys import IN_ANOTHER_SECTION, REMOVED
+from evenkeel.trainer.run.config.trl_arguments import CHOICES, RANGE_OF, REASONS
+from evenkeel.trainer.step.options import Speed
 from tests.paths import ROOT
-from trainer.run.config import ConfigError, Problem, RunConfig, load_config
-from trainer.run.config.keys import IN_ANOTHER_SECTION, REMOVED
-from trainer.run.config.trl_arguments import CHOICES, RANGE_OF, REASONS
-from trainer.step.options import Speed
 
 RUN_CONFIGS = sorted(
     path

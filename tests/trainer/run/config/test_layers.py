@@ -7,9 +7,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from trainer.run.config import ConfigError, Origin
-from trainer.run.config.layers import layered, merged, overridden
-from trainer.run.config.yaml_document import Node, write
+from evenkeel.trainer.run.config import ConfigError, Origin
+from evenkeel.trainer.run.config.layers import layered, merged, overridden
+from evenkeel.trainer.run.config.yaml_document import Node, write
 
 HERE = Origin("test", 1)
 

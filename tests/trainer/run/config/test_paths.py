@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from trainer.run.config import ConfigError, RunConfig, load_config
+from evenkeel.trainer.run.config import ConfigError, RunConfig, load_config
 
 PLACES = ("model.name_or_path", "data.train.path", "data.test.path", "trl.deepspeed", "trl.fsdp_config")
 

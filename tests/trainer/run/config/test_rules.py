@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 import torch
 
-from trainer.algorithms.engine_ratio import engine_ratio
-from trainer.run.config.rules import RULES, Given, conflicts, rules_broken
+from evenkeel.trainer.algorithms.engine_ratio import engine_ratio
+from evenkeel.trainer.run.config.rules import RULES, Given, conflicts, rules_broken
 
 WANDB = {"report_to": ["wandb"]}
 

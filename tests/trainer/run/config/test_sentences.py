@@ -7,12 +7,12 @@ from typing import Any
 import pytest
 from ruamel.yaml import YAML
 
+from evenkeel.trainer.run.config import ConfigError, batch_plan, grpo_config, load_config, quantization_config
+from evenkeel.trainer.run.config.rules import RULES, Rule, rules_broken
 from tests.paths import ROOT
 from tests.trainer.run.config.test_batches import run
 from tests.trainer.run.config.test_config import MINIMAL
 from tests.trainer.run.config.test_rules import BROKEN_AND_KEPT
-from trainer.run.config import ConfigError, batch_plan, grpo_config, load_config, quantization_config
-from trainer.run.config.rules import RULES, Rule, rules_broken
 
 SENTENCES: Any = YAML(typ="safe").load(Path(__file__).with_name("sentences.yaml"))
 LONG = {"(too deep)": "a: " + "[" * 65 + "]" * 65, "(too many)": f"a: &a [1, 2]\nb: [{', '.join(['*a'] * 10_000)}]\n"}
@@ -87,7 +87,7 @@ def test_what_trl_refuses() -> None:
 
 
 def test_a_model_in_4_bits_without_its_package(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("trainer.run.config.trl_config.find_spec", lambda name: None)
+    monkeypatch.setattr("evenkeel.trainer.run.config.trl_config.find_spec", lambda name: None)
     model = {"name_or_path": "m", "lora": {"r": 4}, "quantization": {"load_in_4bit": True}}
     with pytest.raises(ConfigError) as caught:
         quantization_config(run({}, model=model))

@@ -5,11 +5,11 @@ import os
 import pytest
 from transformers.integrations.integration_utils import INTEGRATION_TO_CALLBACK
 
+from evenkeel.trainer.run.check.packages import _trackers
+from evenkeel.trainer.run.config import ConfigError
+from evenkeel.trainer.run.config.trackers import TRACKERS
+from evenkeel.trainer.run.preflight import prepare_logging
 from tests.trainer.run.config.test_config import load
-from trainer.run.check.packages import _trackers
-from trainer.run.config import ConfigError
-from trainer.run.config.trackers import TRACKERS
-from trainer.run.preflight import prepare_logging
 
 
 def test_the_words_are_those_of_transformers():
@@ -37,7 +37,9 @@ def test_a_tracker_as_a_key_is_told_where_it_goes(tmp_path):
 
 def test_what_is_not_installed_is_an_error_with_the_command(monkeypatch: pytest.MonkeyPatch):
     monkeypatch.delenv("KUBEFLOW_TRAINER_SERVER_URL", raising=False)
-    monkeypatch.setattr("trainer.run.check.packages.find_spec", lambda module: "found" if module == "wandb" else None)
+    monkeypatch.setattr(
+        "evenkeel.trainer.run.check.packages.find_spec", lambda module: "found" if module == "wandb" else None
+    )
     monkeypatch.delenv("SWANLAB_MODE", raising=False)
     findings = list(_trackers(["wandb", "swanlab", "comet_ml", "kubeflow"]))
     found = [(each.severity, each.code) for each in findings]
@@ -61,8 +63,8 @@ def test_what_is_not_installed_is_an_error_with_the_command(monkeypatch: pytest.
 @pytest.mark.parametrize(("have", "taken"), [("0.7.20", True), ("0.8.0", False), ("0.10.3", False)])
 def test_a_version_that_the_callback_cannot_write_to_is_an_error(have: str, taken: bool, monkeypatch):
     """swanlab 0.8 raises where transformers' callback asks whether a run is active."""
-    monkeypatch.setattr("trainer.run.check.packages.find_spec", lambda module: "found")
-    monkeypatch.setattr("trainer.run.check.packages.version", lambda package: have)
+    monkeypatch.setattr("evenkeel.trainer.run.check.packages.find_spec", lambda module: "found")
+    monkeypatch.setattr("evenkeel.trainer.run.check.packages.version", lambda package: have)
     found = [each for each in _trackers(["swanlab"]) if each.severity == "error"]
     assert [each.code for each in found] == ["tracker-version"] * (not taken)
     assert all(have in each.text and "pip install 'swanlab<0.8'" in each.text for each in found)

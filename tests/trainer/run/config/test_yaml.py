@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from trainer.run.config import ConfigError
-from trainer.run.config.yaml_document import read_file, read_value, write
+from evenkeel.trainer.run.config import ConfigError
+from evenkeel.trainer.run.config.yaml_document import read_file, read_value, write
 
 SCALARS = [
     ("1e-6", 1e-6),

@@ -6,14 +6,14 @@ from pathlib import Path
 
 import pytest
 
+from evenkeel.trainer.run.checkpoints import files_of, fingerprints, write_checkpoint_manifest
+from evenkeel.trainer.run.config import load_config
+from evenkeel.trainer.run.export.agreement import Agreement, conversations
+from evenkeel.trainer.run.export.model_card import how_measured, model_card, results
+from evenkeel.trainer.run.export.policy import load_policy
+from evenkeel.trainer.run.export.source import ExportError, find_source
+from evenkeel.trainer.run.record import RunRecord
 from tests.paths import ROOT
-from trainer.run.checkpoints import files_of, fingerprints, write_checkpoint_manifest
-from trainer.run.config import load_config
-from trainer.run.export.agreement import Agreement, conversations
-from trainer.run.export.model_card import how_measured, model_card, results
-from trainer.run.export.policy import load_policy
-from trainer.run.export.source import ExportError, find_source
-from trainer.run.record import RunRecord
 
 SUMMARY = {
     "n_items": 256,

@@ -14,8 +14,8 @@ from tests.trainer.run.export.hub_server import hub_server
 PUSH = """
 import sys
 from pathlib import Path
-from trainer.run.export.hub import push
-from trainer.run.export.source import ExportError
+from evenkeel.trainer.run.export.hub import push
+from evenkeel.trainer.run.export.source import ExportError
 try:
     print(push(Path(sys.argv[1]), sys.argv[2], public="--public" in sys.argv))
 except ExportError as error:

@@ -9,10 +9,10 @@ import pytest
 from datasets import Dataset
 from trl import GRPOConfig
 
+from evenkeel.trainer import RLVRTrainer
 from tests.trainer.step.engine.file_client import use_file_client
 from tests.trainer.step.engine.transformers_server import TransformersServer
 from tests.trainer.training import PROMPTS, digit_reward, in_options
-from trainer import RLVRTrainer
 
 
 @dataclass

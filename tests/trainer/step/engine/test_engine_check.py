@@ -8,11 +8,11 @@ import pytest
 import torch
 from peft import LoraConfig, PeftModel
 
+from evenkeel.trainer.step.engine_check import EngineDisagreementError
+from evenkeel.trainer.step.engine_diagnosis import BOUNDS, parameter_group
 from tests.trainer.step.engine.conftest import Served
 from tests.trainer.step.engine.transformers_server import TransformersServer
 from tests.trainer.training import max_difference, ours
-from trainer.step.engine_check import EngineDisagreementError
-from trainer.step.engine_diagnosis import BOUNDS, parameter_group
 
 METRIC = "vllm/agreement_max"
 

@@ -8,11 +8,11 @@ import pytest
 import torch
 from peft import LoraConfig
 
+from evenkeel.trainer.algorithms.engine_ratio import engine_ratio
+from evenkeel.trainer.algorithms.groups import finished, group_mean
 from tests.trainer.step.engine.conftest import Served
 from tests.trainer.step.engine.transformers_server import TransformersServer
 from tests.trainer.training import PROMPTS, max_difference, moved, ours
-from trainer.algorithms.engine_ratio import engine_ratio
-from trainer.algorithms.groups import finished, group_mean
 
 ROWS = [row for row in PROMPTS[:2] for _ in range(4)]
 SAMPLING = "sampling/"

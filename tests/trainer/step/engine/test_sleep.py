@@ -10,11 +10,11 @@ from transformers import AutoModelForCausalLM
 from trl import GRPOConfig
 from trl.generation import vllm_generation
 
+from evenkeel.trainer import RLVRTrainer
+from evenkeel.trainer.evaluation.decoding import Decoding
+from evenkeel.trainer.step.options import Engine, Evaluation
 from tests.trainer.step.test_prompts import ROWS, half_dead, trainer_of
 from tests.trainer.training import train
-from trainer import RLVRTrainer
-from trainer.evaluation.decoding import Decoding
-from trainer.step.options import Engine, Evaluation
 
 
 class SleepingLLM:

@@ -10,7 +10,7 @@ from tests.trainer.step.test_several_processes import on_two_processes
 SCRIPT = """
 import pytest
 from tests.trainer.step.engine.file_client import use_file_client
-from trainer.step.engine_check import EngineDisagreementError
+from evenkeel.trainer.step.engine_check import EngineDisagreementError
 
 use_file_client(pytest.MonkeyPatch(), output)
 settings |= dict(use_vllm=True, vllm_mode="server", vllm_server_base_url="ADDRESS", max_steps=2)
