@@ -16,8 +16,6 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-import evenkeel.rewards
-
 MOST_MESSAGE_BYTES = 16 << 20
 """Of one line that a worker sends, so that no worker can fill the memory of the process that reads it."""
 _KEPT_VARIABLES = ("PATH", "HOME", "LANG", "LC_ALL", "LC_CTYPE", "LD_LIBRARY_PATH", "TMPDIR", "TZ")
@@ -189,7 +187,7 @@ class WorkerProcess:
 
 def _environment(users: bool) -> dict[str, str]:
     """A user's worker has all variables. Others have enough to find the same modules, no secret, and one hash seed."""
-    folders = [str(Path(folder).absolute()) for folder in sys.path] + [str(Path(rewards.__path__[0]).parent)]
+    folders = [str(Path(folder).absolute()) for folder in sys.path]
     path = {"PYTHONPATH": os.pathsep.join(folders)}
     if users:
         return {**os.environ, **path}

@@ -54,7 +54,9 @@ def files(side: Literal["answer", "tests"]) -> bytes:
         )
         for file in _FILES[side]
     ]
-    names = ["rewards", "evenkeel.rewards.verifiers", _PREFIX, f"{_PREFIX}.inside", *(name for name, _ in compiled)]
+    parts = f"{_PREFIX}.inside".split(".")
+    packages = [".".join(parts[:depth]) for depth in range(1, len(parts) + 1)]
+    names = [*packages, *(name for name, _ in compiled)]
     return marshal.dumps((names, compiled))
 
 
