@@ -6,7 +6,7 @@ from importlib.util import find_spec
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
-MISSING = [name for name in ("torch", "transformers", "trl", "datasets", "pydantic", "rewards") if not find_spec(name)]
+MISSING = [name for name in ("torch", "transformers", "trl", "datasets", "pydantic", "evenkeel") if not find_spec(name)]
 
 if MISSING:
     python = ROOT / ".venv" / "bin" / "python"

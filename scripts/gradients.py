@@ -1,12 +1,4 @@
-"""What strategies do to the gradient, on the same rollouts at the same weights, before a run is paid for.
-
-    python scripts/gradients.py configs/quickstart.yaml --strategies all     # samples 16 batches from its policy
-    python scripts/gradients.py runs/quickstart --strategies rloo,adv_reweight,adv_reweight+lopti
-
-A run's directory: the first batches that it recorded (logging.rollouts: all), at the weights that it started from or
---weights. A configuration: batches sampled from its policy, which stays as it is. Prints a table; writes gradients.json
-and gradients.html. True gradients of all parameters; --project 8192 for models whose gradients do not fit in memory.
-"""
+"""`evenkeel gradients`, from a checkout: python scripts/gradients.py --help"""
 
 from pathlib import Path
 from runpy import run_path
@@ -14,71 +6,9 @@ from runpy import run_path
 if __name__ == "__main__":
     run_path(str(Path(__file__).with_name("_installed.py")))
 
-import argparse
-import json
 import sys
-from collections.abc import Sequence
 
-from evenkeel.rewards import Refusal
-from evenkeel.trainer.comparison.gradients import bench, named_strategies
-from evenkeel.trainer.comparison.gradients.page import html_page, strategy_table
-from evenkeel.trainer.comparison.gradients.sources import (
-    loss_of,
-    policy_of,
-    recipe_of,
-    recorded_batches,
-    sampled_batches,
-)
-from evenkeel.trainer.comparison.reports.tables import markdown_table
-from evenkeel.trainer.run.experiment import Experiment
-from evenkeel.trainer.run.files import CONFIG
-
-
-def main(argv: Sequence[str] | None = None) -> int:
-    """Exit status: 0 measured, 2 refused."""
-    arguments = parse_arguments(argv)
-    try:
-        return _measure(arguments)
-    except Refusal as refusal:
-        print(f"\n{refusal}", file=sys.stderr)
-        return 2
-
-
-def _measure(arguments: argparse.Namespace) -> int:
-    source: Path = arguments.source
-    is_run = source.is_dir()
-    path = source / CONFIG if is_run else source
-    experiment = Experiment.of_file(path)
-    config = experiment.config
-    strategies, absent = named_strategies(arguments.strategies)
-    batches = recorded_batches(source, arguments.batches) if is_run else sampled_batches(path, arguments.batches)
-    loss, longest = loss_of(experiment)
-    policy = policy_of(arguments.weights or config.model.name_or_path)
-    found = bench(batches, policy, recipe_of(experiment), strategies, loss, longest, arguments.project)
-    found.absent.update(absent)
-    print(markdown_table(strategy_table(found)))
-    for name, reason in found.absent.items():
-        print(f"Not replayed: {name}: {reason}")
-    folder: Path = arguments.to or (source if is_run else Path("runs") / "gradients" / config.name)
-    folder.mkdir(parents=True, exist_ok=True)
-    (folder / "gradients.json").write_text(json.dumps(found.as_json(), indent=2) + "\n")
-    (folder / "gradients.html").write_text(html_page(found, config.name))
-    print(f"{found.groups} prompts of {found.batches} batches in {found.seconds:.0f} s\n{folder / 'gradients.html'}")
-    return 0
-
-
-def parse_arguments(argv: Sequence[str] | None) -> argparse.Namespace:
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter, allow_abbrev=False
-    )
-    parser.add_argument("source", type=Path, metavar="RUN|CONFIG", help="a run's directory, or a run's YAML file")
-    parser.add_argument("--strategies", default="all", help="a,b,c or all; parts are put together by +")
-    parser.add_argument("--batches", type=int, default=16, help="rollout batches at most; else 16")
-    parser.add_argument("--weights", help="folder or hub id of the policy; else the model of the configuration")
-    parser.add_argument("--project", type=int, metavar="DIMENSIONS", help="random projection of the gradients")
-    parser.add_argument("--to", type=Path, metavar="DIRECTORY", help="for gradients.json and gradients.html")
-    return parser.parse_args(argv)
-
+from evenkeel.trainer.command.gradients import main
 
 if __name__ == "__main__":
     sys.exit(main())

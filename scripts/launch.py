@@ -1,11 +1,4 @@
-"""accelerate launch, with the ranks' own exit status and without a traceback of the launcher's.
-
-    python scripts/launch.py --config_file configs/accelerate/ddp.yaml scripts/train.py CONFIG --resume auto
-
-All arguments are accelerate launch's. Exit status: that of the first rank that did not end with 0, see
-scripts/train.py; 130 where the launcher itself was told to stop, and its ranks saved a checkpoint or said that they
-could not.
-"""
+"""`evenkeel launch`, from a checkout: python scripts/launch.py --help"""
 
 from pathlib import Path
 from runpy import run_path
@@ -14,15 +7,8 @@ if __name__ == "__main__":
     run_path(str(Path(__file__).with_name("_installed.py")))
 
 import sys
-from collections.abc import Sequence
 
-from evenkeel.trainer.run.launcher import launched
-
-
-def main(argv: Sequence[str] | None = None) -> int:
-    """Exit status, see above."""
-    return launched(sys.argv[1:] if argv is None else argv)
-
+from evenkeel.trainer.command.launch import main
 
 if __name__ == "__main__":
     sys.exit(main())

@@ -1,20 +1,4 @@
-"""Run the cells of a sweep, watch them, report on them: variants × grid × seeds from one YAML file.
-
-    python scripts/sweep.py plan configs/sweeps/quickstart.yaml --pilot runs/sweeps/earlier     # what will it see?
-    python scripts/sweep.py run configs/sweeps/quickstart.yaml
-    python scripts/sweep.py status configs/sweeps/quickstart.yaml
-    python scripts/sweep.py report configs/sweeps/quickstart.yaml
-    python scripts/sweep.py cell configs/sweeps/quickstart.yaml variant=lopti seed=3
-    python scripts/sweep.py export configs/sweeps/quickstart.yaml > wandb.yaml     # for wandb sweep wandb.yaml
-
-`plan` needs a pilot: two or three finished cells of this sweep, as `cell` runs them, or an earlier sweep's directory.
-It says which differences the verdict will find, by seeds, held-out items and rollout batches, and the cost in hours.
-
-With `stopping:` in its file `run` looks at every comparison while its seeds come in, and starts no more cells of those
-that are decided or hopeless.
-
-Killed and started again, `run` goes on: finished cells stay, half-done ones resume from their checkpoint.
-"""
+"""`evenkeel sweep`, from a checkout: python scripts/sweep.py --help"""
 
 from pathlib import Path
 from runpy import run_path
@@ -22,61 +6,9 @@ from runpy import run_path
 if __name__ == "__main__":
     run_path(str(Path(__file__).with_name("_installed.py")))
 
-import argparse
 import sys
-from collections.abc import Callable, Sequence
 
-from evenkeel.rewards import Refusal, build_verifier
-from evenkeel.trainer.comparison.positive import positive
-from evenkeel.trainer.comparison.sweeps import commands
-
-TRAIN = Path(__file__).with_name("train.py").absolute()
-COMMANDS: dict[str, tuple[str, Callable[[argparse.Namespace], int]]] = {
-    "plan": (
-        "say what the sweep will see and what it costs, from a pilot of two or three cells",
-        lambda given: commands.plan(given.file, given.pilot, given.items, given.difference, as_json=given.json),
-    ),
-    "run": ("run all cells, or go on with them", lambda given: commands.run(given.file, TRAIN, build_verifier)),
-    "status": ("show how far they are", lambda given: commands.status(given.file, once=given.once)),
-    "report": ("compare the finished cells: verdict, intervals, curves", lambda given: commands.report(given.file)),
-    "cell": (
-        "run one cell in this terminal",
-        lambda given: commands.run_cell(given.file, given.choice, TRAIN, build_verifier),
-    ),
-    "export": ("print the sweep as W&B's agents want it", lambda given: commands.export(given.file, build_verifier)),
-}
-
-
-def main(argv: Sequence[str] | None = None) -> int:
-    """Exit status: 0 all cells finished, 1 some failed, 2 refused, 130 stopped on request."""
-    arguments = parse_arguments(argv)
-    _, perform = COMMANDS[arguments.command]
-    try:
-        return perform(arguments)
-    except Refusal as refusal:
-        print(f"\n{refusal}", file=sys.stderr)
-        return 2
-
-
-def parse_arguments(argv: Sequence[str] | None) -> argparse.Namespace:
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter, allow_abbrev=False
-    )
-    commands = parser.add_subparsers(dest="command", required=True)
-    for name, (meaning, _) in COMMANDS.items():
-        command = commands.add_parser(name, help=meaning, allow_abbrev=False)
-        command.add_argument("file", type=Path, help="YAML file of the sweep")
-        if name == "plan":
-            command.add_argument("--pilot", type=Path, help="directory of finished cells; else the sweep's own")
-            command.add_argument("--items", type=positive(int), help="held-out items; else as many as the pilot's")
-            command.add_argument("--difference", type=positive(float), help="a difference in accuracy to be found")
-            command.add_argument("--json", action="store_true", help="print the plan as JSON")
-        if name == "status":
-            command.add_argument("--once", action="store_true", help="print the table and end")
-        if name == "cell":
-            command.add_argument("choice", nargs=2, metavar="key=value", help="variant=… and seed=…, in any order")
-    return parser.parse_args(argv)
-
+from evenkeel.trainer.command.sweep import main
 
 if __name__ == "__main__":
     sys.exit(main())

@@ -12,6 +12,7 @@ from importlib.metadata import PackageNotFoundError, version
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from evenkeel.rewards import GENERATORS as GENERATORS
     from evenkeel.rewards import RewardFunction as RewardFunction
     from evenkeel.rewards import Verdict as Verdict
     from evenkeel.rewards import Verifier as Verifier
@@ -19,6 +20,7 @@ if TYPE_CHECKING:
     from evenkeel.rewards import reward_functions as reward_functions
     from evenkeel.rewards.user_verifiers import traits as traits
     from evenkeel.trainer.algorithms import registry as strategies  # noqa: F401
+    from evenkeel.trainer.run.config.shipped import CONFIGS as CONFIGS
     from evenkeel.trainer.step.options import Engine as Engine
     from evenkeel.trainer.step.options import Evaluation as Evaluation
     from evenkeel.trainer.step.options import Guards as Guards
@@ -29,8 +31,10 @@ _FROM = {
     "RLVRTrainer": "evenkeel.trainer.step.trainer",
     **dict.fromkeys(("Engine", "Evaluation", "Guards", "Speed"), "evenkeel.trainer.step.options"),
     **dict.fromkeys(
-        ("RewardFunction", "Verdict", "Verifier", "build_verifier", "reward_functions"), "evenkeel.rewards"
+        ("GENERATORS", "RewardFunction", "Verdict", "Verifier", "build_verifier", "reward_functions"),
+        "evenkeel.rewards",
     ),
+    "CONFIGS": "evenkeel.trainer.run.config.shipped",
     "traits": "evenkeel.rewards.user_verifiers",
     "strategies": "evenkeel.trainer.algorithms.registry",
 }

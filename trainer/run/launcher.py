@@ -12,6 +12,7 @@ from typing import Any
 from ruamel.yaml import YAML
 from ruamel.yaml.error import YAMLError
 
+from evenkeel.trainer.run.config.shipped import named_file
 from evenkeel.trainer.run.library_errors import ended_in_words
 from evenkeel.trainer.run.processes import REFUSED, STOPPED, say
 
@@ -32,6 +33,12 @@ def launched(arguments: Sequence[str]) -> int:
     os.environ.setdefault("TORCH_ELASTIC_SHUTDOWN_TIMEOUT", SECONDS_TO_SAVE)
     logging.getLogger("torch.distributed.elastic").setLevel(logging.CRITICAL)
     given = launch_command_parser().parse_args(list(arguments))
+    run_file = named_file(given.training_script)
+    if not given.module and Path(run_file).suffix in (".yaml", ".yml"):
+        given.training_script_args = ["train", run_file, *given.training_script_args]
+        given.module, given.training_script = True, "evenkeel"
+    if given.config_file is not None:
+        given.config_file = named_file(given.config_file)
     if (problem := _problem(given)) is not None:
         say(problem)
         return REFUSED
@@ -67,13 +74,8 @@ def _problem(given: Any) -> str | None:
         return f"num_processes = {count:,} is more than any machine has GPUs. Write one process for each GPU."
     if given.module or given.no_python:
         return None
-    if Path(script).suffix in (".yaml", ".yml"):
-        return (
-            f"{script} is a run file, and the launcher starts a script. Write: scripts/launch.py … "
-            f"scripts/train.py {script}; the launcher's own file goes after --config_file."
-        )
     if not Path(script).is_file():
-        return f"There is no script {script}. Check the path; scripts/train.py is the one that trains."
+        return f"There is no script {script}. Check the path; a run file is trained, and its name ends in .yaml."
     return None
 
 

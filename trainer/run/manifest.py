@@ -184,7 +184,7 @@ def check_same_run_again(
         raise RerunError(
             f"{run} was resumed after {accepted[0]['behind']} with other things than it was started with "
             f"({'; '.join(accepted[0]['changed'])}), so no single run can repeat it. Start a new run with "
-            f"scripts/train.py {run / CONFIG}."
+            f"evenkeel train {run / CONFIG}."
         )
     weights = model_fingerprint(config.model.name_or_path, config.model.revision)
     if before.get("model_fingerprint") not in (None, weights):
@@ -196,11 +196,13 @@ def check_same_run_again(
         if (was := before["data_fingerprints"].get(part)) != fingerprint:
             raise RerunError(
                 f"data.{part} is not what {run} was run on (SHA-256 {str(was)[:12]}…, now {fingerprint[:12]}…). Bring "
-                f"back those rows, or start a new run with scripts/train.py {run / CONFIG}."
+                f"back those rows, or start a new run with evenkeel train {run / CONFIG}."
             )
 
 
 def _git(*arguments: str) -> str | None:
+    if not (ROOT / "setup.py").is_file():  # installed: a repository around it would be somebody else's
+        return None
     try:
         result = subprocess.run(["git", "-C", str(ROOT), *arguments], capture_output=True, check=True)
     except (OSError, subprocess.CalledProcessError):

@@ -15,7 +15,7 @@ import psutil
 from evenkeel.trainer.run.files import SUMMARY
 
 TRAINED, FAILED, REFUSED, STOPPED, STOPPED_WITHOUT_CHECKPOINT = 0, 1, 2, 130, 143
-"""Exit statuses of scripts/train.py."""
+"""Exit statuses of evenkeel train."""
 
 SECONDS_TO_BE_ENDED = 60.0
 """How long a rank waits for its launcher to end it when rank 0 has ended. Launchers look many times a second."""

@@ -56,7 +56,7 @@ def run_trainer(trainer: Any, config: RunConfig, run: Path, checkpoint: Path | N
     if stop.stopped:
         if is_main:
             print(f"Stopped at step {trainer.state.global_step} with a checkpoint. To resume, with the same launcher:")
-            print(f"  scripts/train.py {resume_command} --resume {run}")
+            print(f"  evenkeel train {resume_command} --resume {run}")
         return STOPPED
     if idle.ended:
         if is_main:

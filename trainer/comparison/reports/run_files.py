@@ -165,7 +165,7 @@ def read_runs(directory: Path) -> RecordedRuns:
         return RecordedRuns(variant, {variant: {seed: RecordedRun(directory, variant, seed)}}, {}, {})
     raise ReportError(
         f"{directory} is neither the directory of a run, with {METRICS}, nor that of a sweep, with sweep.json, so "
-        "there is nothing to report on. Name a directory that scripts/train.py or scripts/sweep.py has written."
+        "there is nothing to report on. Name a directory that evenkeel train or evenkeel sweep has written."
     )
 
 
@@ -187,11 +187,11 @@ def _sweep_runs(directory: Path, sweep: Mapping[str, Any]) -> RecordedRuns:
         else:
             unfinished[cell["name"]] = "not finished" if run.metrics else "not started, or failed before its first step"
             if (run.path / SUMMARY).exists():
-                unfinished[cell["name"]] = "summary.json is damaged, and `scripts/sweep.py run` writes it again"
+                unfinished[cell["name"]] = "summary.json is damaged, and `evenkeel sweep run` writes it again"
     if not by_variant:
         raise ReportError(
             f"No cell of the sweep in {directory} has finished, so there is nothing to compare. Watch them with "
-            "`scripts/sweep.py status`, and make the report when some have finished."
+            "`evenkeel sweep status`, and make the report when some have finished."
         )
     baseline = {cell["variant"]: cell["baseline"] for cell in sweep["cells"]}
     return RecordedRuns(

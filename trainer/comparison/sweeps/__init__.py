@@ -11,7 +11,7 @@ tuning             a stage before, in which every variant finds its own settings
 runner, starting   the loop that starts, awaits and retries
 cell_directory     what is kept of a cell, and its state
 status             the tables
-commands           what `scripts/sweep.py` can do
+commands           what `evenkeel sweep` can do
 
 Nothing is imported here: the process of an attempt needs few of them.
 """

@@ -1,4 +1,4 @@
-"""The commands of `scripts/sweep.py`; each prints what happens and returns the exit status.
+"""The commands of `evenkeel sweep`; each prints what happens and returns the exit status.
 
 They raise `rewards.registry.Refusal` where the file, its parts or this machine are not able to do what is asked.
 """
@@ -43,11 +43,11 @@ BuildVerifier = Callable[[Any], object]
 """`rewards.build_verifier`, which raises for a verifier that cannot be built."""
 
 
-def run(file: Path, script: Path, build_verifier: BuildVerifier) -> int:
+def run(file: Path, script: Sequence[str], build_verifier: BuildVerifier) -> int:
     """Check every cell, run them, and end with the table: 0 all finished, 1 some failed, 130 stopped on request.
 
     Args:
-        script: the training script.
+        script: the training script, as Python and accelerate launch take it.
     """
     sweep, tree = load_sweep(file)
     check_unlocked(sweep)
@@ -71,7 +71,7 @@ def run(file: Path, script: Path, build_verifier: BuildVerifier) -> int:
 
 
 def _run_cells(
-    sweep: Sweep, plans: Sequence[Plan], file: Path, script: Path, tuning: Mapping[str, Any] | None = None
+    sweep: Sweep, plans: Sequence[Plan], file: Path, script: Sequence[str], tuning: Mapping[str, Any] | None = None
 ) -> int:
     """One stage from its plans to its table; the exit status of `run`."""
     with locked_directory(sweep) as root:
@@ -89,17 +89,17 @@ def _run_cells(
     print_table(status_table(root))
     _print_failures(cells)
     if not completed:
-        print(f"Stopped. To continue:  python scripts/sweep.py run {file}")
+        print(f"Stopped. To continue:  evenkeel sweep run {file}")
         return 130
     return int(any(not cell.directory.summary() for cell in cells) or bool(refused))
 
 
-def run_cell(file: Path, choice: Sequence[str], script: Path, build_verifier: BuildVerifier) -> int:
+def run_cell(file: Path, choice: Sequence[str], script: Sequence[str], build_verifier: BuildVerifier) -> int:
     """Run one cell here, as `run` would; a W&B agent calls this and names the W&B run itself.
 
     Args:
         choice: ``variant=…`` and ``seed=…``.
-        script: the training script.
+        script: the training script, as Python and accelerate launch take it.
     """
     sweep, tree = load_sweep(file)
     _refuse_stages(sweep, "cell")
@@ -131,14 +131,13 @@ def export(file: Path, build_verifier: BuildVerifier) -> int:
         if sweep.stopping is not None:
             raise SweepError(
                 "W&B's agents choose the order of cells themselves and cannot take looks, so no comparison would stop "
-                "early. Run a sweep with `stopping:` by `scripts/sweep.py run`."
+                "early. Run a sweep with `stopping:` by `evenkeel sweep run`."
             )
         checked_plans(sweep, tree, build_verifier)
     # A variant stands for several settings, which W&B's parameters cannot: its agents get the names of cells.
     exported = write(
         {
             "name": sweep.name,
-            "program": "scripts/sweep.py",
             "method": "grid",
             "parameters": {
                 "seed": {"values": list(sweep.seeds)},
@@ -148,8 +147,8 @@ def export(file: Path, build_verifier: BuildVerifier) -> int:
             "command": [
                 "${env}",
                 "WANDB_MODE=online",
-                "${interpreter}",
-                "${program}",
+                "evenkeel",
+                "sweep",
                 "cell",
                 str(file),
                 "${args_no_hyphens}",
@@ -200,7 +199,7 @@ def _pilot_commands(sweep: Sweep, file: Path) -> str:
             f"--pilot; or, if two or more tuning seeds have run, write --pilot {sweep.output_dir}/tuning."
         )
     cell = next(cell.variant for cell in cells_of(sweep) if cell.variant == cell.baseline)
-    runs = [f"  python scripts/sweep.py cell {file} variant={cell} seed={seed}" for seed in sweep.seeds[:3]]
+    runs = [f"  evenkeel sweep cell {file} variant={cell} seed={seed}" for seed in sweep.seeds[:3]]
     return (
         "Two or three seeds of one variant are enough, and these cells are part of the sweep; a second variant next to "
         "the baseline tells more. Run\n" + "\n".join(runs) + "\nor name an earlier sweep's directory by --pilot."
@@ -230,7 +229,7 @@ def _refuse_stages(sweep: Sweep, command: str) -> None:
     if sweep.tune is not None:
         raise SweepError(
             f"`{command}` needs the settings of all cells now, and with `tune:` they are known only after the tuning. "
-            "Run the sweep by `scripts/sweep.py run`."
+            "Run the sweep by `evenkeel sweep run`."
         )
 
 

@@ -171,7 +171,7 @@ def _environment(environment: Mapping[str, Any], executor: Mapping[str, Any]) ->
     if name in environment and executor.get("kind", "local") == "local":
         gpus = environment[name]
         what = "is set for every cell by the sweep, so that no two share a GPU."
-        instead = f"Leave it out and start the sweep with it: {name}={gpus} python scripts/sweep.py run …"
+        instead = f"Leave it out and start the sweep with it: {name}={gpus} evenkeel sweep run …"
         yield problem("decided-by-sweep", what, instead, ("environment", name))
 
 

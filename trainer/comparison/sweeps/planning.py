@@ -1,4 +1,4 @@
-"""Which differences a planned sweep can detect, and what it costs: the answer of `scripts/sweep.py plan`.
+"""Which differences a planned sweep can detect, and what it costs: the answer of `evenkeel sweep plan`.
 
 It follows from a pilot's variances (`sweeps.pilots`) by the power of the verdict's own test (`statistics.planning`). A
 plan is for one comparison, a variant against the baseline; the hours are those of the whole sweep. With `stopping:` the

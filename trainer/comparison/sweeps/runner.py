@@ -74,7 +74,7 @@ def _locked(root: Path) -> FileLock:
         lock.acquire()
     except Timeout:
         raise SweepError(
-            f"Another process runs the sweep in {root}. Watch it with `scripts/sweep.py status`, or give this one "
+            f"Another process runs the sweep in {root}. Watch it with `evenkeel sweep status`, or give this one "
             "another output_dir."
         ) from None
     except OSError as error:
@@ -119,7 +119,7 @@ class SweepRunner:
     """The loop: start cells while there is room, look which are over, retry what failed.
 
     Args:
-        script: the training script.
+        script: the training script, as Python and accelerate launch take it.
         say: is told what happens, a line at a time.
         gate: of a sweep with looks: which cells may start.
     """
@@ -129,7 +129,7 @@ class SweepRunner:
         sweep: Sweep,
         entries: list[QueuedCell],
         queue: Queue,
-        script: Path,
+        script: Sequence[str],
         say: Callable[[str], None],
         gate: LookGate | None = None,
     ) -> None:

@@ -54,13 +54,13 @@ def changed_settings(entry: QueuedCell) -> list[str]:
     return [f"{key}: {old.get(key, 'absent')!r} → {new.get(key, 'absent')!r}" for key in differing]
 
 
-def next_attempt(sweep: Sweep, entry: QueuedCell, script: Path) -> Attempt:
+def next_attempt(sweep: Sweep, entry: QueuedCell, script: Sequence[str]) -> Attempt:
     """Note the attempt in ``cell.json`` and in ``entry``, drop a run without a checkpoint, and say what to launch.
 
     It takes the place of one that the queue refused.
 
     Args:
-        script: the training script.
+        script: the training script, as Python and accelerate launch take it.
     """
     directory, plan = entry.directory, entry.plan
     _stop_orphans(directory)
@@ -69,7 +69,7 @@ def next_attempt(sweep: Sweep, entry: QueuedCell, script: Path) -> Attempt:
     known = directory.definition() or _definition(sweep, plan)
     before = [attempt for attempt in known["attempts"] if "refused" not in attempt]
     launcher = launcher_of(sweep)
-    arguments = [str(script), sweep.config, *plan.overrides, f"output_dir={directory.run}"]
+    arguments = [*script, sweep.config, *plan.overrides, f"output_dir={directory.run}"]
     if checkpoint is not None:
         arguments += ["--resume", str(directory.resumable())]
     number = len(before) + 1

@@ -22,7 +22,7 @@ _HELD_OUT = re.compile(r"eval_verifier/\S*accuracy")  # over all held-out sets; 
 
 def status_table(root: Path, only: str | None = None) -> Table:
     """One row a cell, or only that of one: state, step, reward, held-out accuracy, time left."""
-    described = read_record(root / "sweep.json", SweepRecord, "`scripts/sweep.py run` writes it again.")
+    described = read_record(root / "sweep.json", SweepRecord, "`evenkeel sweep run` writes it again.")
     not_needed = read_json(root / LOOKS, LooksRecord).get("not_needed", [])
     rows, needed = [], []
     for cell in described["cells"]:

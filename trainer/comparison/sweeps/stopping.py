@@ -95,7 +95,7 @@ class LookGate:
         lines = [f"The look at {number} seeds cannot be taken, so {len(waiting)} cells that wait for it are not run."]
         if failed:
             lines.append(
-                f"Failed or not taken by the queue: {', '.join(failed)}. `scripts/sweep.py status` names their logs; "
+                f"Failed or not taken by the queue: {', '.join(failed)}. `evenkeel sweep status` names their logs; "
                 "fix the cause and start the sweep again: these cells are then run again."
             )
         if unseen:

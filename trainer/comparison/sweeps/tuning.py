@@ -118,7 +118,7 @@ def _choice(variant: str, tune: Tuning, runs: RecordedRuns) -> Choice:
     if not all(dataset in run.held_out() and is_judged(run, dataset) for run in found):
         raise TuningError(
             f"Some tuning runs of {variant} have no judged answer on {dataset or 'any held-out set'}, so its points "
-            "cannot be compared. `scripts/sweep.py status` shows the runs; their logs say why."
+            "cannot be compared. `evenkeel sweep status` shows the runs; their logs say why."
         )
     by_point = mean_accuracies(final_accuracies(found, dataset)).reshape(len(points), len(tune.seeds)).mean(1)
     if np.isnan(by_point).any():

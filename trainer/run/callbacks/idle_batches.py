@@ -105,7 +105,7 @@ class IdleBatches(TrainerCallback):
         alike = [name for name in same if _SAME + name in due and not idle]
         return lines + [
             f"{name.removeprefix('rewards/')} gave {same[name]:g} to every completion of the last {REPORT_AFTER} "
-            "rollout batches: it scores all answers alike. Look at them with scripts/rollouts.py."
+            "rollout batches: it scores all answers alike. Look at them with evenkeel rollouts."
             for name in alike
         ]
 
@@ -123,7 +123,7 @@ class IdleBatches(TrainerCallback):
             why = f"{cut_off}. Write a larger one, or check that the policy writes its end-of-text token."
         elif same:
             values = ", ".join(f"{name.removeprefix('rewards/')} gave {value:g}" for name, value in same.items())
-            why = f"{values} to every completion. Look at the answers with scripts/rollouts.py, and try easier prompts."
+            why = f"{values} to every completion. Look at the answers with evenkeel rollouts, and try easier prompts."
         elif batch.get("advantage/mean_abs", 0.0) > 0:
             why = "the advantages are not 0, but what they multiply is: masks, token weights or coefficients."
         else:

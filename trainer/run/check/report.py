@@ -31,7 +31,7 @@ def text_report(checked: Checked, path: str) -> str:
 
 
 def json_report(checked: Checked, path: str) -> str:
-    """The same as one JSON object; its schema is in `scripts/check.py`."""
+    """The same as one JSON object; its schema is in `evenkeel check`."""
     memory = {
         way: {
             "peak_bytes": estimate.peak,
@@ -66,7 +66,7 @@ def brief_lines(checked: Checked) -> Iterator[str]:
     notes = [finding for finding in checked.findings if finding.severity == "note"]
     yield from (str(finding) for finding in checked.findings if finding.severity == "warning")
     if notes:
-        yield f"{len(notes)} more notes: scripts/check.py with the same arguments lists them."
+        yield f"{len(notes)} more notes: evenkeel check with the same arguments lists them."
 
 
 def _memory_lines(way: str, estimate: MemoryEstimate) -> list[str]:

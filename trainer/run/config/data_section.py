@@ -103,7 +103,7 @@ class DataSection(Section):
             what = f"has no `{part}`: there is nothing to {'evaluate' if part == 'test' else 'train'} on."
             instead = f"Write `{part}: …`."
             if part == "train" and self.test is not None:
-                instead += " A file that only evaluates is for scripts/evaluate.py CHECKPOINT FILE."
+                instead += " A file that only evaluates is for evenkeel evaluate CHECKPOINT FILE."
             raise_all([problem("no-rows", what, instead)])
         return self
 

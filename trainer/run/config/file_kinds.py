@@ -34,20 +34,18 @@ def _other(name: str, marks: str, use: str, least: int = 1) -> FileKind:
     return FileKind(name, frozenset(marks.split()), use, least, _RUN)
 
 
-RUN = FileKind(
-    "a run", _RUN | {"data"}, "Give it to scripts/train.py {file}.", without=frozenset({"variants", "config"})
-)
+RUN = FileKind("a run", _RUN | {"data"}, "Give it to evenkeel train {file}.", without=frozenset({"variants", "config"}))
 SWEEP = _other(
     "a sweep",
     "config variants baseline seeds grid tune executor retries unfair",
-    "Give it to scripts/sweep.py run {file}.",
+    "Give it to evenkeel sweep run {file}.",
     2,
 )
 OTHER_KINDS = (
     _other(
         "an accelerate launcher",
         "compute_environment distributed_type fsdp_config deepspeed_config mixed_precision",
-        "Launch with it: scripts/launch.py --config_file {file} scripts/train.py RUN.yaml.",
+        "Launch with it: evenkeel launch --config_file {file} RUN.yaml.",
     ),
     _other(
         "DeepSpeed",

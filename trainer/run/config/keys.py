@@ -152,7 +152,7 @@ REMOVED: Mapping[str, str] = {
     "fp16_opt_level": _OUT.format("fp16 is torch's own now, which has no levels"),
     "sharded_ddp": "Launch with configs/accelerate/fsdp2.yaml.",
     "torchdynamo": "Write torch_compile: true and torch_compile_backend: ….",
-    "ray_scope": _OUT.format("sweeps are scripts/sweep.py's"),
+    "ray_scope": _OUT.format("sweeps are evenkeel sweep's"),
     "dispatch_batches": "Write accelerator_config: {dispatch_batches: …}.",
     "split_batches": "Write accelerator_config: {split_batches: …}.",
     "include_inputs_for_metrics": _OUT.format("verifiers judge what is generated"),
@@ -161,7 +161,7 @@ REMOVED: Mapping[str, str] = {
     "push_to_hub_model_id": "Write hub_model_id: ….",
     "push_to_hub_organization": "Write hub_model_id: ORGANIZATION/NAME.",
     # trl.GRPOConfig
-    "max_prompt_length": "Leave it out: TRL 1.16 neither cuts nor drops long prompts, and scripts/check.py says "
+    "max_prompt_length": "Leave it out: TRL 1.16 neither cuts nor drops long prompts, and evenkeel check says "
     "which are too long.",
     "vllm_device": "Write vllm_mode: colocate (the trainer's devices) or server (its own).",
     "vllm_dtype": "Leave it out: a colocated engine takes the dtype of the model's config.json, a server its own.",

@@ -12,6 +12,7 @@ from typing import Any
 from evenkeel.rewards.registry import suggest
 from evenkeel.trainer.run.config.file_kinds import RUN, check_kind
 from evenkeel.trainer.run.config.problems import COMMAND_LINE, ConfigError, Problem
+from evenkeel.trainer.run.config.shipped import CONFIGS
 from evenkeel.trainer.run.config.yaml_document import Node, read_file, read_value
 
 _NOT_INHERITED = ("name", "output_dir")
@@ -54,6 +55,8 @@ def extended(tree: Node) -> Node:
     if not isinstance(extends.value, str) or not extends.value:
         raise refused("no-base", f"is {extends.plain()!r}, not the name of a file.", "Name one YAML file.")
     base_path = extends.origin.folder / extends.value
+    if not base_path.is_file() and (shipped := CONFIGS.parent / extends.value).is_file():
+        base_path = shipped
     if not base_path.is_file():
         there = sorted(file.name for file in base_path.parent.glob("*.yaml"))
         instead = suggest(base_path.name, there, "The path is relative to the file that says `extends`.")

@@ -12,6 +12,7 @@ from evenkeel.trainer.run.config.problems import ConfigError, Problem, raise_all
 from evenkeel.trainer.run.config.rules import conflicts
 from evenkeel.trainer.run.config.schema import RunConfig
 from evenkeel.trainer.run.config.section import expanded
+from evenkeel.trainer.run.config.shipped import CONFIGS
 from evenkeel.trainer.run.config.wording import problems_of
 from evenkeel.trainer.run.config.yaml_document import Node
 
@@ -24,9 +25,9 @@ def load_config(path: str | Path, overrides: Sequence[str] = (), *, evaluation_o
 
     In every path ``~`` and variables of the environment are expanded. What is read (model, rows, DeepSpeed's and FSDP's
     files) and exists relative to the current directory, or else relative to the file that writes it (of an override:
-    the file of the run), becomes absolute; any other stays as it is, and is read as a hub id. What is written
-    (``output_dir``) is relative to the current directory. With ``evaluation_only`` the file needs no rows to train on,
-    and held-out rows instead.
+    the file of the run), or else as a shipped file (``configs/…``), becomes absolute; any other stays as it is, and is
+    read as a hub id. What is written (``output_dir``) is relative to the current directory. With ``evaluation_only``
+    the file needs no rows to train on, and held-out rows instead.
 
     Raises:
         ConfigError: everything that is wrong, each with its file (or "command line"), line and dotted path. Values are
@@ -96,9 +97,9 @@ def _validated(tree: Node, data: dict[str, Any], *, evaluation_only: bool = Fals
 
 
 def local_path(name: str, folder: Path) -> Path | None:
-    """The existing file or folder that ``name`` means: from the current directory, else from ``folder``; or none."""
+    """The existing file or folder that ``name`` means: from the current directory, from ``folder``, or shipped."""
     candidates = [Path(text) for text in dict.fromkeys((expanded(name), name))]
-    places = [place for candidate in candidates for place in (candidate, folder / candidate)]
+    places = [where / candidate for candidate in candidates for where in (Path(), folder, CONFIGS.parent)]
     return next((place.absolute() for place in places if os.path.exists(place)), None)  # noqa: PTH110 see `not_expanded`
 
 

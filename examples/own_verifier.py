@@ -1,0 +1,25 @@
+"""A verifier of your own: a function of the completion and its reference, tried before anything is paid for.
+
+    python examples/own_verifier.py
+
+In a run file the same one is `rewards: [{verifier: own_verifier:last_number}]`.
+"""
+
+import re
+
+from evenkeel import RewardFunction, Verdict, build_verifier
+
+
+def last_number(completion: str, reference: object) -> Verdict:
+    """1 where the last number of the completion is the reference, 0 where it is another, unjudged without a number."""
+    numbers = re.findall(r"-?\d+", completion)
+    if not numbers:
+        return Verdict(None, None, "no number")
+    return Verdict(float(numbers[-1] == str(reference)), numbers[-1], "")
+
+
+if __name__ == "__main__":
+    function = RewardFunction(build_verifier(last_number), "last_number")
+    answers = ["It is 12.", "First 12, then 13.", "I do not know."]
+    scores = function(prompts=["?"] * 3, completions=answers, reference=["12"] * 3)
+    print(dict(zip(answers, scores, strict=True)))

@@ -1,0 +1,132 @@
+"""The package as its users have it: its names, its command, a user's own files of the same names beside it."""
+
+import os
+import subprocess
+import sys
+import sysconfig
+from importlib import import_module
+from pathlib import Path
+
+import pytest
+
+import evenkeel
+from tests.paths import ROOT
+
+STABLE = [
+    "CONFIGS",
+    "Engine",
+    "Evaluation",
+    "GENERATORS",
+    "Guards",
+    "RLVRTrainer",
+    "RewardFunction",
+    "Speed",
+    "Verdict",
+    "Verifier",
+    "__version__",
+    "build_verifier",
+    "reward_functions",
+    "strategies",
+    "traits",
+]
+"""A name leaves this list only with a new major version."""
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    """A user's: his files have the names of our folders, and fail where they are imported."""
+    for name in ("rewards.py", "trainer.py", "scripts.py"):
+        (tmp_path / name).write_text("raise ImportError('the user’s own file')\n")
+    (tmp_path / "configs").mkdir()
+    return tmp_path
+
+
+def ran(folder: Path, *command: str, python: str = sys.executable) -> str:
+    environment = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
+    environment |= {"HF_HUB_OFFLINE": "1", "WANDB_MODE": "disabled"}
+    ended = subprocess.run([python, *command], cwd=folder, env=environment, capture_output=True, text=True)
+    assert ended.returncode == 0, ended.stderr[-3000:]
+    return ended.stdout
+
+
+def test_what_is_exported_is_what_is_promised():
+    assert evenkeel.__all__ == STABLE
+    assert all(getattr(evenkeel, name) is not None for name in STABLE)
+    with pytest.raises(AttributeError, match="RLVRtrainer"):
+        _ = evenkeel.RLVRtrainer
+
+
+def test_it_works_beside_a_users_own_files(folder: Path):
+    """Editable, as this checkout is: from ``python -c``, from a script, and by the command."""
+    (folder / "script.py").write_text("from evenkeel import RewardFunction, build_verifier\nprint(RewardFunction)\n")
+    assert "RewardFunction" in ran(folder, "-c", "from evenkeel import build_verifier, RewardFunction as r; print(r)")
+    assert "RewardFunction" in ran(folder, "script.py")
+    assert "0 errors" in ran(folder, "-m", "evenkeel", "check", "quickstart")
+
+
+def test_a_shipped_file_is_copied_with_its_base(folder: Path):
+    ran(folder, "-m", "evenkeel", "configs", "copy", "countdown/lopti", "mine.yaml")
+    assert "extends: configs/countdown/baseline.yaml" in (folder / "mine.yaml").read_text()
+    assert "0 errors" in ran(folder, "-m", "evenkeel", "check", "mine.yaml")
+
+
+def test_each_command_has_a_main_and_a_help_with_an_example():
+    from evenkeel.trainer.command.__main__ import COMMANDS
+
+    for name in COMMANDS:
+        module = import_module(f"evenkeel.trainer.command.{name}")
+        assert callable(module.main)
+        assert f"evenkeel {name}" in (module.__doc__ or ""), name
+
+
+@pytest.mark.slow
+def test_the_wheel_works_in_a_clean_environment(folder: Path, tmp_path_factory: pytest.TempPathFactory):
+    built = tmp_path_factory.mktemp("wheel")
+    pip = [sys.executable, "-m", "pip", "--disable-pip-version-check", "-q"]
+    source = built / "source"
+    subprocess.run(["git", "clone", "-q", str(ROOT), str(source)], check=True)
+    subprocess.run([*pip, "wheel", "--no-deps", "--no-build-isolation", "-w", str(built), str(source)], check=True)
+    (wheel,) = built.glob("trl_evenkeel-*.whl")
+    subprocess.run([sys.executable, "-m", "venv", "--without-pip", str(built / "clean")], check=True)
+    python = str(built / "clean" / "bin" / "python")
+    packages = Path(ran(folder, "-c", "import sysconfig; print(sysconfig.get_path('purelib'))", python=python).strip())
+    subprocess.run([*pip, "install", "--no-deps", "--target", str(packages), str(wheel)], check=True)
+    # the other packages are this environment's; its .pth files, which name this checkout, are not read
+    (packages / "others.pth").write_text(sysconfig.get_path("purelib") + "\n")
+    assert str(packages) in ran(folder, "-c", "import evenkeel; print(evenkeel.__file__)", python=python)
+    few = ["trl.max_steps=2", "trl.save_steps=2", "trl.max_completion_length=32", "evaluation.before=false"]
+    few += ["data.test.generator.test=16", "logging.report_to=none"]
+    ran(folder, "-m", "evenkeel", "train", "quickstart", *few, python=python)
+    assert (folder / "runs" / "quickstart" / "summary.json").is_file()
+    assert "last_number" not in ran(folder, str(ROOT / "examples" / "own_verifier.py"), python=python)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", ["minimal.py", "own_strategy.py"])
+def test_an_example_trains(folder: Path, name: str):
+    printed = ran(folder, str(ROOT / "examples" / name))
+    assert name != "minimal.py" or "share of right answers" in printed
+
+
+def test_the_example_of_a_verifier_judges(folder: Path):
+    assert ran(folder, str(ROOT / "examples" / "own_verifier.py")) == (
+        "{'It is 12.': 1.0, 'First 12, then 13.': 0.0, 'I do not know.': None}\n"
+    )
+
+
+@pytest.mark.slow
+def test_the_plain_script_of_trl_trains(folder: Path, tiny_model: Path):
+    """With the tiny model and rows of its own in place of the hub's."""
+    text = (ROOT / "examples" / "plain_trl_script.py").read_text()
+    rows = "Dataset.from_list([{'prompt': 'user a b assistant', 'solution': '1'}] * 8)"
+    text = text.replace("from datasets import load_dataset", "from datasets import Dataset\nfrom trl import GRPOConfig")
+    text = text.replace('load_dataset("trl-lib/DeepMath-103K", split="train")', rows)
+    text = text.replace('"Qwen/Qwen2.5-0.5B-Instruct"', repr(str(tiny_model)))
+    arguments = "use_cpu=True, bf16=False, max_steps=1, max_completion_length=8, report_to='none', save_strategy='no'"
+    text = text.replace(
+        "    train_dataset=dataset,", f"    train_dataset=dataset,\n    args=GRPOConfig('out', {arguments}),"
+    )
+    (folder / "script.py").write_text(text)
+    ran(folder, "script.py")
+    changed = [line for line in (ROOT / "examples" / "plain_trl_script.py").read_text().splitlines() if "# " in line]
+    assert len(changed) == 3

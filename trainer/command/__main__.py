@@ -1,0 +1,61 @@
+"""One command for all that the project does.
+
+    evenkeel train quickstart                    # a shipped run file by its short name, or a file of yours
+    evenkeel launch --num_processes 2 --config_file accelerate/ddp quickstart
+    evenkeel configs copy quickstart my_run.yaml
+
+`evenkeel COMMAND --help` says what a command takes, with examples.
+"""
+
+import sys
+from collections.abc import Sequence
+from importlib import import_module
+
+COMMANDS = {
+    "train": "train a policy as a run file says",
+    "launch": "train on several processes: accelerate launch with the ranks' own exit status",
+    "check": "what a run will do, and everything that is wrong with its file",
+    "evaluate": "answer and judge held-out rows with a model or checkpoint",
+    "sweep": "many runs from one file: variants, seeds, verdicts",
+    "report": "compare finished runs on one page",
+    "rollouts": "read what a run's policy answered",
+    "gradients": "what strategies do to the gradient, on the same rollouts",
+    "export": "a checkpoint as a model that others can load",
+    "strategies": "the built-in strategies, their sources and evidence",
+    "verifiers": "the built-in verifiers",
+    "configs": "list the shipped run files, or copy one",
+}
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """The command's exit status; 2 where there is no such command."""
+    given = list(sys.argv[1:] if argv is None else argv)
+    if not given or given[0] in ("-h", "--help"):
+        width = max(map(len, COMMANDS)) + 2
+        listed = "\n".join(f"  {name:<{width}}{what}" for name, what in COMMANDS.items())
+        print(f"{(__doc__ or '').strip()}\n\ncommands:\n{listed}")
+        return 0 if given else 2
+    if given[0] == "--version":
+        from evenkeel import __version__
+
+        print(__version__)
+        return 0
+    name, *rest = given
+    if name not in COMMANDS:
+        from difflib import get_close_matches
+
+        near = get_close_matches(name, COMMANDS, 1)
+        meant = f" Did you mean {near[0]}?" if near else ""
+        print(f"evenkeel: there is no command {name!r}.{meant} evenkeel --help lists them.", file=sys.stderr)
+        return 2
+    sys.argv[0] = f"evenkeel {name}"
+    status: int = import_module(f"evenkeel.trainer.command.{name}").main(rest)
+    if name == "train":
+        from evenkeel.trainer.run.wandb_end import end_process
+
+        end_process(status)
+    return status
+
+
+if __name__ == "__main__":
+    sys.exit(main())

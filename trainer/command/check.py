@@ -1,0 +1,64 @@
+"""What a run will do, and everything that is wrong with it, in under a minute and without loading the model's weights.
+
+    evenkeel check configs/quickstart.yaml
+    evenkeel check configs/knights_knaves/grpo_3b.yaml trl.learning_rate=2e-6 --processes 8 --device-memory 80
+    evenkeel check configs/quickstart.yaml --json
+
+The tokenizer and the model's config.json are read; parameters are counted on torch's meta device. Memory is an estimate
+(trainer/run/check/memory.py). Of large data sets 1,000 prompts a set are tokenized, the longest by their characters
+among them.
+
+Exit status: 0 nothing stops the run (there may be warnings), 2 errors.
+
+--json prints one object: ``config`` (the file), ``ok`` (no errors), ``findings`` (a list of ``severity``: error,
+warning or note; ``topic``: a section of the file, ``file`` or ``machine``; ``code``: the kind of mistake, a short name
+such as ``no-eos-token``; ``text``), ``not_checked`` (sections with a wrong setting, of which nothing else is said),
+``plan`` (numbers, or null; the fields of `trainer.run.check.plan.Plan`), ``possible_processes`` (on which the batch can
+be cut), ``prompt_tokens`` (part → ``tokenized``, ``longest``), and ``memory_estimate`` (ddp, zero1, zero2, zero3 or
+fsdp2 → ``peak_bytes``, ``terms`` with ``name``, ``bytes``, ``phase``, ``arithmetic``).
+"""
+
+import argparse
+import logging
+from collections.abc import Sequence
+
+from evenkeel.trainer.run.check.check import checked
+from evenkeel.trainer.run.check.memory import GIB
+from evenkeel.trainer.run.check.report import json_report, text_report
+from evenkeel.trainer.run.config.shipped import named_file
+from evenkeel.trainer.run.processes import REFUSED
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Exit status, see above."""
+    arguments = parse_arguments(argv)
+    logging.getLogger("transformers").setLevel(logging.ERROR)
+    device = None if arguments.device_memory is None else round(arguments.device_memory * GIB)
+    result = checked(arguments.config, arguments.overrides, processes=arguments.processes, device_bytes=device)
+    print((json_report if arguments.json else text_report)(result, arguments.config))
+    return REFUSED if result.errors else 0
+
+
+def parse_arguments(argv: Sequence[str] | None) -> argparse.Namespace:
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter, allow_abbrev=False
+    )
+    parser.add_argument("config", type=named_file, help="YAML file of a run")
+    parser.add_argument("overrides", nargs="*", metavar="key=value", help="dotted settings that replace the file's")
+    parser.add_argument(
+        "--processes", type=_count, metavar="N", help="started together; default: the file's num_processes, or 1"
+    )
+    parser.add_argument(
+        "--device-memory",
+        type=float,
+        metavar="GIB",
+        help="of the GPU that the run is meant for; default: this machine's",
+    )
+    parser.add_argument("--json", action="store_true", help="print one JSON object")
+    return parser.parse_intermixed_args(argv)
+
+
+def _count(text: str) -> int:
+    if not text.isdecimal() or int(text) < 1:
+        raise argparse.ArgumentTypeError(f"{text!r} is not a number of processes; write 1 or more")
+    return int(text)

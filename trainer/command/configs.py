@@ -1,0 +1,50 @@
+"""The run files that ship with the package.
+
+    evenkeel configs list
+    evenkeel configs copy quickstart my_run.yaml     # yours to change; `evenkeel train my_run.yaml`
+
+Paths that begin with `configs/` mean the shipped files, wherever the file lies that names them.
+"""
+
+import argparse
+import re
+import sys
+from collections.abc import Sequence
+from difflib import get_close_matches
+from pathlib import Path
+
+from evenkeel.trainer.run.config.shipped import CONFIGS, shipped_files
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Exit status: 0 done, 2 refused."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    commands = parser.add_subparsers(dest="command", required=True)
+    commands.add_parser("list", help="their names, with the first line of each")
+    copy = commands.add_parser("copy", help="copy one")
+    copy.add_argument("name")
+    copy.add_argument("to", nargs="?", type=Path, help="default: its own name in the current directory")
+    given = parser.parse_args(argv)
+    files = shipped_files()
+    if given.command == "list":
+        width = max(map(len, files)) + 2
+        for name, path in files.items():
+            first = path.read_text().partition("\n")[0]
+            print(f"{name:<{width}}{first.removeprefix('#').strip() if first.startswith('#') else ''}")
+        return 0
+    if given.name not in files:
+        near = get_close_matches(given.name, files, 1)
+        meant = f" Did you mean {near[0]}?" if near else ""
+        print(f"There is no shipped file {given.name!r}.{meant} evenkeel configs list names them.", file=sys.stderr)
+        return 2
+    source, target = files[given.name], given.to or Path(files[given.name].name)
+    if target.exists():
+        print(f"{target} is there already. Name another file.", file=sys.stderr)
+        return 2
+    text = source.read_text()
+    if base := re.search(r"^extends: ([^\s#]+)", text, re.MULTILINE):
+        shipped = (source.parent / base[1]).resolve().relative_to(CONFIGS.parent)
+        text = text.replace(base[0], f"extends: {shipped}")
+    target.write_text(text)
+    print(target)
+    return 0

@@ -1,0 +1,59 @@
+"""Take a trained policy out of its run: merged weights as safetensors, tokenizer, sampling, and a true model card.
+
+    evenkeel export runs/quickstart --to exported/quickstart
+    evenkeel export runs/quickstart --checkpoint 25 --to exported/step-25      # or: --checkpoint best
+    evenkeel export runs/knights_knaves --to exported/kk --dtype bfloat16
+    evenkeel export runs/quickstart --to exported/quickstart --push-to-hub USER/NAME
+
+The newest good checkpoint is taken unless another is named. LoRA adapters are merged into the weights that they were
+trained on; shards of FSDP and of DeepSpeed's ZeRO are put together. What was written is read back and compared with
+the policy in the run before the folder appears.
+"""
+
+import argparse
+import os
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+from evenkeel.rewards import Refusal
+from evenkeel.trainer.run.export.policy import DTYPES
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Exit status: 0 exported, and pushed where that was asked; 2 refused."""
+    arguments = parser().parse_args(argv)
+    os.environ.setdefault("TOKENIZERS_PARALLELISM", "false")
+    from transformers.utils.logging import disable_progress_bar
+
+    from evenkeel.trainer.run.export import export, find_source, push
+
+    disable_progress_bar()
+    try:
+        source = find_source(arguments.run, arguments.checkpoint)
+        print(f"{source.checkpoint} → {arguments.to}", flush=True)
+        name = (arguments.push_to_hub or "").rpartition("/")[2]
+        found = export(source, arguments.to, dtype=arguments.dtype, base=arguments.base, name=name)
+        print(f"Read back and compared with the run's policy: {found}.")
+        print(f"  {arguments.to / 'README.md'}", flush=True)
+        if arguments.push_to_hub is not None:
+            print(f"  {push(arguments.to, arguments.push_to_hub, public=arguments.public)}")
+    except Refusal as refusal:
+        print(f"\n{refusal}", file=sys.stderr)
+        return 2
+    return 0
+
+
+def parser() -> argparse.ArgumentParser:
+    """The command line."""
+    command = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter, allow_abbrev=False
+    )
+    command.add_argument("run", type=Path, help="a run's directory, or one of its checkpoints")
+    command.add_argument("--to", type=Path, required=True, metavar="DIRECTORY", help="a folder that does not exist yet")
+    command.add_argument("--checkpoint", metavar="STEP|best", help="else the newest good one")
+    command.add_argument("--dtype", choices=DTYPES, help="of the written weights; else as they were trained")
+    command.add_argument("--base", metavar="MODEL", help="where the model beneath an adapter lies, if it has moved")
+    command.add_argument("--push-to-hub", metavar="USER/NAME", help="also upload it, to a private repository")
+    command.add_argument("--public", action="store_true", help="… to a public one")
+    return command

@@ -1,0 +1,38 @@
+"""Report on a run or a sweep: the verdict first, then its grounds, as one HTML page and as Markdown with a picture.
+
+    evenkeel report runs/quickstart                        # report.html, report.md, report.svg in the directory
+    evenkeel report runs/sweeps/quickstart --output seven_ways.html
+
+Exit status: 0 written, 2 nothing to report on.
+"""
+
+import argparse
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+from evenkeel.rewards import Refusal
+from evenkeel.trainer.comparison.reports import print_report
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Exit status: 0 written, 2 nothing to report on."""
+    arguments = parse_arguments(argv)
+    try:
+        return print_report(arguments.directory, arguments.output, arguments.threshold)
+    except Refusal as refusal:
+        print(f"\n{refusal}", file=sys.stderr)
+        return 2
+    except OSError as error:
+        print(f"\n{error.filename}: {error.strerror}. --output names the HTML file, not a folder.", file=sys.stderr)
+        return 2
+
+
+def parse_arguments(argv: Sequence[str] | None) -> argparse.Namespace:
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter, allow_abbrev=False
+    )
+    parser.add_argument("directory", type=Path, help="of a run, or of a sweep")
+    parser.add_argument("--output", type=Path, help="the HTML file; the Markdown and the picture go beside it")
+    parser.add_argument("--threshold", type=float, help="held-out accuracy to which runs are timed")
+    return parser.parse_args(argv)

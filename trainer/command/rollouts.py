@@ -1,0 +1,55 @@
+"""One page to read a run's training rollouts on: offline, self-contained, what changes suddenly first.
+
+    evenkeel rollouts runs/quickstart                              # rollouts.html in the run's directory
+    evenkeel rollouts runs/quickstart --steps 40:60 --to read.html
+
+The run must have been started with logging.rollouts: all, or a number of completions of each rollout batch (the default
+is 64). Counts and curves are of all rollouts, a batch in memory at a time; up to --most of them can be read.
+"""
+
+import argparse
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+from evenkeel.rewards import Refusal
+from evenkeel.trainer.comparison.rollouts import RecordedRollouts, write_page
+from evenkeel.trainer.comparison.rollouts.page import ROLLOUTS
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Exit status: 0 written, 2 nothing to read."""
+    arguments = parse_arguments(argv)
+    try:
+        page, contents = write_page(RecordedRollouts(arguments.run, *arguments.steps), arguments.to, arguments.most)
+    except Refusal as refusal:
+        print(f"\n{refusal}", file=sys.stderr)
+        return 2
+    except OSError as error:
+        print(f"\n{error.filename}: {error.strerror}. --to names the HTML file, not a folder.", file=sys.stderr)
+        return 2
+    for jump in contents.jumps:
+        print(f"step {jump.step}: {jump.kind}, {jump.before:.3g} → {jump.after:.3g}")
+    print(f"{contents.rollouts:,} rollouts, {len(contents.groups)} groups to read\n{page}")
+    return 0
+
+
+def parse_arguments(argv: Sequence[str] | None) -> argparse.Namespace:
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter, allow_abbrev=False
+    )
+    parser.add_argument("run", type=Path, help="directory of the run")
+    parser.add_argument("--to", type=Path, help="the HTML file; else rollouts.html in the run's directory")
+    parser.add_argument(
+        "--steps", type=_steps, default=(None, None), metavar="FIRST:LAST", help="only these optimizer steps; or FIRST:"
+    )
+    parser.add_argument("--most", type=int, default=ROLLOUTS, help=f"rollouts to read at most; else {ROLLOUTS}")
+    return parser.parse_args(argv)
+
+
+def _steps(text: str) -> tuple[int | None, int | None]:
+    ends = text.split(":")
+    if len(ends) != 2 or not all(end.isdigit() or not end for end in ends):
+        raise argparse.ArgumentTypeError(f"{text!r} is not FIRST:LAST; write 40:60, 40: or :60")
+    first, last = (int(end) if end else None for end in ends)
+    return first, last
