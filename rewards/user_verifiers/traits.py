@@ -95,7 +95,7 @@ def _written(verifier: Any) -> Any:
     while True:
         if isinstance(verifier, functools.partial):
             verifier = verifier.func
-        elif type(verifier).__module__.startswith("rewards.") and hasattr(verifier, "function"):
+        elif type(verifier).__module__.startswith("evenkeel.rewards.") and hasattr(verifier, "function"):
             verifier = verifier.function
         else:
             return verifier

@@ -40,7 +40,7 @@ def everything(tiny_model: Path, tmp_path_factory: pytest.TempPathFactory) -> RL
 
 
 def test_the_only_class_of_ours_is_the_trainer():
-    ours = [kind for kind in RLVRTrainer.__mro__ if kind.__module__.startswith("trainer")]
+    ours = [kind for kind in RLVRTrainer.__mro__ if kind.__module__.startswith("evenkeel.trainer")]
     assert ours == [RLVRTrainer]
     assert RLVRTrainer.__bases__ == (GRPOTrainer,)
 
@@ -77,7 +77,7 @@ def reached(start: Any) -> dict[int, tuple[Any, str]]:
             waiting += [(each, f"{way}[{key!r}]") for key, each in value.items()]
         elif isinstance(value, list | tuple | set | frozenset):
             waiting += [(each, f"{way}[…]") for each in value]
-        elif type(value).__module__.startswith("trainer."):
+        elif type(value).__module__.startswith("evenkeel.trainer."):
             waiting += [(each, f"{way}.{name}") for name, each in vars(value).items()]
     return found
 
