@@ -57,7 +57,7 @@ def imported(path: Path) -> set[str]:
         if isinstance(node, ast.Import):
             names |= {alias.name for alias in node.names}
         elif isinstance(node, ast.ImportFrom):
-            package = path.relative_to(ROOT).parts[: -node.level] if node.level else ()
+            package = ("evenkeel", *path.relative_to(ROOT).parts[: -node.level]) if node.level else ()
             module = ".".join([*package, *([node.module] if node.module else [])])
             names |= {module} | {f"{module}.{alias.name}" for alias in node.names}
     return {".".join(name.split(".")[:depth]) for name in names for depth in range(1, name.count(".") + 2)}

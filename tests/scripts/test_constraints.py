@@ -47,7 +47,7 @@ def test_every_package_that_is_imported_is_declared() -> None:
         for file in (ROOT / folder).rglob("*.py"):
             for name in {each.partition(".")[0] for each in imported(file)} - sys.stdlib_module_names:
                 packages = {canonicalize_name(each) for each in brought_by.get(name, [name])}
-                if name not in ("trainer", "rewards", "scripts", "_installed") and not packages & declared:
+                if name not in ("evenkeel", "scripts", "_installed") and not packages & declared:
                     undeclared.add(f"{folder} imports {name}, of {' or '.join(packages)}")
     assert undeclared == set()
 

@@ -14,7 +14,7 @@ from typing import Any
 
 from evenkeel.trainer.run.config import RunConfig
 
-_OURS = ("trainer", "rewards")
+_OURS = "evenkeel"
 _INSTALLED = tuple(
     f"{Path(sysconfig.get_path(name)).resolve()}{os.sep}" for name in ("stdlib", "platstdlib", "purelib", "platlib")
 )
@@ -97,7 +97,7 @@ def _add(module: str, package: str, found: dict[str, str]) -> None:
         _add(parent, package, found)
     for imported in _imported(file, module):
         top = imported.partition(".")[0]
-        if top in _OURS and top != package:
+        if top == _OURS != package:
             continue
         beside = _file_of(imported)
         if beside is not None and (top == package or not str(beside.resolve()).startswith(_INSTALLED)):
