@@ -9,9 +9,9 @@ from pyarrow import parquet
 from ruamel.yaml import YAML
 
 from evenkeel.rewards import build_verifier
+from evenkeel.trainer.command.evaluate import main
 from evenkeel.trainer.run.config import evaluation_arguments, load_config
 from evenkeel.trainer.run.experiment import Experiment
-from scripts.evaluate import main
 from tests.scripts.test_train import ROOT, SETTINGS, launch
 
 CONFIGS = sorted((ROOT / "configs" / "evaluation").glob("*.yaml"))
@@ -59,7 +59,7 @@ def test_a_checkpoint_is_evaluated_from_the_command_line(tiny_model: Path, file:
 
 
 def test_a_runs_file_and_checkpoint_are_evaluated_at_their_step(tiny_model: Path, tmp_path: Path):
-    from scripts.train import main as train
+    from evenkeel.trainer.command.train import main as train
 
     settings = {**SETTINGS, "model": {"name_or_path": str(tiny_model)}, "output_dir": str(tmp_path / "run")}
     settings["evaluation"] = {"batch_size": 4, "greedy": True}

@@ -9,9 +9,9 @@ from pyarrow import parquet
 from ruamel.yaml import YAML
 from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
 
+from evenkeel.trainer.command.train import main
 from evenkeel.trainer.run.config import load_config
 from evenkeel.trainer.run.config.problems import ConfigError
-from scripts.train import main
 from tests.scripts.test_train import SETTINGS, metrics
 
 SETS = {

@@ -14,9 +14,9 @@ from safetensors.torch import load_file, save_file
 from transformers import AutoModelForCausalLM, AutoTokenizer
 
 from evenkeel.rewards import Refusal
+from evenkeel.trainer.command.export import main
+from evenkeel.trainer.command.train import main as train
 from evenkeel.trainer.run.config import load_config, quantization_config
-from scripts.export import main
-from scripts.train import main as train
 from tests.paths import ROOT
 
 COUNTDOWN = {"name": "countdown", "train": 1024, "test": 16, "seed": 1, "max_number": 12, "max_target": 50}

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from ruamel.yaml import YAML
 
-from scripts.train import main
+from evenkeel.trainer.command.train import main
 from tests.paths import ROOT
 from tests.scripts import filling_verifier
 from tests.scripts.test_resume import assert_same_state, run_file, untimed

@@ -66,7 +66,7 @@ def checked_words(folder: Path, case: Case) -> tuple[int, str]:
 
 def trained_words(folder: Path, case: Case) -> tuple[int, str]:
     """One step of a case's run."""
-    from scripts.train import main
+    from evenkeel.trainer.command.train import main
 
     return main([str(folder / "run.yaml"), *case.overrides]), ""
 
@@ -176,7 +176,7 @@ def _import_everything(model: Path, place: Path) -> None:
     import wandb  # noqa: F401
     from transformers import AutoModelForCausalLM, AutoTokenizer
 
-    import scripts.train  # noqa: F401
+    import evenkeel.trainer.command.train  # noqa: F401
     from tests.scripts.fuzzed_runs import _settings
 
     _settings()

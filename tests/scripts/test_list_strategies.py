@@ -6,7 +6,7 @@ import sys
 import pytest
 
 from evenkeel.trainer.algorithms.registry import KINDS, built_in, strategy_listing
-from scripts.train import main, parse_arguments
+from evenkeel.trainer.command.train import main, parse_arguments
 from tests.paths import ROOT
 
 
@@ -36,8 +36,6 @@ def test_nothing_can_be_run_beside_the_list(other, capsys):
 
 
 def test_the_list_needs_neither_trl_nor_transformers():
-    code = (
-        "import sys, scripts.train as t; t.main(['--list-strategies']); print({'trl', 'transformers'} & {*sys.modules})"
-    )
+    code = "import sys, evenkeel.trainer.command.train as t; t.main(['--list-strategies']); print({'trl', 'transformers'} & {*sys.modules})"
     printed = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=True).stdout
     assert printed.splitlines()[-1] == "set()"

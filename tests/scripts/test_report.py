@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from scripts.report import main
+from evenkeel.trainer.command.report import main
 from tests.paths import ROOT
 from tests.trainer.comparison.reports.recorded_sweep import record_sweep
 

@@ -12,8 +12,8 @@ import torch
 from ruamel.yaml import YAML
 from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
 
+from evenkeel.trainer.command.train import main
 from evenkeel.trainer.comparison.rollouts import RecordedRollouts
-from scripts.train import main
 from tests.scripts import stopping_verifier
 from tests.scripts.test_train import SETTINGS, launch, metrics
 

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from scripts.train import main
+from evenkeel.trainer.command.train import main
 from tests.paths import ROOT
 from tests.scripts.test_train import metrics, run_file
 
@@ -47,7 +47,7 @@ def test_a_run_stopped_while_its_summary_is_written(run_file: Path, tmp_path: Pa
     program = f"""
 import os, signal, sys
 import evenkeel.trainer.run.summary
-from scripts.train import main
+from evenkeel.trainer.command.train import main
 evenkeel.trainer.run.summary.draw_reward_curve = lambda *_: os.kill(os.getpid(), signal.{by})
 sys.exit(main({settings!r}))
 """

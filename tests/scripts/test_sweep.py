@@ -16,11 +16,11 @@ import pytest
 from ruamel.yaml import YAML
 
 from evenkeel.trainer import statistics
+from evenkeel.trainer.command.sweep import main
 from evenkeel.trainer.comparison.reports import page
 from evenkeel.trainer.comparison.sweeps.cell_directory import CellDirectory
 from evenkeel.trainer.comparison.sweeps.process_group import signal_group
 from evenkeel.trainer.run.config.yaml_document import write
-from scripts.sweep import main
 from tests.paths import ROOT
 from tests.scripts.test_train import SETTINGS
 from tests.trainer.comparison.sweeps import slurm_cluster
@@ -159,7 +159,7 @@ def test_killed_and_started_again_it_awaits_resumes_and_repeats_nothing(tmp_path
     os.kill(second.process.pid, signal.SIGINT)
     status, output = second.finished()
     assert status == 130, output
-    assert f"To continue:  python scripts/sweep.py run {file}" in output
+    assert f"To continue:  evenkeel sweep run {file}" in output
     assert cell.state() == "stopped"
     assert (checkpoint := cell.checkpoint()) is not None
     assert 20 < int(checkpoint.name.removeprefix("checkpoint-")) < 200

@@ -16,7 +16,7 @@ import pytest
 from ruamel.yaml import YAML
 from transformers import AutoModelForCausalLM, AutoTokenizer
 
-from scripts.train import main, parse_arguments
+from evenkeel.trainer.command.train import main, parse_arguments
 from tests.paths import ROOT
 
 SETTINGS: dict[str, Any] = {
@@ -244,15 +244,15 @@ def test_what_cannot_work_is_refused_in_words_before_the_model_loads(run_file, t
 @pytest.mark.parametrize(
     ("arguments", "expected"),
     [
-        (["--resume", "a.yaml"], "Write: scripts/train.py a.yaml --resume"),
-        (["--resume", "a.yaml", "seed=1"], "Write: scripts/train.py a.yaml seed=1 --resume"),
-        (["a.yaml", "--resume", "seed=1"], "Write: scripts/train.py a.yaml seed=1 --resume"),
+        (["--resume", "a.yaml"], "Write: evenkeel train a.yaml --resume"),
+        (["--resume", "a.yaml", "seed=1"], "Write: evenkeel train a.yaml seed=1 --resume"),
+        (["a.yaml", "--resume", "seed=1"], "Write: evenkeel train a.yaml seed=1 --resume"),
         (
             ["--rerun", "runs/x", "seed=1"],
-            "scripts/train.py --rerun runs/x; for other settings: scripts/train.py runs/x/",
+            "evenkeel train --rerun runs/x; for other settings: evenkeel train runs/x/",
         ),
-        (["--rerun", "runs/x/config.yaml"], "write: scripts/train.py --rerun runs/x;"),
-        (["--rerun", "runs/x", "a.yaml"], "write: scripts/train.py --rerun runs/x;"),
+        (["--rerun", "runs/x/config.yaml"], "write: evenkeel train --rerun runs/x;"),
+        (["--rerun", "runs/x", "a.yaml"], "write: evenkeel train --rerun runs/x;"),
     ],
 )
 def test_an_option_that_swallows_an_argument_says_so_with_the_line_to_write(capsys, arguments, expected):

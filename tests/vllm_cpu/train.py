@@ -80,7 +80,7 @@ def main(wanted: dict[str, Any]) -> None:
         use_file_client(pytest.MonkeyPatch(), Path(wanted["output"]))
     spoil(wanted.get("fault"))
     if "command" in wanted:
-        from scripts.train import main as train
+        from evenkeel.trainer.command.train import main as train
 
         sys.exit(train(wanted["command"]))
     model = Path(wanted["model"])

@@ -9,9 +9,9 @@ from typing import Any
 import pytest
 from transformers import TrainerControl
 
+from evenkeel.trainer.command.train import main
 from evenkeel.trainer.run.callbacks import IdleBatches
 from evenkeel.trainer.run.callbacks.idle_batches import is_idle, one_valued
-from scripts.train import main
 from tests.scripts.test_train import run_file
 
 __all__ = ["run_file"]

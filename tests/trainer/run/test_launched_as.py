@@ -8,9 +8,9 @@ from unittest.mock import patch
 
 import pytest
 
+from evenkeel.trainer.command.train import main
 from evenkeel.trainer.run import launch
 from evenkeel.trainer.run.launched_as import LaunchError, check_device_for, check_engine_runs, on_cpu
-from scripts.train import main
 from tests.paths import ROOT
 from tests.scripts.test_train import SETTINGS, run_file
 

@@ -8,6 +8,7 @@ import torch
 from safetensors.torch import load_file, save_file
 
 from evenkeel.rewards import Refusal
+from evenkeel.trainer.command import evaluate, launch, report, rollouts, train
 from evenkeel.trainer.run.check.context import Finding, sort_by_severity
 from evenkeel.trainer.run.config.yaml_document import write
 from evenkeel.trainer.run.export.model_card import results
@@ -15,7 +16,6 @@ from evenkeel.trainer.run.files import DamagedFileError
 from evenkeel.trainer.run.library_errors import LibraryError, library_errors_in_words
 from evenkeel.trainer.run.lock import OwnerError
 from evenkeel.trainer.run.record import RunRecord
-from scripts import evaluate, launch, report, rollouts, train
 from tests.scripts.test_train import SETTINGS
 from tests.tiny_model import CHAT_TEMPLATE, save_tiny_model
 
@@ -74,7 +74,7 @@ def test_a_template_that_fails_where_a_checkpoint_is_evaluated_is_refused(
     ("arguments", "said"),
     [
         (["scripts/no_such.py"], "There is no script scripts/no_such.py"),
-        (["configs/quickstart.yaml"], "Write: scripts/launch.py … scripts/train.py configs/quickstart.yaml"),
+        (["--num_processes", "10000000000", "quickstart"], "is more than any machine has GPUs"),
         (["--config_file", "none.yaml", "scripts/train.py"], "there is no such file"),
         (["--num_processes", "10000000000", "scripts/train.py"], "is more than any machine has GPUs"),
         (["--mixed_precision", "no", "--config_file", "{}", "scripts/train.py"], "unknown keys (['mixed_precisions'])"),

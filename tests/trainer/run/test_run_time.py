@@ -8,12 +8,12 @@ from pathlib import Path
 
 import pytest
 
+from evenkeel.trainer.command.train import main
 from evenkeel.trainer.comparison.reports.run_files import RecordedRun
 from evenkeel.trainer.comparison.sweeps.cell_directory import CellDirectory
 from evenkeel.trainer.run.files import SECONDS
 from evenkeel.trainer.run.record import RunRecord
 from evenkeel.trainer.run.run_time import RunTime, begin_with
-from scripts.train import main
 from tests.paths import ROOT
 from tests.scripts.test_train import metrics, run_file
 

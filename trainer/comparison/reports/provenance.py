@@ -9,7 +9,18 @@ from typing import Any
 from evenkeel.trainer.comparison.reports.run_files import RecordedRuns
 from evenkeel.trainer.comparison.reports.tables import NOTHING, Heading, Table, TableCell, plain_table
 
-MAIN_PACKAGES = ("trl-evenkeel", "evenkeel", "torch", "trl", "transformers", "accelerate", "deepspeed", "vllm", "peft", "datasets")
+MAIN_PACKAGES = (
+    "trl-evenkeel",
+    "evenkeel",
+    "torch",
+    "trl",
+    "transformers",
+    "accelerate",
+    "deepspeed",
+    "vllm",
+    "peft",
+    "datasets",
+)
 
 
 def provenance_table(runs: RecordedRuns) -> Table:

@@ -8,10 +8,10 @@ from pathlib import Path
 import pytest
 from ruamel.yaml import YAML
 
+from evenkeel.trainer.command.gradients import main
 from evenkeel.trainer.comparison.gradients.bench import Bench, Measured
 from evenkeel.trainer.comparison.gradients.page import html_page, shade, strategy_table
 from evenkeel.trainer.comparison.reports.tables import markdown_table
-from scripts.gradients import main
 from tests.scripts.test_train import SETTINGS
 from tests.trainer.comparison.reports.chromium import visit
 from tests.trainer.comparison.reports.test_page import in_a_browser

@@ -8,10 +8,10 @@ from pathlib import Path
 
 import pytest
 
+from evenkeel.trainer.command.rollouts import main
 from evenkeel.trainer.comparison.rollouts import RecordedRollouts, write_page
 from evenkeel.trainer.comparison.rollouts.sample import LONGEST_SHOWN, chosen_groups
 from evenkeel.trainer.comparison.rollouts.summaries import BatchSummary
-from scripts.rollouts import main
 from tests.paths import ROOT
 from tests.trainer.comparison.reports.chromium import visit
 from tests.trainer.comparison.reports.recorded_sweep import HOSTILE

@@ -9,13 +9,13 @@ from typing import Any
 
 import pytest
 
+from evenkeel.trainer.command import sweep as script
 from evenkeel.trainer.comparison.sweeps import commands
 from evenkeel.trainer.comparison.sweeps.loading import load_sweep
 from evenkeel.trainer.comparison.sweeps.pilots import Pilot, PilotError, read_pilot
 from evenkeel.trainer.comparison.sweeps.planning import plan_of, plan_sentences, plan_tables
 from evenkeel.trainer.run.config.yaml_document import write
 from evenkeel.trainer.statistics import detectable_difference, verdict_power
-from scripts import sweep as script
 from tests.paths import ROOT
 from tests.trainer.comparison.reports.recorded_sweep import record_run
 
@@ -154,7 +154,7 @@ def test_without_a_pilot_the_commands_that_make_one_are_said(tmp_path: Path, cap
     said = capsys.readouterr().err
     assert f"There is no pilot in {tmp_path / 'sweep'}: no cell is finished." in said
     for seed in range(3):
-        assert f"\n  python scripts/sweep.py cell {file} variant=grpo seed={seed}\n" in said
+        assert f"\n  evenkeel sweep cell {file} variant=grpo seed={seed}\n" in said
 
 
 def test_a_tuned_sweep_is_told_where_its_pilot_comes_from(tmp_path: Path):

@@ -100,7 +100,7 @@ REFUSALS = [
     ({"launch": {"help": True}}, "launch.help: is not an argument of"),
     (
         {"environment": {"CUDA_VISIBLE_DEVICES": "2,3"}},
-        "Leave it out and start the sweep with it: CUDA_VISIBLE_DEVICES=2,3 python scripts/sweep.py run",
+        "Leave it out and start the sweep with it: CUDA_VISIBLE_DEVICES=2,3 evenkeel sweep run",
     ),
     ({"executor": {"kind": "slrum"}}, "executor.kind: is 'slrum', and cells are run on this machine or through SLURM."),
     ({"executor": {"kind": "slurm"}}, "executor.time: is missing."),
@@ -223,8 +223,8 @@ def test_yaml_with_a_cell_of_every_kind_of_value():
             "model: {name_or_path: x}\ndata: {}\nrewards: []\n",
             "for a run, as its keys say (data, model, rewards)",
         ),
-        ("extends: base.yaml\ntrl: {learning_rate: 1e-6}\n", "Give it to scripts/train.py "),
-        ("distributed_type: FSDP\nfsdp_config: {}\n", "scripts/launch.py --config_file "),
+        ("extends: base.yaml\ntrl: {learning_rate: 1e-6}\n", "Give it to evenkeel train "),
+        ("distributed_type: FSDP\nfsdp_config: {}\n", "evenkeel launch --config_file "),
     ],
 )
 def test_a_file_of_another_kind_makes_one_problem(tmp_path: Path, text: str, words: str):

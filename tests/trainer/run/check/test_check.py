@@ -11,14 +11,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from evenkeel.trainer.command.check import main
+from evenkeel.trainer.command.train import main as train
 from evenkeel.trainer.run.check.check import checked
 from evenkeel.trainer.run.check.lengths import chosen_rows
 from evenkeel.trainer.run.check.model import model_settings, skeleton_of
 from evenkeel.trainer.run.check.plan import plan_lines
 from evenkeel.trainer.run.config import load_config, load_tolerantly
 from evenkeel.trainer.run.tokenizer import TokenizerError, load_tokenizer, use_offline_mode
-from scripts.check import main
-from scripts.train import main as train
 from tests.trainer.run.check.mistakes.workshop import make_workshop
 
 

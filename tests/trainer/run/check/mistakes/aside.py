@@ -60,7 +60,7 @@ ASIDE = [
         "other-kind-of-file",
         yaml="config: run.yaml\nbaseline: a\nvariants:\n  a: {}\n  b: {}\nseeds: [0, 1]\n"
         "tune: {grid: {trl.learning_rate: [1, 2]}}\n",
-        says="scripts/sweep.py run run.yaml",
+        says="evenkeel sweep run run.yaml",
     ),
     Mistake(
         "a DeepSpeed file as a run",

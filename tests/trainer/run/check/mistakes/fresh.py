@@ -39,7 +39,7 @@ FRESH = [
         "a sweep as a run",
         "other-kind-of-file",
         yaml="config: base.yaml\nvariants: {a: , b: }\nseeds: [0]\n",
-        says="scripts/sweep.py run run.yaml",
+        says="evenkeel sweep run run.yaml",
     ),
     Mistake(
         "an accelerate file as a run",
@@ -52,7 +52,7 @@ FRESH = [
         "no-rows",
         yaml="model: {name_or_path: models/tiny}\ndata: {test: {path: data/rows.jsonl}}\n"
         "rewards: [{verifier: exact_match}]\n",
-        says="scripts/evaluate.py",
+        says="evenkeel evaluate",
     ),
     # parts
     mistake("an estimator in capitals", "unknown-name", "algorithm.advantage=GRPO", says="grpo?"),

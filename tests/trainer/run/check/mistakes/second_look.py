@@ -59,13 +59,13 @@ SECOND_LOOK = [
         "a sweep that extends another, as a run",
         "other-kind-of-file",
         yaml="extends: base.yaml\nvariants: {a: }\nseeds: [1]\n",
-        says="scripts/sweep.py",
+        says="evenkeel sweep",
     ),
     Mistake(
         "a cut sweep as a run",
         "other-kind-of-file",
         yaml="variants: {a: {trl.beta: 0.1}}\nbaseline: a\n",
-        says="scripts/sweep.py",
+        says="evenkeel sweep",
     ),
     Mistake(
         "a launcher of one process as a run",
