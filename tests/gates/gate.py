@@ -27,7 +27,7 @@ class NotRunError(Exception):
 class Options:
     """What the command line chose."""
 
-    trainer: str = "trainer:RLVRTrainer"
+    trainer: str = "evenkeel:RLVRTrainer"
     """``module:Class`` that the equality rows compare with stock."""
     jobs: int = 2
     say: Callable[[str], None] = lambda _: None

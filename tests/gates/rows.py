@@ -171,7 +171,8 @@ def trl_tests(options: Options) -> Measured:
         raise NotRunError(f"TRL_TESTS={given} lacks {', '.join(missing)}; see tests/gates/README.md")
     with tempfile.TemporaryDirectory() as temporary:
         output = Path(temporary) / "outcomes.json"
-        command = [str(python), str(harness), "--trainer", options.trainer, "--path", str(ROOT), "--tests", str(tests)]
+        command = [str(python), str(harness), "--trainer", options.trainer, "--path", str(ROOT / ".package"), "--tests"]
+        command += [str(tests)]
         command += ["--timeout", "900", "--workers", str(min(options.jobs, 2)), "--json", str(output)]
         ended = run(command, seconds=180 * MINUTE)
         if not output.exists():

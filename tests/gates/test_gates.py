@@ -125,7 +125,7 @@ def test_every_row_is_on_record_with_a_rule_for_each_value():
 HARNESS = """
 import json, sys
 chosen = dict(zip(sys.argv[1::2], sys.argv[2::2]))
-assert chosen["--trainer"] == "trainer:RLVRTrainer" and chosen["--tests"].endswith("test_grpo_trainer.py")
+assert chosen["--trainer"] == "evenkeel:RLVRTrainer" and chosen["--tests"].endswith("test_grpo_trainer.py")
 outcomes = {"a.py::T::one": "passed", "a.py::T::two": "failed", "a.py::T::three": "skipped"}
 with open(chosen["--json"], "w") as file:
     json.dump({"tests": {name: {"outcome": outcome} for name, outcome in outcomes.items()}}, file)

@@ -34,7 +34,7 @@ def variables(folder: Path) -> dict[str, str]:
     return {
         **os.environ,
         "PATH": f"{programs}:{os.environ['PATH']}",
-        "PYTHONPATH": f"{ROOT}:{folder}",
+        "PYTHONPATH": f"{ROOT}:{ROOT / '.package'}:{folder}",
         "VLLM_SERVER_DEV_MODE": "1",
         "VLLM_CPU_KVCACHE_SPACE": "1",
         "VLLM_ENABLE_V1_MULTIPROCESSING": "0",

@@ -67,10 +67,12 @@ assert microbatch["advantages"].tolist() == [[0.25], [-1.0]]
 
 @pytest.mark.slow
 def test_one_entry_and_one_line_reach_a_strategy_the_tiny_example_the_docs_the_bench_and_the_loss(tmp_path: Path):
+    package = tmp_path / "evenkeel"
     for room in ("trainer", "rewards"):
-        shutil.copytree(ROOT / room, tmp_path / room, ignore=shutil.ignore_patterns("__pycache__"))
+        shutil.copytree(ROOT / room, package / room, ignore=shutil.ignore_patterns("__pycache__"))
+    shutil.copy(ROOT / "trainer/public/__init__.py", package)
     for file, (place, added) in {"contract.py": ENTRY, "signals.py": LINE}.items():
-        path = tmp_path / "trainer/algorithms" / file
+        path = package / "trainer/algorithms" / file
         text = path.read_text()
         assert text.count(place) == 1
         path.write_text(text.replace(place, added + place))
