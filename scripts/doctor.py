@@ -1,8 +1,4 @@
-"""What is wrong with a run, from what it logged: ours, TRL's, a W&B folder or verl's; see trainer/doctor/command.py.
-
-python scripts/doctor.py runs/quickstart
-python scripts/doctor.py outputs/checkpoint-500/trainer_state.json --json
-"""
+"""`evenkeel doctor`, from a checkout: python scripts/doctor.py --help"""
 
 from pathlib import Path
 from runpy import run_path
@@ -12,7 +8,7 @@ if __name__ == "__main__":
 
 import sys
 
-from evenkeel.trainer.doctor.command import main
+from evenkeel.trainer.command.doctor import main
 
 if __name__ == "__main__":
     sys.exit(main())

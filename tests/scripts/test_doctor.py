@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from evenkeel.trainer.doctor.command import main
+from evenkeel.trainer.command.doctor import main
 from tests.scripts.test_train import launch, run_file
 
 __all__ = ["run_file"]

@@ -36,6 +36,7 @@ def test_nothing_can_be_run_beside_the_list(other, capsys):
 
 
 def test_the_list_needs_neither_trl_nor_transformers():
-    code = "import sys, evenkeel.trainer.command.train as t; t.main(['--list-strategies']); print({'trl', 'transformers'} & {*sys.modules})"
+    code = "import sys, evenkeel.trainer.command.train as t; t.main(['--list-strategies']); "
+    code += "print({'trl', 'transformers'} & {*sys.modules})"
     printed = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=True).stdout
     assert printed.splitlines()[-1] == "set()"

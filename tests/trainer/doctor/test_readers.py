@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from evenkeel.rewards.registry import Refusal
-from evenkeel.trainer.doctor.command import main
+from evenkeel.trainer.command.doctor import main
 from evenkeel.trainer.doctor.readers import read
 from evenkeel.trainer.doctor.rules import Examination
 

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from trl import GRPOConfig
 
-from evenkeel.trainer.doctor.command import rules_table
+from evenkeel.trainer.command.doctor import rules_table
 from evenkeel.trainer.doctor.rules import RULES, Examination
 from evenkeel.trainer.run.config import RunConfig
 from tests.paths import ROOT

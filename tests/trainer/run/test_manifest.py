@@ -112,6 +112,7 @@ def test_a_diff_in_another_encoding_is_recorded(tmp_path: Path, monkeypatch: pyt
     subprocess.run(["git", "add", "text"], cwd=tmp_path, check=True)
     subprocess.run(["git", "commit", "-qm", "a"], cwd=tmp_path, check=True)
     (tmp_path / "text").write_bytes(b"caf\xe9\n")
+    (tmp_path / "setup.py").touch()
     monkeypatch.setattr("evenkeel.trainer.run.manifest.ROOT", tmp_path)
     (tmp_path / "run.yaml").write_text(RUN)
     write_manifest(tmp_path / "run", load_config(tmp_path / "run.yaml"), 1, {})

@@ -69,7 +69,7 @@ def runner_of(folder: Path, said: list[str]) -> SweepRunner:
     assert isinstance(sweep.executor, SlurmExecution)
     queue = SlurmQueue(folder / "sweep" / "submitit", sweep.executor)
     entries = queued_cells(sweep, plans_of(sweep, cells_of(sweep), tree))
-    return SweepRunner(sweep, entries, queue, folder / "script.py", said.append)
+    return SweepRunner(sweep, entries, queue, [str(folder / "script.py")], said.append)
 
 
 def test_a_cell_that_the_queue_refuses_is_tried_again_then_given_up_and_the_next_goes_on(tmp_path: Path, commands):

@@ -185,7 +185,7 @@ def test_a_sweep_whose_first_look_failed_ends_and_says_so(tmp_path: Path, monkey
     sweep, tree = load_sweep(tmp_path / "looks.yaml")
     entries = queued_cells(sweep, plans_of(sweep, cells, tree))
     queue, gate = FailingQueue(tmp_path, [["0"]]), LookGate(sweep, cells, root, said.append)
-    assert SweepRunner(sweep, entries, queue, tmp_path / "script.py", said.append, gate).run()
+    assert SweepRunner(sweep, entries, queue, [str(tmp_path / "script.py")], said.append, gate).run()
     assert said[-1].startswith("The look at 3 seeds cannot be taken, so 4 cells that wait for it are not run. ")
     assert "by the queue: grpo-s0, maybe-s0, grpo-s1, maybe-s1, grpo-s2, maybe-s2. " in said[-1]
 
@@ -285,7 +285,7 @@ def test_a_sweep_stops_early_goes_on_when_asked_to_and_says_so(tmp_path: Path, m
     monkeypatch.setattr(starting, "launcher_of", lambda sweep: [sys.executable, str(script)])
     monkeypatch.setattr(runner, "POLL_SECONDS", 0.05)
     file = sweep_file(tmp_path)
-    assert commands.run(file, script, lambda verifier: None) == 0
+    assert commands.run(file, [str(script)], lambda verifier: None) == 0
     said = capsys.readouterr().out
     assert said.count(": started") == 4 * 3 + 2 * 2
     assert "4 not needed after a look" in said
@@ -294,7 +294,7 @@ def test_a_sweep_stops_early_goes_on_when_asked_to_and_says_so(tmp_path: Path, m
     stops = "better at 3 seeds (better), same at 3 seeds (hopeless); 4 of 20 cells were not run."
     assert report.conditions.endswith(f"Stopped early: {stops}")
     assert len(status_table(tmp_path / "sweep").rows) == 20
-    assert commands.run(file, script, lambda verifier: None) == 0
+    assert commands.run(file, [str(script)], lambda verifier: None) == 0
     assert ": started" not in capsys.readouterr().out
-    assert commands.run(sweep_file(tmp_path, **looks(3, 5, futility=0)), script, lambda verifier: None) == 0
+    assert commands.run(sweep_file(tmp_path, **looks(3, 5, futility=0)), [str(script)], lambda verifier: None) == 0
     assert capsys.readouterr().out.count(": started") == 2  # same-s3 and same-s4, and not better's

@@ -1,10 +1,10 @@
 """What is wrong with a run, from what it logged: while it runs, or when it is over.
 
-    python scripts/doctor.py runs/quickstart                           # a run of ours: its metrics.jsonl
-    python scripts/doctor.py outputs/checkpoint-500                    # TRL's, or any Trainer's: its trainer_state.json
-    python scripts/doctor.py wandb/offline-run-20260101_120000-abcdef  # W&B's offline folder, whoever logged into it
-    python scripts/doctor.py logs/metrics.jsonl --json                 # verl's logger `file`
-    python scripts/doctor.py --rules                                   # every rule, its threshold and its reason
+    evenkeel doctor runs/quickstart                           # a run of ours: its metrics.jsonl
+    evenkeel doctor outputs/checkpoint-500                    # TRL's, or any Trainer's: its trainer_state.json
+    evenkeel doctor wandb/offline-run-20260101_120000-abcdef  # W&B's offline folder, whoever logged into it
+    evenkeel doctor logs/metrics.jsonl --json                 # verl's logger `file`
+    evenkeel doctor --rules                                   # every rule, its threshold and its reason
 
 Each finding says its numbers, the threshold and why it is there, and the settings to turn. Nothing is loaded but the
 log. A run of ours asks the same rules at each of its log lines (logging.doctor).
@@ -111,7 +111,3 @@ def _indented(text: str) -> str:
     return textwrap.fill(
         text, 110, initial_indent="    ", subsequent_indent="    ", break_long_words=False, break_on_hyphens=False
     )
-
-
-if __name__ == "__main__":
-    sys.exit(main())
