@@ -196,7 +196,7 @@ def _trainer(folder: Path, size: Size, rollouts: SyntheticRollouts, name: str, d
     trainer_class: type[GRPOTrainer] = GRPOTrainer if keywords is None else RLVRTrainer
     steps = size.rows // size.rows_each
     trainer = trainer_class(
-        model=_model(size),
+        model=random_policy(size),
         reward_funcs=rollouts.reward,
         args=GRPOConfig(
             output_dir=str(folder / name),
@@ -213,7 +213,7 @@ def _trainer(folder: Path, size: Size, rollouts: SyntheticRollouts, name: str, d
             learning_rate=1e-6,
         ),
         train_dataset=Dataset.from_list([{"prompt": "a"}]),
-        processing_class=_tokenizer(),
+        processing_class=word_tokenizer(),
         rollout_func=rollouts,
         **(keywords or {}),
     )
@@ -250,7 +250,7 @@ def _update(trainer: Any, device: str) -> tuple[float, int, int]:
     return seconds, tokens, torch.cuda.max_memory_allocated() if device == "cuda" else 0
 
 
-def _model(size: Size) -> Qwen3ForCausalLM:
+def random_policy(size: Size) -> Qwen3ForCausalLM:
     config = Qwen3Config(
         vocab_size=size.vocabulary,
         hidden_size=size.hidden,
@@ -268,7 +268,7 @@ def _model(size: Size) -> Qwen3ForCausalLM:
     return Qwen3ForCausalLM(config).to(getattr(torch, size.dtype))
 
 
-def _tokenizer() -> PreTrainedTokenizerFast:
+def word_tokenizer() -> PreTrainedTokenizerFast:
     words = Tokenizer(models.WordLevel({"<pad>": 0, "<eos>": 1, "<unk>": 2}, unk_token="<unk>"))
     words.pre_tokenizer = pre_tokenizers.WhitespaceSplit()
     return PreTrainedTokenizerFast(tokenizer_object=words, pad_token="<pad>", eos_token="<eos>", unk_token="<unk>")
