@@ -1,6 +1,6 @@
 """A whole RLVR run on two CPU cores: countdown problems, a policy of 0.8 M parameters that ships, verdicts, a result.
 
-python examples/minimal.py        # about a minute; the share of right answers rises from about .4 to about .7
+python examples/minimal.py        # about 40 s; the share of right answers rises from .48 to .86
 """
 
 from statistics import fmean
@@ -8,21 +8,21 @@ from statistics import fmean
 from datasets import Dataset
 from trl import GRPOConfig
 
-from evenkeel import CONFIGS, GENERATORS, RewardFunction, RLVRTrainer, build_verifier
+from evenkeel import CONFIGS, GENERATORS, RewardFunction, RLVRTrainer, Speed, build_verifier
 
-STEPS = 8
 rows = GENERATORS["countdown"](part="train", train=256, test=64, seed=1, max_number=12, max_target=50)
+rows = [{**row, "prompt": [{"role": "user", "content": row["prompt"]}]} for row in rows]
 trainer = RLVRTrainer(
     model=str(CONFIGS / "tiny_policy" / "countdown"),
     reward_funcs=RewardFunction(build_verifier("countdown"), "countdown"),
     args=GRPOConfig(
         output_dir="runs/minimal",
         per_device_train_batch_size=32,
-        steps_per_generation=4,
+        gradient_accumulation_steps=4,
         num_generations=8,
         max_completion_length=96,
-        learning_rate=1e-4,
-        max_steps=STEPS,
+        learning_rate=2e-4,
+        max_steps=12,
         loss_type="dapo",
         beta=0.0,
         use_cpu=True,
@@ -34,6 +34,7 @@ trainer = RLVRTrainer(
     train_dataset=Dataset.from_list(rows),
     advantage="exchangeable",
     keep_groups="step",
+    speed=Speed(generation="compact"),
 )
 trainer.train()
 rewards = [entry["reward"] for entry in trainer.state.log_history if "reward" in entry]

@@ -14,14 +14,15 @@ from evenkeel import CONFIGS, GENERATORS, RewardFunction, RLVRTrainer, build_ver
 
 
 def bounded(rewards: Tensor, group_size: int, *, bound: float = 1.0) -> Tensor:
-    """Rewards (N,) less their group's median, held within ± ``bound``. Source: an example."""
+    """Rewards (N,) less their group's median, held within ± ``bound``; NaN = not judged, and stays so."""
     groups = rewards.view(-1, group_size)
-    return (groups - groups.median(1, keepdim=True).values).clamp(-bound, bound).view(-1)
+    return (groups - groups.nanmedian(1, keepdim=True).values).clamp(-bound, bound).view(-1)
 
 
 if __name__ == "__main__":
     torch.manual_seed(0)
     rows = GENERATORS["countdown"](part="train", train=64, test=16, seed=1, max_number=12, max_target=50)
+    rows = [{**row, "prompt": [{"role": "user", "content": row["prompt"]}]} for row in rows]
     trainer = RLVRTrainer(
         model=str(CONFIGS / "tiny_policy" / "countdown"),
         reward_funcs=RewardFunction(build_verifier("countdown"), "countdown"),

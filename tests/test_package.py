@@ -1,6 +1,7 @@
 """The package as its users have it: its names, its command, a user's own files of the same names beside it."""
 
 import os
+import re
 import subprocess
 import sys
 import sysconfig
@@ -10,6 +11,8 @@ from pathlib import Path
 import pytest
 
 import evenkeel
+from evenkeel.trainer.command import configs
+from evenkeel.trainer.run.config import load_config
 from tests.paths import ROOT
 
 STABLE = [
@@ -64,10 +67,13 @@ def test_it_works_beside_a_users_own_files(folder: Path):
     assert "0 errors" in ran(folder, "-m", "evenkeel", "check", "quickstart")
 
 
-def test_a_shipped_file_is_copied_with_its_base(folder: Path):
-    ran(folder, "-m", "evenkeel", "configs", "copy", "countdown/lopti", "mine.yaml")
+def test_a_shipped_file_is_copied_with_its_base(folder: Path, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.chdir(folder)
+    assert configs.main(["copy", "countdown/lopti", "mine.yaml"]) == 0
     assert "extends: configs/countdown/baseline.yaml" in (folder / "mine.yaml").read_text()
-    assert "0 errors" in ran(folder, "-m", "evenkeel", "check", "mine.yaml")
+    assert load_config("mine.yaml").model.name_or_path == str(evenkeel.CONFIGS / "tiny_policy" / "countdown")
+    assert configs.main(["copy", "countdown/lopti", "mine.yaml"]) == 2, "a file of the user's is not written over"
+    assert configs.main(["copy", "countdown/loptt"]) == 2
 
 
 def test_each_command_has_a_main_and_a_help_with_an_example():
@@ -105,7 +111,10 @@ def test_the_wheel_works_in_a_clean_environment(folder: Path, tmp_path_factory: 
 @pytest.mark.parametrize("name", ["minimal.py", "own_strategy.py"])
 def test_an_example_trains(folder: Path, name: str):
     printed = ran(folder, str(ROOT / "examples" / name))
-    assert name != "minimal.py" or "share of right answers" in printed
+    if name == "minimal.py":
+        first, last = map(float, re.findall(r"0\.\d\d", printed))
+        assert first > 0.2, "the policy does not know its task"
+        assert last > first
 
 
 def test_the_example_of_a_verifier_judges(folder: Path):
@@ -118,7 +127,7 @@ def test_the_example_of_a_verifier_judges(folder: Path):
 def test_the_plain_script_of_trl_trains(folder: Path, tiny_model: Path):
     """With the tiny model and rows of its own in place of the hub's."""
     text = (ROOT / "examples" / "plain_trl_script.py").read_text()
-    rows = "Dataset.from_list([{'prompt': 'user a b assistant', 'solution': '1'}] * 8)"
+    rows = "Dataset.from_list([{'prompt': [{'role': 'user', 'content': 'a b'}], 'solution': '1'}] * 8)"
     text = text.replace("from datasets import load_dataset", "from datasets import Dataset\nfrom trl import GRPOConfig")
     text = text.replace('load_dataset("trl-lib/DeepMath-103K", split="train")', rows)
     text = text.replace('"Qwen/Qwen2.5-0.5B-Instruct"', repr(str(tiny_model)))
