@@ -77,6 +77,7 @@ CASES: dict[str, Case] = {
     "planned, lopti": Case(
         {"microbatches": "planned", "update_schedule": "lopti"}, {**_FOUR_BY_FOUR, "max_steps": 4, "loss_type": "dapo"}
     ),
+    "shared prompts": Case({"microbatches": "planned", "shared_prompts": True}, _FOUR_BY_FOUR),
     "compact generation": Case({"generation": "compact"}),
     "common random numbers": Case({"generation": "compact", "common_random_numbers": True}),
     "dynamic": Case({"prompt_sampler": {"name": "dynamic", "max_rounds": 3}}),

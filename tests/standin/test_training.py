@@ -22,7 +22,7 @@ pytestmark = pytest.mark.standin
 
 OUR_WAITS: dict[str, dict[str, float]] = {
     "optimizer step": {"loss.py:raise_first": 1},
-    "planned cut": {"microbatches.py:_plan": 1, "microbatches.py:cut": 2},
+    "planned cut": {"microbatches.py:_plan": 1, "microbatches.py:cut": 3, "shared_prompts.py:prompt_numbers": 1},
     "comparison of cuts": {
         "gradient_check.py:_gradient": 8,
         "gradient_check.py:difference": 1,
