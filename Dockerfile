@@ -37,8 +37,9 @@ ENV PATH=/opt/venv/bin:$PATH \
 # what an editable installation looks at; the code takes their place.
 WORKDIR /opt/evenkeel
 ARG EXTRAS=deepspeed
-COPY pyproject.toml constraints.txt LICENSE ./
-RUN mkdir trainer rewards && touch README.md trainer/__init__.py rewards/__init__.py \
+COPY pyproject.toml setup.py constraints.txt LICENSE ./
+RUN mkdir --parents trainer/public rewards configs \
+    && touch README.md trainer/__init__.py trainer/public/__init__.py rewards/__init__.py \
     && python3 -m venv /opt/venv \
     && python -m pip install --no-cache-dir --constraint constraints.txt --editable ".[${EXTRAS}]"
 COPY . .
