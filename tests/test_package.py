@@ -76,6 +76,12 @@ def test_a_shipped_file_is_copied_with_its_base(folder: Path, monkeypatch: pytes
     assert configs.main(["copy", "countdown/loptt"]) == 2
 
 
+def test_a_checkout_that_is_not_installed_gives_the_trainer_by_its_folders_name(tmp_path: Path):
+    code = "import sys; sys.meta_path = [each for each in sys.meta_path if 'editable' not in repr(each).lower()]; "
+    code += f"sys.path.insert(0, {str(ROOT)!r}); from trainer import RLVRTrainer; print(RLVRTrainer.__module__)"
+    assert ran(tmp_path, "-c", code) == "evenkeel.trainer.step.trainer\n"
+
+
 def test_each_command_has_a_main_and_a_help_with_an_example():
     from evenkeel.trainer.command.__main__ import COMMANDS
 

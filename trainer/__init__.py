@@ -1,10 +1,19 @@
 """Evenkeel's trainer: a subclass of TRL's `GRPOTrainer` and the pure functions that it moves tensors between."""
 
+import sys
 from importlib import import_module
+from importlib.util import find_spec
+from pathlib import Path
+from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from evenkeel.trainer.step.trainer import RLVRTrainer as RLVRTrainer
+
+# a checkout that is not installed, in which the folder's own name was imported
+if __name__ == "trainer" and find_spec("evenkeel") is None:
+    sys.modules["evenkeel"] = package = ModuleType("evenkeel")
+    package.__path__ = [str(Path(__file__).resolve().parents[1])]
 
 __all__ = ["RLVRTrainer"]
 _ALGORITHMS = (
