@@ -220,7 +220,6 @@ def test_one_cell_in_the_terminal_as_a_wandb_agent_starts_it(tmp_path: Path, tin
         for word in {
             "${env}": ["/usr/bin/env"],
             "${interpreter}": [sys.executable],
-            "${program}": [described["program"]],
             "${args_no_hyphens}": given["args_no_hyphens"],
         }.get(part, ["WANDB_MODE=offline" if part == "WANDB_MODE=online" else part])
     ]

@@ -147,6 +147,8 @@ def export(file: Path, build_verifier: BuildVerifier) -> int:
             "command": [
                 "${env}",
                 "WANDB_MODE=online",
+                "${interpreter}",
+                "-m",
                 "evenkeel",
                 "sweep",
                 "cell",
