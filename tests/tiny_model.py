@@ -22,11 +22,17 @@ def save_tiny_model(folder: Path, seed: int = 0) -> Path:
     )
     tokenizer.save_pretrained(folder)
     torch.manual_seed(seed)
-    config = Qwen3Config(
-        vocab_size=len(WORDS),
+    Qwen3ForCausalLM(tiny_config()).save_pretrained(folder)
+    return folder
+
+
+def tiny_config(*, vocab_size: int = len(WORDS), num_hidden_layers: int = 2) -> Qwen3Config:
+    """The model's."""
+    return Qwen3Config(
+        vocab_size=vocab_size,
         hidden_size=32,
         intermediate_size=64,
-        num_hidden_layers=2,
+        num_hidden_layers=num_hidden_layers,
         num_attention_heads=2,
         num_key_value_heads=1,
         head_dim=16,
@@ -36,5 +42,3 @@ def save_tiny_model(folder: Path, seed: int = 0) -> Path:
         eos_token_id=1,
         bos_token_id=None,
     )
-    Qwen3ForCausalLM(config).save_pretrained(folder)
-    return folder

@@ -21,7 +21,6 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cache
-from pathlib import Path
 from typing import Any
 
 import torch
@@ -36,6 +35,7 @@ from evenkeel.trainer.algorithms.registry import built_in
 from evenkeel.trainer.algorithms.row_draws import row_keys
 from evenkeel.trainer.algorithms.signals import estimator_signals, token_signals
 from evenkeel.trainer.algorithms.strategies import Strategies, build_strategies
+from evenkeel.trainer.run.config.shipped import CONFIGS
 
 NOISES = (1e-3, 1e-2, 3e-2)
 LENGTHS = (100, 1000, 8000)
@@ -43,7 +43,7 @@ GROUP_SIZE = 8
 TOKENS = 1 << 21
 """Tokens of a rollout batch, 256 groups of it at most."""
 STEPS = (1e-6, 1e-5, 1e-4)
-POLICY = Path(__file__).parents[2] / "configs/tiny_policy/countdown"
+POLICY = CONFIGS / "tiny_policy" / "countdown"
 SHARES = (0.192, 0.102, 0.101, 0.605)
 ALIKE = 5e-4
 """Numbers that differ from 1 by less are 1 in three digits."""

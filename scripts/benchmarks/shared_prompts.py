@@ -12,19 +12,22 @@ from typing import Any
 
 import torch
 from torch import Tensor
-from transformers import Qwen3Config, Qwen3ForCausalLM
 from trl.trainer.utils import add_fused_lm_head
 
-from evenkeel.trainer.step.microbatch_plan import pays, work
+from evenkeel.trainer.step.microbatch_plan import pays, work_of
 from evenkeel.trainer.step.scoring import labelled_positions_only
-from evenkeel.trainer.step.shared_prompts import Packing, attention_length, packing, with_shared_prompts
+from evenkeel.trainer.step.shared_prompts import attention_length, packing, with_shared_prompts
 from scripts.benchmarks.rounds import in_turn, round_ratios, shown_ratio
+from scripts.benchmarks.update import Size, random_policy
 
 GROUP_SIZE = 8
 LENGTHS = ((512, 128), (64, 128), (512, 256), (512, 512))
 """Tokens of the prompt and of each completion."""
-MODELS = {"cpu": (256, 4, 16_384, torch.float32), "cuda": (1024, 28, 151_936, torch.bfloat16)}
-"""Hidden size, layers, vocabulary and type; on a GPU half a billion parameters."""
+MODELS = {
+    "cpu": Size(256, 4, 16_384, "float32", 1, GROUP_SIZE, GROUP_SIZE, 512, 512, 512),
+    "cuda": Size(1024, 28, 151_936, "bfloat16", 1, GROUP_SIZE, GROUP_SIZE, 512, 512, 512),
+}
+"""On a GPU half a billion parameters."""
 
 
 def add_arguments(command: argparse.ArgumentParser) -> None:
@@ -36,7 +39,7 @@ def measure(options: argparse.Namespace) -> dict[str, Any]:
     """A line for each pair of lengths."""
     device = torch.device(options.device)
     name = torch.cuda.get_device_name() if device.type == "cuda" else f"{torch.get_num_threads()} CPU threads"
-    model = _model(*MODELS[options.device]).to(device).train()
+    model = scored_policy(MODELS[options.device]).to(device).train()
     print(f"{name}, torch {torch.__version__}; groups of {GROUP_SIZE}")
     print(f"{'prompt':>8}{'completion':>12}{'tokens':>9}{'work':>7}   {'measured':<22}a trainer", flush=True)
     results = [compared(model, prompt, completion, options.rounds) for prompt, completion in LENGTHS]
@@ -59,15 +62,16 @@ def compared(model: Any, prompt: int, completion: int, rounds: int) -> dict[str,
             taken = _seconds(model, layouts[name], ids, completion)
             seconds[name] += [taken] if number else []
     ratios = round_ratios(seconds["apart"], seconds["shared"])
-    alone, together = _work(model, packed, ids)
+    context = attention_length(model.config)
+    alone, together = (work_of(layout.shape, context) for layout in (ids, packed.source))
     result = {
         "prompt": prompt,
         "completion": completion,
         "seconds": seconds,
         "times_fewer_tokens": ids.numel() / packed.source.numel(),
-        "times_less_work": float(alone / together),
+        "times_less_work": alone / together,
         "times_faster": ratios,
-        "is_shared": bool(pays(together, alone)),
+        "is_shared": pays(together, alone),
     }
     print(
         f"{prompt:>8}{completion:>12}{result['times_fewer_tokens']:>9.2f}{result['times_less_work']:>7.2f}"
@@ -75,15 +79,6 @@ def compared(model: Any, prompt: int, completion: int, rounds: int) -> dict[str,
         flush=True,
     )
     return result
-
-
-def _work(model: Any, packed: Packing, ids: Tensor) -> tuple[Tensor, Tensor]:
-    """What the planner expects of the rows apart and shared."""
-    context = attention_length(model.config)
-    first, second = (
-        work(torch.tensor(layout.numel()), torch.tensor(len(layout)), context) for layout in (ids, packed.source)
-    )
-    return first, second
 
 
 def _seconds(model: Any, layout: Callable[..., Any], ids: Tensor, completion: int) -> float:
@@ -102,18 +97,9 @@ def _seconds(model: Any, layout: Callable[..., Any], ids: Tensor, completion: in
     return time.perf_counter() - started
 
 
-def _model(hidden: int, layers: int, vocabulary: int, dtype: torch.dtype) -> Any:
+def scored_policy(size: Size) -> Any:
+    """A random Qwen3 with TRL's head."""
     torch.manual_seed(0)
-    config = Qwen3Config(
-        vocab_size=vocabulary,
-        hidden_size=hidden,
-        intermediate_size=4 * hidden,
-        num_hidden_layers=layers,
-        num_attention_heads=hidden // 64,
-        num_key_value_heads=2,
-        head_dim=64,
-        tie_word_embeddings=True,
-    )
-    model = Qwen3ForCausalLM(config).to(dtype)
+    model = random_policy(size)
     add_fused_lm_head(model, outputs=("log_probs", "entropy"))
     return model

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 import torch
-from transformers import AutoTokenizer, Qwen3Config, Qwen3ForCausalLM, TrainerCallback
+from transformers import AutoTokenizer, Qwen3ForCausalLM, TrainerCallback
 from trl import GRPOTrainer
 
 from evenkeel.trainer import RLVRTrainer
@@ -16,6 +16,7 @@ from tests.standin import device
 from tests.standin.cases import CASES, POLICY, Case
 from tests.standin.mutants import Mutant
 from tests.standin.waits import MICROBATCH, Waits, counted, largest
+from tests.tiny_model import tiny_config
 from tests.trainer.training import max_difference, train
 
 pytestmark = pytest.mark.standin
@@ -129,20 +130,7 @@ def large_vocabulary(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A policy whose logits, 32,768 a token, are most of the memory that training needs."""
     folder = tmp_path_factory.mktemp("large_vocabulary")
     torch.manual_seed(0)
-    config = Qwen3Config(
-        vocab_size=2**15,
-        hidden_size=32,
-        intermediate_size=64,
-        num_hidden_layers=1,
-        num_attention_heads=2,
-        num_key_value_heads=1,
-        head_dim=16,
-        max_position_embeddings=128,
-        tie_word_embeddings=True,
-        pad_token_id=0,
-        eos_token_id=1,
-        bos_token_id=None,
-    )
+    config = tiny_config(vocab_size=2**15, num_hidden_layers=1)
     Qwen3ForCausalLM(config).save_pretrained(folder)
     AutoTokenizer.from_pretrained(POLICY).save_pretrained(folder)
     return folder

@@ -1,5 +1,9 @@
 """One short real training run, with our trainer or TRL's, for the tests that compare final weights."""
 
+import json
+import os
+import subprocess
+import sys
 from collections.abc import Callable
 from dataclasses import fields
 from pathlib import Path
@@ -11,6 +15,7 @@ from trl import GRPOConfig, GRPOTrainer
 
 from evenkeel.trainer import RLVRTrainer
 from evenkeel.trainer.step.options import Engine, Evaluation, Speed
+from tests.paths import ROOT
 
 PROMPTS = [
     {"prompt": [{"role": "user", "content": text}]} for text in ("a b", "c d e", "f", "g h a", "b b", "i", "c", "d e")
@@ -100,6 +105,28 @@ def moved(trainer: GRPOTrainer, model: Path) -> float:
         (value.cpu().float() - start[name].float()).abs().max().item()
         for name, value in trainer.model.state_dict().items()
     )
+
+
+def run_on_two_processes(program: str, model: Path, folder: Path, seconds: float = 240, **variables: str) -> None:
+    """Run ``program``, a script given the model and the folder, on two processes."""
+    script = folder / "two_processes.py"
+    script.write_text(program)
+    command = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc_per_node", "2"]
+    run = subprocess.run(
+        [*command, str(script), str(model), str(folder)],
+        env={**os.environ, "PYTHONPATH": str(ROOT), "OMP_NUM_THREADS": "1", **variables},
+        cwd=folder,
+        capture_output=True,
+        text=True,
+        timeout=seconds,
+    )
+    assert run.returncode == 0, run.stderr[-3000:]
+
+
+def result_of_two_processes(program: str, model: Path, folder: Path, seconds: float = 240) -> Any:
+    """What ``program`` leaves in the folder's result.json."""
+    run_on_two_processes(program, model, folder, seconds)
+    return json.loads((folder / "result.json").read_text())
 
 
 def ours(model: Path, output_dir: Path, *, strategies: dict[str, Any] | None = None, **settings: Any) -> GRPOTrainer:

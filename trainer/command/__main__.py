@@ -43,11 +43,10 @@ def main(argv: Sequence[str] | None = None) -> int:
         return 0
     name, *rest = given
     if name not in COMMANDS:
-        from difflib import get_close_matches
+        from evenkeel.rewards.registry import suggest
 
-        near = get_close_matches(name, COMMANDS, 1)
-        meant = f" Did you mean {near[0]}?" if near else ""
-        print(f"evenkeel: there is no command {name!r}.{meant} evenkeel --help lists them.", file=sys.stderr)
+        said = f"evenkeel: there is no command {name!r}.", suggest(name, COMMANDS)
+        print(*filter(None, said), "evenkeel --help lists them.", file=sys.stderr)
         return 2
     sys.argv[0] = f"evenkeel {name}"
     status: int = import_module(f"evenkeel.trainer.command.{name}").main(rest)

@@ -10,9 +10,9 @@ import argparse
 import re
 import sys
 from collections.abc import Sequence
-from difflib import get_close_matches
 from pathlib import Path
 
+from evenkeel.rewards.registry import suggest
 from evenkeel.trainer.run.config.shipped import CONFIGS, shipped_files
 
 
@@ -33,9 +33,8 @@ def main(argv: Sequence[str] | None = None) -> int:
             print(f"{name:<{width}}{first.removeprefix('#').strip() if first.startswith('#') else ''}")
         return 0
     if given.name not in files:
-        near = get_close_matches(given.name, files, 1)
-        meant = f" Did you mean {near[0]}?" if near else ""
-        print(f"There is no shipped file {given.name!r}.{meant} evenkeel configs list names them.", file=sys.stderr)
+        said = f"There is no shipped file {given.name!r}.", suggest(given.name, files)
+        print(*filter(None, said), "evenkeel configs list names them.", file=sys.stderr)
         return 2
     source, target = files[given.name], given.to or Path(files[given.name].name)
     if target.exists():

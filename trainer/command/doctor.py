@@ -22,10 +22,11 @@ import json
 import sys
 import textwrap
 from collections.abc import Sequence
+from typing import get_args
 
 from evenkeel.rewards.registry import Refusal
 from evenkeel.trainer.doctor.readers import Record, read
-from evenkeel.trainer.doctor.rules import RULES, Examination
+from evenkeel.trainer.doctor.rules import RULES, Examination, Severity
 
 NOTHING_FOUND, FINDINGS, REFUSED = 0, 1, 2
 
@@ -66,7 +67,7 @@ def text_report(record: Record, examination: Examination) -> str:
     lines += [f"Left out: {place}." for place in record.damaged[:5]]
     if len(record.damaged) > 5:
         lines.append(f"Left out: {len(record.damaged) - 5} more places.")
-    severities = ("error", "warning", "note")
+    severities = get_args(Severity)
     findings = sorted(examination.findings.values(), key=lambda found: severities.index(found.rule.severity))
     for found in findings:
         when = f"step {found.first_step}" + (f" to {found.last_step}" if found.last_step > found.first_step else "")
@@ -100,7 +101,7 @@ def rules_table() -> str:
     """Every rule as a row in Markdown."""
     rows = [
         f"| `{rule.name}` | {rule.severity} | {rule.lines} | {rule.threshold} | {rule.reason} | {rule.change} "
-        f"{', '.join(f'`{name}`' for name in (*rule.own, *(f'trl.{each}' for each in rule.trl)))} |"
+        f"{', '.join(f'`{name}`' for name in rule.settings)} |"
         for rule in RULES
     ]
     head = "| rule | severity | lines until it can speak | threshold | its reason | what to change |"

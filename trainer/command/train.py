@@ -24,7 +24,7 @@ from pathlib import Path
 os.environ.setdefault("TORCH_CPP_LOG_LEVEL", "ERROR")  # before torch: of DDP's own default it warns at every start
 
 from evenkeel.rewards import Refusal
-from evenkeel.trainer.algorithms.registry import signal_listing, strategy_listing
+from evenkeel.trainer.command import strategies
 from evenkeel.trainer.run.config.shipped import named_file
 from evenkeel.trainer.run.files import CONFIG
 from evenkeel.trainer.run.launch import train
@@ -47,9 +47,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     """Exit status, see above."""
     arguments = parse_arguments(argv)
     if arguments.list_strategies is not None:
-        asked = arguments.list_strategies
-        print(signal_listing() if asked == "signals" else strategy_listing(asked))
-        return 0
+        return strategies.main([arguments.list_strategies])
     end_with_launcher()
     try:
         with (

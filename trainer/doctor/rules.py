@@ -46,6 +46,11 @@ class Rule:
     own: tuple[str, ...]
     found: Callable[[Log], Numbers | None]
 
+    @property
+    def settings(self) -> list[str]:
+        """What to turn, as a run file of ours names it."""
+        return [*self.own, *(f"trl.{name}" for name in self.trl)]
+
     def unasked(self, log: Log) -> str | None:
         """Why it could not be asked of ``log``; ``None``: it was."""
         logged = len(log.values.get(self.needs, ()))
@@ -72,8 +77,7 @@ class Finding:
     @property
     def advice(self) -> str:
         """What to change, and the settings by name."""
-        settings = ", ".join([*self.rule.own, *(f"trl.{name}" for name in self.rule.trl)])
-        return f"{self.rule.change} Settings (TRL's own without trl.): {settings}."
+        return f"{self.rule.change} Settings (TRL's own without trl.): {', '.join(self.rule.settings)}."
 
     def as_dict(self) -> dict[str, Any]:
         """The finding as plain data."""
@@ -88,7 +92,7 @@ class Finding:
             "reason": self.rule.reason,
             "change": self.rule.change,
             "settings": {
-                "evenkeel": [*self.rule.own, *(f"trl.{name}" for name in self.rule.trl)],
+                "evenkeel": self.rule.settings,
                 "trl": [*self.rule.trl],
             },
         }

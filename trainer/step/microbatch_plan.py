@@ -1,5 +1,6 @@
 """Which rows go into which micro-batch, so that little of it is padding. Pure functions of lengths."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -35,6 +36,12 @@ def work(tokens: Tensor, sequences: Tensor, attention_length: float) -> Tensor:
     tokens without attention. 0 where there are none."""
     length = tokens / sequences.clamp(min=1)
     return (tokens * (1 + length / attention_length)).round().long()
+
+
+def work_of(layout: Sequence[int], attention_length: float) -> int:
+    """`work` of one layout: so many sequences of so many tokens each, padding included."""
+    sequences, length = layout
+    return int(work(torch.tensor(sequences * length), torch.tensor(sequences), attention_length))
 
 
 def pays(shared: Any, unshared: Any) -> Any:
@@ -125,7 +132,8 @@ def planned_cuts(
             packed = [packed_tokens(rank[:, 0], sums[:present], numbers[:present]) for rank, sums, numbers in columns]
             shared, sequences = (torch.stack(each) for each in zip(*packed, strict=True))
             less = work(shared, sequences, sharing.attention_length)
-            tokens, costs = tokens.where(~pays(less, costs), shared), costs.where(~pays(less, costs), less)
+            gains = pays(less, costs)
+            tokens, costs = shared.where(gains, tokens), less.where(gains, costs)
         return tokens.amax(0), costs.amax(0)
 
     ends, least = _best_cut(*cost(order, shares=False), num_microbatches, budget)

@@ -23,7 +23,7 @@ from trl.trainer.utils import split_pixel_values_by_grid, split_tensor_dict, uns
 from evenkeel.trainer.algorithms.contract import UpdateSchedule
 from evenkeel.trainer.algorithms.strategies import Strategies
 from evenkeel.trainer.step.gradient_check import GradientComparison
-from evenkeel.trainer.step.microbatch_plan import Sharing, pays, planned_cuts, work
+from evenkeel.trainer.step.microbatch_plan import Sharing, pays, planned_cuts, work_of
 from evenkeel.trainer.step.ranks import Ranks
 from evenkeel.trainer.step.rollout import Batch, Position, Schedule, loss_mask
 from evenkeel.trainer.step.shared_prompts import Packing, packing, prompt_numbers
@@ -316,10 +316,8 @@ class PlannedCut:
         if self.attention_length is None:
             return None
         packed = packing(numbers, prompts, completions, before, after)
-        layouts = (packed.owner.shape, (len(numbers), before + after))
-        shared, unshared = (
-            work(torch.tensor(rows * length), torch.tensor(rows), self.attention_length) for rows, length in layouts
-        )
+        shared = work_of(packed.owner.shape, self.attention_length)
+        unshared = work_of((len(numbers), before + after), self.attention_length)
         return packed.to(device) if pays(shared, unshared) else None
 
     def _plan(

@@ -1,9 +1,6 @@
 """Planned micro-batches: the accumulated gradient of every optimizer step is that of TRL's cut, from fewer tokens."""
 
-import json
-import os
 import re
-import subprocess
 import sys
 from pathlib import Path
 from types import SimpleNamespace
@@ -24,7 +21,15 @@ from evenkeel.trainer.step.compatibility import PreflightError, Settings, cut_ov
 from evenkeel.trainer.step.microbatches import comparisons_due, microbatches_over_all_ranks, together
 from tests.paths import ROOT
 from tests.trainer.step.test_trainer import perturb
-from tests.trainer.training import PROMPTS, digit_reward, in_options, max_difference, moved, ours
+from tests.trainer.training import (
+    PROMPTS,
+    digit_reward,
+    in_options,
+    max_difference,
+    moved,
+    ours,
+    result_of_two_processes,
+)
 
 LOSSES = ("grpo", "bnpo", "dr_grpo", "dapo", "cispo", "sapo", "vespo", "luspo")
 ROWS = 16
@@ -526,19 +531,7 @@ if runs[0].accelerator.is_main_process:
 
 @pytest.mark.slow
 def test_two_processes_train_the_same_weights(tiny_model, tmp_path: Path):
-    script = tmp_path / "two_processes.py"
-    script.write_text(TWO_PROCESSES)
-    command = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc_per_node", "2"]
-    run = subprocess.run(
-        [*command, str(script), str(tiny_model), str(tmp_path)],
-        env={**os.environ, "PYTHONPATH": str(ROOT), "OMP_NUM_THREADS": "1"},
-        cwd=tmp_path,
-        capture_output=True,
-        text=True,
-        timeout=500,
-    )
-    assert run.returncode == 0, run.stderr[-3000:]
-    for difference, moved_by, processes in json.loads((tmp_path / "result.json").read_text()).values():
+    for difference, moved_by, processes in result_of_two_processes(TWO_PROCESSES, tiny_model, tmp_path, 500).values():
         assert processes == 2
         assert moved_by > 1e-2
         assert difference < 1e-4

@@ -1,9 +1,5 @@
 """The second generation through a real trainer: what is asked, judged, credited, counted, and what is left alone."""
 
-import json
-import os
-import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -15,8 +11,7 @@ from evenkeel.trainer.algorithms.registry import PartError
 from evenkeel.trainer.algorithms.revisions import RevisionOptions, edit_mask, references
 from evenkeel.trainer.step.compatibility import PreflightError
 from evenkeel.trainer.step.revisions import revision_prompt
-from tests.paths import ROOT
-from tests.trainer.training import digit_reward, max_difference, moved, train
+from tests.trainer.training import digit_reward, max_difference, moved, result_of_two_processes, train
 
 TEMPLATE = "{prompt} | {answer} | {reference}"
 STRATEGIES = {"advantage": {"name": "ibpo", "lam": 0.5}, "revision": {"references": 2, "template": TEMPLATE}}
@@ -200,19 +195,7 @@ if trainer.accelerator.is_main_process:
 def test_two_ranks_generate_equally_often_and_see_the_same_columns_with_groups_cut_between_them(
     tiny_model, tmp_path: Path
 ):
-    script = tmp_path / "two_processes.py"
-    script.write_text(TWO_PROCESSES)
-    command = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc_per_node", "2"]
-    result = subprocess.run(
-        [*command, str(script), str(tiny_model), str(tmp_path)],
-        env={**os.environ, "PYTHONPATH": str(ROOT), "OMP_NUM_THREADS": "1"},
-        cwd=tmp_path,
-        capture_output=True,
-        text=True,
-        timeout=240,
-    )
-    assert result.returncode == 0, result.stderr[-3000:]
-    first, second = json.loads((tmp_path / "result.json").read_text())
+    first, second = result_of_two_processes(TWO_PROCESSES, tiny_model, tmp_path)
     assert first["columns"] == second["columns"]
     assert any(max(columns["repair"]) > 0 for columns in first["columns"])
     sizes = [[(len(made["asked"]), made["n"]) for made in rank["made"]] for rank in (first, second)]

@@ -1,14 +1,11 @@
 """Two processes: every rank makes the same collectives, whatever its hash seed and rows; a resume goes on exactly."""
 
 import json
-import os
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 
-from tests.paths import ROOT
+from tests.trainer.training import run_on_two_processes
 
 PREAMBLE = """
 import json, os, sys
@@ -54,15 +51,7 @@ resumed = ours(
 
 
 def on_two_processes(script: str, model: Path, folder: Path) -> list:
-    path = folder / "script.py"
-    path.write_text(PREAMBLE + script)
-    command = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc_per_node", "2", str(path)]
-    environment = {**os.environ, "PYTHONPATH": str(ROOT), "OMP_NUM_THREADS": "1", "ACCELERATE_TORCH_DEVICE": "cpu"}
-    environment.pop("PYTHONHASHSEED", None)
-    done = subprocess.run(
-        [*command, str(model), str(folder)], env=environment, capture_output=True, text=True, timeout=300, check=False
-    )
-    assert done.returncode == 0, done.stderr[-3000:]
+    run_on_two_processes(PREAMBLE + script, model, folder, 300, ACCELERATE_TORCH_DEVICE="cpu")
     return [json.loads((folder / f"rank-{rank}.json").read_text()) for rank in (0, 1)]
 
 

@@ -1,9 +1,5 @@
 """Prompts computed once for the rows that share them: the same log-probabilities, entropies and gradients."""
 
-import json
-import os
-import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -31,9 +27,8 @@ from evenkeel.trainer.step.shared_prompts import (
     visible,
     with_shared_prompts,
 )
-from tests.paths import ROOT
 from tests.trainer.step.test_microbatches import check, fast, trainer_with
-from tests.trainer.training import PROMPTS, digit_reward, max_difference, moved, ours
+from tests.trainer.training import PROMPTS, digit_reward, max_difference, moved, ours, result_of_two_processes
 
 CPU = torch.device("cpu")
 SHARED = {"microbatches": "planned", "shared_prompts": True, "verify_steps": 0}
@@ -404,19 +399,7 @@ if runs[0].accelerator.is_main_process:
 
 @pytest.mark.slow
 def test_two_processes_train_the_same_weights(tiny_model, tmp_path: Path):
-    script = tmp_path / "two_processes.py"
-    script.write_text(TWO_PROCESSES)
-    command = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc_per_node", "2"]
-    run = subprocess.run(
-        [*command, str(script), str(tiny_model), str(tmp_path)],
-        env={**os.environ, "PYTHONPATH": str(ROOT), "OMP_NUM_THREADS": "1"},
-        cwd=tmp_path,
-        capture_output=True,
-        text=True,
-        timeout=500,
-    )
-    assert run.returncode == 0, run.stderr[-3000:]
-    ranks = json.loads((tmp_path / "result.json").read_text())
+    ranks = result_of_two_processes(TWO_PROCESSES, tiny_model, tmp_path, 500)
     assert len(ranks) == 2
     assert any(shared for *_, shared in ranks)
     for difference, moved_by, _ in ranks:

@@ -1,11 +1,7 @@
 """`RLVRTrainer` beyond parity: what strategies do to a real step, what a run leaves behind, how it resumes."""
 
-import json
 import math
-import os
 import re
-import subprocess
-import sys
 import textwrap
 from dataclasses import replace
 from pathlib import Path
@@ -21,8 +17,7 @@ from trl import GRPOConfig, GRPOTrainer
 from evenkeel.trainer import RLVRTrainer
 from evenkeel.trainer.algorithms.contract import UpdateSchedule
 from evenkeel.trainer.algorithms.update_schedules import single_pass
-from tests.paths import ROOT
-from tests.trainer.training import PROMPTS, digit_reward, max_difference, moved, ours, train
+from tests.trainer.training import PROMPTS, digit_reward, max_difference, moved, ours, result_of_two_processes, train
 
 ROWS = [row for row in PROMPTS[:2] for _ in range(4)]
 
@@ -360,21 +355,7 @@ if ours.accelerator.is_main_process:
 
 @pytest.mark.slow
 def test_two_processes_equal_stock_trl_bitwise(tiny_model, tmp_path: Path):
-    script = tmp_path / "two_processes.py"
-    script.write_text(TWO_PROCESSES)
-    root = ROOT
-    command = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc_per_node", "2"]
-    environment = {**os.environ, "PYTHONPATH": str(root), "OMP_NUM_THREADS": "1"}
-    run = subprocess.run(
-        [*command, str(script), str(tiny_model), str(tmp_path)],
-        env=environment,
-        cwd=tmp_path,
-        capture_output=True,
-        text=True,
-        timeout=240,
-    )
-    assert run.returncode == 0, run.stderr[-3000:]
-    result = json.loads((tmp_path / "result.json").read_text())
+    result = result_of_two_processes(TWO_PROCESSES, tiny_model, tmp_path)
     assert result["num_processes"] == 2
     assert result["difference"] == 0.0
     assert result["moved"] > 1e-3
