@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Everything that has to pass before a change goes in:
 #
-#     bash scripts/test.sh                            # ruff, mypy, and the tests that take seconds
+#     bash scripts/test.sh                            # ruff, mypy, the site, and the tests that take seconds
 #     bash scripts/test.sh -m slow                    # arguments go to pytest, which then runs alone
 #     bash scripts/test.sh -m standin -n 0            # as on a GPU, without one: docs/devices.md
 #     bash scripts/test.sh -m gpu -n 0 --table        # every path that needs a GPU, as a table: tests/gpu/test_paths.py
@@ -32,6 +32,7 @@ check() { # NAME COMMAND…
 check "ruff check" "$python" -m ruff check .
 check "ruff format" "$python" -m ruff format --check --diff .
 check "mypy" "$python" -m mypy
+check "docs" env NO_MKDOCS_2_WARNING=1 "$python" -m mkdocs build --strict --quiet
 check "pytest" "${tests[@]}"
 
 if ((${#failed[@]} > 0)); then
