@@ -1,9 +1,10 @@
-"""What configs/README.md holds of the code: options that run files and the drop-in share, and what goes together.
+"""What the documents hold of the code: options that run files and the drop-in share, what goes together, the commands.
 
     python scripts/reference.py options     # of `speed` and `vllm`: their values, defaults and meaning
     python scripts/reference.py rules       # what does not go together, of which severity, found when
+    python scripts/reference.py commands    # every command's --help: docs/commands.md
 
-Each prints Markdown; a test holds the README against it.
+Each prints Markdown; a test holds the documents against it.
 """
 
 from pathlib import Path
@@ -14,18 +15,33 @@ if __name__ == "__main__":
 
 import argparse
 import inspect
+import os
 import re
 from collections.abc import Iterable, Sequence
 from dataclasses import Field, fields
+from importlib import import_module
 from types import NoneType
 from typing import Any, Literal, get_args, get_origin, get_type_hints
 
+from evenkeel.trainer.command import COMMANDS
 from evenkeel.trainer.run.config import rules as settings_rules
 from evenkeel.trainer.run.config.schema import SpeedSection, VLLMSection
 from evenkeel.trainer.step.options import Engine, Speed
 
 SECTIONS = (("speed", Speed, SpeedSection), ("vllm", Engine, VLLMSection))
 """Section of a run file, the options that it is made of, its model."""
+COMMANDS_HEAD = """\
+# Commands
+
+```bash
+evenkeel train quickstart                    # a shipped run file by its short name, or a file of yours
+evenkeel check my_run.yaml                   # what it will do, all that is wrong with it
+evenkeel completion bash > ~/.local/share/bash-completion/completions/evenkeel
+```
+
+All work from any folder. In a checkout `python scripts/train.py` and its neighbours are the same programs, and
+`accelerate launch … -m evenkeel train RUN` works as `evenkeel launch … RUN` does. What `--help` says of each
+(this page is printed by `python scripts/reference.py commands`):"""
 SHOWN = 5
 """Settings that a row names at most."""
 
@@ -33,8 +49,8 @@ SHOWN = 5
 def main(argv: Sequence[str] | None = None) -> int:
     """Exit status: 0."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("table", choices=("options", "rules"))
-    print(options() if parser.parse_args(argv).table == "options" else rules())
+    parser.add_argument("table", choices=("options", "rules", "commands"))
+    print({"options": options, "rules": rules, "commands": commands}[parser.parse_args(argv).table]())
     return 0
 
 
@@ -63,6 +79,18 @@ def rules() -> str:
         settings.setdefault((what, rule.severity, rule.moment), {}).update(dict.fromkeys(rule.settings))
     rows = [(what, _paths([*paths]), severity, moment) for (what, severity, moment), paths in settings.items()]
     return _table(("what does not go together", "settings", "severity", "asked of"), rows)
+
+
+def commands() -> str:
+    """The page of all commands, each with its ``--help`` as a terminal of 100 columns shows it."""
+    os.environ["COLUMNS"] = "100"  # what argparse wraps by
+    pages = [COMMANDS_HEAD]
+    for name in COMMANDS:
+        command = import_module(f"evenkeel.trainer.command.{name}").parser()
+        groups = [action.choices for action in command._actions if isinstance(action, argparse._SubParsersAction)]
+        for page in (command, *(below for group in groups for below in group.values())):
+            pages.append(f"## {page.prog}\n\n```text\n{page.format_help().strip()}\n```")
+    return "\n\n".join(pages)
 
 
 def _paths(settings: Sequence[str]) -> str:

@@ -5,13 +5,13 @@ import re
 import subprocess
 import sys
 import sysconfig
-from importlib import import_module
 from pathlib import Path
 
 import pytest
+import shtab
 
 import evenkeel
-from evenkeel.trainer.command import configs
+from evenkeel.trainer.command import completion, configs
 from evenkeel.trainer.run.config import load_config
 from tests.paths import ROOT
 
@@ -82,13 +82,36 @@ def test_a_checkout_that_is_not_installed_gives_the_trainer_by_its_folders_name(
     assert ran(tmp_path, "-c", code) == "evenkeel.trainer.step.trainer\n"
 
 
-def test_each_command_has_a_main_and_a_help_with_an_example():
-    from evenkeel.trainer.command.__main__ import COMMANDS
+def test_every_help_page_has_an_example():
+    page = (ROOT / "docs" / "commands.md").read_text()
+    helps = re.findall(r"^## ([^\n]+)\n\n```text\n(.*?)\n```", page, flags=re.DOTALL | re.MULTILINE)
+    assert [name for name, text in helps if f"    {name} " not in text and f"    {name}\n" not in text] == []
 
-    for name in COMMANDS:
-        module = import_module(f"evenkeel.trainer.command.{name}")
-        assert callable(module.main)
-        assert f"evenkeel {name}" in (module.__doc__ or ""), name
+
+@pytest.mark.parametrize(
+    ("words", "completed"),
+    [
+        (["evenkeel", "roll"], ["rollouts"]),
+        (["evenkeel", "train", "quick"], ["quickstart"]),
+        (["evenkeel", "sweep", "run", "sweeps/quickstart_"], ["sweeps/quickstart_base"]),
+        (["evenkeel", "check", "mine"], ["mine.yaml"]),
+        (["evenkeel", "check", "--dev"], ["--device-memory"]),
+    ],
+)
+def test_bash_completes(folder: Path, script: Path, words: list[str], completed: list[str]):
+    (folder / "mine.yaml").touch()
+    typed = f"COMP_WORDS=({' '.join(words)}); COMP_CWORD={len(words) - 1}"
+    call = f"_shtab_evenkeel evenkeel {words[-1]} {words[-2]}"
+    shell = f'source {script}; {typed}; {call}; printf "%s\\n" "${{COMPREPLY[@]}}"'
+    done = subprocess.run(["bash", "-c", shell], cwd=folder, capture_output=True, text=True, check=True)
+    assert done.stdout.split() == completed, done.stderr
+
+
+@pytest.fixture(scope="module")
+def script(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    path = tmp_path_factory.mktemp("completion") / "evenkeel"
+    path.write_text(shtab.complete(completion.whole_command(), "bash"))
+    return path
 
 
 @pytest.mark.slow

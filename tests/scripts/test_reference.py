@@ -1,4 +1,4 @@
-"""The tables of configs/README.md are those that the code prints."""
+"""The tables of configs/README.md and the page of commands are those that the code prints."""
 
 from dataclasses import fields
 
@@ -7,13 +7,14 @@ import pytest
 from scripts.reference import SECTIONS, main
 from tests.paths import ROOT
 
-README = (ROOT / "configs/README.md").read_text()
+PAGES = {"options": "configs/README.md", "rules": "configs/README.md", "commands": "docs/commands.md"}
 
 
-@pytest.mark.parametrize("table", ["options", "rules"])
-def test_the_table_is_the_one_that_is_printed(table: str, capsys: pytest.CaptureFixture[str]):
+@pytest.mark.parametrize(("table", "page"), PAGES.items())
+def test_the_table_is_the_one_that_is_printed(table: str, page: str, capsys: pytest.CaptureFixture[str]):
     assert main([table]) == 0
-    assert capsys.readouterr().out in README, f"paste: python scripts/reference.py {table}"
+    printed = capsys.readouterr().out
+    assert printed in (ROOT / page).read_text(), f"paste into {page}: python scripts/reference.py {table}"
 
 
 def test_options_are_declared_once_and_differ_by_their_defaults_alone():

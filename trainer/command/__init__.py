@@ -1,0 +1,43 @@
+"""The commands of `evenkeel`, a module each: ``parser()`` is its command line, ``main(argv)`` its exit status."""
+
+import argparse
+from typing import Any
+
+COMMANDS = {
+    "train": "train a policy as a run file says",
+    "launch": "train on several processes: accelerate launch with the ranks' own exit status",
+    "check": "what a run will do, and everything that is wrong with its file",
+    "evaluate": "answer and judge held-out rows with a model or checkpoint",
+    "sweep": "many runs from one file: variants, seeds, verdicts",
+    "report": "compare finished runs on one page",
+    "rollouts": "read what a run's policy answered",
+    "gradients": "what strategies do to the gradient, on the same rollouts",
+    "doctor": "what is wrong with a run, from its log: ours, TRL's, W&B's or verl's",
+    "export": "a checkpoint as a model that others can load",
+    "strategies": "the built-in strategies, their sources and evidence",
+    "verifiers": "the built-in verifiers",
+    "configs": "list the shipped run files, or copy one",
+    "completion": "print a script with which bash, zsh or fish completes all of this",
+}
+
+RUN_FILE = "YAML file of the run, or the short name of a shipped one"
+
+
+def command_line(module: str, documentation: str | None) -> argparse.ArgumentParser:
+    """The parser of a command; its help begins with the module's documentation, and so with its examples."""
+    return argparse.ArgumentParser(
+        prog=f"evenkeel {module.rpartition('.')[2]}",
+        description=documentation,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+        allow_abbrev=False,
+    )
+
+
+def add_command(commands: Any, name: str, meaning: str, documentation: str | None) -> argparse.ArgumentParser:
+    """A command below another one; its help shows those examples of the other's documentation that are its own."""
+    command: argparse.ArgumentParser = commands.add_parser(
+        name, help=meaning, formatter_class=argparse.RawDescriptionHelpFormatter, allow_abbrev=False
+    )
+    examples = [line for line in (documentation or "").splitlines() if line.strip().startswith(command.prog)]
+    command.description = "\n".join([f"{meaning[0].upper()}{meaning[1:]}.", "", *examples])
+    return command

@@ -11,21 +11,7 @@ import sys
 from collections.abc import Sequence
 from importlib import import_module
 
-COMMANDS = {
-    "train": "train a policy as a run file says",
-    "launch": "train on several processes: accelerate launch with the ranks' own exit status",
-    "check": "what a run will do, and everything that is wrong with its file",
-    "evaluate": "answer and judge held-out rows with a model or checkpoint",
-    "sweep": "many runs from one file: variants, seeds, verdicts",
-    "report": "compare finished runs on one page",
-    "rollouts": "read what a run's policy answered",
-    "gradients": "what strategies do to the gradient, on the same rollouts",
-    "doctor": "what is wrong with a run, from its log: ours, TRL's, W&B's or verl's",
-    "export": "a checkpoint as a model that others can load",
-    "strategies": "the built-in strategies, their sources and evidence",
-    "verifiers": "the built-in verifiers",
-    "configs": "list the shipped run files, or copy one",
-}
+from evenkeel.trainer.command import COMMANDS
 
 
 def main(argv: Sequence[str] | None = None) -> int:

@@ -1,8 +1,8 @@
 """What a run will do, and everything that is wrong with it, in under a minute and without loading the model's weights.
 
-    evenkeel check configs/quickstart.yaml
-    evenkeel check configs/knights_knaves/grpo_3b.yaml trl.learning_rate=2e-6 --processes 8 --device-memory 80
-    evenkeel check configs/quickstart.yaml --json
+    evenkeel check quickstart
+    evenkeel check knights_knaves/grpo_3b trl.learning_rate=2e-6 --processes 8 --device-memory 80
+    evenkeel check quickstart --json
 
 The tokenizer and the model's config.json are read; parameters are counted on torch's meta device. Memory is an estimate
 (trainer/run/check/memory.py). Of large data sets 1,000 prompts a set are tokenized, the longest by their characters
@@ -22,6 +22,7 @@ import argparse
 import logging
 from collections.abc import Sequence
 
+from evenkeel.trainer.command import RUN_FILE, command_line
 from evenkeel.trainer.run.check.check import checked
 from evenkeel.trainer.run.check.memory import GIB
 from evenkeel.trainer.run.check.report import json_report, text_report
@@ -31,7 +32,7 @@ from evenkeel.trainer.run.processes import REFUSED
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Exit status, see above."""
-    arguments = parse_arguments(argv)
+    arguments = parser().parse_intermixed_args(argv)
     logging.getLogger("transformers").setLevel(logging.ERROR)
     device = None if arguments.device_memory is None else round(arguments.device_memory * GIB)
     result = checked(arguments.config, arguments.overrides, processes=arguments.processes, device_bytes=device)
@@ -39,23 +40,22 @@ def main(argv: Sequence[str] | None = None) -> int:
     return REFUSED if result.errors else 0
 
 
-def parse_arguments(argv: Sequence[str] | None) -> argparse.Namespace:
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter, allow_abbrev=False
-    )
-    parser.add_argument("config", type=named_file, help="YAML file of a run")
-    parser.add_argument("overrides", nargs="*", metavar="key=value", help="dotted settings that replace the file's")
-    parser.add_argument(
+def parser() -> argparse.ArgumentParser:
+    """The command line."""
+    command = command_line(__name__, __doc__)
+    command.add_argument("config", type=named_file, metavar="RUN", help=RUN_FILE)
+    command.add_argument("overrides", nargs="*", metavar="key=value", help="dotted settings that replace the file's")
+    command.add_argument(
         "--processes", type=_count, metavar="N", help="started together; default: the file's num_processes, or 1"
     )
-    parser.add_argument(
+    command.add_argument(
         "--device-memory",
         type=float,
         metavar="GIB",
         help="of the GPU that the run is meant for; default: this machine's",
     )
-    parser.add_argument("--json", action="store_true", help="print one JSON object")
-    return parser.parse_intermixed_args(argv)
+    command.add_argument("--json", action="store_true", help="print one JSON object")
+    return command
 
 
 def _count(text: str) -> int:

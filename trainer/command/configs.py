@@ -13,18 +13,13 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from evenkeel.rewards.registry import suggest
+from evenkeel.trainer.command import add_command, command_line
 from evenkeel.trainer.run.config.shipped import CONFIGS, shipped_files
 
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Exit status: 0 done, 2 refused."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    commands = parser.add_subparsers(dest="command", required=True)
-    commands.add_parser("list", help="their names, with the first line of each")
-    copy = commands.add_parser("copy", help="copy one")
-    copy.add_argument("name")
-    copy.add_argument("to", nargs="?", type=Path, help="default: its own name in the current directory")
-    given = parser.parse_args(argv)
+    given = parser().parse_args(argv)
     files = shipped_files()
     if given.command == "list":
         width = max(map(len, files)) + 2
@@ -47,3 +42,14 @@ def main(argv: Sequence[str] | None = None) -> int:
     target.write_text(text)
     print(target)
     return 0
+
+
+def parser() -> argparse.ArgumentParser:
+    """The command line."""
+    whole = command_line(__name__, __doc__)
+    commands = whole.add_subparsers(dest="command", required=True)
+    add_command(commands, "list", "print their names, with the first line of each", __doc__)
+    copy = add_command(commands, "copy", "copy one", __doc__)
+    copy.add_argument("name", help="short name of a shipped file")
+    copy.add_argument("to", nargs="?", type=Path, help="default: its own name in the current directory")
+    return whole

@@ -25,6 +25,7 @@ from collections.abc import Sequence
 from typing import get_args
 
 from evenkeel.rewards.registry import Refusal
+from evenkeel.trainer.command import command_line
 from evenkeel.trainer.doctor.readers import Record, read
 from evenkeel.trainer.doctor.rules import RULES, Examination, Severity
 
@@ -47,16 +48,20 @@ def main(argv: Sequence[str] | None = None) -> int:
     return FINDINGS if examination.findings else NOTHING_FOUND
 
 
+def parser() -> argparse.ArgumentParser:
+    """The command line."""
+    command = command_line(__name__, __doc__)
+    command.add_argument("path", nargs="?", help="folder of a run, or the file with its metrics")
+    command.add_argument("--json", action="store_true", help="print one JSON object")
+    command.add_argument("--rules", action="store_true", help="print the table of rules in Markdown, and end")
+    return command
+
+
 def parse_arguments(argv: Sequence[str] | None) -> argparse.Namespace:
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter, allow_abbrev=False
-    )
-    parser.add_argument("path", nargs="?", help="folder of a run, or the file with its metrics")
-    parser.add_argument("--json", action="store_true", help="print one JSON object")
-    parser.add_argument("--rules", action="store_true", help="print the table of rules in Markdown, and end")
-    arguments = parser.parse_args(argv)
+    command = parser()
+    arguments = command.parse_args(argv)
     if (arguments.path is None) != arguments.rules:
-        parser.error("name the folder of a run or the file with its metrics, or write --rules alone")
+        command.error("name the folder of a run or the file with its metrics, or write --rules alone")
     return arguments
 
 

@@ -17,6 +17,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from evenkeel.rewards import Refusal
+from evenkeel.trainer.command import command_line
 from evenkeel.trainer.run.export.policy import DTYPES
 
 
@@ -46,9 +47,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 def parser() -> argparse.ArgumentParser:
     """The command line."""
-    command = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter, allow_abbrev=False
-    )
+    command = command_line(__name__, __doc__)
     command.add_argument("run", type=Path, help="a run's directory, or one of its checkpoints")
     command.add_argument("--to", type=Path, required=True, metavar="DIRECTORY", help="a folder that does not exist yet")
     command.add_argument("--checkpoint", metavar="STEP|best", help="else the newest good one")

@@ -1,6 +1,6 @@
 """What strategies do to the gradient, on the same rollouts at the same weights, before a run is paid for.
 
-    evenkeel gradients configs/quickstart.yaml --strategies all     # samples 16 batches from its policy
+    evenkeel gradients quickstart --strategies all     # samples 16 batches from its policy
     evenkeel gradients runs/quickstart --strategies rloo,adv_reweight,adv_reweight+lopti
 
 A run's directory: the first batches that it recorded (logging.rollouts: all), at the weights that it started from or
@@ -15,6 +15,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from evenkeel.rewards import Refusal
+from evenkeel.trainer.command import command_line
 from evenkeel.trainer.comparison.gradients import bench, named_strategies
 from evenkeel.trainer.comparison.gradients.page import html_page, strategy_table
 from evenkeel.trainer.comparison.gradients.sources import (
@@ -25,13 +26,14 @@ from evenkeel.trainer.comparison.gradients.sources import (
     sampled_batches,
 )
 from evenkeel.trainer.comparison.reports.tables import markdown_table
+from evenkeel.trainer.run.config.shipped import named_path
 from evenkeel.trainer.run.experiment import Experiment
 from evenkeel.trainer.run.files import CONFIG
 
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Exit status: 0 measured, 2 refused."""
-    arguments = parse_arguments(argv)
+    arguments = parser().parse_args(argv)
     try:
         return _measure(arguments)
     except Refusal as refusal:
@@ -62,14 +64,18 @@ def _measure(arguments: argparse.Namespace) -> int:
     return 0
 
 
-def parse_arguments(argv: Sequence[str] | None) -> argparse.Namespace:
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter, allow_abbrev=False
+def parser() -> argparse.ArgumentParser:
+    """The command line."""
+    command = command_line(__name__, __doc__)
+    command.add_argument(
+        "source",
+        type=named_path,
+        metavar="RUN|CONFIG",
+        help="a run's directory, or a run's YAML file",
     )
-    parser.add_argument("source", type=Path, metavar="RUN|CONFIG", help="a run's directory, or a run's YAML file")
-    parser.add_argument("--strategies", default="all", help="a,b,c or all; parts are put together by +")
-    parser.add_argument("--batches", type=int, default=16, help="rollout batches at most; else 16")
-    parser.add_argument("--weights", help="folder or hub id of the policy; else the model of the configuration")
-    parser.add_argument("--project", type=int, metavar="DIMENSIONS", help="random projection of the gradients")
-    parser.add_argument("--to", type=Path, metavar="DIRECTORY", help="for gradients.json and gradients.html")
-    return parser.parse_args(argv)
+    command.add_argument("--strategies", default="all", help="a,b,c or all; parts are put together by +")
+    command.add_argument("--batches", type=int, default=16, help="rollout batches at most; else 16")
+    command.add_argument("--weights", help="folder or hub id of the policy; else the model of the configuration")
+    command.add_argument("--project", type=int, metavar="DIMENSIONS", help="random projection of the gradients")
+    command.add_argument("--to", type=Path, metavar="DIRECTORY", help="for gradients.json and gradients.html")
+    return command

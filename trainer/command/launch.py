@@ -1,18 +1,36 @@
-"""accelerate launch, with the ranks' own exit status and without a traceback of the launcher's.
+"""Train on several processes: accelerate launch, with the ranks' own exit status and without the launcher's traceback.
 
-    evenkeel launch --config_file configs/accelerate/ddp.yaml CONFIG --resume auto
+    evenkeel launch --num_processes 2 --config_file accelerate/ddp quickstart
+    evenkeel launch --config_file accelerate/zero3 my_run.yaml trl.learning_rate=1e-6 --resume auto
 
-All arguments are accelerate launch's. Exit status: that of the first rank that did not end with 0, see
-evenkeel train; 130 where the launcher itself was told to stop, and its ranks saved a checkpoint or said that they
-could not.
+What stands before RUN are options of accelerate launch (`accelerate launch --help` lists them), what follows it are
+arguments of evenkeel train. A script may stand in RUN's place, as in accelerate launch.
+
+Exit status: that of the first rank that did not end with 0, see evenkeel train; 130 where the launcher itself was told
+to stop, and its ranks saved a checkpoint or said that they could not.
 """
 
+import argparse
 import sys
 from collections.abc import Sequence
 
+from evenkeel.trainer.command import RUN_FILE, command_line
+from evenkeel.trainer.run.config.shipped import named_file
 from evenkeel.trainer.run.launcher import launched
 
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Exit status, see above."""
-    return launched(sys.argv[1:] if argv is None else argv)
+    given = sys.argv[1:] if argv is None else argv
+    if not given or given[0] in ("-h", "--help"):
+        parser().print_help()
+        return 0 if given else 2
+    return launched(given)
+
+
+def parser() -> argparse.ArgumentParser:
+    """The command line, but for accelerate's options."""
+    command = command_line(__name__, __doc__)
+    command.usage = f"{command.prog} [options of accelerate launch] RUN [key=value ...] [options of evenkeel train]"
+    command.add_argument("config", type=named_file, metavar="RUN", help=RUN_FILE)
+    return command

@@ -12,12 +12,13 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from evenkeel.rewards import Refusal
+from evenkeel.trainer.command import command_line
 from evenkeel.trainer.comparison.reports import print_report
 
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Exit status: 0 written, 2 nothing to report on."""
-    arguments = parse_arguments(argv)
+    arguments = parser().parse_args(argv)
     try:
         return print_report(arguments.directory, arguments.output, arguments.threshold)
     except Refusal as refusal:
@@ -28,11 +29,10 @@ def main(argv: Sequence[str] | None = None) -> int:
         return 2
 
 
-def parse_arguments(argv: Sequence[str] | None) -> argparse.Namespace:
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter, allow_abbrev=False
-    )
-    parser.add_argument("directory", type=Path, help="of a run, or of a sweep")
-    parser.add_argument("--output", type=Path, help="the HTML file; the Markdown and the picture go beside it")
-    parser.add_argument("--threshold", type=float, help="held-out accuracy to which runs are timed")
-    return parser.parse_args(argv)
+def parser() -> argparse.ArgumentParser:
+    """The command line."""
+    command = command_line(__name__, __doc__)
+    command.add_argument("directory", type=Path, help="of a run, or of a sweep")
+    command.add_argument("--output", type=Path, help="the HTML file; the Markdown and the picture go beside it")
+    command.add_argument("--threshold", type=float, help="held-out accuracy to which runs are timed")
+    return command

@@ -13,13 +13,14 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from evenkeel.rewards import Refusal
+from evenkeel.trainer.command import command_line
 from evenkeel.trainer.comparison.rollouts import RecordedRollouts, write_page
 from evenkeel.trainer.comparison.rollouts.page import ROLLOUTS
 
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Exit status: 0 written, 2 nothing to read."""
-    arguments = parse_arguments(argv)
+    arguments = parser().parse_args(argv)
     try:
         page, contents = write_page(RecordedRollouts(arguments.run, *arguments.steps), arguments.to, arguments.most)
     except Refusal as refusal:
@@ -34,17 +35,16 @@ def main(argv: Sequence[str] | None = None) -> int:
     return 0
 
 
-def parse_arguments(argv: Sequence[str] | None) -> argparse.Namespace:
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter, allow_abbrev=False
-    )
-    parser.add_argument("run", type=Path, help="directory of the run")
-    parser.add_argument("--to", type=Path, help="the HTML file; else rollouts.html in the run's directory")
-    parser.add_argument(
+def parser() -> argparse.ArgumentParser:
+    """The command line."""
+    command = command_line(__name__, __doc__)
+    command.add_argument("run", type=Path, help="directory of the run")
+    command.add_argument("--to", type=Path, help="the HTML file; else rollouts.html in the run's directory")
+    command.add_argument(
         "--steps", type=_steps, default=(None, None), metavar="FIRST:LAST", help="only these optimizer steps; or FIRST:"
     )
-    parser.add_argument("--most", type=int, default=ROLLOUTS, help=f"rollouts to read at most; else {ROLLOUTS}")
-    return parser.parse_args(argv)
+    command.add_argument("--most", type=int, default=ROLLOUTS, help=f"rollouts to read at most; else {ROLLOUTS}")
+    return command
 
 
 def _steps(text: str) -> tuple[int | None, int | None]:

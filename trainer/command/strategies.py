@@ -1,20 +1,34 @@
 """Every built-in strategy with its source and what was verified, and the signals that one of your own may name.
 
-evenkeel strategies
-evenkeel strategies markdown
-evenkeel strategies signals
+    evenkeel strategies
+    evenkeel strategies markdown
+    evenkeel strategies signals
+
+A run file names a strategy under `algorithm:`; `module:function` names one of your own.
 """
 
 import argparse
 from collections.abc import Sequence
 
 from evenkeel.trainer.algorithms.registry import signal_listing, strategy_listing
+from evenkeel.trainer.command import command_line
 
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Exit status 0."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("what", nargs="?", default="plain", choices=("plain", "markdown", "signals"))
-    what = parser.parse_args(argv).what
+    what = parser().parse_args(argv).what
     print(signal_listing() if what == "signals" else strategy_listing(what))
     return 0
+
+
+def parser() -> argparse.ArgumentParser:
+    """The command line."""
+    command = command_line(__name__, __doc__)
+    command.add_argument(
+        "what",
+        nargs="?",
+        default="plain",
+        choices=("plain", "markdown", "signals"),
+        help="strategies as text or as a table in Markdown, or the signals; default: plain",
+    )
+    return command

@@ -1,11 +1,11 @@
 """Run the cells of a sweep, watch them, report on them: variants × grid × seeds from one YAML file.
 
-    evenkeel sweep plan configs/sweeps/quickstart.yaml --pilot runs/sweeps/earlier     # what will it see?
-    evenkeel sweep run configs/sweeps/quickstart.yaml
-    evenkeel sweep status configs/sweeps/quickstart.yaml
-    evenkeel sweep report configs/sweeps/quickstart.yaml
-    evenkeel sweep cell configs/sweeps/quickstart.yaml variant=lopti seed=3
-    evenkeel sweep export configs/sweeps/quickstart.yaml > wandb.yaml     # for wandb sweep wandb.yaml
+    evenkeel sweep plan sweeps/quickstart --pilot runs/sweeps/earlier     # what will it see?
+    evenkeel sweep run sweeps/quickstart
+    evenkeel sweep status sweeps/quickstart
+    evenkeel sweep report sweeps/quickstart
+    evenkeel sweep cell sweeps/quickstart variant=lopti seed=3
+    evenkeel sweep export sweeps/quickstart > wandb.yaml     # for wandb sweep wandb.yaml
 
 `plan` needs a pilot: two or three finished cells of this sweep, as `cell` runs them, or an earlier sweep's directory.
 It says which differences the verdict will find, by seeds, held-out items and rollout batches, and the cost in hours.
@@ -22,9 +22,10 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from evenkeel.rewards import Refusal, build_verifier
+from evenkeel.trainer.command import add_command, command_line
 from evenkeel.trainer.comparison.positive import positive
 from evenkeel.trainer.comparison.sweeps import commands
-from evenkeel.trainer.run.config.shipped import named_file
+from evenkeel.trainer.run.config.shipped import named_path
 
 TRAIN = ("-m", "evenkeel", "train")
 COMMANDS: dict[str, tuple[str, Callable[[argparse.Namespace], int]]] = {
@@ -45,7 +46,7 @@ COMMANDS: dict[str, tuple[str, Callable[[argparse.Namespace], int]]] = {
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Exit status: 0 all cells finished, 1 some failed, 2 refused, 130 stopped on request."""
-    arguments = parse_arguments(argv)
+    arguments = parser().parse_args(argv)
     _, perform = COMMANDS[arguments.command]
     try:
         return perform(arguments)
@@ -54,14 +55,13 @@ def main(argv: Sequence[str] | None = None) -> int:
         return 2
 
 
-def parse_arguments(argv: Sequence[str] | None) -> argparse.Namespace:
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter, allow_abbrev=False
-    )
-    commands = parser.add_subparsers(dest="command", required=True)
+def parser() -> argparse.ArgumentParser:
+    """The command line."""
+    whole = command_line(__name__, __doc__)
+    commands = whole.add_subparsers(dest="command", required=True)
     for name, (meaning, _) in COMMANDS.items():
-        command = commands.add_parser(name, help=meaning, allow_abbrev=False)
-        command.add_argument("file", type=lambda name: Path(named_file(name)), help="YAML file of the sweep")
+        command = add_command(commands, name, meaning, __doc__)
+        command.add_argument("file", type=named_path, help="YAML file of the sweep")
         if name == "plan":
             command.add_argument("--pilot", type=Path, help="directory of finished cells; else the sweep's own")
             command.add_argument("--items", type=positive(int), help="held-out items; else as many as the pilot's")
@@ -71,4 +71,4 @@ def parse_arguments(argv: Sequence[str] | None) -> argparse.Namespace:
             command.add_argument("--once", action="store_true", help="print the table and end")
         if name == "cell":
             command.add_argument("choice", nargs=2, metavar="key=value", help="variant=… and seed=…, in any order")
-    return parser.parse_args(argv)
+    return whole

@@ -1,9 +1,9 @@
 """Train a policy as a YAML file says, evaluate it before and after on held-out rows, and leave a summary.
 
-    evenkeel train configs/quickstart.yaml
-    evenkeel train configs/quickstart.yaml seed=1 trl.learning_rate=3e-4 algorithm.advantage=rloo
-    evenkeel launch --config_file configs/accelerate/zero3.yaml configs/knights_knaves/grpo_7b.yaml
-    evenkeel train configs/quickstart.yaml --resume auto
+    evenkeel train quickstart
+    evenkeel train quickstart seed=1 trl.learning_rate=3e-4 algorithm.advantage=rloo
+    evenkeel launch --config_file accelerate/zero3 knights_knaves/grpo_7b
+    evenkeel train quickstart --resume auto
     evenkeel train --rerun runs/quickstart
     evenkeel train --list-strategies            # what `algorithm:` can name; --list-strategies markdown
 
@@ -24,7 +24,7 @@ from pathlib import Path
 os.environ.setdefault("TORCH_CPP_LOG_LEVEL", "ERROR")  # before torch: of DDP's own default it warns at every start
 
 from evenkeel.rewards import Refusal
-from evenkeel.trainer.command import strategies
+from evenkeel.trainer.command import RUN_FILE, command_line, strategies
 from evenkeel.trainer.run.config.shipped import named_file
 from evenkeel.trainer.run.files import CONFIG
 from evenkeel.trainer.run.launch import train
@@ -84,47 +84,51 @@ def main(argv: Sequence[str] | None = None) -> int:
         return STOPPED_WITHOUT_CHECKPOINT
 
 
-def parse_arguments(argv: Sequence[str] | None) -> argparse.Namespace:
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter, allow_abbrev=False
-    )
-    parser.add_argument("config", type=named_file, nargs="?", help="YAML file of the run")
-    parser.add_argument("overrides", nargs="*", metavar="key=value", help="dotted settings that replace the file's")
-    parser.add_argument(
+def parser() -> argparse.ArgumentParser:
+    """The command line."""
+    command = command_line(__name__, __doc__)
+    command.add_argument("config", type=named_file, nargs="?", metavar="RUN", help=RUN_FILE)
+    command.add_argument("overrides", nargs="*", metavar="key=value", help="dotted settings that replace the file's")
+    command.add_argument(
         "--resume",
         nargs="?",
         const="",
         metavar="auto|DIRECTORY",
         help="go on with the newest run of this file, or with DIRECTORY; auto starts it where there is none",
     )
-    parser.add_argument(
+    command.add_argument(
         "--accept-changes",
         action="store_true",
         help="with --resume: go on although the rows, the model or the code of your own parts have changed",
     )
-    parser.add_argument(
+    command.add_argument(
         "--rerun", type=Path, metavar="RUN", help="repeat the run of a directory: its settings, data and processes"
     )
-    parser.add_argument(
+    command.add_argument(
         "--list-strategies",
         nargs="?",
         const="plain",
         choices=("plain", "markdown", "signals"),
         help="print every built-in strategy with its source and evidence (or the signals that one may name), and end",
     )
-    arguments = parser.parse_intermixed_args(argv)
+    return command
+
+
+def parse_arguments(argv: Sequence[str] | None) -> argparse.Namespace:
+    command = parser()
+    arguments = command.parse_intermixed_args(argv)
     if swallowed := _swallowed(arguments):
-        parser.error(swallowed)
+        command.error(swallowed)
     if arguments.list_strategies is not None:
         if arguments.config is not None or arguments.rerun is not None or arguments.resume is not None:
-            parser.error("--list-strategies runs nothing: give no file and no run with it")
+            command.error("--list-strategies runs nothing: give no file and no run with it")
         return arguments
     if (arguments.config is None) == (arguments.rerun is None):
-        parser.error("name one YAML file to run, or one run directory to repeat with --rerun")
+        command.error("name one YAML file to run, or one run directory to repeat with --rerun")
     if arguments.rerun is not None and arguments.resume is not None:
-        parser.error("--rerun repeats a run from its beginning and --resume continues one: give one of the two")
+        command.error("--rerun repeats a run from its beginning and --resume continues one: give one of the two")
     if arguments.accept_changes and arguments.resume is None:
-        parser.error("--accept-changes says how a run goes on: give --resume with it")
+        command.error("--accept-changes says how a run goes on: give --resume with it")
     return arguments
 
 

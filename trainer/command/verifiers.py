@@ -1,6 +1,8 @@
 """The built-in verifiers: what each judges, by the first line of its documentation.
 
-evenkeel verifiers
+    evenkeel verifiers
+
+A run file names a verifier under `rewards:`; `module:function` names one of your own.
 """
 
 import argparse
@@ -8,12 +10,18 @@ import inspect
 from collections.abc import Sequence
 
 from evenkeel.rewards.parts import VERIFIERS
+from evenkeel.trainer.command import command_line
 
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Exit status 0."""
-    argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter).parse_args(argv)
+    parser().parse_args(argv)
     width = max(map(len, VERIFIERS)) + 2
     for name, verifier in VERIFIERS.items():
         print(f"{name:<{width}}{(inspect.getdoc(verifier) or '').partition(chr(10))[0]}")
     return 0
+
+
+def parser() -> argparse.ArgumentParser:
+    """The command line."""
+    return command_line(__name__, __doc__)

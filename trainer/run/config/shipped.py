@@ -12,8 +12,12 @@ def shipped_files() -> dict[str, Path]:
     return {path.relative_to(CONFIGS).with_suffix("").as_posix(): path for path in files}
 
 
+def named_path(name: str) -> Path:
+    """A file that is there, or the shipped one of that name; else ``name`` as it is."""
+    path = Path(name)
+    return path if path.exists() else shipped_files().get(name.removesuffix(".yaml"), path)
+
+
 def named_file(name: str) -> str:
-    """The path of a file that is there, or of the shipped one of that name; else ``name`` as it is."""
-    if Path(name).exists():
-        return name
-    return str(shipped_files().get(name.removesuffix(".yaml"), name))
+    """`named_path` as text."""
+    return str(named_path(name))
