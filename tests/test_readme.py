@@ -47,28 +47,6 @@ def test_every_file_that_is_named_exists():
     assert not [name for name in named if not (ROOT / name).exists()]
 
 
-def anchors(page: Path) -> set[str]:
-    """The headings' anchors, as GitHub makes them."""
-    text = re.sub(r"^```.*?^```", "", page.read_text(), flags=re.DOTALL | re.MULTILINE)
-    headings = [re.sub(r"\[([^]]*)\]\([^)]*\)", r"\1", each) for each in re.findall(r"^#+ +(.+)$", text, re.MULTILINE)]
-    return {re.sub(r"[^\w\- ]", "", heading.strip().lower()).replace(" ", "-") for heading in headings}
-
-
-FOLDERS = ("configs", "docs", "rewards", "scripts", "tests", "trainer")
-PAGES = [*ROOT.glob("*.md"), *(page for folder in FOLDERS for page in (ROOT / folder).glob("**/*.md"))]
-
-
-@pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
-def test_every_link_leads_to_a_file_and_to_a_heading(page: Path):
-    broken = []
-    for link in re.findall(r"\]\(([^)\s]+)\)", page.read_text()):
-        path, _, anchor = link.partition("#")
-        target = (page.parent / path) if path else page
-        if not link.startswith("http") and (not target.exists() or (anchor and anchor not in anchors(target))):
-            broken.append(link)
-    assert broken == []
-
-
 @pytest.mark.parametrize("kind", KINDS)
 def test_the_table_of_strategies_names_every_built_in_one(kind):
     assert f"| **{kind}** | {' '.join(f'`{name}`' for name in sorted(built_in(kind)))} |" in README
