@@ -32,7 +32,7 @@ check() { # NAME COMMAND…
 check "ruff check" "$python" -m ruff check .
 check "ruff format" "$python" -m ruff format --check --diff .
 check "mypy" "$python" -m mypy
-check "docs" env NO_MKDOCS_2_WARNING=1 "$python" -m mkdocs build --strict --quiet
+check "docs" env NO_MKDOCS_2_WARNING=1 "$python" -m mkdocs build --strict
 check "pytest" "${tests[@]}"
 
 if ((${#failed[@]} > 0)); then
