@@ -169,7 +169,7 @@ def test_the_table_names_all_with_what_they_do_and_where_it_stands():
     table = strategy_table()
     assert len({(row["kind"], row["name"]) for row in table}) == len(table)
     assert all(row["what"].endswith(".") for row in table)
-    assert all(row["source"] and row["evidence"] for row in table if row["name"] not in ("uniform", "single_pass"))
+    assert all(row["source"] and row["evidence"] for row in table)
 
 
 NEW_FILE = '''
