@@ -8,6 +8,7 @@ import signal
 import subprocess
 import sys
 import time
+from importlib import import_module
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -90,8 +91,14 @@ def test_a_run_moves_the_policy_and_leaves_everything_it_promises(run_file: Path
     assert b"RLVRTrainer._prepare_inputs" in sent  # TRL names what it times by the class
     assert b"GuardedTrainer" not in sent
     assert recorded.parent.name.endswith((run / "wandb_run_id.txt").read_text().strip())
-    assert "Run history" not in result.stderr  # W&B's summary; the last lines are ours
-    assert result.stdout.splitlines()[-1].strip() == str(run / "checkpoint-4")
+    assert "wandb:" not in result.stderr  # the last lines are ours, and W&B's offline ones say nothing that they do not
+    *_, written, _, rollouts, export, report = result.stdout.splitlines()
+    assert written == f"  written to {run}: summary.md, reward_curve.png, checkpoint-4"
+    to_type = [line.split("#")[0].split()[1:] for line in (rollouts, export, report)]
+    assert [name for name, *_ in to_type] == ["rollouts", "export", "report"]
+    for name, *arguments in to_type:
+        parsed = import_module(f"evenkeel.trainer.command.{name}").parser().parse_args(arguments)
+        assert run in vars(parsed).values()
     assert "None" not in (run / "summary.md").read_text()
     assert list((run / "tensorboard").glob("events*"))
     assert "held-out accuracy after" in result.stdout

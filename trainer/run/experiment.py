@@ -36,7 +36,7 @@ class Experiment:
     A part that stands in for one of these, as where a check continues without what was refused, may be assigned.
 
     Attributes:
-        folder: where relative paths of rows are looked for, after the current directory.
+        folder: where relative paths of rows are looked for, before the current directory.
         processes: how many the run is started on.
     """
 
@@ -139,10 +139,13 @@ class Experiment:
     @cached_property
     def trainer(self) -> Any:
         """The trainer with its model loaded; transformers' own printing gives way to ours."""
+        from transformers.utils.logging import disable_progress_bar
+
         from evenkeel.trainer import RLVRTrainer
         from evenkeel.trainer.step.options import Evaluation, Guards
 
         config, args = self.config, self.args
+        disable_progress_bar()  # of loading and saving
         held_out = {part.removeprefix("test."): rows for part, rows in self.rows.items() if part != "train"}
         trainer = RLVRTrainer(
             model=config.model.name_or_path,
@@ -177,8 +180,6 @@ class Experiment:
 def silence(trainer: Any) -> None:
     """Take transformers' own progress bars and printed metrics out."""
     from transformers import PrinterCallback, ProgressCallback
-    from transformers.utils.logging import disable_progress_bar
 
-    disable_progress_bar()  # of saving
     for noisy in (ProgressCallback, PrinterCallback):
         trainer.remove_callback(noisy)

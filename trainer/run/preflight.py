@@ -79,3 +79,5 @@ def prepare_logging(config: RunConfig) -> None:
     for variable, text in {**given, "WANDB_QUIET": "true"}.items():  # quiet: its summary would come after ours
         if text:
             os.environ.setdefault(variable, text)
+    if os.environ["WANDB_MODE"] != "online":  # offline it says nothing that our last lines do not
+        os.environ.setdefault("WANDB_SILENT", "true")

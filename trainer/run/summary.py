@@ -2,6 +2,7 @@
 
 import math
 import resource
+import shlex
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -81,9 +82,15 @@ def report(trainer: Any, config: RunConfig, run: Path, seconds: float | None) ->
     for label, value in (("before", before), ("after", after)):
         if value is not None:
             print(f"  held-out accuracy {label:<6}  {Accuracy(value, count)}   ({count} rows)")
-    for name in (SUMMARY_TEXT, REWARD_CURVE, f"checkpoint-{trainer.state.global_step}"):
-        if (run / name).exists():
-            print(f"  {run / name}")
+    checkpoint = run / f"checkpoint-{trainer.state.global_step}"
+    written = [path.name for path in (run / SUMMARY_TEXT, run / REWARD_CURVE, checkpoint) if path.exists()]
+    print(f"  written to {run}: {', '.join(written)}\nNext:")
+    where = shlex.quote(str(run))
+    if config.logging.rollouts != "off":
+        print(f"  evenkeel rollouts {where}        # a page to read what it generated")
+    if checkpoint.exists():
+        print(f"  evenkeel export {where} --to {shlex.quote(f'exported/{config.name}')}        # a model for others")
+    print(f"  evenkeel report {where}        # the run on one page", flush=True)
 
 
 def _summary(

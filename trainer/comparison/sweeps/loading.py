@@ -70,9 +70,9 @@ def _locate_config(data: dict[str, Any], tree: Node) -> list[Problem]:
     if not isinstance(named, str) or not named:
         return []
     origin = tree.value["config"].origin
-    found = local_path(named, origin.folder)
+    found = local_path(named, origin.folder, Path())
     if found is None or not found.is_file():
-        what = f"there is no file {named}, neither from here nor from {origin.folder}."
+        what = f"there is no file {named}, neither from {origin.folder} nor from here."
         return [Problem("config", what, "Name the run file that all cells start from.", origin, code="no-run-file")]
     data["config"] = str(found)
     return []

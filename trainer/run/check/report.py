@@ -66,7 +66,7 @@ def brief_lines(checked: Checked) -> Iterator[str]:
     notes = [finding for finding in checked.findings if finding.severity == "note"]
     yield from (str(finding) for finding in checked.findings if finding.severity == "warning")
     if notes:
-        yield f"{len(notes)} more notes: evenkeel check with the same arguments lists them."
+        yield f"{len(notes)} more note{'s' * (len(notes) > 1)}: evenkeel check with the same arguments lists them."
 
 
 def _memory_lines(way: str, estimate: MemoryEstimate) -> list[str]:

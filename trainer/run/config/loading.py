@@ -24,10 +24,10 @@ def load_config(path: str | Path, overrides: Sequence[str] = (), *, evaluation_o
     """The run that a YAML file describes, after the base it extends and the overrides ``dotted.key=value``.
 
     In every path ``~`` and variables of the environment are expanded. What is read (model, rows, DeepSpeed's and FSDP's
-    files) and exists relative to the current directory, or else relative to the file that writes it (of an override:
-    the file of the run), or else as a shipped file (``configs/…``), becomes absolute; any other stays as it is, and is
-    read as a hub id. What is written (``output_dir``) is relative to the current directory. With ``evaluation_only``
-    the file needs no rows to train on, and held-out rows instead.
+    files) and exists relative to the file that writes it, or else relative to the current directory, or else as a
+    shipped file (``configs/…``), becomes absolute; of an override the current directory comes before the file of the
+    run. Any other stays as it is, and is read as a hub id. What is written (``output_dir``) is relative to the current
+    directory. With ``evaluation_only`` the file needs no rows to train on, and held-out rows instead.
 
     Raises:
         ConfigError: everything that is wrong, each with its file (or "command line"), line and dotted path. Values are
@@ -96,10 +96,10 @@ def _validated(tree: Node, data: dict[str, Any], *, evaluation_only: bool = Fals
         raise ConfigError(problems) from None
 
 
-def local_path(name: str, folder: Path) -> Path | None:
-    """The existing file or folder that ``name`` means: from the current directory, from ``folder``, or shipped."""
+def local_path(name: str, *folders: Path) -> Path | None:
+    """The existing file or folder that ``name`` means: from the first of ``folders`` that has it, or shipped."""
     candidates = [Path(text) for text in dict.fromkeys((expanded(name), name))]
-    places = [where / candidate for candidate in candidates for where in (Path(), folder, CONFIGS.parent)]
+    places = [where / candidate for candidate in candidates for where in (*folders, CONFIGS.parent)]
     return next((place.absolute() for place in places if os.path.exists(place)), None)  # noqa: PTH110 see `not_expanded`
 
 
@@ -120,8 +120,10 @@ def _locate(data: Any, tree: Node, keys: tuple[str, ...], beside: Path) -> None:
         node = node.child(key) if node else None
     if node is None or not isinstance(node.value, str) or not node.value:
         return
-    folder = node.origin.folder if node.origin.line is not None else beside
-    found, text = local_path(node.value, folder), expanded(node.value)
+    is_in_file = node.origin.line is not None
+    folder = node.origin.folder if is_in_file else beside
+    folders = (folder, Path()) if is_in_file else (Path(), folder)
+    found, text = local_path(node.value, *folders), expanded(node.value)
     if found is None and keys[0] == "model" and not Path(text).parent.is_dir() and (folder / text).parent.is_dir():
         found = (folder / text).absolute()  # so that messages name the place that was searched
     for key in keys[:-1]:

@@ -36,7 +36,7 @@ def load_rows(
 
     Args:
         generators: name → function of the options in ``source.generator`` that returns rows.
-        base_dir: where a relative path is looked for when it is not in the current directory.
+        base_dir: where a relative path is looked for before the current directory.
         templated: take prompts that already carry a chat template, for a use that applies none.
 
     Raises:

@@ -74,7 +74,7 @@ def _stored(source: Source, base_dir: Path) -> Table:
     from datasets.exceptions import DatasetsError
 
     path = source.path or ""
-    found = local_path(path, base_dir)
+    found = local_path(path, base_dir, Path())
     if found is None and _looks_local(path, base_dir):
         raise DataError(_no_such_file(path, base_dir))
     try:
@@ -134,7 +134,7 @@ def _no_such_file(path: str, base_dir: Path) -> str:
     folders = dict.fromkeys(((Path(path).expanduser()).parent, (base_dir / Path(path).expanduser()).parent))
     names = [file.name for folder in folders if folder.is_dir() for file in folder.iterdir()]
     hint = suggest(Path(path).name, names, "Check the path.")
-    return f"there is no file or folder {path}, in the current directory or in {base_dir}. {hint}"
+    return f"there is no file or folder {path}, in {base_dir} or in the current directory. {hint}"
 
 
 def _reason(error: BaseException) -> str:

@@ -93,16 +93,18 @@ def test_the_seed_may_be_given_in_either_place(tmp_path: Path, text: str, seed: 
     assert load(tmp_path, text).run_seed == seed
 
 
-def test_paths_are_found_from_here_and_else_from_the_file_that_writes_them(
+def test_paths_in_a_file_are_relative_to_it_and_those_of_overrides_to_the_current_directory(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     here, there = tmp_path / "here", tmp_path / "there"
-    for folder, name in ((here, "both"), (there, "both"), (there, "policy")):
+    for folder, name in ((here, "both"), (there, "both"), (there, "policy"), (here, "mine")):
         (folder / name).mkdir(parents=True)
     monkeypatch.chdir(here)
     assert load(there, "", "model.name_or_path=policy").model.name_or_path == str(there / "policy")  # beside the file
+    both = load(there, "", "model.name_or_path=both").model.name_or_path
+    assert Path(both).resolve() == here / "both"
     assert load(there, "", "model.name_or_path=none").model.name_or_path == "none"
-    for name, place in (("both", here), ("policy", there), ("hub/model", None)):
+    for name, place in (("both", there), ("policy", there), ("mine", here), ("hub/model", None)):
         (there / "run.yaml").write_text(MINIMAL.replace("hub/model", name))
         found = load_config("../there/run.yaml").model.name_or_path
         assert Path(found).resolve() == (place / name).resolve() if place else found == name
