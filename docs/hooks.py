@@ -1,9 +1,11 @@
 """The site is the repository: every Markdown file is a page at its own path, so that links need no rewriting.
 
-A source (`.py`, `.yaml`) that a page links to is shown as a page. The page of limits is made here too.
+A source (`.py`, `.yaml`) that a page links to is shown as a page. Made here: a page for each
+strategy, and that of limits.
 """
 
 import re
+import sys
 from pathlib import Path
 from posixpath import dirname, join, normpath
 from typing import Any
@@ -26,6 +28,22 @@ LIMITS = (  # page, heading, what it is about: beside the README's limits, which
 )
 
 
+sys.path.append(str(ROOT))
+from scripts.strategy_pages import strategy_pages  # noqa: E402
+
+STRATEGIES = strategy_pages()
+STRATEGY_TABLE = "trainer/algorithms/README.md"
+
+
+def on_config(config: Any) -> None:
+    """The pages of strategies stand in the navigation behind their table, by kind."""
+    kinds: dict[str, list[str]] = {}
+    for uri in STRATEGIES:
+        kinds.setdefault(uri.split("/")[1], []).append(uri)
+    (section,) = [entry["Strategies"] for entry in config.nav if "Strategies" in entry]
+    section += [{kind.replace("_", " ").capitalize(): uris} for kind, uris in kinds.items()]
+
+
 def on_files(files: Any, config: Any) -> Any:
     """All pages, by their paths in the repository, in place of those of ``docs/``."""
     for file in files.documentation_pages():
@@ -33,7 +51,7 @@ def on_files(files: Any, config: Any) -> Any:
     for path in [*PAGES, *PICTURES]:
         uri = path.relative_to(ROOT).as_posix()
         files.append(File(uri, str(ROOT), config.site_dir, config.use_directory_urls))
-    made = {"limits.md": limits()}
+    made = {"limits.md": limits(), **STRATEGIES}
     for uri, text in ({path.relative_to(ROOT).as_posix(): path.read_text() for path in PAGES} | made).items():
         for link, _ in TO_SOURCE.findall(text):
             source = normpath(join(dirname(uri), link))
@@ -43,8 +61,12 @@ def on_files(files: Any, config: Any) -> Any:
     return files
 
 
-def on_page_markdown(markdown: str, **_: Any) -> str:
-    """Links to sources lead to the pages that show them."""
+def on_page_markdown(markdown: str, page: Any, **_: Any) -> str:
+    """Links to sources lead to the pages that show them, names of strategies in their table to theirs."""
+    if page.file.src_uri == STRATEGY_TABLE:
+        markdown = re.sub(
+            r"^\| (\w+) \| `(\w+)` \|", r"| \1 | [`\2`](../../strategies/\1/\2.md) |", markdown, flags=re.M
+        )
     return TO_SOURCE.sub(r"](\1.md)", markdown)
 
 

@@ -61,10 +61,10 @@ def options() -> str:
         hints, meanings = get_type_hints(kind), _meanings(kind)
         for field in fields(kind):
             declared = model.model_fields.get(field.name)
-            default = _written(field.default) + ("" if declared is None else _in_a_run(field, declared.default))
+            default = written(field.default) + ("" if declared is None else _in_a_run(field, declared.default))
             key = field.name if declared is None else f"{section}.{field.name}"
-            rows.append((f"`{key}`", _values(hints[field.name]), default, meanings[field.name]))
-    return _table(("key", "values", "default", "meaning"), rows)
+            rows.append((f"`{key}`", values(hints[field.name]), default, meanings[field.name]))
+    return table(("key", "values", "default", "meaning"), rows)
 
 
 def rules() -> str:
@@ -78,7 +78,7 @@ def rules() -> str:
     for what, rule in named:
         settings.setdefault((what, rule.severity, rule.moment), {}).update(dict.fromkeys(rule.settings))
     rows = [(what, _paths([*paths]), severity, moment) for (what, severity, moment), paths in settings.items()]
-    return _table(("what does not go together", "settings", "severity", "asked of"), rows)
+    return table(("what does not go together", "settings", "severity", "asked of"), rows)
 
 
 def commands() -> str:
@@ -98,7 +98,7 @@ def _paths(settings: Sequence[str]) -> str:
 
 
 def _in_a_run(field: Field[Any], default: Any) -> str:
-    return "" if default == field.default else f"; in a run file {_written(default)}"
+    return "" if default == field.default else f"; in a run file {written(default)}"
 
 
 def _meanings(kind: type) -> dict[str, str]:
@@ -108,18 +108,18 @@ def _meanings(kind: type) -> dict[str, str]:
     return {name: re.sub(r"\s+", " ", text).replace("``", "`").replace("|", "\\|") for name, text in entries}
 
 
-def _values(hint: Any) -> str:
+def values(hint: Any) -> str:
     if get_origin(hint) is Literal:
         return ", ".join(get_args(hint))
     return ", ".join("null" if kind is NoneType else kind.__name__ for kind in get_args(hint) or (hint,))
 
 
-def _written(value: Any) -> str:
+def written(value: Any) -> str:
     """As YAML has it."""
     return f"`{'null' if value is None else str(value).lower()}`"
 
 
-def _table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
+def table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
     return "\n".join(f"| {' | '.join(row)} |" for row in (head, ["---"] * len(head), *rows))
 
 
