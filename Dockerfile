@@ -3,7 +3,7 @@
 #     docker build -t evenkeel .                                           # ZeRO with DeepSpeed
 #     docker build -t evenkeel --build-arg EXTRAS=deepspeed,vllm .         # and rollouts with vLLM
 #     docker run --rm --init --gpus all --ipc=host -v evenkeel-cache:/cache -v evenkeel-runs:/opt/evenkeel/runs \
-#         evenkeel --config_file configs/accelerate/zero3.yaml scripts/train.py CONFIG
+#         evenkeel --config_file configs/accelerate/zero3.yaml -m evenkeel train RUN
 #
 # Arguments are those of `accelerate launch`. --ipc=host: NCCL and the data loaders need more shared memory than Docker gives.
 # W&B: add -e WANDB_API_KEY, or -e WANDB_MODE=offline. Keys come from the environment; none are written into the image.

@@ -2,13 +2,16 @@
 
 import re
 import shlex
+from importlib import import_module
 from pathlib import Path
 
 import pytest
+from accelerate.commands.launch import launch_command_parser
 
 from evenkeel.rewards import build_verifier
 from evenkeel.trainer.algorithms.strategies import build_strategies
 from evenkeel.trainer.run.config import grpo_config, load_config
+from evenkeel.trainer.run.config.shipped import named_path
 from evenkeel.trainer.run.schedule import check_arguments
 from evenkeel.trainer.step.compatibility import check_combination
 from tests.paths import ROOT
@@ -16,6 +19,7 @@ from tests.paths import ROOT
 CONFIGS = ROOT / "configs"
 NO_RUNS = ("accelerate", "evaluation", "sweeps")  # these have tests of their own
 RUNS = sorted(path for path in CONFIGS.rglob("*.yaml") if path.relative_to(CONFIGS).parts[0] not in NO_RUNS)
+WITH_HEADER = sorted(path for path in CONFIGS.rglob("*.yaml") if path.relative_to(CONFIGS).parts[0] != "accelerate")
 PAPER = sorted((CONFIGS / "knights_knaves").glob("*_[37]b.yaml"))
 BASES = (CONFIGS / "countdown" / "baseline.yaml", CONFIGS / "knights_knaves" / "grpo_3b.yaml")
 README = (CONFIGS / "README.md").read_text()
@@ -75,10 +79,22 @@ def passes_every_check(path: Path, overrides: list[str]) -> None:
     check_arguments(args, strategies.schedule.num_passes)
 
 
-@pytest.mark.parametrize("path", RUNS, ids=lambda path: path.relative_to(CONFIGS).as_posix())
+def run_of(command: str, *arguments: str) -> Path | None:
+    """The file that a command runs, by the command's own parser."""
+    if command == "launch":
+        return named_path(launch_command_parser().parse_args([*arguments]).training_script)
+    parser = import_module(f"evenkeel.trainer.command.{command}").parser()
+    is_group = command in ("sweep", "configs")
+    parsed = parser.parse_args(arguments) if is_group else parser.parse_intermixed_args(arguments)
+    found = getattr(parsed, "file" if command == "sweep" else "config", None)
+    return found and Path(found)
+
+
+@pytest.mark.parametrize("path", WITH_HEADER, ids=lambda path: path.relative_to(CONFIGS).as_posix())
 def test_header_has_command_hardware_and_expectation(path: Path):
     header = path.read_text().split("\n\n")[0]
-    assert path.relative_to(CONFIGS.parent).as_posix() in header, "the command that runs this file"
+    commands = re.findall(r"^#     evenkeel (.+)$", re.sub(r" \\\n# +", " ", header), flags=re.MULTILINE)
+    assert path in [run_of(*shlex.split(command, comments=True)) for command in commands]
     assert "Hardware" in header
     assert "Expected" in header
 

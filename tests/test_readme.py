@@ -1,6 +1,7 @@
 """The README's examples are run, and the files and commands that it names are there."""
 
 import re
+import shlex
 import sys
 from pathlib import Path
 
@@ -9,6 +10,8 @@ import pytest
 from evenkeel.rewards import RewardFunction, Verdict, build_verifier
 from evenkeel.trainer.algorithms.registry import KINDS, built_in
 from tests.paths import ROOT
+from tests.test_configs import run_of
+from tests.test_links import PAGES
 from tests.trainer.training import moved, ours
 
 README = (ROOT / "README.md").read_text()
@@ -40,11 +43,25 @@ def test_the_three_examples_train_together(tiny_model, tmp_path: Path, monkeypat
     assert moved(trainer, tiny_model) > 1e-3
 
 
+def commands_of(page: Path) -> list[list[str]]:
+    """The words of every ``evenkeel …`` line in the shell blocks of a page, without what is piped or redirected."""
+    blocks = re.sub(r" \\\n\s*", " ", "\n".join(re.findall(r"```bash\n(.*?)```", page.read_text(), flags=re.DOTALL)))
+    lines = re.findall(r"^evenkeel (.+)$", blocks, flags=re.MULTILINE)
+    return [shlex.split(re.split(r" [>|] ", line)[0], comments=True) for line in lines]
+
+
 def test_every_file_that_is_named_exists():
-    commands = " ".join(re.findall(r"```bash\n(.*?)```", README, flags=re.DOTALL))
-    named = {*re.findall(r"(?:configs|scripts|tests)/[\w/.-]+\.(?:yaml|py|sh)", commands)}
-    assert len(named) >= 6
-    assert not [name for name in named if not (ROOT / name).exists()]
+    commands = commands_of(ROOT / "README.md")
+    assert len(commands) >= 10
+    files = [file for file in (run_of(*words) for words in commands) if file is not None and file.name != "my_run.yaml"]
+    assert len(files) >= 6
+    assert not [file for file in files if not file.exists()]
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
+def test_every_command_in_a_shell_block_is_one(page: Path):
+    for words in commands_of(page):
+        run_of(*words)  # a parser that refuses its words raises SystemExit
 
 
 @pytest.mark.parametrize("kind", KINDS)

@@ -55,7 +55,7 @@ def test_a_misspelt_key_is_noticed(tmp_path: Path) -> None:
 def test_its_header_gives_the_command_the_hardware_and_what_was_run(file: Path) -> None:
     header = [line for line in file.read_text().splitlines() if line.startswith("#")]
     text = "\n".join(header)
-    assert f"accelerate launch --config_file configs/accelerate/{file.name} " in text
+    assert f"evenkeel launch --config_file accelerate/{file.stem} " in text
     for said in ("Hardware:", "For", "Run:"):
         assert said in text, f"{file.name} does not say {said!r}"
 
