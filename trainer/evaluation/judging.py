@@ -11,6 +11,38 @@ from evenkeel.trainer.evaluation.decoding import Draw
 RewardCallable = Callable[..., Sequence[float | None]]
 
 
+@dataclass(frozen=True)
+class Answered:
+    """Completions of held-out rows.
+
+    Attributes:
+        prompts: as they were asked, with what an environment adds to them.
+        completion_ids: the tokens of each, results of tools among them.
+        num_tokens: of each, those that the policy wrote.
+        columns: what reward functions get beside the columns of the rows.
+    """
+
+    prompts: Sequence[Any]
+    completions: Sequence[Any]
+    completion_ids: Sequence[Sequence[int]]
+    num_tokens: Sequence[int]
+    columns: Mapping[str, Sequence[Any]]
+
+    def of(self, indices: Sequence[int]) -> "Answered":
+        """Those at ``indices`` alone."""
+
+        def chosen(values: Sequence[Any]) -> list[Any]:
+            return [values[index] for index in indices]
+
+        return Answered(
+            chosen(self.prompts),
+            chosen(self.completions),
+            chosen(self.completion_ids),
+            chosen(self.num_tokens),
+            {name: chosen(values) for name, values in self.columns.items()},
+        )
+
+
 @dataclass
 class Tally:
     """What one process has gathered of one held-out set so far.
@@ -31,25 +63,24 @@ class Tally:
         self,
         draws: Sequence[Draw],
         rows: Sequence[Mapping[str, Any]],
-        completions: Sequence[Any],
-        token_ids: Sequence[Sequence[int]],
+        answered: Answered,
         end_tokens: set[int],
         functions: Mapping[str, RewardCallable],
         weights: Sequence[float],
         *,
         greedy: bool,
     ) -> None:
-        """Add one batch: its draws, the dataset's row of each, and what the policy wrote; padding is passed over.
+        """Add one batch: its draws, the dataset's row of each, and what was written; padding is passed over.
 
         A completion is truncated if its last token is none of ``end_tokens``. ``functions`` are called as TRL calls
         reward functions, by name in the order of ``weights``; they log the columns ``correct``, ``<name>/answer`` and
         ``<name>/reason``.
         """
-        kept = [batch for batch in zip(draws, rows, completions, token_ids, strict=True) if not batch[0].padding]
+        kept = [index for index, draw in enumerate(draws) if not draw.padding]
         if not kept:
             return
-        draws, rows, completions, token_ids = zip(*kept, strict=True)
-        scores, extra = self._scores(rows, completions, token_ids, functions)
+        draws, rows, answered = [draws[i] for i in kept], [rows[i] for i in kept], answered.of(kept)
+        scores, extra = self._scores(rows, answered, functions)
         for index, (draw, row) in enumerate(zip(draws, rows, strict=True)):
             own = {name: values[index] for name, values in extra.items()}
             judged = {name: values[index] for name, values in scores.items()}
@@ -62,10 +93,10 @@ class Tally:
                     "correct": own.pop("correct", None),
                     "answer": _first_answer(own, functions),
                     "reward": _reward(list(judged.values()), weights),
-                    "num_tokens": len(token_ids[index]),
-                    "truncated": token_ids[index][-1] not in end_tokens,
-                    "prompt": _last_text(row["prompt"]),
-                    "completion": _last_text(completions[index]),
+                    "num_tokens": answered.num_tokens[index],
+                    "truncated": answered.completion_ids[index][-1] not in end_tokens,
+                    "prompt": _last_text(answered.prompts[index]),
+                    "completion": _last_text(answered.completions[index]),
                     "reference": json.dumps(row.get("reference"), ensure_ascii=False, default=str),
                     **{f"{name}/score": score for name, score in judged.items()},
                     **own,
@@ -75,21 +106,20 @@ class Tally:
     def _scores(
         self,
         rows: Sequence[Mapping[str, Any]],
-        completions: Sequence[Any],
-        token_ids: Sequence[Sequence[int]],
+        answered: Answered,
         functions: Mapping[str, RewardCallable],
     ) -> tuple[dict[str, Sequence[float | None]], dict[str, list[Any]]]:
         columns = {name: [row[name] for row in rows] for name in rows[0] if name not in ("prompt", "completion")}
         extra: dict[str, list[Any]] = {}
-        prompts = [row["prompt"] for row in rows]
         scores = {
             name: function(
-                prompts=prompts,
-                completions=completions,
-                completion_ids=token_ids,
+                prompts=answered.prompts,
+                completions=answered.completions,
+                completion_ids=answered.completion_ids,
                 log_extra=extra.__setitem__,
                 log_metric=self._log_metric,
                 **columns,
+                **answered.columns,
             )
             for name, function in functions.items()
         }
@@ -114,5 +144,6 @@ def _reward(scores: Sequence[float | None], weights: Sequence[float]) -> float |
 
 
 def _last_text(messages: Any) -> str:
-    text: str = messages if isinstance(messages, str) else messages[-1]["content"]
-    return text
+    return (
+        messages if isinstance(messages, str) else messages[-1].get("content") or ""
+    )  # a call of a tool may have none

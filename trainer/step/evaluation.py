@@ -6,6 +6,7 @@ wanted here: a held-out row is answered, judged and kept.
 """
 
 import time
+from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any
@@ -15,7 +16,7 @@ from accelerate.utils import gather_object
 from torch.utils.data import DataLoader
 
 from evenkeel.trainer.evaluation.decoding import Decoding, Draw, draws_of_rank
-from evenkeel.trainer.evaluation.judging import Tally
+from evenkeel.trainer.evaluation.judging import Answered, Tally
 from evenkeel.trainer.evaluation.result import EvaluationResult, evaluation_metrics
 from evenkeel.trainer.step.options import Evaluation
 from evenkeel.trainer.step.ranks import Ranks
@@ -31,6 +32,7 @@ class HeldOut:
 
     Attributes:
         newest: the results of the newest evaluation, one for each set.
+        environments: those that answer held-out rows, by name, kept for the next evaluation.
     """
 
     def __init__(
@@ -47,6 +49,7 @@ class HeldOut:
         self.options, self.ranks, self.functions, self.reward_weights = options, ranks, functions, reward_weights
         self.temperature, self.batch_size, self.ends = temperature, batch_size, ends
         self.newest: list[EvaluationResult] = []
+        self.environments: dict[str | None, list[Any]] = defaultdict(list)
         self._under_way: tuple[Any, Decoding, Tally] | None = None
 
     @property
@@ -75,16 +78,16 @@ class HeldOut:
         logged = gather_object([dict(tally.logged) for tally in tallies.values()])
         return evaluation_metrics(self.newest, logged)
 
-    def answer(self, draws: Sequence[Draw], generate: Callable[[list[Any]], Any]) -> None:
+    def answer(self, draws: Sequence[Draw], generate: Callable[[list[Any]], Answered]) -> None:
         """Generate and judge the completions of one batch of the loop."""
         assert self._under_way is not None
         rows, decoding, tally = self._under_way
         asked = [rows[draw.item] for draw in draws]
         started = time.perf_counter()
-        _, token_ids, _, completions, *_ = generate([row["prompt"] for row in asked])
+        answered = generate(asked)
         tally.seconds += time.perf_counter() - started
         functions, weights = dict(self.functions), [*self.reward_weights]
-        tally.judge(draws, asked, completions, token_ids, {*self.ends}, functions, weights, greedy=decoding.greedy)
+        tally.judge(draws, asked, answered, {*self.ends}, functions, weights, greedy=decoding.greedy)
 
     def _tally(self, rows: Any, run_loop: Callable[[DataLoader[Any], Decoding], None]) -> Tally:
         """This rank's share of the completions of ``rows``, judged."""

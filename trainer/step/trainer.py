@@ -25,6 +25,7 @@ from evenkeel.trainer.algorithms.registry import PartSpec
 from evenkeel.trainer.algorithms.revisions import RevisionOptions
 from evenkeel.trainer.algorithms.strategies import KeepGroups, Strategies, build_strategies
 from evenkeel.trainer.evaluation.decoding import Decoding
+from evenkeel.trainer.evaluation.judging import Answered
 from evenkeel.trainer.evaluation.result import EvaluationResult
 from evenkeel.trainer.step import checkpoint, engine_check
 from evenkeel.trainer.step.checkpoint import ROLLOUT_BATCHES, LogState
@@ -254,6 +255,8 @@ class RLVRTrainer(GRPOTrainer):
             if (kept := self.parts.prompts.take_generated()) is not None:
                 return kept
             generated = super()._generate(prompts)
+            if self.parts.held_out.is_under_way and self.tools:
+                raise _Generated(prompts, generated)
             self.parts.judging.begin_early(self.reward_funcs, prompts, generated, self.state)
             return generated
 
@@ -383,13 +386,31 @@ class RLVRTrainer(GRPOTrainer):
     def prediction_step(self, model: Any, inputs: Any, *positional: Any, **keywords: Any) -> Any:
         held_out = self.parts.held_out
         if held_out.is_under_way:
-            held_out.answer(inputs, self._generate)
+            held_out.answer(inputs, self._answered)
             self.model.eval()  # transformers' continuous batching leaves it in training mode
             return None, None, None
         if held_out.options.decodings or self.strategies.are_trls_own:
             return super().prediction_step(model, inputs, *positional, **keywords)
         self._prepare_inputs(inputs)  # answered and judged; a loss made of TRL's advantages is not what is trained
         return None, None, None
+
+    def _answered(self, rows: list[Any]) -> Answered:
+        """Completions of held-out rows; each has an environment of its own, none of which is training's.
+
+        TRL resets environments and binds their tools in its rollout. Of held-out rows that one ends where it has
+        generated: no log-probabilities and no advantages are computed.
+        """
+        if not self.tools:
+            prompts = [row["prompt"] for row in rows]
+            return _as_answered(prompts, self._generate(prompts), {})
+        own = {"_environment_pool": self.parts.held_out.environments, "environments": None}
+        with temporarily(self, own if self.environment_factories else {}):
+            try:
+                self._generate_and_score_completions(rows)
+            except _Generated as made:
+                environments = {"environments": self.environments} if self.environments else {}
+                return _as_answered(made.prompts, made.generated, environments)
+        raise RuntimeError("TRL's rollout ended without a call of _generate.")
 
     # 6. Checkpoints
 
@@ -594,3 +615,16 @@ class EndOfStep(TrainerCallback):
     def on_step_end(self, args: TrainingArguments, state: TrainerState, control: TrainerControl, **_: Any) -> None:
         for name, value in self.phases.end_step().items():
             self.metrics["train"][name].append(value)
+
+
+class _Generated(Exception):  # noqa: N818 no error: it ends TRL's rollout where completions are all that is wanted
+    def __init__(self, prompts: list[Any], generated: Any) -> None:
+        super().__init__()
+        self.prompts, self.generated = prompts, generated
+
+
+def _as_answered(prompts: list[Any], generated: Any, columns: Mapping[str, Sequence[Any]]) -> Answered:
+    """``generated`` is what TRL's ``_generate`` returns; its mask is 0 at what a tool wrote, None without tools."""
+    _, completion_ids, mask, completions, *_ = generated
+    counts = [len(ids) for ids in completion_ids] if mask is None else [sum(written) for written in mask]
+    return Answered(prompts, completions, completion_ids, counts, columns)

@@ -1,0 +1,191 @@
+"""Environments and tools through the whole trainer: each held-out row has its own, and training's stay as they are."""
+
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+import trl
+from datasets import Dataset
+from tokenizers import Tokenizer, decoders, models, pre_tokenizers
+from transformers import PreTrainedTokenizerFast, Qwen3Config, Qwen3ForCausalLM
+from trl import GRPOConfig
+
+from evenkeel.trainer import RLVRTrainer
+from evenkeel.trainer.evaluation import decodings
+from evenkeel.trainer.step.options import Evaluation
+
+SPECIAL = ["<tool_call>", "</tool_call>", "<tool_response>", "</tool_response>", "<think>", "</think>"]
+TARGET = 3
+CALL = '<tool_call>\n{{"name": "guess", "arguments": {{"n": {}}}}}\n</tool_call><|im_end|>'
+LAST = "done<|im_end|>"
+SCRIPTS = ([3], [5, 3], [1], [])
+"""What is guessed, by the rows of a batch in turn, before the last word. The first answer to each is another one."""
+ANSWERS = ("right", "lower", "higher")
+
+
+class Guess:
+    """Find a number; a wrong guess is answered by higher or lower."""
+
+    made = 0
+
+    def __init__(self) -> None:
+        type(self).made += 1
+        self.turns, self.is_right = 0, False
+
+    def reset(self, target: int = 0, **_: Any) -> str:
+        self.target, self.turns, self.is_right = target, 0, False
+        return " Guess a number."
+
+    def guess(self, n: int) -> str:
+        """Guess the number.
+
+        Args:
+            n: the guess.
+
+        Returns:
+            Whether it is the number, or the number is higher or lower.
+        """
+        self.turns, self.is_right = self.turns + 1, n == self.target
+        return "right" if self.is_right else "higher" if n < self.target else "lower"
+
+    def get_reward(self) -> float | None:
+        return float(self.is_right) if self.turns else None
+
+
+class Scripted(RLVRTrainer):
+    """Writes what `SCRIPTS` say; all else is the real trainer's."""
+
+    def _generate_single_turn(self, prompt_ids: list[list[int]], *_: Any, **__: Any) -> Any:
+        written = []
+        for row, ids in enumerate(prompt_ids):  # in later turns of the rows that called a tool alone
+            answers = re.findall(r"<tool_response>\n(\w+)", self.processing_class.decode(ids))
+            script = SCRIPTS[ANSWERS.index(answers[0]) if answers else row % len(SCRIPTS)]
+            text = CALL.format(script[len(answers)]) if len(answers) < len(script) else LAST
+            written.append(self.processing_class(text)["input_ids"])
+        return written, None
+
+
+@pytest.fixture(scope="module")
+def tokenizer() -> PreTrainedTokenizerFast:
+    """Bytes and Qwen3's special tokens, with TRL's template of Qwen3."""
+    alphabet = sorted(pre_tokenizers.ByteLevel.alphabet())
+    words = Tokenizer(models.BPE({character: index for index, character in enumerate(alphabet)}, []))
+    words.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False, use_regex=False)
+    words.decoder = decoders.ByteLevel()
+    made = PreTrainedTokenizerFast(
+        tokenizer_object=words, pad_token="<|endoftext|>", eos_token="<|im_end|>", padding_side="left"
+    )
+    made.add_special_tokens({"additional_special_tokens": ["<|im_start|>"]})
+    made.add_tokens(SPECIAL)
+    made.chat_template = (Path(trl.__file__).parent / "chat_templates/qwen3.jinja").read_text()
+    return made
+
+
+@pytest.fixture
+def trainer(tokenizer: PreTrainedTokenizerFast, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Scripted:
+    monkeypatch.setenv("TRL_EXPERIMENTAL_SILENCE", "1")
+    monkeypatch.setattr(Guess, "made", 0)
+    return scripted(tokenizer, tmp_path, environment_factory=Guess)
+
+
+def scripted(tokenizer: PreTrainedTokenizerFast, folder: Path, **keywords: Any) -> Scripted:
+    torch.manual_seed(0)
+    config = Qwen3Config(
+        vocab_size=len(tokenizer),
+        hidden_size=32,
+        intermediate_size=64,
+        num_hidden_layers=1,
+        num_attention_heads=2,
+        num_key_value_heads=1,
+        head_dim=16,
+        pad_token_id=tokenizer.pad_token_id,
+        eos_token_id=tokenizer.eos_token_id,
+    )
+    arguments = GRPOConfig(
+        output_dir=str(folder),
+        bf16=False,
+        use_cpu=True,
+        per_device_train_batch_size=4,
+        per_device_eval_batch_size=8,
+        num_generations=4,
+        max_completion_length=700,
+        max_steps=1,
+        report_to="none",
+        save_strategy="no",
+        disable_tqdm=True,
+        chat_template_kwargs={"enable_thinking": False},
+    )
+    rows = Dataset.from_dict({"prompt": [[{"role": "user", "content": "Play."}]] * 8, "target": [TARGET] * 8})
+    return Scripted(
+        model=Qwen3ForCausalLM(config),
+        args=arguments,
+        train_dataset=rows,
+        eval_dataset=rows.select(range(6)),
+        processing_class=tokenizer,
+        advantage="rloo",
+        evaluation=Evaluation(0, decodings(1, 1.0, False)),
+        **keywords,
+    )
+
+
+def judged(trainer: Scripted) -> list[dict[str, Any]]:
+    trainer.evaluate()
+    (result,) = trainer.newest_evaluations
+    return sorted(result.records, key=lambda record: record["item"])
+
+
+def test_held_out_rows_are_answered_before_training(trainer: Scripted):
+    records = judged(trainer)
+    assert [record["reward"] for record in records] == [1.0, 1.0, 0.0, None, 1.0, 1.0]  # the scripts in turn
+    assert {record["prompt"] for record in records} == {"Play. Guess a number."}
+    assert {record["completion"] for record in records} == {"done"}
+
+
+def test_an_evaluation_leaves_the_environments_of_training_alone(trainer: Scripted):
+    trainer.train()
+    training = trainer.environments
+    before = [(environment.turns, environment.is_right) for environment in training]
+    assert before == [(1, True), (2, True), (1, False), (0, False)]
+    records = judged(trainer)
+    assert [record["reward"] for record in records] == [1.0, 1.0, 0.0, None, 1.0, 1.0]
+    assert trainer.environments is training
+    assert [(environment.turns, environment.is_right) for environment in training] == before
+
+
+def test_the_environments_of_an_evaluation_are_kept_for_the_next(trainer: Scripted):
+    judged(trainer)
+    made = Guess.made
+    assert made == 1 + 6  # one that TRL probes, and one for each row of the largest batch
+    judged(trainer)
+    assert Guess.made == made
+
+
+def test_only_tokens_of_the_policy_are_counted(trainer: Scripted, tokenizer: PreTrainedTokenizerFast):
+    records = judged(trainer)
+    last, call = (len(tokenizer(text)["input_ids"]) for text in (LAST, CALL.format(3)))
+    assert [record["num_tokens"] for record in records[:4]] == [call + last, 2 * call + last, call + last, last]
+
+
+def test_tools_without_an_environment_are_called_before_training(tokenizer: PreTrainedTokenizerFast, tmp_path: Path):
+    guesses: list[int] = []
+
+    def guess(n: int) -> str:
+        """Guess the number.
+
+        Args:
+            n: the guess.
+
+        Returns:
+            Whether it is the number, or the number is higher or lower.
+        """
+        guesses.append(n)
+        return "right" if n == TARGET else "higher" if n < TARGET else "lower"
+
+    def called_a_tool(completions: list[Any], **_: Any) -> list[float]:
+        return [float(len(messages) > 1) for messages in completions]
+
+    records = judged(scripted(tokenizer, tmp_path, tools=[guess], reward_funcs=called_a_tool))
+    assert [record["reward"] for record in records] == [1.0, 1.0, 1.0, 0.0, 1.0, 1.0]
+    assert sorted(guesses) == [1, 3, 3, 3, 3, 5, 5]
