@@ -130,9 +130,13 @@ class SharedPrefixMeter:
             logps.register_hook(lambda gradient: _add_contributions(sums, gradient, groups, prefix_lengths))
 
     def finish_step(self, accelerator: Any, means: Means) -> None:
-        """Add the step's residual to ``means`` as ``cancellation/shared_prefix``; called on all ranks."""
-        for sums in self._rollouts:
-            net, gross = accelerator.reduce(sums.clone(), "sum")
+        """Add the step's residual to ``means`` as ``cancellation/shared_prefix``; called on all ranks; one sum."""
+        if not self._rollouts:
+            return
+        of_rank = [sums.flatten() for sums in self._rollouts]
+        of_all = accelerator.reduce(torch.cat(of_rank), "sum").split([*map(len, of_rank)])
+        for sums, reduced in zip(self._rollouts, of_all, strict=True):
+            net, gross = reduced.view_as(sums)
             sums.zero_()
             present = gross > 0
             residuals = torch.where(present, net.abs() / gross.where(present, 1.0), 0.0)

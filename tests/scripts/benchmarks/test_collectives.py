@@ -14,3 +14,4 @@ def test_ours_is_added_to_what_stock_says() -> None:
     assert stock["trl/grpo_trainer.py:_generate_single_turn weight_sync"] == 1
     assert own_cut["advantages.py:signals allgather"] == run_file["advantages.py:signals allgather"]
     assert {*run_file} - {*own_cut} == {"microbatches.py:_plan allgather", "metrics.py:read allgather"}
+    assert own_cut["metrics.py:finish_step allreduce"] == run_file["metrics.py:finish_step allreduce"] == 1

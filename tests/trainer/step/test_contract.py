@@ -6,6 +6,7 @@ import os
 import subprocess
 import sys
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -18,6 +19,7 @@ from evenkeel.rewards.registry import PartError, Refusal
 from evenkeel.trainer.algorithms.contract import traits
 from evenkeel.trainer.algorithms.groups import finished, group_mean
 from evenkeel.trainer.step.checkpoint import FILE, StrategyStateError
+from evenkeel.trainer.step.metrics import Means, SharedPrefixMeter
 from tests.paths import ROOT
 from tests.trainer.training import digit_reward, max_difference, moved, ours, train
 
@@ -347,6 +349,23 @@ def test_shared_tokens_cancel_in_every_optimizer_step_as_trained(
         shuffled = {**strategies, "keep_groups": "off"}
         scattered = residuals(ours(tiny_model, tmp_path / "scattered", strategies=shuffled, **settings))
         assert sum(scattered) / len(scattered) > 0.2
+
+
+def test_the_ranks_sum_once_a_step_also_over_two_rollout_batches():
+    meter, means, summed = SharedPrefixMeter(), Means(), []
+    accelerator = SimpleNamespace(reduce=lambda values, _: summed.append(len(values)) or 2 * values)
+    for groups, weights in ((1, [[1.0, 1.0, 5.0]] * 2), (2, [[3.0, 0.0], [0.0, 2.0]])):
+        logps = torch.zeros(2, len(weights[0]), requires_grad=True)
+        signs = torch.tensor([1.0, -1.0])[:, None]  # the group's responses push against one another
+        meter.expect(groups, 2, torch.device("cpu"))
+        meter.watch(logps, torch.arange(2) % groups, torch.tensor([2, 2]))
+        (logps * torch.tensor(weights) * signs).sum().backward()
+    meter.finish_step(accelerator, means)
+    assert summed == [2 * 1 * 2 + 2 * 2 * 2]
+    one_process = SimpleNamespace(reduce=lambda values, _: values)
+    assert means.read(one_process) == {KEY: pytest.approx(2 / 4)}  # two positions cancel, two do not
+    meter.finish_step(one_process, means)
+    assert means.read(one_process) == {}, "what was summed is summed again"
 
 
 TWO_PROCESSES = """
