@@ -28,6 +28,7 @@ from evenkeel.trainer.step.metrics import (
     over_all_microbatches,
 )
 from evenkeel.trainer.step.microbatches import kept_tokens
+from evenkeel.trainer.step.options import NOTABLE_CHANGE
 from evenkeel.trainer.step.ranks import Ranks
 from evenkeel.trainer.step.rollout import Batch, Position, Schedule, loss_mask
 
@@ -36,9 +37,6 @@ if TYPE_CHECKING:
 
 _DIFFERENCE, _RATIO = "sampling/sampling_logp_difference", "sampling/importance_sampling_ratio"
 _NOISE, _COEFFICIENT = "rounding/log_prob/mean_abs", "rounding/coefficient/mean"
-_NOTABLE = 0.05
-"""The change of the mean coefficient, and with it of the step, from which rounding is warned of. It is a change of the
-learning rate by as much; published runs give theirs to one digit, so that 5 % is the most that none of them states."""
 
 
 class DeferredChecks:
@@ -209,7 +207,7 @@ class Loss:
         """The means since the last log line, a collective; a warning, once, where rounding changes the coefficient."""
         found, part = self.means.read(self.ranks.accelerator), self.strategies.coefficient
         scale = found.get(_COEFFICIENT, 1.0)
-        if part is not None and abs(scale - 1) > _NOTABLE and not self._has_warned:
+        if part is not None and abs(scale - 1) > NOTABLE_CHANGE and not self._has_warned:
             self._has_warned = True
             later = 1 - self.schedule.accumulated / self.schedule.steps_per_generation
             kept = f"{later:.0%} of the rows are first trained by then and keep the scored π_old; " * (later > 0)

@@ -11,6 +11,10 @@ from pydantic import Field
 from evenkeel.rewards.registry import Refusal
 from evenkeel.trainer.evaluation.decoding import Decoding
 
+NOTABLE_CHANGE = 0.05
+"""The change of a step's size from which rounding and truncation are warned of. It is a change of the learning rate by
+as much; published runs give theirs to one digit, so that 5 % is the most that none of them states."""
+
 
 class PreflightError(Refusal):
     """Settings that cannot work together, all problems at once.

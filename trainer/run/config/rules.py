@@ -15,6 +15,7 @@ from pydantic_core import InitErrorDetails
 
 from evenkeel.trainer.run.config.problems import problem
 from evenkeel.trainer.run.config.trl_arguments import grpo_default
+from evenkeel.trainer.step.options import NOTABLE_CHANGE
 
 Severity = Literal["refuse", "warn"]
 Moment = Literal["file", "start", "parts", "arguments"]
@@ -460,8 +461,6 @@ for _name in ("generation_batch_size", "steps_per_generation", "gradient_accumul
 
 _ENGINE_DIFFERENCE = 0.03
 """Standard deviation of a token's log-probability between vLLM and the trainer under bfloat16; assumed."""
-_NOTABLE = 0.05
-"""As in `evenkeel.trainer.step.loss`: a change of the learning rate by as much."""
 
 
 @rule(
@@ -482,7 +481,7 @@ def correction_of_long_responses(given: Given) -> Problems:
     left = NormalDist().cdf(beyond - deviation / 2)
     if mode.endswith("truncate"):
         left += bound * NormalDist().cdf(-beyond - deviation / 2)
-    if left < 1 - _NOTABLE:
+    if left < 1 - NOTABLE_CHANGE:
         yield (
             f"trl.vllm_importance_sampling_mode is {mode}: the ratio of a response is the product over its tokens. If "
             f"vLLM and the trainer differ by {_ENGINE_DIFFERENCE:g} a token (assumed for bfloat16; "
@@ -639,7 +638,7 @@ def heavy_token_weights(given: Given) -> Problems:
     moment="parts",
 )
 def coefficient_under_rounding(given: Given) -> Problems:
-    if abs(given.coefficient_under_rounding - 1) > _NOTABLE:
+    if abs(given.coefficient_under_rounding - 1) > NOTABLE_CHANGE:
         yield (
             f"algorithm.coefficient: rounding alone would make it {given.coefficient_under_rounding:.2g} times as "
             "large on average, if log π changes by 0.01 a token from one pass to another (assumed for half precision; "
