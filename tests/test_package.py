@@ -67,6 +67,19 @@ def test_it_works_beside_a_users_own_files(folder: Path):
     assert "0 errors" in ran(folder, "-m", "evenkeel", "check", "quickstart")
 
 
+def test_another_trl_is_refused_in_one_sentence(folder: Path):
+    (folder / "trl").mkdir()
+    (folder / "trl" / "__init__.py").touch()
+    (folder / "trl-1.15.0.dist-info").mkdir()
+    (folder / "trl-1.15.0.dist-info" / "METADATA").write_text("Metadata-Version: 2.1\nName: trl\nVersion: 1.15.0\n")
+    ended = subprocess.run([sys.executable, "-m", "evenkeel", "check", "quickstart"], cwd=folder, capture_output=True)
+    (sentence,) = ended.stderr.decode().splitlines()
+    assert re.fullmatch(
+        r"TRL 1\.15\.0 has no trl\.GRPOConfig, .*; Evenkeel supports .*: pip install 'trl.*'\.", sentence
+    )
+    assert ended.returncode == 2
+
+
 def test_a_shipped_file_is_copied_with_its_base(folder: Path, monkeypatch: pytest.MonkeyPatch):
     monkeypatch.chdir(folder)
     assert configs.main(["copy", "countdown/lopti", "mine.yaml"]) == 0

@@ -11,6 +11,7 @@ import sys
 from collections.abc import Sequence
 from importlib import import_module
 
+from evenkeel.rewards.registry import Refusal, suggest
 from evenkeel.trainer.command import COMMANDS
 
 
@@ -29,13 +30,16 @@ def main(argv: Sequence[str] | None = None) -> int:
         return 0
     name, *rest = given
     if name not in COMMANDS:
-        from evenkeel.rewards.registry import suggest
-
         said = f"evenkeel: there is no command {name!r}.", suggest(name, COMMANDS)
         print(*filter(None, said), "evenkeel --help lists them.", file=sys.stderr)
         return 2
     sys.argv[0] = f"evenkeel {name}"
-    status: int = import_module(f"evenkeel.trainer.command.{name}").main(rest)
+    try:
+        command = import_module(f"evenkeel.trainer.command.{name}")
+    except Refusal as refusal:  # this TRL
+        print(refusal, file=sys.stderr)
+        return 2
+    status: int = command.main(rest)
     if name == "train":
         from evenkeel.trainer.run.wandb_end import end_process
 
