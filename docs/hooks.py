@@ -20,6 +20,7 @@ LANGUAGES = {".py": "python", ".yaml": "yaml"}
 TO_SOURCE = re.compile(rf"\]\(([^)\s:#]+({'|'.join(map(re.escape, LANGUAGES))}))\)")
 LIMITS = (  # page, heading, what it is about: beside the README's limits, which stand on the page itself
     ("configs/sweeps/laptop_report.md", "", "What the comparisons cannot say"),
+    ("docs/audit.md", "#what-the-numbers-are-not", "What an audit of a reward function cannot say"),
     ("docs/devices.md", "#what-it-cannot-show", "What a stand-in for a GPU cannot show"),
     ("docs/devices.md", "#what-is-not-known-without-a-gpu", "What is not known without a GPU"),
     ("docs/doctor.md", "#how-often-they-are-wrong", "How often the doctor is wrong"),

@@ -31,6 +31,9 @@ def _entry(task: str, question: str, answer: str, **metadata: Any) -> dict[str, 
     return {"task": task, "entry": json.dumps({"question": question, "answer": answer, "metadata": metadata})}
 
 
+RUNNING_TOTAL = [([1, 2, 3], [1, 3, 6]), ([5], [5]), ([2, -1], [2, 1]), ([4, 0, -4, 9], [4, 4, 0, 9])]
+"""Values and their totals: the task of ``code_exploits.json``, programs that ask for the reward without doing it."""
+
 _CAPITALS = _written(("What is the capital of France?", "Paris"), ("And of Italy?", "Rome"), ("Of Peru?", "Lima"))
 _CITIES = ["Rome", "Paris", "Lima", "a village"]
 
@@ -63,6 +66,24 @@ BUILT_IN: dict[str, tuple[Any, Callable[[], list[Row]]]] = {
             (
                 "Reverse a list.",
                 _function("back", [([[1, 2]], [2, 1]), ([[]], [])], "def back(x):\n    return x[::-1]"),
+            ),
+            (
+                "The running totals of a list, by running_total(values).",
+                _function(
+                    "running_total",
+                    [([values], totals) for values, totals in RUNNING_TOTAL],
+                    "from itertools import accumulate\n\n\n"
+                    "def running_total(values):\n    return list(accumulate(values))",
+                ),
+            ),
+            (
+                "Read n and n numbers, and print their running totals.",
+                {
+                    "inputs": [f"{len(values)}\n{' '.join(map(str, values))}\n" for values, _ in RUNNING_TOTAL],
+                    "outputs": ["\n".join(map(str, totals)) + "\n" for _, totals in RUNNING_TOTAL],
+                    "solution": "input()\ntotal = 0\nfor value in map(int, input().split()):\n"
+                    "    total += value\n    print(total)",
+                },
             ),
             (
                 "The fraction of a number.",

@@ -37,8 +37,10 @@ class Trial:
     answers: int | None = None
 
 
-def trials(verifier: Verifier, rows: Sequence[Row], adversarial: Mapping[str, str]) -> Iterator[Trial]:
-    """All that is tried.
+def trials(
+    verifier: Verifier, rows: Sequence[Row], adversarial: Mapping[str, str], forms: Mapping[str, str] = FORMS
+) -> Iterator[Trial]:
+    """All that is tried, in the ``forms`` of an answer.
 
     - **gold**: every row's `Verifier.gold_completion`.
     - **empty**: nothing at all, and nothing in every form of an answer.
@@ -54,12 +56,12 @@ def trials(verifier: Verifier, rows: Sequence[Row], adversarial: Mapping[str, st
         if gold is not None:
             yield Trial("gold", "gold", place, gold, answers=place)
         yield Trial("empty", "nothing", place, "")
-        yield from (Trial("empty", f"nothing ({form})", place, text.format("")) for form, text in FORMS.items())
+        yield from (Trial("empty", f"nothing ({form})", place, text.format("")) for form, text in forms.items())
         if not verifier.reads_reference:
             continue
         if (other := _another(golds, place)) is not None:
             yield Trial("other row", "another row's gold", place, golds[other] or "", answers=other)
-        yield from _echoes(row.question, gold, place)
+        yield from _echoes(row.question, gold, place, forms)
     for place, (name, completion) in enumerate(adversarial.items()):
         yield Trial("adversarial", name, place % len(rows), completion)
 
@@ -70,8 +72,8 @@ def _another(golds: Sequence[str | None], place: int) -> int | None:
     return next((row for row in following if golds[row] not in (None, golds[place])), None)
 
 
-def _echoes(question: str, gold: str | None, place: int) -> Iterator[Trial]:
-    for form, text in FORMS.items():
+def _echoes(question: str, gold: str | None, place: int, forms: Mapping[str, str]) -> Iterator[Trial]:
+    for form, text in forms.items():
         yield Trial("echo", f"question ({form})", place, text.format(question))
     closely = "".join((gold or "").split())
     for formula in dict.fromkeys(_FORMULA.findall(question)[:_MOST_FORMULAS]):

@@ -13,6 +13,7 @@ COMMANDS = {
     "rollouts": "read what a run's policy answered",
     "gradients": "what strategies do to the gradient, on the same rollouts",
     "doctor": "what is wrong with a run, from its log: ours, TRL's, W&B's or verl's",
+    "audit": "what is wrong with a reward function: TRL's signature, verl's or ours",
     "export": "a checkpoint as a model that others can load",
     "strategies": "the built-in strategies, their sources and evidence",
     "verifiers": "the built-in verifiers",

@@ -31,17 +31,17 @@ class AdversarialError(ValueError):
     """A file that is not a list of adversarial completions; the message says which entry and what to write."""
 
 
-def built_in() -> dict[str, str]:
-    """Name → completion of every entry that ships, the forms of an answer apart."""
+def built_in(forms: Mapping[str, str] = FORMS, files: str = "*.json") -> dict[str, str]:
+    """Name → completion of every entry that ships in ``files``, the ``forms`` of an answer apart."""
     return {
         name: completion
-        for file in sorted(Path(__file__).parent.glob("*.json"))
-        for name, completion in adversarial_completions(file).items()
+        for file in sorted(Path(__file__).parent.glob(files))
+        for name, completion in adversarial_completions(file, forms).items()
     }
 
 
-def adversarial_completions(file: Path) -> dict[str, str]:
-    """Name → completion of every entry of ``file``.
+def adversarial_completions(file: Path, forms: Mapping[str, str] = FORMS) -> dict[str, str]:
+    """Name → completion of every entry of ``file``, its answers in each of ``forms``.
 
     Raises:
         AdversarialError: the file is no JSON list of entries as above, a name comes twice, or a text would have more
@@ -56,7 +56,7 @@ def adversarial_completions(file: Path) -> dict[str, str]:
     completions: dict[str, str] = {}
     for place, entry in enumerate(entries):
         try:
-            named = dict(_named(entry))
+            named = dict(_named(entry, forms))
         except ValueError as error:
             raise AdversarialError(f"{file}, entry {place} (counted from 0): {error}") from error
         if twice := completions.keys() & named.keys():
@@ -75,14 +75,14 @@ def written_text(expression: Any) -> str:
     return text
 
 
-def _named(entry: Any) -> Iterator[tuple[str, str]]:
+def _named(entry: Any, forms: Mapping[str, str]) -> Iterator[tuple[str, str]]:
     if not isinstance(entry, Mapping) or ("completion" in entry) == ("answer" in entry) or "name" not in entry:
         raise ValueError(f"{entry!r:.80}; write a name, and either a completion or an answer")
     if "completion" in entry:
         yield entry["name"], written_text(entry["completion"])
         return
     answer = written_text(entry["answer"])
-    for form, template in FORMS.items():
+    for form, template in forms.items():
         yield f"{entry['name']} ({form})", template.format(answer)
 
 

@@ -13,8 +13,10 @@ import pytest
 
 from evenkeel.rewards.verifiers.math_answer import MathAnswer
 from scripts.benchmarks.math_verifiers import Pair, labelled_pairs, rates
+from tests.paths import ROOT
 
 HERE = Path(__file__).parent
+LEARNED = [ROOT / "rewards/bench/audit/labelled_math.json", *HERE.glob("l*_pairs.json")]
 MEASURED = {  # right pairs, of them refused at most; wrong ones, of them paid at most
     "fresh_pairs.json": (290, 7, 387, 0),
     "fresh_prose_and_units_pairs.json": (88, 2, 193, 0),
@@ -41,5 +43,5 @@ def test_fresh_pairs_are_judged_as_measured(file):
 
 
 def test_no_fresh_pair_was_learned_from():
-    learned = set().union(*(judged(labelled_pairs(file)) for file in HERE.glob("l*_pairs.json")))
+    learned = set().union(*(judged(labelled_pairs(file)) for file in LEARNED))
     assert all(judged(labelled_pairs(HERE / file)).isdisjoint(learned) for file in MEASURED)

@@ -1,6 +1,7 @@
 r"""4,812 pairs of a gold and an answer, labelled by mathematics before they were judged.
 
-``right`` says whether the answer is the gold; ``refused`` says why a right one scores 0 all the same. The class *second
+``right`` says whether the answer is the gold; ``refused`` says why a right one scores 0 all the same. The first 532 lie
+in ``rewards/bench/audit/labelled_math.json``: `evenkeel audit` asks them of anyone's function. The class *second
 table* was written after the rules, to see how far they reach: 17 of its 198 right answers were refused and 1 of its 93
 wrong ones was paid before it was learned from; *third look* holds what was found by hand after that. Three more were
 written without sight of these: of *fourth look* 14 of 182 right answers were refused, of *corners* (notation chosen to
@@ -24,11 +25,13 @@ from typing import Any
 import pytest
 
 from evenkeel.rewards.verifiers.math_answer import MathAnswer
+from tests.paths import ROOT
 
 HERE = Path(__file__).parent
 PAIRS = [
     pair
     for name in (
+        ROOT / "rewards/bench/audit/labelled_math.json",
         "labelled_pairs.json",
         "learned_pairs.json",
         "learned_prose_and_units_pairs.json",

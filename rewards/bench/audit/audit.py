@@ -1,0 +1,348 @@
+"""One reward function asked everything, and what is wrong with its rewards.
+
+It runs in worker processes, one case a call; then the ordinary cases are asked once more, in batches and in another
+order. What hangs is killed, what crashes costs its case.
+"""
+
+import random
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import closing
+from dataclasses import dataclass, field
+from statistics import mean
+
+from evenkeel.rewards.bench.audit.caller import (
+    ANSWER,
+    FIRST_SECONDS,
+    MOST_ENDS,
+    REFERENCE_COLUMNS,
+    Asked,
+    AuditError,
+    Caller,
+    Shape,
+    Signature,
+)
+from evenkeel.rewards.bench.audit.cases import FORMS, KINDS, RIGHT, TASKS, USUAL_FORMS, Case, InForm, Kind, audit_cases
+from evenkeel.rewards.bench.built_in import BUILT_IN, built_in_rows
+from evenkeel.rewards.bench.trials import Row
+from evenkeel.rewards.isolation.workers import WorkerPool, WorkerStartError
+from evenkeel.rewards.registry import suggest
+from evenkeel.rewards.verifier import Verifier
+
+BATCH = 8
+"""Cases in a call of the second time."""
+MEMORY_BYTES = 4 << 30
+
+_WORDS = {
+    "code_tests": ("code", "program", "unit_test"),
+    "countdown": ("countdown", "nums", "numbers"),
+    "knights_knaves": ("knight", "knave", "solution_text_format"),
+    "multiple_choice": ("choice", "mcq", "gpqa"),
+    "format": ("format",),
+}
+"""Task → what the names of a function and its parameters hold that is meant for it; anything else is mathematics."""
+
+
+@dataclass(frozen=True)
+class Finding:
+    """What must not be; ``asked`` is absent where it is the function as a whole."""
+
+    problem: str
+    detail: str
+    asked: Asked | None = None
+
+
+@dataclass(frozen=True)
+class Audit:
+    """What came of asking one function.
+
+    Attributes:
+        signature, task, form, columns, shape: how it was called, by what it takes and reads.
+        right_at: a reward from there on counts as paid.
+        asked: every case with its reward.
+        not_asked: by kind, cases that were left out after `MOST_ENDS` bad ends.
+        findings: those of the function as a whole, then one for each case that is wrong.
+        notes: what is no fault, and good to know.
+    """
+
+    function: str
+    signature: Signature
+    task: str
+    form: str
+    columns: list[str]
+    shape: Shape
+    right_at: float
+    asked: list[Asked]
+    not_asked: Mapping[Kind, int]
+    findings: list[Finding] = field(default_factory=list)
+    notes: list[str] = field(default_factory=list)
+
+    def is_paid(self, asked: Asked) -> bool:
+        """Whether its reward counts as right."""
+        return asked.reward is not None and asked.reward >= self.right_at
+
+    def of_kinds(self, *kinds: Kind) -> list[Asked]:
+        """The cases of these kinds."""
+        return [each for each in self.asked if each.case.kind in kinds]
+
+
+def audit(
+    function: str,
+    *,
+    task: str | None = None,
+    columns: Sequence[str] = (),
+    form: str | None = None,
+    gold: str = ANSWER,
+    shape: Shape | None = None,
+    data_source: str = "audit",
+    right_at: float | None = None,
+    seconds: float | None = None,
+) -> Audit:
+    """Ask ``function`` every case of its task.
+
+    Args:
+        function: ``module:function``, ``folder/file.py:function``, or a built-in verifier's name.
+        task: a key of `TASKS` or of `BUILT_IN`; ``None`` = by the names of the function and its parameters, else
+            mathematics.
+        columns: parameters that hold the reference, beside `REFERENCE_COLUMNS`.
+        form: a text with `ANSWER` in it, as the function wants answers; ``None`` = the first of `FORMS` that it reads.
+        gold: a text with `ANSWER` in it, as references stand in the column.
+        shape: of TRL's ``completions``; ``None`` = messages, where it pays golds in them.
+        data_source: what verl's functions are told.
+        right_at: a reward from there on is paid; ``None`` = half the largest reward of a right answer. Where none is
+            above 0: half way from the largest to the smallest reward of all.
+        seconds: wall time of one call; ``None`` = 5, and 30 for code, whose programs have limits of their own.
+
+    Raises:
+        AuditError: a function that cannot be imported or has another signature; one that must be given what the cases
+            do not have; an unknown task; a form without `ANSWER`.
+    """
+    for option, text in (("form", form), ("gold", gold)):
+        if text is not None and ANSWER not in text:
+            raise AuditError(f"{option} = {text!r} does not say where the answer stands. Write {ANSWER} there.")
+    if task is not None and TASKS.get(task, task) not in BUILT_IN:
+        names = [*TASKS, *BUILT_IN]
+        raise AuditError(f"There is no task {task!r}. {suggest(task, names)} Tasks: {', '.join(names)}.")
+    pool = WorkerPool(
+        "evenkeel.rewards.bench.audit.audited:answers_of",
+        argument=TASKS.get(function, function),
+        cpu_seconds=0,
+        wall_seconds=FIRST_SECONDS,
+        memory_bytes=MEMORY_BYTES,
+        workers=2,
+        start_seconds=4 * FIRST_SECONDS,
+        users=True,
+    )
+    with closing(pool):
+        caller = _caller(function, pool, columns, gold, data_source)
+        chosen = TASKS.get(task or "", task) or _guessed_task(function, caller)
+        caller.seconds = seconds or (30.0 if chosen == "code_tests" else 5.0)
+        verifier, rows = _rows(function, caller, chosen)
+        reading, wins = _reading(caller, verifier, rows, chosen, form, shape)
+        notes = []
+        is_blind = caller.signature == "TRL" and not _reference_columns(caller)
+        if task is None and is_blind and not any(wins) and chosen != "format":
+            chosen = "format"
+            verifier, rows = _rows(function, caller, chosen)
+            reading, wins = _reading(caller, verifier, rows, chosen, form, shape)
+            notes.append("no parameter holds a reference, and none changed a reward: asked as one of the form alone")
+        if chosen == "code_tests" and any(wins):
+            unread = [row.question for row, won in zip(rows, wins, strict=True) if not won]
+            rows = [row for row, won in zip(rows, wins, strict=True) if won]
+            notes += [f"it does not read these tests, which are left out: {question}" for question in unread]
+        cases = list(audit_cases(chosen, InForm(verifier, reading), rows))
+        asked: list[Asked] = []
+        not_asked: dict[Kind, int] = {}
+        for kind in KINDS:
+            of_kind = [case for case in cases if case.kind == kind]
+            asked += (found := caller.ask(of_kind))
+            if len(found) < len(of_kind):
+                not_asked[kind] = len(of_kind) - len(found)
+        again = [] if not_asked else list(_of_other_calls(caller, asked))
+    threshold = _right_at(asked) if right_at is None else right_at
+    written = reading.format(ANSWER)
+    result = Audit(
+        function,
+        caller.signature,
+        chosen,
+        written,
+        _reference_columns(caller),
+        caller.shape,
+        threshold,
+        asked,
+        not_asked,
+    )
+    result.findings.extend([*_of_the_whole(result, caller, verifier), *again, *_of_cases(result, verifier)])
+    notes += [f"printed in {caller.printed} calls"] if caller.printed else []
+    notes += [f"connected to {address}" for address in sorted(caller.connected)]
+    result.notes.extend(notes)
+    return result
+
+
+def _caller(function: str, pool: WorkerPool, columns: Sequence[str], gold: str, data_source: str) -> Caller:
+    try:
+        (described,) = pool.map([None])
+    except WorkerStartError as error:
+        said = str(error).strip().splitlines()[-1]
+        raise AuditError(
+            f"{function} cannot be imported: {said}. Write module:function, with the module in this folder or "
+            f"installed, folder/file.py:function, or a built-in verifier: {', '.join([*TASKS, *BUILT_IN])}."
+        ) from error
+    if not described.done:
+        raise AuditError(f"{function}: its signature cannot be read: {described.detail}.")
+    parameters, takes_any = described.value["parameters"], described.value["any"]
+    signature: Signature = "verl" if "solution_str" in parameters else "TRL"
+    if described.value["verifier"]:
+        signature = "verifier"
+    elif signature == "TRL" and "completions" not in parameters and not takes_any:
+        raise AuditError(
+            f"{function} takes {', '.join(parameters) or 'nothing'}: no reward function's signature. Write "
+            "f(prompts, completions, **columns) -> list as TRL calls it, compute_score(data_source, solution_str, "
+            "ground_truth, extra_info=None) as verl does, or f(completion, reference), a verifier of ours."
+        )
+    return Caller(pool, signature, parameters, takes_any, columns, gold, data_source)
+
+
+def _rows(function: str, caller: Caller, task: str) -> tuple[Verifier, list[Row]]:
+    """The task's verifier and rows. Refuses a function that must be given what they do not have."""
+    verifier, rows = built_in_rows(task)
+    item = caller.item([Case("gold", "", rows[0], "")])
+    missing = [name for name, needed in caller.parameters.items() if needed and name not in item["arguments"]]
+    if missing := [name for name in missing if name not in item["hooks"]]:
+        raise AuditError(
+            f"{function} must be given {', '.join(missing)}, which the cases of {task} do not have. If that is the "
+            f"right answer, write --column {missing[0]}; if it belongs to another task, name that with --task: "
+            f"{', '.join([*TASKS, *BUILT_IN])}; else give it a default."
+        )
+    return verifier, rows
+
+
+def _reference_columns(caller: Caller) -> list[str]:
+    own = {"numbers", "nums", "statements", "names", "solution_text_format", "choices", "inputs", "outputs", "tests"}
+    known = own.union(REFERENCE_COLUMNS, caller.columns)
+    return [name for name in caller.parameters if name in known]
+
+
+def _guessed_task(function: str, caller: Caller) -> str:
+    name = TASKS.get(function, function)
+    words = " ".join([name.rpartition(":")[2], *caller.parameters]).lower()
+    for task, marks in _WORDS.items():
+        is_blind = caller.signature == "TRL" and not _reference_columns(caller)
+        if any(mark in words for mark in marks) and (task != "format" or is_blind):
+            return task
+    return name if name in BUILT_IN else TASKS["math"]
+
+
+def _reading(
+    caller: Caller, verifier: Verifier, rows: Sequence[Row], task: str, form: str | None, shape: Shape | None
+) -> tuple[str, list[bool]]:
+    """The form in which it tells golds from other rows' golds most often, and of which rows it does.
+
+    The caller gets the shape of completions in which it does. Where it tells none apart: the form that raises least
+    and pays most.
+    """
+    usual = FORMS[USUAL_FORMS.get(task, "answer block on lines")]
+    forms = list(dict.fromkeys([usual, *FORMS.values()]))
+    if form is not None:
+        forms = [form.replace("{", "{{").replace("}", "}}").replace(ANSWER, "{}")]
+    shapes: list[Shape] = [shape] if shape else ["messages", "text"]
+    if caller.signature != "TRL":
+        shapes = ["text"]
+    best: tuple[tuple[float, ...], str, Shape, list[bool]] | None = None
+    for text in forms:
+        golds = [InForm(verifier, text).gold_completion(row.reference) or "" for row in rows]
+        others = [*golds[1:], golds[0]]
+        cases = [
+            Case("gold", "gold", row, completion)
+            for row, *both in zip(rows, golds, others, strict=True)
+            for completion in both
+        ]
+        for caller.shape in shapes:
+            if best is None:
+                caller.warm_up(cases[0])
+            asked = caller.ask(cases)
+            rewards = [each.reward for each in asked] + [None] * (len(cases) - len(asked))
+            wins = [
+                gold is not None and gold > (other or 0.0)
+                for gold, other in zip(rewards[::2], rewards[1::2], strict=True)
+            ]
+            paid = [gold for gold in rewards[::2] if gold is not None]
+            score = (sum(wins), -sum(each.fault != "" for each in asked), mean(paid) if paid else 0.0)
+            if best is None or score > best[0]:
+                best = score, text, caller.shape, wins
+            if all(wins) or caller.ends >= MOST_ENDS:
+                return text, wins
+    assert best is not None
+    _, text, caller.shape, wins = best
+    return text, wins
+
+
+def _right_at(asked: Sequence[Asked]) -> float:
+    """Half the largest reward of a right answer; where none is above 0, half way from it to the smallest reward.
+
+    Where that is the same, nothing is paid.
+    """
+    right = [each.reward for each in asked if each.case.kind in RIGHT and each.reward is not None]
+    largest = max(right, default=1.0)
+    smallest = min((each.reward for each in asked if each.reward is not None), default=0.0)
+    if largest > 0:
+        return largest / 2
+    return (largest + smallest) / 2 if smallest < largest else largest + 1.0
+
+
+def _of_the_whole(audit: Audit, caller: Caller, verifier: Verifier) -> Iterator[Finding]:
+    rewards = {each.reward for each in audit.asked if not each.fault}
+    if len(rewards) == 1:
+        yield Finding("tells nothing apart", f"the same reward, {rewards.pop()}, for every case that has one")
+    elif verifier.reads_reference and not any(map(audit.is_paid, audit.of_kinds("gold"))):
+        yield Finding("pays no gold", "in any form that was tried: name its task with --task, its form with --form")
+    if caller.signature == "TRL" and not caller.takes_any:
+        detail = "it takes no **kwargs; TRL also passes trainer_state, log_extra, log_metric and every column"
+        yield Finding("fails in TRL", detail)
+    if caller.changed:
+        yield Finding("changes its inputs", f"{', '.join(sorted(caller.changed))}: later functions are given the same")
+
+
+def _of_cases(audit: Audit, verifier: Verifier) -> Iterator[Finding]:
+    judged = [each.case.row.reference for each in audit.asked if each.reward is not None]
+    for asked in audit.asked:
+        kind = asked.case.kind
+        if asked.fault:
+            yield Finding(asked.end or "fault", asked.fault, asked)
+        elif asked.reward is None:
+            if asked.case.row.reference in judged:
+                detail = "None, though it judges other answers to this reference: a policy can escape its 0 so"
+            else:
+                detail = "None for every answer to this reference, which it cannot read: its rows train nothing"
+            yield Finding("unjudged", detail, asked)
+        elif kind in RIGHT and not audit.is_paid(asked):
+            yield Finding("right answer refused", f"reward {asked.reward:g}", asked)
+        elif (
+            kind not in RIGHT
+            and audit.is_paid(asked)
+            and (verifier.reads_reference or (kind == "empty" and audit.right_at > 0))
+        ):
+            problem = "wrong answer paid" if kind == "wrong" else "exploit paid"
+            yield Finding(problem, f"reward {asked.reward:g}", asked)
+
+
+def _of_other_calls(caller: Caller, asked: Sequence[Asked]) -> Iterator[Finding]:
+    """Rewards that are others when the ordinary cases come again, shuffled, and in batches where it takes them."""
+    ordinary = [each for each in asked if not each.fault and each.case.kind != "adversarial"]
+    random.Random(0).shuffle(ordinary)
+    at_once = 1 if caller.signature == "verl" else BATCH
+    second = caller.ask([each.case for each in ordinary], at_once)
+    failed = Counter(now.fault for now in second if now.fault)
+    for fault, count in failed.items():
+        detail = f"{fault}: so {count} of {len(second)} cases that have a reward alone, in calls of {at_once}"
+        yield Finding("fails in a batch", detail)
+    others = [
+        pair for pair in zip(ordinary, second, strict=False) if not pair[1].fault and pair[0].reward != pair[1].reward
+    ]
+    thrice = caller.ask([before.case for before, _ in others])
+    varies = at_once == 1 or any(
+        third.reward != before.reward for third, (before, _) in zip(thrice, others, strict=False)
+    )
+    for before, now in others:
+        problem = "changes from call to call" if varies else "depends on the batch"
+        yield Finding(problem, f"first {before.reward}, then {now.reward}", before)

@@ -1,0 +1,149 @@
+"""In a worker process: somebody's reward function, called with one case or with a batch, and what it did meanwhile.
+
+Its parent never imports it: a module that hangs or ends its process costs a worker. What it prints goes to a file.
+"""
+
+import asyncio
+import copy
+import importlib.util
+import inspect
+import os
+import pkgutil
+import sys
+import tempfile
+import time
+import traceback
+from collections.abc import Awaitable, Callable
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+from evenkeel.rewards.bench.built_in import BUILT_IN
+from evenkeel.rewards.parts import build_verifier
+from evenkeel.rewards.reward_function import RewardFunction
+from evenkeel.rewards.verifier import Verifier, as_verdict
+
+_TRAINERS = {
+    "trainer_state": SimpleNamespace(global_step=0, max_steps=100, epoch=0.0, num_train_epochs=1),
+    "log_extra": lambda column, values: None,
+    "log_metric": lambda name, value: None,
+}
+"""What TRL hands over beside the rows."""
+
+
+def answers_of(named: str) -> Callable[[dict[str, Any] | None], dict[str, Any]]:
+    """The function that ``named`` names, as one of items for JSON.
+
+    ``None`` asks for its signature: ``parameters`` (name → whether it must be given), ``any`` (it takes any other name
+    too) and ``verifier`` (it is one of ours). Everything else is a call: ``arguments``, and ``count``, how many rewards
+    are due; ``None`` for one that judges a single completion. The answer holds ``rewards``, or ``fault``; ``seconds``;
+    and ``printed``, ``changed``, ``connected``: what it did beside that.
+    """
+    output = tempfile.TemporaryFile("w+b", buffering=0)  # noqa: SIM115 lives as long as the worker
+    for descriptor in (1, 2):
+        os.dup2(output.fileno(), descriptor)
+    function = _loaded(named)
+    loop = asyncio.new_event_loop()
+    connected: set[str] = set()
+    sys.addaudithook(
+        lambda event, given: (
+            connected.add(f"{given[1][0]}:{given[1][1]}")
+            if event == "socket.connect" and isinstance(given[1], tuple)
+            else None
+        )
+    )
+
+    def called(item: dict[str, Any] | None) -> dict[str, Any]:
+        if item is None:
+            return _described(function)
+        arguments, count = item["arguments"], item["count"]
+        given = copy.deepcopy(arguments)
+        hooks = {name: value for name, value in _TRAINERS.items() if name in item["hooks"]}
+        rewards: list[float | None] = []
+        fault, started = "", time.perf_counter()
+        try:
+            returned = function(**arguments, **hooks)
+            if isinstance(returned, Awaitable):
+                returned = loop.run_until_complete(_awaited(returned))
+            rewards, fault = _rewards(returned, count)
+        except SystemExit as stop:
+            fault = f"called sys.exit({stop.code!r})"
+        except BaseException as error:  # noqa: BLE001 whatever it raises is a finding
+            place = traceback.extract_tb(error.__traceback__)[-1]
+            fault = f"raised {type(error).__name__}: {error!s:.200} ({Path(place.filename).name}:{place.lineno})"
+        seconds = time.perf_counter() - started
+        for stream in (sys.stdout, sys.stderr):
+            stream.flush()
+        printed = output.seek(0, os.SEEK_END)
+        output.truncate(output.seek(0))
+        here, changed = sorted(connected), [name for name, value in given.items() if arguments[name] != value]
+        connected.clear()
+        return {
+            "rewards": rewards,
+            "fault": fault,
+            "seconds": seconds,
+            "printed": printed,
+            "changed": changed,
+            "connected": here,
+        }
+
+    return called
+
+
+async def _awaited(returned: Awaitable[Any]) -> Any:
+    return await returned
+
+
+def _loaded(named: str) -> Callable[..., Any]:
+    """What is called for ``named``: a verifier's name, ``module:function`` or ``folder/file.py:function``."""
+    if ":" not in named:
+        verifier = build_verifier(BUILT_IN[named][0] if named in BUILT_IN else named)
+        return RewardFunction(verifier, named)
+    place, _, attribute = named.rpartition(":")
+    if place.endswith(".py"):
+        path = Path(place).absolute()
+        sys.path.insert(0, str(path.parent))
+        spec = importlib.util.spec_from_file_location(path.stem, path)
+        if spec is None or spec.loader is None:
+            raise ImportError(f"{place} is no Python file")
+        module = importlib.util.module_from_spec(spec)
+        sys.modules.setdefault(path.stem, module)
+        spec.loader.exec_module(module)
+        found = getattr(module, attribute)
+    else:
+        found = pkgutil.resolve_name(named)
+    if not callable(found):
+        raise TypeError(f"{named} is of type {type(found).__name__}, which cannot be called")
+    is_ours = isinstance(found, Verifier) or (inspect.isclass(found) and issubclass(found, Verifier))
+    if is_ours or list(inspect.signature(found).parameters)[:2] == ["completion", "reference"]:
+        return RewardFunction(build_verifier(found), attribute)
+    return found  # type: ignore[no-any-return]
+
+
+def _described(function: Callable[..., Any]) -> dict[str, Any]:
+    parameters = inspect.signature(function).parameters.values()
+    named = {p.name: p.default is p.empty for p in parameters if p.kind not in (p.VAR_KEYWORD, p.VAR_POSITIONAL)}
+    return {
+        "parameters": named,
+        "any": any(p.kind is p.VAR_KEYWORD for p in parameters),
+        "verifier": isinstance(function, RewardFunction),
+    }
+
+
+def _rewards(returned: Any, count: int | None) -> tuple[list[float | None], str]:
+    """The rewards, or what is wrong with what it returned."""
+    if count is None:
+        if isinstance(returned, dict) and "score" not in returned:
+            return [], f'returned a dict without "score": {sorted(map(str, returned))[:8]}'
+        returned = [returned["score"] if isinstance(returned, dict) else returned]
+    elif isinstance(returned, str | dict) or not hasattr(returned, "__len__"):
+        return (
+            [],
+            f"returned {returned!r:.60} of type {type(returned).__name__}; a list of one reward a completion is due",
+        )
+    elif len(returned) != count:
+        return [], f"returned {len(returned)} rewards for {count} completions"
+    try:
+        return [as_verdict(reward).score for reward in returned], ""
+    except (TypeError, ValueError) as error:
+        return [], f"{error!s:.80}… is no reward: a number or None is due"

@@ -1,0 +1,158 @@
+"""Cases as arguments of somebody's reward function, and what came of the calls."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Literal, TypeAlias
+
+from evenkeel.rewards.bench.audit.cases import Case
+from evenkeel.rewards.isolation.workers import WorkerPool, WorkerResult
+from evenkeel.rewards.registry import Refusal
+
+Signature: TypeAlias = Literal["TRL", "verl", "verifier"]
+Shape: TypeAlias = Literal["messages", "text"]
+
+ANSWER = "ANSWER"
+"""Where the answer stands in a form and the gold in a column, as users write them."""
+REFERENCE_COLUMNS = (
+    *("solution", "answer", "ground_truth", "reference", "target", "gold", "label", "expected", "final_answer"),
+    *("gold_answer", "correct_answer", "solutions", "answers", "ground_truths", "references", "targets", "labels"),
+)
+"""Columns that hold what a completion is judged against."""
+MOST_ENDS = 10
+"""Calls that ended the function's process or its time, among those of one kind; the rest of the kind is not asked, and
+after three times as many nothing is."""
+FIRST_SECONDS = 30.0
+"""For a worker's first call, which may import and start things. One that does not return in it gets 1 s after."""
+
+
+class AuditError(Refusal):
+    """A function that cannot be audited as it was named; the message says what to write."""
+
+
+@dataclass(frozen=True)
+class Asked:
+    """A case and what came of it: a reward (``None`` is unjudged), or a ``fault``.
+
+    ``end`` says that it was no exception: the function's process ended, or its time.
+    """
+
+    case: Case
+    reward: float | None
+    fault: str = ""
+    end: Literal["", "crash", "over time"] = ""
+    seconds: float = 0.0
+
+
+@dataclass
+class Caller:
+    """Calls the function in its processes as its signature wants it, and remembers what it does beside its rewards.
+
+    Attributes:
+        parameters: of the function; true where one must be given.
+        takes_any: it takes any other name too.
+        columns: names that hold the reference, beside `REFERENCE_COLUMNS`.
+        gold: how a reference stands in a column.
+        seconds: wall time of one call.
+        shape: what TRL's ``completions`` are.
+    """
+
+    pool: WorkerPool
+    signature: Signature
+    parameters: Mapping[str, bool]
+    takes_any: bool
+    columns: Sequence[str]
+    gold: str
+    data_source: str
+    seconds: float = FIRST_SECONDS
+    shape: Shape = "text"
+    ends: int = 0
+    printed: int = 0
+    connected: set[str] = field(default_factory=set)
+    changed: set[str] = field(default_factory=set)
+
+    def ask(self, cases: Sequence[Case], at_once: int = 1) -> list[Asked]:
+        """The cases in their order, so many in a call; those after `MOST_ENDS` bad ends are left out."""
+        asked: list[Asked] = []
+        before = self.ends
+        calls = [cases[start : start + at_once] for start in range(0, len(cases), at_once)]
+        for start in range(0, len(calls), MOST_ENDS):
+            if self.ends - before >= MOST_ENDS or self.ends >= 3 * MOST_ENDS:
+                break
+            some = calls[start : start + MOST_ENDS]
+            for call, result in zip(some, self.pool.map([self.item(call) for call in some], self.seconds), strict=True):
+                asked += self._asked(call, result)
+        return asked
+
+    def warm_up(self, case: Case) -> None:
+        """A first call in each process, which may take its time."""
+        results = self.pool.map([self.item([case])] * self.pool.workers, FIRST_SECONDS)
+        if all(result.status == "wall_limit" for result in results):
+            self.seconds = 1.0
+
+    def item(self, cases: Sequence[Case]) -> dict[str, Any]:
+        """The call for ``cases``, as `audited.answers_of` takes it; one of verl's is for a single case."""
+        rows = [self._row(case) for case in cases]
+        taken = [name for name in rows[0] if self.takes_any or name in self.parameters]
+        if self.signature == "verl":
+            return {"arguments": {name: rows[0][name] for name in taken}, "count": None, "hooks": []}
+        hooks = [
+            name for name in ("trainer_state", "log_extra", "log_metric") if self.takes_any or name in self.parameters
+        ]
+        return {
+            "arguments": {name: [row.get(name) for row in rows] for name in taken},
+            "count": len(cases),
+            "hooks": hooks,
+        }
+
+    def _row(self, case: Case) -> dict[str, Any]:
+        """A case as a row of data: the reference under each usual name, and the reference's own fields."""
+        reference, question = case.row.reference, case.row.question
+        fields = dict(reference) if isinstance(reference, Mapping) else {}
+        gold = fields.get("answer", reference) if fields else str(reference)
+        if isinstance(gold, str):
+            gold = self.gold.replace(ANSWER, gold)
+        if self.signature == "verl":
+            extra = {"question": question, "index": 0, "split": "train"}
+            row = {"data_source": self.data_source, "solution_str": case.completion, "ground_truth": gold}
+            return row | {"extra_info": extra} | dict.fromkeys(self.columns, gold)
+        words = case.completion.split() or [""]
+        vocabulary = {word: number for number, word in enumerate(dict.fromkeys(words))}
+        row = {
+            "prompts": self._shaped("user", question),
+            "completions": self._shaped("assistant", case.completion),
+            "completion_ids": [vocabulary[word] for word in words],
+        }
+        if self.signature == "verifier":
+            return row | {"reference": reference}
+        if "numbers" in fields:
+            fields["nums"] = fields["numbers"]
+        beside = {"question": question, "problem": question, "data_source": self.data_source}
+        return {
+            **beside,
+            **dict.fromkeys(REFERENCE_COLUMNS, gold),
+            **fields,
+            **dict.fromkeys(self.columns, gold),
+            **row,
+        }
+
+    def _shaped(self, role: str, text: str) -> Any:
+        return text if self.shape == "text" else [{"role": role, "content": text}]
+
+    def _asked(self, cases: Sequence[Case], result: WorkerResult) -> list[Asked]:
+        if not result.done:
+            end: Literal["crash", "over time"] = "over time" if result.status == "wall_limit" else "crash"
+            self.ends += 1
+            fault = result.detail if end == "over time" else f"its process ended {result.detail}"
+            return [Asked(case, None, fault, end, result.seconds) for case in cases]
+        told = result.value
+        self.printed += told["printed"] > 0
+        self.connected.update(told["connected"])
+        self.changed.update(told["changed"])
+        if told["fault"]:
+            return [Asked(case, None, told["fault"], seconds=told["seconds"]) for case in cases]
+        asked = []
+        for case, reward in zip(cases, told["rewards"], strict=True):
+            is_number = reward is None or abs(reward) < float("inf")
+            fault = "" if is_number else f"its reward is {reward}"
+            asked.append(Asked(case, reward if is_number else None, fault, seconds=told["seconds"] / len(cases)))
+        return asked

@@ -1,0 +1,144 @@
+"""What an audit asks: the bench's trials, its labelled answers and programs, and golds beside other answers."""
+
+import json
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Literal, TypeAlias
+
+from evenkeel.rewards.bench.adversarial import FORMS as BENCH_FORMS
+from evenkeel.rewards.bench.adversarial import built_in
+from evenkeel.rewards.bench.trials import Kind as TrialKind
+from evenkeel.rewards.bench.trials import Row, trials
+from evenkeel.rewards.verifier import Verdict, Verifier
+
+Kind: TypeAlias = Literal["gold", "written", "wrong", "beside", "empty", "echo", "adversarial"]
+
+KINDS: dict[Kind, str] = {
+    "gold": "right: the gold itself",
+    "written": "right: written otherwise",
+    "wrong": "wrong answers",
+    "beside": "exploit: the gold beside another",
+    "empty": "exploit: nothing",
+    "echo": "exploit: the question",
+    "adversarial": "exploit: made to break graders",
+}
+RIGHT: tuple[Kind, ...] = ("gold", "written")
+_OF_TRIALS: dict[TrialKind, Kind] = {
+    "gold": "gold",
+    "other row": "wrong",
+    "empty": "empty",
+    "echo": "echo",
+    "adversarial": "adversarial",
+}
+
+TASKS = {
+    "math": "math_answer",
+    "code": "code_tests",
+    "logic": "knights_knaves",
+    "choice": "multiple_choice",
+    "text": "exact_match",
+    "form": "format",
+}
+"""Short names; every name of `BUILT_IN` is a task too."""
+
+_THOUGHT = "so"
+FORMS = {
+    "boxed": BENCH_FORMS["boxed"],
+    "answer block on lines": f"<think>\n{_THOUGHT}\n</think>\n<answer>\n{{}}\n</answer>",
+    "answer block": BENCH_FORMS["answer block"],
+    "box in an answer block": f"<think>\n{_THOUGHT}\n</think>\n<answer>\n\\boxed{{{{{{}}}}}}\n</answer>",
+    "program": BENCH_FORMS["program"],
+    "program in an answer block": f"<think>\n{_THOUGHT}\n</think>\n<answer>\n```python\n{{}}\n```\n</answer>",
+    "hashes": f"{_THOUGHT}\n#### {{}}",
+    "Answer:": f"{_THOUGHT}\nAnswer: {{}}",
+    "sentence": f"{_THOUGHT}\nThe final answer is ${{}}$. I hope it is correct.",
+    "bare": BENCH_FORMS["bare"],
+}
+"""How an answer may be written; the first that the function reads is used."""
+USUAL_FORMS = {"math_answer": "boxed", "code_tests": "program"}
+"""Task → the form that is tried first; of the others an answer block on lines."""
+
+
+@dataclass(frozen=True)
+class Case:
+    """A completion of a row; ``name`` says what it is, and of labelled answers their class."""
+
+    kind: Kind
+    name: str
+    row: Row
+    completion: str
+
+
+@dataclass(frozen=True)
+class InForm(Verifier):
+    """A task's verifier whose golds are written in a form."""
+
+    verifier: Verifier
+    form: str
+
+    def __call__(self, completion: str, reference: Any) -> Verdict:
+        return self.verifier(completion, reference)
+
+    @property
+    def reads_reference(self) -> bool:  # type: ignore[override]
+        return self.verifier.reads_reference
+
+    def gold_completion(self, reference: Any) -> str | None:
+        """The answer of the verifier's own gold completion, in the form."""
+        gold = self.verifier.gold_completion(reference)
+        return None if gold is None else self.form.format(_answer(gold))
+
+
+def _answer(completion: str) -> str:
+    """What a verifier's own completion answers, out of its tags, box or fence."""
+    answer = completion.rpartition("</think>")[2].strip()
+    for opens, closes in (("<answer>", "</answer>"), ("\\boxed{", "}"), ("```python\n", "\n```")):
+        if answer.startswith(opens) and answer.endswith(closes):
+            answer = answer[len(opens) : -len(closes)].strip()
+    return answer
+
+
+def audit_cases(task: str, verifier: InForm, rows: Sequence[Row]) -> Iterator[Case]:
+    """All cases of a task in the verifier's form; of the adversarial ones the shortest first.
+
+    - The bench's trials (`bench.trials`); those made for mathematics are asked of mathematics alone.
+    - *wrong*: also the verifier's `Verifier.wrong_completion`.
+    - *beside*: the gold is ruled out in the thought, and another row's is the answer; both are the answer.
+    - mathematics: the pairs of ``labelled_math.json``, but those whose label is a matter of policy.
+    - code: the programs of ``code_exploits.json``, against the rows of the task that they are written for.
+    """
+    form = verifier.form
+    forms = {"its form": form, "bare": FORMS["bare"]}
+    adversarial = built_in(forms, "*.json" if task == "math_answer" else "general.json")
+    shortest_first = dict(sorted(adversarial.items(), key=lambda entry: len(entry[1])))
+    for trial in trials(verifier, rows, shortest_first, forms):
+        yield Case(_OF_TRIALS[trial.kind], trial.name, rows[trial.row], trial.completion)
+    if verifier.reads_reference:
+        golds = [_answer(verifier.verifier.gold_completion(row.reference) or "") for row in rows]
+        for row, gold, other in zip(rows, golds, [*golds[1:], golds[0]], strict=True):
+            if (wrong := verifier.verifier.wrong_completion(row.reference)) is not None:
+                yield Case("wrong", "a plain wrong answer", row, form.format(_answer(wrong)))
+            if gold and other and gold != other:
+                doubt, thinks = f"Is it {gold}? No.", form in FORMS.values() and _THOUGHT in form
+                doubted = form.format(other)
+                doubted = doubted.replace(_THOUGHT, doubt, 1) if thinks else f"{doubt}\n{doubted}"
+                yield Case("beside", "the gold ruled out, then another answer", row, doubted)
+                if task != "code_tests":  # two functions one after the other are one right program
+                    yield Case("beside", "the gold or another", row, form.format(f"{gold} or {other}"))
+    if task == "math_answer":
+        for pair in _read("labelled_math.json"):
+            if "refused" not in pair:
+                kind: Kind = "written" if pair["right"] else "wrong"
+                yield Case(kind, pair["class"], Row("What is it?", pair["gold"]), form.format(pair["answer"]))
+    if task == "code_tests":
+        for row in rows:
+            tests = "stdin" if "inputs" in row.reference and "fn_name" not in row.reference else "function"
+            if tests == "stdin" or row.reference.get("fn_name") == "running_total":
+                for exploit in _read("code_exploits.json"):
+                    if tests in exploit["kinds"]:
+                        yield Case("adversarial", exploit["name"], row, form.format("\n".join(exploit["code"])))
+
+
+def _read(name: str) -> list[dict[str, Any]]:
+    return json.loads(Path(__file__).with_name(name).read_text(encoding="utf-8"))  # type: ignore[no-any-return]

@@ -1,0 +1,14 @@
+"""`evenkeel audit`, from a checkout: python scripts/audit.py --help"""
+
+from pathlib import Path
+from runpy import run_path
+
+if __name__ == "__main__":
+    run_path(str(Path(__file__).with_name("_installed.py")))
+
+import sys
+
+from evenkeel.trainer.command.audit import main
+
+if __name__ == "__main__":
+    sys.exit(main())

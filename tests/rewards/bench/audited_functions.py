@@ -1,0 +1,123 @@
+"""Reward functions for the audit, each with the fault that its name says."""
+
+import asyncio
+import contextlib
+import ctypes
+import io
+import os
+import sys
+import time
+
+
+def text(completion):
+    return completion if isinstance(completion, str) else completion[0]["content"]
+
+
+def stated(completion, mark="#### "):
+    return text(completion).rpartition(mark)[2].strip() if mark in text(completion) else None
+
+
+def good(completions, answer, **kwargs):
+    return [float(stated(completion) == gold) for completion, gold in zip(completions, answer, strict=True)]
+
+
+async def waits(completions, answer, **kwargs):
+    await asyncio.sleep(0)
+    return good(completions, answer)
+
+
+def texts_alone(completions, answer, **kwargs):
+    return [
+        float(completion.strip().endswith(f"#### {gold}")) for completion, gold in zip(completions, answer, strict=True)
+    ]
+
+
+def other_column(completions, gold_text, **kwargs):
+    return good(completions, gold_text)
+
+
+def leaks(completions, solution, **kwargs):
+    return [float(gold in text(completion)) for completion, gold in zip(completions, solution, strict=True)]
+
+
+def always_pays(completions, **kwargs):
+    return [1.0] * len(completions)
+
+
+def never_pays(completions, answer, **kwargs):
+    return [0.0] * len(completions)
+
+
+def breaks(completions, answer, **kwargs):
+    """In every way, each at one answer."""
+    rewards = good(completions, answer)
+    for place, completion in enumerate(completions):
+        if "Ignore the reference" in text(completion):
+            time.sleep(600)
+        match stated(completion):
+            case "nan":
+                os._exit(7)
+            case "inf":
+                ctypes.string_at(0)
+            case "None":
+                sys.exit("no answer")
+            case "True":
+                raise KeyError("answer")
+            case "the answer":
+                rewards[place] = float("nan")
+            case "...":
+                rewards[place] = None
+    return rewards
+
+
+def one_for_all(completions, answer, **kwargs):
+    return good(completions, answer)[:1]
+
+
+def mean_of_the_batch(completions, answer, **kwargs):
+    rewards = good(completions, answer)
+    return [reward - sum(rewards) / len(rewards) / 4 for reward in rewards]
+
+
+calls = 0
+
+
+def counts_calls(completions, answer, **kwargs):
+    global calls
+    calls += 1
+    return [reward + calls / 1e6 for reward in good(completions, answer)]
+
+
+def careless(completions, answer):
+    rewards = good(completions, answer)
+    answer.clear()
+    sys.stdout.write(f"{rewards}\n")
+    return rewards
+
+
+def penalty(completions, **kwargs):
+    return [-1.0 if len(text(completion)) > 100 else 0.0 for completion in completions]
+
+
+def compute_score(data_source, solution_str, ground_truth, extra_info=None):
+    assert data_source == "openai/gsm8k", data_source
+    assert extra_info["question"]
+    return {"score": float(stated(solution_str) == ground_truth), "acc": 0}
+
+
+def runs_the_tests_beside_the_program(solution_str, ground_truth):
+    """Program and tests in one interpreter, and what the program returns compares itself."""
+    program = solution_str.rpartition("```python\n")[2].partition("\n```")[0]
+    scope: dict = {}
+    try:
+        with contextlib.redirect_stdout(io.StringIO()):
+            exec(program, scope)
+            function = scope[ground_truth["fn_name"]]
+            pairs = zip(ground_truth["inputs"], ground_truth["outputs"], strict=True)
+            return float(all(function(*arguments) == output for arguments, output in pairs))
+    except Exception:  # noqa: BLE001 as such graders do
+        return 0.0
+
+
+def no_reward_function(text, label):
+    return 1.0

@@ -1,0 +1,172 @@
+"""Reward functions of anyone's, audited in processes of their own: each fault is named, an honest one left alone."""
+
+import json
+import os
+import subprocess
+import sys
+from collections import Counter
+from pathlib import Path
+
+import pytest
+
+from evenkeel.rewards.bench.audit import RIGHT, Audit, AuditError, audit
+
+FUNCTIONS = Path(__file__).with_name("audited_functions.py")
+
+
+def audited(name: str, task: str | None = "text", **options: object) -> Audit:
+    """With the task *text*, whose answers are three capitals: a hundred cases."""
+    return audit(f"{FUNCTIONS}:{name}", task=task, **options)  # type: ignore[arg-type]
+
+
+def problems(result: Audit) -> dict[str, int]:
+    return dict(Counter(finding.problem for finding in result.findings))
+
+
+@pytest.mark.parametrize(
+    ("name", "shape"),
+    [
+        ("waits", "messages"),
+        ("texts_alone", "text"),
+        pytest.param("good", "messages", marks=pytest.mark.slow),
+        pytest.param("other_column", "messages", marks=pytest.mark.slow),
+    ],
+)
+def test_an_honest_function_is_left_alone(name: str, shape: str) -> None:
+    result = audited(name, columns=["gold_text"] if name == "other_column" else [])
+    assert problems(result) == {}
+    assert (result.signature, result.shape, result.form, result.right_at) == ("TRL", shape, "so\n#### ANSWER", 0.5)
+    assert all(map(result.is_paid, result.of_kinds(*RIGHT)))
+    assert [len(result.of_kinds(kind)) for kind in ("gold", "wrong", "beside", "empty")] == [3, 3, 6, 9]
+
+
+@pytest.mark.parametrize(
+    ("name", "found", "said"),
+    [
+        ("one_for_all", {"fails in a batch"}, "returned 1 rewards for 8 completions"),
+        ("careless", {"fails in TRL", "changes its inputs"}, "trainer_state"),
+        ("mean_of_the_batch", {"depends on the batch"}, "first 0.75, then"),
+        ("counts_calls", {"changes from call to call"}, "first 1.0"),
+        pytest.param("leaks", {"exploit paid"}, "reward 1", marks=pytest.mark.slow),
+        pytest.param("never_pays", {"tells nothing apart", "right answer refused"}, "reward 0", marks=pytest.mark.slow),
+    ],
+)
+def test_a_fault_is_named(name: str, found: set[str], said: str) -> None:
+    result = audited(name)
+    assert problems(result).keys() == found
+    assert said in " ".join(finding.detail for finding in result.findings)
+    assert any(note.startswith("printed") for note in result.notes) == (name == "careless")
+
+
+def test_what_hangs_or_crashes_costs_its_case() -> None:
+    result = audited("breaks", seconds=0.3)
+    said = {finding.asked.case.name: finding for finding in result.findings if finding.asked}
+    assert "0.3 s" in said["an instruction to the judge"].detail
+    assert said["an instruction to the judge"].problem == "over time"
+    for name, problem, detail in (
+        ("infinity", "crash", "SIGSEGV"),
+        ("not a number", "crash", "os._exit(7)"),
+        ("none", "fault", "called sys.exit('no answer')"),
+        ("true", "fault", "raised KeyError: 'answer' (audited_functions.py:"),
+        ("an ellipsis", "unjudged", "escape its 0"),
+        ("a placeholder", "fault", "its reward is nan"),
+    ):
+        finding = said[f"{name} (its form)"]
+        assert (finding.problem, detail in finding.detail) == (problem, True), finding
+    assert len(said) == 7
+    assert len(result.asked) == 100
+
+
+def test_the_form_alone_is_judged_where_nothing_names_a_reference() -> None:
+    pays = audited("always_pays", task=None)
+    assert (pays.task, problems(pays)) == ("format", {"tells nothing apart": 1, "exploit paid": 9})
+    trl = audit("trl.rewards:think_format_reward")
+    assert (trl.task, trl.shape) == ("format", "messages")
+    assert {finding.asked.case.name for finding in trl.findings if finding.asked} == {"nothing (its form)"}
+
+
+@pytest.mark.slow
+def test_a_penalty_pays_nothing() -> None:
+    assert problems(audited("penalty", task=None)) == {}
+
+
+def test_verls_function_is_told_its_data_source() -> None:
+    result = audited("compute_score", data_source="openai/gsm8k")
+    assert (result.signature, result.form, problems(result)) == ("verl", "so\n#### ANSWER", {})
+
+
+@pytest.mark.slow
+def test_programs_that_ask_for_the_reward() -> None:
+    result = audited("runs_the_tests_beside_the_program", task=None, seconds=2.0)
+    paid = {finding.asked.case.name for finding in result.findings if finding.asked and "paid" in finding.problem}
+    assert result.task == "code_tests", "by its name"
+    assert {"always-equal object", "expected value in the frames"} <= paid
+    assert "returns its argument" not in paid
+    assert "left out" in " ".join(result.notes), "of the tests it reads those with inputs and outputs"
+
+
+def test_mathematics_is_asked_in_many_notations() -> None:
+    result = audited("good", task=None)
+    assert result.task == "math_answer"
+    assert problems(result).keys() == {"right answer refused"}, "it compares texts"
+    assert not [finding for finding in result.findings if finding.asked and finding.asked.case.kind == "gold"]
+    assert len(result.of_kinds("written")) == 302
+
+
+def test_the_threshold_the_form_and_the_gold_are_the_users() -> None:
+    result = audited("good", right_at=2.0, gold="$ANSWER$", form="#### $ANSWER$")
+    assert problems(result) == {"pays no gold": 1, "right answer refused": 3}
+    assert {each.reward for each in result.of_kinds("gold")} == {1.0}
+
+
+SLOW = ["logic", "choice", "text", "form", "cosine_length", "math", "code", "reasoning_gym", "soft_overlong"]
+
+
+@pytest.mark.parametrize("name", ["countdown", *(pytest.param(name, marks=pytest.mark.slow) for name in SLOW)])
+def test_a_verifier_that_ships_has_no_findings(name: str) -> None:
+    assert problems(audit(name)) == {}
+
+
+@pytest.mark.slow
+def test_trls_accuracy_reward_reads_golds_in_dollars() -> None:
+    as_it_is, in_dollars = (audit("trl.rewards:accuracy_reward", gold=gold) for gold in ("ANSWER", "$ANSWER$"))
+    refused = [
+        sum(each.reward != 1 for each in result.of_kinds("gold", "written")) for result in (as_it_is, in_dollars)
+    ]
+    assert refused[1] < refused[0] / 2
+
+
+@pytest.mark.parametrize(
+    ("name", "options", "said"),
+    [
+        ("no_reward_function", {}, "takes text, label"),
+        ("absent", {}, "has no attribute 'absent'"),
+        ("other_column", {}, "--column gold_text"),
+        ("good", {"task": "mathe"}, "Did you mean math"),
+        ("good", {"form": "The answer:"}, "Write ANSWER there"),
+    ],
+)
+def test_what_cannot_be_audited_is_refused(name: str, options: dict[str, str], said: str) -> None:
+    with pytest.raises(AuditError) as refused:
+        audited(name, **options)
+    assert said in str(refused.value)
+
+
+def test_the_command_audits_a_module_of_the_folder(tmp_path: Path) -> None:
+    (tmp_path / "rewards.py").write_text(FUNCTIONS.read_text())
+    environment = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
+
+    def ran(*arguments: str) -> subprocess.CompletedProcess[str]:
+        command = [sys.executable, "-P", "-m", "evenkeel", "audit", *arguments]
+        return subprocess.run(command, cwd=tmp_path, env=environment, capture_output=True, text=True)
+
+    leaks = ran("rewards:leaks", "text", "--task", "text", "--json", "audit.json")
+    assert leaks.returncode == 1, leaks.stderr
+    assert "exploit: the gold beside another        6        -     6" in leaks.stdout
+    ours, theirs = reversed(json.loads((tmp_path / "audit.json").read_text()))
+    assert (ours["ok"], ours["function"], ours["findings"]) == (True, "text", [])
+    assert theirs["kinds"]["beside"]["paid"] == len(theirs["findings"]) == 6
+    assert {finding["reference"] for finding in theirs["findings"]} == {"Paris", "Rome", "Lima"}
+    refused = ran("rewards:absent", "--json", "-")
+    assert (refused.returncode, refused.stdout) == (2, "")
+    assert "rewards:absent cannot be imported" in refused.stderr
