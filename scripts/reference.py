@@ -1,8 +1,9 @@
-"""What the documents hold of the code: options that run files and the drop-in share, what goes together, the commands.
+"""What the documents hold of the code: shared options, what does not go together, commands, metrics.
 
     python scripts/reference.py options     # of `speed` and `vllm`: their values, defaults and meaning
     python scripts/reference.py rules       # what does not go together, of which severity, found when
     python scripts/reference.py commands    # every command's --help: docs/commands.md
+    python scripts/reference.py metrics     # what a run logs: docs/metrics.md
 
 Each prints Markdown; a test holds the documents against it.
 """
@@ -26,6 +27,7 @@ from typing import Any, Literal, get_args, get_origin, get_type_hints
 from evenkeel.trainer.command import COMMANDS
 from evenkeel.trainer.run.config import rules as settings_rules
 from evenkeel.trainer.run.config.schema import SpeedSection, VLLMSection
+from evenkeel.trainer.step.logged import METRICS
 from evenkeel.trainer.step.options import Engine, Speed
 
 SECTIONS = (("speed", Speed, SpeedSection), ("vllm", Engine, VLLMSection))
@@ -49,8 +51,8 @@ SHOWN = 5
 def main(argv: Sequence[str] | None = None) -> int:
     """Exit status: 0."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("table", choices=("options", "rules", "commands"))
-    print({"options": options, "rules": rules, "commands": commands}[parser.parse_args(argv).table]())
+    parser.add_argument("table", choices=TABLES)
+    print(TABLES[parser.parse_args(argv).table]())
     return 0
 
 
@@ -93,6 +95,16 @@ def commands() -> str:
     return "\n\n".join(pages)
 
 
+def metrics() -> str:
+    """Every metric, a table under each heading."""
+    head = ("key", "unit", "what it is", "logged")
+    tables = {
+        heading: table(head, [(f"`{each.name}`", each.unit, each.meaning, each.when) for each in found])
+        for heading, found in METRICS.items()
+    }
+    return "\n\n".join(f"## {heading}\n\n{rows}" for heading, rows in tables.items())
+
+
 def _paths(settings: Sequence[str]) -> str:
     return ", ".join([f"`{path}`" for path in settings[:SHOWN]] + ["…"] * (len(settings) > SHOWN))
 
@@ -122,6 +134,8 @@ def written(value: Any) -> str:
 def table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
     return "\n".join(f"| {' | '.join(row)} |" for row in (head, ["---"] * len(head), *rows))
 
+
+TABLES = {"options": options, "rules": rules, "commands": commands, "metrics": metrics}
 
 if __name__ == "__main__":
     raise SystemExit(main())

@@ -3,6 +3,7 @@
 import json
 import os
 import re
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -18,13 +19,18 @@ from evenkeel.trainer.step.guards import is_full
 _HELD_OUT_SET = re.compile("^eval_(?!verifier/)(?=[^/]+/)")
 
 
+def named(logs: Mapping[str, float]) -> dict[str, float]:
+    """``logs`` with a held-out set's keys as ``eval/<dataset>/…``, as W&B and TensorBoard show them."""
+    return {_HELD_OUT_SET.sub("eval/", key): value for key, value in logs.items()}
+
+
 class MetricsFile(TrainerCallback):
     """Appends every logged metric to ``metrics.jsonl``, one flushed line a log: what reports read, W&B or not.
 
-    A line holds ``step`` and ``epoch`` beside TRL's and our keys; a held-out set's are written ``eval/<dataset>/…``, as
-    W&B and TensorBoard show them. On a resume, lines after the checkpoint's step are dropped, for those steps are
-    trained again, and so is the line with which the interrupted part of the run ended: the file becomes that of a run
-    without an interruption. While the disk is full lines are kept in memory, reported once, and written later.
+    A line holds the keys of `evenkeel.trainer.step.logged`. On a resume, lines after the checkpoint's step are dropped,
+    for those steps are trained again, and so is the line with which the interrupted part of the run ended: the file
+    becomes that of a run without an interruption. While the disk is full lines are kept in memory, reported once, and
+    written later.
     """
 
     def __init__(self, path: Path) -> None:
@@ -48,8 +54,7 @@ class MetricsFile(TrainerCallback):
         self, args: TrainingArguments, state: TrainerState, control: TrainerControl, logs: Any = None, **_: Any
     ) -> None:
         if state.is_world_process_zero and logs:
-            named = {_HELD_OUT_SET.sub("eval/", key): value for key, value in logs.items()}
-            self._append(json.dumps({"step": state.global_step, **named}) + "\n")
+            self._append(json.dumps({"step": state.global_step, **named(logs)}) + "\n")
 
     def _append(self, line: str) -> None:
         size = self.path.stat().st_size if self.path.exists() else 0

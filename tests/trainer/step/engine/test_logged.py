@@ -1,0 +1,113 @@
+"""What real trainings log is declared in `trainer.step.logged`, and what is declared there is logged by one of them."""
+
+import math
+import re
+from functools import cache
+from itertools import product
+from typing import Any
+
+import pytest
+from datasets import Dataset
+
+from evenkeel.rewards import RewardFunction, build_verifier
+from evenkeel.trainer import RLVRTrainer
+from evenkeel.trainer.evaluation import decodings
+from evenkeel.trainer.run.callbacks.records import named
+from evenkeel.trainer.step.logged import METRICS
+from evenkeel.trainer.step.options import Evaluation, Guards, Speed
+from tests.paths import ROOT
+from tests.trainer.step.engine.conftest import Served
+from tests.trainer.training import PROMPTS, train
+
+NAMES = [metric.name for metrics in METRICS.values() for metric in metrics]
+NOT_REACHED = {
+    "aux_loss": "a model with a router",
+    "tools/call_frequency": "a chat template that can call tools",
+    "tools/failure_frequency": "the same",
+}
+
+
+@cache
+def alternatives(name: str) -> list[str]:
+    """``a/{b, c}/<d>`` → ``a/b/<d>``, ``a/c/<d>``."""
+    parts = [part.split(", ") for part in re.split(r"[{}]", name)]
+    return ["".join(chosen) for chosen in product(*parts)]
+
+
+def logs(key: str, pattern: str) -> bool:
+    words = re.escape(pattern).replace("<k>", r"\d+").replace("<metric>", ".+")
+    return re.fullmatch(re.sub(r"<\w+>", "[^/]+", words), key) is not None
+
+
+def judged(prompts: list[Any], completions: list[Any], log_extra: Any, log_metric: Any, **_: Any) -> list[float | None]:
+    """By a verifier: right where the last character is a digit, wrong where c is in the prompt, right where a is."""
+    asked = [prompt[-1]["content"] for prompt in prompts]
+    texts = [completion[0]["content"].strip()[-1:] or "nothing" for completion in completions]
+    right = [
+        "c" not in question and ("a" in question or text.isdigit()) for question, text in zip(asked, texts, strict=True)
+    ]
+    references = [text if is_right else "no" for text, is_right in zip(texts, right, strict=True)]
+    reward = RewardFunction(build_verifier("exact_match"), "judged")
+    return reward(prompts=asked, completions=texts, reference=references, log_extra=log_extra, log_metric=log_metric)
+
+
+class OneFault(RLVRTrainer):
+    """The loss of the first optimizer step is no number."""
+
+    def _compute_loss(self, model: Any, inputs: Any) -> Any:
+        loss = super()._compute_loss(model, inputs)
+        return loss * math.nan if self.model.training and self.state.global_step == 0 else loss
+
+
+POLICY = ROOT / "configs/tiny_policy/countdown"
+"""Unlike the random model's its tokens are of all classes and probabilities, and its answers begin alike."""
+TWO_STEPS = {"steps_per_generation": 2, "gradient_accumulation_steps": 1, "max_steps": 2}
+CASES: dict[str, tuple[dict[str, Any], dict[str, Any]]] = {
+    "two passes": ({"update_schedule": "lopti", "token_weight": "adv_reweight"}, {"max_steps": 2}),
+    "coefficient": ({"coefficient": "importance_ratio"}, {"loss_type": "cispo", **TWO_STEPS}),
+    "cispo": ({}, {"loss_type": "cispo"}),
+    "vespo": ({}, {"loss_type": "vespo"}),
+    "entropy bonus": ({}, {"entropy_coef": 0.01}),
+    "sampler": ({"prompt_sampler": "dynamic"}, {}),
+    "revision": ({"advantage": "ibpo", "revision": {"references": 2}}, {}),
+    "planned": ({"speed": Speed(microbatches="planned")}, {}),
+}
+
+
+@pytest.fixture(scope="module")
+def trained(served: Served, tmp_path_factory: pytest.TempPathFactory) -> dict[str, set[str]]:
+    """Case → the keys that it logged, as ``metrics.jsonl`` has them."""
+    folder = tmp_path_factory.mktemp("logged")
+    found = {}
+
+    def run(case: str, strategies: dict[str, Any], trainer_class: Any = RLVRTrainer, **settings: Any) -> Any:
+        defaults = {"model": served.model, "reward": judged, "max_steps": 1}
+        trainer = train(trainer_class, output_dir=folder / case, strategies=strategies, **{**defaults, **settings})
+        found[case] = {key for entry in trainer.state.log_history for key in named(entry)}
+        return trainer
+
+    for case, (strategies, settings) in CASES.items():
+        run(case, strategies, **settings)
+    watched = {"guards": Guards(folder / "faults", max_skipped=1)}
+    run("fault", watched, OneFault)
+    run("real policy", watched, model=POLICY, beta=0.1, max_completion_length=16, **{**TWO_STEPS, "max_steps": 8})
+    served.engine.start()
+    run("vllm", {"check_agreement_every": 1}, **served.settings)
+    held_out = Dataset.from_list([{**row, "group": "easy"} for row in PROMPTS])
+    trainer = run("evaluation", {"evaluation": Evaluation(0, decodings(2, None, True))})
+    trainer.evaluate(held_out)
+    found["evaluation"] |= {key for entry in trainer.state.log_history for key in named(entry)}
+    return found
+
+
+def test_every_key_that_is_logged_is_declared_once(trained):
+    patterns = [(name, pattern) for name in NAMES for pattern in alternatives(name)]
+    for case, keys in trained.items():
+        declared = {key: [name for name, pattern in patterns if logs(key, pattern)] for key in keys}
+        assert {key: names for key, names in declared.items() if len(names) != 1} == {}, case
+
+
+def test_every_key_that_is_declared_is_logged(trained):
+    keys = set().union(*trained.values())
+    silent = [each for name in NAMES for each in alternatives(name) if not any(logs(key, each) for key in keys)]
+    assert silent == [*NOT_REACHED]
