@@ -28,7 +28,7 @@ class Metric(NamedTuple):
 UPDATE = (
     Metric("step", "optimizer steps", "done when the line was written"),
     Metric("epoch", "passes", "over the training prompts, done when the line was written"),
-    Metric("loss", "", "what was differentiated, mean over the steps since the last line. On-policy it is −Σ A / D, whatever the policy has learned"),
+    Metric("loss", "", "what was differentiated, mean over the steps since the last line. On-policy and without KL it is −Σ A / D, whatever the policy has learned"),
     Metric("grad_norm", "", "‖g‖₂ of all trained weights before clipping, of the line's last step"),
     Metric("learning_rate", "", "of the first group of weights, in the line's last step"),
     Metric("entropy", "nats", "mean over the counted tokens of H = −Σ_v π(v) log π(v), π the current policy at the sampling temperature"),
@@ -70,7 +70,7 @@ ROLLOUT = (
     Metric("tools/{call_frequency, failure_frequency}", "", "calls a completion; share of the calls that failed", "tools"),
     Metric("sampling/sampling_logp_difference/{mean, max}", "nats", "abs(log π_old − log π_vLLM) of the counted tokens", "vLLM with `vllm_importance_sampling_correction`"),
     Metric("sampling/importance_sampling_ratio/{min, mean, max}", "", "π_old / π_vLLM after its bound, of tokens or of responses", "the same"),
-    Metric("vllm/agreement_max", "nats", "largest abs(log π − log π_vLLM) of probes scored by both, over all ranks; largest of the run", "vLLM, `vllm.check_agreement_every` > 0"),
+    Metric("vllm/agreement_max", "nats", "largest abs(log π − log π_vLLM) of probes scored by both, over all ranks, since the last line", "vLLM, `vllm.check_agreement_every` > 0"),
 )
 MEASURED = (
     Metric("token_prob/frac_q{1, 2, 3, 4}", "", "share of the tokens with π_old in [0, ¼), [¼, ½), [½, ¾), [¾, 1]"),
@@ -85,7 +85,7 @@ MEASURED = (
 TIME = (
     Metric("timing/{generate, sync, old_logps, reference, verify_wait, prepare, update, log}_s", "s", "of an optimizer step, by what it went into; together its wall time. What each holds: [`phases`](../trainer/step/phases.py)"),
     Metric("timing/verify_s", "s", "all judging; what it is longer than `verify_wait` ran beside scoring ([`judging`](../trainer/step/judging.py))"),
-    Metric("step_time", "s", "TRL's: the micro-batches of an optimizer step, without the optimizer"),
+    Metric("step_time", "s", "TRL's: the micro-batches of an optimizer step, with what they generate, without the optimizer"),
     Metric("train_runtime", "s", "of training, a resumed run's parts together", "the last line"),
     Metric("train_{samples, steps}_per_second", "1/s", "completions trained, optimizer steps, over the whole run", "the last line"),
     Metric("train_loss", "", "mean `loss` of all steps", "the last line"),
