@@ -23,6 +23,7 @@ from evenkeel.trainer.algorithms.keyed_noise import keyed_draw, row_key
 from evenkeel.trainer.algorithms.revisions import RevisionOptions
 from evenkeel.trainer.algorithms.strategies import build_strategies
 from evenkeel.trainer.evaluation import Decoding
+from evenkeel.trainer.evaluation.judging import Answered
 from evenkeel.trainer.step.advantages import Advantages
 from evenkeel.trainer.step.checkpoint import Checkpoint
 from evenkeel.trainer.step.engine_check import METRIC, EngineCheck, EngineDisagreementError
@@ -399,10 +400,11 @@ def test_held_out(ranks: Ranks):
         log_extra("correct", verdicts)
         return [float(verdict) for verdict in verdicts]
 
-    def generate(prompts: list[str]) -> Any:
+    def generate(rows: list[dict[str, str]]) -> Answered:
+        prompts = [row["prompt"] for row in rows]
         asked.update(prompts)
         texts = ["no" if prompt == "a" and place == 0 else "yes" for place, prompt in enumerate(prompts)]
-        return None, [[5, 1] for _ in prompts], None, texts
+        return Answered(prompts, texts, [[5, 1] for _ in prompts], [2 for _ in prompts], {})
 
     options = Evaluation(seed=7, decodings=[Decoding(samples=2)])
     part = HeldOut(options, ranks, {"right": right}, [1.0], temperature=1.0, batch_size=2, ends=END)
