@@ -26,10 +26,11 @@ import sysconfig
 import tempfile
 import tomllib
 import xml.etree.ElementTree as ElementTree
-from collections import Counter
+from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from importlib.metadata import version
+from itertools import chain
 
 from packaging.requirements import Requirement
 from packaging.version import Version
@@ -46,15 +47,17 @@ class Tried:
     """What a version's tests said.
 
     Attributes:
-        causes: the error of each failed test → how many have it, the most frequent first.
+        causes: each error → the tests that ended with it, the most frequent first.
     """
 
     trl: str
     is_declared: bool
     tests: int
-    failed: int
-    parity_failed: int
-    causes: dict[str, int]
+    causes: dict[str, list[str]]
+
+    @property
+    def failed(self) -> int:
+        return sum(map(len, self.causes.values()))
 
     @property
     def works(self) -> bool:
@@ -64,9 +67,13 @@ class Tried:
     def verdict(self) -> str:
         if self.works:
             return "works"
-        cause = next(iter(self.causes), "no test ran").removeprefix("Refusal: ").split(";")[0]
-        is_broken = self.parity_failed or self.failed == self.tests
-        return f"{'broken by' if is_broken else 'works but for'}: {cause}"
+        if not self.tests:
+            return "broken by: no test ran"
+        cause, names = next(iter(self.causes.items()))
+        said = cause.removeprefix("Refusal: ").split(";")[0]
+        if self.failed == self.tests or any(PARITY in name for name in chain(*self.causes.values())):
+            return f"broken by: {said}"
+        return f"works but for: {said} ({names[0]})"
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -142,14 +149,15 @@ def outcome(source: str, name: str, declared: Requirement, *, slow: bool) -> Tri
             pytest += ["--continue-on-collection-errors", "-m", marks]
             subprocess.run([*pytest, *tests], cwd=ROOT, stdout=subprocess.DEVNULL)
             cases += ElementTree.parse(report).iter("testcase")
-    failed = {case: cause for case in cases if (cause := failure(case)) is not None}
+    causes = defaultdict(list)
+    for case in cases:
+        if (cause := failure(case)) is not None:
+            causes[cause].append(f"{case.get('classname')}.{case.get('name')}".lstrip("."))
     return Tried(
         trl=name if name == installed else f"{name} ({installed})",
         is_declared=declared.specifier.contains(installed, prereleases=True),
         tests=len(cases),
-        failed=len(failed),
-        parity_failed=sum(PARITY in (case.get("classname"), case.get("name")) for case in failed),
-        causes=dict(Counter(failed.values()).most_common()),
+        causes=dict(sorted(causes.items(), key=lambda each: -len(each[1]))),
     )
 
 

@@ -35,21 +35,18 @@ def test_the_cause_is_the_error_that_ended_the_test(tmp_path: Path):
 
 
 @pytest.mark.parametrize(
-    ("tests", "failed", "parity_failed", "verdict"),
+    ("tests", "failed", "verdict"),
     [
-        (9, 0, 0, "works"),
-        (9, 2, 0, "works but for: no seam"),
-        (9, 2, 1, "broken by: no seam"),
-        (9, 9, 0, "broken by: no seam"),
+        (9, [], "works"),
+        (9, ["test_a", "test_b"], "works but for: no seam (test_a)"),
+        (9, ["test_a", "tests.trainer.step.test_parity.test_b"], "broken by: no seam"),
+        (1, ["test_a"], "broken by: no seam"),
+        (0, [], "broken by: no test ran"),
     ],
 )
-def test_a_version_is_broken_where_it_is_not_trls_trainer_any_more(tests, failed, parity_failed, verdict):
+def test_a_version_is_broken_where_it_is_not_trls_trainer_any_more(tests: int, failed: list[str], verdict: str):
     causes = {"Refusal: no seam; the way out": failed} if failed else {}
-    assert Tried("1.16.0", True, tests, failed, parity_failed, causes).verdict == verdict
-
-
-def test_where_no_test_ran_nothing_works():
-    assert Tried("1.16.0", True, 0, 0, 0, {}).verdict == "broken by: no test ran"
+    assert Tried("1.16.0", True, tests, causes).verdict == verdict
 
 
 @pytest.mark.slow
