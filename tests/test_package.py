@@ -6,6 +6,7 @@ import subprocess
 import sys
 import sysconfig
 from pathlib import Path
+from zipfile import ZipFile
 
 import pytest
 import shtab
@@ -33,6 +34,7 @@ STABLE = [
     "traits",
 ]
 """A name leaves this list only with a new major version."""
+PIP = (sys.executable, "-m", "pip", "--disable-pip-version-check", "-q")
 
 
 @pytest.fixture
@@ -127,26 +129,97 @@ def script(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return path
 
 
-@pytest.mark.slow
-def test_the_wheel_works_in_a_clean_environment(folder: Path, tmp_path_factory: pytest.TempPathFactory):
+@pytest.fixture(scope="module")
+def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
     built = tmp_path_factory.mktemp("wheel")
-    pip = [sys.executable, "-m", "pip", "--disable-pip-version-check", "-q"]
-    source = built / "source"
-    subprocess.run(["git", "clone", "-q", str(ROOT), str(source)], check=True)
-    subprocess.run([*pip, "wheel", "--no-deps", "--no-build-isolation", "-w", str(built), str(source)], check=True)
-    (wheel,) = built.glob("trl_evenkeel-*.whl")
-    subprocess.run([sys.executable, "-m", "venv", "--without-pip", str(built / "clean")], check=True)
-    python = str(built / "clean" / "bin" / "python")
-    packages = Path(ran(folder, "-c", "import sysconfig; print(sysconfig.get_path('purelib'))", python=python).strip())
-    subprocess.run([*pip, "install", "--no-deps", "--target", str(packages), str(wheel)], check=True)
-    # the other packages are this environment's; its .pth files, which name this checkout, are not read
+    source = str(built / "source")
+    subprocess.run(["git", "clone", "-q", str(ROOT), source], check=True)
+    subprocess.run([*PIP, "wheel", "--no-deps", "--no-build-isolation", "-w", str(built), source], check=True)
+    return next(built.glob("trl_evenkeel-*.whl"))
+
+
+@pytest.fixture
+def clean(tmp_path_factory: pytest.TempPathFactory) -> str:
+    """The interpreter of an environment that sees this one's packages, and not this checkout."""
+    environment = tmp_path_factory.mktemp("clean")
+    subprocess.run([sys.executable, "-m", "venv", "--without-pip", str(environment)], check=True)
+    (packages,) = environment.glob("lib/python*/site-packages")
+    # its .pth files, which name this checkout, are not read
     (packages / "others.pth").write_text(sysconfig.get_path("purelib") + "\n")
-    assert str(packages) in ran(folder, "-c", "import evenkeel; print(evenkeel.__file__)", python=python)
+    return str(environment / "bin" / "python")
+
+
+def theirs(folder: Path) -> Path:
+    """The wheel of another project that is called `evenkeel`."""
+    information, path = "evenkeel-0.1.1.dist-info", folder / "evenkeel-0.1.1-py3-none-any.whl"
+    files = {
+        "evenkeel/__init__.py": "",
+        "evenkeel/budget.py": "",
+        f"{information}/METADATA": "Metadata-Version: 2.1\nName: evenkeel\nVersion: 0.1.1\n",
+        f"{information}/WHEEL": "Wheel-Version: 1.0\nGenerator: a test\nRoot-Is-Purelib: true\nTag: py3-none-any\n",
+    }
+    with ZipFile(path, "w") as packed:
+        for name, text in files.items():
+            packed.writestr(name, text)
+        packed.writestr(f"{information}/RECORD", "".join(f"{name},,\n" for name in [*files, f"{information}/RECORD"]))
+    return path
+
+
+def refused(folder: Path, *command: str, **variables: str) -> str:
+    """The last line of what is said."""
+    environment = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"} | variables
+    ended = subprocess.run(command, cwd=folder, env=environment, capture_output=True, text=True)
+    assert ended.returncode == 1
+    return ended.stderr.splitlines()[-1]
+
+
+def test_beside_a_checkout_another_package_called_evenkeel_is_refused(folder: Path):
+    """It comes first on the path, and our code runs where a part of it is imported."""
+    with ZipFile(theirs(folder)) as packed:
+        packed.extractall(folder / "installed")
+    path = str(folder / "installed")
+    said = f"ImportError: {path}/evenkeel belongs to the distribution evenkeel 0.1.1"
+    assert refused(folder, sys.executable, "-c", "import evenkeel.trainer", PYTHONPATH=path).startswith(said)
+    command = str(Path(sys.executable).with_name("evenkeel"))
+    assert refused(folder, command, "--version", PYTHONPATH=path).startswith(said)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("ours_comes", ["first", "last"])
+def test_another_package_called_evenkeel_is_refused_and_the_way_out_works(
+    folder: Path, wheel: Path, clean: str, ours_comes: str
+):
+    install = [*PIP, "--python", clean, "install", "--no-deps"]
+    for each in (wheel, theirs(folder)) if ours_comes == "first" else (theirs(folder), wheel):
+        subprocess.run([*install, str(each)], check=True)
+    command = str(Path(clean).with_name("evenkeel"))
+    tried = [[clean, "-c", "import evenkeel.trainer"], [clean, "-m", "evenkeel", "--version"], [command, "--version"]]
+    if ours_comes == "last":  # else `import evenkeel` alone is theirs
+        tried.append([clean, "-c", "import evenkeel"])
+    for each in tried:
+        said = refused(folder, *each)
+        assert "site-packages/evenkeel belongs to the distribution evenkeel 0.1.1" in said
+        assert "pip uninstall evenkeel" in said
+        assert "--force-reinstall" in said
+    subprocess.run([*PIP, "--python", clean, "uninstall", "--yes", "evenkeel"], check=True)
+    subprocess.run([*install, "--force-reinstall", str(wheel)], check=True)
+    assert "RLVRTrainer" in ran(folder, "-c", "from evenkeel import RLVRTrainer as r; print(r)", python=clean)
+
+
+@pytest.mark.slow
+def test_the_wheel_works_in_a_clean_environment(folder: Path, wheel: Path, clean: str):
+    """Beside packages of others that have our folders' names."""
+    subprocess.run([*PIP, "--python", clean, "install", "--no-deps", str(wheel)], check=True)
+    (packages,) = Path(clean).parents[1].glob("lib/python*/site-packages")
+    for name in ("rewards", "trainer", "configs"):
+        (packages / name).mkdir()
+        (packages / name / "__init__.py").write_text("raise ImportError('the package of another')\n")
+    assert str(packages) in ran(folder, "-c", "import evenkeel; print(evenkeel.__file__)", python=clean)
     few = ["trl.max_steps=2", "trl.save_steps=2", "trl.max_completion_length=32", "evaluation.before=false"]
     few += ["data.test.generator.test=16", "logging.report_to=none"]
-    ran(folder, "-m", "evenkeel", "train", "quickstart", *few, python=python)
+    ran(folder, "-m", "evenkeel", "train", "quickstart", *few, python=clean)
     assert (folder / "runs" / "quickstart" / "summary.json").is_file()
-    assert "last_number" not in ran(folder, str(ROOT / "examples" / "own_verifier.py"), python=python)
+    assert "last_number" not in ran(folder, str(ROOT / "examples" / "own_verifier.py"), python=clean)
 
 
 @pytest.mark.slow

@@ -11,6 +11,8 @@ from importlib import import_module
 from importlib.metadata import PackageNotFoundError, version
 from typing import TYPE_CHECKING, Any
 
+import evenkeel.trainer  # noqa: F401  refuses another package called evenkeel
+
 if TYPE_CHECKING:
     from evenkeel.rewards import GENERATORS as GENERATORS
     from evenkeel.rewards import RewardFunction as RewardFunction
