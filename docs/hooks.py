@@ -1,7 +1,6 @@
 """The site is the repository: every Markdown file is a page at its own path, so that links need no rewriting.
 
-A source (`.py`, `.yaml`) that a page links to is shown as a page. Made here: a page for each
-strategy, and that of limits.
+A source (`.py`, `.yaml`) that a page links to is shown as a page. Made here: the pages of strategies and of limits.
 """
 
 import re
@@ -13,7 +12,13 @@ from typing import Any
 from mkdocs.structure.files import File
 
 ROOT = Path(__file__).parents[1]
-FOLDERS = ("configs", "docs", "rewards", "tests", "trainer")
+sys.path.append(str(ROOT))
+
+from scripts.strategy_pages import strategy_pages  # noqa: E402
+
+STRATEGIES = strategy_pages()
+STRATEGY_TABLE = "trainer/algorithms/README.md"
+FOLDERS = ("configs", "docs", "examples", "rewards", "scripts", "tests", "trainer")
 PAGES = sorted([*ROOT.glob("*.md"), *(path for folder in FOLDERS for path in (ROOT / folder).rglob("*.md"))])
 PICTURES = sorted((ROOT / "configs").rglob("*.svg"))
 LANGUAGES = {".py": "python", ".yaml": "yaml"}
@@ -27,13 +32,6 @@ LIMITS = (  # page, heading, what it is about: beside the README's limits, which
     ("rewards/README.md", "#how-graders-in-the-field-do-on-the-same-cases", "What the mathematics verifier gets wrong"),
     ("trainer/algorithms/README.md", "#what-is-left-out", "Strategies that are left out"),
 )
-
-
-sys.path.append(str(ROOT))
-from scripts.strategy_pages import strategy_pages  # noqa: E402
-
-STRATEGIES = strategy_pages()
-STRATEGY_TABLE = "trainer/algorithms/README.md"
 
 
 def on_config(config: Any) -> None:
@@ -64,6 +62,8 @@ def on_files(files: Any, config: Any) -> Any:
 
 def on_page_markdown(markdown: str, page: Any, **_: Any) -> str:
     """Links to sources lead to the pages that show them, names of strategies in their table to theirs."""
+    if page.file.src_uri.removesuffix(".md").endswith(tuple(LANGUAGES)):
+        return markdown
     if page.file.src_uri == STRATEGY_TABLE:
         markdown = re.sub(
             r"^\| (\w+) \| `(\w+)` \|", r"| \1 | [`\2`](../../strategies/\1/\2.md) |", markdown, flags=re.M
