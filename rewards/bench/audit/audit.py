@@ -22,8 +22,19 @@ from evenkeel.rewards.bench.audit.caller import (
     Shape,
     Signature,
 )
-from evenkeel.rewards.bench.audit.cases import FORMS, KINDS, RIGHT, TASKS, USUAL_FORMS, Case, InForm, Kind, audit_cases
-from evenkeel.rewards.bench.built_in import BUILT_IN, built_in_rows
+from evenkeel.rewards.bench.audit.cases import (
+    FORMS,
+    KINDS,
+    RIGHT,
+    TASKS,
+    USUAL_FORMS,
+    Case,
+    InForm,
+    Kind,
+    audit_cases,
+    audit_rows,
+)
+from evenkeel.rewards.bench.built_in import BUILT_IN
 from evenkeel.rewards.bench.trials import Row
 from evenkeel.rewards.isolation.workers import WorkerPool, WorkerStartError
 from evenkeel.rewards.registry import suggest
@@ -40,7 +51,7 @@ _WORDS = {
     "multiple_choice": ("choice", "mcq", "gpqa"),
     "format": ("format",),
 }
-"""Task → what the names of a function and its parameters hold that is meant for it; anything else is mathematics."""
+"""Task → what the names of a function and its parameters hold that is meant for it."""
 
 
 @dataclass(frozen=True)
@@ -102,8 +113,8 @@ def audit(
 
     Args:
         function: ``module:function``, ``folder/file.py:function``, or a built-in verifier's name.
-        task: a key of `TASKS` or of `BUILT_IN`; ``None`` = by the names of the function and its parameters, else
-            mathematics.
+        task: a key of `TASKS` or of `BUILT_IN`; ``None`` = the first whose golds it pays: by the names of the function
+            and its parameters, mathematics, and the others.
         columns: parameters that hold the reference, beside `REFERENCE_COLUMNS`.
         form: a text with `ANSWER` in it, as the function wants answers; ``None`` = the first of `FORMS` that it reads.
         gold: a text with `ANSWER` in it, as references stand in the column.
@@ -135,16 +146,10 @@ def audit(
     )
     with closing(pool):
         caller = _caller(function, pool, columns, gold, data_source)
-        chosen = TASKS.get(task or "", task) or _guessed_task(function, caller)
-        caller.seconds = seconds or (30.0 if chosen == "code_tests" else 5.0)
-        verifier, rows = _rows(function, caller, chosen)
-        reading, wins = _reading(caller, verifier, rows, chosen, form, shape)
+        tasks = _guessed_tasks(function, caller) if task is None else [TASKS.get(task, task)]
+        chosen, verifier, rows, reading, wins = _chosen(function, caller, tasks, form, shape, seconds)
         notes = []
-        is_blind = caller.signature == "TRL" and not _reference_columns(caller)
-        if task is None and is_blind and not any(wins) and chosen != "format":
-            chosen = "format"
-            verifier, rows = _rows(function, caller, chosen)
-            reading, wins = _reading(caller, verifier, rows, chosen, form, shape)
+        if chosen == "format" and len(tasks) > 1:
             notes.append("no parameter holds a reference, and none changed a reward: asked as one of the form alone")
         if chosen == "code_tests" and any(wins):
             unread = [row.question for row, won in zip(rows, wins, strict=True) if not won]
@@ -155,10 +160,14 @@ def audit(
         not_asked: dict[Kind, int] = {}
         for kind in KINDS:
             of_kind = [case for case in cases if case.kind == kind]
-            asked += (found := caller.ask(of_kind))
+            if kind == "written":  # a gold that is refused as it stands says nothing of other ways to write it
+                least = _right_at(asked) if right_at is None else right_at
+                read = [each.case.row.reference for each in asked if each.reward is not None and each.reward >= least]
+                readable = [case for case in of_kind if case.row.reference in read]
+            asked += (found := caller.ask(readable if kind == "written" else of_kind))
             if len(found) < len(of_kind):
                 not_asked[kind] = len(of_kind) - len(found)
-        again = [] if not_asked else list(_of_other_calls(caller, asked))
+        again = [] if caller.ends >= MOST_ENDS else list(_of_other_calls(caller, asked))
     threshold = _right_at(asked) if right_at is None else right_at
     written = reading.format(ANSWER)
     result = Audit(
@@ -205,7 +214,7 @@ def _caller(function: str, pool: WorkerPool, columns: Sequence[str], gold: str, 
 
 def _rows(function: str, caller: Caller, task: str) -> tuple[Verifier, list[Row]]:
     """The task's verifier and rows. Refuses a function that must be given what they do not have."""
-    verifier, rows = built_in_rows(task)
+    verifier, rows = audit_rows(task)
     item = caller.item([Case("gold", "", rows[0], "")])
     missing = [name for name, needed in caller.parameters.items() if needed and name not in item["arguments"]]
     if missing := [name for name in missing if name not in item["hooks"]]:
@@ -223,14 +232,47 @@ def _reference_columns(caller: Caller) -> list[str]:
     return [name for name in caller.parameters if name in known]
 
 
-def _guessed_task(function: str, caller: Caller) -> str:
+def _guessed_tasks(function: str, caller: Caller) -> list[str]:
+    """A built-in verifier's own; else those by the function's names, mathematics, and the others.
+
+    The form alone is the last for a function without a parameter for the reference, and none for others.
+    """
     name = TASKS.get(function, function)
+    if name in BUILT_IN:
+        return [name]
     words = " ".join([name.rpartition(":")[2], *caller.parameters]).lower()
-    for task, marks in _WORDS.items():
-        is_blind = caller.signature == "TRL" and not _reference_columns(caller)
-        if any(mark in words for mark in marks) and (task != "format" or is_blind):
-            return task
-    return name if name in BUILT_IN else TASKS["math"]
+    named = [task for task, marks in _WORDS.items() if any(mark in words for mark in marks)]
+    if caller.signature == "TRL" and not _reference_columns(caller):
+        return ["format"] if "format" in named else [*named, TASKS["math"], "format"]
+    return [task for task in dict.fromkeys([*named, TASKS["math"], *_WORDS, "exact_match"]) if task != "format"]
+
+
+def _chosen(
+    function: str,
+    caller: Caller,
+    tasks: Sequence[str],
+    form: str | None,
+    shape: Shape | None,
+    seconds: float | None,
+) -> tuple[str, Verifier, list[Row], str, list[bool]]:
+    """The first of ``tasks`` of which it pays golds, else the first that has its columns; with what `_reading` says."""
+    found: list[tuple[str, Verifier, list[Row], str, list[bool]]] = []
+    refusals = []
+    for task in tasks:
+        try:
+            verifier, rows = _rows(function, caller, task)
+        except AuditError as refusal:
+            refusals.append(refusal)
+            continue
+        caller.seconds = seconds or (30.0 if task == "code_tests" else 5.0)
+        reading, wins = _reading(caller, verifier, rows, task, form, shape)
+        found.append((task, verifier, rows, reading, wins))
+        if any(wins) or task == "format" or caller.ends >= MOST_ENDS:
+            return found[-1]
+    if not found:
+        raise refusals[0]
+    task, verifier, rows, *_ = found[0]
+    return task, verifier, rows, *_reading(caller, verifier, rows, task, form, shape)
 
 
 def _reading(
@@ -258,8 +300,6 @@ def _reading(
             for completion in both
         ]
         for caller.shape in shapes:
-            if best is None:
-                caller.warm_up(cases[0])
             asked = caller.ask(cases)
             rewards = [each.reward for each in asked] + [None] * (len(cases) - len(asked))
             wins = [

@@ -65,6 +65,7 @@ class Caller:
     data_source: str
     seconds: float = FIRST_SECONDS
     shape: Shape = "text"
+    is_warm: bool = False
     ends: int = 0
     printed: int = 0
     connected: set[str] = field(default_factory=set)
@@ -72,6 +73,11 @@ class Caller:
 
     def ask(self, cases: Sequence[Case], at_once: int = 1) -> list[Asked]:
         """The cases in their order, so many in a call; those after `MOST_ENDS` bad ends are left out."""
+        if cases and not self.is_warm:
+            self.is_warm = True
+            first = self.pool.map([self.item(cases[:1])] * self.pool.workers, FIRST_SECONDS)
+            if all(result.status == "wall_limit" for result in first):
+                self.seconds = 1.0
         asked: list[Asked] = []
         before = self.ends
         calls = [cases[start : start + at_once] for start in range(0, len(cases), at_once)]
@@ -82,12 +88,6 @@ class Caller:
             for call, result in zip(some, self.pool.map([self.item(call) for call in some], self.seconds), strict=True):
                 asked += self._asked(call, result)
         return asked
-
-    def warm_up(self, case: Case) -> None:
-        """A first call in each process, which may take its time."""
-        results = self.pool.map([self.item([case])] * self.pool.workers, FIRST_SECONDS)
-        if all(result.status == "wall_limit" for result in results):
-            self.seconds = 1.0
 
     def item(self, cases: Sequence[Case]) -> dict[str, Any]:
         """The call for ``cases``, as `audited.answers_of` takes it; one of verl's is for a single case."""

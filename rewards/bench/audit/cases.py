@@ -1,13 +1,14 @@
 """What an audit asks: the bench's trials, its labelled answers and programs, and golds beside other answers."""
 
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal, TypeAlias
 
 from evenkeel.rewards.bench.adversarial import FORMS as BENCH_FORMS
 from evenkeel.rewards.bench.adversarial import built_in
+from evenkeel.rewards.bench.built_in import built_in_rows
 from evenkeel.rewards.bench.trials import Kind as TrialKind
 from evenkeel.rewards.bench.trials import Row, trials
 from evenkeel.rewards.verifier import Verdict, Verifier
@@ -90,6 +91,18 @@ class InForm(Verifier):
         return None if gold is None else self.form.format(_answer(gold))
 
 
+def audit_rows(task: str) -> tuple[Verifier, list[Row]]:
+    """The task's verifier and its built-in rows, with the right answer as a text where others read it."""
+    verifier, rows = built_in_rows(task)
+    if (field := {"knights_knaves": "solution_text_format", "multiple_choice": "answer"}.get(task)) is not None:
+        answers = [_answer(verifier.gold_completion(row.reference) or "") for row in rows]
+        rows = [
+            Row(row.question, {**row.reference, field: answer}) if isinstance(row.reference, Mapping) else row
+            for row, answer in zip(rows, answers, strict=True)
+        ]
+    return verifier, rows
+
+
 def _answer(completion: str) -> str:
     """What a verifier's own completion answers, out of its tags, box or fence."""
     answer = completion.rpartition("</think>")[2].strip()
@@ -102,17 +115,19 @@ def _answer(completion: str) -> str:
 def audit_cases(task: str, verifier: InForm, rows: Sequence[Row]) -> Iterator[Case]:
     """All cases of a task in the verifier's form; of the adversarial ones the shortest first.
 
-    - The bench's trials (`bench.trials`); those made for mathematics are asked of mathematics alone.
+    - The bench's trials (`bench.trials`); those made for mathematics are asked of mathematics alone, and lone
+      surrogates, which no tokenizer decodes to, of nothing.
     - *wrong*: also the verifier's `Verifier.wrong_completion`.
     - *beside*: the gold is ruled out in the thought, and another row's is the answer; both are the answer.
-    - mathematics: the pairs of ``labelled_math.json``, but those whose label is a matter of policy.
+    - mathematics: the pairs of ``labelled_math.json``, but those whose label is a matter of policy, and their golds.
     - code: the programs of ``code_exploits.json``, against the rows of the task that they are written for.
     """
     form = verifier.form
     forms = {"its form": form, "bare": FORMS["bare"]}
     adversarial = built_in(forms, "*.json" if task == "math_answer" else "general.json")
     shortest_first = dict(sorted(adversarial.items(), key=lambda entry: len(entry[1])))
-    for trial in trials(verifier, rows, shortest_first, forms):
+    decoded = {name: text for name, text in shortest_first.items() if text == text.encode(errors="ignore").decode()}
+    for trial in trials(verifier, rows, decoded, forms):
         yield Case(_OF_TRIALS[trial.kind], trial.name, rows[trial.row], trial.completion)
     if verifier.reads_reference:
         golds = [_answer(verifier.verifier.gold_completion(row.reference) or "") for row in rows]
@@ -127,10 +142,12 @@ def audit_cases(task: str, verifier: InForm, rows: Sequence[Row]) -> Iterator[Ca
                 if task != "code_tests":  # two functions one after the other are one right program
                     yield Case("beside", "the gold or another", row, form.format(f"{gold} or {other}"))
     if task == "math_answer":
-        for pair in _read("labelled_math.json"):
-            if "refused" not in pair:
-                kind: Kind = "written" if pair["right"] else "wrong"
-                yield Case(kind, pair["class"], Row("What is it?", pair["gold"]), form.format(pair["answer"]))
+        pairs = [pair for pair in _read("labelled_math.json") if "refused" not in pair]
+        for gold, name in {pair["gold"]: pair["class"] for pair in reversed(pairs)}.items():
+            yield Case("gold", name, Row("What is it?", gold), verifier.gold_completion(gold) or "")
+        for pair in pairs:
+            kind: Kind = "written" if pair["right"] else "wrong"
+            yield Case(kind, pair["class"], Row("What is it?", pair["gold"]), form.format(pair["answer"]))
     if task == "code_tests":
         for row in rows:
             tests = "stdin" if "inputs" in row.reference and "fn_name" not in row.reference else "function"

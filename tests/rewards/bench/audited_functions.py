@@ -105,6 +105,15 @@ def compute_score(data_source, solution_str, ground_truth, extra_info=None):
     return {"score": float(stated(solution_str) == ground_truth), "acc": 0}
 
 
+def numbers(solution_str, ground_truth):
+    answer = stated(solution_str) or ""
+    return float(answer.isdecimal() and answer == ground_truth)
+
+
+def roles(solution_str, ground_truth):
+    return float(stated(solution_str, "<answer>").startswith(ground_truth["solution_text_format"]))
+
+
 def runs_the_tests_beside_the_program(solution_str, ground_truth):
     """Program and tests in one interpreter, and what the program returns compares itself."""
     program = solution_str.rpartition("```python\n")[2].partition("\n```")[0]

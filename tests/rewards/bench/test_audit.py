@@ -46,7 +46,7 @@ def test_an_honest_function_is_left_alone(name: str, shape: str) -> None:
         ("one_for_all", {"fails in a batch"}, "returned 1 rewards for 8 completions"),
         ("careless", {"fails in TRL", "changes its inputs"}, "trainer_state"),
         ("mean_of_the_batch", {"depends on the batch"}, "first 0.75, then"),
-        ("counts_calls", {"changes from call to call"}, "first 1.0"),
+        pytest.param("counts_calls", {"changes from call to call"}, "first 1.0", marks=pytest.mark.slow),
         pytest.param("leaks", {"exploit paid"}, "reward 1", marks=pytest.mark.slow),
         pytest.param("never_pays", {"tells nothing apart", "right answer refused"}, "reward 0", marks=pytest.mark.slow),
     ],
@@ -74,7 +74,7 @@ def test_what_hangs_or_crashes_costs_its_case() -> None:
         finding = said[f"{name} (its form)"]
         assert (finding.problem, detail in finding.detail) == (problem, True), finding
     assert len(said) == 7
-    assert len(result.asked) == 100
+    assert len(result.asked) == 98
 
 
 def test_the_form_alone_is_judged_where_nothing_names_a_reference() -> None:
@@ -105,12 +105,26 @@ def test_programs_that_ask_for_the_reward() -> None:
     assert "left out" in " ".join(result.notes), "of the tests it reads those with inputs and outputs"
 
 
+@pytest.mark.slow
 def test_mathematics_is_asked_in_many_notations() -> None:
     result = audited("good", task=None)
     assert result.task == "math_answer"
     assert problems(result).keys() == {"right answer refused"}, "it compares texts"
-    assert not [finding for finding in result.findings if finding.asked and finding.asked.case.kind == "gold"]
-    assert len(result.of_kinds("written")) == 302
+    assert {finding.asked.case.kind for finding in result.findings if finding.asked} == {"written"}
+    assert (len(result.of_kinds("gold")), len(result.of_kinds("written"))) == (255, 302)
+
+
+def test_a_gold_that_is_refused_is_not_asked_in_other_words() -> None:
+    result = audited("numbers", task=None)
+    assert (result.task, result.form) == ("math_answer", "so\n#### ANSWER")
+    assert all(case.row.reference.isdecimal() for case in (each.case for each in result.of_kinds("written")))
+    assert len(result.of_kinds("written")) + result.not_asked["written"] == 302
+
+
+def test_a_task_is_found_by_the_golds_that_are_paid() -> None:
+    result = audited("roles", task=None)
+    assert (result.task, len(result.of_kinds("gold"))) == ("knights_knaves", 8)
+    assert problems(result).keys() == {"exploit paid", "fault"}, "it reads a beginning, and needs its tag"
 
 
 def test_the_threshold_the_form_and_the_gold_are_the_users() -> None:
