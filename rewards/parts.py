@@ -45,7 +45,7 @@ class VerifierError(PartError):
     """A verifier that cannot be found or built; the message says what to write instead."""
 
 
-_VERIFIER = Kind("verifier", "evenkeel.verifiers", lambda: VERIFIERS, VerifierError)
+VERIFIER_KIND = Kind("verifier", "evenkeel.verifiers", lambda: VERIFIERS, VerifierError)
 
 
 class FunctionVerifier(Verifier):
@@ -70,7 +70,7 @@ def build_verifier(spec: PartSpec) -> Verifier:
         VerifierError: unknown name (with the nearest), a name offered twice, failing import; unknown, missing,
             ill-typed or infinite options.
     """
-    found = _VERIFIER.find(spec)
+    found = VERIFIER_KIND.find(spec)
     target = found.target
     if not callable(target):
         raise VerifierError(
@@ -87,14 +87,14 @@ def build_verifier(spec: PartSpec) -> Verifier:
             )
         return target
     if not isinstance(target, type):
-        options = _VERIFIER.checked_options(found, _options_of_function(found), target)
+        options = VERIFIER_KIND.checked_options(found, _options_of_function(found), target)
         return FunctionVerifier(partial(target, **options) if options else target)
     if not issubclass(target, Verifier):
         what = f"verifier {found.label!r} is not a subclass of evenkeel.rewards.verifier.Verifier. Derive it from that."
         raise VerifierError(what, code="not-a-verifier")
     _check_methods(found)
     parameters = inspect.signature(target).parameters.values()
-    options = _VERIFIER.checked_options(found, parameters, target, {Verifier: build_verifier})
+    options = VERIFIER_KIND.checked_options(found, parameters, target, {Verifier: build_verifier})
     try:
         return target(**options)
     except ValueError as error:

@@ -1,7 +1,8 @@
-"""What the documents hold of the code: shared options, what does not go together, commands, metrics.
+"""What the documents hold of the code: keys of run and sweep files, what does not go together, commands, metrics.
 
-    python scripts/reference.py options     # of `speed` and `vllm`: their values, defaults and meaning
-    python scripts/reference.py rules       # what does not go together, of which severity, found when
+    python scripts/reference.py run         # the keys of run files: docs/run_file.md
+    python scripts/reference.py sweep       # the keys of sweep files: docs/sweep_file.md
+    python scripts/reference.py rules       # what does not go together, and when that is found: configs/README.md
     python scripts/reference.py commands    # every command's --help: docs/commands.md
     python scripts/reference.py metrics     # what a run logs: docs/metrics.md
 
@@ -15,23 +16,19 @@ if __name__ == "__main__":
     run_path(str(Path(__file__).with_name("_installed.py")))
 
 import argparse
-import inspect
+import json
 import os
 import re
-from collections.abc import Iterable, Sequence
-from dataclasses import Field, fields
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import partial
 from importlib import import_module
-from types import NoneType
-from typing import Any, Literal, get_args, get_origin, get_type_hints
+from typing import Any
 
 from evenkeel.trainer.command import COMMANDS
+from evenkeel.trainer.command.schema import SCHEMAS, Schema, members_of, sections_in
 from evenkeel.trainer.run.config import rules as settings_rules
-from evenkeel.trainer.run.config.schema import SpeedSection, VLLMSection
 from evenkeel.trainer.step.logged import METRICS
-from evenkeel.trainer.step.options import Engine, Speed
 
-SECTIONS = (("speed", Speed, SpeedSection), ("vllm", Engine, VLLMSection))
-"""Section of a run file, the options that it is made of, its model."""
 COMMANDS_HEAD = """\
 # Commands
 
@@ -46,6 +43,16 @@ All work from any folder. In a checkout `python scripts/train.py` and its neighb
 (this page is printed by `python scripts/reference.py commands`):"""
 SHOWN = 5
 """Settings that a row names at most."""
+_LIBRARIES = {"trl": "trl.GRPOConfig", "lora": "peft.LoraConfig"}
+"""Section → the class whose fields it has. Their tables come last, with the first sentence of the library's words."""
+_BY_DOTTED_KEY = {
+    "Settings": "{dotted key: value, …}",
+    "Values": "{dotted key: [value, …], …}",
+    "HeldOut": "{dotted key: value, …}",
+}
+"""Definition → how its keys are written: they are those of run files."""
+_WORDS = {"integer": "whole number", "string": "text", "boolean": "true, false"}
+_BOUNDS = {"minimum": "≥", "exclusiveMinimum": ">", "maximum": "≤", "exclusiveMaximum": "<"}
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -56,17 +63,57 @@ def main(argv: Sequence[str] | None = None) -> int:
     return 0
 
 
-def options() -> str:
-    """Every key of the sections that the drop-in has too."""
-    rows = []
-    for section, kind, model in SECTIONS:
-        hints, meanings = get_type_hints(kind), _meanings(kind)
-        for field in fields(kind):
-            declared = model.model_fields.get(field.name)
-            default = written(field.default) + ("" if declared is None else _in_a_run(field, declared.default))
-            key = field.name if declared is None else f"{section}.{field.name}"
-            rows.append((f"`{key}`", values(hints[field.name]), default, meanings[field.name]))
-    return table(("key", "values", "default", "meaning"), rows)
+def keys(kind: str) -> str:
+    """Every key of a kind of file: a table of those at the top, and one of each section."""
+    schema = SCHEMAS[kind]()
+    definitions = schema["$defs"]
+    places: dict[str, list[str]] = {schema["else"]["$ref"].rpartition("/")[2]: [""]}
+    own: list[str] = []
+    foreign: list[str] = []
+    names = [*places]
+    for name in names:  # grows
+        rows = []
+        for key, node in definitions[name]["properties"].items():
+            for inner in sections_in(node, definitions):
+                if inner not in _BY_DOTTED_KEY:
+                    names += [inner] * (inner not in places)
+                    places.setdefault(inner, []).extend(f"{place}{key}." for place in places[name])
+            text = node.get("description", "")
+            meaning = re.split(r"(?<=[a-z)`]\.)\s", text)[0] if name in _LIBRARIES else text
+            default = written(node["default"]) if "default" in node else ""
+            meaning = " ".join(meaning.split()).replace("|", "\\|")
+            rows.append((f"`{key}`", values(node, definitions), default, meaning))
+        head = "### " + ", ".join(f"`{place[:-1]}`" for place in places[name] if place)
+        about = f"`{_LIBRARIES[name]}`." if name in _LIBRARIES else definitions[name].get("description", "")
+        keys_of_it = table(("key", "values", "default", "meaning"), rows)
+        (foreign if name in _LIBRARIES else own).append(
+            "\n\n".join(filter(None, (head.strip("# ") and head, about, keys_of_it)))
+        )
+    return "\n\n".join(own + foreign)
+
+
+def values(node: Schema, definitions: Mapping[str, Schema]) -> str:
+    """What may be written where ``node`` is the schema, in words."""
+    if "$ref" in node:
+        name = node["$ref"].rpartition("/")[2]
+        otherwise = "section" if "properties" in definitions[name] else "name, or {name: …, option: …}"
+        return _BY_DOTTED_KEY.get(name, otherwise)
+    if (members := members_of(node)) != [node]:
+        return ", ".join(dict.fromkeys(values(member, definitions) for member in members))
+    if words := node.get("enum", [node["const"]] if "const" in node else []):
+        return ", ".join(written(word).strip("`") for word in words)
+    kind: str = node.get("type", "anything")
+    if kind == "array":
+        return f"list of {values(node['items'], definitions)}" if node.get("items") else "list"
+    if kind == "object":
+        inside = node.get("additionalProperties")
+        return f"{{name: {values(inside, definitions)}, …}}" if isinstance(inside, dict) else "mapping"
+    return " ".join([_WORDS.get(kind, kind), *(f"{sign} {node[key]}" for key, sign in _BOUNDS.items() if key in node)])
+
+
+def written(value: Any) -> str:
+    """As YAML has it."""
+    return f"`{json.dumps(value, ensure_ascii=False).strip(chr(34))}`"
 
 
 def rules() -> str:
@@ -109,33 +156,16 @@ def _paths(settings: Sequence[str]) -> str:
     return ", ".join([f"`{path}`" for path in settings[:SHOWN]] + ["…"] * (len(settings) > SHOWN))
 
 
-def _in_a_run(field: Field[Any], default: Any) -> str:
-    return "" if default == field.default else f"; in a run file {written(default)}"
-
-
-def _meanings(kind: type) -> dict[str, str]:
-    """Attribute → what the docstring's section *Attributes* says of it."""
-    section = inspect.getdoc(kind).split("Attributes:\n")[1]  # type: ignore[union-attr]
-    entries = re.findall(r"^    (\w+): (.*(?:\n        .*)*)", section, flags=re.MULTILINE)
-    return {name: re.sub(r"\s+", " ", text).replace("``", "`").replace("|", "\\|") for name, text in entries}
-
-
-def values(hint: Any) -> str:
-    if get_origin(hint) is Literal:
-        return ", ".join(get_args(hint))
-    return ", ".join("null" if kind is NoneType else kind.__name__ for kind in get_args(hint) or (hint,))
-
-
-def written(value: Any) -> str:
-    """As YAML has it."""
-    return f"`{'null' if value is None else str(value).lower()}`"
-
-
 def table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
     return "\n".join(f"| {' | '.join(row)} |" for row in (head, ["---"] * len(head), *rows))
 
 
-TABLES = {"options": options, "rules": rules, "commands": commands, "metrics": metrics}
+TABLES: dict[str, Callable[[], str]] = {
+    **{kind: partial(keys, kind) for kind in SCHEMAS},
+    "rules": rules,
+    "commands": commands,
+    "metrics": metrics,
+}
 
 if __name__ == "__main__":
     raise SystemExit(main())

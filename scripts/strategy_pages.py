@@ -8,6 +8,8 @@ from dataclasses import fields
 from pathlib import Path
 from typing import Any
 
+from pydantic import TypeAdapter
+
 from evenkeel.trainer.algorithms.contract import COEFFICIENT
 from evenkeel.trainer.algorithms.registry import KINDS, built_in, find_strategy
 from evenkeel.trainer.comparison.sweeps.loading import load_sweep
@@ -78,7 +80,10 @@ def _in_a_run_file(kind: str, name: str, function: Callable[..., Any]) -> list[s
     lines += ["trl: {loss_type: cispo}"] if kind == COEFFICIENT else []
     parts = ["\n".join(["```yaml", *lines, "```"])]
     if options:
-        rows = [(f"`{option.name}`", values(option.annotation), defaults[option.name]) for option in options]
+        rows = [
+            (f"`{option.name}`", values(TypeAdapter(option.annotation).json_schema(), {}), defaults[option.name])
+            for option in options
+        ]
         parts.append(table(("option", "values", "default"), rows))
     return parts
 

@@ -85,7 +85,9 @@ def test_another_trl_is_refused_in_one_sentence(folder: Path):
 def test_a_shipped_file_is_copied_with_its_base(folder: Path, monkeypatch: pytest.MonkeyPatch):
     monkeypatch.chdir(folder)
     assert configs.main(["copy", "countdown/lopti", "mine.yaml"]) == 0
-    assert "extends: configs/countdown/baseline.yaml" in (folder / "mine.yaml").read_text()
+    copied = (folder / "mine.yaml").read_text()
+    assert "extends: configs/countdown/baseline.yaml" in copied
+    assert copied.startswith(f"# yaml-language-server: $schema={(evenkeel.CONFIGS / 'run.schema.json').as_uri()}\n")
     assert load_config("mine.yaml").model.name_or_path == str(evenkeel.CONFIGS / "tiny_policy" / "countdown")
     assert configs.main(["copy", "countdown/lopti", "mine.yaml"]) == 2, "a file of the user's is not written over"
     assert configs.main(["copy", "countdown/loptt"]) == 2

@@ -167,10 +167,6 @@ def test_a_file_that_ships_passes_every_check_that_needs_no_data(path: Path, tmp
     args = evaluation_arguments(config, str(tmp_path))
     assert args.max_completion_length >= 1024
     assert config.evaluation.samples or config.evaluation.greedy
-    header = path.read_text().split("\n\n")[0]
-    assert f"scripts/evaluate.py CHECKPOINT {path.relative_to(ROOT).as_posix()}" in header
-    assert "Hardware" in header
-    assert "Expected" in header
 
 
 @pytest.mark.parametrize(

@@ -44,7 +44,7 @@ _PACKAGES = {
     UPDATE_SCHEDULE: "update_schedules",
     PROMPT_SAMPLER: "prompt_samplers",
 }
-_RENAMED = {
+RENAMED = {
     (ADVANTAGE, "exchangeable", "prefix_tree"): "exchangeable_prefix_tree",
     (ADVANTAGE, "exchangeable", "token_class"): "exchangeable_token_class",
 }
@@ -167,7 +167,7 @@ def _paragraph(lines: list[str], start: str) -> str:
 
 def _renamed(kind: str, found: Found) -> Found:
     """Old spellings keep working, and say what they are called now."""
-    old = {option: new for (of, name, option), new in _RENAMED.items() if (of, name) == (kind, found.label)}
+    old = {option: new for (of, name, option), new in RENAMED.items() if (of, name) == (kind, found.label)}
     given = {option: value for option, value in found.options.items() if option in old}
     asked = [option for option, value in given.items() if value is True]
     if not given or not all(isinstance(value, bool) for value in given.values()):

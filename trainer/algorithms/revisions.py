@@ -39,23 +39,20 @@ def _knows_the_question(template: str) -> str:
 
 
 class RevisionOptions(BaseModel):
-    """How wrong answers are revised; no value is converted, no key is ignored.
+    """How wrong answers are revised; no value is converted, no key is ignored."""
 
-    Attributes:
-        references: K − 1, how many siblings, and so revisions, a wrong answer gets; at most ``num_generations − 1``.
-        need_correct: wrong answers of a group without a right one are left alone.
-        credit: whose edits count where several revisions are right; see `credited_tokens`.
-        template: the revision prompt, with ``{prompt}``, and ``{answer}`` and ``{reference}`` where it shows them. It
-            takes the place of the prompt's last message (of the whole prompt where that is plain text). Other braces
-            stay as they are.
-    """
-
-    model_config = ConfigDict(strict=True, extra="forbid", frozen=True)
+    model_config = ConfigDict(strict=True, extra="forbid", frozen=True, use_attribute_docstrings=True)
 
     references: Annotated[int, Field(ge=1)] = 3
+    """K − 1, how many siblings, and so revisions, a wrong answer gets; at most ``num_generations − 1``."""
     need_correct: bool = True
+    """Wrong answers of a group without a right one are left alone."""
     credit: Credit = "fewest_edits"
+    """Whose edits count where several revisions are right; see `credited_tokens`."""
     template: Annotated[str, AfterValidator(_knows_the_question)] = TEMPLATE
+    """The revision prompt, with ``{prompt}``, and ``{answer}`` and ``{reference}`` where it shows them. It takes the
+    place of the prompt's last message (of the whole prompt where that is plain text). Other braces stay as they are.
+    """
 
     def revision_prompt(self, prompt: str, answer: str, reference: str) -> str:
         """The template with its fields replaced, once: braces in what is filled in stay as they are."""

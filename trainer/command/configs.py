@@ -16,6 +16,9 @@ from evenkeel.rewards.registry import suggest
 from evenkeel.trainer.command import add_command, command_line
 from evenkeel.trainer.run.config.shipped import CONFIGS, shipped_files
 
+_SCHEMA = re.compile(r"# yaml-language-server: \$schema=(\S+)\n")
+"""The line by which an editor finds the schema of a file."""
+
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Exit status: 0 done, 2 refused."""
@@ -24,7 +27,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     if given.command == "list":
         width = max(map(len, files)) + 2
         for name, path in files.items():
-            first = path.read_text().partition("\n")[0]
+            first = _SCHEMA.sub("", path.read_text()).partition("\n")[0]
             print(f"{name:<{width}}{first.removeprefix('#').strip() if first.startswith('#') else ''}")
         return 0
     if given.name not in files:
@@ -36,6 +39,8 @@ def main(argv: Sequence[str] | None = None) -> int:
         print(f"{target} is there already. Name another file.", file=sys.stderr)
         return 2
     text = source.read_text()
+    if schema := _SCHEMA.match(text):
+        text = text.replace(schema[1], (source.parent / schema[1]).resolve().as_uri(), 1)
     if base := re.search(r"^extends: ([^\s#]+)", text, re.MULTILINE):
         shipped = (source.parent / base[1]).resolve().relative_to(CONFIGS.parent)
         text = text.replace(base[0], f"extends: {shipped}")

@@ -6,7 +6,7 @@ from dataclasses import dataclass, fields, replace
 from pathlib import Path
 from typing import Annotated, Any, Literal, TypeVar
 
-from pydantic import Field
+from pydantic import Field, with_config
 
 from evenkeel.rewards.registry import Refusal
 from evenkeel.trainer.evaluation.decoding import Decoding
@@ -29,38 +29,42 @@ class PreflightError(Refusal):
         super().__init__(text, code=problems[0][0] if len(problems) == 1 else None)
 
 
+@with_config(use_attribute_docstrings=True)
 @dataclass(frozen=True)
 class Speed:
     """What makes a run faster and leaves what it trains as it is; the defaults are TRL's own ways.
 
-    The section ``speed`` of a run file is made of it (`trainer.run.config.schema`), and its table in configs/README.md.
-
-    Attributes:
-        microbatches: ``trl`` leaves micro-batches as TRL cuts them; ``planned`` cuts them again where that leaves the
-            gradient as it is, and elsewhere leaves them too and warns with the reason. Scoring without a gradient is
-            cut as well; where a comparison of gradients fails, TRL's cut is taken for the rest of the run.
-        tokens_per_microbatch: padded tokens of a planned one at most; ``None`` = what the configured one may take.
-        shared_prompts: rows of one prompt compute it once (see `evenkeel.trainer.step.shared_prompts`) in those planned
-            micro-batches that this leaves at least 1.3 times less work. Where it would not be exact they do not, with a
-            warning that says why.
-        verify_steps: optimizer steps, from the first with a gradient on, whose gradient is computed by both cuts first;
-            above 0 some later ones too (see `evenkeel.trainer.step.microbatches.Microbatches`).
-        generation: ``trl`` calls transformers as TRL does; ``compact`` gives the same tokens for less: its cache has
-            room to grow, and rows that have ended leave the batch.
-        skip_old_logps: with vLLM, π_old is not scored in a pass of its own where the loss's pass gives the same
-            numbers; ``None`` = where micro-batches are planned. Where that would not be exact the pass is made, with a
-            warning that says why.
-        common_random_numbers: tokens are drawn by noise that runs have in common (see
-            `evenkeel.trainer.step.generation.CommonRandomNumbers`); needs ``generation="compact"``.
+    The section ``speed`` of a run file is made of it (`trainer.run.config.schema`).
     """
 
     microbatches: Literal["planned", "trl"] = "trl"
+    """``trl`` leaves micro-batches as TRL cuts them; ``planned`` cuts them again where that leaves the gradient as it
+    is, and elsewhere leaves them too and warns with the reason. Scoring without a gradient is cut as well; where a
+    comparison of gradients fails, TRL's cut is taken for the rest of the run.
+    """
     tokens_per_microbatch: Annotated[int, Field(ge=1)] | None = None
+    """Padded tokens of a planned one at most; ``None`` = what the configured one may take."""
     shared_prompts: bool = False
+    """Rows of one prompt compute it once (see `evenkeel.trainer.step.shared_prompts`) in those planned micro-batches
+    that this leaves at least 1.3 times less work. Where it would not be exact they do not, with a warning that says
+    why.
+    """
     verify_steps: Annotated[int, Field(ge=0)] = 1
+    """Optimizer steps, from the first with a gradient on, whose gradient is computed by both cuts first; above 0 some
+    later ones too (see `evenkeel.trainer.step.microbatches.Microbatches`).
+    """
     generation: Literal["compact", "trl"] = "trl"
+    """``trl`` calls transformers as TRL does; ``compact`` gives the same tokens for less: its cache has room to grow,
+    and rows that have ended leave the batch.
+    """
     skip_old_logps: bool | None = False
+    """With vLLM, π_old is not scored in a pass of its own where the loss's pass gives the same numbers; ``None`` =
+    where micro-batches are planned. Where that would not be exact the pass is made, with a warning that says why.
+    """
     common_random_numbers: bool = False
+    """Tokens are drawn by noise that runs have in common, so that variants of a sweep differ where their policies do
+    (see `evenkeel.trainer.step.generation.CommonRandomNumbers`); needs ``generation`` ``compact``.
+    """
 
     def __post_init__(self) -> None:
         for name, words in (("microbatches", ("trl", "planned")), ("generation", ("trl", "compact"))):
@@ -74,37 +78,37 @@ class Speed:
         return self.microbatches == "planned" if self.skip_old_logps is None else self.skip_old_logps
 
 
+@with_config(use_attribute_docstrings=True)
 @dataclass(frozen=True)
 class Engine:
     """How far vLLM is trusted to answer with the policy that is trained (see `evenkeel.trainer.step.engine_check`).
 
-    The section ``vllm`` of a run file is made of it (`trainer.run.config.schema`), and its table in configs/README.md.
-
-    Attributes:
-        check_agreement_every: tokens that vLLM and the trainer both score are compared after the first weight sync and
-            every so many-th; 0 = never, as stock TRL. Without vLLM there is nothing to check.
-        agreement_bound: the largest difference of a log-probability with which a run goes on; ``None`` = that of the
-            dtype that the trainer computes in (`evenkeel.trainer.step.engine_diagnosis.BOUNDS`).
+    The section ``vllm`` of a run file is made of it (`trainer.run.config.schema`).
     """
 
     check_agreement_every: Annotated[int, Field(ge=0)] = 0
+    """Tokens that vLLM and the trainer both score are compared after the first weight sync and every so many-th; 0 =
+    never, as stock TRL. Without vLLM there is nothing to check.
+    """
     agreement_bound: Annotated[float, Field(gt=0)] | None = None
+    """The largest difference of a log-probability with which a run goes on; ``None`` = that of the dtype that the
+    trainer computes in (`evenkeel.trainer.step.engine_diagnosis.BOUNDS`).
+    """
 
 
 @dataclass(frozen=True)
 class Evaluation:
-    """How held-out rows are answered.
-
-    Attributes:
-        seed: where given, every `evaluate` samples from this seed and leaves the training run's random stream as it
-            found it, so that how often one evaluates does not change what is trained.
-        decodings: how `evaluate` draws completions of each held-out row. Where given, ``eval_dataset`` is a dataset or
-            a mapping name → dataset, and `evaluate` answers, judges and logs as `trainer.step.evaluation` says.
-            Without, `evaluate` is TRL's.
-    """
+    """How held-out rows are answered."""
 
     seed: int | None = None
+    """Where given, every `evaluate` samples from this seed and leaves the training run's random stream as it found it,
+    so that how often one evaluates does not change what is trained.
+    """
     decodings: Sequence[Decoding] = ()
+    """How `evaluate` draws completions of each held-out row. Where given, ``eval_dataset`` is a dataset or a mapping
+    name → dataset, and `evaluate` answers, judges and logs as `trainer.step.evaluation` says. Without, `evaluate` is
+    TRL's.
+    """
 
 
 @dataclass(frozen=True)
@@ -113,18 +117,16 @@ class Guards:
 
     A watched run also measures the entropy by class of token, continues its log lines after a resume, and leaves out
     TRL's model card.
-
-    Attributes:
-        fault_folder: where batches with a fault, and messages, are kept.
-        seed: of the run, for what is kept.
-        max_skipped: how many optimizer steps with a non-finite loss or gradient may be left out.
-        report: shows a message to the user.
     """
 
     fault_folder: Path
+    """Where batches with a fault, and messages, are kept."""
     seed: int = 0
+    """Of the run, for what is kept."""
     max_skipped: int = 0
+    """How many optimizer steps with a non-finite loss or gradient may be left out."""
     report: Callable[[str], None] = warnings.warn
+    """Shows a message to the user."""
 
 
 Options = TypeVar("Options", Speed, Engine, Evaluation)

@@ -19,7 +19,7 @@ from evenkeel.trainer.run.config.layers import extended
 from evenkeel.trainer.run.config.problems import ConfigError, problem
 from evenkeel.trainer.run.config.yaml_document import read_file
 
-_RESERVED_KEYS = {
+RESERVED_KEYS = {
     "name": "A cell is named by its variant and seed.",
     "output_dir": "Every cell has a directory of its own under the sweep's `output_dir:`.",
     "seed": "Write the seeds of all variants under `seeds:`.",
@@ -35,6 +35,7 @@ def inconsistencies(data: Mapping[str, Any]) -> Iterator[InitErrorDetails]:
     variants, grid = _mapping(data.get("variants")), _mapping(data.get("grid"))
     yield from _baseline(data.get("baseline"), variants)
     yield from _seeds(data.get("seeds"))
+    yield from _keys(variants, grid, _mapping(_mapping(data.get("tune")).get("grid")))
     yield from _variants(variants, grid)
     yield from _tuning(_mapping(data.get("tune")), data, variants)
     yield from _stopping(_mapping(data.get("stopping")), data)
@@ -56,11 +57,17 @@ def _seeds(given: Any) -> Iterator[InitErrorDetails]:
         yield problem("seed-twice", what, "Write each seed once.", ("seeds",))
 
 
+def _keys(variants: Mapping[str, Any], grid: Mapping[str, Any], tuned: Mapping[str, Any]) -> Iterator[InitErrorDetails]:
+    places: list[tuple[str, ...]] = [("variants", name, key) for name in variants for key in _mapping(variants[name])]
+    for place in (*places, *(("grid", key) for key in grid), *(("tune", "grid", key) for key in tuned)):
+        key = place[-1].strip()
+        if key in RESERVED_KEYS:
+            yield problem("decided-by-sweep", "is the sweep's to say.", RESERVED_KEYS[key], place)
+        elif key != place[-1]:
+            yield problem("blank-in-key", "has blanks around it.", f"Write {key}.", place)
+
+
 def _variants(variants: Mapping[str, Any], grid: Mapping[str, Any]) -> Iterator[InitErrorDetails]:
-    places = [(("variants", name, key), key) for name, changes in variants.items() for key in _mapping(changes)]
-    for location, key in [*places, *((("grid", key), key) for key in grid)]:
-        if key in _RESERVED_KEYS:
-            yield problem("decided-by-sweep", "is the sweep's to say.", _RESERVED_KEYS[key], location)
     for name, changes in variants.items():
         if "," in name or "=" in name:
             what = "holds a comma or an equals sign, with which a point of the grid is added to a variant's name."
@@ -82,8 +89,6 @@ def _tuning(
         what = "is a single point, so there is nothing to choose."
         yield problem("single-point", what, "Write several values.", ("tune", "grid"))
     for key in grid:
-        if key in _RESERVED_KEYS:
-            yield problem("decided-by-sweep", "is the sweep's to say.", _RESERVED_KEYS[key], ("tune", "grid", key))
         for name in (name for name, changes in variants.items() if key in _mapping(changes)):
             what = "is also in `tune: {grid: …}`, which would replace it."
             yield problem("also-in-tune-grid", what, "Write it in one of the two places.", ("variants", name, key))

@@ -58,8 +58,8 @@ def load_sweep(path: str | Path) -> tuple[Sweep, Node]:
 def _kind(tree: Node) -> str:
     executor = tree.child("executor")
     kind = executor.child("kind") if executor else None
-    if kind is None or kind.value in _KINDS:
-        return "local" if kind is None else str(kind.value)
+    if kind is None or (isinstance(kind.value, str) and kind.value in _KINDS):
+        return "local" if kind is None else kind.value
     what = f"is {kind.plain()!r}, and cells are run on this machine or through SLURM."
     instead = suggest(str(kind.plain()), _KINDS, "Write local or slurm.")
     raise ConfigError([Problem("executor.kind", what, instead, kind.origin, code="unknown-executor")])

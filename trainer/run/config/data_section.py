@@ -10,17 +10,16 @@ from evenkeel.trainer.run.config.section import Count, LocalPath, Part, Section,
 
 
 class Columns(Section):
-    """Which columns of a source become ``prompt`` and ``reference``; dots step into struct columns.
-
-    ``prompt`` may also be a text with ``{column}`` in it. ``group`` (a level, a subject) is the column by whose values
-    evaluations report separately too.
-    """
+    """Which columns of a source are what; dots step into struct columns."""
 
     prompt: Text = "prompt"
+    """What the policy is asked: a column, or a text with ``{column}`` in it."""
     reference: Text | Annotated[list[Text], Field(min_length=1)] | Annotated[dict[str, Text], Field(min_length=1)] = (
         "reference"
     )
+    """What the verifier judges by: a column, several, or name → column: ``[names, statements]``."""
     group: Text | None = None
+    """A level, a subject: evaluations report separately by its values too."""
 
     @model_validator(mode="after")
     def _two_columns(self) -> Self:
@@ -32,18 +31,24 @@ class Columns(Section):
 
 
 class Source(Section):
-    """Rows from a hub id or a local file or folder (``path``), or from a generator of ours (``generator``).
+    """Rows from one ``path`` or one ``generator``."""
 
-    ``task`` says which of the rewards judge these rows; it is needed only where rewards have a task of their own.
-    """
+    model_config = ConfigDict(json_schema_extra={"anyOf": [{"required": ["path"]}, {"required": ["generator"]}]})
 
     path: LocalPath | None = None
+    """A file (``.parquet``, ``.jsonl``, ``.json``, ``.csv``), a saved folder, or a hub id."""
     split: Text | None = None
+    """Of a hub id."""
     config_name: Text | None = None
+    """Of a hub id with several configurations."""
     generator: Part | None = None
+    """Rows made on the spot: ``{name: countdown, part: train, train: 256, test: 64, seed: 0}``."""
     columns: Columns | None = None
+    """Which columns are the prompt and the reference."""
     max_rows: Count | None = None
+    """The first so many rows; ``null`` = all."""
     task: Text | None = None
+    """Which rewards judge these rows; needed only where rewards have a task of their own."""
 
     @model_validator(mode="after")
     def _one_origin(self) -> Self:
@@ -78,23 +83,25 @@ def _source_name(name: str) -> str:
 
 
 _NAMED_SOURCES = TypeAdapter(dict[Annotated[str, AfterValidator(_source_name)], Source], config=ConfigDict(strict=True))
-Sources = Annotated[Any, BeforeValidator(_sources)]
-"""One source, or several by name: ``{gsm8k: {path: …}, countdown: {generator: …}}``."""
+Sources = Annotated[Any, BeforeValidator(_sources, json_schema_input_type=Source | dict[str, Source])]
+"""One source, or several by name."""
 
 
 class DataSection(Section):
-    """The rows to train on, the held-out rows of the evaluations, and the system prompt put before both.
+    """The rows of a run. Only a file that is read to evaluate may be without rows to train on."""
 
-    Up to ``max_unusable`` of the rows to train on are left out, and named, where a verifier cannot use their reference;
-    more are refused, and so is any such held-out row.
-
-    Only a file that is read to evaluate (validation context ``evaluation_only``) may be without rows to train on.
-    """
+    model_config = ConfigDict(json_schema_extra={"anyOf": [{"required": ["train"]}, {"required": ["test"]}]})
 
     train: Sources | None = None
+    """The rows to train on: one source, or several by name: ``{gsm8k: {path: …}, countdown: {generator: …}}``."""
     test: Sources | None = None
+    """The held-out rows of the evaluations, one source or several by name."""
     system_prompt: Text | None = None
+    """Put before every prompt."""
     max_unusable: Annotated[int, Field(ge=0)] = 0
+    """Rows to train on whose reference no verifier can use are left out, and named, up to so many; more are refused,
+    and so is any such held-out row.
+    """
 
     @model_validator(mode="after")
     def _has_rows(self, info: ValidationInfo) -> Self:

@@ -5,6 +5,7 @@ replaces it whole, so that the options of another strategy do not leak in. A run
 never inherited: two experiments on one baseline must not write into the same directory.
 """
 
+import os
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -55,9 +56,9 @@ def extended(tree: Node) -> Node:
     if not isinstance(extends.value, str) or not extends.value:
         raise refused("no-base", f"is {extends.plain()!r}, not the name of a file.", "Name one YAML file.")
     base_path = extends.origin.folder / extends.value
-    if not base_path.is_file() and (shipped := CONFIGS.parent / extends.value).is_file():
+    if not os.path.isfile(base_path) and os.path.isfile(shipped := CONFIGS.parent / extends.value):  # noqa: PTH113
         base_path = shipped
-    if not base_path.is_file():
+    if not os.path.isfile(base_path):  # noqa: PTH113 pathlib raises for a name that is too long
         there = sorted(file.name for file in base_path.parent.glob("*.yaml"))
         instead = suggest(base_path.name, there, "The path is relative to the file that says `extends`.")
         raise refused("no-base", f"there is no file {base_path}.", instead)

@@ -4,16 +4,26 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Annotated, Any, ClassVar, Literal, Self
 
-from pydantic import AfterValidator, BeforeValidator, Field, ValidationInfo, model_validator
+from pydantic import AfterValidator, BeforeValidator, ConfigDict, Field, ValidationInfo, model_validator
 from pydantic_core import InitErrorDetails
 
 from evenkeel.trainer.evaluation.decoding import Decoding, decodings
 from evenkeel.trainer.run.config.data_section import DataSection
 from evenkeel.trainer.run.config.problems import problem, raise_all
 from evenkeel.trainer.run.config.rules import BATCH_WORDS, conflicts
-from evenkeel.trainer.run.config.section import Count, LocalPath, Name, Part, Section, Text, not_expanded, part_name
+from evenkeel.trainer.run.config.section import (
+    Count,
+    LocalPath,
+    Name,
+    Part,
+    Section,
+    Text,
+    meanings_of,
+    not_expanded,
+    part_name,
+)
 from evenkeel.trainer.run.config.trackers import TrackerName
-from evenkeel.trainer.run.config.trl_arguments import checked_by, grpo_arguments, lora_arguments, revision_options
+from evenkeel.trainer.run.config.trl_arguments import CheckedBy, grpo_arguments, lora_arguments, revision_options
 from evenkeel.trainer.run.config.yaml_document import write
 from evenkeel.trainer.step.options import Engine, Speed
 
@@ -28,22 +38,34 @@ class QuantizationSection(Section):
     """
 
     load_in_4bit: Literal[True]
+    """The base model in 4 bits, by bitsandbytes (the extra ``[qlora]``)."""
     bnb_4bit_quant_type: Literal["nf4", "fp4"] = "nf4"
+    """The 16 values that a weight can have."""
     bnb_4bit_use_double_quant: bool = True
+    """Quantize the quantization constants too."""
     bnb_4bit_compute_dtype: Literal["bfloat16", "float16", "float32"] = "bfloat16"
+    """Products are computed in it."""
 
 
 class ModelSection(Section):
     """The policy to train, as given to ``from_pretrained``."""
 
     name_or_path: LocalPath
+    """A folder or a hub id."""
     revision: Text | None = None
+    """Branch, tag or commit of a hub id."""
     dtype: Literal["auto", "float32", "bfloat16", "float16"] | None = None
+    """Of the weights; ``null`` = as TRL loads them. What is computed in is said by ``trl.bf16`` and ``trl.fp16``."""
     attn_implementation: Text | None = None
+    """As transformers names it: ``sdpa``, ``eager``, ``flash_attention_2``; ``null`` = its choice."""
     trust_remote_code: bool = False
+    """Run code that comes with the model."""
     assistant_prefix: str | None = None
-    lora: Annotated[dict[str, Any], checked_by(lora_arguments)] | None = None
+    """Ends every prompt, such as ``<think>``: it is appended to the chat template's generation prompt."""
+    lora: Annotated[dict[str, Any], CheckedBy(lora_arguments)] | None = None
+    """An adapter in place of all weights: ``peft.LoraConfig``, with its own names; ``null`` = train all weights."""
     quantization: QuantizationSection | None = None
+    """QLoRA: the base in 4 bits beneath the adapter; needs ``lora``."""
 
     @model_validator(mode="after")
     def _trainable(self) -> Self:
@@ -55,15 +77,19 @@ class ModelSection(Section):
 
 
 class Reward(Section):
-    """One verifier and what its score weighs in the reward; ``label`` names its metrics.
+    """One verifier and what its score weighs in the reward.
 
-    With a ``task`` it judges only the rows whose source has the same one; without, all rows.
+    The first one that judges a row says whether the row is right.
     """
 
     verifier: Part
+    """Who judges, by name or with options: ``{name: knights_knaves, scheme: paper}``."""
     weight: float = 1.0
+    """What its score is multiplied by in the sum."""
     name: Text | None = None
+    """Of its metrics; ``null`` = the verifier's own, of ``package.module:attribute`` the attribute."""
     task: Text | None = None
+    """It judges only rows whose source has the same ``task``; ``null`` = all rows."""
 
     @property
     def label(self) -> str:
@@ -75,15 +101,27 @@ class AlgorithmSection(Section):
     """The strategies, and the batch arithmetic in the paper's words, independent of the number of GPUs."""
 
     advantage: Part = "grpo"
+    """The estimator of the advantage, from the rewards: ``{name: pass_at_k, k: 4}``."""
     token_weight: Part = "uniform"
+    """What the loss of each token is multiplied by: ``{name: adv_reweight, alpha: 0.2}``."""
     update_schedule: Part = "single_pass"
+    """Which tokens each pass over a rollout batch trains: ``{name: lopti, eta: 0.4}``."""
     coefficient: Part | None = None
+    """In place of the clipped ratio, ``{name: dppo, divergence: tv}``; needs ``trl.loss_type: cispo``."""
     prompt_sampler: Part = "uniform"
+    """Which prompts come next, ``{name: dynamic, max_rounds: 10}``; ``uniform`` is TRL's order."""
     keep_groups: Literal["step", "forward", "off"] | None = None
-    revision: Annotated[dict[str, Any], checked_by(revision_options)] | None = None
+    """``step``: a group stays in one optimizer step; ``forward``: in one forward pass; ``off``: rows are shuffled.
+    ``null`` = what the strategies need.
+    """
+    revision: Annotated[dict[str, Any], CheckedBy(revision_options)] | None = None
+    """Wrong answers are generated again, ``{references: 3, credit: fewest_edits}``; for ``advantage: ibpo`` alone."""
     prompts_per_rollout: Count | None = None
+    """So many prompts × ``trl.num_generations`` sequences are generated together."""
     sequences_per_update: Count | None = None
+    """So many of them are trained in each optimizer step, on any number of GPUs."""
     cut: Literal["by_rank", "over_all_ranks"] = "by_rank"
+    """``over_all_ranks``: the same rows in each optimizer step on any number of processes; ``by_rank`` is TRL's cut."""
 
     @property
     def strategies(self) -> dict[str, Any]:
@@ -92,21 +130,24 @@ class AlgorithmSection(Section):
 
 
 class EvaluationSection(Section):
-    """When and how often the held-out rows are answered; ``batch_size`` is per device.
-
-    ``samples`` completions of each row are drawn at ``temperature`` (training's where it gives none), one where neither
-    ``samples`` nor ``greedy`` is given; ``greedy`` asks for the most probable completion too. ``keep_best`` names the
-    metric, like ``eval/test/avg@4``, whose best checkpoint is kept.
-    """
+    """When and how often the held-out rows are answered (``configs/evaluation/README.md``)."""
 
     before: bool = True
+    """Evaluate before the first optimizer step."""
     after: bool = True
+    """Evaluate after the last one."""
     every_steps: Count | None = None
+    """Evaluate after every so many optimizer steps; ``null`` = not in between."""
     batch_size: Count = 32
+    """Completions that a device draws at a time."""
     samples: Count | None = None
+    """Completions drawn of each row; ``null`` = one, or with ``greedy`` none."""
     temperature: float | None = None
+    """That ``samples`` are drawn at; ``null`` = ``trl.temperature``."""
     greedy: bool = False
+    """Ask for the most probable completion too."""
     keep_best: Text | None = None
+    """The metric whose best checkpoint is kept, such as ``eval/test/avg@4``; needs ``every_steps``."""
 
     @model_validator(mode="after")
     def _consistent(self) -> Self:
@@ -147,56 +188,66 @@ def _rollouts(value: Any) -> Any:
     return value
 
 
-RolloutCount = Annotated[Any, BeforeValidator(_rollouts)]
+RolloutCount = Annotated[Any, BeforeValidator(_rollouts, json_schema_input_type=Count | Literal["all", "off"])]
 """How many rollouts of each batch are kept: ``all``, ``off`` or a whole number above 0."""
 
 
 class LoggingSection(Section):
-    """Where metrics go, how often how many sample completions are shown, and which rollouts are kept.
-
-    ``entity``, ``tags`` and ``group`` are W&B's; without ``group`` it is the run's name, in a sweep the sweep's.
-    ``wandb_upload_seconds``: how long the end of a run waits for W&B to take what is left.
-
-    ``rollouts``: ``all``, ``off``, or of how many completions of each rollout batch (whole groups) everything is kept
-    as parquet, ``rollouts_max_mb`` MiB at most; ``rollout_scores`` keeps log π_old and entropies with them.
-
-    ``doctor``: say what the rules of `evenkeel.trainer.doctor` find in the log, each finding once.
-    """
+    """Where metrics go, how often how many sample completions are shown, and which rollouts are kept."""
 
     report_to: list[TrackerName] | Literal["none"] = "none"
+    """Trackers, ``[wandb, tensorboard]``: those that transformers has a callback for."""
     wandb_mode: Literal["offline", "online", "disabled"] = "offline"
+    """``offline`` keeps W&B's files in the run's directory, ``online`` sends them."""
     project: Text = "evenkeel"
+    """The tracker's project."""
     entity: Text | None = None
+    """W&B's user or team."""
     tags: list[Tag] = Field(default_factory=list)
+    """W&B's tags of the run."""
     group: Text | None = None
+    """W&B's group; ``null`` = the run's name, in a sweep the sweep's."""
     wandb_upload_seconds: Annotated[float, Field(gt=0)] = 120.0
+    """So long the end of a run waits for W&B to take what is left."""
     samples_every_steps: Count = 10
+    """Sample completions are shown every so many optimizer steps."""
     num_samples: Annotated[int, Field(ge=0)] = 2
+    """So many are shown."""
     rollouts: RolloutCount = 64
+    """Of how many completions of each rollout batch (whole groups) everything is kept as parquet in the run's
+    directory: a number, ``all`` or ``off``.
+    """
     rollouts_max_mb: Annotated[float, Field(gt=0)] = 512
+    """MiB of kept rollouts at most; beyond it every 2nd, 4th … batch is kept."""
     rollout_scores: bool = False
+    """Keep log π_old and entropies with the rollouts."""
     doctor: bool = True
+    """Say what the rules of ``docs/doctor.md`` find in the log, each finding once."""
 
 
 class StoppingSection(Section):
-    """How a run ends before its last step, and what it does when something hangs.
-
-    ``grace_seconds``: how long after SIGTERM the current rollout batch may take before the run ends without a new
-    checkpoint, and one that is being written then has as long again; ``None`` waits for it. ``skip_faults``: how many
-    optimizer steps with a non-finite loss or gradient are left out; the next one stops the run. ``stall_minutes``:
-    after so long without progress the stacks of all ranks and verifier processes are written, ``None`` = never; with
-    ``stall_aborts`` the run then ends. ``idle_batches``: after so many rollout batches in a row that trained nothing
-    the run ends, ``None`` = never; those whose answers are all right do not count. ``verifier_patience_seconds``: a
-    verifier of the user that judges one batch for longer is reported with its rank and row; it is ended by its own
-    ``timeout_s``.
-    """
+    """How a run ends before its last step, and what it does when something hangs."""
 
     grace_seconds: Annotated[float, Field(gt=0)] | None = None
+    """After SIGTERM the current rollout batch may take so long before the run ends without a new checkpoint, and one
+    that is being written then has as long again; ``null`` = it is waited for.
+    """
     skip_faults: Annotated[int, Field(ge=0)] = 0
+    """So many optimizer steps with a loss or gradient that is not finite are left out; the next one stops the run."""
     stall_minutes: Annotated[float, Field(gt=0)] | None = 30.0
+    """After so long without progress the stacks of all ranks and verifier processes are written to
+    ``stalls/rank-*.txt``; ``null`` = never.
+    """
     stall_aborts: bool = False
+    """And the run then ends with status 1."""
     idle_batches: Count | None = 20
+    """After so many rollout batches in a row without any gradient the run ends; ``null`` = never. Batches whose answers
+    are all right do not count.
+    """
     verifier_patience_seconds: Annotated[float, Field(gt=0)] = 60.0
+    """A verifier of your own that judges one batch for longer is named, with its rank and row; it is ended by its own
+    ``timeout_s``.
+    """
 
 
 class _SpeedOfARun(Speed):
@@ -207,7 +258,13 @@ class _SpeedOfARun(Speed):
 
 
 class SpeedSection(Section, _SpeedOfARun):  # type: ignore[misc]  # frozen, which mypy does not read off the configuration
-    """The section ``speed``: fields, types and meanings are those of `Speed`."""
+    """What makes a run faster and leaves what it trains as it is: the options `Speed` of `RLVRTrainer`.
+
+    With planned micro-batches the metric ``entropy`` is of the rows that are trained (absent if none is), and
+    ``clip_ratio/low_min`` and ``high_max`` are over an optimizer step, not the mean of its micro-batches'.
+    """
+
+    model_config = ConfigDict(json_schema_extra=meanings_of(Speed))
 
     common_random_numbers: ClassVar[bool] = False  # type: ignore[misc]  # a key of the run
 
@@ -223,7 +280,9 @@ class _EngineOfARun(Engine):
 
 
 class VLLMSection(Section, _EngineOfARun):  # type: ignore[misc]  # frozen
-    """The section ``vllm``: fields, types and meanings are those of `Engine`."""
+    """How far vLLM is trusted, with ``trl.use_vllm`` alone: the options `Engine` of `RLVRTrainer`."""
+
+    model_config = ConfigDict(json_schema_extra=meanings_of(Engine))
 
     @property
     def options(self) -> Engine:
@@ -232,28 +291,39 @@ class VLLMSection(Section, _EngineOfARun):  # type: ignore[misc]  # frozen
 
 
 class RunConfig(Section):
-    """One run, as its YAML file says it after ``extends`` and overrides.
+    """One run, as its YAML file says it after ``extends`` and overrides."""
 
-    ``trl`` holds only what the file sets; everything else is GRPOConfig's default. ``name`` is the file's stem and
-    ``output_dir`` is ``runs/<name>`` where the file gives none. ``common_random_numbers``: the noise of a token is made
-    of seed, rollout batch, prompt, sample and position, so that variants of a sweep differ where their policies do.
-    """
+    model_config = ConfigDict(json_schema_extra=meanings_of(Speed))  # of common_random_numbers
 
     name: Name
+    """Of the run; where the file gives none, the file's own without ``.yaml``. It is never inherited."""
     output_dir: LocalPath
+    """Where everything is written; where the file gives none, ``runs/<name>``. It is never inherited."""
     num_processes: Count | None = None
+    """Refuse any other number of processes."""
     seed: Annotated[int, Field(ge=0)] | None = None
+    """Of everything that is drawn; ``null`` = ``trl.seed``, or else TRL's default 42."""
     common_random_numbers: bool = False
     model: ModelSection
+    """The policy to train."""
     data: DataSection
+    """The rows to train on, and the held-out rows."""
     rewards: Annotated[list[Reward], Field(min_length=1)]
+    """Who judges the completions."""
     algorithm: AlgorithmSection = AlgorithmSection()
-    trl: Annotated[dict[str, Any], checked_by(grpo_arguments)] = Field(default_factory=dict)
+    """The strategies, and how a batch is cut."""
+    trl: Annotated[dict[str, Any], CheckedBy(grpo_arguments)] = Field(default_factory=dict)
+    """``GRPOConfig`` verbatim; what another section owns is refused with that section's name."""
     speed: SpeedSection = SpeedSection()
+    """What makes a run faster and leaves what it trains as it is."""
     vllm: VLLMSection | None = None
+    """How far vLLM is trusted; with ``trl.use_vllm`` alone."""
     evaluation: EvaluationSection = EvaluationSection()
+    """When and how the held-out rows are answered."""
     logging: LoggingSection = LoggingSection()
+    """Where metrics go, and which completions are kept."""
     stopping: StoppingSection = StoppingSection()
+    """A run that ends before its last step."""
 
     @model_validator(mode="after")
     def _consistent(self, info: ValidationInfo) -> Self:

@@ -3,10 +3,10 @@
 import math
 import os
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Annotated, Any
 
-from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field
+from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, TypeAdapter
 from pydantic_core import InitErrorDetails
 
 from evenkeel.trainer.run.config.problems import problem, raise_all
@@ -90,7 +90,7 @@ def not_finite(value: Any, location: tuple[str | int, ...]) -> Iterator[InitErro
         yield from not_finite(item, (*location, key))
 
 
-Part = Annotated[Any, BeforeValidator(_part), AfterValidator(finite)]
+Part = Annotated[Any, BeforeValidator(_part, json_schema_input_type=str | dict[str, Any]), AfterValidator(finite)]
 """A part by name (text) or by name with options (mapping); the registry checks that it exists."""
 
 
@@ -101,6 +101,19 @@ def part_name(part: Any) -> str:
 
 
 class Section(BaseModel):
-    """Frozen and strict: no value is converted, no key is ignored."""
+    """Frozen and strict: no value is converted, no key is ignored. The text under a field says what it means."""
 
-    model_config = ConfigDict(strict=True, extra="forbid", frozen=True, allow_inf_nan=False)
+    model_config = ConfigDict(
+        strict=True, extra="forbid", frozen=True, allow_inf_nan=False, use_attribute_docstrings=True
+    )
+
+
+def meanings_of(options: type) -> Callable[[dict[str, Any]], None]:
+    """For ``json_schema_extra``: what the dataclass ``options`` says of a field is its meaning in a section too."""
+
+    def added(schema: dict[str, Any]) -> None:
+        for name, declared in TypeAdapter(options).json_schema()["properties"].items():
+            if name in schema["properties"]:
+                schema["properties"][name]["description"] = declared["description"]
+
+    return added

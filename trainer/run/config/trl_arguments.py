@@ -13,8 +13,17 @@ from collections.abc import Callable, Collection, Iterator
 from functools import cache
 from typing import Annotated, Any, Literal
 
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field, create_model
-from pydantic_core import InitErrorDetails
+from pydantic import (
+    AfterValidator,
+    BaseModel,
+    ConfigDict,
+    Field,
+    GetCoreSchemaHandler,
+    GetJsonSchemaHandler,
+    create_model,
+)
+from pydantic.json_schema import JsonSchemaValue
+from pydantic_core import CoreSchema, InitErrorDetails, core_schema
 
 from evenkeel.trainer.run.config.keys import IN_ANOTHER_SECTION
 from evenkeel.trainer.run.config.problems import problem, raise_all
@@ -92,15 +101,24 @@ def grpo_default(name: str) -> Any:
     return grpo_arguments().model_fields[name].default
 
 
-def checked_by(model: Callable[[], type[BaseModel]]) -> AfterValidator:
-    """A validator that leaves a mapping as it is, or raises pydantic's error for all that the model refuses."""
+@dataclasses.dataclass(frozen=True)
+class CheckedBy:
+    """Leaves a mapping as it is, or raises pydantic's error for all that the model refuses."""
 
-    def checked(given: dict[str, Any]) -> dict[str, Any]:
+    model: Callable[[], type[BaseModel]]
+
+    def __get_pydantic_core_schema__(self, source: Any, handler: GetCoreSchemaHandler) -> CoreSchema:
+        """Import the model only where there is a mapping to check."""
+        return core_schema.no_info_after_validator_function(self._checked, handler(source))
+
+    def __get_pydantic_json_schema__(self, _: CoreSchema, handler: GetJsonSchemaHandler) -> JsonSchemaValue:
+        """The model's."""
+        return handler(self.model().__pydantic_core_schema__)
+
+    def _checked(self, given: dict[str, Any]) -> dict[str, Any]:
         if given:
-            model().model_validate(given)
+            self.model().model_validate(given)
         return given
-
-    return AfterValidator(checked)
 
 
 def _arguments_of(declared: Any, without: Collection[str]) -> type[BaseModel]:
@@ -108,7 +126,9 @@ def _arguments_of(declared: Any, without: Collection[str]) -> type[BaseModel]:
     fields: dict[str, Any] = {
         field.name: (
             _accepted(field.name, hints[field.name], field.metadata.get("choices")),
-            None if field.default is dataclasses.MISSING else field.default,
+            Field(field.default, description=field.metadata["help"])
+            if field.default_factory is dataclasses.MISSING
+            else Field(default_factory=field.default_factory, description=field.metadata["help"]),
         )
         for field in dataclasses.fields(declared)
         if field.init and field.name not in without

@@ -52,8 +52,13 @@ def label_of(source: Source) -> str:
     return f"the generator {name}"
 
 
+def generator_kind(generators: Mapping[str, Generator]) -> Kind:
+    """Where a generator is found by its name: among ``generators``, or in another package."""
+    return Kind("generator", "evenkeel.generators", lambda: generators, DataError)
+
+
 def _generated(source: Source, generators: Mapping[str, Generator]) -> Table:
-    kind, label = Kind("generator", "evenkeel.generators", lambda: generators, DataError), label_of(source)
+    kind, label = generator_kind(generators), label_of(source)
     found = kind.find(source.generator)
     if not callable(found.target):
         raise DataError(f"{label} is of type {type(found.target).__name__}, not a function that returns rows.")

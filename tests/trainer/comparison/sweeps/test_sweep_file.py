@@ -85,6 +85,8 @@ REFUSALS = [
     ({"variants": {"grpo": {}, "a,b": {}}}, "variants.a,b: holds a comma"),
     ({"variants": {"grpo": {"seed": 3}}}, "variants.grpo.seed: is the sweep's to say. Write the seeds of all variants"),
     ({"variants": {"grpo": {"output_dir": "x"}}}, "variants.grpo.output_dir: is the sweep's to say."),
+    ({"variants": {"grpo": {"seed ": 3}}}, "variants.grpo.seed : is the sweep's to say."),
+    ({"grid": {" trl.beta": [0]}}, "grid. trl.beta: has blanks around it. Write trl.beta."),
     ({"variants": {"grpo": {"trl.beta": 1}}, "grid": {"trl.beta": [0]}}, "is also in `grid:`"),
     ({"grid": {"trl.beta": []}}, "grid.trl.beta: is [], and should have at least 1 item."),
     ({"launch": {"main_process_port": 29500}}, "two cells must not meet at one port"),
@@ -103,6 +105,7 @@ REFUSALS = [
         "Leave it out and start the sweep with it: CUDA_VISIBLE_DEVICES=2,3 evenkeel sweep run",
     ),
     ({"executor": {"kind": "slrum"}}, "executor.kind: is 'slrum', and cells are run on this machine or through SLURM."),
+    ({"executor": {"kind": ["slurm"]}}, "executor.kind: is ['slurm'], and cells are run on this machine or through"),
     ({"executor": {"kind": "slurm"}}, "executor.time: is missing."),
     ({"executor": {"kind": "local", "paralel": 2}}, "executor.paralel: there is no such key. Did you mean parallel?"),
     ({"executor": {"kind": "local", "time": 60}}, "The keys here are kind, parallel, gpus_per_cell."),
@@ -200,11 +203,7 @@ def test_overrides_read_back_as_they_were_written(value: Any):
 
 
 @pytest.mark.parametrize("path", SHIPPED, ids=lambda path: path.stem)
-def test_sweeps_that_ship_say_what_they_owe(path: Path):
-    header = path.read_text().split("\n\n")[0]
-    assert f"scripts/sweep.py run {path.relative_to(ROOT)}" in header
-    assert "Hardware" in header
-    assert "Expected" in header
+def test_every_cell_of_a_sweep_that_ships_is_a_run(path: Path):
     sweep, _ = load_sweep(path)
     for cell in cells_of(sweep):
         load_config(sweep.config, cell.overrides)

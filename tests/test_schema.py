@@ -1,0 +1,268 @@
+"""The schemas of run and sweep files: what ships is valid, planted mistakes are not, and no right file is refused.
+
+python -m tests.test_schema 3000 [SEED]     # more edited files than the test tries; prints what is wrongly refused
+"""
+
+import copy
+import inspect
+import json
+import random
+import sys
+import tempfile
+import warnings
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+from jsonschema import Draft202012Validator
+from ruamel.yaml import YAML
+
+from evenkeel.rewards import GENERATORS, Refusal, build_verifier
+from evenkeel.trainer.algorithms.strategies import build_strategies
+from evenkeel.trainer.command.schema import SCHEMAS, main
+from evenkeel.trainer.comparison.sweeps.cells import cells_of
+from evenkeel.trainer.comparison.sweeps.consistency import RESERVED_KEYS
+from evenkeel.trainer.comparison.sweeps.loading import load_sweep
+from evenkeel.trainer.run.config import ConfigError, RunConfig, load_config
+from evenkeel.trainer.run.config.layers import overridden
+from evenkeel.trainer.run.config.yaml_document import read_file, read_value, write
+from evenkeel.trainer.run.data.sources import generator_kind
+from tests.paths import ROOT
+from tests.scripts.fuzzed_runs import EDITS, base, edited
+from tests.scripts.test_constraints import unpinned
+from tests.trainer.run.check.mistakes import RIGHT_SETTINGS
+from tests.trainer.run.check.mistakes.workshop import RIGHT
+
+CONFIGS = ROOT / "configs"
+SHIPPED = {
+    path: path.read_text().partition("\n")[0].removeprefix("# yaml-language-server: $schema=")
+    for path in sorted(CONFIGS.rglob("*.yaml"))
+    if path.parent.name != "accelerate"
+}
+"""Run or sweep file → the schema that its first line names."""
+VALIDATORS = {kind: Draft202012Validator(json.loads((CONFIGS / f"{kind}.schema.json").read_text())) for kind in SCHEMAS}
+SWEEP = {"config": "quickstart.yaml", "baseline": "a", "seeds": [0, 1, 2], "variants": {"a": {}}}
+EDITED = 30
+SEED = 20261123
+
+
+def kind_of(path: Path) -> str:
+    named = (path.parent / SHIPPED[path]).resolve()
+    assert named.parent == CONFIGS, path
+    return named.name.removesuffix(".schema.json")
+
+
+def refused(kind: str, tree: Any) -> list[str]:
+    """Where and why the schema refuses."""
+    return [f"{error.json_path}: {error.message:.200}" for error in VALIDATORS[kind].iter_errors(tree)]
+
+
+@pytest.mark.parametrize("kind", SCHEMAS)
+def test_the_schema_in_the_tree_is_the_one_that_is_printed(kind: str, capsys: pytest.CaptureFixture[str]) -> None:
+    if unpinned():
+        pytest.skip(f"the schemas are made with other versions of {', '.join(unpinned())}")
+    assert main([kind]) == 0
+    Draft202012Validator.check_schema(VALIDATORS[kind].schema)
+    written = (CONFIGS / f"{kind}.schema.json").read_text()
+    assert capsys.readouterr().out == written, f"write it: evenkeel schema {kind} > configs/{kind}.schema.json"
+
+
+@pytest.mark.parametrize("kind", SCHEMAS)
+def test_every_field_is_described(kind: str) -> None:
+    definitions = VALIDATORS[kind].schema["$defs"]
+    sections = {name: each["properties"] for name, each in definitions.items() if each.get("properties")}
+    for name in {"Settings", "Values"} & {*sections}:  # of each of which the section says it
+        del sections[name]
+    assert len(sections) >= 7
+    keys = {f"{name}.{key}": node for name, fields in sections.items() for key, node in fields.items()}
+    assert [key for key, node in keys.items() if not node.get("description")] == []
+    assert [key for key, node in keys.items() if "``" in node["description"]] == []
+
+
+def test_all_that_ships_is_valid() -> None:
+    kinds = Counter(kind_of(path) for path in SHIPPED)
+    assert kinds["run"] >= 74
+    assert kinds["sweep"] >= 4
+    wrong = {path.name: refused(kind_of(path), read_file(path).plain()) for path in SHIPPED}
+    assert {name: problems for name, problems in wrong.items() if problems} == {}
+
+
+MISTAKES = [
+    ("an unknown section", "modle={}"),
+    ("an unknown key", "stopping.grace_second=1"),
+    ("a number in quotes", "trl.learning_rate='1e-6'"),
+    ("yes for true", "trl.bf16=yes"),
+    ("a word that TRL does not know", "trl.loss_type=gpro"),
+    ("an argument that GRPOConfig does not have", "trl.learning_rat=1"),
+    ("an argument that another section owns", "trl.output_dir=runs"),
+    ("a group of one", "trl.num_generations=1"),
+    ("a negative count", "algorithm.prompts_per_rollout=-4"),
+    ("an unknown strategy", "algorithm.advantage=grop"),
+    ("an unknown strategy, with options", "algorithm.advantage={name: grop, k: 4}"),
+    ("an unknown option", "algorithm.advantage={name: pass_at_k, kk: 4}"),
+    ("an option of the wrong type", "algorithm.update_schedule={name: lopti, eta: much}"),
+    ("a word that an option does not know", "algorithm.coefficient={name: dppo, divergence: js}"),
+    ("options without a name", "algorithm.token_weight={alpha: 0.2}"),
+    ("a path in place of a module", "algorithm.advantage=my/parts.py:mine"),
+    ("an unknown verifier", "rewards=[{verifier: exact}]"),
+    ("a verifier without what it needs", "rewards=[{verifier: soft_overlong}]"),
+    ("an unknown verifier inside another", "rewards=[{verifier: {name: cosine_length, verifier: x, max_tokens: 9}}]"),
+    ("an unknown generator", "data.test={generator: {name: countdwn}}"),
+    ("a source that is none", "data.test={a: {path: x}, b: 3}"),
+    ("no rewards", "rewards=[]"),
+    ("an unknown tracker", "logging.report_to=[wanbd]"),
+    ("a single tracker", "logging.report_to=wandb"),
+    ("an unknown target of LoRA", "model.lora={rank: 8}"),
+    ("weights in 8 bits", "model.quantization={load_in_4bit: false}"),
+    ("an unknown word of a revision", "algorithm.revision={credit: all}"),
+]
+
+
+@pytest.mark.parametrize("override", [override for _, override in MISTAKES], ids=[name for name, _ in MISTAKES])
+def test_a_mistake_in_a_run_file_is_found(tmp_path: Path, override: str) -> None:
+    assert refused("run", changed(tmp_path, RIGHT, override))
+
+
+@pytest.mark.parametrize(
+    "mistake",
+    [
+        {"seeds": []},
+        {"baselin": "a"},
+        {"variants": {}},
+        {"variants": {"a b": {}}},
+        {"variants": {"a": {"trl.learning_rat": 1}}},
+        {"variants": {"a": {"trl.learning_rate": -1}}},
+        {"variants": {"a": {"algorithm.advantage": {"name": "pass_at_k", "kk": 1}}}},
+        {"variants": {"a": {"seed": 1}}},
+        {"grid": {"trl.beta": 0.1}},
+        {"grid": {"trl.beta": ["no"]}},
+        {"tune": {"grid": {"trl.beta": [0]}, "seeds": [9], "held_out": {"data.train.max_rows": 1}}},
+        {"executor": {"kind": "slurm"}},
+        {"executor": {"kind": "local", "time": 9}},
+        {"stopping": {"rule": "group_sequential", "looks": [3], "futility": 0.9}},
+    ],
+    ids=str,
+)
+def test_a_mistake_in_a_sweep_file_is_found(mistake: dict[str, Any]) -> None:
+    assert refused("sweep", SWEEP) == []
+    assert refused("sweep", SWEEP | mistake)
+
+
+def test_what_a_file_leaves_out_may_be_in_the_one_that_it_extends() -> None:
+    part = {"model": {"lora": {"r": 8}}, "algorithm": {"advantage": {"k": 2}}, "data": {"train": {"max_rows": 9}}}
+    assert refused("run", part)
+    assert refused("run", {"extends": "base.yaml", **part}) == []
+    assert refused("run", {"extends": "base.yaml", "rewards": [{"weight": 1.0}]}), "a list replaces the base's"
+    assert refused("sweep", {"extends": "base.yaml", "variants": {"b": None}, "executor": {"parallel": 2}}) == []
+
+
+@pytest.mark.parametrize("overrides", RIGHT_SETTINGS, ids=str)
+def test_right_settings_are_valid(tmp_path: Path, overrides: Sequence[str]) -> None:
+    assert refused("run", changed(tmp_path, RIGHT, *overrides)) == []
+    given = {key: read_value(value, key).plain() for key, _, value in (each.partition("=") for each in overrides)}
+    settings = {key: value for key, value in given.items() if key not in RESERVED_KEYS}
+    assert refused("sweep", SWEEP | {"variants": {"a": settings}}) == []
+    assert refused("sweep", SWEEP | {"grid": {key: [value] for key, value in settings.items()}}) == []
+
+
+def test_dotted_keys_lead_into_what_has_no_fixed_keys() -> None:
+    """Into parts, lists, named sources and the mappings of libraries."""
+    keys = {"algorithm.advantage.k": 2, "algorithm.coefficient.cap": 3.0, "data.train.generator.seed": 1}
+    keys |= {"rewards.0.verifier.scheme": "paper", "data.test.gsm8k.max_rows": 9, "trl.generation_kwargs.top_h": 0.5}
+    assert refused("sweep", SWEEP | {"variants": {"a": keys}}) == []
+    assert refused("sweep", SWEEP | {"variants": {"a": {"evaluation.samples.k": 2}}})
+
+
+def test_no_file_that_is_taken_is_refused_by_the_schema() -> None:
+    counts, wrongly = tried(EDITED, SEED)
+    assert wrongly == []
+    assert counts["taken, taken by the schema"] >= EDITED // 6
+    assert counts["refused, refused by the schema"] >= EDITED // 2
+
+
+def test_an_unknown_kind_of_file_is_explained(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as ended:
+        main(["swep"])
+    assert ended.value.code == 2
+    assert "'swep' is no kind of file that has a schema. Did you mean sweep?" in capsys.readouterr().err
+
+
+def changed(folder: Path, text: str, *overrides: str) -> Any:
+    (folder / "run.yaml").write_text(text)
+    tree = read_file(folder / "run.yaml")
+    for override in overrides:
+        tree = overridden(tree, override)
+    return tree.plain()
+
+
+def tried(count: int, seed: int) -> tuple[Counter[str], list[str]]:
+    """How many edited files the loader and the schema take and refuse; what the schema alone refuses."""
+    counts: Counter[str] = Counter()
+    wrongly = []
+    with tempfile.TemporaryDirectory() as folder:
+        for kind, what, file in edited_files(Path(folder), seed, count):
+            try:
+                tree = read_file(file).plain()
+            except ConfigError:  # no YAML, which is nothing to a schema
+                continue
+            taken, problems = is_taken(kind, file), refused(kind, tree)
+            counts[f"{'taken' if taken else 'refused'}, {'refused' if problems else 'taken'} by the schema"] += 1
+            wrongly += [f"{kind}: {what}: {problems}"] * bool(taken and problems)
+    return counts, wrongly
+
+
+def edited_files(folder: Path, seed: int, count: int) -> Iterator[tuple[str, str, Path]]:
+    """Kind, what was done, and file, of shipped files and others after one edit or two.
+
+    The edits are those of `tests.scripts.test_fuzzed_runs`; none was written for the schema.
+    """
+    trees = {path: YAML(typ="safe").load(path.read_text()) for path in SHIPPED if path.parent.name != "evaluation"}
+    kinds = {path: kind_of(path) for path in trees}
+    for path, tree in trees.items():
+        if "extends" in tree:
+            tree["extends"] = str((path.parent / tree["extends"]).resolve())
+    for number in range(count):
+        draw, file = random.Random(f"{seed}/{number}"), folder / "run.yaml"
+        if draw.random() < 0.4:
+            yield "run", EDITS["settings"](draw, folder, base(draw, folder)).what, file
+        else:
+            kind = "sweep" if draw.random() < 0.15 else "run"
+            path = draw.choice([path for path in trees if kinds[path] == kind])
+            tree = copy.deepcopy(trees[path])
+            what = "; ".join(edited(draw, tree) for _ in range(draw.choice((1, 1, 2))))
+            file.write_text(write(tree))
+            yield kind, f"{path.name}: {what}", file
+
+
+def is_taken(kind: str, file: Path) -> bool:
+    """Whether the loader takes the file, and the registries the parts that it names."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", FutureWarning)  # old names of parts
+        try:
+            if kind == "run":
+                build_parts(load_config(file))
+            else:
+                sweep, _ = load_sweep(file)
+                for cell in {cell.variant: cell for cell in cells_of(sweep)}.values():
+                    build_parts(load_config(sweep.config, cell.overrides))
+        except Refusal:
+            return False
+    return True
+
+
+def build_parts(config: RunConfig) -> None:
+    build_strategies(**config.algorithm.strategies)
+    for reward in config.rewards:
+        build_verifier(reward.verifier)
+    kind = generator_kind(GENERATORS)
+    for source in (*config.data.train_sources.values(), *config.data.test_sources.values()):
+        if source.generator is not None:
+            found = kind.find(source.generator)
+            kind.checked_options(found, inspect.signature(found.target).parameters.values(), found.target)
+
+
+if __name__ == "__main__":
+    counts, wrongly = tried(int(sys.argv[1]), int(sys.argv[2]) if len(sys.argv) > 2 else SEED)
+    sys.stdout.write("\n".join([*wrongly, f"{dict(counts)}\n"]))
