@@ -5,6 +5,7 @@ import contextlib
 import ctypes
 import io
 import os
+import socket
 import sys
 import time
 
@@ -92,6 +93,8 @@ def careless(completions, answer):
     rewards = good(completions, answer)
     answer.clear()
     sys.stdout.write(f"{rewards}\n")
+    with contextlib.suppress(OSError), socket.create_connection(("127.0.0.1", 9), timeout=0.1):
+        pass
     return rewards
 
 
