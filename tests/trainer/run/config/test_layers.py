@@ -152,7 +152,7 @@ def test_all_malformed_overrides_are_reported_at_once(tmp_path: Path) -> None:
     ("extends", "code", "instead"),
     [
         ("bsae.yaml", "no-base", "Did you mean base.yaml?"),
-        ("a" * 5000, "no-base", "The path is relative"),
+        ("a" * 5000, "no-base", "The path is relative to the file that says `extends`."),
         ("child.yaml", "second-base", "Extend that file directly, or write its lines into the base."),
         (3, "no-base", "Name one YAML file."),
         (None, "no-base", "Name one YAML file."),
