@@ -97,7 +97,7 @@ class Judging:
         except Exception:
             early.wait()
             raise
-        self.overlapped_seconds = sum(call.seconds - call.waited for call in early.calls.values())
+        self.overlapped_seconds = sum(max(call.seconds - call.waited, 0.0) for call in early.calls.values())
 
     def keep(self, rewards_per_function: Tensor, logged: Mapping[str, list[Any]]) -> None:
         """Keep the rewards (N, F) of all ranks and what was logged of this rank's rows, the newest of ``logged``."""
