@@ -168,7 +168,7 @@ def failure(case: ElementTree.Element) -> str | None:
         return None
     lines = re.findall(r"^E +(\S.*)", "\n".join(each.text or "" for each in ended), re.MULTILINE)
     errors = [line for line in lines if re.match(r"[\w.]+: ", line)]
-    return re.sub(r"^[\w.]+\.(?=\w+: )", "", (errors or lines or [str(ended[0].get("message"))])[-1])
+    return re.sub(r"^[\w.]+\.(?=\w+: )", "", errors[-1] if errors else (lines or [str(ended[0].get("message"))])[0])
 
 
 if __name__ == "__main__":

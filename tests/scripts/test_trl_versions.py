@@ -16,7 +16,7 @@ from scripts.trl_versions import Tried, failure, main, outcome
 def test_the_cause_is_the_error_that_ended_the_test(tmp_path: Path):
     (tmp_path / "test_it.py").write_text(
         "def test_right():\n    pass\n"
-        "def test_wrong():\n    assert 1 == 2\n"
+        "def test_wrong():\n    assert abs(-1) == 2\n"
         "def test_chained():\n"
         "    try:\n        {}[0]\n"
         "    except KeyError:\n        raise UnicodeError('what it says; and more')\n"
