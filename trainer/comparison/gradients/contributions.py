@@ -7,6 +7,7 @@ from torch import Tensor
 
 from evenkeel.rewards.registry import PartError
 from evenkeel.trainer.algorithms import update
+from evenkeel.trainer.algorithms.contract import TURN_COLUMNS
 from evenkeel.trainer.algorithms.row_draws import row_keys
 from evenkeel.trainer.algorithms.sequence_weights import ONE_DENOMINATOR, PER_SEQUENCE_MEAN, loss_sequence_weights
 from evenkeel.trainer.algorithms.signals import estimator_signals, token_signals
@@ -121,6 +122,7 @@ def _advantages(strategies: Strategies, batch: ReplayedBatch, loss_type: str) ->
     estimator = strategies.advantage
     assert estimator is not None
     absent = [name for name in estimator.columns if name not in batch.columns]
+    absent += [name for name in TURN_COLUMNS if name in estimator.signals]
     if absent:
         raise PartError(f"advantage {estimator.name!r} asks for {' and '.join(absent)}, which rollouts do not record.")
     weighted = loss_type in PER_SEQUENCE_MEAN | ONE_DENOMINATOR
@@ -134,6 +136,8 @@ def _advantages(strategies: Strategies, batch: ReplayedBatch, loss_type: str) ->
         old_logps=batch.logps,
         entropies=batch.entropies,
         sequence_weights=loss_sequence_weights(loss_type, batch.mask.sum(1)) if weighted else None,
+        turn_rewards=None,
+        state_keys=None,
         step=batch.step,
         max_steps=batch.max_steps,
         **batch.columns,
