@@ -86,8 +86,9 @@ TURN_COLUMNS = ("turn_rewards", "state_keys")
 
 A turn is what the policy wrote up to a tool's answer, or up to the end: the final answer is one too. An entry of
 ``turn_rewards`` is a number, ``None`` = 0; of ``state_keys`` a text, ``None`` = not known. Turns for which a list has
-no entry were paid 0, in a state that is not known. The outcome is `rewards` and stands in no turn's entry; an estimator
-that needs the whole reward of a turn adds it to the last one (`trainer.algorithms.turns.turn_returns`).
+no entry, or a row no list (``None``), were paid 0, in a state that is not known. The outcome is `rewards` and stands in
+no turn's entry; an estimator that needs the whole reward of a turn adds it to the last one
+(`trainer.algorithms.turns.turn_returns`).
 """
 
 REQUIRED: dict[str, tuple[str, ...]] = {

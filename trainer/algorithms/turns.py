@@ -27,9 +27,9 @@ def turn_numbers(mask: Int[Tensor, "N T"]) -> Int[Tensor, "N T"]:
 def turn_column(name: str, lists: Sequence[Any], mask: Int[Tensor, "N T"]) -> Tensor:
     """What was logged of each row's turns as the signal ``name``, ``turn_rewards`` or ``state_keys``, (N, K).
 
-    Turns without an entry, or with ``None``, were paid 0, in a state that is not known (−1). A list may have one entry
-    more than the row has turns: that of an answer that was cut to nothing, whose pay goes to the turn before it. A row
-    that the loss leaves out has no turns.
+    Turns without an entry, or with ``None``, were paid 0, in a state that is not known (−1); so were all of a row whose
+    list is ``None``. A list may have one entry more than the row has turns: that of an answer that was cut to nothing,
+    whose pay goes to the turn before it. A row that the loss leaves out has no turns.
 
     Raises:
         ValueError: a row has no list, an entry of another kind, or more entries than that.
@@ -46,7 +46,8 @@ def turn_column(name: str, lists: Sequence[Any], mask: Int[Tensor, "N T"]) -> Te
 
     counts = (turn_numbers(mask).amax(1) + 1).tolist()
     most, rows = max(1, *counts), []
-    for row, (entries, count) in enumerate(zip(lists, counts, strict=True)):
+    for row, (logged, count) in enumerate(zip(lists, counts, strict=True)):
+        entries = [] if logged is None else logged
         is_short = isinstance(entries, list | tuple) and (count == 0 or len(entries) <= count + 1)
         if not is_short or not all(entry is None or fits(entry) for entry in entries):
             raise ValueError(

@@ -26,7 +26,7 @@ class ReplayedBatch:
         prompt_ids: of each group.
         completion_ids, mask: (N, T) int.
         logps, entropies: (N, T) of the policy whose gradient is taken: π_old is π.
-        columns: name → (N,), further numbers that reward functions logged.
+        columns: name → (N,), further numbers that reward functions logged; of `TURN_COLUMNS` (N, K).
     """
 
     rewards: Tensor
@@ -121,8 +121,8 @@ def _advantages(strategies: Strategies, batch: ReplayedBatch, loss_type: str) ->
     """(N, T), as the trainer makes them."""
     estimator = strategies.advantage
     assert estimator is not None
-    absent = [name for name in estimator.columns if name not in batch.columns]
-    absent += [name for name in TURN_COLUMNS if name in estimator.signals]
+    logged = (*estimator.columns, *(name for name in TURN_COLUMNS if name in estimator.signals))
+    absent = [name for name in logged if name not in batch.columns]
     if absent:
         raise PartError(f"advantage {estimator.name!r} asks for {' and '.join(absent)}, which rollouts do not record.")
     weighted = loss_type in PER_SEQUENCE_MEAN | ONE_DENOMINATOR
@@ -136,11 +136,9 @@ def _advantages(strategies: Strategies, batch: ReplayedBatch, loss_type: str) ->
         old_logps=batch.logps,
         entropies=batch.entropies,
         sequence_weights=loss_sequence_weights(loss_type, batch.mask.sum(1)) if weighted else None,
-        turn_rewards=None,
-        state_keys=None,
         step=batch.step,
         max_steps=batch.max_steps,
-        **batch.columns,
+        **dict.fromkeys(TURN_COLUMNS) | batch.columns,
     )
     signals.add(rewards=batch.rewards)  # as they were recorded
     made = update.advantages(strategies, signals, WHERE)
