@@ -11,6 +11,7 @@ from evenkeel.rewards.user_verifiers.verifier import is_users
 from evenkeel.rewards.verifier import Verdict, Verifier, as_verdict
 from evenkeel.rewards.verifiers.code_tests import CodeTests
 from evenkeel.rewards.verifiers.countdown import Countdown
+from evenkeel.rewards.verifiers.environment import EnvironmentReward
 from evenkeel.rewards.verifiers.exact_match import ExactMatch
 from evenkeel.rewards.verifiers.formatting import CosineLength, Format, RepetitionPenalty, SoftOverlong
 from evenkeel.rewards.verifiers.knights_knaves import KnightsKnaves
@@ -30,6 +31,7 @@ VERIFIERS: dict[str, Callable[..., Verifier]] = {
     "soft_overlong": SoftOverlong,
     "cosine_length": CosineLength,
     "repetition_penalty": RepetitionPenalty,
+    "environment": EnvironmentReward,
 }
 GENERATORS: dict[str, Callable[..., list[dict[str, Any]]]] = {
     "knights_knaves": rows.knights_knaves,

@@ -8,6 +8,7 @@ from evenkeel.rewards.registry import Refusal
 from evenkeel.rewards.user_verifiers import UserVerifier, bounded, trial_problem
 from evenkeel.rewards.user_verifiers.process_state import kept
 from evenkeel.rewards.verifier import Verdict, Verifier, score_problem
+from evenkeel.rewards.verifiers.environment import EnvironmentReward
 
 logger = logging.getLogger(__name__)
 
@@ -107,6 +108,8 @@ def check_rewards(
     of_rows = row_tasks or [None] * len(references)
     left_out: set[int] = set()
     for label, verifier in verifiers.items():
+        if isinstance(verifier, EnvironmentReward):
+            continue
         judged = [row for row, task in enumerate(of_rows) if tasks[label] in (None, task)]
         found, said = tried_references(verifier, [references[row] for row in judged], f"{source}, {label}")
         problems, remarks = ({judged[place]: text for place, text in texts.items()} for texts in (found, said))

@@ -14,9 +14,11 @@ from dataclasses import dataclass, replace
 from threading import Lock
 from typing import Any
 
+from evenkeel.rewards.environments.row_environment import RowEnvironment, by_turn
 from evenkeel.rewards.extraction import THOUGHT_CLOSES, THOUGHT_OPENS
 from evenkeel.rewards.user_verifiers import bounded
 from evenkeel.rewards.verifier import TokenVerifier, Verdict, Verifier, score_problem
+from evenkeel.rewards.verifiers.environment import EnvironmentReward
 
 logger = logging.getLogger(__name__)
 
@@ -33,6 +35,10 @@ class RewardFunction:
     columns ``<name>/answer`` and ``<name>/reason`` of the completions table, and per batch, under ``verifier/<name>/``:
     ``accuracy`` (share of judged completions with the full score), ``frac_unjudged``, ``frac_killed`` (cut off at a
     limit), ``time_p50_s`` and ``time_p99_s`` (wall time of one judgement). TRL itself logs ``rewards/<name>/mean``.
+
+    Of a conversation with tools the last message of the policy is judged. Where an environment failed its row is
+    unjudged; ``environment/frac_failed``, ``turns`` and ``calls`` are logged, the column ``environment/failure``, and
+    what `by_turn` finds.
 
     Args:
         verifier: judges each completion. One that raises leaves its row unjudged, with the exception as the reason: a
@@ -72,11 +78,12 @@ class RewardFunction:
         reference: Sequence[Any],
         completion_ids: Sequence[Sequence[int]] | None = None,
         task: Sequence[str | None] | None = None,
+        environments: Sequence[Any] | None = None,
         log_extra: LogExtra | None = None,
         log_metric: LogMetric | None = None,
         **_: Any,
     ) -> list[float | None]:
-        judgement = self.group.judgement(Batch(prompts, completions, reference, completion_ids, task))
+        judgement = self.group.judgement(Batch(prompts, completions, reference, completion_ids, task, environments))
         verdicts = judgement.verdicts[self.__name__]
         if log_extra is not None:
             log_extra(f"{self.__name__}/answer", [verdict and verdict.answer for verdict in verdicts])
@@ -89,6 +96,8 @@ class RewardFunction:
                 for correct in judgement.correct:
                     if correct is not None:
                         log_metric("verifier/accuracy", float(correct))
+        if self is self.group.functions[0] and any(isinstance(each, RowEnvironment) for each in environments or ()):
+            _log_environments(environments or (), completions, log_extra, log_metric)
         return [
             None if verdict is None or unjudged else verdict.score
             for verdict, unjudged in zip(verdicts, judgement.unjudged, strict=True)
@@ -100,7 +109,9 @@ class RewardFunction:
         mine = [row for row, task in enumerate(tasks) if self.task is None or task == self.task]
         texts = [self._text(batch.prompts[row], batch.completions[row]) for row in mine]
         references = [batch.references[row] for row in mine]
-        if isinstance(self.verifier, TokenVerifier) and batch.token_ids is not None:
+        if isinstance(self.verifier, EnvironmentReward) and batch.environments is not None:
+            found = [self.verifier.of(batch.environments[row]) for row in mine]
+        elif isinstance(self.verifier, TokenVerifier) and batch.token_ids is not None:
             ids = [batch.token_ids[row] for row in mine]
             found = self._bounded.judge_all(texts, references, ids)  # type: ignore[call-arg]
         else:
@@ -139,7 +150,7 @@ class RewardFunction:
             logger.warning("%s left %s completions unjudged; the first: %s", area, counts, unjudged[0].reason)
 
     def _text(self, prompt: Any, completion: Any) -> str:
-        text = completion if isinstance(completion, str) else _last_turn(completion)
+        text = completion if isinstance(completion, str) else last_turn(completion)
         return THOUGHT_OPENS + text if self._is_prefilled(prompt) else text
 
     def _is_prefilled(self, prompt: Any) -> bool:
@@ -153,6 +164,7 @@ class Batch:
     Attributes:
         token_ids: what the policy sampled; ``None`` where the caller does not say.
         tasks: the rows' tasks; ``None`` where they have none.
+        environments: in which the policy acted; ``None`` where it could not.
     """
 
     prompts: Sequence[Any]
@@ -160,6 +172,7 @@ class Batch:
     references: Sequence[Any]
     token_ids: Sequence[Sequence[int]] | None = None
     tasks: Sequence[str | None] | None = None
+    environments: Sequence[Any] | None = None
 
     def is_same(self, other: "Batch") -> bool:
         """Whether both hold the very same objects, as TRL hands them to one function after another."""
@@ -173,7 +186,7 @@ class Judgement:
 
     Attributes:
         verdicts: by the function's name, one per row; ``None`` where the row is of another task.
-        unjudged: rows that at least one function of theirs could not judge.
+        unjudged: rows that at least one function of theirs could not judge, or whose environment failed.
         correct: whether the row is right by the first function that judges it; ``None`` = unjudged.
     """
 
@@ -200,7 +213,11 @@ class RewardFunctionGroup:
     def _judge(self, batch: Batch) -> Judgement:
         verdicts = {function.__name__: function.judged(batch) for function in self.functions}
         rows = [list(self._of_row(verdicts, row)) for row in range(len(batch.completions))]
-        unjudged = [not row or any(verdict.score is None for _, verdict in row) for row in rows]
+        failures = [getattr(each, "failure", None) for each in batch.environments or [None] * len(rows)]
+        unjudged = [
+            failure is not None or not row or any(verdict.score is None for _, verdict in row)
+            for row, failure in zip(rows, failures, strict=True)
+        ]
         correct = [
             None if skipped else row[0][0].is_right(row[0][1]) for row, skipped in zip(rows, unjudged, strict=True)
         ]
@@ -242,9 +259,27 @@ def reward_functions(
     return functions
 
 
-def _last_turn(messages: Sequence[Mapping[str, Any]]) -> str:
-    """The text of the last message, its thought in tags where the tokenizer's response template has set it apart."""
-    message = messages[-1] if messages else {}
+def _log_environments(
+    environments: Sequence[Any], completions: Any, log_extra: LogExtra | None, log_metric: LogMetric | None
+) -> None:
+    failures = [getattr(each, "failure", None) for each in environments]
+    if log_extra is not None:
+        log_extra("environment/failure", failures)
+        for column, values in by_turn(environments, completions).items():
+            log_extra(column, values)
+    for environment, failure, messages in zip(environments, failures, completions, strict=True):
+        if log_metric is not None:
+            log_metric("environment/frac_failed", float(failure is not None))
+            log_metric("environment/turns", float(sum(message["role"] == "assistant" for message in messages)))
+            log_metric("environment/calls", float(len(environment.calls)))
+    if failed := [failure for failure in failures if failure is not None]:
+        logger.warning("%d of %d environments failed; the first: %s", len(failed), len(failures), failed[0])
+
+
+def last_turn(messages: Sequence[Mapping[str, Any]]) -> str:
+    """The text of the policy's last message, its thought in tags where the response template has set it apart."""
+    said = (each for each in reversed(messages) if each.get("role", "assistant") == "assistant")
+    message: Mapping[str, Any] = next(said, {})
     content, thought = message.get("content") or "", message.get("reasoning_content")
     if not isinstance(content, str):  # parts, of which texts count
         content = "".join(part.get("text") or "" for part in content if isinstance(part, Mapping))

@@ -131,6 +131,10 @@ def _run_definitions() -> dict[str, Schema]:
         place = definitions["DataSection"]["properties"][part]
         source, sources, nothing = place.pop("anyOf")
         place |= {"if": several, "then": sources, "else": {"anyOf": [source, nothing]}}
+    one = {"$ref": "#/$defs/environment"}
+    by_task = {"type": "object", "minProperties": 1, "not": {"required": ["name"]}, "additionalProperties": one}
+    run["properties"]["environment"]["anyOf"] = [one, by_task, {"type": "null"}]
+    run["properties"]["tools"]["items"] = {"$ref": "#/$defs/tool"}
     return definitions | _parts()
 
 
@@ -139,7 +143,7 @@ def _definitions(model: type[BaseModel]) -> dict[str, Schema]:
     whole = model.model_json_schema()
     definitions: dict[str, Schema] = {**whole.pop("$defs", {}), model.__name__: whole}
     apart: dict[str, Schema] = {}
-    parts = _part_kinds()
+    parts = _part_kinds().keys() - {"environment"}  # of a sweep that is the variables of its cells
 
     def plain(node: Schema) -> Schema:
         made = _rebuilt(node, plain)
@@ -197,11 +201,13 @@ def _rebuilt(node: Any, change: Callable[[Any], Any], without: Sequence[str] = (
 
 def _part_kinds() -> dict[str, Kind]:
     """The key that names a part → where its parts are found."""
+    from evenkeel.rewards.environments.building import ENVIRONMENT_KIND, TOOL_KIND
     from evenkeel.rewards.parts import GENERATORS, VERIFIER_KIND
     from evenkeel.trainer.algorithms.registry import KINDS
     from evenkeel.trainer.run.data.sources import generator_kind
 
-    return {**KINDS, "verifier": VERIFIER_KIND, "generator": generator_kind(GENERATORS)}
+    acting = {"environment": ENVIRONMENT_KIND, "tool": TOOL_KIND}
+    return {**KINDS, "verifier": VERIFIER_KIND, "generator": generator_kind(GENERATORS), **acting}
 
 
 def _parts() -> dict[str, Schema]:
@@ -245,6 +251,9 @@ def _options(kind: str, target: Callable[..., Any]) -> Schema:
             else:
                 option["default"] = parameter.default
             properties[name] = option | ({"description": meanings[name]} if name in meanings else {})
+    if kind in ("environment", "tool"):
+        limit = {"type": "number", "exclusiveMinimum": 0, "description": "Seconds of each call."}
+        properties.setdefault("time_limit_s", limit)
     for (of, renamed, option_name), today in RENAMED.items():
         if of == kind and renamed == getattr(target, "__name__", ""):
             properties[option_name] = {"type": "boolean", "deprecated": True, "description": f"Now called {today}."}

@@ -81,6 +81,7 @@ def evaluation_trainer(experiment: Experiment, args: Any) -> Any:
         processing_class=experiment.tokenizer,
         speed=Speed(generation="trl" if args.use_vllm else config.speed.generation),
         evaluation=Evaluation(config.run_seed, config.evaluation.decodings),
+        **experiment.environment_arguments,
     )
     silence(trainer)
     trainer.add_callback(EvaluationProgress())

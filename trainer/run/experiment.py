@@ -1,5 +1,6 @@
 """From a run file to everything it means: each part is made when it is first asked for, once, and kept."""
 
+import os
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -21,8 +22,16 @@ from evenkeel.trainer.run.config import (
 )
 from evenkeel.trainer.run.config.schema import VLLMSection
 from evenkeel.trainer.run.data import load_mixture
+from evenkeel.trainer.run.environments import (
+    Environments,
+    environments_of,
+    routed,
+    template_problem,
+    trainer_arguments,
+    try_on_rows,
+)
 from evenkeel.trainer.run.processes import print_line
-from evenkeel.trainer.run.tokenizer import load_tokenizer
+from evenkeel.trainer.run.tokenizer import TokenizerError, load_tokenizer
 
 
 class WeightsError(Refusal):
@@ -56,6 +65,11 @@ class Experiment:
     def verifiers(self) -> dict[str, Verifier]:
         """Label → verifier."""
         return {reward.label: build_verifier(reward.verifier) for reward in self.config.rewards}
+
+    @cached_property
+    def environments(self) -> Environments:
+        """In which the policy acts, by task, with the tools of the run."""
+        return environments_of(self.config)
 
     @cached_property
     def strategies(self) -> Strategies:
@@ -105,7 +119,9 @@ class Experiment:
         usable = check_rewards(
             self.verifiers, self.config.reward_tasks, rows["reference"], tasks, label, max_unusable=most_unusable
         )
-        return rows if len(usable) == len(rows) else rows.select(usable)
+        rows = rows if len(usable) == len(rows) else rows.select(usable)
+        try_on_rows(self.environments, rows, label)
+        return routed(rows, self.environments)
 
     @cached_property
     def plan(self) -> BatchPlan:
@@ -124,7 +140,18 @@ class Experiment:
 
     @cached_property
     def _tokenizer(self) -> tuple[Any, bool]:
-        return load_tokenizer(self.config)
+        tokenizer, is_prefilled = load_tokenizer(self.config)
+        if problem := template_problem(tokenizer, self.environments, self.config.model.assistant_prefix):
+            code, text = problem
+            raise TokenizerError(text, code=code)
+        return tokenizer, is_prefilled
+
+    @cached_property
+    def environment_arguments(self) -> dict[str, Any]:
+        """What `RLVRTrainer` takes for `environments`; TRL's warning that they are experimental is not repeated."""
+        if self.environments:
+            os.environ.setdefault("TRL_EXPERIMENTAL_SILENCE", "1")
+        return trainer_arguments(self.environments)
 
     @cached_property
     def reward_functions(self) -> list[Any]:
@@ -161,6 +188,7 @@ class Experiment:
             speed=config.speed.options(common_random_numbers=config.common_random_numbers),
             engine=(config.vllm or VLLMSection()).options,
             evaluation=Evaluation(config.run_seed, config.evaluation.decodings),
+            **self.environment_arguments,
             guards=Guards(Path(args.output_dir) / "faults", args.seed, config.stopping.skip_faults, print_line),
         )
         silence(trainer)

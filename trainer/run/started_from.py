@@ -20,7 +20,7 @@ _INSTALLED = tuple(
 )
 _NAMED = re.compile(r"(\w+(?:\.\w+)*):\w+(?:\.\w+)*")
 _OFFERED = [f"evenkeel.{kind}" for kind in ("verifiers", "generators", "advantages", "token_weights", "coefficients")]
-_OFFERED += ["evenkeel.update_schedules", "evenkeel.prompt_samplers"]
+_OFFERED += [f"evenkeel.{kind}" for kind in ("update_schedules", "prompt_samplers", "environments", "tools")]
 """Groups of entry points in which installed packages offer parts by name."""
 _MODEL_FILES = (".safetensors", ".bin", ".json", ".jinja", ".model", ".txt", ".tiktoken", ".py")
 _OF_A_RUN = ("trainer_state.json", "manifest.json", "logged_so_far_", "training_args.bin")
@@ -67,6 +67,7 @@ def own_code(config: RunConfig) -> dict[str, str]:
     seen is what a part imports by a name that it computes, and files that it reads.
     """
     named = [reward.verifier for reward in config.rewards]
+    named += [config.environment, *config.tools]
     named += [part for part in config.algorithm.strategies.values() if part is not None]
     sources = [*config.data.train_sources.values(), *config.data.test_sources.values()]
     named += [source.generator for source in sources if source.generator is not None]

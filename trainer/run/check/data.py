@@ -13,6 +13,12 @@ _MOST_NAMED = 5
 def data_findings(context: CheckContext) -> Iterator[Finding]:
     """Duplicates, contradictions, overlap of training and held-out rows, prompts that end with an answer."""
     questions = {part: [_question(prompt) for prompt in rows["prompt"][:]] for part, rows in context.rows.items()}
+    if context.config.environment is not None:  # what its reset makes of the reference is part of the question
+        for part, asked in questions.items():
+            references = context.rows[part]["reference"][:]
+            questions[part] = [
+                f"{question}\0{reference!r}" for question, reference in zip(asked, references, strict=True)
+            ]
     trained = set(questions.get("train", ()))
     for part, asked in questions.items():
         rows = context.rows[part]

@@ -55,6 +55,11 @@ def prepared(experiment: Experiment, invalid_sections: Collection[str], findings
         invalid_sections: sections of which a setting was refused, so that what depends on them is not judged.
     """
     context = CheckContext(experiment.config, experiment.processes)
+    before = len(findings)
+    with findings.of("environment"):
+        _ = experiment.environments
+    if len(findings) > before:
+        experiment.environments = {}
     if not {"rewards", "data"} & {*invalid_sections}:
         _verifiers_and_rows(context, experiment, findings)
     if "algorithm" not in invalid_sections:
@@ -79,7 +84,7 @@ def _verifiers_and_rows(context: CheckContext, experiment: Experiment, findings:
     data = experiment.config.data
     for changes in ({"test": None}, {"train": None}):
         part = _with(experiment, data=data.model_copy(update=changes))
-        part.verifiers = built
+        part.verifiers, part.environments = built, experiment.environments
         before = len(findings)
         with findings.of("data"):
             rows |= part.rows

@@ -289,6 +289,16 @@ def evaluation_without_rows(given: Given) -> Problems:
         )
 
 
+@rule("The reward of an environment, where there is none", "rewards", "environment")
+def environment_reward_without_one(given: Given) -> Problems:
+    rewards = given.written("rewards")
+    parts = [each.get("verifier") for each in rewards if isinstance(each, Mapping)] if isinstance(rewards, list) else []
+    names = [part.get("name") if isinstance(part, Mapping) else part for part in parts]
+    if "environment" in names and given.written("environment") is None:
+        what = "name the verifier environment, and the run has none that could give a reward."
+        yield what, "Write `environment: …`, or another verifier."
+
+
 @rule("An adapter for something else than a causal language model", "model.lora.task_type", training_only=True)
 def lora_task_type(given: Given) -> Problems:
     if (kind := given.written("model.lora.task_type")) not in (None, "CAUSAL_LM"):

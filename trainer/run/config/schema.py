@@ -16,6 +16,7 @@ from evenkeel.trainer.run.config.section import (
     LocalPath,
     Name,
     Part,
+    PartByTask,
     Section,
     Text,
     meanings_of,
@@ -310,6 +311,10 @@ class RunConfig(Section):
     """The rows to train on, and the held-out rows."""
     rewards: Annotated[list[Reward], Field(min_length=1)]
     """Who judges the completions."""
+    environment: PartByTask | None = None
+    """What the policy acts on between its turns: a name, `module:Class`, with options, or a mapping task → one."""
+    tools: list[Part] = Field(default_factory=list)
+    """Functions that the policy may call, by name or `module:function`; `{name: …, time_limit_s: …}` sets a limit."""
     algorithm: AlgorithmSection = AlgorithmSection()
     """The strategies, and how a batch is cut."""
     trl: Annotated[dict[str, Any], CheckedBy(grpo_arguments)] = Field(default_factory=dict)

@@ -4,7 +4,7 @@ import math
 import os
 import re
 from collections.abc import Callable, Iterator
-from typing import Annotated, Any
+from typing import Annotated, Any, TypeGuard
 
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, TypeAdapter
 from pydantic_core import InitErrorDetails
@@ -90,8 +90,21 @@ def not_finite(value: Any, location: tuple[str | int, ...]) -> Iterator[InitErro
         yield from not_finite(item, (*location, key))
 
 
+def is_by_task(value: Any) -> TypeGuard[dict[str, Any]]:
+    """Whether ``value`` names a part for each of several tasks, and is not one part."""
+    return isinstance(value, dict) and bool(value) and "name" not in value
+
+
+def _by_task(value: Any) -> Any:
+    return {task: _part(part) for task, part in value.items()} if is_by_task(value) else _part(value)
+
+
 Part = Annotated[Any, BeforeValidator(_part, json_schema_input_type=str | dict[str, Any]), AfterValidator(finite)]
 """A part by name (text) or by name with options (mapping); the registry checks that it exists."""
+PartByTask = Annotated[
+    Any, BeforeValidator(_by_task, json_schema_input_type=str | dict[str, Any]), AfterValidator(finite)
+]
+"""A part, or a mapping task → part."""
 
 
 def part_name(part: Any) -> str:

@@ -63,6 +63,10 @@ BROKEN_AND_KEPT: dict[str, tuple[Given, Given]] = {
     "warmup-of-a-fraction": (trl(warmup_steps=1.5), trl(warmup_steps=0.5)),
     "output-dir-without-a-name": (Given({"output_dir": "/"}), Given({"output_dir": "/runs"})),
     "reference-sync-without-reference": (trl(sync_ref_model=True), trl(sync_ref_model=True, beta=0.1)),
+    "environment-reward-without-one": (
+        Given({"rewards": [{"verifier": "math_answer"}, {"verifier": {"name": "environment"}}]}),
+        Given({"rewards": [{"verifier": "environment"}], "environment": "guessing"}),
+    ),
     "best-model-of-no-metric": (
         trl(load_best_model_at_end=True),
         Given({"trl": {"load_best_model_at_end": True}, "evaluation": {"keep_best": "eval/test/avg@1"}}),

@@ -10,7 +10,8 @@ import pytest
 from datasets import Dataset
 from transformers import PreTrainedTokenizerFast
 
-from evenkeel.rewards import RewardFunction, build_verifier
+from evenkeel.rewards import RewardFunction, build_verifier, reward_functions
+from evenkeel.rewards.environments import build_environment
 from evenkeel.trainer import RLVRTrainer
 from evenkeel.trainer.evaluation import decodings
 from evenkeel.trainer.run.callbacks.records import named
@@ -100,7 +101,9 @@ def trained(
     trainer = run("evaluation", {"evaluation": Evaluation(0, decodings(2, None, True))})
     trainer.evaluate(held_out)
     found["evaluation"] |= {key for entry in trainer.state.log_history for key in named(entry)}
-    with_tools = test_environments.scripted(tokenizer, folder / "tools", environment_factory=test_environments.Guess)
+    acting = {"environment_factory": build_environment(test_environments.Guess)}
+    acting["reward_funcs"] = reward_functions({"environment": build_verifier("environment")})
+    with_tools = test_environments.scripted(tokenizer, folder / "tools", **acting)
     with_tools.train()
     found["tools"] = {key for entry in with_tools.state.log_history for key in named(entry)}
     return found

@@ -1,0 +1,190 @@
+"""An environment of a user's as a trainer is given it: no call holds the run, what failed is known, turns are recorded.
+
+The user's class follows TRL's contract: ``reset(**row)``, public methods with types and a docstring, which are the
+tools, and ``get_reward()`` if it judges. `environment_class` makes a class of it that TRL takes for the same.
+"""
+
+import asyncio
+import inspect
+import threading
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import wraps
+from typing import Any, ClassVar
+
+CONTROL = ("reset", "get_reward", "state", "turn_reward")
+"""Methods of an environment that no model may call."""
+
+
+class UnavailableError(RuntimeError):
+    """What a tool depends on is away: a server, a file system. The row is then unjudged, its policy is not blamed."""
+
+
+FAILURES = (UnavailableError, TimeoutError, ConnectionError, MemoryError)
+"""What a tool raises where it failed, and not the policy that called it; all else is text for the policy."""
+
+
+@dataclass
+class Call:
+    """One call of a tool.
+
+    Attributes:
+        name: of the tool.
+        state: the environment's ``state()`` before it, as text; ``None`` where it has none.
+        reward: its ``turn_reward()`` after it; ``None`` where it has none.
+    """
+
+    name: str
+    state: str | None = None
+    reward: float | None = None
+
+
+class RowEnvironment:
+    """One row's environment. The user's object lies within, and is made anew where a call of it was left behind.
+
+    Attributes:
+        failure: why the row cannot be judged; ``None`` where nothing failed.
+        calls: of tools since the last reset, in their order.
+    """
+
+    _time_limit_s: ClassVar[float]
+
+    @staticmethod
+    def _make() -> Any:
+        raise NotImplementedError("environment_class says what the user's object is made by.")
+
+    def __init__(self) -> None:
+        self._inner = self._make()
+        self._is_left_behind = False
+        self.failure: str | None = None
+        self.calls: list[Call] = []
+
+    def reset(self, **row: Any) -> Any:
+        """As the user's: a new episode for ``row``. One that fails leaves the row unjudged; the run goes on."""
+        self.failure, self.calls = None, []
+        try:
+            if self._is_left_behind:  # a thread may still change the old object
+                self._inner, self._is_left_behind = self._make(), False
+            return self._within_time(lambda: self._inner.reset(**row))
+        except Exception as error:  # noqa: BLE001 — a user's code, or a server behind it, may raise anything
+            self._fail("reset", error)
+            return None
+
+    def _call(self, name: str, tool: Callable[[], Any]) -> Any:
+        """What a tool returns. What it raises is raised, and the policy reads it; after a failure nothing is called."""
+        if self.failure is not None:
+            raise UnavailableError("The environment is not available any more.")
+        call = Call(name, self._asked("state", str))
+        self.calls.append(call)
+        try:
+            return tool()
+        except FAILURES as error:
+            self._fail(name, error)
+            raise
+        finally:
+            if self.failure is None:
+                call.reward = self._asked("turn_reward", float)
+
+    def _asked(self, method: str, kind: Callable[[Any], Any]) -> Any:
+        function = getattr(self._inner, method, None)
+        return None if function is None else kind(function())
+
+    def _within_time(self, function: Callable[[], Any]) -> Any:
+        """What ``function`` returns, called in a thread, which is left behind where it takes too long."""
+        outcome: dict[str, Any] = {}
+
+        def run() -> None:
+            try:
+                result = function()
+                outcome["result"] = asyncio.run(result) if inspect.iscoroutine(result) else result
+            except BaseException as error:  # noqa: BLE001 — raised below, in the caller's thread
+                outcome["error"] = error
+
+        thread = threading.Thread(target=run, name="environment", daemon=True)
+        thread.start()
+        thread.join(self._time_limit_s)
+        if thread.is_alive():
+            self._is_left_behind = True
+            raise TimeoutError(f"no answer within time_limit_s = {self._time_limit_s:g}")
+        if isinstance(error := outcome.get("error"), Exception):
+            raise error
+        if error is not None:  # sys.exit in a tool ends no run
+            raise RuntimeError(f"it raised {type(error).__name__}: {error}")
+        return outcome.get("result")
+
+    def _fail(self, name: str, error: Exception) -> None:
+        self.failure = f"{name} failed: {type(error).__name__}: {error}"
+
+    def _score(self) -> float | None:
+        """The user's ``get_reward``; ``None`` where it has none, says so, or fails."""
+        try:
+            reward = self._within_time(self._inner.get_reward)
+            return None if reward is None else float(reward)
+        except Exception as error:  # noqa: BLE001 — a failing judge leaves its row unjudged
+            self._fail("get_reward", error)
+            return None
+
+
+def environment_class(
+    make: Callable[[], Any], time_limit_s: float, name: str, tools: Mapping[str, Callable[..., Any]] | None = None
+) -> type[RowEnvironment]:
+    """The class whose instances TRL is given in place of what ``make`` makes.
+
+    Its tools are the public methods of ``make``'s object, each call within ``time_limit_s``, and ``tools``, which keep
+    limits of their own. They have the signatures and docstrings of the user's: TRL makes schemas of those.
+    """
+    found = inspect.getmembers(type(make()), inspect.isfunction)
+    methods = {each: _method(function) for each, function in found if each[0] != "_" and each not in CONTROL}
+    functions = {each: _method(function, is_own=False) for each, function in (tools or {}).items()}
+    settings = {"_make": staticmethod(make), "_time_limit_s": time_limit_s}
+    return type(name, (RowEnvironment,), {**methods, **functions, **settings})
+
+
+def _method(function: Callable[..., Any], *, is_own: bool = True) -> Callable[..., Any]:
+    """A method that calls the user's of the same name, or a function that is no method."""
+    signature = inspect.signature(function)
+    if not is_own:
+        itself = inspect.Parameter("self", inspect.Parameter.POSITIONAL_ONLY)
+        signature = signature.replace(parameters=[itself, *signature.parameters.values()])
+
+    @wraps(function)
+    def called(self: RowEnvironment, *positional: Any, **keywords: Any) -> Any:
+        name = function.__name__
+        if is_own:
+            return self._call(
+                name, lambda: self._within_time(lambda: getattr(self._inner, name)(*positional, **keywords))
+            )
+        return self._call(name, lambda: function(*positional, **keywords))
+
+    called.__signature__ = signature  # type: ignore[attr-defined]
+    return called
+
+
+def by_turn(
+    environments: Sequence[RowEnvironment], completions: Sequence[Sequence[Mapping[str, Any]]]
+) -> dict[str, list[Any]]:
+    """What environments recorded, by the assistant turns of each row: columns of a batch.
+
+    ``turn_rewards``: the sum of ``turn_reward()`` over the calls of a turn, 0 in a turn without; ``state_keys``: the
+    ``state()`` before a turn's first call; of a turn without one (the last word) the state at the end. Each is there if
+    an environment of the batch has that method.
+    """
+    rewards: list[list[float]] = []
+    states: list[list[str | None]] = []
+    for environment, messages in zip(environments, completions, strict=True):
+        left = list(environment.calls)
+        turns: list[list[Call]] = []
+        for message in messages:
+            if message["role"] == "assistant":
+                names = [call["function"]["name"] for call in message.get("tool_calls") or () if "function" in call]
+                turns.append([left.pop(0) for name in names if left and left[0].name == name])
+        at_end = environment._asked("state", str) if environment.failure is None else None
+        rewards.append([sum(call.reward or 0.0 for call in turn) for turn in turns])
+        states.append([turn[0].state if turn else at_end for turn in turns])
+    objects = [environment._inner for environment in environments]
+    columns: dict[str, list[Any]] = {}
+    if any(hasattr(each, "turn_reward") for each in objects):
+        columns["turn_rewards"] = rewards
+    if any(hasattr(each, "state") for each in objects):
+        columns["state_keys"] = states
+    return columns

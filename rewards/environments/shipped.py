@@ -1,0 +1,155 @@
+"""The environments that ship: a sandboxed Python, and two games whose best policies are known."""
+
+from typing import Any
+
+from evenkeel.rewards.isolation.sandbox import Limits, Sandbox
+
+_sandbox: list[Sandbox] = []  # one for all rows of the process
+
+
+class PythonTool:
+    """Runs Python in the sandbox (`rewards/isolation`): no network, no files of yours, limits of time and memory.
+
+    Args:
+        time_limit_s: processor seconds of a call; twice as much wall time.
+        memory_mb: of address space.
+        keeps_state: names that a call defines are there in the row's later calls. Earlier programs that succeeded are
+            run again first, without what they print.
+    """
+
+    def __init__(self, *, time_limit_s: float = 5.0, memory_mb: int = 512, keeps_state: bool = True) -> None:
+        self._limits = Limits(
+            cpu_seconds=time_limit_s, wall_seconds=2 * time_limit_s, memory_bytes=memory_mb << 20, output_bytes=1 << 16
+        )
+        self._keeps_state = keeps_state
+        self._earlier: list[str] = []
+
+    def reset(self, **_: Any) -> None:
+        """Forget what was defined."""
+        self._earlier = []
+
+    def python(self, code: str) -> str:
+        """Run a Python program and read what it prints.
+
+        Args:
+            code: The program. Only what it prints is returned.
+
+        Returns:
+            What was printed, or the error.
+        """
+        if not _sandbox:
+            _sandbox.append(Sandbox())
+        run = _sandbox[0].run(_program(self._earlier, code), limits=self._limits)
+        if run.status in ("failed_to_start", "starved"):
+            raise ConnectionError(f"the sandbox ran nothing: {run.problem or run.status}")
+        printed = run.stdout.decode("utf-8", "replace")
+        if run.status != "exited":
+            return f"{printed}{run.status.replace('_', ' ')}: the program was ended at its limit."
+        if run.exit_code != 0:
+            return printed + run.stderr.decode("utf-8", "replace")[-2000:]
+        if self._keeps_state:
+            self._earlier.append(code)
+        return printed
+
+
+def _program(earlier: list[str], code: str) -> str:
+    lines = [
+        "import contextlib, io, linecache",
+        "names = {'__name__': '__main__'}",
+        *(
+            f"with contextlib.redirect_stdout(io.StringIO()): exec(compile({each!r}, '<earlier>', 'exec'), names)"
+            for each in earlier
+        ),
+        f"linecache.cache['<program>'] = (0, None, {code!r}.splitlines(True), '<program>')",
+        f"exec(compile({code!r}, '<program>', 'exec'), names)",
+    ]
+    return "\n".join(lines)
+
+
+class Guessing:
+    """Find a number between 1 and ``largest``; the answer to a guess is higher, lower or right.
+
+    The number is the row's ``reference``. The reward is 1 for the number found within ``guesses`` guesses, else 0. Best
+    policy: bisection, which always finds it in ⌈log2(largest + 1)⌉ guesses.
+    """
+
+    def __init__(self, *, largest: int = 7, guesses: int = 3) -> None:
+        self._largest, self._most = largest, guesses
+
+    def reset(self, *, reference: Any, **_: Any) -> None:
+        """Begin with the row's number."""
+        self._number, self._guesses = int(reference), list[int]()
+
+    def guess(self, number: int) -> str:
+        """Guess the number.
+
+        Args:
+            number: The guess.
+
+        Returns:
+            Whether the number is higher, lower or found.
+        """
+        if self._number in self._guesses:
+            return "right"
+        if len(self._guesses) == self._most:
+            return "no guesses left"
+        self._guesses.append(number)
+        return "right" if number == self._number else "higher" if self._number > number else "lower"
+
+    def get_reward(self) -> float:
+        """1 where the number was found."""
+        return float(self._number in self._guesses)
+
+    def state(self) -> str:
+        """What is known: the numbers that are still possible."""
+        low = max((guess for guess in self._guesses if guess < self._number), default=0) + 1
+        high = min((guess for guess in self._guesses if guess > self._number), default=self._largest + 1) - 1
+        return f"{low}-{high}"
+
+
+class KeyDoor:
+    """A corridor with a key at one end and a door at the other; the reward, 1 for the opened door, comes at its end.
+
+    The row's ``reference`` is where one starts, from 1 to ``length``; the key lies at 1, the door at ``length``. Best
+    policy: to the key, take it, to the door, open it: ``start − 1 + 1 + length − 1 + 1`` moves.
+    """
+
+    def __init__(self, *, length: int = 4, moves: int = 12) -> None:
+        self._length, self._most = length, moves
+
+    def reset(self, *, reference: Any, **_: Any) -> None:
+        """Begin at the row's place."""
+        self._place, self._has_key, self._is_open, self._moves = int(reference), False, False, 0
+
+    def move(self, action: str) -> str:
+        """Act in the corridor.
+
+        Args:
+            action: One of left, right, take and open.
+
+        Returns:
+            What is seen then.
+        """
+        if self._is_open or self._moves == self._most:
+            return "the door is open" if self._is_open else "no moves left"
+        self._moves += 1
+        if action in ("left", "right"):
+            self._place = min(max(self._place + (1 if action == "right" else -1), 1), self._length)
+        elif action == "take" and self._place == 1:
+            self._has_key = True
+        elif action == "open" and self._place == self._length and self._has_key:
+            self._is_open = True
+        elif action not in ("take", "open"):
+            raise ValueError(f"{action!r} is no action. Write left, right, take or open.")
+        return "the door is open" if self._is_open else self.state()
+
+    def get_reward(self) -> float:
+        """1 where the door is open."""
+        return float(self._is_open)
+
+    def state(self) -> str:
+        """The place, and who has the key."""
+        return f"place {self._place} of {self._length}, {'with' if self._has_key else 'without'} the key"
+
+
+ENVIRONMENTS: dict[str, Any] = {"python_tool": PythonTool, "guessing": Guessing, "key_door": KeyDoor}

@@ -1,0 +1,97 @@
+"""Tools as functions: what ships, and how each call of one runs in a worker process that is ended at its limits."""
+
+import ast
+import inspect
+import math
+import operator
+import pkgutil
+from collections.abc import Callable, Mapping
+from functools import wraps
+from typing import Any
+
+from evenkeel.rewards.environments.row_environment import UnavailableError
+from evenkeel.rewards.isolation.workers import WorkerPool
+
+OPERATORS: Mapping[type, Callable[..., float]] = {
+    ast.Add: operator.add,
+    ast.Sub: operator.sub,
+    ast.Mult: operator.mul,
+    ast.Div: operator.truediv,
+    ast.FloorDiv: operator.floordiv,
+    ast.Mod: operator.mod,
+    ast.UAdd: operator.pos,
+    ast.USub: operator.neg,
+}
+LARGEST_POWER_BITS = 4096
+
+
+def calculator(expression: str) -> str:
+    """Compute an arithmetic expression of numbers, + - * / // % ** and brackets.
+
+    Args:
+        expression: For example (3 + 4) * 2.
+
+    Returns:
+        The value.
+    """
+    value = _value(ast.parse(expression.strip(), mode="eval").body)
+    return str(int(value) if isinstance(value, float) and value.is_integer() and abs(value) < 1e15 else value)
+
+
+def _value(node: ast.expr) -> Any:
+    if isinstance(node, ast.Constant) and isinstance(node.value, int | float) and not isinstance(node.value, bool):
+        return node.value
+    if isinstance(node, ast.UnaryOp) and type(node.op) in OPERATORS:
+        return OPERATORS[type(node.op)](_value(node.operand))
+    if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Pow):
+        base, exponent = _value(node.left), _value(node.right)
+        if abs(exponent) * math.log2(max(abs(base), 2)) > LARGEST_POWER_BITS:
+            raise ValueError(f"{base} ** {exponent} is too large.")
+        return base**exponent
+    if isinstance(node, ast.BinOp) and type(node.op) in OPERATORS:
+        return OPERATORS[type(node.op)](_value(node.left), _value(node.right))
+    raise ValueError(f"{ast.unparse(node)!r} is not arithmetic: write numbers, + - * / // % ** and brackets.")
+
+
+TOOLS: dict[str, Callable[..., Any]] = {"calculator": calculator}
+
+
+def loaded(path: str) -> Callable[[Mapping[str, Any]], Any]:
+    """In a worker: the function ``package.module:function``, called with arguments by name.
+
+    What it raises is returned, so that it is not taken for a failure of the worker.
+    """
+    function = pkgutil.resolve_name(path)
+
+    def call(arguments: Mapping[str, Any]) -> Any:
+        try:
+            return {"result": function(**arguments)}
+        except Exception as error:  # noqa: BLE001 — read by the policy
+            return {"refusal": f"{type(error).__name__}: {error}" if not str(error) else str(error)}
+
+    return call
+
+
+def in_worker(function: Callable[..., Any], time_limit_s: float, memory_bytes: int = 2 << 30) -> Callable[..., Any]:
+    """``function`` of a module, each call of it in a worker process, which is ended at its limits.
+
+    Raises:
+        UnavailableError: in a call: the worker was ended, or could not start.
+        ValueError: in a call: what the function itself raised, in its words.
+    """
+    path = f"{function.__module__}:{function.__qualname__}"
+    pool = WorkerPool(
+        f"{__name__}:loaded", path, cpu_seconds=0.0, wall_seconds=time_limit_s, memory_bytes=memory_bytes, users=True
+    )
+
+    @wraps(function)
+    def called(*positional: Any, **keywords: Any) -> Any:
+        arguments = inspect.signature(function).bind(*positional, **keywords).arguments
+        (found,) = pool.map([dict(arguments)])
+        if not found.done:
+            raise UnavailableError(f"{found.status.replace('_', ' ')}: {found.detail}")
+        if "refusal" in found.value:
+            raise ValueError(found.value["refusal"])
+        return found.value["result"]
+
+    return called

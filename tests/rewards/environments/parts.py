@@ -1,0 +1,120 @@
+"""Environments and tools as users write them, with what can go wrong in each."""
+
+import asyncio
+import os
+import sys
+import threading
+from typing import Any
+
+RELEASE = threading.Event()
+"""Set, it ends the calls that hang."""
+
+
+class Diary:
+    """Each method does what its name says; ``made`` counts objects."""
+
+    made = 0
+
+    def __init__(self, *, paid: float = 1.0) -> None:
+        type(self).made += 1
+        self.paid, self.written = paid, list[str]()
+
+    def reset(self, **row: Any) -> str | None:
+        if row.get("reference") == "away":
+            raise ConnectionError("the diary's server is away")
+        self.written = []
+        return row.get("greeting")
+
+    def write(self, text: str) -> str:
+        """Write a line.
+
+        Args:
+            text: The line.
+
+        Returns:
+            How many lines there are.
+        """
+        if not text:
+            raise ValueError("there is nothing to write")
+        self.written.append(text)
+        return f"{len(self.written)} lines"
+
+    async def wait(self, seconds: float) -> str:
+        """Wait.
+
+        Args:
+            seconds: How long.
+        """
+        await asyncio.sleep(seconds)
+        return "waited"
+
+    def hang(self) -> str:
+        """Hang."""
+        RELEASE.wait(30)
+        self.written.append("too late")
+        return "never read"
+
+    def lose(self) -> str:
+        """Lose the connection."""
+        raise ConnectionResetError("the server has gone")
+
+    def leave(self) -> str:
+        """Try to end the run."""
+        sys.exit("enough")
+
+    def get_reward(self) -> float | None:
+        return self.paid * len(self.written) if self.written else None
+
+    def state(self) -> str:
+        return " ".join(self.written)
+
+    def turn_reward(self) -> float:
+        return 0.5
+
+
+class Silent:
+    """Without a tool and a reward."""
+
+    def reset(self, **_: Any) -> None: ...
+
+
+class NoReset: ...
+
+
+class Hanging(Silent):
+    def freeze(self, text: str) -> str:
+        """Hang on None.
+
+        Args:
+            text: A text.
+        """
+        RELEASE.wait(30)
+        return text
+
+
+def shout(text: str) -> str:
+    """Shout.
+
+    Args:
+        text: What.
+    """
+    if text == "crash":
+        os._exit(3)
+    if text == "hang":
+        threading.Event().wait(60)
+    if text == "refuse":
+        raise ValueError("I will not shout that")
+    return text.upper()
+
+
+def write(text: str) -> str:
+    """A tool with the name of a method.
+
+    Args:
+        text: What.
+    """
+    return text
+
+
+def undocumented(text):
+    return text

@@ -1,0 +1,195 @@
+"""No call of an environment holds a run; what failed leaves its row unjudged; what happened is known by turns."""
+
+import inspect
+import time
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from evenkeel.rewards import RewardFunction, build_verifier
+from evenkeel.rewards.environments import (
+    EnvironmentPartError,
+    RowEnvironment,
+    UnavailableError,
+    build_environment,
+    by_turn,
+    has_reward,
+    tools_of,
+    trial_problem,
+)
+from evenkeel.rewards.reward_function import reward_functions
+from tests.rewards.environments import parts
+
+PARTS = "tests.rewards.environments.parts"
+
+
+@pytest.fixture(autouse=True)
+def released() -> Iterator[None]:
+    parts.RELEASE.clear()
+    yield
+    parts.RELEASE.set()
+
+
+@pytest.fixture
+def diary() -> RowEnvironment:
+    made = build_environment({"name": f"{PARTS}:Diary", "time_limit_s": 0.3})()
+    made.reset()
+    return made
+
+
+def test_tools_are_the_public_methods_with_the_users_signatures(diary: Any):
+    assert tools_of(type(diary)) == ["hang", "leave", "lose", "wait", "write"]
+    assert has_reward(type(diary))
+    assert str(inspect.signature(diary.write)) == "(text: str) -> str"
+    assert diary.write("a") == "1 lines"
+    assert diary.write(text="b") == "2 lines"
+    assert diary.wait(0.001) == "waited"
+
+
+def test_what_a_tool_refuses_is_raised_for_the_policy_to_read(diary: Any):
+    with pytest.raises(ValueError, match="nothing to write"):
+        diary.write("")
+    with pytest.raises(TypeError, match="unexpected keyword argument 'txt'"):
+        diary.write(txt="a")
+    with pytest.raises(RuntimeError, match="SystemExit: enough"):
+        diary.leave()
+    assert diary.failure is None
+    assert diary.write("a") == "1 lines"
+
+
+def test_a_hanging_tool_costs_its_limit_once_and_the_next_row_has_a_new_object(diary: Any):
+    made, started = parts.Diary.made, time.monotonic()
+    diary.write("before")
+    with pytest.raises(TimeoutError, match=r"within time_limit_s = 0\.3"):
+        diary.hang()
+    for _ in range(20):
+        with pytest.raises(UnavailableError):
+            diary.hang()
+    assert time.monotonic() - started < 10 * 0.3
+    assert diary.failure == "hang failed: TimeoutError: no answer within time_limit_s = 0.3"
+    diary.reset()
+    assert parts.Diary.made == made + 1
+    parts.RELEASE.set()  # the old object's thread writes its line now
+    assert diary.failure is None
+    assert diary.write("after") == "1 lines"
+    diary.reset()
+    assert parts.Diary.made == made + 1
+
+
+@pytest.mark.parametrize(("tool", "failure"), [("lose", "lose failed: ConnectionResetError: the server has gone")])
+def test_a_lost_connection_is_a_failure_and_no_refusal(diary: Any, tool: str, failure: str):
+    with pytest.raises(ConnectionResetError):
+        getattr(diary, tool)()
+    assert diary.failure == failure
+
+
+def test_a_reset_that_fails_ends_no_run(diary: Any):
+    assert diary.reset(greeting="hello") == "hello"
+    assert diary.reset(reference="away") is None
+    assert diary.failure == "reset failed: ConnectionError: the diary's server is away"
+
+
+def test_the_environments_reward_joins_the_verdicts_and_a_failure_leaves_the_row_unjudged():
+    kind = build_environment({"name": f"{PARTS}:Diary", "paid": 0.5})
+    environments: list[Any] = [kind() for _ in range(4)]
+    for environment in environments:
+        environment.reset()
+    environments[0].write("a")
+    for text in "ab":
+        environments[1].write(text)
+    with pytest.raises(ConnectionResetError):
+        environments[2].lose()
+    functions = reward_functions({"own": build_verifier("environment"), "exact": build_verifier("exact_match")})
+    said: dict[str, Any] = {}
+    metrics: list[tuple[str, float]] = []
+    batch = {
+        "prompts": [[{"role": "user", "content": "p"}]] * 4,
+        "completions": [[{"role": "assistant", "content": "7"}]] * 4,
+        "reference": ["7", "7", "7", "8"],
+        "environments": environments,
+        "log_extra": said.__setitem__,
+        "log_metric": lambda name, value: metrics.append((name, value)),
+    }
+    own, exact = (function(**batch) for function in functions)
+    assert own == [0.5, 1.0, None, None]
+    assert exact == [1.0, 1.0, None, None]  # where one cannot judge nothing is judged
+    assert said["correct"] == [False, True, None, None]
+    assert said["environment/failure"] == [None, None, "lose failed: ConnectionResetError: the server has gone", None]
+    assert [value for name, value in metrics if name == "environment/frac_failed"] == [0.0, 0.0, 1.0, 0.0]
+    assert [value for name, value in metrics if name == "environment/calls"] == [1.0, 2.0, 1.0, 0.0]
+
+
+def test_a_verifier_reads_the_policys_last_message_and_never_a_tools():
+    messages = [
+        {"role": "assistant", "content": "Let me see.", "tool_calls": []},
+        {"role": "tool", "name": "calculator", "content": "7"},
+    ]
+    function = RewardFunction(build_verifier("exact_match"), "exact")
+    prompts = [[{"role": "user", "content": "p"}]]
+    assert function(prompts=prompts, completions=[messages], reference=["7"]) == [0.0]
+    assert function(prompts=prompts, completions=[messages[:1]], reference=["Let me see."]) == [1.0]
+
+
+def test_calls_are_counted_to_the_turns_that_made_them(diary: Any):
+    def turn(*names: str) -> dict[str, Any]:
+        calls = [{"type": "function", "function": {"name": name, "arguments": {}}} for name in names]
+        return {"role": "assistant", "content": "", "tool_calls": calls}
+
+    tool = {"role": "tool", "name": "write", "content": ""}
+    diary.write("a")
+    diary.write("b")
+    with pytest.raises(ValueError, match="nothing"):
+        diary.write("")
+    messages = [turn("write", "unknown", "write"), tool, tool, tool, turn("write"), tool, turn()]
+    columns = by_turn([diary], [messages])
+    assert columns == {"turn_rewards": [[1.0, 0.5, 0]], "state_keys": [["", "a b", "a b"]]}
+    assert by_turn([build_environment(f"{PARTS}:Silent")()], [[turn()]]) == {}
+
+
+@pytest.mark.parametrize(
+    ("spec", "tools", "said"),
+    [
+        ("gessing", [], "Did you mean guessing?"),
+        ({"name": "guessing", "larges": 3}, [], "Did you mean largest?"),
+        ({"name": "guessing", "largest": "3"}, [], "largest = '3' is not accepted"),
+        ({"name": "guessing", "time_limit_s": 0}, [], "time_limit_s = 0 is no time"),
+        (f"{PARTS}:NoReset", [], "has no method reset"),
+        (f"{PARTS}:Absent", [], "cannot be imported"),
+        (None, ["calculater"], "Did you mean calculator?"),
+        (None, [{"name": "calculator", "digits": 3}], "no option 'digits'"),
+        (None, [f"{PARTS}:Diary"], "no function of a module"),
+        (f"{PARTS}:Diary", [f"{PARTS}:write"], "both a tool and a method"),
+    ],
+)
+def test_a_part_that_cannot_be_is_refused_with_what_to_write(spec: Any, tools: list[Any], said: str):
+    with pytest.raises(EnvironmentPartError, match=said.replace("?", r"\?")):
+        build_environment(spec, tools)
+
+
+def test_a_trial_finds_what_would_cost_a_run():
+    diary = build_environment({"name": f"{PARTS}:Diary", "time_limit_s": 0.3})
+    assert "row 1: reset failed: ConnectionError" in trial_problem(diary, [{}, {"reference": "away"}])
+    assert "Diary, hang(): hang failed: TimeoutError" in trial_problem(diary, [{}])
+    hanging = build_environment({"name": f"{PARTS}:Hanging", "time_limit_s": 0.3})
+    assert "Hanging, freeze(text=None): freeze failed: TimeoutError" in trial_problem(hanging, [{}])
+    assert trial_problem(build_environment("guessing"), [{"reference": 3}] * 20) == ""
+    assert trial_problem(build_environment(f"{PARTS}:Silent", ["calculator"]), [{}]) == ""
+
+
+def test_a_tool_runs_in_a_process_of_its_own():
+    made: Any = build_environment(None, [{"name": f"{PARTS}:shout", "time_limit_s": 2.0}, "calculator"])()
+    made.reset()
+    assert str(inspect.signature(made.shout)) == "(text: str) -> str"
+    assert made.shout("a") == "A"
+    with pytest.raises(ValueError, match="I will not shout that"):
+        made.shout("refuse")
+    assert made.failure is None
+    assert made.calculator("(1 + 2) * 3") == "9"
+    for text, failure in (("crash", "died"), ("hang", "wall limit")):
+        made.reset()
+        with pytest.raises(UnavailableError, match=failure):
+            made.shout(text)
+        assert failure in made.failure
+    made.reset()
+    assert made.shout("b") == "B"

@@ -1,0 +1,117 @@
+"""The games' best policies win, and no other does more; Python runs in the sandbox; the calculator computes."""
+
+import math
+import re
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from evenkeel.rewards.environments import build_environment, trial_problem
+from evenkeel.rewards.environments.shipped import Guessing, KeyDoor, PythonTool
+from evenkeel.rewards.environments.tools import calculator
+from tests.paths import ROOT
+
+
+@pytest.mark.parametrize("largest", [1, 3, 7, 15])
+def test_bisection_always_finds_the_number(largest: int):
+    guesses = math.ceil(math.log2(largest + 1))
+    for number in range(1, largest + 1):
+        game = Guessing(largest=largest, guesses=guesses)
+        game.reset(reference=str(number))
+        low, high = 1, largest
+        while (answer := game.guess(middle := (low + high) // 2)) != "right":
+            low, high = (middle + 1, high) if answer == "higher" else (low, middle - 1)
+            assert game.state() == f"{low}-{high}"
+        assert game.get_reward() == 1.0
+
+
+def test_without_the_number_there_is_no_reward_and_guesses_run_out():
+    game = Guessing(largest=7, guesses=2)
+    game.reset(reference=7)
+    assert [game.guess(1), game.guess(2), game.guess(7)] == ["higher", "higher", "no guesses left"]
+    assert game.get_reward() == 0.0
+
+
+@pytest.mark.parametrize("start", [1, 2, 3, 4])
+def test_the_key_and_then_the_door(start: int):
+    best = ["left"] * (start - 1) + ["take"] + ["right"] * 3 + ["open"]
+    for moves, reward in ((len(best), 1.0), (len(best) - 1, 0.0)):
+        game = KeyDoor(length=4, moves=moves)
+        game.reset(reference=start)
+        assert game.state() == f"place {start} of 4, without the key"
+        answers = [game.move(action) for action in best]
+        assert game.get_reward() == reward
+        assert answers[-1] == ("the door is open" if reward else "no moves left")
+
+
+def test_the_door_stays_shut_without_the_key():
+    game = KeyDoor()
+    game.reset(reference=4)
+    assert game.move("open") == "place 4 of 4, without the key"
+    with pytest.raises(ValueError, match="'jump' is no action"):
+        game.move("jump")
+    assert game.get_reward() == 0.0
+
+
+def test_python_keeps_names_between_calls_and_forgets_them_at_a_reset():
+    tool = PythonTool()
+    tool.reset()
+    assert tool.python("x = 3\nprint('said once')") == "said once\n"
+    assert tool.python("print(x + 1)") == "4\n"
+    assert "ZeroDivisionError" in tool.python("y = 1\nx / 0")
+    assert "NameError" in tool.python("y"), "a program that failed is not run again"
+    tool.reset()
+    assert "NameError" in tool.python("x")
+
+
+def test_python_without_state_and_at_its_limit():
+    tool = PythonTool(time_limit_s=0.5, keeps_state=False)
+    tool.reset()
+    tool.python("x = 3")
+    assert "NameError" in tool.python("x")
+    assert "killed cpu" in tool.python("print('begun', flush=True)\nwhile True: pass")
+    assert "Error" in tool.python("open('/etc/hostname').read()")
+
+
+def test_the_documented_environment_works():
+    (block,) = re.findall(r"```python\n(.*?)```", (ROOT / "docs/environments.md").read_text(), flags=re.DOTALL)
+    names: dict[str, Any] = {}
+    exec(block, names)
+    kind = build_environment(names["Shop"])
+    rows = [{"prompt": "Buy it.", "reference": "tea", "task": None}]
+    assert trial_problem(kind, rows) == ""
+    shop: Any = kind()
+    shop.reset(**rows[0])
+    assert shop.buy("tea") == "1 bought"
+    assert shop._score() == 1.0
+
+
+NUMBERS = st.integers(-50, 50)
+EXPRESSIONS = st.recursive(
+    NUMBERS.map(lambda number: f"({number})"),
+    lambda inner: st.tuples(inner, st.sampled_from(["+", "-", "*", "/", "//", "%"]), inner).map(
+        lambda parts: f"({' '.join(parts)})"
+    ),
+    max_leaves=6,
+)
+
+
+@given(EXPRESSIONS)
+def test_the_calculator_is_pythons_arithmetic(expression: str):
+    try:
+        expected: Any = eval(expression)
+    except ZeroDivisionError:
+        with pytest.raises(ZeroDivisionError):
+            calculator(expression)
+        return
+    assert float(calculator(expression)) == expected
+
+
+@pytest.mark.parametrize(
+    "expression", ["__import__('os')", "x", "[1]", "True", "9 ** 9 ** 9", "2 ** 100_000", "1 if 2 else 3", ""]
+)
+def test_the_calculator_computes_nothing_else(expression: str):
+    with pytest.raises((ValueError, SyntaxError)):
+        calculator(expression)

@@ -1,0 +1,127 @@
+"""Environments and tools from a run file: refused in words before a model is loaded, or trained to the end."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from ruamel.yaml import YAML
+from transformers import Qwen3ForCausalLM
+
+from evenkeel.trainer.command.train import main
+from evenkeel.trainer.run.check.check import checked
+from tests.tiny_model import tiny_config
+from tests.trainer.step.test_environments import tool_calling_tokenizer
+
+GAMES = [{"prompt": "Find a number from 1 to 7.", "reference": str(number)} for number in range(1, 8)]
+SETTINGS: dict[str, Any] = {
+    "model": {"name_or_path": "policy"},
+    "data": {"train": {"path": "rows.jsonl"}, "test": {"path": "rows.jsonl", "max_rows": 3}},
+    "environment": "guessing",
+    "rewards": [{"verifier": "environment"}],
+    "algorithm": {"prompts_per_rollout": 2, "sequences_per_update": 8},
+    "trl": {
+        "num_generations": 4,
+        "per_device_train_batch_size": 8,
+        "max_completion_length": 12,
+        "max_steps": 1,
+        "use_cpu": True,
+        "bf16": False,
+        "gradient_checkpointing": False,
+        "chat_template_kwargs": {"enable_thinking": False},
+        "logging_steps": 1,
+        "save_strategy": "no",
+    },
+    "stopping": {"idle_batches": None},
+}
+
+
+@pytest.fixture(scope="module")
+def policy(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A random model with a tokenizer and a template that can call tools."""
+    folder = tmp_path_factory.mktemp("callers") / "policy"
+    tokenizer = tool_calling_tokenizer()
+    torch.manual_seed(0)
+    Qwen3ForCausalLM(tiny_config(vocab_size=len(tokenizer), num_hidden_layers=1)).save_pretrained(folder)
+    tokenizer.save_pretrained(folder)
+    return folder
+
+
+@pytest.fixture
+def folder(policy: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "policy").symlink_to(policy)
+    (tmp_path / "rows.jsonl").write_text("".join(f"{json.dumps(row)}\n" for row in GAMES))
+    return tmp_path
+
+
+def written(folder: Path, **changes: Any) -> str:
+    path = folder / "run.yaml"
+    YAML(typ="safe").dump({**SETTINGS, **changes}, path)
+    return str(path)
+
+
+def errors(folder: Path, **changes: Any) -> list[str]:
+    return [finding.text for finding in checked(written(folder, **changes), [], processes=None).errors]
+
+
+@pytest.mark.parametrize(
+    ("changes", "said"),
+    [
+        ({"environment": "gessing"}, "environment 'gessing' is not known. Did you mean guessing?"),
+        (
+            {"environment": {"largest": 3}, "rewards": [{"verifier": "exact_match"}]},
+            "is 3, and a part is chosen by its name",
+        ),
+        ({"environment": None, "tools": ["calculater"]}, "name the verifier environment, and the run has none"),
+        ({"tools": ["calculater"]}, "tool 'calculater' is not known. Did you mean calculator?"),
+        ({"environment": {"name": "guessing", "largest": "7"}}, "option largest = '7' is not accepted"),
+        ({"rewards": [{"verifier": "exact_match"}]}, "Guessing has a get_reward, and no reward of the run asks for it"),
+        (
+            {"tools": ["tests.rewards.environments.parts:undocumented"]},
+            "Tool undocumented cannot be described",
+        ),
+        ({"model": {"name_or_path": "configs/tiny_policy/countdown"}}, "The chat template leaves out calls of tools"),
+        (
+            {"model": {"name_or_path": "policy", "assistant_prefix": "<think>"}},
+            "assistant_prefix changes the template",
+        ),
+    ],
+)
+def test_what_cannot_act_is_refused_before_the_model_is_loaded(folder: Path, changes: dict[str, Any], said: str):
+    found = errors(folder, **changes)
+    assert said in found[0]
+    assert len(found) == 1
+
+
+def test_rows_that_an_environment_cannot_begin_with_are_refused(folder: Path):
+    (folder / "rows.jsonl").write_text(json.dumps({"prompt": "Find it.", "reference": "seven"}) + "\n")
+    (text, *_) = errors(folder)
+    assert "data.train: environment Guessing, row 0: reset failed: ValueError" in text
+
+
+def test_a_run_with_an_environment_and_a_tool_trains_and_evaluates(folder: Path):
+    assert errors(folder, tools=["calculator"]) == []
+    assert main([written(folder, tools=["calculator"])]) == 0
+    summary = json.loads((folder / "runs" / "run" / "summary.json").read_text())
+    assert (summary["optimizer_steps"], summary["held_out_rows"]) == (1, 3)
+    logged = [json.loads(line) for line in (folder / "runs" / "run" / "metrics.jsonl").read_text().splitlines()]
+    keys = {key for line in logged for key in line}
+    assert {"environment/turns", "environment/calls", "environment/frac_failed", "tools/call_frequency"} <= keys
+
+
+def test_environments_by_task(folder: Path):
+    rows = [{**row, "task": task} for task in ("game", "sums") for row in GAMES]
+    for task in ("game", "sums"):
+        own = [row for row in rows if row["task"] == task]
+        (folder / f"{task}.jsonl").write_text("".join(f"{json.dumps(row)}\n" for row in own))
+    sources = {task: {"path": f"{task}.jsonl", "task": task} for task in ("game", "sums")}
+    changes = {
+        "data": {"train": sources, "test": sources},
+        "environment": {"game": {"name": "guessing", "guesses": 2}},
+        "tools": ["calculator"],
+        "rewards": [{"verifier": "environment", "task": "game"}, {"verifier": "exact_match", "task": "sums"}],
+    }
+    assert errors(folder, **changes) == []
+    assert main([written(folder, **changes)]) == 0

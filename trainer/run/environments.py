@@ -1,0 +1,92 @@
+"""Environments and tools of a run: built, tried on its rows and against its chat template, and handed to TRL."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from evenkeel.rewards.environments import (
+    EnvironmentPartError,
+    RowEnvironment,
+    build_environment,
+    has_reward,
+    tools_of,
+    trial_problem,
+)
+from evenkeel.trainer.run.config import RunConfig
+from evenkeel.trainer.run.config.section import is_by_task, part_name
+
+Environments = Mapping[str | None, type[RowEnvironment]]
+"""Task → class of its rows' environments; under ``None`` alone that of all rows; empty where there are none."""
+OTHER_TASKS = ""
+"""Key of the rows whose task has no environment: they have the run's tools, if there are any."""
+_COLUMN = "environment"
+"""By which TRL finds a row's environment."""
+
+
+def environments_of(config: RunConfig) -> Environments:
+    """The environments of a run file.
+
+    Raises:
+        EnvironmentPartError: one that cannot be built, or whose own reward no reward of the run asks for.
+    """
+    given = config.environment
+    if given is None and not config.tools:
+        return {}
+    parts: dict[str | None, Any] = {None: given}
+    if is_by_task(given):
+        parts = {OTHER_TASKS: None}
+        parts.update(given)
+    found = {task: build_environment(part, config.tools) for task, part in parts.items()}
+    is_asked = any(part_name(reward.verifier) == "environment" for reward in config.rewards)
+    for kind in found.values():
+        if has_reward(kind) and not is_asked:
+            raise EnvironmentPartError(
+                f"environment {kind.__name__} has a get_reward, and no reward of the run asks for it: what it pays "
+                "would be lost. Write `rewards: [{verifier: environment}]`, beside others or alone; with `weight: 0` "
+                "it is logged and not paid.",
+                code="environment-reward-not-asked",
+            )
+    return found
+
+
+def try_on_rows(environments: Environments, rows: Any, label: str) -> None:
+    """Reset each environment on a few of its rows, and call its tools with arguments that a policy may write.
+
+    Raises:
+        EnvironmentPartError: one that would cost the run rows, or hold it.
+    """
+    tasks = rows["task"] if "task" in rows.column_names else [None] * len(rows)
+    for task, kind in environments.items():
+        own = [row for row, named in enumerate(tasks) if _key(environments, named) == task]
+        if problem := trial_problem(kind, rows.select(own).to_list() if own else []):
+            raise EnvironmentPartError(f"{label}: {problem}", code="environment-trial")
+
+
+def routed(rows: Any, environments: Environments) -> Any:
+    """``rows`` with the column by which TRL finds each one's environment, where there are several."""
+    if not environments or None in environments:
+        return rows
+    tasks = rows["task"] if "task" in rows.column_names else [None] * len(rows)
+    return rows.add_column(_COLUMN, [_key(environments, task) for task in tasks])
+
+
+def _key(environments: Environments, task: str | None) -> str | None:
+    return None if None in environments else task if task in environments else OTHER_TASKS
+
+
+def trainer_arguments(environments: Environments) -> dict[str, Any]:
+    """What `RLVRTrainer` takes."""
+    if not environments:
+        return {}
+    return {"environment_factory": environments.get(None) or dict(environments)}
+
+
+def template_problem(tokenizer: Any, environments: Environments, prefix: str | None) -> tuple[str, str] | None:
+    """Why a policy with this tokenizer cannot call the tools of a run: code and words; ``None`` where it can."""
+    from evenkeel.trainer.step.tool_template import tool_template_problem
+
+    tools = [getattr(kind(), name) for kind in environments.values() for name in tools_of(kind)]
+    found = tool_template_problem(tokenizer, tools)
+    if found is None or not prefix:
+        return found
+    code, text = found
+    return code, f"{text} model.assistant_prefix changes the template: without it TRL may know it."
