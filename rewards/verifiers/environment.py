@@ -14,7 +14,7 @@ class EnvironmentReward(Verifier):
 
     def __call__(self, completion: str, reference: Any) -> Verdict:
         """Unjudged: there is no environment."""
-        return Verdict(None, None, "the row has no environment: write environment: … in the run file")
+        return Verdict(None, None, "the row has no environment, as only a run file's environment: gives it one")
 
     def of(self, environment: Any) -> Verdict:
         """What ``environment``, a `RowEnvironment`, says of its row."""

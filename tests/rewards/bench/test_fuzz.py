@@ -170,8 +170,9 @@ CASES: dict[str, Case] = {
 
 
 def test_every_verifier_is_fuzzed_and_has_rows_for_the_bench():
-    assert CASES.keys() == VERIFIERS.keys()
-    assert BUILT_IN.keys() == VERIFIERS.keys()
+    reads_text = VERIFIERS.keys() - {"environment"}
+    assert CASES.keys() == reads_text
+    assert BUILT_IN.keys() == reads_text
 
 
 def built(name: str) -> Verifier:
