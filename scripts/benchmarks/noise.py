@@ -173,6 +173,8 @@ class SyntheticBatch:
             correct=self.rewards,
             old_logps=old_logps,
             sequence_weights=None,
+            turn_rewards=None,
+            state_keys=None,
             **common,
         )
         advantages = update.advantages(strategies, of_estimators, "in a synthetic batch")

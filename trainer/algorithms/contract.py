@@ -4,7 +4,8 @@ A strategy is a function that *names* what it wants. A parameter whose name stan
 in by the trainer; every other one is an option of the user (keyword-only, with a default unless it must be given). A
 parameter without a default in front of the ``*`` that is not a signal names a column that a reward function left.
 
-N completions on all ranks (a group's rows are adjacent), B on this rank's forward pass, T tokens, F reward functions.
+N completions on all ranks (a group's rows are adjacent), B on this rank's forward pass, T tokens, F reward functions,
+K the most assistant turns of a completion.
 """
 
 from collections.abc import Callable, Iterator, Mapping
@@ -33,6 +34,9 @@ SIGNALS: dict[str, dict[str, str]] = {
         "old_logps": "(N, T) log π_old of the sampled tokens, of the trainer's own model at the sampling temperature",
         "entropies": "(N, T) entropy of π_old at each position, nats",
         "sequence_weights": "(N,) what the configured loss multiplies every token of the trajectory by",
+        "turns": "(N, T) int, the assistant turn of the token, from 0; −1 where a tool inserted it, and on padding",
+        "turn_rewards": "(N, K) what the environment paid for each turn, `rewards` not in it; NaN after the last turn",
+        "state_keys": "(N, K) int, equal where the environment's state before the turn was; −1 unknown, or no turn",
         "step": "int, optimizer steps done",
         "max_steps": "int, optimizer steps of the run",
     },
@@ -76,6 +80,16 @@ REVISION_COLUMNS = {
     "edited": "(N, T) bool, tokens of a wrong answer that a right revision edited; all where there is none",
 }
 """Columns that a revision leaves for estimators, name → shape and meaning."""
+
+TURN_COLUMNS = ("turn_rewards", "state_keys")
+"""Signals of an estimator that a reward function of the environment logs: for each row a list, one entry a turn.
+
+A turn is what the policy wrote up to a tool's answer, or up to the end: the final answer is one too. An entry of
+``turn_rewards`` is a number, ``None`` = 0; of ``state_keys`` a text, ``None`` = not known. Turns for which a list has
+no entry, or a row no list (``None``), were paid 0, in a state that is not known. The outcome is `rewards` and stands in
+no turn's entry; an estimator that needs the whole reward of a turn adds it to the last one
+(`trainer.algorithms.turns.turn_returns`).
+"""
 
 REQUIRED: dict[str, tuple[str, ...]] = {
     ADVANTAGE: ("rewards",),
@@ -135,8 +149,8 @@ class Traits:
     """What a strategy says of itself that cannot be seen by trying it; rules ask for these, never for names.
 
     Attributes:
-        trains_dead_groups: the estimator has no baseline, so that a group of equal rewards has something to teach.
-            Without it such a group gets exact zeros, whatever the estimator returns.
+        trains_dead_groups: the estimator has no baseline, or credits more than the reward, so that a group of equal
+            rewards has something to teach. Without it such a group gets exact zeros, whatever the estimator returns.
         needs_whole_groups: a group must stay in one optimizer ``step``, or in one ``forward`` pass.
         cancels_shared_tokens: claims that the contributions of tokens which a group shares cancel in every step, as
             long as nothing is clipped; settings that would break that are refused. True: at each position that the

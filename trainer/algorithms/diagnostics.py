@@ -22,10 +22,15 @@ def cancellation_residuals(contributions: Float[Tensor, "G M"]) -> Float[Tensor,
 def shared_prefix_lengths(
     completion_ids: Int[Tensor, "N T"], mask: Int[Tensor, "N T"], group_size: int
 ) -> Int[Tensor, "N"]:
-    """How many tokens the responses of the row's group have in common from the first on, as far as the loss counts."""
+    """How many tokens the responses of the row's group begin with alike, up to the last that the loss counts in all.
+
+    What a tool inserted into all of them at the same place is among these; a token that the loss counts in some alone
+    ends them.
+    """
     ids, counted = completion_ids.unflatten(0, (-1, group_size)), mask.unflatten(0, (-1, group_size)).bool()
-    shared = ((ids == ids[:, :1]) & counted).all(1).long().cumprod(1).sum(1)
-    return shared.repeat_interleave(group_size)
+    alike = ((ids == ids[:, :1]) & (counted == counted[:, :1])).all(1).cumprod(1)
+    places = torch.arange(1, mask.shape[1] + 1, device=mask.device)
+    return (alike * counted[:, 0] * places).amax(1).repeat_interleave(group_size)
 
 
 def shared_prefix_residual(

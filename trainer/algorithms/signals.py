@@ -11,6 +11,8 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from evenkeel.trainer.algorithms.turns import turn_numbers
+
 
 class Signals(Mapping[str, Any]):
     """Name → value; a callable given as a source is called at the first look-up, and its value kept."""
@@ -53,13 +55,15 @@ def estimator_signals(
     old_logps: Any,
     entropies: Any,
     sequence_weights: Any,
+    turn_rewards: Any,
+    state_keys: Any,
     step: int,
     max_steps: int,
     **columns: Any,
 ) -> Signals:
     """What an advantage estimator may name (`SIGNALS`), and the columns that reward functions logged.
 
-    Each is a value or a callable that computes it, called when a strategy asks.
+    Each is a value or a callable that computes it, called when a strategy asks; ``None`` = not known.
     """
     return Signals(
         rewards=lambda: weighted_sum(rewards_per_function, reward_weights),
@@ -73,6 +77,9 @@ def estimator_signals(
         old_logps=old_logps,
         entropies=entropies,
         sequence_weights=sequence_weights,
+        turns=lambda: turn_numbers(mask),
+        turn_rewards=turn_rewards,
+        state_keys=state_keys,
         step=step,
         max_steps=max_steps,
         **columns,

@@ -112,7 +112,7 @@ def _sampler(asked: Any, estimator: Strategy | None) -> Strategy | None:
     if max_rounds(found) > 1 and estimator is not None and estimator.traits.trains_dead_groups:
         raise PartError(
             f"prompt_sampler {found.name!r} generates again for groups of equal rewards, but advantage "
-            f"{estimator.name!r} has no baseline and trains these too: what is thrown away would have been of use. "
+            f"{estimator.name!r} trains these too: what is thrown away would have been of use. "
             "Leave prompt_sampler out, or choose an estimator with a baseline.",
             code="sampler-without-baseline",
         )

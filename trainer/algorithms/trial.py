@@ -38,18 +38,21 @@ STEPS, MAX_STEPS = (0, 500, 999), 1000
 def tiny_example(step: int = STEPS[0]) -> dict[str, Any]:
     """Three groups of four responses of up to six tokens: one mixed with an unjudged row, one dead, one mixed.
 
+    The longest have two turns: a tool inserted their third token. The turns of a group begin in the same states.
     All signals of all kinds, at optimizer step ``step``; the rows of a forward pass are those of the whole batch.
     """
     nan = float("nan")
     generator = torch.Generator().manual_seed(0)
     lengths = torch.tensor([6, 3, 4, 5, 2, 6, 6, 1, 3, 3, 5, 6])
-    mask = (torch.arange(NUM_TOKENS) < lengths[:, None]).long()
+    written = (torch.arange(NUM_TOKENS) < lengths[:, None]).long()
+    mask = written.clone()
+    mask[lengths == NUM_TOKENS, 2] = 0
     rewards = torch.tensor([1.0, 0.0, nan, 1.0, 0.7, 0.7, 0.7, 0.7, 0.0, 1.0, 0.0, 0.0])
     probs = torch.rand(mask.shape, generator=generator).clamp(0.05, 0.95)
     log_ratio = 0.3 * torch.randn(mask.shape, generator=generator)
     old_logps = probs.log()
     judged = ~rewards.isnan()
-    completion_ids = torch.randint(1, 4, mask.shape, generator=generator) * mask
+    completion_ids = torch.randint(1, 4, mask.shape, generator=generator) * written
     advantages = judged * torch.randn(len(rewards), generator=generator)
     both = {"mask": mask, "completion_ids": completion_ids, "old_logps": old_logps}
     both |= {"entropies": -(probs * old_logps + (1 - probs) * (1 - probs).log())}
@@ -59,6 +62,8 @@ def tiny_example(step: int = STEPS[0]) -> dict[str, Any]:
         group_size=GROUP_SIZE,
         correct=rewards.where(rewards.isnan(), (rewards == 1.0).float()),
         sequence_weights=torch.ones(len(rewards)),
+        turn_rewards=torch.stack([rewards.nan_to_num() / 2, torch.where(lengths == NUM_TOKENS, 0.25, nan)], dim=1),
+        state_keys=torch.stack([torch.zeros_like(lengths), torch.where(lengths == NUM_TOKENS, 1, -1)], dim=1),
         repair=torch.linspace(0, 1, len(rewards)),
         edited=torch.rand(mask.shape, generator=generator) < 0.5,
         step=step,

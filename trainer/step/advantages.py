@@ -8,10 +8,11 @@ from torch import Tensor
 
 from evenkeel.rewards.registry import PartError, suggest
 from evenkeel.trainer.algorithms import update
-from evenkeel.trainer.algorithms.contract import ADVANTAGE, SIGNALS
+from evenkeel.trainer.algorithms.contract import ADVANTAGE, SIGNALS, TURN_COLUMNS
 from evenkeel.trainer.algorithms.sequence_weights import ONE_DENOMINATOR, PER_SEQUENCE_MEAN, loss_sequence_weights
 from evenkeel.trainer.algorithms.signals import Signals, estimator_signals
 from evenkeel.trainer.algorithms.strategies import Strategies
+from evenkeel.trainer.algorithms.turns import turn_column
 from evenkeel.trainer.step.metrics import per_response, rollout_metrics
 from evenkeel.trainer.step.ranks import Ranks
 from evenkeel.trainer.step.rollout import Rollout, group_labels, verdicts
@@ -57,6 +58,8 @@ class Advantages:
             old_logps=lambda: ranks.gathered_tokens(rollout.old_score("old_per_token_logps"), 0),
             entropies=lambda: ranks.gathered_tokens(rollout.old_score("old_entropies"), 0),
             sequence_weights=lambda: self._sequence_weights(rollout, mask),
+            turn_rewards=lambda: self._of_turns(rollout, "turn_rewards"),
+            state_keys=lambda: self._of_turns(rollout, "state_keys"),
             step=rollout.position.step,
             max_steps=rollout.position.max_steps,
             **{name: partial(self._column, name, values) for name, values in others.items()},
@@ -101,13 +104,15 @@ class Advantages:
         """Refuse an estimator that asks for what no reward function logged; with the columns that there are."""
         estimator = self.strategies.advantage
         assert estimator is not None
-        for name in (*estimator.columns, *(["correct"] if "correct" in estimator.signals else [])):
-            absent = signals["correct"] is None if name == "correct" else self.ranks.any(name not in signals)
+        logged = ("correct", *TURN_COLUMNS)
+        for name in (*estimator.columns, *(name for name in logged if name in estimator.signals)):
+            absent = signals[name] is None if name in logged else self.ranks.any(name not in signals)
             if absent:
                 left = ", ".join(key for key in signals if key not in SIGNALS[ADVANTAGE]) or "none"
+                each = "list, one entry for each turn," if name in TURN_COLUMNS else "number"
                 raise PartError(
                     f"advantage {estimator.name!r} asks for the column {name!r}, but no reward function logged it for "
-                    f"every completion; columns that were: {left}. Log one number a row: log_extra({name!r}, values). "
+                    f"every completion; columns that were: {left}. Log one {each} a row: log_extra({name!r}, values). "
                     f"{suggest(name, SIGNALS[ADVANTAGE])}".rstrip()
                 )
 
@@ -131,6 +136,20 @@ class Advantages:
             )
         numbers = torch.tensor([torch.nan if value is None else float(value) for value in values])
         return self.ranks.gathered(numbers.to(self.ranks.device))
+
+    def _of_turns(self, rollout: Rollout, name: str) -> Tensor | None:
+        """A column of `TURN_COLUMNS` of all ranks (N, K); ``None`` where one of them has none."""
+        lists, fault = rollout.columns.get(name), ""
+        if self.ranks.any(lists is None):
+            return None
+        local = torch.empty(0)
+        try:
+            local = turn_column(name, lists or [], rollout.mask)
+        except ValueError as error:
+            fault = str(error)
+        if self.ranks.any(bool(fault)):  # all ranks raise: the others would wait in the next collective
+            raise PartError(fault or f"The estimator asks for {name!r}, and a row on another rank has no such list.")
+        return self.ranks.gathered_tokens(local.to(self.ranks.device), -1 if name == "state_keys" else torch.nan)
 
     def _sequence_weights(self, rollout: Rollout, mask: Tensor) -> Tensor | None:
         """What the configured loss multiplies each trajectory by (N,); ``None`` where it is not known beforehand."""

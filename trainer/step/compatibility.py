@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from torch import nn
 
-from evenkeel.trainer.algorithms.contract import COEFFICIENT
+from evenkeel.trainer.algorithms.contract import COEFFICIENT, TURN_COLUMNS
 from evenkeel.trainer.algorithms.registry import Strategy
 from evenkeel.trainer.algorithms.results import max_rounds
 from evenkeel.trainer.algorithms.sequence_weights import ONE_DENOMINATOR, PER_SEQUENCE_MEAN
@@ -501,6 +501,19 @@ def _revised_turns(settings: Settings) -> Problems:
         yield (
             f"revision with {own}: a revision is one plain completion of a text, and would be generated and "
             f"judged otherwise than the answer it revises. Leave revision or {own} out."
+        )
+
+
+@rule("algorithm.advantage", "model")
+def _credit_by_turn(settings: Settings) -> Problems:
+    """An estimator that credits turns by what they were paid, without tools, environments or a rollout function."""
+    estimator = settings.strategies.advantage
+    asked = [name for name in TURN_COLUMNS if estimator is not None and name in estimator.signals]
+    if estimator is not None and asked and not settings.loaded.own_generation:
+        yield (
+            f"{_described(estimator)} asks for {' and '.join(asked)}, which an environment leaves for each turn, and "
+            "here each response is one turn that nobody pays. Give the trainer an environment_factory (or tools and a "
+            "reward function that logs them), or choose an estimator of whole responses, such as grpo or dr_grpo."
         )
 
 

@@ -31,7 +31,7 @@ class Ranks:
         gathered: Tensor = self.accelerator.gather(values)
         return gathered
 
-    def gathered_tokens(self, tokens: Tensor, padding: int) -> Tensor:
+    def gathered_tokens(self, tokens: Tensor, padding: float) -> Tensor:
         """(B, T) of each rank → (N, longest T) of all."""
         return self.gathered(self.accelerator.pad_across_processes(tokens, dim=1, pad_index=padding))
 

@@ -9,6 +9,7 @@ from evenkeel.trainer.algorithms.diagnostics import (
     frequent_token_residual,
     gradient_shares,
     group_composition,
+    shared_prefix_lengths,
     shared_prefix_residual,
     token_prob_counts,
 )
@@ -43,6 +44,13 @@ def test_tokens_that_do_not_count_neither_end_a_shared_prefix_nor_enter_it():
     ids, mask = torch.tensor([[5, 6, 7, 0]] * 2), torch.tensor([[0, 0, 1, 0]] * 2)
     residual = shared_prefix([[9.0, 9.0, 2.0, 9.0], [9.0, 9.0, -1.0, 9.0]], [1.0, 1.0], ids, mask)
     assert residual == pytest.approx(1 / 3)
+
+
+def test_a_shared_prefix_runs_through_what_a_tool_inserted_up_to_the_last_token_that_counts_in_all():
+    # A tool's 6 between two counted tokens; 6 inserted last; 6 counted in one row alone; a row that counts nothing.
+    ids = torch.tensor([[5, 6, 7, 0]] * 2 + [[5, 6, 0, 0]] * 2 + [[5, 6, 7, 0]] * 2 + [[5, 6, 7, 0]] * 2)
+    mask = torch.tensor([[1, 0, 1, 0]] * 2 + [[1, 0, 0, 0]] * 2 + [[1, 1, 1, 0], [1, 0, 1, 0], [1] * 4, [0] * 4])
+    assert shared_prefix_lengths(ids, mask, 2)[::2].tolist() == [3, 1, 1, 0]
 
 
 def test_dead_groups_do_not_count_in_the_shared_prefix():

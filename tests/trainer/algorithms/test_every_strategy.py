@@ -20,6 +20,7 @@ from evenkeel.trainer.algorithms.registry import Strategy, built_in, find_strate
 from evenkeel.trainer.algorithms.results import checked_advantages, checked_coefficients, checked_token_weights
 from evenkeel.trainer.algorithms.row_draws import row_keys
 from evenkeel.trainer.algorithms.trial import tried, tried_schedule
+from evenkeel.trainer.algorithms.turns import turn_numbers
 from tests.paths import ROOT
 
 GROUP_SIZE, LONGEST = 4, 5
@@ -27,7 +28,7 @@ GROUP_SIZE, LONGEST = 4, 5
 
 @some.composite
 def batches(draw: Any) -> dict[str, Any]:
-    """All signals of one to three groups of four responses: mixed, dead, unjudged in part or whole."""
+    """All signals of one to three groups of four responses: mixed, dead, unjudged in part or whole; in turns."""
     num_groups = draw(some.integers(1, 3))
     rows = num_groups * GROUP_SIZE
     score = some.sampled_from([0.0, 1.0, 0.0, 1.0, 0.25, -0.5, float("nan")])
@@ -35,6 +36,9 @@ def batches(draw: Any) -> dict[str, Any]:
     lengths = torch.tensor(draw(some.lists(some.integers(1, LONGEST), min_size=rows, max_size=rows)))
     generator = torch.Generator().manual_seed(draw(some.integers(0, 2**20)))
     mask = (torch.arange(LONGEST) < lengths[:, None]).long()
+    mask[:, 1:-1] *= torch.rand(rows, LONGEST - 2, generator=generator) < 0.8
+    turns = turn_numbers(mask)
+    has_turn = torch.arange(int(turns.max()) + 1) <= turns.amax(1)[:, None]
     probs = torch.rand(mask.shape, generator=generator).clamp(1e-3, 1 - 1e-3)
     log_ratio = 0.5 * torch.randn(mask.shape, generator=generator)
     judged = ~rewards.isnan()
@@ -45,10 +49,13 @@ def batches(draw: Any) -> dict[str, Any]:
         "rewards_per_function": torch.stack([rewards, (rewards > 0).float().where(judged, torch.nan)], dim=1),
         "reward_weights": torch.tensor([0.75, 0.25]),
         "correct": (rewards > 0.5).float().where(judged, torch.nan),
-        "lengths": lengths,
+        "lengths": mask.sum(1),
         "completion_ids": torch.randint(1, 4, mask.shape, generator=generator) * mask,
         "mask": mask,
         "sequence_weights": torch.ones(rows),
+        "turns": turns,
+        "turn_rewards": (torch.randint(0, 5, has_turn.shape, generator=generator) / 4).where(has_turn, torch.nan),
+        "state_keys": torch.randint(0, 2, has_turn.shape, generator=generator).masked_fill(~has_turn, -1),
         "probs": probs,
         "old_logps": probs.log(),
         "logps": probs.log() + log_ratio,

@@ -109,7 +109,7 @@ def test_what_a_sampler_cannot_be():
     for options in ({"newest": 0.0}, {"explore": 2.0}):
         with pytest.raises(PartError, match="not a share"):
             build_strategies(prompt_sampler={"name": "difficulty", **options})
-    with pytest.raises(PartError, match="no baseline"):
+    with pytest.raises(PartError, match="trains these too"):
         build_strategies(advantage="reinforce", prompt_sampler="dynamic")
 
 

@@ -94,7 +94,14 @@ def trainer(tokenizer: PreTrainedTokenizerFast, tmp_path: Path, monkeypatch: pyt
     return scripted(tokenizer, tmp_path, environment_factory=Guess)
 
 
-def scripted(tokenizer: PreTrainedTokenizerFast, folder: Path, **keywords: Any) -> Scripted:
+def scripted(
+    tokenizer: PreTrainedTokenizerFast,
+    folder: Path,
+    kind: type[Scripted] = Scripted,
+    max_steps: int = 1,
+    loss_type: str = "dapo",
+    **keywords: Any,
+) -> Scripted:
     torch.manual_seed(0)
     config = Qwen3Config(
         vocab_size=len(tokenizer),
@@ -115,24 +122,24 @@ def scripted(tokenizer: PreTrainedTokenizerFast, folder: Path, **keywords: Any) 
         per_device_eval_batch_size=8,
         num_generations=4,
         max_completion_length=700,
-        max_steps=1,
+        max_steps=max_steps,
+        loss_type=loss_type,
+        logging_steps=1,
         report_to="none",
         save_strategy="no",
         disable_tqdm=True,
         chat_template_kwargs={"enable_thinking": False},
     )
-    rows = Dataset.from_dict(
-        {"prompt": [[{"role": "user", "content": "Play."}]] * 8, "target": [TARGET] * 8, "reference": ["3"] * 8}
-    )
-    return Scripted(
+    row = {"prompt": [{"role": "user", "content": "Play."}], "target": TARGET, "reference": str(TARGET)}
+    rows = Dataset.from_list([row] * 8)
+    return kind(
         model=Qwen3ForCausalLM(config),
         args=arguments,
         train_dataset=rows,
         eval_dataset=rows.select(range(6)),
         processing_class=tokenizer,
-        advantage="rloo",
         evaluation=Evaluation(0, decodings(1, 1.0, False)),
-        **keywords,
+        **{"advantage": "rloo", **keywords},
     )
 
 

@@ -66,6 +66,10 @@ SPEAKS_AND_IS_SILENT: dict[str, tuple[dict[str, Any], dict[str, Any]]] = {
     "passes-of-a-router": ({"strategies": LOPTI, **ROUTER}, ROUTER),
     "chosen-prompts": ({"strategies": {"prompt_sampler": "dynamic"}, **IN_TURNS}, IN_TURNS),
     "revised-turns": ({"strategies": IBPO, **IN_TURNS}, IN_TURNS),
+    "credit-by-turn": (
+        {"strategies": {"advantage": "gigpo"}},
+        {"strategies": {"advantage": "gigpo"}, **IN_TURNS},
+    ),
     "decodings-of-plain-functions": (
         {"has_decodings": True, "loaded": Loaded(special_functions=("judge",))},
         {"loaded": Loaded(special_functions=("judge",))},

@@ -1,6 +1,7 @@
 """Two processes: every rank makes the same collectives, whatever its hash seed and rows; a resume goes on exactly."""
 
 import json
+import math
 from pathlib import Path
 
 import pytest
@@ -37,6 +38,36 @@ ours(model, output / "signals", reward=partly_judged, strategies={"advantage": c
 (output / f"rank-{rank}.json").write_text(json.dumps(seen))
 """
 
+TURNS = """
+from types import SimpleNamespace
+from accelerate import Accelerator
+from evenkeel.rewards.registry import PartError
+from evenkeel.trainer.step.advantages import Advantages
+from evenkeel.trainer.step.ranks import Ranks
+
+args = SimpleNamespace(num_generations=2)
+advantages = Advantages(args, None, Ranks(Accelerator(cpu=True)), torch.ones(1), 0, ratio_comes_later=False)
+mask = torch.tensor([[1, 0, 1, 0, 1], [1, 1, 0, 0, 0]]) if rank == "1" else torch.tensor([[1, 0, 1], [1, 1, 1]])
+
+def signals(**columns):
+    position = SimpleNamespace(step=0, max_steps=1)
+    rollout = SimpleNamespace(
+        batch={}, columns=columns, mask=mask, position=position, rewards_per_function=torch.zeros(4, 1)
+    )
+    return advantages.signals(rollout)
+
+logged = [[0.5, 1.0, 2.0], [4.0]] if rank == "1" else [[8.0], []]
+found = signals(turn_rewards=logged, state_keys=[["a", "b", "a"][: len(paid)] for paid in logged])
+keys = found["state_keys"]
+seen = [found["turn_rewards"].tolist(), [[row.index(key) for key in row] for row in keys.tolist()], keys.tolist()]
+seen.append(signals(**{"turn_rewards": logged} if rank == "0" else {})["turn_rewards"])
+try:
+    signals(turn_rewards=[1.0, 2.0] if rank == "1" else logged)["turn_rewards"]
+except PartError as error:
+    seen.append("refused")
+(output / f"rank-{rank}.json").write_text(json.dumps(seen))
+"""
+
 RESUME = """
 straight = ours(model, output / "straight", max_steps=10, save_strategy="steps", save_steps=6, **settings)
 checkpoint = str(output / "straight" / "checkpoint-6")
@@ -65,6 +96,19 @@ def test_all_ranks_look_signals_up_in_one_order_and_agree_on_columns(tiny_model,
 @pytest.mark.slow
 def test_a_resume_in_a_later_epoch_is_exact(tiny_model, tmp_path: Path):
     assert on_two_processes(RESUME, tiny_model, tmp_path) == [0.0, 0.0]
+
+
+@pytest.mark.slow
+def test_what_turns_were_paid_on_each_rank_reaches_all_of_them(tiny_model, tmp_path: Path):
+    first, second = on_two_processes(TURNS, tiny_model, tmp_path)
+    assert repr(first) == repr(second)
+    paid, places, keys, absent, outcome = first
+    assert repr(paid) == repr(
+        [[8.0, 0.0, math.nan], [0.0, math.nan, math.nan], [0.5, 1.0, 2.0], [4.0, math.nan, math.nan]]
+    )
+    assert places == [[0, 1, 1], [0, 0, 0], [0, 1, 0], [0, 1, 1]]
+    assert keys[0][0] == keys[2][0] == keys[3][0]  # "a" on either rank
+    assert (absent, outcome) == (None, "refused")
 
 
 STATE = """

@@ -7,6 +7,7 @@ from torch import Tensor
 
 from evenkeel.rewards.registry import PartError
 from evenkeel.trainer.algorithms import update
+from evenkeel.trainer.algorithms.contract import TURN_COLUMNS
 from evenkeel.trainer.algorithms.row_draws import row_keys
 from evenkeel.trainer.algorithms.sequence_weights import ONE_DENOMINATOR, PER_SEQUENCE_MEAN, loss_sequence_weights
 from evenkeel.trainer.algorithms.signals import estimator_signals, token_signals
@@ -25,7 +26,7 @@ class ReplayedBatch:
         prompt_ids: of each group.
         completion_ids, mask: (N, T) int.
         logps, entropies: (N, T) of the policy whose gradient is taken: π_old is π.
-        columns: name → (N,), further numbers that reward functions logged.
+        columns: name → (N,), further numbers that reward functions logged; of `TURN_COLUMNS` (N, K).
     """
 
     rewards: Tensor
@@ -120,7 +121,8 @@ def _advantages(strategies: Strategies, batch: ReplayedBatch, loss_type: str) ->
     """(N, T), as the trainer makes them."""
     estimator = strategies.advantage
     assert estimator is not None
-    absent = [name for name in estimator.columns if name not in batch.columns]
+    logged = (*estimator.columns, *(name for name in TURN_COLUMNS if name in estimator.signals))
+    absent = [name for name in logged if name not in batch.columns]
     if absent:
         raise PartError(f"advantage {estimator.name!r} asks for {' and '.join(absent)}, which rollouts do not record.")
     weighted = loss_type in PER_SEQUENCE_MEAN | ONE_DENOMINATOR
@@ -136,7 +138,7 @@ def _advantages(strategies: Strategies, batch: ReplayedBatch, loss_type: str) ->
         sequence_weights=loss_sequence_weights(loss_type, batch.mask.sum(1)) if weighted else None,
         step=batch.step,
         max_steps=batch.max_steps,
-        **batch.columns,
+        **dict.fromkeys(TURN_COLUMNS) | batch.columns,
     )
     signals.add(rewards=batch.rewards)  # as they were recorded
     made = update.advantages(strategies, signals, WHERE)

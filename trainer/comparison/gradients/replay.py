@@ -12,6 +12,8 @@ from jaxtyping import Float, Int
 from torch import Tensor
 
 from evenkeel.rewards.registry import Refusal
+from evenkeel.trainer.algorithms.contract import TURN_COLUMNS
+from evenkeel.trainer.algorithms.turns import turn_column
 from evenkeel.trainer.comparison.gradients.contributions import ReplayedBatch
 from evenkeel.trainer.comparison.gradients.moments import basis
 from evenkeel.trainer.comparison.gradients.sketch import CountSketch
@@ -74,7 +76,7 @@ def replayed(rows: Sequence[Row], recipe: Recipe, model: Any) -> ReplayedBatch:
         group_size=size,
         step=rows[0]["step"],
         max_steps=recipe.max_steps,
-        columns=_columns(rows),
+        columns=_columns(rows, mask),
     )
 
 
@@ -212,8 +214,12 @@ def numbers_of(rows: Sequence[Row], name: str) -> Tensor:
     return torch.tensor([torch.nan if row.get(name) is None else float(row[name]) for row in rows])
 
 
-def _columns(rows: Sequence[Row]) -> dict[str, Tensor]:
-    """Further values that reward functions logged, where they are numbers in every row."""
+def _columns(rows: Sequence[Row], mask: Tensor) -> dict[str, Tensor]:
+    """Further values that reward functions logged, where they are numbers, or of turns, in every row."""
     logged = [json.loads(row["others"] or "{}") for row in rows]
     names = [name for name in logged[0] if all(isinstance(each.get(name), int | float) for each in logged)]
-    return {name: torch.tensor([float(each[name]) for each in logged]) for name in names}
+    of_turns = [name for name in TURN_COLUMNS if all(name in each for each in logged)]
+    return {
+        **{name: torch.tensor([float(each[name]) for each in logged]) for name in names},
+        **{name: turn_column(name, [each[name] for each in logged], mask) for name in of_turns},
+    }

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from evenkeel.trainer.algorithms.contract import ADVANTAGE, SIGNALS, traits_of
 from evenkeel.trainer.algorithms.registry import built_in
+from evenkeel.trainer.algorithms.turns import turn_numbers
 
 NAN = float("nan")
 LENGTH = 5
@@ -60,7 +61,8 @@ def rollouts(draw, unjudged=True, lowest=0, highest=8, min_group_size=4):
 
 
 def rollout(rewards, group_size, lengths, generator):
-    """All signals of an estimator for the given rewards and lengths, the rest drawn from ``generator``."""
+    """All signals of an estimator for the given rewards and lengths, the rest drawn from ``generator``: one turn each,
+    unpaid, in one state."""
     mask = (torch.arange(LENGTH) < lengths[:, None]).long()
     quarters = torch.randint(0, 5, rewards.shape, generator=generator) / 4
     signals = {
@@ -75,6 +77,9 @@ def rollout(rewards, group_size, lengths, generator):
         "old_logps": -3 * torch.rand(mask.shape, generator=generator),
         "entropies": 2 * torch.rand(mask.shape, generator=generator),
         "sequence_weights": torch.ones(len(rewards)),
+        "turns": turn_numbers(mask),
+        "turn_rewards": torch.zeros(len(rewards), 1),
+        "state_keys": torch.zeros(len(rewards), 1).long(),
         "step": 0,
         "max_steps": 100,
     }

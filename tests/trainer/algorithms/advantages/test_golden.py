@@ -13,7 +13,7 @@ import torch
 from tests.trainer.algorithms.advantages.rollouts import ESTIMATORS, estimate
 
 CASES = json.loads(Path(__file__).with_name("golden.json").read_text())["cases"]
-WHOLE_NUMBERS = ("lengths", "completion_ids", "mask")
+WHOLE_NUMBERS = ("lengths", "completion_ids", "mask", "turns", "state_keys")
 
 
 def tensor(name, values):

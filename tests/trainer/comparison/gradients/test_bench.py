@@ -1,5 +1,6 @@
 """Replayed gradients are those of training; strategies that are one another in disguise measure as such."""
 
+import json
 import math
 from pathlib import Path
 from typing import Any
@@ -167,6 +168,20 @@ def test_what_cannot_be_replayed_is_named(model: Any):
         bench([], model, RECIPE, [asked], "dapo", 8)
     with pytest.raises(PartError, match="vespo"):
         passes(named_strategy("grpo").parts, replayed(rows_of(0, 0), RECIPE, model), "vespo", 8)
+
+
+def test_turns_are_replayed_as_they_were_paid(model: Any):
+    rows = rows_of(0, 0)
+    for row in rows:
+        row["mask"] = [place != 1 for place in range(len(row["completion_ids"]))]  # a tool wrote the second token
+        row["others"] = json.dumps({"turn_rewards": [row["group"] / 2, None], "state_keys": ["closed", "open"]})
+    batch = replayed(rows, RECIPE, model)
+    assert batch.columns["turn_rewards"].tolist() == [[row["group"] / 2, 0.0] for row in rows]
+    (contributions,) = passes(named_strategy("gigpo").parts, batch, "dapo", 8)
+    (of_grpo,) = passes(named_strategy("dr_grpo").parts, batch, "dapo", 8)
+    torch.testing.assert_close(contributions[:, 2:], 2 * of_grpo[:, 2:])  # the last turn earns the outcome
+    torch.testing.assert_close(contributions[:, 0], 1.95 * of_grpo[:, 0])  # γ = .95
+    assert (contributions[:, 1] == 0).all()
 
 
 def curious(rewards: torch.Tensor, hints: torch.Tensor, group_size: int) -> torch.Tensor:

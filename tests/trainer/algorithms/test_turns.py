@@ -1,0 +1,137 @@
+"""Turns of a response: their signals, and that no strategy minds what tools inserted between them."""
+
+from typing import Any
+
+import pytest
+import torch
+from hypothesis import given, settings
+from torch import Tensor
+
+from evenkeel.trainer.algorithms.contract import ADVANTAGE, COEFFICIENT, TOKEN_WEIGHT, UPDATE_SCHEDULE
+from evenkeel.trainer.algorithms.registry import find_strategy
+from evenkeel.trainer.algorithms.results import checked_advantages, checked_coefficients, checked_token_weights
+from evenkeel.trainer.algorithms.trial import tried_schedule
+from evenkeel.trainer.algorithms.turns import of_tokens, turn_column, turn_numbers, turn_returns
+from tests.trainer.algorithms.test_every_strategy import GROUP_SIZE, LONGEST, batches, fresh, names
+
+NAN = float("nan")
+MASK = torch.tensor([[1, 1, 0, 0, 1, 0, 1, 1, 0], [1, 1, 1, 0, 0, 0, 0, 0, 0], [0] * 9, [0, 0, 1, 0, 1, 1, 1, 1, 1]])
+
+
+def test_turns_are_the_runs_of_counted_tokens():
+    expected = [[0, 0, -1, -1, 1, -1, 2, 2, -1], [0, 0, 0, *[-1] * 6], [-1] * 9, [-1, -1, 0, -1, 1, 1, 1, 1, 1]]
+    assert turn_numbers(MASK).tolist() == expected
+
+
+def test_a_list_of_each_row_becomes_a_number_of_each_turn():
+    logged = [
+        [0.5, None, 2],
+        [0.25, 0.5],
+        [9.0, 9.0, 9.0],
+        None,
+    ]  # row 1: an answer that was cut to nothing was paid .5
+    expected = torch.tensor([[0.5, 0.0, 2.0], [0.75, NAN, NAN], [NAN] * 3, [0.0, 0.0, NAN]])
+    torch.testing.assert_close(turn_column("turn_rewards", logged, MASK), expected, equal_nan=True)
+
+    keys = turn_column("state_keys", [["a", "b", "a"], ["b"], ["a"], [None, "c"]], MASK)
+    (a, b, again), (of_next_row, *rest), none, (unknown, c, _) = keys.tolist()
+    assert (a, b, rest, none, unknown) == (again, of_next_row, [-1, -1], [-1] * 3, -1)
+    assert len({a, b, c}) == 3
+    assert min(a, b, c) >= 0
+    assert turn_column("state_keys", [["b"]], MASK[1:2]).tolist() == [[b]]  # whatever else is in the batch
+
+
+@pytest.mark.parametrize(
+    ("name", "entries", "said"),
+    [
+        ("turn_rewards", [0.0] * 5, "row 0 has 3 turns"),
+        ("turn_rewards", 1.0, "logged 1.0"),
+        ("turn_rewards", [NAN], "one number for each turn"),
+        ("turn_rewards", ["1"], "one number for each turn"),
+        ("state_keys", [3], "one text for each turn"),
+    ],
+)
+def test_a_list_that_does_not_fit_is_refused(name: str, entries: Any, said: str):
+    with pytest.raises(ValueError, match=said):
+        turn_column(name, [entries], MASK[:1])
+
+
+def test_the_outcome_is_earned_by_the_last_turn():
+    # γ = 1/2. Row 0: 2 + 1 = 3; 1 + 3/2; 0 + 2.5/2. Row 1: 4 + 0. Row 2 has no turns; row 3 was not judged.
+    paid = torch.tensor([[0.0, 1.0, 2.0], [0.0, NAN, NAN], [NAN] * 3, [1.0, 1.0, NAN]])
+    expected = torch.tensor([[1.25, 2.5, 3.0], [4.0, NAN, NAN], [NAN] * 3, [NAN] * 3])
+    torch.testing.assert_close(turn_returns(torch.tensor([1.0, 4.0, 4.0, NAN]), paid, 0.5), expected, equal_nan=True)
+
+
+def test_tokens_of_no_turn_get_nothing():
+    values, turns = torch.tensor([[3.0, NAN], [5.0, 6.0]]), torch.tensor([[0, -1, 1], [0, 1, -1]])
+    expected = torch.tensor([[3.0, 0.0, 0.0], [NAN] * 3])
+    torch.testing.assert_close(of_tokens(values, turns, torch.tensor([1.0, NAN])), expected, equal_nan=True)
+
+
+def with_tools(signals: dict[str, Any]) -> tuple[dict[str, Any], Tensor]:
+    """The batch with an insertion after the second token of each longer row; where its own tokens are now, (N, T).
+
+    A group inserts the same, so that rows share a prefix as they did. On inserted tokens all else is drawn at random.
+    """
+    mask = (torch.arange(LONGEST) < signals["mask"].sum(1)[:, None]).long()
+    signals |= {"mask": mask, "completion_ids": signals["completion_ids"] * mask, "lengths": mask.sum(1)}
+    place = torch.arange(LONGEST).where(torch.arange(LONGEST) < 2, torch.arange(LONGEST) + 2)
+    place = torch.where(mask[:, 2:3] > 0, place, torch.arange(LONGEST))
+    rows = torch.arange(len(mask))[:, None]
+
+    def inserted(value: Any) -> Any:
+        if not isinstance(value, Tensor) or value.shape != mask.shape:
+            return value
+        longer = torch.zeros(len(mask), LONGEST + 2, dtype=value.dtype)
+        longer[:, 2:4] = -3 * torch.rand(len(mask), 2) if value.is_floating_point() else 0
+        longer[rows, place] = value
+        return longer
+
+    found = {name: inserted(value) for name, value in signals.items()}
+    found["completion_ids"][:, 2:4] = torch.where(
+        mask[:, 2:3] > 0, torch.tensor([7, 8]), found["completion_ids"][:, 2:4]
+    )
+    turns = found["turns"] = turn_numbers(found["mask"])
+    kept = torch.arange(2) <= turns.amax(1)[:, None]
+    drawn = {"turn_rewards": torch.rand(kept.shape).where(kept, torch.nan), "state_keys": (~kept).long().neg()}
+    signals |= {"turns": turns.gather(1, place) * mask - (1 - mask), **drawn}
+    return found | drawn, place
+
+
+ALL = [(kind, name) for kind in (ADVANTAGE, TOKEN_WEIGHT, COEFFICIENT, UPDATE_SCHEDULE) for name in names(kind)]
+
+
+def applied(kind: str, name: str, signals: dict[str, Any]) -> Tensor:
+    """(N, T): the advantages, the factors, or which pass trains the token."""
+    mask = signals["mask"]
+    if kind == UPDATE_SCHEDULE:
+        schedule = tried_schedule(find_strategy(kind, name))
+        passes = range(schedule.num_passes)
+        kept = [schedule.kept(signals["probs"], mask, index, signals["row_keys"]) for index in passes]
+        return sum((index + 1) * keep.float() for index, keep in zip(passes, kept, strict=True))
+    strategy = fresh(kind, name, signals)
+    result = strategy(signals)
+    if kind == ADVANTAGE:
+        result = checked_advantages(strategy, result, signals["rewards"], GROUP_SIZE, mask.shape[1], "in a test")
+        return result if result.dim() == 2 else result[:, None].expand(mask.shape)
+    checked = checked_token_weights if kind == TOKEN_WEIGHT else checked_coefficients
+    return checked(strategy, result, mask, "in a test")
+
+
+@pytest.mark.parametrize(("kind", "name"), ALL)
+@settings(max_examples=5, derandomize=True, deadline=None)
+@given(signals=batches())
+def test_what_a_tool_inserts_changes_nothing_for_the_tokens_of_the_policy(
+    kind: str, name: str, signals: dict[str, Any]
+):
+    found, place = with_tools(signals)
+    try:
+        alone = applied(kind, name, signals)
+    except ValueError:  # refused in words: rewards that its formula has no answer for
+        return
+    beside = applied(kind, name, found)
+    mask = signals["mask"].bool()
+    torch.testing.assert_close(beside.gather(1, place)[mask], alone[mask], equal_nan=True, rtol=1e-5, atol=1e-6)
+    if kind != ADVANTAGE:  # what an estimator says of them meets no token: the mask of the loss is 0
+        assert (beside[found["mask"] == 0] == 0).all()
