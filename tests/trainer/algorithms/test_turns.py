@@ -70,33 +70,34 @@ def test_tokens_of_no_turn_get_nothing():
 
 
 def with_tools(signals: dict[str, Any]) -> tuple[dict[str, Any], Tensor]:
-    """The batch with an insertion after the second token of each longer row; where its own tokens are now, (N, T).
+    """The batch with two inserted tokens in each row that reaches its group's place for them; where its own are now.
 
-    A group inserts the same, so that rows share a prefix as they did. On inserted tokens all else is drawn at random.
+    A group inserts the same at one place, and rows end with a token of their own, so that prefixes are shared as they
+    were; all but the ids is drawn at random.
     """
     mask = (torch.arange(LONGEST) < signals["mask"].sum(1)[:, None]).long()
-    signals |= {"mask": mask, "completion_ids": signals["completion_ids"] * mask, "lengths": mask.sum(1)}
-    place = torch.arange(LONGEST).where(torch.arange(LONGEST) < 2, torch.arange(LONGEST) + 2)
-    place = torch.where(mask[:, 2:3] > 0, place, torch.arange(LONGEST))
-    rows = torch.arange(len(mask))[:, None]
+    ids = (signals["completion_ids"] * mask).scatter(1, mask.sum(1, keepdim=True) - 1, 9)
+    signals |= {"mask": mask, "completion_ids": ids, "lengths": mask.sum(1)}
+    generator = torch.Generator().manual_seed(0)
+    first = torch.randint(1, 4, (len(mask) // GROUP_SIZE, 1), generator=generator).repeat_interleave(GROUP_SIZE, 0)
+    pause = 2 * (mask.gather(1, first) > 0)
+    place = torch.arange(LONGEST) + pause * (torch.arange(LONGEST) >= first)
 
     def inserted(value: Any) -> Any:
         if not isinstance(value, Tensor) or value.shape != mask.shape:
             return value
-        longer = torch.zeros(len(mask), LONGEST + 2, dtype=value.dtype)
-        longer[:, 2:4] = -3 * torch.rand(len(mask), 2) if value.is_floating_point() else 0
-        longer[rows, place] = value
-        return longer
+        drawn = -3 * torch.rand(len(mask), LONGEST + 2, generator=generator)
+        longer = drawn if value.is_floating_point() else torch.zeros(drawn.shape, dtype=value.dtype)
+        return longer.scatter(1, place, value)
 
     found = {name: inserted(value) for name, value in signals.items()}
-    found["completion_ids"][:, 2:4] = torch.where(
-        mask[:, 2:3] > 0, torch.tensor([7, 8]), found["completion_ids"][:, 2:4]
-    )
+    found["completion_ids"].scatter_(1, first, torch.where(pause > 0, 7, found["completion_ids"].gather(1, first)))
     turns = found["turns"] = turn_numbers(found["mask"])
     kept = torch.arange(2) <= turns.amax(1)[:, None]
-    drawn = {"turn_rewards": torch.rand(kept.shape).where(kept, torch.nan), "state_keys": (~kept).long().neg()}
-    signals |= {"turns": turns.gather(1, place) * mask - (1 - mask), **drawn}
-    return found | drawn, place
+    paid = torch.rand(kept.shape, generator=generator).where(kept, torch.nan)
+    of_turns = {"turn_rewards": paid, "state_keys": (~kept).long().neg()}
+    signals |= {"turns": turns.gather(1, place) * mask - (1 - mask), **of_turns}
+    return found | of_turns, place
 
 
 ALL = [(kind, name) for kind in (ADVANTAGE, TOKEN_WEIGHT, COEFFICIENT, UPDATE_SCHEDULE) for name in names(kind)]

@@ -100,6 +100,7 @@ def scripted(
     kind: type[Scripted] = Scripted,
     max_steps: int = 1,
     loss_type: str = "dapo",
+    gradient_accumulation_steps: int = 1,
     **keywords: Any,
 ) -> Scripted:
     torch.manual_seed(0)
@@ -124,6 +125,7 @@ def scripted(
         max_completion_length=700,
         max_steps=max_steps,
         loss_type=loss_type,
+        gradient_accumulation_steps=gradient_accumulation_steps,
         logging_steps=1,
         report_to="none",
         save_strategy="no",

@@ -61,7 +61,8 @@ def gtpo(
     Evidence: formula read in a third-party implementation (textpolicy) that cites these equations; golden table from
         its equations, run apart.
     Limits: the mean of right answers is subtracted from them, so equal rewards cancel: at r ∈ {0, 1} what is left is
-        entropy alone, and a right answer's sure tokens are pushed down. A group of equal rewards gets 0.
+        entropy alone, and a right answer's sure tokens are pushed down. A group of equal rewards gets 0. In several
+        turns a position counts what tools inserted before it.
     """
     counted = mask.bool()
     exact = entropies.double()  # in single precision the rounding of a constant r̃ over √ε would be seen
