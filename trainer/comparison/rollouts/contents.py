@@ -120,6 +120,7 @@ def _rollout(row: Row, weighed: float | list[float], decode: Decode | None) -> d
         "others": row["others"],
         "pieces": None if decode is None else token_pieces(ids, decode),
         "text": _cut(row["completion"]) if decode is None else None,
+        "counted": row["mask"] and row["mask"][:LONGEST_SHOWN],
         "left_out": len(row["completion_ids"]) - len(ids),
         "weighed": [_short(x) for x in weighed[:LONGEST_SHOWN]] if isinstance(weighed, list) else _short(weighed),
         "probs": None if row["old_logps"] is None else [_short(math.exp(x)) for x in row["old_logps"][:LONGEST_SHOWN]],

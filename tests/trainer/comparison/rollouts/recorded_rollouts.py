@@ -61,7 +61,7 @@ def _row(random: Any, number: int, row: int, jump_at: int | None, scored: bool, 
         "completion_ids": ids,
         "num_tokens": len(ids),
         "truncated": len(ids) == 8,
-        "mask": None,
+        "mask": [True, False] + [True] * (len(ids) - 2) if row % GROUP == 7 else None,  # a tool wrote the second
         "correct": None if unjudged else right,
         "rewards/countdown": None if unjudged else reward,
         "reward": None if unjudged else reward,

@@ -49,6 +49,9 @@ def test_the_page_holds_what_was_recorded_and_no_markup_of_a_policy(page: Path):
     assert shown["verdict"] == {True: "right", False: "wrong", None: "unjudged"}[row["correct"]]
     assert (shown["reward"], shown["length"], shown["left_out"]) == (row["reward"], row["num_tokens"], 0)
     assert len(shown["probs"]) == len(shown["pieces"]) == len(shown["weighed"]) == row["num_tokens"]
+    assert [rollout["counted"] and rollout["counted"][:3] for rollout in jumped[0]["rollouts"]] == [
+        None if rollout["row"] % 8 != 7 else [True, False, True] for rollout in jumped[0]["rollouts"]
+    ]
     for weighed, probability in zip(shown["weighed"], shown["probs"], strict=True):
         assert weighed == pytest.approx(row["advantage"] * (0.2 * probability + 0.8), abs=1e-3)
 
@@ -94,6 +97,9 @@ def test_a_browser_filters_and_asks_for_nothing(page: Path, tmp_path: Path):
         [
             cards,
             coloured,
+            "[...document.querySelectorAll('.uncounted')].every(e => e.title === 'token 1: not trained')",
+            "document.querySelectorAll('.uncounted').length",
+            "document.getElementById('legend').textContent.includes('not trained')",
             setting.format("verdict", "unjudged"),
             verdicts,
             setting.format("verdict", ""),
@@ -113,7 +119,8 @@ def test_a_browser_filters_and_asks_for_nothing(page: Path, tmp_path: Path):
     )
     assert [url for url in seen.requests if not url.startswith("data:")] == [page.as_uri()]
     assert seen.complaints == []
-    answers = seen.answers
+    uncounted, answers = seen.answers[2:5], seen.answers[:2] + seen.answers[5:]
+    assert uncounted == [True, 10, True]
     assert answers[:2] == [80, True]
     assert answers[3] == ["unjudged"]
     assert answers[8] == ["right"]

@@ -47,15 +47,20 @@
 
   function completion(rollout, kind) {
     const box = element("pre");
-    if (!rollout.pieces || !kind || (kind === "probs" && !rollout.probs)) {
+    if (!rollout.pieces || (kind === "probs" && !rollout.probs) || !(kind || rollout.counted)) {
       box.textContent = textOf(rollout);
     } else {
       rollout.pieces.forEach((piece, place) => {
         const token = element("span", "", piece);
-        token.style.backgroundColor = colour(rollout, place, kind);
-        const value = kind === "probs" ? rollout.probs[place]
-          : Array.isArray(rollout.weighed) ? rollout.weighed[place] : rollout.weighed;
-        token.title = `token ${place}: ${value}`;
+        if (rollout.counted && !rollout.counted[place]) {
+          token.className = "uncounted";
+          token.title = `token ${place}: not trained`;
+        } else if (kind) {
+          token.style.backgroundColor = colour(rollout, place, kind);
+          const value = kind === "probs" ? rollout.probs[place]
+            : Array.isArray(rollout.weighed) ? rollout.weighed[place] : rollout.weighed;
+          token.title = `token ${place}: ${value}`;
+        }
         box.append(token);
       });
     }
@@ -103,10 +108,12 @@
     const matches = found.reduce((sum, [, matching]) => sum + matching.size, 0);
     document.getElementById("count").textContent =
       `${matches} rollouts of ${found.length} groups; shown: ${Math.min(shown, found.length)} groups`;
-    document.getElementById("legend").textContent = {
+    const untrained = all.some(g => g.rollouts.some(r => r.counted)) ? "grey, slanted: not trained, as what a tool wrote" : "";
+    const colours = {
       weighed: `blue: made more probable, orange: less; the full colour is ±${largest.toPrecision(3)} or beyond`,
       probs: "purple: the old policy's probability of the token, the full colour is e⁻⁴ = 0.018 or less", "": "",
     }[kind];
+    document.getElementById("legend").textContent = [colours, untrained].filter(Boolean).join("; ");
     list.replaceChildren(...found.slice(0, shown).map(([group, matching]) => section(group, matching, kind, alone)));
     more.hidden = found.length <= shown;
   }
