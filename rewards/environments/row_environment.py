@@ -47,6 +47,8 @@ class RowEnvironment:
         calls: of tools since the last reset, in their order.
     """
 
+    turn_columns: ClassVar[frozenset[str]] = frozenset({"turn_rewards"})
+    """What `by_turn` can say of it: what turns were paid, which is 0 where it does not say; states if it names them."""
     _time_limit_s: ClassVar[float]
 
     @staticmethod
@@ -133,10 +135,13 @@ def environment_class(
     Its tools are the public methods of ``make``'s object, each call within ``time_limit_s``, and ``tools``, which keep
     limits of their own. They have the signatures and docstrings of the user's: TRL makes schemas of those.
     """
-    found = inspect.getmembers(type(make()), inspect.isfunction)
+    kind = type(make())
+    found = inspect.getmembers(kind, inspect.isfunction)
     methods = {each: _method(function) for each, function in found if each[0] != "_" and each not in CONTROL}
     functions = {each: _method(function, is_own=False) for each, function in (tools or {}).items()}
     settings = {"_make": staticmethod(make), "_time_limit_s": time_limit_s}
+    if hasattr(kind, "state"):
+        settings["turn_columns"] = RowEnvironment.turn_columns | {"state_keys"}
     return type(name, (RowEnvironment,), {**methods, **functions, **settings})
 
 

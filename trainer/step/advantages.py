@@ -28,6 +28,7 @@ class Advantages:
         reward_weights: (F,).
         padding: the token that completions are padded with.
         ratio_comes_later: the importance ratio against vLLM is only known when the loss is computed.
+        turn_columns: of `TURN_COLUMNS`, which a batch may lack: its environments had nothing to say of their turns.
     """
 
     def __init__(
@@ -39,9 +40,11 @@ class Advantages:
         padding: int,
         *,
         ratio_comes_later: bool,
+        turn_columns: frozenset[str] = frozenset(),
     ) -> None:
         self.args, self.strategies, self.ranks = args, strategies, ranks
         self.reward_weights, self.padding, self.ratio_comes_later = reward_weights, padding, ratio_comes_later
+        self.turn_columns = turn_columns
 
     def signals(self, rollout: Rollout) -> Signals:
         """What the estimator may name, of all ranks' completions; gathered over the ranks when it asks."""
@@ -113,7 +116,7 @@ class Advantages:
                 raise PartError(
                     f"advantage {estimator.name!r} asks for the column {name!r}, but no reward function logged it for "
                     f"every completion; columns that were: {left}. Log one {each} a row: log_extra({name!r}, values). "
-                    f"{suggest(name, SIGNALS[ADVANTAGE])}".rstrip()
+                    f"{'' if name in logged else suggest(name, SIGNALS[ADVANTAGE])}".rstrip()
                 )
 
     def _gathered_verdicts(self, columns: dict[str, list[Any]], rows: int) -> Tensor | None:
@@ -140,6 +143,8 @@ class Advantages:
     def _of_turns(self, rollout: Rollout, name: str) -> Tensor | None:
         """A column of `TURN_COLUMNS` of all ranks (N, K); ``None`` where one of them has none."""
         lists, fault = rollout.columns.get(name), ""
+        if lists is None and name in self.turn_columns:
+            lists = [None] * len(rollout.mask)
         if self.ranks.any(lists is None):
             return None
         local = torch.empty(0)

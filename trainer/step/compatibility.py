@@ -52,6 +52,7 @@ class Loaded:
         special_functions: names of reward functions that are a model or asynchronous.
         same_names: names that several reward functions share.
         image_column: a column of images beside the prompts, if there is one.
+        turn_columns: columns of turns that the environments leave; ``None`` = not known, they are not of a run file.
         unshareable: why rows cannot share their prompt's forward pass, if they cannot; looked for where it is asked.
     """
 
@@ -66,6 +67,7 @@ class Loaded:
     special_functions: tuple[str, ...] = ()
     same_names: tuple[str, ...] = ()
     image_column: str | None = None
+    turn_columns: frozenset[str] | None = None
     unshareable: str | None = None
 
 
@@ -506,14 +508,22 @@ def _revised_turns(settings: Settings) -> Problems:
 
 @rule("algorithm.advantage", "model")
 def _credit_by_turn(settings: Settings) -> Problems:
-    """An estimator that credits turns by what they were paid, without tools, environments or a rollout function."""
-    estimator = settings.strategies.advantage
+    """An estimator that credits turns, without tools, environments or a rollout function, or states that are named."""
+    estimator, loaded = settings.strategies.advantage, settings.loaded
     asked = [name for name in TURN_COLUMNS if estimator is not None and name in estimator.signals]
-    if estimator is not None and asked and not settings.loaded.own_generation:
+    if estimator is None or not asked:
+        return
+    if not loaded.own_generation:
         yield (
             f"{_described(estimator)} asks for {' and '.join(asked)}, which an environment leaves for each turn, and "
-            "here each response is one turn that nobody pays. Give the trainer an environment_factory (or tools and a "
-            "reward function that logs them), or choose an estimator of whole responses, such as grpo or dr_grpo."
+            "here each response is one turn that nobody pays. Give the run an environment (environment: in a run file, "
+            "environment_factory in Python), or choose an estimator of whole responses, such as grpo or dr_grpo."
+        )
+    elif "state_keys" in asked and loaded.turn_columns is not None and "state_keys" not in loaded.turn_columns:
+        yield (
+            f"{_described(estimator)} asks for state_keys, and no environment of this run names its states: no two "
+            "turns would be compared. Give it a method state() that returns a text, equal where states are, or choose "
+            "an estimator that compares turns by their number: turn_discounted or turn_grpo."
         )
 
 

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any, Literal
 
+from evenkeel.rewards.environments import RowEnvironment
 from evenkeel.trainer.step.advantages import Advantages
 from evenkeel.trainer.step.checkpoint import ROLLOUT_BATCHES, Checkpoint
 from evenkeel.trainer.step.compatibility import Loaded, Settings, cuts_passes, drops, problems_of, refuse, rope_type
@@ -156,7 +157,13 @@ def wired(
             decode=partial(trainer.processing_class.batch_decode, skip_special_tokens=True),
         ),
         advantages=Advantages(
-            args, strategies, ranks, reward_weights, tokenizer.pad_token_id, ratio_comes_later=skips_old
+            args,
+            strategies,
+            ranks,
+            reward_weights,
+            tokenizer.pad_token_id,
+            ratio_comes_later=skips_old,
+            turn_columns=settings.loaded.turn_columns or frozenset(),
         ),
         recorder=Recorder(
             ranks, tokenizer, trainer.reward_func_names, reward_weights, group_size=group_size, ends=ends
@@ -206,6 +213,8 @@ def _loaded(trainer: Any, speed: Speed, ranks: Ranks) -> Loaded:
     model = trainer.accelerator.unwrap_model(trainer.model_wrapped)
     config = trainer.model.config.get_text_config()
     own = [name for name in ("tools", "environment_factories", "rollout_func") if getattr(trainer, name, None)]
+    environments = [*(getattr(trainer, "environment_factories", None) or {}).values()]
+    ours = [kind for kind in environments if isinstance(kind, type) and issubclass(kind, RowEnvironment)]
     columns = getattr(trainer.train_dataset, "column_names", None) or ()
     varies = None
     if any(drops(module) for module in trainer.model.modules()):
@@ -230,6 +239,9 @@ def _loaded(trainer: Any, speed: Speed, ranks: Ranks) -> Loaded:
         is_sharded=ranks.sharded,
         has_positions=hasattr(trainer.train_dataset, "__len__"),
         same_names=tuple(name for name, count in Counter(trainer.reward_func_names).items() if count > 1),
+        turn_columns=frozenset[str]().union(*(kind.turn_columns for kind in ours))
+        if environments and len(ours) == len(environments)
+        else None,
         image_column=next((name for name in ("image", "images") if name in columns), None),
         special_functions=tuple(
             name

@@ -121,6 +121,7 @@ def test_environments_by_task(folder: Path):
         "data": {"train": sources, "test": sources},
         "environment": {"game": {"name": "guessing", "guesses": 2}},
         "tools": ["calculator"],
+        "algorithm": {**SETTINGS["algorithm"], "advantage": "gigpo"},  # sums have no states
         "rewards": [{"verifier": "environment", "task": "game"}, {"verifier": "exact_match", "task": "sums"}],
     }
     assert errors(folder, **changes) == []

@@ -112,6 +112,15 @@ def test_no_rule_is_without_a_case():
     assert sorted(rule.code for rule in RULES) == sorted(SPEAKS_AND_IS_SILENT)
 
 
+@pytest.mark.parametrize(("advantage", "is_refused"), [("gigpo", True), ("turn_discounted", False)])
+def test_states_that_no_environment_names_are_not_compared(tmp_path: Path, advantage: str, is_refused: bool):
+    (rule,) = (each for each in RULES if each.code == "credit-by-turn")
+    for columns, expected in ({"turn_rewards"}, is_refused), ({"turn_rewards", "state_keys"}, False):
+        loaded = Loaded(own_generation="environment_factories", turn_columns=frozenset(columns))
+        found = list(rule.problems(settings(tmp_path, strategies={"advantage": advantage}, loaded=loaded)))
+        assert ["a method state()" in message for message in found] == [True] * expected
+
+
 @pytest.mark.parametrize("rule", RULES, ids=lambda rule: rule.code)
 def test_a_rule_speaks_and_is_silent(rule: Rule, tmp_path: Path):
     speaks, silent = SPEAKS_AND_IS_SILENT[rule.code]

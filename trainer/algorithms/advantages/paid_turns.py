@@ -23,7 +23,8 @@ def turn_grpo(
     ``A_{i,t} = A^O_i + λ A^T_{i,k}`` on the tokens of turn k, ``A^O_i`` on those of the last turn, 0 on inserted ones;
     λ is ``turn_weight``. ``A^O`` is `grpo` of ``r_i`` plus what the last turn was paid, ``A^T_k`` is `grpo` of what
     turn k was paid, over the rows of the group that have it. A response of one turn gets `grpo` of ``r_i + Σ_k
-    r_{i,k}``, as GRPO would give it. A group of equal outcomes still teaches where its turns were paid differently.
+    r_{i,k}``, as GRPO would give it. A group of equal outcomes still teaches where its turns were paid differently;
+    where no turn is paid all this is `grpo`.
 
     Source: turn-level credit assignment (arXiv 2505.11821 v1), the algorithm MT-GRPO.
     Evidence: golden table from running the authors' ``_compute_normalized_advantages`` and ``_assign_advantages``.
