@@ -14,6 +14,8 @@ from evenkeel.rewards.registry import Found, Kind, PartError, PartSpec
 
 TIME_LIMIT_S = 30.0
 """Of each call, unless the specification says another."""
+CALLS_AT_ONCE = 16
+"""Of different rows, unless the specification says another number."""
 MOST_ROWS = 8
 
 
@@ -40,7 +42,9 @@ def build_environment(spec: PartSpec | None, tools: Sequence[PartSpec] = ()) -> 
     Args:
         spec: a name, ``package.module:Class``, ``{name: …, option: …}`` or a class; ``None`` = tools alone. It is
             called with its options for each row of a batch. ``time_limit_s`` (30) is the limit of each call of it; of
-            one that has an option of that name, four times as much is.
+            one that has an option of that name, four times as much is. ``calls_at_once`` (16) of different rows are
+            made side by side; 1 = one after another, for an environment whose rows share something that must not be
+            used by two.
         tools: functions by name, ``package.module:function``, or ``{name: …, time_limit_s: …}``. Each call of one runs
             in a worker process, which is ended at the limit.
 
@@ -49,10 +53,14 @@ def build_environment(spec: PartSpec | None, tools: Sequence[PartSpec] = ()) -> 
     """
     functions = {tool.__name__: tool for tool in map(_tool, tools)}
     if spec is None:
-        return environment_class(OnlyTools, TIME_LIMIT_S, "Tools", functions)
+        return environment_class(OnlyTools, TIME_LIMIT_S, "Tools", functions, CALLS_AT_ONCE)
     found = ENVIRONMENT_KIND.find(spec)
     parameters = inspect.signature(found.target).parameters
     options = dict(found.options)
+    at_once = options.pop("calls_at_once", CALLS_AT_ONCE)
+    if isinstance(at_once, bool) or not isinstance(at_once, int) or at_once < 1:
+        what = f"environment {found.label!r}: calls_at_once = {at_once!r} is no number of calls. Write 1 or more."
+        raise EnvironmentPartError(what, code="option-not-accepted")
     limit = options.get("time_limit_s", TIME_LIMIT_S)
     _check_limit(ENVIRONMENT_KIND, found, limit)
     if "time_limit_s" in parameters:
@@ -73,7 +81,7 @@ def build_environment(spec: PartSpec | None, tools: Sequence[PartSpec] = ()) -> 
     if twice := sorted(set(functions) & {name for name, _ in inspect.getmembers(kind, inspect.isfunction)}):
         what = f"{', '.join(twice)} is both a tool and a method of environment {found.label!r}. Rename one of them."
         raise EnvironmentPartError(what, code="tool-twice")
-    return environment_class(make, limit, kind.__name__, functions)
+    return environment_class(make, limit, kind.__name__, functions, at_once)
 
 
 def _tool(spec: PartSpec) -> Callable[..., Any]:

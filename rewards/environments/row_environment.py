@@ -7,10 +7,13 @@ tools, and ``get_reward()`` if it judges. `environment_class` makes a class of i
 import asyncio
 import inspect
 import threading
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import wraps
 from typing import Any, ClassVar
+
+from evenkeel.rewards.environments.side_by_side import SideBySide
 
 CONTROL = ("reset", "get_reward", "state", "turn_reward")
 """Methods of an environment that no model may call."""
@@ -50,6 +53,11 @@ class RowEnvironment:
     turn_columns: ClassVar[frozenset[str]] = frozenset({"turn_rewards"})
     """What `by_turn` can say of it: what turns were paid, which is 0 where it does not say; states if it names them."""
     _time_limit_s: ClassVar[float]
+    _calls_at_once: ClassVar[int]
+    _functions: ClassVar[Mapping[str, Callable[..., Any]]]
+    """Name → tool that is no method of the user's object."""
+    _tools: ClassVar[frozenset[str]]
+    _beside: SideBySide | None = None
 
     @staticmethod
     def _make() -> Any:
@@ -71,6 +79,29 @@ class RowEnvironment:
         except Exception as error:  # noqa: BLE001 — a user's code, or a server behind it, may raise anything
             self._fail("reset", error)
             return None
+
+    @classmethod
+    @contextmanager
+    def _side_by_side(
+        cls, environments: Sequence["RowEnvironment"], completions: Sequence[Sequence[Mapping[str, Any]]]
+    ) -> Iterator[None]:
+        """Inside, the calls that the newest messages of ``completions`` ask for are made for all rows together."""
+        together = SideBySide(environments, completions, cls._calls_at_once)
+        for environment in environments:
+            environment._beside = together if cls._calls_at_once > 1 else None
+        try:
+            yield
+        finally:
+            for environment in environments:
+                environment._beside = None
+
+    def _made(self, name: str, arguments: Mapping[str, Any], outcome: Callable[[], Any] | None = None) -> Any:
+        """Make a call of a tool; ``outcome`` gives what it returned or raises, where it was made already."""
+        if outcome is not None:
+            return self._call(name, outcome)
+        if name in self._functions:
+            return self._call(name, lambda: self._functions[name](**arguments))
+        return self._call(name, lambda: self._within_time(lambda: getattr(self._inner, name)(**arguments)))
 
     def _call(self, name: str, tool: Callable[[], Any]) -> Any:
         """What a tool returns. What it raises is raised, and the policy reads it; after a failure nothing is called."""
@@ -128,7 +159,11 @@ class RowEnvironment:
 
 
 def environment_class(
-    make: Callable[[], Any], time_limit_s: float, name: str, tools: Mapping[str, Callable[..., Any]] | None = None
+    make: Callable[[], Any],
+    time_limit_s: float,
+    name: str,
+    tools: Mapping[str, Callable[..., Any]] | None = None,
+    calls_at_once: int = 1,
 ) -> type[RowEnvironment]:
     """The class whose instances TRL is given in place of what ``make`` makes.
 
@@ -139,7 +174,13 @@ def environment_class(
     found = inspect.getmembers(kind, inspect.isfunction)
     methods = {each: _method(function) for each, function in found if each[0] != "_" and each not in CONTROL}
     functions = {each: _method(function, is_own=False) for each, function in (tools or {}).items()}
-    settings = {"_make": staticmethod(make), "_time_limit_s": time_limit_s}
+    settings: dict[str, Any] = {
+        "_make": staticmethod(make),
+        "_time_limit_s": time_limit_s,
+        "_calls_at_once": calls_at_once,
+        "_functions": dict(tools or {}),
+        "_tools": frozenset({*methods, *functions}),
+    }
     if hasattr(kind, "state"):
         settings["turn_columns"] = RowEnvironment.turn_columns | {"state_keys"}
     return type(name, (RowEnvironment,), {**methods, **functions, **settings})
@@ -147,19 +188,19 @@ def environment_class(
 
 def _method(function: Callable[..., Any], *, is_own: bool = True) -> Callable[..., Any]:
     """A method that calls the user's of the same name, or a function that is no method."""
-    signature = inspect.signature(function)
+    name, signature = function.__name__, inspect.signature(function)
     if not is_own:
         itself = inspect.Parameter("self", inspect.Parameter.POSITIONAL_ONLY)
         signature = signature.replace(parameters=[itself, *signature.parameters.values()])
 
     @wraps(function)
     def called(self: RowEnvironment, *positional: Any, **keywords: Any) -> Any:
-        name = function.__name__
-        if is_own:
-            return self._call(
-                name, lambda: self._within_time(lambda: getattr(self._inner, name)(*positional, **keywords))
-            )
-        return self._call(name, lambda: function(*positional, **keywords))
+        if self._beside is not None and not positional:
+            return self._beside.outcome(self, name, keywords)
+        if positional:
+            _, *given = signature.bind(self, *positional, **keywords).arguments.items()
+            return self._made(name, dict(given))
+        return self._made(name, keywords)
 
     called.__signature__ = signature  # type: ignore[attr-defined]
     return called

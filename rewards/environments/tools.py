@@ -1,16 +1,15 @@
 """Tools as functions: what ships, and how each call of one runs in a worker process that is ended at its limits."""
 
 import ast
-import inspect
 import math
 import operator
 import pkgutil
-from collections.abc import Callable, Mapping
-from functools import wraps
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial, wraps
 from typing import Any
 
 from evenkeel.rewards.environments.row_environment import UnavailableError
-from evenkeel.rewards.isolation.workers import WorkerPool
+from evenkeel.rewards.isolation.workers import WorkerPool, WorkerResult
 
 OPERATORS: Mapping[type, Callable[..., float]] = {
     ast.Add: operator.add,
@@ -84,14 +83,22 @@ def in_worker(function: Callable[..., Any], time_limit_s: float, memory_bytes: i
         f"{__name__}:loaded", path, cpu_seconds=0.0, wall_seconds=time_limit_s, memory_bytes=memory_bytes, users=True
     )
 
-    @wraps(function)
-    def called(*positional: Any, **keywords: Any) -> Any:
-        arguments = inspect.signature(function).bind(*positional, **keywords).arguments
-        (found,) = pool.map([dict(arguments)])
-        if not found.done:
-            raise UnavailableError(f"{found.status.replace('_', ' ')}: {found.detail}")
-        if "refusal" in found.value:
-            raise ValueError(found.value["refusal"])
-        return found.value["result"]
+    def together(calls: Sequence[Mapping[str, Any]]) -> list[Callable[[], Any]]:
+        """The outcomes of several calls, made side by side."""
+        return [partial(_outcome, found) for found in pool.map([dict(arguments) for arguments in calls])]
 
+    @wraps(function)
+    def called(**arguments: Any) -> Any:
+        (outcome,) = together([arguments])
+        return outcome()
+
+    called.together = together  # type: ignore[attr-defined]
     return called
+
+
+def _outcome(found: WorkerResult) -> Any:
+    if not found.done:
+        raise UnavailableError(f"{found.status.replace('_', ' ')}: {found.detail}")
+    if "refusal" in found.value:
+        raise ValueError(found.value["refusal"])
+    return found.value["result"]

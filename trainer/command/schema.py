@@ -254,6 +254,8 @@ def _options(kind: str, target: Callable[..., Any]) -> Schema:
     if kind in ("environment", "tool"):
         limit = {"type": "number", "exclusiveMinimum": 0, "description": "Seconds of each call."}
         properties.setdefault("time_limit_s", limit)
+    if kind == "environment":
+        properties["calls_at_once"] = {"type": "integer", "minimum": 1, "description": "Calls of different rows."}
     for (of, renamed, option_name), today in RENAMED.items():
         if of == kind and renamed == getattr(target, "__name__", ""):
             properties[option_name] = {"type": "boolean", "deprecated": True, "description": f"Now called {today}."}

@@ -270,6 +270,12 @@ class RLVRTrainer(GRPOTrainer):
         with compact_generation(self.accelerator.unwrap_model(self.model_wrapped), draw):
             return super()._generate_single_turn(prompt_ids, *positional, **keywords)
 
+    def _tool_call_loop(self, prompts: Any, prompt_ids: Any, completion_ids: Any, completions: Any, *rest: Any) -> Any:
+        """TRL's, which calls tools one after another; environments that can make calls of several rows at once do."""
+        beside = getattr(self.environments[0], "_side_by_side", None) if self.environments else None
+        with nullcontext() if beside is None else beside(self.environments, completions):
+            return super()._tool_call_loop(prompts, prompt_ids, completion_ids, completions, *rest)
+
     def _sync_weights(self, sync_weights: Callable[[], None]) -> None:
         """Wraps vLLM's ``sync_weights``, which TRL calls when the weights have changed; checks agreement afterwards."""
         with self.parts.phases("sync"):

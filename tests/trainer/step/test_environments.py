@@ -1,6 +1,7 @@
 """Environments and tools through the whole trainer: each held-out row has its own, and training's stay as they are."""
 
 import re
+import threading
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +13,8 @@ from tokenizers import Tokenizer, decoders, models, pre_tokenizers
 from transformers import PreTrainedTokenizerFast, Qwen3Config, Qwen3ForCausalLM
 from trl import GRPOConfig
 
+from evenkeel.rewards import build_verifier, reward_functions
+from evenkeel.rewards.environments import build_environment
 from evenkeel.trainer import RLVRTrainer
 from evenkeel.trainer.evaluation import decodings
 from evenkeel.trainer.step.options import Evaluation
@@ -204,3 +207,26 @@ def test_tools_without_an_environment_are_called_before_training(tokenizer: PreT
     records = judged(scripted(tokenizer, tmp_path, tools=[guess], reward_funcs=called_a_tool))
     assert [record["reward"] for record in records] == [1.0, 1.0, 1.0, 0.0, 1.0, 1.0]
     assert sorted(guesses) == [1, 3, 3, 3, 3, 5, 5]
+
+
+class Meeting(Guess):
+    """Whose first guesses wait until those of all rows that call are under way."""
+
+    place = threading.Barrier(3, timeout=20)
+
+    def guess(self, n: int) -> str:
+        if self.turns == 0:
+            self.place.wait()
+        return super().guess(n)
+
+    guess.__doc__ = Guess.guess.__doc__
+
+
+def test_tools_of_different_rows_run_at_once(tokenizer: PreTrainedTokenizerFast, tmp_path: Path):
+    functions = reward_functions({"environment": build_verifier("environment")})
+    trainer = scripted(tokenizer, tmp_path, environment_factory=build_environment(Meeting), reward_funcs=functions)
+    trainer.train()
+    assert [environment.failure for environment in trainer.environments] == [None] * 4
+    assert [environment._score() for environment in trainer.environments] == [1.0, 1.0, 0.0, None]
+    logged = trainer.state.log_history[0]
+    assert (logged["environment/calls"], logged["environment/turns"]) == (1.0, 2.0)

@@ -1,0 +1,117 @@
+"""Calls of different rows are made at once, those of one row in their order, and none twice."""
+
+import threading
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from evenkeel.rewards.environments import build_environment
+from evenkeel.rewards.environments.row_environment import UnavailableError
+
+ROWS = 4
+
+
+class Meeting:
+    """`meet` returns where four calls of it are under way together, and else fails."""
+
+    place = threading.Barrier(ROWS, timeout=20)
+
+    def reset(self, **_: Any) -> None:
+        self.said: list[str] = []
+
+    def meet(self) -> str:
+        """Meet the others."""
+        self.place.wait()
+        return "met"
+
+    def say(self, text: str) -> str:
+        """Say something.
+
+        Args:
+            text: What.
+        """
+        if not text:
+            raise ValueError("say something")
+        self.said.append(text)
+        return " ".join(self.said)
+
+
+def turn(*calls: tuple[str, dict[str, Any]]) -> dict[str, Any]:
+    functions = [{"type": "function", "function": {"name": name, "arguments": given}} for name, given in calls]
+    return {"role": "assistant", "content": "", "tool_calls": functions}
+
+
+def made(spec: Any = Meeting, rows: int = ROWS, tools: tuple[str, ...] = ()) -> list[Any]:
+    kind = build_environment(spec, tools)
+    environments = [kind() for _ in range(rows)]
+    for environment in environments:
+        environment.reset()
+    return environments
+
+
+@pytest.fixture
+def reset_barrier() -> Iterator[None]:
+    yield
+    Meeting.place.reset()
+
+
+def test_the_calls_of_a_batch_meet(reset_barrier: None):
+    environments = made()
+    with type(environments[0])._side_by_side(environments, [[turn(("meet", {}))] for _ in range(ROWS)]):
+        assert [environment.meet() for environment in environments] == ["met"] * ROWS
+
+
+def test_one_after_another_they_do_not(reset_barrier: None):
+    environments = made({"name": f"{__name__}:Meeting", "calls_at_once": 1, "time_limit_s": 0.2})
+    with type(environments[0])._side_by_side(environments, [[turn(("meet", {}))] for _ in range(ROWS)]):
+        with pytest.raises(TimeoutError):
+            environments[0].meet()
+        assert [len(environment.calls) for environment in environments] == [1, 0, 0, 0]
+
+
+def test_the_calls_of_a_row_keep_their_order_and_what_they_raise():
+    environments = made(rows=2)
+    asked = [turn(("say", {"text": "a"}), ("say", {"text": ""}), ("say", {"text": "b"})), turn(("say", {"text": "c"}))]
+    with type(environments[0])._side_by_side(environments, [[each] for each in asked]):
+        assert environments[0].say(text="a") == "a"
+        assert environments[1]._inner.said == ["c"], "made together with the first row's"
+        with pytest.raises(ValueError, match="say something"):
+            environments[0].say(text="")
+        assert environments[0].say(text="b") == "a b"
+        assert environments[1].say(text="c") == "c"
+    assert [call.name for call in environments[0].calls] == ["say"] * 3
+
+
+def test_a_turn_whose_answer_trl_drops_is_not_called_again():
+    environments = made(rows=2)
+    first, second = [turn(("say", {"text": "a"}))], [turn(("say", {"text": "b"}))]
+    with type(environments[0])._side_by_side(environments, [first, second]):
+        environments[0].say(text="a")
+        environments[1].say(text="b")
+        first += [
+            {"role": "tool", "content": "a"},
+            turn(("say", {"text": "c"})),
+        ]  # too long in the second row
+        assert environments[0].say(text="c") == "a c"
+    assert environments[1]._inner.said == ["b"]
+
+
+def test_what_no_tool_is_named_and_what_was_not_foreseen():
+    environments = made(rows=1)
+    messages = [turn(("reset", {}), ("_made", {}), ("shout", {}), ("say", {"text": "a"}), ("say", "no mapping"))]
+    with type(environments[0])._side_by_side(environments, [messages]):
+        assert environments[0].say(text="other") == "a other", "made when it is asked for"
+    assert environments[0].say(text="after") == "a other after"
+
+
+def test_workers_are_asked_together():
+    environments = made(None, 3, ("tests.rewards.environments.parts:shout", "calculator"))
+    texts = [("shout", {"text": "a"}), ("shout", {"text": "crash"})]
+    calls: list[tuple[str, dict[str, Any]]] = [*texts, ("calculator", {"expression": "1+1"})]
+    with type(environments[0])._side_by_side(environments, [[turn(call)] for call in calls]):
+        assert environments[0].shout(text="a") == "A"
+        with pytest.raises(UnavailableError, match="died"):
+            environments[1].shout(text="crash")
+        assert environments[2].calculator(expression="1+1") == "2"
+    assert [environment.failure is not None for environment in environments] == [False, True, False]
