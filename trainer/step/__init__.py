@@ -18,6 +18,7 @@ SEAMS = {
         "_generate_and_score_completions",
         "_generate",
         "_generate_single_turn",
+        "_tool_call_loop",
         "_get_per_token_logps_and_entropies",
         "_calculate_rewards",
         "_compute_loss",
@@ -33,6 +34,12 @@ SEAMS = {
         "create_model_card",
         "_issue_warnings_after_load",
         "_load_optimizer_and_scheduler",
+    ),
+    "trl.chat_template_utils": (
+        "add_response_schema",
+        "get_training_chat_template",
+        "is_chat_template_prefix_preserving",
+        "supports_tool_calling",
     ),
     "trl.models.utils": ("disable_gradient_checkpointing",),
     "trl.trainer.utils": (

@@ -5,7 +5,6 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any, Literal
 
-from evenkeel.rewards.environments import RowEnvironment
 from evenkeel.trainer.step.advantages import Advantages
 from evenkeel.trainer.step.checkpoint import ROLLOUT_BATCHES, Checkpoint
 from evenkeel.trainer.step.compatibility import Loaded, Settings, cuts_passes, drops, problems_of, refuse, rope_type
@@ -214,7 +213,7 @@ def _loaded(trainer: Any, speed: Speed, ranks: Ranks) -> Loaded:
     config = trainer.model.config.get_text_config()
     own = [name for name in ("tools", "environment_factories", "rollout_func") if getattr(trainer, name, None)]
     environments = [*(getattr(trainer, "environment_factories", None) or {}).values()]
-    ours = [kind for kind in environments if isinstance(kind, type) and issubclass(kind, RowEnvironment)]
+    turn_columns = [kind.turn_columns for kind in environments if hasattr(kind, "turn_columns")]  # of a run file's
     columns = getattr(trainer.train_dataset, "column_names", None) or ()
     varies = None
     if any(drops(module) for module in trainer.model.modules()):
@@ -239,8 +238,8 @@ def _loaded(trainer: Any, speed: Speed, ranks: Ranks) -> Loaded:
         is_sharded=ranks.sharded,
         has_positions=hasattr(trainer.train_dataset, "__len__"),
         same_names=tuple(name for name, count in Counter(trainer.reward_func_names).items() if count > 1),
-        turn_columns=frozenset[str]().union(*(kind.turn_columns for kind in ours))
-        if environments and len(ours) == len(environments)
+        turn_columns=frozenset[str]().union(*turn_columns)
+        if environments and len(turn_columns) == len(environments)
         else None,
         image_column=next((name for name in ("image", "images") if name in columns), None),
         special_functions=tuple(
