@@ -5,6 +5,7 @@
     python -m scripts.research common_random_numbers --seeds 8 --variant algorithm.advantage=rloo
     python -m scripts.research drift runs/quickstart
     python -m scripts.research false_alarms --output runs/healthy
+    python -m scripts.research provenance --scripts 1000
 
 Exit status: 0 printed, 2 refused.
 """
@@ -23,6 +24,8 @@ PROGRAMS = {
     "false_alarms": "how often the rules of trainer/doctor speak about healthy runs: fifteen strategies and losses × "
     "seeds, 12 steps each of the quickstart's policy. What half of the runs show is printed beside the thresholds, and "
     "the alarms on the other half. 60 runs of 24 s on two shared cores; those that are in --output are not made again.",
+    "provenance": "whether exactly the tokens that a policy wrote are trained in conversations with tools: every chat "
+    "template of the installed TRL × random conversations. 1000 a template are three minutes on a shared core.",
     "drift": "how far a run's policy has moved from its start, on prompts all right, all wrong and mixed, and the "
     "learning tax: rollouts of the last batches that it recorded, scored by its newest checkpoint and by the policy "
     "that it started from, summed over the vocabulary at every position. What runs with a reference model log as "

@@ -69,6 +69,7 @@ ROLLOUT = (
     Metric("revisions/tokens", "tokens", "that revisions generated", "`algorithm.revision`"),
     Metric("environment/{turns, calls}", "a completion", "messages of the policy; calls that reached an environment or a tool of the run file", "`environment:` or `tools:`"),
     Metric("environment/frac_failed", "", "share of rows whose environment failed, and which are unjudged: a call over its time limit, a lost connection, a worker that ended", "`environment:` or `tools:`"),
+    Metric("environment/provenance", "", "share of the completions whose trained tokens are exactly those that the policy sampled, in the first two rollout batches: 1, or the run ends ([what is compared](provenance.md))", "tools"),
     Metric("tools/{call_frequency, failure_frequency}", "", "calls a completion; share of the calls that failed", "tools"),
     Metric("sampling/sampling_logp_difference/{mean, max}", "nats", "abs(log π_old − log π_vLLM) of the counted tokens", "vLLM with `vllm_importance_sampling_correction`"),
     Metric("sampling/importance_sampling_ratio/{min, mean, max}", "", "π_old / π_vLLM after its bound, of tokens or of responses", "the same"),

@@ -29,6 +29,7 @@ from evenkeel.trainer.step.metrics import (
 )
 from evenkeel.trainer.step.microbatches import kept_tokens
 from evenkeel.trainer.step.options import NOTABLE_CHANGE
+from evenkeel.trainer.step.provenance import InsertedTokens
 from evenkeel.trainer.step.ranks import Ranks
 from evenkeel.trainer.step.rollout import Batch, Position, Schedule, loss_mask
 
@@ -100,6 +101,7 @@ class Loss:
         self.args, self.strategies, self.schedule, self.ranks = args, strategies, schedule, ranks
         self.epsilon_high, self.makes_ratio, self.token_classes = epsilon_high, makes_ratio, token_classes
         self.means, self.shared_prefixes, self._checks = Means(), SharedPrefixMeter(), DeferredChecks()
+        self.inserted_tokens = InsertedTokens()
         self._current: tuple[Batch, Position] | None = None
         self._generated_after = 0
         self._reads_ratio = any(
@@ -111,7 +113,7 @@ class Loss:
 
     def begin_training(self) -> None:
         """Forget what was suspected in an optimizer step that was not finished."""
-        self._checks = DeferredChecks()
+        self._checks, self.inserted_tokens = DeferredChecks(), InsertedTokens()
 
     def start_rollout(self, batch: Batch, shared_prefixes: Tensor, step: int) -> None:
         """Start on a rollout ``batch`` generated after ``step`` optimizer steps; its rows may be numbered in it.
@@ -162,6 +164,7 @@ class Loss:
         if (scale := batch.get("row_scale")) is not None:
             batch["advantages"] = batch["advantages"] * scale.view(-1, *[1] * (batch["advantages"].dim() - 1))
         self.shared_prefixes.watch(logps, batch["groups"], batch["shared_prefix"])
+        self.inserted_tokens.watch(logps, batch)
         if self.token_classes is not None and batch["entropies"] is not None:
             self.token_classes.add(self.means, batch["entropies"], batch["completion_ids"], mask)
 
@@ -189,7 +192,12 @@ class Loss:
         return loss * batch["loss_scale"]
 
     def measure_gradient(self) -> None:
-        """Measure the gradient of the optimizer step that is about to be made; a collective."""
+        """Measure the gradient of the optimizer step that is about to be made; a collective.
+
+        Raises:
+            ProvenanceError: a token has one that the policy did not write.
+        """
+        self.inserted_tokens.finish_step(self.ranks)
         self.shared_prefixes.finish_step(self.ranks.accelerator, self.means)
 
     @contextmanager

@@ -24,6 +24,7 @@ from evenkeel.trainer.algorithms.contract import UpdateSchedule
 from evenkeel.trainer.algorithms.strategies import Strategies
 from evenkeel.trainer.step.gradient_check import GradientComparison
 from evenkeel.trainer.step.microbatch_plan import Sharing, pays, planned_cuts, work_of
+from evenkeel.trainer.step.provenance import SAMPLED
 from evenkeel.trainer.step.ranks import Ranks
 from evenkeel.trainer.step.rollout import Batch, Position, Schedule, loss_mask
 from evenkeel.trainer.step.shared_prompts import Packing, packing, prompt_numbers
@@ -41,6 +42,7 @@ COMPLETION_WIDE = (
     "completion_ids",
     "completion_mask",
     "tool_mask",
+    SAMPLED,
     "advantages",
     "keep",
     "old_per_token_logps",

@@ -231,6 +231,7 @@ class RLVRTrainer(GRPOTrainer):
             parts.judging.beside_scoring(None if has_environments else rows),
         ):
             batch: Batch = super()._generate_and_score_completions(rows)
+        parts.provenance.check(batch, metrics)
         parts.scoring.complete(batch, metrics)
         judging = parts.judging
         rollout = Rollout(rows, batch, position, judging.rewards_per_function, judging.columns, self._score_old_policy)
@@ -254,7 +255,8 @@ class RLVRTrainer(GRPOTrainer):
         with self.parts.phases("generate"):
             if (kept := self.parts.prompts.take_generated()) is not None:
                 return kept
-            generated = super()._generate(prompts)
+            with self.parts.provenance.recording(self, "_generate_single_turn", is_training=self.model.training):
+                generated = super()._generate(prompts)
             if self.parts.held_out.is_under_way and self.tools:
                 raise _Generated(prompts, generated)
             self.parts.judging.begin_early(self.reward_funcs, prompts, generated, self.state)

@@ -19,6 +19,7 @@ from evenkeel.trainer.step.microbatches import Microbatches, PlannedCut
 from evenkeel.trainer.step.options import Engine, Evaluation, Guards, Speed
 from evenkeel.trainer.step.phases import Phases
 from evenkeel.trainer.step.prompts import Prompts
+from evenkeel.trainer.step.provenance import BATCHES, Provenance
 from evenkeel.trainer.step.ranks import Ranks, parameters_are_sharded
 from evenkeel.trainer.step.records import Recorder
 from evenkeel.trainer.step.revisions import Revisions
@@ -51,6 +52,7 @@ class Parts:
     prompts: Prompts
     is_compact: bool
     common_noise: CommonRandomNumbers | None
+    provenance: Provenance
     judging: Judging
     scoring: Scoring
     revisions: Revisions | None
@@ -138,6 +140,13 @@ def wired(
         ),
         is_compact=speed.generation == "compact",
         common_noise=CommonRandomNumbers(args.seed, ranks) if speed.common_random_numbers else None,
+        provenance=Provenance(
+            ranks,
+            tokenizer,
+            limit=args.max_completion_length,
+            ends=ends if args.mask_truncated_completions else None,
+            batches=BATCHES if trainer.tools and trainer.rollout_func is None else 0,
+        ),
         judging=Judging(trainer.reward_func_names, reward_weights, ranks),
         scoring=Scoring(
             microbatches,

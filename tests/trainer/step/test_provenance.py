@@ -1,0 +1,324 @@
+"""That exactly the sampled tokens are trained is seen in a run's first batches, and errors of the mask are caught."""
+
+import re
+from collections.abc import Callable
+from pathlib import Path
+from types import MethodType
+from typing import Any
+
+import pytest
+import torch
+from datasets import Dataset
+from transformers import PreTrainedTokenizerFast, Qwen3Config, Qwen3ForCausalLM
+from trl import GRPOConfig, GRPOTrainer
+
+from evenkeel.trainer import RLVRTrainer
+from evenkeel.trainer.step.options import Speed
+from evenkeel.trainer.step.provenance import Difference, ProvenanceError, Turn, conversations, sampled_tokens
+from scripts.research.provenance import LIMIT, Scripted, byte_tokenizer, rollout, scripted_trainer
+
+METRIC = "environment/provenance"
+TEMPLATE = "qwen2_5"
+
+
+@pytest.fixture(autouse=True)
+def quiet(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TRL_EXPERIMENTAL_SILENCE", "1")
+
+
+@pytest.fixture
+def trainer(tmp_path: Path) -> Scripted:
+    return scripted_trainer(TEMPLATE, tmp_path, seed=0)
+
+
+# The turns of a row
+
+
+def test_turns_are_told_apart_in_a_group_that_begins_alike():
+    """Both rows wrote 5; the first one's tool answer did not fit, so that the second call is of the second row."""
+    calls = [[Turn([1], [5]), Turn([1], [5])], [Turn([1, 5, 8], [6])]]
+    first, second = conversations(calls, [[1, 5], [1, 5, 8, 6]])
+    assert [turn.written for turn in first] == [[5]]
+    assert [turn.written for turn in second] == [[5], [6]]
+
+
+def test_what_was_inserted_is_what_was_shown_and_not_written():
+    turns = [Turn([1, 2], [5, 6]), Turn([1, 2, 5, 6, 8, 9], [5, 7])]
+    marks = [(1, 0), (2, 0), (5, 1), (6, 1), (8, 0), (9, 0), (5, 1), (7, 1)]
+    assert sampled_tokens(turns, limit=10) == marks
+    assert sampled_tokens(turns, limit=5) == marks[:7]
+
+
+@pytest.mark.parametrize(("shown", "found"), [([1, 2, 5, 4, 8], (4, True)), ([1, 2, 5], None)])
+def test_a_policy_that_was_shown_something_else_than_it_had_written_is_seen(shown, found):
+    turns = [Turn([1, 2], [5, 6]), Turn(shown, [7])]
+    assert sampled_tokens(turns, limit=10) == Difference(1, (6, True), found, was_shown=True)
+
+
+# Errors of the mask, planted in TRL's loop. Each changes all conversations of several turns
+
+
+def of_the_loop(trainer: Scripted, change: Callable[[Scripted, list[int], list[int]], tuple[Any, Any]]) -> None:
+    """``change``: ids and mask of a completion → what the loop returns in their place."""
+    loop = trainer._tool_call_loop
+
+    def changed(*arguments: Any) -> Any:
+        masks, completions, ids, *rest = loop(*arguments)
+        pairs = [change(trainer, *pair) if 0 in pair[1] else pair for pair in zip(ids, masks, strict=True)]
+        return [mask for _, mask in pairs], completions, [ids for ids, _ in pairs], *rest
+
+    vars(trainer)["_tool_call_loop"] = changed
+
+
+def shifted(trainer: Scripted, ids: list[int], mask: list[int]) -> Any:
+    return ids, [1, *mask[:-1]]
+
+
+def tools_trained(trainer: Scripted, ids: list[int], mask: list[int]) -> Any:
+    return ids, [1] * len(mask)
+
+
+def one_left_out(trainer: Scripted, ids: list[int], mask: list[int]) -> Any:
+    return ids, [*mask[:2], 0, *mask[3:]]
+
+
+def end_left_out(trainer: Scripted, ids: list[int], mask: list[int]) -> Any:
+    return ids, [0 if token in trainer.eos_token_ids else each for token, each in zip(ids, mask, strict=True)]
+
+
+def header_trained(trainer: Scripted, ids: list[int], mask: list[int]) -> Any:
+    """The last token of what the template puts before the next turn."""
+    return ids, [int(one or after) for one, after in zip(mask, [*mask[1:], mask[-1]], strict=True)]
+
+
+def from_text(trainer: Scripted, ids: list[int], mask: list[int]) -> Any:
+    made = trainer._tokenizer(trainer._tokenizer.decode(ids))["input_ids"]
+    return made, (mask + [1] * len(made))[: len(made)]
+
+
+def shown_from_text(trainer: Scripted) -> None:
+    """Later turns are written after ids that are made from text; what is trained is what was sampled."""
+    loop, tokenizer = trainer._tool_call_loop, trainer._tokenizer
+
+    def changed(*arguments: Any) -> Any:
+        asked = trainer._generate_single_turn
+
+        def again(prompt_ids: Any, *rest: Any, **keywords: Any) -> Any:
+            return asked([tokenizer(tokenizer.decode(ids))["input_ids"] for ids in prompt_ids], *rest, **keywords)
+
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(trainer, "_generate_single_turn", again)
+            return loop(*arguments)
+
+    vars(trainer)["_tool_call_loop"] = changed
+
+
+PUT_THERE, NOT_TRAINED = "the chat template or a tool put token", "the policy wrote token"
+MUTANTS = {
+    shifted: PUT_THERE,
+    tools_trained: PUT_THERE,
+    one_left_out: NOT_TRAINED,
+    end_left_out: NOT_TRAINED,
+    header_trained: PUT_THERE,
+    from_text: "the policy's turns have token",
+}
+
+
+@pytest.mark.parametrize("mutant", MUTANTS, ids=lambda mutant: mutant.__name__)
+def test_planted_errors_of_the_mask_end_the_run(trainer: Scripted, mutant: Any):
+    of_the_loop(trainer, mutant)
+    with pytest.raises(ProvenanceError, match=rf"The first is row \d+, token \d+ of .*: {MUTANTS[mutant]}") as caught:
+        rollout(trainer)
+    row, place = map(int, re.findall(r"row (\d+), token (\d+)", str(caught.value))[0])
+    said = trainer.conversations[row]
+    first = len(said.written[0])  # tokens of the first turn, after which the template's begin
+    header = len(said.shown[1]) - len(said.shown[0]) - 1
+    expected = {one_left_out: 2, end_left_out: first - 1, header_trained: header}
+    if mutant is from_text:
+        assert place < LIMIT
+    else:
+        assert place == expected.get(mutant, first)
+    assert METRIC not in trainer._metrics["train"]
+
+
+def test_ids_that_are_shown_again_from_text_end_the_run(trainer: Scripted):
+    shown_from_text(trainer)
+    with pytest.raises(ProvenanceError, match=r"it was token .*, and the policy wrote its next turn after token"):
+        rollout(trainer)
+
+
+def test_rows_that_change_places_end_the_run(trainer: Scripted):
+    loop = trainer._tool_call_loop
+
+    def changed(*arguments: Any) -> Any:
+        masks, completions, ids, *rest = loop(*arguments)
+        return masks[::-1], completions[::-1], ids[::-1], *rest
+
+    vars(trainer)["_tool_call_loop"] = changed
+    with pytest.raises(ProvenanceError, match="of 20 completions of rank 0 would not be trained as"):
+        rollout(trainer)
+
+
+# What is not an error
+
+
+def test_two_batches_are_checked_and_no_more(trainer: Scripted):
+    for _ in range(2):
+        assert "sampled" in rollout(trainer)
+    of_the_loop(trainer, shifted)
+    assert "sampled" not in rollout(trainer)
+    assert trainer._metrics["train"][METRIC] == [1.0, 1.0]
+
+
+def test_completions_that_are_cut_off_may_be_left_out(tmp_path: Path):
+    trainer = scripted_trainer(TEMPLATE, tmp_path, 0, mask_truncated_completions=True)
+    batch = rollout(trainer)
+    assert 0 < (batch["completion_mask"].sum(1) == 0).sum() < 20
+    assert trainer._metrics["train"][METRIC] == [1.0]
+    of_the_loop(trainer, one_left_out)
+    with pytest.raises(ProvenanceError, match="of 20 completions"):
+        rollout(trainer)
+
+
+def test_an_override_that_cannot_be_checked_is_warned_of(trainer: Scripted):
+    def written(self: Scripted, prompts: Any) -> Any:
+        ids = [self._tokenizer("done")["input_ids"] for _ in prompts]
+        messages = [[{"role": "assistant", "content": "done"}] for _ in prompts]
+        return [[5]] * len(prompts), ids, [[1] * len(each) for each in ids], messages, None, {}, None, []
+
+    vars(trainer)["_generate"] = MethodType(written, trainer)
+    with pytest.warns(UserWarning, match="an override generates without _generate_single_turn"):
+        rollout(trainer)
+    assert METRIC not in trainer._metrics["train"]
+
+
+# The gradient of the loss with respect to each token's log-probability
+
+
+def gradient_of(trainer: Scripted, batch: dict[str, Any]) -> torch.Tensor:
+    read: list[torch.Tensor] = []
+    write = trainer.parts.loss.write_advantages
+
+    def watched(logps: torch.Tensor, entropies: Any) -> None:
+        logps.register_hook(read.append)
+        write(logps, entropies)
+
+    trainer.parts.loss.write_advantages = watched
+    trainer.current_gradient_accumulation_steps = 1
+    trainer._compute_loss(trainer.model, batch).backward()
+    (gradient,) = read
+    return gradient
+
+
+LOSSES = ({"loss_type": "grpo"}, {"loss_type": "dapo"}, {"loss_type": "cispo", "epsilon_high": 5.0})
+
+
+@pytest.mark.parametrize("settings", LOSSES, ids=lambda settings: settings["loss_type"])
+def test_what_was_written_has_a_gradient_and_what_was_inserted_exactly_none(tmp_path: Path, settings: dict[str, Any]):
+    trainer = scripted_trainer(TEMPLATE, tmp_path, 0, **settings)
+    gradient = gradient_of(trainer, rollout(trainer))
+    for row, said in enumerate(trainer.conversations):
+        marks: list[bool] = []
+        for shown, written in zip(said.shown, said.written, strict=True):
+            marks += [False] * (len(shown) - len(said.shown[0]) - len(marks)) + [True] * len(written)
+        marks = (marks[:LIMIT] + [False] * LIMIT)[: gradient.shape[1]]
+        assert (gradient[row] != 0).tolist() == marks
+    trainer.parts.loss.measure_gradient()
+
+
+def test_a_loss_that_reads_no_mask_ends_the_run(trainer: Scripted, monkeypatch: pytest.MonkeyPatch):
+    loss = GRPOTrainer._compute_loss
+
+    def changed(self: Any, model: Any, inputs: dict[str, Any]) -> Any:
+        return loss(self, model, {name: value for name, value in inputs.items() if name != "tool_mask"})
+
+    monkeypatch.setattr(GRPOTrainer, "_compute_loss", changed)
+    gradient_of(trainer, rollout(trainer))
+    with pytest.raises(ProvenanceError, match=r"a gradient at a token that the policy did not write: -?\d\S* at token"):
+        trainer.parts.loss.measure_gradient()
+
+
+# Whole trainings, in which a model writes
+
+
+CALL = '\n{"name": "add", "arguments": {"a": 1, "b": 2}}\n'
+
+
+def save_calling_policy(folder: Path) -> PreTrainedTokenizerFast:
+    """A model that calls a tool or says that it is done, as it likes: what it writes next depends on the last token."""
+    tokenizer = byte_tokenizer(TEMPLATE)
+    tokenizer.add_tokens([CALL, "done"])
+    following = {
+        "Ċ": ("<tool_call>", "done"),
+        "<tool_call>": (CALL,),
+        CALL: ("</tool_call>",),
+        "</tool_call>": ("<|im_end|>",),
+        "done": ("<|im_end|>",),
+    }
+    size = len(tokenizer)
+    sizes = dict.fromkeys(("num_hidden_layers", "num_attention_heads", "num_key_value_heads"), 1)
+    config = Qwen3Config(vocab_size=size, hidden_size=size, intermediate_size=8, head_dim=8, **sizes)
+    config.eos_token_id, config.pad_token_id = tokenizer.eos_token_id, tokenizer.pad_token_id
+    torch.manual_seed(0)
+    model = Qwen3ForCausalLM(config)
+    with torch.no_grad():
+        model.model.embed_tokens.weight.copy_(torch.eye(size))
+        model.model.layers[0].self_attn.o_proj.weight.zero_()
+        model.model.layers[0].mlp.down_proj.weight.zero_()
+        model.lm_head.weight.zero_()
+        for token, nexts in following.items():
+            for each in nexts:
+                model.lm_head.weight[tokenizer.convert_tokens_to_ids([each, token])[0]][
+                    tokenizer.convert_tokens_to_ids(token)
+                ] = 2.0
+    model.save_pretrained(folder)
+    tokenizer.save_pretrained(folder)
+    return tokenizer
+
+
+def add(a: int, b: int) -> int:
+    """Add two numbers.
+
+    Args:
+        a: one.
+        b: the other.
+    """
+    return a + b
+
+
+def trained(folder: Path, tokenizer: Any, keywords: dict[str, Any], **settings: Any) -> list[dict[str, Any]]:
+    """The log of three steps with a tool; rewards are how often it was called."""
+    defaults = {"use_cpu": True, "bf16": False, "report_to": "none", "save_strategy": "no", "disable_tqdm": True}
+    defaults |= {"per_device_train_batch_size": 8, "num_generations": 4, "max_completion_length": 120}
+    defaults |= {"max_steps": 3, "logging_steps": 1, "learning_rate": 1e-6, "max_tool_calling_iterations": 3}
+    trainer = RLVRTrainer(
+        str(folder),
+        lambda completions, **_: [float(len(messages)) for messages in completions],
+        GRPOConfig(str(folder / "out"), **{**defaults, **settings}),
+        Dataset.from_dict({"prompt": [[{"role": "user", "content": text}] for text in ("Count.", "Go on.")] * 4}),
+        processing_class=tokenizer,
+        tools=[add],
+        **keywords,
+    )
+    trainer.train()
+    return [entry for entry in trainer.state.log_history if "loss" in entry]
+
+
+WAYS = {
+    "trl": ({}, {}),
+    "a reference model": ({}, {"beta": 0.1}),
+    "compact": ({"speed": Speed(generation="compact")}, {}),
+    "planned": ({"speed": Speed(microbatches="planned"), "advantage": "rloo"}, {"gradient_accumulation_steps": 2}),
+    "groups kept, several steps": (
+        {"keep_groups": "step", "update_schedule": "lopti"},
+        {"steps_per_generation": 2, "gradient_accumulation_steps": 1, "per_device_train_batch_size": 4, "max_steps": 5},
+    ),
+}
+
+
+@pytest.mark.parametrize("way", WAYS)
+def test_a_run_logs_the_share_of_its_first_batches(way: str, tmp_path: Path):
+    tokenizer = save_calling_policy(tmp_path)
+    log = trained(tmp_path, tokenizer, WAYS[way][0], **WAYS[way][1])
+    assert all(entry["tools/call_frequency"] > 0 for entry in log if "tools/call_frequency" in entry)
+    assert [entry[METRIC] for entry in log if METRIC in entry] == [1.0, 1.0]
