@@ -3,10 +3,7 @@
 from collections import deque
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from typing import TYPE_CHECKING, Any
-
-if TYPE_CHECKING:
-    from evenkeel.rewards.environments.row_environment import RowEnvironment
+from typing import Any
 
 Messages = Sequence[Mapping[str, Any]]
 Arguments = Mapping[str, Any]
@@ -21,17 +18,17 @@ class SideBySide:
     not depend on each other. A call that was not foreseen is made when it is asked for.
 
     Args:
-        rows: one environment a row.
+        rows: one `RowEnvironment` a row.
         completions: their messages, to which TRL adds.
         at_once: threads.
     """
 
-    def __init__(self, rows: Sequence["RowEnvironment"], completions: Sequence[Messages], at_once: int) -> None:
+    def __init__(self, rows: Sequence[Any], completions: Sequence[Messages], at_once: int) -> None:
         self.rows, self.completions, self.at_once = rows, completions, at_once
         self._made: dict[int, deque[tuple[str, Arguments, Outcome]]] = {id(row): deque() for row in rows}
         self._begun: set[int] = set()
 
-    def outcome(self, row: "RowEnvironment", name: str, arguments: Arguments) -> Any:
+    def outcome(self, row: Any, name: str, arguments: Arguments) -> Any:
         """What the call of a row returns or raises."""
         waiting = self._made[id(row)]
         if not waiting:
@@ -53,7 +50,7 @@ class SideBySide:
                 for index, (name, arguments) in now.items():
                     self._made[id(self.rows[index])].append((name, arguments, outcomes[index]))
 
-    def _asked_by(self, row: "RowEnvironment", messages: Messages) -> list[tuple[str, Arguments]]:
+    def _asked_by(self, row: Any, messages: Messages) -> list[tuple[str, Arguments]]:
         """The calls of a row's newest message, if it is the policy's and they were not made yet."""
         newest = messages[-1]
         if newest.get("role") != "assistant" or id(newest) in self._begun:
