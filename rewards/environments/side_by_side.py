@@ -57,8 +57,11 @@ class SideBySide:
             return []
         self._begun.add(id(newest))  # also of a row that TRL ends because the answer is too long for it
         functions = [call.get("function") or {} for call in newest.get("tool_calls") or ()]
-        asked = [(function.get("name"), function.get("arguments")) for function in functions]
-        return [(name, given) for name, given in asked if name in row._tools and isinstance(given, Mapping)]
+        return [
+            (function["name"], function["arguments"])
+            for function in functions
+            if function.get("name") in row._tools and isinstance(function.get("arguments"), Mapping)
+        ]
 
     def _prepared(self, now: Mapping[int, tuple[str, Arguments]]) -> dict[int, Outcome]:
         """Of the calls whose function takes many at once (`tools.in_worker`), the outcomes by row."""
