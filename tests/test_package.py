@@ -1,5 +1,6 @@
 """The package as its users have it: its names, its command, a user's own files of the same names beside it."""
 
+import json
 import os
 import re
 import subprocess
@@ -48,7 +49,7 @@ def folder(tmp_path: Path) -> Path:
 
 def ran(folder: Path, *command: str, python: str = sys.executable) -> str:
     environment = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
-    environment |= {"HF_HUB_OFFLINE": "1", "WANDB_MODE": "disabled"}
+    environment |= {"HF_HUB_OFFLINE": "1", "WANDB_MODE": "offline"}  # of which transformers prints a line
     ended = subprocess.run([python, *command], cwd=folder, env=environment, capture_output=True, text=True)
     assert ended.returncode == 0, ended.stderr[-3000:]
     return ended.stdout
@@ -66,7 +67,18 @@ def test_it_works_beside_a_users_own_files(folder: Path):
     (folder / "script.py").write_text("from evenkeel import RewardFunction, build_verifier\nprint(RewardFunction)\n")
     assert "RewardFunction" in ran(folder, "-c", "from evenkeel import build_verifier, RewardFunction as r; print(r)")
     assert "RewardFunction" in ran(folder, "script.py")
-    assert "0 errors" in ran(folder, "-m", "evenkeel", "check", "quickstart")
+    assert json.loads(ran(folder, "-m", "evenkeel", "check", "quickstart", "--json"))["ok"]
+
+
+def test_a_list_that_nobody_reads_to_its_end_ends_without_a_traceback():
+    command = [sys.executable, "-m", "evenkeel", "schema", "run"]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as listing:
+        assert listing.stdout is not None
+        assert listing.stderr is not None
+        listing.stdout.read(1)
+        listing.stdout.close()
+        said = listing.stderr.read()
+    assert (said, listing.returncode) == (b"", 141)
 
 
 def test_another_trl_is_refused_in_one_sentence(folder: Path):

@@ -7,6 +7,7 @@
 `evenkeel COMMAND --help` says what a command takes, with examples.
 """
 
+import os
 import sys
 from collections.abc import Sequence
 from importlib import import_module
@@ -39,7 +40,16 @@ def main(argv: Sequence[str] | None = None) -> int:
     except Refusal as refusal:  # this TRL
         print(refusal, file=sys.stderr)
         return 2
-    status: int = command.main(rest)
+    try:
+        status: int = command.main(rest)
+        sys.stdout.flush()
+    except BrokenPipeError:
+        try:
+            print(flush=True)
+        except BrokenPipeError:  # nobody reads on, as in `evenkeel configs list | head -3`
+            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+            return 141  # as the shell says of a program that SIGPIPE ended
+        raise
     if name == "train":
         from evenkeel.trainer.run.wandb_end import end_process
 

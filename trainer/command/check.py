@@ -20,7 +20,9 @@ fsdp2 → ``peak_bytes``, ``terms`` with ``name``, ``bytes``, ``phase``, ``arith
 
 import argparse
 import logging
+import sys
 from collections.abc import Sequence
+from contextlib import redirect_stdout
 
 from evenkeel.trainer.command import RUN_FILE, command_line
 from evenkeel.trainer.run.check.check import checked
@@ -35,7 +37,8 @@ def main(argv: Sequence[str] | None = None) -> int:
     arguments = parser().parse_intermixed_args(argv)
     logging.getLogger("transformers").setLevel(logging.ERROR)
     device = None if arguments.device_memory is None else round(arguments.device_memory * GIB)
-    result = checked(arguments.config, arguments.overrides, processes=arguments.processes, device_bytes=device)
+    with redirect_stdout(sys.stderr):  # what transformers and a user's own parts print is no part of the report
+        result = checked(arguments.config, arguments.overrides, processes=arguments.processes, device_bytes=device)
     print((json_report if arguments.json else text_report)(result, arguments.config))
     return REFUSED if result.errors else 0
 

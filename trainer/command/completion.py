@@ -8,7 +8,9 @@ The script holds what this version knows: write it again after an update.
 """
 
 import argparse
+import sys
 from collections.abc import Sequence
+from contextlib import redirect_stdout
 from importlib import import_module
 from pathlib import Path
 from typing import Any
@@ -21,7 +23,10 @@ def main(argv: Sequence[str] | None = None) -> int:
     """Exit status 0."""
     import shtab
 
-    print(shtab.complete(whole_command(), parser().parse_args(argv).shell))
+    shell = parser().parse_args(argv).shell
+    with redirect_stdout(sys.stderr):  # transformers prints where it is imported with WANDB_MODE=offline
+        whole = whole_command()
+    print(shtab.complete(whole, shell))
     return 0
 
 
