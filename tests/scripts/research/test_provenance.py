@@ -23,6 +23,7 @@ def test_exactly_what_the_policy_wrote_is_trained(name: str, tmp_path: Path):
     found = tried(scripted_trainer(name, tmp_path, seed=1), name, BATCH)
     assert found.problems == []
     assert min(found.turns - found.conversations, found.inserted, found.respelled) > 5
+    assert (found.twice > 0) == (name == "glm4moe")  # as the page says
 
 
 @pytest.mark.slow

@@ -1,5 +1,6 @@
 """That exactly the sampled tokens are trained is seen in a run's first batches, and errors of the mask are caught."""
 
+import json
 import re
 from collections.abc import Callable
 from pathlib import Path
@@ -9,13 +10,14 @@ from typing import Any
 import pytest
 import torch
 from datasets import Dataset
-from transformers import PreTrainedTokenizerFast, Qwen3Config, Qwen3ForCausalLM
+from transformers import Qwen3Config, Qwen3ForCausalLM
 from trl import GRPOConfig, GRPOTrainer
 
 from evenkeel.trainer import RLVRTrainer
 from evenkeel.trainer.step.options import Speed
 from evenkeel.trainer.step.provenance import Difference, ProvenanceError, Turn, conversations, sampled_tokens
 from scripts.research.provenance import LIMIT, Scripted, byte_tokenizer, rollout, scripted_trainer
+from tests.trainer.training import run_on_two_processes
 
 METRIC = "environment/provenance"
 TEMPLATE = "qwen2_5"
@@ -244,7 +246,7 @@ def test_a_loss_that_reads_no_mask_ends_the_run(trainer: Scripted, monkeypatch: 
 CALL = '\n{"name": "add", "arguments": {"a": 1, "b": 2}}\n'
 
 
-def save_calling_policy(folder: Path) -> PreTrainedTokenizerFast:
+def save_calling_policy(folder: Path) -> None:
     """A model that calls a tool or says that it is done, as it likes: what it writes next depends on the last token."""
     tokenizer = byte_tokenizer(TEMPLATE)
     tokenizer.add_tokens([CALL, "done"])
@@ -273,7 +275,6 @@ def save_calling_policy(folder: Path) -> PreTrainedTokenizerFast:
                 ] = 2.0
     model.save_pretrained(folder)
     tokenizer.save_pretrained(folder)
-    return tokenizer
 
 
 def add(a: int, b: int) -> int:
@@ -286,17 +287,18 @@ def add(a: int, b: int) -> int:
     return a + b
 
 
-def trained(folder: Path, tokenizer: Any, keywords: dict[str, Any], **settings: Any) -> list[dict[str, Any]]:
+def trained(
+    folder: Path, keywords: dict[str, Any], kind: type[RLVRTrainer] = RLVRTrainer, **settings: Any
+) -> list[dict[str, Any]]:
     """The log of three steps with a tool; rewards are how often it was called."""
     defaults = {"use_cpu": True, "bf16": False, "report_to": "none", "save_strategy": "no", "disable_tqdm": True}
     defaults |= {"per_device_train_batch_size": 8, "num_generations": 4, "max_completion_length": 120}
     defaults |= {"max_steps": 3, "logging_steps": 1, "learning_rate": 1e-6, "max_tool_calling_iterations": 3}
-    trainer = RLVRTrainer(
+    trainer = kind(
         str(folder),
         lambda completions, **_: [float(len(messages)) for messages in completions],
         GRPOConfig(str(folder / "out"), **{**defaults, **settings}),
         Dataset.from_dict({"prompt": [[{"role": "user", "content": text}] for text in ("Count.", "Go on.")] * 4}),
-        processing_class=tokenizer,
         tools=[add],
         **keywords,
     )
@@ -306,8 +308,7 @@ def trained(folder: Path, tokenizer: Any, keywords: dict[str, Any], **settings: 
 
 WAYS = {
     "trl": ({}, {}),
-    "a reference model": ({}, {"beta": 0.1}),
-    "compact": ({"speed": Speed(generation="compact")}, {}),
+    "compact, with a reference model": ({"speed": Speed(generation="compact")}, {"beta": 0.1}),
     "planned": ({"speed": Speed(microbatches="planned"), "advantage": "rloo"}, {"gradient_accumulation_steps": 2}),
     "groups kept, several steps": (
         {"keep_groups": "step", "update_schedule": "lopti"},
@@ -318,7 +319,37 @@ WAYS = {
 
 @pytest.mark.parametrize("way", WAYS)
 def test_a_run_logs_the_share_of_its_first_batches(way: str, tmp_path: Path):
-    tokenizer = save_calling_policy(tmp_path)
-    log = trained(tmp_path, tokenizer, WAYS[way][0], **WAYS[way][1])
+    save_calling_policy(tmp_path)
+    log = trained(tmp_path, WAYS[way][0], **WAYS[way][1])
     assert all(entry["tools/call_frequency"] > 0 for entry in log if "tools/call_frequency" in entry)
     assert [entry[METRIC] for entry in log if METRIC in entry] == [1.0, 1.0]
+
+
+ONE_RANK = """
+import json, os, sys
+from pathlib import Path
+from evenkeel.trainer import RLVRTrainer
+from evenkeel.trainer.step.provenance import ProvenanceError
+from tests.trainer.step.test_provenance import trained
+
+class WrongOnOneRank(RLVRTrainer):
+    def _tool_call_loop(self, *arguments):
+        masks, *rest = super()._tool_call_loop(*arguments)
+        if os.environ["RANK"] == "1" and self.state.global_step == 1:
+            masks = [[1] * len(mask) for mask in masks]
+        return masks, *rest
+
+try:
+    trained(Path(sys.argv[1]), {}, WrongOnOneRank)
+except ProvenanceError as error:
+    Path(sys.argv[2], f"rank-{os.environ['RANK']}.json").write_text(json.dumps(str(error)))
+"""
+
+
+@pytest.mark.slow
+def test_an_error_on_one_rank_ends_all_with_its_words(tmp_path: Path):
+    save_calling_policy(tmp_path)
+    run_on_two_processes(ONE_RANK, tmp_path, tmp_path, ACCELERATE_TORCH_DEVICE="cpu")
+    first, second = (json.loads((tmp_path / f"rank-{rank}.json").read_text()) for rank in (0, 1))
+    assert first == second
+    assert re.match(r"\d of 8 completions of rank 1 would not be trained", first)
