@@ -230,3 +230,4 @@ def test_tools_of_different_rows_run_at_once(tokenizer: PreTrainedTokenizerFast,
     assert [environment._score() for environment in trainer.environments] == [1.0, 1.0, 0.0, None]
     logged = trainer.state.log_history[0]
     assert (logged["environment/calls"], logged["environment/turns"]) == (1.0, 2.0)
+    assert logged["environment/provenance"] == 1.0
