@@ -59,7 +59,9 @@ def build_environment(spec: PartSpec | None, tools: Sequence[PartSpec] = ()) -> 
     options = dict(found.options)
     at_once = options.pop("calls_at_once", CALLS_AT_ONCE)
     if isinstance(at_once, bool) or not isinstance(at_once, int) or at_once < 1:
-        what = f"environment {found.label!r}: calls_at_once = {at_once!r} is no number of calls. Write 1 or more."
+        what = (
+            f"environment {found.label!r}: calls_at_once = {at_once!r} is not a whole number above 0. Write 1 or more."
+        )
         raise EnvironmentPartError(what, code="option-not-accepted")
     limit = options.get("time_limit_s", TIME_LIMIT_S)
     _check_limit(ENVIRONMENT_KIND, found, limit)
@@ -93,14 +95,14 @@ def _tool(spec: PartSpec) -> Callable[..., Any]:
         raise EnvironmentPartError(what, code="unknown-option")
     target = found.target
     if not inspect.isfunction(target) or "." in target.__qualname__:
-        what = f"tool {found.label!r} is no function of a module, and a worker process finds it by that. Write one."
+        what = f"tool {found.label!r} is not a function of a module, by which a worker process finds it. Write one."
         raise EnvironmentPartError(what, code="not-a-function")
     return in_worker(target, limit)
 
 
 def _check_limit(kind: Kind, found: Found, limit: Any) -> None:
     if isinstance(limit, bool) or not isinstance(limit, int | float) or not math.isfinite(limit) or limit <= 0:
-        what = f"{kind.name} {found.label!r}: time_limit_s = {limit!r} is no time. Write seconds above 0."
+        what = f"{kind.name} {found.label!r}: time_limit_s = {limit!r} is not a number of seconds above 0. Write one."
         raise kind.error(what, code="option-not-accepted")
 
 

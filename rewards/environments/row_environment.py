@@ -105,10 +105,11 @@ class RowEnvironment:
 
     def _call(self, name: str, tool: Callable[[], Any]) -> Any:
         """What a tool returns. What it raises is raised, and the policy reads it; after a failure nothing is called."""
-        if self.failure is not None:
+        if self.failure is None:
+            call = Call(name, self._asked("state", str))
+            self.calls.append(call)
+        if self.failure is not None:  # of an earlier call, or of `state`
             raise UnavailableError("The environment is not available any more.")
-        call = Call(name, self._asked("state", str))
-        self.calls.append(call)
         try:
             return tool()
         except FAILURES as error:
@@ -119,8 +120,15 @@ class RowEnvironment:
                 call.reward = self._asked("turn_reward", float)
 
     def _asked(self, method: str, kind: Callable[[Any], Any]) -> Any:
+        """What ``state`` or ``turn_reward`` returns; ``None`` where there is none, or it fails, and with it the row."""
         function = getattr(self._inner, method, None)
-        return None if function is None else kind(function())
+        if function is None:
+            return None
+        try:
+            return kind(self._within_time(function))
+        except Exception as error:  # noqa: BLE001 — of a user's code
+            self._fail(method, error)
+            return None
 
     def _within_time(self, function: Callable[[], Any]) -> Any:
         """What ``function`` returns, called in a thread, which is left behind where it takes too long."""

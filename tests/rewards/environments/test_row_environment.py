@@ -1,5 +1,6 @@
 """No call of an environment holds a run; what failed leaves its row unjudged; what happened is known by turns."""
 
+import contextlib
 import inspect
 import time
 from collections.abc import Iterator
@@ -147,18 +148,33 @@ def test_calls_are_counted_to_the_turns_that_made_them(diary: Any):
     assert by_turn([build_environment(f"{PARTS}:Silent")()], [[turn()]]) == {}
 
 
+@pytest.mark.parametrize("method", ["state", "turn_reward"])
+def test_a_state_or_a_reward_of_a_turn_that_cannot_be_had_fails_its_row_alone(method: str):
+    def fails(self: Any) -> None:
+        raise KeyError("nowhere")
+
+    made: Any = build_environment(type("Broken", (parts.Diary,), {method: fails}))()
+    made.reset()
+    with contextlib.suppress(UnavailableError):
+        made.write("a")
+    assert made.failure == f"{method} failed: KeyError: 'nowhere'"
+    with pytest.raises(UnavailableError):
+        made.write("b")
+    assert by_turn([made], [[{"role": "assistant", "content": "no call"}]])["turn_rewards"] == [[0]]
+
+
 @pytest.mark.parametrize(
     ("spec", "tools", "said"),
     [
         ("gessing", [], "Did you mean guessing?"),
         ({"name": "guessing", "larges": 3}, [], "Did you mean largest?"),
         ({"name": "guessing", "largest": "3"}, [], "largest = '3' is not accepted"),
-        ({"name": "guessing", "time_limit_s": 0}, [], "time_limit_s = 0 is no time"),
+        ({"name": "guessing", "time_limit_s": 0}, [], "time_limit_s = 0 is not a number of seconds"),
         (f"{PARTS}:NoReset", [], "has no method reset"),
         (f"{PARTS}:Absent", [], "cannot be imported"),
         (None, ["calculater"], "Did you mean calculator?"),
         (None, [{"name": "calculator", "digits": 3}], "no option 'digits'"),
-        (None, [f"{PARTS}:Diary"], "no function of a module"),
+        (None, [f"{PARTS}:Diary"], "is not a function of a module"),
         (f"{PARTS}:Diary", [f"{PARTS}:write"], "both a tool and a method"),
     ],
 )
