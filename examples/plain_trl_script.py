@@ -1,6 +1,6 @@
 """TRL's own GRPO example with another import and two more keywords. What differs is marked.
 
-pip install trl-evenkeel
+pip install math-verify    # for TRL's accuracy_reward, beside this package
 python examples/plain_trl_script.py
 """
 

@@ -142,7 +142,7 @@ class Kind:
         except Exception as error:  # the user's module may raise anything while it is imported
             raise self.error(
                 f"{self.name} {path!r} cannot be imported: {type(error).__name__}: {error}. "
-                "Write package.module:attribute, with the package installed or its folder on PYTHONPATH.",
+                "Write module:attribute, with the module in the current folder, installed, or its folder on PYTHONPATH.",
                 code="failed-import",
             ) from error
 

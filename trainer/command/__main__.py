@@ -35,6 +35,8 @@ def main(argv: Sequence[str] | None = None) -> int:
         print(*filter(None, said), "evenkeel --help lists them.", file=sys.stderr)
         return 2
     sys.argv[0] = f"evenkeel {name}"
+    if os.getcwd() not in sys.path:  # where a user's own parts lie: last, so that they hide nothing that is installed
+        sys.path.append(os.getcwd())
     try:
         command = import_module(f"evenkeel.trainer.command.{name}")
     except Refusal as refusal:  # this TRL

@@ -125,7 +125,7 @@ def audit(
         seconds: wall time of one call; ``None`` = 5, and 30 for code, whose programs have limits of their own.
 
     Raises:
-        AuditError: a function that cannot be imported or has another signature; one that must be given what the cases
+        AuditError: a function that cannot be imported, or imports what is not installed; another signature; one that must be given what the cases
             do not have; an unknown task; a form without `ANSWER`.
     """
     for option, text in (("form", form), ("gold", gold)):
@@ -301,6 +301,9 @@ def _reading(
         ]
         for caller.shape in shapes:
             asked = caller.ask(cases)
+            absent = "raised ImportError", "raised ModuleNotFoundError"
+            if asked and all(each.fault.startswith(absent) for each in asked):
+                raise AuditError(f"Each call {asked[0].fault}. Install what it imports, then ask again.")
             rewards = [each.reward for each in asked] + [None] * (len(cases) - len(asked))
             wins = [
                 gold is not None and gold > (other or 0.0)

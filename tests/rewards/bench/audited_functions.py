@@ -37,6 +37,10 @@ def other_column(completions, gold_text, **kwargs):
     return good(completions, gold_text)
 
 
+def needs_a_package(completions, answer, **kwargs):
+    import absent_package  # noqa: F401
+
+
 def leaks(completions, solution, **kwargs):
     return [float(gold in text(completion)) for completion, gold in zip(completions, solution, strict=True)]
 

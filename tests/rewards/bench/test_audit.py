@@ -157,6 +157,7 @@ def test_trls_accuracy_reward_reads_golds_in_dollars() -> None:
         ("no_reward_function", {}, "takes text, label"),
         ("absent", {}, "has no attribute 'absent'"),
         ("other_column", {}, "--column gold_text"),
+        ("needs_a_package", {}, "No module named 'absent_package' (audited_functions.py"),
         ("good", {"task": "mathe"}, "Did you mean math"),
         ("good", {"form": "The answer:"}, "Write ANSWER there"),
     ],
