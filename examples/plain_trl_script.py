@@ -1,6 +1,6 @@
 """TRL's own GRPO example with another import and two more keywords. What differs is marked.
 
-pip install math-verify    # for TRL's accuracy_reward, beside this package
+pip install math-verify  (which accuracy_reward needs)
 python examples/plain_trl_script.py
 """
 

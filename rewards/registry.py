@@ -142,7 +142,7 @@ class Kind:
         except Exception as error:  # the user's module may raise anything while it is imported
             raise self.error(
                 f"{self.name} {path!r} cannot be imported: {type(error).__name__}: {error}. "
-                "Write module:attribute, with the module in the current folder, installed, or its folder on PYTHONPATH.",
+                "Write module:attribute, with the module installed, in the current folder or in one of PYTHONPATH.",
                 code="failed-import",
             ) from error
 

@@ -11,6 +11,7 @@ import os
 import sys
 from collections.abc import Sequence
 from importlib import import_module
+from pathlib import Path
 
 from evenkeel.rewards.registry import Refusal, suggest
 from evenkeel.trainer.command import COMMANDS
@@ -35,8 +36,8 @@ def main(argv: Sequence[str] | None = None) -> int:
         print(*filter(None, said), "evenkeel --help lists them.", file=sys.stderr)
         return 2
     sys.argv[0] = f"evenkeel {name}"
-    if os.getcwd() not in sys.path:  # where a user's own parts lie: last, so that they hide nothing that is installed
-        sys.path.append(os.getcwd())
+    if (here := str(Path.cwd())) not in sys.path:  # with a user's own parts: last, so that they hide nothing installed
+        sys.path.append(here)
     try:
         command = import_module(f"evenkeel.trainer.command.{name}")
     except Refusal as refusal:  # this TRL

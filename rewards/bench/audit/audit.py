@@ -125,8 +125,8 @@ def audit(
         seconds: wall time of one call; ``None`` = 5, and 30 for code, whose programs have limits of their own.
 
     Raises:
-        AuditError: a function that cannot be imported, or imports what is not installed; another signature; one that must be given what the cases
-            do not have; an unknown task; a form without `ANSWER`.
+        AuditError: a function that cannot be imported, imports what is not installed, has another signature, or must be
+            given what the cases do not have; an unknown task; a form without `ANSWER`.
     """
     for option, text in (("form", form), ("gold", gold)):
         if text is not None and ANSWER not in text:
