@@ -91,18 +91,18 @@ def memory_findings(
         return
     device = "process" if context.argument("use_cpu") else "GPU"
     peaks = ", ".join(f"{way} {in_gib(each.peak)}" for way, each in estimates.items())
-    words = f"memory a {device}, an estimate: {peaks}"
+    words = f"Memory of each {device}, estimated: {peaks}"
     fitting = [way for way, each in estimates.items() if device_bytes is None or each.peak <= device_bytes]
     if device_bytes is not None and not fitting:
         yield warning(
             "machine",
             "too-little-memory",
-            f"The {words}; it has {in_gib(device_bytes)}. Take a smaller trl.per_device_train_batch_size or "
+            f"{words}; it has {in_gib(device_bytes)}. Take a smaller trl.per_device_train_batch_size or "
             "max_completion_length, LoRA (model.lora), more processes under ZeRO-3 or FSDP2, or a smaller model.",
         )
     else:
         has = "" if device_bytes is None else f"; it has {in_gib(device_bytes)}"
-        yield note("machine", "memory-estimate", f"The {words}{has}.")
+        yield note("machine", "memory-estimate", f"{words}{has}.")
 
 
 _BYTES = {"float32": 4, "bfloat16": 2, "float16": 2}

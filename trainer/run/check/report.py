@@ -17,7 +17,7 @@ def text_report(checked: Checked, path: str) -> str:
     """The plan, the memory, the findings, and a last line that counts them."""
     lines = [] if checked.plan is None else [*plan_lines(checked.plan)]
     if checked.processes:
-        lines.append(f"The batch can be cut on {_listed(checked.processes)} processes.")
+        lines.append(f"Processes on which the batch can be cut: {_listed(checked.processes)}.")
     for part, (number, longest) in (checked.prompt_tokens or {}).items():
         lines.append(f"Prompts of data.{part}: at most {longest:,} tokens (of {number:,} that were tokenized).")
     for way, estimate in (checked.memory or {}).items():
