@@ -39,6 +39,8 @@ GENERATORS: dict[str, Callable[..., list[dict[str, Any]]]] = {
     "reasoning_gym": reasoning_gym_rows,
     "arithmetic": rows.arithmetic,
     "small_programs": rows.small_programs,
+    "guessing": rows.guessing,
+    "key_door": rows.key_door,
 }
 """Datasets made on the spot, by the name that ``data.<part>.generator`` gives."""
 

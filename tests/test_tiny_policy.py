@@ -1,18 +1,29 @@
 """The shipped tiny policies: they load, read their puzzles, and are as good and as bad as their cards say."""
 
+import json
 import random
+from typing import Any
 
 import pytest
 import torch
 from transformers import AutoModelForCausalLM, AutoTokenizer
 
 from scripts.tiny_policy.architecture import tiny_model, tiny_tokenizer
-from scripts.tiny_policy.make import accuracy, completions, demonstration_batches, prompt_text
+from scripts.tiny_policy.games_demonstrations import Messages
+from scripts.tiny_policy.make import (
+    accuracy,
+    completions,
+    demonstration_batches,
+    earned,
+    played,
+    prompt_text,
+    tokenized,
+)
 from scripts.tiny_policy.tasks import TASKS, Puzzle, Task
 from tests.paths import ROOT
 
 FOLDERS = ROOT / "configs" / "tiny_policy"
-LARGEST = 5_000_000  # bytes, of all folders together
+LARGEST = 6_000_000  # bytes, of all folders together
 
 pytestmark = pytest.mark.parametrize("name", sorted(folder.name for folder in FOLDERS.iterdir() if folder.is_dir()))
 _tasks: dict[str, Task] = {}
@@ -25,7 +36,7 @@ def task(name: str) -> Task:
     return _tasks[name]
 
 
-def _demonstrations(task: Task) -> list[tuple[Puzzle, str]]:
+def _demonstrations(task: Task) -> list[tuple[Puzzle, str | Messages]]:
     rng = random.Random(0)
     puzzles = [puzzle for several in task.held_out.values() for puzzle in several[:50]]
     shown = [(puzzle, puzzle.demonstrate(rng, careful)) for puzzle in puzzles for careful in (True, False)]
@@ -48,8 +59,19 @@ def test_loads_in_float32(name: str) -> None:
 def test_no_unknown_words_and_nothing_lost_in_decoding(name: str, task: Task) -> None:
     tokenizer = AutoTokenizer.from_pretrained(FOLDERS / name)
     for puzzle, text in _demonstrations(task):
-        assert tokenizer.unk_token_id not in tokenizer(prompt_text(tokenizer, puzzle.question) + text).input_ids
-        assert tokenizer.decode(tokenizer(text).input_ids, skip_special_tokens=True) == text
+        ids, labels = tokenized(tokenizer, puzzle, text)
+        assert tokenizer.unk_token_id not in ids
+        said = text if isinstance(text, str) else "".join(map(_written, text))
+        assert tokenizer.decode([label for label in labels if label >= 0], skip_special_tokens=True) == said
+
+
+def _written(message: dict[str, Any]) -> str:
+    """What the policy writes of ``message`` of a game."""
+    if "tool_calls" not in message:
+        return message["content"] if message["role"] == "assistant" else ""
+    (call,) = (each["function"] for each in message["tool_calls"])
+    ((key, value),) = call["arguments"].items()
+    return f"<call>{call['name']}({key}={json.dumps(value)})</call>"
 
 
 def test_the_three_uses_share_no_question(name: str, task: Task) -> None:
@@ -63,6 +85,10 @@ def test_the_three_uses_share_no_question(name: str, task: Task) -> None:
 def test_chat_template_ends_the_assistants_turn(name: str, task: Task) -> None:
     tokenizer = AutoTokenizer.from_pretrained(FOLDERS / name)
     puzzle, text = _demonstrations(task)[0]
+    if not isinstance(text, str):
+        ids, _ = tokenized(tokenizer, puzzle, text)
+        assert tokenizer.decode(ids).endswith(f"<|assistant|>done{tokenizer.eos_token}")
+        return
     question = {"role": "user", "content": puzzle.question}
     answered = tokenizer.apply_chat_template([question, {"role": "assistant", "content": text}], tokenize=False)
     assert answered == prompt_text(tokenizer, puzzle.question) + text + tokenizer.eos_token
@@ -72,7 +98,20 @@ def test_careful_demonstrations_are_right(name: str, task: Task) -> None:
     rng = random.Random(0)
     for puzzle in random.Random(1).sample(task.pool, 100):
         text = puzzle.demonstrate(rng, True)
-        assert text is None or puzzle.verifier(text, puzzle.reference).score == puzzle.verifier.full_score
+        if isinstance(text, list):
+            assert _earned(puzzle, text) == 1.0
+        else:
+            assert text is None or puzzle.verifier(text, puzzle.reference).score == puzzle.verifier.full_score
+
+
+def _earned(puzzle: Puzzle, conversation: Messages) -> float | None:
+    """What the calls of ``conversation`` earn, played again; each is answered as in it."""
+    environment = puzzle.environment()
+    environment.reset(reference=puzzle.reference)
+    for asked, answered in zip(conversation[:-1:2], conversation[1::2], strict=True):
+        call = asked["tool_calls"][0]["function"]
+        assert getattr(environment, call["name"])(**call["arguments"]) == answered["content"]
+    return earned(environment, puzzle, conversation)
 
 
 @pytest.mark.slow
@@ -80,12 +119,16 @@ def test_sampled_it_leaves_something_to_learn(name: str, task: Task) -> None:
     tokenizer = AutoTokenizer.from_pretrained(FOLDERS / name)
     model = AutoModelForCausalLM.from_pretrained(FOLDERS / name)
     for several in task.held_out.values():
+        if task.calls_tools:
+            _, scores = played(model, tokenizer, several[:64], sample=True, seed=0)
+            assert 0.03 < sum(scores) / len(scores) < 0.8
+            continue
         texts = completions(model, tokenizer, several[:64], sample=True, seed=0)
         assert 0.2 < accuracy(several[:64], texts) < 0.8
 
 
 def test_warm_up_trains_on_completions_only(name: str, task: Task) -> None:
-    tokenizer = tiny_tokenizer(task.vocabulary, task.tokens)
+    tokenizer = tiny_tokenizer(task.vocabulary, task.tokens, calls_tools=task.calls_tools)
     batch = next(demonstration_batches(tokenizer, task.warm_up, 0.5, random.Random(0)))
     starts = (batch["labels"] != -100).int().argmax(dim=1)
     assistant = tokenizer.convert_tokens_to_ids("<|assistant|>")

@@ -2,27 +2,40 @@
 
 import json
 import os
+import random
+import re
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
+from transformers import AutoModelForCausalLM, AutoTokenizer
 
+from evenkeel.rewards.environments.shipped import ENVIRONMENTS
+from evenkeel.trainer.run.check.check import checked
 from evenkeel.trainer.run.config import load_config
 from evenkeel.trainer.run.experiment import Experiment
+from scripts.tiny_policy.make import played
+from scripts.tiny_policy.tasks import TASKS
 from tests.paths import ROOT
 
-RECIPES = ["math", "code", "mixed"]
-HELD_OUT = {"math": {"test": 256}, "code": {"test": 256}}
-HELD_OUT["mixed"] = {"test.arithmetic": 128, "test.programs": 128}
+HELD_OUT = {
+    "math/tiny_cpu": {"test": 256},
+    "environments/guessing_tiny_cpu": {"test": 128},
+    "environments/key_door_tiny_cpu": {"test": 128},
+    "environments/python_tool_tiny_cpu": {"test": 128},
+    "code/tiny_cpu": {"test": 256},
+    "mixed/tiny_cpu": {"test.arithmetic": 128, "test.programs": 128},
+}
+SLOW = ("code/tiny_cpu", "mixed/tiny_cpu")
 
 
 def path_of(recipe: str) -> Path:
-    return ROOT / "configs" / recipe / "tiny_cpu.yaml"
+    return ROOT / "configs" / f"{recipe}.yaml"
 
 
 @pytest.mark.parametrize(
-    "recipe", ["math", *(pytest.param(name, marks=pytest.mark.slow) for name in ("code", "mixed"))]
+    "recipe", [pytest.param(name, marks=pytest.mark.slow) if name in SLOW else name for name in HELD_OUT]
 )
 def test_every_row_is_usable_and_none_is_held_out_and_trained_on(recipe: str) -> None:
     path = path_of(recipe)
@@ -30,12 +43,43 @@ def test_every_row_is_usable_and_none_is_held_out_and_trained_on(recipe: str) ->
     assert {part: len(dataset) for part, dataset in rows.items() if part != "train"} == HELD_OUT[recipe]
     trained = {row["prompt"][-1]["content"] for row in rows["train"]}
     held_out = {row["prompt"][-1]["content"] for part, data in rows.items() if part != "train" for row in data}
-    assert len(held_out) == 256
+    assert len(held_out) == sum(HELD_OUT[recipe].values())
     assert not held_out & trained
 
 
+@pytest.mark.parametrize("kind", ["guessing", "key_door", "python_tool"])
+def test_the_policy_of_the_games_calls_their_tools(kind: str) -> None:
+    path = path_of(f"environments/{kind}_tiny_cpu")
+    assert checked(path, ["trl.use_cpu=true"], processes=None).errors == []
+    task = TASKS["games"]()
+    folder = ROOT / "configs" / "tiny_policy" / "games"
+    tokenizer, model = AutoTokenizer.from_pretrained(folder), AutoModelForCausalLM.from_pretrained(folder)
+    said, _ = played(model, tokenizer, task.held_out[kind][:32], sample=True, seed=0, turns=1)
+    answers = [conversation[2]["content"] for conversation in said if len(conversation) > 2]
+    assert len(answers) >= 6
+    assert not [answer for answer in answers if "error" in answer.lower()]
+
+
+@pytest.mark.parametrize(("kind", "tool"), [("guessing", "guess"), ("key_door", "move")])
+def test_the_chance_of_random_play_is_that_of_the_header(kind: str, tool: str) -> None:
+    path = path_of(f"environments/{kind}_tiny_cpu")
+    (said,) = re.findall(r"Chance: (\S+),", path.read_text())
+    environment = load_config(path).environment
+    assert isinstance(environment, dict)
+    options = {key: value for key, value in environment.items() if key != "name"}
+    game, rng, won = ENVIRONMENTS[kind](**options), random.Random(0), 0.0
+    largest, most = options.values()
+    for _ in range(10_000):
+        game.reset(reference=rng.randint(1, largest))
+        for _ in range(most):
+            choices = range(1, largest + 1) if kind == "guessing" else ("left", "right", "take", "open")
+            getattr(game, tool)(rng.choice(choices))
+        won += game.get_reward()
+    assert won / 10_000 == pytest.approx(float(said), abs=0.01)
+
+
 @pytest.mark.slow
-@pytest.mark.parametrize("recipe", RECIPES)
+@pytest.mark.parametrize("recipe", HELD_OUT)
 def test_it_trains(recipe: str, tmp_path: Path) -> None:
     command = [sys.executable, "scripts/train.py", str(path_of(recipe)), "trl.max_steps=2", "trl.save_steps=2"]
     command += [f"output_dir={tmp_path / 'run'}", "logging.report_to=none"]

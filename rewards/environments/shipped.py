@@ -66,6 +66,13 @@ def _program(earlier: list[str], code: str) -> str:
     return "\n".join(lines)
 
 
+def _within(reference: Any, option: str, largest: int) -> int:
+    number = int(reference)
+    if not 1 <= number <= largest:
+        raise ValueError(f"reference {number} is not within 1 to {option} = {largest}. Give both the same {option}.")
+    return number
+
+
 class Guessing:
     """Find a number between 1 and ``largest``; the answer to a guess is higher, lower or right.
 
@@ -78,7 +85,7 @@ class Guessing:
 
     def reset(self, *, reference: Any, **_: Any) -> None:
         """Begin with the row's number."""
-        self._number, self._guesses = int(reference), list[int]()
+        self._number, self._guesses = _within(reference, "largest", self._largest), list[int]()
 
     def guess(self, number: int) -> str:
         """Guess the number.
@@ -93,6 +100,8 @@ class Guessing:
             return "right"
         if len(self._guesses) == self._most:
             return "no guesses left"
+        if not isinstance(number, int):
+            raise ValueError(f"{number!r} is no whole number.")
         self._guesses.append(number)
         return "right" if number == self._number else "higher" if self._number > number else "lower"
 
@@ -119,7 +128,8 @@ class KeyDoor:
 
     def reset(self, *, reference: Any, **_: Any) -> None:
         """Begin at the row's place."""
-        self._place, self._has_key, self._is_open, self._moves = int(reference), False, False, 0
+        self._place = _within(reference, "length", self._length)
+        self._has_key, self._is_open, self._moves = False, False, 0
 
     def move(self, action: str) -> str:
         """Act in the corridor.

@@ -1,5 +1,6 @@
 """Datasets made on the spot: rows {prompt, reference} of puzzles from a seed, in two parts that share none."""
 
+import random
 from collections.abc import Sequence
 from typing import Any, Literal
 
@@ -104,6 +105,43 @@ def small_programs(
         train + test, num_steps=num_steps, max_number=max_number, num_inputs=num_inputs, seed=seed
     )
     return _rows(problems, part, test)
+
+
+def guessing(
+    *, part: SplitName, train: int, test: int, seed: int, largest: int = 7, guesses: int = 3
+) -> list[dict[str, Any]]:
+    """Rounds of the environment ``guessing``, which is given the same ``largest`` and ``guesses``.
+
+    The number, uniform in 1…``largest``, is the reference and not in the prompt. Prompts differ by the round's name
+    alone, so that the parts share no row; what can be learned is how to play.
+    """
+    ask = f"Find a number from 1 to {largest} in {guesses} guesses."
+    return _rounds(part, train, test, seed, ask, largest)
+
+
+def key_door(
+    *, part: SplitName, train: int, test: int, seed: int, length: int = 4, moves: int = 12
+) -> list[dict[str, Any]]:
+    """Rounds of the environment ``key_door``, which is given the same ``length`` and ``moves``.
+
+    The start, uniform in 1…``length``, is the reference and in the prompt. Rounds are named as in `guessing`.
+    """
+    ask = f"You are at place {{reference}} of {length}. Take the key at 1 and open the door at {length}"
+    return _rounds(part, train, test, seed, f"{ask} in {moves} moves.", length)
+
+
+def _rounds(part: SplitName, train: int, test: int, seed: int, ask: str, largest: int) -> list[dict[str, Any]]:
+    """The rows of ``part``: the first ``test`` rounds, or the others, each with a reference in 1…``largest``."""
+    rng = random.Random(seed)
+    references = [rng.randint(1, largest) for _ in range(test + train)]
+    rows = [
+        {
+            "prompt": f"Game {number // 50 + 1}, round {number % 50 + 1}. {ask.format(reference=reference)}",
+            "reference": str(reference),
+        }
+        for number, reference in enumerate(references)
+    ]
+    return rows[:test] if part == "test" else rows[test:]
 
 
 def _rows(problems: Sequence[Any], part: SplitName, test: int) -> list[dict[str, Any]]:

@@ -16,16 +16,47 @@ CHAT_TEMPLATE = (
     "{% for message in messages %}<|{{ message.role }}|>{{ message.content }}"
     "<|end|>{% endfor %}{% if add_generation_prompt %}<|assistant|>{% endif %}"
 )
+CALLING_TEMPLATE = (
+    "{% if tools %}<|system|>{% for tool in tools %}{{ tool.function.name }}"
+    "({{ tool.function.parameters.properties | join(', ') }}){% endfor %}<|end|>{% endif %}"
+    "{% for message in messages %}<|{{ message.role }}|>{% if message.role == 'assistant' %}"
+    "{% generation %}{{ message.content }}{% for call in message.tool_calls or [] %}<call>{{ call.function.name }}("
+    "{% for key, value in call.function.arguments.items() %}{{ key }}={{ value | tojson }}"
+    "{% if not loop.last %}, {% endif %}{% endfor %})</call>{% endfor %}<|end|>{% endgeneration %}"
+    "{% else %}{{ message.content }}<|end|>{% endif %}"
+    "{% endfor %}{% if add_generation_prompt %}<|assistant|>{% endif %}"
+)
+"""Tools are named in a system message; a call reads ``<call>guess(number=8)</call>``."""
+CALLS = {
+    "defaults": {"role": "assistant"},
+    "start_anchor": "<|assistant|>",
+    "fields": {
+        "tool_calls": {
+            "open_pattern": r"<call>(?P<name>\w+)\(",
+            "close_pattern": r"\)</call>",
+            "repeats": True,
+            "content": "xml-inline",
+            "content_args": {
+                "tag_pattern": r'(?P<key>\w+)=(?P<value>"(?:[^"\\]|\\.)*"|[^,]*)',
+                "value_parser": {"name": "json", "args": {"allow_non_json": True}},
+            },
+            "transform": {"type": "function", "function": {"name": "{name}", "arguments": "{content}"}},
+        },
+        "content": {"close_pattern": r"<\|end\|>", "content": "text"},
+    },
+}
+"""How transformers reads calls from what a policy wrote: the tokenizer's ``response_template``."""
 
 
-def tiny_tokenizer(vocabulary: Sequence[str], tokens: Tokens) -> Any:
+def tiny_tokenizer(vocabulary: Sequence[str], tokens: Tokens, *, calls_tools: bool = False) -> Any:
     """A word-level tokenizer. Tags are ordinary words: they survive ``skip_special_tokens`` and verifiers see them."""
+    roles = (*ROLES, "tool") if calls_tools else ROLES
     exact = tokens == "exact"
     pieces = tokenizers.pre_tokenizers.Split(
         tokenizers.Regex(EXACT if exact else WORD), behavior="isolated" if exact else "removed", invert=not exact
     )
-    special = [PAD, END, UNKNOWN, *(f"<|{role}|>" for role in ROLES)]
-    tags = ["<think>", "</think>", "<answer>", "</answer>"]
+    special = [PAD, END, UNKNOWN, *(f"<|{role}|>" for role in roles)]
+    tags = ["<call>", "</call>"] if calls_tools else ["<think>", "</think>", "<answer>", "</answer>"]
     words = [piece for word in vocabulary for piece, _ in pieces.pre_tokenize_str(word)]
     ids = {word: index for index, word in enumerate(dict.fromkeys(special + tags + words))}
     tokenizer = tokenizers.Tokenizer(tokenizers.models.WordLevel(ids, unk_token=UNKNOWN))
@@ -37,12 +68,14 @@ def tiny_tokenizer(vocabulary: Sequence[str], tokens: Tokens) -> Any:
         pad_token=PAD,
         eos_token=END,
         unk_token=UNKNOWN,
-        additional_special_tokens=[f"<|{role}|>" for role in ROLES],
+        additional_special_tokens=[f"<|{role}|>" for role in roles],
         padding_side="left",
         clean_up_tokenization_spaces=False,
         model_max_length=1024,
     )
-    fast.chat_template = CHAT_TEMPLATE
+    fast.chat_template = CALLING_TEMPLATE if calls_tools else CHAT_TEMPLATE
+    if calls_tools:
+        fast.response_template = CALLS
     return fast
 
 

@@ -9,6 +9,7 @@ seen and written into its model card.
 """
 
 import argparse
+import inspect
 import platform
 import random
 import sys
@@ -21,8 +22,11 @@ from typing import Any
 import torch
 import transformers
 from safetensors.torch import load_file, save_file
+from trl.chat_template_utils import parse_response
 
+from evenkeel.rewards.environments.row_environment import CONTROL
 from scripts.tiny_policy.architecture import tiny_model, tiny_tokenizer
+from scripts.tiny_policy.games_demonstrations import Messages
 from scripts.tiny_policy.tasks import HELD_OUT, TASKS, Puzzle, Task
 
 BATCH = 32  # demonstrations a step of the warm-up
@@ -63,7 +67,7 @@ def demonstration_batches(
     while True:
         rows = [_demonstrated(tokenizer, puzzles, hasty, rng) for _ in range(8 * BATCH)]
         if not hasty:  # like lengths together: a third less padding. A mixture stays mixed, hasty ones are short.
-            rows.sort(key=lambda pair: len(pair[0]) + len(pair[1]))
+            rows.sort(key=lambda pair: len(pair[0]))
         batches = [rows[start : start + BATCH] for start in range(0, len(rows), BATCH)]
         rng.shuffle(batches)
         yield from (_padded(batch, tokenizer.pad_token_id) for batch in batches)
@@ -72,27 +76,38 @@ def demonstration_batches(
 def _demonstrated(
     tokenizer: Any, puzzles: Sequence[Puzzle], hasty: float, rng: random.Random
 ) -> tuple[list[int], list[int]]:
-    """Token ids of a random puzzle's prompt and of a demonstration for it."""
+    """Token ids and labels of a random puzzle and a demonstration for it."""
     while True:
         puzzle = rng.choice(puzzles)
         completion = puzzle.demonstrate(rng, rng.random() >= hasty)
         if completion is None:
             continue
+        ids, labels = tokenized(tokenizer, puzzle, completion)
+        if len(ids) <= LONGEST:
+            return ids, labels
+
+
+def tokenized(tokenizer: Any, puzzle: Puzzle, completion: str | Messages) -> tuple[list[int], list[int]]:
+    """Token ids of ``puzzle`` with ``completion``, and labels: −100 but for what the assistant writes."""
+    if isinstance(completion, str):
         prompt = tokenizer(prompt_text(tokenizer, puzzle.question)).input_ids
         answer = [*tokenizer(completion).input_ids, tokenizer.eos_token_id]
-        if len(prompt) + len(answer) <= LONGEST:
-            return prompt, answer
+        return prompt + answer, [-100] * len(prompt) + answer
+    encoded = tokenizer.apply_chat_template(
+        [{"role": "user", "content": puzzle.question}, *completion],
+        tools=tools_of(puzzle.environment()),
+        return_dict=True,
+        return_assistant_tokens_mask=True,
+    )
+    ids, is_written = encoded["input_ids"], encoded["assistant_masks"]
+    return ids, [token if written else -100 for token, written in zip(ids, is_written, strict=True)]
 
 
 def _padded(rows: Sequence[tuple[list[int], list[int]]], pad: int) -> dict[str, Any]:
-    width = max(len(prompt) + len(answer) for prompt, answer in rows)
-    ids = torch.full((len(rows), width), pad)
-    labels = torch.full((len(rows), width), -100)
-    for index, (prompt, answer) in enumerate(rows):
-        end = len(prompt) + len(answer)
-        ids[index, :end] = torch.tensor(prompt + answer)
-        labels[index, len(prompt) : end] = torch.tensor(answer)
-    return {"input_ids": ids, "labels": labels, "attention_mask": ids != pad}
+    width = max(len(ids) for ids, _ in rows)
+    padded = torch.tensor([ids + [pad] * (width - len(ids)) for ids, _ in rows])
+    labels = torch.tensor([each + [-100] * (width - len(each)) for _, each in rows])
+    return {"input_ids": padded, "labels": labels, "attention_mask": padded != pad}
 
 
 @torch.no_grad()
@@ -108,6 +123,57 @@ def completions(model: Any, tokenizer: Any, puzzles: Sequence[Puzzle], *, sample
     )
     texts = tokenizer.batch_decode(written[:, prompts.input_ids.shape[1] :], skip_special_tokens=True)
     return [str(text) for text in texts]
+
+
+def played(
+    model: Any, tokenizer: Any, puzzles: Sequence[Puzzle], *, sample: bool, seed: int, turns: int = 16
+) -> tuple[list[Messages], list[float]]:
+    """What is said in one round of each puzzle, and what it earns; all puzzles have the same kind of environment."""
+    torch.manual_seed(seed)
+    model.eval()
+    environments = [puzzle.environment() for puzzle in puzzles]
+    said: list[Messages] = [[{"role": "user", "content": puzzle.question}] for puzzle in puzzles]
+    for environment, puzzle in zip(environments, puzzles, strict=True):
+        environment.reset(reference=puzzle.reference)
+    tools = tools_of(environments[0])
+    going = list(range(len(puzzles)))
+    for _ in range(turns):
+        texts = tokenizer.apply_chat_template(
+            [said[row] for row in going], tools=tools, add_generation_prompt=True, tokenize=False
+        )
+        prompts = tokenizer(texts, padding=True, return_tensors="pt")
+        with torch.no_grad():
+            written = model.generate(**prompts, max_new_tokens=64, do_sample=sample)[:, prompts.input_ids.shape[1] :]
+        messages = [
+            parse_response(tokenizer, [token for token in ids if token != tokenizer.pad_token_id], prefix=text)
+            for ids, text in zip(written.tolist(), tokenizer(texts).input_ids, strict=True)
+        ]
+        for row, message in zip(going, messages, strict=True):
+            said[row].append(message)
+            for call in message.get("tool_calls", []):
+                name, arguments = call["function"]["name"], call["function"]["arguments"]
+                try:
+                    answer = getattr(environments[row], name)(**arguments)
+                except Exception as error:  # noqa: BLE001 — read by the policy
+                    answer = str({"error": str(error)})
+                said[row].append({"role": "tool", "name": name, "content": answer})
+        going = [row for row in going if said[row][-1]["role"] == "tool"]
+        if not going:
+            break
+    return said, [earned(*each) for each in zip(environments, puzzles, said, strict=True)]
+
+
+def earned(environment: Any, puzzle: Puzzle, said: Messages) -> float:
+    """What a round earns: by its environment, or by the verifier of the last message where it has no reward."""
+    if hasattr(environment, "get_reward"):
+        return float(environment.get_reward())
+    return float(puzzle.verifier(said[-1]["content"], puzzle.reference).score or 0.0)
+
+
+def tools_of(environment: Any) -> list[Any]:
+    """The methods of ``environment`` that a policy may call."""
+    methods = inspect.getmembers(environment, inspect.ismethod)
+    return [method for name, method in methods if name[0] != "_" and name not in CONTROL]
 
 
 def accuracy(puzzles: Sequence[Puzzle], texts: Sequence[str]) -> float:
@@ -215,7 +281,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     started = time.perf_counter()
     torch.manual_seed(options.seed)
     task = TASKS[options.task]()
-    tokenizer = tiny_tokenizer(task.vocabulary, task.tokens)
+    tokenizer = tiny_tokenizer(task.vocabulary, task.tokens, calls_tools=task.calls_tools)
     model = tiny_model(tokenizer, task.layers)
     warm_up_phase(model, tokenizer, task.warm_up, steps=options.careful_steps, hasty=0.0, peak=2e-3, seed=options.seed)
     careful = measured(model, tokenizer, task)
@@ -240,6 +306,16 @@ def measured(model: Any, tokenizer: Any, task: Task) -> dict[str, str]:
     numbers: dict[str, str] = {}
     for kind, puzzles in task.held_out.items():
         of_kind = f"{kind}, " if len(task.puzzles) > 1 else ""
+        if task.calls_tools:
+            said, scores = played(model, tokenizer, puzzles, sample=True, seed=0)
+            _, greedy_scores = played(model, tokenizer, puzzles, sample=False, seed=0)
+            calls = sum(message["role"] == "tool" for conversation in said for message in conversation)
+            numbers |= {
+                f"{of_kind}sampled accuracy": f"{sum(scores) / len(scores):.3f}",
+                f"{of_kind}greedy accuracy": f"{sum(greedy_scores) / len(scores):.3f}",
+                f"{of_kind}sampled, mean calls": f"{calls / len(said):.1f}",
+            }
+            continue
         sampled = completions(model, tokenizer, puzzles, sample=True, seed=0)
         greedy = completions(model, tokenizer, puzzles, sample=False, seed=0)
         words = sum(len(text.split()) for text in sampled) / len(sampled)

@@ -8,8 +8,11 @@ import random
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
+from types import SimpleNamespace
 from typing import Any, Literal
 
+from evenkeel.rewards.environments.shipped import ENVIRONMENTS
+from evenkeel.rewards.generators import rows
 from evenkeel.rewards.generators.arithmetic import generate_arithmetic
 from evenkeel.rewards.generators.countdown import generate_countdown
 from evenkeel.rewards.generators.knights_knaves import generate_puzzles, rationale, row
@@ -18,26 +21,34 @@ from evenkeel.rewards.parts import build_verifier
 from evenkeel.rewards.verifier import Verifier
 from evenkeel.rewards.verifiers.knights_knaves import Puzzle as KnightsKnavesPuzzle
 from evenkeel.rewards.verifiers.knights_knaves.language import NAMES
+from scripts.tiny_policy import games_demonstrations as games
 from scripts.tiny_policy.arithmetic_demonstrations import demonstration as worked_arithmetic
 from scripts.tiny_policy.brief_countdown_demonstrations import one_line, several_lines
 from scripts.tiny_policy.brief_knights_knaves_demonstrations import noted_claims
 from scripts.tiny_policy.countdown_demonstrations import demonstration as worked_countdown
+from scripts.tiny_policy.games_demonstrations import Messages
 from scripts.tiny_policy.small_programs_demonstrations import demonstration as worked_program
 
 HELD_OUT = 256  # puzzles of each kind to measure on
 
 Tokens = Literal["words", "exact"]
-Demonstration = Callable[[random.Random, bool], str | None]
+Demonstration = Callable[[random.Random, bool], str | Messages | None]
 
 
 @dataclass(frozen=True)
 class Puzzle:
-    """A question, what its verifier judges against, and how it is demonstrated (``None`` where it cannot be)."""
+    """A question, what its verifier judges against, and how it is demonstrated (``None`` where it cannot be).
+
+    Attributes:
+        environment: makes that in which the policy acts, ``None`` where there is none; its ``get_reward``, where it
+            has one, judges instead.
+    """
 
     question: str
     reference: Any
     demonstrate: Demonstration
     verifier: Verifier
+    environment: Callable[[], Any] = lambda: None
 
 
 @dataclass(frozen=True)
@@ -61,6 +72,11 @@ class Task:
     writes: str = "`<think> … </think> <answer> … </answer>`"
     tokens: Tokens = "words"
     layers: int = 4
+
+    @property
+    def calls_tools(self) -> bool:
+        """Whether its puzzles have environments."""
+        return any(puzzles[0].environment() is not None for puzzles in self.puzzles.values())
 
     @property
     def held_out(self) -> Mapping[str, Sequence[Puzzle]]:
@@ -137,6 +153,37 @@ def arithmetic_and_programs_task() -> Task:
     )
 
 
+def games_task() -> Task:
+    """The environments that ship: a number up to 15 in 4 guesses, a corridor of 4 places, Python for arithmetic."""
+    questions = generate_arithmetic(
+        HELD_OUT + 512 + 3000, num_numbers=3, max_number=15, max_result=60, operations="+-*", seed=1
+    )
+    puzzles = {
+        "guessing": _rounds(rows.guessing, games.guessing, "guessing", largest=games.LARGEST, guesses=games.GUESSES),
+        "key_door": _rounds(rows.key_door, games.key_door, "key_door", length=games.LENGTH, moves=games.MOVES),
+        "python_tool": _puzzles(questions, games.python_tool, "math_answer", ENVIRONMENTS["python_tool"]),
+    }
+    numbers = [f"{number} {{{number} {number},={number}" for number in range(71)]
+    calls = [
+        "<call>guess(number=8)</call>",
+        '<call>move(action="',
+        'python(code="print(3 + 4 * 5 - 6)")',
+        "\\boxed{}",
+        "\n",
+    ]
+    answers = ["higher", "lower", "no guesses left", "no moves left", "the door is open", "with", " with", "without"]
+    words = ["done", "left", "right", "take", "open", "place 1 of 4, without the key", "(code)(action)(number)"]
+    asked = [puzzle.question for several in puzzles.values() for puzzle in several[:50]]
+    return Task(
+        puzzles,
+        512,
+        [*numbers, *calls, *answers, *words, *asked],
+        writes="calls such as `<call>guess(number=8)</call>`, and `done` or `\\boxed{…}` at last,",
+        tokens="exact",
+        layers=2,
+    )
+
+
 TASKS: Mapping[str, Callable[[], Task]] = {
     "countdown": countdown_task,
     "countdown_one_line": partial(brief_countdown_task, one_line),
@@ -144,12 +191,30 @@ TASKS: Mapping[str, Callable[[], Task]] = {
     "knights_knaves": knights_knaves_task,
     "knights_knaves_three": knights_knaves_three_task,
     "arithmetic_and_programs": arithmetic_and_programs_task,
+    "games": games_task,
 }
 
 
-def _puzzles(problems: Iterable[Any], demonstration: Callable[..., str | None], verifier: str) -> list[Puzzle]:
+def _puzzles(
+    problems: Iterable[Any],
+    demonstration: Callable[..., str | Messages | None],
+    verifier: str,
+    environment: Callable[[], Any] = lambda: None,
+) -> list[Puzzle]:
     judge = build_verifier(verifier)
-    return [Puzzle(each.question, each.reference, partial(_worked, demonstration, each), judge) for each in problems]
+    return [
+        Puzzle(each.question, each.reference, partial(_worked, demonstration, each), judge, environment)
+        for each in problems
+    ]
+
+
+def _rounds(
+    generator: Callable[..., list[dict[str, Any]]], demonstration: Callable[..., Messages], name: str, **options: int
+) -> list[Puzzle]:
+    sizes = {"train": 512 + 1000, "test": HELD_OUT, "seed": 1}
+    drawn = [row for part in ("test", "train") for row in generator(part=part, **sizes, **options)]
+    rounds = [SimpleNamespace(question=row["prompt"], reference=row["reference"]) for row in drawn]
+    return _puzzles(rounds, demonstration, "environment", partial(ENVIRONMENTS[name], **options))
 
 
 def _knights_knaves(drawn: Iterable[KnightsKnavesPuzzle], demonstration: Callable[..., str]) -> list[Puzzle]:
@@ -163,11 +228,13 @@ def _shown(puzzles: Iterable[Puzzle]) -> list[str]:
         text
         for puzzle in puzzles
         for text in (puzzle.question, puzzle.demonstrate(rng, True), puzzle.demonstrate(rng, False))
-        if text is not None
+        if isinstance(text, str)
     ]
 
 
-def _worked(demonstration: Callable[..., str | None], problem: Any, rng: random.Random, careful: bool) -> str | None:
+def _worked(
+    demonstration: Callable[..., str | Messages | None], problem: Any, rng: random.Random, careful: bool
+) -> str | Messages | None:
     return demonstration(problem, rng, careful=careful)
 
 

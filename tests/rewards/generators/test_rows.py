@@ -1,10 +1,12 @@
-"""The datasets made on the spot for mathematics and code, judged by the verifiers that they are made for."""
+"""The datasets made on the spot: judged by the verifiers, or begun by the environments, that they are made for."""
 
 from typing import Any
 
 import pytest
 
 from evenkeel.rewards import GENERATORS, build_verifier
+from evenkeel.rewards.environments import build_environment, trial_problem
+from evenkeel.rewards.environments.shipped import ENVIRONMENTS
 from evenkeel.rewards.references import check_references
 
 MADE = [
@@ -15,6 +17,8 @@ MADE = [
 ]
 names = pytest.mark.parametrize(("name", "verifier", "options"), MADE)
 
+ROUNDS = [("guessing", {"largest": 15, "guesses": 4}), ("key_door", {"length": 3, "moves": 9}), ("key_door", {})]
+
 
 @names
 def test_the_parts_share_no_row_and_depend_on_the_seed_alone(name: str, verifier: str, options: dict[str, Any]) -> None:
@@ -24,6 +28,26 @@ def test_the_parts_share_no_row_and_depend_on_the_seed_alone(name: str, verifier
     assert len(set(questions)) == 60
     assert parts["test"] == GENERATORS[name](part="test", train=80, test=20, seed=5, **options)
     assert parts["train"] != GENERATORS[name](part="train", train=40, test=20, seed=6, **options)
+
+
+@pytest.mark.parametrize(("name", "options"), ROUNDS)
+def test_rounds_share_no_row_and_an_environment_of_the_same_options_begins_with_each(
+    name: str, options: dict[str, Any]
+) -> None:
+    parts = {part: GENERATORS[name](part=part, train=60, test=20, seed=5, **options) for part in ("train", "test")}
+    rows = [row for several in parts.values() for row in several]
+    assert len({row["prompt"] for row in rows}) == 80
+    assert parts["test"] == GENERATORS[name](part="test", train=90, test=20, seed=5, **options)
+    for row in rows:
+        ENVIRONMENTS[name](**options).reset(**row)
+    first, *_ = options.values() or [4]
+    assert {int(row["reference"]) for row in rows} == set(range(1, first + 1))
+
+
+def test_a_round_that_the_environment_is_too_small_for_is_refused() -> None:
+    rows = GENERATORS["guessing"](part="train", train=20, test=1, seed=5, largest=15)
+    problem = trial_problem(build_environment({"name": "guessing", "largest": 7}), rows)
+    assert "is not within 1 to largest = 7" in problem
 
 
 @names
