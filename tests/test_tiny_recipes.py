@@ -88,7 +88,7 @@ def test_it_trains(recipe: str, tmp_path: Path) -> None:
     assert result.returncode == 0, result.stderr[-3000:]
     summary = json.loads((tmp_path / "run" / "summary.json").read_text())
     assert summary["optimizer_steps"] == 2
-    assert 0.1 < summary["accuracy_before"] < 0.9
+    assert 0.05 < summary["accuracy_before"] < 0.9
     entries = [json.loads(line) for line in (tmp_path / "run" / "metrics.jsonl").read_text().splitlines()]
     trained = [entry for entry in entries if "reward" in entry]
     assert len(trained) == 2
