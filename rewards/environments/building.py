@@ -126,6 +126,9 @@ def trial_problem(kind: type[RowEnvironment], rows: Sequence[Mapping[str, Any]])
 
     It is reset for up to eight of ``rows``, spread over all; each tool is called with ``None`` for every argument,
     which it may refuse by an exception, that the policy then reads; it is asked for its reward.
+
+    Args:
+        rows: at least one.
     """
     environment = kind()
     chosen = range(0, len(rows), max(1, -(-len(rows) // MOST_ROWS)))
@@ -139,8 +142,7 @@ def trial_problem(kind: type[RowEnvironment], rows: Sequence[Mapping[str, Any]])
     for name in tools_of(kind):
         tool = getattr(environment, name)
         required = [p.name for p in inspect.signature(tool).parameters.values() if p.default is p.empty]
-        if rows:
-            environment.reset(**rows[0])
+        environment.reset(**rows[0])
         with contextlib.suppress(Exception):  # a refusal, which the policy reads
             tool(**dict.fromkeys(required))
         if environment.failure is not None:
@@ -149,7 +151,7 @@ def trial_problem(kind: type[RowEnvironment], rows: Sequence[Mapping[str, Any]])
                 f"environment {kind.__name__}, {name}({given}): {environment.failure}. A policy writes such calls: "
                 "raise an error that it can read, a ValueError, and in time."
             )
-    if rows and has_reward(kind):
+    if has_reward(kind):
         environment.reset(**rows[0])
         score = environment._score()
         if environment.failure is not None or (score is not None and not math.isfinite(score)):

@@ -57,7 +57,7 @@ def try_on_rows(environments: Environments, rows: Any, label: str) -> None:
     tasks = rows["task"] if "task" in rows.column_names else [None] * len(rows)
     for task, kind in environments.items():
         own = [row for row, named in enumerate(tasks) if _key(environments, named) == task]
-        if problem := trial_problem(kind, rows.select(own).to_list() if own else []):
+        if own and (problem := trial_problem(kind, rows.select(own).to_list())):
             raise EnvironmentPartError(f"{label}: {problem}", code="environment-trial")
 
 

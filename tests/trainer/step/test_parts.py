@@ -47,6 +47,7 @@ from evenkeel.trainer.step.microbatches import Microbatches, PlannedCut
 from evenkeel.trainer.step.options import Engine, Evaluation, Guards
 from evenkeel.trainer.step.phases import Phases
 from evenkeel.trainer.step.prompts import Answers, EpochSampler, Prompts
+from evenkeel.trainer.step.provenance import Provenance, ProvenanceError
 from evenkeel.trainer.step.ranks import Ranks
 from evenkeel.trainer.step.records import Recorder
 from evenkeel.trainer.step.revisions import Revisions
@@ -195,6 +196,25 @@ def test_common_random_numbers(ranks: Ranks):
     assert noise.draw([[5, 6], [5, 6]], batch=0)(probs, rows, 4).tolist() == expected(2, 3)  # the prompt's next two
     noise.start_evaluation()
     assert noise.draw([[5, 6], [5, 6]], batch=0)(probs, rows, 4).tolist() == expected(0, 1)
+
+
+def test_provenance(ranks: Ranks):
+    answers = iter([[[7, 8]], [[3]]])
+    asked = SimpleNamespace(_generate_single_turn=lambda prompt_ids: (next(answers), None))
+    provenance = Provenance(ranks, SimpleNamespace(decode=str), limit=8, ends=None, batches=1)
+    with provenance.recording(asked, "_generate_single_turn", is_training=True):
+        asked._generate_single_turn([[5, 6]])
+        asked._generate_single_turn([[5, 6, 7, 8, 9]])  # a tool wrote 9
+    batch = {
+        "prompt_ids": torch.tensor([[5, 6]]),
+        "prompt_mask": torch.ones(1, 2),
+        "completion_ids": torch.tensor([[7, 8, 9, 3]]),
+        "completion_mask": torch.ones(1, 4),
+        "tool_mask": torch.tensor([[1, 1, 1, 1]]),
+    }
+    with pytest.raises(ProvenanceError, match="token 2 of the completion: the chat template or a tool put token 9"):
+        provenance.check(batch, defaultdict(list))
+    provenance.check(batch, defaultdict(list))  # the one batch that is checked is over
 
 
 def test_judging(ranks: Ranks):
