@@ -207,9 +207,9 @@ def test_provenance(ranks: Ranks):
         asked._generate_single_turn([[5, 6, 7, 8, 9]])  # a tool wrote 9
     batch = {
         "prompt_ids": torch.tensor([[5, 6]]),
-        "prompt_mask": torch.ones(1, 2),
+        "prompt_mask": torch.ones(1, 2, dtype=torch.long),
         "completion_ids": torch.tensor([[7, 8, 9, 3]]),
-        "completion_mask": torch.ones(1, 4),
+        "completion_mask": torch.ones(1, 4, dtype=torch.long),
         "tool_mask": torch.tensor([[1, 1, 1, 1]]),
     }
     with pytest.raises(ProvenanceError, match="token 2 of the completion: the chat template or a tool put token 9"):
