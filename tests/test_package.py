@@ -13,6 +13,7 @@ import pytest
 import shtab
 
 import evenkeel
+from evenkeel.trainer.command import __main__ as command
 from evenkeel.trainer.command import completion, configs
 from evenkeel.trainer.run.config import load_config
 from tests.paths import ROOT
@@ -111,6 +112,12 @@ def test_a_checkout_that_is_not_installed_gives_the_trainer_by_its_folders_name(
     code = "import sys; sys.meta_path = [each for each in sys.meta_path if 'editable' not in repr(each).lower()]; "
     code += f"sys.path.insert(0, {str(ROOT)!r}); from trainer import RLVRTrainer; print(RLVRTrainer.__module__)"
     assert ran(tmp_path, "-c", code).endswith("evenkeel.trainer.step.trainer\n")
+
+
+def test_a_run_records_its_command_as_it_is_typed(monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(sys, "argv", ["/somewhere/bin/evenkeel", "verifiers"])
+    assert command.main() == 0
+    assert sys.argv == ["evenkeel", "verifiers"]
 
 
 def test_every_help_page_has_an_example():

@@ -35,7 +35,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         said = f"evenkeel: there is no command {name!r}.", suggest(name, COMMANDS)
         print(*filter(None, said), "evenkeel --help lists them.", file=sys.stderr)
         return 2
-    sys.argv[0] = f"evenkeel {name}"
+    sys.argv[0] = "evenkeel"  # a run records its command, without the place of the program
     if (here := str(Path.cwd())) not in sys.path:  # with a user's own parts: last, so that they hide nothing installed
         sys.path.append(here)
     try:
