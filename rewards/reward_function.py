@@ -85,18 +85,19 @@ class RewardFunction:
     ) -> list[float | None]:
         judgement = self.group.judgement(Batch(prompts, completions, reference, completion_ids, task, environments))
         verdicts = judgement.verdicts[self.__name__]
+        is_first = self is self.group.functions[0]  # which says what is said of a row once
         if log_extra is not None:
             log_extra(f"{self.__name__}/answer", [verdict and verdict.answer for verdict in verdicts])
             log_extra(f"{self.__name__}/reason", [verdict and verdict.reason for verdict in verdicts])
-            if self is self.group.functions[0]:
+            if is_first:
                 log_extra("correct", judgement.correct)
         if log_metric is not None:
             self._log([verdict for verdict in verdicts if verdict is not None], log_metric)
-            if self is self.group.functions[0]:
+            if is_first:
                 for correct in judgement.correct:
                     if correct is not None:
                         log_metric("verifier/accuracy", float(correct))
-        if self is self.group.functions[0] and any(isinstance(each, RowEnvironment) for each in environments or ()):
+        if is_first and any(isinstance(each, RowEnvironment) for each in environments or ()):
             _log_environments(environments or (), completions, log_extra, log_metric)
         return [
             None if verdict is None or unjudged else verdict.score
@@ -150,7 +151,7 @@ class RewardFunction:
             logger.warning("%s left %s completions unjudged; the first: %s", area, counts, unjudged[0].reason)
 
     def _text(self, prompt: Any, completion: Any) -> str:
-        text = completion if isinstance(completion, str) else last_turn(completion)
+        text = completion if isinstance(completion, str) else _last_turn(completion)
         return THOUGHT_OPENS + text if self._is_prefilled(prompt) else text
 
     def _is_prefilled(self, prompt: Any) -> bool:
@@ -276,7 +277,7 @@ def _log_environments(
         logger.warning("%d of %d environments failed; the first: %s", len(failed), len(failures), failed[0])
 
 
-def last_turn(messages: Sequence[Mapping[str, Any]]) -> str:
+def _last_turn(messages: Sequence[Mapping[str, Any]]) -> str:
     """The text of the policy's last message, its thought in tags where the response template has set it apart."""
     said = (each for each in reversed(messages) if each.get("role", "assistant") == "assistant")
     message: Mapping[str, Any] = next(said, {})

@@ -1,6 +1,7 @@
 """A real causal LM small enough to train hundreds of times: 2 layers, hidden size 32, 24 words."""
 
 from pathlib import Path
+from typing import Any
 
 import torch
 from tokenizers import Tokenizer, models, pre_tokenizers
@@ -26,19 +27,20 @@ def save_tiny_model(folder: Path, seed: int = 0) -> Path:
     return folder
 
 
-def tiny_config(*, vocab_size: int = len(WORDS), num_hidden_layers: int = 2) -> Qwen3Config:
-    """The model's."""
-    return Qwen3Config(
-        vocab_size=vocab_size,
-        hidden_size=32,
-        intermediate_size=64,
-        num_hidden_layers=num_hidden_layers,
-        num_attention_heads=2,
-        num_key_value_heads=1,
-        head_dim=16,
-        max_position_embeddings=128,
-        tie_word_embeddings=True,
-        pad_token_id=0,
-        eos_token_id=1,
-        bos_token_id=None,
-    )
+def tiny_config(**changes: Any) -> Qwen3Config:
+    """The model's, with ``changes``."""
+    own = {
+        "vocab_size": len(WORDS),
+        "hidden_size": 32,
+        "intermediate_size": 64,
+        "num_hidden_layers": 2,
+        "num_attention_heads": 2,
+        "num_key_value_heads": 1,
+        "head_dim": 16,
+        "max_position_embeddings": 128,
+        "tie_word_embeddings": True,
+        "pad_token_id": 0,
+        "eos_token_id": 1,
+        "bos_token_id": None,
+    }
+    return Qwen3Config(**{**own, **changes})

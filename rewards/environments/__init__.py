@@ -2,6 +2,7 @@
 
 =================  ==================================================================================================
 `row_environment`  a user's environment as a trainer is given it: limits of time, failures, what was recorded by turn
+`side_by_side`     calls of different rows made at once
 `shipped`          a sandboxed Python, and two games whose best policies are known
 `tools`            functions as tools, each call in a worker process
 `building`         by name, built and tried

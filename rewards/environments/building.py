@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import Any
 
-from evenkeel.rewards.environments.row_environment import CONTROL, RowEnvironment, environment_class
+from evenkeel.rewards.environments.row_environment import RowEnvironment, environment_class
 from evenkeel.rewards.environments.shipped import ENVIRONMENTS
 from evenkeel.rewards.environments.tools import TOOLS, in_worker
 from evenkeel.rewards.registry import Found, Kind, PartError, PartSpec
@@ -29,7 +29,7 @@ ENVIRONMENT_KIND = Kind("environment", "evenkeel.environments", lambda: ENVIRONM
 TOOL_KIND = Kind("tool", "evenkeel.tools", lambda: TOOLS, EnvironmentPartError)
 
 
-class OnlyTools:
+class Tools:
     """The environment of a row that has tools and nothing else."""
 
     def reset(self, **_: Any) -> None:
@@ -53,7 +53,7 @@ def build_environment(spec: PartSpec | None, tools: Sequence[PartSpec] = ()) -> 
     """
     functions = {tool.__name__: tool for tool in map(_tool, tools)}
     if spec is None:
-        return environment_class(OnlyTools, TIME_LIMIT_S, "Tools", functions, CALLS_AT_ONCE)
+        return environment_class(Tools, Tools(), TIME_LIMIT_S, functions, CALLS_AT_ONCE)
     found = ENVIRONMENT_KIND.find(spec)
     parameters = inspect.signature(found.target).parameters
     options = dict(found.options)
@@ -73,17 +73,18 @@ def build_environment(spec: PartSpec | None, tools: Sequence[PartSpec] = ()) -> 
     options = ENVIRONMENT_KIND.checked_options(chosen, parameters.values(), _annotated(found.target))
     make = partial(found.target, **options)
     try:
-        kind = type(make())
+        made = make()
     except Exception as error:
         what = f"environment {found.label!r} cannot be made: {type(error).__name__}: {error}"
         raise EnvironmentPartError(what, code="failed-constructor") from error
+    kind = type(made)
     if not callable(getattr(kind, "reset", None)):
         what = f"environment {found.label!r} has no method reset, so that no row can begin."
         raise EnvironmentPartError(f"{what} Write def reset(self, **row).", code="no-reset")
     if twice := sorted(set(functions) & {name for name, _ in inspect.getmembers(kind, inspect.isfunction)}):
         what = f"{', '.join(twice)} is both a tool and a method of environment {found.label!r}. Rename one of them."
         raise EnvironmentPartError(what, code="tool-twice")
-    return environment_class(make, limit, kind.__name__, functions, at_once)
+    return environment_class(make, made, limit, functions, at_once)
 
 
 def _tool(spec: PartSpec) -> Callable[..., Any]:
@@ -112,13 +113,12 @@ def _annotated(target: Any) -> Any:
 
 def tools_of(kind: type[RowEnvironment]) -> list[str]:
     """The names of what a policy may call."""
-    functions = inspect.getmembers(kind, inspect.isfunction)
-    return [name for name, _ in functions if name[0] != "_" and name not in CONTROL]
+    return sorted(kind._tools)
 
 
 def has_reward(kind: type[RowEnvironment]) -> bool:
     """Whether an environment judges its rows."""
-    return callable(getattr(kind._make(), "get_reward", None))
+    return kind._has_reward
 
 
 def trial_problem(kind: type[RowEnvironment], rows: Sequence[Mapping[str, Any]]) -> str:

@@ -57,6 +57,7 @@ class RowEnvironment:
     _functions: ClassVar[Mapping[str, Callable[..., Any]]]
     """Name → tool that is no method of the user's object."""
     _tools: ClassVar[frozenset[str]]
+    _has_reward: ClassVar[bool]
     _beside: SideBySide | None = None
 
     @staticmethod
@@ -168,30 +169,31 @@ class RowEnvironment:
 
 def environment_class(
     make: Callable[[], Any],
+    made: Any,
     time_limit_s: float,
-    name: str,
-    tools: Mapping[str, Callable[..., Any]] | None = None,
-    calls_at_once: int = 1,
+    tools: Mapping[str, Callable[..., Any]],
+    calls_at_once: int,
 ) -> type[RowEnvironment]:
-    """The class whose instances TRL is given in place of what ``make`` makes.
+    """The class whose instances TRL is given in place of what ``make`` makes, of which ``made`` is one.
 
-    Its tools are the public methods of ``make``'s object, each call within ``time_limit_s``, and ``tools``, which keep
-    limits of their own. They have the signatures and docstrings of the user's: TRL makes schemas of those.
+    Its tools are the public methods of ``made``, each call within ``time_limit_s``, and ``tools``, which keep limits of
+    their own. They have the signatures and docstrings of the user's: TRL makes schemas of those.
     """
-    kind = type(make())
+    kind = type(made)
     found = inspect.getmembers(kind, inspect.isfunction)
     methods = {each: _method(function) for each, function in found if each[0] != "_" and each not in CONTROL}
-    functions = {each: _method(function, is_own=False) for each, function in (tools or {}).items()}
+    functions = {each: _method(function, is_own=False) for each, function in tools.items()}
     settings: dict[str, Any] = {
         "_make": staticmethod(make),
         "_time_limit_s": time_limit_s,
         "_calls_at_once": calls_at_once,
-        "_functions": dict(tools or {}),
+        "_functions": dict(tools),
         "_tools": frozenset({*methods, *functions}),
+        "_has_reward": callable(getattr(made, "get_reward", None)),
     }
     if hasattr(kind, "state"):
         settings["turn_columns"] = RowEnvironment.turn_columns | {"state_keys"}
-    return type(name, (RowEnvironment,), {**methods, **functions, **settings})
+    return type(kind.__name__, (RowEnvironment,), {**methods, **functions, **settings})
 
 
 def _method(function: Callable[..., Any], *, is_own: bool = True) -> Callable[..., Any]:

@@ -1,10 +1,15 @@
 """The environments that ship: a sandboxed Python, and two games whose best policies are known."""
 
+from functools import cache
 from typing import Any
 
 from evenkeel.rewards.isolation.sandbox import Limits, Sandbox
 
-_sandbox: list[Sandbox] = []  # one for all rows of the process
+
+@cache
+def _sandbox() -> Sandbox:
+    """One for all rows of the process."""
+    return Sandbox()
 
 
 class PythonTool:
@@ -37,9 +42,7 @@ class PythonTool:
         Returns:
             What was printed, or the error.
         """
-        if not _sandbox:
-            _sandbox.append(Sandbox())
-        run = _sandbox[0].run(_program(self._earlier, code), limits=self._limits)
+        run = _sandbox().run(_program(self._earlier, code), limits=self._limits)
         if run.status in ("failed_to_start", "starved"):
             raise ConnectionError(f"the sandbox ran nothing: {run.problem or run.status}")
         printed = run.stdout.decode("utf-8", "replace")

@@ -1,6 +1,9 @@
 """The commands of `evenkeel`, a module each: ``parser()`` is its command line, ``main(argv)`` its exit status."""
 
 import argparse
+import sys
+from collections.abc import Callable, Sequence
+from functools import wraps
 from typing import Any
 
 COMMANDS = {
@@ -43,3 +46,19 @@ def add_command(commands: Any, name: str, meaning: str, documentation: str | Non
     examples = [line for line in (documentation or "").splitlines() if line.strip().startswith(command.prog)]
     command.description = "\n".join([f"{meaning[0].upper()}{meaning[1:]}.", "", *examples])
     return command
+
+
+def refused_in_words(main: Callable[[Sequence[str] | None], int]) -> Callable[..., int]:
+    """``main``, whose `Refusal` is printed as its message alone; the exit status is then 2."""
+
+    @wraps(main)
+    def answered(argv: Sequence[str] | None = None) -> int:
+        from evenkeel.rewards.registry import Refusal
+
+        try:
+            return main(argv)
+        except Refusal as refusal:
+            print(f"\n{refusal}", file=sys.stderr)
+            return 2
+
+    return answered

@@ -13,7 +13,6 @@ from collections.abc import Sequence
 from importlib import import_module
 from pathlib import Path
 
-from evenkeel.rewards.registry import Refusal, suggest
 from evenkeel.trainer.command import COMMANDS
 
 
@@ -31,6 +30,8 @@ def main(argv: Sequence[str] | None = None) -> int:
         print(__version__)
         return 0
     name, *rest = given
+    from evenkeel.rewards.registry import Refusal, suggest  # --help need not wait for the verifiers
+
     if name not in COMMANDS:
         said = f"evenkeel: there is no command {name!r}.", suggest(name, COMMANDS)
         print(*filter(None, said), "evenkeel --help lists them.", file=sys.stderr)

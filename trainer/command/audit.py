@@ -31,8 +31,7 @@ from typing import Any, get_args
 
 from evenkeel.rewards.bench.audit import ANSWER, KINDS, RIGHT, TASKS, Audit, Finding, Kind, Shape, audit
 from evenkeel.rewards.bench.built_in import BUILT_IN
-from evenkeel.rewards.registry import Refusal
-from evenkeel.trainer.command import command_line
+from evenkeel.trainer.command import command_line, refused_in_words
 
 NOTHING_FOUND, FINDINGS, REFUSED = 0, 1, 2
 COLUMNS = ("asked", "refused", "paid", "unjudged", "fault", "crash", "over time", "not asked")
@@ -40,20 +39,17 @@ SHOWN = 3
 """Cases of each problem in the text."""
 
 
+@refused_in_words
 def main(argv: Sequence[str] | None = None) -> int:
     """Exit status, see above."""
     arguments = vars(parse_arguments(argv))
     functions, file = arguments.pop("functions"), arguments.pop("json")
     sys.path.insert(0, str(Path.cwd()))
     audits = []
-    try:
-        for function in functions:
-            audits.append(audit(function, **arguments))
-            if file != "-":
-                print(text_report(audits[-1]) + "\n", flush=True)
-    except Refusal as refusal:
-        print(f"\n{refusal}", file=sys.stderr)
-        return REFUSED
+    for function in functions:
+        audits.append(audit(function, **arguments))
+        if file != "-":
+            print(text_report(audits[-1]) + "\n", flush=True)
     if len(audits) > 1 and file != "-":
         print(comparison(audits))
     if file is not None:

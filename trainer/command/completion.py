@@ -15,14 +15,14 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any
 
+import shtab
+
 from evenkeel.trainer.command import COMMANDS, command_line
 from evenkeel.trainer.run.config.shipped import named_file, named_path, shipped_files
 
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Exit status 0."""
-    import shtab
-
     shell = parser().parse_args(argv).shell
     with redirect_stdout(sys.stderr):  # transformers prints where it is imported with WANDB_MODE=offline
         whole = whole_command()
@@ -50,8 +50,6 @@ def whole_command() -> argparse.ArgumentParser:
 
 
 def _complete_paths(command: argparse.ArgumentParser) -> None:
-    import shtab
-
     for action in command._actions:
         if isinstance(action, argparse._SubParsersAction):
             for inner in action.choices.values():
@@ -64,8 +62,6 @@ def _complete_paths(command: argparse.ArgumentParser) -> None:
 
 def _run_files() -> dict[str, Any]:
     """YAML files, and the short names of the shipped ones."""
-    import shtab
-
     files: dict[str, Any] = shtab.glob("*.yaml")
     names = " ".join(shipped_files())
     bash = f'_evenkeel_run_files() {{\n  compgen -W "{names}" -- "$1"\n  {files["bash"]} "$1"\n}}'

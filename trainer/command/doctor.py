@@ -19,30 +19,25 @@ and ``damaged`` (places of the file that hold no numbers).
 
 import argparse
 import json
-import sys
 import textwrap
 from collections.abc import Sequence
 from typing import get_args
 
-from evenkeel.rewards.registry import Refusal
-from evenkeel.trainer.command import command_line
+from evenkeel.trainer.command import command_line, refused_in_words
 from evenkeel.trainer.doctor.readers import Record, read
 from evenkeel.trainer.doctor.rules import RULES, Examination, Severity
 
 NOTHING_FOUND, FINDINGS, REFUSED = 0, 1, 2
 
 
+@refused_in_words
 def main(argv: Sequence[str] | None = None) -> int:
     """Exit status, see above."""
     arguments = parse_arguments(argv)
     if arguments.rules:
         print(rules_table())
         return NOTHING_FOUND
-    try:
-        record = read(arguments.path)
-    except Refusal as refusal:
-        print(f"\n{refusal}", file=sys.stderr)
-        return REFUSED
+    record = read(arguments.path)
     examination = Examination().add_all(record.lines)
     print((json_report if arguments.json else text_report)(record, examination))
     return FINDINGS if examination.findings else NOTHING_FOUND

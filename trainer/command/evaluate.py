@@ -9,25 +9,20 @@ vLLM generates where it is installed and there is a CUDA device, else transforme
 """
 
 import argparse
-import sys
 from collections.abc import Sequence
 
-from evenkeel.rewards import Refusal
-from evenkeel.trainer.command import command_line
+from evenkeel.trainer.command import command_line, refused_in_words
 from evenkeel.trainer.run.config.shipped import named_file
 from evenkeel.trainer.run.evaluation import evaluate
 from evenkeel.trainer.run.library_errors import library_errors_in_words
 
 
+@refused_in_words
 def main(argv: Sequence[str] | None = None) -> int:
     """Exit status: 0 evaluated, 2 refused."""
     arguments = parser().parse_intermixed_args(argv)
-    try:
-        with library_errors_in_words(lambda: f"Evaluating {arguments.checkpoint}"):
-            evaluate(arguments.checkpoint, arguments.config, arguments.overrides, arguments.output)
-    except Refusal as refusal:
-        print(f"\n{refusal}", file=sys.stderr)
-        return 2
+    with library_errors_in_words(lambda: f"Evaluating {arguments.checkpoint}"):
+        evaluate(arguments.checkpoint, arguments.config, arguments.overrides, arguments.output)
     return 0
 
 

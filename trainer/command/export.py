@@ -12,15 +12,14 @@ the policy in the run before the folder appears.
 
 import argparse
 import os
-import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-from evenkeel.rewards import Refusal
-from evenkeel.trainer.command import command_line
+from evenkeel.trainer.command import command_line, refused_in_words
 from evenkeel.trainer.run.export.policy import DTYPES
 
 
+@refused_in_words
 def main(argv: Sequence[str] | None = None) -> int:
     """Exit status: 0 exported, and pushed where that was asked; 2 refused."""
     arguments = parser().parse_args(argv)
@@ -30,18 +29,14 @@ def main(argv: Sequence[str] | None = None) -> int:
     from evenkeel.trainer.run.export import export, find_source, push
 
     disable_progress_bar()
-    try:
-        source = find_source(arguments.run, arguments.checkpoint)
-        print(f"{source.checkpoint} → {arguments.to}", flush=True)
-        name = (arguments.push_to_hub or "").rpartition("/")[2]
-        found = export(source, arguments.to, dtype=arguments.dtype, base=arguments.base, name=name)
-        print(f"Read back and compared with the run's policy: {found}.")
-        print(f"  {arguments.to / 'README.md'}", flush=True)
-        if arguments.push_to_hub is not None:
-            print(f"  {push(arguments.to, arguments.push_to_hub, public=arguments.public)}")
-    except Refusal as refusal:
-        print(f"\n{refusal}", file=sys.stderr)
-        return 2
+    source = find_source(arguments.run, arguments.checkpoint)
+    print(f"{source.checkpoint} → {arguments.to}", flush=True)
+    name = (arguments.push_to_hub or "").rpartition("/")[2]
+    found = export(source, arguments.to, dtype=arguments.dtype, base=arguments.base, name=name)
+    print(f"Read back and compared with the run's policy: {found}.")
+    print(f"  {arguments.to / 'README.md'}", flush=True)
+    if arguments.push_to_hub is not None:
+        print(f"  {push(arguments.to, arguments.push_to_hub, public=arguments.public)}")
     return 0
 
 

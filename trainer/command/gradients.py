@@ -10,12 +10,10 @@ and gradients.html. True gradients of all parameters; --project 8192 for models 
 
 import argparse
 import json
-import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-from evenkeel.rewards import Refusal
-from evenkeel.trainer.command import command_line
+from evenkeel.trainer.command import command_line, refused_in_words
 from evenkeel.trainer.comparison.gradients import bench, named_strategies
 from evenkeel.trainer.comparison.gradients.page import html_page, strategy_table
 from evenkeel.trainer.comparison.gradients.sources import (
@@ -31,17 +29,10 @@ from evenkeel.trainer.run.experiment import Experiment
 from evenkeel.trainer.run.files import CONFIG
 
 
+@refused_in_words
 def main(argv: Sequence[str] | None = None) -> int:
     """Exit status: 0 measured, 2 refused."""
     arguments = parser().parse_args(argv)
-    try:
-        return _measure(arguments)
-    except Refusal as refusal:
-        print(f"\n{refusal}", file=sys.stderr)
-        return 2
-
-
-def _measure(arguments: argparse.Namespace) -> int:
     source: Path = arguments.source
     is_run = source.is_dir()
     path = source / CONFIG if is_run else source

@@ -11,19 +11,16 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-from evenkeel.rewards import Refusal
-from evenkeel.trainer.command import command_line
+from evenkeel.trainer.command import command_line, refused_in_words
 from evenkeel.trainer.comparison.reports import print_report
 
 
+@refused_in_words
 def main(argv: Sequence[str] | None = None) -> int:
     """Exit status: 0 written, 2 nothing to report on."""
     arguments = parser().parse_args(argv)
     try:
         return print_report(arguments.directory, arguments.output, arguments.threshold)
-    except Refusal as refusal:
-        print(f"\n{refusal}", file=sys.stderr)
-        return 2
     except OSError as error:
         print(f"\n{error.filename}: {error.strerror}. --output names the HTML file, not a folder.", file=sys.stderr)
         return 2

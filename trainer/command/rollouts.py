@@ -12,20 +12,17 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-from evenkeel.rewards import Refusal
-from evenkeel.trainer.command import command_line
+from evenkeel.trainer.command import command_line, refused_in_words
 from evenkeel.trainer.comparison.rollouts import RecordedRollouts, write_page
 from evenkeel.trainer.comparison.rollouts.page import ROLLOUTS
 
 
+@refused_in_words
 def main(argv: Sequence[str] | None = None) -> int:
     """Exit status: 0 written, 2 nothing to read."""
     arguments = parser().parse_args(argv)
     try:
         page, contents = write_page(RecordedRollouts(arguments.run, *arguments.steps), arguments.to, arguments.most)
-    except Refusal as refusal:
-        print(f"\n{refusal}", file=sys.stderr)
-        return 2
     except OSError as error:
         print(f"\n{error.filename}: {error.strerror}. --to names the HTML file, not a folder.", file=sys.stderr)
         return 2

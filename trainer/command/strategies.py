@@ -13,6 +13,8 @@ from collections.abc import Sequence
 from evenkeel.trainer.algorithms.registry import signal_listing, strategy_listing
 from evenkeel.trainer.command import command_line
 
+LISTINGS = ("plain", "markdown", "signals")
+
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Exit status 0."""
@@ -28,7 +30,7 @@ def parser() -> argparse.ArgumentParser:
         "what",
         nargs="?",
         default="plain",
-        choices=("plain", "markdown", "signals"),
+        choices=LISTINGS,
         help="strategies as text or as a table in Markdown, or the signals; default: plain",
     )
     return command

@@ -17,12 +17,11 @@ Killed and started again, `run` goes on: finished cells stay, half-done ones res
 """
 
 import argparse
-import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
-from evenkeel.rewards import Refusal, build_verifier
-from evenkeel.trainer.command import add_command, command_line
+from evenkeel.rewards import build_verifier
+from evenkeel.trainer.command import add_command, command_line, refused_in_words
 from evenkeel.trainer.comparison.positive import positive
 from evenkeel.trainer.comparison.sweeps import commands
 from evenkeel.trainer.run.config.shipped import named_path
@@ -44,15 +43,12 @@ COMMANDS: dict[str, tuple[str, Callable[[argparse.Namespace], int]]] = {
 }
 
 
+@refused_in_words
 def main(argv: Sequence[str] | None = None) -> int:
     """Exit status: 0 all cells finished, 1 some failed, 2 refused, 130 stopped on request."""
     arguments = parser().parse_args(argv)
     _, perform = COMMANDS[arguments.command]
-    try:
-        return perform(arguments)
-    except Refusal as refusal:
-        print(f"\n{refusal}", file=sys.stderr)
-        return 2
+    return perform(arguments)
 
 
 def parser() -> argparse.ArgumentParser:

@@ -108,7 +108,7 @@ def parser() -> argparse.ArgumentParser:
         "--list-strategies",
         nargs="?",
         const="plain",
-        choices=("plain", "markdown", "signals"),
+        choices=strategies.LISTINGS,
         help="print every built-in strategy with its source and evidence (or the signals that one may name), and end",
     )
     return command

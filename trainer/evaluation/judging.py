@@ -144,6 +144,6 @@ def _reward(scores: Sequence[float | None], weights: Sequence[float]) -> float |
 
 
 def _last_text(messages: Any) -> str:
-    return (
-        messages if isinstance(messages, str) else messages[-1].get("content") or ""
-    )  # a call of a tool may have none
+    if isinstance(messages, str):
+        return messages
+    return messages[-1].get("content") or ""  # a call of a tool may have none

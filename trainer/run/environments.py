@@ -84,7 +84,8 @@ def template_problem(tokenizer: Any, environments: Environments, prefix: str | N
     """Why a policy with this tokenizer cannot call the tools of a run: code and words; ``None`` where it can."""
     from evenkeel.trainer.step.tool_template import tool_template_problem
 
-    tools = [getattr(kind(), name) for kind in environments.values() for name in tools_of(kind)]
+    made = [kind() for kind in environments.values() if tools_of(kind)]
+    tools = [getattr(environment, name) for environment in made for name in tools_of(type(environment))]
     found = tool_template_problem(tokenizer, tools)
     if found is None or not prefix:
         return found

@@ -10,7 +10,7 @@ import torch
 import trl
 from datasets import Dataset
 from tokenizers import Tokenizer, decoders, models, pre_tokenizers
-from transformers import PreTrainedTokenizerFast, Qwen3Config, Qwen3ForCausalLM
+from transformers import PreTrainedTokenizerFast, Qwen3ForCausalLM
 from trl import GRPOConfig
 
 from evenkeel.rewards import build_verifier, reward_functions
@@ -18,6 +18,7 @@ from evenkeel.rewards.environments import build_environment
 from evenkeel.trainer import RLVRTrainer
 from evenkeel.trainer.evaluation import decodings
 from evenkeel.trainer.step.options import Evaluation
+from tests.tiny_model import tiny_config
 
 SPECIAL = ["<tool_call>", "</tool_call>", "<tool_response>", "</tool_response>", "<think>", "</think>"]
 TARGET = 3
@@ -107,14 +108,11 @@ def scripted(
     **keywords: Any,
 ) -> Scripted:
     torch.manual_seed(0)
-    config = Qwen3Config(
+    config = tiny_config(
         vocab_size=len(tokenizer),
-        hidden_size=32,
-        intermediate_size=64,
         num_hidden_layers=1,
-        num_attention_heads=2,
-        num_key_value_heads=1,
-        head_dim=16,
+        max_position_embeddings=2**15,
+        tie_word_embeddings=False,
         pad_token_id=tokenizer.pad_token_id,
         eos_token_id=tokenizer.eos_token_id,
     )

@@ -22,6 +22,8 @@
   const sizes = all.flatMap(g => g.rollouts.flatMap(valuesOf)).map(Math.abs).sort((a, b) => a - b);
   const largest = sizes[Math.floor(0.98 * (sizes.length - 1))] || sizes[sizes.length - 1] || 1;
 
+  const untrained = all.some(g => g.rollouts.some(r => r.counted)) ? "grey, slanted: not trained, as what a tool wrote" : "";
+
   function filters() {
     const verdict = form.elements.verdict.value, contains = form.elements.contains.value;
     const [first, last, group] = ["first_step", "last_step", "group"].map(number);
@@ -108,7 +110,6 @@
     const matches = found.reduce((sum, [, matching]) => sum + matching.size, 0);
     document.getElementById("count").textContent =
       `${matches} rollouts of ${found.length} groups; shown: ${Math.min(shown, found.length)} groups`;
-    const untrained = all.some(g => g.rollouts.some(r => r.counted)) ? "grey, slanted: not trained, as what a tool wrote" : "";
     const colours = {
       weighed: `blue: made more probable, orange: less; the full colour is ±${largest.toPrecision(3)} or beyond`,
       probs: "purple: the old policy's probability of the token, the full colour is e⁻⁴ = 0.018 or less", "": "",
