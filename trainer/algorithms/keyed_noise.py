@@ -29,7 +29,9 @@ def row_key(seed: int, batch: int, prompt_ids: Sequence[int], sample: int) -> in
     return int.from_bytes(hashlib.blake2b(written, digest_size=8).digest(), "little", signed=True)
 
 
-def keyed_exponentials(keys: Int[Tensor, "R"], position: int, vocabulary: int) -> Float[Tensor, "R V"]:
+def keyed_exponentials(
+    keys: Int[Tensor, "R"], position: int | Int[Tensor, "R"], vocabulary: int
+) -> Float[Tensor, "R V"]:
     """Exp(1) noise for every word at one position of each row, float32 on the keys' device.
 
     Of 40 random bits (`keyed_bits`) u ∈ (0, 1) is made, and ``−log(1 − u)``, which is fine-grained where the smallest
@@ -37,25 +39,30 @@ def keyed_exponentials(keys: Int[Tensor, "R"], position: int, vocabulary: int) -
 
     Args:
         keys: int64, one for each row (`row_key`).
-        position: tokens that the row has drawn before.
+        position: tokens that the row has drawn before; one number for all rows, or one for each.
     """
     bits = keyed_bits(keys, position, vocabulary, _BITS)
     uniform = ((bits.float() + 0.5) * 2.0**-_BITS).clamp(max=_LARGEST)
     return -torch.log1p(-uniform)
 
 
-def keyed_bits(keys: Int[Tensor, "R"], stream: int, count: int, num_bits: int) -> Int[Tensor, "R count"]:
+def keyed_bits(
+    keys: Int[Tensor, "R"], stream: int | Int[Tensor, "R"], count: int, num_bits: int
+) -> Int[Tensor, "R count"]:
     """``count`` random integers in [0, 2^num_bits) for each key and ``stream``, on the keys' device without a wait.
 
     Integer v is the upper bits of output ``v + 1`` of SplitMix64 (Steele, Lea and Flood, "Fast splittable pseudorandom
     number generators", OOPSLA 2014) started at a mixture of key and stream.
     """
-    start = _mixed(keys + _wrapped((stream + 1) * _GAMMA))
+    step = (stream + 1) * _wrapped(_GAMMA)
+    start = _mixed(keys + (_wrapped(step) if isinstance(step, int) else step))
     places = torch.arange(1, count + 1, device=keys.device) * _wrapped(_GAMMA)
     return _shifted(_mixed(start[:, None] + places), 64 - num_bits)
 
 
-def keyed_draw(probs: Float[Tensor, "R V"], keys: Int[Tensor, "R"], position: int) -> Int[Tensor, "R"]:
+def keyed_draw(
+    probs: Float[Tensor, "R V"], keys: Int[Tensor, "R"], position: int | Int[Tensor, "R"]
+) -> Int[Tensor, "R"]:
     """One word for each row with the probabilities given: ``argmax p_v / E_v``.
 
     The same as ``argmax log p_v + G_v`` with Gumbel noise ``G = −log E`` (the Gumbel-max trick; Maddison, Tarlow and

@@ -625,13 +625,13 @@ def _common_noise(settings: Settings) -> Problems:
 
 
 @rule("common_random_numbers", "model")
-def _common_noise_in_turns(settings: Settings) -> Problems:
-    """common_random_numbers with tools, environments or a rollout function."""
+def _common_noise_of_a_rollout_function(settings: Settings) -> Problems:
+    """common_random_numbers with a rollout function."""
     own = settings.loaded.own_generation
-    if settings.speed.common_random_numbers and own:
+    if settings.speed.common_random_numbers and own == "rollout_func":
         yield (
-            f"common_random_numbers with {own}: a sample is known by its place among those of its prompt, and "
-            f"there turns of their own number are generated on each rank. Leave one of the two out."
+            f"common_random_numbers with {own}: tokens are drawn by the function, which takes no noise of ours. Leave "
+            "one of the two out."
         )
 
 

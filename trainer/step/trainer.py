@@ -275,7 +275,11 @@ class RLVRTrainer(GRPOTrainer):
     def _tool_call_loop(self, prompts: Any, prompt_ids: Any, completion_ids: Any, completions: Any, *rest: Any) -> Any:
         """TRL's, which calls tools one after another; environments that can make calls of several rows at once do."""
         beside = getattr(self.environments[0], "_side_by_side", None) if self.environments else None
-        with nullcontext() if beside is None else beside(self.environments, completions):
+        noise, limit = None if self._skipped_init else self.parts.common_noise, self.max_completion_length
+        with (
+            nullcontext() if beside is None else beside(self.environments, completions),
+            nullcontext() if noise is None else noise.later_turns(prompt_ids, completion_ids, completions, limit),
+        ):
             return super()._tool_call_loop(prompts, prompt_ids, completion_ids, completions, *rest)
 
     def _sync_weights(self, sync_weights: Callable[[], None]) -> None:

@@ -220,7 +220,7 @@ def wired(
 def _loaded(trainer: Any, speed: Speed, ranks: Ranks) -> Loaded:
     model = trainer.accelerator.unwrap_model(trainer.model_wrapped)
     config = trainer.model.config.get_text_config()
-    own = [name for name in ("tools", "environment_factories", "rollout_func") if getattr(trainer, name, None)]
+    own = [name for name in ("rollout_func", "tools", "environment_factories") if getattr(trainer, name, None)]
     environments = [*(getattr(trainer, "environment_factories", None) or {}).values()]
     turn_columns = [kind.turn_columns for kind in environments if hasattr(kind, "turn_columns")]  # of a run file's
     columns = getattr(trainer.train_dataset, "column_names", None) or ()

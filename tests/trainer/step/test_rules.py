@@ -92,7 +92,10 @@ SPEAKS_AND_IS_SILENT: dict[str, tuple[dict[str, Any], dict[str, Any]]] = {
         {"loaded": Loaded(is_sharded=True)},
     ),
     "common-noise": ({"speed": Speed(common_random_numbers=True)}, {"speed": COMMON}),
-    "common-noise-in-turns": ({"speed": COMMON, **IN_TURNS}, IN_TURNS),
+    "common-noise-of-a-rollout-function": (
+        {"speed": COMMON, "loaded": Loaded(own_generation="rollout_func")},
+        {"speed": COMMON, **IN_TURNS},
+    ),
     "old-policy-is-asked-for": ({"strategies": IBPO}, {}),
     "passes-differ": ({"loaded": Loaded(varies="it has dropout")}, {}),
     "loss-of-the-cut": (
