@@ -366,6 +366,16 @@ def _cell_accuracy(row: CellRow) -> TableCell:
     return TableCell(number(float(mean_accuracies(final_accuracies([row.run], row.dataset))[0])))
 
 
+def _logged(title: str, key: str, note: str, digits: int) -> Column[CellRow]:
+    """The mean of a metric over what a run has logged while training, where a run has any."""
+
+    def cell(row: CellRow) -> TableCell:
+        values = [*row.run.series(key).values()]
+        return TableCell(number(sum(values) / len(values), digits)) if values else EMPTY
+
+    return Column(title, cell, note, is_shown=lambda rows: any(row.run.series(key) for row in rows))
+
+
 CELLS: list[Column[CellRow]] = [
     Column("cell", lambda row: TableCell(f"{row.run.variant}-s{row.run.seed}", link=row.link)),
     Column("seed", lambda row: TableCell(str(row.run.seed))),
@@ -373,6 +383,10 @@ CELLS: list[Column[CellRow]] = [
     Column("tokens", lambda row: TableCell(count(row.run.tokens))),
     Column("device seconds", lambda row: TableCell(count(row.run.device_seconds))),
     Column("optimizer steps", lambda row: TableCell(count(row.run.optimizer_steps))),
+    _logged("turns", "environment/turns", "a completion, while training", 2),
+    _logged("calls", "environment/calls", "a completion, while training", 2),
+    _logged("failed calls", "tools/failure_frequency", "share, while training", 3),
+    _logged("failed rows", "environment/frac_failed", "share, unjudged", 3),
 ]
 
 

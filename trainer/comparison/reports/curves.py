@@ -27,6 +27,10 @@ DIAGNOSTICS = {
     "grad_share/q1": "share of the update, π below 0.25",
     "grad_share/q4": "share of the update, π from 0.75",
     "token_weight/mean": "mean token weight",
+    "environment/turns": "turns a completion",
+    "environment/calls": "calls a completion",
+    "environment/frac_failed": "share of rows whose environment failed",
+    "tools/failure_frequency": "share of calls that failed",
     "cancellation/shared_prefix": "cancellation residual, shared prefix",
     "cancellation/frequent_tokens": "cancellation residual, frequent tokens",
 }

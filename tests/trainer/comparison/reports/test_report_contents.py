@@ -184,6 +184,30 @@ def test_what_was_0_throughout_is_said_and_not_drawn(tmp_path: Path):
 
 
 @pytest.mark.slow
+def test_turns_calls_and_failures_of_environments_are_shown_where_a_run_has_them(tmp_path: Path):
+    run = record_run(tmp_path / "run")
+    titles = [heading.title for heading in report_on(run).tables["cells"].headings]
+    assert not {"turns", "calls", "failed calls", "failed rows"} & set(titles)
+    log = run / "metrics.jsonl"
+    lines = [json.loads(line) for line in log.read_text().splitlines()]
+    for place, line in enumerate(each for each in lines if "reward" in each):
+        found = {"turns": 3.0 + place % 2, "calls": 2.5, "frac_failed": 0.02 * (place % 2)}
+        line |= {f"environment/{name}": value for name, value in found.items()} | {"tools/failure_frequency": 0.125}
+    log.write_text("".join(json.dumps(line) + "\n" for line in lines))
+    report = report_on(run)
+    table = report.tables["cells"]
+    texts = dict(zip([heading.title for heading in table.headings], [cell.text for cell in table.rows[0]], strict=True))
+    assert [texts[name] for name in ("turns", "calls", "failed calls", "failed rows")] == [
+        "3.50",
+        "2.50",
+        "0.125",
+        "0.010",
+    ]
+    drawn = "".join(report.pictures["diagnostics"].svgs)
+    for title in ("turns a completion", "share of rows whose environment failed", "share of calls that failed"):
+        assert title in drawn
+
+
 def test_what_should_have_been_equal_and_was_not_is_said(tmp_path: Path):
     sweep = record_sweep(tmp_path / "sweep", seeds=(0,))
     lines = (sweep / "ar-s0/run/metrics.jsonl").read_text().splitlines()
