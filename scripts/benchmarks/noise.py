@@ -52,9 +52,12 @@ CASES: dict[str, dict[str, Any]] = {
     "disco": {ADVANTAGE: "disco"},
     "entropy_shaped": {ADVANTAGE: "entropy_shaped"},
     "gtpo": {ADVANTAGE: "gtpo"},
+    "gtpo_conflict": {ADVANTAGE: "gtpo_conflict"},
     "unlikeliness": {ADVANTAGE: "unlikeliness"},
     "unlikeliness, length_normalised": {ADVANTAGE: {"name": "unlikeliness", "length_normalised": True}},
     "adv_reweight": {TOKEN_WEIGHT: "adv_reweight"},
+    "low_probability_reweight": {TOKEN_WEIGHT: "low_probability_reweight"},
+    "relative_surprisal": {TOKEN_WEIGHT: "relative_surprisal"},
     "clip_cov": {TOKEN_WEIGHT: "clip_cov"},
     "stapo": {TOKEN_WEIGHT: "stapo"},
     "top_entropy": {TOKEN_WEIGHT: "top_entropy"},
@@ -76,6 +79,8 @@ CASES: dict[str, dict[str, Any]] = {
         for form in forms
     },
     "vespo": {COEFFICIENT: "vespo"},
+    "fipo": {COEFFICIENT: "fipo"},
+    "real": {COEFFICIENT: "real"},
 }
 """Every strategy that reads a log-probability or an entropy: shown name → what is given to `build_strategies`."""
 CORRECTIONS = ("token_truncate", "token_mask", "sequence_truncate", "sequence_mask")

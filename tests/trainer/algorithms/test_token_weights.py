@@ -4,7 +4,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as npst
 
-from evenkeel.trainer.algorithms.token_weights import adv_reweight, uniform
+from evenkeel.trainer.algorithms.token_weights import adv_reweight, low_probability_reweight, uniform
 
 property_test = settings(max_examples=25, deadline=None, derandomize=True)
 unit_interval = st.floats(0, 1, width=32)
@@ -82,6 +82,26 @@ def test_an_alpha_that_could_make_weights_negative_is_refused(alpha):
 def test_the_ends_of_the_range_of_alpha_are_allowed(alpha):
     probs = torch.rand(2, 3)
     assert torch.equal(weights(probs, alpha=alpha), torch.ones(2, 3) if alpha == 0.0 else probs)
+
+
+def test_the_opposite_of_ar_by_hand():
+    # α = 0.2: 1 + 0.2·1, 1 + 0.2·0.5, 1 + 0; their mean is 1.1
+    probs, mask = torch.tensor([[0.0, 0.5, 1.0]]), torch.ones(1, 3, dtype=torch.long)
+    expected = torch.tensor([[1.2, 1.1, 1.0]])
+    torch.testing.assert_close(low_probability_reweight(probs, probs, mask), expected)
+    normalized = low_probability_reweight(probs, -probs, mask, normalize="mean")
+    torch.testing.assert_close(normalized, expected / 1.1)
+    assert torch.equal(low_probability_reweight(probs, probs, mask, alpha=0.0), torch.ones(1, 3))
+    with pytest.raises(ValueError, match="Write alpha ≥ 0"):
+        low_probability_reweight(probs, probs, mask, alpha=-0.1)
+
+
+@property_test
+@given(token_probs, unit_interval)
+def test_ar_and_its_opposite_add_up_to_a_constant(probs, alpha):
+    mask = torch.ones_like(probs, dtype=torch.long)
+    other = low_probability_reweight(probs, probs, mask, alpha=alpha)
+    torch.testing.assert_close(other + weights(probs, alpha=alpha), torch.full_like(probs, 2.0))
 
 
 @property_test

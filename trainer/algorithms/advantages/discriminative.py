@@ -1,4 +1,4 @@
-"""Right answers scored above wrong ones: DisCO's objective as an advantage."""
+"""Right answers scored above wrong ones: the objectives of DisCO and REAL as advantages."""
 
 import torch
 from jaxtyping import Float, Int
@@ -39,3 +39,40 @@ def disco(
     credit = right / group_count(right, group_size).clamp(min=1)
     both = (group_count(right, group_size) > 0) & (group_count(wrong, group_size) > 0)
     return finished((credit - blame).to(rewards.dtype).where(both, 0.0), rewards, group_size)
+
+
+def real(
+    rewards: Float[Tensor, "N"],
+    group_size: int,
+    lengths: Int[Tensor, "N"],
+    *,
+    tau: float = 0.5,
+    right_at: float = 1.0,
+    length_normalised: bool = False,
+) -> Float[Tensor, "N"]:
+    """Rewards as labels: right answers up, wrong ones down, each by 1 over how many the group has of its kind, plus 1.
+
+    The gradient, at the policy that sampled, of ``−log(1 + Σ_wrong e^{s/τ}) − log(1 + Σ_right e^{−s/τ})`` with
+    ``s_i = (1/L_i) Σ_t log π/π_old``: ``A_i = 1 / (τ (1 + n⁺))`` for each of the n⁺ right responses of the group,
+    ``A_j = −1 / (τ (1 + n⁻))`` for its n⁻ wrong ones. A group without a right or without a wrong response gets 0. The
+    coefficient `real` is what becomes of it once the policy has moved.
+
+    The 1/L_i of s is the loss's (``loss_type: grpo``); ``length_normalised`` divides by the length here instead, for
+    losses with one denominator, such as the coefficient's.
+
+    Source: REAL (arXiv 2602.05630); τ = 0.5 as in the authors' script.
+    Evidence: golden table: the gradient of the authors' ``compute_policy_loss_real``, by autograd.
+    Limits: published for rewards of 0 and 1; here every reward below ``right_at`` is wrong.
+
+    Raises:
+        ValueError: τ that is not positive.
+    """
+    if tau <= 0.0:
+        raise ValueError(f"real: tau = {tau} would push right answers down. Write tau > 0; published: 0.5.")
+    right, wrong = judged_right(rewards, right_at)
+    num_right, num_wrong = group_count(right, group_size), group_count(wrong, group_size)
+    labels = right / (1 + num_right) - wrong / (1 + num_wrong)
+    if length_normalised:
+        labels = labels / lengths.clamp(min=1)
+    both = (num_right > 0) & (num_wrong > 0)
+    return finished((labels / tau).to(rewards.dtype).where(both, 0.0), rewards, group_size)

@@ -36,6 +36,20 @@ def dr_grpo(rewards: Float[Tensor, "N"], group_size: int) -> Float[Tensor, "N"]:
     return finished(rewards - group_mean(rewards, group_size), rewards, group_size)
 
 
+def wapo(rewards: Float[Tensor, "N"], group_size: int) -> Float[Tensor, "N"]:
+    """Winners alone: what a response earned above its group's mean, 0 below it.
+
+    ``A_i = max(r_i − mean_G r, 0)``.
+
+    Source: WAPO (arXiv 2606.16154), as the authors' code has it; a clip above alone, there at a ratio of 10, is TRL's
+        ``epsilon_high: 9.0``.
+    Evidence: golden table from running the authors' advantages and loss.
+    Limits: the paper's text was not read. The published denominator, all responses times the longest length, is
+        ``loss_type: dr_grpo``'s, but for groups without a winner, which the authors do not count.
+    """
+    return dr_grpo(rewards, group_size).clamp(min=0.0)
+
+
 def rloo(rewards: Float[Tensor, "N"], group_size: int) -> Float[Tensor, "N"]:
     """Each reward against the mean of the others in its group.
 

@@ -1,4 +1,4 @@
-"""Advantage Reweighting (AR), arXiv 2505.12929."""
+"""Token weights linear in π_old, of both signs: Advantage Reweighting damps rare tokens, its rival lifts them."""
 
 from typing import Literal
 
@@ -35,8 +35,40 @@ def adv_reweight(
             f"adv_reweight: alpha = {alpha}, but outside [0, 1] a weight α·π + (1 − α) can be negative and turn "
             "the clip to the wrong side. Write 0 ≤ alpha ≤ 1; the paper uses 0.1 to 0.3."
         )
-    weights = alpha * probs + (1.0 - alpha)
-    if normalize == "mean":
-        mean = (weights * mask).sum() / mask.sum()
-        weights = torch.where(mean > 0, weights / mean, weights)  # no token counts, or all weigh 0: nothing to divide
-    return weights
+    return _normalized(alpha * probs + (1.0 - alpha), mask, normalize)
+
+
+def low_probability_reweight(
+    probs: Float[Tensor, "B T"],
+    advantages: Float[Tensor, "B T"],
+    mask: Int[Tensor, "B T"],
+    *,
+    alpha: float = 0.2,
+    normalize: Literal["mean"] | None = None,
+) -> Float[Tensor, "B T"]:
+    """The opposite of AR: ``w_{i,t} = 1 + α (1 − π_old(i,t))``, for both signs of the advantage.
+
+    Training changes few tokens, and those (of large ``Δ log p`` between the base and the trained policy) are rare ones;
+    so they get more weight. α ≥ 0; α = 0 is the baseline, bit for bit. The authors' scripts write 0.2 for
+    Qwen2.5-Math-7B and 0.1 for Qwen3-8B-Base. ``normalize`` is as in `adv_reweight`.
+
+    Source: arXiv 2603.22117 (Beyond Magnitude, ICLR 2026), training-time reweighting.
+    Evidence: by hand; formula, scale and α read in the authors' code (Hesse73/RLVR-Directions, ``reshape_reversed``).
+
+    Raises:
+        ValueError: α < 0, which would damp rare tokens as AR does.
+    """
+    if alpha < 0.0:
+        raise ValueError(
+            f"low_probability_reweight: alpha = {alpha} would damp rare tokens. Write alpha ≥ 0, published: 0.1 and "
+            "0.2; or token_weight: adv_reweight, which damps them."
+        )
+    return _normalized(1.0 + alpha * (1.0 - probs), mask, normalize)
+
+
+def _normalized(weights: Tensor, mask: Tensor, normalize: Literal["mean"] | None) -> Tensor:
+    """``weights`` over their mean where the mask counts, or as they are."""
+    if normalize is None:
+        return weights
+    mean = (weights * mask).sum() / mask.sum()
+    return torch.where(mean > 0, weights / mean, weights)  # no token counts, or all weigh 0: nothing to divide

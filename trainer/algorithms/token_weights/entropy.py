@@ -8,6 +8,9 @@ from torch import Tensor
 
 from evenkeel.trainer.algorithms.contract import traits
 
+INDEX_EPSILON = 1e-6
+"""Keeps surprisal / H finite where the policy is certain, in nats."""
+
 
 @traits(depends_on_the_cut={"within": "forward"})
 def top_entropy(
@@ -81,3 +84,32 @@ def stapo(
     weights = (~spurious).to(probs.dtype)
     left = (weights * mask).sum()
     return torch.where(left > 0, weights * (mask.sum() / left), weights) if renormalize else weights
+
+
+def relative_surprisal(
+    old_logps: Float[Tensor, "B T"],
+    entropies: Float[Tensor, "B T"],
+    *,
+    lower: float = 0.1,
+    upper: float = 3.0,
+) -> Float[Tensor, "B T"]:
+    """RSI-S: tokens that are neither redundant nor from the tail are trained, by surprisal over entropy.
+
+    ``w = 1`` where ``lower ≤ −log π_old / H ≤ upper``, else 0; H + 1e-6 stands for H. The ratio is 1 for a token as
+    surprising as the policy expected there.
+
+    Source: RSI Selection (arXiv 2606.31575).
+    Evidence: by formula: the paper's abstract, and three third-party implementations that agree on ratio and interval.
+    Limits: neither the paper's text nor code of its authors could be read. The bounds are those of one of the three,
+        not published ones.
+
+    Raises:
+        ValueError: bounds that no token is between.
+    """
+    if not 0.0 <= lower < upper:
+        raise ValueError(
+            f"relative_surprisal: lower = {lower}, upper = {upper}, but tokens are kept whose surprisal is between "
+            "them, in units of the entropy. Write 0 ≤ lower < upper, say 0.1 and 3.0."
+        )
+    index = -old_logps / (entropies + INDEX_EPSILON)
+    return ((index >= lower) & (index <= upper)).to(old_logps.dtype)

@@ -1,10 +1,10 @@
-"""DisCO: the advantage is the gradient of its objective; the authors' gradient is in golden.json."""
+"""DisCO and REAL: the advantage is the gradient of the objective; the authors' gradients are in golden.json."""
 
 import pytest
 import torch
 from hypothesis import given
 
-from evenkeel.trainer.algorithms.advantages.discriminative import disco
+from evenkeel.trainer.algorithms.advantages.discriminative import disco, real
 from tests.trainer.algorithms.advantages.rollouts import property_test, rollouts
 
 
@@ -34,3 +34,14 @@ def test_very_unlikely_answers_stay_finite():
 def test_a_group_without_a_right_answer_teaches_nothing():
     logps = torch.zeros(3, 1)
     assert (disco(torch.tensor([0.5, 0.0, 0.25]), 3, logps, torch.ones(3, 1, dtype=torch.long)) == 0).all()
+
+
+def test_labels_count_by_how_many_there_are_of_their_kind():
+    # τ = 1/2: two right ones 2/(1 + 2), three wrong ones −2/(1 + 3); a group of one kind 0
+    rewards = torch.tensor([1.0, 0.0, 0.0, 1.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.25])
+    lengths = torch.tensor([4, 2, 1, 4, 2, 1, 1, 1, 1, 1])
+    expected = torch.tensor([2 / 3, -0.5, -0.5, 2 / 3, -0.5, 0, 0, 0, 0, 0])
+    torch.testing.assert_close(real(rewards, 5, lengths), expected)
+    torch.testing.assert_close(real(rewards, 5, lengths, length_normalised=True), expected / lengths)
+    with pytest.raises(ValueError, match="Write tau > 0"):
+        real(rewards, 5, lengths, tau=0.0)

@@ -8,7 +8,16 @@ import pytest
 import torch
 from hypothesis import given
 
-from evenkeel.trainer.algorithms.advantages.group_baselines import dr_grpo, gpg, grpo, maxrl, opo, reinforce_pp, rloo
+from evenkeel.trainer.algorithms.advantages.group_baselines import (
+    dr_grpo,
+    gpg,
+    grpo,
+    maxrl,
+    opo,
+    reinforce_pp,
+    rloo,
+    wapo,
+)
 from tests.trainer.algorithms.advantages.rollouts import NAN, estimate, property_test, rollouts
 
 mixed_rollouts = rollouts(lowest=-16, highest=24, min_group_size=2)
@@ -166,3 +175,8 @@ def test_maxrl_by_hand():
 def test_maxrl_refuses_negative_rewards():
     with pytest.raises(ValueError, match=r"a reward is -0\.5"):
         maxrl(torch.tensor([1.0, -0.5, NAN, 0.0]), 4)
+
+
+def test_winners_alone_are_trained():
+    rewards = torch.tensor([1.0, 0.0, NAN, 0.5, 1.0, 1.0, 1.0, 1.0])  # mean 1/2 of three: 1/2 is no winner
+    torch.testing.assert_close(wapo(rewards, 4), torch.tensor([0.5, 0.0, NAN, 0.0, 0.0, 0.0, 0.0, 0.0]), equal_nan=True)

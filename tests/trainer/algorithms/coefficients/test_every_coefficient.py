@@ -12,16 +12,19 @@ from hypothesis.extra import numpy as npst
 from evenkeel.trainer.algorithms.coefficients.asymmetric import aspo
 from evenkeel.trainer.algorithms.coefficients.divergence import dppo
 from evenkeel.trainer.algorithms.coefficients.drift_fixing import dfpo_min_replace, dfpo_orthogonal
+from evenkeel.trainer.algorithms.coefficients.future_kl import fipo
 from evenkeel.trainer.algorithms.coefficients.importance_ratios import (
     importance_ratio,
     symmetric_clip,
     trajectory_ratio,
 )
+from evenkeel.trainer.algorithms.coefficients.rewards_as_labels import real
 from evenkeel.trainer.algorithms.coefficients.soft_gates import sapo, vespo
 from evenkeel.trainer.algorithms.coefficients.tapered import topr
 from evenkeel.trainer.algorithms.contract import COEFFICIENT, SIGNALS
 
-NON_NEGATIVE = [importance_ratio, symmetric_clip, trajectory_ratio, topr, aspo, dppo, sapo, vespo, dfpo_min_replace]
+NON_NEGATIVE = [importance_ratio, symmetric_clip, trajectory_ratio, topr, aspo, dppo, fipo, real]
+NON_NEGATIVE += [sapo, vespo, dfpo_min_replace]
 EVERY = [*NON_NEGATIVE, dfpo_orthogonal]
 fast = settings(max_examples=20, deadline=None, derandomize=True)
 thorough = settings(max_examples=200, deadline=None)
@@ -154,6 +157,38 @@ def test_dppo_by_kl_is_the_divergence_of_two_coins():
     assert call(dppo, torch.tensor([[0.66]]).log(), old, good, **options).item() == 0.0
 
 
+def test_fipo_weighs_a_token_by_what_becomes_of_those_behind_it():
+    # half-life 1: γ = 1/2; log ρ = (0, .1, .2): F = (.1/2 + .2/4, .1 + .2/2, .2) = (.1, .2, .2)
+    log_ratio, good = torch.tensor([[0.0, 0.1, 0.2]]), torch.tensor([1.0])
+    found = call(fipo, log_ratio - 3, torch.full((1, 3), -3.0), good, half_life=1.0, influence=0.15)
+    torch.testing.assert_close(found, torch.tensor([[math.exp(0.1), 1.15 * math.exp(0.1), 1.15 * math.exp(0.2)]]))
+    # what is masked is not heard, a ratio above 1.28 of a good token is clipped, and likelier tokens go on counting
+    log_ratio, mask = torch.tensor([[0.0, 0.5, 0.3]]), torch.tensor([[1, 0, 1]])
+    found = call(fipo, log_ratio - 3, torch.full((1, 3), -3.0), good, mask, half_life=1.0)
+    torch.testing.assert_close(found * mask, torch.tensor([[math.exp(0.075), 0.0, 0.0]]))
+
+
+def test_fipo_discounts_over_more_tokens_than_a_block_holds():
+    log_ratio = 0.02 * torch.randn(2, 300, generator=torch.Generator().manual_seed(0))
+    future = [sum(0.5 ** ((k - t) / 32) * log_ratio[:, k] for k in range(t, 300)) for t in range(300)]
+    expected = torch.stack(future, 1).exp().clamp(0.8, 1.2) * log_ratio.exp()
+    old = torch.full((2, 300), -3.0)
+    torch.testing.assert_close(
+        call(fipo, old + log_ratio, old, torch.ones(2), high_only=False), expected, rtol=1e-4, atol=1e-5
+    )
+
+
+def test_real_by_hand():
+    # two right answers of which the policy has raised one, s = (.5, 0), τ = .5: 3 e^{−1} / (1 + e^{−1} + 1), 3 / (…)
+    logs = torch.tensor([[0.5, 0.5], [0.0, 0.0]])
+    found = call(real, logs - 3, torch.full((2, 2), -3.0), torch.tensor([2.0, 2.0]))
+    below = 2 + math.exp(-1)
+    torch.testing.assert_close(found, torch.tensor([[3 * math.exp(-1) / below], [3 / below]]))
+    # a wrong one that was raised weighs more: 2 e / (1 + e), alone of its kind
+    found = call(real, logs - 3, torch.full((2, 2), -3.0), torch.tensor([-1.0, 1.0]))
+    torch.testing.assert_close(found, torch.tensor([[2 * math.e / (1 + math.e)], [1.0]]))
+
+
 def test_sapo_is_the_slope_of_its_gate():
     log_ratio = torch.linspace(-2, 2, 9, dtype=torch.float64).view(1, 9)
     for sign, temperature in ((1.0, 1.0), (-1.0, 1.05)):
@@ -179,6 +214,9 @@ def test_vespo_peaks_where_the_ratio_is_k_over_lambda():
         (aspo, {"cap": 1.0}, "Write cap > 1"),
         (dppo, {"delta_low": 0.0}, "Write positive deltas"),
         (dppo, {"cap": 0.9}, "cap ≥ 1"),
+        (fipo, {"influence": 1.5}, "Write half_life > 0 and 0 ≤ influence ≤ 1"),
+        (fipo, {"dual_clip": 1.0}, "dual_clip > 1"),
+        (real, {"tau": 0.0}, "Write tau > 0"),
         (sapo, {"temperature_pos": 0.0}, "Write 1.0 and 1.05"),
         (vespo, {"lambda_neg": 0.0}, "Published: k_pos 2"),
     ],

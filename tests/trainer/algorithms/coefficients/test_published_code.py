@@ -5,12 +5,21 @@ import inspect
 import pytest
 import torch
 
-from evenkeel.trainer.algorithms.coefficients import asymmetric, divergence, soft_gates, tapered
+from evenkeel.trainer.algorithms.coefficients import (
+    asymmetric,
+    divergence,
+    future_kl,
+    rewards_as_labels,
+    soft_gates,
+    tapered,
+)
 from tests.trainer.algorithms.published import published_cases
 
 STRATEGIES = {
     "aspo": asymmetric.aspo,
     "dppo": divergence.dppo,
+    "fipo": future_kl.fipo,
+    "real": rewards_as_labels.real,
     "sapo": soft_gates.sapo,
     "topr": tapered.topr,
     "vespo": soft_gates.vespo,
@@ -29,6 +38,6 @@ def test_each_token_weighs_what_the_published_code_gives_it(name, case):
 
 def test_every_strategy_has_a_table_in_which_its_clips_act():
     assert {name for name, _ in CASES} == set(STRATEGIES)
-    for name in ("aspo", "dppo"):
+    for name in ("aspo", "dppo", "fipo"):
         tables = [case["coefficients"][case["mask"].bool()] for found, case in CASES if found == name]
         assert any((table == 0).any() for table in tables)

@@ -8,7 +8,7 @@ from hypothesis.extra import numpy as npst
 
 from evenkeel.trainer.algorithms.row_draws import row_keys
 from evenkeel.trainer.algorithms.token_weights.covariance import clip_cov
-from evenkeel.trainer.algorithms.token_weights.entropy import stapo, top_entropy
+from evenkeel.trainer.algorithms.token_weights.entropy import relative_surprisal, stapo, top_entropy
 from tests.trainer.algorithms.published import published_cases
 
 KEYS = row_keys(16, 0)
@@ -82,6 +82,14 @@ def test_stapo_silences_nothing_where_nothing_is_improbable():
     assert torch.equal(stapo(probs, probs, probs, ones(2, 3)), torch.ones(2, 3))
 
 
+def test_tokens_are_kept_by_their_surprisal_in_units_of_the_entropy():
+    # surprisals .05, .1, 1, 3, 3.1 over an entropy of 1; the last policy is certain, and the token from nowhere
+    logps = -torch.tensor([[0.05, 0.1001, 1.0, 2.999, 3.1, 0.0, 5.0]])
+    entropy = torch.tensor([[1.0, 1.0, 1.0, 1.0, 1.0, 0.0, 0.0]])
+    assert relative_surprisal(logps, entropy).tolist() == [[0.0, 1.0, 1.0, 1.0, 0.0, 0.0, 0.0]]
+    assert relative_surprisal(logps, 2 * entropy, lower=0.4, upper=1.5).tolist() == [[0, 0, 1, 1, 0, 0, 0]]
+
+
 def weights_are_sound(probs, entropy, signal, mask, order):
     rules = {
         "clip_cov": lambda p, h, a, m, k: clip_cov(p.log(), a, m, k, share=0.2, lower=0.1),
@@ -122,6 +130,7 @@ def test_weights_are_sound_on_random_inputs(probs, entropy, signal, mask, order)
         (lambda x, m: clip_cov(x, x, m, KEYS[:1], share=2.0), "Write 0 ≤ share ≤ 1"),
         (lambda x, m: clip_cov(x, x, m, KEYS[:1], lower=5.0), "lower < upper"),
         (lambda x, m: top_entropy(x, m, share=0.0), "Write 0 < share ≤ 1"),
+        (lambda x, m: relative_surprisal(x, x, lower=3.0), "Write 0 ≤ lower < upper"),
         (lambda x, m: stapo(x, x, x, m, quantile=75.0), r"Write both in \[0, 1\]"),
     ],
 )

@@ -1,0 +1,84 @@
+"""Future-KL Influenced Policy Optimization (FIPO), arXiv 2603.19835."""
+
+import math
+
+import torch
+from jaxtyping import Float, Int
+from torch import Tensor
+
+from evenkeel.trainer.algorithms.coefficients.importance_ratios import importance_ratio
+from evenkeel.trainer.algorithms.sequence_weights import LOG_RATIO_BOUND
+
+_CHUNK = 128
+
+
+def fipo(
+    log_ratio: Float[Tensor, "B T"],
+    advantages: Float[Tensor, "B T"],
+    mask: Int[Tensor, "B T"],
+    *,
+    half_life: float = 32.0,
+    influence: float = 0.2,
+    high_only: bool = True,
+    epsilon_low: float = 0.2,
+    epsilon_high: float = 0.28,
+    dual_clip: float = 10.0,
+    safety: float = 10.0,
+) -> Float[Tensor, "B T"]:
+    """FIPO: PPO's clipped ratio, and more of it where the tokens that follow have become likelier.
+
+    ``c_t = f_t ρ_t`` with ``f_t = clip(e^{F_t}, 1, 1 + influence)`` and ``F_t = Σ_{k ≥ t} γ^{k−t} log ρ_k``,
+    γ = 2^(−1/half_life), over the tokens that count with ``ρ_k ≤ dual_clip``. 0 where PPO clips: A > 0 and
+    ρ > 1 + epsilon_high, A < 0 and ρ < 1 − epsilon_low or ρ > dual_clip; and in all of a response with two tokens or
+    more of the last kind. (B, T) ≥ 0, 1 on-policy.
+
+    With ``high_only=False`` the lower bound of f is 1 − influence, which the authors use for smaller models. Where
+    A < 0 and ρ > ``safety``, f is held within [0.8, 1].
+
+    Source: FIPO (arXiv 2603.19835); the authors' code, defaults of their script for 32B.
+    Evidence: golden table: the gradient of the authors' ``compute_policy_loss_future_kl``, by autograd.
+    Limits: the authors average over the tokens of the responses that are left, here those left out keep their place in
+        the denominator. The script leaves out truncated and too uniform groups by other means, which are TRL's options
+        and the prompt sampler ``dynamic``.
+
+    Raises:
+        ValueError: a half-life that is not positive, influence outside [0, 1], ε outside (0, 1) below or not positive
+            above, or dual_clip ≤ 1.
+    """
+    if half_life <= 0.0 or not 0.0 <= influence <= 1.0:
+        raise ValueError(
+            f"fipo: half_life = {half_life}, influence = {influence}, but later tokens count less and less, and "
+            "1 ± influence is no negative weight. Write half_life > 0 and 0 ≤ influence ≤ 1; published: 32 and 0.2."
+        )
+    if not 0.0 < epsilon_low < 1.0 or epsilon_high <= 0.0 or dual_clip <= 1.0:
+        raise ValueError(
+            f"fipo: epsilon_low = {epsilon_low}, epsilon_high = {epsilon_high}, dual_clip = {dual_clip}, but the first "
+            "update has the ratio 1 and must be inside. Write 0 < epsilon_low < 1, epsilon_high > 0 and dual_clip > 1; "
+            "published: 0.2, 0.28 and 10."
+        )
+    logs, ratio = log_ratio.clamp(-LOG_RATIO_BOUND, LOG_RATIO_BOUND), importance_ratio(log_ratio)
+    heard = mask.bool() & (logs <= math.log(dual_clip))
+    future = _discounted_tails(logs.masked_fill(~heard, 0.0), 2.0 ** (-1.0 / half_life))
+    factor = future.exp().clamp(1.0 if high_only else 1.0 - influence, 1.0 + influence)
+    bad = advantages < 0
+    factor = torch.where(bad & (ratio > safety), factor.clamp(0.8, 1.0), factor)
+    far = bad & (ratio > dual_clip)
+    clipped = torch.where(bad, (ratio < 1 - epsilon_low) | far, ratio > 1 + epsilon_high)
+    left_out = (far & mask.bool()).sum(1, keepdim=True) > 1
+    return (factor * ratio).masked_fill(clipped | left_out, 0.0)
+
+
+def _discounted_tails(values: Float[Tensor, "B T"], decay: float) -> Float[Tensor, "B T"]:
+    """``Σ_{k ≥ t} decay^{k−t} v_k``, by products with a matrix of 128 tokens: nothing is divided by a small power."""
+    length = values.shape[1]
+    padded = torch.nn.functional.pad(values, (0, -length % _CHUNK))
+    places = torch.arange(_CHUNK, device=values.device)
+    distances = places[:, None] - places  # of place k from t
+    powers = (decay ** distances.clamp(min=0).to(values.dtype)).masked_fill(distances < 0, 0.0)
+    onward = decay ** (_CHUNK - places).to(values.dtype)
+    tails = []
+    carry = values.new_zeros(len(values), 1)
+    for chunk in reversed(padded.split(_CHUNK, dim=1)):
+        tails.append(chunk @ powers + carry * onward)
+        carry = tails[-1][:, :1]
+    return torch.cat(tails[::-1], dim=1)[:, :length]
