@@ -12,6 +12,7 @@ COMMANDS = {
     "check": "what a run will do, and everything that is wrong with its file",
     "evaluate": "answer and judge held-out rows with a model or checkpoint",
     "sweep": "many runs from one file: variants, seeds, verdicts",
+    "branch": "continue a run in several ways from one of its checkpoints",
     "report": "compare finished runs on one page",
     "rollouts": "read what a run's policy answered",
     "gradients": "what strategies do to the gradient, on the same rollouts",

@@ -83,7 +83,9 @@ def sweep_schema() -> Schema:
     keys["variants"]["propertyNames"] = {"pattern": r"^[^\s/\\,=]+$"}
     for node, name in ((keys["grid"], "Values"), (tuned["grid"], "Values"), (tuned["held_out"], "HeldOut")):
         _refer(node, name)
-    sweep["Sweep"]["required"] = ["config", "variants", "baseline", "seeds"]
+    sweep["Sweep"]["required"] = ["variants", "baseline"]
+    own, of_parents = {"required": ["config", "seeds"]}, {"properties": {"config": False, "seeds": False}}
+    sweep["Sweep"] |= {"if": {"required": ["from"]}, "then": of_parents, "else": own}
     return _of_files({**_with_partial(sweep), **dotted, **run}, "Sweep")
 
 

@@ -2,10 +2,11 @@
 
 import contextlib
 import itertools
+import shutil
 from pathlib import Path
 
 from evenkeel.rewards.registry import Refusal
-from evenkeel.trainer.run.checkpoints import newest_good_checkpoint
+from evenkeel.trainer.run.checkpoints import checkpoints_of, newest_good_checkpoint
 from evenkeel.trainer.run.config import RunConfig
 from evenkeel.trainer.run.config.layers import flattened
 from evenkeel.trainer.run.files import CONFIG, MANIFEST, SECONDS, TRAINER_STATE, WANDB_RUN_ID, StateRecord, read_record
@@ -45,6 +46,8 @@ def fresh_directory(output_dir: str | Path) -> Path:
 
 def forget_fresh_directory(run: Path) -> None:
     """Delete the directory of a run that was refused before its first step, if nothing else has been put there."""
+    for start in checkpoints_of(run):  # of a branch
+        shutil.rmtree(start)
     for name in (CONFIG, MANIFEST, LOCK, WANDB_RUN_ID, SECONDS):
         (run / name).unlink(missing_ok=True)
     with contextlib.suppress(OSError):

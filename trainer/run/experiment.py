@@ -128,6 +128,11 @@ class Experiment:
         """The arithmetic of the batch on these processes."""
         return batch_plan(self.config, self.processes)
 
+    @property
+    def steps_per_rollout(self) -> int:
+        """Optimizer steps in which one rollout batch is trained, over all passes of the update schedule."""
+        return self.plan.optimizer_steps_per_rollout * self.strategies.schedule.num_passes
+
     @cached_property
     def args(self) -> Any:
         """TRL's arguments."""

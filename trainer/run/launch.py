@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from evenkeel.rewards.registry import Refusal
+from evenkeel.trainer.run.branch import branch_of
 from evenkeel.trainer.run.check.check import checked_before_start
 from evenkeel.trainer.run.check.report import brief_lines
 from evenkeel.trainer.run.config import RunConfig
@@ -70,6 +71,7 @@ def train(
     # a refused run leaves no directory:
     written = layered(Path(config_path), overrides)
     is_new = resume is None or not directories_of(config.output_dir)
+    branch = branch_of(experiment, fingerprints["train"], args.world_size) if is_new else None
     checked = checked_before_start(experiment, written) if is_new else None
     placement = place(config, args, resume, fingerprints, accept_changes=accept_changes)
     run, checkpoint = placement.run, placement.checkpoint
@@ -82,25 +84,30 @@ def train(
     checked = checked or (None if trained else checked_before_start(experiment, written))
     for line in brief_lines(checked) if checked and args.process_index == 0 else ():
         print(line, flush=True)
-    if args.process_index == 0 and checkpoint is None:
+    begins = checkpoint is None
+    if args.process_index == 0 and begins:
         _record(run, config, args.world_size, fingerprints, repeated, recorded)
     if args.process_index == 0 and placement.restarts is not None:
         begin_with(run, placement.restarts)
     if args.process_index == 0 and checkpoint is not None and placement.changed:
         record_changes(run, checkpoint, placement.now, placement.changed)
-    SIGNS.begins(lambda: "Loading the model")
     try:
+        if begins and (branch := branch or branch_of(experiment, fingerprints["train"], args.world_size)) is not None:
+            checkpoint, args.eval_on_start = run / f"checkpoint-{branch.step}", False
+            if args.process_index == 0:
+                branch.begin(run)
+        SIGNS.begins(lambda: "Loading the model")
         with library_errors_in_words(SIGNS.under_way):
             trainer = experiment.trainer
         check_engine_runs(trainer.accelerator)
     except Refusal:
-        if args.process_index == 0 and checkpoint is None:
+        if args.process_index == 0 and begins:
             forget_fresh_directory(run)
         raise
     if trained and checkpoint is not None:
         return _report_late(trainer, config, run, checkpoint)
     try:
-        return run_trainer(trainer, config, run, checkpoint, shlex.join([config_path, *overrides]))
+        return run_trainer(trainer, config, run, checkpoint, shlex.join([config_path, *overrides]), begins=begins)
     finally:
         finish_wandb(config.logging.wandb_upload_seconds)
 

@@ -16,7 +16,7 @@ from evenkeel.trainer.run.config import RunConfig
 from evenkeel.trainer.run.config.layers import flattened
 from evenkeel.trainer.run.files import CONFIG, MANIFEST, DamagedFileError, write_json
 from evenkeel.trainer.run.record import RunRecord
-from evenkeel.trainer.run.started_from import model_files, own_code, what_changed
+from evenkeel.trainer.run.started_from import content_hash, model_files, own_code, what_changed
 
 ROOT = Path(__file__).parents[2]
 ENVIRONMENT = ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "CUDA_VISIBLE_DEVICES", "CUBLAS_WORKSPACE_CONFIG", "NCCL_ALGO")
@@ -32,6 +32,7 @@ DECIDES = (
     "data_fingerprints",
     "model_files",
     "own_code",
+    "branch",
     "environment",
     "machine",
 )
@@ -62,6 +63,7 @@ def manifest(config: RunConfig, world_size: int, fingerprints: Mapping[str, str]
         "model_fingerprint": model_fingerprint(config.model.name_or_path, config.model.revision),
         "model_files": model_files(config.model.name_or_path, config.model.revision),
         "own_code": own_code(config),
+        "branch": None if config.branch_of is None else content_hash(Path(config.branch_of) / MANIFEST),
         "launcher": {name: value for name, value in sorted(os.environ.items()) if name.startswith(LAUNCHER)},
         "environment": {name: os.environ[name] for name in ENVIRONMENT if name in os.environ},
         "machine": _machine(),

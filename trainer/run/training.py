@@ -24,15 +24,24 @@ from evenkeel.trainer.run.summary import ACCURACY, report
 from evenkeel.trainer.run.wandb_end import finish_wandb
 
 
-def run_trainer(trainer: Any, config: RunConfig, run: Path, checkpoint: Path | None, resume_command: str) -> int:
-    """Evaluate, train, evaluate; write the summary and the curve. The exit status of `trainer.run.processes`."""
+def run_trainer(
+    trainer: Any, config: RunConfig, run: Path, checkpoint: Path | None, resume_command: str, *, begins: bool
+) -> int:
+    """Evaluate, train, evaluate; write the summary and the curve. The exit status of `trainer.run.processes`.
+
+    Args:
+        begins: this is the first part of the run; where there is a checkpoint, of a branch.
+    """
     is_main = trainer.accelerator.is_main_process
     stop, idle = _watched(trainer, config, run, checkpoint)
     if is_main:
-        print(f"Run directory: {run}" + (f", resumed from {checkpoint.name}" if checkpoint else ""), flush=True)
+        words = [f"Run directory: {run}"]
+        if checkpoint is not None:
+            words.append(f"a branch of {config.branch_of}" if begins else f"resumed from {checkpoint.name}")
+        print(", ".join(words), flush=True)
 
     try:
-        with RunTime(run, resumed=checkpoint is not None, writes=is_main) as clock:
+        with RunTime(run, resumed=not begins, writes=is_main) as clock:
             trainer.parts.phases.seconds_before = clock.earlier or 0.0
             trainer.train(resume_from_checkpoint=None if checkpoint is None else str(checkpoint))
     except Refusal:

@@ -6,8 +6,9 @@ import hashlib
 import io
 import json
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
+from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
@@ -22,6 +23,8 @@ from evenkeel.trainer.step.ranks import Ranks
 FILE = "evenkeel.pt"
 ROLLOUT_BATCHES = "rollout_batches"
 """In the run's counts: the rollout batches that were trained to their end."""
+_SETTINGS = ("weight_decay", "betas", "eps")
+"""Of a group of parameters, what is no state of the optimizer."""
 
 
 class StrategyStateError(Refusal):
@@ -54,12 +57,14 @@ class Checkpoint:
         strategies: those that have a state save it, the same on all ranks.
         counts: name → number, the same on all ranks; what is absent is 0.
         log_state: of this rank, from the checkpoint that was read; to be taken up when training starts.
+        branch: where the checkpoint that was read begins a branch, the steps of a rollout batch over its parent's.
     """
 
     strategies: Iterable[Strategy]
     ranks: Ranks
     counts: Counter[str] = field(default_factory=Counter)
     log_state: LogState | None = None
+    branch: Fraction | None = None
 
     def agreed_states(self) -> dict[str, Any]:
         """`agreed_states` of the strategies, before anything is written: a collective that may raise."""
@@ -78,10 +83,11 @@ class Checkpoint:
         Raises:
             StrategyStateError: the checkpoint holds no state for a strategy that has one.
         """
-        file = folder / FILE
-        found = torch.load(file, map_location="cpu", weights_only=True) if file.exists() else self._of_before(folder)
+        found = content_of(folder) if (folder / FILE).exists() else self._of_before(folder)
+        begun = found.get("branch")
+        self.branch = None if begun is None else Fraction(*begun["ratio"])
         for part in self.strategies:
-            if not part.has_state:
+            if not part.has_state or (begun is not None and part.kind not in begun["kept"]):
                 continue
             if part.kind not in found["strategies"]:
                 raise StrategyStateError(
@@ -117,6 +123,44 @@ class Checkpoint:
             sums = {name: torch.tensor(pair, dtype=torch.float64) for name, pair in record.pop("means").items()}
             found["logged"] = [{**record, "means": {"sums": sums, "largest": {}}}] * self.ranks.count
         return found
+
+
+def content_of(folder: Path) -> dict[str, Any]:
+    """``evenkeel.pt`` of a checkpoint."""
+    content: dict[str, Any] = torch.load(folder / FILE, map_location="cpu", weights_only=True)
+    return content
+
+
+def begun_branch(content: Mapping[str, Any], kept: Sequence[str], ratio: Fraction) -> dict[str, Any]:
+    """``evenkeel.pt`` of the checkpoint in which a branch begins, from its parent's.
+
+    Args:
+        kept: kinds of strategies that are the parent's; the others begin without a state.
+        ratio: optimizer steps of a rollout batch, the branch's over the parent's. Unless it is 1, what was measured
+            since the last log line is dropped: it is counted in the parent's steps.
+    """
+    states = {kind: state for kind, state in content["strategies"].items() if kind in kept}
+    begun = {"kept": [*kept], "ratio": [ratio.numerator, ratio.denominator]}
+    return {**content, "strategies": states, "branch": begun} | ({} if ratio == 1 else {"logged": []})
+
+
+def optimizer_settings(optimizer: Any, scheduler: Any) -> list[dict[str, Any]]:
+    """What arguments say of each group of parameters: its settings, the learning rate before any schedule."""
+    groups = zip(optimizer.param_groups, scheduler.base_lrs, strict=True)
+    return [{"initial_lr": rate, **{key: group[key] for key in _SETTINGS if key in group}} for group, rate in groups]
+
+
+def set_optimizer(optimizer: Any, scheduler: Any, settings: Sequence[Mapping[str, Any]], ratio: Fraction) -> None:
+    """Give ``settings`` back to an optimizer and its `LambdaLR` whose states were loaded from a parent's checkpoint.
+
+    The schedule continues at ``ratio`` times the parent's steps; the moments stay.
+    """
+    scheduler.last_epoch = round(scheduler.last_epoch * ratio)
+    scheduler.base_lrs = [own["initial_lr"] for own in settings]
+    factors = (factor(scheduler.last_epoch) for factor in scheduler.lr_lambdas)
+    scheduler._last_lr = [rate * factor for rate, factor in zip(scheduler.base_lrs, factors, strict=True)]
+    for group, own, rate in zip(optimizer.param_groups, settings, scheduler._last_lr, strict=True):
+        group.update(own, lr=rate)
 
 
 def agreed_states(strategies: Iterable[Strategy]) -> dict[str, Any]:

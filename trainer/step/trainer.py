@@ -28,7 +28,7 @@ from evenkeel.trainer.evaluation.decoding import Decoding
 from evenkeel.trainer.evaluation.judging import Answered
 from evenkeel.trainer.evaluation.result import EvaluationResult
 from evenkeel.trainer.step import checkpoint, engine_check
-from evenkeel.trainer.step.checkpoint import ROLLOUT_BATCHES, LogState
+from evenkeel.trainer.step.checkpoint import ROLLOUT_BATCHES, LogState, optimizer_settings, set_optimizer
 from evenkeel.trainer.step.compatibility import check_combination, leaves_advantages_to_trl
 from evenkeel.trainer.step.engine_diagnosis import BOUNDS, Policy, compute_dtype
 from evenkeel.trainer.step.generation import EVALUATION, compact_generation
@@ -481,10 +481,15 @@ class RLVRTrainer(GRPOTrainer):
         )
 
     def _load_optimizer_and_scheduler(self, checkpoint: str | None) -> None:
-        super()._load_optimizer_and_scheduler(checkpoint)
         if checkpoint is not None:
             self.parts.checkpoint.read(Path(checkpoint), self.parts.schedule.rollouts_of)
             self.parts.microbatches.resume()
+        if (ratio := self.parts.checkpoint.branch) is None:
+            super()._load_optimizer_and_scheduler(checkpoint)
+            return
+        settings = optimizer_settings(self.optimizer, self.lr_scheduler)
+        super()._load_optimizer_and_scheduler(checkpoint)
+        set_optimizer(self.optimizer, self.lr_scheduler, settings, ratio)
 
     def _restore_log_state(self, logged: LogState) -> None:
         """Take up what was measured before the checkpoint and not logged; transformers has reset its own sums."""

@@ -43,16 +43,17 @@ BuildVerifier = Callable[[Any], object]
 """`rewards.build_verifier`, which raises for a verifier that cannot be built."""
 
 
-def run(file: Path, script: Sequence[str], build_verifier: BuildVerifier) -> int:
+def run(file: Path, script: Sequence[str], build_verifier: BuildVerifier, parents: Sequence[str] = ()) -> int:
     """Check every cell, run them, and end with the table: 0 all finished, 1 some failed, 130 stopped on request.
 
     Args:
         script: the training script, as Python and accelerate launch take it.
+        parents: checkpoints that the cells begin in, in place of the file's ``from``.
     """
-    sweep, tree = load_sweep(file)
+    sweep, tree = load_sweep(file, parents)
     check_unlocked(sweep)
     if sweep.tune is None:
-        return _run_cells(sweep, checked_plans(sweep, tree, build_verifier), file, script)
+        return _run_cells(sweep, checked_plans(sweep, tree, build_verifier), file, script, parents=parents)
     tuning = tuning_stage(sweep)
     check_unlocked(tuning)
     plans = checked_plans(tuning, tree, build_verifier)
@@ -71,7 +72,12 @@ def run(file: Path, script: Sequence[str], build_verifier: BuildVerifier) -> int
 
 
 def _run_cells(
-    sweep: Sweep, plans: Sequence[Plan], file: Path, script: Sequence[str], tuning: Mapping[str, Any] | None = None
+    sweep: Sweep,
+    plans: Sequence[Plan],
+    file: Path,
+    script: Sequence[str],
+    tuning: Mapping[str, Any] | None = None,
+    parents: Sequence[str] = (),
 ) -> int:
     """One stage from its plans to its table; the exit status of `run`."""
     with locked_directory(sweep) as root:
@@ -89,7 +95,8 @@ def _run_cells(
     print_table(status_table(root))
     _print_failures(cells)
     if not completed:
-        print(f"Stopped. To continue:  evenkeel sweep run {file}")
+        command = " ".join(["branch", *parents] if parents else ["sweep run"])
+        print(f"Stopped. To continue:  evenkeel {command} {file}")
         return 130
     return int(any(not cell.directory.summary() for cell in cells) or bool(refused))
 
@@ -161,11 +168,11 @@ def export(file: Path, build_verifier: BuildVerifier) -> int:
     return 0
 
 
-def report(file: Path) -> int:
-    """report.html, report.md and their picture in the sweep's directory."""
+def report(file: Path, parents: Sequence[str] = ()) -> int:
+    """report.html, report.md and their picture in the sweep's directory; ``parents`` as of `run`."""
     from evenkeel.trainer.comparison.reports import print_report
 
-    return print_report(_started(file))
+    return print_report(_started(file, parents))
 
 
 def plan(file: Path, pilot: Path | None, items: int | None, difference: float | None, *, as_json: bool) -> int:
@@ -235,9 +242,9 @@ def _refuse_stages(sweep: Sweep, command: str) -> None:
         )
 
 
-def _started(file: Path) -> Path:
+def _started(file: Path, parents: Sequence[str] = ()) -> Path:
     """The sweep's directory, in which something has been run."""
-    sweep, _ = load_sweep(file)
+    sweep, _ = load_sweep(file, parents)
     root = Path(sweep.output_dir)
     if not (root / "sweep.json").exists():
         raise SweepError(f"The sweep of {file} has not been started: there is no {root / 'sweep.json'}.")

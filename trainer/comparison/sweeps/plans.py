@@ -18,6 +18,7 @@ from typing import Any
 from evenkeel.trainer.comparison.sweeps.cells import Cell, override_value
 from evenkeel.trainer.comparison.sweeps.loading import located_in_sweep
 from evenkeel.trainer.comparison.sweeps.schema import Sweep
+from evenkeel.trainer.run.branch import branch_of
 from evenkeel.trainer.run.config import ConfigError, Problem, RunConfig
 from evenkeel.trainer.run.config.trl_arguments import grpo_default
 from evenkeel.trainer.run.config.yaml_document import Node, read_file
@@ -69,12 +70,13 @@ def plans_of(sweep: Sweep, cells: Sequence[Cell], tree: Node) -> list[Plan]:
 
     Raises:
         ConfigError: a cell's configuration is wrong; each problem once, at the line of its variant.
+        BranchError: a cell cannot begin in the checkpoint of its seed.
         PartError, PreflightError: a strategy that does not exist or does not go with the other settings.
     """
     processes = processes_of(sweep)
     base = Experiment.of_file(sweep.config)
     base.processes = base.config.num_processes or 1  # as its file means it, not as it is launched here
-    base_steps = steps_per_rollout(base)
+    base_steps = base.steps_per_rollout
     plans, problems = [], []
     for cell in cells:
         try:
@@ -103,19 +105,17 @@ def processes_of(sweep: Sweep) -> int:
     return 1
 
 
-def steps_per_rollout(experiment: Experiment) -> int:
-    """Optimizer steps in which one rollout batch is trained, over all passes of the update schedule."""
-    return experiment.plan.optimizer_steps_per_rollout * experiment.strategies.schedule.num_passes
-
-
 def _plan(sweep: Sweep, cell: Cell, base_steps: int, processes: int) -> Plan:
     own = [*cell.overrides, f"seed={cell.seed}", f"name={override_value(cell.variant)}"]
+    if sweep.parents:
+        own.append(f"branch_of={override_value(sweep.parents[sweep.seeds.index(cell.seed)])}")
     experiment = Experiment.of_file(sweep.config, own, processes=processes)
-    steps = steps_per_rollout(experiment)
+    steps = experiment.steps_per_rollout
     scaled = _scaled(sweep, cell, experiment.config, steps, base_steps)
     overrides = [*own, *(f"{key}={value}" for key, value in scaled.items())]
     if scaled:
         experiment = Experiment.of_file(sweep.config, overrides, processes=processes)
+    branch_of(experiment, None, processes)
     return Plan(cell, experiment.config, _budget(experiment, steps), overrides)
 
 

@@ -2,9 +2,16 @@
 
 from typing import Annotated, Any, Literal
 
-from pydantic import Field
+from pydantic import BeforeValidator, Field
 
 from evenkeel.trainer.run.config.section import Count, LocalPath, Name, Section, Text
+
+
+def _listed(given: Any) -> Any:
+    return [given] if isinstance(given, str) else given
+
+
+ParentRuns = Annotated[list[Text], BeforeValidator(_listed, json_schema_input_type=Text | list[Text])]
 
 
 class LocalExecution(Section):
@@ -86,6 +93,10 @@ class Sweep(Section):
     """Of the sweep; where the file gives none, the file's own without ``.yaml``. It is never inherited."""
     config: Text
     """The run file that all cells start from, relative to the sweep's file or the current directory."""
+    parents: ParentRuns = Field(default_factory=list, alias="from")
+    """In place of ``config`` and ``seeds``: checkpoints of runs, ``runs/base@80``, one for each seed. Every cell begins
+    in its seed's; optimizer steps and ``rollouts`` count from its parent's beginning.
+    """
     variants: Annotated[dict[Name, dict[Text, Any]], Field(min_length=1)]
     """Name, as reports have it → dotted settings over the base: ``ar: {algorithm.token_weight: adv_reweight}``."""
     baseline: Text

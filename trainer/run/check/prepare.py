@@ -11,12 +11,14 @@ from evenkeel.rewards.registry import Refusal
 from evenkeel.trainer.algorithms.contract import PROMPT_SAMPLER, UPDATE_SCHEDULE
 from evenkeel.trainer.algorithms.registry import KINDS, find_strategy
 from evenkeel.trainer.algorithms.trial import tried, tried_sampler, tried_schedule
+from evenkeel.trainer.run.branch import branch_of
 from evenkeel.trainer.run.check.context import CheckContext, Finding, error, warning
 from evenkeel.trainer.run.check.model import folder_fault, model_settings, skeleton_of
 from evenkeel.trainer.run.config import ConfigError, RunConfig, planned_config
 from evenkeel.trainer.run.experiment import Experiment
 from evenkeel.trainer.run.launched_as import check_precision, check_variables
 from evenkeel.trainer.run.library_errors import UNEXPLAINED, in_words
+from evenkeel.trainer.run.manifest import data_fingerprint
 from evenkeel.trainer.run.preflight import schedule_checks
 from evenkeel.trainer.step.options import PreflightError
 
@@ -68,6 +70,9 @@ def prepared(experiment: Experiment, invalid_sections: Collection[str], findings
         _arguments(context, experiment, findings)
     if "model" not in invalid_sections:
         _model(context, experiment, findings)
+    if context.args is not None and context.strategies is not None and "train" in context.rows:
+        with findings.of("branch_of"):
+            branch_of(experiment, data_fingerprint(context.rows["train"]), experiment.processes)
     return context
 
 

@@ -311,6 +311,11 @@ class RunConfig(Section):
     """The rows to train on, and the held-out rows."""
     rewards: Annotated[list[Reward], Field(min_length=1)]
     """Who judges the completions."""
+    branch_of: LocalPath | None = None
+    """The checkpoint of another run in which this one begins, ``runs/countdown/checkpoint-80``: its weights, optimizer,
+    random states and place in the data are taken over (`evenkeel.trainer.run.branch`); both need
+    ``common_random_numbers``.
+    """
     environment: PartByTask | None = None
     """What the policy acts on between its turns: a name, `module:Class`, with options, or a mapping task → one."""
     tools: list[Part] = Field(default_factory=list)

@@ -1,0 +1,231 @@
+"""A run that begins in another run's checkpoint: the rest of its parent, but for what it changes."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from ruamel.yaml import YAML
+
+from evenkeel.rewards.registry import Refusal
+from evenkeel.trainer.command.branch import main as branch
+from evenkeel.trainer.command.sweep import main as sweep
+from evenkeel.trainer.command.train import main as train
+from evenkeel.trainer.comparison.sweeps.loading import load_sweep
+from evenkeel.trainer.run.branch import BranchError, branch_of, checkpoint_at
+from evenkeel.trainer.run.config import ConfigError
+from evenkeel.trainer.run.experiment import Experiment
+from evenkeel.trainer.run.manifest import data_fingerprint
+from evenkeel.trainer.run.record import RunRecord
+from tests.scripts.test_resume import assert_same_state, untimed
+from tests.scripts.test_train import SETTINGS, metrics
+
+FADING = "tests.scripts.stateful_part:FadingGRPO"
+
+
+def run_file(folder: Path, model: Path, **trl: Any) -> Path:
+    settings = {
+        **SETTINGS,
+        "model": {"name_or_path": str(model)},
+        "output_dir": str(folder / "parent"),
+        "common_random_numbers": True,
+        "algorithm": {**SETTINGS["algorithm"], "advantage": FADING},
+        "trl": {**SETTINGS["trl"], "lr_scheduler_type": "cosine", "warmup_steps": 2, **trl},
+        "speed": {"generation": "compact"},
+        "evaluation": {"before": False, "after": False},
+        "logging": {"report_to": "none"},
+    }
+    path = folder / "run.yaml"
+    YAML(typ="safe").dump(settings, path)
+    return path
+
+
+@pytest.fixture(scope="module")
+def parent(tiny_model: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A finished run of four optimizer steps with checkpoints after two and four."""
+    folder = tmp_path_factory.mktemp("branches")
+    assert train([str(run_file(folder, tiny_model))]) == 0
+    return folder / "parent"
+
+
+def branched(parent: Path, to: Path, *changes: str, step: int = 2) -> Path:
+    begun = f"branch_of={parent / f'checkpoint-{step}'}"
+    assert train([str(parent / "config.yaml"), begun, f"output_dir={to}", "name=branch", *changes]) == 0
+    return to
+
+
+def settings_of(run: Path, step: int) -> tuple[dict[str, Any], dict[str, Any]]:
+    """The first group of the optimizer, and the schedule, as a checkpoint holds them."""
+    optimizer, scheduler = (
+        torch.load(run / f"checkpoint-{step}" / name, weights_only=True) for name in ("optimizer.pt", "scheduler.pt")
+    )
+    return optimizer["param_groups"][0], scheduler
+
+
+def test_a_branch_that_changes_nothing_is_the_rest_of_its_parent(parent: Path, tmp_path: Path):
+    branch = branched(parent, tmp_path / "branch")
+    assert_same_state(branch / "checkpoint-4", parent / "checkpoint-4")
+    assert untimed(branch) == [line for line in untimed(parent) if line["step"] > 2]
+    assert (branch / "checkpoint-2" / "model.safetensors").samefile(parent / "checkpoint-2" / "model.safetensors")
+    assert RunRecord(branch).seconds is not None
+    assert RunRecord(branch).manifest["branch"] is not None
+
+
+def test_a_branch_trains_with_its_own_settings(parent: Path, tmp_path: Path):
+    """The learning rate is not the one that the parent's checkpoint holds; a new estimator begins without a state."""
+    changes = "trl.learning_rate=3e-2", "trl.weight_decay=0.5", "algorithm.advantage=grpo"
+    branch = branched(parent, tmp_path / "branch", *changes)
+    before, scheduler = settings_of(parent, 2)
+    group, changed = settings_of(branch, 4)
+    assert (group["initial_lr"], group["weight_decay"]) == (3e-2, 0.5)
+    assert (before["initial_lr"], before["weight_decay"]) == (1e-2, 0.0)
+    assert changed["last_epoch"] == 4
+    rates = [line["learning_rate"] for line in metrics(branch) if "learning_rate" in line]
+    theirs = [line["learning_rate"] for line in metrics(parent) if line["step"] > 2 and "learning_rate" in line]
+    assert rates == pytest.approx([3 * rate for rate in theirs])
+    assert scheduler["last_epoch"] == 2
+    old, new = ((run / "checkpoint-4" / "model.safetensors").read_bytes() for run in (parent, branch))
+    assert old != new
+
+
+def test_a_branch_of_two_passes_goes_on_with_the_same_prompts(parent: Path, tmp_path: Path):
+    """Lopti takes two optimizer steps for a rollout batch: steps are numbered anew, rollout batches are not."""
+    changes = "algorithm.update_schedule=lopti", "trl.max_steps=8", "trl.save_steps=2", "trl.warmup_steps=4"
+    branch = branched(parent, tmp_path / "branch", *changes)
+    assert [line["step"] for line in metrics(branch) if "reward" in line] == [5, 7]
+    prompts = [
+        [
+            row["prompt"]
+            for table in RunRecord(run).rollouts().batches()
+            for row in table.to_pylist()
+            if row["batch"] > 1
+        ]
+        for run in (parent, branch)
+    ]
+    assert len(prompts[0]) == 32
+    assert prompts[0] == prompts[1]
+    _, scheduler = settings_of(branch, 8)
+    assert scheduler["last_epoch"] == 8
+
+
+@pytest.mark.slow
+def test_a_branch_goes_on_after_a_stop_without_its_parent(parent: Path, tmp_path: Path):
+    whole = branched(parent, tmp_path / "whole", "trl.learning_rate=3e-2", "trl.save_steps=1")
+    cut = branched(parent, tmp_path / "cut", "trl.learning_rate=3e-2", "trl.save_steps=1")
+    for path in (cut / "checkpoint-4", cut / "summary.json"):
+        path.rename(tmp_path / path.name)
+    aside = parent.rename(tmp_path / "away")
+    config = str(cut / "config.yaml")
+    assert train([config, "--resume", str(cut)]) == 0
+    aside.rename(parent)
+    assert_same_state(cut / "checkpoint-4", whole / "checkpoint-4")
+
+
+REFUSED = {
+    "seed=5": "seed = 5, and",
+    "common_random_numbers=false": "common_random_numbers = False, and",
+    "data.train.generator.seed=3": "data.train.generator.seed = 3",
+    "algorithm.prompts_per_rollout=8": "prompts_per_rollout = 8, and",
+    "trl.num_generations=8": "num_generations = 8, and",
+    "trl.optim=sgd": "trl.optim = 'sgd'",
+    "trl.max_steps=2": "trl.max_steps = 2, and the branch begins at step 2",
+}
+
+
+@pytest.mark.parametrize("change", REFUSED)
+def test_what_a_branch_cannot_change_is_refused(parent: Path, change: str):
+    overrides = [f"branch_of={parent / 'checkpoint-2'}", change]
+    experiment = Experiment.of_file(parent / "config.yaml", overrides)
+    with pytest.raises(BranchError) as refused:
+        branch_of(experiment, data_fingerprint(experiment.rows["train"]), 1)
+    assert REFUSED[change] in str(refused.value)
+
+
+def test_other_processes_rows_checkpoints_and_noise_are_refused(parent: Path, tiny_model: Path, tmp_path: Path):
+    experiment = Experiment.of_file(parent / "config.yaml", [f"branch_of={parent / 'checkpoint-2'}"])
+    with pytest.raises(BranchError, match="was trained on 1 processes, and this is 2") as refused:
+        branch_of(experiment, "another", 2)
+    assert "data.train is not what" in str(refused.value)
+    experiment = Experiment.of_file(parent / "config.yaml", [f"branch_of={parent / 'checkpoint-3'}"])
+    with pytest.raises(BranchError, match=r"has checkpoints at 2, 4\."):
+        branch_of(experiment, "rows", 1)
+    with pytest.raises(Refusal, match="Write RUN@STEP"):
+        checkpoint_at(str(parent))
+    with pytest.raises(BranchError, match="checkpoints at 2, 4"):
+        checkpoint_at(f"{parent}@3")
+    assert checkpoint_at(f"{parent}@2") == parent / "checkpoint-2"
+
+
+def test_a_damaged_checkpoint_is_no_beginning(parent: Path, tmp_path: Path):
+    weights = parent / "checkpoint-4" / "model.safetensors"
+    whole = weights.read_bytes()
+    experiment = Experiment.of_file(parent / "config.yaml", [f"branch_of={parent / 'checkpoint-4'}", "trl.max_steps=6"])
+    weights.write_bytes(whole[:-1] + bytes([whole[-1] ^ 1]))
+    try:
+        with pytest.raises(BranchError, match="does not hold what was saved"):
+            branch_of(experiment, "rows", 1)
+    finally:
+        weights.write_bytes(whole)
+
+
+VARIANTS = """
+baseline: parent
+variants:
+  parent: {}
+  larger_rate: {trl.learning_rate: 3e-2}
+  two_passes: {algorithm.update_schedule: lopti}
+"""
+
+
+@pytest.mark.slow
+def test_variants_of_two_parents_are_compared(parent: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]):
+    evaluated = ["evaluation.after=true", "evaluation.samples=2"]
+    parents = []
+    for seed in (1, 2):
+        to = tmp_path / f"parent-{seed}"
+        assert train([str(parent / "config.yaml"), f"seed={seed}", f"output_dir={to}", *evaluated]) == 0
+        parents.append(f"{to}@2")
+    file = tmp_path / "variants.yaml"
+    file.write_text(VARIANTS + f"output_dir: {tmp_path / 'arms'}\n")
+    capsys.readouterr()
+    assert branch([*parents, str(file)]) == 0
+    text = (tmp_path / "arms" / "report.md").read_text()
+    assert "holds given these parents" in text
+    for seed in (1, 2):
+        rest = tmp_path / "arms" / f"parent-s{seed}" / "run"
+        assert_same_state(rest / "checkpoint-4", tmp_path / f"parent-{seed}" / "checkpoint-4")
+        assert RunRecord(tmp_path / "arms" / f"two_passes-s{seed}" / "run").summary["optimizer_steps"] == 8
+    assert branch([*parents, str(file)]) == 0  # nothing is left to run
+    file.write_text(VARIANTS + f"from: {parents}\noutput_dir: {tmp_path / 'arms'}\n")
+    assert sweep(["report", str(file)]) == 0
+
+
+WRONG_PARENTS = {
+    "config: run.yaml": "config: is that of the runs that the cells begin in",
+    "seeds: [1]": "seeds: is that of the runs",
+    "tune: {grid: {trl.learning_rate: [1, 2]}, seeds: [9], held_out: {data.test.generator.seed: 5}}": "tune: needs",
+    "grid: {branch_of: [a]}": "Write the checkpoints under `from:`",
+}
+
+
+@pytest.mark.parametrize("line", WRONG_PARENTS)
+def test_what_parents_decide_is_refused_in_their_sweep(parent: Path, tmp_path: Path, line: str):
+    file = tmp_path / "variants.yaml"
+    file.write_text(VARIANTS + f"from: {parent}@2\n{line}\n")
+    with pytest.raises(ConfigError) as refused:
+        load_sweep(file)
+    assert WRONG_PARENTS[line] in str(refused.value)
+
+
+def test_parents_that_are_none_are_refused_with_their_line(parent: Path, tmp_path: Path):
+    file = tmp_path / "variants.yaml"
+    file.write_text(VARIANTS + f"from: [{parent}@2, {parent}@4, {parent}@3, nowhere]\n")
+    with pytest.raises(ConfigError) as refused:
+        load_sweep(file)
+    text = str(refused.value)
+    assert f"{file}, line 7: from" in text
+    assert "two runs of seed 42" in text
+    assert "has checkpoints at 2, 4" in text
+    assert "Write RUN@STEP" in text
+    with pytest.raises(ConfigError, match="Leave one of them out"):
+        load_sweep(file, [f"{parent}@2"])

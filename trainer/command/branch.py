@@ -1,0 +1,46 @@
+"""Continue a run in several ways from one of its checkpoints, and compare them: variants × parents from one YAML file.
+
+    evenkeel branch runs/base@80 variants.yaml
+    evenkeel branch runs/base@80 runs/base-2@80 runs/base-3@80 variants.yaml
+
+The file is that of a sweep without `config:` and `seeds:`, which are the parents' own:
+
+    baseline: grpo
+    variants:
+      grpo: {}                        # changes nothing: it is the rest of its parent, bit for bit
+      lopti: {algorithm.update_schedule: lopti}
+
+Weights, optimizer, random states and place in the data are the checkpoint's, the settings are each variant's own. All
+draw with common random numbers, with which the parent must have run too. Differences hold given the parents; three or
+more, of different seeds, give a verdict. A sweep file may say `from: [runs/base@80, …]` itself: `evenkeel sweep run`
+then does the same, and `status`, `plan` and `report` work as for any sweep.
+
+Killed and started again, it goes on.
+"""
+
+import argparse
+from collections.abc import Sequence
+
+from evenkeel.rewards import build_verifier
+from evenkeel.trainer.command import command_line, refused_in_words
+from evenkeel.trainer.command.sweep import TRAIN
+from evenkeel.trainer.comparison.sweeps import commands
+from evenkeel.trainer.run.config.shipped import named_path
+
+
+@refused_in_words
+def main(argv: Sequence[str] | None = None) -> int:
+    """Exit status: 0 all cells finished, 1 some failed, 2 refused, 130 stopped on request."""
+    arguments = parser().parse_args(argv)
+    status = commands.run(arguments.file, TRAIN, build_verifier, arguments.parents)
+    return status or commands.report(arguments.file, arguments.parents)
+
+
+def parser() -> argparse.ArgumentParser:
+    """The command line."""
+    command = command_line(__name__, __doc__)
+    command.add_argument(
+        "parents", nargs="+", metavar="RUN@STEP", help="a run's directory and the step of a checkpoint"
+    )
+    command.add_argument("file", type=named_path, metavar="VARIANTS", help="YAML file of the variants")
+    return command

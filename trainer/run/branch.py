@@ -1,0 +1,215 @@
+"""A run that begins in a checkpoint of another run: what of it may differ, and the checkpoint that it starts from.
+
+The weights, the optimizer's moments, the random states and the place in the data are the parent's; the settings are the
+branch's own. With common random numbers both draw with the same noise, so that a branch that changes nothing *is* the
+rest of its parent, bit for bit, and any other differs from it by its settings alone.
+"""
+
+import json
+import os
+import shutil
+from collections.abc import Iterator
+from dataclasses import dataclass
+from fractions import Fraction
+from pathlib import Path
+from typing import Any
+
+from evenkeel.rewards.registry import Refusal
+from evenkeel.trainer.run.checkpoints import (
+    checkpoints_of,
+    fault_of,
+    files_of,
+    fingerprints,
+    lacking,
+    step_of,
+    write_checkpoint_manifest,
+)
+from evenkeel.trainer.run.config import BatchPlan, RunConfig
+from evenkeel.trainer.run.config.layers import flattened
+from evenkeel.trainer.run.config.trl_arguments import grpo_default
+from evenkeel.trainer.run.files import CONFIG, MANIFEST, TRAINER_STATE, CheckpointRecord, read_record, write_json
+from evenkeel.trainer.run.record import RunRecord
+from evenkeel.trainer.run.started_from import model_files
+
+SHARED = (
+    "seed",
+    "common_random_numbers",
+    "model",
+    "data.train",
+    "data.system_prompt",
+    "data.max_unusable",
+    "trl.shuffle_dataset",
+    "trl.data_seed",
+    "trl.optim",
+    "trl.optim_args",
+)
+"""What a branch cannot change: its checkpoint holds the place in these rows and the state of this optimizer."""
+
+
+class BranchError(Refusal):
+    """A run that cannot begin in the checkpoint that it names; the message says what to write instead."""
+
+
+@dataclass(frozen=True)
+class Branch:
+    """Where a run begins.
+
+    Attributes:
+        checkpoint: of the parent, its files verified.
+        step: the number of that step in the branch, which may take more or fewer optimizer steps for a rollout batch.
+        kept: kinds of strategies that are the parent's, and continue with their state.
+    """
+
+    checkpoint: Path
+    step: int
+    kept: tuple[str, ...]
+
+    @property
+    def parent(self) -> Path:
+        """The directory of the parent."""
+        return self.checkpoint.parent
+
+    def begin(self, run: Path) -> Path:
+        """The checkpoint in ``run``, a new directory, from which the branch starts; its large files are links."""
+        import torch
+
+        from evenkeel.trainer.step.checkpoint import FILE, begun_branch, content_of
+
+        start = run / f"checkpoint-{self.step}"
+        start.mkdir()
+        for name in files_of(self.checkpoint):
+            if name not in (TRAINER_STATE, FILE):
+                (start / name).parent.mkdir(parents=True, exist_ok=True)
+                _link(self.checkpoint / name, start / name)
+        state = json.loads((self.checkpoint / TRAINER_STATE).read_text())
+        state |= {"global_step": self.step, "log_history": []}
+        state |= {"best_metric": None, "best_global_step": None, "best_model_checkpoint": None}
+        write_json(start / TRAINER_STATE, state)
+        ratio = Fraction(self.step, step_of(self.checkpoint))
+        torch.save(begun_branch(content_of(self.checkpoint), self.kept, ratio), start / FILE)
+        world_size = read_record(self.checkpoint / MANIFEST, CheckpointRecord, "")["world_size"]
+        write_checkpoint_manifest(start, fingerprints(start, files_of(start)), world_size)
+        return start
+
+
+def checkpoint_at(named: str) -> Path:
+    """The checkpoint that ``RUN@STEP`` names.
+
+    Raises:
+        BranchError: there is none.
+    """
+    run, at, step = named.rpartition("@")
+    if not at or not run or not step.isdecimal():
+        raise BranchError(f"{named!r} names no checkpoint of a run. Write RUN@STEP: runs/quickstart@40.")
+    found = Path(run).expanduser() / f"checkpoint-{step}"
+    if not found.is_dir():
+        raise BranchError(_no_checkpoint(found))
+    return found.absolute()
+
+
+def branch_of(experiment: Any, train_rows: str | None, world_size: int) -> Branch | None:
+    """Where the run of an `Experiment` begins, if that is another run's checkpoint.
+
+    Args:
+        train_rows: the fingerprint of the rows to train on; ``None`` while cells are planned: rows are not compared
+            and the checkpoint's files not verified, which each cell does when it starts.
+        world_size: processes.
+
+    Raises:
+        BranchError: it cannot begin there; the message has a paragraph for each reason.
+    """
+    config: RunConfig = experiment.config
+    if config.branch_of is None:
+        return None
+    checkpoint = Path(config.branch_of)
+    if not checkpoint.is_dir() or not (checkpoint.parent / CONFIG).is_file():
+        raise BranchError(_no_checkpoint(checkpoint))
+    fault = lacking(checkpoint) or (fault_of(checkpoint, manifest_expected=True) if train_rows is not None else "")
+    if fault:
+        raise BranchError(f"branch_of = {checkpoint} cannot be begun in: {fault}. Name another checkpoint of that run.")
+    parent = RunRecord(checkpoint.parent)
+    if experiment.args.deepspeed_plugin is not None:
+        raise BranchError(
+            "branch_of with DeepSpeed, whose checkpoints restore the parent's learning rate with the engine: settings "
+            "of the branch would be ignored. Train parent and branches with DDP or FSDP."
+        )
+    if problems := [*_differences(config, parent, train_rows, world_size)]:
+        raise BranchError("\n\n".join(problems))
+    theirs = type(experiment)(parent.config, experiment.folder, world_size)
+    if problems := [*_other_batches(theirs.plan, experiment.plan, parent.path)]:
+        raise BranchError("\n\n".join(problems))
+    before, now = theirs.steps_per_rollout, experiment.steps_per_rollout
+    step = step_of(checkpoint)
+    if before != now:
+        from evenkeel.trainer.step.checkpoint import ROLLOUT_BATCHES, content_of
+
+        rollouts = content_of(checkpoint)["counts"].get(ROLLOUT_BATCHES, 0)
+        if step != rollouts * before:
+            raise BranchError(
+                f"branch_of = {checkpoint}: {step} optimizer steps are not {before} for each of {rollouts} rollout "
+                f"batches, since an epoch ended inside one, and this run takes {now} for each, so its steps cannot be "
+                "numbered. Name a checkpoint of the first epoch."
+            )
+        step = rollouts * now
+    if 0 < (last := config.trl.get("max_steps", -1)) <= step:
+        raise BranchError(
+            f"trl.max_steps = {last}, and the branch begins at step {step}, so nothing is left to train. Write a "
+            "larger one: the steps before the branch count."
+        )
+    strategies, own = parent.config.algorithm.strategies, config.algorithm.strategies
+    return Branch(checkpoint, step, tuple(kind for kind in own if own[kind] == strategies[kind]))
+
+
+def _differences(config: RunConfig, parent: RunRecord, train_rows: str | None, world_size: int) -> Iterator[str]:
+    """What differs from the parent and must not."""
+    if not parent.config.common_random_numbers:
+        yield (
+            f"{parent.path} ran without common random numbers, so its branches would differ from it by noise too. Run "
+            "the parent with common_random_numbers: true and speed: {generation: compact}."
+        )
+    theirs, ours = (flattened(each.model_dump()) for each in (parent.config, config))
+    theirs["seed"], ours["seed"] = parent.config.run_seed, config.run_seed
+    for name in (key.removeprefix("trl.") for key in SHARED if key.startswith("trl.")):
+        for each in (theirs, ours):
+            each.setdefault(f"trl.{name}", grpo_default(name))
+    for key in sorted({*theirs, *ours}):
+        if theirs.get(key) != ours.get(key) and any(f"{key}.".startswith(f"{shared}.") for shared in SHARED):
+            yield (
+                f"{key} = {ours.get(key)!r}, and {parent.path} has {theirs.get(key)!r}: a branch goes on with its "
+                f"parent's {'optimizer' if 'optim' in key else 'policy' if key.startswith('model') else 'prompts'}. "
+                "Write the parent's value, or start a run of its own."
+            )
+    recorded = parent.manifest
+    if (before := recorded.get("world_size")) != world_size:
+        yield f"{parent.path} was trained on {before} processes, and this is {world_size}. Start {before} processes."
+    if train_rows is not None and (before := recorded.get("data_fingerprints", {}).get("train")) != train_rows:
+        yield (
+            f"data.train is not what {parent.path} was trained on (SHA-256 {str(before)[:12]}…, now "
+            f"{train_rows[:12]}…). Bring those rows back."
+        )
+    before, now = recorded.get("model_files"), model_files(config.model.name_or_path, config.model.revision)
+    if before and now and before != now:
+        changed = ", ".join(sorted(name for name in {*before, *now} if before.get(name) != now.get(name)))
+        yield f"model: {changed} of {config.model.name_or_path} is not what {parent.path} started from. Bring it back."
+
+
+def _other_batches(theirs: BatchPlan, ours: BatchPlan, parent: Path) -> Iterator[str]:
+    for name in ("prompts_per_rollout", "num_generations"):
+        if (before := getattr(theirs, name)) != (now := getattr(ours, name)):
+            yield (
+                f"{name} = {now}, and {parent} has {before}: a branch goes on with its parent's prompts. Write the "
+                "parent's value, or start a run of its own."
+            )
+
+
+def _no_checkpoint(named: Path) -> str:
+    steps = ", ".join(str(step_of(path)) for path in reversed(checkpoints_of(named.parent)))
+    there = f"{named.parent} has checkpoints at {steps}" if steps else f"{named.parent} has no checkpoint"
+    return f"branch_of: there is no checkpoint {named}; {there}. trl.save_steps says after which steps a run saves."
+
+
+def _link(file: Path, to: Path) -> None:
+    try:
+        os.link(file, to)
+    except OSError:  # another file system, or one without links
+        shutil.copy2(file, to)
