@@ -16,6 +16,7 @@ from typing import Any
 
 from evenkeel.rewards.environments.row_environment import RowEnvironment, by_turn
 from evenkeel.rewards.extraction import THOUGHT_CLOSES, THOUGHT_OPENS
+from evenkeel.rewards.noise import RewardNoise, told_right
 from evenkeel.rewards.user_verifiers import bounded
 from evenkeel.rewards.verifier import TokenVerifier, Verdict, Verifier, score_problem
 from evenkeel.rewards.verifiers.environment import EnvironmentReward
@@ -36,6 +37,12 @@ class RewardFunction:
     ``accuracy`` (share of judged completions with the full score), ``frac_unjudged``, ``frac_killed`` (cut off at a
     limit), ``time_p50_s`` and ``time_p99_s`` (wall time of one judgement). TRL itself logs ``rewards/<name>/mean``.
 
+    With `RewardNoise` the scores are what training is told, wherever the caller hands over ``row_key``, as training
+    does and an evaluation does not. All of the above stays true, and so does the column ``correct``; what is told of
+    it is the column ``noisy_correct``. Logged too are the column ``<name>/flipped`` and
+    ``verifier/<name>/false_positive`` and ``false_negative``: the share of its wrong and of its right completions
+    whose verdict was turned round.
+
     Of a conversation with tools the last message of the policy is judged. Where an environment failed its row is
     unjudged; ``environment/frac_failed``, ``turns`` and ``calls`` are logged, the column ``environment/failure``, and
     what `by_turn` finds.
@@ -48,6 +55,7 @@ class RewardFunction:
         prefilled_thought: the chat template's generation prompt ends with ``<think>``. TRL hands over the completion
             without it; the verifier sees it. A prompt that is plain text is looked at itself.
         patience_s: a user's own that judges one batch for longer is named, with the rank and the row it is at.
+        noise: errors of the verdicts that training is told; ``None`` = none.
     """
 
     may_run_in_thread = True
@@ -61,8 +69,10 @@ class RewardFunction:
         task: str | None = None,
         prefilled_thought: bool = False,
         patience_s: float = 60.0,
+        noise: RewardNoise | None = None,
     ) -> None:
         self.verifier = verifier
+        self.noise = noise
         self._bounded = bounded(verifier, patience_s)
         self.task = task
         self._said_above = False
@@ -79,20 +89,30 @@ class RewardFunction:
         completion_ids: Sequence[Sequence[int]] | None = None,
         task: Sequence[str | None] | None = None,
         environments: Sequence[Any] | None = None,
+        row_key: Sequence[int] | None = None,
         log_extra: LogExtra | None = None,
         log_metric: LogMetric | None = None,
         **_: Any,
     ) -> list[float | None]:
-        judgement = self.group.judgement(Batch(prompts, completions, reference, completion_ids, task, environments))
-        verdicts = judgement.verdicts[self.__name__]
+        batch = Batch(prompts, completions, reference, completion_ids, task, environments, row_key)
+        judgement = self.group.judgement(batch)
+        verdicts, told = judgement.verdicts[self.__name__], judgement.told[self.__name__]
+        is_noisy = row_key is not None and self.noise is not None
         is_first = self is self.group.functions[0]  # which says what is said of a row once
         if log_extra is not None:
             log_extra(f"{self.__name__}/answer", [verdict and verdict.answer for verdict in verdicts])
             log_extra(f"{self.__name__}/reason", [verdict and verdict.reason for verdict in verdicts])
+            if is_noisy:
+                flips = [verdict and self.is_right(verdict) != now for verdict, now in zip(verdicts, told, strict=True)]
+                log_extra(f"{self.__name__}/flipped", flips)
             if is_first:
                 log_extra("correct", judgement.correct)
+                if row_key is not None and self.group.is_noisy:
+                    log_extra("noisy_correct", judgement.told_correct)
         if log_metric is not None:
             self._log([verdict for verdict in verdicts if verdict is not None], log_metric)
+            if is_noisy:
+                self._log_flips(verdicts, told, log_metric)
             if is_first:
                 for correct in judgement.correct:
                     if correct is not None:
@@ -100,9 +120,14 @@ class RewardFunction:
         if is_first and any(isinstance(each, RowEnvironment) for each in environments or ()):
             _log_environments(environments or (), completions, log_extra, log_metric)
         return [
-            None if verdict is None or unjudged else verdict.score
-            for verdict, unjudged in zip(verdicts, judgement.unjudged, strict=True)
+            None if verdict is None or unjudged else self._told_score(verdict, now)
+            for verdict, now, unjudged in zip(verdicts, told, judgement.unjudged, strict=True)
         ]
+
+    @property
+    def wants_row_keys(self) -> bool:
+        """Whether training has to hand over ``row_key``: a number for each sample of a run."""
+        return self.noise is not None
 
     def judged(self, batch: "Batch") -> list[Verdict | None]:
         """This verifier's verdict on each row, ``None`` where the row is of another task."""
@@ -121,6 +146,39 @@ class RewardFunction:
         for row, verdict in zip(mine, found, strict=True):
             verdicts[row] = _recordable(verdict)
         return verdicts
+
+    def told(self, batch: "Batch", verdicts: Sequence[Verdict | None]) -> list[bool | None]:
+        """Whether each row is right as training is told, by the verdict and its noise; ``None`` = not judged."""
+        right = [None if verdict is None else self.is_right(verdict) for verdict in verdicts]
+        if self.noise is None or batch.row_keys is None:
+            return right
+        return [
+            truth
+            if truth is None or verdict is None
+            else told_right(
+                self.noise,
+                truth,
+                label=self.__name__,
+                row_key=batch.row_keys[row],
+                problem=[batch.prompts[row], batch.references[row]],
+                completion=self._text(batch.prompts[row], batch.completions[row]),
+                answer=verdict.answer,
+            )
+            for row, (truth, verdict) in enumerate(zip(right, verdicts, strict=True))
+        ]
+
+    def _told_score(self, verdict: Verdict, told: bool | None) -> float | None:
+        if self.noise is None or told == self.is_right(verdict):
+            return verdict.score
+        return self.verifier.full_score if told else self.noise.wrong_score
+
+    def _log_flips(
+        self, verdicts: Sequence[Verdict | None], told: Sequence[bool | None], log_metric: LogMetric
+    ) -> None:
+        for verdict, now in zip(verdicts, told, strict=True):
+            if verdict is not None and (right := self.is_right(verdict)) is not None:
+                kind = "false_negative" if right else "false_positive"
+                log_metric(f"verifier/{self.__name__}/{kind}", float(right != now))
 
     def is_right(self, verdict: Verdict) -> bool | None:
         """Whether the verdict has the verifier's full score; ``None`` = unjudged."""
@@ -166,6 +224,7 @@ class Batch:
         token_ids: what the policy sampled; ``None`` where the caller does not say.
         tasks: the rows' tasks; ``None`` where they have none.
         environments: in which the policy acted; ``None`` where it could not.
+        row_keys: a number for each sample of the run; ``None`` outside of training.
     """
 
     prompts: Sequence[Any]
@@ -174,6 +233,7 @@ class Batch:
     token_ids: Sequence[Sequence[int]] | None = None
     tasks: Sequence[str | None] | None = None
     environments: Sequence[Any] | None = None
+    row_keys: Sequence[int] | None = None
 
     def is_same(self, other: "Batch") -> bool:
         """Whether both hold the very same objects, as TRL hands them to one function after another."""
@@ -189,11 +249,14 @@ class Judgement:
         verdicts: by the function's name, one per row; ``None`` where the row is of another task.
         unjudged: rows that at least one function of theirs could not judge, or whose environment failed.
         correct: whether the row is right by the first function that judges it; ``None`` = unjudged.
+        told, told_correct: whether the row is right as training is told, by each function and by that first one.
     """
 
     verdicts: Mapping[str, Sequence[Verdict | None]]
     unjudged: Sequence[bool]
     correct: list[bool | None]
+    told: Mapping[str, Sequence[bool | None]]
+    told_correct: list[bool | None]
 
 
 class RewardFunctionGroup:
@@ -203,6 +266,11 @@ class RewardFunctionGroup:
         self.functions = functions
         self._newest: tuple[Batch, Judgement] | None = None
         self._lock = Lock()
+
+    @property
+    def is_noisy(self) -> bool:
+        """Whether training is told something else than the verdicts."""
+        return any(function.noise is not None for function in self.functions)
 
     def judgement(self, batch: Batch) -> Judgement:
         """The verdicts of all functions on a batch, judged when the first of them asks for it."""
@@ -222,7 +290,10 @@ class RewardFunctionGroup:
         correct = [
             None if skipped else row[0][0].is_right(row[0][1]) for row, skipped in zip(rows, unjudged, strict=True)
         ]
-        return Judgement(verdicts, unjudged, correct)
+        told = {function.__name__: function.told(batch, verdicts[function.__name__]) for function in self.functions}
+        first = [next((function.__name__ for function, _ in row), "") for row in rows]
+        told_correct = [None if skipped else told[first[row]][row] for row, skipped in enumerate(unjudged)]
+        return Judgement(verdicts, unjudged, correct, told, told_correct)
 
     def _of_row(
         self, verdicts: Mapping[str, Sequence[Verdict | None]], row: int
@@ -241,6 +312,7 @@ def reward_functions(
     tasks: Mapping[str, str | None] | None = None,
     prefilled_thought: bool = False,
     patience_s: float = 60.0,
+    noise: Mapping[str, RewardNoise | None] | None = None,
 ) -> list[RewardFunction]:
     """The reward functions of a run, which judge each batch together.
 
@@ -249,10 +321,12 @@ def reward_functions(
             decides whether the row counts as right.
         tasks: name → the one task whose rows it judges; absent or ``None`` = all rows.
         prefilled_thought, patience_s: see `RewardFunction`.
+        noise: name → errors of the verdicts that training is told; absent or ``None`` = none.
     """
     options: dict[str, Any] = {"prefilled_thought": prefilled_thought, "patience_s": patience_s}
     functions = [
-        RewardFunction(verifier, name, task=(tasks or {}).get(name), **options) for name, verifier in verifiers.items()
+        RewardFunction(verifier, name, task=(tasks or {}).get(name), noise=(noise or {}).get(name), **options)
+        for name, verifier in verifiers.items()
     ]
     group = RewardFunctionGroup(functions)
     for function in functions:

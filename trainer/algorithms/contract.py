@@ -27,7 +27,7 @@ SIGNALS: dict[str, dict[str, str]] = {
         "group_size": "int, responses to one prompt",
         "rewards_per_function": "(N, F) before the sum; NaN = unjudged by that function",
         "reward_weights": "(F,) what each function weighs in the sum",
-        "correct": "(N,) 1 right, 0 wrong, NaN unjudged: the verifiers' verdict",
+        "correct": "(N,) 1 right, 0 wrong, NaN unjudged: the verifiers' verdict, with a reward's noise",
         "lengths": "(N,) int, tokens that the loss counts",
         "completion_ids": "(N, T) int, padded with the padding token",
         "mask": "(N, T) int, 1 where the loss counts the token",

@@ -30,22 +30,49 @@ EVALUATION = -1
 """In place of a rollout batch's number: every evaluation of a run draws with the same noise."""
 
 
-class CommonRandomNumbers:
-    """Sampling noise that runs have in common, so that variants differ only where their policies do.
+class SampleKeys:
+    """A number of 64 bits for each sample of a run: of its seed, the number of the rollout batch, the prompt, and
+    which of the prompt's samples in that batch it is.
 
-    The noise of a token is made of the run's seed, the number of the rollout batch, the prompt's tokens, which of the
-    prompt's samples in that batch it is, and its position (see `keyed_draw`). It does not depend on how batches are
-    cut, on the number of processes, on padding, or on what was drawn before; but a prompt's samples are numbered as
-    they come, those included that only fill up a rank's share, and an evaluation's greedy ones.
-
-    In a conversation with tools the prompt is the row's first one, and the position counts what the policy has written
-    so far: neither the answers of tools nor which other rows still go on have a part in it.
+    It does not depend on how batches are cut, on the number of processes, or on padding; but a prompt's samples are
+    numbered as they come, those included that only fill up a rank's share.
     """
 
     def __init__(self, seed: int, ranks: Ranks) -> None:
         self.seed, self.ranks = seed, ranks
         self._batch: int | None = None
         self._drawn: Counter[int] = Counter()  # prompt's key → its samples in that batch so far, of all ranks
+
+    def start_over(self) -> None:
+        """Number the samples of each prompt from 0 again."""
+        self._batch = None
+
+    def of(self, prompts: Sequence[Sequence[int]], batch: int) -> list[int]:
+        """The keys of the next samples of these prompts of this rank, in the batch of that number; a collective."""
+        if batch != self._batch:
+            self._batch, self._drawn = batch, Counter()
+        everyones: list[list[int]] = gather_object([[row_key(0, 0, ids, 0) for ids in prompts]])
+        keys = []
+        for rank, rows in enumerate(everyones):
+            for row, prompt in enumerate(rows):
+                if rank == self.ranks.index:
+                    keys.append(row_key(self.seed, batch, prompts[row], self._drawn[prompt]))
+                self._drawn[prompt] += 1
+        return keys
+
+
+class CommonRandomNumbers:
+    """Sampling noise that runs have in common, so that variants differ only where their policies do.
+
+    The noise of a token is made of its sample's key (`SampleKeys`, from the prompt's tokens) and its position (see
+    `keyed_draw`), not of what was drawn before. An evaluation's greedy samples are numbered too.
+
+    In a conversation with tools the prompt is the row's first one, and the position counts what the policy has written
+    so far: neither the answers of tools nor which other rows still go on have a part in it.
+    """
+
+    def __init__(self, seed: int, ranks: Ranks) -> None:
+        self.samples = SampleKeys(seed, ranks)
         self._keys: list[int] = []  # of the newest rows of this rank
         self._written: list[int] = []  # by the policy in each of them, in all turns
         self._shown: list[int] = []  # ids that it was shown for its newest turn
@@ -53,7 +80,7 @@ class CommonRandomNumbers:
 
     def start_evaluation(self) -> None:
         """Number the samples of each prompt from 0 again."""
-        self._batch = None
+        self.samples.start_over()
 
     @contextmanager
     def later_turns(
@@ -82,7 +109,7 @@ class CommonRandomNumbers:
         """
         shown = [len(ids) for ids in prompt_ids]
         if self._loop is None:
-            self._keys, self._written, self._shown = self._new_keys(prompt_ids, batch), [0] * len(shown), shown
+            self._keys, self._written, self._shown = self.samples.of(prompt_ids, batch), [0] * len(shown), shown
             mine = [*zip(self._keys, self._written, strict=True)]
         else:
             first, completion_ids, completions, limit = self._loop
@@ -93,21 +120,8 @@ class CommonRandomNumbers:
                 self._written[row] += len(first[row]) + len(completion_ids[row]) - self._shown[row]
                 self._shown[row] = length
                 mine.append((self._keys[row], self._written[row]))
-        keys, written = torch.tensor(mine, device=self.ranks.device).T
+        keys, written = torch.tensor(mine, device=self.samples.ranks.device).T
         return lambda probs, rows, position: keyed_draw(probs, keys[rows], written[rows] + position)
-
-    def _new_keys(self, prompt_ids: Sequence[Sequence[int]], batch: int) -> list[int]:
-        """The next sample of each prompt; a collective."""
-        if batch != self._batch:
-            self._batch, self._drawn = batch, Counter()
-        prompts: list[list[int]] = gather_object([[row_key(0, 0, ids, 0) for ids in prompt_ids]])
-        keys = []
-        for rank, rows in enumerate(prompts):
-            for row, prompt in enumerate(rows):
-                if rank == self.ranks.index:
-                    keys.append(row_key(self.seed, batch, prompt_ids[row], self._drawn[prompt]))
-                self._drawn[prompt] += 1
-        return keys
 
 
 class PreallocatedLayer(DynamicLayer):

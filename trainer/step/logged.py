@@ -59,6 +59,7 @@ ROLLOUT = (
     Metric("verifier/accuracy", "", "share right of the judged rows; a row counts by the first reward that judges it", "verifiers"),
     Metric("verifier/<name>/{accuracy, frac_unjudged, frac_killed}", "", "of one verifier: right of what it judged; unjudged; cut off at a limit", "verifiers"),
     Metric("verifier/<name>/{time_p50_s, time_p99_s}", "s", "median and 99th percentile of the time of one judgement", "verifiers"),
+    Metric("verifier/<name>/{false_positive, false_negative}", "", "share of its wrong, of its right completions of which training was told the opposite; the other `verifier/…` are true, while rewards and `groups/…` are what was told", "`rewards.<n>.noise`"),
     Metric("groups/frac_unjudged", "", "share of completions that were not judged"),
     Metric("groups/frac_dead", "", "share of groups whose judged rewards are equal: no gradient under an estimator with a baseline"),
     Metric("groups/{frac_all_correct, frac_all_wrong}", "", "share of groups whose judged responses are all right, all wrong", "verifiers"),

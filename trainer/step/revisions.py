@@ -85,7 +85,7 @@ class Revisions:
         revisions: list[Revision] = []
         if most:
             token_ids, logged = write([rows[row] for row, _ in asked], prompts)
-            right = verdicts(logged)
+            right = verdicts(logged, told=True)
             if right is None or len(right) != len(asked):
                 raise ValueError(_NO_VERDICTS)
             revisions = [Revision(ids, value) for ids, value in zip(token_ids, right.tolist(), strict=True)]

@@ -5,6 +5,7 @@ that `trainer.step.wiring` has made; README.md beside this file has the same ord
 what the overrides rely on is pinned by tests/trainer/step/test_trl_contract.py.
 """
 
+import json
 import math
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -223,7 +224,7 @@ class RLVRTrainer(GRPOTrainer):
             return super()._generate_and_score_completions(inputs)
         parts, position, metrics = self.parts, self._position, self._metrics["train"]
         with self._engine_awake() if parts.prompts.has_rounds else nullcontext():
-            rows = parts.prompts.rows(inputs, position, self._generate_and_judge, metrics)
+            rows = self._keyed(parts.prompts.rows(inputs, position, self._generate_and_judge, metrics))
         has_environments = self.environments is not None or getattr(self, "environment_factories", None)
         with (
             parts.prompts.serving_kept_rollout(),
@@ -512,12 +513,20 @@ class RLVRTrainer(GRPOTrainer):
 
     def _generate_and_judge(self, rows: list[Row]) -> Answers:
         """Completions of rows that a prompt sampler tries, judged."""
-        texts = [row["prompt"] for row in rows]
+        rows, texts = self._keyed(rows), [row["prompt"] for row in rows]
         generated = self._generate(texts)
         rewards = self._calculate_rewards(rows, texts, generated[3], generated[1])
         columns = {name: each for name, each in self._pending_extra_logs.items() if len(each) == len(rows)}
         self._pending_extra_logs = defaultdict(list)
         return Answers(generated, rewards, columns)
+
+    def _keyed(self, rows: list[Row]) -> list[Row]:
+        """The rows with a column ``row_key`` (`SampleKeys`), where a reward function wants it."""
+        if (keys := self.parts.row_keys) is None:
+            return rows
+        prompts = [json.dumps(row["prompt"], sort_keys=True, default=str).encode() for row in rows]
+        numbered = keys.of(prompts, self._position.rollout)
+        return [{**row, "row_key": key} for row, key in zip(rows, numbered, strict=True)]
 
     def _score_old_policy(self, batch: Batch) -> dict[str, Tensor]:
         """``log π_old`` and its entropy, where TRL computed none and a strategy or the recorder asks."""

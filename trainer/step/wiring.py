@@ -10,7 +10,7 @@ from evenkeel.trainer.step.checkpoint import ROLLOUT_BATCHES, Checkpoint
 from evenkeel.trainer.step.compatibility import Loaded, Settings, cuts_passes, drops, problems_of, refuse, rope_type
 from evenkeel.trainer.step.engine_check import EngineCheck
 from evenkeel.trainer.step.evaluation import HeldOut
-from evenkeel.trainer.step.generation import CommonRandomNumbers, preallocated_cache
+from evenkeel.trainer.step.generation import CommonRandomNumbers, SampleKeys, preallocated_cache
 from evenkeel.trainer.step.guards import DiskGuard, FaultGuard, MemoryGuard
 from evenkeel.trainer.step.judging import Judging, is_plain
 from evenkeel.trainer.step.loss import Loss
@@ -43,7 +43,7 @@ class Parts:
 
     Attributes:
         is_compact: transformers generates compactly.
-        common_noise, revisions, engine_check, watch: ``None`` where they were not asked for.
+        common_noise, row_keys, revisions, engine_check, watch: ``None`` where they were not asked for.
     """
 
     ranks: Ranks
@@ -52,6 +52,7 @@ class Parts:
     prompts: Prompts
     is_compact: bool
     common_noise: CommonRandomNumbers | None
+    row_keys: SampleKeys | None
     provenance: Provenance
     judging: Judging
     scoring: Scoring
@@ -72,6 +73,8 @@ class Parts:
         self.checkpoint.counts[ROLLOUT_BATCHES] = 0
         if self.common_noise is not None:
             self.common_noise.start_evaluation()
+        if self.row_keys is not None:
+            self.row_keys.start_over()
         if self.watch is not None:
             self.watch.faults.begin_training()
 
@@ -140,6 +143,9 @@ def wired(
         ),
         is_compact=speed.generation == "compact",
         common_noise=CommonRandomNumbers(args.seed, ranks) if speed.common_random_numbers else None,
+        row_keys=SampleKeys(args.seed, ranks)
+        if any(getattr(function, "wants_row_keys", False) for function in trainer.reward_funcs)
+        else None,
         provenance=Provenance(
             ranks,
             tokenizer,

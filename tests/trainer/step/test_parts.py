@@ -29,7 +29,7 @@ from evenkeel.trainer.step.checkpoint import Checkpoint
 from evenkeel.trainer.step.engine_check import METRIC, EngineCheck, EngineDisagreementError
 from evenkeel.trainer.step.engine_diagnosis import BOUNDS, Policy
 from evenkeel.trainer.step.evaluation import HeldOut
-from evenkeel.trainer.step.generation import CommonRandomNumbers
+from evenkeel.trainer.step.generation import CommonRandomNumbers, SampleKeys
 from evenkeel.trainer.step.guards import (
     SKIPPED,
     SMALL_FILES,
@@ -181,6 +181,14 @@ def test_the_epoch_sampler_draws_what_the_stock_one_draws_at_that_pass():
     assert list(EpochSampler(stock(), lambda: 1)) == second
     assert list(EpochSampler(stock())) == first
     assert len(resumed) == len(first) == 12
+
+
+def test_sample_keys(ranks: Ranks):
+    """Which sample of its prompt a row is, counted over the rollout batch."""
+    keys = SampleKeys(3, ranks)
+    assert keys.of([b"a", b"b", b"a"], 0) == [row_key(3, 0, b"a", 0), row_key(3, 0, b"b", 0), row_key(3, 0, b"a", 1)]
+    assert keys.of([b"a"], 0) == [row_key(3, 0, b"a", 2)]
+    assert keys.of([b"a"], 1) == [row_key(3, 1, b"a", 0)]
 
 
 def test_common_random_numbers(ranks: Ranks):

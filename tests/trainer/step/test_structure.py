@@ -10,6 +10,8 @@ import pytest
 from datasets import Dataset
 from trl import GRPOConfig, GRPOTrainer
 
+from evenkeel.rewards import RewardFunction, build_verifier
+from evenkeel.rewards.noise import RewardNoise
 from evenkeel.trainer import RLVRTrainer
 from evenkeel.trainer.evaluation import Decoding
 from evenkeel.trainer.step import compatibility
@@ -24,7 +26,7 @@ def everything(tiny_model: Path, tmp_path_factory: pytest.TempPathFactory) -> RL
     folder = tmp_path_factory.mktemp("everything")
     return RLVRTrainer(
         str(tiny_model),
-        digit_reward,
+        RewardFunction(build_verifier("exact_match"), "text", noise=RewardNoise(0.1)),
         GRPOConfig(str(folder), num_generations=4, loss_type="dapo", use_cpu=True, bf16=False, report_to="none"),
         Dataset.from_list(PROMPTS),
         advantage="ibpo",

@@ -1,0 +1,108 @@
+"""Noise of verdicts: rates that are met, draws that depend on content alone, and truth that stays true."""
+
+from collections import defaultdict
+from dataclasses import replace
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from evenkeel.rewards import build_verifier, reward_functions
+from evenkeel.rewards.noise import NoiseError, RewardNoise, told_right, uniform
+
+REFERENCE = {"numbers": [3, 4], "target": 7}
+RIGHT, WRONG = "<answer> 3 + 4 </answer>", "<answer> 3 * 4 </answer>"
+RATES = st.floats(0.01, 1)
+
+
+def told(noise: RewardNoise, right: bool, **of_row: Any) -> bool:
+    known = {"label": "count", "row_key": 1, "problem": ["a", 7], "completion": "3 + 4 = 7", "answer": "7"}
+    return told_right(noise, right, **{**known, **of_row})
+
+
+@pytest.mark.parametrize("kind", ["random", "systematic"])
+def test_the_rates_are_met(kind: Any):
+    """6,000 draws at 0.05 and 0.15 have standard errors of 0.003 and 0.005."""
+    noise = RewardNoise(false_positive=0.05, false_negative=0.15, kind=kind)
+    rows = [{"row_key": row, "answer": str(row)} for row in range(6000)]
+    assert sum(told(noise, False, **row) for row in rows) / 6000 == pytest.approx(0.05, abs=0.01)
+    assert sum(not told(noise, True, **row) for row in rows) / 6000 == pytest.approx(0.15, abs=0.015)
+
+
+@given(RATES, RATES, st.booleans(), st.integers(-(2**63), 2**63 - 1))
+def test_lower_rates_turn_round_a_part_of_what_higher_ones_do(one: float, other: float, right: bool, key: int):
+    low, high = (RewardNoise(rate, rate) for rate in sorted((one, other)))
+    if told(low, right, row_key=key) != right:
+        assert told(high, right, row_key=key) != right
+
+
+def test_random_noise_is_of_the_sample_and_systematic_noise_of_what_was_answered():
+    half = RewardNoise(0.5, 0.5)
+    by_answer, by_problem = (replace(half, kind="systematic", property=of) for of in ("answer", "problem"))
+    samples = [{"row_key": key, "answer": "7"} for key in range(64)]
+    answers = [{"row_key": 1, "answer": str(answer)} for answer in range(64)]
+    problems = [{"row_key": 1, "problem": [str(text), 7]} for text in range(64)]
+
+    def seen(noise: RewardNoise, rows: list[dict[str, Any]]) -> int:
+        return len({told(noise, True, **row) for row in rows})
+
+    assert [seen(half, samples), seen(by_answer, samples), seen(by_problem, samples)] == [2, 1, 1]
+    assert [seen(by_answer, answers), seen(by_problem, answers), seen(by_problem, problems)] == [2, 1, 2]
+
+
+def test_a_draw_is_pinned():
+    """By `b2sum -l 64` of ``[0, "count", [1, "3 + 4"]]``: a run goes on with the same errors in another version."""
+    assert uniform(0, "count", [1, "3 + 4"]) == (0xB306A3F41E72A260 >> 11) * 2.0**-53
+
+
+def test_a_pattern_bounds_where_errors_are():
+    noise = RewardNoise(false_positive=1.0, matching=r"\*")
+    assert told(noise, False, completion="3 * 4")
+    assert not told(noise, False, completion="3 + 4")
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({}, "both rates are 0"),
+        ({"false_positive": 1.5}, "false_positive is 1.5, which is no probability"),
+        ({"false_positive": 0.1, "property": "problem"}, "random noise has none"),
+        ({"false_positive": 0.1, "matching": "("}, "no regular expression"),
+    ],
+)
+def test_noise_that_is_none_is_refused(options: dict[str, Any], message: str):
+    with pytest.raises(NoiseError, match=message):
+        RewardNoise(**options)
+
+
+def judged(noise: RewardNoise | None, **more: Any) -> tuple[list[float | None], dict[str, Any], dict[str, list[float]]]:
+    """Scores, columns and metrics of a right, a wrong and an unjudged completion."""
+    columns: dict[str, Any] = {}
+    metrics: dict[str, list[float]] = defaultdict(list)
+    (function,) = reward_functions({"count": build_verifier("countdown")}, noise={"count": noise})
+    scores = function(
+        prompts=[""] * 3,
+        completions=[RIGHT, WRONG, RIGHT],
+        reference=[REFERENCE, REFERENCE, {"numbers": "unusable"}],
+        log_extra=columns.__setitem__,
+        log_metric=lambda name, value: metrics[name].append(value),
+        **more,
+    )
+    return scores, columns, metrics
+
+
+def test_training_is_told_what_the_noise_says_and_the_truth_is_logged():
+    scores, columns, metrics = judged(RewardNoise(1.0, 1.0, wrong_score=-2.0), row_key=[1, 2, 3])
+    assert scores == [-2.0, 1.0, None]
+    assert columns["correct"] == [True, False, None]
+    assert columns["noisy_correct"] == [False, True, None]
+    assert columns["count/flipped"][:2] == [True, True]
+    assert metrics["verifier/accuracy"] == metrics["verifier/count/accuracy"] == [1.0, 0.0]
+    assert metrics["verifier/count/false_negative"] == metrics["verifier/count/false_positive"] == [1.0]
+
+
+def test_an_evaluation_hands_over_no_keys_and_hears_the_truth():
+    plain, noisy = judged(None), judged(RewardNoise(1.0, 1.0))
+    assert plain[0] == noisy[0] == [1.0, 0.0, None]
+    assert plain[1].keys() == noisy[1].keys()

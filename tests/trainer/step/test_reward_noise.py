@@ -1,0 +1,116 @@
+"""Noise of rewards in training: the same after a resume and on two processes; evaluations hear the truth."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from datasets import Dataset
+from torch import Tensor
+from trl import GRPOConfig
+
+from evenkeel.rewards import Verdict, Verifier, reward_functions
+from evenkeel.rewards.noise import RewardNoise
+from evenkeel.trainer import RLVRTrainer
+from evenkeel.trainer.evaluation.decoding import Decoding
+from evenkeel.trainer.step.options import Evaluation, Speed
+from tests.trainer.training import PROMPTS, max_difference, result_of_two_processes
+
+ROWS = [{**row, "reference": row["prompt"][0]["content"]} for row in PROMPTS]
+
+
+class FirstIsDigit(Verifier):
+    """Right where the completion begins with a digit."""
+
+    def __call__(self, completion: str, reference: Any) -> Verdict:
+        return Verdict(float(completion[:1].isdigit()), completion, "")
+
+
+SEEN: list[tuple[Tensor, Tensor]] = []
+"""Rewards and verdicts of each rollout batch, as an estimator is told."""
+
+
+def seeing(rewards: Tensor, group_size: int, correct: Tensor) -> Tensor:
+    """Rewards less their group's mean, noted."""
+    SEEN.append((rewards.clone(), correct.clone()))
+    return rewards - rewards.view(-1, group_size).nanmean(1).repeat_interleave(group_size)
+
+
+def made(model: Path, folder: Path, noise: RewardNoise | None, **settings: Any) -> RLVRTrainer:
+    defaults: dict[str, Any] = {
+        "num_generations": 4,
+        "per_device_train_batch_size": 8,
+        "max_completion_length": 8,
+        "learning_rate": 1e-2,
+        "max_steps": 4,
+        "seed": 1,
+    }
+    options = {"use_cpu": True, "bf16": False, "report_to": "none", "gradient_checkpointing": False, "logging_steps": 1}
+    rows = Dataset.from_list(ROWS)
+    trainer = RLVRTrainer(
+        str(model),
+        reward_functions({"digit": FirstIsDigit()}, noise={"digit": noise}),
+        GRPOConfig(output_dir=str(folder), disable_tqdm=True, **{**defaults, **options, **settings}),
+        rows,
+        rows,
+        advantage=seeing,
+        speed=Speed(generation="compact", common_random_numbers=True),
+        evaluation=Evaluation(decodings=[Decoding(1)]),
+    )
+    SEEN.clear()  # of the example that estimators are tried on
+    return trainer
+
+
+def logged(trainer: Any, name: str) -> list[float]:
+    return [line[name] for line in trainer.state.log_history if name in line]
+
+
+def test_an_inverted_reward_is_told_to_estimators_and_the_truth_is_logged(tiny_model: Path, tmp_path: Path):
+    trainer = made(tiny_model, tmp_path, RewardNoise(1.0, 1.0), max_steps=2, learning_rate=0.0)
+    trainer.train()
+    for rewards, correct in SEEN:
+        assert torch.equal(rewards, correct)
+    told = [rewards.mean().item() for rewards, _ in SEEN]
+    assert logged(trainer, "verifier/accuracy") == pytest.approx([1 - each for each in told])
+    assert logged(trainer, "verifier/digit/false_positive") == [1.0, 1.0]
+    trainer.evaluate()
+    (result,) = trainer.newest_evaluations
+    assert all(record["correct"] == record["completion"][:1].isdigit() for record in result.records)
+    assert all(record["reward"] == float(record["correct"]) for record in result.records)
+
+
+def test_a_resumed_run_hears_the_same_errors(tiny_model: Path, tmp_path: Path):
+    noise = RewardNoise(0.4, 0.4)
+    straight = made(tiny_model, tmp_path / "straight", noise, save_strategy="steps", save_steps=2)
+    straight.train()
+    resumed = made(tiny_model, tmp_path / "resumed", noise, save_strategy="no")
+    resumed.train(resume_from_checkpoint=str(tmp_path / "straight" / "checkpoint-2"))
+    assert max_difference(straight, resumed) == 0.0
+    flipped = [name for name in straight.state.log_history[0] if name.endswith("/false_positive")]
+    assert flipped
+    assert any(0 < each < 1 for each in logged(straight, flipped[0]))
+
+
+TWO = """
+import json, sys
+from pathlib import Path
+import tests.trainer.step.test_reward_noise as test
+
+rewards = test.rewards_of(Path(sys.argv[1]), Path(sys.argv[2]), 4)
+if rewards is not None:
+    (Path(sys.argv[2]) / "result.json").write_text(json.dumps(rewards))
+"""
+
+
+def rewards_of(model: Path, folder: Path, per_device: int) -> list[list[float]] | None:
+    """What training heard in two rollout batches that every number of processes generates alike; rank 0 answers."""
+    trainer = made(
+        model, folder, RewardNoise(0.4, 0.4), max_steps=2, learning_rate=0.0, per_device_train_batch_size=per_device
+    )
+    trainer.train()
+    return [rewards.tolist() for rewards, _ in SEEN] if trainer.accelerator.is_main_process else None
+
+
+@pytest.mark.slow
+def test_two_processes_hear_the_same_errors(tiny_model: Path, tmp_path: Path):
+    assert result_of_two_processes(TWO, tiny_model, tmp_path) == rewards_of(tiny_model, tmp_path / "one", 8)
