@@ -1,5 +1,6 @@
 """Experiments that gave their answer, to be asked again of another policy; tables in Markdown.
 
+    python -m scripts.research branches --seeds 5
     python -m scripts.research cancellation --prompts 4 --rollouts 2
     python -m scripts.research cancellation configs/knights_knaves/tiny_cpu.yaml --rollouts 5
     python -m scripts.research common_random_numbers --seeds 8 --variant algorithm.advantage=rloo
@@ -16,6 +17,9 @@ from collections.abc import Sequence
 from scripts.one_of import run_one_of
 
 PROGRAMS = {
+    "branches": "paired differences of final held-out accuracy between GRPO and six variants, one of them its learning "
+    "rate times 1.5: from scratch without common random numbers, and as branches of one parent a seed with them. "
+    "5 seeds are 75 runs of half a minute; those that are in --output are not made again.",
     "cancellation": "cancellation/shared_prefix, the mean over the optimizer steps of a few rollout batches: "
     "advantages × optimizer steps a batch, with groups kept in one step and shuffled. With --parameters: of the "
     "gradient of the parameters, in float32 and bfloat16. 2 CPU cores, 2 GB.",
