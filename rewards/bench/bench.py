@@ -1,5 +1,6 @@
 """Runs the trials and says what is wrong with the verdicts."""
 
+import math
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -57,6 +58,20 @@ class Bench:
     unjudged_golds: list[Finding]
     alike: int
     leaks: list[Finding]
+
+    @property
+    def error_rates(self) -> tuple[float, float]:
+        """(false positives, false negatives): shares of the judged trials that are wrong and were paid in full, and of
+        the judged golds that were refused; NaN without such trials.
+
+        What ``backward_corrected`` and ``forward_corrected`` take. They are rates on these trials: a policy's wrong
+        answers are others, and are seldom so well chosen.
+        """
+        golds = [each for kind, each in self.measured.items() if kind == "gold"]
+        others = [each for kind, each in self.measured.items() if kind != "gold"]
+        refused = sum(each.count - each.unjudged - each.right for each in golds)
+        paid = sum(each.right for each in others) - self.alike
+        return _share(paid, others, self.alike), _share(refused, golds, 0)
 
     @property
     def seconds_per_thousand(self) -> float:
@@ -138,6 +153,12 @@ def _problem(verifier: Verifier, trial: Trial, verdict: Verdict, usable: bool, m
     if right and verifier.full_score > 0:
         return "paid in full"
     return "paid in part" if verdict.score > 0 and trial.answers is None else ""
+
+
+def _share(number: int, measured: Sequence[Measured], without: int) -> float:
+    """``number`` of all judged, less ``without``."""
+    judged = sum(each.count - each.unjudged for each in measured) - without
+    return number / judged if judged else math.nan
 
 
 def _is_right(verifier: Verifier, verdict: Verdict) -> bool:
