@@ -1,4 +1,4 @@
-"""The architecture of the tiny policies: a word-level tokenizer and a Qwen3 of under a million parameters."""
+"""The architecture of the tiny policies: a word-level tokenizer and a Qwen3 of a few million parameters at most."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -79,15 +79,19 @@ def tiny_tokenizer(vocabulary: Sequence[str], tokens: Tokens, *, calls_tools: bo
     return fast
 
 
-def tiny_model(tokenizer: Any, layers: int) -> Any:
-    """A Qwen3 with under a million parameters, randomly initialised."""
+def tiny_model(tokenizer: Any, layers: int, hidden_size: int = 128) -> Any:
+    """A Qwen3, randomly initialised: of two layers .4, 1.6 and 6.4 million parameters with 128, 256 and 512 units.
+
+    Args:
+        hidden_size: a multiple of 64.
+    """
     config = transformers.Qwen3Config(
         vocab_size=len(tokenizer),
-        hidden_size=128,
-        intermediate_size=384,
+        hidden_size=hidden_size,
+        intermediate_size=3 * hidden_size,
         num_hidden_layers=layers,
-        num_attention_heads=4,
-        num_key_value_heads=2,
+        num_attention_heads=hidden_size // 32,
+        num_key_value_heads=hidden_size // 64,
         head_dim=32,
         max_position_embeddings=1024,
         tie_word_embeddings=True,

@@ -15,6 +15,7 @@ import random
 import sys
 import time
 from collections.abc import Iterator, Sequence
+from functools import partial
 from itertools import islice
 from pathlib import Path
 from typing import Any
@@ -204,6 +205,7 @@ def model_card(name: str, task: Task, command: str, model: Any, seconds: float, 
         command=command,
         parameters=f"{model.num_parameters():,}",
         layers=task.layers,
+        hidden_size=model.config.hidden_size,
         words=model.config.vocab_size,
         writes=task.writes,
         minutes=f"{seconds / 60:.0f}",
@@ -220,9 +222,9 @@ def model_card(name: str, task: Task, command: str, model: Any, seconds: float, 
 
 CARD = """# Tiny policy: {task}
 
-A causal language model in the Qwen3 architecture with {parameters} parameters ({layers} layers, hidden size 128, tied
-embeddings, stored as bfloat16, loaded as float32) and a word-level tokenizer of {words} words. It was trained from
-random weights; nothing was downloaded. It writes
+A causal language model in the Qwen3 architecture with {parameters} parameters ({layers} layers, hidden size
+{hidden_size}, tied embeddings, stored as bfloat16, loaded as float32) and a word-level tokenizer of {words} words.
+It was trained from random weights; nothing was downloaded. It writes
 {writes} and ends the turn with `<|end|>`.
 The tags are ordinary words, so they survive `skip_special_tokens=True`.
 
@@ -269,6 +271,7 @@ def parser() -> argparse.ArgumentParser:
     command.add_argument("--seed", type=int, default=0, help="of the weights and the demonstrations; default 0")
     command.add_argument("--careful-steps", type=int, default=2500, help="batches of 32 careful demonstrations")
     command.add_argument("--mixed-steps", type=int, default=100, help="batches in which some are hasty")
+    command.add_argument("--hidden-size", type=int, default=128, help="256 and 512 make it 4 and 16 times larger")
     command.add_argument("--hasty", type=float, default=0.5, help="their share; default 0.5")
     return command
 
@@ -278,16 +281,20 @@ def main(arguments: Sequence[str] | None = None) -> None:
     options = parser().parse_args(arguments)
     if not 0 <= options.hasty <= 1:
         sys.exit(f"make: --hasty {options.hasty} is not a share of the demonstrations; write 0 to 1")
+    if options.hidden_size < 64 or options.hidden_size % 64:
+        sys.exit(
+            f"make: --hidden-size {options.hidden_size} is not a multiple of 64, two heads of 32; write 128, 256 or 512"
+        )
     started = time.perf_counter()
     torch.manual_seed(options.seed)
     task = TASKS[options.task]()
     tokenizer = tiny_tokenizer(task.vocabulary, task.tokens, calls_tools=task.calls_tools)
-    model = tiny_model(tokenizer, task.layers)
-    warm_up_phase(model, tokenizer, task.warm_up, steps=options.careful_steps, hasty=0.0, peak=2e-3, seed=options.seed)
+    model = tiny_model(tokenizer, task.layers, options.hidden_size)
+    phase = partial(warm_up_phase, model, tokenizer, task.warm_up)
+    rate = 128 / options.hidden_size  # wider layers want smaller steps
+    phase(steps=options.careful_steps, hasty=0.0, peak=2e-3 * rate, seed=options.seed)
     careful = measured(model, tokenizer, task)
-    warm_up_phase(
-        model, tokenizer, task.warm_up, steps=options.mixed_steps, hasty=options.hasty, peak=5e-4, seed=options.seed + 1
-    )
+    phase(steps=options.mixed_steps, hasty=options.hasty, peak=5e-4 * rate, seed=options.seed + 1)
     write_folder(options.output, model, tokenizer)
     model = transformers.AutoModelForCausalLM.from_pretrained(options.output)
     numbers = {f"after the careful phase, {what}": value for what, value in careful.items()}
@@ -295,6 +302,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     command = (
         f"python -m scripts.tiny_policy.make {options.task} --output {options.output} --seed {options.seed}"
         f" --careful-steps {options.careful_steps} --mixed-steps {options.mixed_steps} --hasty {options.hasty}"
+        + (f" --hidden-size {options.hidden_size}" if options.hidden_size != 128 else "")
     )
     card = model_card(options.task, task, command, model, time.perf_counter() - started, numbers)
     (options.output / "README.md").write_text(card, encoding="utf-8")

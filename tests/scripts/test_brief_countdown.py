@@ -7,9 +7,9 @@ import pytest
 
 from evenkeel.rewards import build_verifier
 from evenkeel.rewards.generators.countdown import CountdownProblem, generate_countdown
-from scripts.tiny_policy.architecture import tiny_tokenizer
+from scripts.tiny_policy.architecture import tiny_model, tiny_tokenizer
 from scripts.tiny_policy.brief_countdown_demonstrations import one_line, several_lines
-from scripts.tiny_policy.make import prompt_text
+from scripts.tiny_policy.make import main, prompt_text
 from scripts.tiny_policy.tasks import TASKS
 
 Demonstration = Callable[..., str | None]
@@ -62,3 +62,12 @@ def test_the_policy_knows_every_word_and_its_warm_up_no_held_out_problem(name: s
     for puzzle in [*task.pool, *task.warm_up]:
         text = puzzle.demonstrate(rng, rng.random() < 0.5) or ""
         assert tokenizer.unk_token_id not in tokenizer(prompt_text(tokenizer, puzzle.question) + text).input_ids
+
+
+@pytest.mark.parametrize(("hidden_size", "parameters"), [(128, 409_216), (256, 1_604_736), (512, 6_355_072)])
+def test_wider_policies_have_four_and_sixteen_times_the_parameters(hidden_size: int, parameters: int) -> None:
+    task = TASKS["countdown_one_line"]()
+    model = tiny_model(tiny_tokenizer(task.vocabulary, task.tokens), task.layers, hidden_size)
+    assert model.num_parameters() == parameters
+    with pytest.raises(SystemExit, match="write 128, 256 or 512"):
+        main(["countdown", "--output", "nowhere", "--hidden-size", str(hidden_size + 1)])
