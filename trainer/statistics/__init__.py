@@ -10,7 +10,7 @@ from evenkeel.trainer.statistics.components import (
     paired_components,
     unpaired_components,
 )
-from evenkeel.trainer.statistics.curves import area_under_curve, best, first_reaching
+from evenkeel.trainer.statistics.curves import Saturation, area_under_curve, best, first_reaching, saturation
 from evenkeel.trainer.statistics.intervals import (
     CONFIDENCE,
     Estimate,
@@ -32,6 +32,7 @@ __all__ = [
     "Estimate",
     "Evaluated",
     "Look",
+    "Saturation",
     "StatisticsError",
     "Verdict",
     "area_under_curve",
@@ -48,6 +49,7 @@ __all__ = [
     "power",
     "predictive_power",
     "proportion_estimate",
+    "saturation",
     "seeds_needed",
     "sequential_p",
     "share_estimate",

@@ -129,9 +129,27 @@ ACCURACY: list[Column[VariantRow]] = [
         lambda rows: f"at {count(rows[0].comparison.equal_tokens)}",
         is_shown=lambda rows: rows[0].comparison.equal_tokens is not None,
     ),
+    Column(
+        "accuracy at equal device seconds",
+        lambda row: estimate(row.numbers.at_equal_seconds),
+        lambda rows: f"of training, at {count(rows[0].comparison.equal_seconds)}",
+        is_shown=lambda rows: rows[0].comparison.equal_seconds is not None,
+    ),
     Column("start", lambda row: TableCell(number(row.numbers.start.value)) if row.numbers.start else EMPTY),
     Column("best", lambda row: estimate(row.numbers.best)),
     Column("area under curve", lambda row: estimate(row.numbers.area), "normalised"),
+    Column(
+        "asymptote",
+        lambda row: estimate(row.numbers.saturation.asymptote) if row.numbers.saturation else EMPTY,
+        "of a sigmoid through start and curve",
+        is_shown=lambda rows: any(row.numbers.saturation for row in rows),
+    ),
+    Column(
+        "half of the way",
+        lambda row: estimate(row.numbers.saturation.half) if row.numbers.saturation else EMPTY,
+        "rollout batches",
+        is_shown=lambda rows: any(row.numbers.saturation for row in rows),
+    ),
     Column("rollout batches to threshold", _rollouts_to_threshold, _threshold, is_shown=_has_threshold),
     Column("tokens to threshold", _tokens_to_threshold, _threshold, is_shown=_has_threshold),
 ]

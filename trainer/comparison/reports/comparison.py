@@ -9,8 +9,10 @@ from numpy.typing import NDArray
 
 from evenkeel.trainer import statistics
 from evenkeel.trainer.comparison.reports.accuracies import (
+    SECONDS,
+    TOKENS,
     accuracies_at,
-    common_tokens,
+    common_cost,
     curves,
     final_accuracies,
     is_judged,
@@ -18,7 +20,7 @@ from evenkeel.trainer.comparison.reports.accuracies import (
 from evenkeel.trainer.comparison.reports.contrasts import Contrast, contrast_of
 from evenkeel.trainer.comparison.reports.looks import contrast_at_looks, look_plan, looks_taken
 from evenkeel.trainer.comparison.reports.run_files import RecordedRun, RecordedRuns
-from evenkeel.trainer.statistics import Estimate
+from evenkeel.trainer.statistics import Estimate, Saturation
 
 Floats = NDArray[np.float64]
 GAIN_FRACTION = 0.9
@@ -49,7 +51,8 @@ class VariantNumbers:
         start, final, best: held-out accuracies.
         area: mean height of the learning curve.
         tokens, device_seconds: what a run cost, mean over seeds; ``None`` where some run did not record it.
-        at_equal_tokens: accuracy at `Comparison.equal_tokens`; ``None`` where there is none.
+        at_equal_tokens, at_equal_seconds: accuracy at the `Comparison`'s; ``None`` where there is none.
+        saturation: where the mean curve ends, and how soon; ``None`` where the runs were too short to say.
     """
 
     name: str
@@ -62,6 +65,8 @@ class VariantNumbers:
     tokens: float | None
     device_seconds: float | None
     at_equal_tokens: Estimate | None = None
+    at_equal_seconds: Estimate | None = None
+    saturation: Saturation | None = None
 
 
 @dataclass(frozen=True)
@@ -71,7 +76,8 @@ class Comparison:
     Attributes:
         unpaired: notes on variants that have no finished seed in common with their baseline.
         left_out: runs without a single judged answer, by name.
-        equal_tokens: that every run has generated: variants are compared there too; ``None`` if all used as many.
+        equal_tokens, equal_seconds: that every run has generated, and has trained for on its devices: variants are
+            compared there too; ``None`` if all used as many.
     """
 
     dataset: str
@@ -82,6 +88,7 @@ class Comparison:
     unpaired: list[str]
     left_out: list[str]
     equal_tokens: float | None = None
+    equal_seconds: float | None = None
 
     def contrast_of(self, variant: str) -> Contrast | None:
         """``None`` for a baseline, and where nothing pairs."""
@@ -104,8 +111,11 @@ def comparison(runs: RecordedRuns, dataset: str, threshold: float | None = None)
     is_given = threshold is not None
     if threshold is None:
         threshold = _threshold(judged, dataset)
-    tokens = common_tokens({name: list(by_seed.values()) for name, by_seed in judged.by_variant.items()})
-    numbers = [_numbers(name, by_seed, dataset, threshold, tokens) for name, by_seed in judged.by_variant.items()]
+    by_variant = {name: list(by_seed.values()) for name, by_seed in judged.by_variant.items()}
+    tokens, seconds = (common_cost(cost, by_variant) for cost in (TOKENS, SECONDS))
+    numbers = [
+        _numbers(name, by_seed, dataset, threshold, tokens, seconds) for name, by_seed in judged.by_variant.items()
+    ]
     contrasts, unpaired = [], []
     plan, main = look_plan(runs), next(iter(datasets_of(runs)), dataset)
     by_main = judged if main == dataset else judged_runs(runs, main)
@@ -130,7 +140,7 @@ def comparison(runs: RecordedRuns, dataset: str, threshold: float | None = None)
     adjusted = statistics.holm_adjusted([each.p_value for each in contrasts])
     contrasts = [replace(each, adjusted_p=float(p)) for each, p in zip(contrasts, adjusted, strict=True)]
     left_out = [f"{run.variant} with seed {run.seed}" for run in runs.all if not is_judged(run, dataset)]
-    return Comparison(dataset, threshold, is_given, numbers, contrasts, unpaired, left_out, tokens)
+    return Comparison(dataset, threshold, is_given, numbers, contrasts, unpaired, left_out, tokens, seconds)
 
 
 def judged_runs(runs: RecordedRuns, dataset: str) -> RecordedRuns:
@@ -155,7 +165,12 @@ def _threshold(runs: RecordedRuns, dataset: str) -> float | None:
 
 
 def _numbers(
-    name: str, by_seed: dict[int, RecordedRun], dataset: str, threshold: float | None, tokens: float | None
+    name: str,
+    by_seed: dict[int, RecordedRun],
+    dataset: str,
+    threshold: float | None,
+    tokens: float | None,
+    seconds: float | None,
 ) -> VariantNumbers:
     runs = list(by_seed.values())
     final = final_accuracies(runs, dataset)
@@ -174,7 +189,11 @@ def _numbers(
         else None,
         tokens=_mean_cost([run.tokens for run in runs]),
         device_seconds=_mean_cost([run.device_seconds for run in runs]),
-        at_equal_tokens=None if tokens is None else _accuracy_estimate(accuracies_at(tokens, runs, dataset)),
+        at_equal_tokens=None if tokens is None else _accuracy_estimate(accuracies_at(TOKENS, tokens, runs, dataset)),
+        at_equal_seconds=None
+        if seconds is None
+        else _accuracy_estimate(accuracies_at(SECONDS, seconds, runs, dataset)),
+        saturation=statistics.saturation(points, values),
     )
 
 
