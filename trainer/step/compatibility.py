@@ -479,7 +479,7 @@ def _passes_of_a_router(settings: Settings) -> Problems:
 
 @rule("algorithm.prompt_sampler", "model")
 def _chosen_prompts(settings: Settings) -> Problems:
-    """A prompt sampler with streamed data, or one of several rounds with tools, environments or a rollout function."""
+    """A prompt sampler with streamed data, or one of several rounds with a rollout function or images."""
     sampler, own = settings.strategies.prompt_sampler, settings.loaded.own_generation
     if sampler is None:
         return
@@ -488,10 +488,11 @@ def _chosen_prompts(settings: Settings) -> Problems:
             f"prompt_sampler {sampler.name!r} chooses rows by their position, and streamed data has none. Load the "
             "data whole, or leave prompt_sampler out."
         )
-    if own and max_rounds(sampler) > 1:
+    if own and max_rounds(sampler) > 1 and (own == "rollout_func" or settings.loaded.is_vlm):
+        what = "columns that the function" if own == "rollout_func" else "images that a tool"
         yield (
-            f"prompt_sampler {sampler.name!r} with {own}: what is generated in several rounds is one plain "
-            f"completion a row. Leave prompt_sampler or {own} out."
+            f"prompt_sampler {sampler.name!r} with {own}: {what} may leave would be lost of what several rounds "
+            f"generate. Leave prompt_sampler or {own} out."
         )
 
 

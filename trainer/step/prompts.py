@@ -29,14 +29,18 @@ class Answers(NamedTuple):
     """What was generated for some rows of this rank, and judged.
 
     Attributes:
-        generated: what TRL's ``_generate`` returned.
+        prompts: as they were given to TRL's ``_generate``, with what environments have added.
+        generated: what it returned.
         rewards: (N, F) of all ranks.
         columns: what this rank's reward functions logged, name → one value a row.
+        turns: of each row, as `Provenance.turns` gives them.
     """
 
+    prompts: list[Any]
     generated: tuple[Any, ...]
     rewards: Tensor
     columns: dict[str, list[Any]]
+    turns: list[Any]
 
 
 Answer = Callable[[list[Row]], Answers]
@@ -65,8 +69,11 @@ class Prompts:
     them alone, and every completion is judged once.
 
     Metrics are of what is trained, the kept rows: ``reward``, ``rewards/…``, ``completions/…``, ``groups/…``. Of all
-    that was generated, kept or not, are those of the verifiers, which measure judging (``verifier/…``), ``num_tokens``
-    and ``prompt_sampler/reward``.
+    that was generated, kept or not, are those of the verifiers, which measure judging (``verifier/…``), of tools
+    (``environment/…``, ``tools/…``), ``num_tokens`` and ``prompt_sampler/reward``.
+
+    A row's environment is reset and judged in its own round; of what is kept its messages, its mask and what was logged
+    of it go on, and nothing is asked of it again.
 
     Args:
         sampler: ``None`` = TRL's rows.
@@ -109,13 +116,19 @@ class Prompts:
             self._keep_live_groups(sampler, wanted, position, answer, metrics)
         else:
             self.chosen = self._next_prompts(sampler, wanted, position)
-        return self._rows_of(self.chosen)
+        rows = self._rows_of(self.chosen)
+        if self._kept is not None:
+            rows = [{**row, "prompt": prompt} for row, prompt in zip(rows, self._kept.prompts, strict=True)]
+        return rows
 
     @contextmanager
-    def serving_kept_rollout(self) -> Iterator[None]:
-        """Inside, TRL asks for what was generated and judged for the kept rows; afterwards nothing is kept."""
+    def serving_kept_rollout(self) -> Iterator[list[Any]]:
+        """Inside, TRL asks for what was generated and judged for the kept rows; afterwards nothing is kept.
+
+        What is given is the turns of these rows; none where no rows are kept.
+        """
         try:
-            yield
+            yield [] if self._kept is None else self._kept.turns
         finally:
             self._kept = None
 
@@ -174,15 +187,16 @@ class Prompts:
         self._log(found, wanted, [record for _, group, _ in kept for record in group], logged, metrics)
         self.chosen = [prompt for prompt, _, _ in kept]
         records = self.ranks.own_share([record for _, group, _ in kept for record in group])
-        ids, completion_ids, completions, logps = (
-            [record[name] for record in records] for name in ("prompt_ids", "completion_ids", "completion", "logps")
+        prompts, ids, completion_ids, marks, completions, logps, turns = (
+            [record[name] for record in records]
+            for name in ("prompt", "prompt_ids", "completion_ids", "tool_mask", "completion", "logps", "turns")
         )
-        sampled = None if any(each is None for each in logps) else logps
+        tool_mask, sampled = (None if any(each is None for each in values) else values for values in (marks, logps))
         names = sorted({name for _, group, _ in kept for record in group for name in record["columns"]})
         columns = {name: [record["columns"].get(name) for record in records] for name in names}
         # as TRL's _generate returns it
-        generated: tuple[Any, ...] = (ids, completion_ids, None, completions, sampled, {}, None, [])
-        self._kept = Answers(generated, torch.cat([rewards for _, _, rewards in kept]), columns)
+        generated: tuple[Any, ...] = (ids, completion_ids, tool_mask, completions, sampled, {}, None, [])
+        self._kept = Answers(prompts, generated, torch.cat([rewards for _, _, rewards in kept]), columns, turns)
 
     def _asked(self, found: Candidates, wanted: int) -> int:
         """Prompts of the next round: as many as miss, by the share of live groups so far; equally many on all ranks."""
@@ -196,15 +210,19 @@ class Prompts:
 
     def _add_round(self, prompts: list[int], answer: Answer, found: Candidates) -> None:
         """Generate and judge the rows of ``prompts`` on all ranks, and sort their groups."""
-        (prompt_ids, completion_ids, _, completions, logps, *_), rewards, columns = answer(self._rows_of(prompts))
+        texts, generated, rewards, columns, turns = answer(self._rows_of(prompts))
+        prompt_ids, completion_ids, tool_mask, completions, logps, *_ = generated
         records = gather_object(
             [
                 {
+                    "prompt": texts[row],
                     "prompt_ids": prompt_ids[row],
                     "completion_ids": completion_ids[row],
+                    "tool_mask": None if tool_mask is None else tool_mask[row],
                     "completion": completions[row],
                     "logps": None if logps is None else logps[row],
                     "columns": {name: each[row] for name, each in columns.items()},
+                    "turns": turns[row],
                 }
                 for row in range(len(completions))
             ]
@@ -234,8 +252,9 @@ class Prompts:
             metrics["prompt_sampler/reward"].append(sum(found.rewards) / len(found.rewards))
         for name in [name for name in metrics if name.startswith(AREA)]:
             del metrics[name][logged.get(name, 0) :]
-        ids = [record["completion_ids"] for record in kept]
-        lengths = torch.tensor([len(each) for each in ids])
+        ids, masks = ([record[name] for record in kept] for name in ("completion_ids", "tool_mask"))
+        counts = [len(each) if mask is None else sum(mask) for each, mask in zip(ids, masks, strict=True)]
+        lengths = torch.tensor(counts)
         truncated = torch.tensor([each[-1] not in self.ends for each in ids])
         for name, value in completion_lengths(lengths, truncated).items():
             metrics[name].append(value)

@@ -147,6 +147,19 @@ class Provenance:
             del vars(asked)[name]
             vars(asked).update(own)
 
+    def turns(self, generated: Sequence[Any]) -> list[list[Turn] | None]:
+        """Of each row of what TRL's ``_generate`` has just returned the turns that were noted; ``None`` = not noted."""
+        prompt_ids, completion_ids, *_ = generated
+        rows = [[*prompt, *written] for prompt, written in zip(prompt_ids, completion_ids, strict=True)]
+        calls, self._calls = self._calls, []
+        return [*conversations(calls, rows)] if calls else [None] * len(rows)
+
+    def put_back(self, turns: Sequence[list[Turn] | None]) -> None:
+        """The turns of the rows of the next batch, where they were generated before, by another rank perhaps."""
+        found = [each for each in turns if each is not None]
+        longest = max(map(len, found), default=0)
+        self._calls = [[each[turn] for each in found if turn < len(each)] for turn in range(longest)]
+
     def check(self, batch: Batch, metrics: dict[str, list[float]]) -> None:
         """Compare this rank's rollout batch with the turns that were noted; a collective where it is due.
 

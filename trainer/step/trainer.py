@@ -92,6 +92,7 @@ class RLVRTrainer(GRPOTrainer):
     """
 
     parts: Parts
+    _ends_with_generation = False
     control: Any
     generation_kwargs: dict[str, Any]
     _buffered_inputs: Any
@@ -226,11 +227,15 @@ class RLVRTrainer(GRPOTrainer):
         with self._engine_awake() if parts.prompts.has_rounds else nullcontext():
             rows = self._keyed(parts.prompts.rows(inputs, position, self._generate_and_judge, metrics))
         has_environments = self.environments is not None or getattr(self, "environment_factories", None)
+        ended = {"environments": None, "environment_factories": None}  # where rows are judged already
         with (
-            parts.prompts.serving_kept_rollout(),
+            parts.prompts.serving_kept_rollout() as kept_turns,
+            temporarily(self, ended if kept_turns and has_environments else {}),
             parts.scoring.rollout(),  # TRL scores π_old off-policy or with vLLM's correction, then the reference
             parts.judging.beside_scoring(None if has_environments else rows),
         ):
+            if kept_turns:
+                parts.provenance.put_back(kept_turns)
             batch: Batch = super()._generate_and_score_completions(rows)
         parts.provenance.check(batch, metrics)
         parts.scoring.complete(batch, metrics)
@@ -258,7 +263,7 @@ class RLVRTrainer(GRPOTrainer):
                 return kept
             with self.parts.provenance.recording(self, "_generate_single_turn", is_training=self.model.training):
                 generated = super()._generate(prompts)
-            if self.parts.held_out.is_under_way and self.tools:
+            if self._ends_with_generation:
                 raise _Generated(prompts, generated)
             self.parts.judging.begin_early(self.reward_funcs, prompts, generated, self.state)
             return generated
@@ -408,21 +413,26 @@ class RLVRTrainer(GRPOTrainer):
         return None, None, None
 
     def _answered(self, rows: list[Any]) -> Answered:
-        """Completions of held-out rows; each has an environment of its own, none of which is training's.
-
-        TRL resets environments and binds their tools in its rollout. Of held-out rows that one ends where it has
-        generated: no log-probabilities and no advantages are computed.
-        """
-        if not self.tools:
-            prompts = [row["prompt"] for row in rows]
-            return _as_answered(prompts, self._generate(prompts), {})
+        """Completions of held-out rows; each has an environment of its own, none of which is training's."""
         own = {"_environment_pool": self.parts.held_out.environments, "environments": None}
-        with temporarily(self, own if self.environment_factories else {}):
-            try:
-                self._generate_and_score_completions(rows)
-            except _Generated as made:
-                environments = {"environments": self.environments} if self.environments else {}
-                return _as_answered(made.prompts, made.generated, environments)
+        with temporarily(self, own if getattr(self, "environment_factories", None) else {}):
+            prompts, generated = self._generated_alone(rows)
+            return _as_answered(prompts, generated, {"environments": self.environments} if self.environments else {})
+
+    def _generated_alone(self, rows: list[Any]) -> tuple[list[Any], Any]:
+        """The prompts of rows, and what TRL's ``_generate`` returns for them.
+
+        TRL resets environments and binds tools in its rollout, which ends here where it has generated: no
+        log-probabilities and no advantages are computed.
+        """
+        if not self.tools and not getattr(self, "environment_factories", None):
+            prompts = [row["prompt"] for row in rows]
+            return prompts, self._generate(prompts)
+        try:
+            with temporarily(self, {"_ends_with_generation": True}):
+                super()._generate_and_score_completions(rows)
+        except _Generated as made:
+            return made.prompts, made.generated
         raise RuntimeError("TRL's rollout ended without a call of _generate.")
 
     # 6. Checkpoints
@@ -513,12 +523,12 @@ class RLVRTrainer(GRPOTrainer):
 
     def _generate_and_judge(self, rows: list[Row]) -> Answers:
         """Completions of rows that a prompt sampler tries, judged."""
-        rows, texts = self._keyed(rows), [row["prompt"] for row in rows]
-        generated = self._generate(texts)
-        rewards = self._calculate_rewards(rows, texts, generated[3], generated[1])
+        rows = self._keyed(rows)
+        prompts, generated = self._generated_alone(rows)
+        rewards = self._calculate_rewards(rows, prompts, generated[3], generated[1])
         columns = {name: each for name, each in self._pending_extra_logs.items() if len(each) == len(rows)}
         self._pending_extra_logs = defaultdict(list)
-        return Answers(generated, rewards, columns)
+        return Answers(prompts, generated, rewards, columns, self.parts.provenance.turns(generated))
 
     def _keyed(self, rows: list[Row]) -> list[Row]:
         """The rows with a column ``row_key`` (`SampleKeys`), where a reward function wants it."""

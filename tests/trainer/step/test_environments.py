@@ -207,6 +207,29 @@ def test_tools_without_an_environment_are_called_before_training(tokenizer: PreT
     assert sorted(guesses) == [1, 3, 3, 3, 3, 5, 5]
 
 
+def test_a_sampler_of_several_rounds_keeps_what_environments_said(trainer_of_rounds: Scripted):
+    trainer_of_rounds.train()
+    assert [environment.resets for environment in trainer_of_rounds.environments] == [1] * 4
+    logged = trainer_of_rounds.state.log_history[0]
+    assert (logged["reward"], logged["environment/provenance"]) == (pytest.approx(2 / 3), 1.0)
+    assert {prompt[-1]["content"] for prompt in trainer_of_rounds._logs["prompt"]} == {"Play. Guess a number."}
+
+
+class Counted(Guess):
+    """Counts how often it begins."""
+
+    resets = 0
+
+    def reset(self, **row: Any) -> str:
+        self.resets += 1
+        return super().reset(**row)
+
+
+@pytest.fixture
+def trainer_of_rounds(tokenizer: PreTrainedTokenizerFast, tmp_path: Path) -> Scripted:
+    return scripted(tokenizer, tmp_path, environment_factory=Counted, prompt_sampler="dynamic")
+
+
 class Meeting(Guess):
     """Whose first guesses wait until those of all rows that call are under way."""
 

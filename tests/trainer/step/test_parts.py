@@ -132,7 +132,7 @@ def test_prompts_of_a_sampler_of_several_rounds(ranks: Ranks):
         live = [row["prompt"] in ("p1", "p3") and place % 2 == 0 for place, row in enumerate(rows)]
         texts = [row["prompt"] for row in rows]
         generated = ([[3]] * len(rows), [[4, 1]] * len(rows), None, texts, None, {}, None, [])
-        return Answers(generated, torch.tensor(live).float()[:, None], {"correct": live})
+        return Answers(texts, generated, torch.tensor(live).float()[:, None], {"correct": live}, [None] * len(rows))
 
     sampler = build_strategies(prompt_sampler="dynamic").prompt_sampler
     prompts, metrics = _prompts(sampler, data, ranks), defaultdict(list)

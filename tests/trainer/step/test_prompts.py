@@ -12,6 +12,7 @@ from datasets import Dataset
 from trl import GRPOConfig
 
 from evenkeel.trainer import RLVRTrainer
+from evenkeel.trainer.run.experiment import Experiment
 from evenkeel.trainer.step.compatibility import PreflightError
 from tests.paths import ROOT
 from tests.trainer.training import digit_reward
@@ -184,6 +185,54 @@ def test_without_verdicts_a_sampler_that_learns_is_refused(tiny_model, tmp_path:
     trainer = trainer_of(tiny_model, tmp_path, "unsolved", lambda completions, **_: [0.0] * len(completions))
     with pytest.raises(ValueError, match=r"prompt_sampler 'unsolved' goes by.*log_extra\('correct'"):
         rolled_out(trainer)
+
+
+PLAYED = [
+    "algorithm.prompt_sampler=dynamic",
+    "algorithm.prompts_per_rollout=2",
+    "algorithm.sequences_per_update=8",
+    "trl.num_generations=4",
+    "trl.per_device_train_batch_size=8",
+    "trl.max_steps=2",
+    "trl.save_strategy=no",
+    "evaluation.before=false",
+    "evaluation.after=false",
+    "logging.report_to=none",
+]
+
+
+def test_conversations_of_several_rounds_keep_their_masks_rewards_and_turns(tmp_path: Path):
+    """In the corridor a row is paid if, and only if, its environment said that the door is open."""
+    run_file = ROOT / "configs/environments/key_door_tiny_cpu.yaml"
+    trainer = Experiment.of_file(run_file, [*PLAYED, f"output_dir={tmp_path}"]).trainer
+    (kind,) = trainer.environment_factories.values()
+    began, reset, batches = [], kind.reset, []
+
+    def counted(self: Any, **row: Any) -> Any:
+        began.append(row)
+        return reset(self, **row)
+
+    def noted(inputs: Any) -> Any:
+        batches.append((scored(inputs), trainer.parts.judging.rewards_per_function, trainer.parts.judging.columns))
+        return batches[-1][0]
+
+    kind.reset, scored = counted, trainer._generate_and_score_completions
+    trainer._generate_and_score_completions = noted
+    trainer.train()
+    kind.reset = reset
+    logged = [line for line in trainer.state.log_history if "prompt_sampler/rounds" in line]
+    assert [line["environment/provenance"] for line in logged] == [1.0, 1.0]  # exactly what was sampled is trained
+    assert max(line["prompt_sampler/rounds"] for line in logged) > 1
+    generated = sum(line["prompt_sampler/generated_per_trained"] for line in logged)
+    assert len(began) == pytest.approx(8 * generated)
+    assert any((rewards == 1).any() for _, rewards, _ in batches)
+    for batch, rewards, columns in batches:
+        answers = [ids[mask == 0] for ids, mask in zip(batch["completion_ids"], batch["tool_mask"], strict=True)]
+        told = ["the door is open" in text for text in trainer._tokenizer.batch_decode(answers)]
+        assert told == (rewards[:, 0] == 1).tolist()
+        starts = batch["tool_mask"].clone()
+        starts[:, 1:] &= 1 - batch["tool_mask"][:, :-1]
+        assert [len(keys) for keys in columns["state_keys"]] == (starts * batch["completion_mask"]).sum(1).tolist()
 
 
 def test_rollout_functions_are_refused_with_several_rounds(tiny_model, tmp_path: Path):

@@ -64,7 +64,10 @@ SPEAKS_AND_IS_SILENT: dict[str, tuple[dict[str, Any], dict[str, Any]]] = {
     ),
     "fp16-on-a-cpu": ({"args": {"fp16": True}}, {"args": {"bf16": True}}),
     "passes-of-a-router": ({"strategies": LOPTI, **ROUTER}, ROUTER),
-    "chosen-prompts": ({"strategies": {"prompt_sampler": "dynamic"}, **IN_TURNS}, IN_TURNS),
+    "chosen-prompts": (
+        {"strategies": {"prompt_sampler": "dynamic"}, "loaded": Loaded(own_generation="rollout_func")},
+        {"strategies": {"prompt_sampler": "dynamic"}, **IN_TURNS},
+    ),
     "revised-turns": ({"strategies": IBPO, **IN_TURNS}, IN_TURNS),
     "credit-by-turn": (
         {"strategies": {"advantage": "gigpo"}},

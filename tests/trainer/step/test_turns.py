@@ -115,7 +115,7 @@ def test_planned_microbatches_train_turns_alike(tokenizer: PreTrainedTokenizerFa
     assert all((gradient[mask == 0] == 0).all() for mask, gradient, _ in planned.seen)
 
 
-REFUSED = {"ibpo": "revision with tools", "dynamic": "what is generated in several rounds"}
+REFUSED = {"ibpo": "revision with tools"}
 """Strategies that do not go with tools, and what is said of them."""
 
 OPTIONS = {"pass_at_k": {"k": 2}}
