@@ -8,6 +8,7 @@ import json
 import shutil
 import subprocess
 from collections.abc import Iterator
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +20,7 @@ from tests.paths import ROOT
 from tests.vllm_cpu.serving import MAX_MODEL_LENGTH, environment_folder, serving, variables
 
 TIED = ROOT / "configs" / "tiny_policy" / "countdown"
+PLAYER = ROOT / "configs" / "tiny_policy" / "games"
 PYTHON = environment_folder() / "bin" / "python"
 pytestmark = [
     pytest.mark.vllm,
@@ -32,10 +34,19 @@ AR = {"advantage": "exchangeable", "token_weight": "adv_reweight"}
 
 @pytest.fixture(scope="session")
 def policy(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A copy of the quickstart's policy whose head and embeddings are two tensors."""
-    folder: Path = tmp_path_factory.mktemp("policy") / "untied"
-    shutil.copytree(TIED, folder)
-    model: Any = AutoModelForCausalLM.from_pretrained(TIED, dtype=torch.float32)
+    return untied(TIED, tmp_path_factory.mktemp("policy") / "untied")
+
+
+@pytest.fixture(scope="session")
+def player(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The policy that calls tools, the same way."""
+    return untied(PLAYER, tmp_path_factory.mktemp("player") / "untied")
+
+
+def untied(tied: Path, folder: Path) -> Path:
+    """A copy of a policy whose head and embeddings are two tensors."""
+    shutil.copytree(tied, folder)
+    model: Any = AutoModelForCausalLM.from_pretrained(tied, dtype=torch.float32)
     model.config.tie_word_embeddings = False
     model.lm_head.weight = torch.nn.Parameter(model.lm_head.weight.detach().clone())
     model.save_pretrained(folder)
@@ -165,3 +176,41 @@ def test_a_run_evaluates_is_stopped_and_goes_on(policy: Path, server: str, tmp_p
     assert sorted(checked) == [1, 2]
     assert max(checked.values()) < 1e-4
     assert {line["step"] for line in lines if any(name.startswith("eval") for name in line)} >= {0, 1, 2}
+
+
+@pytest.mark.parametrize("mode", ["server", "colocate"])
+def test_turns_with_an_environment_are_written_by_the_engine(player: Path, tmp_path: Path, mode: str):
+    """What vLLM wrote in several turns, and nothing else, is trained; each turn by the policy of its step."""
+    settings = [
+        f"model.name_or_path={player}",
+        f"output_dir={tmp_path / 'run'}",
+        "data.test.max_rows=16",
+        "algorithm.prompts_per_rollout=4",
+        "algorithm.sequences_per_update=32",
+        "trl.num_generations=8",
+        "trl.per_device_train_batch_size=32",
+        "trl.max_steps=2",
+        "trl.use_vllm=true",
+        f"trl.vllm_mode={mode}",
+        "vllm.check_agreement_every=1",
+        "speed.generation=trl",
+        "logging.report_to=none",
+    ]
+    command = ["configs/environments/guessing_tiny_cpu.yaml", *settings]
+    with ExitStack() as started:
+        if mode == "server":
+            command.append(f"trl.vllm_server_base_url={started.enter_context(serving(player, tmp_path))}")
+        else:
+            command.append(f"trl.vllm_max_model_length={MAX_MODEL_LENGTH}")
+        done = run(tmp_path, {"mode": mode, "command": command})
+    assert done.returncode == 0, done.stderr[-3000:] + done.stdout[-2000:]
+    lines = [json.loads(line) for line in (tmp_path / "run" / "metrics.jsonl").read_text().splitlines()]
+    steps = [line for line in lines if "environment/turns" in line]
+    assert len(steps) == 2
+    for line in steps:
+        assert line["environment/provenance"] == 1.0
+        assert line["environment/calls"] > 1.5
+        assert line["environment/frac_failed"] == 0.0
+        assert line["sampling/sampling_logp_difference/max"] < 1e-3
+        assert line["vllm/agreement_max"] < 1e-4
+    assert {line["step"] for line in lines if any(name.startswith("eval") for name in line)} >= {0, 2}

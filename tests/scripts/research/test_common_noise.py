@@ -13,6 +13,7 @@ UPDATES, BATCHES, PROMPTS, GROUP = 4, 2, 16, 8
 SETTINGS = {
     "seed": 0,
     "common_random_numbers": "true",
+    "speed.generation": "compact",
     "trl.max_steps": UPDATES,
     "trl.warmup_steps": 0,
     "speed.verify_steps": 0,
@@ -23,27 +24,32 @@ SETTINGS = {
 }
 
 
-def rewards_early_in_training(**variant: str) -> np.ndarray:
+def rewards_early_in_training(run_file: str, **variant: str) -> np.ndarray:
     """(prompts, batches · group): rewards of further rollout batches, by the policy that a few updates made."""
-    with short_run(ROOT / "configs" / "quickstart.yaml", {**SETTINGS, **variant}) as trainer:
+    with short_run(ROOT / "configs" / run_file, {**SETTINGS, **variant}) as trainer:
         trainer.train()
         trainer.model.train()
         rows = [dict(trainer.train_dataset[row]) for row in range(PROMPTS) for _ in range(GROUP)]
-        prompts = [row["prompt"] for row in rows]
         found = []
         for batch in range(UPDATES, UPDATES + BATCHES):
             trainer.state.global_step = batch
-            _, ids, _, completions, *_ = trainer._generate(prompts)
             with torch.no_grad():
-                found.append(trainer._calculate_rewards(rows, prompts, completions, ids).nansum(1).view(PROMPTS, GROUP))
+                found.append(trainer._generate_and_judge(rows).rewards.nansum(1).view(PROMPTS, GROUP))
     return torch.cat(found, dim=1).cpu().numpy()
 
 
 @pytest.mark.slow
-def test_paired_differences_vary_less_than_half_as_much_early_in_training():
+@pytest.mark.parametrize(
+    ("run_file", "variant"),
+    [
+        ("quickstart.yaml", {"algorithm.token_weight": "{name: adv_reweight, alpha: 0.2}"}),
+        ("sweeps/key_door_base.yaml", {"algorithm.advantage": "gigpo"}),
+    ],
+    ids=["quickstart", "several turns"],
+)
+def test_paired_differences_vary_less_than_half_as_much_early_in_training(run_file: str, variant: dict[str, str]):
     """Var of r_A − r_B with the same noise over Var r_A + Var r_B with noise of their own, both within prompts."""
-    first = rewards_early_in_training()
-    second = rewards_early_in_training(**{"algorithm.token_weight": "{name: adv_reweight, alpha: 0.2}"})
+    first, second = (rewards_early_in_training(run_file, **settings) for settings in ({}, variant))
     common = (first - second).var(1, ddof=1).mean()
     own = first.var(1, ddof=1).mean() + second.var(1, ddof=1).mean()
     assert own > 0.05  # else there is no noise to share
