@@ -91,7 +91,7 @@ MUTANTS: dict[str, Mutant] = {
     ),
     "keys of common random numbers": Mutant(
         "evenkeel.trainer.step.generation:CommonRandomNumbers.draw",
-        "(mine, device=self.ranks.device)",
+        "(mine, device=self.samples.ranks.device)",
         "(mine)",
         "common random numbers",
     ),
