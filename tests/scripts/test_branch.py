@@ -93,17 +93,14 @@ def test_a_branch_of_two_passes_goes_on_with_the_same_prompts(parent: Path, tmp_
     changes = "algorithm.update_schedule=lopti", "trl.max_steps=8", "trl.save_steps=2", "trl.warmup_steps=4"
     branch = branched(parent, tmp_path / "branch", *changes)
     assert [line["step"] for line in metrics(branch) if "reward" in line] == [5, 7]
-    prompts = [
-        [
-            row["prompt"]
-            for table in RunRecord(run).rollouts().batches()
-            for row in table.to_pylist()
-            if row["batch"] > 1
-        ]
-        for run in (parent, branch)
-    ]
-    assert len(prompts[0]) == 32
-    assert prompts[0] == prompts[1]
+    ours, theirs = (
+        [row for table in RunRecord(run).rollouts().batches() for row in table.to_pylist() if row["batch"] > 1]
+        for run in (branch, parent)
+    )
+    assert len(ours) == 32
+    assert [row["prompt"] for row in ours] == [row["prompt"] for row in theirs]
+    written = [[row["completion_ids"] for row in rows if row["batch"] == 2] for rows in (ours, theirs)]
+    assert written[0] == written[1]  # the same policy draws with the same noise
     _, scheduler = settings_of(branch, 8)
     assert scheduler["last_epoch"] == 8
 
