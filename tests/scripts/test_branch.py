@@ -88,6 +88,15 @@ def test_a_branch_trains_with_its_own_settings(parent: Path, tmp_path: Path):
     assert old != new
 
 
+def test_a_branch_may_lag_and_its_parent_may_not(parent: Path, tmp_path: Path):
+    """The initial policy of the lag is the branch's own; what waits in a parent's queue has its parent's advantages."""
+    branch = branched(parent, tmp_path / "branch", "speed.staleness=1")
+    assert [line["lag/rollout_batches"] for line in metrics(branch) if "lag/rollout_batches" in line] == [0, 1]
+    again = [f"branch_of={branch / 'checkpoint-4'}", "trl.max_steps=6"]
+    with pytest.raises(BranchError, match=r"speed\.staleness = 1: batches that wait"):
+        branch_of(Experiment.of_file(branch / "config.yaml", again), "rows", 1)
+
+
 def test_a_branch_of_two_passes_goes_on_with_the_same_prompts(parent: Path, tmp_path: Path):
     """Lopti takes two optimizer steps for a rollout batch: steps are numbered anew, rollout batches are not."""
     changes = "algorithm.update_schedule=lopti", "trl.max_steps=8", "trl.save_steps=2", "trl.warmup_steps=4"

@@ -62,6 +62,29 @@ def expected_divergences(
     return torch.where(distributions.isneginf(), 0.0, terms).sum(-1)
 
 
+_LARGEST_LOG_WEIGHT = 300.0
+"""The sum of squares of so large weights is still finite in float64."""
+
+
+def weight_sums(log_weights: Float[Tensor, "*rows"], counted: Bool[Tensor, "*rows"]) -> Float[Tensor, "3"]:
+    """``(Σ w, Σ w², N)`` in float64 of those that are counted: sums, which may be added over batches and ranks.
+
+    Log-weights beyond ±300 count as that.
+    """
+    weights = log_weights.detach().double().clamp(-_LARGEST_LOG_WEIGHT, _LARGEST_LOG_WEIGHT).exp() * counted
+    return torch.stack((weights.sum(), weights.square().sum(), counted.sum().double()))
+
+
+def effective_share(total: float, squares: float, count: float) -> float:
+    """``(Σ w)² / (N Σ w²)``: the effective sample size of N importance weights, as a share of N.
+
+    1 where all weights are equal, 1/N where one of them is all there is. A weighted mean of N draws has about the
+    variance of so many unweighted ones (A. Kong, "A note on importance sampling using standardized weights", TR 348,
+    University of Chicago 1992; A. B. Owen, "Monte Carlo theory, methods and examples", section 9.3).
+    """
+    return total**2 / (count * squares)
+
+
 def learning_tax(divergence: float, accuracy_before: float, accuracy_after: float) -> float:
     """``KL / (100 (a₁ − a₀))``: nats a token that the policy moved, per point of accuracy gained.
 

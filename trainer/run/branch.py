@@ -167,6 +167,12 @@ def _differences(config: RunConfig, parent: RunRecord, train_rows: str | None, w
             f"{parent.path} ran without common random numbers, so its branches would differ from it by noise too. Run "
             "the parent with common_random_numbers: true and speed: {generation: compact}."
         )
+    if parent.config.speed.staleness:
+        yield (
+            f"{parent.path} trained with speed.staleness = {parent.config.speed.staleness}: batches that wait in its "
+            "checkpoint have the advantages of its strategies, and a branch would train on them. Branch from a run "
+            "with staleness: 0; a branch may have any."
+        )
     theirs, ours = (flattened(each.model_dump()) for each in (parent.config, config))
     theirs["seed"], ours["seed"] = parent.config.run_seed, config.run_seed
     for name in (key.removeprefix("trl.") for key in SHARED if key.startswith("trl.")):

@@ -31,6 +31,10 @@ class StrategyStateError(Refusal):
     """A strategy's state that cannot be saved or restored."""
 
 
+class QueueError(Refusal):
+    """Rollout batches of a checkpoint that were written ahead of training, and cannot be had."""
+
+
 @dataclass(frozen=True)
 class LogState:
     """What one rank has measured since the last log line, so that a resumed run logs what one without a stop does.
@@ -58,6 +62,8 @@ class Checkpoint:
         counts: name → number, the same on all ranks; what is absent is 0.
         log_state: of this rank, from the checkpoint that was read; to be taken up when training starts.
         branch: where the checkpoint that was read begins a branch, the steps of a rollout batch over its parent's.
+        queue: this rank's rollout batches that are written and not trained, from the checkpoint that was read: what
+            `evenkeel.trainer.step.lag.Lag.packed` gave. It lies in a file of each rank beside ``evenkeel.pt``.
     """
 
     strategies: Iterable[Strategy]
@@ -65,14 +71,24 @@ class Checkpoint:
     counts: Counter[str] = field(default_factory=Counter)
     log_state: LogState | None = None
     branch: Fraction | None = None
+    queue: bytes = b""
 
     def agreed_states(self) -> dict[str, Any]:
         """`agreed_states` of the strategies, before anything is written: a collective that may raise."""
         return agreed_states(self.strategies)
 
-    def content(self, states: dict[str, Any], log_state: LogState) -> dict[str, Any]:
+    def content(self, states: dict[str, Any], log_state: LogState, queue: bytes = b"") -> dict[str, Any]:
         """What the main process writes into ``evenkeel.pt``, with what `agreed_states` gave; a collective."""
-        return {"strategies": states, "counts": dict(self.counts), "logged": gather_object([asdict(log_state)])}
+        content = {"strategies": states, "counts": dict(self.counts), "logged": gather_object([asdict(log_state)])}
+        digests = gather_object([hashlib.sha256(queue).hexdigest()] if queue else [])
+        return {**content, "queues": digests} if digests else content
+
+    def write_queue(self, folder: Path, queue: bytes) -> None:
+        """Write this rank's file of ``queue``."""
+        self._queue_file(folder).write_bytes(queue)
+
+    def _queue_file(self, folder: Path) -> Path:
+        return folder / f"rollouts_ahead_{self.ranks.index}.pt"
 
     def read(self, folder: Path, rollouts_of: Callable[[int], int]) -> None:
         """Restore the strategies and counts, and keep the log state for when training starts.
@@ -82,6 +98,7 @@ class Checkpoint:
 
         Raises:
             StrategyStateError: the checkpoint holds no state for a strategy that has one.
+            QueueError: rollout batches that were written ahead are missing or damaged.
         """
         found = content_of(folder) if (folder / FILE).exists() else self._of_before(folder)
         begun = found.get("branch")
@@ -103,6 +120,25 @@ class Checkpoint:
             )
         logged = found["logged"]
         self.log_state = LogState(**logged[self.ranks.index]) if len(logged) == self.ranks.count else None
+        self.queue = self._queue(folder, found.get("queues", []))
+
+    def _queue(self, folder: Path, digests: list[str]) -> bytes:
+        if not digests:
+            return b""
+        path = self._queue_file(folder)
+        if len(digests) != self.ranks.count:
+            fault = f"holds those of {len(digests)} processes, and there are {self.ranks.count}"
+        elif not path.is_file():
+            fault = f"lacks {path.name}"
+        elif hashlib.sha256(content := path.read_bytes()).hexdigest() != digests[self.ranks.index]:
+            fault = f"has another {path.name} than was saved (its SHA-256 differs)"
+        else:
+            return content
+        raise QueueError(
+            f"Rollout batches were written ahead of training (speed.staleness), and {folder} {fault}. The policies "
+            "that wrote them are gone, so they cannot be written again. Resume from another checkpoint, on as many "
+            "processes as it was saved on, or start a new run."
+        )
 
     def take_log_state(self) -> LogState | None:
         """The log state that was read, once; ``None`` after that."""

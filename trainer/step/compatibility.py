@@ -85,13 +85,15 @@ class Settings:
 
     @property
     def is_on_policy(self) -> bool:
-        """Whether every rollout batch is trained in one optimizer step, so that the ratio is 1."""
-        return Schedule.of(self.args, self.strategies.schedule.num_passes).is_on_policy
+        """Whether every rollout batch is trained in one optimizer step by the policy that wrote it: the ratio is 1."""
+        in_one_step = Schedule.of(self.args, self.strategies.schedule.num_passes).is_on_policy
+        return in_one_step and self.speed.staleness == 0
 
     @property
     def corrects_engine(self) -> bool:
         """Whether TRL corrects for the difference between vLLM's policy and its own."""
-        return bool(self.args.use_vllm and self.args.vllm_importance_sampling_correction)
+        args = self.args
+        return bool(args.use_vllm and args.vllm_importance_sampling_correction and self.speed.staleness == 0)
 
 
 Problems = Iterator[str]
@@ -633,6 +635,42 @@ def _common_noise_of_a_rollout_function(settings: Settings) -> Problems:
         yield (
             f"common_random_numbers with {own}: tokens are drawn by the function, which takes no noise of ours. Leave "
             "one of the two out."
+        )
+
+
+# Rollout batches that are written ahead of training
+
+
+@rule("speed.staleness trl.ignore_data_skip")
+def _order_of_the_run(settings: Settings) -> Problems:
+    """staleness with ignore_data_skip."""
+    if settings.speed.staleness and settings.args.ignore_data_skip:
+        yield (
+            "staleness with ignore_data_skip: true: rows are looked up in the order of the whole run, which a resumed "
+            "run would not go through. Leave ignore_data_skip out."
+        )
+
+
+@rule("speed.staleness trl.use_vllm algorithm.advantage algorithm.token_weight algorithm.coefficient")
+def _entropies_of_an_engine(settings: Settings) -> Problems:
+    """staleness and vLLM with a strategy that asks for the entropies of π_old."""
+    if settings.speed.staleness and settings.args.use_vllm:
+        for part in settings.strategies.all:
+            if "entropies" in part.signals:
+                yield (
+                    f"{_described(part)} asks for entropies, and with staleness and vLLM π_old is the policy of the "
+                    "engine, which says the log-probabilities of the tokens that it drew and no entropies. Choose "
+                    "another strategy, generate with transformers, or write staleness: 0."
+                )
+
+
+@rule("speed.staleness data", "model")
+def _rows_ahead(settings: Settings) -> Problems:
+    """staleness with streamed data."""
+    if settings.speed.staleness and not settings.loaded.has_positions:
+        yield (
+            "staleness looks the rows of later rollout batches up by their position, and streamed data has none. Load "
+            "the data whole, or write staleness: 0."
         )
 
 

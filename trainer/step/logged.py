@@ -83,6 +83,9 @@ MEASURED = (
     Metric("cancellation/shared_prefix", "", "abs(Σ_i c_i) / Σ_i abs(c_i) of what multiplies ∇log π of a token that a whole group shares, mean over these tokens and the groups of a step; 0 = they cancel, 1 = the learning tax in full", "where a group of the step shares a prefix"),
     Metric("cancellation/rollout_shared_prefix", "", "the same from k_i A alone, as if the rollout batch were one step", "the same, and a loss other than bnpo and vespo"),
     Metric("cancellation/frequent_tokens", "", "abs(Σ k_i A) / Σ_i abs(k_i A) over all places of a token id in a group, mean over the 16 most frequent ids", "a loss other than bnpo and vespo"),
+    Metric("lag/rollout_batches", "rollout batches", "between the writing of a batch and its training, mean over the batches that training took up", "`speed.staleness` > 0"),
+    Metric("lag/ess/{tokens, responses}", "", "effective sample size (Σ w)² / Σ w² over the number, of the ratios w = π / π_old of the trained tokens, of whole responses (their product): 1 where all are equal ([`drift`](../trainer/algorithms/drift.py))", "`speed.staleness` > 0"),
+    Metric("lag/ratio/{frac_tail, max}", "", "of π / π_old of the trained tokens: share outside [½, 2], the largest", "`speed.staleness` > 0"),
     Metric("rounding/log_prob/mean_abs", "nats", "mean difference of log π of one policy between the pass that scored π_old and the first training pass: 0 without rounding", "π_old is scored"),
     Metric("rounding/coefficient/mean", "", "what that would make of the coefficient in the first optimizer step of a rollout batch, as a multiple of what it is ([rounding](devices.md#rounding-noise-of-log-probabilities))", "the same, and `algorithm.coefficient`"),
 )

@@ -23,6 +23,7 @@ from evenkeel.trainer.step.metrics import (
     SharedPrefixMeter,
     TokenClassMeter,
     add_drift,
+    add_lag,
     add_token_metrics,
     metrics_over_all_passes,
     over_all_microbatches,
@@ -82,6 +83,8 @@ class Loss:
             made of the loss's own log-probabilities. The metrics ``sampling/…`` are then TRL's, over the tokens that
             are trained: rows that planned micro-batches leave out are not in them.
         token_classes: measures the entropy by class of token; ``None`` = it is not measured.
+        lags: batches are trained by a later policy than the one that wrote them; how far it has moved is measured.
+        by_engine: π_old are then the log-probabilities that vLLM sampled with, in every pass.
 
     Attributes:
         means: everything measured since the last log line.
@@ -97,9 +100,12 @@ class Loss:
         epsilon_high: float,
         makes_ratio: bool,
         token_classes: TokenClassMeter | None,
+        lags: bool = False,
+        by_engine: bool = False,
     ) -> None:
         self.args, self.strategies, self.schedule, self.ranks = args, strategies, schedule, ranks
         self.epsilon_high, self.makes_ratio, self.token_classes = epsilon_high, makes_ratio, token_classes
+        self.lags, self.by_engine = lags, by_engine
         self.means, self.shared_prefixes, self._checks = Means(), SharedPrefixMeter(), DeferredChecks()
         self.inserted_tokens = InsertedTokens()
         self._current: tuple[Batch, Position] | None = None
@@ -149,7 +155,7 @@ class Loss:
             self._write_ratio(batch, logps)
         batch |= {"logps": logps.detach(), "entropies": None if entropies is None else entropies.detach()}
         mask = batch.get("all_passes_mask", loss_mask(batch))
-        is_updated = position.step > self._generated_after
+        is_updated = self.by_engine or position.step > self._generated_after
         scored = batch.get("old_per_token_logps")
         if scored is not None and not is_updated:
             self.means.add_tokens(_NOISE, (batch["logps"] - scored).abs(), mask)
@@ -161,6 +167,8 @@ class Loss:
             batch["old_per_token_logps"] = self._old_logps[place] if is_updated else batch["logps"]
         batch["advantages"] = self._token_advantages(batch, mask, position, None if is_updated else scored)
         add_drift(self.means, batch, mask, is_updated=is_updated)
+        if self.lags:
+            add_lag(self.means, batch["logps"] - batch["old_per_token_logps"], mask)
         if (scale := batch.get("row_scale")) is not None:
             batch["advantages"] = batch["advantages"] * scale.view(-1, *[1] * (batch["advantages"].dim() - 1))
         self.shared_prefixes.watch(logps, batch["groups"], batch["shared_prefix"])

@@ -31,7 +31,7 @@ class Means:
 
     def __init__(self) -> None:
         self._sums: dict[str, Tensor] = {}
-        """Name → (total, count); ``<name>*`` → the sizes of a whole's parts."""
+        """Name → (total, count); ``<name>*`` → the sizes of a whole's parts; ``<name>²`` → `drift.weight_sums`."""
         self._largest: dict[str, Tensor] = {}
         """Name → the largest value; ``-<name>`` → minus the smallest."""
         self.extremes: dict[str, float] = {}
@@ -49,6 +49,10 @@ class Means:
     def add_shares(self, name: str, sums: Tensor) -> None:
         """Add the parts of a whole, ``sums`` (bins,): their shares become ``name1`` … ``nameN``."""
         self._accumulate(f"{name}*", sums.double())
+
+    def add_effective_size(self, name: str, sums: Tensor) -> None:
+        """Add `drift.weight_sums` (3,): their `drift.effective_share` is wanted."""
+        self._accumulate(f"{name}²", sums)
 
     def add_largest(self, name: str, value: Tensor) -> None:
         """Note ``value``, a number, of which the largest is wanted; ``-<name>`` notes minus a number: the smallest."""
@@ -94,6 +98,8 @@ class Means:
 
 def _mean(name: str, sums: list[float]) -> dict[str, float]:
     """What one entry of `Means` says: a mean, or shares of a whole; nothing where there was nothing."""
+    if name.endswith("²"):
+        return {name[:-1]: drift.effective_share(*sums)} if sums[1] > 0 else {}
     if not name.endswith("*"):
         return {name: sums[0] / sums[1]} if sums[1] > 0 else {}
     whole = sum(sums)
@@ -228,6 +234,16 @@ def add_drift(means: Means, batch: Mapping[str, Any], mask: Tensor, *, is_update
         divergences = drift.divergences(logps, batch["ref_per_token_logps"])
         for kind in ("all_right", "all_wrong"):
             means.add_tokens(f"drift/kl_{kind}", divergences, mask * batch[kind][:, None])
+
+
+def add_lag(means: Means, log_ratio: Tensor, mask: Tensor) -> None:
+    """How far the policy has moved from the one that wrote the rows: ``log_ratio`` is log π − log π_old (B, T)."""
+    counted = mask.bool()
+    log_ratio = torch.where(counted, log_ratio, 0.0)
+    means.add_effective_size("lag/ess/tokens", drift.weight_sums(log_ratio, counted))
+    means.add_effective_size("lag/ess/responses", drift.weight_sums(log_ratio.sum(1), counted.any(1)))
+    means.add_tokens("lag/ratio/frac_tail", (log_ratio.abs() > math.log(2)).float(), mask)
+    means.add_largest("lag/ratio/max", torch.where(counted, log_ratio.exp(), 0.0).max())
 
 
 def metrics_over_all_passes(

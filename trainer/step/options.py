@@ -66,7 +66,15 @@ class Speed:
     (see `evenkeel.trainer.step.generation.CommonRandomNumbers`); needs ``generation`` ``compact``.
     """
 
+    staleness: Annotated[int, Field(ge=0)] = 0
+    """Every rollout batch is generated so many batches before it is trained, as in asynchronous training, and keeps
+    π_old of the policy that wrote it (see `evenkeel.trainer.step.lag`). Unlike the others it changes what is trained.
+    """
+
     def __post_init__(self) -> None:
+        if self.staleness < 0:
+            what = f"staleness = {self.staleness}: no batch can be trained before it is written. Write 0 or more."
+            raise PreflightError(("negative-staleness", what))
         for name, words in (("microbatches", ("trl", "planned")), ("generation", ("trl", "compact"))):
             if (value := getattr(self, name)) not in words:
                 what = f"{name} = {value!r} is neither {' nor '.join(words)}. Write one of them."

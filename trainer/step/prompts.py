@@ -3,6 +3,7 @@
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from itertools import islice
 from math import ceil
 from typing import Any, NamedTuple
 
@@ -289,3 +290,27 @@ class EpochSampler(Sampler[int]):
 
     def __len__(self) -> int:
         return len(self.sampler)
+
+
+class RunOrder:
+    """The rows of each rollout batch of the run, by its number: those that TRL's dataloader hands over.
+
+    Args:
+        data: the training rows by position.
+        sampler: of its own, for it is moved.
+
+    Attributes:
+        per_epoch: rollout batches of an epoch; rows that fill none are left out.
+    """
+
+    def __init__(self, data: Any, sampler: RepeatSampler, ranks: Ranks) -> None:
+        self.data, self.sampler, self.ranks = data, sampler, ranks
+        sampler.repeat_count = 1  # one for each micro-batch of a rollout batch
+        self.per_epoch: int = sampler.num_samples // sampler.batch_size
+
+    def rows(self, number: int) -> list[Row]:
+        """This rank's rows of rollout batch ``number``."""
+        epoch, place = divmod(number, self.per_epoch)
+        size = self.sampler.batch_size * self.sampler.mini_repeat_count
+        everyone = islice(EpochSampler(self.sampler, lambda: epoch), place * size, (place + 1) * size)
+        return [dict(self.data[row]) for row in self.ranks.own_share(list(everyone))]

@@ -86,6 +86,15 @@ class Schedule:
         """
         return step * self.accumulated // self.microbatches_per_rollout
 
+    def rollouts_begun(self, steps: int, per_epoch: int) -> int:
+        """Rollout batches of which ``steps`` optimizer steps train a part, with so many in an epoch.
+
+        The last optimizer step of an epoch trains what is left of it.
+        """
+        epoch = per_epoch * self.microbatches_per_rollout
+        epochs, left = divmod(steps, -(-epoch // self.accumulated))
+        return -(-(epochs * epoch + min(left * self.accumulated, epoch)) // self.microbatches_per_rollout)
+
     def place(self, position: Position) -> int:
         """Which micro-batch of the rollout batch is next."""
         return position.microbatches % self.steps_per_generation

@@ -15,7 +15,7 @@ from torch import Tensor
 
 from evenkeel.trainer.step.microbatches import Microbatches
 from evenkeel.trainer.step.phases import Phases
-from evenkeel.trainer.step.rollout import Batch
+from evenkeel.trainer.step.rollout import Batch, loss_mask
 from evenkeel.trainer.step.shared_prompts import with_shared_prompts
 from evenkeel.trainer.step.temporarily import temporarily
 
@@ -50,6 +50,8 @@ class Scoring:
         skips_old: whether it is not scored although TRL asks; π_old is then NaN, and `complete` removes what TRL made
             of it.
         keeps_entropies: whether a strategy wants the entropies of π_old too.
+        lags: whether a batch is trained by a later policy than the one that wrote it: π_old is needed in any case.
+        by_engine: whether π_old are then the log-probabilities that vLLM sampled with.
     """
 
     def __init__(
@@ -61,8 +63,11 @@ class Scoring:
         has_reference: bool,
         skips_old: bool,
         keeps_entropies: bool,
+        lags: bool = False,
+        by_engine: bool = False,
     ) -> None:
         self.microbatches, self.phases = microbatches, phases
+        self.lags, self.by_engine = lags, by_engine
         self.asks_for_old, self.has_reference = asks_for_old, has_reference
         self.skips_old, self.keeps_entropies = skips_old, keeps_entropies
         self._expected: list[Purpose] = []  # what TRL asks for next
@@ -131,18 +136,37 @@ class Scoring:
             self._old_entropies = result[1]
         return result
 
-    def complete(self, batch: Batch, metrics: dict[str, list[float]]) -> None:
-        """Complete a rollout batch that TRL has made: entropies of π_old added, what was made of NaN removed."""
+    def complete(
+        self, batch: Batch, metrics: dict[str, list[float]], score: Callable[[Batch], dict[str, Tensor]]
+    ) -> None:
+        """Complete a rollout batch that TRL has made: entropies of π_old added, what was made of NaN removed.
+
+        Args:
+            score: see `evenkeel.trainer.step.rollout.Rollout`.
+
+        Raises:
+            ValueError: vLLM has not said with which probability it drew a token, where that is to be π_old.
+        """
         if self._old_entropies is not None:
             batch["old_entropies"], self._old_entropies = self._old_entropies, None
         if self.skips_old:
             for name in ("old_per_token_logps", "importance_sampling_ratio"):
-                del batch[name]
+                batch.pop(name, None)
             for name in _FROM_TRLS_SCORING:
-                if len(logged := metrics[name]) == 1:
+                if len(logged := metrics.get(name, [])) == 1:
                     del metrics[name]  # TRL divides by the length of what is there
-                else:
+                elif logged:
                     logged.pop()
+        if self.by_engine:
+            batch["old_per_token_logps"] = batch["sampling_per_token_logps"]
+            if unknown := int((batch["old_per_token_logps"].isnan() & loss_mask(batch).bool()).sum()):
+                raise ValueError(
+                    f"vLLM gave no log-probability for {unknown} tokens that it drew. With speed.staleness these are "
+                    "π_old, and without them the ratio is not known. Look at the server's log for NaN, or write "
+                    "staleness: 0."
+                )
+        elif self.lags and "old_per_token_logps" not in batch:
+            batch |= score(batch)
 
     def _planned(
         self,

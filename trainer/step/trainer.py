@@ -35,9 +35,10 @@ from evenkeel.trainer.step.engine_diagnosis import BOUNDS, Policy, compute_dtype
 from evenkeel.trainer.step.generation import EVALUATION, compact_generation
 from evenkeel.trainer.step.gradient_check import GradientComparison, compared_gradients, leaving_no_trace
 from evenkeel.trainer.step.guards import checkpoint_bytes
+from evenkeel.trainer.step.lag import Written
 from evenkeel.trainer.step.options import Engine, Evaluation, Guards, Speed, with_old_keywords
 from evenkeel.trainer.step.phases import Phases
-from evenkeel.trainer.step.prompts import Answers, EpochSampler
+from evenkeel.trainer.step.prompts import Answers, EpochSampler, RunOrder
 from evenkeel.trainer.step.records import samples
 from evenkeel.trainer.step.rollout import Batch, Position, Rollout, Row
 from evenkeel.trainer.step.temporarily import random_streams_kept, temporarily
@@ -141,6 +142,8 @@ class RLVRTrainer(GRPOTrainer):
         if args is not None:
             check_combination(args, self.strategies, speed, cut, drop_in=drop_in)
         super().__init__(model, reward_funcs, args, *positional, **keywords)
+        if speed.staleness:
+            self.vllm_importance_sampling_correction = False  # π_old are vLLM's own: there is nothing to correct
         if args is None:
             check_combination(self.args, self.strategies, speed, cut, drop_in=drop_in)
         self.num_iterations *= self.strategies.schedule.num_passes  # TRL trains a rollout batch so many times
@@ -153,8 +156,8 @@ class RLVRTrainer(GRPOTrainer):
 
     @property
     def _position(self) -> Position:
-        """Where in the run training stands."""
-        rollouts = self.parts.checkpoint.counts[ROLLOUT_BATCHES]
+        """Where in the run training stands; while a rollout batch is written ahead, with the number of that batch."""
+        rollouts = self.parts.checkpoint.counts[ROLLOUT_BATCHES] + self.parts.lag.ahead
         return Position(self.state.global_step, self.state.max_steps, self._step, rollouts)
 
     @property
@@ -171,6 +174,8 @@ class RLVRTrainer(GRPOTrainer):
             return super().train(*positional, **keywords)
 
     def _get_train_sampler(self, dataset: Any = None) -> Sampler[int]:
+        if self.parts.lag.staleness:
+            self.parts.lag.order = RunOrder(dataset, super()._get_train_sampler(dataset), self.parts.ranks)
         return EpochSampler(super()._get_train_sampler(dataset), lambda: int(self.state.epoch or 0))
 
     def training_step(self, *positional: Any, **keywords: Any) -> Tensor:
@@ -223,6 +228,14 @@ class RLVRTrainer(GRPOTrainer):
     def _generate_and_score_completions(self, inputs: Any) -> dict[str, Any]:
         if not self.model.training:
             return super()._generate_and_score_completions(inputs)
+        parts = self.parts
+        written = parts.lag.next(inputs, self._position, self._written, self._metrics)
+        parts.loss.start_rollout(written.batch, written.shared_prefixes, written.step)
+        parts.microbatches.keep_uncut(written.batch)  # TRL shuffles and splits it next; `regrouped` may cut this one
+        return written.batch
+
+    def _written(self, inputs: list[Row]) -> Written:
+        """A rollout batch of these rows by the policy as it is, with its advantages."""
         parts, position, metrics = self.parts, self._position, self._metrics["train"]
         with self._engine_awake() if parts.prompts.has_rounds else nullcontext():
             rows = self._keyed(parts.prompts.rows(inputs, position, self._generate_and_judge, metrics))
@@ -238,7 +251,7 @@ class RLVRTrainer(GRPOTrainer):
                 parts.provenance.put_back(kept_turns)
             batch: Batch = super()._generate_and_score_completions(rows)
         parts.provenance.check(batch, metrics)
-        parts.scoring.complete(batch, metrics)
+        parts.scoring.complete(batch, metrics, self._score_old_policy)
         judging = parts.judging
         rollout = Rollout(rows, batch, position, judging.rewards_per_function, judging.columns, self._score_old_policy)
         signals = parts.advantages.signals(rollout)
@@ -250,10 +263,8 @@ class RLVRTrainer(GRPOTrainer):
         for name, value in parts.advantages.estimate(rollout, signals, self._logs).items():
             metrics[name].append(value)
         shared_prefixes = parts.advantages.label_rows(rollout, signals)
-        parts.loss.start_rollout(batch, shared_prefixes, position.step)
-        parts.microbatches.keep_uncut(batch)  # TRL shuffles and splits it next; `regrouped` may cut this one instead
         parts.recorder(rollout)
-        return batch
+        return Written(batch, shared_prefixes, position.step)
 
     def _generate(self, prompts: list[Any]) -> Any:
         if self._skipped_init:
@@ -464,10 +475,13 @@ class RLVRTrainer(GRPOTrainer):
             self._total_loss_scalar,
             self._globalstep_last_logged,
         )
-        content = self.parts.checkpoint.content(states, measured)
+        queue, folder = self.parts.lag.packed(), self._checkpoint_folder(trial)
+        content = self.parts.checkpoint.content(states, measured, queue)
         super()._save_checkpoint(model, trial)
+        if queue:
+            self._write_unless_full(self.parts.checkpoint.write_queue, folder, queue)
         if self.accelerator.is_main_process:
-            self._write_unless_full(torch.save, content, self._checkpoint_folder(trial) / checkpoint.FILE)
+            self._write_unless_full(torch.save, content, folder / checkpoint.FILE)
 
     def save_model(self, *positional: Any, **keywords: Any) -> None:
         self._write_unless_full(super().save_model, *positional, **keywords)
@@ -494,6 +508,7 @@ class RLVRTrainer(GRPOTrainer):
     def _load_optimizer_and_scheduler(self, checkpoint: str | None) -> None:
         if checkpoint is not None:
             self.parts.checkpoint.read(Path(checkpoint), self.parts.schedule.rollouts_of)
+            self.parts.lag.unpack(self.parts.checkpoint.queue)
             self.parts.microbatches.resume()
         if (ratio := self.parts.checkpoint.branch) is None:
             super()._load_optimizer_and_scheduler(checkpoint)

@@ -13,6 +13,7 @@ from evenkeel.trainer.step.evaluation import HeldOut
 from evenkeel.trainer.step.generation import CommonRandomNumbers, SampleKeys, preallocated_cache
 from evenkeel.trainer.step.guards import DiskGuard, FaultGuard, MemoryGuard
 from evenkeel.trainer.step.judging import Judging, is_plain
+from evenkeel.trainer.step.lag import Lag
 from evenkeel.trainer.step.loss import Loss
 from evenkeel.trainer.step.metrics import TokenClassMeter
 from evenkeel.trainer.step.microbatches import Microbatches, PlannedCut
@@ -49,6 +50,7 @@ class Parts:
     ranks: Ranks
     schedule: Schedule
     phases: Phases
+    lag: Lag
     prompts: Prompts
     is_compact: bool
     common_noise: CommonRandomNumbers | None
@@ -70,6 +72,7 @@ class Parts:
         """Forget what a training that ended in an exception left half done."""
         self.phases.begin_training()
         self.loss.begin_training()
+        self.lag.clear()
         self.checkpoint.counts[ROLLOUT_BATCHES] = 0
         if self.common_noise is not None:
             self.common_noise.start_evaluation()
@@ -101,7 +104,8 @@ def wired(
     )
     refuse(settings, "model")
     schedule, phases = Schedule.of(args, strategies.schedule.num_passes), Phases()
-    asks_for_old = settings.corrects_engine or not settings.is_on_policy
+    asks_for_old = settings.corrects_engine or not schedule.is_on_policy
+    lags = speed.staleness > 0
     skips_old = _is_taken(settings, ranks, "skip_old_logps")
     reward_weights, group_size = trainer.reward_weights, args.num_generations
     ends = frozenset({*trainer.eos_token_ids, tokenizer.pad_token_id})
@@ -132,6 +136,7 @@ def wired(
         ranks=ranks,
         schedule=schedule,
         phases=phases,
+        lag=Lag(speed.staleness, schedule, ranks),
         prompts=Prompts(
             strategies.prompt_sampler,
             trainer.train_dataset,
@@ -159,8 +164,10 @@ def wired(
             phases,
             asks_for_old=asks_for_old,
             has_reference=args.beta != 0.0,
-            skips_old=skips_old,
+            skips_old=skips_old or (lags and args.use_vllm),
             keeps_entropies=asks_for_old and not skips_old and strategies.ask_for("entropies"),
+            lags=lags,
+            by_engine=lags and args.use_vllm,
         ),
         revisions=None
         if strategies.revision is None
@@ -190,6 +197,8 @@ def wired(
             ranks,
             epsilon_high=trainer.epsilon_high,
             makes_ratio=skips_old,
+            lags=lags,
+            by_engine=lags and args.use_vllm,
             token_classes=None
             if guards is None
             else TokenClassMeter(tokenizer, trainer.model.get_input_embeddings().num_embeddings, ranks.device),

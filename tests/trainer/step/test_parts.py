@@ -41,17 +41,18 @@ from evenkeel.trainer.step.guards import (
     checkpoint_bytes,
 )
 from evenkeel.trainer.step.judging import Judging
+from evenkeel.trainer.step.lag import Lag, Written
 from evenkeel.trainer.step.loss import Loss
 from evenkeel.trainer.step.metrics import Means
 from evenkeel.trainer.step.microbatches import Microbatches, PlannedCut
 from evenkeel.trainer.step.options import Engine, Evaluation, Guards
 from evenkeel.trainer.step.phases import Phases
-from evenkeel.trainer.step.prompts import Answers, EpochSampler, Prompts
+from evenkeel.trainer.step.prompts import Answers, EpochSampler, Prompts, RunOrder
 from evenkeel.trainer.step.provenance import Provenance, ProvenanceError
 from evenkeel.trainer.step.ranks import Ranks
 from evenkeel.trainer.step.records import Recorder
 from evenkeel.trainer.step.revisions import Revisions
-from evenkeel.trainer.step.rollout import Batch, Position, Rollout, Schedule
+from evenkeel.trainer.step.rollout import Batch, Position, Rollout, Row, Schedule
 from evenkeel.trainer.step.scoring import Scoring
 from evenkeel.trainer.step.wiring import Parts, Watch
 
@@ -281,13 +282,39 @@ def test_scoring_skips_the_old_policy_and_asks_for_the_reference(ranks: Ranks, a
     names = [f"sampling/importance_sampling_ratio/{each}" for each in ("mean", "min", "max")]
     names += [f"sampling/sampling_logp_difference/{each}" for each in ("mean", "max")]
     metrics = {name: [torch.nan] for name in names} | {names[0]: [1.0, torch.nan]}
-    scoring.complete(batch, metrics)
+    scoring.complete(batch, metrics, lambda _: {})
     assert batch == {}
     assert metrics == {names[0]: [1.0]}  # that of an earlier rollout batch stays
 
 
 def _microbatches(ranks: Ranks, args: GRPOConfig, **strategies: Any) -> Microbatches:
     return Microbatches(args, build_strategies(**strategies), Schedule.of(args, 1), ranks, counts=Counter())
+
+
+def test_lag_writes_ahead_and_no_further_than_the_run(ranks: Ranks):
+    """Three prompts, one a rollout batch, two batches ahead, of a run of four: 3 is the first of the second epoch."""
+    lag = Lag(2, Schedule(1, 1, 1, 1), ranks)
+    data = [{"prompt": text} for text in "abc"]
+    lag.order = RunOrder(data, RepeatSampler(data, mini_repeat_count=2, repeat_count=5, shuffle=False), ranks)
+    written: list[tuple[str, int]] = []
+    metrics: dict[str, dict[str, list[float]]] = {"train": defaultdict(list)}
+
+    def write(rows: list[Row]) -> Written:
+        written.append(("".join(row["prompt"] for row in rows), lag.ahead))
+        metrics["train"]["reward"].append(float(len(written)))
+        return Written({"row": len(written)}, torch.zeros(2), 0)
+
+    for number, so_far, waiting_until in ((0, 3, 3), (1, 4, 4), (2, 4, 4), (3, 4, 0)):
+        found = lag.next([], Position(number, 4, number, number), write, metrics)
+        assert (found.number, found.batch) == (number, {"row": number + 1})
+        assert len(written) == so_far
+        again = Lag(2, lag.schedule, ranks)
+        again.unpack(lag.packed())
+        assert again.first_unwritten == lag.first_unwritten == waiting_until
+    assert [prompts for prompts, _ in written] == ["aa", "bb", "cc", "aa"]
+    assert metrics["train"]["reward"] == [1.0, 2.0, 3.0, 4.0]
+    assert [ahead for _, ahead in written] == [0, 1, 2, 2]
+    assert metrics["train"]["lag/rollout_batches"] == [0.0, 1.0, 2.0, 2.0]
 
 
 def test_revisions(ranks: Ranks):

@@ -12,6 +12,7 @@ from evenkeel.trainer.step.compatibility import RULES, Loaded, Rule, Settings
 from evenkeel.trainer.step.options import Speed
 
 COMPACT, COMMON = Speed(generation="compact"), Speed(generation="compact", common_random_numbers=True)
+STALE = Speed(staleness=2)
 VLLM = {"use_vllm": True}
 TWO_STEPS = {"steps_per_generation": 2, "gradient_accumulation_steps": 1}
 TWO_MICROBATCHES = {"gradient_accumulation_steps": 2}
@@ -98,6 +99,18 @@ SPEAKS_AND_IS_SILENT: dict[str, tuple[dict[str, Any], dict[str, Any]]] = {
     "common-noise-of-a-rollout-function": (
         {"speed": COMMON, "loaded": Loaded(own_generation="rollout_func")},
         {"speed": COMMON, **IN_TURNS},
+    ),
+    "order-of-the-run": (
+        {"args": {"ignore_data_skip": True}, "speed": STALE},
+        {"args": {"ignore_data_skip": True}},
+    ),
+    "entropies-of-an-engine": (
+        {"args": VLLM, "strategies": {"token_weight": "top_entropy"}, "speed": STALE},
+        {"args": VLLM, "strategies": {"token_weight": "adv_reweight"}, "speed": STALE},
+    ),
+    "rows-ahead": (
+        {"speed": STALE, "loaded": Loaded(has_positions=False)},
+        {"loaded": Loaded(has_positions=False)},
     ),
     "old-policy-is-asked-for": ({"strategies": IBPO}, {}),
     "passes-differ": ({"loaded": Loaded(varies="it has dropout")}, {}),

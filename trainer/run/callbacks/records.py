@@ -89,7 +89,7 @@ class Rollouts(TrainerCallback):
 
     def on_train_begin(self, args: TrainingArguments, state: TrainerState, control: TrainerControl, **_: Any) -> None:
         parts = self.trainer.parts
-        self.files.start(parts.checkpoint.counts[ROLLOUT_BATCHES])
+        self.files.start(max(parts.checkpoint.counts[ROLLOUT_BATCHES], parts.lag.first_unwritten))
         parts.recorder.rows_per_batch = None if self.per_batch == "all" else self.per_batch
         parts.recorder.sink = self.files.write
 

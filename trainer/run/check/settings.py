@@ -61,7 +61,8 @@ def _coefficient_under_rounding(context: CheckContext) -> float:
     args, coefficient = context.args, None if context.strategies is None else context.strategies.coefficient
     if args is None or coefficient is None or not args.max_completion_length:
         return 1.0
-    if Schedule.of(args, context.num_passes).is_on_policy or not context.is_half_precision:
+    on_policy = Schedule.of(args, context.num_passes).is_on_policy and not context.config.speed.staleness
+    if on_policy or not context.is_half_precision:
         return 1.0
     return coefficient_under_noise(coefficient, args.max_completion_length, _ROUNDING)
 

@@ -72,7 +72,7 @@ CASES: dict[str, tuple[dict[str, Any], dict[str, Any]]] = {
     "entropy bonus": ({}, {"entropy_coef": 0.01}),
     "sampler": ({"prompt_sampler": "dynamic"}, {}),
     "revision": ({"advantage": "ibpo", "revision": {"references": 2}}, {}),
-    "planned": ({"speed": Speed(microbatches="planned")}, {}),
+    "planned": ({"speed": Speed(microbatches="planned", staleness=1)}, {}),
 }
 
 
