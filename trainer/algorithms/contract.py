@@ -33,6 +33,7 @@ SIGNALS: dict[str, dict[str, str]] = {
         "mask": "(N, T) int, 1 where the loss counts the token",
         "old_logps": "(N, T) log π_old of the sampled tokens, of the trainer's own model at the sampling temperature",
         "entropies": "(N, T) entropy of π_old at each position, nats",
+        "sum_pi_squared": "(N, T) Σ_v π_old(v)² over the vocabulary at each position; a pass of its own",
         "sequence_weights": "(N,) what the configured loss multiplies every token of the trajectory by",
         "turns": "(N, T) int, the assistant turn of the token, from 0; −1 where a tool inserted it, and on padding",
         "turn_rewards": "(N, K) what the environment paid for each turn, `rewards` not in it; NaN after the last turn",

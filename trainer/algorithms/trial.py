@@ -61,6 +61,7 @@ def tiny_example(step: int = STEPS[0]) -> dict[str, Any]:
         reward_weights=torch.tensor([1.0, 0.0]),
         group_size=GROUP_SIZE,
         correct=rewards.where(rewards.isnan(), (rewards == 1.0).float()),
+        sum_pi_squared=probs**2 + (1 - probs) ** 2,
         sequence_weights=torch.ones(len(rewards)),
         turn_rewards=torch.stack([rewards.nan_to_num() / 2, torch.where(lengths == NUM_TOKENS, 0.25, nan)], dim=1),
         state_keys=torch.stack([torch.zeros_like(lengths), torch.where(lengths == NUM_TOKENS, 1, -1)], dim=1),

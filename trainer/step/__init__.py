@@ -45,6 +45,7 @@ SEAMS = {
     "trl.trainer.utils": (
         "RepeatSampler",
         "_use_triton",
+        "add_fused_lm_head",
         "compute_flops_per_token",
         "is_async_callable",
         "split_pixel_values_by_grid",

@@ -685,7 +685,7 @@ def _old_policy_is_asked_for(settings: Settings) -> Problems:
         yield "answers are generated a second time, after the rollout batch was scored"
     if (estimator := strategies.advantage) is None:
         return
-    asked = {"old_logps", "entropies"} & set(estimator.signals)
+    asked = {"old_logps", "entropies", "sum_pi_squared"} & set(estimator.signals)
     if asked:
         yield f"advantage {estimator.name!r} asks for {' and '.join(sorted(asked))}"
     if mode.startswith("sequence") and "sequence_weights" in estimator.signals:

@@ -114,7 +114,7 @@ class Rollout:
         position: where in the run it was generated.
         rewards_per_function: (N, F) of all ranks.
         columns: what this rank's reward functions logged, name → one value a row.
-        scores: ``log π_old`` and its entropy, computed once more where TRL computed none and somebody asked.
+        scores: ``log π_old``, its entropy and Σ π_old², computed once more where TRL computed none and somebody asked.
     """
 
     rows: list[Row]
@@ -123,7 +123,8 @@ class Rollout:
     rewards_per_function: Tensor
     columns: dict[str, list[Any]]
     score: Callable[[Batch], dict[str, Tensor]]
-    """Scores the completions of a batch under the policy as it is: ``old_per_token_logps``, ``old_entropies``."""
+    """Scores the completions of a batch under the policy as it is: ``old_per_token_logps``, ``old_entropies``, and
+    ``old_sum_pi_squared`` where a strategy names it."""
     scores: dict[str, Tensor] = field(default_factory=dict)
 
     @property
@@ -132,7 +133,7 @@ class Rollout:
         return loss_mask(self.batch)
 
     def old_score(self, name: str) -> Tensor:
-        """``old_per_token_logps`` or ``old_entropies`` (B, T): TRL's own, or of one pass more where it made none."""
+        """What `score` gives of that name (B, T): TRL's own, or of one pass more where it made none."""
         if name not in self.batch and not self.scores:
             self.scores = self.score(self.batch)
         score: Tensor = self.batch[name] if name in self.batch else self.scores[name]

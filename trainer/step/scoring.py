@@ -12,6 +12,7 @@ from typing import Any
 import torch
 import trl.trainer.utils as trl_head
 from torch import Tensor
+from trl.trainer.utils import add_fused_lm_head
 
 from evenkeel.trainer.step.microbatches import Microbatches
 from evenkeel.trainer.step.phases import Phases
@@ -192,6 +193,27 @@ class Scoring:
                         results[index] = values.new_zeros(len(input_ids), logits_to_keep)
                     results[index][rows, :width] = values  # type: ignore[index]
         return *results, None
+
+
+@contextmanager
+def summing_squares(
+    model: Any, head: Any, temperature: float, *, in_float32: bool
+) -> Iterator[tuple[Callable[..., Any], list[Tensor]]]:
+    """``model`` to be called as TRL calls it, and the log Σ_v π(v)² (B, P + T − 1) that its calls leave in turn.
+
+    Args:
+        head: the module in ``model`` that TRL has given its fused head; inside, one that sums squares too.
+    """
+    found: list[Tensor] = []
+
+    def scored(**inputs: Any) -> Any:
+        outputs = model(**inputs)
+        found.append(outputs.log_sum_sq_probs)
+        return outputs
+
+    with temporarily(head, {"forward": head.forward}):
+        add_fused_lm_head(head, temperature, in_float32, outputs=("log_probs", "entropy", "log_sum_sq_probs"))
+        yield scored, found
 
 
 @contextmanager

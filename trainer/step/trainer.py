@@ -16,6 +16,7 @@ from types import SimpleNamespace
 from typing import Any, Literal
 
 import torch
+from accelerate.utils import is_peft_model
 from torch import Tensor
 from torch.utils.data import DataLoader, Sampler
 from transformers import GenerationConfig, TrainerCallback, TrainerControl, TrainerState, TrainingArguments
@@ -41,6 +42,7 @@ from evenkeel.trainer.step.phases import Phases
 from evenkeel.trainer.step.prompts import Answers, EpochSampler, RunOrder
 from evenkeel.trainer.step.records import samples
 from evenkeel.trainer.step.rollout import Batch, Position, Rollout, Row
+from evenkeel.trainer.step.scoring import Purpose, summing_squares
 from evenkeel.trainer.step.temporarily import random_streams_kept, temporarily
 from evenkeel.trainer.step.wiring import Parts, wired
 
@@ -554,18 +556,32 @@ class RLVRTrainer(GRPOTrainer):
         return [{**row, "row_key": key} for row, key in zip(rows, numbered, strict=True)]
 
     def _score_old_policy(self, batch: Batch) -> dict[str, Tensor]:
-        """``log π_old`` and its entropy, where TRL computed none and a strategy or the recorder asks."""
+        """``log π_old``, its entropy and, if named, Σ π_old², where TRL did not compute what somebody asks for."""
+        width = batch["completion_ids"].shape[1]
+        arguments = (
+            torch.cat([batch["prompt_ids"], batch["completion_ids"]], dim=1),
+            torch.cat([batch["prompt_mask"], batch["completion_mask"]], dim=1),
+            width,
+        )
+        keywords = {"batch_size": self.args.per_device_train_batch_size, "compute_entropy": True}
+        keywords |= {key: batch[key] for key in _IMAGES if key in batch}
         with torch.no_grad(), disable_gradient_checkpointing(self.model, self.args.gradient_checkpointing_kwargs):
-            logps, entropies, _ = self._get_per_token_logps_and_entropies(
-                self.model,
-                torch.cat([batch["prompt_ids"], batch["completion_ids"]], dim=1),
-                torch.cat([batch["prompt_mask"], batch["completion_mask"]], dim=1),
-                batch["completion_ids"].shape[1],
-                batch_size=self.args.per_device_train_batch_size,
-                compute_entropy=True,
-                **{key: batch[key] for key in _IMAGES if key in batch},
-            )
-        return {"old_per_token_logps": logps, "old_entropies": entropies}
+            if not self.strategies.ask_for("sum_pi_squared"):
+                logps, entropies, _ = self._get_per_token_logps_and_entropies(self.model, *arguments, **keywords)
+                return {"old_per_token_logps": logps, "old_entropies": entropies}
+            head = self.accelerator.unwrap_model(self.model)
+            head = head.get_base_model() if is_peft_model(head) else head
+            with (
+                self.parts.phases(Purpose.OLD.value),
+                summing_squares(self.model, head, self.temperature, in_float32=self.args.cast_lm_head_to_fp32) as (
+                    model,
+                    logs,
+                ),
+            ):
+                score = super()._get_per_token_logps_and_entropies  # not self._get…, which may cut and pack the rows
+                logps, entropies, _ = score(model, *arguments, **keywords)
+        squares = torch.cat(logs)[:, -width:].exp()
+        return {"old_per_token_logps": logps, "old_entropies": entropies, "old_sum_pi_squared": squares}
 
     def _write_revisions(
         self, seed: int, rows: list[Row], prompts: list[Any]

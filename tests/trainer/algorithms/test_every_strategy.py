@@ -52,6 +52,7 @@ def batches(draw: Any) -> dict[str, Any]:
         "lengths": mask.sum(1),
         "completion_ids": torch.randint(1, 4, mask.shape, generator=generator) * mask,
         "mask": mask,
+        "sum_pi_squared": probs**2 + (1 - probs) ** 2,
         "sequence_weights": torch.ones(rows),
         "turns": turns,
         "turn_rewards": (torch.randint(0, 5, has_turn.shape, generator=generator) / 4).where(has_turn, torch.nan),

@@ -258,7 +258,7 @@ def _measured(
         residual=sum(tally.residuals) / len(tally.residuals) if tally.residuals else math.nan,
         seconds=tally.seconds / batches,
         passes=named.parts.schedule.num_passes if label == named.name else 1,
-        scores=any(named.parts.ask_for(signal) for signal in ("old_logps", "probs", "entropies"))
+        scores=any(named.parts.ask_for(signal) for signal in ("old_logps", "probs", "entropies", "sum_pi_squared"))
         or named.parts.schedule.num_passes > 1,
     )
 

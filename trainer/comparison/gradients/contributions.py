@@ -26,6 +26,7 @@ class ReplayedBatch:
         prompt_ids: of each group.
         completion_ids, mask: (N, T) int.
         logps, entropies: (N, T) of the policy whose gradient is taken: π_old is π.
+        sum_pi_squared: (N, T), of the same policy.
         columns: name → (N,), further numbers that reward functions logged; of `TURN_COLUMNS` (N, K).
     """
 
@@ -42,6 +43,7 @@ class ReplayedBatch:
     step: int
     max_steps: int
     columns: dict[str, Tensor]
+    sum_pi_squared: Tensor | None = None
 
 
 def passes(strategies: Strategies, batch: ReplayedBatch, loss_type: str, longest: int) -> list[Tensor]:
@@ -135,6 +137,7 @@ def _advantages(strategies: Strategies, batch: ReplayedBatch, loss_type: str) ->
         correct=batch.correct,
         old_logps=batch.logps,
         entropies=batch.entropies,
+        sum_pi_squared=batch.sum_pi_squared,
         sequence_weights=loss_sequence_weights(loss_type, batch.mask.sum(1)) if weighted else None,
         step=batch.step,
         max_steps=batch.max_steps,

@@ -59,9 +59,10 @@ def replayed(rows: Sequence[Row], recipe: Recipe, model: Any) -> ReplayedBatch:
             longest = max(len(row["completion_ids"]) for row in group)
             distribution = next_tokens(model, prompt, ids[:, :longest], recipe.temperature)
             logps = distribution.gather(2, ids[:, :longest, None]).squeeze(2)
-            both = (logps, -(distribution.exp() * distribution).sum(2))
-            scores.append([torch.nn.functional.pad(each, (0, width - longest)) for each in both])
-    logps, entropies = (torch.cat(parts) for parts in zip(*scores, strict=True))
+            probs = distribution.exp()
+            found = (logps, -(probs * distribution).sum(2), (probs**2).sum(2))
+            scores.append([torch.nn.functional.pad(each, (0, width - longest)) for each in found])
+    logps, entropies, sum_pi_squared = (torch.cat(parts) for parts in zip(*scores, strict=True))
     weights = recipe.reward_weights
     return ReplayedBatch(
         rewards=numbers_of(rows, "reward"),
@@ -77,6 +78,7 @@ def replayed(rows: Sequence[Row], recipe: Recipe, model: Any) -> ReplayedBatch:
         step=rows[0]["step"],
         max_steps=recipe.max_steps,
         columns=_columns(rows, mask),
+        sum_pi_squared=sum_pi_squared,
     )
 
 

@@ -75,6 +75,7 @@ def rollout(rewards, group_size, lengths, generator):
         "completion_ids": torch.randint(1, 3, mask.shape, generator=generator) * mask,
         "mask": mask,
         "old_logps": -3 * torch.rand(mask.shape, generator=generator),
+        "sum_pi_squared": torch.rand(mask.shape, generator=generator),
         "entropies": 2 * torch.rand(mask.shape, generator=generator),
         "sequence_weights": torch.ones(len(rewards)),
         "turns": turn_numbers(mask),
