@@ -2,6 +2,7 @@
 
 import contextlib
 import inspect
+import json
 import math
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
@@ -10,12 +11,15 @@ from typing import Any
 from evenkeel.rewards.environments.row_environment import RowEnvironment, environment_class
 from evenkeel.rewards.environments.shipped import ENVIRONMENTS
 from evenkeel.rewards.environments.tools import TOOLS, in_worker
+from evenkeel.rewards.environments.user_objects import InProcess, InThread, UserObject
 from evenkeel.rewards.registry import Found, Kind, PartError, PartSpec
 
 TIME_LIMIT_S = 30.0
 """Of each call, unless the specification says another."""
 CALLS_AT_ONCE = 16
 """Of different rows, unless the specification says another number."""
+MEMORY_MB = 2048
+"""That a process of an environment's own may take beyond what it holds when its object is made, unless it says more."""
 MOST_ROWS = 8
 
 
@@ -44,7 +48,9 @@ def build_environment(spec: PartSpec | None, tools: Sequence[PartSpec] = ()) -> 
             called with its options for each row of a batch. ``time_limit_s`` (30) is the limit of each call of it; of
             one that has an option of that name, four times as much is. ``calls_at_once`` (16) of different rows are
             made side by side; 1 = one after another, for an environment whose rows share something that must not be
-            used by two.
+            used by two. ``isolated`` gives each row's object a process, which is ended at the limit of time and at
+            ``memory_mb`` (2048). ``new_for_each_row`` makes an object for each row instead of resetting that of an
+            earlier one, which is done elsewhere, as by TRL; it is the default of those that ship.
         tools: functions by name, ``package.module:function``, or ``{name: …, time_limit_s: …}``. Each call of one runs
             in a worker process, which is ended at the limit.
 
@@ -53,16 +59,20 @@ def build_environment(spec: PartSpec | None, tools: Sequence[PartSpec] = ()) -> 
     """
     functions = {tool.__name__: tool for tool in map(_tool, tools)}
     if spec is None:
-        return environment_class(Tools, Tools(), TIME_LIMIT_S, functions, CALLS_AT_ONCE)
+        nothing = partial(InThread, partial(UserObject, Tools, new_for_each_row=False), TIME_LIMIT_S)
+        return environment_class(nothing, Tools, functions, CALLS_AT_ONCE, resets_objects=False)
     found = ENVIRONMENT_KIND.find(spec)
     parameters = inspect.signature(found.target).parameters
     options = dict(found.options)
     at_once = options.pop("calls_at_once", CALLS_AT_ONCE)
     if isinstance(at_once, bool) or not isinstance(at_once, int) or at_once < 1:
-        what = (
-            f"environment {found.label!r}: calls_at_once = {at_once!r} is not a whole number above 0. Write 1 or more."
-        )
-        raise EnvironmentPartError(what, code="option-not-accepted")
+        raise _not_accepted(found, "calls_at_once", at_once, "a whole number above 0. Write 1 or more")
+    is_isolated = _switch(found, options, "isolated", default=False)
+    is_new = _switch(found, options, "new_for_each_row", default=found.target in ENVIRONMENTS.values())
+    has_own_limit = "memory_mb" in parameters or not is_isolated
+    memory_mb = MEMORY_MB if has_own_limit else options.pop("memory_mb", MEMORY_MB)
+    if isinstance(memory_mb, bool) or not isinstance(memory_mb, int) or memory_mb < 1:
+        raise _not_accepted(found, "memory_mb", memory_mb, "a whole number of MiB above 0. Write one")
     limit = options.get("time_limit_s", TIME_LIMIT_S)
     _check_limit(ENVIRONMENT_KIND, found, limit)
     if "time_limit_s" in parameters:
@@ -71,20 +81,53 @@ def build_environment(spec: PartSpec | None, tools: Sequence[PartSpec] = ()) -> 
         options.pop("time_limit_s", None)
     chosen = Found(found.label, found.target, options)
     options = ENVIRONMENT_KIND.checked_options(chosen, parameters.values(), _annotated(found.target))
-    make = partial(found.target, **options)
-    try:
-        made = make()
-    except Exception as error:
-        what = f"environment {found.label!r} cannot be made: {type(error).__name__}: {error}"
-        raise EnvironmentPartError(what, code="failed-constructor") from error
-    kind = type(made)
+    row_object: Callable[[], InThread | InProcess]
+    if is_isolated:
+        kind, path = found.target, f"{found.target.__module__}:{found.target.__qualname__}"
+        if not isinstance(kind, type) or "<locals>" in path or kind.__module__ == "__main__":
+            what = f"environment {found.label!r} is not a class of a module, by which a process of its own finds it."
+            raise EnvironmentPartError(f"{what} Write one, or leave isolated out.", code="not-a-class")
+        if away := [name for name, value in options.items() if not _is_json(value)]:
+            what = (
+                f"of isolated environment {found.label!r} the option {away[0]} = {options[away[0]]!r} is not of JSON,"
+            )
+            raise EnvironmentPartError(f"{what} in which its process is told of it. Write a text.", code="not-json")
+        row_object = partial(InProcess, path, options, limit, memory_mb, new_for_each_row=is_new)
+    else:
+        make = partial(found.target, **options)
+        try:
+            kind = type(make())
+        except Exception as error:
+            what = f"environment {found.label!r} cannot be made: {type(error).__name__}: {error}"
+            raise EnvironmentPartError(what, code="failed-constructor") from error
+        row_object = partial(InThread, partial(UserObject, make, new_for_each_row=is_new), limit)
     if not callable(getattr(kind, "reset", None)):
         what = f"environment {found.label!r} has no method reset, so that no row can begin."
         raise EnvironmentPartError(f"{what} Write def reset(self, **row).", code="no-reset")
     if twice := sorted(set(functions) & {name for name, _ in inspect.getmembers(kind, inspect.isfunction)}):
         what = f"{', '.join(twice)} is both a tool and a method of environment {found.label!r}. Rename one of them."
         raise EnvironmentPartError(what, code="tool-twice")
-    return environment_class(make, made, limit, functions, at_once)
+    return environment_class(row_object, kind, functions, at_once, resets_objects=not is_new)
+
+
+def _is_json(value: Any) -> bool:
+    try:
+        json.dumps(value)
+    except TypeError:
+        return False
+    return True
+
+
+def _switch(found: Found, options: dict[str, Any], name: str, *, default: bool) -> bool:
+    value = options.pop(name, default)
+    if not isinstance(value, bool):
+        raise _not_accepted(found, name, value, "true or false. Write one of them")
+    return value
+
+
+def _not_accepted(found: Found, name: str, value: Any, wanted: str) -> EnvironmentPartError:
+    what = f"environment {found.label!r}: {name} = {value!r} is not {wanted}."
+    return EnvironmentPartError(what, code="option-not-accepted")
 
 
 def _tool(spec: PartSpec) -> Callable[..., Any]:
@@ -118,7 +161,7 @@ def tools_of(kind: type[RowEnvironment]) -> list[str]:
 
 def has_reward(kind: type[RowEnvironment]) -> bool:
     """Whether an environment judges its rows."""
-    return kind._has_reward
+    return "get_reward" in kind._answers
 
 
 def trial_problem(kind: type[RowEnvironment], rows: Sequence[Mapping[str, Any]]) -> str:
@@ -153,7 +196,7 @@ def trial_problem(kind: type[RowEnvironment], rows: Sequence[Mapping[str, Any]])
             )
     if has_reward(kind):
         environment.reset(**rows[0])
-        score = environment._score()
+        score = environment._asked("get_reward")
         if environment.failure is not None or (score is not None and not math.isfinite(score)):
             return f"environment {kind.__name__}: {environment.failure or f'get_reward returned {score}'}"
     return ""

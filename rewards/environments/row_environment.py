@@ -4,9 +4,7 @@ The user's class follows TRL's contract: ``reset(**row)``, public methods with t
 tools, and ``get_reward()`` if it judges. `environment_class` makes a class of it that TRL takes for the same.
 """
 
-import asyncio
 import inspect
-import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -14,17 +12,10 @@ from functools import wraps
 from typing import Any, ClassVar
 
 from evenkeel.rewards.environments.side_by_side import SideBySide
+from evenkeel.rewards.environments.user_objects import FAILURES, InProcess, InThread, UnavailableError
 
 CONTROL = ("reset", "get_reward", "state", "turn_reward")
 """Methods of an environment that no model may call."""
-
-
-class UnavailableError(RuntimeError):
-    """What a tool depends on is away: a server, a file system. The row is then unjudged, its policy is not blamed."""
-
-
-FAILURES = (UnavailableError, TimeoutError, ConnectionError, MemoryError)
-"""What a tool raises where it failed, and not the policy that called it; all else is text for the policy."""
 
 
 @dataclass
@@ -43,7 +34,7 @@ class Call:
 
 
 class RowEnvironment:
-    """One row's environment. The user's object lies within, and is made anew where a call of it was left behind.
+    """One row's environment, in which the user's object lies.
 
     Attributes:
         failure: why the row cannot be judged; ``None`` where nothing failed.
@@ -52,21 +43,22 @@ class RowEnvironment:
 
     turn_columns: ClassVar[frozenset[str]] = frozenset({"turn_rewards"})
     """What `by_turn` can say of it: what turns were paid, which is 0 where it does not say; states if it names them."""
-    _time_limit_s: ClassVar[float]
+    resets_objects: ClassVar[bool] = False
+    """Whether the user's object is reset for the next row, so that it may keep something that no checkpoint holds."""
     _calls_at_once: ClassVar[int]
     _functions: ClassVar[Mapping[str, Callable[..., Any]]]
     """Name → tool that is no method of the user's object."""
     _tools: ClassVar[frozenset[str]]
-    _has_reward: ClassVar[bool]
+    _answers: ClassVar[frozenset[str]]
+    """Which of `CONTROL` the user's class has."""
     _beside: SideBySide | None = None
 
     @staticmethod
-    def _make() -> Any:
+    def _make() -> InThread | InProcess:
         raise NotImplementedError("environment_class says what the user's object is made by.")
 
     def __init__(self) -> None:
-        self._inner = self._make()
-        self._is_left_behind = False
+        self._object = self._make()
         self.failure: str | None = None
         self.calls: list[Call] = []
 
@@ -74,9 +66,7 @@ class RowEnvironment:
         """As the user's: a new episode for ``row``. One that fails leaves the row unjudged; the run goes on."""
         self.failure, self.calls = None, []
         try:
-            if self._is_left_behind:  # a thread may still change the old object
-                self._inner, self._is_left_behind = self._make(), False
-            return self._within_time(lambda: self._inner.reset(**row))
+            return self._object.call("reset", row)
         except Exception as error:  # noqa: BLE001 — a user's code, or a server behind it, may raise anything
             self._fail("reset", error)
             return None
@@ -102,12 +92,12 @@ class RowEnvironment:
             return self._call(name, outcome)
         if name in self._functions:
             return self._call(name, lambda: self._functions[name](**arguments))
-        return self._call(name, lambda: self._within_time(lambda: getattr(self._inner, name)(**arguments)))
+        return self._call(name, lambda: self._object.call(name, arguments))
 
     def _call(self, name: str, tool: Callable[[], Any]) -> Any:
         """What a tool returns. What it raises is raised, and the policy reads it; after a failure nothing is called."""
         if self.failure is None:
-            call = Call(name, self._asked("state", str))
+            call = Call(name, self._asked("state"))
             self.calls.append(call)
         if self.failure is not None:  # of an earlier call, or of `state`
             raise UnavailableError("The environment is not available any more.")
@@ -118,80 +108,47 @@ class RowEnvironment:
             raise
         finally:
             if self.failure is None:
-                call.reward = self._asked("turn_reward", float)
+                call.reward = self._asked("turn_reward")
 
-    def _asked(self, method: str, kind: Callable[[Any], Any]) -> Any:
-        """What ``state`` or ``turn_reward`` returns; ``None`` where there is none, or it fails, and with it the row."""
-        function = getattr(self._inner, method, None)
-        if function is None:
+    def _asked(self, method: str) -> Any:
+        """What one of `CONTROL` returns; ``None`` where there is none, or it fails, and with it the row."""
+        if method not in self._answers:
             return None
         try:
-            return kind(self._within_time(function))
+            return self._object.call(method, {})
         except Exception as error:  # noqa: BLE001 — of a user's code
             self._fail(method, error)
             return None
 
-    def _within_time(self, function: Callable[[], Any]) -> Any:
-        """What ``function`` returns, called in a thread, which is left behind where it takes too long."""
-        outcome: dict[str, Any] = {}
-
-        def run() -> None:
-            try:
-                result = function()
-                outcome["result"] = asyncio.run(result) if inspect.iscoroutine(result) else result
-            except BaseException as error:  # noqa: BLE001 — raised below, in the caller's thread
-                outcome["error"] = error
-
-        thread = threading.Thread(target=run, name="environment", daemon=True)
-        thread.start()
-        thread.join(self._time_limit_s)
-        if thread.is_alive():
-            self._is_left_behind = True
-            raise TimeoutError(f"no answer within time_limit_s = {self._time_limit_s:g}")
-        if isinstance(error := outcome.get("error"), Exception):
-            raise error
-        if error is not None:  # sys.exit in a tool ends no run
-            raise RuntimeError(f"it raised {type(error).__name__}: {error}")
-        return outcome.get("result")
-
     def _fail(self, name: str, error: Exception) -> None:
         self.failure = f"{name} failed: {type(error).__name__}: {error}"
 
-    def _score(self) -> float | None:
-        """The user's ``get_reward``; ``None`` where it has none, says so, or fails."""
-        try:
-            reward = self._within_time(self._inner.get_reward)
-            return None if reward is None else float(reward)
-        except Exception as error:  # noqa: BLE001 — a failing judge leaves its row unjudged
-            self._fail("get_reward", error)
-            return None
-
 
 def environment_class(
-    make: Callable[[], Any],
-    made: Any,
-    time_limit_s: float,
+    make: Callable[[], InThread | InProcess],
+    kind: type,
     tools: Mapping[str, Callable[..., Any]],
     calls_at_once: int,
+    *,
+    resets_objects: bool,
 ) -> type[RowEnvironment]:
-    """The class whose instances TRL is given in place of what ``make`` makes, of which ``made`` is one.
+    """The class whose instances TRL is given in place of those of the user's class ``kind``, which ``make`` makes.
 
-    Its tools are the public methods of ``made``, each call within ``time_limit_s``, and ``tools``, which keep limits of
-    their own. They have the signatures and docstrings of the user's: TRL makes schemas of those.
+    Its tools are the public methods of ``kind``, and ``tools``, which keep limits of their own. They have the
+    signatures and docstrings of the user's: TRL makes schemas of those.
     """
-    kind = type(made)
     found = inspect.getmembers(kind, inspect.isfunction)
     methods = {each: _method(function) for each, function in found if each[0] != "_" and each not in CONTROL}
     functions = {each: _method(function, is_own=False) for each, function in tools.items()}
     settings: dict[str, Any] = {
         "_make": staticmethod(make),
-        "_time_limit_s": time_limit_s,
         "_calls_at_once": calls_at_once,
         "_functions": dict(tools),
         "_tools": frozenset({*methods, *functions}),
-        "_has_reward": callable(getattr(made, "get_reward", None)),
+        "_answers": frozenset(method for method in CONTROL if callable(getattr(kind, method, None))),
+        "resets_objects": resets_objects,
     }
-    if hasattr(kind, "state"):
+    if "state" in settings["_answers"]:
         settings["turn_columns"] = RowEnvironment.turn_columns | {"state_keys"}
     return type(kind.__name__, (RowEnvironment,), {**methods, **functions, **settings})
 
@@ -234,13 +191,13 @@ def by_turn(
             if message["role"] == "assistant":
                 names = [call["function"]["name"] for call in message.get("tool_calls") or () if "function" in call]
                 turns.append([left.pop(0) for name in names if left and left[0].name == name])
-        at_end = environment._asked("state", str) if environment.failure is None else None
+        at_end = environment._asked("state") if environment.failure is None else None
         rewards.append([sum(call.reward or 0.0 for call in turn) for turn in turns])
         states.append([turn[0].state if turn else at_end for turn in turns])
-    objects = [environment._inner for environment in environments]
+    answers = frozenset[str]().union(*(environment._answers for environment in environments))
     columns: dict[str, list[Any]] = {}
-    if any(hasattr(each, "turn_reward") for each in objects):
+    if "turn_reward" in answers:
         columns["turn_rewards"] = rewards
-    if any(hasattr(each, "state") for each in objects):
+    if "state" in answers:
         columns["state_keys"] = states
     return columns

@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping, Sequence
 from functools import partial, wraps
 from typing import Any
 
-from evenkeel.rewards.environments.row_environment import UnavailableError
+from evenkeel.rewards.environments.user_objects import UnavailableError, answer_of, result_of
 from evenkeel.rewards.isolation.workers import WorkerPool, WorkerResult
 
 OPERATORS: Mapping[type, Callable[..., float]] = {
@@ -56,27 +56,17 @@ TOOLS: dict[str, Callable[..., Any]] = {"calculator": calculator}
 
 
 def loaded(path: str) -> Callable[[Mapping[str, Any]], Any]:
-    """In a worker: the function ``package.module:function``, called with arguments by name.
-
-    What it raises is returned, so that it is not taken for a failure of the worker.
-    """
+    """In a worker: the function ``package.module:function``, called with arguments by name."""
     function = pkgutil.resolve_name(path)
-
-    def call(arguments: Mapping[str, Any]) -> Any:
-        try:
-            return {"result": function(**arguments)}
-        except Exception as error:  # noqa: BLE001 — read by the policy
-            return {"refusal": f"{type(error).__name__}: {error}" if not str(error) else str(error)}
-
-    return call
+    return lambda arguments: answer_of(lambda: function(**arguments))
 
 
 def in_worker(function: Callable[..., Any], time_limit_s: float, memory_bytes: int = 2 << 30) -> Callable[..., Any]:
     """``function`` of a module, each call of it in a worker process, which is ended at its limits.
 
     Raises:
-        UnavailableError: in a call: the worker was ended, or could not start.
-        ValueError: in a call: what the function itself raised, in its words.
+        UnavailableError: in a call: the worker was ended, or what the function depends on failed.
+        ValueError: in a call: what else the function raised, in its words.
     """
     path = f"{function.__module__}:{function.__qualname__}"
     pool = WorkerPool(
@@ -99,6 +89,4 @@ def in_worker(function: Callable[..., Any], time_limit_s: float, memory_bytes: i
 def _outcome(found: WorkerResult) -> Any:
     if not found.done:
         raise UnavailableError(f"{found.status.replace('_', ' ')}: {found.detail}")
-    if "refusal" in found.value:
-        raise ValueError(found.value["refusal"])
-    return found.value["result"]
+    return result_of(found.value)

@@ -18,7 +18,9 @@ class EnvironmentReward(Verifier):
 
     def of(self, environment: Any) -> Verdict:
         """What ``environment``, a `RowEnvironment`, says of its row."""
-        score: float | None = environment._score() if environment.failure is None else None
+        if "get_reward" not in environment._answers:
+            return Verdict(None, None, "the row's environment has no get_reward")
+        score: float | None = environment._asked("get_reward") if environment.failure is None else None
         if environment.failure is not None:
             return Verdict(None, None, environment.failure)
         return Verdict(score, None, "the environment's get_reward")

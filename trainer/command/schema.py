@@ -258,6 +258,11 @@ def _options(kind: str, target: Callable[..., Any]) -> Schema:
         properties.setdefault("time_limit_s", limit)
     if kind == "environment":
         properties["calls_at_once"] = {"type": "integer", "minimum": 1, "description": "Calls of different rows."}
+        properties["isolated"] = {"type": "boolean", "description": "Each row's object in a process of its own."}
+        limit = {"type": "integer", "minimum": 1, "description": "Of an isolated object's process."}
+        properties.setdefault("memory_mb", limit)
+        new = {"type": "boolean", "description": "A new object for each row, instead of one that is reset."}
+        properties["new_for_each_row"] = new
     for (of, renamed, option_name), today in RENAMED.items():
         if of == kind and renamed == getattr(target, "__name__", ""):
             properties[option_name] = {"type": "boolean", "deprecated": True, "description": f"Now called {today}."}

@@ -25,6 +25,8 @@ START_TRIES = 3
 
 _lock = threading.Lock()  # of the table alone; each group has its own for its batches
 _groups: dict["WorkerPool", "WorkerGroup"] = {}
+_starter = ThreadPoolExecutor(1, thread_name_prefix="worker-starter")
+"""One thread starts all workers: a worker is killed when the thread that started it ends."""
 
 
 @dataclass(frozen=True)
@@ -81,6 +83,7 @@ class WorkerPool:
         users: the function is a user's. Its workers have the whole environment and print to the terminal, none is
             replaced for its age, no item is tried twice, and after the first end of a worker a spare one is kept ready:
             a function that crashed once crashes again.
+        keeps_spare: ``False`` = not even then: of a worker that holds something, there is no use for a second.
     """
 
     target: str
@@ -92,6 +95,7 @@ class WorkerPool:
     warm_up: tuple[Any, ...] = ()
     start_seconds: float = 300.0
     users: bool = False
+    keeps_spare: bool = True
 
     def __post_init__(self) -> None:
         """Refuse limits that cannot be kept."""
@@ -127,9 +131,11 @@ class WorkerPool:
         """
         if not items:
             return []
-        with _lock:
-            group = _groups.setdefault(self, WorkerGroup(self))
-        return group.judge(items, self.wall_seconds if wall_seconds is None else wall_seconds, on_part)
+        return self._group().judge(items, self.wall_seconds if wall_seconds is None else wall_seconds, on_part)
+
+    def start(self) -> None:
+        """Let a worker start, unless there is one, and do not wait until it is ready."""
+        self._group().start()
 
     def close(self) -> None:
         """End the workers of this pool and of those equal to it, in this process, after the batch under way."""
@@ -137,6 +143,10 @@ class WorkerPool:
             group = _groups.get(self)
         if group is not None:
             group.close()
+
+    def _group(self) -> "WorkerGroup":
+        with _lock:
+            return _groups.setdefault(self, WorkerGroup(self))
 
 
 class WorkerGroup:
@@ -152,7 +162,12 @@ class WorkerGroup:
         self._busy: dict[WorkerProcess, int | None] = {}  # the index of its item; None while it starts
         self._keeps_spare = False
         self._lock = threading.Lock()
-        self._starter: ThreadPoolExecutor | None = None
+
+    def start(self) -> None:
+        """Start a worker if none runs."""
+        with self._lock:
+            if not self._idle and not self._busy:
+                self._start(1)
 
     def judge(self, items: Sequence[Any], wall_seconds: float, on_part: Callable[[Any], object]) -> list[WorkerResult]:
         """One result per item, in order.
@@ -189,12 +204,9 @@ class WorkerGroup:
             yield f"{name}\n{'starting' if index is None else worker.stack()}"
 
     def close(self) -> None:
-        """End every worker, and the thread that started them. The group can be used again."""
+        """End every worker. The group can be used again."""
         with self._lock:
             self._end()
-            if self._starter is not None:
-                self._starter.shutdown()
-            self._starter = None
 
     def _end(self) -> None:
         for worker in [*self._idle, *self._busy]:
@@ -221,9 +233,7 @@ class WorkerGroup:
             self._start(1)
 
     def _start(self, start_try: int) -> None:
-        if self._starter is None:  # a worker is killed when the thread that started it ends, so one thread starts all
-            self._starter = ThreadPoolExecutor(1, thread_name_prefix="worker-starter")
-        worker = self._starter.submit(WorkerProcess, self._settings, start_try).result()
+        worker = _starter.submit(WorkerProcess, self._settings, start_try).result()
         self._busy[worker] = None
 
     def _next_results(
@@ -292,7 +302,7 @@ class WorkerGroup:
                 f"a worker for {self._pool.target} ended {why} before it was ready, at try "
                 f"{worker.start_try}:\n{worker.log_tail()}"
             )
-        self._keeps_spare = self._pool.users
+        self._keeps_spare = self._pool.users and self._pool.keeps_spare
         return WorkerResult(None, "cpu_limit" if code == -signal.SIGPROF else "died", seconds, why)
 
     def _on_timeout(self, worker: WorkerProcess) -> WorkerResult:
@@ -302,7 +312,7 @@ class WorkerGroup:
             raise WorkerStartError(
                 f"a worker for {self._pool.target} was not ready after {seconds:.0f} s:\n{worker.log_tail()}"
             )
-        self._keeps_spare = self._pool.users
+        self._keeps_spare = self._pool.users and self._pool.keeps_spare
         return WorkerResult(None, "wall_limit", seconds, f"no result after {seconds:.1f} s of wall time")
 
 
@@ -322,9 +332,10 @@ def _close_all() -> None:
 
 def _forget_the_parents_workers() -> None:
     """In a forked child: the workers and the locks' holders are the parent's; killing or waiting would be wrong."""
-    global _lock
+    global _lock, _starter
     _groups.clear()
     _lock = threading.Lock()
+    _starter = ThreadPoolExecutor(1, thread_name_prefix="worker-starter")
 
 
 atexit.register(_close_all)

@@ -141,8 +141,10 @@ class WorkerProcess:
             yield message
 
     def end(self) -> int:
-        """Kill it where it still runs, release what it holds, and return its exit status."""
-        self._process.kill()
+        """Kill it and what it started, release what it holds, and return its exit status."""
+        if self._process.returncode is None:  # until it is waited for, no other process has its number
+            with contextlib.suppress(ProcessLookupError):
+                os.killpg(self._process.pid, signal.SIGKILL)  # it leads a session of its own
         self._channel.close()
         return self._process.wait()
 

@@ -2,6 +2,9 @@
 
 import asyncio
 import os
+import random
+import re
+import subprocess
 import sys
 import threading
 from typing import Any
@@ -72,6 +75,41 @@ class Diary:
         return 0.5
 
 
+class Counting:
+    """What it keeps from row to row is seen in its answers."""
+
+    def __init__(self) -> None:
+        self.rows = 0
+
+    def reset(self, **_: Any) -> str:
+        self.rows += 1
+        return f" Row {self.rows}."
+
+    def count(self) -> str:
+        """How many rows this object has had, and a number that is drawn."""
+        return f"row {self.rows}, {random.random()}"
+
+
+class Unruly(Counting):
+    """It holds and harms the process that it lives in."""
+
+    def processes(self) -> list[int]:
+        """This process and one that it starts, which would outlive it."""
+        return [os.getpid(), subprocess.Popen([sys.executable, "-c", "import time; time.sleep(60)"]).pid]
+
+    def hang(self) -> None:
+        """Hang where Python's lock is held."""
+        re.match(r"(a|a)*$", "a" * 64 + "b")
+
+    def swell(self) -> int:
+        """Take more memory than there is for it."""
+        return len(bytearray(600 << 20))
+
+    def crash(self) -> None:
+        """End the process."""
+        os._exit(3)
+
+
 class Silent:
     """Without a tool and a reward."""
 
@@ -104,6 +142,8 @@ def shout(text: str) -> str:
         threading.Event().wait(60)
     if text == "refuse":
         raise ValueError("I will not shout that")
+    if text == "away":
+        raise ConnectionResetError("the server has gone")
     return text.upper()
 
 
@@ -118,3 +158,12 @@ def write(text: str) -> str:
 
 def undocumented(text):
     return text
+
+
+class Unmade(Silent):
+    def __init__(self, since: Any = None) -> None:
+        raise ValueError("no server")
+
+
+def counting() -> Counting:
+    return Counting()

@@ -202,9 +202,9 @@ def test_a_tool_runs_in_a_process_of_its_own():
         made.shout("refuse")
     assert made.failure is None
     assert made.calculator("(1 + 2) * 3") == "9"
-    for text, failure in (("crash", "died"), ("hang", "wall limit")):
+    for text, failure in (("away", "ConnectionResetError: the server"), ("crash", "died"), ("hang", "wall limit")):
         made.reset()
-        with pytest.raises(UnavailableError, match=failure):
+        with pytest.raises(UnavailableError):
             made.shout(text)
         assert failure in made.failure
     made.reset()

@@ -94,7 +94,7 @@ def test_the_documented_environment_works():
     shop: Any = kind()
     shop.reset(**rows[0])
     assert shop.buy("tea") == "1 bought"
-    assert shop._score() == 1.0
+    assert shop._asked("get_reward") == 1.0
 
 
 NUMBERS = st.integers(-50, 50)

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from evenkeel.rewards.environments import build_environment
-from evenkeel.rewards.environments.row_environment import UnavailableError
+from evenkeel.rewards.environments.user_objects import UnavailableError
 
 ROWS = 4
 
@@ -75,7 +75,7 @@ def test_the_calls_of_a_row_keep_their_order_and_what_they_raise():
     asked = [turn(("say", {"text": "a"}), ("say", {"text": ""}), ("say", {"text": "b"})), turn(("say", {"text": "c"}))]
     with type(environments[0])._side_by_side(environments, [[each] for each in asked]):
         assert environments[0].say(text="a") == "a"
-        assert environments[1]._inner.said == ["c"], "made together with the first row's"
+        assert environments[1]._object.object.inner.said == ["c"], "made together with the first row's"
         with pytest.raises(ValueError, match="say something"):
             environments[0].say(text="")
         assert environments[0].say(text="b") == "a b"
@@ -94,7 +94,7 @@ def test_a_turn_whose_answer_trl_drops_is_not_called_again():
             turn(("say", {"text": "c"})),
         ]  # too long in the second row
         assert environments[0].say(text="c") == "a c"
-    assert environments[1]._inner.said == ["b"]
+    assert environments[1]._object.object.inner.said == ["b"]
 
 
 def test_what_no_tool_is_named_and_what_was_not_foreseen():

@@ -248,7 +248,7 @@ def test_tools_of_different_rows_run_at_once(tokenizer: PreTrainedTokenizerFast,
     trainer = scripted(tokenizer, tmp_path, environment_factory=build_environment(Meeting), reward_funcs=functions)
     trainer.train()
     assert [environment.failure for environment in trainer.environments] == [None] * 4
-    assert [environment._score() for environment in trainer.environments] == [1.0, 1.0, 0.0, None]
+    assert [environment._asked("get_reward") for environment in trainer.environments] == [1.0, 1.0, 0.0, None]
     logged = trainer.state.log_history[0]
     assert (logged["environment/calls"], logged["environment/turns"]) == (1.0, 2.0)
     assert logged["environment/provenance"] == 1.0

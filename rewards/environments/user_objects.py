@@ -1,0 +1,182 @@
+"""Where the object of a row's environment lives: here, each call in a thread, or in a worker process of its own."""
+
+import asyncio
+import inspect
+import itertools
+import json
+import pkgutil
+import random
+import sys
+import threading
+import weakref
+from collections.abc import Callable, Mapping
+from functools import partial
+from typing import Any
+
+from evenkeel.rewards.isolation.workers import WorkerPool, WorkerStartError
+
+
+class UnavailableError(RuntimeError):
+    """What a tool depends on is away: a server, a file system. The row is then unjudged, its policy is not blamed."""
+
+
+FAILURES = (UnavailableError, TimeoutError, ConnectionError, MemoryError)
+"""What a tool raises where it failed, and not the policy that called it; all else is text for the policy."""
+
+
+_KINDS: Mapping[str, Callable[[Any], Any]] = {
+    "state": str,
+    "turn_reward": float,
+    "get_reward": lambda reward: None if reward is None else float(reward),
+}
+"""Of the methods that no policy calls: what they return."""
+
+
+class UserObject:
+    """A user's object, reset for each row, as TRL does, or made anew for it."""
+
+    def __init__(self, make: Callable[[], Any], *, new_for_each_row: bool) -> None:
+        self._make, self._new_for_each_row = make, new_for_each_row
+        self.inner = make()
+        self._is_used = False
+
+    def call(self, method: str, arguments: Mapping[str, Any]) -> Any:
+        """What a method returns or raises; a coroutine is run, and ``sys.exit`` ends no run."""
+        try:
+            if method == "reset":
+                if self._is_used and self._new_for_each_row:
+                    self.inner = self._make()
+                self._is_used = True
+            result = getattr(self.inner, method)(**arguments)
+            if inspect.iscoroutine(result):
+                result = asyncio.run(result)
+            return _KINDS[method](result) if method in _KINDS else result
+        except (SystemExit, KeyboardInterrupt) as error:
+            raise RuntimeError(f"it raised {type(error).__name__}: {error}") from error
+
+
+class InThread:
+    """In this process. A thread that takes too long is left behind, for it cannot be ended, and its object with it."""
+
+    def __init__(self, make: Callable[[], UserObject], time_limit_s: float) -> None:
+        self._make, self._time_limit_s = make, time_limit_s
+        self.object: UserObject | None = make()
+
+    def call(self, method: str, arguments: Mapping[str, Any]) -> Any:
+        """What a method returns or raises within the limit."""
+        if self.object is None:
+            self.object = self._make()
+        function, outcome = partial(self.object.call, method, arguments), dict[str, Any]()
+
+        def run() -> None:
+            try:
+                outcome["result"] = function()
+            except BaseException as error:  # noqa: BLE001 — raised below, in the caller's thread
+                outcome["error"] = error
+
+        thread = threading.Thread(target=run, name="environment", daemon=True)
+        thread.start()
+        thread.join(self._time_limit_s)
+        if thread.is_alive():
+            self.object = None
+            raise TimeoutError(f"no answer within time_limit_s = {self._time_limit_s:g}")
+        if "error" in outcome:
+            raise outcome["error"]
+        return outcome["result"]
+
+
+class InProcess:
+    """In a worker process, which is ended at its limits; the next call starts another, with an object of its own.
+
+    It starts when this object is made, which does not wait for it, and ends with this object. What is said goes through
+    JSON both ways. An answer that is neither a text nor a list is its ``str``, as TRL makes of it.
+
+    Args:
+        path: ``package.module:Class``.
+        options: that it is made with.
+    """
+
+    _numbers = itertools.count()
+
+    def __init__(
+        self, path: str, options: Mapping[str, Any], time_limit_s: float, memory_mb: int, *, new_for_each_row: bool
+    ) -> None:
+        made = {"path": path, "options": options, "new_for_each_row": new_for_each_row}
+        self._time_limit_s, self._memory_mb = time_limit_s, memory_mb
+        self._pool = WorkerPool(
+            f"{__name__}:served",
+            json.dumps({**made, "number": next(self._numbers)}),  # equal pools would share a process
+            cpu_seconds=0.0,
+            wall_seconds=time_limit_s,
+            memory_bytes=memory_mb << 20,
+            workers=1,
+            users=True,
+            keeps_spare=False,
+        )
+        self._pool.start()
+        weakref.finalize(self, self._pool.close).atexit = False  # the pool's own end comes then
+
+    def call(self, method: str, arguments: Mapping[str, Any]) -> Any:
+        """What a method returns or raises within the limits."""
+        item: dict[str, Any] = {"method": method, "arguments": {**arguments}}
+        if method == "reset":  # the process has no stream of the run's own, which a checkpoint restores
+            item["seed"] = random.getrandbits(32)
+        try:
+            (found,) = self._pool.map([item])
+        except WorkerStartError as error:
+            last = str(error).strip().splitlines()[-1]
+            raise UnavailableError(f"its process cannot start: {last}") from error
+        if found.done:
+            return result_of(found.value)
+        if found.killed:
+            self._pool.start()
+        if found.status == "wall_limit":
+            raise TimeoutError(f"no answer within time_limit_s = {self._time_limit_s:g}")
+        if found.status == "memory_limit":
+            raise MemoryError(f"it took more than memory_mb = {self._memory_mb} of its process")
+        raise UnavailableError(f"its process ended {found.detail}" if found.killed else found.detail)
+
+
+def served(argument: str) -> Callable[[Mapping[str, Any]], dict[str, Any]]:
+    """In the process: the object that ``argument`` describes, as a function of calls."""
+    given = json.loads(argument)
+    make = partial(pkgutil.resolve_name(given["path"]), **given["options"])
+    user_object = UserObject(make, new_for_each_row=given["new_for_each_row"])
+
+    def serve(call: Mapping[str, Any]) -> dict[str, Any]:
+        if "seed" in call:
+            random.seed(call["seed"])
+            if "numpy" in sys.modules:
+                sys.modules["numpy"].random.seed(call["seed"])
+        return answer_of(lambda: _plain(user_object.call(call["method"], call["arguments"])))
+
+    return serve
+
+
+def _plain(result: Any) -> Any:
+    return result if isinstance(result, str | float | list | None) else str(result)
+
+
+def answer_of(call: Callable[[], Any]) -> dict[str, Any]:
+    """In a worker: what a call returned or raised, for `result_of`. A ``MemoryError`` is the worker's own to say."""
+    try:
+        return {"result": call()}
+    except MemoryError:
+        raise
+    except Exception as error:  # noqa: BLE001 — read by the policy
+        said = [type(error).__name__, str(error) or type(error).__name__]
+        return {"failed" if isinstance(error, FAILURES) else "refused": said}
+
+
+def result_of(answer: Mapping[str, Any]) -> Any:
+    """What the call in the worker returned.
+
+    Raises:
+        UnavailableError: it failed (`FAILURES`); of a class with the name of the one that was raised there.
+        ValueError: it raised something else; the same.
+    """
+    for key, base in (("failed", UnavailableError), ("refused", ValueError)):
+        if key in answer:
+            name, text = map(str, answer[key])
+            raise type(name, (base,), {})(text)
+    return answer["result"]
