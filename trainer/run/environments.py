@@ -80,6 +80,18 @@ def trainer_arguments(environments: Environments) -> dict[str, Any]:
     return {"environment_factory": environments.get(None) or dict(environments)}
 
 
+def kept_on_resume(environments: Environments) -> str:
+    """What is said where a run goes on without what its environments may have kept; empty where nothing is kept."""
+    kept = dict.fromkeys(kind.__name__ for kind in environments.values() if kind.resets_objects)
+    if not kept:
+        return ""
+    return (
+        f"Objects of {', '.join(kept)} are reset for each row, and the run goes on with new ones: if a reset leaves "
+        "something of earlier rows in them, it goes on differently from one without a stop. With "
+        "`new_for_each_row: true` in `environment` nothing can be left."
+    )
+
+
 def template_problem(tokenizer: Any, environments: Environments, prefix: str | None) -> tuple[str, str] | None:
     """Why a policy with this tokenizer cannot call the tools of a run: code and words; ``None`` where it can."""
     from evenkeel.trainer.step.tool_template import tool_template_problem

@@ -201,8 +201,9 @@ class Experiment:
         ours = trainer.model.named_parameters() if args.process_index == 0 else ()  # other ranks may get theirs later
         if broken := [name for name, each in ours if not each.is_meta and not bool(each.isfinite().all())]:
             raise WeightsError(
-                f"{len(broken)} of the weights of {config.model.name_or_path!r} are NaN or infinite ({broken[0]}): the "
-                "policy could draw no token. Copy or download the model again; of a run take an earlier checkpoint."
+                f"model.name_or_path = {config.model.name_or_path!r}: {len(broken)} of its weights are NaN or infinite "
+                f"({broken[0]}), so that the policy could draw no token. Copy or download the model again; of a run "
+                "take an earlier checkpoint."
             )
         for adapter in getattr(trainer.model, "peft_config", {}).values():
             for name, value in vars(adapter).items():

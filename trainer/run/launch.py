@@ -8,10 +8,12 @@ from typing import Any
 from evenkeel.rewards.registry import Refusal
 from evenkeel.trainer.run.branch import branch_of
 from evenkeel.trainer.run.check.check import checked_before_start
+from evenkeel.trainer.run.check.context import lines_named
 from evenkeel.trainer.run.check.report import brief_lines
 from evenkeel.trainer.run.config import RunConfig
 from evenkeel.trainer.run.config.layers import layered
 from evenkeel.trainer.run.directory import directories_of, forget_fresh_directory, is_trained
+from evenkeel.trainer.run.environments import kept_on_resume
 from evenkeel.trainer.run.experiment import Experiment
 from evenkeel.trainer.run.files import SUMMARY_TEXT, TRAINER_STATE
 from evenkeel.trainer.run.launched_as import check_engine_possible, check_engine_runs
@@ -56,22 +58,32 @@ def train(
     recorded = None if repeated is None else read_manifest(repeated)
     experiment = Experiment.of_file(config_path, overrides, processes=started_processes())
     config = experiment.config
-    _ = experiment.verifiers, experiment.strategies  # quickly refused, and rows take time
+    written = layered(Path(config_path), overrides)
+    with lines_named("environment", written):
+        _ = experiment.environments
+    with lines_named("rewards", written):
+        _ = experiment.verifiers
+    with lines_named("algorithm", written):
+        _ = experiment.strategies  # all of them quickly refused, and rows take time
     SIGNS.begins(lambda: "Loading the data and trying the verifiers on them")
-    fingerprints = {part: data_fingerprint(dataset) for part, dataset in experiment.rows.items()}
+    with lines_named("data", written):
+        fingerprints = {part: data_fingerprint(dataset) for part, dataset in experiment.rows.items()}
     if repeated is not None and recorded is not None:
         check_same_run_again(repeated, recorded, config, fingerprints, started_processes())
     prepare_logging(config)
-    check_engine_possible(config)
+    with lines_named("machine", written):
+        check_engine_possible(config)
     force_cpu(config)
-    args = experiment.args
-    check_launch(experiment)
-    _ = experiment.tokenizer
+    with lines_named("trl", written):
+        args = experiment.args
+    check_launch(experiment, written)
+    with lines_named("model", written):
+        _ = experiment.tokenizer
     SIGNS.begins(lambda: "Checking the run")
     # a refused run leaves no directory:
-    written = layered(Path(config_path), overrides)
     is_new = resume is None or not directories_of(config.output_dir)
-    branch = branch_of(experiment, fingerprints["train"], args.world_size) if is_new else None
+    with lines_named("branch_of", written):
+        branch = branch_of(experiment, fingerprints["train"], args.world_size) if is_new else None
     checked = checked_before_start(experiment, written) if is_new else None
     placement = place(config, args, resume, fingerprints, accept_changes=accept_changes)
     run, checkpoint = placement.run, placement.checkpoint
@@ -96,8 +108,10 @@ def train(
             checkpoint, args.eval_on_start = run / f"checkpoint-{branch.step}", False
             if args.process_index == 0:
                 branch.begin(run)
+        if args.process_index == 0 and checkpoint is not None and (kept := kept_on_resume(experiment.environments)):
+            print(kept, flush=True)
         SIGNS.begins(lambda: "Loading the model")
-        with library_errors_in_words(SIGNS.under_way):
+        with library_errors_in_words(SIGNS.under_way), lines_named("algorithm", written):
             trainer = experiment.trainer
         check_engine_runs(trainer.accelerator)
     except Refusal:

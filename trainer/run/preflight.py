@@ -7,13 +7,16 @@ from functools import partial
 from typing import Any
 
 from evenkeel.trainer.algorithms.strategies import Strategies
+from evenkeel.trainer.run.check.context import lines_named
 from evenkeel.trainer.run.config import BatchPlan, RunConfig, quantization_config
 from evenkeel.trainer.run.config.trackers import TRACKERS
+from evenkeel.trainer.run.config.yaml_document import Node
 from evenkeel.trainer.run.data import check_rows_enough
+from evenkeel.trainer.run.environments import Environments
 from evenkeel.trainer.run.experiment import Experiment
 from evenkeel.trainer.run.launched_as import LaunchError, asked_for, check_device_for, check_precision, on_cpu
 from evenkeel.trainer.run.schedule import check_arguments
-from evenkeel.trainer.step.compatibility import check_combination
+from evenkeel.trainer.step.compatibility import check_combination, check_turns
 
 
 def started_processes() -> int:
@@ -21,8 +24,12 @@ def started_processes() -> int:
     return int(os.environ.get("WORLD_SIZE", "1"))
 
 
-def check_launch(experiment: Experiment) -> None:
-    """Refuse what depends on the launch: processes, device, batches, passes, checkpoints, the end."""
+def check_launch(experiment: Experiment, tree: Node) -> None:
+    """Refuse what depends on the launch: processes, device, batches, passes, checkpoints, the end.
+
+    Args:
+        tree: what is written in the run's file and on the command line.
+    """
     config, args, started = experiment.config, experiment.args, experiment.processes
     if args.world_size != started:
         raise LaunchError(
@@ -30,21 +37,35 @@ def check_launch(experiment: Experiment) -> None:
             f"train alone and overwrite the others. {on_cpu(asked_for())}"
         )
     check_device_for(args.distributed_state)
-    check_precision(config)
-    quantization_config(config)  # refuses without its package
-    for _, check in schedule_checks(config, args, experiment.strategies, experiment.plan, experiment.rows["train"]):
-        check()
+    with lines_named("trl", tree):
+        check_precision(config)
+    with lines_named("model", tree):
+        quantization_config(config)  # refuses without its package
+    rows, environments = experiment.rows["train"], experiment.environments
+    for topic, check in schedule_checks(config, args, experiment.strategies, experiment.plan, rows, environments):
+        with lines_named(topic, tree):
+            check()
 
 
 def schedule_checks(
-    config: RunConfig, args: Any, strategies: Strategies, plan: BatchPlan, rows: Any
+    config: RunConfig, args: Any, strategies: Strategies, plan: BatchPlan, rows: Any, environments: Environments | None
 ) -> list[tuple[str, Callable[[], None]]]:
-    """Topic and check of what must go together on any machine; ``rows`` to train on, or ``None`` where unknown."""
+    """Topic and check of what must go together on any machine.
+
+    Args:
+        rows: to train on, or ``None`` where unknown.
+        environments: ``None`` where unknown.
+    """
     passes = strategies.schedule.num_passes
+    speed = config.speed.options(common_random_numbers=config.common_random_numbers)
     checks: list[tuple[str, Callable[[], None]]] = [
         ("trl", partial(check_arguments, args, passes)),
-        ("algorithm", partial(check_combination, args, strategies, cut=config.algorithm.cut)),
+        ("algorithm", partial(check_combination, args, strategies, speed, config.algorithm.cut)),
     ]
+    if environments is not None:
+        own = None if not environments else "tools" if config.environment is None else "environment"
+        columns = frozenset[str]().union(*(kind.turn_columns for kind in environments.values()))
+        checks.append(("algorithm", partial(check_turns, args, strategies, speed, own, columns)))
     if rows is not None:
         checks.append(("data", partial(check_rows_enough, len(rows), plan.prompts_per_rollout)))
     return checks

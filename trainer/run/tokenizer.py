@@ -4,6 +4,7 @@ from pathlib import Path
 from typing import Any
 
 from evenkeel.rewards.registry import Refusal
+from evenkeel.trainer.run.check.model import folder_fault
 from evenkeel.trainer.run.config import RunConfig
 from evenkeel.trainer.run.data.sources import use_offline_mode
 from evenkeel.trainer.run.library_errors import in_words
@@ -19,6 +20,7 @@ def load_tokenizer(config: RunConfig) -> tuple[Any, bool]:
     A checkpoint of a run with that prefix already ends its prompts so, and is left as it is.
 
     Raises:
+        ModelError: its folder holds no model.
         TokenizerError: the model cannot be opened, or its tokenizer has no chat template.
     """
     from transformers import AutoTokenizer
@@ -36,7 +38,7 @@ def load_tokenizer(config: RunConfig) -> tuple[Any, bool]:
         )
     except Exception as error:  # tokenizers raises plain ones, transformers any
         first = (str(error).strip() or type(error).__name__).splitlines()[0]
-        raise TokenizerError(
+        raise folder_fault(name) or TokenizerError(
             f"model.name_or_path = {name!r} cannot be opened: {first} "
             "Write a folder with a model and its tokenizer, or a hub id that this machine can reach."
         ) from error

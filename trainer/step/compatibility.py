@@ -9,7 +9,8 @@ A rule is a generator of messages, none where its settings go together, and says
 
 - ``settings``: which settings of a run file it is about; the drop-in has the same ones by their last name;
 - ``severity``: ``refuse``, or ``fall back`` to TRL's own way;
-- ``moment``: when it can be asked: with the ``arguments``, before a model is loaded, or with the ``model``;
+- ``moment``: when it can be asked: with the ``arguments``; with the ``environments``, of which a run file's are known
+  before a model is loaded; or with the ``model``;
 - ``of``: for a rule that falls back, the option that it gives up.
 """
 
@@ -98,6 +99,7 @@ class Settings:
 
 Problems = Iterator[str]
 Option = Literal["microbatches", "skip_old_logps", "shared_prompts"]
+Moment = Literal["arguments", "environments", "model"]
 
 
 @dataclass(frozen=True)
@@ -107,7 +109,7 @@ class Rule:
     problems: Callable[[Settings], Problems]
     settings: tuple[str, ...]
     severity: Literal["refuse", "fall back"]
-    moment: Literal["arguments", "model"]
+    moment: Moment
     of: Option | None
 
     @property
@@ -126,7 +128,7 @@ RULES: list[Rule] = []
 
 
 def rule(
-    settings: str, moment: Literal["arguments", "model"] = "arguments", *, gives_up: Option | None = None
+    settings: str, moment: Moment = "arguments", *, gives_up: Option | None = None
 ) -> Callable[[Callable[[Settings], Problems]], Callable[[Settings], Problems]]:
     """Enter a generator of messages into `RULES`.
 
@@ -164,12 +166,24 @@ def check_combination(
     refuse(Settings(args, strategies, speed, cut, drop_in=drop_in), "arguments")
 
 
-def refuse(settings: Settings, moment: str) -> None:
+def check_turns(
+    args: "GRPOConfig", strategies: Strategies, speed: Speed, own_generation: str | None, turn_columns: frozenset[str]
+) -> None:
+    """Refuse what does not go with the environments and tools of a run file, or without any; see `Loaded`.
+
+    Raises:
+        PreflightError: naming every combination found, with the way out.
+    """
+    loaded = Loaded(own_generation=own_generation, turn_columns=turn_columns)
+    refuse(Settings(args, strategies, speed, loaded=loaded), "environments")
+
+
+def refuse(settings: Settings, *moments: Moment) -> None:
     """
     Raises:
-        PreflightError: a rule of that moment has a message; all of them, a paragraph each.
+        PreflightError: a rule of those moments has a message; all of them, a paragraph each.
     """
-    asked = [each for each in RULES if each.of is None and each.moment == moment]
+    asked = [each for each in RULES if each.of is None and each.moment in moments]
     if found := [(each.code, message) for each in asked for message in each.problems(settings)]:
         raise PreflightError(*found)
 
@@ -498,7 +512,7 @@ def _chosen_prompts(settings: Settings) -> Problems:
         )
 
 
-@rule("algorithm.revision", "model")
+@rule("algorithm.revision", "environments")
 def _revised_turns(settings: Settings) -> Problems:
     """A revision with tools, environments or a rollout function."""
     own = settings.loaded.own_generation
@@ -509,7 +523,7 @@ def _revised_turns(settings: Settings) -> Problems:
         )
 
 
-@rule("algorithm.advantage", "model")
+@rule("algorithm.advantage", "environments")
 def _credit_by_turn(settings: Settings) -> Problems:
     """An estimator that credits turns, without tools, environments or a rollout function, or states that are named."""
     estimator, loaded = settings.strategies.advantage, settings.loaded

@@ -102,7 +102,7 @@ def wired(
     settings = Settings(
         args, strategies, speed, cut, bool(evaluation.decodings), drop_in, loaded=_loaded(trainer, speed, ranks)
     )
-    refuse(settings, "model")
+    refuse(settings, "environments", "model")
     schedule, phases = Schedule.of(args, strategies.schedule.num_passes), Phases()
     asks_for_old = settings.corrects_engine or not schedule.is_on_policy
     lags = speed.staleness > 0

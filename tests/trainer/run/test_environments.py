@@ -1,6 +1,7 @@
 """Environments and tools from a run file: refused in words before a model is loaded, or trained to the end."""
 
 import json
+import shutil
 from pathlib import Path
 from typing import Any
 
@@ -79,6 +80,18 @@ def errors(folder: Path, **changes: Any) -> list[str]:
         ({"environment": {"name": "guessing", "largest": "7"}}, "option largest = '7' is not accepted"),
         ({"rewards": [{"verifier": "exact_match"}]}, "Guessing has a get_reward, and no reward of the run asks for it"),
         (
+            {
+                "environment": "tests.rewards.environments.parts:Counting",
+                "rewards": [{"verifier": "exact_match"}],
+                "algorithm": {**SETTINGS["algorithm"], "advantage": "gigpo"},
+            },
+            "run.yaml, line 1: advantage 'gigpo' asks for state_keys, and no environment of this run names its states",
+        ),
+        (
+            {"algorithm": {**SETTINGS["algorithm"], "advantage": "ibpo", "revision": {}}},
+            "revision with environment: a revision is one plain completion",
+        ),
+        (
             {"tools": ["tests.rewards.environments.parts:undocumented"]},
             "Tool undocumented cannot be described",
         ),
@@ -89,10 +102,17 @@ def errors(folder: Path, **changes: Any) -> list[str]:
         ),
     ],
 )
-def test_what_cannot_act_is_refused_before_the_model_is_loaded(folder: Path, changes: dict[str, Any], said: str):
+def test_what_cannot_act_is_refused_before_the_model_is_loaded(
+    folder: Path, capsys: pytest.CaptureFixture[str], changes: dict[str, Any], said: str
+):
     found = errors(folder, **changes)
     assert said in found[0]
     assert len(found) == 1
+    whole = (folder / "policy").resolve()
+    (folder / "policy").unlink()
+    shutil.copytree(whole, folder / "policy", ignore=shutil.ignore_patterns("*.safetensors"))
+    assert main([written(folder, **changes)]) == 2
+    assert said in capsys.readouterr().err
 
 
 def test_rows_that_an_environment_cannot_begin_with_are_refused(folder: Path):
@@ -102,8 +122,9 @@ def test_rows_that_an_environment_cannot_begin_with_are_refused(folder: Path):
 
 
 def test_a_run_with_an_environment_and_a_tool_trains_and_evaluates(folder: Path):
-    assert errors(folder, tools=["calculator"]) == []
-    assert main([written(folder, tools=["calculator"])]) == 0
+    changes = {"environment": {"name": "guessing", "isolated": True}, "tools": ["calculator"]}
+    assert errors(folder, **changes) == []
+    assert main([written(folder, **changes)]) == 0
     summary = json.loads((folder / "runs" / "run" / "summary.json").read_text())
     assert (summary["optimizer_steps"], summary["held_out_rows"]) == (1, 3)
     logged = [json.loads(line) for line in (folder / "runs" / "run" / "metrics.jsonl").read_text().splitlines()]
@@ -126,3 +147,37 @@ def test_environments_by_task(folder: Path):
     }
     assert errors(folder, **changes) == []
     assert main([written(folder, **changes)]) == 0
+
+
+def share_of_letters(completion: str, reference: str) -> float:
+    return sum(map(str.isalpha, completion)) / max(len(completion), 1)
+
+
+@pytest.mark.parametrize(
+    ("changes", "is_exact"),
+    [
+        ({"new_for_each_row": True}, True),
+        pytest.param({"new_for_each_row": True, "isolated": True}, True, marks=pytest.mark.slow),
+        ({}, False),
+    ],
+)
+def test_a_resumed_run_is_exact_where_nothing_is_kept_from_row_to_row_and_else_says_so(
+    folder: Path, capsys: pytest.CaptureFixture[str], changes: dict[str, Any], is_exact: bool
+):
+    run = folder / "runs" / "run"
+    path = written(
+        folder,
+        data={"train": SETTINGS["data"]["train"]},
+        environment={"name": "tests.rewards.environments.parts:Counting", **changes},
+        rewards=[{"verifier": f"{__name__}:share_of_letters"}],
+        trl={**SETTINGS["trl"], "max_steps": 2, "save_strategy": "steps", "save_steps": 1, "learning_rate": 1e-3},
+    )
+    assert main([path]) == 0
+    assert "new_for_each_row" not in "".join(capsys.readouterr())
+    straight = (run / "checkpoint-2" / "model.safetensors").read_bytes()
+    shutil.rmtree(run / "checkpoint-2")
+    for summary in run.glob("summary*"):
+        summary.unlink()
+    assert main([path, "--resume"]) == 0
+    assert ("new_for_each_row: true" in "".join(capsys.readouterr())) is not is_exact
+    assert ((run / "checkpoint-2" / "model.safetensors").read_bytes() == straight) is is_exact

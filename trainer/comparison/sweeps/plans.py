@@ -23,8 +23,7 @@ from evenkeel.trainer.run.config import ConfigError, Problem, RunConfig
 from evenkeel.trainer.run.config.trl_arguments import grpo_default
 from evenkeel.trainer.run.config.yaml_document import Node, read_file
 from evenkeel.trainer.run.experiment import Experiment
-from evenkeel.trainer.run.schedule import check_arguments
-from evenkeel.trainer.step.compatibility import check_combination
+from evenkeel.trainer.run.preflight import schedule_checks
 
 COUNTED_IN_STEPS = ("trl.max_steps", "trl.save_steps", "trl.warmup_steps", "evaluation.every_steps")
 # the combination is checked, not this machine
@@ -164,6 +163,6 @@ def _budget(experiment: Experiment, steps: int) -> Budget:
 
 def _check_launch(sweep: Sweep, plan: Plan, processes: int) -> None:
     experiment = Experiment.of_file(sweep.config, [*plan.overrides, *_CPU_OVERRIDES], processes=processes)
-    strategies = experiment.strategies
-    check_combination(experiment.args, strategies, cut=experiment.config.algorithm.cut)
-    check_arguments(experiment.args, strategies.schedule.num_passes)
+    config, args, environments = experiment.config, experiment.args, experiment.environments
+    for _, check in schedule_checks(config, args, experiment.strategies, experiment.plan, None, environments):
+        check()

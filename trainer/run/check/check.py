@@ -7,7 +7,15 @@ from typing import Any
 
 from evenkeel.rewards.registry import Refusal
 from evenkeel.trainer.run.check.chat_template import template_findings
-from evenkeel.trainer.run.check.context import CheckContext, Finding, error, sort_by_severity, warning, with_line
+from evenkeel.trainer.run.check.context import (
+    CheckContext,
+    Finding,
+    error,
+    lines_named,
+    sort_by_severity,
+    warning,
+    with_line,
+)
 from evenkeel.trainer.run.check.data import data_findings, reward_findings
 from evenkeel.trainer.run.check.lengths import length_findings, tokenized_lengths
 from evenkeel.trainer.run.check.lora import lora_findings
@@ -105,9 +113,10 @@ def checked_before_start(experiment: Experiment, tree: Node) -> Checked:
         CheckError: there are errors; the message names them all.
     """
     config = experiment.config
-    if (fault := folder_fault(config.model.name_or_path)) is not None:
-        raise fault
-    settings = model_settings(config)
+    with lines_named("model", tree):
+        if (fault := folder_fault(config.model.name_or_path)) is not None:
+            raise fault
+        settings = model_settings(config)
     context = CheckContext(
         config,
         experiment.processes,

@@ -1,18 +1,22 @@
 """What is checked: a run with everything that could be built of it; and what a check reports."""
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Literal
 
+from evenkeel.rewards.registry import Refusal
 from evenkeel.rewards.verifier import Verifier
 from evenkeel.trainer.algorithms.strategies import Strategies
-from evenkeel.trainer.run.config import BatchPlan, RunConfig
+from evenkeel.trainer.run.config import BatchPlan, ConfigError, RunConfig
 from evenkeel.trainer.run.config.yaml_document import Node
+from evenkeel.trainer.step.options import PreflightError
 
 if TYPE_CHECKING:
     from torch import nn
 
+    from evenkeel.trainer.run.environments import Environments
 
 Severity = Literal["error", "warning", "note"]
 SEVERITIES: tuple[Severity, ...] = ("error", "warning", "note")
@@ -52,6 +56,29 @@ def warning(topic: str, code: str, text: str) -> Finding:
 def note(topic: str, code: str, text: str) -> Finding:
     """What is good to know."""
     return Finding("note", topic, code, text)
+
+
+def refusal_findings(refusal: Refusal, topic: str) -> list[Finding]:
+    """What a refusal says, each sentence of it as a finding of ``topic``, or of the section that it names."""
+    if isinstance(refusal, ConfigError):
+        return [error(each.path.split(".")[0] or topic, each.code, str(each)) for each in refusal.problems]
+    if isinstance(refusal, PreflightError):
+        return [error(topic, code, text) for code, text in refusal.problems]
+    return [error(topic, refusal.code, text) for text in str(refusal).split("\n\n")]
+
+
+@contextmanager
+def lines_named(topic: str, tree: Node) -> Iterator[None]:
+    """Inside, what is refused names its line of the file, as the findings of a check do (`with_line`)."""
+    try:
+        yield
+    except Refusal as refusal:
+        found = [with_line(finding, tree).text for finding in refusal_findings(refusal, topic)]
+        if not isinstance(refusal, ConfigError):
+            refusal.args = ("\n\n".join(found),)
+        elif len(found) == 1:
+            refusal.args = (found[0],)
+        raise
 
 
 _KEY = re.compile(rf"\b(?:{'|'.join(RunConfig.model_fields)})(?:(?:\.\w+)+|(?= = ))")
@@ -98,6 +125,7 @@ class CheckContext:
 
     Attributes:
         processes: how many the run is started on, or would be.
+        environments: as `Experiment.environments` gives them.
         rows: ``train`` and the held-out sets, as `Experiment.rows` gives them.
         args: TRL's arguments.
         settings: the model's configuration; of one that also sees, the text's.
@@ -119,6 +147,7 @@ class CheckContext:
     skeleton: "nn.Module | None" = None
     most_rows: int = 1000
     here: bool = False
+    environments: "Environments | None" = None
     prompt_lengths: Mapping[str, list[int]] = field(default_factory=dict)
 
     @property

@@ -12,15 +12,14 @@ from evenkeel.trainer.algorithms.contract import PROMPT_SAMPLER, UPDATE_SCHEDULE
 from evenkeel.trainer.algorithms.registry import KINDS, find_strategy
 from evenkeel.trainer.algorithms.trial import tried, tried_sampler, tried_schedule
 from evenkeel.trainer.run.branch import branch_of
-from evenkeel.trainer.run.check.context import CheckContext, Finding, error, warning
+from evenkeel.trainer.run.check.context import CheckContext, Finding, error, refusal_findings, warning
 from evenkeel.trainer.run.check.model import folder_fault, model_settings, skeleton_of
-from evenkeel.trainer.run.config import ConfigError, RunConfig, planned_config
+from evenkeel.trainer.run.config import RunConfig, planned_config
 from evenkeel.trainer.run.experiment import Experiment
 from evenkeel.trainer.run.launched_as import check_precision, check_variables
 from evenkeel.trainer.run.library_errors import UNEXPLAINED, in_words
 from evenkeel.trainer.run.manifest import data_fingerprint
 from evenkeel.trainer.run.preflight import schedule_checks
-from evenkeel.trainer.step.options import PreflightError
 
 _TRIED = {UPDATE_SCHEDULE: tried_schedule, PROMPT_SAMPLER: tried_sampler}
 
@@ -38,14 +37,8 @@ class Collected(list[Finding]):
         """
         try:
             yield
-        except ConfigError as fault:
-            self.extend(
-                error(problem.path.split(".")[0] or topic, problem.code, str(problem)) for problem in fault.problems
-            )
-        except PreflightError as fault:
-            self.extend(error(topic, code, text) for code, text in fault.problems)
         except Refusal as fault:
-            self.extend(error(topic, fault.code, text) for text in str(fault).split("\n\n"))
+            self.extend(refusal_findings(fault, topic))
         except Exception as fault:  # noqa: BLE001 — libraries raise anything at what a user wrote
             self.append(unexplained(topic, "unexplained", f"{in_words(fault)} {UNEXPLAINED}"))
 
@@ -57,10 +50,9 @@ def prepared(experiment: Experiment, invalid_sections: Collection[str], findings
         invalid_sections: sections of which a setting was refused, so that what depends on them is not judged.
     """
     context = CheckContext(experiment.config, experiment.processes)
-    before = len(findings)
     with findings.of("environment"):
-        _ = experiment.environments
-    if len(findings) > before:
+        context.environments = experiment.environments
+    if context.environments is None:
         experiment.environments = {}
     if not {"rewards", "data"} & {*invalid_sections}:
         _verifiers_and_rows(context, experiment, findings)
@@ -133,7 +125,9 @@ def _arguments(context: CheckContext, experiment: Experiment, findings: Collecte
     if context.args is None or context.strategies is None:
         return
     rows = context.rows.get("train")
-    for topic, check in schedule_checks(config, context.args, context.strategies, context.plan, rows):
+    for topic, check in schedule_checks(
+        config, context.args, context.strategies, context.plan, rows, context.environments
+    ):
         with findings.of(topic):
             check()
 

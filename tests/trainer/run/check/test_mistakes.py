@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Iterator
+from contextlib import contextmanager
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
@@ -9,9 +10,11 @@ from typing import Any
 import pytest
 from ruamel.yaml import YAML
 
+from evenkeel.rewards import Refusal
 from evenkeel.trainer.run.check.check import Checked, checked
 from evenkeel.trainer.run.check.report import json_report, text_report
 from evenkeel.trainer.run.config import RunConfig
+from evenkeel.trainer.run.launch import train
 from tests.paths import ROOT
 from tests.trainer.run.check.mistakes import MISTAKES, MORE_MISTAKES, RIGHT_SETTINGS, Mistake
 from tests.trainer.run.check.mistakes.workshop import RIGHT, make_workshop
@@ -57,16 +60,21 @@ def workshop(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
         yield folder
 
 
-def found(folder: Path, mistake: Mistake, monkeypatch: pytest.MonkeyPatch) -> Checked:
+@contextmanager
+def made(folder: Path, mistake: Mistake, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     (folder / "run.yaml").write_text(RIGHT if mistake.yaml is None else mistake.yaml)
     for name, text in mistake.files.items():
         (folder / name).write_text(text)
     for name, value in mistake.environment.items():
         monkeypatch.setenv(name, value) if value else monkeypatch.delenv(name, raising=False)
-    result = checked("run.yaml", mistake.overrides, processes=mistake.processes)
+    yield
     for name in mistake.files:
         (folder / name).unlink()
-    return result
+
+
+def found(folder: Path, mistake: Mistake, monkeypatch: pytest.MonkeyPatch) -> Checked:
+    with made(folder, mistake, monkeypatch):
+        return checked("run.yaml", mistake.overrides, processes=mistake.processes)
 
 
 def fullmatch(message: str, text: str) -> bool:
@@ -130,6 +138,27 @@ def test_a_mistake_is_found(mistake: Mistake, workshop: Path, monkeypatch: pytes
     assert '"ok": ' in json_report(result, "run.yaml")
     if mistake.severity != "error":
         assert result.errors == []
+
+
+ERRORS = [each for each in (*MISTAKES, *MORE_MISTAKES) if each.severity == "error" and each.processes is None]
+PLACE = re.compile(r"(?:\d+ problems:\n- )?([^\n]+?, line \d+|command line): ")
+
+
+@pytest.mark.parametrize(
+    "mistake",
+    [pytest.param(each, marks=[] if number % 80 == 0 else [pytest.mark.slow]) for number, each in enumerate(ERRORS)],
+    ids=lambda mistake: mistake.name,
+)
+def test_a_run_is_refused_with_the_line_that_a_check_names(
+    mistake: Mistake, workshop: Path, monkeypatch: pytest.MonkeyPatch
+):
+    if mistake.lacking is not None and find_spec(mistake.lacking) is not None:
+        pytest.skip(f"{mistake.lacking} is installed here")
+    places = {place[1] for error in found(workshop, mistake, monkeypatch).errors if (place := PLACE.match(error.text))}
+    with made(workshop, mistake, monkeypatch), pytest.raises(Refusal) as refused:
+        train("run.yaml", mistake.overrides)
+    place = PLACE.match(str(refused.value))
+    assert place is not None if places else place is None, refused.value
 
 
 @pytest.mark.slow
