@@ -17,7 +17,7 @@ from evenkeel.trainer.step.compatibility import check_combination
 from tests.paths import ROOT
 
 CONFIGS = ROOT / "configs"
-NO_RUNS = ("accelerate", "evaluation", "sweeps")  # these have tests of their own
+NO_RUNS = ("accelerate", "claims", "evaluation", "sweeps")  # these have tests of their own
 RUNS = sorted(path for path in CONFIGS.rglob("*.yaml") if path.relative_to(CONFIGS).parts[0] not in NO_RUNS)
 WITH_HEADER = sorted(path for path in CONFIGS.rglob("*.yaml") if path.relative_to(CONFIGS).parts[0] != "accelerate")
 PAPER = sorted((CONFIGS / "knights_knaves").glob("*_[37]b.yaml"))
@@ -86,7 +86,7 @@ def run_of(command: str, *arguments: str) -> Path | None:
     parser = import_module(f"evenkeel.trainer.command.{command}").parser()
     is_group = command in ("sweep", "configs")
     parsed = parser.parse_args(arguments) if is_group else parser.parse_intermixed_args(arguments)
-    found = getattr(parsed, "file" if command == "sweep" else "config", None)
+    found = getattr(parsed, "file" if command in ("sweep", "claim") else "config", None)
     return found and Path(found)
 
 

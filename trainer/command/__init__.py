@@ -13,6 +13,7 @@ COMMANDS = {
     "evaluate": "answer and judge held-out rows with a model or checkpoint",
     "sweep": "many runs from one file: variants, seeds, verdicts",
     "branch": "continue a run in several ways from one of its checkpoints",
+    "claim": "ask a paper's sentence of a sweep: supported, contradicted or not decided",
     "report": "compare finished runs on one page",
     "rollouts": "read what a run's policy answered",
     "gradients": "what strategies do to the gradient, on the same rollouts",

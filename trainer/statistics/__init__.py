@@ -4,6 +4,7 @@ Shapes: S seeds (runs of one variant), I evaluation items, P evaluated points of
 A NaN is an item that nobody could judge, or a value that a run does not have.
 """
 
+from evenkeel.trainer.statistics.claim import ClaimAnswer, claim_answer
 from evenkeel.trainer.statistics.components import (
     DifferenceComponents,
     Evaluated,
@@ -28,6 +29,7 @@ from evenkeel.trainer.statistics.verdict import Verdict, holm_adjusted, power, s
 
 __all__ = [
     "CONFIDENCE",
+    "ClaimAnswer",
     "DifferenceComponents",
     "Estimate",
     "Evaluated",
@@ -37,6 +39,7 @@ __all__ = [
     "Verdict",
     "area_under_curve",
     "best",
+    "claim_answer",
     "detectable_difference",
     "first_reaching",
     "holm_adjusted",

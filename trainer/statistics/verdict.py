@@ -75,16 +75,18 @@ def _beyond_these_items(difference: Estimate) -> str:
     return f"about {_two_digits(with_endless_items)} seeds would be needed, and {items}"
 
 
-def seeds_needed(difference: Estimate) -> int | None:
-    """The smallest number of seeds m with `power` ≥ 0.8 for a true difference as large as the observed one.
+def seeds_needed(difference: Estimate, effect: float | None = None) -> int | None:
+    """The smallest number of seeds m with `power` ≥ 0.8 for a true difference of ``effect``, or as large as the
+    observed one.
 
     The standard error at m seeds is ``√(seed_variance / m + item_variance)``, both as estimated: with few seeds they
     are rough, and so is m. ``None`` where more than 1,000 would be needed.
     """
+    wanted = difference.value if effect is None else effect
 
     def detected(seeds: int) -> float:
         error = math.sqrt(difference.seed_variance / seeds + difference.item_variance)
-        return float(power(abs(difference.value) / error, seeds)) if error else float(difference.value != 0)
+        return float(power(abs(wanted) / error, seeds)) if error else float(wanted != 0)
 
     numbers = range(2, MOST_SEEDS + 1)
     position = bisect.bisect_left(numbers, POWER, key=detected)

@@ -41,7 +41,9 @@ SWEEP = _other(
     "Give it to evenkeel sweep run {file}.",
     2,
 )
+CLAIM = _other("a claim", "claim source against matters direction", "Give it to evenkeel claim {file}.", 2)
 OTHER_KINDS = (
+    CLAIM,
     _other(
         "an accelerate launcher",
         "compute_environment distributed_type fsdp_config deepspeed_config mixed_precision",

@@ -8,6 +8,7 @@ from typing import Any
 
 from pydantic import BaseModel, ValidationError
 from pydantic.fields import FieldInfo
+from pydantic_core import PydanticUndefined
 
 from evenkeel.rewards.registry import closest, suggest
 from evenkeel.trainer.run.config.data_section import Source
@@ -105,7 +106,7 @@ def _words(path: Path, details: Sequence[Any], model: type[BaseModel]) -> tuple[
     what = f"is {shown}, and {verb} {' or '.join(dict.fromkeys(wanted))}."
     if first["type"].startswith(("greater", "less")):
         default = fields[key].default if key in fields else None
-        default = "" if default is None else f"The default is {default}."
+        default = "" if default in (None, PydanticUndefined) else f"The default is {default}."
         return code, what, f"{REASONS.get(key, '')} {default}".strip()
     return code, what, ""
 

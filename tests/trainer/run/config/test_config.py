@@ -18,7 +18,7 @@ from tests.paths import ROOT
 RUN_CONFIGS = sorted(
     path
     for path in (ROOT / "configs").rglob("*.yaml")
-    if not {"accelerate", "evaluation", "sweeps"} & set(path.relative_to(ROOT).parts)
+    if not {"accelerate", "claims", "evaluation", "sweeps"} & set(path.relative_to(ROOT).parts)
 )
 MINIMAL = """\
 model: {name_or_path: hub/model}
