@@ -15,6 +15,7 @@ from evenkeel.trainer.algorithms.contract import (
     UPDATE_SCHEDULE,
     UpdateSchedule,
 )
+from evenkeel.trainer.algorithms.mixtures import find_estimator
 from evenkeel.trainer.algorithms.registry import Strategy, built_in, find_strategy
 from evenkeel.trainer.algorithms.results import max_rounds
 from evenkeel.trainer.algorithms.revisions import RevisionOptions
@@ -93,7 +94,7 @@ def build_strategies(
         PartError: one cannot be found, built or used, ``keep_groups`` is less than one of them needs, or ``revision``
             is given though nothing names its columns, or is not given though something does.
     """
-    estimator = None if advantage is None else tried(find_strategy(ADVANTAGE, advantage))
+    estimator = None if advantage is None else tried(find_estimator(advantage))
     chosen = tried(find_strategy(TOKEN_WEIGHT, token_weight))
     weight = None if chosen.function is built_in(TOKEN_WEIGHT)["uniform"] else chosen
     factor = None if coefficient is None else tried(find_strategy(COEFFICIENT, coefficient))

@@ -214,6 +214,9 @@ def _part_kinds() -> dict[str, Kind]:
 
 def _parts() -> dict[str, Schema]:
     """A part by its name, or by its name with the options that it takes."""
+    from evenkeel.trainer.algorithms.contract import ADVANTAGE
+    from evenkeel.trainer.algorithms.mixtures import MIX
+
     own = {"type": "string", "pattern": _OWN_PART, "description": "Of your own: package.module:attribute."}
     parts = {}
     for key, kind in _part_kinds().items():
@@ -227,9 +230,23 @@ def _parts() -> dict[str, Schema]:
                 for name, taken in options.items()
             ],
         }
+        if key == ADVANTAGE:
+            mapping["properties"]["name"]["anyOf"].append({"const": MIX})
+            mapping["allOf"].append(
+                {"if": {"properties": {"name": {"const": MIX}}, "required": ["name"]}, "then": _mixture()}
+            )
         alone = [name for name in kind.names() if "required" not in options.get(name, ())]
         parts[key] = {"anyOf": [*([{"enum": alone}] if alone else []), own, mapping]}
     return parts
+
+
+def _mixture() -> Schema:
+    """What is beside the name of a mixture."""
+    weight = {"type": "number", "exclusiveMinimum": 0}
+    with_options = {"type": "object", "properties": {"weight": weight}, "required": ["weight"]}
+    parts = {"type": "object", "minProperties": 1, "additionalProperties": {"anyOf": [weight, with_options]}}
+    of = parts | {"description": "Name → weight, or its weight and options."}
+    return _object({"name": {"description": "Estimators added up."}, "of": of}) | {"required": ["of"]}
 
 
 def _options(kind: str, target: Callable[..., Any]) -> Schema:

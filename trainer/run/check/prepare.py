@@ -8,7 +8,8 @@ from pathlib import Path
 from typing import Any
 
 from evenkeel.rewards.registry import Refusal
-from evenkeel.trainer.algorithms.contract import PROMPT_SAMPLER, UPDATE_SCHEDULE
+from evenkeel.trainer.algorithms.contract import ADVANTAGE, PROMPT_SAMPLER, UPDATE_SCHEDULE
+from evenkeel.trainer.algorithms.mixtures import find_estimator
 from evenkeel.trainer.algorithms.registry import KINDS, find_strategy
 from evenkeel.trainer.algorithms.trial import tried, tried_sampler, tried_schedule
 from evenkeel.trainer.run.branch import branch_of
@@ -102,7 +103,8 @@ def _strategies(context: CheckContext, experiment: Experiment, findings: Collect
         for kind in KINDS:
             if given[kind] is not None:
                 with findings.of("algorithm"):
-                    _TRIED.get(kind, tried)(find_strategy(kind, given[kind]))
+                    found = find_estimator(given[kind]) if kind == ADVANTAGE else find_strategy(kind, given[kind])
+                    _TRIED.get(kind, tried)(found)
         if len(findings) == before:
             findings.append(error("algorithm", together.code, str(together)))
 

@@ -125,7 +125,9 @@ class AlgorithmSection(Section):
     """The strategies, and the batch arithmetic in the paper's words, independent of the number of GPUs."""
 
     advantage: Part = "grpo"
-    """The estimator of the advantage, from the rewards: ``{name: pass_at_k, k: 4}``."""
+    """The estimator of the advantage, from the rewards: ``{name: pass_at_k, k: 4}``; several added up:
+    ``{name: mix, of: {grpo: 0.5, maxrl: 0.5}}``.
+    """
     token_weight: Part = "uniform"
     """What the loss of each token is multiplied by: ``{name: adv_reweight, alpha: 0.2}``."""
     update_schedule: Part = "single_pass"

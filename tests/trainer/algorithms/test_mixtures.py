@@ -1,0 +1,121 @@
+"""Estimators added up: what the sum is, what it declares, what it remembers, and mixtures that are none."""
+
+from pathlib import Path
+
+import pytest
+import torch
+
+from evenkeel.rewards.registry import PartError
+from evenkeel.trainer.algorithms import update
+from evenkeel.trainer.algorithms.contract import traits
+from evenkeel.trainer.algorithms.strategies import build_strategies
+from tests.trainer.algorithms.advantages.rollouts import NAN, estimate, rollout
+from tests.trainer.training import moved, ours
+
+REWARDS = torch.tensor([1.0, 0.0, 0.0, NAN, 1.0, 1.0, 1.0, 1.0])
+
+
+def mixed(**of):
+    return build_strategies({"name": "mix", "of": of})
+
+
+@pytest.fixture
+def signals():
+    lengths = torch.tensor([1, 2, 3, 4, 5, 4, 3, 2])
+    return rollout(REWARDS, 4, lengths, torch.Generator().manual_seed(0))
+
+
+@traits(trains_dead_groups=True)
+class LastMean:
+    """Rewards against the mean of the batch before."""
+
+    def __init__(self):
+        self.mean = 0.0
+
+    def __call__(self, rewards):
+        advantages, self.mean = rewards - self.mean, float(rewards.nanmean())
+        return advantages
+
+    def state_dict(self):
+        return {"mean": self.mean}
+
+    def load_state_dict(self, state):
+        self.mean = state["mean"]
+
+
+def test_a_mixture_is_the_weighted_sum(signals):
+    found = update.advantages(mixed(dr_grpo=0.25, wapo=2), signals, "in a test")
+    # centred (2/3, −1/3, −1/3), winners (2/3, 0, 0): .25 · 2/3 + 2 · 2/3 = 3/2, −1/12; unjudged and the dead group 0
+    torch.testing.assert_close(found, torch.tensor([1.5, -1 / 12, -1 / 12, 0.0, 0.0, 0.0, 0.0, 0.0]))
+    alone = mixed(grpo=1)
+    assert torch.equal(update.advantages(alone, signals, ""), update.advantages(build_strategies("grpo"), signals, ""))
+    assert alone.advantage.name == "1 grpo"
+    assert not alone.advantage.has_state
+
+
+def test_options_stand_beside_the_weight_and_tokens_are_credited_where_one_part_does(signals):
+    strategies = mixed(rloo=0.5, gtpo={"weight": 0.5, "alpha_2": 0.3})
+    assert strategies.advantage.token_level
+    expected = 0.5 * estimate("rloo", signals)[:, None] + 0.5 * estimate("gtpo", signals, alpha_2=0.3)
+    found = update.advantages(strategies, signals, "in a test")
+    torch.testing.assert_close(found, expected.nan_to_num())
+
+
+def test_only_the_part_that_trains_dead_groups_does(signals):
+    strategies = mixed(grpo=0.5, reinforce=0.5)
+    assert strategies.advantage.traits.trains_dead_groups
+    assert update.advantages(strategies, signals, "")[4:].tolist() == [0.5] * 4
+
+
+def test_it_declares_what_any_part_does_and_cancels_where_all_do():
+    assert mixed(exchangeable=0.5, exchangeable_prefix_tree=0.5).advantage.traits.cancels_shared_tokens is True
+    both = mixed(exchangeable=0.5, exchangeable_token_class=0.5)
+    assert both.advantage.traits.cancels_shared_tokens == "classes"
+    assert both.keep_groups == "step"
+    other = mixed(exchangeable=0.5, gpg=0.5).advantage
+    assert other.traits.cancels_shared_tokens is False
+    assert other.traits.depends_on_other_groups
+    assert other.signals == {"rewards", "group_size", "mask", "sequence_weights"}
+
+
+def test_what_a_part_remembers_is_saved_and_restored(signals):
+    of = {f"{__name__}:LastMean": 1.0, "grpo": 0.5}
+    strategy, fresh = (build_strategies({"name": "mix", "of": of}).advantage for _ in range(2))
+    first, second = strategy(signals), strategy(signals)
+    assert (second[0] - first[0]).item() == pytest.approx(-5 / 7)  # against the mean of seven, 0 before
+    fresh.function.load_state_dict(strategy.function.state_dict())
+    assert torch.equal(fresh(signals).nan_to_num(), strategy(signals).nan_to_num())
+
+
+def test_a_part_that_breaks_its_contract_is_named():
+    with pytest.raises(PartError, match="too_much' breaks its contract in a mixture: an advantage is infinite"):
+        build_strategies({"name": "mix", "of": {"grpo": 1.0, f"{__name__}:too_much": 1.0}})
+
+
+def too_much(rewards):
+    """Infinite wherever something was earned."""
+    return rewards / 0
+
+
+@pytest.mark.parametrize(
+    ("spec", "advice"),
+    [
+        ({"name": "mix"}, "does not say what is added up"),
+        ({"name": "mix", "of": {}}, "does not say what is added up"),
+        ({"name": "mix", "of": {"grpo": 1.0}, "weights": 2}, "does not say what is added up"),
+        ({"name": "mix", "of": {"grpo": 0.0}}, "a number above 0"),
+        ({"name": "mix", "of": {"grpo": True}}, "a number above 0"),
+        ({"name": "mix", "of": {"pass_at_k": {"k": 4}}}, r"Write name: weight, or name: \{weight: …, option: …\}"),
+        ({"name": "mix", "of": {"mix": 1.0}}, "adds up estimators"),
+        ({"name": "mix", "of": {"grop": 1.0}}, "Did you mean grpo"),
+        ({"name": "mix", "of": {"pass_at_k": {"weight": 1.0, "n": 4}}}, "no option 'n'"),
+    ],
+)
+def test_what_is_no_mixture_is_refused_with_what_to_write(spec, advice):
+    with pytest.raises(PartError, match=advice):
+        build_strategies(spec)
+
+
+def test_a_mixture_trains(tiny_model, tmp_path: Path):
+    strategies = {"advantage": {"name": "mix", "of": {"grpo": 0.5, "otb": 0.5}}}
+    assert moved(ours(tiny_model, tmp_path, strategies=strategies, max_steps=1), tiny_model) > 1e-3
