@@ -221,7 +221,7 @@ def _parts() -> dict[str, Schema]:
     parts = {}
     for key, kind in _part_kinds().items():
         options = {name: _options(key, target) for name, target in sorted(kind.built_in().items())}
-        mapping = {
+        mapping: Schema = {
             "type": "object",
             "required": ["name"],
             "properties": {"name": {"anyOf": [{"enum": kind.names()}, own]}},
