@@ -31,6 +31,7 @@ from evenkeel.trainer.run.config.layers import overridden
 from evenkeel.trainer.run.config.section import is_by_task
 from evenkeel.trainer.run.config.yaml_document import read_file, read_value, write
 from evenkeel.trainer.run.data.sources import generator_kind
+from evenkeel.trainer.run.environments import environments_of
 from tests.paths import ROOT
 from tests.scripts.fuzzed_runs import EDITS, base, edited
 from tests.scripts.test_constraints import unpinned
@@ -255,6 +256,7 @@ def is_taken(kind: str, file: Path) -> bool:
 
 
 def build_parts(config: RunConfig) -> None:
+    environments_of(config)
     build_strategies(**config.algorithm.strategies)
     for reward in config.rewards:
         build_verifier(reward.verifier)
