@@ -20,7 +20,6 @@ from jsonschema import Draft202012Validator
 from ruamel.yaml import YAML
 
 from evenkeel.rewards import GENERATORS, Refusal, build_verifier
-from evenkeel.rewards.environments.building import ENVIRONMENT_KIND, TOOL_KIND
 from evenkeel.trainer.algorithms.strategies import build_strategies
 from evenkeel.trainer.command.schema import SCHEMAS, main
 from evenkeel.trainer.comparison.sweeps.cells import cells_of
@@ -28,7 +27,6 @@ from evenkeel.trainer.comparison.sweeps.consistency import RESERVED_KEYS
 from evenkeel.trainer.comparison.sweeps.loading import load_sweep
 from evenkeel.trainer.run.config import ConfigError, RunConfig, load_config
 from evenkeel.trainer.run.config.layers import overridden
-from evenkeel.trainer.run.config.section import is_by_task
 from evenkeel.trainer.run.config.yaml_document import read_file, read_value, write
 from evenkeel.trainer.run.data.sources import generator_kind
 from evenkeel.trainer.run.environments import environments_of
@@ -260,11 +258,6 @@ def build_parts(config: RunConfig) -> None:
     build_strategies(**config.algorithm.strategies)
     for reward in config.rewards:
         build_verifier(reward.verifier)
-    environments = config.environment.values() if is_by_task(config.environment) else [config.environment]
-    for acting, given in ((ENVIRONMENT_KIND, environments), (TOOL_KIND, config.tools)):
-        for spec in given:
-            if spec is not None:
-                acting.find(spec)
     kind = generator_kind(GENERATORS)
     for source in (*config.data.train_sources.values(), *config.data.test_sources.values()):
         if source.generator is not None:

@@ -199,7 +199,7 @@ class WorkerGroup:
 
         One that starts is not asked: the signal would end it.
         """
-        name = "a user's verifier" if self._pool.users else self._pool.target
+        name = f"a user's part in {self._pool.target}" if self._pool.users else self._pool.target
         for worker, index in list(self._busy.items()):
             yield f"{name}\n{'starting' if index is None else worker.stack()}"
 
