@@ -1,0 +1,97 @@
+"""The docket: every claim of configs/claims with its answer, from the certificates beside them, as docs/docket.md.
+
+    python scripts/docket.py            # writes docs/docket.md
+    python scripts/docket.py --print
+
+A claim whose certificate is not there was not run. `evenkeel claim --verify` says what has changed since a certificate.
+"""
+
+from pathlib import Path
+from runpy import run_path
+
+if __name__ == "__main__":
+    run_path(str(Path(__file__).with_name("_installed.py")))
+
+import argparse
+import sys
+from collections import Counter
+from collections.abc import Sequence
+from typing import Any
+
+from evenkeel.trainer.comparison.claims.certificate import SUFFIX, read_certificate
+from evenkeel.trainer.comparison.claims.claim import Claim, load_claim
+
+ROOT = Path(__file__).parents[1]
+CLAIMS, PAGE = ROOT / "configs" / "claims", ROOT / "docs" / "docket.md"
+HEAD = """\
+# Docket
+
+```bash
+evenkeel claim claims/lopti_order      # runs a claim's sweep, or goes on with it, and writes its certificate
+python scripts/docket.py               # writes this page from configs/claims
+```
+
+What papers say, asked of a policy of 0.4 M parameters on two cores: each claim is a file that names a sweep, and is
+supported, contradicted or not decided by the rule of [claims](../trainer/comparison/README.md#claims), which is wrong
+for equals in 5 % at most. Differences are of held-out accuracy, with 95 % intervals; an answer holds for the sweep's
+task and policy and says nothing of others. A claim that is not decided says how many seeds would find its smallest
+difference that matters in 80 % of sweeps.
+"""
+COLUMNS = ("claim", "source", "answer", "difference", "seeds it takes", "cost", "certificate")
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Exit status: 0."""
+    command = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    command.add_argument("--print", action="store_true", help="print the page and write nothing")
+    if command.parse_args(argv).print:
+        print(page(CLAIMS), end="")
+    else:
+        PAGE.write_text(page(CLAIMS), encoding="utf-8")
+    return 0
+
+
+def page(folder: Path) -> str:
+    """The page, of all claims in a folder."""
+    claims = [(path, load_claim(path)[0]) for path in sorted(folder.glob("*.yaml"))]
+    rows = [_row(path, claim) for path, claim in claims]
+    counted = Counter(row[2] for row in rows)
+    summary = ", ".join(f"{number} {answer}" for answer, number in sorted(counted.items()))
+    lines = [HEAD, f"{len(rows)} claims: {summary}.\n", f"| {' | '.join(COLUMNS)} |", "|" + "---|" * len(COLUMNS)]
+    return "\n".join([*lines, *(f"| {' | '.join(row)} |" for row in rows)]) + "\n"
+
+
+def _row(path: Path, claim: Claim) -> list[str]:
+    linked = f"[{claim.claim.removesuffix('.')}](../configs/claims/{path.name})"
+    certificate = path.with_name(path.stem + SUFFIX)
+    if not certificate.exists():
+        tested = f"`{claim.variant}` against {', '.join(f'`{name}`' for name in claim.against)}"
+        return [linked, claim.source, "not run", tested, "", "", ""]
+    content = read_certificate(certificate)
+    needed = content["seeds_needed"] or "more than 1,000"
+    return [
+        linked,
+        claim.source,
+        f"**{content['answer']}**",
+        "<br>".join(_difference(claim, name, each) for name, each in content["differences"].items()),
+        str(needed) if content["answer"] == "not decided" else "",
+        _cost(content["cost"]),
+        f"[{certificate.name}](../configs/claims/{certificate.name})",
+    ]
+
+
+def _difference(claim: Claim, other: str, difference: dict[str, Any]) -> str:
+    sign = 1 if claim.direction == "better" else -1
+    low, high = sorted((sign * difference["low"], sign * difference["high"]))
+    seeds = f"{difference['num_seeds']} seeds"
+    return f"`{claim.variant}` − `{other}`: {sign * difference['value']:+.3f} [{low:+.3f}, {high:+.3f}], {seeds}"
+
+
+def _cost(cost: dict[str, Any]) -> str:
+    hours = "" if cost["core_hours"] is None else f", {cost['core_hours']:.1f} core hours"
+    tokens = "" if cost["tokens"] is None else f", {cost['tokens'] / 1e6:.1f} M tokens"
+    return f"{cost['cells']} cells{hours}{tokens}"
+
+
+if __name__ == "__main__":
+    sys.exit(main())
