@@ -57,8 +57,9 @@ def real(
     ``A_j = −1 / (τ (1 + n⁻))`` for its n⁻ wrong ones. A group without a right or without a wrong response gets 0. The
     coefficient `real` is what becomes of it once the policy has moved.
 
-    The 1/L_i of s is the loss's (``loss_type: grpo``); ``length_normalised`` divides by the length here instead, for
-    losses with one denominator, such as the coefficient's.
+    The 1/L_i of s is the loss's (``loss_type: grpo``), whose gradient is then 1/G of the published one;
+    ``length_normalised`` divides by the length here instead, for losses with one denominator, such as the
+    coefficient's, which makes it smaller by the mean length too.
 
     Source: REAL (arXiv 2602.05630); τ = 0.5 as in the authors' script.
     Evidence: golden table: the gradient of the authors' ``compute_policy_loss_real``, by autograd.
