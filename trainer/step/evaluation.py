@@ -5,12 +5,14 @@ and computes a loss, for which it needs the reference model and log-probabilitie
 wanted here: a held-out row is answered, judged and kept.
 """
 
+import random
 import time
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any
 
+import numpy as np
 import torch
 from accelerate.utils import gather_object
 from torch.utils.data import DataLoader
@@ -107,10 +109,13 @@ class HeldOut:
 
     @contextmanager
     def own_randomness(self) -> Iterator[None]:
-        """Inside, samples are drawn from the evaluation's seed, if it has one; the training's stream stays as it is."""
+        """Inside, samples are drawn from the evaluation's seed, if it has one; the training's streams do not move."""
         if self.options.seed is None:
             yield
             return
         with random_streams_kept(self.ranks.device):
-            torch.manual_seed(self.options.seed + self.ranks.index)
+            seed = self.options.seed + self.ranks.index
+            torch.manual_seed(seed)
+            random.seed(seed)
+            np.random.seed(seed % 2**32)
             yield

@@ -1,9 +1,11 @@
 """What holds something else for a while: attributes, random streams."""
 
+import random
 from collections.abc import Iterator, Mapping
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import contextmanager
 from typing import Any
 
+import numpy as np
 import torch
 
 
@@ -18,6 +20,15 @@ def temporarily(target: Any, changed: Mapping[str, Any]) -> Iterator[None]:
         vars(target).update(before)
 
 
-def random_streams_kept(device: torch.device) -> AbstractContextManager[None]:
-    """Inside, torch's random streams of the CPU and of ``device`` may move; afterwards they are as before."""
-    return torch.random.fork_rng(devices=[device] if device.type != "cpu" else [], device_type=device.type)
+@contextmanager
+def random_streams_kept(device: torch.device) -> Iterator[None]:
+    """Inside, the random streams of Python, NumPy and torch (of the CPU and ``device``) may move; afterwards they are
+    as before: an environment draws from any of them.
+    """
+    python, numpy = random.getstate(), np.random.get_state()
+    with torch.random.fork_rng(devices=[device] if device.type != "cpu" else [], device_type=device.type):
+        try:
+            yield
+        finally:
+            random.setstate(python)
+            np.random.set_state(numpy)

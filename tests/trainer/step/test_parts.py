@@ -6,12 +6,14 @@ What runs train with them is tested beside this file; here stands what a part ne
 import ast
 import copy
 import errno
+import random
 import time
 from collections import Counter, defaultdict, deque
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, get_args, get_type_hints
 
+import numpy as np
 import pytest
 import torch
 from accelerate import Accelerator
@@ -447,8 +449,12 @@ def test_checkpoint(ranks: Ranks):
 
 
 def test_held_out(ranks: Ranks):
-    """Two rows, two samples each: the first is right once, the second always: (1/2 + 1) / 2."""
+    """Two rows, two samples each: the first is right once, the second always: (1/2 + 1) / 2.
+
+    Environments draw from any stream; every evaluation draws alike and leaves the training's streams as they are.
+    """
     asked = Counter[str]()
+    drawn: list[tuple[float, float]] = []
 
     def right(completions: list[str], log_extra: Any, **_: Any) -> list[float]:
         verdicts = [text == "yes" for text in completions]
@@ -458,6 +464,7 @@ def test_held_out(ranks: Ranks):
     def generate(rows: list[dict[str, str]]) -> Answered:
         prompts = [row["prompt"] for row in rows]
         asked.update(prompts)
+        drawn.append((random.random(), np.random.random()))
         texts = ["no" if prompt == "a" and place == 0 else "yes" for place, prompt in enumerate(prompts)]
         return Answered(prompts, texts, [[5, 1] for _ in prompts], [2 for _ in prompts], {})
 
@@ -470,13 +477,17 @@ def test_held_out(ranks: Ranks):
             part.answer(draws, generate)
 
     torch.manual_seed(0)
-    before = torch.get_rng_state()
+    before, numpys = torch.get_rng_state(), str(np.random.get_state())
     metrics = part.evaluate([{"prompt": "a"}, {"prompt": "b"}], 3, run_loop)
     assert asked == {"a": 2, "b": 2}
     assert metrics["eval_test/avg@2"] == metrics["eval_reward"] == 0.75
     assert torch.equal(torch.get_rng_state(), before)
+    assert str(np.random.get_state()) == numpys
     assert [(result.dataset, result.step, len(result.records)) for result in part.newest] == [("test", 3, 4)]
     assert not part.is_under_way
+    np.random.random()
+    part.evaluate([{"prompt": "a"}, {"prompt": "b"}], 3, run_loop)
+    assert drawn[: len(drawn) // 2] == drawn[len(drawn) // 2 :]
 
 
 class SecondCopy:
