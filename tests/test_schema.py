@@ -256,7 +256,6 @@ def is_taken(kind: str, file: Path) -> bool:
 def build_parts(config: RunConfig) -> None:
     environments_of(config)
     build_strategies(**config.algorithm.strategies)
-    environments_of(config)
     for reward in config.rewards:
         build_verifier(reward.verifier)
     kind = generator_kind(GENERATORS)
