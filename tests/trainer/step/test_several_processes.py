@@ -25,8 +25,9 @@ settings = dict(per_device_train_batch_size=4, num_generations=4)
 SIGNALS = """
 seen = []
 
-def curious(rewards, group_size, old_logps, entropies, completion_ids, lengths, sequence_weights):
-    seen.append([float(x.double().sum()) for x in (old_logps, entropies, completion_ids, lengths, sequence_weights)])
+def curious(rewards, group_size, old_logps, entropies, completion_ids, lengths, sequence_weights, sum_pi_squared):
+    scores = (old_logps, entropies, sum_pi_squared)
+    seen.append([float(x.double().sum()) for x in (*scores, completion_ids, lengths, sequence_weights)])
     return finished(rewards - group_mean(rewards, group_size), rewards, group_size)
 
 def partly_judged(completions, log_extra=None, **_):
