@@ -31,11 +31,11 @@ evenkeel claim claims/lopti_order      # runs a claim's sweep, or goes on with i
 python scripts/docket.py               # writes this page from configs/claims
 ```
 
-What papers say, asked of a policy of 0.4 M parameters on two cores: each claim is a file that names a sweep, and is
-supported, contradicted or not decided by the rule of [claims](../trainer/comparison/README.md#claims), which is wrong
-for equals in 5 % at most. Differences are of held-out accuracy, with 95 % intervals; an answer holds for the sweep's
-task and policy and says nothing of others. A claim that is not decided says how many seeds would find its smallest
-difference that matters in 80 % of sweeps.
+What papers say, asked of policies of 0.4 M to 6.4 M parameters on two cores: each claim is a file that names a sweep,
+and is supported, contradicted or not decided by the rule of [claims](../trainer/comparison/README.md#claims), which is
+wrong for equals in 5 % at most. Differences are of held-out accuracy, with 95 % intervals; an answer holds for the
+sweep's task and policy and says nothing of others. A claim that is not decided says how many seeds would find its
+smallest difference that matters in 80 % of sweeps.
 """
 COLUMNS = ("claim", "source", "answer", "difference", "seeds it takes", "cost", "certificate")
 
