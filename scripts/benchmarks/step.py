@@ -251,9 +251,8 @@ def trainer_of(
         report_to="none",
         save_strategy="no",
         logging_steps=1,
-        max_steps=1,
         learning_rate=1e-6,
-        **arguments,
+        **{"max_steps": 1, **arguments},
     )
     rows = Dataset.from_list([{"prompt": "a " * size.prompt_length}] * size.prompts)
     given = {"args": args, "train_dataset": rows, "processing_class": word_tokenizer()}

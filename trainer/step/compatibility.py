@@ -678,6 +678,49 @@ def _entropies_of_an_engine(settings: Settings) -> Problems:
                 )
 
 
+@rule("speed.overlap_generation speed.staleness trl.use_vllm trl.vllm_mode algorithm.prompt_sampler algorithm.revision")
+def _overlapped_generation(settings: Settings) -> Problems:
+    """overlap_generation without staleness or a vLLM server, or with what generates more than once a rollout batch."""
+    args, strategies = settings.args, settings.strategies
+    if not settings.speed.overlap_generation:
+        return
+    if settings.speed.staleness == 0:
+        yield (
+            "overlap_generation with staleness: 0: what is generated beside training is trained a batch later at the "
+            "earliest. Write staleness: 1 or more, or leave overlap_generation out."
+        )
+    if not args.use_vllm or args.vllm_mode != "server":
+        found = f"vllm_mode = {args.vllm_mode!r}" if args.use_vllm else "use_vllm: false"
+        yield (
+            f"overlap_generation with {found}: only a server generates while this process trains. Write use_vllm: true "
+            "and vllm_mode: server, or leave overlap_generation out."
+        )
+    sampler = strategies.prompt_sampler
+    several = [_described(sampler)] if sampler is not None and max_rounds(sampler) > 1 else []
+    several += ["revision"] if strategies.revision is not None else []
+    for each in several:
+        yield (
+            f"overlap_generation with {each}: it generates again by what was judged, and the weights would have moved "
+            "in between. Leave one of the two out."
+        )
+    if strategies.advantage is not None and strategies.advantage.traits.draws_at_random:
+        yield (
+            f"overlap_generation with {_described(strategies.advantage)}, which draws at random: it would draw other "
+            "numbers than without. Leave one of the two out."
+        )
+
+
+@rule("speed.overlap_generation environment tools", "model")
+def _overlapped_turns(settings: Settings) -> Problems:
+    """overlap_generation with tools, environments, a rollout function or images."""
+    loaded = settings.loaded
+    if settings.speed.overlap_generation and (other := loaded.own_generation or loaded.image_column):
+        yield (
+            f"overlap_generation with {other}: what is generated beside training is one plain completion of a text. "
+            f"Leave overlap_generation or {other} out."
+        )
+
+
 @rule("speed.staleness data", "model")
 def _rows_ahead(settings: Settings) -> Problems:
     """staleness with streamed data."""

@@ -70,6 +70,10 @@ class Speed:
     """Every rollout batch is generated so many batches before it is trained, as in asynchronous training, and keeps
     π_old of the policy that wrote it (see `evenkeel.trainer.step.lag`). Unlike the others it changes what is trained.
     """
+    overlap_generation: bool = False
+    """With ``staleness`` and a vLLM server: the newest rollout batch is generated while an older one is trained. What
+    is trained stays the same.
+    """
 
     def __post_init__(self) -> None:
         if self.staleness < 0:

@@ -36,7 +36,7 @@ from evenkeel.trainer.step.engine_diagnosis import BOUNDS, Policy, compute_dtype
 from evenkeel.trainer.step.generation import EVALUATION, compact_generation
 from evenkeel.trainer.step.gradient_check import GradientComparison, compared_gradients, leaving_no_trace
 from evenkeel.trainer.step.guards import checkpoint_bytes
-from evenkeel.trainer.step.lag import Written
+from evenkeel.trainer.step.lag import Request, Written
 from evenkeel.trainer.step.options import Engine, Evaluation, Guards, Speed, with_old_keywords
 from evenkeel.trainer.step.phases import Phases
 from evenkeel.trainer.step.prompts import Answers, EpochSampler, RunOrder
@@ -99,6 +99,7 @@ class RLVRTrainer(GRPOTrainer):
     control: Any
     generation_kwargs: dict[str, Any]
     _buffered_inputs: Any
+    _last_loaded_step: int
     _pending_extra_logs: Any
     _tr_loss: Tensor
 
@@ -231,16 +232,38 @@ class RLVRTrainer(GRPOTrainer):
         if not self.model.training:
             return super()._generate_and_score_completions(inputs)
         parts = self.parts
-        written = parts.lag.next(inputs, self._position, self._written, self._metrics)
+        written = parts.lag.next(inputs, self._position, self._begun, self._metrics)
         parts.loss.start_rollout(written.batch, written.shared_prefixes, written.step)
         parts.microbatches.keep_uncut(written.batch)  # TRL shuffles and splits it next; `regrouped` may cut this one
         return written.batch
 
-    def _written(self, inputs: list[Row]) -> Written:
-        """A rollout batch of these rows by the policy as it is, with its advantages."""
+    def _begun(self, inputs: list[Row]) -> Callable[[], Written]:
+        """Begins a rollout batch of these rows, or of those that a sampler chooses; see `evenkeel.trainer.step.lag`."""
         parts, position, metrics = self.parts, self._position, self._metrics["train"]
         with self._engine_awake() if parts.prompts.has_rounds else nullcontext():
             rows = self._keyed(parts.prompts.rows(inputs, position, self._generate_and_judge, metrics))
+        return self._requested(rows) if parts.lag.overlaps else partial(self._written, rows)
+
+    def _requested(self, rows: list[Row]) -> Callable[[], Written]:
+        """Asks vLLM's server for completions of these rows; what is made of them later is as if it were made here."""
+        request = Request(getattr(self.vllm_generation, "vllm_client", None))
+        asked_at = {"global_step": self.state.global_step, "epoch": self.state.epoch}
+        if self._last_loaded_step != self.state.global_step:
+            self.vllm_generation.sync_weights()  # not below: what checks the engine asks it too
+            self._last_loaded_step = self.state.global_step
+        with request.sending():
+            prompts = self._tokenize_prompts([row["prompt"] for row in rows])
+            self._generate_single_turn(*prompts, self.num_generations)
+
+        def finish() -> Written:
+            with request.answering(), temporarily(self.state, asked_at):
+                return self._written(rows)
+
+        return finish
+
+    def _written(self, rows: list[Row]) -> Written:
+        """A rollout batch of these rows by the policy as it is, with its advantages."""
+        parts, position, metrics = self.parts, self._position, self._metrics["train"]
         has_environments = self.environments is not None or getattr(self, "environment_factories", None)
         ended = {"environments": None, "environment_factories": None}  # where rows are judged already
         with (
@@ -386,6 +409,7 @@ class RLVRTrainer(GRPOTrainer):
     def evaluate(self, eval_dataset: Any = None, *positional: Any, **keywords: Any) -> dict[str, float]:
         """TRL's evaluation, or with decodings ours; what was not judged is NaN in its result and not logged."""
         parts = self.parts
+        self._finish_writing()
         if parts.common_noise is not None:
             parts.common_noise.start_evaluation()
         with parts.phases("evaluate"):
@@ -466,6 +490,7 @@ class RLVRTrainer(GRPOTrainer):
         watch.disk.save(save, self._checkpoint_folder(trial), needed, self.state.global_step)
 
     def _save_whole_checkpoint(self, model: Any, trial: Any) -> None:
+        self._finish_writing()
         if (watch := self.parts.watch) is not None:
             watch.faults.check_weights(self.model, self._position)
         # gathered from all ranks here: a full disk may take one of them elsewhere below
@@ -537,6 +562,15 @@ class RLVRTrainer(GRPOTrainer):
         (save if watch is None else partial(watch.disk.written, save))(*positional, **keywords)
 
     # 7. What the parts call back
+
+    def _finish_writing(self) -> None:
+        """Wait for a rollout batch that is generated beside training: the engine, or the queue, is wanted."""
+        if not self.parts.lag.is_writing:
+            return
+        was_training = self.model.training  # an evaluation may have come before a checkpoint
+        self.model.train()
+        self.parts.lag.finish(self._position, self._metrics)
+        self.model.train(was_training)
 
     def _generate_and_judge(self, rows: list[Row]) -> Answers:
         """Completions of rows that a prompt sampler tries, judged."""

@@ -136,7 +136,7 @@ def wired(
         ranks=ranks,
         schedule=schedule,
         phases=phases,
-        lag=Lag(speed.staleness, schedule, ranks),
+        lag=Lag(speed.staleness, schedule, ranks, overlaps=speed.overlap_generation),
         prompts=Prompts(
             strategies.prompt_sampler,
             trainer.train_dataset,

@@ -9,6 +9,7 @@ import errno
 import random
 import time
 from collections import Counter, defaultdict, deque
+from collections.abc import Callable
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, get_args, get_type_hints
@@ -301,13 +302,16 @@ def test_lag_writes_ahead_and_no_further_than_the_run(ranks: Ranks):
     written: list[tuple[str, int]] = []
     metrics: dict[str, dict[str, list[float]]] = {"train": defaultdict(list)}
 
-    def write(rows: list[Row]) -> Written:
-        written.append(("".join(row["prompt"] for row in rows), lag.ahead))
-        metrics["train"]["reward"].append(float(len(written)))
-        return Written({"row": len(written)}, torch.zeros(2), 0)
+    def begin(rows: list[Row]) -> Callable[[], Written]:
+        def finish() -> Written:
+            written.append(("".join(row["prompt"] for row in rows), lag.ahead))
+            metrics["train"]["reward"].append(float(len(written)))
+            return Written({"row": len(written)}, torch.zeros(2), 0)
+
+        return finish
 
     for number, so_far, waiting_until in ((0, 3, 3), (1, 4, 4), (2, 4, 4), (3, 4, 0)):
-        found = lag.next([], Position(number, 4, number, number), write, metrics)
+        found = lag.next([], Position(number, 4, number, number), begin, metrics)
         assert (found.number, found.batch) == (number, {"row": number + 1})
         assert len(written) == so_far
         again = Lag(2, lag.schedule, ranks)

@@ -12,7 +12,7 @@ from evenkeel.trainer.step.compatibility import RULES, Loaded, Rule, Settings
 from evenkeel.trainer.step.options import Speed
 
 COMPACT, COMMON = Speed(generation="compact"), Speed(generation="compact", common_random_numbers=True)
-STALE = Speed(staleness=2)
+STALE, OVERLAPPED = Speed(staleness=2), Speed(staleness=2, overlap_generation=True)
 VLLM = {"use_vllm": True}
 TWO_STEPS = {"steps_per_generation": 2, "gradient_accumulation_steps": 1}
 TWO_MICROBATCHES = {"gradient_accumulation_steps": 2}
@@ -108,6 +108,11 @@ SPEAKS_AND_IS_SILENT: dict[str, tuple[dict[str, Any], dict[str, Any]]] = {
         {"args": VLLM, "strategies": {"token_weight": "top_entropy"}, "speed": STALE},
         {"args": VLLM, "strategies": {"token_weight": "adv_reweight"}, "speed": STALE},
     ),
+    "overlapped-generation": (
+        {"args": VLLM, "speed": OVERLAPPED},
+        {"args": {**VLLM, "vllm_mode": "server"}, "speed": OVERLAPPED},
+    ),
+    "overlapped-turns": ({"speed": OVERLAPPED, **IN_TURNS}, IN_TURNS),
     "rows-ahead": (
         {"speed": STALE, "loaded": Loaded(has_positions=False)},
         {"loaded": Loaded(has_positions=False)},

@@ -435,6 +435,13 @@ def shared_prompts_without_planning(given: Given) -> Problems:
         yield what, "Write `microbatches: planned` too, or delete it."
 
 
+@rule("Entropies recorded beside training", "logging.rollout_scores", "speed.overlap_generation")
+def scores_of_a_later_policy(given: Given) -> Problems:
+    if given.written("logging.rollout_scores") is True and given.written("speed.overlap_generation") is True:
+        what = "is true, but with speed.overlap_generation the weights have moved when a rollout batch arrives."
+        yield what, "Delete one of the two."
+
+
 def _batch_words(given: Given) -> list[str]:
     return [name for name in BATCH_WORDS if given.written(f"algorithm.{name}") is not None]
 

@@ -75,6 +75,10 @@ BROKEN_AND_KEPT: dict[str, tuple[Given, Given]] = {
         Given({"evaluation": {"every_steps": 5}, "data": {}}),
         Given({"evaluation": {"every_steps": 5}, "data": {"test": {}}}),
     ),
+    "scores-of-a-later-policy": (
+        Given({"speed": {"overlap_generation": True}, "logging": {"rollout_scores": True}}),
+        Given({"speed": {"staleness": 1}, "logging": {"rollout_scores": True}}),
+    ),
     "shared-prompts-without-planning": (
         Given({"speed": {"shared_prompts": True, "microbatches": "trl"}}),
         Given({"speed": {"shared_prompts": True}}),
