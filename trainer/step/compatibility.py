@@ -667,14 +667,14 @@ def _order_of_the_run(settings: Settings) -> Problems:
 
 @rule("speed.staleness trl.use_vllm algorithm.advantage algorithm.token_weight algorithm.coefficient")
 def _entropies_of_an_engine(settings: Settings) -> Problems:
-    """staleness and vLLM with a strategy that asks for the entropies of π_old."""
+    """staleness and vLLM with a strategy that asks for the entropies of π_old, or for Σ π_old²."""
     if settings.speed.staleness and settings.args.use_vllm:
         for part in settings.strategies.all:
-            if "entropies" in part.signals:
+            if asked := {"entropies", "sum_pi_squared"} & set(part.signals):
                 yield (
-                    f"{_described(part)} asks for entropies, and with staleness and vLLM π_old is the policy of the "
-                    "engine, which says the log-probabilities of the tokens that it drew and no entropies. Choose "
-                    "another strategy, generate with transformers, or write staleness: 0."
+                    f"{_described(part)} asks for {' and '.join(sorted(asked))}, and with staleness and vLLM π_old is "
+                    "the policy of the engine, which says the log-probabilities of the tokens that it drew and nothing "
+                    "of the others. Choose another strategy, generate with transformers, or write staleness: 0."
                 )
 
 
