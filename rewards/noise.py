@@ -70,7 +70,7 @@ def noise_fault(noise: RewardNoise) -> str:
     """Why the noise cannot be what it says, and what to write; empty where it can."""
     for name in ("false_positive", "false_negative"):
         if not 0 <= (rate := getattr(noise, name)) <= 1:
-            return f"{name} is {rate}, which is no probability. Write a number from 0 to 1."
+            return f"{name} is {rate}, which is not a probability. Write a number from 0 to 1."
     if noise.false_positive == noise.false_negative == 0:
         return "both rates are 0, so that no verdict would be wrong. Write false_positive or false_negative above 0."
     if noise.kind == "random" and noise.property is not None:

@@ -66,7 +66,7 @@ def test_a_pattern_bounds_where_errors_are():
     ("options", "message"),
     [
         ({}, "both rates are 0"),
-        ({"false_positive": 1.5}, "false_positive is 1.5, which is no probability"),
+        ({"false_positive": 1.5}, "false_positive is 1.5, which is not a probability"),
         ({"false_positive": 0.1, "property": "problem"}, "random noise has none"),
         ({"false_positive": 0.1, "matching": "("}, "no regular expression"),
     ],

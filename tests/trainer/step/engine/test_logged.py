@@ -12,13 +12,14 @@ from transformers import PreTrainedTokenizerFast
 
 from evenkeel.rewards import RewardFunction, build_verifier, reward_functions
 from evenkeel.rewards.environments import build_environment
+from evenkeel.rewards.noise import RewardNoise
 from evenkeel.trainer import RLVRTrainer
 from evenkeel.trainer.evaluation import decodings
 from evenkeel.trainer.run.callbacks.records import named
 from evenkeel.trainer.step.logged import METRICS
 from evenkeel.trainer.step.options import Evaluation, Guards, Speed
 from tests.paths import ROOT
-from tests.trainer.step import test_environments
+from tests.trainer.step import test_environments, test_reward_noise
 from tests.trainer.step.engine.conftest import Served
 from tests.trainer.training import PROMPTS, train
 
@@ -106,6 +107,9 @@ def trained(
     with_tools = test_environments.scripted(tokenizer, folder / "tools", **acting)
     with_tools.train()
     found["tools"] = {key for entry in with_tools.state.log_history for key in named(entry)}
+    noisy = test_reward_noise.made(served.model, folder / "noise", RewardNoise(0.5, 0.5))
+    noisy.train()
+    found["noise"] = {key for entry in noisy.state.log_history for key in named(entry)}
     return found
 
 
