@@ -83,7 +83,8 @@ def build_environment(spec: PartSpec | None, tools: Sequence[PartSpec] = ()) -> 
     options = ENVIRONMENT_KIND.checked_options(chosen, parameters.values(), _annotated(found.target))
     row_object: Callable[[], InThread | InProcess]
     if is_isolated:
-        kind, path = found.target, f"{found.target.__module__}:{found.target.__qualname__}"
+        kind = probed = found.target
+        path = f"{found.target.__module__}:{found.target.__qualname__}"
         if not isinstance(kind, type) or "<locals>" in path or kind.__module__ == "__main__":
             what = f"environment {found.label!r} is not a class of a module, by which a process of its own finds it."
             raise EnvironmentPartError(f"{what} Write one, or leave isolated out.", code="not-a-class")
@@ -96,10 +97,11 @@ def build_environment(spec: PartSpec | None, tools: Sequence[PartSpec] = ()) -> 
     else:
         make = partial(found.target, **options)
         try:
-            kind = type(make())
+            probed = make()
         except Exception as error:
             what = f"environment {found.label!r} cannot be made: {type(error).__name__}: {error}"
             raise EnvironmentPartError(what, code="failed-constructor") from error
+        kind = type(probed)
         row_object = partial(InThread, partial(UserObject, make, new_for_each_row=is_new), limit)
     if not callable(getattr(kind, "reset", None)):
         what = f"environment {found.label!r} has no method reset, so that no row can begin."
@@ -107,7 +109,10 @@ def build_environment(spec: PartSpec | None, tools: Sequence[PartSpec] = ()) -> 
     if twice := sorted(set(functions) & {name for name, _ in inspect.getmembers(kind, inspect.isfunction)}):
         what = f"{', '.join(twice)} is both a tool and a method of environment {found.label!r}. Rename one of them."
         raise EnvironmentPartError(what, code="tool-twice")
-    return environment_class(row_object, kind, functions, at_once, resets_objects=not is_new)
+    paid = inspect.getattr_static(probed, "reward", len)  # a property is not read: no row has begun
+    return environment_class(
+        row_object, kind, functions, at_once, resets_objects=not is_new, has_reward=not callable(paid)
+    )
 
 
 def _is_json(value: Any) -> bool:

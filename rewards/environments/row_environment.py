@@ -12,7 +12,7 @@ from functools import wraps
 from typing import Any, ClassVar
 
 from evenkeel.rewards.environments.side_by_side import SideBySide
-from evenkeel.rewards.environments.user_objects import FAILURES, InProcess, InThread, UnavailableError
+from evenkeel.rewards.environments.user_objects import InProcess, InThread, UnavailableError, is_failure
 
 CONTROL = ("reset", "get_reward", "state", "turn_reward")
 """Methods of an environment that no model may call."""
@@ -50,7 +50,7 @@ class RowEnvironment:
     """Name → tool that is no method of the user's object."""
     _tools: ClassVar[frozenset[str]]
     _answers: ClassVar[frozenset[str]]
-    """Which of `CONTROL` the user's class has."""
+    """Which of `CONTROL` the user's object has; ``get_reward`` also where it has the attribute ``reward`` instead."""
     _beside: SideBySide | None = None
 
     @staticmethod
@@ -103,8 +103,9 @@ class RowEnvironment:
             raise UnavailableError("The environment is not available any more.")
         try:
             return tool()
-        except FAILURES as error:
-            self._fail(name, error)
+        except Exception as error:
+            if is_failure(error):
+                self._fail(name, error)
             raise
         finally:
             if self.failure is None:
@@ -131,11 +132,13 @@ def environment_class(
     calls_at_once: int,
     *,
     resets_objects: bool,
+    has_reward: bool = False,
 ) -> type[RowEnvironment]:
     """The class whose instances TRL is given in place of those of the user's class ``kind``, which ``make`` makes.
 
     Its tools are the public methods of ``kind``, and ``tools``, which keep limits of their own. They have the
-    signatures and docstrings of the user's: TRL makes schemas of those.
+    signatures and docstrings of the user's: TRL makes schemas of those. ``has_reward``: it has an
+    attribute ``reward``.
     """
     found = inspect.getmembers(kind, inspect.isfunction)
     methods = {each: _method(function) for each, function in found if each[0] != "_" and each not in CONTROL}
@@ -145,7 +148,11 @@ def environment_class(
         "_calls_at_once": calls_at_once,
         "_functions": dict(tools),
         "_tools": frozenset({*methods, *functions}),
-        "_answers": frozenset(method for method in CONTROL if callable(getattr(kind, method, None))),
+        "_answers": frozenset(
+            method
+            for method in CONTROL
+            if callable(getattr(kind, method, None)) or (method == "get_reward" and has_reward)
+        ),
         "resets_objects": resets_objects,
     }
     if "state" in settings["_answers"]:

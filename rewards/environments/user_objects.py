@@ -22,6 +22,25 @@ class UnavailableError(RuntimeError):
 
 FAILURES = (UnavailableError, TimeoutError, ConnectionError, MemoryError)
 """What a tool raises where it failed, and not the policy that called it; all else is text for the policy."""
+_FAILURES_OF_CLIENTS = frozenset(
+    {
+        "aiohttp.client_exceptions.ClientConnectionError",
+        "httpx.TransportError",
+        "requests.exceptions.ConnectionError",
+        "requests.exceptions.Timeout",
+        "urllib.error.URLError",
+        "websockets.exceptions.ConnectionClosed",
+        "websockets.exceptions.InvalidHandshake",
+    }
+)
+"""The same of libraries whose errors are none of `FAILURES`: no answer came. They need not be installed."""
+
+
+def is_failure(error: BaseException) -> bool:
+    """Whether ``error`` says that a tool failed, and not that it refuses; an HTTP status is an answer."""
+    names = {f"{kind.__module__}.{kind.__qualname__}" for kind in type(error).__mro__}
+    of_client = not names.isdisjoint(_FAILURES_OF_CLIENTS) and "urllib.error.HTTPError" not in names
+    return isinstance(error, FAILURES) or of_client
 
 
 _KINDS: Mapping[str, Callable[[Any], Any]] = {
@@ -33,26 +52,41 @@ _KINDS: Mapping[str, Callable[[Any], Any]] = {
 
 
 class UserObject:
-    """A user's object, reset for each row, as TRL does, or made anew for it."""
+    """A user's object, reset for each row, as TRL does, or made anew for it, and after a failure: one that lost its
+    connection would fail for good."""
 
     def __init__(self, make: Callable[[], Any], *, new_for_each_row: bool) -> None:
         self._make, self._new_for_each_row = make, new_for_each_row
         self.inner = make()
-        self._is_used = False
+        self._is_used = self._has_failed = False
 
     def call(self, method: str, arguments: Mapping[str, Any]) -> Any:
-        """What a method returns or raises; a coroutine is run, and ``sys.exit`` ends no run."""
+        """What a method returns or raises; a coroutine is run, and ``sys.exit`` ends no run.
+
+        ``get_reward`` of an object without that method is its attribute ``reward``. A ``reset`` that fails with an
+        object of an earlier row, whose connection may have ended meanwhile, is tried again with a new one.
+        """
+        is_old = False
         try:
             if method == "reset":
-                if self._is_used and self._new_for_each_row:
-                    self.inner = self._make()
+                is_old = self._is_used and not self._has_failed and not self._new_for_each_row
+                if self._is_used and not is_old:
+                    self.inner, self._has_failed = self._make(), False
                 self._is_used = True
-            result = getattr(self.inner, method)(**arguments)
+            if method == "get_reward" and not hasattr(self.inner, method):
+                result = self.inner.reward
+            else:
+                result = getattr(self.inner, method)(**arguments)
             if inspect.iscoroutine(result):
                 result = asyncio.run(result)
             return _KINDS[method](result) if method in _KINDS else result
         except (SystemExit, KeyboardInterrupt) as error:
             raise RuntimeError(f"it raised {type(error).__name__}: {error}") from error
+        except Exception as error:
+            self._has_failed |= method == "reset" or is_failure(error)
+            if is_old and is_failure(error):
+                return self.call(method, arguments)
+            raise
 
 
 class InThread:
@@ -64,13 +98,12 @@ class InThread:
 
     def call(self, method: str, arguments: Mapping[str, Any]) -> Any:
         """What a method returns or raises within the limit."""
-        if self.object is None:
-            self.object = self._make()
-        function, outcome = partial(self.object.call, method, arguments), dict[str, Any]()
+        held, outcome = self.object, dict[str, Any]()
 
         def run() -> None:
             try:
-                outcome["result"] = function()
+                outcome["object"] = self._make() if held is None else held
+                outcome["result"] = outcome["object"].call(method, arguments)
             except BaseException as error:  # noqa: BLE001 — raised below, in the caller's thread
                 outcome["error"] = error
 
@@ -80,6 +113,7 @@ class InThread:
         if thread.is_alive():
             self.object = None
             raise TimeoutError(f"no answer within time_limit_s = {self._time_limit_s:g}")
+        self.object = outcome.get("object")
         if "error" in outcome:
             raise outcome["error"]
         return outcome["result"]
@@ -165,7 +199,7 @@ def answer_of(call: Callable[[], Any]) -> dict[str, Any]:
         raise
     except Exception as error:  # noqa: BLE001 — read by the policy
         said = [type(error).__name__, str(error) or type(error).__name__]
-        return {"failed" if isinstance(error, FAILURES) else "refused": said}
+        return {"failed" if is_failure(error) else "refused": said}
 
 
 def result_of(answer: Mapping[str, Any]) -> Any:

@@ -26,7 +26,8 @@ def environments_of(config: RunConfig) -> Environments:
     """The environments of a run file.
 
     Raises:
-        EnvironmentPartError: one that cannot be built, or whose own reward no reward of the run asks for.
+        EnvironmentPartError: one that cannot be built; a reward of its own that no reward of the run asks for, or that
+            is asked for and is not there.
     """
     given = config.environment
     if given is None and not config.tools:
@@ -40,11 +41,19 @@ def environments_of(config: RunConfig) -> Environments:
     for kind in found.values():
         if has_reward(kind) and not is_asked:
             raise EnvironmentPartError(
-                f"environment {kind.__name__} has a get_reward, and no reward of the run asks for it: what it pays "
-                "would be lost. Write `rewards: [{verifier: environment}]`, beside others or alone; with `weight: 0` "
-                "it is logged and not paid.",
+                f"environment {kind.__name__} has a reward of its own, and no reward of the run asks for it: what it "
+                "pays would be lost. Write `rewards: [{verifier: environment}]`, beside others or alone; with "
+                "`weight: 0` it is logged and not paid.",
                 code="environment-reward-not-asked",
             )
+    if given is not None and is_asked and not any(map(has_reward, found.values())):
+        names = ", ".join(kind.__name__ for task, kind in found.items() if task != OTHER_TASKS)
+        raise EnvironmentPartError(
+            f"The verifier environment is to pay what {names} says, which has neither a get_reward nor an attribute "
+            "reward: no row could be judged. Write def get_reward(self), or another verifier; an isolated one's "
+            "attribute has to stand in the class: reward = None.",
+            code="environment-without-reward",
+        )
     return found
 
 

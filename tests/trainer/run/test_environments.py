@@ -78,7 +78,11 @@ def errors(folder: Path, **changes: Any) -> list[str]:
         ({"environment": None, "tools": ["calculater"]}, "name the verifier environment, and the run has none"),
         ({"tools": ["calculater"]}, "tool 'calculater' is not known. Did you mean calculator?"),
         ({"environment": {"name": "guessing", "largest": "7"}}, "option largest = '7' is not accepted"),
-        ({"rewards": [{"verifier": "exact_match"}]}, "Guessing has a get_reward, and no reward of the run asks for it"),
+        ({"environment": "python_tool"}, "which has neither a get_reward nor an attribute reward"),
+        (
+            {"rewards": [{"verifier": "exact_match"}]},
+            "Guessing has a reward of its own, and no reward of the run asks for it",
+        ),
         (
             {
                 "environment": "tests.rewards.environments.parts:Counting",
