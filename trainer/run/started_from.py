@@ -18,6 +18,7 @@ _OURS = "evenkeel"
 _INSTALLED = tuple(
     f"{Path(sysconfig.get_path(name)).resolve()}{os.sep}" for name in ("stdlib", "platstdlib", "purelib", "platlib")
 )
+_PACKAGES = frozenset({"site-packages", "dist-packages"})
 _NAMED = re.compile(r"(\w+(?:\.\w+)*):\w+(?:\.\w+)*")
 _OFFERED = [f"evenkeel.{kind}" for kind in ("verifiers", "generators", "advantages", "token_weights", "coefficients")]
 _OFFERED += [f"evenkeel.{kind}" for kind in ("update_schedules", "prompt_samplers", "environments", "tools")]
@@ -101,15 +102,20 @@ def _add(module: str, package: str, found: dict[str, str]) -> None:
         if top == _OURS != package:
             continue
         beside = _file_of(imported)
-        if beside is not None and (top == package or not str(beside.resolve()).startswith(_INSTALLED)):
+        if beside is not None and (top == package or not _is_installed(beside.resolve())):
             _add(imported, package, found)
+
+
+def _is_installed(file: Path) -> bool:
+    """Whether a file is Python's or a package's, of this virtual environment or of one below it."""
+    return str(file).startswith(_INSTALLED) or not _PACKAGES.isdisjoint(file.parts)
 
 
 def _file_of(module: str) -> Path | None:
     """The file of a module that is imported or can be; ``None`` of what is built into Python, or is not a module."""
     try:
         spec = getattr(sys.modules.get(module), "__spec__", None) or importlib.util.find_spec(module)
-    except (ImportError, AttributeError, ValueError):
+    except Exception:  # noqa: BLE001 — it runs the packages above the module, which may raise anything
         return None
     path = Path(spec.origin) if spec is not None and spec.has_location and spec.origin else None
     return path if path is not None and path.is_file() else None

@@ -180,6 +180,20 @@ def test_what_is_installed_and_what_is_ours_is_no_code_of_the_user(folder: Path)
     assert own_code(load_config("run.yaml", [*plain, "data.train={path: a/b, generator: null}"])) == {}
 
 
+def test_packages_of_an_environment_below_are_installed_and_one_that_raises_is_passed_over(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    below = folder / "below" / "site-packages"
+    (below / "raising_package").mkdir(parents=True)
+    (below / "raising_package" / "__init__.py").write_text("raise AssertionError")
+    (below / "package_below.py").write_text("")
+    (folder / "part_on_packages.py").write_text("import package_below, raising_package.part\n\ndef judge(): ...\n")
+    monkeypatch.syspath_prepend(str(below))
+    rewards = "rewards=[{verifier: 'part_on_packages:judge'}]"
+    nothing = ["algorithm.token_weight=uniform", "data.train={path: a/b, generator: null}"]
+    assert {*own_code(load_config("run.yaml", [rewards, *nothing]))} == {"part_on_packages"}
+
+
 def test_a_checkpoint_as_a_model_is_its_model_alone(folder: Path) -> None:
     before = model_files("model", None)
     for name in ("trainer_state.json", "manifest.json", "logged_so_far_0.json", "training_args.bin", "optimizer.pt"):
