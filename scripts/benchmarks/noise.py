@@ -54,9 +54,11 @@ CASES: dict[str, dict[str, Any]] = {
     "gtpo": {ADVANTAGE: "gtpo"},
     "gtpo_conflict": {ADVANTAGE: "gtpo_conflict"},
     "otb": {ADVANTAGE: "otb"},
+    "sdpo": {ADVANTAGE: "sdpo"},
     "unlikeliness": {ADVANTAGE: "unlikeliness"},
     "unlikeliness, length_normalised": {ADVANTAGE: {"name": "unlikeliness", "length_normalised": True}},
     "adv_reweight": {TOKEN_WEIGHT: "adv_reweight"},
+    "rlsd": {TOKEN_WEIGHT: "rlsd"},
     "low_probability_reweight": {TOKEN_WEIGHT: "low_probability_reweight"},
     "relative_surprisal": {TOKEN_WEIGHT: "relative_surprisal"},
     "clip_cov": {TOKEN_WEIGHT: "clip_cov"},
@@ -171,7 +173,7 @@ class SyntheticBatch:
     def update(self, strategies: Strategies, logps: Tensor, old_logps: Tensor, entropies: Tensor) -> Tensor:
         """``A · w · keep · c`` (N, T) of the first pass."""
         common: dict[str, Any] = {"mask": self.mask, "completion_ids": self.mask, "step": 0, "max_steps": 1}
-        common["entropies"] = entropies
+        common |= {"entropies": entropies, "teacher_logps": self.logps / 2}
         of_estimators = estimator_signals(
             rewards_per_function=self.rewards[:, None],
             reward_weights=torch.ones(1),

@@ -333,10 +333,15 @@ def _settings() -> list[tuple[str, tuple[Any, ...]]]:
     """Dotted path of every setting, with values of its own kind."""
     if not _KNOWN:
         from evenkeel.trainer.run.config import RunConfig
-        from evenkeel.trainer.run.config.trl_arguments import grpo_arguments, lora_arguments, revision_options
+        from evenkeel.trainer.run.config.trl_arguments import (
+            grpo_arguments,
+            lora_arguments,
+            revision_options,
+            teacher_options,
+        )
 
         kinds: dict[str, Any] = {"trl": grpo_arguments(), "model.lora": lora_arguments()}
-        kinds |= {"algorithm.revision": revision_options()}
+        kinds |= {"algorithm.revision": revision_options(), "algorithm.teacher": teacher_options()}
         sections: dict[str, Any] = {name: field.annotation for name, field in RunConfig.model_fields.items()}
         kinds |= {name: kind for name, kind in sections.items() if name != "trl" and hasattr(kind, "model_fields")}
         for name, kind in kinds.items():

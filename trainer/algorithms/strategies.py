@@ -19,6 +19,7 @@ from evenkeel.trainer.algorithms.mixtures import find_estimator
 from evenkeel.trainer.algorithms.registry import Strategy, built_in, find_strategy
 from evenkeel.trainer.algorithms.results import max_rounds
 from evenkeel.trainer.algorithms.revisions import RevisionOptions
+from evenkeel.trainer.algorithms.teachers import TeacherOptions
 from evenkeel.trainer.algorithms.trial import tried, tried_sampler, tried_schedule
 
 KeepGroups = Literal["step", "forward", "off"]
@@ -36,6 +37,7 @@ class Strategies:
         keep_groups: whether a group stays in one optimizer ``step``, in one ``forward`` pass, or neither (``off``).
         revision: how wrong answers are generated again; ``None`` = they are not.
         prompt_sampler: ``None`` = TRL's own sampler chooses the prompts.
+        teacher: how completions are scored once more for ``teacher_logps``; ``None`` = nothing names it.
     """
 
     advantage: Strategy | None
@@ -46,6 +48,7 @@ class Strategies:
     keep_groups: KeepGroups
     revision: RevisionOptions | None = None
     prompt_sampler: Strategy | None = None
+    teacher: TeacherOptions | None = None
 
     @property
     def all(self) -> list[Strategy]:
@@ -87,12 +90,14 @@ def build_strategies(
     keep_groups: Any = None,
     revision: Any = None,
     prompt_sampler: Any = "uniform",
+    teacher: Any = None,
 ) -> Strategies:
     """The strategies that the specifications (`PartSpec`) name; ``keep_groups`` ``None`` = what their traits ask for.
 
     Raises:
         PartError: one cannot be found, built or used, ``keep_groups`` is less than one of them needs, or ``revision``
-            is given though nothing names its columns, or is not given though something does.
+            is given though nothing names its columns, or is not given though something does, or ``teacher`` is given
+            though nothing names ``teacher_logps``.
     """
     estimator = None if advantage is None else tried(find_estimator(advantage))
     chosen = tried(find_strategy(TOKEN_WEIGHT, token_weight))
@@ -103,7 +108,20 @@ def build_strategies(
     revised = _revised(estimator, revision)
     kept = _kept([*parts, part], keep_groups)
     sampler = _sampler(prompt_sampler, estimator)
-    return Strategies(estimator, weight, factor, part, tried_schedule(part), kept, revised, sampler)
+    shown = _teacher(parts, teacher)
+    return Strategies(estimator, weight, factor, part, tried_schedule(part), kept, revised, sampler, shown)
+
+
+def _teacher(parts: list[Strategy], asked: Mapping[str, Any] | TeacherOptions | None) -> TeacherOptions | None:
+    if any("teacher_logps" in part.signals for part in parts):
+        return asked if isinstance(asked, TeacherOptions) else TeacherOptions(**(asked or {}))
+    if asked is not None:
+        raise PartError(
+            "teacher is given, but no strategy names teacher_logps, so it would score nothing. Leave it out, or write "
+            "token_weight: rlsd or advantage: sdpo.",
+            code="unused-teacher",
+        )
+    return None
 
 
 def _sampler(asked: Any, estimator: Strategy | None) -> Strategy | None:

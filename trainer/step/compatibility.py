@@ -54,6 +54,7 @@ class Loaded:
         same_names: names that several reward functions share.
         image_column: a column of images beside the prompts, if there is one.
         turn_columns: columns of turns that the environments leave; ``None`` = not known, they are not of a run file.
+        unusable_references: why a teacher cannot be shown the gold answers, if it cannot; looked for where one is.
         unshareable: why rows cannot share their prompt's forward pass, if they cannot; looked for where it is asked.
     """
 
@@ -70,6 +71,7 @@ class Loaded:
     image_column: str | None = None
     turn_columns: frozenset[str] | None = None
     unshareable: str | None = None
+    unusable_references: str | None = None
 
 
 @dataclass(frozen=True)
@@ -523,6 +525,25 @@ def _revised_turns(settings: Settings) -> Problems:
         )
 
 
+@rule("algorithm.teacher algorithm.advantage algorithm.token_weight", "environments")
+def _taught_turns(settings: Settings) -> Problems:
+    """teacher_logps with tools, environments or a rollout function."""
+    own = settings.loaded.own_generation
+    if settings.strategies.teacher is not None and own:
+        yield (
+            f"teacher_logps with {own}: a teacher is the policy behind one prompt with the gold answer, and here what "
+            "it would read is made in several turns, or by others. Choose a strategy that names no teacher_logps, or "
+            f"leave {own} out."
+        )
+
+
+@rule("algorithm.teacher algorithm.advantage algorithm.token_weight data", "model")
+def _answers_for_a_teacher(settings: Settings) -> Problems:
+    """teacher_logps with rows whose reference is no text or number."""
+    if settings.loaded.unusable_references:
+        yield settings.loaded.unusable_references
+
+
 @rule("algorithm.advantage", "environments")
 def _credit_by_turn(settings: Settings) -> Problems:
     """An estimator that credits turns, without tools, environments or a rollout function, or states that are named."""
@@ -565,10 +586,15 @@ def _names_of_functions(settings: Settings) -> Problems:
         )
 
 
-@rule("algorithm.prompt_sampler algorithm.revision evaluation data", "model")
+@rule("algorithm.prompt_sampler algorithm.revision algorithm.teacher evaluation data", "model")
 def _images(settings: Settings) -> Problems:
-    """A column of images with decodings, a revision or a prompt sampler of several rounds."""
+    """A column of images with decodings, a revision, teacher_logps or a prompt sampler of several rounds."""
     column, strategies = settings.loaded.image_column, settings.strategies
+    if settings.loaded.is_vlm and strategies.teacher is not None:
+        yield (
+            "teacher_logps with a model of images: a teacher's prompt is text, and the images of its row would not be "
+            "in it. Choose a strategy that names no teacher_logps, or a model of text."
+        )
     if column is None:
         return
     sampler = strategies.prompt_sampler
@@ -667,9 +693,15 @@ def _order_of_the_run(settings: Settings) -> Problems:
 
 @rule("speed.staleness trl.use_vllm algorithm.advantage algorithm.token_weight algorithm.coefficient")
 def _entropies_of_an_engine(settings: Settings) -> Problems:
-    """staleness and vLLM with a strategy that asks for the entropies of π_old, or for Σ π_old²."""
+    """staleness and vLLM with a strategy that asks for the entropies of π_old, Σ π_old², or teacher_logps."""
     if settings.speed.staleness and settings.args.use_vllm:
         for part in settings.strategies.all:
+            if "teacher_logps" in part.signals:
+                yield (
+                    f"{_described(part)} asks for teacher_logps, which this trainer's own model scores, and with "
+                    "staleness and vLLM π_old is the engine's: their difference would hold the engine's rounding too. "
+                    "Choose another strategy, generate with transformers, or write staleness: 0."
+                )
             if asked := {"entropies", "sum_pi_squared"} & set(part.signals):
                 yield (
                     f"{_described(part)} asks for {' and '.join(sorted(asked))}, and with staleness and vLLM π_old is "

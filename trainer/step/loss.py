@@ -260,6 +260,7 @@ class Loss:
         signals = token_signals(
             logps=logps,
             old_logps=batch.get("old_per_token_logps", logps),
+            teacher_logps=batch.get("teacher_logps"),
             advantages=batch["advantages"],
             mask=mask,
             entropies=batch.get("old_entropies", batch["entropies"]),

@@ -47,6 +47,7 @@ COMPLETION_WIDE = (
     "keep",
     "old_per_token_logps",
     "old_entropies",
+    "teacher_logps",
     "ref_per_token_logps",
     "sampling_per_token_logps",
     "importance_sampling_ratio",

@@ -7,6 +7,7 @@ same number of rows, so that it runs wherever the rollout runs: transformers, vL
 from collections import defaultdict
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import torch
@@ -155,12 +156,23 @@ def revision_prompt(prompt: Any, answer: str, reference: str, options: RevisionO
     Raises:
         ValueError: the last message is not text.
     """
+    return in_place_of_text(
+        prompt, partial(options.revision_prompt, answer=answer, reference=reference), "revision", "Revise"
+    )
+
+
+def in_place_of_text(prompt: Any, written: Callable[[str], str], option: str, use: str) -> Any:
+    """``prompt``, plain text or messages, with what is ``written`` from its text, or its last message's, in its place.
+
+    Raises:
+        ValueError: the last message is not text; the message says so of ``option`` and its ``use``.
+    """
     if isinstance(prompt, str):
-        return options.revision_prompt(prompt, answer, reference)
+        return written(prompt)
     content = prompt[-1]["content"]
     if not isinstance(content, str):
         raise ValueError(
-            f"revision: a prompt's last message has the content {content!r:.80}, and the template needs text. "
-            "Revise text prompts alone, or leave revision out."
+            f"{option}: a prompt's last message has the content {content!r:.80}, and the template needs text. "
+            f"{use} text prompts alone, or leave {option} out."
         )
-    return [*prompt[:-1], {**prompt[-1], "content": options.revision_prompt(content, answer, reference)}]
+    return [*prompt[:-1], {**prompt[-1], "content": written(content)}]

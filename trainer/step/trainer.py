@@ -18,6 +18,7 @@ from typing import Any, Literal
 import torch
 from accelerate.utils import is_peft_model
 from torch import Tensor
+from torch.nn.utils.rnn import pad_sequence
 from torch.utils.data import DataLoader, Sampler
 from transformers import GenerationConfig, TrainerCallback, TrainerControl, TrainerState, TrainingArguments
 from trl import GRPOConfig, GRPOTrainer
@@ -26,6 +27,7 @@ from trl.models.utils import disable_gradient_checkpointing
 from evenkeel.trainer.algorithms.registry import PartSpec
 from evenkeel.trainer.algorithms.revisions import RevisionOptions
 from evenkeel.trainer.algorithms.strategies import KeepGroups, Strategies, build_strategies
+from evenkeel.trainer.algorithms.teachers import TeacherOptions
 from evenkeel.trainer.evaluation.decoding import Decoding
 from evenkeel.trainer.evaluation.judging import Answered
 from evenkeel.trainer.evaluation.result import EvaluationResult
@@ -43,6 +45,7 @@ from evenkeel.trainer.step.prompts import Answers, EpochSampler, RunOrder
 from evenkeel.trainer.step.records import samples
 from evenkeel.trainer.step.rollout import Batch, Position, Rollout, Row
 from evenkeel.trainer.step.scoring import Purpose, summing_squares
+from evenkeel.trainer.step.teacher import privileged_prompts
 from evenkeel.trainer.step.temporarily import random_streams_kept, temporarily
 from evenkeel.trainer.step.wiring import Parts, wired
 
@@ -59,6 +62,9 @@ _IMAGES = (
     "image_position_ids",
 )
 """What TRL's batches hold beside the tokens, and its scoring of tokens takes by the same names."""
+
+_NOTHING_ASKED = (None, "uniform", None, "single_pass", None)
+"""Advantage, token weight, coefficient, update schedule and keep_groups where none was asked for."""
 
 
 class RLVRTrainer(GRPOTrainer):
@@ -77,6 +83,8 @@ class RLVRTrainer(GRPOTrainer):
             ``off`` shuffles rows as TRL does; ``None`` = what the strategies need.
         revision: how wrong answers are generated again, where an estimator asks for it (ibpo); see `RevisionOptions`.
         prompt_sampler: the same for which prompts come next (uniform = TRL's order, dynamic, difficulty, unsolved).
+        teacher: how completions are scored behind the gold answer, where a strategy names ``teacher_logps`` (rlsd,
+            sdpo); see `TeacherOptions`.
         strategies: all of these, built and tried by `build_strategies`, in their place.
         cut: ``by_rank``: each rank cuts its rows into optimizer steps, as TRL does; ``over_all_ranks``: the same rows
             are in each step on any number of ranks.
@@ -116,6 +124,7 @@ class RLVRTrainer(GRPOTrainer):
         keep_groups: KeepGroups | None = None,
         revision: Mapping[str, Any] | RevisionOptions | None = None,
         prompt_sampler: PartSpec = "uniform",
+        teacher: Mapping[str, Any] | TeacherOptions | None = None,
         strategies: Strategies | None = None,
         cut: Literal["by_rank", "over_all_ranks"] = "by_rank",
         speed: Speed = Speed(),
@@ -128,18 +137,18 @@ class RLVRTrainer(GRPOTrainer):
         engine = with_old_keywords(engine, "engine", keywords)
         evaluation = with_old_keywords(evaluation, "evaluation", keywords)
         asked = (advantage, token_weight, coefficient, update_schedule, keep_groups)
-        drop_in = strategies is None and asked == (None, "uniform", None, "single_pass", None)
+        drop_in = strategies is None and asked == _NOTHING_ASKED
         if strategies is None:
             if advantage is None and not (args is not None and leaves_advantages_to_trl(args)):
                 advantage = "grpo"
             strategies = build_strategies(
-                advantage, token_weight, update_schedule, coefficient, keep_groups, revision, prompt_sampler
+                advantage, token_weight, update_schedule, coefficient, keep_groups, revision, prompt_sampler, teacher
             )
-        elif (*asked, revision, prompt_sampler) != (None, "uniform", None, "single_pass", None, None, "uniform"):
+        elif (*asked, revision, prompt_sampler, teacher) != (*_NOTHING_ASKED, None, "uniform", None):
             raise TypeError(
                 "strategies= holds every strategy, so what is beside it (advantage, token_weight, coefficient, "
-                "update_schedule, keep_groups, revision, prompt_sampler) would have no effect. Give it to "
-                "build_strategies, or leave strategies out."
+                "update_schedule, keep_groups, revision, prompt_sampler, teacher) would have no effect. Give it "
+                "to build_strategies, or leave strategies out."
             )
         self.strategies = strategies
         if args is not None:
@@ -277,6 +286,8 @@ class RLVRTrainer(GRPOTrainer):
             batch: Batch = super()._generate_and_score_completions(rows)
         parts.provenance.check(batch, metrics)
         parts.scoring.complete(batch, metrics, self._score_old_policy)
+        if self.strategies.teacher is not None:
+            batch["teacher_logps"] = self._score_teacher(privileged_prompts(rows, self.strategies.teacher), batch)
         judging = parts.judging
         rollout = Rollout(rows, batch, position, judging.rewards_per_function, judging.columns, self._score_old_policy)
         signals = parts.advantages.signals(rollout)
@@ -591,12 +602,7 @@ class RLVRTrainer(GRPOTrainer):
 
     def _score_old_policy(self, batch: Batch) -> dict[str, Tensor]:
         """``log π_old``, its entropy and, if named, Σ π_old², where TRL did not compute what somebody asks for."""
-        width = batch["completion_ids"].shape[1]
-        arguments = (
-            torch.cat([batch["prompt_ids"], batch["completion_ids"]], dim=1),
-            torch.cat([batch["prompt_mask"], batch["completion_mask"]], dim=1),
-            width,
-        )
+        arguments = _to_score(batch)
         keywords = {"batch_size": self.args.per_device_train_batch_size, "compute_entropy": True}
         keywords |= {key: batch[key] for key in _IMAGES if key in batch}
         with torch.no_grad(), disable_gradient_checkpointing(self.model, self.args.gradient_checkpointing_kwargs):
@@ -614,8 +620,28 @@ class RLVRTrainer(GRPOTrainer):
             ):
                 score = super()._get_per_token_logps_and_entropies  # not self._get…, which may cut and pack the rows
                 logps, entropies, _ = score(model, *arguments, **keywords)
-        squares = torch.cat(logs)[:, -width:].exp()
+        squares = torch.cat(logs)[:, -logps.shape[1] :].exp()
         return {"old_per_token_logps": logps, "old_entropies": entropies, "old_sum_pi_squared": squares}
+
+    def _score_teacher(self, prompts: list[Any], batch: Batch) -> Tensor:
+        """Log-probabilities (B, T) of the batch's completions behind other prompts, by the policy as it is."""
+        tokens = [torch.tensor(ids) for ids in self._tokenize_prompts(prompts)[0]]
+        padded, filled = (
+            pad_sequence(each, batch_first=True, padding_value=value, padding_side="left").to(self.accelerator.device)
+            for each, value in ((tokens, self._tokenizer.pad_token_id), ([torch.ones_like(ids) for ids in tokens], 0))
+        )
+        input_ids, mask, width = _to_score({**batch, "prompt_ids": padded, "prompt_mask": filled})
+        longest = getattr(self.model.config.get_text_config(), "max_position_embeddings", None)
+        if longest is not None and input_ids.shape[1] > longest:
+            raise ValueError(
+                f"teacher_logps: a prompt of {padded.shape[1]} tokens, the gold answer in it, and a completion of "
+                f"{width} are more than the model's {longest} positions. Leave longer rows out, shorten "
+                "algorithm.teacher.template, or lower trl.max_completion_length."
+            )
+        size = self.args.per_device_train_batch_size
+        with torch.no_grad(), disable_gradient_checkpointing(self.model, self.args.gradient_checkpointing_kwargs):
+            logps, *_ = self._get_per_token_logps_and_entropies(self.model, input_ids, mask, width, batch_size=size)
+        return logps
 
     def _write_revisions(
         self, seed: int, rows: list[Row], prompts: list[Any]
@@ -705,6 +731,13 @@ class RLVRTrainer(GRPOTrainer):
     def newest_samples(self, number: int) -> list[dict[str, Any]]:
         """Up to ``number`` completions of the newest rollout batch, evenly spread, each as column → value."""
         return samples(self._logs, number)
+
+
+def _to_score(batch: Batch) -> tuple[Tensor, Tensor, int]:
+    """Token ids and attention mask (B, P + T) of prompts and completions, and T."""
+    input_ids = torch.cat([batch["prompt_ids"], batch["completion_ids"]], dim=1)
+    mask = torch.cat([batch["prompt_mask"], batch["completion_mask"]], dim=1)
+    return input_ids, mask, batch["completion_ids"].shape[1]
 
 
 class EndOfStep(TrainerCallback):

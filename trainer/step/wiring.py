@@ -27,6 +27,7 @@ from evenkeel.trainer.step.revisions import Revisions
 from evenkeel.trainer.step.rollout import Schedule
 from evenkeel.trainer.step.scoring import Scoring
 from evenkeel.trainer.step.shared_prompts import attention_length, unshareable
+from evenkeel.trainer.step.teacher import unusable_references
 
 
 @dataclass(frozen=True)
@@ -254,6 +255,9 @@ def _loaded(trainer: Any, speed: Speed, ranks: Ranks) -> Loaded:
         rope_type=rope_type(config),
         varies=varies,
         has_plain_cache=has_plain_cache,
+        unusable_references=unusable_references(trainer.train_dataset)
+        if trainer.strategies.teacher is not None
+        else None,
         unshareable=unshareable(
             base, has_plain_cache=has_plain_cache, has_rotary_positions=rope_type(config) is not None
         )

@@ -59,6 +59,7 @@ def batches(draw: Any) -> dict[str, Any]:
         "state_keys": torch.randint(0, 2, has_turn.shape, generator=generator).masked_fill(~has_turn, -1),
         "probs": probs,
         "old_logps": probs.log(),
+        "teacher_logps": probs.flip(1).log(),
         "logps": probs.log() + log_ratio,
         "log_ratio": log_ratio,
         "entropies": 2 * torch.rand(mask.shape, generator=generator) + 1e-3,

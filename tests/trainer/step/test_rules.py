@@ -29,6 +29,11 @@ def by_the_mean(probs: Tensor, mask: Tensor) -> Tensor:
 
 
 SPEAKS_AND_IS_SILENT: dict[str, tuple[dict[str, Any], dict[str, Any]]] = {
+    "taught-turns": ({"strategies": {"token_weight": "rlsd"}, **IN_TURNS}, IN_TURNS),
+    "answers-for-a-teacher": (
+        {"strategies": {"advantage": "sdpo"}, "loaded": Loaded(unusable_references="the row's reference is None")},
+        {"strategies": {"advantage": "sdpo"}},
+    ),
     "owned-settings": ({"args": {"scale_rewards": "none"}}, {"args": {"scale_rewards": "group"}}),
     "sampling": ({"args": {"top_p": 0.9, **TWO_STEPS}}, {"args": {"top_p": 0.9}}),
     "token-level": (

@@ -58,10 +58,14 @@ def passes(strategies: Strategies, batch: ReplayedBatch, loss_type: str, longest
     Raises:
         PartError: a strategy asks for what was not recorded, or breaks its contract.
     """
+    for part in strategies.all:
+        if "teacher_logps" in part.signals:
+            raise PartError(f"{part.kind} {part.name!r} asks for teacher_logps, which rollouts do not record.")
     advantages = _advantages(strategies, batch, loss_type)
     signals = token_signals(
         logps=batch.logps,
         old_logps=batch.logps,
+        teacher_logps=None,
         advantages=advantages,
         mask=batch.mask,
         entropies=batch.entropies,
@@ -138,6 +142,7 @@ def _advantages(strategies: Strategies, batch: ReplayedBatch, loss_type: str) ->
         old_logps=batch.logps,
         entropies=batch.entropies,
         sum_pi_squared=batch.sum_pi_squared,
+        teacher_logps=None,
         sequence_weights=loss_sequence_weights(loss_type, batch.mask.sum(1)) if weighted else None,
         step=batch.step,
         max_steps=batch.max_steps,

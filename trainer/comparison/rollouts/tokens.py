@@ -67,20 +67,20 @@ class WeighedTokens:
             signals = self._signals(rows, mask, advantages)
             values = update.token_factors(self.strategies, signals, "on recorded rollouts").weighted(advantages)
         else:
-            self.note = (
-                f"The advantage alone: token weight {self.weight.name!r} needs {absent}, which this run did not record "
-                "(logging.rollout_scores: true does)."
-            )
+            self.note = f"The advantage alone: token weight {self.weight.name!r} needs {absent}."
             values = advantages
         found = [row[:length].tolist() for row, length in zip(values * mask, lengths, strict=True)]
         return [row[0] if len(set(row)) == 1 else row for row in found]
 
     def _absent(self, rows: Sequence[dict[str, Any]]) -> str | None:
         assert self.weight is not None
+        if "teacher_logps" in self.weight.signals:
+            return "teacher_logps, which no run records"
         asked = {"old_logps": {"probs", "old_logps"}, "entropies": {"entropies"}}
         for column, signals in asked.items():
             if signals & {*self.weight.signals} and any(row[column] is None for row in rows):
-                return {"old_logps": "π_old", "entropies": "entropies"}[column]
+                missing = {"old_logps": "π_old", "entropies": "entropies"}[column]
+                return f"{missing}, which this run did not record (logging.rollout_scores: true does)"
         return None
 
     def _signals(self, rows: Sequence[dict[str, Any]], mask: Tensor, advantages: Tensor) -> Signals:
@@ -94,6 +94,7 @@ class WeighedTokens:
         return token_signals(
             logps=scores["old_logps"],
             old_logps=scores["old_logps"],
+            teacher_logps=None,
             advantages=advantages,
             mask=mask,
             entropies=scores["entropies"],

@@ -25,7 +25,13 @@ from evenkeel.trainer.run.config.section import (
     part_name,
 )
 from evenkeel.trainer.run.config.trackers import TrackerName
-from evenkeel.trainer.run.config.trl_arguments import CheckedBy, grpo_arguments, lora_arguments, revision_options
+from evenkeel.trainer.run.config.trl_arguments import (
+    CheckedBy,
+    grpo_arguments,
+    lora_arguments,
+    revision_options,
+    teacher_options,
+)
 from evenkeel.trainer.run.config.yaml_document import write
 from evenkeel.trainer.step.options import Engine, Speed
 
@@ -142,6 +148,10 @@ class AlgorithmSection(Section):
     """
     revision: Annotated[dict[str, Any], CheckedBy(revision_options)] | None = None
     """Wrong answers are generated again, ``{references: 3, credit: fewest_edits}``; for ``advantage: ibpo`` alone."""
+    teacher: Annotated[dict[str, Any], CheckedBy(teacher_options)] | None = None
+    """The prompt behind which completions are scored once more, ``{template: …}``, with the gold answer in it; for
+    ``rlsd`` and ``sdpo``.
+    """
     prompts_per_rollout: Count | None = None
     """So many prompts × ``trl.num_generations`` sequences are generated together."""
     sequences_per_update: Count | None = None

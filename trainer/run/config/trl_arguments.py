@@ -1,4 +1,4 @@
-"""What a file may write under ``trl:``, ``model.lora:`` and ``algorithm.revision:``.
+"""What a file may write under ``trl:``, ``model.lora:``, ``algorithm.revision:`` and ``algorithm.teacher:``.
 
 Fields and types are read from ``GRPOConfig`` and ``LoraConfig``. What their types leave open stands here: ranges, and
 words where the type is ``str``. TRL, transformers and torch themselves refuse few of these values when they make
@@ -94,6 +94,14 @@ def revision_options() -> type[BaseModel]:
     from evenkeel.trainer.algorithms.revisions import RevisionOptions
 
     return RevisionOptions
+
+
+@cache
+def teacher_options() -> type[BaseModel]:
+    """The options that may stand under ``algorithm.teacher:``. Imports torch, which takes seconds."""
+    from evenkeel.trainer.algorithms.teachers import TeacherOptions
+
+    return TeacherOptions
 
 
 def grpo_default(name: str) -> Any:

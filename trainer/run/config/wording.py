@@ -15,7 +15,13 @@ from evenkeel.trainer.run.config.data_section import Source
 from evenkeel.trainer.run.config.keys import IN_ANOTHER_SECTION, MEANT, REMOVED, advice_for, other_key, suggest_key
 from evenkeel.trainer.run.config.problems import Problem
 from evenkeel.trainer.run.config.schema import RunConfig
-from evenkeel.trainer.run.config.trl_arguments import REASONS, grpo_arguments, lora_arguments, revision_options
+from evenkeel.trainer.run.config.trl_arguments import (
+    REASONS,
+    grpo_arguments,
+    lora_arguments,
+    revision_options,
+    teacher_options,
+)
 from evenkeel.trainer.run.config.yaml_document import Node, scalar
 
 Path = tuple[str | int, ...]
@@ -36,6 +42,7 @@ _CHECKED_BY: dict[str, Callable[[], type[BaseModel] | None]] = {
     "trl": grpo_arguments,
     "lora": lora_arguments,
     "revision": revision_options,
+    "teacher": teacher_options,
     "train": lambda: Source,
     "test": lambda: Source,
 }

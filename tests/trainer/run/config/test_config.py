@@ -371,3 +371,13 @@ def test_revision_options_are_checked_where_they_are_written(tmp_path: Path) -> 
         "algorithm.revision.template": "template-without-prompt",
         "algorithm.revision.credit": "unknown-word",
     }
+
+
+def test_a_teachers_options_are_checked_where_they_are_written(tmp_path: Path) -> None:
+    teacher = {"template": "{prompt} {reference}"}
+    config = load(tmp_path, "", "algorithm.token_weight=rlsd", f"algorithm.teacher={teacher}")
+    assert config.algorithm.teacher == teacher
+    assert dict(found(tmp_path, "", "algorithm.teacher={template: '{prompt}', references: 1}")) == {
+        "algorithm.teacher.references": "unknown-key",
+        "algorithm.teacher.template": "template-of-a-teacher",
+    }

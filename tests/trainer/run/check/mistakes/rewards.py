@@ -76,6 +76,12 @@ REWARDS = [
         says="advantage: ibpo",
     ),
     mistake(
+        "a teacher that nothing asks for",
+        "unused-teacher",
+        "algorithm.teacher={template: '{prompt} {reference}'}",
+        says="token_weight: rlsd",
+    ),
+    mistake(
         "IBPO without its revision", "missing-revision", "algorithm.advantage=ibpo", says="revision: {references: 3}"
     ),
     mistake(

@@ -1,0 +1,105 @@
+"""The signal `teacher_logps`: the policy's own scores of its tokens behind the gold answer, when it writes them."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from datasets import Dataset
+
+from evenkeel.trainer import RLVRTrainer
+from evenkeel.trainer.algorithms.teachers import TeacherOptions
+from evenkeel.trainer.step.compatibility import PreflightError
+from evenkeel.trainer.step.teacher import privileged_prompts
+from tests.trainer.training import PROMPTS, train
+
+ROWS = [{**row, "reference": str(number)} for number, row in enumerate(PROMPTS)]
+TEACHER = {"template": "{reference} {prompt} {reference}"}
+TEMPERATURE = 0.7
+
+
+class Watching(RLVRTrainer):
+    """Keeps the signal of each batch as it is written and as it is trained, and what the policy says by itself."""
+
+    rows: Any = ROWS
+
+    def __init__(self, *positional: Any, **keywords: Any) -> None:
+        self.written: list[torch.Tensor] = []
+        self.trained: list[torch.Tensor] = []
+        super().__init__(*positional, **{**keywords, "train_dataset": Dataset.from_list(self.rows)})
+        estimate = self.parts.advantages.estimate
+
+        def seen(rollout: Any, signals: Any, logs: Any) -> Any:
+            teacher, mask = signals["teacher_logps"], signals["mask"]
+            own = torch.zeros_like(teacher)
+            for row, (shown, ids) in enumerate(zip(rollout.rows, rollout.batch["completion_ids"], strict=True)):
+                own[row] = self.by_hand(shown, ids)
+            torch.testing.assert_close(teacher * mask, own * mask, rtol=1e-4, atol=1e-5)
+            assert (teacher - signals["old_logps"])[mask.bool()].abs().mean() > 1e-3  # the answer makes a difference
+            self.written.append((teacher * mask).sum(1).sort().values)
+            return estimate(rollout, signals, logs)
+
+        self.parts.advantages.estimate = seen
+
+    @torch.no_grad()
+    def by_hand(self, row: dict[str, Any], ids: torch.Tensor) -> torch.Tensor:
+        text = f"{row['reference']} {row['prompt'][0]['content']} {row['reference']}"
+        prompt = self._tokenizer.apply_chat_template(
+            [{"role": "user", "content": text}], add_generation_prompt=True, return_dict=True
+        )["input_ids"]
+        logits = self.model(torch.tensor([prompt + ids.tolist()])).logits[0, len(prompt) - 1 : -1] / TEMPERATURE
+        return logits.log_softmax(-1).gather(1, ids[:, None])[:, 0]
+
+
+@pytest.mark.parametrize(
+    ("speed", "settings"),
+    [
+        ({}, {}),
+        ({"microbatches": "planned"}, {"per_device_train_batch_size": 4, "steps_per_generation": 2}),
+        ({"staleness": 2}, {"max_steps": 5}),
+    ],
+    ids=["on-policy", "planned", "written two batches ahead"],
+)
+def test_it_is_the_policy_that_writes_behind_the_gold_answer(
+    tiny_model: Path, tmp_path: Path, speed: dict[str, Any], settings: dict[str, Any]
+):
+    handed: list[torch.Tensor] = []
+
+    def weight(teacher_logps, mask, step):
+        handed.append((teacher_logps * mask).sum(1))
+        return torch.ones_like(teacher_logps)
+
+    strategies = {"advantage": {"name": "mix", "of": {"grpo": 0.5, "sdpo": 0.5}}, "token_weight": weight}
+    strategies |= {"teacher": TEACHER, **speed}
+    settings = {"max_steps": 2, "learning_rate": 5e-2, **settings}
+    trainer = train(Watching, tiny_model, tmp_path, strategies=strategies, temperature=TEMPERATURE, **settings)
+    if len(handed[-1]) == len(trainer.written[0]):  # a batch is one micro-batch, in another order of rows
+        for written, weighed in zip(trainer.written, handed[-len(trainer.written) :], strict=True):
+            torch.testing.assert_close(weighed.sort().values, written)
+
+
+def test_a_reference_that_need_not_hold_the_answer_is_refused_before_training(tiny_model: Path, tmp_path: Path):
+    given = [{**row, "reference": {"numbers": [1, 2], "target": 3}} for row in PROMPTS]
+    watching = type("Given", (Watching,), {"rows": given})
+    with pytest.raises(PreflightError, match=r"'target': 3.*columns: \{reference: answer"):
+        train(watching, tiny_model, tmp_path, strategies={"advantage": "sdpo"})
+    with pytest.raises(PreflightError, match="reference is None"):
+        train(RLVRTrainer, tiny_model, tmp_path, strategies={"token_weight": "rlsd"})
+
+
+def test_the_template_is_filled_once_and_replaces_the_last_message():
+    options = TeacherOptions(template="{prompt} {x} = {reference}")
+    conversation = [{"role": "system", "content": "s"}, {"role": "user", "content": "{reference}"}]
+    filled = privileged_prompts(
+        [{"prompt": "a {prompt}", "reference": "{prompt}"}, {"prompt": conversation, "reference": 4}], options
+    )
+    assert filled == [
+        "a {prompt} {x} = {prompt}",
+        [conversation[0], {"role": "user", "content": "{reference} {x} = 4"}],
+    ]
+
+
+@pytest.mark.parametrize("template", ["{prompt}", "{reference}", ""])
+def test_a_template_that_leaves_out_question_or_answer_is_refused(template: str):
+    with pytest.raises(ValueError, match="which has no"):
+        TeacherOptions(template=template)
