@@ -20,7 +20,6 @@ SEAMS = {
         "_generate_single_turn",
         "_tool_call_loop",
         "_get_per_token_logps_and_entropies",
-        "_tokenize_prompts",
         "_calculate_rewards",
         "_compute_loss",
         "_get_grad_norm",

@@ -98,6 +98,14 @@ def test_the_logps_method_begins_with_the_five_arguments_we_rely_on():
     assert parameters[:5] == ["self", "model", "input_ids", "attention_mask", "logits_to_keep"]
 
 
+def test_prompts_alone_make_their_tokens_in_the_first_place_of_what_a_teacher_reads():
+    assert list(inspect.signature(GRPOTrainer._tokenize_prompts).parameters) == ["self", "prompts"]
+    assert inspect.getsource(GRPOTrainer._tokenize_prompts).rstrip().splitlines()[-1].split()[:2] == [
+        "return",
+        "prompt_ids,",
+    ]
+
+
 def test_the_trainers_arguments_come_in_the_order_that_our_constructor_repeats():
     assert list(inspect.signature(GRPOTrainer).parameters)[:3] == ["model", "reward_funcs", "args"]
 
