@@ -27,7 +27,7 @@ def environments_of(config: RunConfig) -> Environments:
 
     Raises:
         EnvironmentPartError: one that cannot be built; a reward of its own that no reward of the run asks for, or that
-            is asked for and is not there.
+            is asked for and is not there; one for a task that no row has.
     """
     given = config.environment
     if given is None and not config.tools:
@@ -36,6 +36,15 @@ def environments_of(config: RunConfig) -> Environments:
     if is_by_task(given):
         parts = {OTHER_TASKS: None}
         parts.update(given)
+        sources = [*config.data.train_sources.values(), *config.data.test_sources.values()]
+        tasks = {source.task for source in sources if source.task is not None}
+        if away := [task for task in given if task not in tasks]:
+            raise EnvironmentPartError(
+                f"environment names one for the rows of task {away[0]!r}, and no source of data has that task (tasks "
+                f"there: {', '.join(sorted(tasks)) or 'none'}): it would never be used. Write the task at its source, "
+                f"`{{path: …, task: {away[0]}}}`, or give its environment the name of a task that is there.",
+                code="environment-of-no-task",
+            )
     found = {task: build_environment(part, config.tools) for task, part in parts.items()}
     is_asked = any(part_name(reward.verifier) == "environment" for reward in config.rewards)
     for kind in found.values():

@@ -78,6 +78,7 @@ def errors(folder: Path, **changes: Any) -> list[str]:
         ({"environment": None, "tools": ["calculater"]}, "name the verifier environment, and the run has none"),
         ({"tools": ["calculater"]}, "tool 'calculater' is not known. Did you mean calculator?"),
         ({"environment": {"name": "guessing", "largest": "7"}}, "option largest = '7' is not accepted"),
+        ({"environment": {"games": "guessing"}}, "no source of data has that task (tasks there: none)"),
         ({"environment": "python_tool"}, "which has neither a get_reward nor an attribute reward"),
         (
             {"rewards": [{"verifier": "exact_match"}]},
