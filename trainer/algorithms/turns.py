@@ -87,3 +87,8 @@ def of_tokens(
     """Each token its turn's value: 0 on tokens of no turn, and where that is NaN; NaN in unjudged rows."""
     per_token = values.nan_to_num().gather(1, turns.clamp(min=0)).masked_fill(turns < 0, 0.0)
     return per_token.masked_fill(rewards.isnan()[:, None], torch.nan)
+
+
+def counted_first(mask: Int[Tensor, "N T"]) -> Int[Tensor, "N T"]:
+    """The places of the tokens that count, in their order, and then those of the others."""
+    return (1 - mask).argsort(dim=1, stable=True)

@@ -150,7 +150,7 @@ def test_an_unknown_name_gets_the_nearest_one_and_the_list(kind, typo, nearest):
 
 
 def test_a_name_like_no_other_gets_the_list_alone():
-    with pytest.raises(PartError, match=r"Names: bnpo_beta, ") as error:
+    with pytest.raises(PartError, match=r"Names: backward_corrected, ") as error:
         build(ADVANTAGE, "zzz")
     assert error.value.code == "unknown-name"
     assert "Did you mean" not in str(error.value)

@@ -6,6 +6,7 @@ from torch import Tensor
 
 from evenkeel.trainer.algorithms.advantages.group_baselines import dr_grpo
 from evenkeel.trainer.algorithms.contract import traits
+from evenkeel.trainer.algorithms.turns import counted_first
 
 
 @traits(trains_dead_groups=True)
@@ -28,7 +29,7 @@ def gtpo_conflict(
     A token is in conflict where responses above and below the group's mean have the same id at its place, counted from
     the start, and so at all places before it; likewise counted from the end. There λ is ``conflict_weight`` above the
     mean (its square, in conflict from both sides) and 0 below it; everywhere else 1. Groups of equal rewards keep
-    ``−γ ⟨H⟩_i``. A tool's tokens have their place too.
+    ``−γ ⟨H⟩_i``. What a tool inserts takes no part.
 
     Source: GTPO (arXiv 2508.03772), the objective of the authors' README; not `gtpo`, which is arXiv 2508.04349.
     Evidence: golden table from running the authors' ``build_conflict_mask`` and the shaping of their forward pass.
@@ -43,12 +44,14 @@ def gtpo_conflict(
     if max_entropy is not None:
         shaped = shaped.where(mean_entropy <= max_entropy, 0.0)
     above, below = advantages > 0, advantages < 0
-    written = mask.flip(1).cumsum(1).flip(1) > 0  # up to the last token that counts
+    order = counted_first(mask)
+    ids, written = completion_ids.gather(1, order), mask.gather(1, order).bool()
     from_end = (written.sum(1, keepdim=True) - 1 - torch.arange(mask.shape[1], device=mask.device)).clamp(min=0)
-    first = _shared_run(completion_ids, written, above, below, group_size)
-    last = _shared_run(completion_ids.gather(1, from_end), written, above, below, group_size).gather(1, from_end)
+    first = _shared_run(ids, written, above, below, group_size)
+    last = _shared_run(ids.gather(1, from_end), written, above, below, group_size).gather(1, from_end)
     weights = conflict_weight ** (first.to(shaped.dtype) + last.to(shaped.dtype))
     weights = weights.masked_fill((first | last) & below[:, None], 0.0)
+    weights = torch.empty_like(weights).scatter(1, order, weights)
     credited = (weights * shaped[:, None]).masked_fill(~mask.bool(), 0.0)
     return credited.masked_fill(rewards.isnan()[:, None], torch.nan)
 

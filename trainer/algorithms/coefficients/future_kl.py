@@ -8,6 +8,7 @@ from torch import Tensor
 
 from evenkeel.trainer.algorithms.coefficients.importance_ratios import importance_ratio
 from evenkeel.trainer.algorithms.sequence_weights import LOG_RATIO_BOUND
+from evenkeel.trainer.algorithms.turns import counted_first
 
 _CHUNK = 128
 
@@ -58,7 +59,9 @@ def fipo(
         )
     logs, ratio = log_ratio.clamp(-LOG_RATIO_BOUND, LOG_RATIO_BOUND), importance_ratio(log_ratio)
     heard = mask.bool() & (logs <= math.log(dual_clip))
-    future = _discounted_tails(logs.masked_fill(~heard, 0.0), 2.0 ** (-1.0 / half_life))
+    order = counted_first(mask)  # what a tool inserts takes no part in the distances
+    tails = _discounted_tails(logs.masked_fill(~heard, 0.0).gather(1, order), 2.0 ** (-1.0 / half_life))
+    future = torch.empty_like(tails).scatter(1, order, tails)
     factor = future.exp().clamp(1.0 if high_only else 1.0 - influence, 1.0 + influence)
     bad = advantages < 0
     factor = torch.where(bad & (ratio > safety), factor.clamp(0.8, 1.0), factor)

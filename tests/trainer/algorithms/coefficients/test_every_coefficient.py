@@ -162,10 +162,10 @@ def test_fipo_weighs_a_token_by_what_becomes_of_those_behind_it():
     log_ratio, good = torch.tensor([[0.0, 0.1, 0.2]]), torch.tensor([1.0])
     found = call(fipo, log_ratio - 3, torch.full((1, 3), -3.0), good, half_life=1.0, influence=0.15)
     torch.testing.assert_close(found, torch.tensor([[math.exp(0.1), 1.15 * math.exp(0.1), 1.15 * math.exp(0.2)]]))
-    # what is masked is not heard, a ratio above 1.28 of a good token is clipped, and likelier tokens go on counting
+    # what is masked is neither heard nor counted, a ratio above 1.28 of a good token is clipped
     log_ratio, mask = torch.tensor([[0.0, 0.5, 0.3]]), torch.tensor([[1, 0, 1]])
     found = call(fipo, log_ratio - 3, torch.full((1, 3), -3.0), good, mask, half_life=1.0)
-    torch.testing.assert_close(found * mask, torch.tensor([[math.exp(0.075), 0.0, 0.0]]))
+    torch.testing.assert_close(found * mask, torch.tensor([[math.exp(0.15), 0.0, 0.0]]))
 
 
 def test_fipo_discounts_over_more_tokens_than_a_block_holds():
