@@ -1,7 +1,9 @@
 """A run that begins in another run's checkpoint: the rest of its parent, but for what it changes."""
 
+import os
 from pathlib import Path
 from typing import Any
+from unittest.mock import patch
 
 import pytest
 import torch
@@ -44,7 +46,8 @@ def run_file(folder: Path, model: Path, **trl: Any) -> Path:
 def parent(tiny_model: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A finished run of four optimizer steps with checkpoints after two and four."""
     folder = tmp_path_factory.mktemp("branches")
-    assert train([str(run_file(folder, tiny_model))]) == 0
+    with patch.dict(os.environ):  # a run leaves trackers' settings there
+        assert train([str(run_file(folder, tiny_model))]) == 0
     return folder / "parent"
 
 

@@ -19,7 +19,7 @@ from evenkeel.trainer.run.config import load_config
 from evenkeel.trainer.run.config.loading import local_path
 from evenkeel.trainer.run.config.shipped import CONFIGS
 from evenkeel.trainer.run.config.yaml_document import read_file
-from evenkeel.trainer.run.files import write_json
+from evenkeel.trainer.run.files import CONFIG, EVALUATIONS, MANIFEST, METRICS, SUMMARY, write_json
 
 PACKAGE = CONFIGS.parent
 ROOMS = ("trainer", "rewards")
@@ -137,8 +137,8 @@ def _results(found: Answered, root: Path) -> Iterator[Path]:
     yield from (path for path in (root / "sweep.json", root / "looks.json", root / "tuning" / "sweep.json"))
     for run in found.runs:
         yield from run.path.parent.glob("*.json")
-        yield from (run.path / name for name in ("config.yaml", "manifest.json", "metrics.jsonl", "summary.json"))
-        yield from _files(run.path / "evaluations")
+        yield from (run.path / name for name in (CONFIG, MANIFEST, METRICS, SUMMARY))
+        yield from _files(run.path / EVALUATIONS)
 
 
 def _code() -> dict[str, str]:

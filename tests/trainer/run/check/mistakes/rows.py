@@ -15,6 +15,15 @@ COUNTDOWN = "rewards.0.verifier=countdown"
 
 ROWS = [
     mistake("a file, misspelt", "data", "data.train.path=data/rows.jsnl", says="rows.jsonl?"),
+    mistake(
+        "a teacher of problems whose references hold no answer",
+        "answers-for-a-teacher",
+        *(problems(part) for part in ("train", "test")),
+        COUNTDOWN,
+        "algorithm.advantage=sdpo",
+        "algorithm.teacher={template: '{prompt} {reference}'}",
+        says="data.train",
+    ),
     mistake("a column, misspelt", "data", "data.train.columns={prompt: promt}", says="prompt?"),
     mistake("columns under other names", "data", "data.train.path=data/columns.jsonl", says="question, answer"),
     mistake("a data file without rows", "data", "data.train.path=data/empty.jsonl", says="empty file"),
