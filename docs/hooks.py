@@ -20,7 +20,7 @@ STRATEGIES = strategy_pages()
 STRATEGY_TABLE = "trainer/algorithms/README.md"
 FOLDERS = ("configs", "docs", "examples", "rewards", "scripts", "tests", "trainer")
 PAGES = sorted([*ROOT.glob("*.md"), *(path for folder in FOLDERS for path in (ROOT / folder).rglob("*.md"))])
-PICTURES = sorted((ROOT / "configs").rglob("*.svg"))
+ASSETS = sorted(path for kind in ("*.svg", "*.certificate.json") for path in (ROOT / "configs").rglob(kind))
 LANGUAGES = {".py": "python", ".yaml": "yaml"}
 TO_SOURCE = re.compile(rf"\]\(([^)\s:#]+({'|'.join(map(re.escape, LANGUAGES))}))\)")
 LIMITS = (  # page, heading, what it is about: beside the README's limits, which stand on the page itself
@@ -47,7 +47,7 @@ def on_files(files: Any, config: Any) -> Any:
     """All pages, by their paths in the repository, in place of those of ``docs/``."""
     for file in files.documentation_pages():
         files.remove(file)
-    for path in [*PAGES, *PICTURES]:
+    for path in [*PAGES, *ASSETS]:
         uri = path.relative_to(ROOT).as_posix()
         files.append(File(uri, str(ROOT), config.site_dir, config.use_directory_urls))
     made = {"limits.md": limits(), **STRATEGIES}
