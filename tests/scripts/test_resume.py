@@ -3,6 +3,7 @@
 import json
 import re
 import signal
+import time
 from pathlib import Path
 from typing import Any
 
@@ -120,6 +121,7 @@ def test_tensorboard_shows_each_step_of_a_killed_run_once(tiny_model: Path, tmp_
         return [event.step for event in EventAccumulator(shown).Reload().Scalars("train/reward")]
 
     assert steps() == [1, 2, 3]
+    time.sleep(1)  # TensorBoard orders the files of a folder by whole seconds
     assert main([str(file), *overrides, "--resume", "auto"]) == 0
     assert steps() == [1, 2, 3, 4]
 
