@@ -27,8 +27,6 @@ Another answer to the same question, to compare it with:
 
 Find the first step that goes wrong, and write the wrong answer again with as few changes as make it right."""
 
-_FIELD = re.compile(r"\{(prompt|answer|reference)\}")
-
 
 def _knows_the_question(template: str) -> str:
     if "{prompt}" not in template:
@@ -55,9 +53,13 @@ class RevisionOptions(BaseModel):
     """
 
     def revision_prompt(self, prompt: str, answer: str, reference: str) -> str:
-        """The template with its fields replaced, once: braces in what is filled in stay as they are."""
-        values = {"prompt": prompt, "answer": answer, "reference": reference}
-        return _FIELD.sub(lambda field: values[field[1]], self.template)
+        """The template with its fields replaced."""
+        return filled(self.template, prompt=prompt, answer=answer, reference=reference)
+
+
+def filled(template: str, **values: str) -> str:
+    """``template`` with ``{name}`` of each value replaced, once: braces in what is filled in stay as they are."""
+    return re.sub(rf"\{{({'|'.join(values)})\}}", lambda field: values[field[1]], template)
 
 
 def references(

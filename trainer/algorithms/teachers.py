@@ -5,6 +5,8 @@ from typing import Annotated
 from pydantic import AfterValidator, BaseModel, ConfigDict
 from pydantic_core import PydanticCustomError
 
+from evenkeel.trainer.algorithms.revisions import filled
+
 TEMPLATE = """{prompt}
 
 The right answer is:
@@ -33,6 +35,5 @@ class TeacherOptions(BaseModel):
     """
 
     def privileged_prompt(self, prompt: str, reference: str) -> str:
-        """The template with its fields replaced, once: braces in what is filled in stay as they are."""
-        parts = self.template.split("{prompt}")
-        return prompt.join(part.replace("{reference}", reference) for part in parts)
+        """The template with its fields replaced."""
+        return filled(self.template, prompt=prompt, reference=reference)

@@ -64,11 +64,6 @@ class Branch:
     step: int
     kept: tuple[str, ...]
 
-    @property
-    def parent(self) -> Path:
-        """The directory of the parent."""
-        return self.checkpoint.parent
-
     def begin(self, run: Path) -> Path:
         """The checkpoint in ``run``, a new directory, from which the branch starts; its large files are links."""
         import torch

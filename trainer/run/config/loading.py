@@ -105,8 +105,8 @@ def local_path(name: str, *folders: Path) -> Path | None:
 
 def _paths(data: dict[str, Any]) -> list[tuple[str, ...]]:
     """The settings that may name a file to read: the model, a checkpoint, sources of data, DeepSpeed's and FSDP's."""
-    paths: list[tuple[str, ...]] = [("model", "name_or_path"), ("trl", "deepspeed"), ("trl", "fsdp_config")]
-    paths.append(("branch_of",))
+    paths: list[tuple[str, ...]] = [("model", "name_or_path"), ("branch_of",)]
+    paths += [("trl", "deepspeed"), ("trl", "fsdp_config")]
     for part in ("train", "test"):
         paths.append(("data", part, "path"))
         sources = data["data"].get(part) if isinstance(data.get("data"), dict) else None
