@@ -60,7 +60,8 @@ def draw_reward_curve(run: Path, accuracy: str) -> None:
     axes.set_xlabel("optimizer step")
     axes.set_ylabel("reward, accuracy")
     axes.grid(alpha=0.3)
-    figure.legend(loc="outside upper center", ncols=2, frameon=False)
+    if axes.lines:
+        figure.legend(loc="outside upper center", ncols=2, frameon=False)
     figure.savefig(run / REWARD_CURVE, dpi=150)
     pyplot.close(figure)
 

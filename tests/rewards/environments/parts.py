@@ -9,6 +9,8 @@ import sys
 import threading
 from typing import Any
 
+from evenkeel.rewards.environments.shipped import Guessing
+
 RELEASE = threading.Event()
 """Set, it ends the calls that hang."""
 
@@ -167,3 +169,12 @@ class Unmade(Silent):
 
 def counting() -> Counting:
     return Counting()
+
+
+class Doubled(Guessing):
+    """Plays only where it is given twice the number."""
+
+    def reset(self, *, reference: str, twice: int, **row: Any) -> None:
+        if twice != 2 * int(reference):
+            raise ValueError(f"twice {reference} is not {twice}")
+        super().reset(reference=reference, **row)

@@ -219,12 +219,27 @@ REFERENCE = st.recursive(
 )
 
 
+VALUE = st.dictionaries(st.sampled_from(["names", "target", "tests"]), REFERENCE)
+
+
 @settings(max_examples=60, deadline=None)
-@given(st.lists(st.dictionaries(st.sampled_from(["names", "target", "tests"]), REFERENCE), min_size=1, max_size=4))
-def test_a_verifier_gets_exactly_the_reference_of_its_row(references: list[dict[str, Any]]) -> None:
-    data = generated([{"prompt": "q", "reference": reference} for reference in references])
-    assert data["reference"][:] == references
-    assert [row["reference"] for row in data] == references
+@given(st.lists(st.tuples(VALUE, REFERENCE), min_size=1, max_size=4))
+def test_verifiers_and_environments_get_exactly_the_values_of_their_row(values: list[tuple[Any, Any]]) -> None:
+    made = [{"prompt": "q", "reference": reference, "board": board} for reference, board in values]
+    data = generated(made, columns={"environment": ["board"]})
+    assert list(zip(data["reference"], data["board"], strict=True)) == values
+    assert [(row["reference"], row["board"]) for row in data] == values
+
+
+def test_the_columns_of_an_environment_are_none_in_rows_of_sources_without_them() -> None:
+    generators = {
+        "games": lambda: [{"prompt": "Play.", "reference": "x", "draw": {"seed": seed}} for seed in (3, "four")],
+        "sums": lambda: [{"prompt": "1+1?", "reference": 2}],
+    }
+    games = {"generator": "games", "columns": {"environment": {"seed": "draw.seed"}}}
+    both = mixture(games, {"generator": "sums"}, generators=generators)
+    assert both.column_names == ["prompt", "reference", "seed"]
+    assert both["seed"][:] == [3, "four", None]
 
 
 @pytest.mark.parametrize("references", [[{"n": 2**70}], [float("nan")], [{"n": {"a"}}], [{}, {"n": 1e16 + 2}]])

@@ -138,20 +138,29 @@ def test_a_run_with_an_environment_and_a_tool_trains_and_evaluates(folder: Path)
 
 
 def test_environments_by_task(folder: Path):
-    rows = [{**row, "task": task} for task in ("game", "sums") for row in GAMES]
+    """Rows of one task have an environment, and a column of their own that its reset is given."""
+    rows = [
+        {**row, "task": task, "draw": {"sum": 2 * int(row["reference"])}} for task in ("game", "sums") for row in GAMES
+    ]
     for task in ("game", "sums"):
         own = [row for row in rows if row["task"] == task]
         (folder / f"{task}.jsonl").write_text("".join(f"{json.dumps(row)}\n" for row in own))
-    sources = {task: {"path": f"{task}.jsonl", "task": task} for task in ("game", "sums")}
+    sources: Any = {task: {"path": f"{task}.jsonl", "task": task} for task in ("game", "sums")}
+    sources["game"]["columns"] = {"environment": {"twice": "draw.sum"}}
     changes = {
         "data": {"train": sources, "test": sources},
-        "environment": {"game": {"name": "guessing", "guesses": 2}},
+        "environment": {"game": {"name": "tests.rewards.environments.parts:Doubled", "guesses": 2}},
         "tools": ["calculator"],
         "algorithm": {**SETTINGS["algorithm"], "advantage": "gigpo"},  # sums have no states
         "rewards": [{"verifier": "environment", "task": "game"}, {"verifier": "exact_match", "task": "sums"}],
     }
     assert errors(folder, **changes) == []
     assert main([written(folder, **changes)]) == 0
+    logged = [json.loads(line) for line in (folder / "runs" / "run" / "metrics.jsonl").read_text().splitlines()]
+    failed = [value for line in logged for key, value in line.items() if key.endswith("environment/frac_failed")]
+    assert {*failed} == {0.0}
+    del sources["game"]["columns"]
+    assert "argument: 'twice'" in errors(folder, **changes)[0]
 
 
 def share_of_letters(completion: str, reference: str) -> float:

@@ -1,12 +1,20 @@
 """Where the rows of a run come from: its section ``data``, with one source or several by name."""
 
 import re
+from collections.abc import Mapping
+from keyword import iskeyword
 from typing import Annotated, Any, Self
 
 from pydantic import AfterValidator, BeforeValidator, ConfigDict, Field, TypeAdapter, ValidationInfo, model_validator
 
 from evenkeel.trainer.run.config.problems import problem, raise_all
 from evenkeel.trainer.run.config.section import Count, LocalPath, Part, Section, Text
+
+RESERVED = frozenset(
+    {"prompt", "prompts", "completion", "completions", "completion_ids", "reference", "task", "group", "self"}
+    | {"image", "images", "environment", "environments", "trainer_state", "log_extra", "log_metric"}
+)
+"""Names that mean something else in a row or for a reward function."""
 
 
 class Columns(Section):
@@ -20,6 +28,29 @@ class Columns(Section):
     """What the verifier judges by: a column, several, or name → column: ``[names, statements]``."""
     group: Text | None = None
     """A level, a subject: evaluations report separately by its values too."""
+    environment: Annotated[list[Text], Field(min_length=1)] | Annotated[dict[str, Text], Field(min_length=1)] | None = (
+        None
+    )
+    """What an environment's ``reset`` is given besides: columns under their own names, or name → column."""
+
+    @property
+    def of_reset(self) -> Mapping[str, str]:
+        """Argument of an environment's ``reset`` → the column that it is read from."""
+        given = self.environment or {}
+        return given if isinstance(given, dict) else {path: path for path in given}
+
+    @model_validator(mode="after")
+    def _arguments_of_reset(self) -> Self:
+        for name, path in self.of_reset.items():
+            if name in RESERVED:
+                what = f"gives reset an argument {name!r}, a name that rows and reward functions use themselves."
+            elif not name.isidentifier() or iskeyword(name):
+                what = f"gives reset an argument {name!r}, which no function can have."
+            else:
+                continue
+            where = ("environment", name) if isinstance(self.environment, dict) else ("environment",)
+            raise_all([problem("name-of-an-argument", what, f"Name it otherwise: {{index: {path}}}.", where)])
+        return self
 
     @model_validator(mode="after")
     def _two_columns(self) -> Self:

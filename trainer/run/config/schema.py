@@ -20,6 +20,7 @@ from evenkeel.trainer.run.config.section import (
     PartByTask,
     Section,
     Text,
+    is_by_task,
     meanings_of,
     not_expanded,
     part_name,
@@ -385,6 +386,7 @@ class RunConfig(Section):
             if (first := labels.index(label)) != index
         )
         raise_all(self._unmatched_tasks())
+        raise_all(self._unread_columns())
         names = [name for decoding in self.evaluation.decodings for name in decoding.metrics if "gap" not in name]
         known = [f"eval/{dataset}/{name}" for dataset in self.data.test_sources for name in names]
         if (wanted := self.evaluation.keep_best) is not None and wanted not in known:
@@ -416,6 +418,19 @@ class RunConfig(Section):
                 what = f"no source has rows of task {reward.task!r}; the sources' tasks: {listed(offered)}."
                 instead = "Give a source, or the reward, the same `task:`."
                 yield problem("task-without-rows", what, instead, ("rewards", index, "task"))
+
+    def _unread_columns(self) -> Iterator[InitErrorDetails]:
+        parts = {"train": self.data.train_sources, "test": self.data.test_sources}
+        for part, name, source in [(part, *each) for part, sources in parts.items() for each in sources.items()]:
+            reads = self.environment is not None
+            if is_by_task(self.environment):
+                reads = source.task in self.environment
+            if source.columns and source.columns.of_reset and not reads:
+                rows = f"rows of task {source.task!r} have" if self.environment else "the run has"
+                what = f"names columns for an environment ({', '.join(source.columns.of_reset)}), and {rows} none."
+                instead = "Write `environment: …`, or delete them; a prompt takes columns in by `prompt: '… {column}'`."
+                place = ("data", part) if name == part else ("data", part, name)
+                yield problem("columns-of-no-environment", what, instead, (*place, "columns", "environment"))
 
     @property
     def run_seed(self) -> int:

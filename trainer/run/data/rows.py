@@ -32,7 +32,7 @@ def load_rows(
     in it (`filled_prompts`). ``system_prompt`` is put first. Files are read by their extension; a folder must
     come from ``save_to_disk``; everything else is taken for a hub id. Without ``source.columns`` the columns must
     already be called ``prompt`` and ``reference``. A source with a ``task`` gives its rows that task in a column
-    ``task``; ``columns.group`` becomes a text column ``group``.
+    ``task``; ``columns.group`` becomes a text column ``group``, each of ``columns.environment`` a column of that name.
 
     Args:
         generators: name → function of the options in ``source.generator`` that returns rows.
@@ -56,19 +56,21 @@ def load_mixture(
     base_dir: Path,
     templated: bool = False,
 ) -> "Dataset":
-    """The rows of all ``sources`` one after another, each as `load_rows` gives them; training shuffles them."""
-    columns: dict[str, list[Any]] = {"prompt": [], "reference": [], "task": [], "group": []}
-    labels = []
+    """The rows of all ``sources`` one after another, each as `load_rows` gives them; training shuffles them.
+
+    A row whose source does not give a column of another one holds ``None`` there.
+    """
+    parts, labels = [], []
     for source in sources:
         rows = _rows_of(source, generators, system_prompt, base_dir, templated=templated)
-        columns["prompt"] += rows["prompt"]
-        columns["reference"] += rows["reference"]
-        columns["task"] += [source.task] * len(rows["prompt"])
-        columns["group"] += rows.get("group", [None] * len(rows["prompt"]))
+        if source.task is not None:
+            rows["task"] = [source.task] * len(rows["prompt"])
+        parts.append(rows)
         labels.append(label_of(source))
-    for name in ("task", "group"):
-        if all(value is None for value in columns[name]):
-            del columns[name]
+    names = dict.fromkeys(name for part in parts for name in part)
+    columns = {
+        name: [value for part in parts for value in part.get(name, [None] * len(part["prompt"]))] for name in names
+    }
     return _dataset(columns, " and ".join(labels))
 
 
@@ -87,7 +89,7 @@ def _rows_of(
         )
     if columns.group is not None:
         rows["group"] = [str(value) for value in column_of(table, columns.group, label)]
-    return rows
+    return rows | {name: column_of(table, path, label) for name, path in columns.of_reset.items()}
 
 
 def check_rows_enough(num_rows: int, prompts_per_rollout: int) -> None:
@@ -105,22 +107,27 @@ def check_rows_enough(num_rows: int, prompts_per_rollout: int) -> None:
 
 
 def _dataset(columns: dict[str, list[Any]], label: str) -> "Dataset":
-    """A dataset that gives back exactly these references: as Arrow's types, or as JSON where those change them."""
+    """A dataset that gives back exactly these values: as Arrow's types, or as JSON where those change one."""
+    from datasets import Dataset, concatenate_datasets
+
+    prompts = Dataset.from_dict({"prompt": columns["prompt"]})
+    others = [_unchanged(name, values, label) for name, values in columns.items() if name != "prompt"]
+    return concatenate_datasets([prompts, *others], axis=1)
+
+
+def _unchanged(name: str, values: list[Any], label: str) -> "Dataset":
     import pyarrow as pa
     from datasets import Dataset, Features, Json
 
-    others = {name: values for name, values in columns.items() if name != "reference"}
     for as_json in (False, True):
-        features = Features({**Dataset.from_dict(others).features, "reference": Json()}) if as_json else None
         try:  # encoded here: of a text such as "36" the library would take the number that it spells
-            encoded = {"reference": [json.dumps(each) for each in columns["reference"]]} if as_json else {}
-            dataset = Dataset.from_dict({**columns, **encoded}, features=features)
-            unchanged = dataset["reference"][:] == columns["reference"]
+            encoded = [json.dumps(each) for each in values] if as_json else values
+            dataset = Dataset.from_dict({name: encoded}, features=Features({name: Json()}) if as_json else None)
+            if dataset[name][:] == values:
+                return dataset
         except (pa.ArrowException, TypeError, ValueError, OverflowError):
             continue
-        if unchanged:
-            return dataset
     raise DataError(
-        f"{label}: the references mix values that one dataset cannot hold unchanged, such as text beside numbers, "
-        "dates or infinities. Write them all as text, or all as mappings of text and numbers."
+        f"{label}: the column {name!r} mixes values that one dataset cannot hold unchanged, such as text beside "
+        "numbers, dates or infinities. Write them all as text, or all as mappings of text and numbers."
     )
