@@ -35,7 +35,7 @@ SECOND_LOOK = [
         "algorithm.advantage='parts\\mine.py:f'",
         says="package.module:attribute",
     ),
-    mistake("a part with two colons", "failed-import", "algorithm.advantage='a:b:c'", says="package.module:attribute"),
+    mistake("a part with two colons", "failed-import", "algorithm.advantage='a:b:c'", says="module:attribute"),
     mistake("top_k and a temperature", "one-token-top-k", "trl.top_k=1", "trl.temperature=0.7", says="top_k"),
     mistake(
         "the same by generate's switch",
