@@ -169,38 +169,41 @@ def has_reward(kind: type[RowEnvironment]) -> bool:
     return "get_reward" in kind._answers
 
 
-def trial_problem(kind: type[RowEnvironment], rows: Sequence[Mapping[str, Any]]) -> str:
-    """What is wrong with an environment on a few of its rows; empty where nothing is.
+def trial_problem(kind: type[RowEnvironment], parts: Mapping[str, Sequence[Mapping[str, Any]]]) -> str:
+    """The first thing that is wrong with an environment on a few of its rows; empty where nothing is.
 
-    It is reset for up to eight of ``rows``, spread over all; each tool is called with ``None`` for every argument,
-    which it may refuse by an exception, that the policy then reads; it is asked for its reward.
+    It is reset for up to eight rows of each part, spread over all. Then, once, each tool is called with ``None`` for
+    every argument, which it may refuse by an exception, that the policy then reads; and it is asked for its reward.
 
     Args:
-        rows: at least one.
+        parts: what the rows are called → rows; at least one row in all.
     """
     environment = kind()
-    chosen = range(0, len(rows), max(1, -(-len(rows) // MOST_ROWS)))
-    for number in chosen:
-        observation = environment.reset(**rows[number])
-        if environment.failure is not None:
-            return f"environment {kind.__name__}, row {number}: {environment.failure}"
-        if not isinstance(observation, str | list | None):
-            what = f"reset returned {observation!r:.80} of type {type(observation).__name__}"
-            return f"environment {kind.__name__}, row {number}: {what}. Return a text for the prompt, or nothing."
+    for label, rows in parts.items():
+        for number in range(0, len(rows), max(1, -(-len(rows) // MOST_ROWS))):
+            observation = environment.reset(**rows[number])
+            where = f"{label}: environment {kind.__name__}, row {number}"
+            if environment.failure is not None:
+                return f"{where}: {environment.failure}"
+            if not isinstance(observation, str | list | None):
+                what = f"reset returned {observation!r:.80} of type {type(observation).__name__}"
+                return f"{where}: {what}. Return a text for the prompt, or nothing."
+    first = next(rows[0] for rows in parts.values() if rows)
     for name in tools_of(kind):
         tool = getattr(environment, name)
         required = [p.name for p in inspect.signature(tool).parameters.values() if p.default is p.empty]
-        environment.reset(**rows[0])
+        environment.reset(**first)
         with contextlib.suppress(Exception):  # a refusal, which the policy reads
             tool(**dict.fromkeys(required))
         if environment.failure is not None:
             given = ", ".join(f"{each}=None" for each in required)
+            where = "tool" if name in kind._functions else f"environment {kind.__name__},"
             return (
-                f"environment {kind.__name__}, {name}({given}): {environment.failure}. A policy writes such calls: "
-                "raise an error that it can read, a ValueError, and in time."
+                f"{where} {name}({given}): {environment.failure}. A policy writes such calls: raise an error that it "
+                "can read, a ValueError, and in time."
             )
     if has_reward(kind):
-        environment.reset(**rows[0])
+        environment.reset(**first)
         score = environment._asked("get_reward")
         if environment.failure is not None or (score is not None and not math.isfinite(score)):
             return f"environment {kind.__name__}: {environment.failure or f'get_reward returned {score}'}"

@@ -66,29 +66,37 @@ def environments_of(config: RunConfig) -> Environments:
     return found
 
 
-def try_on_rows(environments: Environments, rows: Any, label: str) -> None:
-    """Reset each environment on a few of its rows, and call its tools with arguments that a policy may write.
+def try_on_rows(environments: Environments, parts: Mapping[str, Any]) -> None:
+    """Reset each environment on a few of its rows of each part, and call its tools as a policy may, once.
+
+    Args:
+        parts: what a dataset is called → dataset.
 
     Raises:
-        EnvironmentPartError: one that would cost the run rows, or hold it.
+        EnvironmentPartError: one that would cost the run rows, or hold it; after the first no other is tried, since
+            they may share what hung.
     """
-    tasks = rows["task"] if "task" in rows.column_names else [None] * len(rows)
     for task, kind in environments.items():
-        own = [row for row, named in enumerate(tasks) if _key(environments, named) == task]
-        if own and (problem := trial_problem(kind, rows.select(own).to_list())):
-            raise EnvironmentPartError(f"{label}: {problem}", code="environment-trial")
+        own = {
+            label: rows.select([row for row, key in enumerate(_keys(rows, environments)) if key == task]).to_list()
+            for label, rows in parts.items()
+        }
+        if any(own.values()) and (problem := trial_problem(kind, own)):
+            raise EnvironmentPartError(problem, code="environment-trial")
 
 
 def routed(rows: Any, environments: Environments) -> Any:
     """``rows`` with the column by which TRL finds each one's environment, where there are several."""
     if not environments or None in environments:
         return rows
+    return rows.add_column(_COLUMN, _keys(rows, environments))
+
+
+def _keys(rows: Any, environments: Environments) -> list[str | None]:
+    if None in environments:
+        return [None] * len(rows)
     tasks = rows["task"] if "task" in rows.column_names else [None] * len(rows)
-    return rows.add_column(_COLUMN, [_key(environments, task) for task in tasks])
-
-
-def _key(environments: Environments, task: str | None) -> str | None:
-    return None if None in environments else task if task in environments else OTHER_TASKS
+    return [task if task in environments else OTHER_TASKS for task in tasks]
 
 
 def trainer_arguments(environments: Environments) -> dict[str, Any]:

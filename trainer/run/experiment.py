@@ -91,11 +91,13 @@ class Experiment:
         sets = data.test_sources
         held_out = {"test" if [*sets] == ["test"] else f"test.{name}": [source] for name, source in sets.items()}
         parts = {"train": [*data.train_sources.values()], **held_out}
-        return {
+        rows = {
             part: self._usable(sources, f"data.{part}", data.max_unusable if part == "train" else 0)
             for part, sources in parts.items()
             if sources
         }
+        try_on_rows(self.environments, {f"data.{part}": each for part, each in rows.items()})
+        return {part: routed(each, self.environments) for part, each in rows.items()}
 
     @cached_property
     def held_out(self) -> dict[str, Any]:
@@ -107,7 +109,9 @@ class Experiment:
         """
         most = self.config.data.max_unusable
         sets = self.config.data.test_sources
-        return {name: self._usable([source], f"data.test, {name}", most) for name, source in sets.items()}
+        rows = {name: self._usable([source], f"data.test, {name}", most) for name, source in sets.items()}
+        try_on_rows(self.environments, {f"data.test, {name}": each for name, each in rows.items()})
+        return {name: routed(each, self.environments) for name, each in rows.items()}
 
     def loaded(self, sources: Iterable[Source], system_prompt: str | None) -> Any:
         """The rows of ``sources`` one after another, whether or not a verifier can use them."""
@@ -119,9 +123,7 @@ class Experiment:
         usable = check_rewards(
             self.verifiers, self.config.reward_tasks, rows["reference"], tasks, label, max_unusable=most_unusable
         )
-        rows = rows if len(usable) == len(rows) else rows.select(usable)
-        try_on_rows(self.environments, rows, label)
-        return routed(rows, self.environments)
+        return rows if len(usable) == len(rows) else rows.select(usable)
 
     @cached_property
     def plan(self) -> BatchPlan:

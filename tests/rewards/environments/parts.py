@@ -122,12 +122,15 @@ class NoReset: ...
 
 
 class Hanging(Silent):
+    frozen = 0
+
     def freeze(self, text: str) -> str:
         """Hang on None.
 
         Args:
             text: A text.
         """
+        type(self).frozen += 1
         RELEASE.wait(30)
         return text
 

@@ -45,7 +45,7 @@ def test_rows_are_unjudged_while_a_server_is_away_and_judged_when_it_is_back(iso
         part = {"name": f"{numbers_behind_a_server.__name__}:Remote", "url": f"http://127.0.0.1:{port}"}
         kind = build_environment({**part, "isolated": isolated})
         assert has_reward(kind)
-        assert trial_problem(kind, [{"reference": 3}]) == ""
+        assert trial_problem(kind, {"data.train": [{"reference": 3}]}) == ""
         environment: Any = kind()
         environment.reset(reference=3, prompt="Guess.")
         assert paid(environment) is None

@@ -131,7 +131,7 @@ def test_what_it_draws_comes_from_the_stream_of_the_run():
 
 
 def test_what_cannot_start_is_said_before_a_run():
-    problem = trial_problem(build_environment({"name": f"{PARTS}:Unmade", "isolated": True}), [{}])
+    problem = trial_problem(build_environment({"name": f"{PARTS}:Unmade", "isolated": True}), {"data.train": [{}]})
     assert "row 0: reset failed: UnavailableError: its process cannot start: ValueError: no server" in problem
 
 

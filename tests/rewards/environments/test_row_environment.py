@@ -23,6 +23,8 @@ from evenkeel.rewards.reward_function import reward_functions
 from tests.rewards.environments import parts
 
 PARTS = "tests.rewards.environments.parts"
+ONE: dict[str, list[dict[str, Any]]] = {"data.train": [{}]}
+"""A row."""
 
 
 @pytest.fixture(autouse=True)
@@ -185,12 +187,13 @@ def test_a_part_that_cannot_be_is_refused_with_what_to_write(spec: Any, tools: l
 
 def test_a_trial_finds_what_would_cost_a_run():
     diary = build_environment({"name": f"{PARTS}:Diary", "time_limit_s": 0.3})
-    assert "row 1: reset failed: ConnectionError" in trial_problem(diary, [{}, {"reference": "away"}])
-    assert "Diary, hang(): hang failed: TimeoutError" in trial_problem(diary, [{}])
+    away = trial_problem(diary, {"data.train": [{}], "data.test": [{}, {"reference": "away"}]})
+    assert "data.test: environment Diary, row 1: reset failed: ConnectionError" in away
+    assert "environment Diary, hang(): hang failed: TimeoutError" in trial_problem(diary, ONE)
     hanging = build_environment({"name": f"{PARTS}:Hanging", "time_limit_s": 0.3})
-    assert "Hanging, freeze(text=None): freeze failed: TimeoutError" in trial_problem(hanging, [{}])
-    assert trial_problem(build_environment("guessing"), [{"reference": 3}] * 20) == ""
-    assert trial_problem(build_environment(f"{PARTS}:Silent", ["calculator"]), [{}]) == ""
+    assert "Hanging, freeze(text=None): freeze failed: TimeoutError" in trial_problem(hanging, ONE)
+    assert trial_problem(build_environment("guessing"), {"data.train": [{"reference": 3}] * 20}) == ""
+    assert trial_problem(build_environment(f"{PARTS}:Silent", ["calculator"]), ONE) == ""
 
 
 def test_a_tool_runs_in_a_process_of_its_own():

@@ -90,7 +90,7 @@ def test_the_documented_environment_works():
     exec(block, names)
     kind = build_environment(names["Shop"])
     rows = [{"prompt": "Buy it.", "reference": "tea", "task": None}]
-    assert trial_problem(kind, rows) == ""
+    assert trial_problem(kind, {"data.train": rows}) == ""
     shop: Any = kind()
     shop.reset(**rows[0])
     assert shop.buy("tea") == "1 bought"

@@ -46,7 +46,7 @@ def test_rounds_share_no_row_and_an_environment_of_the_same_options_begins_with_
 
 def test_a_round_that_the_environment_is_too_small_for_is_refused() -> None:
     rows = GENERATORS["guessing"](part="train", train=20, test=1, seed=5, largest=15)
-    problem = trial_problem(build_environment({"name": "guessing", "largest": 7}), rows)
+    problem = trial_problem(build_environment({"name": "guessing", "largest": 7}), {"data.train": rows})
     assert "is not within 1 to largest = 7" in problem
 
 

@@ -91,6 +91,8 @@ _ELSEWHERE = re.compile(r"command line: |[^\n]+?, line \d+: |[A-Z]+_[A-Z_]+\b")
 def with_line(finding: Finding, tree: Node) -> Finding:
     """``finding`` with the file and line (or "command line") of the first key that it names, else of its section.
 
+    A text that begins with the name of a section, or of one of its entries ("tool …" of ``tools``), is of that one.
+
     Nothing is added to a note, to a key that is not written there, to what names its line itself, and to what is said
     of a variable of the environment.
 
@@ -103,7 +105,8 @@ def with_line(finding: Finding, tree: Node) -> Finding:
         node = _written(tree, named[0])
     else:
         first = finding.text.split(maxsplit=1)[0]
-        node = _written(tree, f"{finding.topic}.{first}") or _written(tree, finding.topic)
+        keys = (f"{finding.topic}.{first}", first, f"{first}s", finding.topic)
+        node = next(filter(None, (_written(tree, key) for key in keys)), None)
     return finding if node is None else replace(finding, text=f"{node.origin}: {finding.text}")
 
 

@@ -16,6 +16,7 @@ from evenkeel.trainer.run.branch import branch_of
 from evenkeel.trainer.run.check.context import CheckContext, Finding, error, refusal_findings, warning
 from evenkeel.trainer.run.check.model import folder_fault, model_settings, skeleton_of
 from evenkeel.trainer.run.config import RunConfig, planned_config
+from evenkeel.trainer.run.environments import routed, try_on_rows
 from evenkeel.trainer.run.experiment import Experiment
 from evenkeel.trainer.run.launched_as import check_precision, check_variables
 from evenkeel.trainer.run.library_errors import UNEXPLAINED, in_words
@@ -82,7 +83,7 @@ def _verifiers_and_rows(context: CheckContext, experiment: Experiment, findings:
     data = experiment.config.data
     for changes in ({"test": None}, {"train": None}):
         part = _with(experiment, data=data.model_copy(update=changes))
-        part.verifiers, part.environments = built, experiment.environments
+        part.verifiers, part.environments = built, {}
         before = len(findings)
         with findings.of("data"):
             rows |= part.rows
@@ -90,7 +91,10 @@ def _verifiers_and_rows(context: CheckContext, experiment: Experiment, findings:
             part.verifiers = {}  # without them, for what is checked of the prompts
             with suppress(Refusal):
                 rows |= part.rows
-    context.verifiers, context.rows = built, rows
+    with findings.of("data"):
+        try_on_rows(experiment.environments, {f"data.{part}": each for part, each in rows.items()})
+    context.verifiers = built
+    context.rows = {part: routed(each, experiment.environments) for part, each in rows.items()}
 
 
 def _strategies(context: CheckContext, experiment: Experiment, findings: Collected) -> None:
