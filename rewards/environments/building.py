@@ -19,7 +19,8 @@ TIME_LIMIT_S = 30.0
 CALLS_AT_ONCE = 16
 """Of different rows, unless the specification says another number."""
 MEMORY_MB = 2048
-"""That a process of an environment's own may take beyond what it holds when its object is made, unless it says more."""
+"""That a process of an environment's own may take beyond what it holds when its object is made, or one of a tool,
+unless the specification says another number."""
 MOST_ROWS = 8
 
 
@@ -51,8 +52,8 @@ def build_environment(spec: PartSpec | None, tools: Sequence[PartSpec] = ()) -> 
             used by two. ``isolated`` gives each row's object a process, which is ended at the limit of time and at
             ``memory_mb`` (2048). ``new_for_each_row`` makes an object for each row instead of resetting that of an
             earlier one, which is done elsewhere, as by TRL; it is the default of those that ship.
-        tools: functions by name, ``package.module:function``, or ``{name: …, time_limit_s: …}``. Each call of one runs
-            in a worker process, which is ended at the limit.
+        tools: functions by name, ``package.module:function``, or ``{name: …, time_limit_s: …, memory_mb: …}``. Each
+            call of one runs in a worker process, which is ended at the limits.
 
     Raises:
         EnvironmentPartError: an unknown name, a failing import, an option or method that is not as it must be.
@@ -71,10 +72,8 @@ def build_environment(spec: PartSpec | None, tools: Sequence[PartSpec] = ()) -> 
     is_new = _switch(found, options, "new_for_each_row", default=found.target in ENVIRONMENTS.values())
     has_own_limit = "memory_mb" in parameters or not is_isolated
     memory_mb = MEMORY_MB if has_own_limit else options.pop("memory_mb", MEMORY_MB)
-    if isinstance(memory_mb, bool) or not isinstance(memory_mb, int) or memory_mb < 1:
-        raise _not_accepted(found, "memory_mb", memory_mb, "a whole number of MiB above 0. Write one")
     limit = options.get("time_limit_s", TIME_LIMIT_S)
-    _check_limit(ENVIRONMENT_KIND, found, limit)
+    _check_limits(ENVIRONMENT_KIND, found, limit, memory_mb)
     if "time_limit_s" in parameters:
         limit *= 4
     else:
@@ -137,22 +136,25 @@ def _not_accepted(found: Found, name: str, value: Any, wanted: str) -> Environme
 
 def _tool(spec: PartSpec) -> Callable[..., Any]:
     found = TOOL_KIND.find(spec)
-    limit = found.options.get("time_limit_s", TIME_LIMIT_S)
-    _check_limit(TOOL_KIND, found, limit)
-    if unknown := [name for name in found.options if name != "time_limit_s"]:
-        what = f"tool {found.label!r} has no option {unknown[0]!r}. Its option: time_limit_s."
+    limits = {"time_limit_s": TIME_LIMIT_S, "memory_mb": MEMORY_MB} | found.options
+    _check_limits(TOOL_KIND, found, limits["time_limit_s"], limits["memory_mb"])
+    if unknown := [name for name in limits if name not in ("time_limit_s", "memory_mb")]:
+        what = f"tool {found.label!r} has no option {unknown[0]!r}. Its options: time_limit_s, memory_mb."
         raise EnvironmentPartError(what, code="unknown-option")
     target = found.target
     if not inspect.isfunction(target) or "." in target.__qualname__:
         what = f"tool {found.label!r} is not a function of a module, by which a worker process finds it. Write one."
         raise EnvironmentPartError(what, code="not-a-function")
-    return in_worker(target, limit)
+    return in_worker(target, **limits)
 
 
-def _check_limit(kind: Kind, found: Found, limit: Any) -> None:
+def _check_limits(kind: Kind, found: Found, limit: Any, memory_mb: Any) -> None:
     if isinstance(limit, bool) or not isinstance(limit, int | float) or not math.isfinite(limit) or limit <= 0:
         what = f"{kind.name} {found.label!r}: time_limit_s = {limit!r} is not a number of seconds above 0. Write one."
         raise kind.error(what, code="option-not-accepted")
+    if isinstance(memory_mb, bool) or not isinstance(memory_mb, int) or memory_mb < 1:
+        what = f"{kind.name} {found.label!r}: memory_mb = {memory_mb!r} is not a whole number of MiB above 0."
+        raise kind.error(f"{what} Write one.", code="option-not-accepted")
 
 
 def _annotated(target: Any) -> Any:

@@ -8,8 +8,8 @@ from collections.abc import Callable, Mapping, Sequence
 from functools import partial, wraps
 from typing import Any
 
-from evenkeel.rewards.environments.user_objects import UnavailableError, answer_of, result_of
-from evenkeel.rewards.isolation.workers import WorkerPool, WorkerResult
+from evenkeel.rewards.environments.user_objects import answer_of, asked, result_of
+from evenkeel.rewards.isolation.workers import WorkerPool
 
 OPERATORS: Mapping[type, Callable[..., float]] = {
     ast.Add: operator.add,
@@ -61,21 +61,22 @@ def loaded(path: str) -> Callable[[Mapping[str, Any]], Any]:
     return lambda arguments: answer_of(lambda: function(**arguments))
 
 
-def in_worker(function: Callable[..., Any], time_limit_s: float, memory_bytes: int = 2 << 30) -> Callable[..., Any]:
+def in_worker(function: Callable[..., Any], time_limit_s: float, memory_mb: int) -> Callable[..., Any]:
     """``function`` of a module, each call of it in a worker process, which is ended at its limits.
 
     Raises:
-        UnavailableError: in a call: the worker was ended, or what the function depends on failed.
-        ValueError: in a call: what else the function raised, in its words.
+        Exception: in a call: as `result_of` raises.
     """
     path = f"{function.__module__}:{function.__qualname__}"
+    memory = memory_mb << 20
     pool = WorkerPool(
-        f"{__name__}:loaded", path, cpu_seconds=0.0, wall_seconds=time_limit_s, memory_bytes=memory_bytes, users=True
+        f"{__name__}:loaded", path, cpu_seconds=0.0, wall_seconds=time_limit_s, memory_bytes=memory, users=True
     )
 
     def together(calls: Sequence[Mapping[str, Any]]) -> list[Callable[[], Any]]:
         """The outcomes of several calls, made side by side."""
-        return [partial(_outcome, found) for found in pool.map([dict(arguments) for arguments in calls])]
+        results = asked(pool, [dict(arguments) for arguments in calls])
+        return [partial(result_of, found, time_limit_s, memory_mb) for found in results]
 
     @wraps(function)
     def called(**arguments: Any) -> Any:
@@ -84,9 +85,3 @@ def in_worker(function: Callable[..., Any], time_limit_s: float, memory_bytes: i
 
     called.together = together  # type: ignore[attr-defined]
     return called
-
-
-def _outcome(found: WorkerResult) -> Any:
-    if not found.done:
-        raise UnavailableError(f"{found.status.replace('_', ' ')}: {found.detail}")
-    return result_of(found.value)

@@ -9,11 +9,11 @@ import random
 import sys
 import threading
 import weakref
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import Any
 
-from evenkeel.rewards.isolation.workers import WorkerPool, WorkerStartError
+from evenkeel.rewards.isolation.workers import WorkerPool, WorkerResult, WorkerStartError
 
 
 class UnavailableError(RuntimeError):
@@ -51,6 +51,15 @@ _KINDS: Mapping[str, Callable[[Any], Any]] = {
 """Of the methods that no policy calls: what they return."""
 
 
+def _returned(call: Callable[[], Any]) -> Any:
+    """What a user's code returns; a coroutine is run, and ``sys.exit`` ends no run."""
+    try:
+        result = call()
+        return asyncio.run(result) if inspect.iscoroutine(result) else result
+    except (SystemExit, KeyboardInterrupt) as error:
+        raise RuntimeError(f"it raised {type(error).__name__}: {error}") from error
+
+
 class UserObject:
     """A user's object, reset for each row, as TRL does, or made anew for it, and after a failure: one that lost its
     connection would fail for good."""
@@ -61,7 +70,7 @@ class UserObject:
         self._is_used = self._has_failed = False
 
     def call(self, method: str, arguments: Mapping[str, Any]) -> Any:
-        """What a method returns or raises; a coroutine is run, and ``sys.exit`` ends no run.
+        """What a method returns or raises.
 
         ``get_reward`` of an object without that method is its attribute ``reward``. A ``reset`` that fails with an
         object of an earlier row, whose connection may have ended meanwhile, is tried again with a new one.
@@ -71,17 +80,11 @@ class UserObject:
             if method == "reset":
                 is_old = self._is_used and not self._has_failed and not self._new_for_each_row
                 if self._is_used and not is_old:
-                    self.inner, self._has_failed = self._make(), False
+                    self.inner, self._has_failed = _returned(self._make), False
                 self._is_used = True
-            if method == "get_reward" and not hasattr(self.inner, method):
-                result = self.inner.reward
-            else:
-                result = getattr(self.inner, method)(**arguments)
-            if inspect.iscoroutine(result):
-                result = asyncio.run(result)
+            is_attribute = method == "get_reward" and not hasattr(self.inner, method)
+            result = _returned(lambda: self.inner.reward if is_attribute else getattr(self.inner, method)(**arguments))
             return _KINDS[method](result) if method in _KINDS else result
-        except (SystemExit, KeyboardInterrupt) as error:
-            raise RuntimeError(f"it raised {type(error).__name__}: {error}") from error
         except Exception as error:
             self._has_failed |= method == "reset" or is_failure(error)
             if is_old and is_failure(error):
@@ -112,7 +115,7 @@ class InThread:
         thread.join(self._time_limit_s)
         if thread.is_alive():
             self.object = None
-            raise TimeoutError(f"no answer within time_limit_s = {self._time_limit_s:g}")
+            raise _too_late(self._time_limit_s)
         self.object = outcome.get("object")
         if "error" in outcome:
             raise outcome["error"]
@@ -155,20 +158,10 @@ class InProcess:
         item: dict[str, Any] = {"method": method, "arguments": {**arguments}}
         if method == "reset":  # the process has no stream of the run's own, which a checkpoint restores
             item["seed"] = random.getrandbits(32)
-        try:
-            (found,) = self._pool.map([item])
-        except WorkerStartError as error:
-            last = str(error).strip().splitlines()[-1]
-            raise UnavailableError(f"its process cannot start: {last}") from error
-        if found.done:
-            return result_of(found.value)
+        (found,) = asked(self._pool, [item])
         if found.killed:
             self._pool.start()
-        if found.status == "wall_limit":
-            raise TimeoutError(f"no answer within time_limit_s = {self._time_limit_s:g}")
-        if found.status == "memory_limit":
-            raise MemoryError(f"it took more than memory_mb = {self._memory_mb} of its process")
-        raise UnavailableError(f"its process ended {found.detail}" if found.killed else found.detail)
+        return result_of(found, self._time_limit_s, self._memory_mb)
 
 
 def served(argument: str) -> Callable[[Mapping[str, Any]], dict[str, Any]]:
@@ -182,19 +175,16 @@ def served(argument: str) -> Callable[[Mapping[str, Any]], dict[str, Any]]:
             random.seed(call["seed"])
             if "numpy" in sys.modules:
                 sys.modules["numpy"].random.seed(call["seed"])
-        return answer_of(lambda: _plain(user_object.call(call["method"], call["arguments"])))
+        return answer_of(lambda: user_object.call(call["method"], call["arguments"]))
 
     return serve
-
-
-def _plain(result: Any) -> Any:
-    return result if isinstance(result, str | float | list | None) else str(result)
 
 
 def answer_of(call: Callable[[], Any]) -> dict[str, Any]:
     """In a worker: what a call returned or raised, for `result_of`. A ``MemoryError`` is the worker's own to say."""
     try:
-        return {"result": call()}
+        result = _returned(call)
+        return {"result": result if isinstance(result, str | float | list | None) else str(result)}
     except MemoryError:
         raise
     except Exception as error:  # noqa: BLE001 — read by the policy
@@ -202,15 +192,36 @@ def answer_of(call: Callable[[], Any]) -> dict[str, Any]:
         return {"failed" if is_failure(error) else "refused": said}
 
 
-def result_of(answer: Mapping[str, Any]) -> Any:
+def asked(pool: WorkerPool, items: Sequence[Any]) -> list[WorkerResult]:
+    """What workers of users' code make of ``items``; of none where they cannot start, which `result_of` says."""
+    try:
+        return pool.map(items)
+    except WorkerStartError as error:
+        why = f"its process cannot start: {str(error).strip().splitlines()[-1]}"
+        return [WorkerResult(None, "raised", detail=why) for _ in items]
+
+
+def result_of(found: WorkerResult, time_limit_s: float, memory_mb: int) -> Any:
     """What the call in the worker returned.
 
     Raises:
-        UnavailableError: it failed (`FAILURES`); of a class with the name of the one that was raised there.
+        TimeoutError, MemoryError: the worker was ended at that limit.
+        UnavailableError: it ended otherwise, or the call failed (`FAILURES`); then of a class with the name of the one
+            that was raised there.
         ValueError: it raised something else; the same.
     """
+    if found.status == "wall_limit":
+        raise _too_late(time_limit_s)
+    if found.status == "memory_limit":
+        raise MemoryError(f"it took more than memory_mb = {memory_mb} of its process")
+    if not found.done:
+        raise UnavailableError(f"its process ended {found.detail}" if found.killed else found.detail)
     for key, base in (("failed", UnavailableError), ("refused", ValueError)):
-        if key in answer:
-            name, text = map(str, answer[key])
+        if key in found.value:
+            name, text = map(str, found.value[key])
             raise type(name, (base,), {})(text)
-    return answer["result"]
+    return found.value["result"]
+
+
+def _too_late(time_limit_s: float) -> TimeoutError:
+    return TimeoutError(f"no answer within time_limit_s = {time_limit_s:g}")

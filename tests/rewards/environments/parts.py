@@ -143,6 +143,10 @@ def shout(text: str) -> str:
     """
     if text == "crash":
         os._exit(3)
+    if text == "swell":
+        return str(len(bytearray(600 << 20)))
+    if text == "leave":
+        sys.exit("enough")
     if text == "hang":
         threading.Event().wait(60)
     if text == "refuse":
@@ -150,6 +154,16 @@ def shout(text: str) -> str:
     if text == "away":
         raise ConnectionResetError("the server has gone")
     return text.upper()
+
+
+async def shares(whole: int) -> set[int]:
+    """A coroutine, and a result that JSON cannot write.
+
+    Args:
+        whole: What is divided.
+    """
+    await asyncio.sleep(0)
+    return {whole // 2}
 
 
 def write(text: str) -> str:

@@ -19,6 +19,7 @@ from evenkeel.rewards.environments import (
     tools_of,
     trial_problem,
 )
+from evenkeel.rewards.environments.tools import in_worker
 from evenkeel.rewards.reward_function import reward_functions
 from tests.rewards.environments import parts
 
@@ -176,6 +177,7 @@ def test_a_state_or_a_reward_of_a_turn_that_cannot_be_had_fails_its_row_alone(me
         (f"{PARTS}:Absent", [], "cannot be imported"),
         (None, ["calculater"], "Did you mean calculator?"),
         (None, [{"name": "calculator", "digits": 3}], "no option 'digits'"),
+        (None, [{"name": "calculator", "memory_mb": 0.5}], "memory_mb = 0.5 is not a whole number of MiB"),
         (None, [f"{PARTS}:Diary"], "is not a function of a module"),
         (f"{PARTS}:Diary", [f"{PARTS}:write"], "both a tool and a method"),
     ],
@@ -197,18 +199,37 @@ def test_a_trial_finds_what_would_cost_a_run():
 
 
 def test_a_tool_runs_in_a_process_of_its_own():
-    made: Any = build_environment(None, [{"name": f"{PARTS}:shout", "time_limit_s": 2.0}, "calculator"])()
+    tools = [{"name": f"{PARTS}:shout", "time_limit_s": 0.5, "memory_mb": 300}, f"{PARTS}:shares", "calculator"]
+    made: Any = build_environment(None, tools)()
     made.reset()
     assert str(inspect.signature(made.shout)) == "(text: str) -> str"
     assert made.shout("a") == "A"
     with pytest.raises(ValueError, match="I will not shout that"):
         made.shout("refuse")
     assert made.failure is None
+    with pytest.raises(ValueError, match="it raised SystemExit: enough"):
+        made.shout("leave")
     assert made.calculator("(1 + 2) * 3") == "9"
-    for text, failure in (("away", "ConnectionResetError: the server"), ("crash", "died"), ("hang", "wall limit")):
+    assert made.shares(6) == "{3}"
+    for text, failure in (
+        ("away", "ConnectionResetError: the server has gone"),
+        ("crash", "UnavailableError: its process ended with exit code 3, as by os._exit(3)"),
+        ("hang", "TimeoutError: no answer within time_limit_s = 0.5"),
+        ("swell", "MemoryError: it took more than memory_mb = 300 of its process"),
+    ):
         made.reset()
-        with pytest.raises(UnavailableError):
+        with pytest.raises((UnavailableError, TimeoutError, MemoryError)):
             made.shout(text)
-        assert failure in made.failure
+        assert made.failure == f"shout failed: {failure}"
     made.reset()
     assert made.shout("b") == "B"
+
+
+def test_a_tool_whose_process_cannot_start_costs_rows_and_no_run():
+    def lost() -> str:
+        raise AssertionError
+
+    lost.__module__ = "no_module_of_this_name"
+    (outcome,) = in_worker(lost, 5.0, 300).together([{}])  # type: ignore[attr-defined]
+    with pytest.raises(UnavailableError, match=r"its process cannot start: .*no_module_of_this_name"):
+        outcome()
