@@ -1,7 +1,8 @@
-"""What the documents hold of the code: keys of run and sweep files, what does not go together, commands, metrics.
+"""What the documents hold of the code: keys of run, sweep and claim files, rules, commands and metrics.
 
     python scripts/reference.py run         # the keys of run files: docs/run_file.md
     python scripts/reference.py sweep       # the keys of sweep files: docs/sweep_file.md
+    python scripts/reference.py claim       # the keys of claim files: trainer/comparison/README.md
     python scripts/reference.py rules       # what does not go together, and when that is found: configs/README.md
     python scripts/reference.py commands    # every command's --help: docs/commands.md
     python scripts/reference.py metrics     # what a run logs: docs/metrics.md
@@ -67,7 +68,7 @@ def keys(kind: str) -> str:
     """Every key of a kind of file: a table of those at the top, and one of each section."""
     schema = SCHEMAS[kind]()
     definitions = schema["$defs"]
-    places: dict[str, list[str]] = {schema["else"]["$ref"].rpartition("/")[2]: [""]}
+    places: dict[str, list[str]] = {schema.get("else", schema)["$ref"].rpartition("/")[2]: [""]}
     own: list[str] = []
     foreign: list[str] = []
     names = [*places]

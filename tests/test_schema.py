@@ -1,8 +1,9 @@
-"""The schemas of run and sweep files: what ships is valid, planted mistakes are not, and no right file is refused.
+"""The schemas of run, sweep and claim files: all that ships is valid, no planted mistake is, no right file is refused.
 
 python -m tests.test_schema 3000 [SEED]     # more edited files than the test tries; prints what is wrongly refused
 """
 
+import contextlib
 import copy
 import inspect
 import json
@@ -22,6 +23,8 @@ from ruamel.yaml import YAML
 from evenkeel.rewards import GENERATORS, Refusal, build_verifier
 from evenkeel.trainer.algorithms.strategies import build_strategies
 from evenkeel.trainer.command.schema import SCHEMAS, main
+from evenkeel.trainer.comparison.claims.certificate import SUFFIX
+from evenkeel.trainer.comparison.claims.claim import load_claim
 from evenkeel.trainer.comparison.sweeps.cells import cells_of
 from evenkeel.trainer.comparison.sweeps.consistency import RESERVED_KEYS
 from evenkeel.trainer.comparison.sweeps.loading import load_sweep
@@ -37,13 +40,18 @@ from tests.trainer.run.check.mistakes import RIGHT_SETTINGS
 from tests.trainer.run.check.mistakes.workshop import RIGHT
 
 CONFIGS = ROOT / "configs"
+LINE = "# yaml-language-server: $schema="
+CLAIMS = sorted((CONFIGS / "claims").glob("*.yaml"))
+OLDER = [path for path in CLAIMS if not path.read_text().startswith(LINE) and path.with_suffix(SUFFIX).exists()]
+"""Claims that were answered before there was a schema: a line more would be another file to their certificates."""
 SHIPPED = {
-    path: path.read_text().partition("\n")[0].removeprefix("# yaml-language-server: $schema=")
+    path: path.read_text().partition("\n")[0].removeprefix(LINE)
     for path in sorted(CONFIGS.rglob("*.yaml"))
-    if path.parent.name not in ("accelerate", "claims")
+    if path.parent.name != "accelerate" and path not in OLDER
 }
-"""Run or sweep file → the schema that its first line names."""
+"""Run, sweep or claim file → the schema that its first line names."""
 VALIDATORS = {kind: Draft202012Validator(json.loads((CONFIGS / f"{kind}.schema.json").read_text())) for kind in SCHEMAS}
+CLAIM = {"claim": "A is better.", "source": "a paper", "variant": "a", "against": ["b"], "matters": 0.02}
 SWEEP = {"config": "quickstart.yaml", "baseline": "a", "seeds": [0, 1, 2], "variants": {"a": {}}}
 EDITED = 30
 SEED = 20261123
@@ -86,7 +94,9 @@ def test_all_that_ships_is_valid() -> None:
     kinds = Counter(kind_of(path) for path in SHIPPED)
     assert kinds["run"] >= 74
     assert kinds["sweep"] >= 4
+    assert kinds["claim"] + len(OLDER) == len(CLAIMS)
     wrong = {path.name: refused(kind_of(path), read_file(path).plain()) for path in SHIPPED}
+    wrong |= {path.name: refused("claim", read_file(path).plain()) for path in OLDER}
     assert {name: problems for name, problems in wrong.items() if problems} == {}
 
 
@@ -151,6 +161,17 @@ def test_a_mistake_in_a_sweep_file_is_found(mistake: dict[str, Any]) -> None:
     assert refused("sweep", SWEEP | mistake)
 
 
+@pytest.mark.parametrize("sweep", ["sweep.yaml", SWEEP, {"extends": "base.yaml", "seeds": [0, 1]}], ids=str)
+def test_a_mistake_in_a_claim_file_is_found(sweep: Any) -> None:
+    right = CLAIM | {"sweep": sweep}
+    assert refused("claim", right) == []
+    for key in right:
+        assert refused("claim", {name: value for name, value in right.items() if name != key}), key
+    wrong = ({"variants": ["a"]}, {"against": []}, {"direction": "up"}, {"matters": 0}, {"matters": 2}, {"name": 1})
+    for mistake in (*wrong, {"sweep": {**SWEEP, "seeds": []}}, {"sweep": {"seeds": [0]}}, {"sweep": []}):
+        assert refused("claim", right | mistake), mistake
+
+
 def test_what_a_file_leaves_out_may_be_in_the_one_that_it_extends() -> None:
     part = {"model": {"lora": {"r": 8}}, "algorithm": {"advantage": {"k": 2}}, "data": {"train": {"max_rows": 9}}}
     assert refused("run", part)
@@ -181,6 +202,21 @@ def test_no_file_that_is_taken_is_refused_by_the_schema() -> None:
     assert wrongly == []
     assert counts["taken, taken by the schema"] >= EDITED // 6
     assert counts["refused, refused by the schema"] >= EDITED // 2
+
+
+def test_no_claim_that_is_taken_is_refused_by_the_schema(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)  # a sweep that a claim holds is written there
+    taken = 0
+    for number in range(10 * EDITED):
+        draw, file = random.Random(f"{SEED}/{number}"), tmp_path / "claim.yaml"
+        tree = YAML(typ="safe").load(draw.choice(CLAIMS).read_text())
+        what = edited(draw, tree)
+        file.write_text(write(tree))
+        with contextlib.suppress(ConfigError):
+            load_sweep(load_claim(file)[1])
+            taken += 1
+            assert refused("claim", read_file(file).plain()) == [], what
+    assert 2 * EDITED <= taken <= 5 * EDITED
 
 
 def test_an_unknown_kind_of_file_is_explained(capsys: pytest.CaptureFixture[str]) -> None:
@@ -219,7 +255,8 @@ def edited_files(folder: Path, seed: int, count: int) -> Iterator[tuple[str, str
 
     The edits are those of `tests.scripts.test_fuzzed_runs`; none was written for the schema.
     """
-    trees = {path: YAML(typ="safe").load(path.read_text()) for path in SHIPPED if path.parent.name != "evaluation"}
+    apart = ("evaluation", "claims")
+    trees = {path: YAML(typ="safe").load(path.read_text()) for path in SHIPPED if path.parent.name not in apart}
     kinds = {path: kind_of(path) for path in trees}
     for path, tree in trees.items():
         if "extends" in tree:

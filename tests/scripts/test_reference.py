@@ -17,6 +17,7 @@ from tests.scripts.test_constraints import unpinned
 PAGES = {
     "run": "docs/run_file.md",
     "sweep": "docs/sweep_file.md",
+    "claim": "trainer/comparison/README.md",
     "rules": "configs/README.md",
     "commands": "docs/commands.md",
     "metrics": "docs/metrics.md",

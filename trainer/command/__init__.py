@@ -22,7 +22,7 @@ COMMANDS = {
     "export": "a checkpoint as a model that others can load",
     "strategies": "the built-in strategies, their sources and evidence",
     "verifiers": "the built-in verifiers",
-    "schema": "what a run or sweep file may hold, as JSON Schema for editors",
+    "schema": "what a run, sweep or claim file may hold, as JSON Schema for editors",
     "configs": "list the shipped run files, or copy one",
     "completion": "print a script with which bash, zsh or fish completes all of this",
 }

@@ -1,7 +1,8 @@
-"""What a run file or a sweep file may hold, as JSON Schema (draft 2020-12): editors complete and check by it.
+"""What a run, sweep or claim file may hold, as JSON Schema (draft 2020-12): editors complete and check by it.
 
     evenkeel schema run > run.schema.json
     evenkeel schema sweep > sweep.schema.json
+    evenkeel schema claim > claim.schema.json
 
 Shipped files name the shipped schema in their first line, `# yaml-language-server: $schema=…`, which `evenkeel configs
 copy` keeps right. One that you print also knows the parts that installed packages offer and the arguments of your TRL.
@@ -45,7 +46,7 @@ def parser() -> argparse.ArgumentParser:
 
 def _kind(text: str) -> str:
     if text not in SCHEMAS:
-        nearest = suggest(text, SCHEMAS, f"Write {' or '.join(SCHEMAS)}.")
+        nearest = suggest(text, SCHEMAS, f"Kinds: {', '.join(SCHEMAS)}.")
         raise argparse.ArgumentTypeError(f"{text!r} is no kind of file that has a schema. {nearest}")
     return text
 
@@ -89,7 +90,21 @@ def sweep_schema() -> Schema:
     return _of_files({**_with_partial(sweep), **dotted, **run}, "Sweep")
 
 
-SCHEMAS: dict[str, Callable[[], Schema]] = {"run": run_schema, "sweep": sweep_schema}
+def claim_schema() -> Schema:
+    """Of claim files, which name a sweep's file or hold what is in one."""
+    from evenkeel.trainer.comparison.claims.claim import Claim
+
+    held = sweep_schema()
+    claim = _definitions(Claim)["Claim"]
+    claim["required"].remove("name")
+    sweep = claim["properties"]["sweep"]
+    text = next(member for member in sweep["anyOf"] if member["type"] == "string")
+    sweep["anyOf"] = [text, {key: held[key] for key in ("if", "then", "else")}]
+    definitions = dict(sorted({**held["$defs"], "Claim": claim}.items()))
+    return {"$schema": held["$schema"], "title": "Claim of Evenkeel", "$ref": "#/$defs/Claim", "$defs": definitions}
+
+
+SCHEMAS: dict[str, Callable[[], Schema]] = {"run": run_schema, "sweep": sweep_schema, "claim": claim_schema}
 """Kind of file → its schema. Each imports trl, which takes seconds."""
 
 
