@@ -50,13 +50,15 @@ def load_sweep(path: str | Path, parents: Sequence[str] = ()) -> tuple[Sweep, No
         data["output_dir"] = expanded(data["output_dir"])
     if isinstance(data.get("variants"), dict):
         data["variants"] = {name: {} if changes is None else changes for name, changes in data["variants"].items()}
-    problems = _from_parents(data, tree, parents) if parents or "from" in data else _locate_config(data, tree)
+    has_parents = bool(parents) or "from" in data
+    problems = _from_parents(data, tree, parents) if has_parents else _locate_config(data, tree)
     for found in inconsistencies(data):  # each for itself: a wrong setting of a variant says nothing about its name
         problems += problems_of(ValidationError.from_exception_data("sweep", [found]), tree, model)
     try:
         sweep = model.model_validate(data)
     except ValidationError as error:
-        problems += problems_of(error, tree, model)
+        of_parents = ("config", "seeds") if has_parents else ()
+        problems += [found for found in problems_of(error, tree, model) if found.path not in of_parents]
     if problems:
         raise ConfigError(sorted(problems, key=lambda problem: (problem.origin and problem.origin.line) or 0))
     return sweep, tree

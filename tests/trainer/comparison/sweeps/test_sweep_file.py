@@ -203,7 +203,16 @@ def test_overrides_read_back_as_they_were_written(value: Any):
 
 
 @pytest.mark.parametrize("path", SHIPPED, ids=lambda path: path.stem)
-def test_every_cell_of_a_sweep_that_ships_is_a_run(path: Path):
+def test_every_cell_of_a_sweep_that_ships_is_a_run(path: Path, tmp_path: Path):
+    """Of branches, whose parents are runs that do not ship, as if they began where the parents do."""
+    settings = YAML(typ="safe").load(path)
+    if parents := settings.pop("from", None):
+        with pytest.raises(ConfigError) as caught:
+            load_sweep(path)
+        assert [found.path for found in caught.value.problems] == ["from"] * len(parents)
+        begun = load_sweep(path.with_stem(path.stem.replace("branches", "parents")))[0]
+        path = tmp_path / path.name
+        path.write_text(write({**settings, "config": begun.config, "seeds": begun.seeds}))
     sweep, _ = load_sweep(path)
     for cell in cells_of(sweep):
         load_config(sweep.config, cell.overrides)
