@@ -121,6 +121,23 @@ def test_what_cannot_act_is_refused_before_the_model_is_loaded(
     assert said in capsys.readouterr().err
 
 
+@pytest.mark.parametrize(
+    ("overrides", "said"),
+    [
+        (["environment.name=key_door"], "'key_door' has no option 'largest'. Its options: length, moves. An override"),
+        (["environment=null", "environment.name=key_door", "environment.length=7"], ""),
+        (["environment={games: key_door}"], "'guessing' has no option 'games'."),
+    ],
+    ids=str,
+)
+def test_what_the_command_line_makes_of_an_environment_with_options(folder: Path, overrides: list[str], said: str):
+    path = written(folder, environment={"name": "guessing", "largest": 7})
+    found = [finding.text for finding in checked(path, overrides, processes=None).errors]
+    assert len(found) == (said != "")
+    assert said in "".join(found)
+    assert ("write environment=null before it to leave that out." in "".join(found)) is (said != "")
+
+
 def test_rows_that_an_environment_cannot_begin_with_are_refused(folder: Path):
     (folder / "rows.jsonl").write_text(json.dumps({"prompt": "Find it.", "reference": "seven"}) + "\n")
     (text, *_) = errors(folder)

@@ -10,6 +10,7 @@ from evenkeel.rewards.registry import Refusal
 from evenkeel.rewards.verifier import Verifier
 from evenkeel.trainer.algorithms.strategies import Strategies
 from evenkeel.trainer.run.config import BatchPlan, ConfigError, RunConfig
+from evenkeel.trainer.run.config.problems import COMMAND_LINE
 from evenkeel.trainer.run.config.yaml_document import Node
 from evenkeel.trainer.step.options import PreflightError
 
@@ -92,6 +93,7 @@ def with_line(finding: Finding, tree: Node) -> Finding:
     """``finding`` with the file and line (or "command line") of the first key that it names, else of its section.
 
     A text that begins with the name of a section, or of one of its entries ("tool …" of ``tools``), is of that one.
+    Where an option is unknown to a part of the file and the command line together, it is said how to leave the file's.
 
     Nothing is added to a note, to a key that is not written there, to what names its line itself, and to what is said
     of a variable of the environment.
@@ -101,13 +103,17 @@ def with_line(finding: Finding, tree: Node) -> Finding:
     """
     if finding.severity == "note" or _ELSEWHERE.match(finding.text):
         return finding
-    if (named := _KEY.search(finding.text)) is not None:
-        node = _written(tree, named[0])
-    else:
-        first = finding.text.split(maxsplit=1)[0]
-        keys = (f"{finding.topic}.{first}", first, f"{first}s", finding.topic)
-        node = next(filter(None, (_written(tree, key) for key in keys)), None)
-    return finding if node is None else replace(finding, text=f"{node.origin}: {finding.text}")
+    first = finding.text.split(maxsplit=1)[0]
+    named = _KEY.search(finding.text)
+    keys = (f"{finding.topic}.{first}", first, f"{first}s", finding.topic) if named is None else (named[0],)
+    key, node = next(((key, node) for key in keys if (node := _written(tree, key)) is not None), ("", None))
+    if node is None:
+        return finding
+    text = f"{node.origin}: {finding.text}"
+    options = node.value.values() if finding.code == "unknown-option" and isinstance(node.value, dict) else ()
+    if 0 < sum(option.origin == COMMAND_LINE for option in options) < len(options):
+        text += f" An override adds to what the file says: write {key}=null before it to leave that out."
+    return replace(finding, text=text)
 
 
 def _written(tree: Node, key: str) -> Node | None:
