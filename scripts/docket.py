@@ -33,9 +33,9 @@ python scripts/docket.py               # writes this page from configs/claims
 
 What papers say, asked of policies of 0.4 M to 6.4 M parameters on two cores: each claim is a file that names a sweep,
 and is supported, contradicted or not decided by the rule of [claims](../trainer/comparison/README.md#claims), which is
-wrong for equals in 5 % at most. Differences are of held-out accuracy, with 95 % intervals; an answer holds for the
-sweep's task and policy and says nothing of others. A claim that is not decided says how many seeds would find its
-smallest difference that matters in 80 % of sweeps.
+wrong for equals in 5 % at most: of thirty claims about equals one or two may come out as answered. Differences are of
+held-out accuracy, with 95 % intervals; an answer holds for the sweep's task and policy and says nothing of others. A
+claim that is not decided says how many seeds would find its smallest difference that matters in 80 % of sweeps.
 """
 COLUMNS = ("claim", "source", "answer", "difference", "seeds it takes", "cost", "certificate")
 
@@ -88,7 +88,7 @@ def _difference(claim: Claim, other: str, difference: dict[str, Any]) -> str:
 
 
 def _cost(cost: dict[str, Any]) -> str:
-    hours = "" if cost["core_hours"] is None else f", {cost['core_hours']:.1f} core hours"
+    hours = "" if cost["core_hours"] is None else f", {cost['core_hours']:.2f} core hours"
     tokens = "" if cost["tokens"] is None else f", {cost['tokens'] / 1e6:.1f} M tokens"
     return f"{cost['cells']} cells{hours}{tokens}"
 

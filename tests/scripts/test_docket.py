@@ -41,4 +41,4 @@ def test_rows_are_read_off_certificates(tmp_path: Path):
     first, second = page(tmp_path).splitlines()[-2:]
     assert "| not run | `lopti` against `grpo` |" in first
     assert "| **not decided** | `lopti` − `grpo`: +0.012 [-0.010, +0.030], 8 seeds | 17 |" in second
-    assert "| 24 cells, 0.4 core hours, 4.6 M tokens |" in second
+    assert "| 24 cells, 0.40 core hours, 4.6 M tokens |" in second

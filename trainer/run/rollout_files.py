@@ -10,7 +10,6 @@ from typing import Any
 
 from evenkeel.rewards.registry import Refusal
 from evenkeel.trainer.run.files import ROLLOUTS, DamagedFileError, KeptRecord, read_parquet, read_record, write_json
-from evenkeel.trainer.step.guards import is_full
 
 KEPT = "kept.json"
 Columns = dict[str, list[Any]]
@@ -104,6 +103,8 @@ class RolloutFiles:
         try:
             write()
         except OSError as error:
+            from evenkeel.trainer.step.guards import is_full  # loads torch, which readers do without
+
             if not is_full(error):
                 raise
             if not self.left_out:
