@@ -11,7 +11,7 @@ from typing import Any
 from evenkeel.rewards.environments.row_environment import RowEnvironment, environment_class
 from evenkeel.rewards.environments.shipped import ENVIRONMENTS
 from evenkeel.rewards.environments.tools import TOOLS, in_worker
-from evenkeel.rewards.environments.user_objects import InProcess, InThread, UserObject
+from evenkeel.rewards.environments.user_objects import InProcess, InThread, UserObject, within
 from evenkeel.rewards.registry import Found, Kind, PartError, PartSpec
 
 TIME_LIMIT_S = 30.0
@@ -96,7 +96,7 @@ def build_environment(spec: PartSpec | None, tools: Sequence[PartSpec] = ()) -> 
     else:
         make = partial(found.target, **options)
         try:
-            probed = make()
+            probed = within(limit, make)
         except Exception as error:
             what = f"environment {found.label!r} cannot be made: {type(error).__name__}: {error}"
             raise EnvironmentPartError(what, code="failed-constructor") from error
@@ -183,13 +183,9 @@ def trial_problem(kind: type[RowEnvironment], parts: Mapping[str, Sequence[Mappi
     environment = kind()
     for label, rows in parts.items():
         for number in range(0, len(rows), max(1, -(-len(rows) // MOST_ROWS))):
-            observation = environment.reset(**rows[number])
-            where = f"{label}: environment {kind.__name__}, row {number}"
+            environment.reset(**rows[number])
             if environment.failure is not None:
-                return f"{where}: {environment.failure}"
-            if not isinstance(observation, str | list | None):
-                what = f"reset returned {observation!r:.80} of type {type(observation).__name__}"
-                return f"{where}: {what}. Return a text for the prompt, or nothing."
+                return f"{label}: environment {kind.__name__}, row {number}: {environment.failure}"
     first = next(rows[0] for rows in parts.values() if rows)
     for name in tools_of(kind):
         tool = getattr(environment, name)

@@ -62,11 +62,15 @@ class RowEnvironment:
         self.failure: str | None = None
         self.calls: list[Call] = []
 
-    def reset(self, **row: Any) -> Any:
+    def reset(self, **row: Any) -> str | None:
         """As the user's: a new episode for ``row``. One that fails leaves the row unjudged; the run goes on."""
         self.failure, self.calls = None, []
         try:
-            return self._object.call("reset", row)
+            observation = _joined(self._object.call("reset", row))
+            if isinstance(observation, str | None):
+                return observation
+            what = f"it returned {observation!r:.80} of type {type(observation).__name__}"
+            raise TypeError(f"{what}. Return a text for the prompt, or nothing.")
         except Exception as error:  # noqa: BLE001 — a user's code, or a server behind it, may raise anything
             self._fail("reset", error)
             return None
@@ -94,15 +98,15 @@ class RowEnvironment:
             return self._call(name, lambda: self._functions[name](**arguments))
         return self._call(name, lambda: self._object.call(name, arguments))
 
-    def _call(self, name: str, tool: Callable[[], Any]) -> Any:
-        """What a tool returns. What it raises is raised, and the policy reads it; after a failure nothing is called."""
+    def _call(self, name: str, tool: Callable[[], Any]) -> str:
+        """A tool's answer as text. What it raises is raised, and the policy reads it. A failed row calls nothing."""
         if self.failure is None:
             call = Call(name, self._asked("state"))
             self.calls.append(call)
         if self.failure is not None:  # of an earlier call, or of `state`
             raise UnavailableError("The environment is not available any more.")
         try:
-            return tool()
+            return str(_joined(tool()))
         except Exception as error:
             if is_failure(error):
                 self._fail(name, error)
@@ -123,6 +127,23 @@ class RowEnvironment:
 
     def _fail(self, name: str, error: Exception) -> None:
         self.failure = f"{name} failed: {type(error).__name__}: {error}"
+
+
+def _joined(answer: Any) -> Any:
+    """The text of a list of parts ``{type: text, text: …}``, as multimodal chats hold them; another answer as it is.
+
+    Raises:
+        UnavailableError: a part is an image, or else no text.
+    """
+    if (
+        not isinstance(answer, list)
+        or not answer
+        or not all(isinstance(part, dict) and "type" in part for part in answer)
+    ):
+        return answer
+    if others := {str(part["type"]) for part in answer} - {"text"}:
+        raise UnavailableError(f"it answered with {', '.join(sorted(others))}, and policies here read text alone")
+    return "".join(str(part["text"]) for part in answer)
 
 
 def environment_class(

@@ -92,41 +92,60 @@ class UserObject:
             raise
 
 
+def within(time_limit_s: float, call: Callable[[], Any]) -> Any:
+    """What ``call`` returns or raises, in a thread; one that takes too long is left behind, for it cannot be ended."""
+    outcome = dict[str, Any]()
+
+    def run() -> None:
+        try:
+            outcome["result"] = _returned(call)
+        except BaseException as error:  # noqa: BLE001 — raised below, in the caller's thread
+            outcome["error"] = error
+
+    thread = threading.Thread(target=run, name="environment", daemon=True)
+    thread.start()
+    thread.join(time_limit_s)
+    if thread.is_alive():
+        raise _too_late(time_limit_s)
+    if "error" in outcome:
+        raise outcome["error"]
+    return outcome["result"]
+
+
 class InThread:
-    """In this process. A thread that takes too long is left behind, for it cannot be ended, and its object with it."""
+    """In this process, made with the first call. With a call that takes too long its object is left behind."""
 
     def __init__(self, make: Callable[[], UserObject], time_limit_s: float) -> None:
         self._make, self._time_limit_s = make, time_limit_s
-        self.object: UserObject | None = make()
+        self.object: UserObject | None = None
 
     def call(self, method: str, arguments: Mapping[str, Any]) -> Any:
         """What a method returns or raises within the limit."""
-        held, outcome = self.object, dict[str, Any]()
+        held = self.object
 
-        def run() -> None:
-            try:
-                outcome["object"] = self._make() if held is None else held
-                outcome["result"] = outcome["object"].call(method, arguments)
-            except BaseException as error:  # noqa: BLE001 — raised below, in the caller's thread
-                outcome["error"] = error
+        def called() -> Any:
+            nonlocal held
+            if held is None:
+                held = self._make()
+            return held.call(method, arguments)
 
-        thread = threading.Thread(target=run, name="environment", daemon=True)
-        thread.start()
-        thread.join(self._time_limit_s)
-        if thread.is_alive():
-            self.object = None
-            raise _too_late(self._time_limit_s)
-        self.object = outcome.get("object")
-        if "error" in outcome:
-            raise outcome["error"]
-        return outcome["result"]
+        self.object = None  # after a call that takes too long: its thread goes on with the object
+        try:
+            result = within(self._time_limit_s, called)
+        except TimeoutError:
+            raise
+        except Exception:
+            self.object = held
+            raise
+        self.object = held
+        return result
 
 
 class InProcess:
     """In a worker process, which is ended at its limits; the next call starts another, with an object of its own.
 
     It starts when this object is made, which does not wait for it, and ends with this object. What is said goes through
-    JSON both ways. An answer that is neither a text nor a list is its ``str``, as TRL makes of it.
+    JSON both ways. An answer that JSON has no name for is its ``str``, as TRL makes of it.
 
     Args:
         path: ``package.module:Class``.

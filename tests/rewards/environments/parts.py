@@ -118,6 +118,21 @@ class Silent:
     def reset(self, **_: Any) -> None: ...
 
 
+class Parts(Silent):
+    """Answers that are no text."""
+
+    def reset(self, begins: Any = None, **_: Any) -> Any:
+        return begins
+
+    def say(self, answer: Any) -> Any:
+        """Say.
+
+        Args:
+            answer: What.
+        """
+        return answer
+
+
 class NoReset: ...
 
 
@@ -177,6 +192,18 @@ def write(text: str) -> str:
 
 def undocumented(text):
     return text
+
+
+class Few(Silent):
+    """A server with room for two sessions, that then answers nobody, or hangs."""
+
+    made = 0
+
+    def __init__(self, *, hangs: bool = False) -> None:
+        type(self).made += 1
+        if type(self).made > 2:
+            RELEASE.wait(30 * hangs)
+            raise ConnectionError("no session is left")
 
 
 class Unmade(Silent):

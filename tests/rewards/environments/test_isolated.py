@@ -1,6 +1,7 @@
 """An object in a process of its own: what it says is what it says in a thread, and nothing of it is left."""
 
 import inspect
+import json
 import os
 import random
 import threading
@@ -78,7 +79,7 @@ def test_it_says_what_it_says_in_a_thread():
 
 def test_a_call_that_never_returns_is_ended_with_all_that_it_started_and_keeps_no_thread():
     environment = made("Unruly", time_limit_s=1.0)
-    pids = environment.processes()
+    pids = json.loads(environment.processes())
     assert all(map(lives, pids))
     assert os.getpid() not in pids
     with pytest.raises(TimeoutError):
@@ -88,7 +89,7 @@ def test_a_call_that_never_returns_is_ended_with_all_that_it_started_and_keeps_n
     assert "environment" not in [thread.name for thread in threading.enumerate()]
     environment.reset()
     assert environment.failure is None
-    pid, child = environment.processes()
+    pid, child = json.loads(environment.processes())
     assert pid not in pids
     del environment
     assert gone([pid, child]), "an environment that nobody has any more leaves nothing"

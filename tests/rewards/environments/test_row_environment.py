@@ -135,6 +135,37 @@ def test_a_verifier_reads_the_policys_last_message_and_never_a_tools():
     assert function(prompts=prompts, completions=[messages[:1]], reference=["Let me see."]) == [1.0]
 
 
+@pytest.mark.parametrize("hangs", [False, True])
+def test_an_object_that_cannot_be_made_costs_its_row_and_no_run(hangs: bool):
+    parts.Few.made = 0
+    kind = build_environment({"name": f"{PARTS}:Few", "hangs": hangs, "time_limit_s": 0.2})  # makes one to look at
+    environments = [kind() for _ in range(2)]
+    for environment in environments:
+        environment.reset()
+    said = "TimeoutError: no answer within time_limit_s = 0.2" if hangs else "ConnectionError: no session is left"
+    assert [environment.failure for environment in environments] == [None, f"reset failed: {said}"]
+    with pytest.raises(EnvironmentPartError, match=f"cannot be made: {said}"):
+        build_environment({"name": f"{PARTS}:Few", "hangs": hangs, "time_limit_s": 0.2})
+
+
+@pytest.mark.parametrize("isolated", [False, True])
+def test_a_policy_reads_text_alone(isolated: bool):
+    made: Any = build_environment({"name": f"{PARTS}:Parts", "isolated": isolated})()
+    text = [{"type": "text", "text": "a"}, {"type": "text", "text": "b"}]
+    assert made.reset(begins=text) == "ab"
+    assert [made.say(answer) for answer in (text, ["a", 1], [], 3, None)] == ["ab", "['a', 1]", "[]", "3", "None"]
+    assert made.failure is None
+    with pytest.raises(UnavailableError, match="image, and policies here read text alone"):
+        made.say([*text, {"type": "image", "image": "a.png"}])
+    assert made.failure == "say failed: UnavailableError: it answered with image, and policies here read text alone"
+    for begins, said in (
+        ([{"type": "image"}], "UnavailableError: it answered with image"),
+        ([1], "TypeError: it returned [1]"),
+    ):
+        assert made.reset(begins=begins) is None
+        assert made.failure.startswith(f"reset failed: {said}")
+
+
 def test_calls_are_counted_to_the_turns_that_made_them(diary: Any):
     def turn(*names: str) -> dict[str, Any]:
         calls = [{"type": "function", "function": {"name": name, "arguments": {}}} for name in names]
