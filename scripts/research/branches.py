@@ -37,6 +37,10 @@ def add_arguments(command: argparse.ArgumentParser) -> None:
     """What this program is asked."""
     base = Path("configs/sweeps/laptop_base.yaml")
     command.add_argument("config", nargs="?", type=Path, default=base, help=f"YAML of a run; default {base}")
+    command.add_argument(
+        "--variants", nargs="+", choices=[*VARIANTS, PLANTED], help="default all; the baseline is run too"
+    )
+    command.add_argument("--learning-rate", type=float, help="of the baseline; default the file's")
     command.add_argument("--seeds", type=int, default=5, help="default 5")
     command.add_argument("--rollouts", type=int, default=20, help="rollout batches of every run; default 20")
     command.add_argument(
@@ -51,7 +55,9 @@ def measure(options: argparse.Namespace) -> None:
     if not 0 < options.branch_at < options.rollouts:
         raise Refusal(f"--branch-at {options.branch_at} lies outside the {options.rollouts} rollout batches of a run.")
     base = load_config(options.config)
-    variants = {**VARIANTS, PLANTED: {"trl.learning_rate": 1.5 * base.trl["learning_rate"]}}
+    rate = base.trl["learning_rate"] if options.learning_rate is None else options.learning_rate
+    variants = {**VARIANTS, PLANTED: {"trl.learning_rate": 1.5 * rate}}
+    variants = {name: variants[name] for name in dict.fromkeys((BASELINE, *(options.variants or variants)))}
     step = options.branch_at * Experiment(base, options.config.parent).steps_per_rollout
     shared = {
         "baseline": BASELINE,
@@ -60,12 +66,13 @@ def measure(options: argparse.Namespace) -> None:
         "retries": 1,
     }
     seeds = [*range(options.seeds)]
-    parent = {"extends": str(options.config.absolute()), **COMMON, "trl": {"save_steps": step}}
-    config = _written(options.output / "parent.yaml", parent)
+    file: dict[str, Any] = {"extends": str(options.config.absolute()), "trl": {"learning_rate": rate}}
+    scratch = _written(options.output / "base.yaml", file)
+    parent = _written(options.output / "parent.yaml", {**file, **COMMON, "trl": {**file["trl"], "save_steps": step}})
     parents = [options.output / "parents" / f"{BASELINE}-s{seed}" / f"run@{step}" for seed in seeds]
     for name, sweep in {
-        "scratch": {"config": str(options.config.absolute()), "seeds": seeds, "rollouts": options.rollouts},
-        "parents": {"config": str(config), "seeds": seeds, "rollouts": options.branch_at, "variants": {BASELINE: {}}},
+        "scratch": {"config": str(scratch), "seeds": seeds, "rollouts": options.rollouts},
+        "parents": {"config": str(parent), "seeds": seeds, "rollouts": options.branch_at, "variants": {BASELINE: {}}},
         "branches": {"from": [*map(str, parents)], "rollouts": options.rollouts},
     }.items():
         described = {"variants": variants, **shared, "output_dir": str(options.output / name), **sweep}
