@@ -5,6 +5,7 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
+from evenkeel.trainer.algorithms.groups import GROUP_STD_EPSILON
 from tests.trainer.algorithms.advantages.rollouts import (
     estimate,
     property_test,
@@ -35,8 +36,21 @@ def shifted_and_scaled(drawn, shift, scale):
 
 
 def group_sums_vanish(name, drawn):
-    for group in token_rows(estimate(name, drawn)).nan_to_num().split(drawn["group_size"]):
-        assert group.sum(0).abs().max() <= 2e-5 * group.abs().sum()
+    """To rounding of what cancels, which for gdpo are its functions' scores: their sum may be rounding itself."""
+    advantages = token_rows(estimate(name, drawn)).nan_to_num()
+    cancelling = scores_of_functions(drawn) if name == "gdpo" else advantages
+    for group, terms in zip(*(each.split(drawn["group_size"]) for each in (advantages, cancelling)), strict=True):
+        assert group.sum(0).abs().max() <= 2e-5 * terms.abs().sum()
+
+
+def scores_of_functions(drawn):
+    """What gdpo adds up (N, F): each function's ``grpo``, over the std of their sums."""
+    columns = drawn["rewards_per_function"].unbind(1)
+    scores = torch.stack([estimate("grpo", with_rewards(drawn, column)) for column in columns], dim=1)
+    sums = scores.sum(1)
+    judged = sums[~sums.isnan()]
+    std = judged.std() if len(judged) > 1 else 1.0
+    return (scores / (std + GROUP_STD_EPSILON)).nan_to_num()
 
 
 @pytest.mark.parametrize("name", [*GROUP_STANDARDISED, *BATCH_STANDARDISED, *CENTRED])
@@ -69,6 +83,17 @@ def test_centred_rewards_scale_with_the_rewards(name, drawn):
 @given(rollouts())
 def test_advantages_of_a_group_sum_to_zero(name, drawn):
     group_sums_vanish(name, drawn)
+
+
+def test_scores_that_cancel_in_gdpo_leave_their_rounding():
+    # What one function gives the other takes: sums of 1 and of scores like ±.7, which cancel to about 1e-8. The second
+    # group is live, so that the std that divides is not of that size.
+    half = torch.tensor([[0.75, 0.25], [0.25, 0.75], [0.0, 1.0], [0.0, 0.0], [0.0, 0.0], [1.0, 0.0]])
+    ones = torch.tensor([1.0, 1.0, 1.0, 0.0, 0.0, 1.0])
+    drawn = {"rewards": ones, "group_size": 3, "rewards_per_function": half, "reward_weights": torch.ones(2)}
+    assert 0 < estimate("gdpo", drawn)[:3].abs().max() < 1e-6
+    assert scores_of_functions(drawn)[:3].abs().max() > 0.1
+    group_sums_vanish("gdpo", drawn)
 
 
 @pytest.mark.slow
