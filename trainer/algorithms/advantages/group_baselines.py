@@ -43,8 +43,9 @@ def wapo(rewards: Float[Tensor, "N"], group_size: int) -> Float[Tensor, "N"]:
 
     Source: WAPO (arXiv 2606.16154), as the authors' code has it; a clip above alone, there at a ratio of 10, is TRL's
         ``epsilon_high: 9.0``.
-    Evidence: golden table from running the authors' advantages and loss.
-    Limits: the paper's text was not read. The published denominator, all responses times the longest length, is
+    Evidence: golden table from running the authors' advantages and loss. The paper's text was not found, only its
+        abstract: updates on completions of positive advantage alone.
+    Limits: the published denominator, all responses times the longest length, is
         ``loss_type: dr_grpo``'s, but for groups without a winner, which the authors do not count.
     """
     return dr_grpo(rewards, group_size).clamp(min=0.0)

@@ -15,11 +15,12 @@ def backward_corrected(
     ``A_i = (r_i − ρ₀) / (1 − ρ₀ − ρ₁)`` for rewards of 0 and 1; ρ₀ = P(1 | wrong) = ``false_positive``, ρ₁ = P(0 |
     right) = ``false_negative``. E[A | right] = 1, E[A | wrong] = 0. At rates 0 it is ``reinforce``.
 
-    Source: the backward correction of arXiv 2510.00915.
-    Evidence: the formula; the expectation over the verdict's errors is held against the truth for all rates.
-    Limits: no baseline, and the variance of 1 / (1 − ρ₀ − ρ₁)². A group's mean would take ρ₀ out again, so that under
-        ``dr_grpo`` the correction is a factor of the learning rate, and nothing at all where a std divides (``grpo``).
-        Errors that depend on the answer stay.
+    Source: the backward correction of arXiv 2510.00915 (Eq. 3, Algorithm 1).
+    Evidence: the paper's text read in a stored copy, its code not found; the expectation over the verdict's errors is
+        held against the truth for all rates.
+    Limits: no baseline, and the variance of 1 / (1 − ρ₀ − ρ₁)². The paper's default in GRPO (B.2) subtracts the mean of
+        the others' corrected rewards; there ρ₀ cancels, and what is left is ``rloo`` times 1 / (1 − ρ₀ − ρ₁), a factor
+        of the learning rate. Where a std divides (``grpo``) nothing is left. Errors that depend on the answer stay.
 
     Raises:
         ValueError: rates below 0, or of a sum of 1 or more: such verdicts say nothing, or the opposite.
@@ -36,9 +37,11 @@ def forward_corrected(rewards: Float[Tensor, "N"], *, false_negative: float = 0.
     ``false_negative``. E[A | right] = 0, E[A | wrong] = −(1 − ρ₀ − ρ₁), so that the expected update is (1 − ρ₀ − ρ₁)
     times that of the truth, with 1 as its baseline. At rate 0 it is ``nsr``.
 
-    Source: the forward correction of arXiv 2510.00915.
-    Evidence: the formula; the expectation over the verdict's errors is held against the truth for all rates.
-    Limits: as of ``backward_corrected``; the constant is the baseline, and another one would take its place.
+    Source: the forward correction of arXiv 2510.00915 (Proposition 3.4, B.3 with its defaults: no baseline, scale 1).
+    Evidence: as of ``backward_corrected``.
+    Limits: the constant is the baseline, and another one would take its place. The scales 1 − ρ₀ − ρ₁ and 1 − ρ₁ of B.3
+        are factors of the learning rate; the paper's online estimate of ρ₁ is not here. Its Algorithm 3 multiplies by
+        the reward once more, which B.3 and B.4 advise against.
 
     Raises:
         ValueError: a rate outside 0 … 1.

@@ -37,7 +37,8 @@ def fipo(
     A < 0 and ρ > ``safety``, f is held within [0.8, 1].
 
     Source: FIPO (arXiv 2603.19835); the authors' code, defaults of their script for 32B.
-    Evidence: golden table: the gradient of the authors' ``compute_policy_loss_future_kl``, by autograd.
+    Evidence: golden table: the gradient of the authors' ``compute_policy_loss_future_kl``, by autograd, of their first
+        public commit, which a fork's history holds.
     Limits: the authors average over the tokens of the responses that are left, here those left out keep their place in
         the denominator. The script leaves out truncated and too uniform groups by other means, which are TRL's options
         and the prompt sampler ``dynamic``.

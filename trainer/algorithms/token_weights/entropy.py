@@ -100,8 +100,8 @@ def relative_surprisal(
 
     Source: RSI Selection (arXiv 2606.31575).
     Evidence: by formula: the paper's abstract, and three third-party implementations that agree on ratio and interval.
-    Limits: neither the paper's text nor code of its authors could be read. The bounds are those of one of the three,
-        not published ones.
+    Limits: neither the paper's text nor code of its authors was found. The bounds are those of one of the three, which
+        cites the paper; the tests of another use .5 and 2.
 
     Raises:
         ValueError: bounds that no token is between.
