@@ -59,6 +59,7 @@ CASES: dict[str, dict[str, Any]] = {
     "unlikeliness, length_normalised": {ADVANTAGE: {"name": "unlikeliness", "length_normalised": True}},
     "adv_reweight": {TOKEN_WEIGHT: "adv_reweight"},
     "rlsd": {TOKEN_WEIGHT: "rlsd"},
+    "rlcsd": {TOKEN_WEIGHT: "rlcsd"},
     "low_probability_reweight": {TOKEN_WEIGHT: "low_probability_reweight"},
     "relative_surprisal": {TOKEN_WEIGHT: "relative_surprisal"},
     "clip_cov": {TOKEN_WEIGHT: "clip_cov"},
@@ -174,6 +175,8 @@ class SyntheticBatch:
         """``A · w · keep · c`` (N, T) of the first pass."""
         common: dict[str, Any] = {"mask": self.mask, "completion_ids": self.mask, "step": 0, "max_steps": 1}
         common |= {"entropies": entropies, "teacher_logps": self.logps / 2}
+        noise = old_logps - self.logps  # of two passes more, as of other rows
+        common |= {"teacher_contrast": self.logps / 40 + noise.roll(1, 0) - noise.roll(2, 0)}
         of_estimators = estimator_signals(
             rewards_per_function=self.rewards[:, None],
             reward_weights=torch.ones(1),

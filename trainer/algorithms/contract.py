@@ -35,6 +35,8 @@ SIGNALS: dict[str, dict[str, str]] = {
         "entropies": "(N, T) entropy of π_old at each position, nats",
         "sum_pi_squared": "(N, T) Σ_v π_old(v)² over the vocabulary at each position; a pass of its own",
         "teacher_logps": "(N, T) log π_old of the same tokens behind a prompt that shows the reference; one pass more",
+        "teacher_contrast": "(N, T) log of their ratio behind a right sibling's and behind wrong ones' responses, 0 "
+        "without siblings; five passes more",
         "sequence_weights": "(N,) what the configured loss multiplies every token of the trajectory by",
         "turns": "(N, T) int, the assistant turn of the token, from 0; −1 where a tool inserted it, and on padding",
         "turn_rewards": "(N, K) what the environment paid for each turn, `rewards` not in it; NaN after the last turn",
@@ -48,6 +50,8 @@ SIGNALS: dict[str, dict[str, str]] = {
         "mask": "(B, T) int, 1 where the loss counts the token",
         "old_logps": "(B, T) log π_old",
         "teacher_logps": "(B, T) log π_old of the same tokens behind a prompt that shows the reference; one pass more",
+        "teacher_contrast": "(B, T) log of their ratio behind a right sibling's and behind wrong ones' responses, 0 "
+        "without siblings; five passes more",
         "entropies": "(B, T) entropy of π_old at each position, nats",
         "completion_ids": "(B, T) int",
         "groups": "(B,) int, the same number for the responses to one prompt",

@@ -23,6 +23,8 @@ from evenkeel.trainer.algorithms.teachers import TeacherOptions
 from evenkeel.trainer.algorithms.trial import tried, tried_sampler, tried_schedule
 
 KeepGroups = Literal["step", "forward", "off"]
+TAUGHT = {"teacher_logps": {"template"}, "teacher_contrast": {"sibling_template", "wrong_siblings"}}
+"""Signal → the options of `TeacherOptions` that say how it is scored."""
 _RANKS: tuple[KeepGroups, ...] = ("off", "step", "forward")
 
 
@@ -37,7 +39,7 @@ class Strategies:
         keep_groups: whether a group stays in one optimizer ``step``, in one ``forward`` pass, or neither (``off``).
         revision: how wrong answers are generated again; ``None`` = they are not.
         prompt_sampler: ``None`` = TRL's own sampler chooses the prompts.
-        teacher: how completions are scored once more for ``teacher_logps``; ``None`` = nothing names it.
+        teacher: how completions are scored once more for `TAUGHT`; ``None`` = nothing names one of them.
     """
 
     advantage: Strategy | None
@@ -77,6 +79,11 @@ class Strategies:
         return any(signal in part.signals for part in self.all if kind in (None, part.kind))
 
     @property
+    def taught(self) -> list[str]:
+        """The signals that a teacher scores."""
+        return [signal for signal in TAUGHT if self.ask_for(signal)]
+
+    @property
     def names(self) -> dict[str, str | None]:
         """Kind → name of the strategy, as summaries write it."""
         return {kind: part.name if part else None for kind, part in self._by_kind.items()}
@@ -96,8 +103,8 @@ def build_strategies(
 
     Raises:
         PartError: one cannot be found, built or used, ``keep_groups`` is less than one of them needs, or ``revision``
-            is given though nothing names its columns, or is not given though something does, or ``teacher`` is given
-            though nothing names ``teacher_logps``.
+            is given though nothing names its columns, or is not given though something does, or ``teacher`` has
+            options of a signal that nothing names.
     """
     estimator = None if advantage is None else tried(find_estimator(advantage))
     chosen = tried(find_strategy(TOKEN_WEIGHT, token_weight))
@@ -113,15 +120,18 @@ def build_strategies(
 
 
 def _teacher(parts: list[Strategy], asked: Mapping[str, Any] | TeacherOptions | None) -> TeacherOptions | None:
-    if any("teacher_logps" in part.signals for part in parts):
-        return asked if isinstance(asked, TeacherOptions) else TeacherOptions(**(asked or {}))
-    if asked is not None:
-        raise PartError(
-            "teacher is given, but no strategy names teacher_logps, so it would score nothing. Leave it out, or write "
-            "token_weight: rlsd or advantage: sdpo.",
-            code="unused-teacher",
-        )
-    return None
+    taught = {signal for signal in TAUGHT if any(signal in part.signals for part in parts)}
+    options = asked if isinstance(asked, TeacherOptions) else TeacherOptions(**(asked or {}))
+    for signal, names in TAUGHT.items():
+        unused = ", ".join(sorted(names & options.model_fields_set))
+        if signal not in taught and (unused or (asked is not None and not taught)):
+            raise PartError(
+                f"teacher{unused and f' ({unused})'} is given, but no strategy names {signal}, so it would "
+                "score nothing. Leave it out, or write token_weight: rlsd or advantage: sdpo for teacher_logps, "
+                "token_weight: rlcsd for teacher_contrast.",
+                code="unused-teacher",
+            )
+    return options if taught else None
 
 
 def _sampler(asked: Any, estimator: Strategy | None) -> Strategy | None:

@@ -1,9 +1,12 @@
-"""The privileged prompt of a teacher: the policy itself, shown the gold answer beside the question."""
+"""The privileged prompts of a teacher: the policy itself, shown the gold answer or siblings' responses."""
 
 from typing import Annotated
 
-from pydantic import AfterValidator, BaseModel, ConfigDict
+import torch
+from jaxtyping import Float, Int
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field
 from pydantic_core import PydanticCustomError
+from torch import Tensor
 
 from evenkeel.trainer.algorithms.revisions import filled
 
@@ -13,6 +16,13 @@ The right answer is:
 {reference}
 
 Solve the problem in your own words, step by step, and arrive at this answer."""
+SIBLING_TEMPLATE = """{prompt}
+
+A solution of this problem:
+{reference}
+
+Make sure that you understand each step of it. Then solve the problem in your own words, step by step."""
+"""It says of right and wrong solutions the same, so that what it does to style cancels in their difference."""
 
 
 def _shows_both(template: str) -> str:
@@ -25,7 +35,7 @@ def _shows_both(template: str) -> str:
 
 
 class TeacherOptions(BaseModel):
-    """How completions are scored a second time for the signal ``teacher_logps``."""
+    """How completions are scored once more for the signals ``teacher_logps`` and ``teacher_contrast``."""
 
     model_config = ConfigDict(strict=True, extra="forbid", frozen=True, use_attribute_docstrings=True)
 
@@ -33,7 +43,55 @@ class TeacherOptions(BaseModel):
     """The teacher's prompt, with ``{prompt}`` and ``{reference}``. It takes the place of the prompt's last message (of
     the whole prompt where that is plain text). Other braces stay as they are.
     """
+    sibling_template: Annotated[str, AfterValidator(_shows_both)] = SIBLING_TEMPLATE
+    """The same for ``teacher_contrast``, where ``{reference}`` is a sibling's response, right or wrong."""
+    wrong_siblings: Annotated[int, Field(ge=1)] = 4
+    """Wrong siblings of a response that ``teacher_contrast`` shows at most, each in a pass of its own."""
 
     def privileged_prompt(self, prompt: str, reference: str) -> str:
         """The template with its fields replaced."""
         return filled(self.template, prompt=prompt, reference=reference)
+
+    def sibling_prompt(self, prompt: str, response: str) -> str:
+        """The siblings' template with its fields replaced."""
+        return filled(self.sibling_template, prompt=prompt, reference=response)
+
+
+def contrasted_siblings(
+    correct: Float[Tensor, "N"], group_size: int, wrong: int, seed: int
+) -> Int[Tensor, "N siblings"]:
+    """Rows of the siblings behind whose responses each row is scored: one right, then up to ``wrong`` wrong ones.
+
+    Drawn from the row's group without the row itself; −1 = none. A row without a right or without a wrong sibling has
+    none at all.
+
+    Args:
+        correct: 1 right, 0 wrong, NaN unjudged; a group's rows are adjacent.
+        seed: the same seed draws the same siblings, on whatever rank or device.
+    """
+    verdicts = correct.cpu().view(-1, group_size)
+    drawn = torch.rand(len(verdicts), group_size, group_size, generator=torch.Generator().manual_seed(seed))
+    first_row = (torch.arange(len(verdicts)) * group_size)[:, None, None]
+
+    def chosen(verdict: float, count: int) -> Tensor:
+        others = (verdicts == verdict)[:, None, :] & ~torch.eye(group_size, dtype=torch.bool)
+        siblings = drawn.masked_fill(~others, torch.inf).argsort(-1)[..., :count]
+        return (first_row + siblings).masked_fill(~others.gather(-1, siblings), -1).flatten(0, 1)
+
+    rows = torch.cat([chosen(1.0, 1), chosen(0.0, wrong)], dim=1)
+    return rows.masked_fill((rows[:, :2] < 0).any(1, keepdim=True), -1).to(correct.device)
+
+
+def contrast(logps: Float[Tensor, "siblings B T"], siblings: Int[Tensor, "B siblings"]) -> Float[Tensor, "B T"]:
+    """``log π_T(y_t | right) − log (1/K) Σ_k π_T(y_t | wrong k)``; 0 in rows without siblings.
+
+    Args:
+        logps: of the same tokens behind each sibling; any number where there is none.
+        siblings: as `contrasted_siblings` has them.
+
+    Source: RLCSD (arXiv 2606.11709, Eq. 7).
+    """
+    there = (siblings[:, 1:] >= 0).T.unsqueeze(-1)
+    count = there.sum(0)
+    mixture = logps[1:].masked_fill(~there, -torch.inf).logsumexp(0) - count.log()
+    return torch.where(count > 0, logps[0] - mixture, 0.0)

@@ -55,7 +55,7 @@ def tiny_example(step: int = STEPS[0]) -> dict[str, Any]:
     completion_ids = torch.randint(1, 4, mask.shape, generator=generator) * written
     advantages = judged * torch.randn(len(rewards), generator=generator)
     both = {"mask": mask, "completion_ids": completion_ids, "old_logps": old_logps}
-    both |= {"teacher_logps": probs.flip(1).log()}
+    both |= {"teacher_logps": probs.flip(1).log(), "teacher_contrast": 0.1 * (probs - probs.flip(0))}
     both |= {"entropies": -(probs * old_logps + (1 - probs) * (1 - probs).log())}
     of_estimators = estimator_signals(
         rewards_per_function=torch.stack([rewards, 1.0 - rewards], dim=1),
@@ -138,6 +138,7 @@ def coefficient_under_noise(strategy: Strategy, num_tokens: int, noise: float) -
             logps=exact,
             old_logps=old_logps,
             teacher_logps=old_logps,
+            teacher_contrast=torch.zeros_like(old_logps),
             advantages=torch.tensor([1.0, -1.0]).repeat(rows // 2),
             mask=mask,
             entropies=torch.ones_like(exact),

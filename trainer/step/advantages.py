@@ -62,6 +62,7 @@ class Advantages:
             entropies=lambda: ranks.gathered_tokens(rollout.old_score("old_entropies"), 0),
             sum_pi_squared=lambda: ranks.gathered_tokens(rollout.old_score("old_sum_pi_squared"), 0),
             teacher_logps=lambda: ranks.gathered_tokens(batch["teacher_logps"], 0),
+            teacher_contrast=lambda: ranks.gathered_tokens(batch["teacher_contrast"], 0),
             sequence_weights=lambda: self._sequence_weights(rollout, mask),
             turn_rewards=lambda: self._of_turns(rollout, "turn_rewards"),
             state_keys=lambda: self._of_turns(rollout, "state_keys"),

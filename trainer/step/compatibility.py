@@ -527,13 +527,25 @@ def _revised_turns(settings: Settings) -> Problems:
 
 @rule("algorithm.teacher algorithm.advantage algorithm.token_weight", "environments")
 def _taught_turns(settings: Settings) -> Problems:
-    """teacher_logps with tools, environments or a rollout function."""
-    own = settings.loaded.own_generation
-    if settings.strategies.teacher is not None and own:
+    """teacher_logps or teacher_contrast with tools, environments or a rollout function."""
+    own, asked = settings.loaded.own_generation, " and ".join(settings.strategies.taught)
+    if asked and own:
         yield (
-            f"teacher_logps with {own}: a teacher is the policy behind one prompt with the gold answer, and here what "
-            "it would read is made in several turns, or by others. Choose a strategy that names no teacher_logps, or "
-            f"leave {own} out."
+            f"{asked} with {own}: a teacher is the policy behind one prompt with an answer in it, and here what it "
+            f"would read is made in several turns, or by others. Choose a strategy that names no {asked}, or leave "
+            f"{own} out."
+        )
+
+
+@rule("algorithm.token_weight algorithm.advantage trl.num_generations")
+def _siblings_to_contrast(settings: Settings) -> Problems:
+    """teacher_contrast in groups of two."""
+    count = settings.args.num_generations
+    if "teacher_contrast" in settings.strategies.taught and count < 3:
+        yield (
+            f"teacher_contrast with num_generations = {count}: a response is scored behind a right and a wrong "
+            "sibling, and has one at most. Raise num_generations to 3 at least (published: 8), or choose another "
+            "strategy."
         )
 
 
@@ -588,12 +600,13 @@ def _names_of_functions(settings: Settings) -> Problems:
 
 @rule("algorithm.prompt_sampler algorithm.revision algorithm.teacher evaluation data", "model")
 def _images(settings: Settings) -> Problems:
-    """A column of images with decodings, a revision, teacher_logps or a prompt sampler of several rounds."""
+    """A column of images with decodings, a revision, a teacher or a prompt sampler of several rounds."""
     column, strategies = settings.loaded.image_column, settings.strategies
-    if settings.loaded.is_vlm and strategies.teacher is not None:
+    if settings.loaded.is_vlm and strategies.taught:
+        taught = " and ".join(strategies.taught)
         yield (
-            "teacher_logps with a model of images: a teacher's prompt is text, and the images of its row would not be "
-            "in it. Choose a strategy that names no teacher_logps, or a model of text."
+            f"{taught} with a model of images: a teacher's prompt is text, and the images of its row would not be in "
+            f"it. Choose a strategy that names no {taught}, or a model of text."
         )
     if column is None:
         return
@@ -693,13 +706,13 @@ def _order_of_the_run(settings: Settings) -> Problems:
 
 @rule("speed.staleness trl.use_vllm algorithm.advantage algorithm.token_weight algorithm.coefficient")
 def _entropies_of_an_engine(settings: Settings) -> Problems:
-    """staleness and vLLM with a strategy that asks for the entropies of π_old, Σ π_old², or teacher_logps."""
+    """staleness and vLLM with a strategy that asks for the entropies of π_old, Σ π_old², or what a teacher scores."""
     if settings.speed.staleness and settings.args.use_vllm:
         for part in settings.strategies.all:
-            if "teacher_logps" in part.signals:
+            for signal in [signal for signal in settings.strategies.taught if signal in part.signals]:
                 yield (
-                    f"{_described(part)} asks for teacher_logps, which this trainer's own model scores, and with "
-                    "staleness and vLLM π_old is the engine's: their difference would hold the engine's rounding too. "
+                    f"{_described(part)} asks for {signal}, which this trainer's own model scores, and with staleness "
+                    "and vLLM π_old is the engine's, of other weights or other rounding. "
                     "Choose another strategy, generate with transformers, or write staleness: 0."
                 )
             if asked := {"entropies", "sum_pi_squared"} & set(part.signals):

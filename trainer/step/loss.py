@@ -261,6 +261,7 @@ class Loss:
             logps=logps,
             old_logps=batch.get("old_per_token_logps", logps),
             teacher_logps=batch.get("teacher_logps"),
+            teacher_contrast=batch.get("teacher_contrast"),
             advantages=batch["advantages"],
             mask=mask,
             entropies=batch.get("old_entropies", batch["entropies"]),

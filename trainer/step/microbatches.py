@@ -48,6 +48,7 @@ COMPLETION_WIDE = (
     "old_per_token_logps",
     "old_entropies",
     "teacher_logps",
+    "teacher_contrast",
     "ref_per_token_logps",
     "sampling_per_token_logps",
     "importance_sampling_ratio",

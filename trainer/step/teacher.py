@@ -1,6 +1,6 @@
-"""The prompts behind which a rollout batch is scored a second time: the rows' own, with the gold answer shown."""
+"""The prompts behind which a rollout batch is scored again: the rows' own, with the gold answer or a sibling's."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from functools import partial
 from typing import Any
 
@@ -10,6 +10,11 @@ from evenkeel.trainer.step.rollout import Row
 
 REFERENCE = "reference"
 """The column of gold answers."""
+NO_VERDICTS = (
+    "teacher_contrast: the reward functions leave no verdict on each completion in the column `correct`, so no sibling "
+    "is known to be right or wrong. Rewards made of verifiers leave it; a function of your own calls "
+    "log_extra('correct', [True, False, None, …]), one for each completion."
+)
 
 
 def privileged_prompts(rows: Iterable[Row], options: TeacherOptions) -> list[Any]:
@@ -26,6 +31,24 @@ def privileged_prompts(rows: Iterable[Row], options: TeacherOptions) -> list[Any
             "Score",
         )
         for row in rows
+    ]
+
+
+def sibling_prompts(
+    rows: Iterable[Row], siblings: Iterable[int], responses: Sequence[str], options: TeacherOptions
+) -> list[Any]:
+    """For each row its prompt with the response of its sibling, a place in ``responses``; −1 = its own prompt.
+
+    Raises:
+        ValueError: a prompt's last message is not text.
+    """
+    return [
+        row["prompt"]
+        if sibling < 0
+        else in_place_of_text(
+            row["prompt"], partial(options.sibling_prompt, response=responses[sibling]), "teacher_contrast", "Score"
+        )
+        for row, sibling in zip(rows, siblings, strict=True)
     ]
 
 

@@ -16,7 +16,7 @@ from types import SimpleNamespace
 from typing import Any, Literal
 
 import torch
-from accelerate.utils import is_peft_model
+from accelerate.utils import gather_object, is_peft_model
 from torch import Tensor
 from torch.nn.utils.rnn import pad_sequence
 from torch.utils.data import DataLoader, Sampler
@@ -27,7 +27,7 @@ from trl.models.utils import disable_gradient_checkpointing
 from evenkeel.trainer.algorithms.registry import PartSpec
 from evenkeel.trainer.algorithms.revisions import RevisionOptions
 from evenkeel.trainer.algorithms.strategies import KeepGroups, Strategies, build_strategies
-from evenkeel.trainer.algorithms.teachers import TeacherOptions
+from evenkeel.trainer.algorithms.teachers import TeacherOptions, contrast, contrasted_siblings
 from evenkeel.trainer.evaluation.decoding import Decoding
 from evenkeel.trainer.evaluation.judging import Answered
 from evenkeel.trainer.evaluation.result import EvaluationResult
@@ -45,7 +45,7 @@ from evenkeel.trainer.step.prompts import Answers, EpochSampler, RunOrder
 from evenkeel.trainer.step.records import samples
 from evenkeel.trainer.step.rollout import Batch, Position, Rollout, Row
 from evenkeel.trainer.step.scoring import Purpose, summing_squares
-from evenkeel.trainer.step.teacher import privileged_prompts
+from evenkeel.trainer.step.teacher import NO_VERDICTS, privileged_prompts, sibling_prompts
 from evenkeel.trainer.step.temporarily import random_streams_kept, temporarily
 from evenkeel.trainer.step.wiring import Parts, wired
 
@@ -83,8 +83,8 @@ class RLVRTrainer(GRPOTrainer):
             ``off`` shuffles rows as TRL does; ``None`` = what the strategies need.
         revision: how wrong answers are generated again, where an estimator asks for it (ibpo); see `RevisionOptions`.
         prompt_sampler: the same for which prompts come next (uniform = TRL's order, dynamic, difficulty, unsolved).
-        teacher: how completions are scored behind the gold answer, where a strategy names ``teacher_logps`` (rlsd,
-            sdpo); see `TeacherOptions`.
+        teacher: how completions are scored behind the gold answer or siblings' responses, where a strategy names
+            ``teacher_logps`` (rlsd, sdpo) or ``teacher_contrast`` (rlcsd); see `TeacherOptions`.
         strategies: all of these, built and tried by `build_strategies`, in their place.
         cut: ``by_rank``: each rank cuts its rows into optimizer steps, as TRL does; ``over_all_ranks``: the same rows
             are in each step on any number of ranks.
@@ -286,12 +286,15 @@ class RLVRTrainer(GRPOTrainer):
             batch: Batch = super()._generate_and_score_completions(rows)
         parts.provenance.check(batch, metrics)
         parts.scoring.complete(batch, metrics, self._score_old_policy)
-        if self.strategies.teacher is not None:
-            batch["teacher_logps"] = self._score_teacher(privileged_prompts(rows, self.strategies.teacher), batch)
+        teacher, taught = self.strategies.teacher, self.strategies.taught
+        if teacher is not None and "teacher_logps" in taught:
+            batch["teacher_logps"] = self._score_teacher(privileged_prompts(rows, teacher), batch)
         judging = parts.judging
         rollout = Rollout(rows, batch, position, judging.rewards_per_function, judging.columns, self._score_old_policy)
         signals = parts.advantages.signals(rollout)
         parts.prompts.observe(lambda: signals["correct"])
+        if teacher is not None and "teacher_contrast" in taught:
+            batch["teacher_contrast"] = self._contrast_siblings(rows, batch, signals["correct"], position, teacher)
         if parts.revisions is not None:
             seed = position.seed(self.args.seed)
             write = partial(self._write_revisions, seed)
@@ -634,14 +637,34 @@ class RLVRTrainer(GRPOTrainer):
         longest = getattr(self.model.config.get_text_config(), "max_position_embeddings", None)
         if longest is not None and input_ids.shape[1] > longest:
             raise ValueError(
-                f"teacher_logps: a prompt of {padded.shape[1]} tokens, the gold answer in it, and a completion of "
-                f"{width} are more than the model's {longest} positions. Leave longer rows out, shorten "
-                "algorithm.teacher.template, or lower trl.max_completion_length."
+                f"{' and '.join(self.strategies.taught)}: a teacher's prompt of {padded.shape[1]} tokens and a "
+                f"completion of {width} are more than the model's {longest} positions. Leave longer rows out, shorten "
+                "the template in algorithm.teacher, or lower trl.max_completion_length."
             )
         size = self.args.per_device_train_batch_size
         with torch.no_grad(), disable_gradient_checkpointing(self.model, self.args.gradient_checkpointing_kwargs):
             logps, *_ = self._get_per_token_logps_and_entropies(self.model, input_ids, mask, width, batch_size=size)
         return logps
+
+    def _contrast_siblings(
+        self, rows: list[Row], batch: Batch, correct: Tensor | None, position: Position, options: TeacherOptions
+    ) -> Tensor:
+        """What siblings' responses say of the batch's tokens (B, T), by the policy as it is; all ranks make as many
+        passes.
+        """
+        if correct is None:
+            raise ValueError(NO_VERDICTS)
+        seed = position.seed(self.args.seed)
+        of_all = contrasted_siblings(correct, self.num_generations, options.wrong_siblings, seed)
+        of_all = of_all[:, (of_all >= 0).any(0)]
+        texts = gather_object(self.processing_class.batch_decode(batch["completion_ids"], skip_special_tokens=True))
+        siblings = torch.stack(self.parts.ranks.own_share(list(of_all)))
+        behind = [
+            self._score_teacher(sibling_prompts(rows, each.tolist(), texts, options), batch) for each in siblings.T
+        ]
+        if not behind:
+            return torch.zeros(batch["completion_ids"].shape, device=self.accelerator.device)
+        return contrast(torch.stack(behind), siblings)
 
     def _write_revisions(
         self, seed: int, rows: list[Row], prompts: list[Any]

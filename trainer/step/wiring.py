@@ -256,7 +256,7 @@ def _loaded(trainer: Any, speed: Speed, ranks: Ranks) -> Loaded:
         varies=varies,
         has_plain_cache=has_plain_cache,
         unusable_references=unusable_references(trainer.train_dataset)
-        if trainer.strategies.teacher is not None
+        if trainer.strategies.ask_for("teacher_logps")
         else None,
         unshareable=unshareable(
             base, has_plain_cache=has_plain_cache, has_rotary_positions=rope_type(config) is not None

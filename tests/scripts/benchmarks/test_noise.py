@@ -8,7 +8,7 @@ from evenkeel.trainer.algorithms.trial import coefficient_under_noise
 from scripts.benchmarks.noise import CASES, CORRECTIONS, Rounding, effects, reads_no_log_probs, remainder
 from tests.paths import ROOT
 
-READ = {"old_logps", "logps", "log_ratio", "probs", "entropies"}
+READ = {"old_logps", "logps", "log_ratio", "probs", "entropies", "teacher_logps", "teacher_contrast"}
 
 
 def test_every_strategy_that_reads_a_log_probability_is_measured_and_documented():

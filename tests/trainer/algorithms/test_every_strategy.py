@@ -60,6 +60,7 @@ def batches(draw: Any) -> dict[str, Any]:
         "probs": probs,
         "old_logps": probs.log(),
         "teacher_logps": probs.flip(1).log(),
+        "teacher_contrast": 0.1 * (probs - probs.flip(0)),
         "logps": probs.log() + log_ratio,
         "log_ratio": log_ratio,
         "entropies": 2 * torch.rand(mask.shape, generator=generator) + 1e-3,

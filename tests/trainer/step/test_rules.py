@@ -30,6 +30,10 @@ def by_the_mean(probs: Tensor, mask: Tensor) -> Tensor:
 
 SPEAKS_AND_IS_SILENT: dict[str, tuple[dict[str, Any], dict[str, Any]]] = {
     "taught-turns": ({"strategies": {"token_weight": "rlsd"}, **IN_TURNS}, IN_TURNS),
+    "siblings-to-contrast": (
+        {"args": {"num_generations": 2}, "strategies": {"token_weight": "rlcsd"}},
+        {"args": {"num_generations": 4}, "strategies": {"token_weight": "rlcsd"}},
+    ),
     "answers-for-a-teacher": (
         {"strategies": {"advantage": "sdpo"}, "loaded": Loaded(unusable_references="the row's reference is None")},
         {"strategies": {"advantage": "sdpo"}},

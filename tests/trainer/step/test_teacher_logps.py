@@ -1,4 +1,4 @@
-"""The signal `teacher_logps`: the policy's own scores of its tokens behind the gold answer, when it writes them."""
+"""`teacher_logps`, `teacher_contrast`: the policy's own scores of its tokens behind answers, when it writes them."""
 
 from pathlib import Path
 from typing import Any
@@ -8,10 +8,10 @@ import torch
 from datasets import Dataset
 
 from evenkeel.trainer import RLVRTrainer
-from evenkeel.trainer.algorithms.teachers import TeacherOptions
+from evenkeel.trainer.algorithms.teachers import TeacherOptions, contrasted_siblings
 from evenkeel.trainer.step.compatibility import PreflightError
 from evenkeel.trainer.step.teacher import privileged_prompts
-from tests.trainer.training import PROMPTS, train
+from tests.trainer.training import PROMPTS, max_difference, train
 
 ROWS = [{**row, "reference": str(number)} for number, row in enumerate(PROMPTS)]
 TEACHER = {"template": "{reference} {prompt} {reference}"}
@@ -76,6 +76,69 @@ def test_it_is_the_policy_that_writes_behind_the_gold_answer(
     if len(handed[-1]) == len(trainer.written[0]):  # a batch is one micro-batch, in another order of rows
         for written, weighed in zip(trainer.written, handed[-len(trainer.written) :], strict=True):
             torch.testing.assert_close(weighed.sort().values, written)
+
+
+class Contrasting(RLVRTrainer):
+    """Holds the contrast of each batch against one pass for each sibling, row by row."""
+
+    def __init__(self, *positional: Any, **keywords: Any) -> None:
+        self.contrasts: list[torch.Tensor] = []
+        super().__init__(*positional, **keywords)
+        estimate = self.parts.advantages.estimate
+
+        def seen(rollout: Any, signals: Any, logs: Any) -> Any:
+            found, mask = rollout.batch["teacher_contrast"], signals["mask"]
+            texts = self.processing_class.batch_decode(rollout.batch["completion_ids"], skip_special_tokens=True)
+            seed = rollout.position.seed(self.args.seed)
+            for row, siblings in enumerate(contrasted_siblings(signals["correct"], 4, 2, seed).tolist()):
+                right, *wrong = [self.behind(rollout, row, texts[each]) for each in siblings if each >= 0] or [None]
+                own = torch.zeros_like(found[row])
+                if right is not None:
+                    own = right - torch.stack(wrong).exp().mean(0).log()
+                torch.testing.assert_close(found[row] * mask[row], own * mask[row], rtol=1e-3, atol=1e-5)
+            self.contrasts.append((found * mask).abs().sum(1))
+            return estimate(rollout, signals, logs)
+
+        self.parts.advantages.estimate = seen
+
+    @torch.no_grad()
+    def behind(self, rollout: Any, row: int, response: str) -> torch.Tensor:
+        text = f"{response} {rollout.rows[row]['prompt'][0]['content']}"
+        prompt = self._tokenizer.apply_chat_template(
+            [{"role": "user", "content": text}], add_generation_prompt=True, return_dict=True
+        )["input_ids"]
+        ids = rollout.batch["completion_ids"][row]
+        logits = self.model(torch.tensor([prompt + ids.tolist()])).logits[0, len(prompt) - 1 : -1] / TEMPERATURE
+        return logits.log_softmax(-1).gather(1, ids[:, None])[:, 0]
+
+
+def judged(completions: list[Any], log_extra: Any, **_: Any) -> list[float]:
+    """Right where the second character comes before `n`, so that groups have siblings of both kinds."""
+    right = [each[0]["content"][1:2] < "n" for each in completions]
+    log_extra("correct", right)
+    return [float(each) for each in right]
+
+
+@pytest.mark.parametrize(
+    ("speed", "cut"),
+    [({}, {}), ({"microbatches": "planned"}, {"per_device_train_batch_size": 4, "steps_per_generation": 2})],
+    ids=["as TRL cuts", "planned"],
+)
+def test_contrast_is_of_the_policy_behind_right_and_wrong_siblings(
+    tiny_model: Path, tmp_path: Path, speed: dict[str, Any], cut: dict[str, Any]
+):
+    strategies = {"token_weight": "rlcsd", **speed}
+    strategies["teacher"] = {"sibling_template": "{reference} {prompt}", "wrong_siblings": 2}
+    settings = {"max_steps": 2, "learning_rate": 5e-2, "temperature": TEMPERATURE, **cut}
+    trainer = train(Contrasting, tiny_model, tmp_path, strategies=strategies, reward=judged, **settings)
+    assert any((each > 0).any() for each in trainer.contrasts)
+    plain = train(RLVRTrainer, tiny_model, tmp_path / "plain", reward=judged, **settings)
+    assert max_difference(trainer, plain) > 0
+
+
+def test_a_reward_without_verdicts_has_no_siblings_to_contrast(tiny_model: Path, tmp_path: Path):
+    with pytest.raises(ValueError, match="leave no verdict on each completion"):
+        train(RLVRTrainer, tiny_model, tmp_path, strategies={"token_weight": "rlcsd"})
 
 
 def test_a_reference_that_need_not_hold_the_answer_is_refused_before_training(tiny_model: Path, tmp_path: Path):

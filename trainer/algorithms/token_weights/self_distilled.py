@@ -1,6 +1,7 @@
-"""Token weights from what the policy thinks of its own tokens once it is shown the answer (RLSD)."""
+"""Token weights from what the policy thinks of its own tokens once it is shown an answer (RLSD, RLCSD)."""
 
-from jaxtyping import Float
+import torch
+from jaxtyping import Float, Int
 from torch import Tensor
 
 
@@ -37,3 +38,50 @@ def rlsd(
     share = strength * max(1.0 - step / decay_steps, 0.0) if decay_steps > 0 else strength
     evidence = (advantages.sign() * (teacher_logps - old_logps)).exp().clamp(1.0 - max_change, 1.0 + max_change)
     return (1.0 - share) + share * evidence
+
+
+def rlcsd(
+    advantages: Float[Tensor, "B T"],
+    mask: Int[Tensor, "B T"],
+    teacher_contrast: Float[Tensor, "B T"],
+    *,
+    temperature: float = 0.02,
+    strength: float = 0.5,
+    threshold: float = 0.02,
+    selected_weight: float = 1.0,
+) -> Float[Tensor, "B T"]:
+    """RLCSD: tokens to which right and wrong siblings' solutions speak differently are pushed by how they differ.
+
+    ``r_{i,t} = λ tanh(e_{i,t} / τ)``, e how much likelier the token is to the policy behind a right sibling's response
+    than behind wrong ones' (`teacher_contrast`), τ = ``temperature``, λ = ``strength``. Tokens of which |r| is above
+    δ = ``threshold`` train ``A + r``, clamped so that the sign of A stays; the others train A. A row's loss is the mean
+    over the others plus η = ``selected_weight`` times the mean over these:
+
+    ``w_{i,t} = η (n_i / |M_i|) max(1 + r_{i,t} / A_{i,t}, 0)`` for t in M_i, the tokens of that kind, and
+    ``n_i / |U_i|`` for the others U_i, of n_i tokens in the row.
+
+    Rows without a right or without a wrong sibling weigh 1. The mean over rows is of a loss that divides each row by
+    its tokens (``trl.loss_type: grpo``); ``dapo`` gives long rows more.
+
+    Source: RLCSD (arXiv 2606.11709, Eqs. 7 and 9 to 15, of which its code was read); τ, λ, δ and η of its scripts.
+    Evidence: golden table: the gradient of the authors' ``compute_policy_loss_rlcsd``, by autograd, row by row.
+    Limits: there the two means run over a micro-batch, here over the row, as ports of the paper read Eq. 15; the
+        teacher is a snapshot of the policy, renewed each 10 steps, here the policy that sampled; a row without siblings
+        is dropped. The clip of r to ±2 is left out: λ is below it.
+
+    Raises:
+        ValueError: τ is not above 0, or λ, δ or η is below 0.
+    """
+    if not (temperature > 0.0 and min(strength, threshold, selected_weight) >= 0.0):
+        raise ValueError(
+            f"rlcsd: temperature = {temperature}, strength = {strength}, threshold = {threshold}, selected_weight = "
+            f"{selected_weight}, but the contrast is divided by the first and the others are sizes. Write a "
+            "temperature above 0 and the others at least 0; published: 0.02, 0.5, 0.02 and 1.0."
+        )
+    push = strength * (teacher_contrast / temperature).tanh()
+    selected = (push.abs() > threshold) & mask.bool()
+    others = mask.bool() & ~selected
+    length = mask.sum(1, keepdim=True)
+    pushed = (1.0 + push / advantages.where(advantages != 0.0, torch.inf)).clamp(min=0.0)
+    of_selected = selected_weight * pushed * length / selected.sum(1, keepdim=True).clamp(min=1)
+    return torch.where(selected, of_selected, length / others.sum(1, keepdim=True).clamp(min=1))

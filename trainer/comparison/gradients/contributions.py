@@ -11,7 +11,7 @@ from evenkeel.trainer.algorithms.contract import TURN_COLUMNS
 from evenkeel.trainer.algorithms.row_draws import row_keys
 from evenkeel.trainer.algorithms.sequence_weights import ONE_DENOMINATOR, PER_SEQUENCE_MEAN, loss_sequence_weights
 from evenkeel.trainer.algorithms.signals import estimator_signals, token_signals
-from evenkeel.trainer.algorithms.strategies import Strategies
+from evenkeel.trainer.algorithms.strategies import TAUGHT, Strategies
 
 WHERE = "on a replayed batch"
 
@@ -59,13 +59,14 @@ def passes(strategies: Strategies, batch: ReplayedBatch, loss_type: str, longest
         PartError: a strategy asks for what was not recorded, or breaks its contract.
     """
     for part in strategies.all:
-        if "teacher_logps" in part.signals:
-            raise PartError(f"{part.kind} {part.name!r} asks for teacher_logps, which rollouts do not record.")
+        for signal in [each for each in TAUGHT if each in part.signals]:
+            raise PartError(f"{part.kind} {part.name!r} asks for {signal}, which rollouts do not record.")
     advantages = _advantages(strategies, batch, loss_type)
     signals = token_signals(
         logps=batch.logps,
         old_logps=batch.logps,
         teacher_logps=None,
+        teacher_contrast=None,
         advantages=advantages,
         mask=batch.mask,
         entropies=batch.entropies,
@@ -143,6 +144,7 @@ def _advantages(strategies: Strategies, batch: ReplayedBatch, loss_type: str) ->
         entropies=batch.entropies,
         sum_pi_squared=batch.sum_pi_squared,
         teacher_logps=None,
+        teacher_contrast=None,
         sequence_weights=loss_sequence_weights(loss_type, batch.mask.sum(1)) if weighted else None,
         step=batch.step,
         max_steps=batch.max_steps,

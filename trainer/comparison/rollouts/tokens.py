@@ -10,7 +10,7 @@ from torch import Tensor
 from evenkeel.trainer.algorithms import update
 from evenkeel.trainer.algorithms.registry import Strategy
 from evenkeel.trainer.algorithms.signals import Signals, token_signals
-from evenkeel.trainer.algorithms.strategies import Strategies
+from evenkeel.trainer.algorithms.strategies import TAUGHT, Strategies
 
 Decode = Callable[[Sequence[int]], str]
 _UNFINISHED = "\ufffd"
@@ -74,8 +74,8 @@ class WeighedTokens:
 
     def _absent(self, rows: Sequence[dict[str, Any]]) -> str | None:
         assert self.weight is not None
-        if "teacher_logps" in self.weight.signals:
-            return "teacher_logps, which no run records"
+        for signal in [each for each in TAUGHT if each in self.weight.signals]:
+            return f"{signal}, which no run records"
         asked = {"old_logps": {"probs", "old_logps"}, "entropies": {"entropies"}}
         for column, signals in asked.items():
             if signals & {*self.weight.signals} and any(row[column] is None for row in rows):
@@ -95,6 +95,7 @@ class WeighedTokens:
             logps=scores["old_logps"],
             old_logps=scores["old_logps"],
             teacher_logps=None,
+            teacher_contrast=None,
             advantages=advantages,
             mask=mask,
             entropies=scores["entropies"],

@@ -34,7 +34,7 @@ def data_findings(context: CheckContext) -> Iterator[Finding]:
                 f"{_named(seen)}), so their accuracy says what was memorised. Take them out of one of the two; of a "
                 "generator give both the same seed, and part: train or test.",
             )
-    taught = context.strategies is not None and context.strategies.teacher is not None and "train" in context.rows
+    taught = context.strategies is not None and context.strategies.ask_for("teacher_logps") and "train" in context.rows
     if taught and (fault := unusable_references(context.rows["train"])) is not None:
         yield error("data", "answers-for-a-teacher", f"data.train: {fault}")
     if context.config.data.test is None:

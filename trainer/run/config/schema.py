@@ -150,8 +150,8 @@ class AlgorithmSection(Section):
     revision: Annotated[dict[str, Any], CheckedBy(revision_options)] | None = None
     """Wrong answers are generated again, ``{references: 3, credit: fewest_edits}``; for ``advantage: ibpo`` alone."""
     teacher: Annotated[dict[str, Any], CheckedBy(teacher_options)] | None = None
-    """The prompt behind which completions are scored once more, ``{template: …}``, with the gold answer in it; for
-    ``rlsd`` and ``sdpo``.
+    """The prompts behind which completions are scored once more: ``{template: …}`` with the gold answer in it for
+    ``rlsd`` and ``sdpo``, ``{sibling_template: …, wrong_siblings: 4}`` with siblings' responses for ``rlcsd``.
     """
     prompts_per_rollout: Count | None = None
     """So many prompts × ``trl.num_generations`` sequences are generated together."""

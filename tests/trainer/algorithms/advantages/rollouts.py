@@ -77,6 +77,7 @@ def rollout(rewards, group_size, lengths, generator):
         "old_logps": -3 * torch.rand(mask.shape, generator=generator),
         "sum_pi_squared": torch.rand(mask.shape, generator=generator),
         "entropies": 2 * torch.rand(mask.shape, generator=generator),
+        "teacher_contrast": torch.zeros(mask.shape),
         "teacher_logps": -3 * torch.rand(mask.shape, generator=torch.Generator().manual_seed(1)),
         "sequence_weights": torch.ones(len(rewards)),
         "turns": turn_numbers(mask),

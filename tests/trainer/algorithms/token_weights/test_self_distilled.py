@@ -1,4 +1,4 @@
-"""RLSD by hand and against its repository's gradients; SDPO in a mixture, by hand."""
+"""RLSD and RLCSD by hand and against their repository's gradients; SDPO in a mixture, by hand."""
 
 import pytest
 import torch
@@ -6,8 +6,8 @@ import torch
 from evenkeel.rewards.registry import PartError
 from evenkeel.trainer.algorithms import update
 from evenkeel.trainer.algorithms.strategies import build_strategies
-from evenkeel.trainer.algorithms.teachers import TEMPLATE
-from evenkeel.trainer.algorithms.token_weights.self_distilled import rlsd
+from evenkeel.trainer.algorithms.teachers import SIBLING_TEMPLATE, TEMPLATE, contrast, contrasted_siblings
+from evenkeel.trainer.algorithms.token_weights.self_distilled import rlcsd, rlsd
 from tests.trainer.algorithms.advantages.rollouts import NAN, rollout
 from tests.trainer.algorithms.published import published_cases
 
@@ -31,6 +31,48 @@ def test_rlsd_by_hand():
         rlsd(signal, ratio, ratio, 0, max_change=1.5)
 
 
+@pytest.mark.parametrize("case", published_cases("token_weights", "rlcsd"), ids=lambda case: str(case["options"]))
+def test_contrast_and_weights_are_the_gradients_of_the_published_loss(case):
+    found = contrast(case["behind"], case["siblings"])
+    weights = rlcsd(case["advantages"], case["mask"], found, **case["options"])
+    torch.testing.assert_close(weights * case["mask"], case["weights"], rtol=1e-4, atol=1e-4)
+
+
+def test_rlcsd_by_hand():
+    # r = .5 tanh(±∞) = ±.5 at two of the four tokens: A = 1 trains 1.5 and .5, A = −.25 trains 0 and −.75, A = 0
+    # nothing. As multiples of A, each times 4 / 2 tokens, and the others times 4 / 2.
+    signal = torch.tensor([[1.0], [-0.25], [0.0]]).expand(3, 4)
+    told = torch.tensor([9.0, -9.0, 0.0, 0.0]).expand(3, 4)
+    mask = torch.ones(3, 4).long()
+    expected = torch.tensor([[3.0, 1.0, 2.0, 2.0], [0.0, 6.0, 2.0, 2.0], [2.0, 2.0, 2.0, 2.0]])
+    torch.testing.assert_close(rlcsd(signal, mask, told), expected)
+    assert (rlcsd(signal, mask, torch.zeros(3, 4)) == 1).all()  # nothing is known of these rows
+    with pytest.raises(ValueError, match="selected_weight = 1"):
+        rlcsd(signal, mask, told, temperature=0.0)
+
+
+def test_contrast_by_hand():
+    # Behind the right sibling .8; behind the wrong ones .2 and .6, mean .4: log 2. One wrong one: log .8 / .2. None: 0.
+    behind = torch.tensor([0.8, 0.2, 0.6]).log()[:, None, None].expand(3, 3, 1)
+    siblings = torch.tensor([[1, 2, 3], [1, 2, -1], [-1, -1, -1]])
+    torch.testing.assert_close(contrast(behind, siblings).exp(), torch.tensor([[2.0], [4.0], [1.0]]))
+
+
+def test_siblings_are_others_of_the_group_right_first():
+    correct = torch.tensor([1.0, 1.0, 0.0, 0.0, NAN, 1.0, 0.0, 0.0, 0.0, 0.0, 1.0, 1.0, 1.0, 1.0, 1.0])
+    of_each = contrasted_siblings(correct, 5, 4, seed=3).tolist()
+    first = [[1, {2, 3}], [0, {2, 3}], [{0, 1}, {3}], [{0, 1}, {2}], [{0, 1}, {2, 3}]]
+    for found, (right, wrong) in zip(of_each[:5], first, strict=True):
+        assert found[0] in (right if isinstance(right, set) else {right})
+        assert {row for row in found[1:] if row >= 0} == wrong
+    assert of_each[5] == [-1] * 5, "the only right one has no right sibling"
+    assert all(found[0] == 5 and 5 not in found[1:] and row not in found for row, found in enumerate(of_each[6:10], 6))
+    assert of_each[10:] == [[-1] * 5] * 5
+    assert contrasted_siblings(correct, 5, 4, seed=3).tolist() == of_each
+    drawn = {tuple(contrasted_siblings(correct, 5, 1, seed=seed)[0].tolist()) for seed in range(20)}
+    assert drawn == {(1, 2), (1, 3)}
+
+
 def test_sdpo_in_a_mixture_with_grpo_credits_dead_groups_too():
     rewards = torch.tensor([1.0, 0.0, 0.0, NAN, 1.0, 1.0, 1.0, 1.0])
     signals = rollout(rewards, 4, torch.tensor([1, 2, 3, 4, 5, 4, 3, 2]), torch.Generator().manual_seed(0))
@@ -49,3 +91,7 @@ def test_sdpo_in_a_mixture_with_grpo_credits_dead_groups_too():
 def test_a_teacher_that_nobody_asks_for_is_refused():
     with pytest.raises(PartError, match="no strategy names teacher_logps"):
         build_strategies("grpo", teacher={"template": TEMPLATE})
+    with pytest.raises(PartError, match=r"\(wrong_siblings\) is given, but no strategy names teacher_contrast"):
+        build_strategies("sdpo", teacher={"wrong_siblings": 2})
+    taught = build_strategies("sdpo", "rlcsd", teacher={"template": TEMPLATE, "sibling_template": SIBLING_TEMPLATE})
+    assert taught.taught == ["teacher_logps", "teacher_contrast"]
