@@ -101,7 +101,7 @@ def _commands() -> Mapping[Key, list[str]]:
 
 def _results() -> Mapping[Key, list[str]]:
     """What the sweeps that have run say of each strategy."""
-    rows = defaultdict(list)
+    rows: defaultdict[Key, list[tuple[str, ...]]] = defaultdict(list)
     for report in sorted((CONFIGS / "sweeps").glob("*_report.md")):
         first, *others = re.split(r"^## Report on `(.+)`.*$", report.read_text(), flags=re.MULTILINE)
         texts = dict(zip(others[::2], others[1::2], strict=True)) or {
@@ -113,12 +113,12 @@ def _results() -> Mapping[Key, list[str]]:
                 named = [key for kind in KINDS if (key := _key(kind, changes.get(f"algorithm.{kind}")))]
                 if not named and variant == sweep.baseline:
                     named = [("advantage", "grpo")]
+                verdicts: dict[str, list[str]] = {}  # of each point of a grid; they stand in the first table
+                for point, *cells in re.findall(rf"^\| ({variant}(?:,.+?)?) \| (.+?) \| (.*?) \| (.+?) \|", text, re.M):
+                    verdicts.setdefault(point, cells)
+                link = f"[{file}](../../configs/sweeps/{report.name})"
                 for key in named:
-                    ((accuracy, difference, verdict),) = re.findall(
-                        rf"^\| {variant} \| (.+?) \| (.*?) \| (.+?) \|", text, re.M
-                    )[:1]
-                    link = f"[{file}](../../configs/sweeps/{report.name})"
-                    rows[key].append((link, f"`{variant}`", accuracy, difference, verdict))
+                    rows[key] += [(link, f"`{point}`", *cells) for point, cells in verdicts.items()]
     head = ("sweep", "variant", "held-out accuracy", "difference from its baseline", "verdict")
     return defaultdict(list, {key: [table(head, found)] for key, found in rows.items()})
 

@@ -35,6 +35,10 @@ def test_what_was_measured_is_that_of_the_reports():
     )
     page = PAGES["strategies/token_weight/adv_reweight.md"]
     assert re.findall(r"^\| \[(.+?)\].*?\| `(.+?)` \| (0\.\d+)", page, flags=re.MULTILINE) == [
+        *(
+            ("lag.yaml", f"ar,staleness={age}", accuracy)
+            for age, accuracy in ((0, "0.429"), (1, "0.430"), (2, "0.419"), (4, "0.401"), (8, "0.384"))
+        ),
         ("laptop.yaml", "ar", "0.413"),
         ("laptop.yaml", "ar_lopti", "0.414"),
         ("laptop_lengths.yaml", "ar", "0.348"),
