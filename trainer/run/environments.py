@@ -36,8 +36,7 @@ def environments_of(config: RunConfig) -> Environments:
     if is_by_task(given):
         parts = {OTHER_TASKS: None}
         parts.update(given)
-        sources = [*config.data.train_sources.values(), *config.data.test_sources.values()]
-        tasks = {source.task for source in sources if source.task is not None}
+        tasks = {source.task for _, source in config.data.placed_sources if source.task is not None}
         if away := [task for task in given if task not in tasks]:
             raise EnvironmentPartError(
                 f"environment names one for the rows of task {away[0]!r}, and no source of data has that task (tasks "

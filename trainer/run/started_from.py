@@ -70,7 +70,7 @@ def own_code(config: RunConfig) -> dict[str, str]:
     named = [reward.verifier for reward in config.rewards]
     named += [config.environment, *config.tools]
     named += [part for part in config.algorithm.strategies.values() if part is not None]
-    sources = [*config.data.train_sources.values(), *config.data.test_sources.values()]
+    sources = [source for _, source in config.data.placed_sources]
     named += [source.generator for source in sources if source.generator is not None]
     offered = {point.name: point.module for kind in _OFFERED for point in entry_points(group=kind)}
     found: dict[str, str] = {}

@@ -126,7 +126,7 @@ def _configs(file: Path, sweep_file: Path, sweep: Sweep) -> Iterator[Path]:
 def _data(sweep: Sweep) -> Iterator[Path]:
     """The files of the policy that training starts from and of rows, as far as they are on this machine."""
     config = load_config(sweep.config)
-    sources = [*config.data.train_sources.values(), *config.data.test_sources.values()]
+    sources = [source for _, source in config.data.placed_sources]
     for name in (config.model.name_or_path, *(source.path for source in sources)):
         if name and Path(name).exists():
             yield from _files(Path(name))

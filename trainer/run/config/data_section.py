@@ -155,6 +155,16 @@ class DataSection(Section):
         """The held-out sources by name; a single one is called ``test``, and there may be none."""
         return _named(self.test, "test")
 
+    @property
+    def placed_sources(self) -> list[tuple[tuple[str, ...], Source]]:
+        """All sources, those to train on first, each after the keys that lead to it in the file."""
+        parts = {"train": self.train_sources, "test": self.test_sources}
+        return [
+            (("data", part) if name == part else ("data", part, name), source)
+            for part, sources in parts.items()
+            for name, source in sources.items()
+        ]
+
 
 def _named(sources: Any, name: str) -> dict[str, Source]:
     return {name: sources} if isinstance(sources, Source) else dict(sources or {})

@@ -400,19 +400,17 @@ class RunConfig(Section):
 
     def _unmatched_tasks(self) -> Iterator[InitErrorDetails]:
         judged = {reward.task for reward in self.rewards}
-        parts = {"train": self.data.train_sources, "test": self.data.test_sources}
-        offered = {source.task for sources in parts.values() for source in sources.values()}
+        offered = {source.task for _, source in self.data.placed_sources}
 
         def listed(tasks: set[str | None]) -> str:
             return ", ".join(sorted(task for task in tasks if task is not None)) or "none"
 
-        for part, name, source in [(part, *each) for part, sources in parts.items() for each in sources.items()]:
+        for place, source in self.data.placed_sources:
             if source.task not in judged and None not in judged:
                 rows = "without a task" if source.task is None else f"of task {source.task!r}"
                 what = f"no reward judges rows {rows}; the rewards' tasks: {listed(judged)}."
-                place = ("data", part, "task") if name == part else ("data", part, name, "task")
                 instead = "Give the source, or a reward, the same `task:`."
-                yield problem("task-without-reward", what, instead, place)
+                yield problem("task-without-reward", what, instead, (*place, "task"))
         for index, reward in enumerate(self.rewards):
             if reward.task is not None and reward.task not in offered:
                 what = f"no source has rows of task {reward.task!r}; the sources' tasks: {listed(offered)}."
@@ -420,8 +418,7 @@ class RunConfig(Section):
                 yield problem("task-without-rows", what, instead, ("rewards", index, "task"))
 
     def _unread_columns(self) -> Iterator[InitErrorDetails]:
-        parts = {"train": self.data.train_sources, "test": self.data.test_sources}
-        for part, name, source in [(part, *each) for part, sources in parts.items() for each in sources.items()]:
+        for place, source in self.data.placed_sources:
             reads = self.environment is not None
             if is_by_task(self.environment):
                 reads = source.task in self.environment
@@ -429,7 +426,6 @@ class RunConfig(Section):
                 rows = f"rows of task {source.task!r} have" if self.environment else "the run has"
                 what = f"names columns for an environment ({', '.join(source.columns.of_reset)}), and {rows} none."
                 instead = "Write `environment: …`, or delete them; a prompt takes columns in by `prompt: '… {column}'`."
-                place = ("data", part) if name == part else ("data", part, name)
                 yield problem("columns-of-no-environment", what, instead, (*place, "columns", "environment"))
 
     @property
