@@ -15,18 +15,16 @@ from typing import Any
 
 from evenkeel.trainer.step.options import Speed
 from scripts.benchmarks.rounds import in_turn, round_ratios, shown_ratio
-from scripts.benchmarks.step import SIZES as SIZES_OF_A_STEP
-from scripts.benchmarks.step import Engine, Verifier, trainer_of
+from scripts.benchmarks.step import SIZES, Engine, Verifier, trainer_of
 from scripts.benchmarks.update import Size
 
-SIZES = {"small": Size(128, 2, 256, "float32", 4, 4, 4, 16, 20, 48), **SIZES_OF_A_STEP}
 BATCHES = 6
 CASES = {"before": Speed(staleness=1), "beside": Speed(staleness=1, overlap_generation=True)}
 
 
 def add_arguments(command: argparse.ArgumentParser) -> None:
     """What this benchmark alone is asked."""
-    command.add_argument("--size", choices=list(SIZES), default="small", help="model and rollout batch; default small")
+    command.add_argument("--size", choices=list(SIZES), default="1m", help="model and rollout batch; default 1m")
     command.add_argument(
         "--generation", type=float, nargs="+", default=[0.5, 1.0, 2.0], help="× the rest of a step; default %(default)s"
     )

@@ -329,6 +329,7 @@ class Engine:
 
         class Handler(BaseHTTPRequestHandler):
             protocol_version = "HTTP/1.1"
+            disable_nagle_algorithm = True  # else an answer waits 40 ms for the acknowledgement of its header
 
             def do_GET(self) -> None:
                 config = {"model_config": {"logprobs_mode": "processed_logprobs"}}
