@@ -24,7 +24,6 @@ from evenkeel.trainer.algorithms.contract import UpdateSchedule
 from evenkeel.trainer.algorithms.strategies import Strategies
 from evenkeel.trainer.step.gradient_check import GradientComparison
 from evenkeel.trainer.step.microbatch_plan import Sharing, pays, planned_cuts, work_of
-from evenkeel.trainer.step.provenance import SAMPLED
 from evenkeel.trainer.step.ranks import Ranks
 from evenkeel.trainer.step.rollout import Batch, Position, Schedule, loss_mask
 from evenkeel.trainer.step.shared_prompts import Packing, packing, prompt_numbers
@@ -38,22 +37,6 @@ ROW_MEAN = frozenset({"grpo", "sapo", "luspo", "dr_grpo"})
 """Loss types that divide by the number of rows in the micro-batch."""
 TOKEN_MEAN = frozenset({"grpo", "sapo"})
 """Loss types that divide each row by the number of its tokens."""
-COMPLETION_WIDE = (
-    "completion_ids",
-    "completion_mask",
-    "tool_mask",
-    SAMPLED,
-    "advantages",
-    "keep",
-    "old_per_token_logps",
-    "old_entropies",
-    "teacher_logps",
-    "teacher_contrast",
-    "ref_per_token_logps",
-    "sampling_per_token_logps",
-    "importance_sampling_ratio",
-)
-"""What is as wide as the longest completion, where it has two dimensions and is not one number a row."""
 _OF_PADDING = {
     "advantages": 0.0,
     "old_per_token_logps": 0.0,  # π ≤ 1, so that the ratio is finite
@@ -383,10 +366,10 @@ class PlannedCut:
         batch = chosen_rows(whole, chosen)
         before = self._width(lengths[0], whole["prompt_mask"])
         after = self._width(lengths[1], whole["completion_mask"])
-        for name in ("prompt_ids", "prompt_mask"):
-            batch[name] = batch[name][:, -before:]
-        for name in COMPLETION_WIDE:
-            if isinstance(value := batch.get(name), Tensor) and value.dim() == 2 and value.shape[1] > 1:
+        for name, value in batch.items():
+            if name in ("prompt_ids", "prompt_mask"):
+                batch[name] = value[:, -before:]
+            elif isinstance(value, Tensor) and value.shape[1:] == whole["completion_mask"].shape[1:]:  # one a token
                 batch[name] = value[:, :after]
         own = needed[given].masked_fill(padding, 0)  # of a row of padding no token has to be computed beside others
         if not padding.all():

@@ -308,6 +308,16 @@ def test_scores_of_the_rollout_batch_are_trls(tiny_model, tmp_path: Path):
     assert planned_tokens < 0.85 * (sum(widths) - planned_tokens)
 
 
+def test_whatever_holds_a_number_a_token_is_cut_with_the_completions(tiny_model, tmp_path: Path):
+    trainer = trainer_with(tiny_model, tmp_path)
+    stock = rollout(trainer)[: together(trainer.args)]
+    for batch in stock:
+        batch["signal"] = batch["completion_ids"].float()
+    planned = trainer.parts.microbatches.planner.cut(stock, 0)
+    assert any(batch["completion_ids"].shape[1] < stock[0]["completion_ids"].shape[1] for batch in planned)
+    assert all(torch.equal(batch["signal"], batch["completion_ids"].float()) for batch in planned)
+
+
 def test_prompts_do_not_pass_the_lm_head(tiny_model, tmp_path: Path):
     trainer = trainer_with(tiny_model, tmp_path)
     head = trainer.model.get_output_embeddings().weight.numel()
