@@ -1,5 +1,6 @@
 """Every mistake in the table is found, with its severity, and none ends in a traceback; the right run is right."""
 
+import os
 import re
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -65,6 +66,8 @@ def made(folder: Path, mistake: Mistake, monkeypatch: pytest.MonkeyPatch) -> Ite
     (folder / "run.yaml").write_text(RIGHT if mistake.yaml is None else mistake.yaml)
     for name, text in mistake.files.items():
         (folder / name).write_text(text)
+    for name in [name for name in os.environ if name.startswith("WANDB_") and name != "WANDB_MODE"]:
+        monkeypatch.delenv(name)  # what a run of another test in this process has set
     for name, value in mistake.environment.items():
         monkeypatch.setenv(name, value) if value else monkeypatch.delenv(name, raising=False)
     yield
