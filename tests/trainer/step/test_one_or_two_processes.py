@@ -16,6 +16,7 @@ import json, os, random, sys
 from pathlib import Path
 import torch
 from transformers import TrainerCallback
+from tests.trainer.step.test_teacher_logps import judged
 from tests.trainer.training import digit_reward, ours
 from evenkeel.trainer import RLVRTrainer
 from evenkeel.trainer.run.experiment import Experiment
@@ -70,8 +71,9 @@ for name, asked in cases.items():
             torch.save(seen, folder / f"{name}.pt")
         continue
     written = {} if asked.get("generates") else {"rollout_func": rollouts}
+    reward = judged if asked.get("judged") else digit_reward
     ours(
-        model, folder, strategies={**asked["strategies"], **written}, callbacks=[Gradients()],
+        model, folder, strategies={**asked["strategies"], **written}, reward=reward, callbacks=[Gradients()],
         per_device_train_batch_size=16 // processes, num_iterations=asked.get("num_iterations", 1), max_steps=4,
         optim="sgd", learning_rate=0.5, lr_scheduler_type="constant", max_grad_norm=0.0, **asked["settings"],
     )
@@ -103,6 +105,12 @@ CASES = {
         "strategies": {"generation": "compact", "common_random_numbers": True},
         "settings": {},
         "generates": True,
+    },
+    "rlcsd": {
+        "strategies": {"token_weight": "rlcsd", "generation": "compact", "common_random_numbers": True},
+        "settings": {},
+        "generates": True,
+        "judged": True,
     },
     "common_random_numbers in turns": {
         "run_file": str(ROOT / "configs/environments/guessing_tiny_cpu.yaml"),
