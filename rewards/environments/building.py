@@ -197,8 +197,8 @@ def trial_problem(kind: type[RowEnvironment], parts: Mapping[str, Sequence[Mappi
             given = ", ".join(f"{each}=None" for each in required)
             where = "tool" if name in kind._functions else f"environment {kind.__name__},"
             return (
-                f"{where} {name}({given}): {environment.failure}. A policy writes such calls: raise an error that it "
-                "can read, a ValueError, and in time."
+                f"{where} {name}({given}): {environment.failure}. A policy writes such calls: answer in time, with "
+                "text or an error that it can read, a ValueError."
             )
     if has_reward(kind):
         environment.reset(**first)

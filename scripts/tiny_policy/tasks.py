@@ -123,12 +123,14 @@ def knights_knaves_task() -> Task:
     return Task({"knights_knaves": puzzles}, 384, [*names, *_shown(puzzles)])
 
 
-def knights_knaves_three_task() -> Task:
-    """Three people out of twelve, asked and answered in few words; no puzzle occurs twice under other names."""
+def brief_knights_knaves_task(num_people: int, pool: int, warm_up: int, namings: int = 1) -> Task:
+    """People out of twelve, asked and answered in few words; a puzzle occurs under so many namings, all on one side."""
     names = NAMES[:12]
-    drawn = generate_puzzles(3, HELD_OUT + 1280 + 6000, seed=1, names=names, style="compact")
+    drawn = generate_puzzles(
+        num_people, HELD_OUT + pool + warm_up, seed=1, names=names, style="compact", namings=namings
+    )
     puzzles = _knights_knaves(drawn, noted_claims)
-    return Task({"knights_knaves": puzzles}, 1280, [*names, *_shown(puzzles[:500])], layers=2)
+    return Task({"knights_knaves": puzzles}, pool, [*names, *_shown(puzzles[:500])], layers=2)
 
 
 def arithmetic_and_programs_task() -> Task:
@@ -189,7 +191,8 @@ TASKS: Mapping[str, Callable[[], Task]] = {
     "countdown_one_line": partial(brief_countdown_task, one_line),
     "countdown_several_lines": partial(brief_countdown_task, several_lines),
     "knights_knaves": knights_knaves_task,
-    "knights_knaves_three": knights_knaves_three_task,
+    "knights_knaves_two": partial(brief_knights_knaves_task, 2, 384, 896, namings=8),
+    "knights_knaves_three": partial(brief_knights_knaves_task, 3, 1280, 6000),
     "arithmetic_and_programs": arithmetic_and_programs_task,
     "games": games_task,
 }
