@@ -35,8 +35,11 @@ What papers say, asked of policies of 0.4 M to 6.4 M parameters on two cores: ea
 and is supported, contradicted or not decided by the rule of [claims](../trainer/comparison/README.md#claims), which is
 wrong for equals in 5 % at most: of thirty claims about equals one or two may come out as answered. Differences are of
 held-out accuracy, with 95 % intervals; an answer holds for the sweep's task and policy and says nothing of others. A
-claim that is not decided says how many seeds would find its smallest difference that matters in 80 % of sweeps.
+claim that is not decided says how many seeds would find its smallest difference that matters in 80 % of sweeps; "what
+matters excluded": the interval ends below that difference, so that the claimed effect is absent or too small to matter.
 """
+SMALLER = {"not decided": ", what matters excluded", "supported": ", by less than what matters"}
+"""What is said of an answer whose interval ends below the smallest difference that matters."""
 COLUMNS = ("claim", "source", "answer", "difference", "seeds it takes", "cost", "certificate")
 
 
@@ -56,7 +59,7 @@ def page(folder: Path) -> str:
     claims = [(path, load_claim(path)[0]) for path in sorted(folder.glob("*.yaml"))]
     rows = [_row(path, claim) for path, claim in claims]
     counted = Counter(row[2] for row in rows)
-    summary = ", ".join(f"{number} {answer}" for answer, number in sorted(counted.items()))
+    summary = "; ".join(f"{number} {answer}" for answer, number in sorted(counted.items()))
     lines = [HEAD, f"{len(rows)} claims: {summary}.\n", f"| {' | '.join(COLUMNS)} |", "|" + "---|" * len(COLUMNS)]
     return "\n".join([*lines, *(f"| {' | '.join(row)} |" for row in rows)]) + "\n"
 
@@ -68,11 +71,14 @@ def _row(path: Path, claim: Claim) -> list[str]:
         tested = f"`{claim.variant}` against {', '.join(f'`{name}`' for name in claim.against)}"
         return [linked, claim.source, "not run", tested, "", "", ""]
     content = read_certificate(certificate)
+    shown = f"**{content['answer']}**"
+    if content["excludes_what_matters"]:
+        shown += SMALLER.get(content["answer"], "")
     needed = content["seeds_needed"] or "more than 1,000"
     return [
         linked,
         claim.source,
-        f"**{content['answer']}**",
+        shown,
         "<br>".join(_difference(claim, name, each) for name, each in content["differences"].items()),
         str(needed) if content["answer"] == "not decided" else "",
         _cost(content["cost"]),

@@ -108,7 +108,10 @@ CASES = {
     },
     "rlcsd": {
         "strategies": {
-            "token_weight": {"name": "rlcsd", "temperature": 1.0},  # the published 0.02 makes rounding 50 times as large
+            "token_weight": {
+                "name": "rlcsd",
+                "temperature": 1.0,
+            },  # the published 0.02 makes rounding 50 times as large
             "generation": "compact",
             "common_random_numbers": True,
         },
