@@ -44,6 +44,4 @@ def test_rows_are_read_off_certificates(tmp_path: Path):
     assert "| not run | `lopti` against `grpo` |" in first
     assert "| **not decided** | `lopti` − `grpo`: +0.012 [-0.010, +0.030], 8 seeds | 17 |" in second
     assert "| 24 cells, 0.40 core hours, 4.6 M tokens |" in second
-    assert (
-        "| **supported**, by less than what matters | `lopti` − `grpo`: +0.012 [+0.011, +0.013], 8 seeds |  |" in third
-    )
+    assert "| **supported**, by less than what matters | `lopti` − `grpo`: +0.012 [+0.011, +0.013], 8 seeds |" in third

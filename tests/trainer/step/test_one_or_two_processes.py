@@ -111,7 +111,7 @@ CASES = {
             "token_weight": {
                 "name": "rlcsd",
                 "temperature": 1.0,
-            },  # the published 0.02 makes rounding 50 times as large
+            },  # 0.02 makes rounding 50 times as large
             "generation": "compact",
             "common_random_numbers": True,
         },
