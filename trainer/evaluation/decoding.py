@@ -1,7 +1,6 @@
 """How the completions of an evaluation are drawn, and which process draws which."""
 
 import math
-from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -79,8 +78,5 @@ def draws_of_rank(items: int, samples: int, batch_size: int, rank: int, world_si
     number = math.ceil(len(draws) / (batch_size * world_size))
     size = math.ceil(len(draws) / (number * world_size))
     draws += [Draw(0, 0, padding=True)] * (number * size * world_size - len(draws))
-    return _batches(draws[rank::world_size], size)
-
-
-def _batches(draws: Sequence[Draw], size: int) -> list[list[Draw]]:
-    return [list(draws[start : start + size]) for start in range(0, len(draws), size)]
+    own = draws[rank::world_size]
+    return [own[start : start + size] for start in range(0, len(own), size)]

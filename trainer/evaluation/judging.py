@@ -80,7 +80,20 @@ class Tally:
         if not kept:
             return
         draws, rows, answered = [draws[i] for i in kept], [rows[i] for i in kept], answered.of(kept)
-        scores, extra = self._scores(rows, answered, functions)
+        columns = {name: [row[name] for row in rows] for name in rows[0] if name not in ("prompt", "completion")}
+        extra: dict[str, list[Any]] = {}
+        scores = {
+            name: function(
+                prompts=answered.prompts,
+                completions=answered.completions,
+                completion_ids=answered.completion_ids,
+                log_extra=extra.__setitem__,
+                log_metric=self._log_metric,
+                **columns,
+                **answered.columns,
+            )
+            for name, function in functions.items()
+        }
         for index, (draw, row) in enumerate(zip(draws, rows, strict=True)):
             own = {name: values[index] for name, values in extra.items()}
             judged = {name: values[index] for name, values in scores.items()}
@@ -102,28 +115,6 @@ class Tally:
                     **own,
                 }
             )
-
-    def _scores(
-        self,
-        rows: Sequence[Mapping[str, Any]],
-        answered: Answered,
-        functions: Mapping[str, RewardCallable],
-    ) -> tuple[dict[str, Sequence[float | None]], dict[str, list[Any]]]:
-        columns = {name: [row[name] for row in rows] for name in rows[0] if name not in ("prompt", "completion")}
-        extra: dict[str, list[Any]] = {}
-        scores = {
-            name: function(
-                prompts=answered.prompts,
-                completions=answered.completions,
-                completion_ids=answered.completion_ids,
-                log_extra=extra.__setitem__,
-                log_metric=self._log_metric,
-                **columns,
-                **answered.columns,
-            )
-            for name, function in functions.items()
-        }
-        return scores, extra
 
     def _log_metric(self, name: str, value: float) -> None:
         if self.logs_metrics:

@@ -74,10 +74,10 @@ class EvaluationResult:
     def metrics(self) -> dict[str, float]:
         """The summary's numbers under ``eval_<dataset>/…``; what was not judged is NaN."""
         summary = self.summary()
-        names = ("mean_tokens", "frac_truncated", "frac_unjudged", "tokens_per_second")
         flat = {name: found.value for name, found in self.estimates.items()}
         flat |= {f"{g}/{name}": found.value for g, made in self.groups.items() for name, found in made.items()}
-        return {f"eval_{self.dataset}/{name}": value for name, value in {**flat, **_selected(summary, names)}.items()}
+        flat |= {key: summary[key] for key in ("mean_tokens", "frac_truncated", "frac_unjudged", "tokens_per_second")}
+        return {f"eval_{self.dataset}/{name}": value for name, value in flat.items()}
 
     def write(self, folder: Path) -> Path:
         """``<folder>/<dataset>/step-<n>.parquet``, one row a completion, and the summary beside it as JSON.
@@ -173,10 +173,6 @@ def _plain(estimates: Mapping[str, Estimate]) -> dict[str, Any]:
 
 def _text(found: Estimate) -> str:
     return "not judged" if math.isnan(found.value) else f"{found.value:.3f} [{found.low:.3f}, {found.high:.3f}]"
-
-
-def _selected(summary: Mapping[str, Any], names: Sequence[str]) -> dict[str, float]:
-    return {name: summary[name] for name in names}
 
 
 def natural_order(name: str) -> tuple[bool, float, str]:

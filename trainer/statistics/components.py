@@ -83,7 +83,7 @@ def paired_components(pairs: Sequence[tuple[Evaluated, Evaluated]]) -> Differenc
     if not differences:
         raise StatisticsError("It takes two pairs of seeds to see how much a difference varies between them.")
     of_seeds, rest, freedom = _pooled(differences)
-    of_items = [(_item_square(table) - rest) / len(table) for table in differences]
+    of_items = [(len(table) * float(table.mean(0).var(ddof=1)) - rest) / len(table) for table in differences]
     sampling = np.mean([left.sampling + right.sampling for left, right in pairs])
     return _components(of_seeds, float(np.mean(of_items)), rest, float(sampling), pairs[0][0].samples, freedom)
 
@@ -130,8 +130,3 @@ def _pooled(tables: Sequence[Floats]) -> tuple[float, float, int]:
     residuals = [table - table.mean(1, keepdims=True) - table.mean(0) + table.mean() for table in tables]
     rest = sum(float((each**2).sum()) for each in residuals) / (freedom * max(1, num_items - 1))
     return between - rest / num_items, rest, freedom
-
-
-def _item_square(table: Floats) -> float:
-    """MS_item of a table (S, I)."""
-    return len(table) * float(table.mean(0).var(ddof=1))

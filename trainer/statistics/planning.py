@@ -40,7 +40,8 @@ def verdict_power(
     error = components.standard_error(num_seeds, num_items, samples)
     if error == 0:
         return float(difference != 0)
-    return _exceeding(difference / error, _limits(components, num_seeds, num_items, samples, confidence) / error)
+    widths = _half_widths(components, num_seeds, num_items, samples, confidence)
+    return _exceeding(difference / error, widths / error)
 
 
 def _exceeding(effect: float, limits: Floats) -> float:
@@ -48,23 +49,19 @@ def _exceeding(effect: float, limits: Floats) -> float:
     return float((special.ndtr(effect - limits) + special.ndtr(-effect - limits)).mean())
 
 
-def _limits(
+def _half_widths(
     components: DifferenceComponents, num_seeds: int, num_items: int, samples: int, confidence: float
 ) -> Floats:
     """Half widths of the intervals that sweeps of this size would show, at equally likely points, flat."""
-    t = stats.t.ppf((1 + confidence) / 2, num_seeds - 1)
-    return np.asarray(t * _estimated_errors(components, num_seeds, num_items, samples))
-
-
-def _estimated_errors(components: DifferenceComponents, num_seeds: int, num_items: int, samples: int) -> Floats:
     freedom, rest = num_seeds - 1, components.rest(samples)
+    t = stats.t.ppf((1 + confidence) / 2, freedom)
     of_seeds = components.seed_variance(num_items, samples) / num_seeds * stats.chi2.ppf(_POINTS, freedom) / freedom
     if num_items == 1:
-        return np.sqrt(of_seeds)
+        return np.asarray(t * np.sqrt(of_seeds))
     between, within = 2 / (num_items - 1), 2 / (freedom * (num_items - 1))
     spread = math.sqrt(between * (rest + num_seeds * components.items) ** 2 + within * rest**2)
     of_items = components.items / num_items + stats.norm.ppf(_ITEM_POINTS) * spread / (num_seeds * num_items)
-    return np.sqrt(of_seeds[:, None] + np.maximum(0.0, of_items)).ravel()
+    return np.asarray(t * np.sqrt(of_seeds[:, None] + np.maximum(0.0, of_items)).ravel())
 
 
 def detectable_difference(
@@ -72,19 +69,18 @@ def detectable_difference(
     num_seeds: int,
     num_items: int,
     samples: int = 1,
-    wanted: float = POWER,
     confidence: float = CONFIDENCE,
 ) -> float:
-    """The smallest true difference that the verdict finds with probability ``wanted``; infinite below three seeds."""
+    """The smallest true difference that the verdict finds in 80 % of sweeps; infinite below three seeds."""
     if num_seeds < FEWEST_SEEDS:
         return math.inf
     error = components.standard_error(num_seeds, num_items, samples)
     if error == 0:
         return 0.0
-    limits, most = _limits(components, num_seeds, num_items, samples, confidence) / error, 4.0
-    while _exceeding(most, limits) < wanted:
+    limits, most = _half_widths(components, num_seeds, num_items, samples, confidence) / error, 4.0
+    while _exceeding(most, limits) < POWER:
         most *= 2
-    return error * float(optimize.brentq(lambda effect: _exceeding(effect, limits) - wanted, 0.0, most, xtol=1e-3))
+    return error * float(optimize.brentq(lambda effect: _exceeding(effect, limits) - POWER, 0.0, most, xtol=1e-3))
 
 
 def planned_seeds(
@@ -92,27 +88,26 @@ def planned_seeds(
     components: DifferenceComponents,
     num_items: int,
     samples: int = 1,
-    wanted: float = POWER,
     confidence: float = CONFIDENCE,
 ) -> int | None:
-    """The fewest seeds with which the verdict finds ``difference`` with probability ``wanted``.
+    """The fewest seeds with which the verdict finds ``difference`` in 80 % of sweeps.
 
     ``None`` where more than 1,000 would be needed: often no number is enough, because the items stay the same.
     """
     low, high = FEWEST_SEEDS - 1, MOST_SEEDS
-    if verdict_power(difference, components, high, num_items, samples, confidence) < wanted:
+    if verdict_power(difference, components, high, num_items, samples, confidence) < POWER:
         return None
     while high - low > 1:
         middle = (low + high) // 2
-        enough = verdict_power(difference, components, middle, num_items, samples, confidence) >= wanted
+        enough = verdict_power(difference, components, middle, num_items, samples, confidence) >= POWER
         low, high = (low, middle) if enough else (middle, high)
     return high
 
 
-def uncertainty(freedom: int, confidence: float = CONFIDENCE) -> tuple[float, float]:
+def uncertainty(freedom: int) -> tuple[float, float]:
     """Factors of an estimated standard deviation between which the true one lies, by χ² of so many degrees of freedom.
 
     Two degrees of freedom say little (0.52 … 6.3), ten more (0.70 … 1.75).
     """
-    low, high = stats.chi2.ppf([(1 - confidence) / 2, (1 + confidence) / 2], freedom)
+    low, high = stats.chi2.ppf([(1 - CONFIDENCE) / 2, (1 + CONFIDENCE) / 2], freedom)
     return math.sqrt(freedom / high), math.sqrt(freedom / low)

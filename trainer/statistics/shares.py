@@ -9,7 +9,7 @@ from scipy import stats
 from evenkeel.trainer.statistics.intervals import CONFIDENCE, Estimate, StatisticsError
 
 
-def proportion_estimate(right: int, count: int, confidence: float = CONFIDENCE) -> Estimate:
+def proportion_estimate(right: int, count: int) -> Estimate:
     """``right`` of ``count`` yes-or-no items, 0 … ``count``.
 
     Raises:
@@ -17,10 +17,10 @@ def proportion_estimate(right: int, count: int, confidence: float = CONFIDENCE) 
     """
     if not 0 <= right <= count or count < 1:
         raise StatisticsError(f"{right} right of {count} is not a share: it takes 0 ≤ right ≤ count and count ≥ 1.")
-    return _wilson(right / count, count, count, confidence)
+    return _wilson(right / count, count, count)
 
 
-def share_estimate(values: ArrayLike, completions: int, confidence: float = CONFIDENCE) -> Estimate:
+def share_estimate(values: ArrayLike, completions: int) -> Estimate:
     """Mean of the items' values with Wilson's score interval at the items' effective number.
 
     With mean p and variance s² of the n values, ``n_eff = n · p(1 − p) / s²``: as many yes-or-no items as would leave
@@ -43,12 +43,12 @@ def share_estimate(values: ArrayLike, completions: int, confidence: float = CONF
         number = float(len(judged))
     else:
         number = min(len(judged) * binomial / variance, completions) if variance > 0 else float(completions)
-    return _wilson(mean, number, len(judged), confidence)
+    return _wilson(mean, number, len(judged))
 
 
-def _wilson(share: float, number: float, items: int, confidence: float) -> Estimate:
+def _wilson(share: float, number: float, items: int) -> Estimate:
     """``(p + z²/2n ± z·√(p(1 − p)/n + z²/4n²)) / (1 + z²/n)``; rounding never leaves the share outside."""
-    z = float(stats.norm.ppf((1 + confidence) / 2))
+    z = float(stats.norm.ppf((1 + CONFIDENCE) / 2))
     weight = z**2 / number
     centre = (share + weight / 2) / (1 + weight)
     half = z * math.sqrt(share * (1 - share) / number + weight / (4 * number)) / (1 + weight)

@@ -93,14 +93,14 @@ def seeds_needed(difference: Estimate, effect: float | None = None) -> int | Non
     return numbers[position] if position < len(numbers) else None
 
 
-def power(effect: ArrayLike, num_seeds: ArrayLike, confidence: float = CONFIDENCE) -> NDArray[np.float64]:
+def power(effect: ArrayLike, num_seeds: ArrayLike) -> NDArray[np.float64]:
     """Probability that the t interval of ``num_seeds`` seeds excludes 0 when the true difference is ``effect`` standard
     errors (of the mean at that number of seeds).
 
     ``P(|T| > t_{α/2, m−1})`` with T non-central t of m − 1 degrees of freedom and non-centrality ``effect``.
     """
     shift, freedom = np.minimum(np.asarray(effect, float), 30.0), np.asarray(num_seeds) - 1  # 30: certain, and stable
-    limit = stats.t.ppf((1 + confidence) / 2, freedom)
+    limit = stats.t.ppf((1 + CONFIDENCE) / 2, freedom)
     return np.asarray(stats.nct.sf(limit, freedom, shift) + stats.nct.cdf(-limit, freedom, shift))
 
 
