@@ -11,17 +11,17 @@ import torch
 
 from evenkeel.rewards.registry import Refusal
 from evenkeel.trainer.algorithms.drift import expected_divergences, learning_tax, uniform_groups
+from evenkeel.trainer.command import positive
 from evenkeel.trainer.comparison.gradients.replay import (
     Recipe,
     Row,
-    completions_of,
     next_tokens,
     numbers_of,
     whole_groups,
 )
 from evenkeel.trainer.comparison.gradients.sources import policy_of, recipe_of
-from evenkeel.trainer.comparison.positive import positive
 from evenkeel.trainer.comparison.rollouts import RecordedRollouts
+from evenkeel.trainer.comparison.rollouts.tokens import completions_of
 from evenkeel.trainer.run.experiment import Experiment
 from evenkeel.trainer.run.files import CONFIG
 from evenkeel.trainer.run.record import RunRecord

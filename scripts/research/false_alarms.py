@@ -6,7 +6,7 @@ from pathlib import Path
 from statistics import mean, median
 from typing import Any
 
-from evenkeel.trainer.comparison.positive import positive
+from evenkeel.trainer.command import positive
 from evenkeel.trainer.doctor.log import Log
 from evenkeel.trainer.doctor.readers import Record, read
 from evenkeel.trainer.doctor.rules import WINDOW, Examination

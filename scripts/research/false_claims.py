@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 from scipy.special import expit, logit
 
-from evenkeel.trainer.comparison.positive import positive
+from evenkeel.trainer.command import positive
 from evenkeel.trainer.statistics import claim_answer, look_levels, paired_difference
 
 TRUTHS: dict[str, dict[str, Any]] = {

@@ -29,7 +29,7 @@ from trl import GRPOConfig
 from trl.chat_template_utils import add_response_schema, supports_tool_calling
 
 from evenkeel.trainer import RLVRTrainer
-from evenkeel.trainer.comparison.positive import positive
+from evenkeel.trainer.command import positive
 from evenkeel.trainer.step.provenance import agreement
 
 TEMPLATES = Path(trl.__file__).parent / "chat_templates"

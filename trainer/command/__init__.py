@@ -50,6 +50,22 @@ def add_command(commands: Any, name: str, meaning: str, documentation: str | Non
     return command
 
 
+def positive(kind: type[int] | type[float]) -> Callable[[str], float]:
+    """A ``type`` for argparse: reads a number of a kind, and refuses 0 and below."""
+
+    def read(text: str) -> float:
+        try:
+            value = kind(text)
+        except ValueError:
+            words = "a whole number" if kind is int else "a number"
+            raise argparse.ArgumentTypeError(f"it is {text!r}, which is not {words}") from None
+        if not value > 0:
+            raise argparse.ArgumentTypeError(f"it is {text}, and must be above 0")
+        return value
+
+    return read
+
+
 def refused_in_words(main: Callable[[Sequence[str] | None], int]) -> Callable[..., int]:
     """``main``, whose `Refusal` is printed as its message alone; the exit status is then 2."""
 

@@ -17,7 +17,6 @@ from evenkeel.trainer.command import command_line, refused_in_words
 from evenkeel.trainer.comparison.gradients import bench, named_strategies
 from evenkeel.trainer.comparison.gradients.page import html_page, strategy_table
 from evenkeel.trainer.comparison.gradients.sources import (
-    loss_of,
     policy_of,
     recipe_of,
     recorded_batches,
@@ -37,11 +36,11 @@ def main(argv: Sequence[str] | None = None) -> int:
     is_run = source.is_dir()
     path = source / CONFIG if is_run else source
     experiment = Experiment.of_file(path)
-    config = experiment.config
+    config, args = experiment.config, experiment.args
     strategies, absent = named_strategies(arguments.strategies)
     batches = recorded_batches(source, arguments.batches) if is_run else sampled_batches(path, arguments.batches)
-    loss, longest = loss_of(experiment)
     policy = policy_of(arguments.weights or config.model.name_or_path)
+    loss, longest = args.loss_type, args.max_completion_length
     found = bench(batches, policy, recipe_of(experiment), strategies, loss, longest, arguments.project)
     found.absent.update(absent)
     print(markdown_table(strategy_table(found)))

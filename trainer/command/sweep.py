@@ -21,8 +21,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from evenkeel.rewards import build_verifier
-from evenkeel.trainer.command import add_command, command_line, refused_in_words
-from evenkeel.trainer.comparison.positive import positive
+from evenkeel.trainer.command import add_command, command_line, positive, refused_in_words
 from evenkeel.trainer.comparison.sweeps import commands
 from evenkeel.trainer.run.config.shipped import named_path
 

@@ -3,7 +3,7 @@
 import math
 import time
 from collections.abc import Iterable, Sequence
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import asdict, dataclass, field
 from typing import Any
 
 import torch
@@ -13,11 +13,11 @@ from torch import Tensor
 from evenkeel.rewards.registry import PartError
 from evenkeel.trainer.algorithms.diagnostics import gradient_shares, shared_prefix_lengths, shared_prefix_residual
 from evenkeel.trainer.comparison.gradients.contributions import ReplayedBatch, passes, true_gradient
-from evenkeel.trainer.comparison.gradients.jackknife import Block, block_of, margins
+from evenkeel.trainer.comparison.gradients.jackknife import block_of, margins
 from evenkeel.trainer.comparison.gradients.moments import GradientSums, Moments
 from evenkeel.trainer.comparison.gradients.replay import Recipe, ReplayError, Row, group_gradients, replayed
 from evenkeel.trainer.comparison.gradients.sketch import CountSketch
-from evenkeel.trainer.comparison.gradients.strategies import BASELINE, Named
+from evenkeel.trainer.comparison.gradients.strategies import BASELINE, Named, named_strategy
 
 COEFFICIENT_LOSS = "cispo"
 """The loss in which a coefficient replaces the clipped ratio."""
@@ -96,27 +96,19 @@ class _Tally:
     residuals: list[float] = field(default_factory=list)
     seconds: float = 0.0
 
-
-@dataclass
-class _Seen:
-    """The sums over the batches so far."""
-
-    tallies: dict[str, _Tally] = field(default_factory=dict)
-    absent: dict[str, str] = field(default_factory=dict)
-    blocks: list[Block] = field(default_factory=list)
-    drifts: list[float] = field(default_factory=list)
-    sums: GradientSums | None = None
-    rollouts: int = 0
-
-    def add(self, sums: GradientSums, rollouts: int, drifts: Sequence[float]) -> None:
-        """A batch's sums, number of rows, and log π − log π_old."""
-        self.blocks.append(block_of(sums))
-        if self.sums is None:
-            self.sums = sums
-        else:
-            self.sums.absorb(sums)
-        self.rollouts += rollouts
-        self.drifts += drifts
+    def add(self, contributions: Tensor, batch: ReplayedBatch, seconds: float) -> None:
+        """One batch."""
+        probs, mask = batch.logps.exp(), batch.mask
+        shares = gradient_shares(probs, contributions, mask)
+        prefixes = shared_prefix_lengths(batch.completion_ids, mask, batch.group_size)
+        in_prefix = torch.arange(mask.shape[1]) < prefixes[:, None]
+        self.quartiles += shares
+        self.size += float(shares.sum())
+        self.shared += float(gradient_shares(probs, contributions, mask * in_prefix).sum())
+        ones = torch.ones(len(mask))
+        residual = shared_prefix_residual(contributions, ones, batch.completion_ids, mask, batch.group_size)
+        self.residuals += [] if residual.isnan() else [float(residual)]
+        self.seconds += seconds
 
 
 def bench(
@@ -140,56 +132,43 @@ def bench(
     """
     started = time.perf_counter()
     model.eval()
-    asked = _with_baseline(strategies)
+    asked = [named_strategy(BASELINE), *(named for named in strategies if named.name != BASELINE)]
     sketch = CountSketch(dimensions, [p.numel() for p in model.parameters() if p.requires_grad])
-    seen = _Seen()
+    tallies: dict[str, _Tally] = {}
+    absent: dict[str, str] = {}
+    whole: GradientSums | None = None
+    blocks, drifts, rollouts = [], [], 0
     for rows in batches:
         batch = replayed(rows, recipe, model)
-        made = _contributions(asked, batch, loss_type, longest, seen.tallies, seen.absent)
-        stacked = torch.stack([*(each for found in made.values() for each in found), true_gradient(batch)])
+        made = _contributions(asked, batch, loss_type, longest, tallies, absent)
+        stacked = torch.stack([*made, true_gradient(batch)])
         sums = GradientSums(len(stacked), sketch.length)
         for coefficients, jacobian in group_gradients(batch, stacked, model, recipe, sketch):
             sums.add(coefficients, jacobian)
-        seen.add(sums, len(rows), _drift(rows, batch))
-    if seen.sums is None or seen.sums.groups < 2:
+        blocks.append(block_of(sums))
+        drifts += _drift(rows, batch)
+        rollouts += len(rows)
+        if whole is None:
+            whole = sums
+        else:
+            whole.absorb(sums)
+    if whole is None or whole.groups < 2:
         raise ReplayError(
             "There are fewer than two groups to replay, and the noise between prompts needs two. Record more."
         )
-    moments = seen.sums.moments()
+    moments = whole.moments()
     return Bench(
-        rows=_rows([named for named in asked if named.name not in seen.absent], moments, seen),
+        rows=_measured([named for named in asked if named.name not in absent], moments, blocks, tallies),
         cosines=moments.cosines[:-1, :-1].tolist(),
-        batches=len(seen.blocks),
-        groups=seen.sums.groups,
-        rollouts=seen.rollouts,
+        batches=len(blocks),
+        groups=whole.groups,
+        rollouts=rollouts,
         parameters=sum(sketch.sizes),
         seconds=time.perf_counter() - started,
         sketch_error=sketch.error,
-        off_policy=math.fsum(seen.drifts) / len(seen.drifts) if seen.drifts else math.nan,
-        absent=seen.absent,
+        off_policy=math.fsum(drifts) / len(drifts) if drifts else math.nan,
+        absent=absent,
     )
-
-
-def _rows(replayed_strategies: Sequence[Named], moments: Moments, seen: "_Seen") -> list[Measured]:
-    names = [(named, label) for named in replayed_strategies for label in _labels(named)]
-    truth = len(moments.within) - 1
-    ratios = margins(seen.blocks, lambda each: each.signal_to_noise).tolist()
-    alignments = margins(seen.blocks, lambda each: each.alignment(truth)).tolist()
-    return [
-        replace(
-            _measured(named, label, place, moments, seen.tallies, len(seen.blocks)),
-            signal_to_noise_margin=ratios[place],
-            alignment_margin=alignments[place],
-        )
-        for place, (named, label) in enumerate(names)
-    ]
-
-
-def _with_baseline(strategies: Sequence[Named]) -> list[Named]:
-    from evenkeel.trainer.comparison.gradients.strategies import named_strategy
-
-    rest = [named for named in strategies if named.name != BASELINE]
-    return [named_strategy(BASELINE), *rest]
 
 
 def _labels(named: Named) -> list[str]:
@@ -205,9 +184,9 @@ def _contributions(
     longest: int,
     tallies: dict[str, _Tally],
     absent: dict[str, str],
-) -> dict[str, list[Tensor]]:
-    """Name → contributions (N, T) of its rows; what cannot be replayed goes to ``absent``, in the first batch."""
-    made: dict[str, list[Tensor]] = {}
+) -> list[Tensor]:
+    """Contributions (N, T) of every row; what cannot be replayed goes to ``absent``, in the first batch."""
+    made: list[Tensor] = []
     for named in asked:
         if named.name in absent:
             continue
@@ -221,46 +200,46 @@ def _contributions(
             absent[named.name] = str(error)
             continue
         seconds = time.perf_counter() - started
-        made[named.name] = [torch.stack(found).sum(0), *(found if len(found) > 1 else [])]
-        for label, contributions in zip(_labels(named), made[named.name], strict=True):
-            _tally(tallies.setdefault(label, _Tally()), contributions, batch, seconds)
+        rows = [torch.stack(found).sum(0), *(found if len(found) > 1 else [])]
+        for label, contributions in zip(_labels(named), rows, strict=True):
+            tallies.setdefault(label, _Tally()).add(contributions, batch, seconds)
+        made += rows
     return made
 
 
-def _tally(tally: _Tally, contributions: Tensor, batch: ReplayedBatch, seconds: float) -> None:
-    probs, mask = batch.logps.exp(), batch.mask
-    shares = gradient_shares(probs, contributions, mask)
-    prefixes = shared_prefix_lengths(batch.completion_ids, mask, batch.group_size)
-    in_prefix = torch.arange(mask.shape[1]) < prefixes[:, None]
-    tally.quartiles += shares
-    tally.size += float(shares.sum())
-    tally.shared += float(gradient_shares(probs, contributions, mask * in_prefix).sum())
-    ones = torch.ones(len(mask))
-    residual = shared_prefix_residual(contributions, ones, batch.completion_ids, mask, batch.group_size)
-    tally.residuals += [] if residual.isnan() else [float(residual)]
-    tally.seconds += seconds
-
-
 def _measured(
-    named: Named, label: str, place: int, moments: Moments, tallies: dict[str, _Tally], batches: int
-) -> Measured:
-    tally, truth = tallies[label], len(moments.totals) - 1
-    size = tally.size or math.nan
-    return Measured(
-        name=label,
-        cosine=float(moments.cosines[0, place]),
-        norm=float(moments.norms[place] / moments.norms[0]),
-        signal_to_noise=float(moments.signal_to_noise[place]),
-        alignment=float(moments.alignment(truth)[place]),
-        gain=float(moments.gain(truth)[place]),
-        quartiles=(tally.quartiles / size).tolist(),
-        shared=tally.shared / size,
-        residual=sum(tally.residuals) / len(tally.residuals) if tally.residuals else math.nan,
-        seconds=tally.seconds / batches,
-        passes=named.parts.schedule.num_passes if label == named.name else 1,
-        scores=any(named.parts.ask_for(signal) for signal in ("old_logps", "probs", "entropies", "sum_pi_squared"))
-        or named.parts.schedule.num_passes > 1,
-    )
+    strategies: Sequence[Named], moments: Moments, blocks: Sequence[GradientSums], tallies: dict[str, _Tally]
+) -> list[Measured]:
+    """The rows of all strategies, in the order of the estimators of ``moments``, of which p(correct) is the last."""
+    truth = len(moments.totals) - 1
+    alignment, gain = moments.alignment(truth), moments.gain(truth)
+    ratio_margins = margins(blocks, lambda each: each.signal_to_noise)
+    alignment_margins = margins(blocks, lambda each: each.alignment(truth))
+    rows = []
+    labelled = [(named, label) for named in strategies for label in _labels(named)]
+    for place, (named, label) in enumerate(labelled):
+        tally, count = tallies[label], named.parts.schedule.num_passes
+        size = tally.size or math.nan
+        signals = ("old_logps", "probs", "entropies", "sum_pi_squared")
+        rows.append(
+            Measured(
+                name=label,
+                cosine=float(moments.cosines[0, place]),
+                norm=float(moments.norms[place] / moments.norms[0]),
+                signal_to_noise=float(moments.signal_to_noise[place]),
+                alignment=float(alignment[place]),
+                gain=float(gain[place]),
+                quartiles=(tally.quartiles / size).tolist(),
+                shared=tally.shared / size,
+                residual=sum(tally.residuals) / len(tally.residuals) if tally.residuals else math.nan,
+                seconds=tally.seconds / len(blocks),
+                passes=count if label == named.name else 1,
+                scores=count > 1 or any(named.parts.ask_for(signal) for signal in signals),
+                signal_to_noise_margin=float(ratio_margins[place]),
+                alignment_margin=float(alignment_margins[place]),
+            )
+        )
+    return rows
 
 
 def _drift(rows: Sequence[Row], batch: ReplayedBatch) -> list[float]:

@@ -2,7 +2,6 @@
 
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 
 import torch
 from jaxtyping import Float
@@ -11,6 +10,7 @@ from torch import Tensor
 
 from evenkeel.trainer.comparison.gradients.moments import GradientSums, Moments
 from evenkeel.trainer.comparison.gradients.sketch import add_image
+from evenkeel.trainer.statistics import CONFIDENCE
 
 FEWEST = 3
 """With fewer blocks there is no interval."""
@@ -19,23 +19,8 @@ LONGEST = 32768
 is the effective dimension of a group's noise, ``(tr Cov)² / tr Cov²``."""
 
 
-@dataclass(frozen=True)
-class Block:
-    """The groups of one rollout batch.
-
-    Attributes:
-        totals: (S, D) sums over them of the gradients, or of their sketches; ``within``: (S, S), see `GradientSums`.
-    """
-
-    groups: int
-    totals: Float[Tensor, "S D"]
-    within: Float[Tensor, "S S"]
-
-
-def margins(
-    blocks: Sequence[Block], statistic: Callable[[Moments], Float[Tensor, "S"]], confidence: float = 0.95
-) -> Float[Tensor, "S"]:
-    """Half the width of an interval around a statistic of all blocks: ``t(B − 1) · s``.
+def margins(blocks: Sequence[GradientSums], statistic: Callable[[Moments], Float[Tensor, "S"]]) -> Float[Tensor, "S"]:
+    """Half the width of a 95 % interval around a statistic of all blocks: ``t(B − 1) · s``.
 
     ``s² = (B − 1)/B · Σ_b (f₍b₎ − mean f)²`` over the B statistics that each leave out one block (the delete-a-group
     jackknife; Shao and Tu, "The Jackknife and Bootstrap", 1995, §2.3). NaN below `FEWEST` blocks, and where one of the
@@ -52,16 +37,20 @@ def margins(
         found.append(statistic(Moments(groups - block.groups, (rest @ rest.T).double(), within - block.within)))
     replicates = torch.stack(found)
     variance = (replicates - replicates.mean(0)).square().sum(0) * (count - 1) / count
-    return variance.sqrt() * float(stats.t.ppf((1 + confidence) / 2, count - 1))
+    return variance.sqrt() * float(stats.t.ppf((1 + CONFIDENCE) / 2, count - 1))
 
 
-def block_of(sums: GradientSums) -> Block:
-    """What is kept of one batch: its totals are sketched where they are longer than `LONGEST`."""
-    totals = sums.totals
-    if totals.shape[1] > LONGEST:
-        totals = torch.zeros(len(totals), LONGEST)
-        add_image(totals, sums.totals, seed=0)
-    return Block(sums.groups, totals.clone(), sums.within.clone())  # copies: the sums may grow
+def block_of(sums: GradientSums) -> GradientSums:
+    """A copy of one batch's sums; totals that are longer than `LONGEST` are sketched."""
+    estimators, dimensions = sums.totals.shape
+    block = GradientSums(estimators, min(dimensions, LONGEST))
+    if dimensions > LONGEST:
+        add_image(block.totals, sums.totals, seed=0)
+    else:
+        block.totals += sums.totals
+    block.within += sums.within
+    block.groups = sums.groups
+    return block
 
 
 def stated(margin: float) -> str:

@@ -10,6 +10,7 @@ from typing import Any, TypeVar
 import torch
 from jaxtyping import Float, Int
 from torch import Tensor
+from torch.nn.utils.rnn import pad_sequence
 
 from evenkeel.rewards.registry import Refusal
 from evenkeel.trainer.algorithms.contract import TURN_COLUMNS
@@ -17,6 +18,7 @@ from evenkeel.trainer.algorithms.turns import turn_column
 from evenkeel.trainer.comparison.gradients.contributions import ReplayedBatch
 from evenkeel.trainer.comparison.gradients.moments import basis
 from evenkeel.trainer.comparison.gradients.sketch import CountSketch
+from evenkeel.trainer.comparison.rollouts.tokens import completions_of
 
 Row = dict[str, Any]
 _Made = TypeVar("_Made")
@@ -97,13 +99,6 @@ def whole_groups(rows: Sequence[Row], size: int) -> list[Sequence[Row]]:
     return groups
 
 
-def completions_of(rows: Sequence[Row]) -> tuple[Tensor, Tensor]:
-    """(N, T) token ids, padded on the right, and the mask of those that count."""
-    width = max(1, max(len(row["completion_ids"]) for row in rows))
-    ids = torch.stack([_padded(row["completion_ids"], width) for row in rows])
-    return ids, torch.stack([_padded(row["mask"] or [1] * len(row["completion_ids"]), width) for row in rows])
-
-
 def group_gradients(
     batch: ReplayedBatch, contributions: Tensor, model: Any, recipe: Recipe, sketch: CountSketch
 ) -> Iterator[tuple[Tensor, Tensor]]:
@@ -155,14 +150,12 @@ def cuts(
         if not passes or prompt_length + len(tokens) < _LIKE * (prompt_length + len(passes[-1][0])):
             passes.append([])
         passes[-1].append(tokens)
-    return [_padded_cut(rows, alike) for rows in passes]
-
-
-def _padded_cut(rows: list[tuple[int, ...]], contributions: dict[tuple[int, ...], Tensor]) -> tuple[Tensor, Tensor]:
-    longest = len(rows[0])
-    ids = torch.tensor([[*tokens, *[0] * (longest - len(tokens))] for tokens in rows])
-    padded = [torch.nn.functional.pad(contributions[tokens], (0, longest - len(tokens))) for tokens in rows]
-    return ids, torch.stack(padded, dim=1)
+    found = []
+    for rows in passes:
+        ids = pad_sequence([torch.tensor(tokens) for tokens in rows], batch_first=True)
+        padded = [torch.nn.functional.pad(alike[tokens], (0, len(rows[0]) - len(tokens))) for tokens in rows]
+        found.append((ids, torch.stack(padded, dim=1)))
+    return found
 
 
 def _side_by_side(make: Callable[[int], _Made], count: int, workers: int) -> Iterator[_Made]:
@@ -205,10 +198,6 @@ def next_tokens(model: Any, prompt: Sequence[int], ids: Tensor, temperature: flo
     logits = model(seen, logits_to_keep=ids.shape[1] + 1).logits[:, :-1]
     distribution: Tensor = (logits.float() / temperature).log_softmax(-1).to(ids.device)
     return distribution
-
-
-def _padded(values: Sequence[int], width: int) -> Tensor:
-    return torch.nn.functional.pad(torch.tensor(values, dtype=torch.long), (0, width - len(values)))
 
 
 def numbers_of(rows: Sequence[Row], name: str) -> Tensor:

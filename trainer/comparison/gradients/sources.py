@@ -21,11 +21,6 @@ def recipe_of(experiment: Experiment) -> Recipe:
     return Recipe(args.num_generations, args.temperature, weights, max(args.max_steps, 1))
 
 
-def loss_of(experiment: Experiment) -> tuple[str, int]:
-    """The configuration's loss, and the longest completion that it allows."""
-    return experiment.args.loss_type, experiment.args.max_completion_length
-
-
 def recorded_batches(run: Path, most: int) -> Iterator[list[Row]]:
     """The first ``most`` batches that a run recorded, those nearest to the policy that it started from.
 

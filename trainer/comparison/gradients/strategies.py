@@ -1,6 +1,5 @@
 """Which strategies the bench compares: names of parts, joined by +; GRPO's and the defaults for the other parts."""
 
-from collections.abc import Iterable
 from dataclasses import dataclass
 
 from evenkeel.rewards.registry import PartError
@@ -47,7 +46,9 @@ def named_strategies(names: str) -> tuple[list[Named], dict[str, str]]:
     Raises:
         PartError: as `named_strategy`, of a strategy that was asked for by name.
     """
-    asked = _every_part() if names == "all" else [name.strip() for name in names.split(",") if name.strip()]
+    asked = [name.strip() for name in names.split(",") if name.strip()]
+    if names == "all":
+        asked = [name for kind in KINDS for name in sorted(built_in(kind)) if name != DEFAULTS.get(kind)]
     found: dict[str, Named] = {}
     absent: dict[str, str] = {}
     for name in asked:
@@ -58,8 +59,3 @@ def named_strategies(names: str) -> tuple[list[Named], dict[str, str]]:
                 raise
             absent[name] = str(error)
     return list(found.values()), absent
-
-
-def _every_part() -> Iterable[str]:
-    for kind in KINDS:
-        yield from (name for name in sorted(built_in(kind)) if name != DEFAULTS.get(kind))

@@ -6,6 +6,7 @@ from typing import Any
 
 import torch
 from torch import Tensor
+from torch.nn.utils.rnn import pad_sequence
 
 from evenkeel.trainer.algorithms import update
 from evenkeel.trainer.algorithms.registry import Strategy
@@ -52,24 +53,15 @@ class WeighedTokens:
 
         Where the weight needs what was not recorded the advantages alone are returned, and `note` says so.
         """
-        mask, lengths = _mask(rows), [len(row["completion_ids"]) for row in rows]
-        advantages = torch.stack(
-            [
-                torch.full((mask.shape[1],), row["advantage"])
-                if row["advantages"] is None
-                else _padded(row["advantages"], mask.shape[1])
-                for row in rows
-            ]
-        )
-        if self.weight is None:
-            values = advantages
-        elif (absent := self._absent(rows)) is None:
-            signals = self._signals(rows, mask, advantages)
-            values = update.token_factors(self.strategies, signals, "on recorded rollouts").weighted(advantages)
-        else:
+        ids, mask = completions_of(rows)
+        one_each = [[row["advantage"]] * ids.shape[1] for row in rows]
+        values = _padded([row["advantages"] or one for row, one in zip(rows, one_each, strict=True)])
+        if self.weight is not None and (absent := self._absent(rows)):
             self.note = f"The advantage alone: token weight {self.weight.name!r} needs {absent}."
-            values = advantages
-        found = [row[:length].tolist() for row, length in zip(values * mask, lengths, strict=True)]
+        elif self.weight is not None:
+            signals = self._signals(rows, ids, mask, values)
+            values = update.token_factors(self.strategies, signals, "on recorded rollouts").weighted(values)
+        found = [each[: len(row["completion_ids"])].tolist() for each, row in zip(values * mask, rows, strict=True)]
         return [row[0] if len(set(row)) == 1 else row for row in found]
 
     def _absent(self, rows: Sequence[dict[str, Any]]) -> str | None:
@@ -83,12 +75,9 @@ class WeighedTokens:
                 return f"{missing}, which this run did not record (logging.rollout_scores: true does)"
         return None
 
-    def _signals(self, rows: Sequence[dict[str, Any]], mask: Tensor, advantages: Tensor) -> Signals:
-        width = mask.shape[1]
+    def _signals(self, rows: Sequence[dict[str, Any]], ids: Tensor, mask: Tensor, advantages: Tensor) -> Signals:
         scores = {
-            name: torch.stack([_padded(row[name], width) for row in rows])
-            if all(row[name] is not None for row in rows)
-            else None
+            name: _padded([row[name] for row in rows]) if all(row[name] is not None for row in rows) else None
             for name in ("old_logps", "entropies")
         }
         return token_signals(
@@ -99,7 +88,7 @@ class WeighedTokens:
             advantages=advantages,
             mask=mask,
             entropies=scores["entropies"],
-            completion_ids=torch.stack([_padded(row["completion_ids"], width).long() for row in rows]),
+            completion_ids=ids,
             groups=torch.tensor([row["group"] for row in rows]),
             judged=torch.tensor([row["reward"] is not None for row in rows]),
             row_keys=None,
@@ -125,12 +114,11 @@ def _note(weight: Strategy | None, coefficient: Strategy | None) -> str:
     )
 
 
-def _mask(rows: Sequence[dict[str, Any]]) -> Tensor:
-    """(rows, longest completion), 1 where the loss counts the token."""
-    width = max(1, max(len(row["completion_ids"]) for row in rows))
-    counted = [[1.0] * len(row["completion_ids"]) if row["mask"] is None else row["mask"] for row in rows]
-    return torch.stack([_padded(row, width) for row in counted]).long()
+def completions_of(rows: Sequence[dict[str, Any]]) -> tuple[Tensor, Tensor]:
+    """(N, T) token ids of recorded completions, padded on the right, and the mask of those that the loss counts."""
+    counted = [row["mask"] or [1] * len(row["completion_ids"]) for row in rows]
+    return _padded([row["completion_ids"] for row in rows], torch.long), _padded(counted, torch.long)
 
 
-def _padded(values: Sequence[float], width: int) -> Tensor:
-    return torch.nn.functional.pad(torch.tensor(values, dtype=torch.float32), (0, width - len(values)))
+def _padded(rows: Sequence[Sequence[float]], dtype: torch.dtype = torch.float32) -> Tensor:
+    return pad_sequence([torch.tensor(row, dtype=dtype) for row in rows], batch_first=True)
