@@ -1,8 +1,8 @@
-"""An advantage estimator of your own: one function of the signals that it names.
+"""An advantage estimator of your own: one function, whose arguments say what it needs.
 
-    python examples/own_strategy.py     # trains the countdown policy that ships with it, for two steps
+    python examples/own_strategy.py     # trains the shipped countdown policy with it for two steps; a few seconds
 
-In a run file the same one is `algorithm: {advantage: {name: own_strategy:bounded, bound: 0.5}}`.
+In a run file it is `algorithm: {advantage: {name: own_strategy:bounded, bound: 0.5}}`.
 """
 
 import torch

@@ -1,8 +1,8 @@
-"""A verifier of your own: a function of the completion and its reference, tried before anything is paid for.
+"""A verifier of your own: a function of the completion and its reference.
 
-    python examples/own_verifier.py
+    python examples/own_verifier.py     # {'It is 12.': 1.0, 'First 12, then 13.': 0.0, 'I do not know.': None}
 
-In a run file the same one is `rewards: [{verifier: own_verifier:last_number}]`.
+In a run file it is `rewards: [{verifier: own_verifier:last_number}]`.
 """
 
 import re

@@ -9,7 +9,7 @@ os.environ.setdefault("OMP_NUM_THREADS", "1")
 from pathlib import Path
 
 import pytest
-from hypothesis import settings
+from hypothesis import HealthCheck, settings
 from jaxtyping import install_import_hook
 
 gc.disable()  # until all tests are imported: nothing of that is garbage, and to look for some takes 3 s
@@ -18,8 +18,9 @@ install_import_hook(
     "beartype.beartype",
 )
 
-settings.register_profile("brief", max_examples=40)
-settings.register_profile("thorough", max_examples=1000)  # pytest --hypothesis-profile thorough
+SLOW = [HealthCheck.too_slow]  # cores that others use too draw examples slowly
+settings.register_profile("brief", max_examples=40, suppress_health_check=SLOW)
+settings.register_profile("thorough", max_examples=1000, suppress_health_check=SLOW)  # pytest --hypothesis-profile thorough
 settings.load_profile("brief")
 
 
