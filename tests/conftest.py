@@ -20,7 +20,8 @@ install_import_hook(
 
 SLOW = [HealthCheck.too_slow]  # cores that others use too draw examples slowly
 settings.register_profile("brief", max_examples=40, suppress_health_check=SLOW)
-settings.register_profile("thorough", max_examples=1000, suppress_health_check=SLOW)  # pytest --hypothesis-profile thorough
+# pytest --hypothesis-profile thorough
+settings.register_profile("thorough", max_examples=1000, suppress_health_check=SLOW)
 settings.load_profile("brief")
 
 
