@@ -1,6 +1,5 @@
 """From the finished runs of a claim's sweep to its answer, and what the answer cost."""
 
-from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -8,10 +7,10 @@ from evenkeel.trainer.comparison.claims.claim import Claim, ClaimError
 from evenkeel.trainer.comparison.reports.comparison import comparison, datasets_of, judged_runs
 from evenkeel.trainer.comparison.reports.contrasts import Contrast, contrast_of
 from evenkeel.trainer.comparison.reports.looks import look_plan
-from evenkeel.trainer.comparison.reports.run_files import NOT_NEEDED, RecordedRun, RecordedRuns, read_runs
+from evenkeel.trainer.comparison.reports.run_files import NOT_NEEDED, RecordedRun, RecordedRuns, read_runs, total
 from evenkeel.trainer.comparison.sweeps.cells import cells_of
 from evenkeel.trainer.comparison.sweeps.schema import Sweep
-from evenkeel.trainer.statistics import CONFIDENCE, ClaimAnswer, Estimate, claim_answer
+from evenkeel.trainer.statistics import CONFIDENCE, ClaimAnswer, claim_answer
 
 
 @dataclass(frozen=True)
@@ -53,7 +52,13 @@ def answered(claim: Claim, sweep: Sweep) -> Answered:
             f"{claim.name}: no held-out set {held_out or 'at all'} was judged in all runs of {root}; those that were: "
             f"{', '.join(datasets_of(runs)) or 'none'}. Name one of them as held_out, or give the run file a data.test."
         )
-    planned = replace(runs, by_variant={name: _of(sweep.seeds, by_seed) for name, by_seed in runs.by_variant.items()})
+    planned = replace(
+        runs,
+        by_variant={
+            name: {seed: by_seed[seed] for seed in sweep.seeds if seed in by_seed}
+            for name, by_seed in runs.by_variant.items()
+        },
+    )
     judged = judged_runs(planned, held_out)
     absent = [
         cell.name
@@ -69,48 +74,25 @@ def answered(claim: Claim, sweep: Sweep) -> Answered:
         )
     contrasts, alpha = _contrasts(claim, runs, judged, held_out)
     sign = 1 if claim.direction == "better" else -1
-    differences = {each.baseline: _signed(each.difference, sign) for each in contrasts}
+    differences = {
+        each.baseline: replace(each.difference, value=sign * each.difference.value)  # the interval is made anew
+        for each in contrasts
+    }
     used = [run for name in names for run in judged.by_variant[name].values()]
-    tuning = root / "tuning"
-    tuned = [run for run in read_runs(tuning).all if _family(run.variant) in names] if sweep.tune is not None else []
-    return Answered(
-        claim_answer(differences, claim.matters, alpha), alpha, held_out, cost_of([*used, *tuned]), [*used, *tuned]
-    )
-
-
-def cost_of(runs: Sequence[RecordedRun]) -> Cost:
-    """What so many runs cost together."""
-    seconds, tokens = [run.device_seconds for run in runs], [run.tokens for run in runs]
-    known = [each for each in seconds if each is not None]
-    counted = [each for each in tokens if each is not None]
-    return Cost(
-        len(runs),
-        sum(known) / 3600 if len(known) == len(runs) else None,
-        sum(counted) if len(counted) == len(runs) else None,
-    )
+    if sweep.tune is not None:  # the variant of a tuning cell: ``ar,learning_rate=1e-4``
+        used += [run for run in read_runs(root / "tuning").all if run.variant.partition(",")[0] in names]
+    seconds = total(run.device_seconds for run in used)
+    cost = Cost(len(used), None if seconds is None else seconds / 3600, total(run.tokens for run in used))
+    return Answered(claim_answer(differences, claim.matters, alpha), alpha, held_out, cost, used)
 
 
 def _contrasts(claim: Claim, runs: RecordedRuns, judged: RecordedRuns, held_out: str) -> tuple[list[Contrast], float]:
     """The differences, and the level of their test: below 5 % at one look of several."""
     if (plan := look_plan(runs)) is None:
-        by = judged.by_variant
-        return [
-            contrast_of(claim.variant, other, by[claim.variant], by[other], held_out) for other in claim.against
-        ], 1 - CONFIDENCE
-    found = comparison(runs, held_out).contrast_of(claim.variant)
-    assert found is not None
-    taken = [look for look in found.looks if look.difference is not None]
-    return [found], taken[-1].level if taken else plan.levels[0]
-
-
-def _of(seeds: Sequence[int], by_seed: Mapping[int, RecordedRun]) -> dict[int, RecordedRun]:
-    return {seed: by_seed[seed] for seed in seeds if seed in by_seed}
-
-
-def _signed(difference: Estimate, sign: int) -> Estimate:
-    return replace(difference, value=sign * difference.value)
-
-
-def _family(variant: str) -> str:
-    """The variant of a tuning cell, ``ar,learning_rate=1e-4``."""
-    return variant.partition(",")[0]
+        ours, theirs = judged.by_variant[claim.variant], judged.by_variant
+        found = [contrast_of(claim.variant, other, ours, theirs[other], held_out) for other in claim.against]
+        return found, 1 - CONFIDENCE
+    contrast = comparison(runs, held_out).contrast_of(claim.variant)
+    assert contrast is not None
+    taken = [look for look in contrast.looks if look.difference is not None]
+    return [contrast], taken[-1].level if taken else plan.levels[0]

@@ -14,6 +14,7 @@ from typing import Any
 
 from evenkeel.trainer.comparison.claims.answering import Answered
 from evenkeel.trainer.comparison.claims.claim import Claim, ClaimError
+from evenkeel.trainer.comparison.reports.run_files import LOOKS
 from evenkeel.trainer.comparison.sweeps.schema import Sweep
 from evenkeel.trainer.run.config import load_config
 from evenkeel.trainer.run.config.loading import local_path
@@ -134,7 +135,7 @@ def _data(sweep: Sweep) -> Iterator[Path]:
 
 def _results(found: Answered, root: Path) -> Iterator[Path]:
     """What the report reads of a sweep and of the runs."""
-    yield from (path for path in (root / "sweep.json", root / "looks.json", root / "tuning" / "sweep.json"))
+    yield from (root / "sweep.json", root / LOOKS, root / "tuning" / "sweep.json")
     for run in found.runs:
         yield from run.path.parent.glob("*.json")
         yield from (run.path / name for name in (CONFIG, MANIFEST, METRICS, SUMMARY))

@@ -282,7 +282,7 @@ def tuning_table(runs: RecordedRuns) -> Table | None:
 
 def tuning_sentence(runs: RecordedRuns) -> str:
     """Whether each variant was compared at its own best settings; empty for a single run or a lone variant."""
-    compared = {variant for variant in runs.by_variant if runs.baseline.get(variant, variant) != variant}
+    compared = [variant for variant in runs.by_variant if runs.baseline_of(variant) is not None]
     if not compared:
         return ""
     if runs.tuning:

@@ -120,8 +120,7 @@ def comparison(runs: RecordedRuns, dataset: str, threshold: float | None = None)
     plan, main = look_plan(runs), next(iter(datasets_of(runs)), dataset)
     by_main = judged if main == dataset else judged_runs(runs, main)
     for variant, by_seed in judged.by_variant.items():
-        baseline = runs.baseline.get(variant, variant)
-        if baseline == variant:
+        if (baseline := runs.baseline_of(variant)) is None:
             continue
         if baseline not in judged.by_variant:
             unpaired.append(f"{variant} cannot be compared: no run of its baseline {baseline} is finished and judged.")
@@ -154,7 +153,7 @@ def judged_runs(runs: RecordedRuns, dataset: str) -> RecordedRuns:
 
 
 def _threshold(runs: RecordedRuns, dataset: str) -> float | None:
-    name = next((variant for variant in runs.by_variant if runs.baseline.get(variant, variant) == variant), None)
+    name = next((variant for variant in runs.by_variant if runs.baseline_of(variant) is None), None)
     if name is None:
         return None
     points, values = curves(list(runs.by_variant[name].values()), dataset)

@@ -107,7 +107,7 @@ def configuration_changes(runs: RecordedRuns) -> dict[str, list[Change]]:
     return {
         variant: _changes(_settings(runs, baseline), _settings(runs, variant))
         for variant in runs.by_variant
-        if (baseline := runs.baseline.get(variant, variant)) != variant and baseline in runs.by_variant
+        if (baseline := runs.baseline_of(variant)) in runs.by_variant
     }
 
 

@@ -2,7 +2,7 @@
 
 import math
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from functools import cached_property
@@ -109,7 +109,7 @@ class RecordedRun(RunRecord):
         if seconds is not None and "parts" in self.summary:
             seconds += read_json(self.path.parent / DISCARDED, DiscardedRecord).get("seconds", 0.0)
         elif len(attempts) > 1:  # older versions wrote the seconds of the last attempt alone
-            seconds = sum(map(_seconds, attempts)) if all("ended" in attempt for attempt in attempts) else None
+            seconds = total(map(attempt_seconds, attempts))
         return None if seconds is None else float(seconds) * int(self.manifest.get("world_size") or 1)
 
     @property
@@ -168,6 +168,11 @@ class RecordedRuns:
     @property
     def all(self) -> list[RecordedRun]:
         return [run for runs in self.by_variant.values() for run in runs.values()]
+
+    def baseline_of(self, variant: str) -> str | None:
+        """What a variant is compared with; ``None`` of a baseline, and in the report of a single run."""
+        baseline = self.baseline.get(variant, variant)
+        return None if baseline == variant else baseline
 
 
 def read_runs(directory: Path) -> RecordedRuns:
@@ -228,9 +233,18 @@ def _sweep_runs(directory: Path, sweep: Mapping[str, Any]) -> RecordedRuns:
     )
 
 
-def _seconds(attempt: Mapping[str, Any]) -> float:
-    started, ended = (datetime.fromisoformat(attempt[name]) for name in ("started", "ended"))
-    return (ended - started).total_seconds()
+def attempt_seconds(attempt: Mapping[str, Any]) -> float | None:
+    """How long an attempt took; ``None`` where it has not ended, or nobody noted when."""
+    if not {"started", "ended"} <= attempt.keys():
+        return None
+    return (datetime.fromisoformat(attempt["ended"]) - datetime.fromisoformat(attempt["started"])).total_seconds()
+
+
+def total(values: Iterable[float | None]) -> float | None:
+    """The sum; ``None`` where one of them is not known."""
+    given = list(values)
+    known = [value for value in given if value is not None]
+    return sum(known) if len(known) == len(given) else None
 
 
 def read_json(path: Path, kind: Any = dict[str, Any]) -> dict[str, Any]:

@@ -7,8 +7,8 @@ SLURM has its own, ``executor.time``.
 
 from collections.abc import Sequence
 from datetime import UTC, datetime
-from typing import Any
 
+from evenkeel.trainer.comparison.reports.run_files import attempt_seconds
 from evenkeel.trainer.comparison.sweeps.schema import SlurmExecution, Sweep
 from evenkeel.trainer.comparison.sweeps.starting import QueuedCell
 
@@ -46,13 +46,7 @@ def _limit(sweep: Sweep, cells: Sequence[QueuedCell]) -> float | None:
 def _longest(cells: Sequence[QueuedCell]) -> float:
     """Seconds of all attempts at the finished cell that took the longest; 0 where none has finished."""
     finished = [entry.directory.attempts() for entry in cells if entry.directory.summary()]
-    return max((sum(map(_seconds, attempts)) for attempts in finished), default=0.0)
-
-
-def _seconds(attempt: dict[str, Any]) -> float:
-    if not {"started", "ended"} <= attempt.keys():
-        return 0.0
-    return (datetime.fromisoformat(attempt["ended"]) - datetime.fromisoformat(attempt["started"])).total_seconds()
+    return max((sum(attempt_seconds(each) or 0.0 for each in attempts) for attempts in finished), default=0.0)
 
 
 def _seconds_so_far(entry: QueuedCell) -> float:

@@ -139,8 +139,8 @@ def _pairs(runs: RecordedRuns) -> list[tuple[str, str, list[int]]]:
     """Variant, baseline and the seeds that both have."""
     pairs = []
     for variant, by_seed in runs.by_variant.items():
-        baseline = runs.baseline.get(variant, variant)
-        if baseline != variant and (common := sorted(set(by_seed) & set(runs.by_variant.get(baseline, {})))):
+        baseline = runs.baseline_of(variant)
+        if baseline in runs.by_variant and (common := sorted(set(by_seed) & set(runs.by_variant[baseline]))):
             pairs.append((variant, baseline, common))
     return pairs
 
@@ -165,7 +165,7 @@ def _point(
             components = unpaired_components([table for table, _ in rows.values()], matched)
     except StatisticsError as refusal:
         raise PilotError(f"{refusal} {what_to_run}") from refusal
-    baselines = [variant for variant in rows if runs.baseline.get(variant, variant) == variant] or list(rows)
+    baselines = [variant for variant in rows if runs.baseline_of(variant) is None] or list(rows)
     accuracy = float(np.mean([mean_accuracies(rows[variant][0].accuracies).mean() for variant in baselines]))
     differences = {
         variant: float((ours.accuracies - theirs.accuracies).mean())

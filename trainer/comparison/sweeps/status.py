@@ -9,7 +9,7 @@ from typing import Any
 
 from rich.live import Live
 
-from evenkeel.trainer.comparison.reports.run_files import LOOKS, read_json
+from evenkeel.trainer.comparison.reports.run_files import LOOKS, attempt_seconds, read_json
 from evenkeel.trainer.comparison.reports.tables import Table, TableCell, plain_table, terminal_table
 from evenkeel.trainer.comparison.sweeps.cell_directory import CellDirectory
 from evenkeel.trainer.comparison.sweeps.plans import Plan
@@ -98,16 +98,12 @@ def _progress(directories: Sequence[CellDirectory]) -> str:
     finished = [directory for directory in directories if directory.summary()]
     running = sum(directory.is_running() for directory in directories)
     text = f"{len(finished)} of {len(directories)} finished"
-    seconds = [_seconds(attempt) for directory in finished for attempt in directory.attempts() if "ended" in attempt]
+    attempts = [attempt for directory in finished for attempt in directory.attempts()]
+    seconds = [taken for attempt in attempts if (taken := attempt_seconds(attempt)) is not None]
     if not running or not seconds:
         return text
     left = sum(seconds) / len(finished) * (len(directories) - len(finished)) / running
     return f"{text}, about {left / 3600:.1f} h left"
-
-
-def _seconds(attempt: dict[str, Any]) -> float:
-    started, ended = (datetime.fromisoformat(attempt[name]) for name in ("started", "ended"))
-    return (ended - started).total_seconds()
 
 
 def _seconds_left(attempt: dict[str, Any], step: int, most: int | None) -> float | None:

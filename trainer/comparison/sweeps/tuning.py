@@ -19,7 +19,7 @@ import numpy as np
 
 from evenkeel.rewards.registry import Refusal
 from evenkeel.trainer.comparison.reports.accuracies import final_accuracies, is_judged, mean_accuracies
-from evenkeel.trainer.comparison.reports.run_files import RecordedRuns, read_runs
+from evenkeel.trainer.comparison.reports.run_files import RecordedRuns, read_runs, total
 from evenkeel.trainer.comparison.sweeps.cells import grid_points
 from evenkeel.trainer.comparison.sweeps.plans import Plan
 from evenkeel.trainer.comparison.sweeps.schema import Sweep, Tuning
@@ -127,13 +127,12 @@ def _choice(variant: str, tune: Tuning, runs: RecordedRuns) -> Choice:
             "See the verifier audit in the report on the tuning's directory."
         )
     best = int(np.argmax(by_point))
-    tokens, seconds = [run.tokens for run in found], [run.device_seconds for run in found]
     return Choice(
         points[best][1],
         points[best][0].removeprefix(","),
         {suffix.removeprefix(","): float(mean) for (suffix, _), mean in zip(points, by_point, strict=True)},
-        None if None in tokens else sum(each for each in tokens if each is not None),
-        None if None in seconds else sum(each for each in seconds if each is not None),
+        total(run.tokens for run in found),
+        total(run.device_seconds for run in found),
     )
 
 
