@@ -6,7 +6,7 @@ each token, is compared for the same cost.
 
 import math
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from evenkeel.trainer import statistics
 from evenkeel.trainer.comparison.reports.held_out import accuracy_table
 from evenkeel.trainer.comparison.reports.run_files import RecordedRun
+from evenkeel.trainer.statistics import Estimate
 
 Floats = NDArray[np.float64]
 
@@ -35,6 +36,19 @@ def final_accuracies(runs: Sequence[RecordedRun], dataset: str) -> Floats:
 def mean_accuracies(final: Floats) -> Floats:
     """Each run's accuracy, (runs,), over the items that all of them were judged on."""
     return final[:, ~np.isnan(final).any(0)].mean(1) if final.ndim == 2 else final
+
+
+def accuracy_estimate(values: Floats, completions: int | None = None) -> Estimate:
+    """The mean of accuracies (runs,) or (runs, items); the t interval over runs is cut at 0 and 1.
+
+    Of a single run's items it has Wilson's interval; ``completions`` is from how many these were judged.
+    """
+    if len(values) == 1 and completions is not None:
+        return statistics.share_estimate(values[0], completions)
+    found = statistics.mean_estimate(values)
+    if math.isnan(found.low):
+        return found
+    return replace(found, low=max(0.0, found.low), high=min(1.0, found.high))
 
 
 def curves(runs: Sequence[RecordedRun], dataset: str) -> tuple[Floats, Floats]:

@@ -12,6 +12,7 @@ from evenkeel.trainer.comparison.reports.accuracies import (
     SECONDS,
     TOKENS,
     accuracies_at,
+    accuracy_estimate,
     common_cost,
     curves,
     final_accuracies,
@@ -172,26 +173,26 @@ def _numbers(
     seconds: float | None,
 ) -> VariantNumbers:
     runs = list(by_seed.values())
-    final = final_accuracies(runs, dataset)
-    estimate = _final_estimate(runs, final, dataset)  # refuses runs that were judged on no item in common
+    answers = runs[0].final_answers(dataset)
+    completions = None if answers is None else sum(answers.judged_by_item.values())
+    # refuses runs that were judged on no item in common
+    final = accuracy_estimate(final_accuracies(runs, dataset), completions)
     points, values = curves(runs, dataset)
     several = len(points) > 1
     return VariantNumbers(
         name,
         sorted(by_seed),
-        start=_accuracy_estimate(values[:, 0]) if several and points[0] == 0 else None,
-        final=estimate,
-        best=_accuracy_estimate(statistics.best(values)) if several else None,
-        area=_accuracy_estimate(statistics.area_under_curve(values, points)) if several else None,
+        start=accuracy_estimate(values[:, 0]) if several and points[0] == 0 else None,
+        final=final,
+        best=accuracy_estimate(statistics.best(values)) if several else None,
+        area=accuracy_estimate(statistics.area_under_curve(values, points)) if several else None,
         time_to_threshold=_time_to_threshold(runs, points, values, threshold)
         if several and threshold is not None
         else None,
         tokens=_mean_cost([run.tokens for run in runs]),
         device_seconds=_mean_cost([run.device_seconds for run in runs]),
-        at_equal_tokens=None if tokens is None else _accuracy_estimate(accuracies_at(TOKENS, tokens, runs, dataset)),
-        at_equal_seconds=None
-        if seconds is None
-        else _accuracy_estimate(accuracies_at(SECONDS, seconds, runs, dataset)),
+        at_equal_tokens=None if tokens is None else accuracy_estimate(accuracies_at(TOKENS, tokens, runs, dataset)),
+        at_equal_seconds=None if seconds is None else accuracy_estimate(accuracies_at(SECONDS, seconds, runs, dataset)),
         saturation=statistics.saturation(points, values),
     )
 
@@ -199,22 +200,6 @@ def _numbers(
 def _mean_cost(spent: Sequence[float | None]) -> float | None:
     known = [each for each in spent if each is not None]
     return float(np.mean(known)) if len(known) == len(spent) else None
-
-
-def _final_estimate(runs: Sequence[RecordedRun], final: Floats, dataset: str) -> Estimate:
-    """The mean over seeds; of a single run the mean of its items, with Wilson's interval where these are known."""
-    answers = runs[0].final_answers(dataset)
-    if len(runs) == 1 and answers is not None:
-        return statistics.share_estimate(final[0], sum(answers.judged_by_item.values()))
-    return _accuracy_estimate(final)
-
-
-def _accuracy_estimate(values: Floats) -> Estimate:
-    """Mean of numbers between 0 and 1; the t interval may leave these bounds and is cut there."""
-    estimate = statistics.mean_estimate(values)
-    if math.isnan(estimate.low):
-        return estimate
-    return replace(estimate, low=max(0.0, estimate.low), high=min(1.0, estimate.high))
 
 
 def _time_to_threshold(

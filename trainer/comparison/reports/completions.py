@@ -9,6 +9,8 @@ from evenkeel.trainer.comparison.reports.run_files import RecordedRuns
 
 MOST_CHARACTERS = 4_000
 Record = Mapping[str, Any]
+VERDICT_OF = {True: "right", False: "wrong", None: "unjudged"}
+"""``correct`` of a record, in a word."""
 
 
 @dataclass(frozen=True)
@@ -38,11 +40,6 @@ class SampleGroup:
     samples: list[Sample]
 
 
-def verdict_of(record: Record) -> str:
-    """``correct`` in a word."""
-    return {None: "unjudged", True: "right", False: "wrong"}[record.get("correct")]
-
-
 def sample_groups(runs: RecordedRuns, dataset: str) -> list[SampleGroup]:
     """Of a sweep: items as all variants answered them with their first common seed. Of one run: a few of each verdict.
 
@@ -60,8 +57,8 @@ def sample_groups(runs: RecordedRuns, dataset: str) -> list[SampleGroup]:
 
 
 def _of_one_run(answers: Answers, number: int = 3) -> Iterator[SampleGroup]:
-    for verdict in ("right", "wrong", "unjudged"):
-        records = [record for record in answers.counted if verdict_of(record) == verdict]
+    for correct, verdict in VERDICT_OF.items():
+        records = [record for record in answers.counted if record.get("correct") is correct]
         if records:
             samples = [_sample(f"item {record['item']}", record, with_prompt=True) for record in records[:number]]
             yield SampleGroup(f"{verdict.capitalize()} ({len(records)} of {len(answers.counted)})", None, None, samples)
@@ -70,14 +67,15 @@ def _of_one_run(answers: Answers, number: int = 3) -> Iterator[SampleGroup]:
 def _side_by_side(answers: Mapping[str, Answers]) -> Iterator[SampleGroup]:
     by_item = {name: each.first_by_item() for name, each in answers.items()}
     items = sorted(set.intersection(*map(set, by_item.values())))
+    verdicts = {item: {VERDICT_OF[each[item].get("correct")] for each in by_item.values()} for item in items}
     kinds: list[tuple[str, int, Callable[[set[str]], bool]]] = [
-        ("the variants disagree", 2, lambda verdicts: {"right", "wrong"} <= verdicts),
-        ("unjudged", 2, lambda verdicts: "unjudged" in verdicts),
-        ("right in all variants", 1, lambda verdicts: verdicts == {"right"}),
-        ("wrong in all variants", 1, lambda verdicts: verdicts == {"wrong"}),
+        ("the variants disagree", 2, lambda said: {"right", "wrong"} <= said),
+        ("unjudged", 2, lambda said: "unjudged" in said),
+        ("right in all variants", 1, lambda said: said == {"right"}),
+        ("wrong in all variants", 1, lambda said: said == {"wrong"}),
     ]
     for title, number, is_kind in kinds:
-        of_kind = [item for item in items if is_kind({verdict_of(each[item]) for each in by_item.values()})]
+        of_kind = [item for item in items if is_kind(verdicts[item])]
         for item in of_kind[:number]:
             first = next(iter(by_item.values()))[item]
             yield SampleGroup(
@@ -90,10 +88,14 @@ def _side_by_side(answers: Mapping[str, Answers]) -> Iterator[SampleGroup]:
 
 def _sample(label: str, record: Record, *, with_prompt: bool = False) -> Sample:
     text = str(record.get("completion") or "")
-    reasons = [f"{key.removesuffix('/reason')}: {reason}" for key, reason in record.items() if _is_reason(key, reason)]
+    reasons = [
+        f"{key.removesuffix('/reason')}: {reason}"
+        for key, reason in record.items()
+        if key.endswith("/reason") and reason
+    ]
     return Sample(
         label,
-        verdict_of(record),
+        VERDICT_OF[record.get("correct")],
         str(record.get("prompt")) if with_prompt else None,
         text[:MOST_CHARACTERS],
         max(0, len(text) - MOST_CHARACTERS),
@@ -101,10 +103,6 @@ def _sample(label: str, record: Record, *, with_prompt: bool = False) -> Sample:
         reasons,
         record.get("num_tokens"),
     )
-
-
-def _is_reason(key: str, reason: Any) -> bool:
-    return key.endswith("/reason") and bool(reason)
 
 
 def reward_names(records: Sequence[Record]) -> list[str]:

@@ -5,14 +5,14 @@ A policy may gain accuracy on what it solves anyway and lose the rest. That show
 
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 
 from evenkeel.trainer import statistics
 from evenkeel.trainer.comparison.reports.comparison import judged_runs
 from evenkeel.trainer.comparison.reports.held_out import Answers, Floats
-from evenkeel.trainer.comparison.reports.run_files import RecordedRun, RecordedRuns
+from evenkeel.trainer.comparison.reports.run_files import RecordedRuns
 from evenkeel.trainer.comparison.reports.tables import EMPTY, Column, Table, TableCell, difference, estimate, table_of
 from evenkeel.trainer.evaluation.metrics import pass_at_k
 from evenkeel.trainer.statistics import Estimate
@@ -45,16 +45,24 @@ def coverage_table(runs: RecordedRuns, dataset: str) -> Table | None:
     The caption names the runs that are left out: those without per-item answers, and those with fewer samples. ``None``
     where k < 2, no run is left, or no item has k judged samples in all that are.
     """
-    judged, k, left_out = _covered(judged_runs(runs, dataset), dataset)
-    answers = [found for run in judged.all if (found := run.final_answers(dataset)) is not None]
+    covered, k, left_out = _covered(judged_runs(runs, dataset), dataset)
+    answers = [found for by_seed in covered.values() for found in by_seed.values()]
     if k < 2 or not answers:
         return None
     items = sorted(set.intersection(*(set(found.verdicts_by_item) for found in answers)))
-    by_variant = {name: _coverages(by_seed, dataset, items, k) for name, by_seed in judged.by_variant.items()}
-    every = np.concatenate([*by_variant.values()])
-    if np.isnan(every).any(0).all():
+    coverages = {
+        name: {seed: _coverage(found, items, k) for seed, found in by_seed.items()} for name, by_seed in covered.items()
+    }
+    if np.isnan([each for by_seed in coverages.values() for each in by_seed.values()]).any(0).all():
         return None
-    rows = [_row(name, judged, by_variant) for name in by_variant]
+    rows = [
+        CoverageRow(
+            name,
+            statistics.mean_estimate([*by_seed.values()]),
+            _difference(by_seed, coverages.get(runs.baseline_of(name) or "", {})),
+        )
+        for name, by_seed in coverages.items()
+    ]
     caption = (
         f"Share of items of {dataset} that are solved at least once in {k} samples (pass@{k}), after the last step. A "
         "second outcome: settings were not chosen by it, and its verdicts are not adjusted for two outcomes."
@@ -64,23 +72,21 @@ def coverage_table(runs: RecordedRuns, dataset: str) -> Table | None:
     return table_of(f"Coverage: pass@{k}", COVERAGE, rows, caption)
 
 
-def _covered(judged: RecordedRuns, dataset: str) -> tuple[RecordedRuns, int, list[str]]:
-    """The runs with k samples and their variants, k, and the other runs each with the reason."""
+def _covered(judged: RecordedRuns, dataset: str) -> tuple[dict[str, dict[int, Answers]], int, list[str]]:
+    """Variant → seed → the answers of the runs with k samples, k, and the other runs each with the reason."""
     answers = {(run.variant, run.seed): run.final_answers(dataset) for run in judged.all}
     samples = {cell: _samples(found) for cell, found in answers.items() if found is not None}
     k = _most_common(samples.values())
-    reasons = {
-        cell: "no results by item" if found is None else f"fewer than {k} judged samples an item"
-        for cell, found in answers.items()
-        if found is None or samples[cell] < k or max(found.judged_by_item.values()) < k
-    }
-    by_variant = {
-        variant: kept
-        for variant, by_seed in judged.by_variant.items()
-        if (kept := {seed: run for seed, run in by_seed.items() if (variant, seed) not in reasons})
-    }
-    left_out = [f"{variant} with seed {seed} ({reason})" for (variant, seed), reason in reasons.items()]
-    return replace(judged, by_variant=by_variant), k, left_out
+    covered: dict[str, dict[int, Answers]] = {}
+    left_out = []
+    for (variant, seed), found in answers.items():
+        if found is None:
+            left_out.append(f"{variant} with seed {seed} (no results by item)")
+        elif samples[variant, seed] < k or max(found.judged_by_item.values()) < k:
+            left_out.append(f"{variant} with seed {seed} (fewer than {k} judged samples an item)")
+        else:
+            covered.setdefault(variant, {})[seed] = found
+    return covered, k, left_out
 
 
 def _samples(answers: Answers) -> int:
@@ -94,29 +100,13 @@ def _most_common(counts: Iterable[int]) -> int:
     return max(often, key=lambda count: (often[count], count), default=0)
 
 
-def _coverages(by_seed: Mapping[int, RecordedRun], dataset: str, items: Sequence[int], k: int) -> Floats:
-    """pass@k, (seeds, items), NaN where fewer than k completions were judged."""
-    found = [run.final_answers(dataset) for run in by_seed.values()]
-    return np.array([[_of_item(answers, item, k) for item in items] for answers in found if answers is not None])
+def _coverage(answers: Answers, items: Sequence[int], k: int) -> Floats:
+    """pass@k, (items,), NaN where fewer than k completions were judged."""
+    return np.array([pass_at_k(np.array([answers.verdicts_by_item[item]]), k)[0] for item in items])
 
 
-def _of_item(answers: Answers, item: int, k: int) -> float:
-    return float(pass_at_k(np.array([answers.verdicts_by_item[item]]), k)[0])
-
-
-def _row(variant: str, runs: RecordedRuns, by_variant: Mapping[str, Floats]) -> CoverageRow:
-    ours, baseline = by_variant[variant], runs.baseline.get(variant, variant)
-    return CoverageRow(variant, statistics.mean_estimate(ours), _difference(variant, baseline, runs, by_variant))
-
-
-def _difference(variant: str, baseline: str, runs: RecordedRuns, by_variant: Mapping[str, Floats]) -> Estimate | None:
-    if baseline == variant or baseline not in by_variant:
-        return None
-    our_seeds, their_seeds = [*runs.by_variant[variant]], [*runs.by_variant[baseline]]
-    common = [seed for seed in our_seeds if seed in their_seeds]
+def _difference(ours: Mapping[int, Floats], theirs: Mapping[int, Floats]) -> Estimate | None:
+    common = [seed for seed in ours if seed in theirs]
     if not common:
         return None
-    return statistics.paired_difference(
-        by_variant[variant][[our_seeds.index(seed) for seed in common]],
-        by_variant[baseline][[their_seeds.index(seed) for seed in common]],
-    )
+    return statistics.paired_difference([ours[seed] for seed in common], [theirs[seed] for seed in common])

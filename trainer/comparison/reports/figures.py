@@ -17,6 +17,8 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator
 from numpy.typing import NDArray
 
+from evenkeel.trainer.statistics import Estimate
+
 Floats = NDArray[np.float64]
 
 INK, SOFT, LINE = "#000000", "#666666", "#e4e4e4"
@@ -65,15 +67,6 @@ class Stack:
     points: Floats
     layers: Mapping[str, Floats]
     lines: Mapping[str, Floats]
-
-
-@dataclass(frozen=True)
-class PointInterval:
-    """A value with its interval, which may be NaN."""
-
-    value: float
-    low: float
-    high: float
 
 
 def curves_figure(
@@ -148,7 +141,7 @@ def stack_figures(name: str, stacks: Mapping[str, Stack], x: str, y: str, order:
 
 def differences_figure(
     name: str,
-    panels: Mapping[str, Mapping[str, PointInterval]],
+    panels: Mapping[str, Mapping[str, Estimate]],
     styles: Mapping[str, int],
     background: str = "none",
 ) -> str:
@@ -171,7 +164,7 @@ def differences_figure(
 
 
 def intervals_figure(
-    name: str, values: Mapping[str, Mapping[str, PointInterval]], x: str, y: str, styles: Mapping[str, int]
+    name: str, values: Mapping[str, Mapping[str, Estimate]], x: str, y: str, styles: Mapping[str, int]
 ) -> str:
     """Variant → group → value: a row a group, in it an interval a variant. The legend is below."""
     groups = list(dict.fromkeys(group for by_group in values.values() for group in by_group))
@@ -195,7 +188,7 @@ def intervals_figure(
         return _svg(figure, name)
 
 
-def _draw_interval(axes: Any, interval: PointInterval, row: float, style: int, width: float, marker: float) -> Any:
+def _draw_interval(axes: Any, interval: Estimate, row: float, style: int, width: float, marker: float) -> Any:
     colour = _colour(style)
     axes.plot([interval.low, interval.high], [row, row], color=colour, linewidth=width, solid_capstyle="butt")
     (point,) = axes.plot([interval.value], [row], color=colour, linewidth=0, marker=_marker(style), markersize=marker)

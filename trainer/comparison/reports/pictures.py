@@ -4,7 +4,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from evenkeel.trainer import statistics
+from evenkeel.trainer.comparison.reports.accuracies import accuracy_estimate
 from evenkeel.trainer.comparison.reports.comparison import Comparison
 from evenkeel.trainer.comparison.reports.curves import (
     PHASES,
@@ -15,7 +15,6 @@ from evenkeel.trainer.comparison.reports.curves import (
 )
 from evenkeel.trainer.comparison.reports.figures import (
     Curve,
-    PointInterval,
     curves_figure,
     differences_figure,
     intervals_figure,
@@ -99,15 +98,11 @@ def summary_svg(runs: RecordedRuns, main: Comparison | None) -> str:
     return ""
 
 
-def _differences(main: Comparison) -> dict[str, dict[str, PointInterval]]:
+def _differences(main: Comparison) -> dict[str, dict[str, Estimate]]:
     return {
-        FINAL: {contrast.variant: _interval(contrast.difference) for contrast in main.contrasts},
-        AREA: {contrast.variant: _interval(contrast.area) for contrast in main.contrasts if contrast.area},
+        FINAL: {contrast.variant: contrast.difference for contrast in main.contrasts},
+        AREA: {contrast.variant: contrast.area for contrast in main.contrasts if contrast.area},
     }
-
-
-def _interval(estimate: Estimate) -> PointInterval:
-    return PointInterval(estimate.value, estimate.low, estimate.high)
 
 
 def _band(runs: RecordedRuns) -> str:
@@ -144,7 +139,7 @@ def _has_curves(curves: dict[str, Curve]) -> bool:
     return any(len(curve.points) > 1 for curve in curves.values())
 
 
-def _group_accuracies(runs: RecordedRuns, dataset: str) -> dict[str, dict[str, PointInterval]]:
+def _group_accuracies(runs: RecordedRuns, dataset: str) -> dict[str, dict[str, Estimate]]:
     return {
         name: found
         for name, by_seed in runs.by_variant.items()
@@ -152,7 +147,7 @@ def _group_accuracies(runs: RecordedRuns, dataset: str) -> dict[str, dict[str, P
     }
 
 
-def _accuracy_by_group(runs: list[RecordedRun], dataset: str) -> dict[str, PointInterval]:
+def _accuracy_by_group(runs: list[RecordedRun], dataset: str) -> dict[str, Estimate]:
     answers = [run.final_answers(dataset) for run in runs]
     table, items = accuracy_table(answers)
     if table is None or answers[0] is None:
@@ -161,15 +156,10 @@ def _accuracy_by_group(runs: list[RecordedRun], dataset: str) -> dict[str, Point
     for group, members in answers[0].groups.items():
         of_group = table[:, np.isin(items, members)]
         if not np.isnan(of_group).any(0).all():
-            estimate = (
-                statistics.mean_estimate(of_group)
-                if len(of_group) > 1
-                else statistics.share_estimate(of_group[0], sum(answers[0].judged_by_item[item] for item in members))
-            )
-            found[group] = PointInterval(estimate.value, max(0.0, estimate.low), min(1.0, estimate.high))
+            found[group] = accuracy_estimate(of_group, sum(answers[0].judged_by_item[item] for item in members))
     return found
 
 
-def _length_accuracies(runs: RecordedRuns, dataset: str) -> dict[str, dict[str, PointInterval]]:
+def _length_accuracies(runs: RecordedRuns, dataset: str) -> dict[str, dict[str, Estimate]]:
     found = accuracy_by_length(final_records(runs.all, dataset))
     return {next(iter(runs.by_variant)): found} if len(found) > 1 else {}

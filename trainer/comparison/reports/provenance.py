@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from evenkeel.trainer.comparison.reports.run_files import RecordedRuns
-from evenkeel.trainer.comparison.reports.tables import NOTHING, Heading, Table, TableCell, plain_table
+from evenkeel.trainer.comparison.reports.tables import NOTHING, Column, Table, TableCell, plain_table, table_of
 
 MAIN_PACKAGES = (
     "trl-evenkeel",
@@ -40,9 +40,11 @@ def provenance_table(runs: RecordedRuns) -> Table:
         ("wall time", _time(seconds)),
         ("command of the first run", shown_command(manifests[0].get("command") or []) if manifests else ""),
     ]
-    found = [(TableCell(name), TableCell(value)) for name, value in rows if value]
-    columns = [Heading("what"), Heading("value", is_prose=True)]
-    return Table("Provenance", columns, [list(row) for row in found], [""] * len(found))
+    columns: list[Column[tuple[str, str]]] = [
+        Column("what", lambda row: TableCell(row[0])),
+        Column("value", lambda row: TableCell(row[1]), is_prose=True),
+    ]
+    return table_of("Provenance", columns, [row for row in rows if row[1]])
 
 
 def _all(values: Any) -> str:

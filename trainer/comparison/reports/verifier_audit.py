@@ -10,9 +10,8 @@ import numpy as np
 from scipy import stats
 
 from evenkeel.trainer.comparison.reports.completions import reward_names
-from evenkeel.trainer.comparison.reports.figures import PointInterval
 from evenkeel.trainer.comparison.reports.run_files import RecordedRun, RecordedRuns
-from evenkeel.trainer.statistics import proportion_estimate
+from evenkeel.trainer.statistics import Estimate, proportion_estimate
 
 Record = Mapping[str, Any]
 LENGTH_BINS = 5
@@ -53,7 +52,7 @@ def final_records(runs: Sequence[RecordedRun], dataset: str) -> list[Record]:
     return [record for each in answers if each is not None for record in each.counted]
 
 
-def accuracy_by_length(records: Sequence[Record]) -> dict[str, PointInterval]:
+def accuracy_by_length(records: Sequence[Record]) -> dict[str, Estimate]:
     """Range of tokens → share of right completions among the judged, in fifths of equally many completions."""
     judged = [record for record in records if record.get("correct") is not None and record.get("num_tokens")]
     if not judged:
@@ -65,10 +64,9 @@ def accuracy_by_length(records: Sequence[Record]) -> dict[str, PointInterval]:
     found = {}
     for number in np.unique(bins):
         here = bins == number
-        estimate = proportion_estimate(int(right[here].sum()), int(here.sum()))
         low, high = int(tokens[here].min()), int(tokens[here].max())
         label = str(low) if low == high else f"{low}–{high}"
-        found[label] = PointInterval(estimate.value, estimate.low, estimate.high)
+        found[label] = proportion_estimate(int(right[here].sum()), int(here.sum()))
     return found
 
 

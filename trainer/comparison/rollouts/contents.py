@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from evenkeel.trainer.comparison.reports.completions import VERDICT_OF
 from evenkeel.trainer.comparison.rollouts.jumps import Jump, jumps
 from evenkeel.trainer.comparison.rollouts.sample import LONGEST_SHOWN, Chosen, chosen_groups
 from evenkeel.trainer.comparison.rollouts.summaries import COLUMNS, METRICS, BatchSummary, mean_over, summary_of
@@ -110,7 +111,7 @@ def _rollout(row: Row, weighed: float | list[float], decode: Decode | None) -> d
     said = [[name, row.get(f"{name}/answer"), row[f"{name}/reason"]] for name in names]
     return {
         "row": row["row"],
-        "verdict": {None: "unjudged", True: "right", False: "wrong"}[row["correct"]],
+        "verdict": VERDICT_OF[row["correct"]],
         "reward": _short(row["reward"]),
         "rewards": {name.removeprefix("rewards/"): _short(x) for name, x in row.items() if name.startswith("rewards/")},
         "advantage": _short(row["advantage"]),

@@ -9,10 +9,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from evenkeel.trainer.comparison.reports.completions import VERDICT_OF
+
 Values = NDArray[np.float64]
 COLUMNS = ("row", "step", "group", "completion", "num_tokens", "truncated", "correct", "reward")
 """What `summary_of` reads."""
-VERDICTS = ("right", "wrong", "unjudged")
 METRICS = {
     "reward": "mean reward",
     "accuracy": "share of judged rollouts that are right",
@@ -64,14 +65,14 @@ def summary_of(number: int, table: Any) -> BatchSummary:
     labels, which = np.unique(table.column("group").to_numpy(), return_inverse=True)
     tokens = table.column("num_tokens").to_numpy().astype(float)
     sums, rows = np.bincount(which, tokens).astype(int).tolist(), np.bincount(which).tolist()
-    verdicts = Counter(verdicts_of(table))
+    verdicts = Counter(VERDICT_OF[correct] for correct in table.column("correct").to_pylist())
     return BatchSummary(
         number,
         int(table.column("step")[0].as_py()),
         len(table),
         list(zip(labels.tolist(), rows, sums, strict=True)),
         {name: Moments.of(values) for name, values in group_means(table, which, len(labels)).items()},
-        {verdict: verdicts[verdict] for verdict in VERDICTS},
+        {verdict: verdicts[verdict] for verdict in VERDICT_OF.values()},
     )
 
 
@@ -94,12 +95,6 @@ def group_means(table: Any, which: NDArray[np.int64], groups: int) -> dict[str, 
         "repeated": np.array([float(counts[text] > 1) for text in texts]),
     }
     return {name: _means(row_values, which, groups) for name, row_values in values.items()}
-
-
-def verdicts_of(table: Any) -> list[str]:
-    """The column ``correct`` as one of `VERDICTS`."""
-    words = {None: "unjudged", True: "right", False: "wrong"}
-    return [words[value] for value in table.column("correct").to_pylist()]
 
 
 def _means(values: Values, which: NDArray[np.int64], groups: int) -> Values:

@@ -12,12 +12,12 @@ from evenkeel.trainer.comparison.reports.figures import (
     SOFT,
     STACK_COLOURS,
     Curve,
-    PointInterval,
     curves_figure,
     intervals_figure,
     panel_figures,
     styles_of,
 )
+from evenkeel.trainer.statistics import Estimate
 
 
 @pytest.mark.parametrize("name", ["_under", r"a$\frac$", "a$b$c"])
@@ -25,7 +25,7 @@ def test_any_name_stands_in_the_legend(name: str):
     line = np.array([0.0, 1.0])
     curves = {name: Curve(line, line, line, line), "other": Curve(line, line, line, line)}
     styles = styles_of(list(curves))
-    values = {label: {"group": PointInterval(0.5, 0.4, 0.6)} for label in curves}
+    values = {label: {"group": Estimate(0.5, 0.4, 0.6, 3, None, 0.0, 0.0)} for label in curves}
     for svg in (
         curves_figure("c", curves, "x", "y", styles),
         panel_figures("p", {"title": curves}, "x", styles)[-1],
