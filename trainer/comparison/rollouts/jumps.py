@@ -49,11 +49,6 @@ class Jump:
         return KINDS[self.metric]
 
 
-def window_of(batches: int) -> int:
-    """Batches on either side that are compared: an eighth of the run, 1 to 10."""
-    return max(1, min(10, batches // 8))
-
-
 def jumps(batches: Sequence[BatchSummary]) -> list[Jump]:
     """The largest jumps of every kind, the most certain first.
 
@@ -66,19 +61,21 @@ def jumps(batches: Sequence[BatchSummary]) -> list[Jump]:
 
 
 def _jumps_of(batches: Sequence[BatchSummary], metric: str) -> list[Jump]:
-    window = window_of(len(batches))
-    moments = [batch.metrics[metric] for batch in batches]
-    candidates = []
+    window = max(1, min(10, len(batches) // 8))  # batches on either side: an eighth of the run, 1 to 10
+    candidates: list[tuple[int, Jump]] = []
     for place in range(1, len(batches)):
-        sides = moments[max(0, place - window) : place], moments[place : place + window]
-        errors = _standard_errors(*sides)
+        sides = batches[max(0, place - window) : place], batches[place : place + window]
+        errors = _standard_errors(*([batch.metrics[metric] for batch in side] for side in sides))
         if abs(errors) >= LEAST and (errors > 0 or metric not in ONLY_UP):
-            candidates.append((place, errors))
-    chosen: list[tuple[int, float]] = []
-    for place, errors in sorted(candidates, key=lambda each: (-abs(each[1]), each[0])):
+            before, after = (mean_over(side, metric) for side in sides)
+            was, became = (mean_over(side, "accuracy") for side in sides)
+            at = batches[place]
+            candidates.append((place, Jump(metric, at.number, at.step, before, after, errors, window, (was, became))))
+    chosen: list[tuple[int, Jump]] = []
+    for place, jump in sorted(candidates, key=lambda each: (-abs(each[1].errors), each[0])):
         if len(chosen) < MOST and all(abs(place - other) > window for other, _ in chosen):
-            chosen.append((place, errors))
-    return [_jump(batches, metric, place, errors, window) for place, errors in chosen]
+            chosen.append((place, jump))
+    return [jump for _, jump in chosen]
 
 
 def _standard_errors(before: Sequence[Moments], after: Sequence[Moments]) -> float:
@@ -99,11 +96,3 @@ def _together(moments: Sequence[Moments]) -> Moments:
     known = [each for each in moments if each.count]
     squares = sum(each.squares + each.count * (each.mean - mean) ** 2 for each in known)
     return Moments(sum(each.count for each in known), mean, squares)
-
-
-def _jump(batches: Sequence[BatchSummary], metric: str, place: int, errors: float, window: int) -> Jump:
-    sides = batches[max(0, place - window) : place], batches[place : place + window]
-    before, after = (mean_over(side, metric) for side in sides)
-    was, became = (mean_over(side, "accuracy") for side in sides)
-    at = batches[place]
-    return Jump(metric, at.number, at.step, before, after, errors, window, (was, became))

@@ -11,7 +11,6 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 from types import FrameType
-from typing import IO
 
 from evenkeel.trainer.comparison.sweeps.cell_directory import CellDirectory
 from evenkeel.trainer.comparison.sweeps.process_group import await_group, signal_group
@@ -59,34 +58,28 @@ class Attempt:
                 stack.enter_context(directory.held())
             log = stack.enter_context(directory.log.open("a"))
             stopping = StopSignals(in_terminal)
-            return self._launched(
-                directory, [*self.launcher, *rendezvous_arguments, *self.script], log, stopping, node == 0
+            command = [*self.launcher, *rendezvous_arguments, *self.script]
+            print(f"\n=== attempt {self.number}, {_now()}: {shlex.join(command)}", file=log, flush=True)
+            process = subprocess.Popen(
+                command,
+                cwd=self.folder,
+                env={**os.environ, **self.environment, CELL_VARIABLE: str(self.cell)},
+                stdin=subprocess.DEVNULL,
+                stdout=log,
+                stderr=subprocess.STDOUT,
+                start_new_session=True,
+                preexec_fn=_ignore_sigusr2,
             )
-
-    def _launched(
-        self, directory: CellDirectory, command: list[str], log: IO[str], stopping: "StopSignals", record: bool
-    ) -> int:
-        print(f"\n=== attempt {self.number}, {_now()}: {shlex.join(command)}", file=log, flush=True)
-        process = subprocess.Popen(
-            command,
-            cwd=self.folder,
-            env={**os.environ, **self.environment, CELL_VARIABLE: str(self.cell)},
-            stdin=subprocess.DEVNULL,
-            stdout=log,
-            stderr=subprocess.STDOUT,
-            start_new_session=True,
-            preexec_fn=_ignore_sigusr2,
-        )
-        started = {"host": socket.gethostname(), "process_group": process.pid, "started": _now()}
-        if record:
-            directory.write_attempt(self.number, started)
-        stopping.forward_to(lambda: signal_group(process.pid, signal.SIGTERM))
-        status = process.wait()
-        await_group(process.pid)
-        if record:
-            ended = {"ended": _now(), "exit_status": status, "stopped": stopping.requested}
-            directory.write_attempt(self.number, {**started, **ended})
-        return status
+            started = {"host": socket.gethostname(), "process_group": process.pid, "started": _now()}
+            if node == 0:
+                directory.write_attempt(self.number, started)
+            stopping.forward_to(lambda: signal_group(process.pid, signal.SIGTERM))
+            status = process.wait()
+            await_group(process.pid)
+            if node == 0:
+                ended = {"ended": _now(), "exit_status": status, "stopped": stopping.requested}
+                directory.write_attempt(self.number, {**started, **ended})
+            return status
 
 
 class StopSignals:

@@ -7,6 +7,7 @@ import os
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import redirect_stdout
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -86,9 +87,10 @@ def _run_cells(
         check_looks_unchanged(sweep, root)
         write_sweep(sweep, plans, root, file, tuning)
         print_table(budget_table(sweep, plans))
-        gate = LookGate(sweep, [plan.cell for plan in plans], root, say=_say) if sweep.stopping else None
+        say = partial(print, flush=True)
+        gate = LookGate(sweep, [plan.cell for plan in plans], root, say) if sweep.stopping else None
         entries = [cell for cell in cells if cell not in refused]
-        completed = SweepRunner(sweep, entries, _queue(sweep, plans, root), script, _say, gate).run()
+        completed = SweepRunner(sweep, entries, _queue(sweep, plans, root), script, say, gate).run()
     if gate is not None:
         not_needed = gate.not_needed()
         cells = [cell for cell in cells if cell.name not in not_needed]
@@ -228,10 +230,6 @@ def status(file: Path, *, once: bool) -> int:
     else:
         watch(root)
     return 0
-
-
-def _say(line: str) -> None:
-    print(line, flush=True)
 
 
 def _refuse_stages(sweep: Sweep, command: str) -> None:

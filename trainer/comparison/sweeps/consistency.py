@@ -115,7 +115,7 @@ def _stopping(stopping: Mapping[str, Any], data: Mapping[str, Any]) -> Iterator[
     if not isinstance(looks, list) or not isinstance(seeds, list) or not all(type(look) is int for look in looks):
         return
     here = ("stopping", "looks")
-    if len(looks) == 1 and type(looks[0]) is int:
+    if len(looks) == 1:
         what = f"holds one look, at {looks[0]} seeds, and one at the end is what a sweep without `stopping:` takes."
         seeds_in_all = len(seeds)
         earlier = f"Write an earlier one too, such as [{max(1, seeds_in_all // 2)}, {seeds_in_all}], or leave"
@@ -220,9 +220,7 @@ def _type_mismatch(action: Action, value: str | float) -> str | None:
 
 @cache
 def _launch_parser() -> ArgumentParser:
-    from accelerate.commands.launch import (
-        launch_command_parser,
-    )  # imports torch: only where there is something to check
+    from accelerate.commands.launch import launch_command_parser  # with torch: only where there is something to check
 
     parser: ArgumentParser = launch_command_parser()
     return parser

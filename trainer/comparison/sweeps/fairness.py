@@ -1,6 +1,6 @@
 """Variants that differ in what should be equal are refused: the comparison would not say what made the difference."""
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from fractions import Fraction
 from typing import Any
 
@@ -13,8 +13,6 @@ from evenkeel.trainer.run.config.layers import flattened
 from evenkeel.trainer.run.config.yaml_document import Node
 
 SAMPLING = ("num_generations", "max_completion_length", "temperature", "top_p", "top_k", "min_p", "repetition_penalty")
-
-
 SETTING_OF = {"rollouts": "trl.max_steps", "prompts_per_rollout": "algorithm.prompts_per_rollout"}
 """The setting that decides what is compared under another name."""
 
@@ -51,30 +49,27 @@ def check_fair(sweep: Sweep, plans: Sequence[Plan], tree: Node) -> None:
     problems, used = [], set()
     for plan in plans:
         baseline = baselines[f"{plan.cell.baseline}-s{plan.cell.seed}"]
-        for key, expected, found in _differences(baseline, plan):
+        expected, found = _should_be_equal(baseline), _should_be_equal(plan)
+        for key in sorted(key for key in {*expected, *found} if expected.get(key) != found.get(key)):
             allowed = [entry for entry in sweep.unfair if f"{key}.".startswith(f"{entry}.")]
             used.update(allowed)
-            if not allowed:
-                counted = f" {key}" if key in SETTING_OF else ""
-                what = (
-                    f"{plan.cell.variant!r} has {_shown(found)}{counted} and the baseline {plan.cell.baseline!r} "
-                    f"{_shown(expected)}; what differs between their results could come from that alone."
-                )
-                instead = f"Make them equal, or write `unfair: [{key}]` if this is what you compare."
-                problem = Problem(_setting_of(key, plan), what, instead, code="unfair")
-                problems.append(located_in_sweep(problem, plan.cell, tree))
+            if allowed:
+                continue
+            counted = f" {key}" if key in SETTING_OF else ""
+            what = (
+                f"{plan.cell.variant!r} has {_shown(found.get(key))}{counted} and the baseline "
+                f"{plan.cell.baseline!r} {_shown(expected.get(key))}; what differs between their results could come "
+                "from that alone."
+            )
+            instead = f"Make them equal, or write `unfair: [{key}]` if this is what you compare."
+            setting = SETTING_OF.get(key, key)
+            problem = Problem(setting if setting in plan.cell.settings else key, what, instead, code="unfair")
+            problems.append(located_in_sweep(problem, plan.cell, tree))
     for entry in sorted({*sweep.unfair} - used):
         what = f"names {entry!r}, in which no variant differs from its baseline."
         problems.append(Problem("unfair", what, "Leave it out.", tree.value["unfair"].origin, code="unfair-unused"))
     if problems:
         raise UnfairError(list(dict.fromkeys(problems)))
-
-
-def _differences(baseline: Plan, plan: Plan) -> Iterator[tuple[str, Any, Any]]:
-    expected, found = _should_be_equal(baseline), _should_be_equal(plan)
-    for key in sorted({*expected, *found}):
-        if expected.get(key) != found.get(key):
-            yield key, expected.get(key), found.get(key)
 
 
 def _should_be_equal(plan: Plan) -> dict[str, Any]:
@@ -91,12 +86,6 @@ def _should_be_equal(plan: Plan) -> dict[str, Any]:
         "prompts_per_rollout": budget.prompts_per_rollout,
         "rollouts": budget.rollouts,
     }
-
-
-def _setting_of(key: str, plan: Plan) -> str:
-    """The setting of the cell that decides ``key``, if that is another."""
-    setting = SETTING_OF.get(key, key)
-    return setting if setting in plan.cell.settings else key
 
 
 def _shown(value: Any) -> str:

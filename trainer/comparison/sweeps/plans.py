@@ -13,7 +13,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from pathlib import Path
-from typing import Any
 
 from evenkeel.trainer.comparison.sweeps.cells import Cell, override_value
 from evenkeel.trainer.comparison.sweeps.loading import located_in_sweep
@@ -26,7 +25,6 @@ from evenkeel.trainer.run.experiment import Experiment
 from evenkeel.trainer.run.preflight import schedule_checks
 
 COUNTED_IN_STEPS = ("trl.max_steps", "trl.save_steps", "trl.warmup_steps", "evaluation.every_steps")
-# the combination is checked, not this machine
 _CPU_OVERRIDES = ("trl.bf16=false", "trl.fp16=false", "trl.use_cpu=true")
 
 
@@ -90,7 +88,11 @@ def plans_of(sweep: Sweep, cells: Sequence[Cell], tree: Node) -> list[Plan]:
         raise ConfigError(list(dict.fromkeys(problems)))
     for plan in plans:
         if plan.cell.seed == sweep.seeds[0]:
-            _check_launch(sweep, plan, processes)
+            # the combination of settings is checked, not this machine
+            experiment = Experiment.of_file(sweep.config, [*plan.overrides, *_CPU_OVERRIDES], processes=processes)
+            config, args, environments = experiment.config, experiment.args, experiment.environments
+            for _, check in schedule_checks(config, args, experiment.strategies, experiment.plan, None, environments):
+                check()
     return plans
 
 
@@ -122,7 +124,8 @@ def _scaled(sweep: Sweep, cell: Cell, config: RunConfig, steps: int, base_steps:
     """The settings counted in optimizer steps that must change for the cell to be counted in rollout batches."""
     changed = {}
     for key in COUNTED_IN_STEPS:
-        value = _setting(config, key)
+        section, _, name = key.partition(".")
+        value = config.trl.get(name) if section == "trl" else getattr(getattr(config, section), name)
         if key in cell.settings:
             continue
         if key == "trl.max_steps" and sweep.rollouts is not None:
@@ -141,11 +144,6 @@ def _scaled(sweep: Sweep, cell: Cell, config: RunConfig, steps: int, base_steps:
     return changed
 
 
-def _setting(config: RunConfig, key: str) -> Any:
-    section, _, name = key.partition(".")
-    return config.trl.get(name) if section == "trl" else getattr(getattr(config, section), name)
-
-
 def _budget(experiment: Experiment, steps: int) -> Budget:
     config, plan = experiment.config, experiment.plan
     max_steps = config.trl.get("max_steps", -1)
@@ -159,10 +157,3 @@ def _budget(experiment: Experiment, steps: int) -> Budget:
         sequences_per_update=plan.sequences_per_update,
         warmup_steps=config.trl.get("warmup_steps", grpo_default("warmup_steps")),
     )
-
-
-def _check_launch(sweep: Sweep, plan: Plan, processes: int) -> None:
-    experiment = Experiment.of_file(sweep.config, [*plan.overrides, *_CPU_OVERRIDES], processes=processes)
-    config, args, environments = experiment.config, experiment.args, experiment.environments
-    for _, check in schedule_checks(config, args, experiment.strategies, experiment.plan, None, environments):
-        check()
