@@ -101,9 +101,8 @@ def changes(path: Path) -> list[str]:
     own = content.pop("sha256")
     found = [] if own == _own_hash(content) else [f"certificate: {path.name}: changed"]
     for kind in ("configs", "data", "code", "results"):
-        root = PACKAGE if kind == "code" else folder
         recorded = content[kind]
-        now = _code() if kind == "code" else _hashed((root / name for name in recorded), folder)
+        now = _code() if kind == "code" else _hashed((folder / name for name in recorded), folder)
         for name in sorted({*recorded, *now}):
             if recorded.get(name) != now.get(name):
                 what = "new" if name not in recorded else "missing" if name not in now else "changed"

@@ -69,8 +69,8 @@ def _last(series: dict[float, float]) -> float:
 
 
 @dataclass(frozen=True)
-class Cost:
-    """What runs spend.
+class CostMeasure:
+    """A way to count what runs spend.
 
     Attributes:
         at: of a run, what it had spent when so many rollout batches were done; ``None`` where that was not logged.
@@ -81,13 +81,13 @@ class Cost:
     alike: float
 
 
-TOKENS = Cost(RecordedRun.tokens_at, 1.02)
+TOKENS = CostMeasure(RecordedRun.tokens_at, 1.02)
 """Prompts and completions, all that was generated."""
-SECONDS = Cost(RecordedRun.device_seconds_at, 1.1)
+SECONDS = CostMeasure(RecordedRun.device_seconds_at, 1.1)
 """Of training, times devices. A machine's own noise is some per cent."""
 
 
-def common_cost(cost: Cost, by_variant: Mapping[str, Sequence[RecordedRun]]) -> float | None:
+def common_cost(cost: CostMeasure, by_variant: Mapping[str, Sequence[RecordedRun]]) -> float | None:
     """The cost up to which every run was evaluated.
 
     What a run spent after its last evaluation does not count: its accuracy there was not measured.
@@ -103,7 +103,7 @@ def common_cost(cost: Cost, by_variant: Mapping[str, Sequence[RecordedRun]]) -> 
     return None if max(last) <= cost.alike * min(last) or max(first) > min(last) else min(last)
 
 
-def accuracies_at(cost: Cost, spent: float, runs: Sequence[RecordedRun], dataset: str) -> Floats:
+def accuracies_at(cost: CostMeasure, spent: float, runs: Sequence[RecordedRun], dataset: str) -> Floats:
     """Each run's held-out accuracy when it had ``spent`` so much, (runs,): linear between its evaluations.
 
     NaN where the first evaluation came after more, or the last one after less, or the cost of an evaluation was not
@@ -117,7 +117,7 @@ def accuracies_at(cost: Cost, spent: float, runs: Sequence[RecordedRun], dataset
     return np.array(found)
 
 
-def _spent(cost: Cost, run: RecordedRun, dataset: str) -> list[float]:
+def _spent(cost: CostMeasure, run: RecordedRun, dataset: str) -> list[float]:
     """The cost at each evaluation, in their order; none where one of them is not known."""
     logged = [cost.at(run, point) for point in sorted(run.held_out()[dataset])]
     known = [count for count in logged if count is not None]

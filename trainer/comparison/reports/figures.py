@@ -107,11 +107,7 @@ def panel_figures(
             axes.set_title(title, fontsize=9.5, loc="left")
             axes.set_xlabel(x)
             drawn.append(_svg(figure, f"{name}-{number}"))
-        if len(entries) > 1:
-            figure = Figure(figsize=(WIDTH, 0.1 + 0.22 * -(-len(entries) // 2)))
-            figure.legend(entries.values(), entries.keys(), loc="center", ncols=2, frameon=False)
-            drawn.append(_svg(figure, f"{name}-legend"))
-    return drawn
+        return drawn + ([_legend(name, entries)] if len(entries) > 1 else [])
 
 
 def stack_figures(name: str, stacks: Mapping[str, Stack], x: str, y: str, order: Sequence[str]) -> list[str]:
@@ -133,10 +129,7 @@ def stack_figures(name: str, stacks: Mapping[str, Stack], x: str, y: str, order:
             axes.set_ylabel(y)
             drawn.append(_svg(figure, f"{name}-{number}"))
         shown = [*(layer for layer in order if layer in entries), *(entries.keys() - set(order))]
-        figure = Figure(figsize=(WIDTH, 0.1 + 0.22 * -(-len(shown) // 2)))
-        figure.legend([entries[each] for each in shown], shown, loc="center", ncols=2, frameon=False)
-        drawn.append(_svg(figure, f"{name}-legend"))
-    return drawn
+        return [*drawn, _legend(name, {each: entries[each] for each in shown})]
 
 
 def differences_figure(
@@ -186,6 +179,13 @@ def intervals_figure(
         if len(values) > 1:
             figure.legend(entries.values(), entries.keys(), loc="outside lower center", ncols=2, frameon=False)
         return _svg(figure, name)
+
+
+def _legend(name: str, entries: Mapping[str, Any]) -> str:
+    """A picture of its own: label → what is drawn of it."""
+    figure = Figure(figsize=(WIDTH, 0.1 + 0.22 * -(-len(entries) // 2)))
+    figure.legend(entries.values(), entries.keys(), loc="center", ncols=2, frameon=False)
+    return _svg(figure, f"{name}-legend")
 
 
 def _draw_interval(axes: Any, interval: Estimate, row: float, style: int, width: float, marker: float) -> Any:

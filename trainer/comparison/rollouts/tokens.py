@@ -68,11 +68,10 @@ class WeighedTokens:
         assert self.weight is not None
         for signal in [each for each in TAUGHT if each in self.weight.signals]:
             return f"{signal}, which no run records"
-        asked = {"old_logps": {"probs", "old_logps"}, "entropies": {"entropies"}}
-        for column, signals in asked.items():
+        recorded = {"old_logps": ("π_old", {"probs", "old_logps"}), "entropies": ("entropies", {"entropies"})}
+        for column, (name, signals) in recorded.items():
             if signals & {*self.weight.signals} and any(row[column] is None for row in rows):
-                missing = {"old_logps": "π_old", "entropies": "entropies"}[column]
-                return f"{missing}, which this run did not record (logging.rollout_scores: true does)"
+                return f"{name}, which this run did not record (logging.rollout_scores: true does)"
         return None
 
     def _signals(self, rows: Sequence[dict[str, Any]], ids: Tensor, mask: Tensor, advantages: Tensor) -> Signals:
@@ -107,11 +106,9 @@ def _note(weight: Strategy | None, coefficient: Strategy | None) -> str:
         )
     else:
         said = f"Advantage × weight, recomputed by {weight.name!r} from the recorded π_old."
-    return (
-        said
-        if coefficient is None
-        else f"{said} In training it was also multiplied by the coefficient {coefficient.name!r}."
-    )
+    if coefficient is not None:
+        said += f" In training it was also multiplied by the coefficient {coefficient.name!r}."
+    return said
 
 
 def completions_of(rows: Sequence[dict[str, Any]]) -> tuple[Tensor, Tensor]:
