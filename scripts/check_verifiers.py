@@ -27,7 +27,7 @@ from evenkeel.rewards.bench.adversarial import AdversarialError, adversarial_com
 from evenkeel.rewards.verifier import Verifier
 from evenkeel.trainer.run.config import Columns, ConfigError, Source, load_config
 from evenkeel.trainer.run.config.yaml_document import read_value
-from evenkeel.trainer.run.data import DataError, load_mixture, load_rows
+from evenkeel.trainer.run.data import DataError, load_rows
 
 REFUSALS = (AdversarialError, ConfigError, DataError, VerifierError)
 """What a user can put right: shown as its message alone."""
@@ -88,7 +88,7 @@ def subjects(arguments: argparse.Namespace) -> Iterator[tuple[str, Verifier, lis
         yield from of_config(arguments.config, arguments.overrides)
     elif arguments.data:
         source = Source(path=arguments.data, split=arguments.split, columns=columns(arguments))
-        dataset = load_rows(source, generators=GENERATORS, system_prompt=None, base_dir=Path.cwd(), templated=True)
+        dataset = load_rows([source], generators=GENERATORS, system_prompt=None, base_dir=Path.cwd(), templated=True)
         spec = read_value(arguments.verifier, "--verifier").plain()
         yield arguments.verifier, build_verifier(spec), rows_of(dataset)
     elif arguments.verifier:
@@ -106,7 +106,7 @@ def of_config(path: str, overrides: Sequence[str]) -> Iterator[tuple[str, Verifi
     verifiers = {reward.label: (build_verifier(reward.verifier), reward.task) for reward in config.rewards}
     held_out = {f"test.{name}": [source] for name, source in config.data.test_sources.items()}
     for part, sources in {"train": [*config.data.train_sources.values()], **held_out}.items():
-        dataset = load_mixture(sources, generators=GENERATORS, system_prompt=None, base_dir=Path(path).resolve().parent)
+        dataset = load_rows(sources, generators=GENERATORS, system_prompt=None, base_dir=Path(path).resolve().parent)
         tasks = dataset["task"] if "task" in dataset.column_names else [None] * len(dataset)
         rows = rows_of(dataset)
         for label, (verifier, wanted) in verifiers.items():

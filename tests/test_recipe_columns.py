@@ -144,7 +144,7 @@ def test_the_reference_of_a_published_row_judges(source: Source, verifier: Any, 
     rows = PUBLISHED[source.path, source.config_name]
     (tmp_path / "rows.json").write_text(json.dumps([row for row, _ in rows]))
     stored = source.model_copy(update={"path": str(tmp_path / "rows.json"), "split": None, "config_name": None})
-    loaded = load_rows(stored, generators={}, system_prompt=None, base_dir=tmp_path)
+    loaded = load_rows([stored], generators={}, system_prompt=None, base_dir=tmp_path)
     judge = build_verifier(verifier)
     references = loaded["reference"][:]
     verdicts = judge.judge_all([right for _, right in rows], references)

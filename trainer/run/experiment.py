@@ -21,7 +21,7 @@ from evenkeel.trainer.run.config import (
     quantization_config,
 )
 from evenkeel.trainer.run.config.schema import VLLMSection
-from evenkeel.trainer.run.data import load_mixture
+from evenkeel.trainer.run.data import load_rows
 from evenkeel.trainer.run.environments import (
     Environments,
     environments_of,
@@ -115,7 +115,7 @@ class Experiment:
 
     def loaded(self, sources: Iterable[Source], system_prompt: str | None) -> Any:
         """The rows of ``sources`` one after another, whether or not a verifier can use them."""
-        return load_mixture(sources, generators=GENERATORS, system_prompt=system_prompt, base_dir=self.folder)
+        return load_rows(sources, generators=GENERATORS, system_prompt=system_prompt, base_dir=self.folder)
 
     def _usable(self, sources: Iterable[Source], label: str, most_unusable: int) -> Any:
         rows = self.loaded(sources, self.config.data.system_prompt)

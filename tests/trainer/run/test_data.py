@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from evenkeel.trainer.run.config import Source
-from evenkeel.trainer.run.data import DataError, check_rows_enough, load_mixture, load_rows
+from evenkeel.trainer.run.data import DataError, check_rows_enough, load_rows
 from tests.paths import SHARED_DATA
 
 SHARED = SHARED_DATA
@@ -27,7 +27,7 @@ def _own_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 def rows(system_prompt: str | None = None, base_dir: Path = Path(), generators: Any = None, **source: Any) -> Any:
     return load_rows(
-        Source.model_validate(source), generators=generators or {}, system_prompt=system_prompt, base_dir=base_dir
+        [Source.model_validate(source)], generators=generators or {}, system_prompt=system_prompt, base_dir=base_dir
     )
 
 
@@ -344,7 +344,7 @@ def test_the_published_countdown_rows_load_but_not_with_their_ready_made_prompts
 
 
 def mixture(*sources: dict[str, Any], generators: Any) -> Any:
-    return load_mixture(
+    return load_rows(
         [Source.model_validate(source) for source in sources],
         generators=generators,
         system_prompt=None,

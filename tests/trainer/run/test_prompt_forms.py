@@ -71,6 +71,6 @@ def test_two_columns_that_hold_the_same_are_refused() -> None:
     made = [{"prompt": f"{n} + 1?", "reference": f"{n} + 1?"} for n in range(3)]
     source = Source.model_validate({"generator": "made"})
     with pytest.raises(DataError, match="in every row what 'prompt' does"):
-        load_rows(source, generators={"made": lambda: made}, system_prompt=None, base_dir=Path())
+        load_rows([source], generators={"made": lambda: made}, system_prompt=None, base_dir=Path())
     made[0]["reference"] = "1"
-    assert len(load_rows(source, generators={"made": lambda: made}, system_prompt=None, base_dir=Path())) == 3
+    assert len(load_rows([source], generators={"made": lambda: made}, system_prompt=None, base_dir=Path())) == 3

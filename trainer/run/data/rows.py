@@ -19,20 +19,21 @@ if TYPE_CHECKING:
 
 
 def load_rows(
-    source: Source,
+    sources: Iterable[Source],
     *,
     generators: Mapping[str, Generator],
     system_prompt: str | None,
     base_dir: Path,
     templated: bool = False,
 ) -> "Dataset":
-    """The rows of ``source``, in their order.
+    """The rows of all ``sources`` one after another, in their order; training shuffles them.
 
     A text prompt becomes one user message; messages stay as they are. ``columns.prompt`` may be text with ``{column}``
     in it (`filled_prompts`). ``system_prompt`` is put first. Files are read by their extension; a folder must
     come from ``save_to_disk``; everything else is taken for a hub id. Without ``source.columns`` the columns must
     already be called ``prompt`` and ``reference``. A source with a ``task`` gives its rows that task in a column
     ``task``; ``columns.group`` becomes a text column ``group``, each of ``columns.environment`` a column of that name.
+    A row whose source does not give a column of another one holds ``None`` there.
 
     Args:
         generators: name → function of the options in ``source.generator`` that returns rows.
@@ -43,53 +44,31 @@ def load_rows(
         DataError: a source, column or generator that is not there, no rows, prompts that are empty, already carry a
             chat template or have a system message of their own, or references that a dataset cannot hold.
     """
-    return load_mixture(
-        [source], generators=generators, system_prompt=system_prompt, base_dir=base_dir, templated=templated
-    )
+    from datasets import Dataset, concatenate_datasets
 
-
-def load_mixture(
-    sources: Iterable[Source],
-    *,
-    generators: Mapping[str, Generator],
-    system_prompt: str | None,
-    base_dir: Path,
-    templated: bool = False,
-) -> "Dataset":
-    """The rows of all ``sources`` one after another, each as `load_rows` gives them; training shuffles them.
-
-    A row whose source does not give a column of another one holds ``None`` there.
-    """
     parts, labels = [], []
     for source in sources:
-        rows = _rows_of(source, generators, system_prompt, base_dir, templated=templated)
+        table, label, columns = table_of(source, generators, base_dir), label_of(source), source.columns or Columns()
+        asked = prompts_of(table, columns.prompt, label)
+        prompts = conversations(asked, system_prompt, label, columns.prompt, templated=templated)
+        rows = {"prompt": prompts, "reference": references_of(table, columns.reference, label)}
+        if rows["reference"] == asked:
+            raise DataError(
+                f"{label}: the column {columns.reference!r} holds in every row what {columns.prompt!r} does, so the "
+                "policy would be shown what it is to find. Name the column of answers: `columns: {reference: …}`."
+            )
+        if columns.group is not None:
+            rows["group"] = [str(value) for value in column_of(table, columns.group, label)]
+        rows |= {name: column_of(table, path, label) for name, path in columns.of_reset.items()}
         if source.task is not None:
-            rows["task"] = [source.task] * len(rows["prompt"])
+            rows["task"] = [source.task] * len(prompts)
         parts.append(rows)
-        labels.append(label_of(source))
-    names = dict.fromkeys(name for part in parts for name in part)
-    columns = {
-        name: [value for part in parts for value in part.get(name, [None] * len(part["prompt"]))] for name in names
-    }
-    return _dataset(columns, " and ".join(labels))
-
-
-def _rows_of(
-    source: Source, generators: Mapping[str, Generator], system_prompt: str | None, base_dir: Path, *, templated: bool
-) -> dict[str, list[Any]]:
-    table, label = table_of(source, generators, base_dir), label_of(source)
-    columns = source.columns or Columns()
-    asked = prompts_of(table, columns.prompt, label)
-    prompts = conversations(asked, system_prompt, label, columns.prompt, templated=templated)
-    rows = {"prompt": prompts, "reference": references_of(table, columns.reference, label)}
-    if rows["reference"] == asked:
-        raise DataError(
-            f"{label}: the column {columns.reference!r} holds in every row what {columns.prompt!r} does, so the policy "
-            "would be shown what it is to find. Name the column of answers: `columns: {reference: …}`."
-        )
-    if columns.group is not None:
-        rows["group"] = [str(value) for value in column_of(table, columns.group, label)]
-    return rows | {name: column_of(table, path, label) for name, path in columns.of_reset.items()}
+        labels.append(label)
+    datasets = [Dataset.from_dict({"prompt": [prompt for part in parts for prompt in part["prompt"]]})]
+    for name in dict.fromkeys(name for part in parts for name in part if name != "prompt"):
+        values = [value for part in parts for value in part.get(name, [None] * len(part["prompt"]))]
+        datasets.append(_unchanged(name, values, " and ".join(labels)))
+    return concatenate_datasets(datasets, axis=1)
 
 
 def check_rows_enough(num_rows: int, prompts_per_rollout: int) -> None:
@@ -106,16 +85,8 @@ def check_rows_enough(num_rows: int, prompts_per_rollout: int) -> None:
         )
 
 
-def _dataset(columns: dict[str, list[Any]], label: str) -> "Dataset":
-    """A dataset that gives back exactly these values: as Arrow's types, or as JSON where those change one."""
-    from datasets import Dataset, concatenate_datasets
-
-    prompts = Dataset.from_dict({"prompt": columns["prompt"]})
-    others = [_unchanged(name, values, label) for name, values in columns.items() if name != "prompt"]
-    return concatenate_datasets([prompts, *others], axis=1)
-
-
 def _unchanged(name: str, values: list[Any], label: str) -> "Dataset":
+    """One column that gives back exactly these values: as Arrow's types, or as JSON where those change one."""
     import pyarrow as pa
     from datasets import Dataset, Features, Json
 

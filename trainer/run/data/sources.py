@@ -81,10 +81,15 @@ def _stored(source: Source, base_dir: Path) -> Table:
     path = source.path or ""
     found = local_path(path, base_dir, Path())
     if found is None and _looks_local(path, base_dir):
-        raise DataError(_no_such_file(path, base_dir))
+        given = Path(path).expanduser()
+        folders = dict.fromkeys((given.parent, (base_dir / given).parent))
+        names = [file.name for folder in folders if folder.is_dir() for file in folder.iterdir()]
+        hint = suggest(given.name, names, "Check the path.")
+        raise DataError(f"there is no file or folder {path}, in {base_dir} or in the current directory. {hint}")
     try:
         if found is not None and found.is_dir():
-            dataset = _from_folder(load_from_disk(str(found)) if _is_saved(found) else None, source)
+            is_saved = any((found / name).is_file() for name in ("dataset_info.json", "dataset_dict.json"))
+            dataset = _from_folder(load_from_disk(str(found)) if is_saved else None, source)
         elif found is not None:
             dataset = load_dataset(_format(found), data_files=str(found), split=source.split or "train")
         elif source.split is None:
@@ -97,7 +102,13 @@ def _stored(source: Source, base_dir: Path) -> Table:
     except (DatasetsError, OSError, ValueError) as error:
         if isinstance(error, DataError):
             raise
-        raise DataError(f"{path} cannot be loaded: {_reason(error)} {_advice(found)}") from error
+        advice = "Check the file and its split."
+        if found is None:
+            advice = (
+                "Check the id, config_name and split; without network, name a local file, or load the set once where "
+                "there is network and bring its HF_HOME."
+            )
+        raise DataError(f"{path} cannot be loaded: {_reason(error)} {advice}") from error
     assert isinstance(dataset, Dataset)
     return {name: dataset[name] for name in dataset.column_names}
 
@@ -107,10 +118,6 @@ def _looks_local(path: str, base_dir: Path) -> bool:
     given = Path(path).expanduser()
     beside = any((folder / given.parent).is_dir() for folder in (Path(), base_dir)) and len(given.parts) > 1
     return bool(given.suffix in _FORMATS or path.startswith((".", "/", "~")) or len(given.parts) > 2 or beside)
-
-
-def _is_saved(folder: Path) -> bool:
-    return any((folder / name).is_file() for name in ("dataset_info.json", "dataset_dict.json"))
 
 
 def _from_folder(saved: Any, source: Source) -> Any:
@@ -135,25 +142,9 @@ def _format(file: Path) -> str:
     return _FORMATS[file.suffix]
 
 
-def _no_such_file(path: str, base_dir: Path) -> str:
-    folders = dict.fromkeys(((Path(path).expanduser()).parent, (base_dir / Path(path).expanduser()).parent))
-    names = [file.name for folder in folders if folder.is_dir() for file in folder.iterdir()]
-    hint = suggest(Path(path).name, names, "Check the path.")
-    return f"there is no file or folder {path}, in {base_dir} or in the current directory. {hint}"
-
-
 def _reason(error: BaseException) -> str:
     cause = error.__cause__ if error.__cause__ is not None and type(error).__module__.startswith("datasets") else error
     return f"{str(cause).strip().splitlines()[0].rstrip('.!')}." if str(cause).strip() else f"{type(cause).__name__}."
-
-
-def _advice(found: Path | None) -> str:
-    if found is not None:
-        return "Check the file and its split."
-    return (
-        "Check the id, config_name and split; without network, name a local file, or load the set once where there is "
-        "network and bring its HF_HOME."
-    )
 
 
 @cache
