@@ -166,7 +166,7 @@ def _checked(
         sort_by_severity(_each_once(with_line(finding, tree) for finding in found)),
         plan,
         estimates,
-        tuple(possible_processes(context.config)[0]) if plan else (),
+        possible_processes(context.config) if plan else (),
         tuple(sorted(invalid_sections)),
         tokens,
     )

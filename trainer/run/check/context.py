@@ -1,9 +1,9 @@
 """What is checked: a run with everything that could be built of it; and what a check reports."""
 
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Literal
 
 from evenkeel.rewards.registry import Refusal
@@ -39,10 +39,6 @@ class Finding:
     def __str__(self) -> str:
         return f"{self.severity}: {self.text}"
 
-    def as_dict(self) -> dict[str, str]:
-        """The finding as plain data."""
-        return asdict(self)
-
 
 def error(topic: str, code: str, text: str) -> Finding:
     """What stops the run or makes it another one."""
@@ -57,6 +53,12 @@ def warning(topic: str, code: str, text: str) -> Finding:
 def note(topic: str, code: str, text: str) -> Finding:
     """What is good to know."""
     return Finding("note", topic, code, text)
+
+
+def first_of(items: Sequence[object], most: int = 5) -> str:
+    """The first ``most`` of these, and how many more."""
+    more = f" and {len(items) - most} more" if len(items) > most else ""
+    return ", ".join(map(str, items[:most])) + more
 
 
 def refusal_findings(refusal: Refusal, topic: str) -> list[Finding]:
@@ -106,7 +108,8 @@ def with_line(finding: Finding, tree: Node) -> Finding:
     first = finding.text.split(maxsplit=1)[0]
     named = _KEY.search(finding.text)
     keys = (f"{finding.topic}.{first}", first, f"{first}s", finding.topic) if named is None else (named[0],)
-    key, node = next(((key, node) for key in keys if (node := _written(tree, key)) is not None), ("", None))
+    places = {key: tree.at(int(name) if name.isdecimal() else name for name in key.split(".")) for key in keys}
+    key, node = next(((key, node) for key, node in places.items() if node is not None), ("", None))
     if node is None:
         return finding
     text = f"{node.origin}: {finding.text}"
@@ -114,13 +117,6 @@ def with_line(finding: Finding, tree: Node) -> Finding:
     if 0 < sum(option.origin == COMMAND_LINE for option in options) < len(options):
         text += f" An override adds to what the file says: write {key}=null before it to leave that out."
     return replace(finding, text=text)
-
-
-def _written(tree: Node, key: str) -> Node | None:
-    node: Node | None = tree
-    for name in key.split("."):
-        node = node and node.child(int(name) if name.isdecimal() else name)
-    return node
 
 
 def sort_by_severity(findings: Iterable[Finding]) -> list[Finding]:

@@ -5,10 +5,8 @@ from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from evenkeel.trainer.run.check.context import CheckContext, Finding, error, note, warning
+from evenkeel.trainer.run.check.context import CheckContext, Finding, error, first_of, note, warning
 from evenkeel.trainer.step.teacher import unusable_references
-
-_MOST_NAMED = 5
 
 
 def data_findings(context: CheckContext) -> Iterator[Finding]:
@@ -31,7 +29,7 @@ def data_findings(context: CheckContext) -> Iterator[Finding]:
                 "data",
                 "held-out-rows-trained",
                 f"data.{part}: {len(seen)} of the {len(asked)} held-out rows of data.{part} are trained on (rows "
-                f"{_named(seen)}), so their accuracy says what was memorised. Take them out of one of the two; of a "
+                f"{first_of(seen)}), so their accuracy says what was memorised. Take them out of one of the two; of a "
                 "generator give both the same seed, and part: train or test.",
             )
     taught = context.strategies is not None and context.strategies.ask_for("teacher_logps") and "train" in context.rows
@@ -57,10 +55,9 @@ def _answered(part: str, prompts: Sequence[Any]) -> Iterator[Finding]:
         yield warning(
             "data",
             "prompt-ends-with-answer",
-            f"data.{part}: {len(answered)} prompts end with a message of the assistant (rows {_named(answered)}), "
-            "which "
-            "the policy would be shown before it answers. Name a column of questions under `columns:`, or cut the "
-            "messages before it.",
+            f"data.{part}: {len(answered)} prompts end with a message of the assistant (rows {first_of(answered)}), "
+            "which the policy would be shown before it answers. Name a column of questions under `columns:`, or cut "
+            "the messages before it.",
         )
 
 
@@ -75,7 +72,7 @@ def _repeated(part: str, asked: Sequence[str], references: Sequence[Any]) -> Ite
             "data",
             "contradicting-references",
             f"data.{part}: {len(other)} prompts are there with different references (first rows "
-            f"{_named(other[0])}): what is right in one is wrong in the other. Remove all but one of each.",
+            f"{first_of(other[0])}): what is right in one is wrong in the other. Remove all but one of each.",
         )
     same = sum(len(found) - 1 for found in again.values()) - sum(len(found) - 1 for found in other)
     if same:
@@ -84,13 +81,8 @@ def _repeated(part: str, asked: Sequence[str], references: Sequence[Any]) -> Ite
             "data",
             "repeated-prompts",
             f"data.{part}: the same prompt is repeated in {same} of {len(asked)} rows (first in rows "
-            f"{_named(first)}), which counts it more than once. Remove them, or leave them if that is meant.",
+            f"{first_of(first)}), which counts it more than once. Remove them, or leave them if that is meant.",
         )
-
-
-def _named(rows: Sequence[int]) -> str:
-    more = f" and {len(rows) - _MOST_NAMED} more" if len(rows) > _MOST_NAMED else ""
-    return ", ".join(map(str, rows[:_MOST_NAMED])) + more
 
 
 def reward_findings(context: CheckContext) -> Iterator[Finding]:
@@ -110,10 +102,10 @@ def reward_findings(context: CheckContext) -> Iterator[Finding]:
             f"rewards.0.weight = {rewards[0].weight:g}, and no other reward has a weight above 0: the policy is taught "
             "to be wrong. Write a positive weight, or leave it out for 1.",
         )
-    verifiers = [context.verifiers.get(reward.label) for reward in rewards]
-    if any(verifier is None for verifier in verifiers):
+    verifiers = [context.verifiers[reward.label] for reward in rewards if reward.label in context.verifiers]
+    if len(verifiers) < len(rewards):
         return
-    counted = [v for reward, v in zip(rewards, verifiers, strict=True) if v is not None and reward.weight > 0]
+    counted = [verifier for reward, verifier in zip(rewards, verifiers, strict=True) if reward.weight > 0]
     if counted and not any(verifier.reads_reference for verifier in counted):
         yield warning(
             "rewards",
@@ -121,14 +113,10 @@ def reward_findings(context: CheckContext) -> Iterator[Finding]:
             "no reward reads the reference, so only the form of an answer is paid, never whether it is right. Add a "
             "verifier for the answer, such as math_answer or exact_match.",
         )
-    elif verifiers[0] is not None and not verifiers[0].reads_reference and len(rewards) > 1 and _judges_all(context):
+    elif not verifiers[0].reads_reference and len(rewards) > 1 and rewards[0].task is None:
         yield warning(
             "rewards",
             "form-judged-first",
             f"rewards.0 ({rewards[0].label}) judges the form alone, and the first reward says whether a row is right: "
             "accuracies would count form. Put the verifier of the answer first.",
         )
-
-
-def _judges_all(context: CheckContext) -> bool:
-    return context.config.rewards[0].task is None

@@ -15,7 +15,12 @@ def lora_findings(context: CheckContext) -> Iterator[Finding]:
     lora = context.config.model.lora
     if lora is None or context.skeleton is None:
         return
-    layers = [name for name, layer in context.skeleton.named_modules() if isinstance(layer, _adaptable())]
+    from torch import nn
+    from transformers.pytorch_utils import Conv1D
+
+    # the layers that peft puts LoRA on
+    adaptable = (nn.Linear, nn.Embedding, nn.Conv1d, nn.Conv2d, nn.Conv3d, nn.MultiheadAttention, Conv1D)
+    layers = [name for name, layer in context.skeleton.named_modules() if isinstance(layer, adaptable)]
     wanted = lora.get("target_modules")
     if isinstance(wanted, str) and wanted != ALL_LINEAR:
         if not any(_matches(wanted, name) for name in layers):
@@ -24,14 +29,6 @@ def lora_findings(context: CheckContext) -> Iterator[Finding]:
         yield from _absent("target_modules", wanted, layers)
     kept, names = lora.get("modules_to_save"), [name for name, _ in context.skeleton.named_modules() if name]
     yield from _absent("modules_to_save", kept if isinstance(kept, list) else [], names)
-
-
-def _adaptable() -> tuple[type, ...]:
-    """The layers that peft puts LoRA on."""
-    from torch import nn
-    from transformers.pytorch_utils import Conv1D
-
-    return nn.Linear, nn.Embedding, nn.Conv1d, nn.Conv2d, nn.Conv3d, nn.MultiheadAttention, Conv1D
 
 
 def adapted_parameters(context: CheckContext) -> int | None:

@@ -71,13 +71,13 @@ def skeleton_of(config: RunConfig, settings: Any) -> Any:
     known = next((kind for kind in kinds if type(settings) in kind._model_mapping), None)
     if known is None:
         return None
-    with torch.device("meta"), _undivided():
+    with torch.device("meta"), without_zero3():
         return known.from_config(settings)
 
 
 @contextmanager
-def _undivided() -> Iterator[None]:
-    """Without ZeRO-3, which would divide a model as it is made and cannot divide one without weights."""
+def without_zero3() -> Iterator[None]:
+    """Without ZeRO-3, which divides a model over the ranks as it is made, and cannot divide one without weights."""
     from transformers.integrations import deepspeed
 
     reference = deepspeed._hf_deepspeed_config_weak_ref

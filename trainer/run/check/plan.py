@@ -2,8 +2,8 @@
 
 import math
 from collections.abc import Iterator
-from dataclasses import asdict, dataclass
-from typing import Any
+from contextlib import suppress
+from dataclasses import dataclass
 
 from evenkeel.trainer.algorithms.results import max_rounds
 from evenkeel.trainer.run.check.context import CheckContext
@@ -39,10 +39,6 @@ class Plan:
     completions_per_evaluation: int
     checkpoints: int
 
-    def as_dict(self) -> dict[str, Any]:
-        """The plan as plain data."""
-        return asdict(self)
-
 
 def plan_of(context: CheckContext) -> Plan | None:
     """The plan; ``None`` where the batch arithmetic does not hold."""
@@ -56,6 +52,7 @@ def plan_of(context: CheckContext) -> Plan | None:
     tokens = None if completions is None else completions * context.argument("max_completion_length")
     passes = batch.num_iterations * context.num_passes
     held_out = sum(len(each) for part, each in context.rows.items() if part != "train")
+    sampler = None if context.strategies is None else context.strategies.prompt_sampler
     samples = sum(decoding.samples for decoding in context.config.evaluation.decodings)
     return Plan(
         processes=context.processes,
@@ -65,7 +62,7 @@ def plan_of(context: CheckContext) -> Plan | None:
         completions_per_rollout=batch.sequences_per_rollout,
         rollouts=rollouts,
         passes=passes,
-        generation_rounds=_rounds(context),
+        generation_rounds=1 if sampler is None else max_rounds(sampler),
         optimizer_steps_per_rollout=steps_per_rollout,
         optimizer_steps=steps,
         epochs=None if not rows or rollouts is None else rollouts * batch.prompts_per_rollout / len(rows),
@@ -88,11 +85,6 @@ def optimizer_steps(context: CheckContext) -> int | None:
     rollouts = len(rows) // context.plan.prompts_per_rollout
     per_epoch = rollouts * context.plan.optimizer_steps_per_rollout * context.num_passes
     return math.ceil(context.argument("num_train_epochs") * per_epoch)
-
-
-def _rounds(context: CheckContext) -> int:
-    sampler = None if context.strategies is None else context.strategies.prompt_sampler
-    return 1 if sampler is None else max_rounds(sampler)
 
 
 def _evaluations(context: CheckContext, steps: int | None) -> int:
@@ -135,17 +127,17 @@ def plan_lines(plan: Plan) -> Iterator[str]:
         )
 
 
-def possible_processes(config: RunConfig) -> tuple[list[int], dict[int, str]]:
-    """Of `PROCESSES`, those on which the batch can be cut, and why not on the others."""
+def possible_processes(config: RunConfig) -> tuple[int, ...]:
+    """Of `PROCESSES`, those on which the batch can be cut."""
     free = config.model_copy(update={"num_processes": None})
-    possible, refused = [], {}
-    for count in PROCESSES:
-        try:
+
+    def is_possible(count: int) -> bool:
+        with suppress(ConfigError):
             batch_plan(free, count)
-            possible.append(count)
-        except ConfigError as fault:
-            refused[count] = str(fault)
-    return possible, refused
+            return True
+        return False
+
+    return tuple(filter(is_possible, PROCESSES))
 
 
 def _counted(number: int, one: str, many: str | None = None) -> str:

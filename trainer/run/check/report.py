@@ -3,11 +3,11 @@
 import json
 import textwrap
 from collections.abc import Iterator
+from dataclasses import asdict
 
 from evenkeel.trainer.run.check.check import Checked
 from evenkeel.trainer.run.check.context import SEVERITIES
 from evenkeel.trainer.run.check.machine import in_gib
-from evenkeel.trainer.run.check.memory import MemoryEstimate
 from evenkeel.trainer.run.check.plan import plan_lines
 
 _WIDTH = 110
@@ -17,11 +17,13 @@ def text_report(checked: Checked, path: str) -> str:
     """The plan, the memory, the findings, and a last line that counts them."""
     lines = [] if checked.plan is None else [*plan_lines(checked.plan)]
     if checked.processes:
-        lines.append(f"Processes on which the batch can be cut: {_listed(checked.processes)}.")
+        lines.append(f"Processes on which the batch can be cut: {', '.join(map(str, checked.processes))}.")
     for part, (number, longest) in (checked.prompt_tokens or {}).items():
         lines.append(f"Prompts of data.{part}: at most {longest:,} tokens (of {number:,} that were tokenized).")
     for way, estimate in (checked.memory or {}).items():
-        lines += _memory_lines(way, estimate)
+        largest_first = sorted(estimate.terms, key=lambda term: -term.bytes)
+        terms = ", ".join(f"{term.name} {in_gib(term.bytes)}" for term in largest_first)
+        lines.append(_wrapped(f"Memory, an estimate ({way}): {in_gib(estimate.peak)}: {terms}."))
     lines += ["", *(_wrapped(str(finding)) for finding in checked.findings)] if checked.findings else []
     if checked.not_checked:
         lines.append(f"What else is in {', '.join(checked.not_checked)} is checked when this is fixed.")
@@ -33,13 +35,7 @@ def text_report(checked: Checked, path: str) -> str:
 def json_report(checked: Checked, path: str) -> str:
     """The same as one JSON object; its schema is in `evenkeel check`."""
     memory = {
-        way: {
-            "peak_bytes": estimate.peak,
-            "terms": [
-                {"name": term.name, "bytes": term.bytes, "phase": term.phase, "arithmetic": term.arithmetic}
-                for term in estimate.terms
-            ],
-        }
+        way: {"peak_bytes": estimate.peak, "terms": [asdict(term) for term in estimate.terms]}
         for way, estimate in (checked.memory or {}).items()
     }
     tokens = {
@@ -49,9 +45,9 @@ def json_report(checked: Checked, path: str) -> str:
     record = {
         "config": path,
         "ok": not checked.errors,
-        "findings": [finding.as_dict() for finding in checked.findings],
+        "findings": [asdict(finding) for finding in checked.findings],
         "not_checked": checked.not_checked,
-        "plan": None if checked.plan is None else checked.plan.as_dict(),
+        "plan": None if checked.plan is None else asdict(checked.plan),
         "possible_processes": checked.processes,
         "prompt_tokens": tokens,
         "memory_estimate": memory,
@@ -67,15 +63,6 @@ def brief_lines(checked: Checked) -> Iterator[str]:
     yield from (str(finding) for finding in checked.findings if finding.severity == "warning")
     if notes:
         yield f"{len(notes)} more note{'s' * (len(notes) > 1)}: evenkeel check with the same arguments lists them."
-
-
-def _memory_lines(way: str, estimate: MemoryEstimate) -> list[str]:
-    terms = ", ".join(f"{term.name} {in_gib(term.bytes)}" for term in sorted(estimate.terms, key=lambda t: -t.bytes))
-    return [_wrapped(f"Memory, an estimate ({way}): {in_gib(estimate.peak)}: {terms}.")]
-
-
-def _listed(numbers: tuple[int, ...]) -> str:
-    return ", ".join(map(str, numbers))
 
 
 def _wrapped(text: str) -> str:

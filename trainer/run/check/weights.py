@@ -8,11 +8,11 @@ from copy import deepcopy
 from pathlib import Path
 from typing import Any
 
-from evenkeel.trainer.run.check.context import CheckContext, Finding, error, warning
+from evenkeel.trainer.run.check.context import CheckContext, Finding, error, first_of, warning
+from evenkeel.trainer.run.check.model import without_zero3
 
 _FILES = ("model.safetensors", "model.safetensors.index.json", "pytorch_model.bin", "pytorch_model.bin.index.json")
 """Where transformers looks, in its order."""
-_MOST_NAMED = 4
 _BUFFERS = (".inv_freq", ".masked_bias")
 """What older versions saved and nobody trains."""
 
@@ -42,15 +42,15 @@ def weight_findings(context: CheckContext) -> Iterator[Finding]:
         yield error(
             "model",
             "missing-weights",
-            f"The weights of {name!r} lack {len(missing)} tensors that its config.json asks for ({_named(missing)}): "
-            f"they would be drawn at random. {layers}. {again}",
+            f"The weights of {name!r} lack {len(missing)} tensors that its config.json asks for "
+            f"({first_of(missing, 4)}): they would be drawn at random. {layers}. {again}",
         )
     if extra:
         yield error(
             "model",
             "weights-without-place",
             f"The weights of {name!r} hold {len(extra)} tensors for which its config.json has no place "
-            f"({_named(extra)}): they would be left out. {layers}. {again}",
+            f"({first_of(extra, 4)}): they would be left out. {layers}. {again}",
         )
     if mismatched:
         shapes = [f"{key} {list(saved)} in place of {list(wanted)}" for key, saved, wanted in sorted(mismatched)]
@@ -58,7 +58,7 @@ def weight_findings(context: CheckContext) -> Iterator[Finding]:
             "model",
             "weights-of-other-shapes",
             f"{len(mismatched)} of the weights of {name!r} have other shapes than its config.json asks for "
-            f"({_named(shapes)}). {again}",
+            f"({first_of(shapes, 4)}). {again}",
         )
     if others:
         yield warning(
@@ -136,7 +136,7 @@ def compared(
     if kind is None:
         kind = AutoModelForCausalLM._model_mapping[type(settings)]
     tensors = {name: torch.empty(shape, device="meta") for name, shape in stored.items()}
-    with _silent(), _without_zero3():
+    with _silent(), without_zero3():
         _, found = kind.from_pretrained(
             None,
             config=deepcopy(settings),
@@ -164,25 +164,7 @@ def _silent() -> Iterator[None]:
             its_logging.enable_progress_bar()
 
 
-@contextmanager
-def _without_zero3() -> Iterator[None]:
-    """Under ZeRO-3 a model would be divided over the ranks as it is made, and its names could not be compared."""
-    from transformers.integrations import deepspeed
-
-    before = deepspeed._hf_deepspeed_config_weak_ref
-    deepspeed.unset_hf_deepspeed_config()
-    try:
-        yield
-    finally:
-        deepspeed._hf_deepspeed_config_weak_ref = before
-
-
 def _module(key: str) -> str:
     """The part of the model that a tensor belongs to: ``model.layers``, ``model.norm``, ``lm_head``."""
     parts = key.split(".")
     return ".".join(parts[:2] if len(parts) > 2 else parts[:1])
-
-
-def _named(names: list[str]) -> str:
-    more = f" and {len(names) - _MOST_NAMED} more" if len(names) > _MOST_NAMED else ""
-    return ", ".join(names[:_MOST_NAMED]) + more

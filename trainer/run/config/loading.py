@@ -116,9 +116,7 @@ def _paths(data: dict[str, Any]) -> list[tuple[str, ...]]:
 
 
 def _locate(data: Any, tree: Node, keys: tuple[str, ...], beside: Path) -> None:
-    node: Node | None = tree
-    for key in keys:
-        node = node.child(key) if node else None
+    node = tree.at(keys)
     if node is None or not isinstance(node.value, str) or not node.value:
         return
     is_in_file = node.origin.line is not None

@@ -8,7 +8,7 @@ keys).
 
 import io
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
@@ -70,6 +70,13 @@ class Node:
             return self.value.get(key)
         inside = isinstance(self.value, list) and isinstance(key, int) and 0 <= key < len(self.value)
         return self.value[key] if inside else None
+
+    def at(self, keys: Iterable[str | int]) -> "Node | None":
+        """The node at the place below this one that the keys lead to; ``None`` where there is none."""
+        node: Node | None = self
+        for key in keys:
+            node = node and node.child(key)
+        return node
 
 
 def read_file(path: Path) -> Node:
