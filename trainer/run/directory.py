@@ -6,7 +6,7 @@ import shutil
 from pathlib import Path
 
 from evenkeel.rewards.registry import Refusal
-from evenkeel.trainer.run.checkpoints import checkpoints_of, newest_good_checkpoint
+from evenkeel.trainer.run.checkpoints import checkpoints_of
 from evenkeel.trainer.run.config import RunConfig
 from evenkeel.trainer.run.config.layers import flattened
 from evenkeel.trainer.run.files import CONFIG, MANIFEST, SECONDS, TRAINER_STATE, WANDB_RUN_ID, StateRecord, read_record
@@ -60,18 +60,6 @@ def directories_of(output_dir: str | Path) -> list[Path]:
     numbers = (path.name.removeprefix(f"{first.name}-") for path in first.parent.glob(f"{first.name}-*"))
     later = sorted(int(number) for number in numbers if number.isdigit())
     return [path for path in (first, *(first.with_name(f"{first.name}-{n}") for n in later)) if path.is_dir()]
-
-
-def last_checkpoint(run: str | Path) -> Path:
-    """The newest good checkpoint of ``run``; newer ones that are broken are skipped in silence.
-
-    Raises:
-        ResumeError: there is none.
-    """
-    checkpoint = newest_good_checkpoint(Path(run)).checkpoint
-    if checkpoint is None:
-        raise ResumeError(f"There is no complete checkpoint in {run}, so nothing can be resumed.")
-    return checkpoint
 
 
 def is_trained(checkpoint: Path, max_steps: int) -> bool:

@@ -7,7 +7,6 @@ from pathlib import Path
 from typing import Any
 
 from evenkeel.rewards.registry import Refusal
-from evenkeel.trainer.evaluation import EvaluationResult
 from evenkeel.trainer.run.checkpoints import checkpoints_of
 from evenkeel.trainer.run.config import RunConfig, evaluation_arguments
 from evenkeel.trainer.run.directory import fresh_directory
@@ -25,44 +24,49 @@ def evaluate(checkpoint: str, config_path: str, overrides: Sequence[str], output
     Args:
         checkpoint: folder of a checkpoint or an adapter, or a hub id.
         output: directory to write to; else ``runs/evaluations/<config>-<checkpoint>``, or the first free one beside it.
+
+    Raises:
+        CheckpointError: ``checkpoint`` is the directory of a whole run.
     """
-    check_checkpoint(Path(checkpoint))
+    inside = checkpoints_of(Path(checkpoint))[::-1]
+    if inside and not (Path(checkpoint) / "config.json").exists():
+        raise CheckpointError(
+            f"{Path(checkpoint)} is the directory of a run with {len(inside)} checkpoints. Name one of them: "
+            f"{', '.join(map(str, inside))}."
+        )
     policy = f"model.name_or_path={json.dumps(checkpoint)}"
     experiment = Experiment.of_file(config_path, [*overrides, policy], evaluation_only=True)
     config = experiment.config
     _ = experiment.held_out, experiment.tokenizer  # refused before there is a directory
     os.environ.setdefault("TOKENIZERS_PARALLELISM", "false")
+    from accelerate.utils import broadcast_object_list
 
     args = evaluation_arguments(config, output or f"runs/evaluations/{config.name}-{Path(checkpoint).name}")
-    folder = _claimed_directory(args)
+    # a directory that no other evaluation writes to, the same on all processes
+    chosen: list[Any] = [fresh_directory(args.output_dir) if args.process_index == 0 else None]
+    (folder,) = broadcast_object_list(chosen)
+    args.output_dir = str(folder)
     trainer = evaluation_trainer(experiment, args)
     if trainer.accelerator.is_main_process:
         engine = "vLLM" if args.use_vllm else "transformers"
         print(f"{checkpoint}, generating with {engine} on {args.world_size} × {args.device.type}", flush=True)
     trainer.evaluate()
-    if trainer.accelerator.is_main_process:
-        config.save_resolved(folder / CONFIG)
-        _write_and_print(folder, checkpoint, config, args, trainer.newest_evaluations)
-
-
-def check_checkpoint(folder: Path) -> None:
-    """Refuse the folder of a whole run: the user has to choose one of its checkpoints."""
-    inside = checkpoints_of(folder)[::-1]
-    if inside and not (folder / "config.json").exists():
-        raise CheckpointError(
-            f"{folder} is the directory of a run with {len(inside)} checkpoints. Name one of them: "
-            f"{', '.join(str(path) for path in inside)}."
-        )
-
-
-def _claimed_directory(args: Any) -> Path:
-    """A directory that no other evaluation writes to, the same on all processes."""
-    from accelerate.utils import broadcast_object_list
-
-    chosen: list[Any] = [fresh_directory(args.output_dir) if args.process_index == 0 else None]
-    (folder,) = broadcast_object_list(chosen)
-    args.output_dir = str(folder)
-    return Path(folder)
+    if not trainer.accelerator.is_main_process:
+        return
+    config.save_resolved(folder / CONFIG)
+    for result in trainer.newest_evaluations:
+        path = result.write(folder)
+        print(f"\n{result}\n  {path}")
+    names = ("use_vllm", "top_p", "top_k", "min_p", "repetition_penalty", "max_completion_length")
+    summary = {
+        "checkpoint": checkpoint,
+        "config": config.name,
+        "seed": config.run_seed,
+        "generation": {name: getattr(args, name) for name in names},
+        "datasets": {result.dataset: result.summary() for result in trainer.newest_evaluations},
+    }
+    write_json(folder / SUMMARY, summary)
+    print(f"  {folder / SUMMARY}")
 
 
 def evaluation_trainer(experiment: Experiment, args: Any) -> Any:
@@ -100,22 +104,3 @@ def _policy(config: RunConfig, args: Any) -> Any:
 
     loading = {**(args.model_init_kwargs or {}), "trust_remote_code": config.model.trust_remote_code}
     return AutoPeftModelForCausalLM.from_pretrained(name, **loading).merge_and_unload()
-
-
-def _write_and_print(
-    folder: Path, checkpoint: str, config: RunConfig, args: Any, results: Sequence[EvaluationResult]
-) -> None:
-    """A parquet file of completions and their numbers for each set, ``summary.json``, and the table on the terminal."""
-    names = ("use_vllm", "top_p", "top_k", "min_p", "repetition_penalty", "max_completion_length")
-    for result in results:
-        path = result.write(folder)
-        print(f"\n{result}\n  {path}")
-    summary = {
-        "checkpoint": checkpoint,
-        "config": config.name,
-        "seed": config.run_seed,
-        "generation": {name: getattr(args, name) for name in names},
-        "datasets": {result.dataset: result.summary() for result in results},
-    }
-    write_json(folder / SUMMARY, summary)
-    print(f"  {folder / SUMMARY}")

@@ -1,16 +1,14 @@
 """One training run from its YAML file to its summary: checked, placed, trained, reported."""
 
 import shlex
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
 
 from evenkeel.rewards.registry import Refusal
 from evenkeel.trainer.run.branch import branch_of
 from evenkeel.trainer.run.check.check import checked_before_start
 from evenkeel.trainer.run.check.context import lines_named
 from evenkeel.trainer.run.check.report import brief_lines
-from evenkeel.trainer.run.config import RunConfig
 from evenkeel.trainer.run.config.layers import layered
 from evenkeel.trainer.run.directory import directories_of, forget_fresh_directory, is_trained
 from evenkeel.trainer.run.environments import kept_on_resume
@@ -98,7 +96,9 @@ def train(
         print(line, flush=True)
     begins = checkpoint is None
     if args.process_index == 0 and begins:
-        _record(run, config, args.world_size, fingerprints, repeated, recorded)
+        write_manifest(run, config, args.world_size, fingerprints)
+        for line in [] if recorded is None else differences(recorded, read_manifest(run)):
+            print(f"Not as in {repeated}: {line}", flush=True)
     if args.process_index == 0 and placement.restarts is not None:
         begin_with(run, placement.restarts)
     if args.process_index == 0 and checkpoint is not None and placement.changed:
@@ -118,33 +118,15 @@ def train(
         if args.process_index == 0 and begins:
             forget_fresh_directory(run)
         raise
-    if trained and checkpoint is not None:
-        return _report_late(trainer, config, run, checkpoint)
+    if trained and checkpoint is not None:  # the run was stopped between its last checkpoint and its summary
+        from transformers import TrainerState
+
+        stoppable_after_training(checkpoint)
+        trainer.state = TrainerState.load_from_json(str(checkpoint / TRAINER_STATE))
+        if trainer.accelerator.is_main_process:
+            report(trainer, config, run, RunRecord(run).seconds)
+        return 0
     try:
         return run_trainer(trainer, config, run, checkpoint, shlex.join([config_path, *overrides]), begins=begins)
     finally:
         finish_wandb(config.logging.wandb_upload_seconds)
-
-
-def _record(
-    run: Path,
-    config: RunConfig,
-    world_size: int,
-    fingerprints: Mapping[str, str],
-    repeated: Path | None,
-    recorded: Mapping[str, Any] | None,
-) -> None:
-    write_manifest(run, config, world_size, fingerprints)
-    for line in [] if recorded is None else differences(recorded, read_manifest(run)):
-        print(f"Not as in {repeated}: {line}", flush=True)
-
-
-def _report_late(trainer: Any, config: RunConfig, run: Path, checkpoint: Path) -> int:
-    """The summary of a run that was stopped between its last checkpoint and its summary; the exit status."""
-    from transformers import TrainerState
-
-    stoppable_after_training(checkpoint)
-    trainer.state = TrainerState.load_from_json(str(checkpoint / TRAINER_STATE))
-    if trainer.accelerator.is_main_process:
-        report(trainer, config, run, RunRecord(run).seconds)
-    return 0

@@ -13,7 +13,7 @@ from ruamel.yaml import YAML
 from ruamel.yaml.error import YAMLError
 
 from evenkeel.trainer.run.config.shipped import named_file
-from evenkeel.trainer.run.library_errors import ended_in_words
+from evenkeel.trainer.run.library_errors import UNEXPLAINED, in_words
 from evenkeel.trainer.run.processes import REFUSED, STOPPED, say
 
 _MOST_PROCESSES = 100_000
@@ -55,7 +55,7 @@ def launched(arguments: Sequence[str]) -> int:
         return STOPPED
     except Exception as error:  # noqa: BLE001 — accelerate raises anything at its file, before a process is started
         file = f" as {given.config_file} says" if given.config_file else ""
-        ended_in_words(error, f"The launcher cannot start {given.training_script}{file}")
+        say(f"The launcher cannot start {given.training_script}{file}: {in_words(error)} {UNEXPLAINED}")
         return REFUSED
     return 0
 

@@ -10,7 +10,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from evenkeel.rewards.registry import Refusal
-from evenkeel.trainer.run.processes import is_lost_connection, say
+from evenkeel.trainer.run.processes import is_lost_connection
 from evenkeel.trainer.step.guards import FaultError, is_full
 
 UNEXPLAINED = "This came from a library, unexplained."
@@ -49,11 +49,6 @@ def in_words(error: BaseException) -> str:
     text = " ".join(line.strip() for line in str(error).strip().splitlines()[:6])
     text = text[:_MOST_CHARACTERS].rstrip().rstrip(".") or "without a message"
     return f"{type(error).__name__}: {text}."
-
-
-def ended_in_words(error: Exception, stage: str) -> None:
-    """Print a library's error where no run exists yet that could be refused."""
-    say(f"{stage}: {in_words(error)} {UNEXPLAINED}")
 
 
 def _is_ours(error: BaseException) -> bool:

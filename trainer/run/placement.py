@@ -83,7 +83,9 @@ def place(
         except Refusal as refusal:
             chosen = [refusal]
         except OSError as error:
-            chosen = [_unusable(config, error)]
+            where = error.filename or config.output_dir
+            what = f"Nothing can be written where the run belongs, {where}: {error.strerror}."
+            chosen = [ResumeError(f"{what} Make it writable, or name another output_dir.")]
     (decision,) = broadcast_object_list(chosen)
     if isinstance(decision, Refusal):
         raise decision
@@ -122,12 +124,11 @@ def _hand_over(variable: str, value: str) -> None:
 def _chosen(config: RunConfig, resume: str | None, world_size: int, refused: ExitStack) -> Placement:
     if resume is None:
         return _fresh(config, [])
-    runs = (
-        directories_of(config.output_dir) if resume in (AUTO, NEWEST) else [Path(resume).expanduser()]
-    )  # of --resume=~/x a shell expands nothing
+    # of --resume=~/x a shell expands nothing
+    runs = directories_of(config.output_dir) if resume in (AUTO, NEWEST) else [Path(resume).expanduser()]
     run = runs[-1] if runs else None
-    if resume == AUTO:
-        return _fresh(config, []) if run is None else _started_or_resumed(config, run, world_size, refused)
+    if run is None and resume == AUTO:
+        return _fresh(config, [])
     if run is None or not run.is_dir():
         raise ResumeError(
             f"There is no run in {config.output_dir if run is None else run}, so there is no complete checkpoint to "
@@ -135,27 +136,26 @@ def _chosen(config: RunConfig, resume: str | None, world_size: int, refused: Exi
         )
     lock = owned(run)
     refused.callback(lock.release)
-    placement = _resumed(config, run, world_size)
-    if placement.checkpoint is None:
-        raise ResumeError(_nothing_to_resume(config, run, placement.lines))
-    placement.lock = lock
-    return placement
-
-
-def _started_or_resumed(config: RunConfig, run: Path, world_size: int, refused: ExitStack) -> Placement:
-    lock = owned(run)
-    refused.callback(lock.release)
-    if not checkpoints_of(run) and RunRecord(run).is_finished:
+    if resume == AUTO and not checkpoints_of(run) and RunRecord(run).is_finished:
         check_same_run(config, run, world_size)
         return Placement(run, finished=True)
     placement = _resumed(config, run, world_size)
-    if placement.checkpoint is None:
+    if placement.checkpoint is not None:
+        placement.lock = lock
+        return placement
+    if resume == AUTO:
         why = f"{run} ended before its first complete checkpoint, so the run starts again."
         again = _fresh(config, [*placement.lines, why])
         again.restarts = run
         return again
-    placement.lock = lock
-    return placement
+    others = (path for path in reversed(directories_of(config.output_dir)) if path != run)
+    older = next((path for path in others if newest_good_checkpoint(path).checkpoint is not None), None)
+    hint = f" To resume an older run instead: --resume {older}." if older else ""
+    what = (
+        f"There is no complete checkpoint in {run}, so nothing can be resumed. Start again without --resume, or with "
+        f"--resume auto, which starts or resumes.{hint}"
+    )
+    raise ResumeError("\n".join([*placement.lines, what]))
 
 
 def _resumed(config: RunConfig, run: Path, world_size: int) -> Placement:
@@ -206,13 +206,6 @@ def _compare(placement: Placement, config: RunConfig, fingerprints: Mapping[str,
         )
 
 
-def _unusable(config: RunConfig, error: OSError) -> ResumeError:
-    return ResumeError(
-        f"Nothing can be written where the run belongs, {error.filename or config.output_dir}: {error.strerror}. Make "
-        "it writable, or name another output_dir."
-    )
-
-
 def _fresh(config: RunConfig, lines: list[str]) -> Placement:
     run = fresh_directory(config.output_dir)
     return Placement(run, lines=lines, lock=owned(run))
@@ -220,16 +213,3 @@ def _fresh(config: RunConfig, lines: list[str]) -> Placement:
 
 def _broken(checkpoint: Path, fault: str) -> str:
     return f"{checkpoint} is broken: {fault}."
-
-
-def _nothing_to_resume(config: RunConfig, run: Path, broken: list[str]) -> str:
-    others = (path for path in reversed(directories_of(config.output_dir)) if path != run)
-    older = next((path for path in others if newest_good_checkpoint(path).checkpoint is not None), None)
-    hint = f" To resume an older run instead: --resume {older}." if older else ""
-    return "\n".join(
-        [
-            *broken,
-            f"There is no complete checkpoint in {run}, so nothing can be resumed. Start again without --resume, or "
-            f"with --resume auto, which starts or resumes.{hint}",
-        ]
-    )

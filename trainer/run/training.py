@@ -76,15 +76,6 @@ def run_trainer(
     return 0
 
 
-def _purge_tensorboard(trainer: Any, step: int) -> None:
-    """Have what the interrupted part of the run wrote from ``step`` on replaced: it is trained, and written, again."""
-    from transformers.integrations import TensorBoardCallback
-
-    for callback in trainer.callback_handler.callbacks:
-        if isinstance(callback, TensorBoardCallback):
-            callback._SummaryWriter = partial(callback._SummaryWriter, purge_step=step)
-
-
 def _unloadable(checkpoint: Path, error: Exception) -> str:
     reason = (str(error).strip() or "without a message").splitlines()[0][:300]
     older = [path for path in checkpoints_of(checkpoint.parent) if step_of(path) < step_of(checkpoint)]
@@ -101,6 +92,8 @@ def _unloadable(checkpoint: Path, error: Exception) -> str:
 
 def _watched(trainer: Any, config: RunConfig, run: Path, checkpoint: Path | None) -> tuple[Any, Any]:
     """Add the callbacks of a run to its trainer; returns those that end it: on request, or with nothing to train."""
+    from transformers.integrations import TensorBoardCallback
+
     from evenkeel.trainer.run.callbacks import (
         CheckpointManifest,
         Doctor,
@@ -113,9 +106,9 @@ def _watched(trainer: Any, config: RunConfig, run: Path, checkpoint: Path | None
         Progress,
         Rollouts,
         Samples,
+        StallWatchdog,
         StopAtRolloutBoundary,
         WandbRunConfig,
-        stall_watchdogs,
     )
 
     steps_per_block = optimizer_steps_per_block(trainer.args, trainer.strategies.schedule.num_passes)
@@ -129,8 +122,11 @@ def _watched(trainer: Any, config: RunConfig, run: Path, checkpoint: Path | None
         config.stopping.idle_batches,
         print_line,
     )
-    for watchdog in stall_watchdogs(run, config.stopping, verifier_stacks):
-        trainer.add_callback(watchdog)
+    if (minutes := config.stopping.stall_minutes) is not None:
+        aborts = config.stopping.stall_aborts
+        trainer.add_callback(
+            StallWatchdog(run / "stalls", 60 * minutes, aborts=aborts, verifier_stacks=verifier_stacks)
+        )
     trainer.add_callback(MetricsFile(run / METRICS))
     trainer.add_callback(Progress(ACCURACY, phase=lambda: trainer.parts.phases.now))
     trainer.add_callback(EvaluationProgress())
@@ -151,7 +147,10 @@ def _watched(trainer: Any, config: RunConfig, run: Path, checkpoint: Path | None
     if "wandb" in config.logging.report_to and config.logging.wandb_mode != "disabled":
         trainer.add_callback(WandbRunConfig(config.model_dump()))
     if checkpoint is not None:
-        _purge_tensorboard(trainer, step_of(checkpoint) + 1)
+        # What the interrupted part of the run wrote of later steps is replaced: they are trained, and written, again.
+        for callback in trainer.callback_handler.callbacks:
+            if isinstance(callback, TensorBoardCallback):
+                callback._SummaryWriter = partial(callback._SummaryWriter, purge_step=step_of(checkpoint) + 1)
     # Last, after all callbacks that write into a checkpoint; it deletes old ones too, when the new one is whole.
     total_limit, trainer.args.save_total_limit = trainer.args.save_total_limit, None
     trainer.add_callback(CheckpointManifest(total_limit, trainer.accelerator.wait_for_everyone))

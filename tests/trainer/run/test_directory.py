@@ -4,6 +4,7 @@ from pathlib import Path
 
 import pytest
 
+from evenkeel.trainer.run.checkpoints import newest_good_checkpoint
 from evenkeel.trainer.run.config import load_config
 from evenkeel.trainer.run.directory import (
     ResumeError,
@@ -11,7 +12,6 @@ from evenkeel.trainer.run.directory import (
     directories_of,
     fresh_directory,
     is_trained,
-    last_checkpoint,
 )
 from evenkeel.trainer.run.record import RunRecord
 
@@ -50,13 +50,7 @@ def test_the_newest_complete_checkpoint_is_compared_as_a_number(tmp_path: Path):
     good = checkpoint(tmp_path / "run", 10)
     checkpoint(tmp_path / "run", 9)
     checkpoint(tmp_path / "run", 12, complete=False)
-    assert last_checkpoint(tmp_path / "run") == good
-
-
-def test_resume_without_a_checkpoint_says_so(tmp_path: Path):
-    checkpoint(tmp_path / "run", 3, complete=False)
-    with pytest.raises(ResumeError, match="no complete checkpoint"):
-        last_checkpoint(tmp_path / "run")
+    assert newest_good_checkpoint(tmp_path / "run").checkpoint == good
 
 
 def test_a_continuation_may_last_longer_but_not_train_otherwise(tmp_path: Path):
@@ -104,7 +98,7 @@ def test_folders_that_are_no_steps_checkpoint_are_passed_over(tmp_path: Path):
     good = checkpoint(tmp_path / "run", 3)
     (tmp_path / "run" / "checkpoint-best").mkdir()
     (tmp_path / "run" / "checkpoint-best" / "trainer_state.json").write_text("{}")
-    assert last_checkpoint(tmp_path / "run") == good
+    assert newest_good_checkpoint(tmp_path / "run").checkpoint == good
 
 
 def test_a_line_that_a_kill_cut_off_is_passed_over(tmp_path: Path):

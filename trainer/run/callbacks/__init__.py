@@ -5,7 +5,7 @@ from evenkeel.trainer.run.callbacks.evaluations import EvaluationFiles, FinalEva
 from evenkeel.trainer.run.callbacks.idle_batches import IdleBatches
 from evenkeel.trainer.run.callbacks.progress import Doctor, EvaluationProgress, Progress, Samples
 from evenkeel.trainer.run.callbacks.records import MetricsFile, Rollouts, WandbRunConfig
-from evenkeel.trainer.run.callbacks.stalls import StallWatchdog, stall_watchdogs
+from evenkeel.trainer.run.callbacks.stalls import StallWatchdog
 from evenkeel.trainer.run.callbacks.stopping import StopAtRolloutBoundary
 
 __all__ = [
@@ -23,5 +23,4 @@ __all__ = [
     "StallWatchdog",
     "StopAtRolloutBoundary",
     "WandbRunConfig",
-    "stall_watchdogs",
 ]

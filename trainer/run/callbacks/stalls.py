@@ -12,21 +12,12 @@ from typing import IO, Any
 
 from transformers import TrainerCallback, TrainerControl, TrainerState, TrainingArguments
 
-from evenkeel.trainer.run.config.schema import StoppingSection
 from evenkeel.trainer.run.processes import FAILED
 
 LATER = 1.5
 """From so many times the limit on the stacks are written from C, for the interpreter itself may be what hangs."""
 SECONDS_FOR_THE_OTHERS = 5.0
 """Before an abort: the other ranks, whose clocks run apart a little, write theirs."""
-
-
-def stall_watchdogs(run: Path, stopping: StoppingSection, verifier_stacks: Callable[[], str]) -> list["StallWatchdog"]:
-    """The watchdog that the section asks for, or none."""
-    if stopping.stall_minutes is None:
-        return []
-    seconds = 60 * stopping.stall_minutes
-    return [StallWatchdog(run / "stalls", seconds, aborts=stopping.stall_aborts, verifier_stacks=verifier_stacks)]
 
 
 class StallWatchdog(TrainerCallback):

@@ -22,8 +22,7 @@ from evenkeel.trainer.comparison.sweeps.process_group import await_group, enviro
 from evenkeel.trainer.comparison.sweeps.queues import QueueError, gpu_slots, slurm_parameters
 from evenkeel.trainer.comparison.sweeps.runner import SweepError, locked_directory
 from evenkeel.trainer.comparison.sweeps.schema import SlurmExecution
-from evenkeel.trainer.run.checkpoints import files_of, fingerprints, write_checkpoint_manifest
-from evenkeel.trainer.run.directory import last_checkpoint
+from evenkeel.trainer.run.checkpoints import files_of, fingerprints, newest_good_checkpoint, write_checkpoint_manifest
 from tests.paths import ROOT
 
 PARENT_WITH_CHILD = """
@@ -186,7 +185,8 @@ def test_a_rerun_beside_a_half_done_cell_is_not_resumed(tmp_path: Path):
         (tmp_path / path / "trainer_state.json").write_text("{}")
     assert cell.checkpoint() == cell.run / "checkpoint-20"
     for _ in range(2):  # the second finds the link
-        taken = last_checkpoint(cell.resumable())  # by the training script
+        taken = newest_good_checkpoint(cell.resumable()).checkpoint  # by the training script
+        assert taken is not None
         assert taken.resolve() == (cell.run / "checkpoint-20").resolve()
     shutil.rmtree(tmp_path / "run-2")
     assert cell.resumable() == cell.run
