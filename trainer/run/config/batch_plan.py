@@ -4,7 +4,7 @@ import math
 from dataclasses import dataclass
 from typing import Any
 
-from evenkeel.trainer.run.config.problems import ConfigError, Problem
+from evenkeel.trainer.run.config.problems import config_error
 from evenkeel.trainer.run.config.schema import RunConfig
 from evenkeel.trainer.run.config.trl_arguments import grpo_default
 
@@ -73,7 +73,7 @@ def batch_plan(config: RunConfig, world_size: int) -> BatchPlan:
     if config.num_processes not in (None, world_size):
         what = f"is {config.num_processes}, but the run was started on {world_size}."
         instead = f"Start it on {config.num_processes}, or change num_processes."
-        raise _refused("other-number-of-processes", "num_processes", what, instead)
+        raise config_error("other-number-of-processes", "num_processes", what, instead)
     per_device, generations = argument("per_device_train_batch_size"), argument("num_generations")
     microbatch = per_device * world_size
     named = f"the {microbatch} sequences of a micro-batch ({per_device} on each of {world_size} ranks)"
@@ -84,11 +84,11 @@ def batch_plan(config: RunConfig, world_size: int) -> BatchPlan:
             whole = update if update % microbatch == 0 else microbatch
             what = f"{prompts} prompts × {generations} completions = {rollout} sequences is not a multiple of {named}."
             near = _neighbours(prompts, math.lcm(whole, generations) // generations)
-            raise _refused("cut-microbatch", "algorithm.prompts_per_rollout", what, f"Write {near}.")
+            raise config_error("cut-microbatch", "algorithm.prompts_per_rollout", what, f"Write {near}.")
         if rollout % update or update % microbatch:
             what = f"is {update}, which must divide the {rollout} sequences of a rollout and be a multiple of {named}."
             near = _nearest_update(update, rollout, microbatch)
-            raise _refused("cut-update", "algorithm.sequences_per_update", what, f"Write {near}.")
+            raise config_error("cut-update", "algorithm.sequences_per_update", what, f"Write {near}.")
         accumulation = update // microbatch
     else:
         accumulation = argument("gradient_accumulation_steps")
@@ -104,7 +104,7 @@ def _rollout_of_arguments(
     """Sequences of a rollout as TRL's own arguments give them, if they hold whole groups and updates."""
     if batch is not None and steps is not None:
         what = f"is {batch}, while trl.steps_per_generation is {steps}: both say how many sequences are generated."
-        raise _refused("rollout-twice", "trl.generation_batch_size", what, "Delete one of the two.")
+        raise config_error("rollout-twice", "trl.generation_batch_size", what, "Delete one of the two.")
     update = microbatch * accumulation
     whole = math.lcm(update, generations)
     if batch is not None:
@@ -121,7 +121,7 @@ def _rollout_of_arguments(
         code, reason = "cut-update", f"cannot be cut into updates of {update}, so some update would mix two rollouts."
     else:
         return rollout
-    raise _refused(code, path, f"a rollout of {rollout} sequences {reason}", f"Write {near}.")
+    raise config_error(code, path, f"a rollout of {rollout} sequences {reason}", f"Write {near}.")
 
 
 def _nearest_update(update: int, rollout: int, microbatch: int) -> str:
@@ -141,7 +141,3 @@ def _neighbours(number: int, factor: int) -> str:
 
 def _either(lower: int, upper: int) -> str:
     return " or ".join(str(number) for number in (lower, upper) if number)
-
-
-def _refused(code: str, path: str, what: str, instead: str) -> ConfigError:
-    return ConfigError([Problem(path, what, instead, code=code)])

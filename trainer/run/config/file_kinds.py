@@ -3,7 +3,7 @@
 from collections.abc import Collection
 from dataclasses import dataclass
 
-from evenkeel.trainer.run.config.problems import ConfigError, Problem
+from evenkeel.trainer.run.config.problems import config_error
 from evenkeel.trainer.run.config.yaml_document import Node
 
 
@@ -85,4 +85,4 @@ def check_kind(tree: Node, wanted: FileKind) -> None:
         if kind.has(keys):
             marks = ", ".join(sorted(kind.marks & {*keys}))
             what = f"this is a file for {kind.name}, as its keys say ({marks}), and a file for {wanted.name} is needed."
-            raise ConfigError([Problem("", what, kind.use.format(file=file), tree.origin, code="other-kind-of-file")])
+            raise config_error("other-kind-of-file", "", what, kind.use.format(file=file), tree.origin)

@@ -12,7 +12,7 @@ from typing import Any
 
 from evenkeel.rewards.registry import suggest
 from evenkeel.trainer.run.config.file_kinds import RUN, check_kind
-from evenkeel.trainer.run.config.problems import COMMAND_LINE, ConfigError, Problem
+from evenkeel.trainer.run.config.problems import COMMAND_LINE, ConfigError, Problem, config_error
 from evenkeel.trainer.run.config.shipped import CONFIGS
 from evenkeel.trainer.run.config.yaml_document import Node, read_file, read_value
 
@@ -49,23 +49,21 @@ def extended(tree: Node) -> Node:
     extends = tree.child("extends")
     if extends is None:
         return tree
-
-    def refused(code: str, what: str, instead: str) -> ConfigError:
-        return ConfigError([Problem("extends", what, instead, extends.origin, code=code)])
-
     if not isinstance(extends.value, str) or not extends.value:
-        raise refused("no-base", f"is {extends.plain()!r}, not the name of a file.", "Name one YAML file.")
+        what = f"is {extends.plain()!r}, not the name of a file."
+        raise config_error("no-base", "extends", what, "Name one YAML file.", extends.origin)
     base_path = extends.origin.folder / extends.value
     if not os.path.isfile(base_path) and os.path.isfile(shipped := CONFIGS.parent / extends.value):  # noqa: PTH113
         base_path = shipped
     if not os.path.isfile(base_path):  # noqa: PTH113 pathlib raises for a name that is too long
         there = sorted(file.name for file in base_path.parent.glob("*.yaml"))
         instead = suggest(base_path.name, there, "The path is relative to the file that says `extends`.")
-        raise refused("no-base", f"there is no file {base_path}.", instead)
+        raise config_error("no-base", "extends", f"there is no file {base_path}.", instead, extends.origin)
     base = read_file(base_path)
     if (further := base.child("extends")) is not None:
         what = f"{base_path} itself extends {further.plain()!r}, and only one level is read."
-        raise refused("second-base", what, "Extend that file directly, or write its lines into the base.")
+        instead = "Extend that file directly, or write its lines into the base."
+        raise config_error("second-base", "extends", what, instead, extends.origin)
     inherited = Node({key: node for key, node in base.value.items() if key not in _NOT_INHERITED}, base.origin)
     own = Node({key: node for key, node in tree.value.items() if key != "extends"}, tree.origin)
     return _over(inherited, own)
@@ -98,18 +96,19 @@ def overridden(tree: Node, override: str) -> Node:
     keys = path.strip().split(".")
     if not equals and override.endswith((".yaml", ".yml")):
         what = f"{override} is a second file, and a run has one."
-        raise _refused("second-file", "", what, "Write one that `extends` the other.")
+        raise config_error("second-file", "", what, "Write one that `extends` the other.", COMMAND_LINE)
     if not equals or not all(keys):
-        raise _refused("bad-override", "", f"the override {override!r} does not have the form key=value.", _EXAMPLE)
+        what = f"the override {override!r} does not have the form key=value."
+        raise config_error("bad-override", "", what, _EXAMPLE, COMMAND_LINE)
     if path.startswith("-"):
         what = f"the override {override!r} begins with a dash."
-        raise _refused("bad-override", "", what, f"Leave the dashes out. {_EXAMPLE}")
+        raise config_error("bad-override", "", what, f"Leave the dashes out. {_EXAMPLE}", COMMAND_LINE)
     if not text.strip():
         instead = f"Write {path}=null for no value, or {path}='\"\"' for empty text."
-        raise _refused("bad-override", path, "there is nothing after the `=`.", instead)
+        raise config_error("bad-override", path, "there is nothing after the `=`.", instead, COMMAND_LINE)
     if keys == ["extends"]:
         what = "a base is chosen in the file, not on the command line."
-        raise _refused("bad-override", path, what, "Write a file that extends it.")
+        raise config_error("bad-override", path, what, "Write a file that extends it.", COMMAND_LINE)
     return _placed(tree, keys, read_value(text, path.strip()), ())
 
 
@@ -124,20 +123,16 @@ def _placed(node: Node, keys: list[str], change: Node, above: tuple[str, ...]) -
         if not head.isdecimal() or int(head) >= len(items):
             what = f"{here} is a list of {len(items)}, written at {node.origin}, and {head!r} is not a place in it."
             instead = f"Count from 0 to {len(items) - 1}." if items else "Write the whole list."
-            raise _refused("bad-place", path, what, instead)
+            raise config_error("bad-place", path, what, instead, COMMAND_LINE)
         items[int(head)] = _placed(items[int(head)], rest, change, (*above, head))
         return Node(items, node.origin)
     if node.value is not None and not isinstance(node.value, dict):
         name = f"name: {node.value}, " if isinstance(node.value, str) else ""
         what = f"{here} is {node.value!r}, written at {node.origin}, and has no keys of its own."
-        raise _refused("bad-place", path, what, f"Write {here}='{{{name}{head}: …}}'.")
+        raise config_error("bad-place", path, what, f"Write {here}='{{{name}{head}: …}}'.", COMMAND_LINE)
     entries: dict[str, Any] = dict(node.value or {})
     entries[head] = _placed(entries.get(head) or Node(None, COMMAND_LINE), rest, change, (*above, head))
     return Node(entries, node.origin)
-
-
-def _refused(code: str, path: str, what: str, instead: str) -> ConfigError:
-    return ConfigError([Problem(path, what, instead, COMMAND_LINE, code=code)])
 
 
 def flattened(tree: Any, path: str = "") -> dict[str, Any]:

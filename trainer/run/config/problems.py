@@ -58,6 +58,11 @@ class ConfigError(Refusal):
         super().__init__(whole, code=self.problems[0].code if len(lines) == 1 else None)
 
 
+def config_error(code: str, path: str, what: str, instead: str, origin: Origin | None = None) -> ConfigError:
+    """The error of a single problem."""
+    return ConfigError([Problem(path, what, instead, origin, code=code)])
+
+
 def problem(code: str, what: str, instead: str, location: tuple[str | int, ...] = ()) -> InitErrorDetails:
     """One problem, for a validator to raise; pydantic knows the place in the data, and from there on ``location``."""
     error = PydanticCustomError(code, "{what} {instead}", {"what": what, "instead": instead})

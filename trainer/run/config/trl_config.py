@@ -5,7 +5,7 @@ from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any
 
 from evenkeel.trainer.run.config.batch_plan import batch_plan
-from evenkeel.trainer.run.config.problems import ConfigError, Problem
+from evenkeel.trainer.run.config.problems import config_error
 from evenkeel.trainer.run.config.schema import RunConfig
 
 if TYPE_CHECKING:
@@ -30,7 +30,7 @@ def grpo_config(config: RunConfig, world_size: int) -> "GRPOConfig":
     """
     from trl import GRPOConfig
 
-    return _training_arguments(GRPOConfig, config, world_size, {})
+    return _made(GRPOConfig, _training_arguments(config, world_size))
 
 
 def planned_config(config: RunConfig, world_size: int, instead: Mapping[str, Any]) -> "GRPOConfig":
@@ -42,12 +42,10 @@ def planned_config(config: RunConfig, world_size: int, instead: Mapping[str, Any
     from trl import GRPOConfig
 
     planned = type("PlannedGRPOConfig", (GRPOConfig,), {"world_size": property(lambda _: world_size)})
-    return _training_arguments(planned, config, world_size, instead)
+    return _made(planned, {**_training_arguments(config, world_size), **instead})
 
 
-def _training_arguments(
-    kind: type["GRPOConfig"], config: RunConfig, world_size: int, instead: Mapping[str, Any]
-) -> "GRPOConfig":
+def _training_arguments(config: RunConfig, world_size: int) -> dict[str, Any]:
     plan, best = batch_plan(config, world_size), config.evaluation.keep_best
     owned = {
         **_shared(config),
@@ -66,7 +64,7 @@ def _training_arguments(
         "steps_per_generation": plan.steps_per_generation,
     }
     verbatim = {key: value for key, value in config.trl.items() if key != "generation_batch_size"}
-    return _made(kind, {**verbatim, **owned, **instead})
+    return {**verbatim, **owned}
 
 
 def evaluation_arguments(config: RunConfig, output_dir: str) -> "GRPOConfig":
@@ -121,7 +119,7 @@ def _made(kind: type["GRPOConfig"], arguments: dict[str, Any]) -> "GRPOConfig":
         return kind(**arguments)
     except ValueError as error:
         what = f"TRL refuses these arguments: {error}"
-        raise ConfigError([Problem("trl", what, "Change what it names.", code="refused-by-trl")]) from error
+        raise config_error("refused-by-trl", "trl", what, "Change what it names.") from error
 
 
 def lora_config(config: RunConfig) -> "LoraConfig | None":
@@ -144,7 +142,7 @@ def quantization_config(config: RunConfig) -> "BitsAndBytesConfig | None":
     if find_spec("bitsandbytes") is None:
         what = "a model in 4 bits needs the package bitsandbytes, which is not installed."
         instead = 'Install it (pip install -e ".[qlora]" -c constraints.txt), or leave `quantization` out.'
-        raise ConfigError([Problem("model.quantization", what, instead, code="no-bitsandbytes")])
+        raise config_error("no-bitsandbytes", "model.quantization", what, instead)
     from transformers import BitsAndBytesConfig
 
     return BitsAndBytesConfig(**config.model.quantization.model_dump())

@@ -20,7 +20,7 @@ from ruamel.yaml.nodes import MappingNode, ScalarNode
 from ruamel.yaml.resolver import VersionedResolver
 from ruamel.yaml.tag import Tag
 
-from evenkeel.trainer.run.config.problems import COMMAND_LINE, ConfigError, Origin, Problem
+from evenkeel.trainer.run.config.problems import COMMAND_LINE, ConfigError, Origin, Problem, config_error
 
 DEEPEST = 64
 """Largest number of mappings and lists inside one another; a run file has six."""
@@ -87,24 +87,22 @@ def read_file(path: Path) -> Node:
     """
     origin = Origin(str(path), None, path.parent)
 
-    def refused(code: str, what: str, instead: str) -> ConfigError:
-        return ConfigError([Problem("", what, instead, origin, code=code)])
-
     try:
         text = path.read_text(encoding="utf-8")
     except OSError as error:
         if "=" in path.name:
             what = f"{str(path)!r} is a setting, and the name of the file comes first."
-            raise ConfigError([Problem("", what, f"Write FILE.yaml {path}.", code="no-file")]) from None
+            raise config_error("no-file", "", what, f"Write FILE.yaml {path}.") from None
         reason = "is a folder" if path.is_dir() else (error.strerror or "cannot be read").lower()
         what = f"the configuration cannot be read: {reason}."
-        raise refused("unreadable-file", what, "Name a YAML file that exists.") from None
+        raise config_error("unreadable-file", "", what, "Name a YAML file that exists.", origin) from None
     except UnicodeDecodeError:
-        raise refused("not-utf8", "the file is not UTF-8 text, as YAML must be.", "Save it as UTF-8.") from None
+        what = "the file is not UTF-8 text, as YAML must be."
+        raise config_error("not-utf8", "", what, "Save it as UTF-8.", origin) from None
     node = _parse(text, origin)
     if not isinstance(node.value, dict):
         what = "the file is empty." if node.value is None else "the file is not a mapping of sections."
-        raise refused("no-sections", what, "Start with the sections, for instance `model:`.")
+        raise config_error("no-sections", "", what, "Start with the sections, for instance `model:`.", origin)
     return node
 
 
@@ -150,23 +148,23 @@ def _parse(text: str, origin: Origin, path: str = "") -> Node:
         composed = _composed(text)
         node = Node(None, origin) if composed is None else reader.node(composed, path, origin)
     except RecursionError:
-        raise ConfigError([_too_deep(path, origin)]) from None
+        raise _too_deep(path, origin) from None
     except YAMLError as error:
         marked = error if isinstance(error, MarkedYAMLError) else None
         mark = marked and (marked.problem_mark or marked.context_mark)
         reason = (marked.problem or marked.context) if marked else str(error).splitlines()[0]
         place = Origin(origin.source, mark.line + 1, origin.folder) if mark and origin is not COMMAND_LINE else origin
         instead = "Check the indentation, the brackets and the quotes around there."
-        raise ConfigError([Problem(path, f"this is not YAML: {reason}.", instead, place, code="not-yaml")]) from None
+        raise config_error("not-yaml", path, f"this is not YAML: {reason}.", instead, place) from None
     if reader.problems:
         raise ConfigError(reader.problems)
     return node
 
 
-def _too_deep(path: str, origin: Origin) -> Problem:
+def _too_deep(path: str, origin: Origin) -> ConfigError:
     what = f"mappings and lists are nested more than {DEEPEST} levels deep, and no setting is."
     instead = "Look for an opening bracket that is repeated or never closed."
-    return Problem(path.split(".")[0], what, instead, origin, code="too-deep")
+    return config_error("too-deep", path.split(".")[0], what, instead, origin)
 
 
 class _Reader:
@@ -189,12 +187,12 @@ class _Reader:
             self._refuse("alias-of-itself", path, origin, "an alias names a value that contains it.", "Write it out.")
             return Node(None, origin)
         if len(self._open) >= DEEPEST:
-            raise ConfigError([_too_deep(path, origin)])
+            raise _too_deep(path, origin)
         self._repeated += id(composed) in self._seen
         if self._repeated > MOST_REPEATED:
             what = f"aliases (*name) repeat what they stand for more than {MOST_REPEATED:,} times."
             instead = "Use fewer aliases inside one another."
-            raise ConfigError([Problem(path.split(".")[0], what, instead, origin, code="too-many-aliases")])
+            raise config_error("too-many-aliases", path.split(".")[0], what, instead, origin)
         self._seen.add(id(composed))
         self._open.add(id(composed))
         try:
