@@ -33,7 +33,6 @@ from evenkeel.rewards.bench.audit import ANSWER, KINDS, RIGHT, TASKS, Audit, Fin
 from evenkeel.rewards.bench.built_in import BUILT_IN
 from evenkeel.trainer.command import command_line, refused_in_words
 
-NOTHING_FOUND, FINDINGS, REFUSED = 0, 1, 2
 COLUMNS = ("asked", "refused", "paid", "unjudged", "fault", "crash", "over time", "not asked")
 SHOWN = 3
 """Cases of each problem in the text."""
@@ -42,7 +41,11 @@ SHOWN = 3
 @refused_in_words
 def main(argv: Sequence[str] | None = None) -> int:
     """Exit status, see above."""
-    arguments = vars(parse_arguments(argv))
+    command = parser()
+    given = command.parse_intermixed_args(argv)
+    if given.seconds is not None and given.seconds <= 0:
+        command.error(f"--seconds {given.seconds:g} leaves no time for a call; write more than 0")
+    arguments = vars(given)
     functions, file = arguments.pop("functions"), arguments.pop("json")
     sys.path.insert(0, str(Path.cwd()))
     audits = []
@@ -58,7 +61,7 @@ def main(argv: Sequence[str] | None = None) -> int:
             print(written)
         else:
             Path(file).write_text(written + "\n", encoding="utf-8")
-    return FINDINGS if any(each.findings for each in audits) else NOTHING_FOUND
+    return 1 if any(each.findings for each in audits) else 0
 
 
 def parser() -> argparse.ArgumentParser:
@@ -97,14 +100,6 @@ def parser() -> argparse.ArgumentParser:
     command.add_argument("--seconds", type=float, help="for one call; default 5, of code 30")
     command.add_argument("--json", metavar="FILE", help="write JSON with every finding; - for standard output alone")
     return command
-
-
-def parse_arguments(argv: Sequence[str] | None) -> argparse.Namespace:
-    command = parser()
-    arguments = command.parse_intermixed_args(argv)
-    if arguments.seconds is not None and arguments.seconds <= 0:
-        command.error(f"--seconds {arguments.seconds:g} leaves no time for a call; write more than 0")
-    return arguments
 
 
 def text_report(audit: Audit) -> str:
@@ -164,6 +159,13 @@ def as_json(audit: Audit) -> dict[str, Any]:
         kind: {name.replace(" ", "_"): number for name, number in _counts(audit, kind).items() if number is not None}
         for kind in KINDS
     }
+    findings: list[dict[str, Any]] = []
+    for finding in audit.findings:
+        findings.append({"problem": finding.problem, "detail": finding.detail})
+        if (asked := finding.asked) is not None:
+            case = asked.case
+            findings[-1] |= {"kind": case.kind, "name": case.name, "reference": case.row.reference}
+            findings[-1] |= {"completion": case.completion[:500], "reward": asked.reward, "seconds": asked.seconds}
     return {
         "function": audit.function,
         "ok": not audit.findings,
@@ -175,18 +177,9 @@ def as_json(audit: Audit) -> dict[str, Any]:
         "right_at": audit.right_at,
         "kinds": kinds,
         "seconds": {"median": median(seconds), "largest": max(seconds)},
-        "findings": [_finding(finding) for finding in audit.findings],
+        "findings": findings,
         "notes": audit.notes,
     }
-
-
-def _finding(finding: Finding) -> dict[str, Any]:
-    told: dict[str, Any] = {"problem": finding.problem, "detail": finding.detail}
-    if (asked := finding.asked) is None:
-        return told
-    case = asked.case
-    told |= {"kind": case.kind, "name": case.name, "reference": case.row.reference}
-    return told | {"completion": case.completion[:500], "reward": asked.reward, "seconds": asked.seconds}
 
 
 def _counts(audit: Audit, kind: Kind) -> dict[str, int | None]:

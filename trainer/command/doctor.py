@@ -27,20 +27,21 @@ from evenkeel.trainer.command import command_line, refused_in_words
 from evenkeel.trainer.doctor.readers import Record, read
 from evenkeel.trainer.doctor.rules import RULES, Examination, Severity
 
-NOTHING_FOUND, FINDINGS, REFUSED = 0, 1, 2
-
 
 @refused_in_words
 def main(argv: Sequence[str] | None = None) -> int:
     """Exit status, see above."""
-    arguments = parse_arguments(argv)
+    command = parser()
+    arguments = command.parse_args(argv)
+    if (arguments.path is None) != arguments.rules:
+        command.error("name the folder of a run or the file with its metrics, or write --rules alone")
     if arguments.rules:
         print(rules_table())
-        return NOTHING_FOUND
+        return 0
     record = read(arguments.path)
     examination = Examination().add_all(record.lines)
     print((json_report if arguments.json else text_report)(record, examination))
-    return FINDINGS if examination.findings else NOTHING_FOUND
+    return 1 if examination.findings else 0
 
 
 def parser() -> argparse.ArgumentParser:
@@ -50,14 +51,6 @@ def parser() -> argparse.ArgumentParser:
     command.add_argument("--json", action="store_true", help="print one JSON object")
     command.add_argument("--rules", action="store_true", help="print the table of rules in Markdown, and end")
     return command
-
-
-def parse_arguments(argv: Sequence[str] | None) -> argparse.Namespace:
-    command = parser()
-    arguments = command.parse_args(argv)
-    if (arguments.path is None) != arguments.rules:
-        command.error("name the folder of a run or the file with its metrics, or write --rules alone")
-    return arguments
 
 
 def text_report(record: Record, examination: Examination) -> str:

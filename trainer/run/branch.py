@@ -24,7 +24,7 @@ from evenkeel.trainer.run.checkpoints import (
     step_of,
     write_checkpoint_manifest,
 )
-from evenkeel.trainer.run.config import BatchPlan, RunConfig
+from evenkeel.trainer.run.config import RunConfig
 from evenkeel.trainer.run.config.layers import flattened
 from evenkeel.trainer.run.config.trl_arguments import grpo_default
 from evenkeel.trainer.run.files import CONFIG, MANIFEST, TRAINER_STATE, CheckpointRecord, read_record, write_json
@@ -75,7 +75,10 @@ class Branch:
         for name in files_of(self.checkpoint):
             if name not in (TRAINER_STATE, FILE):
                 (start / name).parent.mkdir(parents=True, exist_ok=True)
-                _link(self.checkpoint / name, start / name)
+                try:
+                    os.link(self.checkpoint / name, start / name)
+                except OSError:  # another file system, or one without links
+                    shutil.copy2(self.checkpoint / name, start / name)
         state = json.loads((self.checkpoint / TRAINER_STATE).read_text())
         state |= {"global_step": self.step, "log_history": []}
         state |= {"best_metric": None, "best_global_step": None, "best_model_checkpoint": None}
@@ -131,7 +134,13 @@ def branch_of(experiment: Any, train_rows: str | None, world_size: int) -> Branc
     if problems := [*_differences(config, parent, train_rows, world_size)]:
         raise BranchError("\n\n".join(problems))
     theirs = type(experiment)(parent.config, experiment.folder, world_size)
-    if problems := [*_other_batches(theirs.plan, experiment.plan, parent.path)]:
+    for name in ("prompts_per_rollout", "num_generations"):
+        if (had := getattr(theirs.plan, name)) != (has := getattr(experiment.plan, name)):
+            problems.append(
+                f"{name} = {has}, and {parent.path} has {had}: a branch goes on with its parent's prompts. Write the "
+                "parent's value, or start a run of its own."
+            )
+    if problems:
         raise BranchError("\n\n".join(problems))
     before, now = theirs.steps_per_rollout, experiment.steps_per_rollout
     step = step_of(checkpoint)
@@ -194,23 +203,7 @@ def _differences(config: RunConfig, parent: RunRecord, train_rows: str | None, w
         yield f"model: {changed} of {config.model.name_or_path} is not what {parent.path} started from. Bring it back."
 
 
-def _other_batches(theirs: BatchPlan, ours: BatchPlan, parent: Path) -> Iterator[str]:
-    for name in ("prompts_per_rollout", "num_generations"):
-        if (before := getattr(theirs, name)) != (now := getattr(ours, name)):
-            yield (
-                f"{name} = {now}, and {parent} has {before}: a branch goes on with its parent's prompts. Write the "
-                "parent's value, or start a run of its own."
-            )
-
-
 def _no_checkpoint(named: Path) -> str:
     steps = ", ".join(str(step_of(path)) for path in reversed(checkpoints_of(named.parent)))
     there = f"{named.parent} has checkpoints at {steps}" if steps else f"{named.parent} has no checkpoint"
     return f"branch_of: there is no checkpoint {named}; {there}. trl.save_steps says after which steps a run saves."
-
-
-def _link(file: Path, to: Path) -> None:
-    try:
-        os.link(file, to)
-    except OSError:  # another file system, or one without links
-        shutil.copy2(file, to)

@@ -35,13 +35,12 @@ _TYPES = {
     "old_logps": "list<float>",
     "entropies": "list<float>",
 }
-"""Column → its type. ``rewards/<function>`` are float, all others (``<function>/answer``, ``/reason``) text."""
+"""Column that every file holds → its type. Beside these ``rewards/<function>`` are float, and all others
+(``<function>/answer``, ``/reason``) text."""
 
 
 _FULL = ("batch", "step", "row", "group", "completion", "completion_ids", "num_tokens", "truncated")
 """Columns without a hole."""
-ALWAYS = tuple(_TYPES)
-"""Columns that every file holds."""
 
 
 class RolloutFiles:
@@ -82,17 +81,17 @@ class RolloutFiles:
     def write(self, number: int, columns: Columns) -> None:
         """Keep this rank's rows of batch ``number``; every rank calls it for every batch."""
         if number % self.every == 0:
-            path = self.folder / f"batch-{number:06d}-rank-{self.rank}.parquet"
+            path = self._file(number)
             self.sizes[number] = self._fitted(lambda: write_rollouts(path, columns)) and path.stat().st_size
         while len(self.sizes) > 1 and self.any_rank(sum(self.sizes.values()) > self.limit_bytes):
-            self._thin_out()
+            self.every *= 2
+            self._write_kept()  # first: files beyond those listed do no harm, missing ones would
+            for dropped in [kept for kept in self.sizes if kept % self.every]:
+                self._file(dropped).unlink(missing_ok=True)
+                del self.sizes[dropped]
 
-    def _thin_out(self) -> None:
-        self.every *= 2
-        self._write_kept()  # first: files beyond those listed do no harm, missing ones would
-        for number in [number for number in self.sizes if number % self.every]:
-            (self.folder / f"batch-{number:06d}-rank-{self.rank}.parquet").unlink(missing_ok=True)
-            del self.sizes[number]
+    def _file(self, number: int) -> Path:
+        return self.folder / f"batch-{number:06d}-rank-{self.rank}.parquet"
 
     def _write_kept(self) -> None:
         if self.rank == 0:
@@ -134,9 +133,19 @@ def write_rollouts(path: Path, columns: Columns) -> None:
     import pyarrow
     from pyarrow import parquet
 
-    arrays = {name: pyarrow.array(_storable(values), type=_type_of(name)) for name, values in columns.items()}
-    table = pyarrow.table(arrays)
-    _replace(path, lambda draft: parquet.write_table(table, draft, compression="zstd"))
+    def storable(value: Any) -> Any:
+        """A text with lone surrogates, which JSON data may hold and UTF-8 may not, has escapes in their place."""
+        return value.encode("utf-8", "backslashreplace").decode() if isinstance(value, str) else value
+
+    arrays = {name: pyarrow.array([*map(storable, values)], type=_type_of(name)) for name, values in columns.items()}
+    draft = path.with_name(f".{path.name}.draft")
+    try:
+        parquet.write_table(pyarrow.table(arrays), draft, compression="zstd")
+        with draft.open("rb") as file:
+            os.fsync(file.fileno())
+        draft.replace(path)
+    finally:
+        draft.unlink(missing_ok=True)
 
 
 def fault_of_columns(table: Any, wanted: Iterable[str]) -> str:
@@ -165,22 +174,6 @@ def _type_of(name: str) -> Any:
     }
     inner = re.fullmatch(r"list<(\w+)>", written)
     return pyarrow.list_(plain[inner[1]]) if inner else plain[written]
-
-
-def _storable(values: list[Any]) -> list[Any]:
-    """Texts with lone surrogates, which JSON data may hold and UTF-8 may not, as escapes."""
-    return [x.encode("utf-8", "backslashreplace").decode() if isinstance(x, str) else x for x in values]
-
-
-def _replace(path: Path, write: Callable[[Path], object]) -> None:
-    draft = path.with_name(f".{path.name}.draft")
-    try:
-        write(draft)
-        with draft.open("rb") as file:
-            os.fsync(file.fileno())
-        draft.replace(path)
-    finally:
-        draft.unlink(missing_ok=True)
 
 
 class RolloutsError(Refusal):
@@ -253,6 +246,6 @@ class RecordedRollouts:
 def _table(path: Path, columns: Sequence[str] | None) -> Any:
     again = "Bring it back as it was written, or delete it: the other rollout batches are then read."
     table = read_parquet(path, columns, again)
-    if fault := fault_of_columns(table, ALWAYS if columns is None else [name for name in columns if name in ALWAYS]):
+    if fault := fault_of_columns(table, _TYPES if columns is None else [name for name in columns if name in _TYPES]):
         raise DamagedFileError(f"{path} is damaged: {fault}. {again}")
     return table

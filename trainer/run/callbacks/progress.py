@@ -53,7 +53,12 @@ class Progress(TrainerCallback):
 
     def on_train_begin(self, args: TrainingArguments, state: TrainerState, control: TrainerControl, **_: Any) -> None:
         self.started, self.last_line, self.first_step = time.monotonic(), 0.0, state.global_step
-        SIGNS.begins(lambda: self._under_way(state))
+
+        def under_way() -> str:
+            doing = _DOING.get(self.phase() or "", "evaluates, saves or loads rows")
+            return f"step {state.global_step}/{state.max_steps}: {doing}"
+
+        SIGNS.begins(under_way)
         if state.is_world_process_zero and sys.stderr.isatty():
             self.bar = tqdm(total=state.max_steps, initial=state.global_step, dynamic_ncols=True, unit="step")
 
@@ -77,24 +82,17 @@ class Progress(TrainerCallback):
         elif time.monotonic() - self.last_line >= self.seconds_between_lines:
             self.last_line = time.monotonic()
             words = "  ".join(f"{name} {value}" for name, value in values.items())
-            tqdm.write(f"step {state.global_step}/{state.max_steps}  {words}  {self._time_left(state)}")
+            left = ""
+            if done := state.global_step - self.first_step:
+                seconds = (time.monotonic() - self.started) / done * (state.max_steps - state.global_step)
+                left = f"{int(seconds // 60)}:{int(seconds % 60):02d} left"
+            tqdm.write(f"step {state.global_step}/{state.max_steps}  {words}  {left}")
             sys.stdout.flush()
             SIGNS.said()
 
     def on_train_end(self, args: TrainingArguments, state: TrainerState, control: TrainerControl, **_: Any) -> None:
         if self.bar is not None:
             self.bar.close()
-
-    def _under_way(self, state: TrainerState) -> str:
-        doing = _DOING.get(self.phase() or "", "evaluates, saves or loads rows")
-        return f"step {state.global_step}/{state.max_steps}: {doing}"
-
-    def _time_left(self, state: TrainerState) -> str:
-        done = state.global_step - self.first_step
-        if not done:
-            return ""
-        seconds = (time.monotonic() - self.started) / done * (state.max_steps - state.global_step)
-        return f"{int(seconds // 60)}:{int(seconds % 60):02d} left"
 
 
 class EvaluationProgress(TrainerCallback):

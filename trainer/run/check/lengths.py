@@ -36,7 +36,19 @@ def tokenized_lengths(context: CheckContext) -> dict[str, list[int]]:
     """Tokens of the prompts of each set: of the longest by their characters, and of others evenly spread."""
     if context.tokenizer is None or not context.tokenizer.chat_template:
         return {}
-    return {part: _lengths(context, rows["prompt"][:]) for part, rows in context.rows.items()}
+    lengths = {}
+    for part, rows in context.rows.items():
+        prompts = rows["prompt"][:]
+        chosen = [prompts[row] for row in chosen_rows(prompts, context.most_rows)]
+        options = context.argument("chat_template_kwargs") or {}
+        try:
+            written = context.tokenizer.apply_chat_template(
+                chosen, add_generation_prompt=True, tokenize=False, **options
+            )
+        except Exception as fault:  # a template is a program of its own
+            raise TokenizerError(f"The chat template cannot write the prompts: {in_words(fault)}") from fault
+        lengths[part] = [len(ids) for ids in context.tokenizer(written, add_special_tokens=False)["input_ids"]]
+    return lengths
 
 
 def chosen_rows(prompts: Sequence[Any], most: int) -> list[int]:
@@ -47,20 +59,6 @@ def chosen_rows(prompts: Sequence[Any], most: int) -> list[int]:
     longest = sorted(range(len(prompts)), key=lambda row: -sizes[row])[: min(_CHARACTERS, most // 2)]
     others = most - len(longest)
     return sorted({*longest, *(number * len(prompts) // others for number in range(others))})
-
-
-def _lengths(context: CheckContext, prompts: Sequence[Any]) -> list[int]:
-    chosen = [prompts[row] for row in chosen_rows(prompts, context.most_rows)]
-    try:
-        written = context.tokenizer.apply_chat_template(
-            chosen,
-            add_generation_prompt=True,
-            tokenize=False,
-            **(context.argument("chat_template_kwargs") or {}),
-        )
-    except Exception as fault:  # a template is a program of its own
-        raise TokenizerError(f"The chat template cannot write the prompts: {in_words(fault)}") from fault
-    return [len(ids) for ids in context.tokenizer(written, add_special_tokens=False)["input_ids"]]
 
 
 def _against(part: str, lengths: list[int], completion: int, name: str, limit: int) -> Iterator[Finding]:

@@ -37,7 +37,22 @@ def directory_findings(context: CheckContext) -> Iterator[Finding]:
             "directory that you may write in.",
         )
         return
-    yield from _disk(context, above)
+    if (full := _without_inodes(above)) is not None:
+        yield full
+    size, plan = checkpoint_bytes(context), plan_of(context)
+    if size is None or plan is None or plan.checkpoints == 0:
+        return
+    free = shutil.disk_usage(above).free
+    words = f"about {in_gib(size)} for one checkpoint (weights and optimizer), and {above} has {in_gib(free)} free"
+    if size > free:
+        yield error("machine", "disk-too-small", f"The disk is too small: {words}. Name an output_dir on a larger one.")
+    elif size * (plan.checkpoints + 1) > free:
+        yield warning(
+            "machine",
+            "disk-will-be-full",
+            f"The disk will be full: {plan.checkpoints} checkpoints are kept, {words}. Write trl.save_total_limit: "
+            f"{max(1, free // size - 1)}, or raise save_steps.",
+        )
 
 
 def checkpoint_bytes(context: CheckContext) -> int | None:
@@ -62,25 +77,6 @@ def _without_inodes(place: Path) -> Finding | None:
         f"checkpoint writes up to {_FEWEST_INODES} files (df -i). Delete small files there, or name an output_dir on "
         "another disk.",
     )
-
-
-def _disk(context: CheckContext, place: Path) -> Iterator[Finding]:
-    if (full := _without_inodes(place)) is not None:
-        yield full
-    size, plan = checkpoint_bytes(context), plan_of(context)
-    if size is None or plan is None or plan.checkpoints == 0:
-        return
-    free = shutil.disk_usage(place).free
-    words = f"about {in_gib(size)} for one checkpoint (weights and optimizer), and {place} has {in_gib(free)} free"
-    if size > free:
-        yield error("machine", "disk-too-small", f"The disk is too small: {words}. Name an output_dir on a larger one.")
-    elif size * (plan.checkpoints + 1) > free:
-        yield warning(
-            "machine",
-            "disk-will-be-full",
-            f"The disk will be full: {plan.checkpoints} checkpoints are kept, {words}. Write trl.save_total_limit: "
-            f"{max(1, free // size - 1)}, or raise save_steps.",
-        )
 
 
 def memory_findings(

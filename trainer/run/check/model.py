@@ -193,59 +193,46 @@ _TOKENIZER = ("tokenizer.json", "tokenizer.model", "vocab.json", "vocab.txt", "s
 
 def folder_fault(name: str) -> ModelError | None:
     """Why no policy can be loaded from ``name``, with the way out; ``None`` where nothing is wrong, or of a hub id."""
-    found = _folder_fault(name, Path(name).expanduser())
-    return None if found is None else ModelError(f"model.name_or_path = {name!r} {found[1]}", code=found[0])
+    path = Path(name).expanduser()
 
+    def fault(code: str, what: str) -> ModelError:
+        return ModelError(f"model.name_or_path = {name!r} {what}", code=code)
 
-def _folder_fault(name: str, path: Path) -> tuple[str, str] | None:
     if path.is_file():
-        return "model-is-a-file", f"is a file. Name the folder that holds it: {path.parent}."
+        return fault("model-is-a-file", f"is a file. Name the folder that holds it: {path.parent}.")
+    if not path.is_dir() and (not path.parent.is_dir() or len(path.parts) < 2):
+        is_hub_id = not name.startswith((".", "/", "~")) and len(path.parts) <= 2
+        what = "is neither an existing folder nor a hub id. Check the path."
+        return None if is_hub_id else fault("no-model-folder", what)
     if not path.is_dir():
-        return _missing(name, path)
-    if not (path / "config.json").is_file():
-        return _no_model(path)
-    try:
-        json.loads((path / "config.json").read_text())
-    except (ValueError, OSError) as error:
-        reason = f"has a config.json that cannot be read: {error}. Copy or download the model again."
-        return "unreadable-model-config", reason
-    return _incomplete(path)
-
-
-def _missing(name: str, path: Path) -> tuple[str, str] | None:
-    if not path.parent.is_dir() or len(path.parts) < 2:
-        local = name.startswith((".", "/", "~")) or len(path.parts) > 2
-        return ("no-model-folder", "is neither an existing folder nor a hub id. Check the path.") if local else None
-    near = closest(path.name, [each.name for each in path.parent.iterdir() if each.is_dir()])
-    instead = f"Did you mean {path.parent / near[0]}?" if near else "Check the path."
-    return "no-model-folder", f"is not a folder, though {path.parent} is one. {instead}"
-
-
-def _no_model(path: Path) -> tuple[str, str]:
-    if (path / "adapter_config.json").is_file():
-        return (
+        near = closest(path.name, [each.name for each in path.parent.iterdir() if each.is_dir()])
+        instead = f"Did you mean {path.parent / near[0]}?" if near else "Check the path."
+        return fault("no-model-folder", f"is not a folder, though {path.parent} is one. {instead}")
+    config = path / "config.json"
+    if not config.is_file() and (path / "adapter_config.json").is_file():
+        return fault(
             "adapter-without-model",
             "is a LoRA adapter, without the model that it belongs to. Merge the two first, and name the merged folder; "
             "to train a new adapter name the model itself.",
         )
-    checkpoints = sorted(path.glob("checkpoint-*"), key=lambda each: (len(each.name), each.name))
-    if checkpoints:
-        what = f"is the directory of a run, not a model. Name one of its checkpoints, such as {checkpoints[-1]}."
-        return "run-as-model", what
-    what = "has no config.json, so it is not a model. Name a folder that save_pretrained wrote, or a checkpoint."
-    return "no-model-config", what
-
-
-def _incomplete(path: Path) -> tuple[str, str] | None:
-    index = next(iter(sorted(path.glob("*.index.json"))), None)
-    if index is not None:
+    if not config.is_file():
+        if checkpoints := sorted(path.glob("checkpoint-*"), key=lambda each: (len(each.name), each.name)):
+            what = f"is the directory of a run, not a model. Name one of its checkpoints, such as {checkpoints[-1]}."
+            return fault("run-as-model", what)
+        what = "has no config.json, so it is not a model. Name a folder that save_pretrained wrote, or a checkpoint."
+        return fault("no-model-config", what)
+    try:
+        json.loads(config.read_text())
+    except (ValueError, OSError) as error:
+        what = f"has a config.json that cannot be read: {error}. Copy or download the model again."
+        return fault("unreadable-model-config", what)
+    if index := next(iter(sorted(path.glob("*.index.json"))), None):
         wanted = sorted({*json.loads(index.read_text()).get("weight_map", {}).values()})
-        absent = [each for each in wanted if not (path / each).is_file()]
-        if absent:
-            lacks = f"lacks {len(absent)} of its {len(wanted)} weight files, first {absent[0]}. Download it again."
-            return "missing-weight-files", lacks
+        if absent := [each for each in wanted if not (path / each).is_file()]:
+            what = f"lacks {len(absent)} of its {len(wanted)} weight files, first {absent[0]}. Download it again."
+            return fault("missing-weight-files", what)
     elif not any(True for pattern in _WEIGHTS for _ in path.glob(pattern)):
-        return "no-weights", f"has no weights ({', '.join(_WEIGHTS)}). Download or save the model whole."
+        return fault("no-weights", f"has no weights ({', '.join(_WEIGHTS)}). Download or save the model whole.")
     if not any((path / each).is_file() for each in _TOKENIZER):
-        return "no-tokenizer", "has no tokenizer. Save the tokenizer of the same model there."
+        return fault("no-tokenizer", "has no tokenizer. Save the tokenizer of the same model there.")
     return None
