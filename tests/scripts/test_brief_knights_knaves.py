@@ -54,15 +54,24 @@ def test_every_claim_is_noted_in_its_own_words() -> None:
     )
 
 
-@pytest.mark.slow
-def test_the_run_file_trains_on_puzzles_that_the_warm_up_has_under_no_names() -> None:
-    task, data = TASKS["knights_knaves_three"](), load_config(ROOT / "configs/sweeps/laptop_knights_base.yaml").data
+@pytest.mark.parametrize(
+    ("name", "file", "different"),
+    [
+        ("knights_knaves_two", "docket_knights_two_base", [32, 48, 112]),  # each under eight namings
+        pytest.param("knights_knaves_three", "docket_knights_three_base", [256, 1280, 6000], marks=pytest.mark.slow),
+        pytest.param("knights_knaves_three", "laptop_knights_base", [256, 1280, 6000], marks=pytest.mark.slow),
+    ],
+)
+def test_a_run_file_trains_on_puzzles_that_the_warm_up_has_under_no_names(
+    name: str, file: str, different: list[int]
+) -> None:
+    task, data = TASKS[name](), load_config(ROOT / f"configs/sweeps/{file}.yaml").data
     sets = [task.held_out["knights_knaves"], task.pool, task.warm_up]
     seen = [
         {canonical_statements(parse_statements(each.reference["statements"])) for each in puzzles} for puzzles in sets
     ]
-    assert [len(puzzles) for puzzles in seen] == [256, 1280, 6000]
-    assert len(set().union(*seen)) == 256 + 1280 + 6000
+    assert [len(puzzles) for puzzles in seen] == different
+    assert len(set().union(*seen)) == sum(different)
 
     options = [{**source.generator} for source in (data.train, data.test, data.test)]
     options[2]["part"] = "train"  # as the sweep tunes
@@ -73,9 +82,9 @@ def test_the_run_file_trains_on_puzzles_that_the_warm_up_has_under_no_names() ->
     assert [each["prompt"] for each in tuning + train] == [each.question for each in task.pool]
 
 
-@pytest.mark.slow
-def test_the_policy_knows_every_word() -> None:
-    task = TASKS["knights_knaves_three"]()
+@pytest.mark.parametrize("name", ["knights_knaves_two", pytest.param("knights_knaves_three", marks=pytest.mark.slow)])
+def test_the_policy_knows_every_word(name: str) -> None:
+    task = TASKS[name]()
     tokenizer, rng = tiny_tokenizer(task.vocabulary, task.tokens), random.Random(0)
     for puzzle in [*task.held_out["knights_knaves"], *task.pool, *task.warm_up]:
         text = puzzle.demonstrate(rng, rng.random() < 0.5) or ""
