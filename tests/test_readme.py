@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from evenkeel.rewards import RewardFunction, Verdict, build_verifier
+from evenkeel.rewards.user_verifiers import UserVerifier, bounded, trial_problem
 from evenkeel.trainer.algorithms.registry import KINDS, built_in
 from tests.paths import ROOT
 from tests.test_configs import run_of
@@ -41,6 +42,13 @@ def test_the_three_examples_train_together(tiny_model, tmp_path: Path, monkeypat
     }
     trainer = ours(tiny_model, tmp_path / "run", strategies=strategies, reward=ends_with_some_digit, max_steps=3)
     assert moved(trainer, tiny_model) > 1e-3
+
+
+def test_the_example_of_a_verifier_passes_the_trial_of_a_run(monkeypatch):
+    monkeypatch.syspath_prepend(str(ROOT / "examples"))
+    verifier = bounded(build_verifier("own_verifier:last_number"))
+    assert isinstance(verifier, UserVerifier)
+    assert trial_problem(verifier, ["12", "7"]) == ""
 
 
 def commands_of(page: Path) -> list[list[str]]:
