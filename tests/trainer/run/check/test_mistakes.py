@@ -89,6 +89,7 @@ def test_no_code_is_without_its_sentence() -> None:
     source = "\n".join(path.read_text() for path in (ROOT / "trainer/run/check").glob("*.py"))
     named = re.findall(r"""\b(?:error|warning|note|grave)\(\s*"\w+",\s*"([a-z0-9-]+)\"""", source)
     named += re.findall(r"""return \(?\s*"([a-z0-9]+(?:-[a-z0-9]+)+)",""", source)
+    named += re.findall(r"""\bfault\(\s*"([a-z-]+)\"""", source)
     named += [code for line in re.findall(r"\bcode=(.*)", source) for code in re.findall(r'"([a-z-]+)"', line)]
     by_name = {mistake.name: mistake.code for mistake in (*MISTAKES, *MORE_MISTAKES)}
     assert all(by_name[row["mistake"]] == row["code"] for row in ROWS)
