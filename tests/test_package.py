@@ -257,7 +257,7 @@ def test_an_example_trains(folder: Path, name: str):
 
 def test_the_example_of_a_verifier_judges(folder: Path):
     assert ran(folder, str(ROOT / "examples" / "own_verifier.py")) == (
-        "{'It is 12.': 1.0, 'First 12, then 13.': 0.0, 'I do not know.': None}\n"
+        "{'It is 12.': 1.0, 'First 12, then 13.': 0.0, 'I do not know.': 0.0}\n"
     )
 
 

@@ -100,7 +100,7 @@ def test_a_model_in_4_bits_without_its_package(monkeypatch: pytest.MonkeyPatch) 
 
 def test_no_code_is_without_its_sentence() -> None:
     source = "\n".join(path.read_text() for path in (ROOT / "trainer/run/config").glob("*.py"))
-    named = re.findall(r"""(?:\bproblem|_refuse|refused)\(\s*"([a-z0-9-]+)\"""", source)
+    named = re.findall(r"""(?:\bproblem|_refuse|refused|config_error)\(\s*"([a-z0-9-]+)\"""", source)
     named += re.findall(r"""\bcode(?:, reason|, key, what)? ?= ?"([a-z0-9-]+)\"""", source)
     named += re.findall(r"""return "([a-z]+-[a-z-]+)", """, source)
     shown = {row["code"] for table in ("files", "settings", "batches") for row in SENTENCES[table]}
