@@ -92,8 +92,6 @@ def _unloadable(checkpoint: Path, error: Exception) -> str:
 
 def _watched(trainer: Any, config: RunConfig, run: Path, checkpoint: Path | None) -> tuple[Any, Any]:
     """Add the callbacks of a run to its trainer; returns those that end it: on request, or with nothing to train."""
-    from transformers.integrations import TensorBoardCallback
-
     from evenkeel.trainer.run.callbacks import (
         CheckpointManifest,
         Doctor,
@@ -147,6 +145,8 @@ def _watched(trainer: Any, config: RunConfig, run: Path, checkpoint: Path | None
     if "wandb" in config.logging.report_to and config.logging.wandb_mode != "disabled":
         trainer.add_callback(WandbRunConfig(config.model_dump()))
     if checkpoint is not None:
+        from transformers.integrations import TensorBoardCallback
+
         # What the interrupted part of the run wrote of later steps is replaced: they are trained, and written, again.
         for callback in trainer.callback_handler.callbacks:
             if isinstance(callback, TensorBoardCallback):

@@ -215,12 +215,12 @@ def _measured(
     alignment, gain = moments.alignment(truth), moments.gain(truth)
     ratio_margins = margins(blocks, lambda each: each.signal_to_noise)
     alignment_margins = margins(blocks, lambda each: each.alignment(truth))
+    signals = ("old_logps", "probs", "entropies", "sum_pi_squared")
     rows = []
     labelled = [(named, label) for named in strategies for label in _labels(named)]
     for place, (named, label) in enumerate(labelled):
         tally, count = tallies[label], named.parts.schedule.num_passes
         size = tally.size or math.nan
-        signals = ("old_logps", "probs", "entropies", "sum_pi_squared")
         rows.append(
             Measured(
                 name=label,

@@ -9,7 +9,7 @@ from typing import Any
 
 from evenkeel.rewards.registry import Refusal
 from evenkeel.trainer.comparison.sweeps.schema import Sweep
-from evenkeel.trainer.run.config.problems import ConfigError, Problem
+from evenkeel.trainer.run.config.problems import config_error
 from evenkeel.trainer.run.config.yaml_document import scalar
 
 _NOT_IN_YAML = re.compile("[\x7f-\x9f\u2028\u2029\ufeff\ufffe\uffff\ud800-\udfff]")
@@ -63,9 +63,7 @@ def cells_of(sweep: Sweep) -> list[Cell]:
     names = [cell.name for cell in cells]
     if repeated := sorted({name for name in names if names.count(name) > 1}):
         what = f"two cells would be named {repeated[0]}."
-        raise ConfigError(
-            [Problem("grid", what, "Write each value once, and give variants other names.", code="value-twice")]
-        )
+        raise config_error("value-twice", "grid", what, "Write each value once, and give variants other names.")
     return cells
 
 

@@ -16,7 +16,7 @@ from evenkeel.trainer.run.config import RunConfig
 from evenkeel.trainer.run.config.file_kinds import SWEEP, check_kind
 from evenkeel.trainer.run.config.layers import extended, flattened
 from evenkeel.trainer.run.config.loading import local_path
-from evenkeel.trainer.run.config.problems import COMMAND_LINE, ConfigError, Problem
+from evenkeel.trainer.run.config.problems import COMMAND_LINE, ConfigError, Problem, config_error
 from evenkeel.trainer.run.config.section import expanded
 from evenkeel.trainer.run.config.wording import problems_of
 from evenkeel.trainer.run.config.yaml_document import Node, read_file
@@ -65,13 +65,12 @@ def load_sweep(path: str | Path, parents: Sequence[str] = ()) -> tuple[Sweep, No
 
 
 def _kind(tree: Node) -> str:
-    executor = tree.child("executor")
-    kind = executor.child("kind") if executor else None
+    kind = tree.at(("executor", "kind"))
     if kind is None or (isinstance(kind.value, str) and kind.value in _KINDS):
         return "local" if kind is None else kind.value
     what = f"is {kind.plain()!r}, and cells are run on this machine or through SLURM."
     instead = suggest(str(kind.plain()), _KINDS, "Write local or slurm.")
-    raise ConfigError([Problem("executor.kind", what, instead, kind.origin, code="unknown-executor")])
+    raise config_error("unknown-executor", "executor.kind", what, instead, kind.origin)
 
 
 def _locate_config(data: dict[str, Any], tree: Node) -> list[Problem]:
@@ -150,7 +149,5 @@ def located_in_sweep(problem: Problem, cell: Cell, tree: Node) -> Problem:
 
 
 def _entries(tree: Node, section: tuple[str, ...]) -> dict[str, Node]:
-    node: Node | None = tree
-    for key in section:
-        node = node.child(key) if node else None
+    node = tree.at(section)
     return node.value if node and isinstance(node.value, dict) else {}

@@ -19,6 +19,7 @@ from evenkeel.trainer.comparison.sweeps.loading import located_in_sweep
 from evenkeel.trainer.comparison.sweeps.schema import Sweep
 from evenkeel.trainer.run.branch import branch_of
 from evenkeel.trainer.run.config import ConfigError, Problem, RunConfig
+from evenkeel.trainer.run.config.problems import config_error
 from evenkeel.trainer.run.config.trl_arguments import grpo_default
 from evenkeel.trainer.run.config.yaml_document import Node, read_file
 from evenkeel.trainer.run.experiment import Experiment
@@ -137,9 +138,7 @@ def _scaled(sweep: Sweep, cell: Cell, config: RunConfig, steps: int, base_steps:
                     f"is {value} in the base file, where a rollout batch takes {base_steps} optimizer steps; with "
                     f"{steps} of them {cell.variant!r} would need {float(exact):g}."
                 )
-                raise ConfigError(
-                    [Problem(key, what, f"Write a multiple of {base_steps} in the base file.", code="cut-rollout")]
-                )
+                raise config_error("cut-rollout", key, what, f"Write a multiple of {base_steps} in the base file.")
             changed[key] = int(exact)
     return changed
 

@@ -36,11 +36,10 @@ def tokenized_lengths(context: CheckContext) -> dict[str, list[int]]:
     """Tokens of the prompts of each set: of the longest by their characters, and of others evenly spread."""
     if context.tokenizer is None or not context.tokenizer.chat_template:
         return {}
-    lengths = {}
+    lengths, options = {}, context.argument("chat_template_kwargs") or {}
     for part, rows in context.rows.items():
         prompts = rows["prompt"][:]
         chosen = [prompts[row] for row in chosen_rows(prompts, context.most_rows)]
-        options = context.argument("chat_template_kwargs") or {}
         try:
             written = context.tokenizer.apply_chat_template(
                 chosen, add_generation_prompt=True, tokenize=False, **options
