@@ -12,7 +12,7 @@ from evenkeel.rewards.isolation.workers import WorkerPool, WorkerResult
 from evenkeel.rewards.verifier import Verdict, Verifier
 from evenkeel.rewards.verifiers.math_answer.comparison import same
 from evenkeel.rewards.verifiers.math_answer.forms import Unreadable, unreadable_part
-from evenkeel.rewards.verifiers.math_answer.notation import without_dollars
+from evenkeel.rewards.verifiers.math_answer.notation import matching_end, without_dollars
 from evenkeel.rewards.verifiers.math_answer.quantities import product_of_powers
 from evenkeel.rewards.verifiers.math_answer.reading import read, read_beside
 from evenkeel.rewards.verifiers.math_answer.reference import golds, plain_wrong_answer
@@ -31,12 +31,16 @@ DEEPEST_NESTING = 10
 
 _COSTLY = [
     (re.compile(r"\d{31}"), "an integer of more than 30 digits"),
-    (re.compile(r"\^\s*(?:[{(][^^]{0,20})?\d{4}"), "an exponent above 999"),
-    (re.compile(r"\^[\s{(]*\d+[\s})]*\^"), "a tower of powers"),
+    (re.compile(r"(?:\^[\s{(]*\d+[\s})]*){3}|\^[\s{(]*\d\d+[\s})]*\^[\s{(]*\d\d"), "a power of a power"),
     (re.compile(r"(?:\^[^^]*){12}"), "a dozen powers"),
     (re.compile(r"\d{4}[\s)}]*!|(?<!\([a-z][-+][\da-z])[!)}]\s*!"), "a factorial of more than 999 or of an expression"),
     (re.compile(r"\\binom[\s{(]*[^{}]*\d{4}"), "a binomial coefficient of more than 999"),
 ]
+_COSTLY_EXPONENTS = [
+    (re.compile(r".*\d{4}", re.DOTALL), "an exponent above 999"),
+    (re.compile(r"[\s{(+-]*\d+[\s})]*\^"), "a tower of powers"),
+]
+_BARE_EXPONENT = re.compile(r"[-+]?\d+(?:\s*\^)?|\\[a-zA-Z]+\s*\d*")
 _OPERATORS = re.compile(r"\\(?:sum|prod|i*nt|oint|lim|bigcup|bigcap)(?![a-zA-Z])")
 
 _WARM_UP = ("\\frac{\\sqrt{2}}{2}", "\\cos\\frac{\\pi}{4}")
@@ -266,9 +270,28 @@ def too_costly(answer: str, gold: str) -> str:
     for pattern, name in _COSTLY:
         if pattern.search(answer) and not pattern.search(gold):
             return f"it holds {name}"
+    exponents, allowed = _exponents(answer), _exponents(gold)
+    for pattern, name in _COSTLY_EXPONENTS:
+        if any(map(pattern.match, exponents)) and not any(map(pattern.match, allowed)):
+            return f"it holds {name}"
     if (operator := _OPERATORS.search(answer)) and not _OPERATORS.search(gold):
         return f"it holds {operator[0]}, and the reference does not"
     return ""
+
+
+def _exponents(text: str) -> list[str]:
+    r"""The exponents of ``text``, each to its closing bracket, or that of its command (``^\frac{1}{2}``)."""
+    text, found = re.sub(r"\\(?:left|right)(?![a-zA-Z])", "", text), []
+    for sign in re.finditer(r"\^\s*", text):
+        bare = _BARE_EXPONENT.match(text, sign.end())
+        end = bare.end() if bare else sign.end()
+        while text[end : end + 1] in ("{", "(") and (bare is None or bare[0].startswith("\\")):
+            closing = matching_end(text, end)
+            end = closing if closing > 0 else len(text)
+            if bare is None:
+                break
+        found.append(text[sign.end() : end])
+    return found
 
 
 def _depth(text: str) -> int:

@@ -1,4 +1,4 @@
-r"""4,812 pairs of a gold and an answer, labelled by mathematics before they were judged.
+r"""4,829 pairs of a gold and an answer, labelled by mathematics before they were judged.
 
 ``right`` says whether the answer is the gold; ``refused`` says why a right one scores 0 all the same. The first 532 lie
 in ``rewards/bench/audit/labelled_math.json``: `evenkeel audit` asks them of anyone's function. The class *second
@@ -15,6 +15,8 @@ refused and 40 of 97 wrong ones paid; the classes *tried to be paid* were writte
 wrong ones paid; the rest was written against the rules made from these. ``learned_attack_pairs.json`` holds 319: of the
 first 158, 6 of 76 right answers were refused and none of 82 wrong ones paid; the class *attacks on letters, unknowns
 and words* was written before the rules for it, and 4 of its wrong answers were paid then.
+``learned_what_belongs_together_pairs.json`` holds what a rule tore apart: an exponent and its brace (8 of its 13 right
+answers were refused before the guard measured exponents).
 """
 
 import json
@@ -37,6 +39,7 @@ PAIRS = [
         "learned_prose_and_units_pairs.json",
         "learned_letters_and_forms_pairs.json",
         "learned_attack_pairs.json",
+        "learned_what_belongs_together_pairs.json",
     )
     for pair in json.loads((HERE / name).read_text(encoding="utf-8"))
 ]
@@ -87,5 +90,5 @@ def test_the_table_covers_what_it_claims():
     for pair in PAIRS:
         count["right" if pair["right"] else "wrong"] += 1
         count["refused"] += "refused" in pair
-    assert dict(count) == {"right": 2465, "wrong": 2347, "refused": 74}
+    assert dict(count) == {"right": 2478, "wrong": 2351, "refused": 74}
     assert len({(pair["gold"], written(pair)) for pair in PAIRS}) == len(PAIRS)
