@@ -7,6 +7,7 @@ never unjudged: it is wrong. Unjudged rows are left out of every mean and move n
 
 import logging
 import math
+import re
 import time
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
@@ -170,3 +171,8 @@ class TokenVerifier(Verifier):
 def tokens(completion: str, token_ids: Sequence[int] | None) -> Sequence[int | str]:
     """``token_ids``, or the words that stand for them."""
     return completion.split() if token_ids is None else token_ids
+
+
+def readable(text: str) -> str:
+    """``text`` with U+FFFD for each half of a surrogate pair, which no tokenizer and no file takes."""
+    return re.sub("[\ud800-\udfff]", "\ufffd", text)

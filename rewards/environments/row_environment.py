@@ -13,7 +13,10 @@ from typing import Any, ClassVar
 
 from evenkeel.rewards.environments.side_by_side import SideBySide
 from evenkeel.rewards.environments.user_objects import InProcess, InThread, UnavailableError, is_failure
+from evenkeel.rewards.verifier import readable
 
+MOST_CHARACTERS = 1_000_000
+"""Of the text that a reset adds to a prompt: more than a policy reads."""
 CONTROL = ("reset", "get_reward", "state", "turn_reward")
 """Methods of an environment that no model may call."""
 
@@ -67,8 +70,10 @@ class RowEnvironment:
         self.failure, self.calls = None, []
         try:
             observation = _joined(self._object.call("reset", row))
+            if isinstance(observation, str) and len(observation) > MOST_CHARACTERS:
+                raise ValueError(f"it returned {len(observation):,} characters, and a prompt has room for fewer")
             if isinstance(observation, str | None):
-                return observation
+                return observation and readable(observation)
             what = f"it returned {observation!r:.80} of type {type(observation).__name__}"
             raise TypeError(f"{what}. Return a text for the prompt, or nothing.")
         except Exception as error:  # noqa: BLE001 — a user's code, or a server behind it, may raise anything
@@ -106,7 +111,7 @@ class RowEnvironment:
         if self.failure is not None:  # of an earlier call, or of `state`
             raise UnavailableError("The environment is not available any more.")
         try:
-            return str(_joined(tool()))
+            return readable(str(_joined(tool())))
         except Exception as error:
             if is_failure(error):
                 self._fail(name, error)
@@ -120,13 +125,14 @@ class RowEnvironment:
         if method not in self._answers:
             return None
         try:
-            return self._object.call(method, {})
+            answer = self._object.call(method, {})
+            return readable(answer) if isinstance(answer, str) else answer
         except Exception as error:  # noqa: BLE001 — of a user's code
             self._fail(method, error)
             return None
 
     def _fail(self, name: str, error: Exception) -> None:
-        self.failure = f"{name} failed: {type(error).__name__}: {error}"
+        self.failure = readable(f"{name} failed: {type(error).__name__}: {error}")
 
 
 def _joined(answer: Any) -> Any:

@@ -1,5 +1,7 @@
 """The environments that ship: a sandboxed Python, and two games whose best policies are known."""
 
+import random
+from collections.abc import Sequence
 from functools import cache
 from typing import Any
 
@@ -19,7 +21,7 @@ class PythonTool:
         time_limit_s: processor seconds of a call; twice as much wall time.
         memory_mb: of address space.
         keeps_state: names that a call defines are there in the row's later calls. Earlier programs that succeeded are
-            run again first, without what they print.
+            run again first, without what they print, and draw the same random numbers as before.
     """
 
     def __init__(self, *, time_limit_s: float = 5.0, memory_mb: int = 512, keeps_state: bool = True) -> None:
@@ -27,11 +29,11 @@ class PythonTool:
             cpu_seconds=time_limit_s, wall_seconds=2 * time_limit_s, memory_bytes=memory_mb << 20, output_bytes=1 << 16
         )
         self._keeps_state = keeps_state
-        self._earlier: list[str] = []
 
     def reset(self, **_: Any) -> None:
-        """Forget what was defined."""
-        self._earlier = []
+        """Forget what was defined, and draw the row's seed from the run's stream."""
+        self._earlier = list[tuple[int, str]]()
+        self._seeds = random.Random(random.getrandbits(64))
 
     def python(self, code: str) -> str:
         """Run a Python program and read what it prints.
@@ -42,7 +44,8 @@ class PythonTool:
         Returns:
             What was printed, or the error.
         """
-        run = _sandbox().run(_program(self._earlier, code), limits=self._limits)
+        seed = self._seeds.getrandbits(32)
+        run = _sandbox().run(_program(self._earlier, seed, code), limits=self._limits)
         if run.status in ("failed_to_start", "starved"):
             raise ConnectionError(f"the sandbox ran nothing: {run.problem or run.status}")
         printed = run.stdout.decode("utf-8", "replace")
@@ -51,22 +54,24 @@ class PythonTool:
         if run.exit_code != 0:
             return printed + run.stderr.decode("utf-8", "replace")[-2000:]
         if self._keeps_state:
-            self._earlier.append(code)
+            self._earlier.append((seed, code))
         return printed
 
 
-def _program(earlier: list[str], code: str) -> str:
-    lines = [
-        "import contextlib, io, linecache",
-        "names = {'__name__': '__main__'}",
-        *(
-            f"with contextlib.redirect_stdout(io.StringIO()): exec(compile({each!r}, '<earlier>', 'exec'), names)"
-            for each in earlier
-        ),
-        f"linecache.cache['<program>'] = (0, None, {code!r}.splitlines(True), '<program>')",
-        f"exec(compile({code!r}, '<program>', 'exec'), names)",
-    ]
-    return "\n".join(lines)
+_SEEDED = """import contextlib, io, linecache, os, random, numpy
+names = {'__name__': '__main__'}
+def seed(number):
+    random.seed(number)
+    numpy.random.seed(number)
+    os.urandom = random._urandom = random.Random(number).randbytes  # of secrets, uuid4 and numpy's default_rng
+"""
+
+
+def _program(earlier: Sequence[tuple[int, str]], seed: int, code: str) -> str:
+    again = "seed({}); exec(compile({!r}, '<earlier>', 'exec'), names)"
+    lines = [f"with contextlib.redirect_stdout(io.StringIO()): {again.format(*each)}" for each in earlier]
+    shown = f"linecache.cache['<program>'] = (0, None, {code!r}.splitlines(True), '<program>')"
+    return "\n".join([_SEEDED, *lines, shown, f"seed({seed}); exec(compile({code!r}, '<program>', 'exec'), names)"])
 
 
 def _within(reference: Any, option: str, largest: int) -> int:

@@ -1,4 +1,4 @@
-"""Whether a chat template can write calls of tools, so that what is trained is what was sampled."""
+"""Calls of tools and their answers as a chat template and a tokenizer write them."""
 
 from collections.abc import Callable, Sequence
 from copy import deepcopy
@@ -11,6 +11,8 @@ from trl.chat_template_utils import (
     is_chat_template_prefix_preserving,
     supports_tool_calling,
 )
+
+from evenkeel.rewards.verifier import readable
 
 _INSTEAD = "Take a model whose template TRL knows (its chat_templates/README.md lists them), or save the tokenizer with"
 
@@ -59,3 +61,22 @@ def tool_template_problem(tokenizer: Any, tools: Sequence[Callable[..., Any]]) -
 def _first_line(error: Exception) -> str:
     text = (str(error).strip() or type(error).__name__).splitlines()[0]
     return text if text.endswith(".") else f"{text}."
+
+
+def fitted(answer: Any, tokenizer: Any, limit: int) -> Any:
+    """A tool's answer as a tokenizer takes it; of one of more than ``limit`` tokens a beginning that has more, too.
+
+    TRL ends a row at an answer that its completion cannot hold, but tokenizes the whole of it first.
+    """
+    if isinstance(answer, list):
+        return [fitted(part, tokenizer, limit) for part in answer]
+    if isinstance(answer, dict):
+        return {**answer, "text": fitted(answer["text"], tokenizer, limit)} if "text" in answer else answer
+    if not isinstance(answer, str):
+        return answer
+    text, length = readable(answer), 8 * limit
+    while length < len(text):
+        if len(tokenizer(text[:length].strip(), add_special_tokens=False)["input_ids"]) > limit:
+            return text[:length]
+        length *= 2
+    return text

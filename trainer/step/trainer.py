@@ -47,6 +47,7 @@ from evenkeel.trainer.step.rollout import Batch, Position, Rollout, Row
 from evenkeel.trainer.step.scoring import Purpose, summing_squares
 from evenkeel.trainer.step.teacher import NO_VERDICTS, privileged_prompts, sibling_prompts
 from evenkeel.trainer.step.temporarily import random_streams_kept, temporarily
+from evenkeel.trainer.step.tool_template import fitted
 from evenkeel.trainer.step.wiring import Parts, wired
 
 _IMAGES = (
@@ -337,6 +338,12 @@ class RLVRTrainer(GRPOTrainer):
             nullcontext() if noise is None else noise.later_turns(prompt_ids, completion_ids, completions, limit),
         ):
             return super()._tool_call_loop(prompts, prompt_ids, completion_ids, completions, *rest)
+
+    def _get_tool_suffix_ids(self, tool_messages: list[dict[str, Any]]) -> Any:
+        """TRL's, of answers (and of names, which a policy may make up) that can be tokenized, and soon."""
+        for message in tool_messages:
+            message |= {key: fitted(message[key], self._tokenizer, self.max_completion_length) for key in message}
+        return super()._get_tool_suffix_ids(tool_messages)
 
     def _sync_weights(self, sync_weights: Callable[[], None]) -> None:
         """Wraps vLLM's ``sync_weights``, which TRL calls when the weights have changed; checks agreement afterwards."""

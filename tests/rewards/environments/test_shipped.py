@@ -1,6 +1,7 @@
 """The games' best policies win, and no other does more; Python runs in the sandbox; the calculator computes."""
 
 import math
+import random
 import re
 from typing import Any
 
@@ -73,6 +74,29 @@ def test_python_keeps_names_between_calls_and_forgets_them_at_a_reset():
     assert "NameError" in tool.python("y"), "a program that failed is not run again"
     tool.reset()
     assert "NameError" in tool.python("x")
+
+
+DRAWN = """import random, secrets, uuid
+import numpy as np
+drawn = [random.random(), random.SystemRandom().random(), np.random.rand(), np.random.default_rng().random()]
+drawn += [secrets.token_hex(4), uuid.uuid4().hex, random.randint(1, 9**9)]
+print(drawn)"""
+
+
+def test_what_python_drew_stays_drawn_and_is_drawn_again_from_the_runs_stream():
+    said: list[list[str]] = []
+    for seed in (1, 1, 2):
+        random.seed(seed)
+        tool = PythonTool()
+        tool.reset()
+        first = tool.python(DRAWN)
+        assert "ZeroDivisionError" in tool.python("import random; random.random() / 0")
+        assert tool.python("print(drawn)") == first
+        said.append([first, tool.python(DRAWN)])
+        tool.reset()
+        said[-1].append(tool.python(DRAWN))
+    assert said[0] == said[1]
+    assert len({*said[0], *said[2]}) == 6
 
 
 def test_python_without_state_and_at_its_limit():

@@ -1,5 +1,6 @@
 """Environments and tools through the whole trainer: each held-out row has its own, and training's stay as they are."""
 
+import json
 import re
 import threading
 from pathlib import Path
@@ -252,3 +253,54 @@ def test_tools_of_different_rows_run_at_once(tokenizer: PreTrainedTokenizerFast,
     logged = trainer.state.log_history[0]
     assert (logged["environment/calls"], logged["environment/turns"]) == (1.0, 2.0)
     assert logged["environment/provenance"] == 1.0
+
+
+class Verbose(Guess):
+    """Says more than a completion holds, or half a pair of surrogates."""
+
+    def guess(self, n: int) -> str:
+        answer = super().guess(n)
+        return f"{answer} \udc00" if answer == "lower" else answer if answer == "right" else answer * 2_000_000
+
+    guess.__doc__ = Guess.guess.__doc__
+
+
+class VerboseAtOnce(Verbose):
+    def reset(self, **row: Any) -> str:
+        return f"{super().reset(**row)} \ud800"
+
+    def state(self) -> str:
+        return "\udfff"
+
+
+class WithHalves(Scripted):
+    """Names a tool that there is not, too."""
+
+    def _generate_single_turn(self, prompt_ids: list[list[int]], *rest: Any, **keywords: Any) -> Any:
+        written, _ = super()._generate_single_turn(prompt_ids, *rest, **keywords)
+        call = CALL.format('"\\ud800"').replace("guess", "\\ud801")
+        written[-1] = self.processing_class(call if len(written) == 4 else LAST)["input_ids"]
+        return written, None
+
+
+@pytest.mark.parametrize("kind", [Verbose, build_environment(VerboseAtOnce)])
+def test_an_answer_that_no_completion_holds_and_half_a_surrogate_pair_end_their_row_at_most(
+    kind: Any, tokenizer: PreTrainedTokenizerFast, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    tokenized: list[int] = []
+    encode = PreTrainedTokenizerFast._encode_plus
+
+    def counted(self: Any, text: Any, *rest: Any, **keywords: Any) -> Any:
+        tokenized.append(len(str(text)))
+        return encode(self, text, *rest, **keywords)
+
+    monkeypatch.setattr(PreTrainedTokenizerFast, "_encode_plus", counted)
+    functions = reward_functions({"own": build_verifier("environment")}) if kind is not Verbose else None
+    trainer = scripted(tokenizer, tmp_path, WithHalves, environment_factory=kind, reward_funcs=functions)
+    trainer.train()
+    logged = trainer.state.log_history[0]
+    assert logged["environment/provenance"] == 1.0
+    assert max(tokenized) < 100_000
+    assert [len(messages) for messages in trainer._logs["completion"]] == [3, 5, 1, 3]
+    assert trainer._logs["completion"][1][1]["content"] == "lower \ufffd"
+    assert json.dumps([*trainer._logs["completion"]], ensure_ascii=False).count("\ufffd") == 2
