@@ -1,6 +1,8 @@
 """A run that begins in another run's checkpoint: the rest of its parent, but for what it changes."""
 
 import os
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 from unittest.mock import patch
@@ -19,6 +21,7 @@ from evenkeel.trainer.run.config import ConfigError
 from evenkeel.trainer.run.experiment import Experiment
 from evenkeel.trainer.run.manifest import data_fingerprint
 from evenkeel.trainer.run.record import RunRecord
+from tests.paths import ROOT
 from tests.scripts.test_resume import assert_same_state, untimed
 from tests.scripts.test_train import SETTINGS, metrics
 
@@ -128,6 +131,25 @@ def test_a_branch_goes_on_after_a_stop_without_its_parent(parent: Path, tmp_path
     assert train([config, "--resume", str(cut)]) == 0
     aside.rename(parent)
     assert_same_state(cut / "checkpoint-4", whole / "checkpoint-4")
+
+
+KILLED_BEFORE_ITS_FIRST_RECORD = """
+import os, sys
+from evenkeel.trainer.command.train import main
+from evenkeel.trainer.run.run_time import RunTime
+RunTime.__enter__ = lambda clock: os.kill(os.getpid(), 9)
+main(sys.argv[1:])
+"""
+
+
+def test_a_branch_killed_before_its_first_record_goes_on_and_is_finished(parent: Path, tmp_path: Path):
+    run, begun = tmp_path / "branch", f"branch_of={parent / 'checkpoint-2'}"
+    arguments = [str(parent / "config.yaml"), begun, f"output_dir={run}", "name=branch"]
+    command = [sys.executable, "-c", KILLED_BEFORE_ITS_FIRST_RECORD, *arguments]
+    assert subprocess.run(command, cwd=ROOT, capture_output=True).returncode == -9
+    assert (run / "checkpoint-2" / "manifest.json").is_file()
+    assert train([*arguments, "--resume", str(run)]) == 0
+    assert RunRecord(run).summary["wall_seconds"] > 0
 
 
 REFUSED = {

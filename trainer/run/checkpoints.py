@@ -5,11 +5,13 @@ import os
 import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
+from fnmatch import fnmatch
 from pathlib import Path
 from typing import Any
 
 from evenkeel.trainer.run.files import (
     MANIFEST,
+    OWN_STATE,
     TRAINER_STATE,
     CheckpointRecord,
     DamagedFileError,
@@ -19,6 +21,7 @@ from evenkeel.trainer.run.files import (
 )
 
 _OPTIMIZERS = ("optimizer.pt", "optimizer.bin", "optimizer_*")
+_TENSORS = (".safetensors", ".bin", ".pt", ".pth", ".distcp")
 _UNKNOWN = "What was run is not known; start a new run."
 _NAME = re.compile(r"checkpoint-(\d+)")
 
@@ -83,7 +86,8 @@ def fault_of(checkpoint: Path, *, manifest_expected: bool) -> str:
     for name, saved in record["files"].items():
         if fingerprints(checkpoint, [name])[name]["sha256"] != saved["sha256"]:
             return f"{name} does not hold what was saved (its SHA-256 differs)"
-    return ""
+    added = (name for name in files_of(checkpoint) if name not in record["files"] and name.endswith(_TENSORS))
+    return next((f"its manifest.json does not list {name}" for name in added), "")
 
 
 @dataclass
@@ -114,19 +118,20 @@ def writes_manifests(run: Path) -> bool:
 
 
 def lacking(checkpoint: Path) -> str:
-    """What a run cannot be resumed exactly without and ``checkpoint`` does not hold, whatever its manifest lists.
+    """What a run cannot be resumed exactly without and the manifest of ``checkpoint`` does not list.
 
-    transformers continues without them in silence: with an optimizer that has seen nothing, or other random numbers. Of
-    a checkpoint without a manifest nothing is known.
+    Training continues without them in silence: with an optimizer or strategies that have seen nothing, or other random
+    numbers. Of a checkpoint without a manifest nothing is known.
     """
     if not (checkpoint / MANIFEST).exists():
         return ""
-    world_size = read_record(checkpoint / MANIFEST, CheckpointRecord, "")["world_size"]
-    engine = any(checkpoint.glob("global_step*"))  # DeepSpeed keeps optimizer and schedule itself
+    record = read_record(checkpoint / MANIFEST, CheckpointRecord, "")
+    world_size, saved = record["world_size"], record["files"]
+    engine = any(name.startswith("global_step") for name in saved)  # DeepSpeed keeps optimizer and schedule itself
     ranks = ["rng_state.pth"] if world_size == 1 else [f"rng_state_{rank}.pth" for rank in range(world_size)]
-    wanted = ranks if engine else ["scheduler.pt", *ranks]
-    absent = [name for name in wanted if not (checkpoint / name).is_file()]
-    if not engine and not any(True for pattern in _OPTIMIZERS for _ in checkpoint.glob(pattern)):
+    wanted = [TRAINER_STATE, OWN_STATE, *ranks, *([] if engine else ["scheduler.pt"])]
+    absent = [name for name in wanted if name not in saved]
+    if not engine and not any(fnmatch(name.partition("/")[0], pattern) for name in saved for pattern in _OPTIMIZERS):
         absent.append("optimizer.pt")
     return f"it lacks {' and '.join(absent)}, without which it could not be resumed exactly" if absent else ""
 

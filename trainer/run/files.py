@@ -30,6 +30,8 @@ ROLLOUTS = "rollouts"
 """Folder of `evenkeel.trainer.run.rollout_files`."""
 TRAINER_STATE = "trainer_state.json"
 """In each checkpoint, written by transformers."""
+OWN_STATE = "evenkeel.pt"
+"""In each checkpoint, written by `evenkeel.trainer.step.checkpoint`."""
 
 _OPEN = ConfigDict(extra="allow", strict=True)
 
@@ -45,7 +47,7 @@ class ManifestRecord(TypedDict, total=False):
     world_size: int
     data_fingerprints: dict[str, str]
     checkpoint_manifests: bool
-    packages: dict[str, str]
+    packages: dict[str, str | None]
     machine: dict[str, Any]
     environment: dict[str, str]
     launcher: dict[str, str]
@@ -107,10 +109,10 @@ class BestRecord(TypedDict):
 
 @with_config(_OPEN)
 class SummaryRecord(TypedDict, total=False):
-    """``summary.json`` of a run."""
+    """``summary.json`` of a run; ``null`` is what is not known."""
 
-    optimizer_steps: int
-    wall_seconds: float
+    optimizer_steps: int | None
+    wall_seconds: float | None
     accuracy_before: float | None
     accuracy_after: float | None
 

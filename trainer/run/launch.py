@@ -99,7 +99,6 @@ def train(
         write_manifest(run, config, args.world_size, fingerprints)
         for line in [] if recorded is None else differences(recorded, read_manifest(run)):
             print(f"Not as in {repeated}: {line}", flush=True)
-    if args.process_index == 0 and placement.restarts is not None:
         begin_with(run, placement.restarts)
     if args.process_index == 0 and checkpoint is not None and placement.changed:
         record_changes(run, checkpoint, placement.now, placement.changed)

@@ -126,7 +126,8 @@ class RunRecord:
 
     def metric_at(self, step: int, key: str) -> float | None:
         """The value of ``key`` in the first line of ``step`` that has one; ``None`` where none has."""
-        return next((float(entry[key]) for entry in self.metrics if entry["step"] == step and key in entry), None)
+        found = (entry[key] for entry in self.metrics if entry["step"] == step and entry.get(key) is not None)
+        return next(map(float, found), None)
 
     @cached_property
     def _metrics_lines(self) -> list[tuple[int, dict[str, Any] | None]]:

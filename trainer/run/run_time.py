@@ -16,9 +16,9 @@ SECONDS_BETWEEN_WRITES = 5.0
 """What is lost at most of a part that is killed."""
 
 
-def begin_with(run: Path, earlier: Path) -> None:
-    """Let ``run``, which starts again what ended in ``earlier`` without a checkpoint, count its time too."""
-    parts = RunRecord(earlier).parts
+def begin_with(run: Path, earlier: Path | None) -> None:
+    """The first record of ``run``; the parts of ``earlier``, which it starts again for want of a checkpoint, count."""
+    parts = [] if earlier is None else RunRecord(earlier).parts
     if parts is not None:
         write_json(run / SECONDS, {"parts": parts})
 

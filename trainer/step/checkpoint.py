@@ -23,6 +23,8 @@ from evenkeel.trainer.step.ranks import Ranks
 FILE = "evenkeel.pt"
 ROLLOUT_BATCHES = "rollout_batches"
 """In the run's counts: the rollout batches that were trained to their end."""
+_NOTHING: dict[str, Any] = {"strategies": {}, "counts": {}, "logged": []}
+"""Of a checkpoint that `GRPOTrainer` saved. `evenkeel train` refuses one of a run without the file."""
 _SETTINGS = ("weight_decay", "betas", "eps")
 """Of a group of parameters, what is no state of the optimizer."""
 
@@ -55,7 +57,7 @@ class LogState:
 
 @dataclass
 class Checkpoint:
-    """The state that a run's checkpoints hold in ``evenkeel.pt``, and the reader of those that older versions wrote.
+    """The state that a run's checkpoints hold in ``evenkeel.pt``, and its reader.
 
     Attributes:
         strategies: those that have a state save it, the same on all ranks.
@@ -100,7 +102,7 @@ class Checkpoint:
             StrategyStateError: the checkpoint holds no state for a strategy that has one.
             QueueError: rollout batches that were written ahead are missing or damaged.
         """
-        found = content_of(folder) if (folder / FILE).exists() else self._of_before(folder)
+        found = content_of(folder) if (folder / FILE).exists() else _NOTHING
         begun = found.get("branch")
         self.branch = None if begun is None else Fraction(*begun["ratio"])
         for part in self.strategies:
@@ -143,21 +145,6 @@ class Checkpoint:
     def take_log_state(self) -> LogState | None:
         """The log state that was read, once; ``None`` after that."""
         found, self.log_state = self.log_state, None
-        return found
-
-    def _of_before(self, folder: Path) -> dict[str, Any]:
-        """The same from the three files that versions before this one wrote, of which each may be absent."""
-        states, counts = folder / "strategies.pt", folder / "counts.json"
-        logged = folder / f"logged_so_far_{self.ranks.index}.json"
-        found: dict[str, Any] = {
-            "strategies": torch.load(states, map_location="cpu", weights_only=True) if states.exists() else {},
-            "counts": json.loads(counts.read_text()) if counts.exists() else {},
-            "logged": [],
-        }
-        if logged.exists():
-            record = json.loads(logged.read_text())
-            sums = {name: torch.tensor(pair, dtype=torch.float64) for name, pair in record.pop("means").items()}
-            found["logged"] = [{**record, "means": {"sums": sums, "largest": {}}}] * self.ranks.count
         return found
 
 

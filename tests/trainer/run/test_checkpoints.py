@@ -18,12 +18,15 @@ from evenkeel.trainer.run.checkpoints import (
 EMPTY_SHA256 = "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855"  # FIPS 180's example of no bytes
 
 
+RESTORED = ["evenkeel.pt", "optimizer.pt", "scheduler.pt", "rng_state_1.pth", "trainer_state.json"]
+
+
 def saved(run: Path, step: int, *, manifest: bool = True) -> Path:
     """A checkpoint of two ranks, as small as can be."""
     checkpoint = run / f"checkpoint-{step}"
     checkpoint.mkdir(parents=True)
     (run / "manifest.json").write_text('{"checkpoint_manifests": true}')
-    for name in ("model.safetensors", "optimizer.pt", "scheduler.pt", "rng_state_0.pth", "rng_state_1.pth"):
+    for name in ("model.safetensors", *RESTORED[:-1], "rng_state_0.pth"):
         (checkpoint / name).write_bytes(name.encode() * 50)
     (checkpoint / "sharded").mkdir()
     (checkpoint / "sharded" / "part.bin").write_bytes(b"")
@@ -73,6 +76,36 @@ def test_a_damaged_checkpoint_is_named_and_the_next_older_good_one_taken(tmp_pat
     assert newest_good_checkpoint(tmp_path).checkpoint == old
     damage(old / name)
     assert newest_good_checkpoint(tmp_path).checkpoint is None
+
+
+def unlisted(checkpoint: Path, name: str) -> None:
+    """Take ``name`` out of the manifest, which is whole otherwise."""
+    record = json.loads((checkpoint / "manifest.json").read_text())
+    del record["files"][name]
+    (checkpoint / "manifest.json").write_text(json.dumps(record))
+
+
+@pytest.mark.parametrize("is_there", [True, False], ids=["there", "absent"])
+@pytest.mark.parametrize("name", RESTORED)
+def test_what_is_restored_and_not_listed_is_a_fault(tmp_path: Path, name: str, is_there: bool):
+    """Nobody knows whether it is what was saved. Without ``evenkeel.pt`` strategies would begin anew, in silence."""
+    good, newest = (saved(tmp_path, step) for step in (9, 10))
+    assert newest_good_checkpoint(tmp_path, to_resume=True).checkpoint == newest
+    unlisted(newest, name)
+    if not is_there:
+        (newest / name).unlink()
+    found = newest_good_checkpoint(tmp_path, to_resume=True)
+    assert found.checkpoint == good
+    assert name in found.faults[newest]
+
+
+def test_weights_that_are_not_listed_are_a_fault_and_a_note_beside_them_is_not(tmp_path: Path):
+    for step, name in ((4, "model.safetensors"), (5, "sharded/part.bin")):
+        checkpoint = saved(tmp_path, step)
+        (checkpoint / "NOTES.md").write_text("my best one")
+        assert newest_good_checkpoint(tmp_path).checkpoint == checkpoint
+        unlisted(checkpoint, name)
+        assert name in newest_good_checkpoint(tmp_path).faults[checkpoint]
 
 
 def test_a_run_of_before_needs_its_trainer_state_alone(tmp_path: Path):

@@ -6,8 +6,12 @@ from pathlib import Path
 
 import pytest
 
+from evenkeel.trainer.comparison.reports.run_files import RecordedRun
+from evenkeel.trainer.comparison.sweeps.pilots import cell_hours
 from evenkeel.trainer.run.files import DamagedFileError, read_parquet, write_json
+from evenkeel.trainer.run.manifest import changed_versions
 from evenkeel.trainer.run.record import RunRecord
+from evenkeel.trainer.run.summary import write_summary
 from tests.paths import ROOT
 
 NUMBERS = {"n_items": 8, "k": 0, "temperature": None, "interval": "Wilson, 95 %"}
@@ -73,6 +77,21 @@ def test_a_damaged_manifest_is_refused_and_a_damaged_summary_counts_as_absent(tm
     with pytest.raises(DamagedFileError, match=r"manifest\.json is damaged: world_size: .* as it was written"):
         _ = RunRecord(tmp_path).manifest
     assert RunRecord(tmp_path).summary == {}
+
+
+def test_what_a_run_may_leave_out_its_readers_may_miss(tmp_path: Path) -> None:
+    """A summary of nothing but the name, a package without a version, a metric that was not a number."""
+    keys = ("optimizer_steps", "wall_seconds", "accuracy_before", "accuracy_after", "tokens_seen", "best_metric")
+    write_summary(tmp_path, {"name": "run", **dict.fromkeys(keys)})
+    assert RunRecord(tmp_path).is_finished
+    write_json(tmp_path / "manifest.json", {"world_size": 1, "packages": {"torch": "2.13.0", "broken": None}})
+    assert RunRecord(tmp_path).manifest["world_size"] == 1
+    assert changed_versions({"packages": {"torch": None}}) == []
+    lines = [{"step": 1, "reward": None, "num_tokens": None, "timing/generate_s": None}, {"step": 2, "reward": 0.5}]
+    (tmp_path / "metrics.jsonl").write_text("".join(f"{json.dumps(line)}\n" for line in lines))
+    run = RecordedRun(tmp_path, "grpo", 0)
+    assert (run.metric_at(1, "reward"), run.series("reward"), run.device_seconds_at(2)) == (None, {2.0: 0.5}, None)
+    assert (run.tokens, run.device_seconds, run.optimizer_steps, cell_hours(run, 1)) == (None, None, 2, None)
 
 
 def test_a_file_that_is_not_parquet_is_refused(tmp_path: Path) -> None:

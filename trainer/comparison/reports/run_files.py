@@ -88,7 +88,8 @@ class RecordedRun(RunRecord):
         """Rollout batches done → seconds of all optimizer steps so far. A line holds means over its own steps."""
         found, total, last = {}, 0.0, 0
         for entry in self.metrics:
-            phases = [value for key, value in entry.items() if re.fullmatch(r"timing/(?!verify_s)\w+_s", key)]
+            timed = [value for key, value in entry.items() if re.fullmatch(r"timing/(?!verify_s)\w+_s", key)]
+            phases = [value for value in timed if value is not None]
             if phases:
                 total += sum(phases) * (entry["step"] - last)
                 last = entry["step"]
