@@ -1,9 +1,8 @@
 """TRL's own GRPO example with another import and two more keywords. What differs is marked.
 
-    pip install math-verify                 # accuracy_reward needs it
-    python examples/plain_trl_script.py     # for a GPU: downloads a model of 0.5 B parameters and a data set
+    python examples/plain_trl_script.py
 
-On a CPU without network: examples/minimal.py.
+It is for a GPU, and downloads a model of 0.5 B parameters and a data set. On a CPU without network: examples/minimal.py.
 """
 
 from datasets import load_dataset

@@ -16,6 +16,7 @@ from evenkeel.rewards.verifiers.exact_match import ExactMatch
 from evenkeel.rewards.verifiers.formatting import CosineLength, Format, RepetitionPenalty, SoftOverlong
 from evenkeel.rewards.verifiers.knights_knaves import KnightsKnaves
 from evenkeel.rewards.verifiers.math_answer import MathAnswer
+from evenkeel.rewards.verifiers.math_verify import MathVerify
 from evenkeel.rewards.verifiers.multiple_choice import MultipleChoice
 from evenkeel.rewards.verifiers.reasoning_gym import ReasoningGym, reasoning_gym_rows
 
@@ -27,6 +28,7 @@ VERIFIERS: dict[str, Callable[..., Verifier]] = {
     "multiple_choice": MultipleChoice,
     "reasoning_gym": ReasoningGym,
     "math_answer": MathAnswer,
+    "math_verify": MathVerify,
     "format": Format,
     "soft_overlong": SoftOverlong,
     "cosine_length": CosineLength,

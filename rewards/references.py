@@ -1,7 +1,7 @@
 """Are a dataset's references usable? Asked before training: a bad gold answer is a reward that nobody can earn."""
 
 import logging
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from typing import Any
 
 from evenkeel.rewards.registry import Refusal
@@ -93,6 +93,7 @@ def check_rewards(
     source: str,
     *,
     max_unusable: int = 0,
+    only_measure: Collection[str] = (),
 ) -> list[int]:
     """`check_references` for each of a run's verifiers, by its label, on the rows that it will judge.
 
@@ -104,6 +105,7 @@ def check_rewards(
     Args:
         tasks: label → the one task whose rows it judges; ``None`` = all rows.
         row_tasks: the rows' tasks; ``None`` = they have none.
+        only_measure: labels of those with weight 0: what they cannot use is named, and trained by the others.
     """
     of_rows = row_tasks or [None] * len(references)
     left_out: set[int] = set()
@@ -113,11 +115,13 @@ def check_rewards(
         judged = [row for row, task in enumerate(of_rows) if tasks[label] in (None, task)]
         found, said = tried_references(verifier, [references[row] for row in judged], f"{source}, {label}")
         problems, remarks = ({judged[place]: text for place, text in texts.items()} for texts in (found, said))
-        left_out |= problems.keys()
+        if label not in only_measure:
+            left_out |= problems.keys()
         if len(left_out) > max_unusable:
             raise _refusal(problems, f"{source}, {label}")
         if problems:
-            logger.warning("%s, %s: left out %s", source, label, _named(problems))
+            what = "not measured" if label in only_measure else "left out"
+            logger.warning("%s, %s: %s %s", source, label, what, _named(problems))
         _warn_of_remarks(remarks, f"{source}, {label}")
     return [row for row in range(len(references)) if row not in left_out]
 

@@ -2,14 +2,14 @@
 
 TRL leaves a row out only if *every* reward function returns ``None`` for it; one that is unjudged by one function and
 scored by another would be trained on part of its reward. So the functions of a run judge together, as a
-`RewardFunctionGroup`: a row that one of them cannot judge is unjudged by all. A row belongs to at most one task; a
-function of another task has nothing to say about it and returns ``None``, which TRL then leaves out of the sum.
+`RewardFunctionGroup`: a row that one of them cannot judge is unjudged by all, unless that one has weight 0. A row
+belongs to at most one task; a function of another task returns ``None`` for it, which TRL leaves out of the sum.
 """
 
 import logging
 import math
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from threading import Lock
 from typing import Any
@@ -56,6 +56,7 @@ class RewardFunction:
             without it; the verifier sees it. A prompt that is plain text is looked at itself.
         patience_s: a user's own that judges one batch for longer is named, with the rank and the row it is at.
         noise: errors of the verdicts that training is told; ``None`` = none.
+        only_measures: it has weight 0, so that what it cannot judge is trained by what the others say.
     """
 
     may_run_in_thread = True
@@ -70,9 +71,11 @@ class RewardFunction:
         prefilled_thought: bool = False,
         patience_s: float = 60.0,
         noise: RewardNoise | None = None,
+        only_measures: bool = False,
     ) -> None:
         self.verifier = verifier
         self.noise = noise
+        self.only_measures = only_measures
         self._bounded = bounded(verifier, patience_s)
         self.task = task
         self._said_above = False
@@ -247,7 +250,7 @@ class Judgement:
 
     Attributes:
         verdicts: by the function's name, one per row; ``None`` where the row is of another task.
-        unjudged: rows that at least one function of theirs could not judge, or whose environment failed.
+        unjudged: rows that a function of theirs with a weight could not judge, or whose environment failed.
         correct: whether the row is right by the first function that judges it; ``None`` = unjudged.
         told, told_correct: whether the row is right as training is told, by each function and by that first one.
     """
@@ -284,7 +287,9 @@ class RewardFunctionGroup:
         rows = [list(self._of_row(verdicts, row)) for row in range(len(batch.completions))]
         failures = [getattr(each, "failure", None) for each in batch.environments or [None] * len(rows)]
         unjudged = [
-            failure is not None or not row or any(verdict.score is None for _, verdict in row)
+            failure is not None
+            or not row
+            or any(verdict.score is None for function, verdict in row if not function.only_measures)
             for row, failure in zip(rows, failures, strict=True)
         ]
         correct = [
@@ -313,6 +318,7 @@ def reward_functions(
     prefilled_thought: bool = False,
     patience_s: float = 60.0,
     noise: Mapping[str, RewardNoise | None] | None = None,
+    only_measure: Collection[str] = (),
 ) -> list[RewardFunction]:
     """The reward functions of a run, which judge each batch together.
 
@@ -322,10 +328,18 @@ def reward_functions(
         tasks: name → the one task whose rows it judges; absent or ``None`` = all rows.
         prefilled_thought, patience_s: see `RewardFunction`.
         noise: name → errors of the verdicts that training is told; absent or ``None`` = none.
+        only_measure: names of those with weight 0.
     """
     options: dict[str, Any] = {"prefilled_thought": prefilled_thought, "patience_s": patience_s}
     functions = [
-        RewardFunction(verifier, name, task=(tasks or {}).get(name), noise=(noise or {}).get(name), **options)
+        RewardFunction(
+            verifier,
+            name,
+            task=(tasks or {}).get(name),
+            noise=(noise or {}).get(name),
+            only_measures=name in only_measure,
+            **options,
+        )
         for name, verifier in verifiers.items()
     ]
     group = RewardFunctionGroup(functions)

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from evenkeel.trainer.evaluation.decoding import Decoding, pass_sizes
+from evenkeel.trainer.evaluation.differences import differences
 from evenkeel.trainer.evaluation.metrics import Values, average_correct, coverage_gap, majority_correct, pass_at_k
 from evenkeel.trainer.statistics import Estimate, share_estimate
 
@@ -69,6 +70,10 @@ class EvaluationResult:
             "completions_per_second": len(tokens) / self.seconds,
             "generation_seconds": self.seconds,
             "interval": "95 %, Wilson's score interval over items",
+            "verifiers_differ": {
+                " / ".join(pair): sorted({record["item"] for record in found})
+                for pair, found in differences(self.records).items()
+            },
         }
 
     def metrics(self) -> dict[str, float]:
@@ -109,6 +114,9 @@ class EvaluationResult:
         ]
         shares = f"{summary['frac_truncated']:.1%} truncated, {summary['frac_unjudged']:.1%} unjudged"
         rates = f"{summary['tokens_per_second']:,.0f} tokens/s, {summary['completions_per_second']:.3g} completions/s"
+        for pair, items in summary["verifiers_differ"].items():
+            named = f" ({', '.join(map(str, items[:10]))}{', …' if len(items) > 10 else ''})" if items else ""
+            lines.append(f"  {pair}: {len(items)} items on which they differ{named}")
         return "\n".join([*lines, f"  {rates}; {summary['mean_tokens']:.0f} tokens a completion, {shares}"])
 
     def _size(self, group: str) -> int:

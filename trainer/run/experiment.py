@@ -66,6 +66,11 @@ class Experiment:
         """Label → verifier."""
         return {reward.label: build_verifier(reward.verifier) for reward in self.config.rewards}
 
+    @property
+    def _measuring(self) -> set[str]:
+        """Labels of the rewards with weight 0."""
+        return {reward.label for reward in self.config.rewards if reward.weight == 0}
+
     @cached_property
     def environments(self) -> Environments:
         """In which the policy acts, by task, with the tools of the run."""
@@ -121,7 +126,13 @@ class Experiment:
         rows = self.loaded(sources, self.config.data.system_prompt)
         tasks = rows["task"] if "task" in rows.column_names else None
         usable = check_rewards(
-            self.verifiers, self.config.reward_tasks, rows["reference"], tasks, label, max_unusable=most_unusable
+            self.verifiers,
+            self.config.reward_tasks,
+            rows["reference"],
+            tasks,
+            label,
+            max_unusable=most_unusable,
+            only_measure=self._measuring,
         )
         return rows if len(usable) == len(rows) else rows.select(usable)
 
@@ -169,6 +180,7 @@ class Experiment:
             prefilled_thought=self._tokenizer[1],
             patience_s=self.config.stopping.verifier_patience_seconds,
             noise={reward.label: reward.noise.options for reward in self.config.rewards if reward.noise},
+            only_measure=self._measuring,
         )
 
     @cached_property

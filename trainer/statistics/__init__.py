@@ -11,7 +11,7 @@ from evenkeel.trainer.statistics.components import (
     paired_components,
     unpaired_components,
 )
-from evenkeel.trainer.statistics.curves import Saturation, area_under_curve, best, first_reaching, saturation
+from evenkeel.trainer.statistics.curves import Saturation, area_under_curve, first_reaching, saturation
 from evenkeel.trainer.statistics.intervals import (
     CONFIDENCE,
     Estimate,
@@ -38,7 +38,6 @@ __all__ = [
     "StatisticsError",
     "Verdict",
     "area_under_curve",
-    "best",
     "claim_answer",
     "detectable_difference",
     "first_reaching",

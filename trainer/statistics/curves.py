@@ -15,15 +15,6 @@ MADE = 0.8
 """The share of a fitted curve's way that must have been made by its last point; more would be extrapolated."""
 
 
-def best(values: ArrayLike) -> Floats:
-    """The largest value of each curve, (…,); NaN points are skipped.
-
-    A maximum over noisy evaluations is too high by construction, the more so the more often a run was evaluated:
-    compare only runs that were evaluated equally often.
-    """
-    return np.nanmax(np.asarray(values, float), axis=-1)
-
-
 def area_under_curve(values: ArrayLike, points: ArrayLike) -> Floats:
     """Mean height of each curve, (…,): the trapezoidal area divided by ``points[-1] − points[0]``.
 

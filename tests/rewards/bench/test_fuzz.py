@@ -133,6 +133,11 @@ CASES: dict[str, Case] = {
         reference="9901",
         holds_answer=lambda completion: "9901" in completion.translate(str.maketrans("", "", " ,{}\\!;\n\t$")),
     ),
+    "math_verify": Case(
+        pieces=["$\\boxed{9901}$", "\\boxed{9901}", "9901", "The answer is $9901$", "\\boxed{9900}", "$"],
+        reference="9901",
+        holds_answer=lambda completion: True,  # another project's judge: what it pays is TRL's (test_math_verify.py)
+    ),
     "code_tests": Case(
         pieces=[_ADD, "```python\n" + _ADD + "\n```", "def add(a, b):", "    return a + b", "return a", "import os\n"],
         reference={"inputs": [[1, 2], [5, 7]], "outputs": [3, 12], "fn_name": "add"},
@@ -172,7 +177,7 @@ CASES: dict[str, Case] = {
 def test_every_verifier_is_fuzzed_and_has_rows_for_the_bench():
     reads_text = VERIFIERS.keys() - {"environment"}
     assert CASES.keys() == reads_text
-    assert BUILT_IN.keys() == reads_text
+    assert BUILT_IN.keys() == reads_text - {"math_verify"}, "whose known mistakes would be leaks: math_answer's rows"
 
 
 def built(name: str) -> Verifier:

@@ -19,7 +19,6 @@ TABLES = st.integers(2, 6).flatmap(
 
 def test_curves_in_one_number_each():
     curves = [[0.4, 0.6, 0.5], [0.2, 0.4, 0.8]]
-    assert statistics.best(curves).tolist() == [0.6, 0.8]
     # (0.5·10 + 0.55·30)/40 = 0.5375 and (0.3·10 + 0.6·30)/40 = 0.525
     assert statistics.area_under_curve(curves, [0, 10, 40]) == pytest.approx([0.5375, 0.525])
     assert statistics.area_under_curve([[0.7, 0.7]], [3, 9]) == pytest.approx([0.7])

@@ -23,6 +23,7 @@ from evenkeel.trainer.comparison.reports.tables import (
     table_of,
 )
 from evenkeel.trainer.comparison.reports.verifier_audit import Audit
+from evenkeel.trainer.evaluation.differences import verdict_of
 from evenkeel.trainer.statistics import Look
 
 
@@ -136,7 +137,6 @@ ACCURACY: list[Column[VariantRow]] = [
         is_shown=lambda rows: rows[0].comparison.equal_seconds is not None,
     ),
     Column("start", lambda row: TableCell(number(row.numbers.start.value)) if row.numbers.start else EMPTY),
-    Column("best", lambda row: estimate(row.numbers.best)),
     Column("area under curve", lambda row: estimate(row.numbers.area), "normalised"),
     Column(
         "asymptote",
@@ -232,7 +232,6 @@ def _accuracy_caption(rows: Rows) -> str:
             f"The interval is Wilson’s, over {items} items; another seed would have given another policy. "
             "Cost: tokens of prompts and completions, wall time × processes."
         )
-    words.append("The best of several noisy evaluations is biased upwards.")
     if found.threshold is not None and not found.threshold_is_given:
         whose, mean = ("the baseline’s start", "mean ") if rows[0].is_sweep else ("the start", "")
         words.append(f"The threshold {number(found.threshold)} is {whose} plus nine tenths of its {mean}gain.")
@@ -461,7 +460,6 @@ AUDIT: list[Column[AuditRow]] = [
         lambda row: TableCell(", ".join(f"{name} {share:.4f}" for name, share in row.audit.frac_killed.items()) or "0"),
         "at its limits, while training",
     ),
-    Column("length and right", lambda row: TableCell(number(row.audit.length_correlation, 2)), "Spearman’s ρ"),
 ]
 
 DISAGREEMENT: list[Column[DisagreementRow]] = [
@@ -470,6 +468,44 @@ DISAGREEMENT: list[Column[DisagreementRow]] = [
     Column("right, second pays nothing", lambda row: TableCell(number(row.right_unpaid))),
     Column("wrong, second pays", lambda row: TableCell(number(row.wrong_paid))),
 ]
+
+
+MOST_DIFFERENCES = 50
+
+
+@dataclass(frozen=True)
+class DifferenceRow:
+    """A completion of which two verifiers say different things."""
+
+    variant: str
+    pair: tuple[str, str]
+    record: Mapping[str, Any]
+
+    def said(self, place: int) -> TableCell:
+        """One verifier's verdict, and its reason."""
+        name = self.pair[place]
+        reason = str(self.record[f"{name}/reason"])[:200]
+        return TableCell(f"{name}: {verdict_of(self.record, name)}", f"{self.record.get(f'{name}/answer')}; {reason}")
+
+
+DIFFERENCES_OF_VERIFIERS: list[Column[DifferenceRow]] = [
+    Column("variant", lambda row: TableCell(row.variant)),
+    Column("item", lambda row: TableCell(str(row.record["item"]))),
+    Column("reference", lambda row: TableCell(str(row.record.get("reference"))[:200], is_code=True), is_prose=True),
+    Column("one", lambda row: row.said(0), "answer and reason", is_prose=True),
+    Column("other", lambda row: row.said(1), "answer and reason", is_prose=True),
+]
+
+
+def differences_table(audits: Mapping[str, Audit]) -> Table | None:
+    """One row a completion on which two verifiers differ; ``None`` where no two verifiers read answers."""
+    counts, rows = [], []
+    for name, audit in audits.items():
+        for pair, records in audit.differences.items():
+            counts.append(f"{name}: {' and '.join(pair)} on {len(records)} of {audit.completions} completions")
+            rows += [DifferenceRow(name, pair, record) for record in records[:MOST_DIFFERENCES]]
+    caption = f"Differences: {'; '.join(counts)}. At most {MOST_DIFFERENCES} of each are listed."
+    return table_of("Where verifiers differ", DIFFERENCES_OF_VERIFIERS, rows, caption) if counts else None
 
 
 def audit_table(audits: Mapping[str, Audit]) -> Table:

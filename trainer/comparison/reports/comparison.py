@@ -49,7 +49,7 @@ class VariantNumbers:
     """The numbers of one variant over its seeds.
 
     Attributes:
-        start, final, best: held-out accuracies.
+        start, final: held-out accuracies.
         area: mean height of the learning curve.
         tokens, device_seconds: what a run cost, mean over seeds; ``None`` where some run did not record it.
         at_equal_tokens, at_equal_seconds: accuracy at the `Comparison`'s; ``None`` where there is none.
@@ -60,7 +60,6 @@ class VariantNumbers:
     seeds: list[int]
     start: Estimate | None
     final: Estimate
-    best: Estimate | None
     area: Estimate | None
     time_to_threshold: TimeToThreshold | None
     tokens: float | None
@@ -184,7 +183,6 @@ def _numbers(
         sorted(by_seed),
         start=accuracy_estimate(values[:, 0]) if several and points[0] == 0 else None,
         final=final,
-        best=accuracy_estimate(statistics.best(values)) if several else None,
         area=accuracy_estimate(statistics.area_under_curve(values, points)) if several else None,
         time_to_threshold=_time_to_threshold(runs, points, values, threshold)
         if several and threshold is not None

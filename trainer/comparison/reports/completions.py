@@ -1,6 +1,6 @@
 """Completions to read: right, wrong and unjudged ones, of the variants side by side on the same item."""
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -103,9 +103,3 @@ def _sample(label: str, record: Record, *, with_prompt: bool = False) -> Sample:
         reasons,
         record.get("num_tokens"),
     )
-
-
-def reward_names(records: Sequence[Record]) -> list[str]:
-    """The rewards that scored these completions, in their order; the first decides what is right."""
-    keys = dict.fromkeys(key for record in records for key in record)
-    return [key.removesuffix("/score") for key in keys if key.endswith("/score")]

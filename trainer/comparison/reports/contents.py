@@ -5,11 +5,11 @@ from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 
-from evenkeel.trainer import statistics
 from evenkeel.trainer.comparison.reports.columns import (
     audit_table,
     cell_table,
     comparison_tables,
+    differences_table,
     disagreement_table,
     looks_sentence,
     looks_table,
@@ -39,7 +39,6 @@ class Report:
     Attributes:
         headline: the verdict in one sentence.
         conditions: whether every variant was compared at its own best settings, and the planned looks; may be empty.
-        secondary: which variants learned faster or slower, by the areas under the curves; may be empty.
         comparisons: one for each held-out set; the first is the one that the headline speaks of.
         tables: by name, in the order of the page; those without a row are left out.
         judged: the runs that the pictures are drawn of.
@@ -50,7 +49,6 @@ class Report:
     is_sweep: bool
     headline: str
     conditions: str
-    secondary: str
     comparisons: list[Comparison]
     tables: dict[str, Table]
     judged: RecordedRuns
@@ -95,7 +93,6 @@ def report_on(directory: Path, threshold: float | None = None) -> Report:
         bool(runs.baseline),
         _headline(main, runs),
         " ".join(filter(None, (tuning_sentence(runs), looks_sentence(runs, main)))) if main and main.contrasts else "",
-        _secondary(main),
         comparisons,
         {name: table for name, table in _tables(runs, comparisons, audits, changes, directory) if table is not None},
         judged,
@@ -121,6 +118,7 @@ def _tables(
     yield "cells", cell_table(runs, main.dataset if main else "", directory)
     yield "audit", audit_table(audits) if audits else None
     yield "disagreement", disagreement_table(audits)
+    yield "verifiers-differ", differences_table(audits)
     yield "changes", changes_table(changes)
     yield "provenance", provenance_table(runs)
 
@@ -141,22 +139,3 @@ def _headline(main: Comparison | None, runs: RecordedRuns) -> str:
     order = ("better", "worse", "not distinguishable", "no verdict")
     words = "; ".join(f"{outcome}: {', '.join(named[outcome])}" for outcome in order if outcome in named)
     return f"Against {', '.join(dict.fromkeys(contrast.baseline for contrast in main.contrasts))}, {words}."
-
-
-def _secondary(main: Comparison | None) -> str:
-    """Which areas under the curves differ: a second outcome, unadjusted, without effect on the verdict."""
-    named: dict[str, list[str]] = {}
-    for contrast in main.contrasts if main else []:
-        outcome = statistics.verdict(contrast.area).outcome if contrast.area else "no verdict"
-        named.setdefault(outcome, []).append(contrast.variant)
-    words = [
-        f"{word} than the baseline’s: {', '.join(named[outcome])}"
-        for outcome, word in (("better", "higher"), ("worse", "lower"))
-        if outcome in named
-    ]
-    if not words:
-        return ""
-    return (
-        f"Secondary, unadjusted for several comparisons: area under the learning curve {'; '.join(words)} "
-        "(95 % intervals over seeds that exclude 0). A higher area with a similar final accuracy means faster learning."
-    )

@@ -7,10 +7,9 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from scipy import stats
 
-from evenkeel.trainer.comparison.reports.completions import reward_names
 from evenkeel.trainer.comparison.reports.run_files import RecordedRun, RecordedRuns
+from evenkeel.trainer.evaluation.differences import differences, reward_names
 from evenkeel.trainer.statistics import Estimate, proportion_estimate
 
 Record = Mapping[str, Any]
@@ -23,8 +22,8 @@ class Audit:
 
     Attributes:
         frac_killed: by reward, the share of completions judged while training whose verifier was stopped at a limit.
-        length_correlation: Spearman's ρ of tokens and right or wrong; ``None`` where one of them is constant.
         disagreement: pair of rewards → shares of completions that only the first, or only the second, rewards.
+        differences: two verifiers → the completions of which they say different things.
         reasons: why completions were wrong or unjudged, numbers as #, with their counts, most frequent first.
     """
 
@@ -32,8 +31,8 @@ class Audit:
     frac_unjudged: float
     frac_truncated: float
     frac_killed: dict[str, float]
-    length_correlation: float | None
     disagreement: dict[str, tuple[float, float]]
+    differences: dict[tuple[str, str], list[Record]]
     reasons: list[tuple[str, int]]
 
 
@@ -81,8 +80,8 @@ def _audit(runs: Sequence[RecordedRun], records: Sequence[Record]) -> Audit:
         frac_unjudged=1 - len(judged) / len(records),
         frac_truncated=float(np.mean([bool(record.get("truncated")) for record in records])),
         frac_killed={name: share for name in names if (share := _logged_mean(runs, f"verifier/{name}/frac_killed"))},
-        length_correlation=_correlation(judged),
         disagreement=_disagreement(judged, names),
+        differences=differences(records),
         reasons=reasons.most_common(6),
     )
 
@@ -96,14 +95,6 @@ def _reason(record: Record, names: Sequence[str]) -> str:
 def _logged_mean(runs: Sequence[RecordedRun], key: str) -> float:
     values = [value for run in runs for value in run.series(key).values()]
     return float(np.mean(values)) if values else 0.0
-
-
-def _correlation(judged: Sequence[Record]) -> float | None:
-    tokens = [record.get("num_tokens") or 0 for record in judged]
-    right = [float(record["correct"]) for record in judged]
-    if len(set(tokens)) < 2 or len(set(right)) < 2:
-        return None
-    return float(stats.spearmanr(tokens, right).statistic)
 
 
 def _disagreement(judged: Sequence[Record], names: Sequence[str]) -> dict[str, tuple[float, float]]:

@@ -47,11 +47,6 @@ def test_start_and_final_accuracy(numbers: Comparison):
     assert [row.final.value for row in (grpo, ar, lopti)] == pytest.approx([0.5, 0.575, 0.65])
 
 
-def test_best(numbers: Comparison):
-    # Maxima 0.4, 0.5, 0.5, 0.8: 2.2 / 4
-    assert numbers.variants[0].best.value == pytest.approx(0.55)
-
-
 def test_area_under_the_curve(numbers: Comparison, ar: Contrast):
     # (start + 2 · middle + end) / 4: 0.3, 0.375, 0.3, 0.425; and 0.45, 0.4, 0.475, 0.55
     assert numbers.variants[0].area.value == pytest.approx(1.4 / 4)

@@ -59,12 +59,9 @@ def test_areas_differ_by_what_the_curves_do(report: Report):
 
 
 @pytest.mark.slow
-def test_who_learns_sooner_is_said_beside_the_verdict(report: Report, tmp_path: Path):
+def test_who_learns_sooner_is_said_beside_the_verdict(report: Report):
     areas = {contrast.variant: contrast.area for contrast in report.main.contrasts}
     assert (areas["ar"].low > 0, areas["lopti"].high < 0) == (True, True)
-    assert "learning curve higher than the baseline’s: ar; lower than the baseline’s: lopti (" in report.secondary
-    assert report.secondary.startswith("Secondary, unadjusted")
-    assert report_on(record_sweep(tmp_path / "same", seeds=(0, 1))).secondary == ""  # two seeds say nothing
 
 
 def test_variants_that_take_more_steps_are_compared_by_rollout_batches(sweep: Path):
@@ -110,7 +107,6 @@ def test_the_audit_counts_what_the_files_hold(sweep: Path, report: Report):
     assert audit.completions == 300
     assert audit.frac_unjudged == pytest.approx(1 / 60)
     assert audit.frac_killed == {"countdown": pytest.approx(0.001)}
-    assert audit.length_correlation < -0.3  # wrong ones are 30 tokens longer
     assert audit.reasons[0][0] == "it equals <another> number"
     # The format pays unless the item's number is divided by 4.
     right_unpaid, paid_wrong = audit.disagreement["countdown / format"]
@@ -133,7 +129,7 @@ def test_two_seeds_give_no_verdict(tmp_path: Path):
     report = report_on(record_sweep(tmp_path / "sweep", effects={"ar": 3.0}, seeds=(0, 1)))
     assert report.headline == "Against grpo, no verdict: ar, lopti."
     assert "2 seeds to compare, at least 3 are needed" in report.main.contrasts[0].verdict.sentence
-    estimates = [estimate for row in report.main.variants for estimate in (row.start, row.final, row.best, row.area)]
+    estimates = [estimate for row in report.main.variants for estimate in (row.start, row.final, row.area)]
     assert all(0 <= estimate.low <= estimate.high <= 1 for estimate in estimates)  # t of two seeds is 12.7
 
 

@@ -1,0 +1,104 @@
+"""Judges as TRL's ``accuracy_reward`` does, by math-verify, in worker processes with a clock."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from evenkeel.rewards.isolation.workers import WorkerPool, WorkerResult
+from evenkeel.rewards.verifier import Verdict, Verifier
+from evenkeel.rewards.verifiers.math_answer.notation import without_dollars
+from evenkeel.rewards.verifiers.math_answer.reference import golds
+
+PARSING_SECONDS, COMPARING_SECONDS = 10, 5
+"""TRL's limits of one text and of one comparison. math-verify keeps them by ``SIGALRM``, in a worker's main thread."""
+
+
+@dataclass(frozen=True)
+class MathVerify(Verifier):
+    r"""Score 1 where math-verify finds the completion equal to the gold, as TRL's ``accuracy_reward`` calls it, else 0.
+
+    It is what published numbers rest on, with its mistakes: the thought is read too, and a gold without dollars or a
+    box is read in part, ``3\sqrt{13}`` as 3. Write golds as ``$3\sqrt{13}$``, or map the column that holds the whole
+    solution. `MathAnswer` is the verifier to train with; this one measures beside it, with ``weight: 0``.
+
+    Unjudged: a gold that is no text, or that math-verify cannot parse; and one with which it ends at ``cpu_seconds``
+    alone. A completion with which it does is wrong.
+
+    Attributes:
+        cpu_seconds: for one completion, kept by the kernel: a signal does not interrupt C. More than TRL's own limits.
+        workers: processes; 0 = one for each core that this rank may use.
+    """
+
+    cpu_seconds: float = 60.0
+    workers: int = 0
+
+    def __post_init__(self) -> None:
+        """Refuse limits that cannot be kept."""
+        self._pool()
+
+    def __call__(self, completion: str, reference: Any) -> Verdict:
+        """Judge ``completion`` against ``reference``."""
+        return self.judge_all([completion], [reference])[0]
+
+    def judge_all(self, completions: Sequence[str], references: Sequence[Any]) -> list[Verdict]:
+        """Judge a batch; a gold is tried alone where a worker did not come to an end with it."""
+        pairs = [pair for pair in zip(completions, references, strict=True) if isinstance(pair[1], str)]
+        outcomes = self._pool().map(pairs)
+        failed = list({gold: None for (_, gold), each in zip(pairs, outcomes, strict=True) if not each.done})
+        alone = dict(zip(failed, self._pool().map([("", gold) for gold in failed]), strict=True))
+        found = (_verdict(gold, each, alone.get(gold)) for (_, gold), each in zip(pairs, outcomes, strict=True))
+        no_text = Verdict(None, None, "unusable reference: TRL's reward reads texts alone")
+        return [next(found) if isinstance(reference, str) else no_text for reference in references]
+
+    def gold_completion(self, reference: Any) -> str | None:
+        """The reference's answer in a box."""
+        try:
+            return f"\\boxed{{{without_dollars(golds(reference)[0])}}}"
+        except ValueError:
+            return None
+
+    def _pool(self) -> WorkerPool:
+        return WorkerPool(
+            "evenkeel.rewards.verifiers.math_verify:accuracy",
+            cpu_seconds=self.cpu_seconds,
+            wall_seconds=4 * self.cpu_seconds,
+            workers=self.workers,
+            warm_up=(("$\\boxed{\\frac{1}{2}}$", "$0.5$"),),
+        )
+
+
+def accuracy(item: tuple[str, str]) -> tuple[float | None, str | None]:
+    """The score of a completion against a gold, ``None`` where that cannot be parsed; and the answer that was read.
+
+    It does what ``trl.rewards.accuracy_reward`` does for one completion; a test compares the two.
+    """
+    from latex2sympy2_extended import NormalizationConfig
+    from math_verify import LatexExtractionConfig, parse, verify
+
+    completion, gold = item
+    parsed_gold = parse(gold, parsing_timeout=PARSING_SECONDS)
+    if not parsed_gold:
+        return None, None
+    reading = LatexExtractionConfig(
+        normalization_config=NormalizationConfig(units=True), boxed_match_priority=0, try_extract_without_anchor=False
+    )
+    answer = parse(
+        completion, extraction_config=[reading], extraction_mode="first_match", parsing_timeout=PARSING_SECONDS
+    )
+    score = float(verify(parsed_gold, answer, timeout_seconds=COMPARING_SECONDS))
+    return score, next((part for part in answer if isinstance(part, str)), None)
+
+
+def _verdict(gold: str, outcome: WorkerResult, alone: WorkerResult | None) -> Verdict:
+    if not outcome.done:  # the fault is the gold's where that fails alone too
+        why = f"judging it ended: {outcome.status}: {outcome.detail}"
+        is_wrong = alone is not None and alone.done
+        return Verdict(0.0 if is_wrong else None, None, why, killed=outcome.killed, seconds=outcome.seconds)
+    score, answer = outcome.value
+    if score is None:
+        reason = f"unusable reference: math-verify cannot parse {gold!r:.80}; write it as ${gold.strip():.80}$"
+    elif answer is None:
+        reason = "no answer in LaTeX was read"
+    else:
+        reason = f"{'equal to' if score else 'differs from'} the reference {gold!r:.80}"
+    return Verdict(score, answer, reason, seconds=outcome.seconds)

@@ -1,0 +1,34 @@
+"""On which completions two verifiers of a run say different things."""
+
+from collections.abc import Mapping, Sequence
+from itertools import combinations
+from typing import Any
+
+
+def reward_names(records: Sequence[Mapping[str, Any]]) -> list[str]:
+    """The rewards that scored these completions, in their order; the first decides what is right."""
+    keys = dict.fromkeys(key for record in records for key in record)
+    return [key.removesuffix("/score") for key in keys if key.endswith("/score")]
+
+
+def verdict_of(record: Mapping[str, Any], name: str) -> str:
+    """One verifier's verdict on a completion, in a word."""
+    score = record.get(f"{name}/score")
+    return "unjudged" if score is None else "right" if score > 0 else "wrong"
+
+
+def differences(records: Sequence[Mapping[str, Any]]) -> dict[tuple[str, str], list[Mapping[str, Any]]]:
+    """Two verifiers that read answers → the completions that both judge, and of which they say different things.
+
+    Verifiers of the form alone read no answer, and are left out.
+    """
+    reading = [name for name in reward_names(records) if any(record.get(f"{name}/answer") for record in records)]
+    return {
+        (one, other): [
+            record
+            for record in records
+            if all(record.get(f"{name}/reason") is not None for name in (one, other))  # none of them is of another task
+            and verdict_of(record, one) != verdict_of(record, other)
+        ]
+        for one, other in combinations(reading, 2)
+    }
