@@ -2,7 +2,8 @@
 
     python examples/plain_trl_script.py
 
-It is for a GPU, and downloads a model of 0.5 B parameters and a data set. On a CPU without network: examples/minimal.py.
+It is for a GPU, and downloads a model of 0.5 B parameters and a data set. On a CPU without
+network: examples/minimal.py.
 """
 
 from datasets import load_dataset
