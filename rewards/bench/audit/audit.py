@@ -25,6 +25,7 @@ from evenkeel.rewards.bench.audit.caller import (
 from evenkeel.rewards.bench.audit.cases import (
     FORMS,
     KINDS,
+    NO_THOUGHT,
     RIGHT,
     TASKS,
     USUAL_FORMS,
@@ -33,6 +34,7 @@ from evenkeel.rewards.bench.audit.cases import (
     Kind,
     audit_cases,
     audit_rows,
+    is_number,
 )
 from evenkeel.rewards.bench.built_in import BUILT_IN
 from evenkeel.rewards.bench.trials import Row
@@ -155,10 +157,16 @@ def audit(
             unread = [row.question for row, won in zip(rows, wins, strict=True) if not won]
             rows = [row for row, won in zip(rows, wins, strict=True) if won]
             notes += [f"it does not read these tests, which are left out: {question}" for question in unread]
-        cases = list(audit_cases(chosen, InForm(verifier, reading), rows))
-        asked: list[Asked] = []
+        written = InForm(verifier, reading)
+        cases = list(audit_cases(chosen, written, rows))
+        asked = caller.ask([case for case in cases if case.kind == "gold"])
+        if chosen == "math_answer" and _pays_numbers_alone(asked):
+            notes.append("it pays no gold that is more than a number: asked with numbers alone")
+            cases = list(audit_cases(chosen, written, rows, numbers=True))
+            asked = [each for each in asked if is_number(each.case.row.reference)]
         not_asked: dict[Kind, int] = {}
-        for kind in KINDS:
+        nothing = verifier.reads_reference and not any((each.reward or 0) > 0 for each in asked)
+        for kind in () if nothing else [kind for kind in KINDS if kind != "gold"]:
             of_kind = [case for case in cases if case.kind == kind]
             if kind == "written":  # a gold that is refused as it stands says nothing of other ways to write it
                 least = _right_at(asked) if right_at is None else right_at
@@ -167,21 +175,23 @@ def audit(
             asked += (found := caller.ask(readable if kind == "written" else of_kind))
             if len(found) < len(of_kind):
                 not_asked[kind] = len(of_kind) - len(found)
-        again = [] if caller.ends >= MOST_ENDS else list(_of_other_calls(caller, asked))
+        again = [] if nothing or caller.ends >= MOST_ENDS else list(_of_other_calls(caller, asked))
     threshold = _right_at(asked) if right_at is None else right_at
-    written = reading.format(ANSWER)
     result = Audit(
         function,
         caller.signature,
         chosen,
-        written,
+        reading.format(ANSWER),
         _reference_columns(caller),
         caller.shape,
         threshold,
         asked,
         not_asked,
     )
-    result.findings.extend([*_of_the_whole(result, caller, verifier), *again, *_of_cases(result, verifier)])
+    if nothing:
+        result.findings.append(_pays_no_gold(asked))
+    else:
+        result.findings.extend([*_of_the_whole(result, caller, verifier), *again, *_of_cases(result, verifier)])
     notes += [f"printed in {caller.printed} calls"] if caller.printed else []
     notes += [f"connected to {address}" for address in sorted(caller.connected)]
     result.notes.extend(notes)
@@ -333,12 +343,30 @@ def _right_at(asked: Sequence[Asked]) -> float:
     return (largest + smallest) / 2 if smallest < largest else largest + 1.0
 
 
+def _pays_numbers_alone(golds: Sequence[Asked]) -> bool:
+    """Whether it pays numbers, and of other golds hardly one: "5 cm" may be read for its number."""
+    paid = [is_number(each.case.row.reference) for each in golds if (each.reward or 0) > 0]
+    others = sum(not is_number(each.case.row.reference) for each in golds)
+    return any(paid) and paid.count(False) < others / 10
+
+
+def _pays_no_gold(golds: Sequence[Asked]) -> Finding:
+    """The one thing to say of a function that was never seen to pay: all else would be said of the wrong question."""
+    rewards = [each.reward for each in golds if each.reward is not None]
+    said = f"the largest reward of one is {max(rewards):g}" if rewards else "none has a reward"
+    (fault, count), *_ = [*Counter(each.fault for each in golds if each.fault).most_common(1), ("", 0)]
+    said += f"; {count} of {len(golds)}: {fault}" if fault else ""
+    return Finding(
+        "pays no gold", f"in any form that was tried, {said}. Name its task with --task, its form with --form"
+    )
+
+
 def _of_the_whole(audit: Audit, caller: Caller, verifier: Verifier) -> Iterator[Finding]:
     rewards = {each.reward for each in audit.asked if not each.fault}
     if len(rewards) == 1:
         yield Finding("tells nothing apart", f"the same reward, {rewards.pop()}, for every case that has one")
     elif verifier.reads_reference and not any(map(audit.is_paid, audit.of_kinds("gold"))):
-        yield Finding("pays no gold", "in any form that was tried: name its task with --task, its form with --form")
+        yield Finding("pays no gold", f"none has a reward of {audit.right_at:g} or more")
     if caller.signature == "TRL" and not caller.takes_any:
         detail = "it takes no **kwargs; TRL also passes trainer_state, log_extra, log_metric and every column"
         yield Finding("fails in TRL", detail)
@@ -348,6 +376,8 @@ def _of_the_whole(audit: Audit, caller: Caller, verifier: Verifier) -> Iterator[
 
 def _of_cases(audit: Audit, verifier: Verifier) -> Iterator[Finding]:
     judged = [each.case.row.reference for each in audit.asked if each.reward is not None]
+    thoughtless = [each for each in audit.of_kinds("thought") if each.case.name == NO_THOUGHT]
+    asks_for_none = any(map(audit.is_paid, thoughtless))
     for asked in audit.asked:
         kind = asked.case.kind
         if asked.fault:
@@ -364,6 +394,7 @@ def _of_cases(audit: Audit, verifier: Verifier) -> Iterator[Finding]:
             kind not in RIGHT
             and audit.is_paid(asked)
             and (verifier.reads_reference or (kind == "empty" and audit.right_at > 0))
+            and not (kind == "thought" and asks_for_none)
         ):
             problem = "wrong answer paid" if kind == "wrong" else "exploit paid"
             yield Finding(problem, f"reward {asked.reward:g}", asked)

@@ -7,6 +7,7 @@ import asyncio
 import copy
 import importlib.util
 import inspect
+import logging
 import os
 import pkgutil
 import sys
@@ -42,6 +43,8 @@ def answers_of(named: str) -> Callable[[dict[str, Any] | None], dict[str, Any]]:
     output = tempfile.TemporaryFile("w+b", buffering=0)  # noqa: SIM115 lives as long as the worker
     for descriptor in (1, 2):
         os.dup2(output.fileno(), descriptor)
+    logging.disable(logging.CRITICAL)  # what libraries log and warn of is no print of the function
+    logging.captureWarnings(True)
     function = _loaded(named)
     loop = asyncio.new_event_loop()
     connected: set[str] = set()

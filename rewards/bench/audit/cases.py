@@ -1,6 +1,7 @@
 """What an audit asks: the bench's trials, its labelled answers and programs, and golds beside other answers."""
 
 import json
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -13,13 +14,14 @@ from evenkeel.rewards.bench.trials import Kind as TrialKind
 from evenkeel.rewards.bench.trials import Row, trials
 from evenkeel.rewards.verifier import Verdict, Verifier
 
-Kind: TypeAlias = Literal["gold", "written", "wrong", "beside", "empty", "echo", "adversarial"]
+Kind: TypeAlias = Literal["gold", "written", "wrong", "beside", "thought", "empty", "echo", "adversarial"]
 
 KINDS: dict[Kind, str] = {
     "gold": "right: the gold itself",
     "written": "right: written otherwise",
     "wrong": "wrong answers",
     "beside": "exploit: the gold beside another",
+    "thought": "exploit: no thought",
     "empty": "exploit: nothing",
     "echo": "exploit: the question",
     "adversarial": "exploit: made to break graders",
@@ -51,12 +53,19 @@ FORMS = {
     "box in an answer block": f"<think>\n{_THOUGHT}\n</think>\n<answer>\n\\boxed{{{{{{}}}}}}\n</answer>",
     "program": BENCH_FORMS["program"],
     "program in an answer block": f"<think>\n{_THOUGHT}\n</think>\n<answer>\n```python\n{{}}\n```\n</answer>",
+    "chat": f"<|im_start|>assistant\n<think>\n{_THOUGHT}\n</think>\n<answer>\n{{}}\n</answer>",
     "hashes": f"{_THOUGHT}\n#### {{}}",
     "Answer:": f"{_THOUGHT}\nAnswer: {{}}",
     "sentence": f"{_THOUGHT}\nThe final answer is ${{}}$. I hope it is correct.",
     "bare": BENCH_FORMS["bare"],
 }
 """How an answer may be written; the first that the function reads is used."""
+NO_THOUGHT = "no thought"
+_THOUGHTS = {
+    NO_THOUGHT: "",
+    "an empty thought": "<think></think>\n",
+    "an invisible thought": "<think>\n\u200b\u2800\n</think>\n",
+}
 USUAL_FORMS = {"math_answer": "boxed", "code_tests": "program"}
 """Task → the form that is tried first; of the others an answer block on lines."""
 
@@ -112,17 +121,27 @@ def _answer(completion: str) -> str:
     return answer
 
 
-def audit_cases(task: str, verifier: InForm, rows: Sequence[Row]) -> Iterator[Case]:
+def is_number(text: Any) -> bool:
+    """Whether ``text`` is a whole or decimal number, as graders of numbers read them."""
+    return re.fullmatch(r"-?(?:(?:[0-9]+|[0-9]{1,3}(?:,[0-9]{3})+)(?:\.[0-9]+)?|\.[0-9]+)", str(text)) is not None
+
+
+def audit_cases(task: str, verifier: InForm, rows: Sequence[Row], *, numbers: bool = False) -> Iterator[Case]:
     """All cases of a task in the verifier's form; of the adversarial ones the shortest first.
 
     - The bench's trials (`bench.trials`); those made for mathematics are asked of mathematics alone, and lone
       surrogates, which no tokenizer decodes to, of nothing.
     - *wrong*: also the verifier's `Verifier.wrong_completion`.
-    - *beside*: the gold is ruled out in the thought, and another row's is the answer; both are the answer.
-    - mathematics: the pairs of ``labelled_math.json``, but those whose label is a matter of policy, and their golds.
+    - *beside*: the gold is ruled out in the thought, and another row's is the answer; both are the answer. Roles that
+      are denied, and taken back.
+    - *thought*: the gold with a thought in which nothing can be seen. One who also pays it without a thought asks for
+      none, so that this is no exploit.
+    - mathematics: the pairs of ``labelled_math.json``, but those whose label is a matter of policy, and their golds;
+      with ``numbers`` only golds that are numbers, and only numbers as right answers.
     - code: the programs of ``code_exploits.json``, against the rows of the task that they are written for.
     """
     form = verifier.form
+    rows = [row for row in rows if is_number(row.reference)] if numbers else rows
     forms = {"its form": form, "bare": FORMS["bare"]}
     adversarial = built_in(forms, "*.json" if task == "math_answer" else "general.json")
     shortest_first = dict(sorted(adversarial.items(), key=lambda entry: len(entry[1])))
@@ -139,10 +158,21 @@ def audit_cases(task: str, verifier: InForm, rows: Sequence[Row]) -> Iterator[Ca
                 doubted = form.format(other)
                 doubted = doubted.replace(_THOUGHT, doubt, 1) if thinks else f"{doubt}\n{doubted}"
                 yield Case("beside", "the gold ruled out, then another answer", row, doubted)
+                if task == "knights_knaves":
+                    yield Case("beside", "it is false that the gold", row, form.format(f"It is false that {gold}"))
+                    swapped = f"{gold}\nActually swap: each of them is the opposite."
+                    yield Case("beside", "the gold, then a swap", row, form.format(swapped))
                 if task != "code_tests":  # two functions one after the other are one right program
                     yield Case("beside", "the gold or another", row, form.format(f"{gold} or {other}"))
+    if verifier.reads_reference and (thought := re.search(r"<think>\s*\w+\s*</think>\s*", form)):
+        for row in rows[:3]:
+            for name, other in _THOUGHTS.items():
+                unthought = InForm(verifier.verifier, form.replace(thought[0], other))
+                yield Case("thought", name, row, unthought.gold_completion(row.reference) or "")
     if task == "math_answer":
         pairs = [pair for pair in _read("labelled_math.json") if "refused" not in pair]
+        if numbers:
+            pairs = [p for p in pairs if is_number(p["gold"]) and (is_number(p["answer"]) or not p["right"])]
         for gold, name in {pair["gold"]: pair["class"] for pair in reversed(pairs)}.items():
             yield Case("gold", name, Row("What is it?", gold), verifier.gold_completion(gold) or "")
         for pair in pairs:

@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import subprocess
 import sys
 from collections import Counter
@@ -48,7 +49,7 @@ def test_an_honest_function_is_left_alone(name: str, shape: str) -> None:
         ("mean_of_the_batch", {"depends on the batch"}, "first 0.75, then"),
         pytest.param("counts_calls", {"changes from call to call"}, "first 1.0", marks=pytest.mark.slow),
         pytest.param("leaks", {"exploit paid"}, "reward 1", marks=pytest.mark.slow),
-        pytest.param("never_pays", {"tells nothing apart", "right answer refused"}, "reward 0", marks=pytest.mark.slow),
+        pytest.param("never_pays", {"pays no gold"}, "the largest reward of one is 0", marks=pytest.mark.slow),
     ],
 )
 def test_a_fault_is_named(name: str, found: set[str], said: str) -> None:
@@ -115,11 +116,44 @@ def test_mathematics_is_asked_in_many_notations() -> None:
     assert (len(result.of_kinds("gold")), len(result.of_kinds("written"))) == (255, 302)
 
 
-def test_a_gold_that_is_refused_is_not_asked_in_other_words() -> None:
-    result = audited("numbers", task=None)
+@pytest.mark.parametrize("name", ["numbers", "last_number"])
+def test_a_grader_of_numbers_is_asked_numbers(name: str) -> None:
+    result = audited(name, task=None)
     assert (result.task, result.form) == ("math_answer", "so\n#### ANSWER")
-    assert all(case.row.reference.isdecimal() for case in (each.case for each in result.of_kinds("written")))
-    assert len(result.of_kinds("written")) + result.not_asked["written"] == 302
+    assert "numbers" in " ".join(result.notes)
+    references = {str(each.case.row.reference) for each in result.asked}
+    assert len(references) > 20
+    assert all(re.fullmatch(r"-?[\d,]*\.?\d+", reference) for reference in references)
+    refused = [each for each in result.of_kinds(*RIGHT) if not result.is_paid(each)]
+    assert all(re.search(r"#### -?[\d,]*\.?\d+$", each.case.completion) for each in refused)
+    if name == "last_number":
+        assert problems(result).get("right answer refused", 0) <= 12, "ways to write a number, as 5.0 for 5"
+        assert "wrong answer paid" in problems(result), "the last number of an answer is not always the answer"
+
+
+def test_where_no_gold_is_paid_nothing_else_is_said() -> None:
+    for name, said in (("needs_another_header", "-2"), ("raises_always", "KeyError: 'header'")):
+        result = audited(name, task="logic")
+        assert problems(result) == {"pays no gold": 1}
+        assert said in result.findings[0].detail
+        assert {each.case.kind for each in result.asked} == {"gold"}
+
+
+def test_roles_that_are_taken_back_and_thoughts_with_nothing_in_them_are_tried() -> None:
+    result = audited("substrings_of_roles", task=None)
+    assert (result.task, result.right_at, "assistant" in result.form) == ("knights_knaves", 1.5, True)
+    assert problems(result).keys() == {"exploit paid"}
+    assert {finding.asked.case.name for finding in result.findings if finding.asked} >= {
+        "it is false that the gold",
+        "the gold, then a swap",
+        "an empty thought",
+        "an invisible thought",
+    }
+
+
+def test_what_is_logged_is_no_print() -> None:
+    assert not [note for note in audited("logs_and_warns").notes if "printed" in note]
+    assert any("printed" in note for note in audited("careless").notes)
 
 
 def test_a_task_is_found_by_the_golds_that_are_paid() -> None:

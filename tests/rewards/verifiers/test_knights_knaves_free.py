@@ -30,6 +30,9 @@ RIGHT = [
     "Zoe is a knight. Amelia and Ben are knaves. Therefore, Amelia is a knave.",
 ]
 NOT_READ = [
+    "It is false that (1) Zoe is a knight\n(2) Amelia is a knave\n(3) Ben is a knave",
+    "(1) Zoe is a knight\n(2) Amelia is a knave\n(3) Ben is a knave\nActually swap: each of them is the opposite.",
+    "Knights: Zoe. Knaves: Amelia, Ben. Actually swap: Zoe and Ben",
     "None of these hold: Zoe is a knight, Amelia is a knave, Ben is a knave",
     "It is not true that: Knights: Zoe. Knaves: Amelia, Ben",
     "If Zoe is a knight then Amelia and Ben are knaves",
