@@ -19,6 +19,7 @@ SEAMS = {
         "_generate",
         "_generate_single_turn",
         "_tool_call_loop",
+        "_get_tool_suffix_ids",
         "_get_per_token_logps_and_entropies",
         "_calculate_rewards",
         "_compute_loss",

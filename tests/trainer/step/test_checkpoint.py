@@ -1,4 +1,4 @@
-"""A checkpoint's own file: what it holds, and that those of versions before are read."""
+"""A checkpoint's own file: what it holds, and a checkpoint that lacks it."""
 
 import json
 from collections import Counter
@@ -11,7 +11,6 @@ from accelerate import Accelerator
 
 from evenkeel.trainer import RLVRTrainer
 from evenkeel.trainer.step.checkpoint import FILE, Checkpoint, LogState
-from evenkeel.trainer.step.options import Guards
 from evenkeel.trainer.step.ranks import Ranks
 from tests.trainer.training import max_difference, train
 
@@ -38,55 +37,11 @@ def test_what_is_written_is_read_again_without_a_trainer(tmp_path: Path, ranks: 
     assert read.take_log_state() is None
 
 
-def test_the_files_of_older_versions_say_the_same(tmp_path: Path, ranks: Ranks):
-    (tmp_path / "counts.json").write_text(json.dumps({"steps left out": 2}))
-    record: dict[str, Any] = {"metrics": {"reward": [0.5, 1.0]}, "means": {"advantage/mean": [1.0, 2.0]}}
-    record |= {"loss": 0.25, "total_loss": 3.5, "last_logged": 2}
-    (tmp_path / "logged_so_far_0.json").write_text(json.dumps(record))
+def test_a_checkpoint_of_trls_trainer_is_read_by_its_step_alone(tmp_path: Path, ranks: Ranks):
     (tmp_path / "trainer_state.json").write_text(json.dumps({"global_step": 6}))
-    read = Checkpoint([], ranks)
+    read = Checkpoint([], ranks, Counter(syncs=1))
     read.read(tmp_path, lambda step: step // 2)
-    assert read.counts == {"steps left out": 2, "rollout_batches": 3}
-    assert read.log_state is not None
-    assert read.log_state.means["sums"]["advantage/mean"].tolist() == [1.0, 2.0]
-    assert read.log_state.means["sums"]["advantage/mean"].dtype == torch.float64
-    empty = Checkpoint([], ranks, Counter(syncs=1))
-    (tmp_path / "bare").mkdir()
-    (tmp_path / "bare" / "trainer_state.json").write_text(json.dumps({"global_step": 0}))
-    empty.read(tmp_path / "bare", lambda step: step)
-    assert (empty.counts, empty.log_state) == ({"rollout_batches": 0}, None)
-
-
-def test_a_run_of_an_older_version_is_resumed_to_the_same_weights_and_logs(tiny_model: Path, tmp_path: Path):
-    def run(name: str, checkpoint: str | None = None) -> Any:
-        guards = {"guards": Guards(tmp_path / "faults"), "prompt_sampler": "difficulty"}
-        settings = {"save_strategy": "steps", "save_steps": 3, "max_steps": 4, "logging_steps": 2}
-        settings |= {"reward": with_verdicts, "strategies": guards, "resume_from_checkpoint": checkpoint}
-        return train(RLVRTrainer, tiny_model, tmp_path / name, **settings)
-
-    straight = run("straight")
-    checkpoint = tmp_path / "straight" / "checkpoint-3"
-    saved = torch.load(checkpoint / FILE, weights_only=True)
-    torch.save(saved["strategies"], checkpoint / "strategies.pt")
-    (checkpoint / "counts.json").write_text(json.dumps(saved["counts"]))
-    (logged,) = saved["logged"]
-    means = {name: pair.tolist() for name, pair in logged.pop("means")["sums"].items()}
-    (checkpoint / "logged_so_far_0.json").write_text(json.dumps({**logged, "means": means}))
-    (checkpoint / FILE).unlink()
-    resumed = run("resumed", str(checkpoint))
-    assert max_difference(straight, resumed) == 0.0
-    lines = [
-        {name: value for name, value in run.state.log_history[-2].items() if "tim" not in name and "_s" not in name}
-        for run in (straight, resumed)
-    ]
-    assert lines[0] == lines[1]
-    assert lines[0]["step"] == 4
-
-
-def with_verdicts(completions: list[Any], log_extra: Any, **_: Any) -> list[float]:
-    right = [len(completion[0]["content"]) % 2 == 0 for completion in completions]
-    log_extra("correct", right)
-    return [float(value) for value in right]
+    assert (read.counts, read.log_state) == ({"rollout_batches": 3}, None)
 
 
 class NumberingTrainer(RLVRTrainer):
