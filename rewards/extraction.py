@@ -21,6 +21,27 @@ _LONGEST_MARK = 30  # characters between an opening fence and the end of its lin
 _BESIDE = re.compile(
     r"(?:[\s$,;]|\\[()]|\\quad|\\text\s?\{\s?(?:and|or)\s?\}|\b(?:and|or)\b|\b[a-zA-Z](?:_\{?\d\}?)?\s?=){0,20}"
 )
+# "The final answer is 12", "**Answer:** 12", a heading "Final answer"; what is only supposed is none.
+_SAID = (
+    r"(?i:(?P<supposed>\b(?:if|suppos\w{1,4}|assum\w{1,4}|whether|unless|imagine|what|why|doubt"
+    r"|(?:not|\w{1,9}n['’]t|could|might|may)\s\w{1,12})(?:\sthat)?\s{1,9})?"
+    r"(?:\b(?:the|my|our|so|thus|hence)\s{1,9}|(?:^|(?<=[.!?]\s))[ \t>#*_-]{0,9}(?:\\text(?:bf)?\{)?)"
+    r"(?:(?:final|correct|right|required|desired|exact|numerical|simplified)\s{1,9}){0,2}ans(?:wers?)?\b[*_}]{0,3}"
+    r"(?:\s{1,9}(?:to|for|in)\s[^.:\n]{1,80}?(?=\s(?:is|are)\b))?(?:,?\s{1,9}(?:then|therefore|thus|hence)\b,?)?\s{0,9}"
+    r"(?:(?P<doubted>(?:is|are)(?:n['’]t|\s+not)\b|can|could|might|may|would)"
+    r"|(?:is|are|equals|(?:must|will|should)\s+be)\b(?:\s{0,9}[:=])?|[:=]|$)"
+    r"(?:\s{1,9}(?:then|therefore|thus|hence|simply|just)\b,?)?)|答案(?:是|为|：|:)"
+)
+_MARKERS = re.compile(rf"{_SAID}|(?P<hashes>(?<!#)####(?!#))", re.MULTILINE)
+_HEADING = re.compile(r"[ \t*_]*(?:[A-Za-z]{2,}|\d+[.):][ \t]+\S).*+\s*+\S")  # with something below it
+_DISPLAYS = {"$$": "$$", "\\[": "\\]", "\\(": "\\)"}
+_SENTENCE_ENDS = re.compile(r"[.!?。]{1,3}[\"'*_)]{0,3}(?=\s+[*_(]{0,3}[A-Z]|\s*$)|\n|\Z")
+_REASON = re.compile(r"\s(?:because|since)\s")
+_EMPHASIS = re.compile(r"(?<![\w)\]}])\*\*(?=\S)|(?<=\S)\*\*(?!\w)")  # no power, as in 2**3
+_TAKEN_BACK = re.compile(
+    r"(?i)\b(?:wait|actually|sorry|oops|hmm|correction|scratch that|second thought|alternatively|incorrect|wrong"
+    r"|(?:or|but) (?:maybe|perhaps|possibly)|(?:made|have) an? (?:\w+ )?(?:mistake|error))\b"
+)
 _BRACES = re.compile(r"\\(?:boxed|fbox)\s{0,9}\{|\\\\|\\[{}]|[{}]")  # escaped backslashes and braces are not braces
 
 
@@ -113,6 +134,48 @@ def boxed_answers(completion: str) -> Extraction:
     return Extraction((" or " if is_choice else ", ").join(contents))  # x = 3 or y = 7 is not a point
 
 
+def marked_answer(completion: str) -> Extraction:
+    r"""What follows the last marker of an answer after the last ``</think>``: ``#### 12``, "The final answer is $12$."
+
+    Markers are ``####``, "the (final, …) answer is", "Answer:" where a line or sentence begins, a heading "Answer", and
+    a box: of all of them the last counts, since an answer may be corrected but not given twice. So a box decides where
+    no other marker comes after it, also within "The answer is $\boxed{12}$."
+
+    The answer ends with its sentence or line, or with the displayed formula that opens it; "because …" is no part of
+    it. It is whole: "12 or 13" and "12, 13" stay a choice and a list. There is none where the last marker asks (``?``),
+    denies ("is not") or doubts ("might be"), or where what follows takes it back ("Wait", "Correction"). "If the answer
+    is 12" and a heading with text below it (``#### Step 2``) are no markers.
+    """
+    final, boxes = _boxes(completion)
+    text = after_thought(completion).text if final is _NO_BOX else final.text
+    if text is None:
+        return final
+    markers = [found for found in _MARKERS.finditer(text) if not found["supposed"]]
+    while markers and markers[-1]["hashes"] and _HEADING.match(text, markers[-1].end()):
+        markers.pop()
+    if boxes and (not markers or markers[-1].start() < boxes[-1].end):
+        return boxed_answers(completion)
+    if not markers:
+        return Extraction(None, "no answer is marked after the thought")
+    return _stated(text[markers[-1].end() :].lstrip("*_}: \t\r\n")) if not markers[-1]["doubted"] else _DOUBTED
+
+
+def _stated(text: str) -> Extraction:
+    """The answer with which ``text`` begins."""
+    closes = _DISPLAYS.get(text[:2])
+    end = _SENTENCE_ENDS.search(text, max(text.find(closes, 2), 0) if closes else 0)
+    if end is None or "?" in end[0]:
+        return _DOUBTED
+    if _TAKEN_BACK.search(text, end.end()):
+        return Extraction(None, "what follows the answer takes it back")
+    answer = _REASON.split(text[: end.start()], maxsplit=1)[0]
+    return Extraction(_EMPHASIS.sub("", answer).lstrip("*_` \t").rstrip("*_` \t\r,;.!"))
+
+
+_NO_BOX = Extraction(None, "no box after the thought")
+_DOUBTED = Extraction(None, "the last marker states no answer")
+
+
 @dataclass(frozen=True)
 class _Box:
     start: int
@@ -140,7 +203,7 @@ def _boxes(completion: str) -> tuple[Extraction, list[_Box]]:
     last_end = boxes[-1].end if boxes else 0
     if any(box is not None and box.opened >= last_end for box in open_braces):
         return Extraction(None, "the last box is not closed"), []
-    return (final if boxes or final.text is None else Extraction(None, "no box after the thought")), boxes
+    return (final if boxes or final.text is None else _NO_BOX), boxes
 
 
 def has_tags_once_in_order(completion: str) -> bool:

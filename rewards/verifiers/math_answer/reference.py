@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from functools import lru_cache
 from typing import Any
 
-from evenkeel.rewards.extraction import boxed_answers
+from evenkeel.rewards.extraction import boxed_answers, marked_answer
 from evenkeel.rewards.verifiers.math_answer.forms import (
     INFINITY,
     MINUS_INFINITY,
@@ -28,17 +28,18 @@ GSM8K_MARK = "####"
 _INFINITE: dict[Form, str] = {MINUS_INFINITY: "-\\infty", INFINITY: "\\infty"}
 
 
-def golds(reference: Any) -> tuple[str, ...]:
+def golds(reference: Any, marked: bool = False) -> tuple[str, ...]:
     r"""The right answers that ``reference`` names, as text; more than one where it lists alternatives.
 
-    A text may be an answer, a solution whose last ``\boxed{…}`` is the answer, or one with the answer after ``####``.
+    A text may be an answer, a solution whose last ``\boxed{…}`` is the answer, or one with the answer after ``####``;
+    where ``marked``, after the last marker that `marked_answer` knows: "The answer is 72."
 
     Raises:
         ValueError: no completion can be judged against it; why, and what to do.
     """
     if isinstance(reference, str | bytes | dict) or not isinstance(reference, Iterable):
-        return (_gold(reference),)
-    alternatives = tuple(_gold(alternative) for alternative in reference)
+        return (_answer_in(_written(reference), marked),)
+    alternatives = tuple(_answer_in(_written(alternative), marked) for alternative in reference)
     if not alternatives:
         raise ValueError("it is an empty list, so no answer is right; remove the row or map another column")
     return alternatives
@@ -67,14 +68,12 @@ def plain_wrong_answer(form: Form, place: int = 0) -> str:
     return number
 
 
-def _gold(reference: Any) -> str:
-    return _answer_in(_written(reference))
-
-
 @lru_cache(maxsize=4096)
-def _answer_in(text: str) -> str:
+def _answer_in(text: str, marked: bool) -> str:
     answer = text
-    if "\\boxed" in text:
+    if marked and (found := marked_answer(text).text) is not None:
+        answer = found
+    elif "\\boxed" in text:
         answer = boxed_answers(text).text or ""
     elif GSM8K_MARK in text:
         answer = text.rpartition(GSM8K_MARK)[2].strip()

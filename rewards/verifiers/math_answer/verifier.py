@@ -3,11 +3,18 @@
 import logging
 import re
 import time
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
-from evenkeel.rewards.extraction import ANSWER_CLOSES, ANSWER_OPENS, Extraction, answer_block, boxed_answers
+from evenkeel.rewards.extraction import (
+    ANSWER_CLOSES,
+    ANSWER_OPENS,
+    Extraction,
+    answer_block,
+    boxed_answers,
+    marked_answer,
+)
 from evenkeel.rewards.isolation.workers import WorkerPool, WorkerResult
 from evenkeel.rewards.verifier import Verdict, Verifier
 from evenkeel.rewards.verifiers.math_answer.comparison import same
@@ -19,7 +26,7 @@ from evenkeel.rewards.verifiers.math_answer.reference import golds, plain_wrong_
 
 logger = logging.getLogger(__name__)
 
-AnswerIn = Literal["boxed", "answer_tag"]
+AnswerIn = Literal["boxed", "answer_tag", "marked"]
 
 _TRIALS: dict[tuple[WorkerPool, str], WorkerResult] = {}
 """What became of golds that were judged alone."""
@@ -75,7 +82,8 @@ class MathAnswer(Verifier):
 
     Attributes:
         answer_in: ``boxed``, or ``answer_tag``: the one ``<answer>`` block that ends the completion; a box in it is
-            unwrapped.
+            unwrapped. ``marked``: the last of ``#### 12``, "The final answer is $12$." and their like, or the last box
+            where no marker comes after it (`extraction.marked_answer`).
         cpu_seconds: for the algebra of one completion. MATH's answers take 0.01 s, the slowest 0.4 s.
         workers: processes that do algebra; 0 = one for each core that this rank may use.
         unevaluated_powers: whether powers and factorials of integers need not be worked out: ``2^{10}`` for 1024.
@@ -88,10 +96,10 @@ class MathAnswer(Verifier):
 
     def __post_init__(self) -> None:
         """Refuse options that cannot work."""
-        if self.answer_in not in ("boxed", "answer_tag"):
+        if self.answer_in not in _PLACES:
             raise ValueError(
-                f"answer_in = {self.answer_in!r}: an answer is read from one of two places; write 'boxed' for the last "
-                "\\boxed{…} or 'answer_tag' for the <answer> block at the end"
+                f"answer_in = {self.answer_in!r}: an answer is read from one of three places; write 'boxed' for the "
+                "last \\boxed{…}, 'answer_tag' for the <answer> block or 'marked' for #### and 'The answer is'"
             )
         self._pool()  # which checks its limits
 
@@ -114,19 +122,17 @@ class MathAnswer(Verifier):
         ]
 
     def gold_completion(self, reference: Any) -> str | None:
-        """The reference as a model would write it, boxed, without dollars; in answer tags where those are read."""
+        """The reference as a model would write it, without dollars, in the place that is read."""
         try:
-            boxed = f"\\boxed{{{without_dollars(golds(reference)[0])}}}"
+            return _PLACES[self.answer_in].written(without_dollars(self._golds(reference)[0]))
         except ValueError:
             return None
-        return boxed if self.answer_in == "boxed" else f"{ANSWER_OPENS}{boxed}{ANSWER_CLOSES}"
 
     def wrong_completion(self, reference: Any) -> str | None:
         """A number that is hardly anyone's answer, in every place where the reference has a value."""
         if self.gold_completion(reference) is None:
             return None
-        boxed = f"\\boxed{{{plain_wrong_answer(read(golds(reference)[0]).form)}}}"
-        return boxed if self.answer_in == "boxed" else f"{ANSWER_OPENS}{boxed}{ANSWER_CLOSES}"
+        return _PLACES[self.answer_in].written(plain_wrong_answer(read(self._golds(reference)[0]).form))
 
     def reference_remark(self, reference: Any) -> str:
         """That nothing but its own text can equal it, where that is so."""
@@ -134,7 +140,7 @@ class MathAnswer(Verifier):
 
     def reference_remarks(self, references: Sequence[Any]) -> list[str]:
         """`reference_remark` for each; the golds that need algebra are judged against themselves side by side."""
-        alternatives = [_usable_golds(reference) for reference in references]
+        alternatives = [self._usable_golds(reference) for reference in references]
         forms = {gold: read(gold).form for gold in sum(alternatives, ())}
         reasons = {gold: unreadable_part(form) for gold, form in forms.items()}
         asked = {gold for gold, form in forms.items() if same(form, form, lambda one, other: None) is None}
@@ -145,6 +151,15 @@ class MathAnswer(Verifier):
             f"only its own text is right: {reasons[texts[0]]}" if texts and all(map(reasons.get, texts)) else ""
             for texts in alternatives
         ]
+
+    def _golds(self, reference: Any) -> tuple[str, ...]:
+        return golds(reference, marked=self.answer_in == "marked")
+
+    def _usable_golds(self, reference: Any) -> tuple[str, ...]:
+        try:
+            return self._golds(reference)
+        except ValueError:
+            return ()
 
     def _first_look(self, completion: str, reference: Any) -> Verdict | _Question:
         """The verdict where it is plain, else what is to be asked."""
@@ -158,10 +173,10 @@ class MathAnswer(Verifier):
 
     def _plain_verdict(self, completion: str, reference: Any) -> Verdict | _Question:
         try:
-            right_answers = golds(reference)
+            right_answers = self._golds(reference)
         except Exception as error:  # noqa: BLE001 — whatever a reference does to its reader, no completion did it
             return Verdict(None, None, f"unusable reference: {error}")
-        found = boxed_answers(completion) if self.answer_in == "boxed" else _tagged_answer(completion)
+        found = _PLACES[self.answer_in].read(completion)
         if found.text is None:
             return Verdict(0.0, None, found.problem)
         answer = found.text
@@ -241,17 +256,24 @@ def _answered(question: _Question, outcomes: list[WorkerResult], trials: Mapping
     return Verdict(0.0, question.answer, f"differs from the reference {question.golds[0]!r:.80}", seconds=seconds)
 
 
-def _usable_golds(reference: Any) -> tuple[str, ...]:
-    try:
-        return golds(reference)
-    except ValueError:
-        return ()
-
-
 def _tagged_answer(completion: str) -> Extraction:
     block = answer_block(completion)
     boxed = boxed_answers(block.text or "")
     return block if boxed.text is None else boxed
+
+
+class _Place(NamedTuple):
+    """Where an answer stands: how it is read there, and how it is written."""
+
+    read: Callable[[str], Extraction]
+    written: Callable[[str], str]
+
+
+_PLACES: dict[AnswerIn, _Place] = {
+    "boxed": _Place(boxed_answers, "\\boxed{{{}}}".format),
+    "answer_tag": _Place(_tagged_answer, f"{ANSWER_OPENS}\\boxed{{{{{{}}}}}}{ANSWER_CLOSES}".format),
+    "marked": _Place(marked_answer, lambda answer: f"#### ${' '.join(answer.split())}$"),
+}
 
 
 def too_long_or_deep(answer: str, gold: str) -> str:
