@@ -59,6 +59,9 @@ def build_environment(spec: PartSpec | None, tools: Sequence[PartSpec] = ()) -> 
         EnvironmentPartError: an unknown name, a failing import, an option or method that is not as it must be.
     """
     functions = {tool.__name__: tool for tool in map(_tool, tools)}
+    if len(functions) < len(tools):
+        what = f"tools lists {len(tools)}, of which two have one name: {', '.join(functions)}. Delete or rename one."
+        raise EnvironmentPartError(what, code="tool-twice")
     if spec is None:
         nothing = partial(InThread, partial(UserObject, Tools, new_for_each_row=False), TIME_LIMIT_S)
         return environment_class(nothing, Tools, functions, CALLS_AT_ONCE, resets_objects=False)

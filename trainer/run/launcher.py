@@ -1,5 +1,6 @@
 """accelerate's launcher with the exit status of what it launches."""
 
+import contextlib
 import logging
 import os
 import signal
@@ -42,6 +43,7 @@ def launched(arguments: Sequence[str]) -> int:
     if (problem := _problem(given)) is not None:
         say(problem)
         return REFUSED
+    _start_as_many_as_asked(given)
     try:
         launch_command(given)
     except ChildFailedError as failure:
@@ -65,11 +67,7 @@ def _problem(given: Any) -> str | None:
     script, file = given.training_script, given.config_file
     if file is not None and not Path(file).is_file():
         return f"--config_file {file}: there is no such file. The shipped ones are in configs/accelerate/."
-    try:
-        read = YAML(typ="safe").load(Path(file)) if file is not None else None
-    except YAMLError:  # accelerate says what is wrong with it
-        read = None
-    count = given.num_processes or (read.get("num_processes") if isinstance(read, dict) else None)
+    count = given.num_processes or _settings_of(file).get("num_processes")
     if isinstance(count, int) and count > _MOST_PROCESSES:
         return f"num_processes = {count:,} is more than any machine has GPUs. Write one process for each GPU."
     if given.module or given.no_python:
@@ -77,6 +75,26 @@ def _problem(given: Any) -> str | None:
     if not Path(script).is_file():
         return f"There is no script {script}. Check the path; a run file is trained, and its name ends in .yaml."
     return None
+
+
+def _settings_of(file: str | None) -> dict[str, Any]:
+    """Those of accelerate's file; none where there is no file, or where accelerate says what is wrong with it."""
+    with contextlib.suppress(YAMLError):
+        read = YAML(typ="safe").load(Path(file)) if file is not None else None
+        return read if isinstance(read, dict) else {}
+    return {}
+
+
+def _start_as_many_as_asked(given: Any) -> None:
+    """Let accelerate start ``num_processes``: of several for a CPU, or for no engine, it would silently start one."""
+    file = _settings_of(given.config_file)
+    kind, count = file.get("distributed_type", "NO"), given.num_processes or file.get("num_processes") or 1
+    engines = (given.multi_gpu, given.tpu, given.use_deepspeed, given.use_fsdp, given.use_megatron_lm)
+    if count == 1 or any((*engines, given.mpirun_hostfile)):
+        return
+    if given.cpu or file.get("use_cpu") or kind == "MULTI_CPU":
+        given.cpu, os.environ["ACCELERATE_USE_CPU"] = False, "true"
+    given.multi_gpu = kind in ("NO", "MULTI_CPU")
 
 
 def _exit_status(code: int) -> int:

@@ -39,8 +39,11 @@ DECIDES = (
 """What decides whether the same configuration gives the same numbers again."""
 
 
-TRAINS_WITH = ("torch", "trl", "transformers", "accelerate", "peft", "deepspeed", "bitsandbytes", "vllm")
-"""Packages another version of which may compute other numbers in a resumed run."""
+TRAINS_WITH = (
+    *("torch", "trl", "transformers", "accelerate", "peft", "deepspeed", "bitsandbytes", "vllm", "tokenizers"),
+    *("trl-evenkeel", "git_revision", "python", "sympy", "latex2sympy2_extended", "math-verify"),
+)
+"""Of these another version may compute other numbers, or give other verdicts, in a resumed run."""
 
 
 class RerunError(Refusal):
@@ -96,9 +99,10 @@ def read_manifest(run: Path) -> dict[str, Any]:
 
 
 def changed_versions(record: Mapping[str, Any]) -> list[str]:
-    """``torch 2.12.0 → 2.13.0`` for each package of `TRAINS_WITH` of which there is another version than recorded."""
-    recorded = record.get("packages") or {}
-    now = {found.name.lower(): found.version for found in distributions()}
+    """``torch 2.12.0 → 2.13.0`` for each of `TRAINS_WITH` of which there is another version than recorded."""
+    recorded = {**(record.get("packages") or {}), **{name: record.get(name) for name in ("python", "git_revision")}}
+    now = {found.name.lower(): found.version for found in distributions()} | {"python": platform.python_version()}
+    now |= {"git_revision": _git("rev-parse", "HEAD") or ""}
     pairs = [(name, recorded.get(name), now.get(name)) for name in TRAINS_WITH]
     return [f"{name} {before} → {after or 'absent'}" for name, before, after in pairs if before not in (None, after)]
 

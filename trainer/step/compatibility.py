@@ -674,8 +674,8 @@ def _common_noise(settings: Settings) -> Problems:
     """common_random_numbers without compact generation."""
     if settings.speed.common_random_numbers and settings.speed.generation != "compact":
         yield (
-            "common_random_numbers: tokens are drawn by noise of our own, which vLLM and TRL's generation do not "
-            'take. Write generation="compact" (in a run file `speed: {generation: compact}`) with transformers, '
+            "common_random_numbers = true: tokens are drawn by noise of our own, which vLLM and TRL's generation do "
+            'not take. Write generation="compact" (in a run file `speed: {generation: compact}`) with transformers, '
             "or leave common_random_numbers out."
         )
 
@@ -866,8 +866,8 @@ def _shared_prompts_unplanned(settings: Settings) -> Problems:
     """shared_prompts with TRL's micro-batches."""
     if settings.speed.shared_prompts and settings.speed.microbatches == "trl":
         yield (
-            "shared_prompts: true with microbatches: trl: rows of one prompt lie side by side in planned micro-batches "
-            "alone. Write microbatches: planned, or leave shared_prompts out."
+            "speed.shared_prompts = true with microbatches: trl: rows of one prompt lie side by side in planned "
+            "micro-batches alone. Write microbatches: planned, or leave shared_prompts out."
         )
 
 

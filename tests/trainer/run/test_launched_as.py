@@ -51,6 +51,15 @@ def test_the_way_out_is_not_the_mistake():
     assert "cpu_two_processes.yaml" in on_cpu("FSDP")
 
 
+def test_as_many_processes_start_as_are_asked_for(tmp_path):
+    """accelerate itself starts one, and says nothing, where several are asked for a CPU."""
+    script = tmp_path / "rank.py"
+    script.write_text("import os, pathlib\npathlib.Path(__file__).with_name(os.environ.get('RANK', 'alone')).touch()\n")
+    command = [sys.executable, "-m", "evenkeel", "launch", "--cpu", "--num_processes", "3", "--main_process_port", "0"]
+    subprocess.run([*command, str(script)], cwd=tmp_path, check=True, capture_output=True)
+    assert {path.name for path in tmp_path.iterdir()} == {"rank.py", "0", "1", "2"}
+
+
 @pytest.mark.parametrize(
     ("engine", "runs", "processes", "refused"),
     [

@@ -205,10 +205,13 @@ def test_what_may_differ_from_a_run_without_a_stop_is_said_as_it_goes_on(config,
     record = json.loads((run / "manifest.json").read_text())
     now = {found.name.lower(): found.version for found in distributions()}
     packages = {**now, "torch": "2.0.1", "vllm": "0.30.0", "pytest": "1.0"}
-    (run / "manifest.json").write_text(json.dumps({**record, "packages": packages}))
-    lines = placed(config, AUTO).lines
-    torch_now = now["torch"]
-    assert any(f"started with: torch 2.0.1 → {torch_now}, vllm 0.30.0 → absent. Numbers may" in line for line in lines)
+    packages |= {"trl-evenkeel": "0.0.1", "sympy": "1.0", "tokenizers": "0.1"}  # verdicts and prompts are theirs
+    (run / "manifest.json").write_text(json.dumps({**record, "packages": packages, "python": "3.9.1"}))
+    (line,) = [line for line in placed(config, AUTO).lines if "other versions" in line]
+    named = {word.rpartition(": ")[2].partition(" ")[0] for word in line.partition("Numbers")[0].split(", ")}
+    assert named == {"torch", "vllm", "trl-evenkeel", "python", "sympy", "tokenizers"}
+    assert f"torch 2.0.1 → {now['torch']}" in line
+    assert "vllm 0.30.0 → absent" in line
 
     with_vllm = load_config(tmp_path / "run.yaml", ["trl.use_vllm=true"])
     with_vllm.save_resolved(run / "config.yaml")

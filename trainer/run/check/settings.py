@@ -5,7 +5,7 @@ from collections.abc import Iterator
 
 from evenkeel.trainer.algorithms.trial import coefficient_under_noise, heaviest_token_weight
 from evenkeel.trainer.run.check.context import CheckContext, Finding, error, note, warning
-from evenkeel.trainer.run.check.plan import optimizer_steps
+from evenkeel.trainer.run.check.plan import optimizer_steps, plan_of
 from evenkeel.trainer.run.config.rules import RULES, Given, rules_broken
 from evenkeel.trainer.step.rollout import Schedule
 
@@ -32,13 +32,6 @@ def setting_findings(context: CheckContext) -> Iterator[Finding]:
             "large-epsilon",
             f"trl.epsilon = {epsilon:g}: a ratio between {1 - epsilon:g} and {1 + epsilon:g} is never clipped from "
             "below. It is a share, not a percentage: 0.2 is usual.",
-        )
-    if context.argument("fsdp") and context.processes == 1:
-        yield error(
-            "trl",
-            "fsdp-on-one-process",
-            f"trl.fsdp = {context.argument('fsdp')!r} on 1 process: there is nothing to divide, and transformers "
-            "refuses it. Delete it, or start several processes.",
         )
     steps = optimizer_steps(context)
     if steps is not None:
@@ -90,19 +83,20 @@ def _after_the_end(context: CheckContext, steps: int) -> Iterator[Finding]:
             f"trl.save_steps = {context.argument('save_steps'):g}, and the run has {steps} optimizer steps: there is "
             "no checkpoint before the end, except where it is stopped on request.",
         )
+    staleness, plan = context.config.speed.staleness, plan_of(context)
+    if plan is not None and plan.rollouts is not None and staleness >= max(plan.rollouts, 1):
+        yield warning(
+            "speed",
+            "staleness-beyond-end",
+            f"speed.staleness = {staleness}, and the run has {plan.rollouts} rollout batches: the policy that it "
+            "starts with writes all of them, and a larger number changes nothing. Write a smaller one, or more steps.",
+        )
 
 
 def logging_findings(context: CheckContext) -> Iterator[Finding]:
     """W&B and the hub without what they need."""
     logging = context.config.logging
     mode = os.environ.get("WANDB_MODE", logging.wandb_mode)
-    if "wandb" not in logging.report_to and logging.wandb_mode == "online":
-        yield warning(
-            "logging",
-            "wandb-mode-without-wandb",
-            "logging.wandb_mode is online, but logging.report_to does not name wandb, so nothing is sent. Write "
-            "report_to: [wandb].",
-        )
     if "wandb" in logging.report_to and mode == "online":
         import wandb
 

@@ -261,13 +261,6 @@ def output_dir_without_a_name(given: Given) -> Problems:
         yield what, "Write one with a name, such as runs/first."
 
 
-@rule("A reference that is synchronised, where there is none", "trl.sync_ref_model", "trl.beta", training_only=True)
-def reference_sync_without_reference(given: Given) -> Problems:
-    if given["trl.sync_ref_model"] is True and given.number("trl.beta") == 0:
-        what = "is true, and beta is 0: without a KL penalty there is no reference model to synchronise."
-        yield what, "Write beta: 0.001 or more, or delete sync_ref_model."
-
-
 @rule("The best model, by no metric", "trl.load_best_model_at_end", "evaluation.keep_best", training_only=True)
 def best_model_of_no_metric(given: Given) -> Problems:
     if given["trl.load_best_model_at_end"] is True and not given.written("evaluation.keep_best"):
@@ -400,38 +393,10 @@ def nothing_to_truncate_to(given: Given) -> Problems:
         yield what, "Give one of the two, such as 3.0."
 
 
-@rule("Common random numbers with vLLM", "common_random_numbers", "trl.use_vllm")
-def common_noise_with_vllm(given: Given) -> Problems:
-    if given.written("common_random_numbers") is True and _uses_vllm(given):
-        yield (
-            "is true, but trl.use_vllm is true: vLLM draws tokens from a random stream of its own, which depends on "
-            "the rest of its batch, and accepts no other noise.",
-            "Delete it, or generate with transformers: delete trl.use_vllm and write `speed: {generation: compact}`.",
-        )
-
-
-@rule("Common random numbers without compact generation", "common_random_numbers", "speed.generation")
-def common_noise_without_compact(given: Given) -> Problems:
-    compact = given.written("speed.generation") == "compact"
-    if given.written("common_random_numbers") is True and not _uses_vllm(given) and not compact:
-        yield (
-            "is true, but speed.generation is trl: transformers then draws from torch's random stream, which depends "
-            "on every token before.",
-            "Write `speed: {generation: compact}` too.",
-        )
-
-
 @rule("π_old not scored, on TRL's own path", "speed.skip_old_logps", "speed.microbatches")
 def skipped_scoring_without_planning(given: Given) -> Problems:
     if given.written("speed.skip_old_logps") is True and given.written("speed.microbatches") == "trl":
         what = "is true, but microbatches: trl asks for TRL's own path, bit for bit."
-        yield what, "Write `microbatches: planned` too, or delete it."
-
-
-@rule("Prompts shared, on TRL's own path", "speed.shared_prompts", "speed.microbatches")
-def shared_prompts_without_planning(given: Given) -> Problems:
-    if given.written("speed.shared_prompts") is True and given.written("speed.microbatches") == "trl":
-        what = "is true, but microbatches: trl asks for TRL's own path, in which each row computes its own prompt."
         yield what, "Write `microbatches: planned` too, or delete it."
 
 
@@ -587,8 +552,30 @@ _without_effect(
     f"Take one of {', '.join(_CLIPPED)}, or leave it out.",
 )
 _without_effect(
+    "do-train",
+    "do_train do_predict",
+    "only scripts of transformers' examples read it",
+    lambda given: False,
+    "Leave it out; `evenkeel evaluate` evaluates without training.",
+)
+_without_effect(
+    "tool-calls-without-tools",
+    "max_tool_calling_iterations",
+    "the run has neither tools nor an environment",
+    lambda given: bool(given.written("tools") or given.written("environment")),
+    "Write `tools: […]` too, or leave it out.",
+)
+_without_effect(
+    "revision-of-a-folder",
+    "revision",
+    "model.name_or_path is a folder, which has no revisions",
+    lambda given: not Path(str(given.written("model.name_or_path"))).is_dir(),
+    "Name the model by its hub id, or leave it out.",
+    "model",
+)
+_without_effect(
     "wandb-names",
-    "entity tags group",
+    "wandb_mode entity tags group",
     "logging.report_to does not name wandb",
     Given.reports_to_wandb,
     "Write report_to: [wandb] too, or leave them out.",

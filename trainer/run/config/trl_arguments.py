@@ -43,6 +43,7 @@ REASONS = {
     "temperature": "At 0 all completions of a group are the same, and every advantage is 0.",
     "num_generations": "An advantage compares the completions of one prompt, which takes two.",
     "epsilon": "At 0 the clip stops every token whose probability has moved.",
+    "max_tool_calling_iterations": "At 0 no tool is ever called.",
 }
 
 _RANGES: tuple[tuple[Any, str], ...] = (
@@ -61,7 +62,7 @@ _RANGES: tuple[tuple[Any, str], ...] = (
         Field(ge=1),
         "per_device_train_batch_size gradient_accumulation_steps max_completion_length generation_batch_size "
         "steps_per_generation num_iterations save_total_limit vllm_tensor_parallel_size vllm_max_model_length "
-        "ref_model_sync_steps ddp_timeout vllm_server_port vllm_group_port r lora_alpha",
+        "max_tool_calling_iterations ref_model_sync_steps ddp_timeout vllm_server_port vllm_group_port r lora_alpha",
     ),
     (Field(ge=0, le=1), "min_p ref_model_mixup_alpha lora_dropout"),
     (Field(gt=0, le=1), "top_p top_entropy_quantile vllm_gpu_memory_utilization"),

@@ -33,10 +33,6 @@ def batch(trl: dict[str, Any], **words: int) -> Given:
     return Given({"trl": trl, "algorithm": words})
 
 
-def common(speed: dict[str, Any], **arguments: Any) -> Given:
-    return Given({"common_random_numbers": True, "speed": speed, "trl": arguments})
-
-
 COLOCATED, SERVED = {"use_vllm": True, "vllm_mode": "colocate"}, {"use_vllm": True, "vllm_mode": "server"}
 TRUNCATES = {**SERVED, "vllm_importance_sampling_mode": "token_truncate", "vllm_importance_sampling_clip_max": None}
 OF_A_SERVER = ("server_base_url", "server_host", "server_port", "server_timeout", "group_port")
@@ -62,7 +58,6 @@ BROKEN_AND_KEPT: dict[str, tuple[Given, Given]] = {
     "delta-inside-the-clip": (trl(delta=1.2), trl(delta=1.21)),
     "warmup-of-a-fraction": (trl(warmup_steps=1.5), trl(warmup_steps=0.5)),
     "output-dir-without-a-name": (Given({"output_dir": "/"}), Given({"output_dir": "/runs"})),
-    "reference-sync-without-reference": (trl(sync_ref_model=True), trl(sync_ref_model=True, beta=0.1)),
     "environment-reward-without-one": (
         Given({"rewards": [{"verifier": "math_answer"}, {"verifier": {"name": "environment"}}]}),
         Given({"rewards": [{"verifier": "environment"}], "environment": "guessing"}),
@@ -78,10 +73,6 @@ BROKEN_AND_KEPT: dict[str, tuple[Given, Given]] = {
     "scores-of-a-later-policy": (
         Given({"speed": {"overlap_generation": True}, "logging": {"rollout_scores": True}}),
         Given({"speed": {"staleness": 1}, "logging": {"rollout_scores": True}}),
-    ),
-    "shared-prompts-without-planning": (
-        Given({"speed": {"shared_prompts": True, "microbatches": "trl"}}),
-        Given({"speed": {"shared_prompts": True}}),
     ),
     "skipped-scoring-without-planning": (
         Given({"speed": {"skip_old_logps": True, "microbatches": "trl"}}),
@@ -110,8 +101,6 @@ BROKEN_AND_KEPT: dict[str, tuple[Given, Given]] = {
         trl(**COLOCATED, vllm_gpu_memory_utilization=0.9),
     ),
     "nothing-to-truncate-to": (trl(**TRUNCATES), trl(**TRUNCATES, vllm_importance_sampling_clip_min=0.1)),
-    "common-noise-with-vllm": (common({"generation": "compact"}, use_vllm=True), common({"generation": "compact"})),
-    "common-noise-without-compact": (common({}), common({"generation": "compact"})),
     "prompts-per-rollout-alone": (batch({}, prompts_per_rollout=4), batch({}, **BOTH_WORDS)),
     "sequences-per-update-alone": (batch({}, sequences_per_update=4), batch({}, **BOTH_WORDS)),
     **{f"{kebab(name)}-beside-algorithm": (batch({name: 1}, **BOTH_WORDS), batch({name: 1})) for name in CUT},
@@ -127,6 +116,15 @@ BROKEN_AND_KEPT: dict[str, tuple[Given, Given]] = {
     "sapo": (trl(sapo_temperature_neg=1.0), trl(sapo_temperature_neg=1.0, loss_type="sapo")),
     "vespo": (trl(vespo_k_pos=1.0), trl(vespo_k_pos=1.0, loss_type="vespo")),
     "delta": (trl(delta=4.0, loss_type="sapo"), trl(delta=4.0, loss_type="grpo")),
+    "do-train": (trl(do_train=False), trl(do_train=None)),
+    "tool-calls-without-tools": (
+        trl(max_tool_calling_iterations=3),
+        Given({"trl": {"max_tool_calling_iterations": 3}, "tools": ["python_tool"]}),
+    ),
+    "revision-of-a-folder": (
+        Given({"model": {"name_or_path": "/", "revision": "main"}}),
+        Given({"model": {"name_or_path": "somebody/model", "revision": "main"}}),
+    ),
     "wandb-names": (env({"entity": "e"}), env({**WANDB, "entity": "e"})),
     "environment-wandb-name": (env(WANDB, WANDB_NAME="x"), env({"report_to": "none"}, WANDB_NAME="x")),
     "environment-wandb-disabled": (env(WANDB, WANDB_DISABLED="true"), env(WANDB, WANDB_DISABLED="")),

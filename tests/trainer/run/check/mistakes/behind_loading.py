@@ -37,15 +37,8 @@ BEHIND_LOADING = [
         says="trl.weight_decay for weight_decay",
     ),
     mistake(
-        "a reference that is synchronised and not there",
-        "reference-sync-without-reference",
-        "trl.sync_ref_model=true",
-        says="beta",
-    ),
-    mistake(
         "the best model of no metric", "best-model-of-no-metric", "trl.load_best_model_at_end=true", says="keep_best"
     ),
-    mistake("FSDP on one process", "fsdp-on-one-process", "trl.fsdp=full_shard"),
     mistake(
         "a padding token beyond the embedding",
         "padding-beyond-embeddings",

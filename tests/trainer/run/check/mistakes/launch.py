@@ -59,6 +59,28 @@ LAUNCH = [
         says="2 or 4",
     ),
     mistake("checkpoints that are never written", "checkpoint-beyond-end", "trl.save_steps=500", severity="note"),
+    mistake(
+        "rollout batches written ahead beyond the end",
+        "staleness-beyond-end",
+        "speed.staleness=9",
+        severity="warning",
+        says="staleness = 9",
+    ),
+    mistake("a folder's revision", "revision-of-a-folder", "model.revision=main", severity="warning", says="a folder"),
+    mistake("a run that is told not to train", "do-train", "trl.do_train=false", severity="warning", says="do_train"),
+    mistake("no call of a tool", "greater-than-equal", "trl.max_tool_calling_iterations=0", says="no tool is ever"),
+    mistake(
+        "calls of no tool",
+        "tool-calls-without-tools",
+        "trl.max_tool_calling_iterations=2",
+        severity="warning",
+        says="neither tools",
+    ),
+    mistake("the same tool twice", "tool-twice", "tools=[calculator, calculator]", says="calculator"),
+    mistake(
+        "prompts shared on TRL's path", "shared-prompts-unplanned", "speed={shared_prompts: true, microbatches: trl}"
+    ),
+    mistake("common noise of TRL's generation", "common-noise", "common_random_numbers=true", says="compact"),
     mistake("checkpoints without an optimizer", "save-only-model", "trl.save_only_model=true", says="save_only_model"),
     mistake(
         "one checkpoint, and the best",
@@ -107,7 +129,7 @@ LAUNCH = [
     mistake("W&B online without a key", "no-wandb-key", *ONLINE, environment=NO_KEY),
     mistake(
         "W&B online, and nothing reported",
-        "wandb-mode-without-wandb",
+        "wandb-names",
         "logging.wandb_mode=online",
         severity="warning",
         says="report_to",
