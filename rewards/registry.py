@@ -10,10 +10,12 @@ import pkgutil
 import re
 import sys
 import typing
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from contextvars import ContextVar
 from dataclasses import dataclass
 from difflib import get_close_matches
-from functools import lru_cache
+from functools import lru_cache, partial
 from importlib.metadata import EntryPoint, EntryPoints, entry_points
 from pathlib import Path
 from typing import Any
@@ -51,6 +53,23 @@ class Refusal(ValueError):  # noqa: N818 the base of many errors
 
 class PartError(Refusal):
     """A part that cannot be found, built or used; the message says what to write instead."""
+
+
+class CodeNotRunError(PartError):
+    """A part whose module is not imported, because `without_own_code` says so."""
+
+
+_imports = ContextVar("imports", default=True)
+
+
+@contextmanager
+def without_own_code() -> Iterator[None]:
+    """Inside, `Kind.find` imports no module: a part that does not ship raises `CodeNotRunError`."""
+    before = _imports.set(False)
+    try:
+        yield
+    finally:
+        _imports.reset(before)
 
 
 @dataclass(frozen=True)
@@ -137,14 +156,47 @@ class Kind:
                 f"{name}, and start with PYTHONPATH={folder}.",
                 code="part-in-a-file",
             )
+        if not _imports.get():
+            raise CodeNotRunError(f"{self.name} {path!r} is code, which is not run, so nothing is checked of it.")
+        self._check_owner(path, path)
         try:
-            return pkgutil.resolve_name(path)
+            found = pkgutil.resolve_name(path)
         except Exception as error:  # the user's module may raise anything while it is imported
             raise self.error(
                 f"{self.name} {path!r} cannot be imported: {type(error).__name__}: {error}. "
                 "Write module:attribute, with the module installed, in the current folder or in one of PYTHONPATH.",
                 code="failed-import",
             ) from error
+        if callable(found):
+            self._check_owner(path, _module_of(found))
+        return found
+
+    def _check_owner(self, path: str, module: str) -> None:
+        """Refuse what Python itself brings, before it is imported and before it is called."""
+        if is_of_python(module):
+            raise self.error(
+                f"{self.name} {path!r} belongs to Python's standard library, which holds no part: it is not called. "
+                "Write a function or class of your own, as package.module:attribute.",
+                code="standard-library",
+            )
+
+    def check_returned(self, found: Found, called: Any, accepts: Callable[[Any], bool], example: str) -> None:
+        """Refuse a ``module:attribute`` that is not a function of this kind, which its annotation tells before a call.
+
+        Args:
+            called: the function whose annotations are read.
+            accepts: whether a return annotation is that of this kind.
+            example: how such a function is written.
+        """
+        if ":" not in found.label:
+            return
+        if inspect.isfunction(called) and accepts(self._hints(found.label, called).get("return")):
+            return
+        raise self.error(
+            f"{self.name} {found.label!r} does not say that it returns what a {self.name} does, so it is not called. "
+            f"Write {example}.",
+            code="wrong-signature",
+        )
 
     def checked_options(
         self,
@@ -237,6 +289,18 @@ def suggest(name: str, names: Iterable[str], otherwise: str = "") -> str:
 def _is_file(name: str) -> bool:
     module = name.partition(":")[0]
     return "/" in name or "\\" in name or module.endswith(".py")
+
+
+def is_of_python(name: str) -> bool:
+    """Whether a module, or ``module:attribute``, is of Python's standard library."""
+    return re.split("[.:]", name)[0] in sys.stdlib_module_names
+
+
+def _module_of(target: Any) -> str:
+    """The module that a callable was written in; of a partial its function's; of a C function's method ``builtins``."""
+    while isinstance(target, partial):
+        target = target.func
+    return getattr(target, "__module__", None) or type(target).__module__
 
 
 def _letters(name: str) -> str:

@@ -66,7 +66,11 @@ def build_environment(spec: PartSpec | None, tools: Sequence[PartSpec] = ()) -> 
         nothing = partial(InThread, partial(UserObject, Tools, new_for_each_row=False), TIME_LIMIT_S)
         return environment_class(nothing, Tools, functions, CALLS_AT_ONCE, resets_objects=False)
     found = ENVIRONMENT_KIND.find(spec)
-    parameters = inspect.signature(found.target).parameters
+    kind = found.target
+    if not isinstance(kind, type) or not callable(getattr(kind, "reset", None)):
+        what = f"environment {found.label!r} is not a class with a method reset, by which a row begins."
+        raise EnvironmentPartError(f"{what} Write one: def reset(self, **row).", code="no-reset")
+    parameters = inspect.signature(kind).parameters
     options = dict(found.options)
     at_once = options.pop("calls_at_once", CALLS_AT_ONCE)
     if isinstance(at_once, bool) or not isinstance(at_once, int) or at_once < 1:
@@ -82,12 +86,12 @@ def build_environment(spec: PartSpec | None, tools: Sequence[PartSpec] = ()) -> 
     else:
         options.pop("time_limit_s", None)
     chosen = Found(found.label, found.target, options)
-    options = ENVIRONMENT_KIND.checked_options(chosen, parameters.values(), _annotated(found.target))
+    options = ENVIRONMENT_KIND.checked_options(chosen, parameters.values(), found.target.__init__)
     row_object: Callable[[], InThread | InProcess]
     if is_isolated:
-        kind = probed = found.target
-        path = f"{found.target.__module__}:{found.target.__qualname__}"
-        if not isinstance(kind, type) or "<locals>" in path or kind.__module__ == "__main__":
+        probed: Any = kind
+        path = f"{kind.__module__}:{kind.__qualname__}"
+        if "<locals>" in path or kind.__module__ == "__main__":
             what = f"environment {found.label!r} is not a class of a module, by which a process of its own finds it."
             raise EnvironmentPartError(f"{what} Write one, or leave isolated out.", code="not-a-class")
         if away := [name for name, value in options.items() if not _is_json(value)]:
@@ -97,17 +101,13 @@ def build_environment(spec: PartSpec | None, tools: Sequence[PartSpec] = ()) -> 
             raise EnvironmentPartError(f"{what} in which its process is told of it. Write a text.", code="not-json")
         row_object = partial(InProcess, path, options, limit, memory_mb, new_for_each_row=is_new)
     else:
-        make = partial(found.target, **options)
+        make = partial(kind, **options)
         try:
             probed = within(limit, make)
         except Exception as error:
             what = f"environment {found.label!r} cannot be made: {type(error).__name__}: {error}"
             raise EnvironmentPartError(what, code="failed-constructor") from error
-        kind = type(probed)
         row_object = partial(InThread, partial(UserObject, make, new_for_each_row=is_new), limit)
-    if not callable(getattr(kind, "reset", None)):
-        what = f"environment {found.label!r} has no method reset, so that no row can begin."
-        raise EnvironmentPartError(f"{what} Write def reset(self, **row).", code="no-reset")
     if twice := sorted(set(functions) & {name for name, _ in inspect.getmembers(kind, inspect.isfunction)}):
         what = f"{', '.join(twice)} is both a tool and a method of environment {found.label!r}. Rename one of them."
         raise EnvironmentPartError(what, code="tool-twice")
@@ -148,6 +148,11 @@ def _tool(spec: PartSpec) -> Callable[..., Any]:
     if not inspect.isfunction(target) or "." in target.__qualname__:
         what = f"tool {found.label!r} is not a function of a module, by which a worker process finds it. Write one."
         raise EnvironmentPartError(what, code="not-a-function")
+    untyped = [name for name, each in inspect.signature(target).parameters.items() if each.annotation is each.empty]
+    if untyped or not target.__doc__:
+        lacks = f"a type for {untyped[0]}" if untyped else "a docstring"
+        what = f"tool {found.label!r} cannot be described to the policy: it lacks {lacks}. Write types and a docstring."
+        raise EnvironmentPartError(what, code="tool-without-schema")
     return in_worker(target, **limits)
 
 
@@ -158,10 +163,6 @@ def _check_limits(kind: Kind, found: Found, limit: Any, memory_mb: Any) -> None:
     if isinstance(memory_mb, bool) or not isinstance(memory_mb, int) or memory_mb < 1:
         what = f"{kind.name} {found.label!r}: memory_mb = {memory_mb!r} is not a whole number of MiB above 0."
         raise kind.error(f"{what} Write one.", code="option-not-accepted")
-
-
-def _annotated(target: Any) -> Any:
-    return getattr(target, "__init__", target) if isinstance(target, type) else target
 
 
 def tools_of(kind: type[RowEnvironment]) -> list[str]:

@@ -2,7 +2,9 @@
 
 import math
 import pickle
+import sys
 import textwrap
+from pathlib import Path
 from shutil import rmtree
 from typing import Any
 
@@ -43,7 +45,7 @@ REFUSED = [
     (OneArgument, "wrong-signature", "__call__(self, completion: str) -> evenkeel.rewards.verifier.Verdict"),
     (OneMore, "wrong-signature", "'prompt'"),
     (NoFile, "failed-constructor", "FileNotFoundError: no answers.json"),
-    ("builtins:max", "wrong-signature", "builtins:max"),
+    ("builtins:max", "standard-library", "builtins:max"),
     ("nights_knaves", "unknown-name", "Did you mean knights_knaves"),
     ("Knights-Knaves", "unknown-name", "Did you mean knights_knaves"),
     ("KNIGHT KNAVES", "unknown-name", "Did you mean knights_knaves"),
@@ -57,7 +59,7 @@ REFUSED = [
     ("no_such_package:verifier", "failed-import", "ModuleNotFoundError"),
     ("evenkeel.rewards.extraction:ANSWER_OPENS", "not-a-verifier", "evenkeel.rewards.extraction:ANSWER_OPENS"),
     ({"name": 5}, "part-without-name", "int"),
-    ("collections:OrderedDict", "not-a-verifier", "evenkeel.rewards.verifier.Verifier"),
+    ("collections:OrderedDict", "standard-library", "collections:OrderedDict"),
     (
         {"name": "evenkeel.rewards.verifiers.reasoning_gym.verifier:_PUZZLE24", "use_all": False},
         "options-of-a-built-verifier",
@@ -81,6 +83,27 @@ REFUSED = [
     ),
     ("evenkeel.rewards.extraction:answer_block", "wrong-signature", "(completion, reference)"),
 ]
+
+
+@pytest.mark.parametrize(
+    "name", ["os:system", "os.path:exists", "this:s", "builtins:exec", "tests.rewards.test_registry:rmtree"]
+)
+def test_what_python_brings_is_refused_also_through_a_module_of_ones_own(name: str):
+    """Before it is imported: `this` prints a poem; and before it is called."""
+    sys.modules.pop("this", None)
+    with pytest.raises(VerifierError) as refusal:
+        build_verifier(name)
+    assert refusal.value.code == "standard-library"
+    assert "this" not in sys.modules
+
+
+def test_without_code_no_module_is_imported(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    (tmp_path / "ends_the_process.py").write_text("import os\nos._exit(3)\n")
+    monkeypatch.syspath_prepend(tmp_path)
+    with registry.without_own_code(), pytest.raises(registry.CodeNotRunError, match="ends_the_process:judge"):
+        build_verifier("ends_the_process:judge")
+    with registry.without_own_code():
+        assert build_verifier("knights_knaves") == KnightsKnaves()
 
 
 def test_by_name_and_with_options():

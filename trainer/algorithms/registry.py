@@ -19,6 +19,7 @@ from evenkeel.trainer.algorithms.contract import (
     TOKEN_WEIGHT,
     UPDATE_SCHEDULE,
     Traits,
+    UpdateSchedule,
     naming,
     own_copy,
     traits_of,
@@ -112,6 +113,9 @@ def find_strategy(kind: str, spec: Any) -> Strategy:
     called: Callable[..., Any] = target.__call__ if is_class else target
     parameters = [p for p in inspect.signature(called).parameters.values() if not (is_class and p.name == "self")]
     _check_signature(kind, found, parameters)
+    if kind == UPDATE_SCHEDULE:
+        example = "def schedule(*, …) -> UpdateSchedule"
+        KINDS[kind].check_returned(found, called, lambda returned: returned is UpdateSchedule, example)
     signals = [p for p in parameters if p.name in SIGNALS[kind]]
     columns = [p for p in parameters if p not in signals and _is_column(kind, found, p)]
     rest = [p for p in parameters if p not in signals and p not in columns]
@@ -216,11 +220,13 @@ def _check_signature(kind: str, found: Found, parameters: list[inspect.Parameter
             f"Name each argument. The trainer provides: {names}.",
             code="unnamed-arguments",
         )
-    missing = [name for name in REQUIRED[kind] if name not in {p.name for p in parameters}]
+    given = {p.name for p in parameters}
+    needed = REQUIRED[kind] or [*SIGNALS[kind]][:1] * given.isdisjoint(SIGNALS[kind])
+    missing = [name for name in needed if name not in given]
     if missing:
         raise PartError(
             f"{kind} {found.label!r} takes ({', '.join(p.name for p in parameters)}), and without {missing[0]} it has "
-            f"nothing to estimate from. Write def {found.label.split(':')[-1]}({', '.join(REQUIRED[kind])}, *, …). "
+            f"nothing to estimate from. Write def {found.label.split(':')[-1]}({', '.join(needed)}, *, …). "
             f"The trainer provides: {names}.",
             code="missing-signal",
         )

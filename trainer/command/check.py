@@ -3,16 +3,23 @@
     evenkeel check quickstart
     evenkeel check knights_knaves/grpo_3b trl.learning_rate=2e-6 --processes 8 --device-memory 80
     evenkeel check quickstart --json
+    evenkeel check a_strangers_run.yaml --no-code
 
 The tokenizer and the model's config.json are read; parameters are counted on torch's meta device. Memory is an estimate
 (trainer/run/check/memory.py). Of large data sets 1,000 prompts a set are tokenized, the longest by their characters
 among them.
+
+A run file names code: parts of its author's (`module:attribute`), parts that installed packages offer, and with
+model.trust_remote_code the model's. What the file names is printed first, each with its file and the line that names
+it; then it is imported, and tried. With --no-code none of it is imported, and everything else is checked; each part
+that was left out has a note. Python's standard library holds no part: `os:system` is refused by its name.
 
 Exit status: 0 nothing stops the run (there may be warnings), 2 errors.
 
 --json prints one object: ``config`` (the file), ``ok`` (no errors), ``findings`` (a list of ``severity``: error,
 warning or note; ``topic``: a section of the file, ``file`` or ``machine``; ``code``: the kind of mistake, a short name
 such as ``no-eos-token``; ``text``), ``not_checked`` (sections with a wrong setting, of which nothing else is said),
+``code`` (what the file names: ``name``, ``file``, ``key``, ``written``),
 ``plan`` (numbers, or null; the fields of `trainer.run.check.plan.Plan`), ``possible_processes`` (on which the batch can
 be cut), ``prompt_tokens`` (part → ``tokenized``, ``longest``), and ``memory_estimate`` (ddp, zero1, zero2, zero3 or
 fsdp2 → ``peak_bytes``, ``terms`` with ``name``, ``bytes``, ``phase``, ``arithmetic``).
@@ -25,7 +32,7 @@ from collections.abc import Sequence
 from contextlib import redirect_stdout
 
 from evenkeel.trainer.command import RUN_FILE, command_line
-from evenkeel.trainer.run.check.check import checked
+from evenkeel.trainer.run.check.check import Code, checked
 from evenkeel.trainer.run.check.memory import GIB
 from evenkeel.trainer.run.check.report import json_report, text_report
 from evenkeel.trainer.run.config.shipped import named_file
@@ -37,8 +44,21 @@ def main(argv: Sequence[str] | None = None) -> int:
     arguments = parser().parse_intermixed_args(argv)
     logging.getLogger("transformers").setLevel(logging.ERROR)
     device = None if arguments.device_memory is None else round(arguments.device_memory * GIB)
+    shown = sys.stderr if arguments.json else sys.stdout
+
+    def show(code: Sequence[Code]) -> None:
+        first = f"Code that the file names, which is {'not ' * arguments.no_code}run:"
+        print(*([first, *code, ""] if code else []), sep="\n", end="", file=shown, flush=True)
+
     with redirect_stdout(sys.stderr):  # what transformers and a user's own parts print is no part of the report
-        result = checked(arguments.config, arguments.overrides, processes=arguments.processes, device_bytes=device)
+        result = checked(
+            arguments.config,
+            arguments.overrides,
+            processes=arguments.processes,
+            device_bytes=device,
+            runs_code=not arguments.no_code,
+            on_code=show,
+        )
     print((json_report if arguments.json else text_report)(result, arguments.config))
     return REFUSED if result.errors else 0
 
@@ -57,6 +77,7 @@ def parser() -> argparse.ArgumentParser:
         metavar="GIB",
         help="of the GPU that the run is meant for; default: this machine's",
     )
+    command.add_argument("--no-code", action="store_true", help="import nothing that the file names; check all else")
     command.add_argument("--json", action="store_true", help="print one JSON object")
     return command
 

@@ -8,6 +8,7 @@ import re
 import sys
 import sysconfig
 from collections.abc import Iterable, Iterator, Mapping
+from importlib.machinery import ModuleSpec, PathFinder
 from importlib.metadata import entry_points
 from pathlib import Path
 from typing import Any
@@ -19,7 +20,7 @@ _INSTALLED = tuple(
     f"{Path(sysconfig.get_path(name)).resolve()}{os.sep}" for name in ("stdlib", "platstdlib", "purelib", "platlib")
 )
 _PACKAGES = frozenset({"site-packages", "dist-packages"})
-_NAMED = re.compile(r"(\w+(?:\.\w+)*):\w+(?:\.\w+)*")
+_NAMED = re.compile(r"\w+(?:\.\w+)*:\w+(?:\.\w+)*")
 _OFFERED = [f"evenkeel.{kind}" for kind in ("verifiers", "generators", "advantages", "token_weights", "coefficients")]
 _OFFERED += [f"evenkeel.{kind}" for kind in ("update_schedules", "prompt_samplers", "environments", "tools")]
 """Groups of entry points in which installed packages offer parts by name."""
@@ -61,37 +62,45 @@ def model_files(name_or_path: str, revision: str | None) -> dict[str, str]:
     return {"commit": Path(found).parent.name} if isinstance(found, str) else {}
 
 
+Place = tuple[str | int, ...]
+"""Of a key in a run's file."""
+
+
+def named_code(config: RunConfig) -> dict[Place, str]:
+    """Where a run's file names a part that is not built in → its ``module:attribute``; nothing is imported."""
+    parts: dict[Place, Any] = {("environment",): config.environment, ("tools",): config.tools}
+    parts |= {("rewards", number, "verifier"): each.verifier for number, each in enumerate(config.rewards)}
+    parts |= {("algorithm", kind): part for kind, part in config.algorithm.strategies.items()}
+    parts |= {(*place, "generator"): each.generator for place, each in config.data.placed_sources}
+    offered = {point.name: point.value for kind in _OFFERED for point in entry_points(group=kind)}
+    texts = [found for place, part in parts.items() for found in _texts(part, place)]
+    return {place: offered.get(text, text) for place, text in texts if text in offered or _NAMED.fullmatch(text)}
+
+
 def own_code(config: RunConfig) -> dict[str, str]:
     """Module → hash of its source, of every part that is not built in and of what its file imports beside it.
 
     Followed are imports written in the source, of modules that are not installed or of the part's own package. Not
     seen is what a part imports by a name that it computes, and files that it reads.
     """
-    named = [reward.verifier for reward in config.rewards]
-    named += [config.environment, *config.tools]
-    named += [part for part in config.algorithm.strategies.values() if part is not None]
-    sources = [source for _, source in config.data.placed_sources]
-    named += [source.generator for source in sources if source.generator is not None]
-    offered = {point.name: point.module for kind in _OFFERED for point in entry_points(group=kind)}
     found: dict[str, str] = {}
-    for text in _texts(named):
-        match = _NAMED.fullmatch(text)
-        if (module := match[1] if match else offered.get(text)) is not None:
-            _add(module, module.partition(".")[0], found)
+    for module in {named.partition(":")[0] for named in named_code(config).values()}:
+        _add(module, module.partition(".")[0], found)
     return dict(sorted(found.items()))
 
 
-def _texts(value: Any) -> Iterator[str]:
-    """All texts in nested mappings and lists: a part may be the option of another."""
+def _texts(value: Any, place: Place) -> Iterator[tuple[Place, str]]:
+    """All texts and keys in nested mappings and lists: a part may be the option of another, or the key of a mixture."""
     if isinstance(value, str):
-        yield value
+        yield place, value
     elif isinstance(value, Mapping | list):
-        for item in value.values() if isinstance(value, Mapping) else value:
-            yield from _texts(item)
+        for key, item in value.items() if isinstance(value, Mapping) else enumerate(value):
+            yield from _texts(key, (*place, key))
+            yield from _texts(item, (*place, key))
 
 
 def _add(module: str, package: str, found: dict[str, str]) -> None:
-    file = _file_of(module)
+    file = file_of(module)
     if module in found or file is None:
         return
     found[module] = content_hash(file)
@@ -101,7 +110,7 @@ def _add(module: str, package: str, found: dict[str, str]) -> None:
         top = imported.partition(".")[0]
         if top == _OURS != package:
             continue
-        beside = _file_of(imported)
+        beside = file_of(imported)
         if beside is not None and (top == package or not _is_installed(beside.resolve())):
             _add(imported, package, found)
 
@@ -111,14 +120,22 @@ def _is_installed(file: Path) -> bool:
     return str(file).startswith(_INSTALLED) or not _PACKAGES.isdisjoint(file.parts)
 
 
-def _file_of(module: str) -> Path | None:
+def file_of(module: str) -> Path | None:
     """The file of a module that is imported or can be; ``None`` of what is built into Python, or is not a module."""
-    try:
-        spec = getattr(sys.modules.get(module), "__spec__", None) or importlib.util.find_spec(module)
-    except Exception:  # noqa: BLE001 — it runs the packages above the module, which may raise anything
-        return None
+    spec = _spec_of(module)
     path = Path(spec.origin) if spec is not None and spec.has_location and spec.origin else None
     return path if path is not None and path.is_file() else None
+
+
+def _spec_of(module: str) -> ModuleSpec | None:
+    """What is known of a module before it is imported; the packages above it are not imported either."""
+    if module in sys.modules:
+        return sys.modules[module].__spec__
+    if not (above := module.rpartition(".")[0]):
+        return importlib.util.find_spec(module)
+    package = _spec_of(above)
+    folders = package and package.submodule_search_locations
+    return PathFinder.find_spec(module, folders) if folders else None
 
 
 def _imported(file: Path, module: str) -> Iterable[str]:

@@ -133,7 +133,13 @@ class Parts(Silent):
         return answer
 
 
-class NoReset: ...
+class NoReset:
+    def __init__(self) -> None:
+        raise AssertionError("made though it is no environment")
+
+
+def never_called():
+    raise AssertionError("called though it is no part")
 
 
 class Hanging(Silent):

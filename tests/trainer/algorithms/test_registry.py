@@ -256,6 +256,16 @@ def test_a_wrong_signature_is_refused(packages, source, code, values, request):
     refused(ADVANTAGE, f"{module}:part", code, *values)
 
 
+@pytest.mark.parametrize(
+    ("kind", "values"),
+    [(TOKEN_WEIGHT, ["without probs", "def part(probs, *, …)"]), (UPDATE_SCHEDULE, ["def schedule(*, …) -> Upd"])],
+)
+def test_a_function_of_another_shape_is_not_called(packages, kind, values):
+    write_module(packages, f"never_called_{kind}", "def part(*, path: str = '/'): raise SystemExit('called')")
+    code = "missing-signal" if kind == TOKEN_WEIGHT else "wrong-signature"
+    refused(kind, f"never_called_{kind}:part", code, *values)
+
+
 def scaled_to_zero(rewards, group_size):
     return rewards.nan_to_num() * 0.0
 
@@ -331,25 +341,25 @@ def test_a_negative_weight_of_a_masked_token_does_no_harm():
 SCHEDULES = """
     from evenkeel.trainer.algorithms.update_schedules import UpdateSchedule
 
-    def everything_twice():
+    def everything_twice() -> UpdateSchedule:
         return UpdateSchedule(2, lambda probs, mask, pass_index: mask.bool())
 
-    def half_of_it():
+    def half_of_it() -> UpdateSchedule:
         return UpdateSchedule(1, lambda probs, mask, pass_index: mask.bool() & (probs < 0.5))
 
-    def padding_too():
+    def padding_too() -> UpdateSchedule:
         return UpdateSchedule(1, lambda probs, mask, pass_index: mask >= 0)
 
-    def no_pass():
+    def no_pass() -> UpdateSchedule:
         return UpdateSchedule(0, lambda probs, mask, pass_index: mask.bool())
 
-    def no_schedule():
+    def no_schedule() -> UpdateSchedule:
         return 2
 
-    def select_fails():
+    def select_fails() -> UpdateSchedule:
         return UpdateSchedule(1, lambda probs: probs)
 
-    def thirds(*, low: float = 0.3, high: float = 0.6):
+    def thirds(*, low: float = 0.3, high: float = 0.6) -> UpdateSchedule:
         def select(probs, mask, pass_index):
             third = (probs >= low).long() + (probs >= high).long()
             return mask.bool() & (third == pass_index)

@@ -253,6 +253,10 @@ def own_questions(*, count: int) -> list[dict[str, str]]:
     return [{"prompt": f"Say {number}.", "reference": str(number)} for number in range(count)]
 
 
+def never_called(path: str = "/") -> list[str]:
+    raise AssertionError("called though it makes no rows")
+
+
 def test_a_generator_gets_its_options() -> None:
     def sums(count: int, *, start: int = 0) -> list[dict[str, Any]]:
         return [{"prompt": f"{n} + 1?", "reference": n + 1} for n in range(start, start + count)]
@@ -273,6 +277,10 @@ def test_a_generator_gets_its_options() -> None:
         assert expected in refusal(rows, generators=offered, generator=name)
     own = rows(generators={}, generator={"name": "tests.trainer.run.test_data:own_questions", "count": 3})
     assert own["reference"][:] == ["0", "1", "2"]
+    assert "does not say that it returns" in refusal(rows, generator="tests.trainer.run.test_data:never_called")
+    for returned in (None, 7, [1], ({"prompt": "q", "reference": 1} for _ in range(1))):
+        message = refusal(rows, generators={"made": lambda value=returned: value}, generator="made")
+        assert f"of type {type(returned).__name__}, and a list of rows is needed" in message
     message = refusal(rows, generators=offered, generator={"name": "sums", "count": 1, "strat": 2})
     assert "no option 'strat'. Did you mean start? Its options: count, start." in message
 

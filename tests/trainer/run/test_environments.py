@@ -99,7 +99,7 @@ def errors(folder: Path, **changes: Any) -> list[str]:
         ),
         (
             {"tools": ["tests.rewards.environments.parts:undocumented"]},
-            "Tool undocumented cannot be described",
+            "cannot be described",
         ),
         ({"model": {"name_or_path": "configs/tiny_policy/countdown"}}, "The chat template leaves out calls of tools"),
         (

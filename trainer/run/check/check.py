@@ -1,17 +1,19 @@
 """All findings of a run at once, before its model's weights are loaded; and the same, briefly, as it starts."""
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from contextlib import ExitStack
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from evenkeel.rewards.registry import Refusal
+from evenkeel.rewards.registry import Refusal, is_of_python, without_own_code
 from evenkeel.trainer.run.check.chat_template import template_findings
 from evenkeel.trainer.run.check.context import (
     CheckContext,
     Finding,
     error,
     lines_named,
+    note,
     sort_by_severity,
     warning,
     with_line,
@@ -28,10 +30,11 @@ from evenkeel.trainer.run.check.plan import Plan, plan_of, possible_processes
 from evenkeel.trainer.run.check.prepare import Collected, prepared
 from evenkeel.trainer.run.check.settings import logging_findings, rule_findings, setting_findings
 from evenkeel.trainer.run.check.weights import weight_findings
-from evenkeel.trainer.run.config import load_tolerantly
+from evenkeel.trainer.run.config import RunConfig, load_tolerantly
 from evenkeel.trainer.run.config.layers import layered
 from evenkeel.trainer.run.config.yaml_document import Node
 from evenkeel.trainer.run.experiment import Experiment
+from evenkeel.trainer.run.started_from import file_of, named_code
 
 _BRIEF_ROWS = 128
 """Prompts of each set that are tokenized again as a run starts."""
@@ -61,6 +64,25 @@ class CheckError(Refusal):
 
 
 @dataclass(frozen=True)
+class Code:
+    """Code that a run's file names.
+
+    Attributes:
+        name: ``module:attribute``, or the model whose folder holds it.
+        file: of the module; ``None`` where there is none, or it is the model's.
+        key: dotted, and ``written``: the line or the command line.
+    """
+
+    name: str
+    file: str | None
+    key: str
+    written: str
+
+    def __str__(self) -> str:
+        return f"  {self.name} ({self.file or 'no file'}): {self.written}, {self.key}"
+
+
+@dataclass(frozen=True)
 class Checked:
     """What a check found.
 
@@ -70,6 +92,7 @@ class Checked:
         processes: numbers of processes on which the batch can be cut.
         not_checked: sections with a wrong setting, which are not checked any further.
         prompt_tokens: part → of how many prompts that were tokenized the longest has how many tokens.
+        code: what the file names beside built-in parts.
     """
 
     findings: list[Finding]
@@ -78,6 +101,7 @@ class Checked:
     processes: tuple[int, ...] = ()
     not_checked: tuple[str, ...] = ()
     prompt_tokens: dict[str, tuple[int, int]] | None = None
+    code: tuple[Code, ...] = ()
 
     @property
     def errors(self) -> list[Finding]:
@@ -85,21 +109,55 @@ class Checked:
         return [finding for finding in self.findings if finding.severity == "error"]
 
 
-def checked(path: str, overrides: Sequence[str], *, processes: int | None, device_bytes: int | None = None) -> Checked:
+def checked(
+    path: str,
+    overrides: Sequence[str],
+    *,
+    processes: int | None,
+    device_bytes: int | None = None,
+    runs_code: bool = True,
+    on_code: Callable[[Sequence[Code]], object] = len,
+) -> Checked:
     """Everything that is wrong with the run of a file.
 
     Args:
         processes: on which it is to be started; ``None`` = as many as the file says, or one.
         device_bytes: memory of each device; ``None`` = of this machine's.
+        runs_code: ``False`` = import no part that is not built in and no code of the model's; each gives a note.
+        on_code: called with what the file names, before any of it is imported.
     """
     config, problems = load_tolerantly(path, overrides)
     found = Collected(error(problem.path.split(".")[0] or "file", problem.code, str(problem)) for problem in problems)
     if config is None:
         return Checked([*found])
     invalid_sections = {problem.path.split(".")[0] for problem in problems}
+    tree = layered(Path(path), overrides)
+    code = _code_of(config, tree)
+    on_code(code)
     experiment = Experiment(config, Path(path).resolve().parent, processes or config.num_processes or 1)
-    context = prepared(experiment, invalid_sections, found)
-    return _checked(context, found, invalid_sections, device_bytes, layered(Path(path), overrides))
+    with ExitStack() as limits:
+        if not runs_code:
+            limits.enter_context(without_own_code())
+            if config.model.trust_remote_code:
+                invalid_sections.add("model")
+                text = "model.trust_remote_code: the model's own code is not run, so nothing is checked of the model."
+                found.append(note("model", "code-not-run", text))
+        context = prepared(experiment, invalid_sections, found)
+        return replace(_checked(context, found, invalid_sections, device_bytes, tree), code=code)
+
+
+def _code_of(config: RunConfig, tree: Node) -> tuple[Code, ...]:
+    """What is imported for a run, and where it is named; what is refused for its name alone is no such thing."""
+    named = {place: name for place, name in named_code(config).items() if not is_of_python(name)}
+    files = {place: file_of(name.partition(":")[0]) for place, name in named.items()}
+    if config.model.trust_remote_code:
+        place = ("model", "trust_remote_code")
+        named[place], files[place] = f"the code of {config.model.name_or_path}", None
+    written = {place: tree.at(place) or tree.at(place[:-1]) or tree for place in named}
+    return tuple(
+        Code(name, str(files[place]) if files[place] else None, ".".join(map(str, place)), str(written[place].origin))
+        for place, name in named.items()
+    )
 
 
 def checked_before_start(experiment: Experiment, tree: Node) -> Checked:

@@ -7,13 +7,13 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
-from evenkeel.rewards.registry import Refusal
+from evenkeel.rewards.registry import CodeNotRunError, Refusal
 from evenkeel.trainer.algorithms.contract import ADVANTAGE, PROMPT_SAMPLER, UPDATE_SCHEDULE
 from evenkeel.trainer.algorithms.mixtures import find_estimator
 from evenkeel.trainer.algorithms.registry import KINDS, find_strategy
 from evenkeel.trainer.algorithms.trial import tried, tried_sampler, tried_schedule
 from evenkeel.trainer.run.branch import branch_of
-from evenkeel.trainer.run.check.context import CheckContext, Finding, error, refusal_findings, warning
+from evenkeel.trainer.run.check.context import CheckContext, Finding, error, note, refusal_findings, warning
 from evenkeel.trainer.run.check.model import folder_fault, model_settings, skeleton_of
 from evenkeel.trainer.run.config import RunConfig, planned_config
 from evenkeel.trainer.run.environments import routed, try_on_rows
@@ -39,6 +39,8 @@ class Collected(list[Finding]):
         """
         try:
             yield
+        except CodeNotRunError as fault:
+            self.append(note(topic, fault.code, str(fault)))
         except Refusal as fault:
             self.extend(refusal_findings(fault, topic))
         except Exception as fault:  # noqa: BLE001 — libraries raise anything at what a user wrote

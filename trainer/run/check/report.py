@@ -26,7 +26,7 @@ def text_report(checked: Checked, path: str) -> str:
         lines.append(_wrapped(f"Memory, an estimate ({way}): {in_gib(estimate.peak)}: {terms}."))
     lines += ["", *(_wrapped(str(finding)) for finding in checked.findings)] if checked.findings else []
     if checked.not_checked:
-        lines.append(f"What else is in {', '.join(checked.not_checked)} is checked when this is fixed.")
+        lines.append(f"What else is in {', '.join(checked.not_checked)} is not checked yet.")
     counts = [sum(finding.severity == kind for finding in checked.findings) for kind in SEVERITIES]
     counted = ", ".join(f"{n} {kind}{'' if n == 1 else 's'}" for n, kind in zip(counts, SEVERITIES, strict=True))
     return "\n".join([*lines, "", f"{path}: {counted}."])
@@ -47,6 +47,7 @@ def json_report(checked: Checked, path: str) -> str:
         "ok": not checked.errors,
         "findings": [asdict(finding) for finding in checked.findings],
         "not_checked": checked.not_checked,
+        "code": [asdict(each) for each in checked.code],
         "plan": None if checked.plan is None else asdict(checked.plan),
         "possible_processes": checked.processes,
         "prompt_tokens": tokens,

@@ -2,6 +2,7 @@
 
 import inspect
 import os
+import typing
 from collections.abc import Callable, Mapping, Sequence
 from functools import cache
 from pathlib import Path
@@ -60,18 +61,24 @@ def generator_kind(generators: Mapping[str, Generator]) -> Kind:
 def _generated(source: Source, generators: Mapping[str, Generator]) -> Table:
     kind, label = generator_kind(generators), label_of(source)
     found = kind.find(source.generator)
-    if not callable(found.target):
-        raise DataError(f"{label} is of type {type(found.target).__name__}, not a function that returns rows.")
+    kind.check_returned(found, found.target, _is_rows, "def rows(*, …) -> list[dict[str, Any]]")
     options = kind.checked_options(found, inspect.signature(found.target).parameters.values(), found.target)
     try:
         rows = found.target(**options)
     except (TypeError, ValueError) as error:
         raise DataError(f"{label} refuses its options: {error}") from error
+    if not isinstance(rows, list) or not all(isinstance(row, Mapping) for row in rows):
+        raise DataError(f"{label} returned {rows!r:.80} of type {type(rows).__name__}, and a list of rows is needed.")
     keys = dict.fromkeys(key for row in rows for key in row)
     for key in keys:
         if without := [index for index, row in enumerate(rows) if key not in row]:
             raise DataError(f"{label} gives no {key!r} in {rows_named(without)}. Every row must have the same keys.")
     return {key: [row[key] for row in rows] for key in keys}
+
+
+def _is_rows(annotation: Any) -> bool:
+    kinds = [typing.get_origin(each) or each for each in (annotation, *typing.get_args(annotation))]
+    return kinds[0] is list and len(kinds) == 2 and isinstance(kinds[1], type) and issubclass(kinds[1], Mapping)
 
 
 def _stored(source: Source, base_dir: Path) -> Table:

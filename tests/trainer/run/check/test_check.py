@@ -3,6 +3,7 @@
 import json
 import shutil
 import socket
+import sys
 import time
 from importlib.util import find_spec
 from pathlib import Path
@@ -147,6 +148,7 @@ def test_json_holds_what_its_schema_names(workshop: Path, capsys: pytest.Capture
         "ok",
         "findings",
         "not_checked",
+        "code",
         "plan",
         "possible_processes",
         "prompt_tokens",
@@ -160,6 +162,30 @@ def test_json_holds_what_its_schema_names(workshop: Path, capsys: pytest.Capture
     assert {*ddp["terms"][0]} == {"name", "bytes", "phase", "arithmetic"}
     (weights,) = (term["bytes"] for term in ddp["terms"] if term["name"] == "weights")
     assert weights == 4 * record_parameters(workshop)
+
+
+def test_code_is_named_before_it_runs_and_without_it_the_rest_is_checked(
+    workshop: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+):
+    """The module of a stranger ends the process that imports it; its package is not imported to find it either."""
+    (tmp_path / "strangers").mkdir()
+    (tmp_path / "strangers" / "__init__.py").write_text("import os\nos._exit(3)\n")
+    (tmp_path / "strangers" / "parts.py").write_text("")
+    monkeypatch.syspath_prepend(tmp_path)
+    named = ["rewards.0.verifier=strangers.parts:judge", "algorithm.token_weight={name: 'strangers:weigh'}"]
+    run = [str(workshop / "run.yaml"), *named, "trl.learning_rate=5"]
+    assert main([*run, "--no-code"]) == 0
+    said = capsys.readouterr().out
+    assert f"strangers.parts:judge ({tmp_path / 'strangers' / 'parts.py'}): command line, rewards.0.verifier" in said
+    assert "Prompts of data.train: at most 6 tokens" in said
+    result = checked(run[0], run[1:], processes=None, runs_code=False)
+    found = [(each.severity, each.code, each.topic) for each in result.findings]
+    assert ("warning", "large-learning-rate", "trl") in found
+    assert [topic for _, code, topic in found if code == "code-not-run"] == ["rewards", "algorithm"]
+    imported: list[bool] = []
+    (tmp_path / "strangers" / "__init__.py").write_text("")
+    checked(run[0], run[1:], processes=None, on_code=lambda code: imported.append("strangers" in sys.modules))
+    assert (imported, "strangers" in sys.modules) == ([False], True)
 
 
 def record_parameters(workshop: Path) -> int:

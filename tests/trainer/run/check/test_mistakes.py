@@ -40,6 +40,7 @@ TOPICS = {
 
 
 ELSEWHERE = {
+    "code-not-run",
     "disk-will-be-full",
     "impossible-learning-rate",
     "memory-estimate",
