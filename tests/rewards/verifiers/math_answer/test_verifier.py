@@ -146,6 +146,15 @@ def test_algebra_that_is_cut_off_is_wrong_and_counted(monkeypatch):
     assert (before.score, after.score, before.killed) == (1.0, 1.0, False)
 
 
+@pytest.mark.parametrize(
+    "answer", ["9^{9\\cdot 9^{9}}", "9^{9⁹}", "2^{99!}", "9^{9{,}999{,}999}", "9^{\\sqrt{9^{99}}}"]
+)
+def test_a_costly_exponent_reaches_no_worker_however_it_is_spelled(answer):
+    verdict = MathAnswer(workers=1)(box(answer), "2\\sqrt{3}")
+    assert (verdict.score, verdict.killed) == (0.0, False)
+    assert verdict.reason.startswith("no algebra is done with it: it holds a")
+
+
 def test_a_judge_that_fails_leaves_its_row_unjudged(monkeypatch):
     monkeypatch.setattr(
         MathAnswer,
