@@ -160,12 +160,12 @@ def audit(
         written = InForm(verifier, reading)
         cases = list(audit_cases(chosen, written, rows))
         asked = caller.ask([case for case in cases if case.kind == "gold"])
-        if chosen == "math_answer" and _pays_numbers_alone(asked):
+        if chosen == "math_answer" and _pays_numbers_alone(asked, right_at):
             notes.append("it pays no gold that is more than a number: asked with numbers alone")
             cases = list(audit_cases(chosen, written, rows, numbers=True))
             asked = [each for each in asked if is_number(each.case.row.reference)]
         not_asked: dict[Kind, int] = {}
-        nothing = verifier.reads_reference and not any((each.reward or 0) > 0 for each in asked)
+        nothing = verifier.reads_reference and not any(_is_positive(each, right_at) for each in asked)
         for kind in () if nothing else [kind for kind in KINDS if kind != "gold"]:
             of_kind = [case for case in cases if case.kind == kind]
             if kind == "written":  # a gold that is refused as it stands says nothing of other ways to write it
@@ -191,7 +191,7 @@ def audit(
     if nothing:
         result.findings.append(_pays_no_gold(asked))
     else:
-        result.findings.extend([*_of_the_whole(result, caller, verifier), *again, *_of_cases(result, verifier)])
+        result.findings.extend([*_of_the_whole(result, caller), *again, *_of_cases(result, verifier)])
     notes += [f"printed in {caller.printed} calls"] if caller.printed else []
     notes += [f"connected to {address}" for address in sorted(caller.connected)]
     result.notes.extend(notes)
@@ -343,9 +343,14 @@ def _right_at(asked: Sequence[Asked]) -> float:
     return (largest + smallest) / 2 if smallest < largest else largest + 1.0
 
 
-def _pays_numbers_alone(golds: Sequence[Asked]) -> bool:
+def _is_positive(gold: Asked, right_at: float | None) -> bool:
+    """Whether it is paid as far as is known before the other cases: above 0, or from where the caller says."""
+    return gold.reward is not None and (gold.reward > 0 if right_at is None else gold.reward >= right_at)
+
+
+def _pays_numbers_alone(golds: Sequence[Asked], right_at: float | None) -> bool:
     """Whether it pays numbers, and of other golds hardly one: "5 cm" may be read for its number."""
-    paid = [is_number(each.case.row.reference) for each in golds if (each.reward or 0) > 0]
+    paid = [is_number(each.case.row.reference) for each in golds if _is_positive(each, right_at)]
     others = sum(not is_number(each.case.row.reference) for each in golds)
     return any(paid) and paid.count(False) < others / 10
 
@@ -357,16 +362,16 @@ def _pays_no_gold(golds: Sequence[Asked]) -> Finding:
     (fault, count), *_ = [*Counter(each.fault for each in golds if each.fault).most_common(1), ("", 0)]
     said += f"; {count} of {len(golds)}: {fault}" if fault else ""
     return Finding(
-        "pays no gold", f"in any form that was tried, {said}. Name its task with --task, its form with --form"
+        "pays no gold",
+        f"in any form that was tried, {said}. Name its task with --task, its form with --form; --right-at says from "
+        "which reward on an answer is paid",
     )
 
 
-def _of_the_whole(audit: Audit, caller: Caller, verifier: Verifier) -> Iterator[Finding]:
+def _of_the_whole(audit: Audit, caller: Caller) -> Iterator[Finding]:
     rewards = {each.reward for each in audit.asked if not each.fault}
     if len(rewards) == 1:
         yield Finding("tells nothing apart", f"the same reward, {rewards.pop()}, for every case that has one")
-    elif verifier.reads_reference and not any(map(audit.is_paid, audit.of_kinds("gold"))):
-        yield Finding("pays no gold", f"none has a reward of {audit.right_at:g} or more")
     if caller.signature == "TRL" and not caller.takes_any:
         detail = "it takes no **kwargs; TRL also passes trainer_state, log_extra, log_metric and every column"
         yield Finding("fails in TRL", detail)

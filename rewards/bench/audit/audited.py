@@ -46,6 +46,15 @@ def answers_of(named: str) -> Callable[[dict[str, Any] | None], dict[str, Any]]:
     logging.disable(logging.CRITICAL)  # what libraries log and warn of is no print of the function
     logging.captureWarnings(True)
     function = _loaded(named)
+
+    def printed() -> int:
+        for stream in (sys.stdout, sys.stderr):
+            stream.flush()
+        size = output.seek(0, os.SEEK_END)
+        output.truncate(output.seek(0))
+        return size
+
+    printed()  # what its import prints is no call's
     loop = asyncio.new_event_loop()
     connected: set[str] = set()
     sys.addaudithook(
@@ -75,17 +84,13 @@ def answers_of(named: str) -> Callable[[dict[str, Any] | None], dict[str, Any]]:
             place = traceback.extract_tb(error.__traceback__)[-1]
             fault = f"raised {type(error).__name__}: {error!s:.200} ({Path(place.filename).name}:{place.lineno})"
         seconds = time.perf_counter() - started
-        for stream in (sys.stdout, sys.stderr):
-            stream.flush()
-        printed = output.seek(0, os.SEEK_END)
-        output.truncate(output.seek(0))
         here, changed = sorted(connected), [name for name, value in given.items() if arguments[name] != value]
         connected.clear()
         return {
             "rewards": rewards,
             "fault": fault,
             "seconds": seconds,
-            "printed": printed,
+            "printed": printed(),
             "changed": changed,
             "connected": here,
         }

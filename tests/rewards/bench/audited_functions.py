@@ -12,6 +12,8 @@ import sys
 import time
 import warnings
 
+sys.stdout.write("loaded\n")  # what an import prints is no call's
+
 
 def text(completion):
     return completion if isinstance(completion, str) else completion[0]["content"]
@@ -103,6 +105,10 @@ def careless(completions, answer):
     with contextlib.suppress(OSError), socket.create_connection(("127.0.0.1", 9), timeout=0.1):
         pass
     return rewards
+
+
+def takes_away(solution_str, ground_truth):
+    return float(stated(solution_str) == ground_truth) - 1
 
 
 def penalty(completions, **kwargs):

@@ -156,6 +156,11 @@ def test_what_is_logged_is_no_print() -> None:
     assert any("printed" in note for note in audited("careless").notes)
 
 
+def test_a_right_answer_need_not_have_a_positive_reward_where_the_caller_says_so() -> None:
+    assert problems(audited("takes_away")) == {"pays no gold": 1}
+    assert problems(audited("takes_away", right_at=0.0)) == {}
+
+
 def test_a_task_is_found_by_the_golds_that_are_paid() -> None:
     result = audited("roles", task=None)
     assert (result.task, len(result.of_kinds("gold"))) == ("knights_knaves", 8)
@@ -164,7 +169,7 @@ def test_a_task_is_found_by_the_golds_that_are_paid() -> None:
 
 def test_the_threshold_the_form_and_the_gold_are_the_users() -> None:
     result = audited("good", right_at=2.0, gold="$ANSWER$", form="#### $ANSWER$")
-    assert problems(result) == {"pays no gold": 1, "right answer refused": 3}
+    assert problems(result) == {"pays no gold": 1}
     assert {each.reward for each in result.of_kinds("gold")} == {1.0}
 
 
