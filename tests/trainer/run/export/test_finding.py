@@ -5,6 +5,9 @@ from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
+import torch
+from peft import LoraConfig, get_peft_model
+from transformers import AutoModelForCausalLM
 
 from evenkeel.trainer.run.checkpoints import files_of, fingerprints, write_checkpoint_manifest
 from evenkeel.trainer.run.config import load_config
@@ -96,6 +99,22 @@ def test_what_cannot_be_found_is_said_with_what_is_there(run: Path, tmp_path: Pa
 def test_the_form_of_the_weights_is_seen_from_the_files(run: Path, file: str, form: str):
     checkpoint(run, 30, file)
     assert find_source(run, None).form == form
+
+
+def test_the_policy_of_an_adapter_answers_with_it(run: Path, tiny_model: Path):
+    trained = get_peft_model(AutoModelForCausalLM.from_pretrained(tiny_model), LoraConfig(init_lora_weights=False))
+    folder = checkpoint(run, 30, "adapter_model.safetensors")
+    trained.save_pretrained(folder)
+    write_checkpoint_manifest(folder, fingerprints(folder, files_of(folder)), 1)
+    source, tokens = find_source(run, None), torch.arange(8)[None]
+    source.record["model_fingerprint"] = None
+    with torch.no_grad():
+        answered, exported = (
+            policy.eval()(tokens).logits for policy in (trained, load_policy(source, str(tiny_model)))
+        )
+        with trained.disable_adapter():
+            assert not answered.allclose(trained(tokens).logits, atol=1e-2)
+    torch.testing.assert_close(exported, answered)
 
 
 def test_a_checkpoint_without_weights_is_refused(run: Path):
