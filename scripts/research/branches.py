@@ -8,9 +8,8 @@ from typing import Any
 import numpy as np
 from ruamel.yaml import YAML
 
-from evenkeel.rewards import Refusal, build_verifier
+from evenkeel.rewards import Refusal
 from evenkeel.trainer import statistics
-from evenkeel.trainer.command.sweep import TRAIN
 from evenkeel.trainer.comparison.reports.comparison import datasets_of
 from evenkeel.trainer.comparison.reports.run_files import RecordedRuns, read_runs
 from evenkeel.trainer.comparison.sweeps import commands
@@ -76,7 +75,7 @@ def measure(options: argparse.Namespace) -> None:
         "branches": {"from": [*map(str, parents)], "rollouts": options.rollouts},
     }.items():
         described = {"variants": variants, **shared, "output_dir": str(options.output / name), **sweep}
-        if status := commands.run(_written(options.output / f"{name}.yaml", described), TRAIN, build_verifier):
+        if status := commands.run(_written(options.output / f"{name}.yaml", described)):
             raise Refusal(f"The runs of {options.output / name} ended with status {status}. Give the command again.")
     arms = len(variants)
     cost = {"scratch": arms * options.rollouts}

@@ -21,9 +21,7 @@ Killed and started again, it goes on.
 import argparse
 from collections.abc import Sequence
 
-from evenkeel.rewards import build_verifier
 from evenkeel.trainer.command import command_line, refused_in_words
-from evenkeel.trainer.command.sweep import TRAIN
 from evenkeel.trainer.comparison.sweeps import commands
 from evenkeel.trainer.run.config.shipped import named_path
 
@@ -32,7 +30,7 @@ from evenkeel.trainer.run.config.shipped import named_path
 def main(argv: Sequence[str] | None = None) -> int:
     """Exit status: 0 all cells finished, 1 some failed, 2 refused, 130 stopped on request."""
     arguments = parser().parse_args(argv)
-    status = commands.run(arguments.file, TRAIN, build_verifier, arguments.parents)
+    status = commands.run(arguments.file, arguments.parents)
     return status or commands.report(arguments.file, arguments.parents)
 
 

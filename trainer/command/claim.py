@@ -16,7 +16,8 @@ smallest difference that matters:
 
 Supported: the 95 % intervals of the differences from all of them lie above 0. Of claims about equals at most 5 % come
 out as supported or contradicted. The certificate, beside the claim's file, holds the SHA-256 of every file that the
-answer rests on; of a shipped claim copy the file first (`evenkeel configs copy`).
+answer rests on; of a shipped claim copy the file first (`evenkeel configs copy`). What it needs and does not ship, such
+as a policy, is named before anything is run, with the command that makes it in a checkout.
 
 Exit status: 0 answered, or nothing has changed; 1 cells failed, or something has changed; 2 refused; 130 stopped.
 """
@@ -26,9 +27,7 @@ import json
 from collections.abc import Sequence
 from pathlib import Path
 
-from evenkeel.rewards import build_verifier
 from evenkeel.trainer.command import command_line, refused_in_words
-from evenkeel.trainer.command.sweep import TRAIN
 from evenkeel.trainer.comparison.claims.answering import Answered, answered
 from evenkeel.trainer.comparison.claims.certificate import SUFFIX, certificate, changes, write_certificate
 from evenkeel.trainer.comparison.claims.claim import Claim, load_claim, load_sweep_of
@@ -49,7 +48,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         return int(bool(changed))
     claim, sweep_file = load_claim(arguments.file)
     sweep = load_sweep_of(claim, sweep_file)
-    if not arguments.no_run and (status := commands.run(sweep_file, TRAIN, build_verifier)):
+    if not arguments.no_run and (status := commands.run(sweep_file)):
         return status
     found = answered(claim, sweep)
     path = arguments.file.with_name(arguments.file.stem + SUFFIX)

@@ -13,6 +13,7 @@ It says which differences the verdict will find, by seeds, held-out items and ro
 With `stopping:` in its file `run` looks at every comparison while its seeds come in, and starts no more cells of those
 that are decided or hopeless.
 
+Before the first cell the files of all variants are checked, as by `evenkeel check`; of two equal ones a line says so.
 Killed and started again, `run` goes on: finished cells stay, half-done ones resume from their checkpoint.
 """
 
@@ -20,25 +21,23 @@ import argparse
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
-from evenkeel.rewards import build_verifier
 from evenkeel.trainer.command import add_command, command_line, positive, refused_in_words
 from evenkeel.trainer.comparison.sweeps import commands
 from evenkeel.trainer.run.config.shipped import named_path
 
-TRAIN = ("-m", "evenkeel", "train")
 COMMANDS: dict[str, tuple[str, Callable[[argparse.Namespace], int]]] = {
     "plan": (
         "say what the sweep will see and what it costs, from a pilot of two or three cells",
         lambda given: commands.plan(given.file, given.pilot, given.items, given.difference, as_json=given.json),
     ),
-    "run": ("run all cells, or go on with them", lambda given: commands.run(given.file, TRAIN, build_verifier)),
+    "run": ("run all cells, or go on with them", lambda given: commands.run(given.file)),
     "status": ("show how far they are", lambda given: commands.status(given.file, once=given.once)),
     "report": ("compare the finished cells: verdict, intervals, curves", lambda given: commands.report(given.file)),
     "cell": (
         "run one cell in this terminal",
-        lambda given: commands.run_cell(given.file, given.choice, TRAIN, build_verifier),
+        lambda given: commands.run_cell(given.file, given.choice),
     ),
-    "export": ("print the sweep as W&B's agents want it", lambda given: commands.export(given.file, build_verifier)),
+    "export": ("print the sweep as W&B's agents want it", lambda given: commands.export(given.file)),
 }
 
 

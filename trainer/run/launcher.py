@@ -8,12 +8,13 @@ import subprocess
 import sys
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, NoReturn
 
 from ruamel.yaml import YAML
 from ruamel.yaml.error import YAMLError
 
 from evenkeel.trainer.run.config.shipped import named_file
+from evenkeel.trainer.run.launched_as import LaunchError
 from evenkeel.trainer.run.library_errors import UNEXPLAINED, in_words
 from evenkeel.trainer.run.processes import REFUSED, STOPPED, say
 
@@ -27,21 +28,16 @@ def launched(arguments: Sequence[str]) -> int:
 
     accelerate and torch turn every status into 1 and print a traceback of their own after the ranks' messages.
     """
-    from accelerate.commands.launch import launch_command, launch_command_parser
+    from accelerate.commands.launch import launch_command
     from torch.distributed.elastic.multiprocessing.api import SignalException
     from torch.distributed.elastic.multiprocessing.errors import ChildFailedError
 
     os.environ.setdefault("TORCH_ELASTIC_SHUTDOWN_TIMEOUT", SECONDS_TO_SAVE)
     logging.getLogger("torch.distributed.elastic").setLevel(logging.CRITICAL)
-    given = launch_command_parser().parse_args(list(arguments))
-    run_file = named_file(given.training_script)
-    if not given.module and Path(run_file).suffix in (".yaml", ".yml"):
-        given.training_script_args = ["train", run_file, *given.training_script_args]
-        given.module, given.training_script = True, "evenkeel"
-    if given.config_file is not None:
-        given.config_file = named_file(given.config_file)
-    if (problem := _problem(given)) is not None:
-        say(problem)
+    try:
+        given, _ = parsed(arguments)
+    except LaunchError as refusal:
+        say(str(refusal))
         return REFUSED
     _start_as_many_as_asked(given)
     try:
@@ -62,19 +58,36 @@ def launched(arguments: Sequence[str]) -> int:
     return 0
 
 
-def _problem(given: Any) -> str | None:
-    """Why the launcher cannot start what it was given, and what to write instead; ``None`` if nothing is wrong."""
+def parsed(arguments: Sequence[str]) -> tuple[Any, int]:
+    """What the launcher reads in ``arguments``, shipped files by their short names; and how many processes it starts.
+
+    Raises:
+        LaunchError: it cannot start that; the message says what to write instead.
+    """
+    from accelerate.commands.launch import launch_command_parser
+
+    parser = launch_command_parser()
+    parser.error = _refuse
+    given = parser.parse_args([*arguments])
+    run_file = named_file(given.training_script)
+    if not given.module and Path(run_file).suffix in (".yaml", ".yml"):
+        given.training_script_args = ["train", run_file, *given.training_script_args]
+        given.module, given.training_script = True, "evenkeel"
+    if given.config_file is not None:
+        given.config_file = named_file(given.config_file)
     script, file = given.training_script, given.config_file
     if file is not None and not Path(file).is_file():
-        return f"--config_file {file}: there is no such file. The shipped ones are in configs/accelerate/."
+        raise LaunchError(f"--config_file {file}: there is no such file. The shipped ones are in configs/accelerate/.")
     count = given.num_processes or _settings_of(file).get("num_processes")
     if isinstance(count, int) and count > _MOST_PROCESSES:
-        return f"num_processes = {count:,} is more than any machine has GPUs. Write one process for each GPU."
-    if given.module or given.no_python:
-        return None
-    if not Path(script).is_file():
-        return f"There is no script {script}. Check the path; a run file is trained, and its name ends in .yaml."
-    return None
+        raise LaunchError(f"num_processes = {count:,} is more than any machine has GPUs. Write one for each GPU.")
+    if not (given.module or given.no_python or Path(script).is_file()):
+        raise LaunchError(f"There is no script {script}. Check the path; a run file's name ends in .yaml.")
+    return given, count if isinstance(count, int) else 1
+
+
+def _refuse(message: str) -> NoReturn:
+    raise LaunchError(f"accelerate launch cannot take this: {message}. `accelerate launch --help` lists its arguments.")
 
 
 def _settings_of(file: str | None) -> dict[str, Any]:

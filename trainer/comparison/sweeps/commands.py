@@ -5,7 +5,7 @@ They raise `rewards.registry.Refusal` where the file, its parts or this machine 
 
 import os
 import sys
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import redirect_stdout
 from functools import partial
 from pathlib import Path
@@ -14,7 +14,7 @@ from typing import Any
 from evenkeel.trainer.comparison.reports.tables import print_table
 from evenkeel.trainer.comparison.sweeps.attempt import rendezvous
 from evenkeel.trainer.comparison.sweeps.cells import cells_of, chosen_cell
-from evenkeel.trainer.comparison.sweeps.fairness import checked_plans
+from evenkeel.trainer.comparison.sweeps.checking import checked_plans
 from evenkeel.trainer.comparison.sweeps.loading import load_sweep
 from evenkeel.trainer.comparison.sweeps.plans import Plan, processes_of
 from evenkeel.trainer.comparison.sweeps.queues import Queue, SlurmQueue, local_queue
@@ -40,43 +40,38 @@ from evenkeel.trainer.comparison.sweeps.tuning import (
 from evenkeel.trainer.run.config import load_config
 from evenkeel.trainer.run.config.yaml_document import write
 
-BuildVerifier = Callable[[Any], object]
-"""`rewards.build_verifier`, which raises for a verifier that cannot be built."""
 
-
-def run(file: Path, script: Sequence[str], build_verifier: BuildVerifier, parents: Sequence[str] = ()) -> int:
+def run(file: Path, parents: Sequence[str] = ()) -> int:
     """Check every cell, run them, and end with the table: 0 all finished, 1 some failed, 130 stopped on request.
 
     Args:
-        script: the training script, as Python and accelerate launch take it.
         parents: checkpoints that the cells begin in, in place of the file's ``from``.
     """
     sweep, tree = load_sweep(file, parents)
     check_unlocked(sweep)
     if sweep.tune is None:
-        return _run_cells(sweep, checked_plans(sweep, tree, build_verifier), file, script, parents=parents)
+        (plans,) = checked_plans(tree, sweep)
+        return _run_cells(sweep, plans, file, parents=parents)
     tuning = tuning_stage(sweep)
     check_unlocked(tuning)
-    plans = checked_plans(tuning, tree, build_verifier)
-    provisional = confirmation_stage(sweep, provisional_settings(sweep))
-    check_stages(plans, checked_plans(provisional, tree, build_verifier))
+    plans, provisional = checked_plans(tree, tuning, confirmation_stage(sweep, provisional_settings(sweep)))
+    check_stages(plans, provisional)
     each = len(plans) // len(sweep.variants)
     print(f"Tuning: {each} runs of every variant; each takes its best point to {len(sweep.seeds)} fresh seeds.")
-    if status := _run_cells(tuning, plans, file, script):
+    if status := _run_cells(tuning, plans, file):
         return status
     chosen = choices(sweep, Path(tuning.output_dir))
     for variant, choice in chosen.items():
         print(f"{variant} is confirmed at {choice.point}.")
     confirmation = confirmation_stage(sweep, {name: choice.settings for name, choice in chosen.items()})
-    plans = checked_plans(confirmation, tree, build_verifier)
-    return _run_cells(confirmation, plans, file, script, tuning_record(sweep, chosen))
+    (plans,) = checked_plans(tree, confirmation)
+    return _run_cells(confirmation, plans, file, tuning_record(sweep, chosen))
 
 
 def _run_cells(
     sweep: Sweep,
     plans: Sequence[Plan],
     file: Path,
-    script: Sequence[str],
     tuning: Mapping[str, Any] | None = None,
     parents: Sequence[str] = (),
 ) -> int:
@@ -90,7 +85,7 @@ def _run_cells(
         say = partial(print, flush=True)
         gate = LookGate(sweep, [plan.cell for plan in plans], root, say) if sweep.stopping else None
         entries = [cell for cell in cells if cell not in refused]
-        completed = SweepRunner(sweep, entries, _queue(sweep, plans, root), script, say, gate).run()
+        completed = SweepRunner(sweep, entries, _queue(sweep, plans, root), say, gate).run()
     if gate is not None:
         not_needed = gate.not_needed()
         cells = [cell for cell in cells if cell.name not in not_needed]
@@ -103,17 +98,16 @@ def _run_cells(
     return int(any(not cell.directory.summary() for cell in cells) or bool(refused))
 
 
-def run_cell(file: Path, choice: Sequence[str], script: Sequence[str], build_verifier: BuildVerifier) -> int:
+def run_cell(file: Path, choice: Sequence[str]) -> int:
     """Run one cell here, as `run` would; a W&B agent calls this and names the W&B run itself.
 
     Args:
         choice: ``variant=…`` and ``seed=…``.
-        script: the training script, as Python and accelerate launch take it.
     """
     sweep, tree = load_sweep(file)
     _refuse_stages(sweep, "cell")
     chosen = chosen_cell(cells_of(sweep), choice)
-    plans = checked_plans(sweep, tree, build_verifier)
+    (plans,) = checked_plans(tree, sweep)
     (cell,) = (cell for cell in queued_cells(sweep, plans) if cell.name == chosen.name)
     if cell.directory.is_running():
         raise SweepError(f"{cell.name} is running; follow it in {cell.directory.log}.")
@@ -122,7 +116,7 @@ def run_cell(file: Path, choice: Sequence[str], script: Sequence[str], build_ver
     if not cell.directory.summary():
         check_looks_unchanged(sweep, cell.directory.path.parent)
         write_sweep(sweep, plans, cell.directory.path.parent, file)
-        attempt = next_attempt(sweep, cell, script)
+        attempt = next_attempt(sweep, cell)
         if "WANDB_SWEEP_ID" in os.environ:
             for name in ("WANDB_RUN_ID", "WANDB_RESUME"):
                 attempt.environment.pop(name)
@@ -132,7 +126,7 @@ def run_cell(file: Path, choice: Sequence[str], script: Sequence[str], build_ver
     return {"finished": 0, "stopped": 130}.get(cell.directory.state(), 1)
 
 
-def export(file: Path, build_verifier: BuildVerifier) -> int:
+def export(file: Path) -> int:
     """The sweep as W&B's agents want it, on standard output."""
     with redirect_stdout(sys.stderr):  # transformers prints while it is imported, and the output is a file
         sweep, tree = load_sweep(file)
@@ -142,7 +136,7 @@ def export(file: Path, build_verifier: BuildVerifier) -> int:
                 "W&B's agents choose the order of cells themselves and cannot take looks, so no comparison would stop "
                 "early. Run a sweep with `stopping:` by `evenkeel sweep run`."
             )
-        checked_plans(sweep, tree, build_verifier)
+        checked_plans(tree, sweep)
     # A variant stands for several settings, which W&B's parameters cannot: its agents get the names of cells.
     exported = write(
         {

@@ -5,19 +5,13 @@ shape than it should is passed over here, for `schema` refuses it.
 """
 
 import itertools
-from argparse import Action, ArgumentParser, ArgumentTypeError
 from collections.abc import Iterator, Mapping
-from functools import cache
-from pathlib import Path
 from typing import Any
 
 from pydantic_core import InitErrorDetails
 
-from evenkeel.rewards.registry import suggest
 from evenkeel.trainer.comparison.sweeps.schema import Stopping
-from evenkeel.trainer.run.config.layers import extended
-from evenkeel.trainer.run.config.problems import ConfigError, problem
-from evenkeel.trainer.run.config.yaml_document import read_file
+from evenkeel.trainer.run.config.problems import problem
 
 RESERVED_KEYS = {
     "name": "A cell is named by its variant and seed.",
@@ -40,7 +34,6 @@ def inconsistencies(data: Mapping[str, Any]) -> Iterator[InitErrorDetails]:
     yield from _variants(variants, grid)
     yield from _tuning(_mapping(data.get("tune")), data, variants)
     yield from _stopping(_mapping(data.get("stopping")), data)
-    yield from _unseen(data.get("stopping"), data, variants)
     yield from _launch(_mapping(data.get("launch")))
     yield from _environment(_mapping(data.get("environment")), _mapping(data.get("executor")))
 
@@ -155,23 +148,6 @@ def _blind_looks(looks: list[int], futility: Any, here: tuple[str, ...]) -> Iter
             yield problem("futile-look", what, f"Look later, from about {-(-looks[-1] * 2 // 5)} seeds on.", here)
 
 
-def _unseen(stopping: Any, data: Mapping[str, Any], variants: Mapping[str, Any]) -> Iterator[InitErrorDetails]:
-    """Looks at runs that are never evaluated on held-out rows."""
-    config = data.get("config")
-    if not stopping or not isinstance(config, str):
-        return
-    changes = (*variants.values(), data.get("grid"), _mapping(data.get("tune")).get("grid"))
-    if any(key == "data" or f"{key}.".startswith("data.test.") for change in changes for key in _mapping(change)):
-        return
-    try:
-        run = extended(read_file(Path(config))).plain()
-    except ConfigError:  # said of the cells, with its place in that file
-        return
-    if _mapping(run.get("data")).get("test") is None:
-        what = f"compares variants on held-out rows, and {Path(config).name} has none: no look could ever be taken."
-        yield problem("no-held-out-rows", what, "Write `data: {test: …}` there, or leave it out.", ("stopping",))
-
-
 def _environment(environment: Mapping[str, Any], executor: Mapping[str, Any]) -> Iterator[InitErrorDetails]:
     name = "CUDA_VISIBLE_DEVICES"
     if name in environment and executor.get("kind", "local") == "local":
@@ -182,48 +158,9 @@ def _environment(environment: Mapping[str, Any], executor: Mapping[str, Any]) ->
 
 
 def _launch(launch: Mapping[str, Any]) -> Iterator[InitErrorDetails]:
-    parser = _launch_parser() if launch else ArgumentParser()
-    options = {
-        name: action
-        for action in parser._actions
-        for name in (option.removeprefix("--") for option in action.option_strings)
-        if action.dest != "help" and "-" not in name
-    }
-    for key, value in launch.items():
-        if key in _RESERVED_LAUNCH_ARGUMENTS:
-            what = "is set for every cell by the sweep: two cells must not meet at one port."
-            yield problem("decided-by-sweep", what, "Leave it out.", ("launch", key))
-        elif key not in options:
-            instead = suggest(key, options, "`accelerate launch --help` lists them.")
-            what = "is not an argument of `accelerate launch`."
-            yield problem("unknown-launch-argument", what, instead, ("launch", key))
-        elif isinstance(value, str | int | float) and (wanted := _type_mismatch(options[key], value)):
-            what = f"is {str(value).lower() if isinstance(value, bool) else repr(value)}, and {wanted}."
-            yield problem("launch-argument-type", what, "`accelerate launch --help` describes it.", ("launch", key))
-
-
-def _type_mismatch(action: Action, value: str | float) -> str | None:
-    """What an argument of the launcher takes, if it is not this."""
-    if action.nargs == 0 or isinstance(value, bool):
-        if (action.nargs == 0) == isinstance(value, bool):
-            return None
-        return "true or false is needed" if action.nargs == 0 else "a value other than true or false is needed"
-    kind = action.type if callable(action.type) else str
-    try:
-        read = kind(str(value))
-    except (TypeError, ValueError, ArgumentTypeError):
-        return f"a value of type {getattr(kind, '__name__', kind)} is needed"
-    if action.choices is not None and read not in action.choices:
-        return f"one of {', '.join(map(str, action.choices))} is needed"
-    return None
-
-
-@cache
-def _launch_parser() -> ArgumentParser:
-    from accelerate.commands.launch import launch_command_parser  # with torch: only where there is something to check
-
-    parser: ArgumentParser = launch_command_parser()
-    return parser
+    for key in {*launch} & {*_RESERVED_LAUNCH_ARGUMENTS}:
+        what = "is set for every cell by the sweep: two cells must not meet at one port."
+        yield problem("decided-by-sweep", what, "Leave it out.", ("launch", key))
 
 
 def _mapping(value: Any) -> Mapping[str, Any]:

@@ -1,12 +1,11 @@
 """Variants that differ in what should be equal are refused: the comparison would not say what made the difference."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from fractions import Fraction
 from typing import Any
 
-from evenkeel.trainer.comparison.sweeps.cells import cells_of
 from evenkeel.trainer.comparison.sweeps.loading import located_in_sweep
-from evenkeel.trainer.comparison.sweeps.plans import Plan, plans_of
+from evenkeel.trainer.comparison.sweeps.plans import Plan
 from evenkeel.trainer.comparison.sweeps.schema import Sweep
 from evenkeel.trainer.run.config import ConfigError, Problem
 from evenkeel.trainer.run.config.layers import flattened
@@ -19,20 +18,6 @@ SETTING_OF = {"rollouts": "trl.max_steps", "prompts_per_rollout": "algorithm.pro
 
 class UnfairError(ConfigError):
     """Variants that differ in what should be equal."""
-
-
-def checked_plans(sweep: Sweep, tree: Node, build_verifier: Callable[[Any], object]) -> list[Plan]:
-    """All cells, after everything that can be found wrong before a model is loaded.
-
-    Raises:
-        Refusal: a setting, a part or a verifier that cannot work; variants that cannot be compared.
-    """
-    plans = plans_of(sweep, cells_of(sweep), tree)
-    check_fair(sweep, plans, tree)
-    for plan in plans:
-        for reward in plan.config.rewards:
-            build_verifier(reward.verifier)
-    return plans
 
 
 def check_fair(sweep: Sweep, plans: Sequence[Plan], tree: Node) -> None:

@@ -18,6 +18,7 @@ from evenkeel.trainer.run.config.layers import extended, flattened
 from evenkeel.trainer.run.config.loading import local_path
 from evenkeel.trainer.run.config.problems import COMMAND_LINE, ConfigError, Problem, config_error
 from evenkeel.trainer.run.config.section import expanded
+from evenkeel.trainer.run.config.shipped import maker_of
 from evenkeel.trainer.run.config.wording import problems_of
 from evenkeel.trainer.run.config.yaml_document import Node, read_file
 from evenkeel.trainer.run.directory import MAY_CHANGE
@@ -114,7 +115,11 @@ def _from_parents(data: dict[str, Any], tree: Node, given: Sequence[str]) -> lis
             checkpoint = checkpoint_at(each)
             config = RunRecord(checkpoint.parent).config
         except Refusal as refusal:
-            found("from", refusal.code or "no-parent", f"names {each}: {refusal}", "Name checkpoints of finished runs.")
+            command = maker_of(each)
+            instead = f"Make them first: {command}" if command else "Name checkpoints of finished runs."
+            found("from", refusal.code or "no-parent", f"names {each}: {refusal}", instead)
+            if command:
+                break  # it makes the others too
             continue
         if config.run_seed in runs:
             what = f"names two runs of seed {config.run_seed}, and cells are paired by their seeds."

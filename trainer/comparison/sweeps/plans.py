@@ -21,12 +21,11 @@ from evenkeel.trainer.run.branch import branch_of
 from evenkeel.trainer.run.config import ConfigError, Problem, RunConfig
 from evenkeel.trainer.run.config.problems import config_error
 from evenkeel.trainer.run.config.trl_arguments import grpo_default
-from evenkeel.trainer.run.config.yaml_document import Node, read_file
+from evenkeel.trainer.run.config.yaml_document import Node
 from evenkeel.trainer.run.experiment import Experiment
-from evenkeel.trainer.run.preflight import schedule_checks
+from evenkeel.trainer.run.launcher import parsed
 
 COUNTED_IN_STEPS = ("trl.max_steps", "trl.save_steps", "trl.warmup_steps", "evaluation.every_steps")
-_CPU_OVERRIDES = ("trl.bf16=false", "trl.fp16=false", "trl.use_cpu=true")
 
 
 @dataclass(frozen=True)
@@ -62,6 +61,11 @@ class Plan:
     budget: Budget
     overrides: list[str]
 
+    @property
+    def merged(self) -> str:
+        """The cell's whole file without what only tells it from other cells."""
+        return self.config.model_dump_json(exclude={"name", "seed", "output_dir", "branch_of"})
+
 
 def plans_of(sweep: Sweep, cells: Sequence[Cell], tree: Node) -> list[Plan]:
     """Every cell with its configuration checked and its settings in optimizer steps set.
@@ -69,7 +73,8 @@ def plans_of(sweep: Sweep, cells: Sequence[Cell], tree: Node) -> list[Plan]:
     Raises:
         ConfigError: a cell's configuration is wrong; each problem once, at the line of its variant.
         BranchError: a cell cannot begin in the checkpoint of its seed.
-        PartError, PreflightError: a strategy that does not exist or does not go with the other settings.
+        LaunchError: the launcher cannot be started with the sweep's arguments.
+        PartError: a strategy that does not exist.
     """
     processes = processes_of(sweep)
     base = Experiment.of_file(sweep.config)
@@ -87,24 +92,22 @@ def plans_of(sweep: Sweep, cells: Sequence[Cell], tree: Node) -> list[Plan]:
         problems.append(Problem("config", what, "Write `data: {test: …}` there.", origin, code="no-held-out-rows"))
     if problems:
         raise ConfigError(list(dict.fromkeys(problems)))
-    for plan in plans:
-        if plan.cell.seed == sweep.seeds[0]:
-            # the combination of settings is checked, not this machine
-            experiment = Experiment.of_file(sweep.config, [*plan.overrides, *_CPU_OVERRIDES], processes=processes)
-            config, args, environments = experiment.config, experiment.args, experiment.environments
-            for _, check in schedule_checks(config, args, experiment.strategies, experiment.plan, None, environments):
-                check()
     return plans
 
 
 def processes_of(sweep: Sweep) -> int:
-    """Processes that the launcher starts for each cell, over all nodes."""
-    if isinstance(given := sweep.launch.get("num_processes"), int):
-        return given
-    if isinstance(file := sweep.launch.get("config_file"), str):
-        in_file = read_file(Path(file)).child("num_processes")
-        return 1 if in_file is None else int(in_file.value)
-    return 1
+    """Processes that the launcher starts for each cell, over all nodes.
+
+    Raises:
+        LaunchError: it cannot be started with the sweep's arguments.
+    """
+    return parsed([*launch_options(sweep), "-m", "evenkeel"])[1]
+
+
+def launch_options(sweep: Sweep) -> list[str]:
+    """The sweep's arguments of the launcher, as a command line has them."""
+    given = {name: value for name, value in sweep.launch.items() if value is not False}
+    return [word for name, value in given.items() for word in (f"--{name}", *([] if value is True else [str(value)]))]
 
 
 def _plan(sweep: Sweep, cell: Cell, base_steps: int, processes: int) -> Plan:

@@ -26,6 +26,7 @@ from evenkeel.trainer.comparison.sweeps.starting import QueuedCell, next_attempt
 from evenkeel.trainer.comparison.sweeps.stopping import LookGate
 from evenkeel.trainer.run.files import write_json
 from evenkeel.trainer.run.lock import NO_LOCKS
+from evenkeel.trainer.run.processes import REFUSED
 
 POLL_SECONDS = 1.0
 RETRY_SECONDS = 30.0
@@ -119,7 +120,6 @@ class SweepRunner:
     """The loop: start cells while there is room, look which are over, retry what failed.
 
     Args:
-        script: the training script, as Python and accelerate launch take it.
         say: is told what happens, a line at a time.
         gate: of a sweep with looks: which cells may start.
     """
@@ -129,14 +129,12 @@ class SweepRunner:
         sweep: Sweep,
         entries: list[QueuedCell],
         queue: Queue,
-        script: Sequence[str],
         say: Callable[[str], None],
         gate: LookGate | None = None,
     ) -> None:
         self.sweep = sweep
         self.entries = entries
         self.queue = queue
-        self.script = script
         self.say = say
         self.gate = gate
         self.failures: Counter[str] = Counter()
@@ -219,7 +217,7 @@ class SweepRunner:
 
     def _started(self, entry: QueuedCell) -> bool:
         """Start the cell's next attempt; whether the queue took it."""
-        attempt = next_attempt(self.sweep, entry, self.script)
+        attempt = next_attempt(self.sweep, entry)
         assert entry.attempt is not None
         try:
             entry.attempt.update(self.queue.start(entry.attempt["label"], attempt))
@@ -274,7 +272,8 @@ class SweepRunner:
             self.say(f"{name}: stopped at {checkpoint.name if checkpoint else 'its beginning'}")
             return not self.stops
         self.failures[name] += 1
-        again = self.failures[name] <= self.sweep.retries
+        refused = record.get("exit_status") == REFUSED  # it would be refused again
+        again = self.failures[name] <= self.sweep.retries and not refused
         outcome = f"exit status {record['exit_status']}" if "exit_status" in record else "it left no exit status"
         self.say(f"{name}: failed ({outcome}); {'trying again' if again else f'see {directory.log}'}")
         return again

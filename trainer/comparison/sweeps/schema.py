@@ -114,13 +114,13 @@ class Sweep(Section):
     output_dir: LocalPath
     """Where everything is written; where the file gives none, ``runs/sweeps/<name>``. It is never inherited."""
     launch: dict[str, str | int | float | bool] = Field(default_factory=dict)
-    """Arguments of ``accelerate launch``: ``{config_file: configs/accelerate/zero2.yaml, num_processes: 8}``."""
+    """Arguments of ``evenkeel launch``: ``{config_file: configs/accelerate/zero2.yaml, num_processes: 8}``."""
     executor: LocalExecution = LocalExecution()
     """Where the cells are run."""
     environment: dict[str, str] = Field(default_factory=dict)
     """Variables that are set for every cell."""
     retries: Annotated[int, Field(ge=0)] = 1
-    """How often a failed cell is run again."""
+    """How often a failed cell is run again; one that was refused (exit status 2) is not."""
     cell_minutes: Annotated[float, Field(gt=0)] | None = None
     """How long one attempt at a cell may take; ``null`` = ten times the longest finished cell, 30 at least."""
     unfair: list[Text] = Field(default_factory=list)

@@ -13,7 +13,7 @@ from typing import Any
 
 from evenkeel.trainer.comparison.sweeps.attempt import CELL_VARIABLE, Attempt
 from evenkeel.trainer.comparison.sweeps.cell_directory import CellDirectory
-from evenkeel.trainer.comparison.sweeps.plans import Plan
+from evenkeel.trainer.comparison.sweeps.plans import Plan, launch_options
 from evenkeel.trainer.comparison.sweeps.process_group import await_group, environment_of, group_members, signal_group
 from evenkeel.trainer.comparison.sweeps.schema import Sweep
 from evenkeel.trainer.run.config.layers import flattened
@@ -54,13 +54,10 @@ def changed_settings(entry: QueuedCell) -> list[str]:
     return [f"{key}: {old.get(key, 'absent')!r} → {new.get(key, 'absent')!r}" for key in differing]
 
 
-def next_attempt(sweep: Sweep, entry: QueuedCell, script: Sequence[str]) -> Attempt:
+def next_attempt(sweep: Sweep, entry: QueuedCell) -> Attempt:
     """Note the attempt in ``cell.json`` and in ``entry``, drop a run without a checkpoint, and say what to launch.
 
     It takes the place of one that the queue refused.
-
-    Args:
-        script: the training script, as Python and accelerate launch take it.
     """
     directory, plan = entry.directory, entry.plan
     _stop_orphans(directory)
@@ -69,7 +66,7 @@ def next_attempt(sweep: Sweep, entry: QueuedCell, script: Sequence[str]) -> Atte
     known = directory.definition() or _definition(sweep, plan)
     before = [attempt for attempt in known["attempts"] if "refused" not in attempt]
     launcher = launcher_of(sweep)
-    arguments = [*script, sweep.config, *plan.overrides, f"output_dir={directory.run}"]
+    arguments = ["-m", "evenkeel", "train", sweep.config, *plan.overrides, f"output_dir={directory.run}"]
     if checkpoint is not None:
         arguments += ["--resume", str(directory.resumable())]
     number = len(before) + 1
@@ -91,12 +88,8 @@ def job_name(cell: str) -> str:
 
 
 def launcher_of(sweep: Sweep) -> list[str]:
-    """``accelerate launch`` with the sweep's arguments."""
-    command = [sys.executable, "-m", "accelerate.commands.launch"]
-    for name, value in sweep.launch.items():
-        if value is not False:
-            command += [f"--{name}"] if value is True else [f"--{name}", str(value)]
-    return command
+    """``evenkeel launch`` with the sweep's arguments."""
+    return [sys.executable, "-m", "evenkeel", "launch", *launch_options(sweep)]
 
 
 def _stop_orphans(directory: CellDirectory) -> None:
@@ -134,7 +127,6 @@ def _environment(sweep: Sweep, plan: Plan, run_id: str) -> dict[str, str]:
     """The variables of a cell's processes: all its attempts continue one W&B run."""
     logging = plan.config.logging
     return {
-        "TORCH_ELASTIC_SHUTDOWN_TIMEOUT": "3600",  # else the launcher kills processes that save their checkpoint
         "WANDB_RUN_GROUP": logging.group or sweep.name,
         "WANDB_TAGS": ",".join([sweep.name, plan.cell.variant.replace(",", " "), *logging.tags]),
         "WANDB_RUN_ID": run_id,

@@ -117,6 +117,7 @@ def checked(
     device_bytes: int | None = None,
     runs_code: bool = True,
     on_code: Callable[[Sequence[Code]], object] = len,
+    known: dict[str, Any] | None = None,
 ) -> Checked:
     """Everything that is wrong with the run of a file.
 
@@ -125,6 +126,7 @@ def checked(
         device_bytes: memory of each device; ``None`` = of this machine's.
         runs_code: ``False`` = import no part that is not built in and no code of the model's; each gives a note.
         on_code: called with what the file names, before any of it is imported.
+        known: rows of earlier checks, which those of the same rows and rewards share.
     """
     config, problems = load_tolerantly(path, overrides)
     found = Collected(error(problem.path.split(".")[0] or "file", problem.code, str(problem)) for problem in problems)
@@ -142,7 +144,7 @@ def checked(
                 invalid_sections.add("model")
                 text = "model.trust_remote_code: the model's own code is not run, so nothing is checked of the model."
                 found.append(note("model", "code-not-run", text))
-        context = prepared(experiment, invalid_sections, found)
+        context = prepared(experiment, invalid_sections, found, {} if known is None else known)
         return replace(_checked(context, found, invalid_sections, device_bytes, tree), code=code)
 
 

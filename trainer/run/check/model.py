@@ -10,6 +10,7 @@ from evenkeel.rewards.registry import Refusal, closest
 from evenkeel.trainer.run.check.context import CheckContext, Finding, error, note, warning
 from evenkeel.trainer.run.check.memory import ModelSize
 from evenkeel.trainer.run.config import RunConfig
+from evenkeel.trainer.run.config.shipped import maker_of
 
 ATTENTION = ("eager", "sdpa", "flash_attention_2", "flash_attention_3", "flex_attention")
 _MOST_UNUSED = 0.01
@@ -198,6 +199,9 @@ def folder_fault(name: str) -> ModelError | None:
     def fault(code: str, what: str) -> ModelError:
         return ModelError(f"model.name_or_path = {name!r} {what}", code=code)
 
+    if not path.exists() and (command := maker_of(name)) is not None:
+        what = f"does not ship. It takes a checkout of Evenkeel: run this there, then what you ran now: {command}"
+        return fault("no-model-folder", what)
     if path.is_file():
         return fault("model-is-a-file", f"is a file. Name the folder that holds it: {path.parent}.")
     if not path.is_dir() and (not path.parent.is_dir() or len(path.parts) < 2):

@@ -47,11 +47,14 @@ class Collected(list[Finding]):
             self.append(unexplained(topic, "unexplained", f"{in_words(fault)} {UNEXPLAINED}"))
 
 
-def prepared(experiment: Experiment, invalid_sections: Collection[str], findings: Collected) -> CheckContext:
+def prepared(
+    experiment: Experiment, invalid_sections: Collection[str], findings: Collected, known: dict[str, Any]
+) -> CheckContext:
     """All of ``experiment`` that could be built; what could not is added to ``findings``.
 
     Args:
         invalid_sections: sections of which a setting was refused, so that what depends on them is not judged.
+        known: rows and verifiers, with what was found in them, by the sections that say them; added to.
     """
     context = CheckContext(experiment.config, experiment.processes)
     with findings.of("environment"):
@@ -59,7 +62,14 @@ def prepared(experiment: Experiment, invalid_sections: Collection[str], findings
     if context.environments is None:
         experiment.environments = {}
     if not {"rewards", "data"} & {*invalid_sections}:
-        _verifiers_and_rows(context, experiment, findings)
+        sections = experiment.config.model_dump_json(include={"data", "rewards"})
+        if sections not in known:
+            known[sections] = _verifiers_and_rows(experiment)
+        context.verifiers, rows, found = known[sections]
+        findings.extend(found)
+        with findings.of("data"):
+            try_on_rows(experiment.environments, {f"data.{part}": each for part, each in rows.items()})
+        context.rows = {part: routed(each, experiment.environments) for part, each in rows.items()}
     if "algorithm" not in invalid_sections:
         _strategies(context, experiment, findings)
     if not {"algorithm", "trl", "num_processes", "model"} & {*invalid_sections}:
@@ -76,7 +86,8 @@ def _with(experiment: Experiment, **sections: Any) -> Experiment:
     return replace(experiment, config=experiment.config.model_copy(update=sections))
 
 
-def _verifiers_and_rows(context: CheckContext, experiment: Experiment, findings: Collected) -> None:
+def _verifiers_and_rows(experiment: Experiment) -> tuple[dict[str, Any], dict[str, Any], Collected]:
+    findings = Collected()
     built: dict[str, Any] = {}
     for reward in experiment.config.rewards:
         with findings.of("rewards"):
@@ -93,10 +104,7 @@ def _verifiers_and_rows(context: CheckContext, experiment: Experiment, findings:
             part.verifiers = {}  # without them, for what is checked of the prompts
             with suppress(Refusal):
                 rows |= part.rows
-    with findings.of("data"):
-        try_on_rows(experiment.environments, {f"data.{part}": each for part, each in rows.items()})
-    context.verifiers = built
-    context.rows = {part: routed(each, experiment.environments) for part, each in rows.items()}
+    return built, rows, findings
 
 
 def _strategies(context: CheckContext, experiment: Experiment, findings: Collected) -> None:

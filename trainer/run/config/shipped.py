@@ -12,6 +12,19 @@ def shipped_files() -> dict[str, Path]:
     return {path.relative_to(CONFIGS).with_suffix("").as_posix(): path for path in files}
 
 
+def maker_of(path: str) -> str | None:
+    """The command that makes a policy or a sweep's runs which shipped files name and the package does not bring.
+
+    The heads of shipped files have it, with ``--output`` and the path.
+    """
+    files = shipped_files()
+    match Path(path).parts:
+        case ("runs", "sweeps", name, *_) if f"sweeps/{name}" in files:
+            return f"evenkeel sweep run sweeps/{name}"
+    lines = (line.lstrip("# ") for file in files.values() for line in file.read_text(encoding="utf-8").splitlines())
+    return next((line for line in lines if line.startswith("python ") and f" --output {path} " in line), None)
+
+
 def named_path(name: str) -> Path:
     """A file that is there, or the shipped one of that name; else ``name`` as it is."""
     path = Path(name)

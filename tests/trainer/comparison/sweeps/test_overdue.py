@@ -52,9 +52,7 @@ def runner_of(folder: Path, said: list[str], more: str = "") -> SweepRunner:
     (folder / "script.py").write_text(HANGS_WITH_SEED_1)
     sweep, tree = load_sweep(folder / "compare.yaml")
     entries = queued_cells(sweep, plans_of(sweep, cells_of(sweep), tree))
-    return SweepRunner(
-        sweep, entries, LocalQueue(folder / "submitit", [[], []]), [str(folder / "script.py")], said.append
-    )
+    return SweepRunner(sweep, entries, LocalQueue(folder / "submitit", [[], []]), said.append)
 
 
 @pytest.mark.slow

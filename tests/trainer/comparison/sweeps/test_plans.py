@@ -1,5 +1,6 @@
 """What cells spend: rollout batches made equal, steps scaled with them, and unfair differences refused."""
 
+import re
 from fractions import Fraction
 from pathlib import Path
 from typing import Any
@@ -12,7 +13,7 @@ from evenkeel.trainer.comparison.sweeps.loading import load_sweep
 from evenkeel.trainer.comparison.sweeps.plans import Plan, plans_of
 from evenkeel.trainer.run.config import ConfigError
 from evenkeel.trainer.run.config.yaml_document import write
-from evenkeel.trainer.step.compatibility import PreflightError
+from evenkeel.trainer.run.launched_as import LaunchError
 from tests.paths import ROOT
 
 LOPTI = {"algorithm.update_schedule": "lopti"}
@@ -152,9 +153,27 @@ def test_a_wrong_setting_is_told_once_at_its_line_for_all_seeds(tmp_path: Path):
     assert "learning_rate" in problem.instead
 
 
-def test_a_combination_that_cannot_work_is_refused_before_anything_starts(tmp_path: Path):
-    with pytest.raises(PreflightError, match="num_iterations"):
-        plans(tmp_path, {"other": {**LOPTI, "trl.num_iterations": 2}})
+@pytest.mark.parametrize(
+    ("launch", "words"),
+    [
+        ({"num_procesess": 2}, "unrecognized arguments: --num_procesess"),
+        ({"num_processes": "two"}, "invalid int value: 'two'"),
+        ({"num_processes": True}, "expected one argument"),
+        ({"mixed_precision": "bf61"}, "invalid choice: 'bf61'"),
+        ({"multi_gpu": "yes"}, "There is no script yes."),
+        ({"config_file": "configs/accelerate/ddpp.yaml"}, "configs/accelerate/ddpp.yaml: there is no such file."),
+    ],
+)
+def test_what_the_launcher_would_refuse_of_every_cell_is_refused_before_the_first(tmp_path: Path, launch, words):
+    with pytest.raises(LaunchError, match=re.escape(words)):
+        plans(tmp_path, {"rloo": {"algorithm.advantage": "rloo"}}, launch=launch)
+
+
+@pytest.mark.parametrize(
+    "launch", [{"num-processes": 2, "cpu": False}, {"config_file": "accelerate/cpu_two_processes"}]
+)
+def test_a_cells_processes_are_those_that_the_launcher_starts(tmp_path: Path, launch):
+    assert plans(tmp_path, {}, "num_processes: 2\ntrl: {per_device_train_batch_size: 64}", launch=launch)
 
 
 def test_the_sweep_that_ships_has_equal_prompts_and_says_where_steps_differ():

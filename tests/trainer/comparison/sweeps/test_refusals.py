@@ -10,9 +10,11 @@ from pathlib import Path
 
 import pytest
 
+from evenkeel.trainer.command.sweep import main
 from evenkeel.trainer.comparison.sweeps import queues, starting
 from evenkeel.trainer.comparison.sweeps import runner as runner_module
 from evenkeel.trainer.comparison.sweeps.attempt import Attempt
+from evenkeel.trainer.comparison.sweeps.cell_directory import CellDirectory
 from evenkeel.trainer.comparison.sweeps.cells import cells_of
 from evenkeel.trainer.comparison.sweeps.loading import load_sweep
 from evenkeel.trainer.comparison.sweeps.plans import plans_of
@@ -69,7 +71,7 @@ def runner_of(folder: Path, said: list[str]) -> SweepRunner:
     assert isinstance(sweep.executor, SlurmExecution)
     queue = SlurmQueue(folder / "sweep" / "submitit", sweep.executor)
     entries = queued_cells(sweep, plans_of(sweep, cells_of(sweep), tree))
-    return SweepRunner(sweep, entries, queue, [str(folder / "script.py")], said.append)
+    return SweepRunner(sweep, entries, queue, said.append)
 
 
 def test_a_cell_that_the_queue_refuses_is_tried_again_then_given_up_and_the_next_goes_on(tmp_path: Path, commands):
@@ -137,6 +139,26 @@ def test_a_stop_that_fails_is_said_and_the_cells_are_awaited(tmp_path: Path, com
     failed = [line for line in said if "could not be stopped" in line]
     assert len(failed) == 2
     assert "Unable to contact slurm controller); Ctrl-C again tries once more" in failed[0]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("processes", [1, 2])
+def test_a_cell_that_refuses_itself_is_not_run_again_whatever_launched_it(tmp_path: Path, monkeypatch, processes: int):
+    """Its status 2 also comes through the launcher, and its log ends with why, without the launcher's traceback."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("HF_HUB_OFFLINE", "1")
+    (tmp_path / "base.yaml").write_text(
+        f"extends: {ROOT / 'configs/quickstart.yaml'}\nnum_processes: {processes}\n"
+        "trl: {per_device_train_batch_size: 64}\n"
+    )
+    text = SWEEP.replace("configs/quickstart.yaml", "base.yaml").format(folder=tmp_path).replace("[0, 1]", "[0]")
+    text = text.replace("{kind: slurm, time: 10}", "{kind: local}") + "environment: {ACCELERATE_TORCH_DEVICE: none}\n"
+    (tmp_path / "compare.yaml").write_text(text + f"launch: {{num_processes: {processes}, cpu: true}}\n")
+    assert main(["run", str(tmp_path / "compare.yaml")]) == 1
+    cell = CellDirectory(tmp_path / "sweep" / "grpo-s0")
+    assert [attempt["exit_status"] for attempt in cell.attempts()] == [2]
+    assert "ACCELERATE_TORCH_DEVICE = 'none' is not a device of torch" in cell.log_end(5)
+    assert "Traceback" not in cell.log.read_text()
 
 
 def test_a_local_slot_is_free_again_when_no_process_could_be_started(tmp_path: Path):

@@ -91,16 +91,6 @@ REFUSALS = [
     ({"grid": {"trl.beta": []}}, "grid.trl.beta: is [], and should have at least 1 item."),
     ({"launch": {"main_process_port": 29500}}, "two cells must not meet at one port"),
     (
-        {"launch": {"num_procesess": 2}},
-        "launch.num_procesess: is not an argument of `accelerate launch`. Did you mean num_processes?",
-    ),
-    ({"launch": {"num-processes": 2}}, "Did you mean num_processes?"),  # which the plans would not find
-    ({"launch": {"num_processes": "two"}}, "launch.num_processes: is 'two', and a value of type int is needed."),
-    ({"launch": {"mixed_precision": "bf61"}}, "is 'bf61', and one of no, fp16, bf16, fp8 is needed."),
-    ({"launch": {"multi_gpu": "yes"}}, "is 'yes', and true or false is needed."),
-    ({"launch": {"num_processes": True}}, "is true, and a value other than true or false is needed."),
-    ({"launch": {"help": True}}, "launch.help: is not an argument of"),
-    (
         {"environment": {"CUDA_VISIBLE_DEVICES": "2,3"}},
         "Leave it out and start the sweep with it: CUDA_VISIBLE_DEVICES=2,3 evenkeel sweep run",
     ),
@@ -206,10 +196,10 @@ def test_overrides_read_back_as_they_were_written(value: Any):
 def test_every_cell_of_a_sweep_that_ships_is_a_run(path: Path, tmp_path: Path):
     """Of branches, whose parents are runs that do not ship, as if they began where the parents do."""
     settings = YAML(typ="safe").load(path)
-    if parents := settings.pop("from", None):
+    if settings.pop("from", None):
         with pytest.raises(ConfigError) as caught:
             load_sweep(path)
-        assert [found.path for found in caught.value.problems] == ["from"] * len(parents)
+        assert [found.path for found in caught.value.problems] == ["from"]
         begun = load_sweep(path.with_stem(path.stem.replace("branches", "parents")))[0]
         path = tmp_path / path.name
         path.write_text(write({**settings, "config": begun.config, "seeds": begun.seeds}))

@@ -167,9 +167,9 @@ def test_unequal_budgets_choose_nothing(tmp_path: Path):
 def test_cells_that_are_not_known_yet_cannot_be_named(tmp_path: Path):
     file = sweep_file(tmp_path)
     with pytest.raises(SweepError, match="`export` needs the settings of all cells now"):
-        commands.export(file, lambda verifier: None)
+        commands.export(file)
     with pytest.raises(SweepError, match="`cell` needs the settings"):
-        commands.run_cell(file, ["variant=grpo", "seed=0"], ["script.py"], lambda verifier: None)
+        commands.run_cell(file, ["variant=grpo", "seed=0"])
 
 
 @pytest.mark.slow
@@ -179,7 +179,7 @@ def test_both_stages_run_and_the_report_says_how_settings_were_chosen(tmp_path: 
     monkeypatch.setattr(starting, "launcher_of", lambda sweep: [sys.executable, str(script)])
     tune = {**TUNE, "seeds": [100]}
     file = sweep_file(tmp_path, tune, seeds=[0, 1, 2], executor={"kind": "local", "parallel": 4})
-    assert commands.run(file, [str(script)], lambda verifier: None) == 0
+    assert commands.run(file) == 0
     said = capsys.readouterr().out
     assert "Tuning: 2 runs of every variant; each takes its best point to 3 fresh seeds." in said
     assert "rloo is confirmed at learning_rate=0.003." in said
@@ -189,5 +189,5 @@ def test_both_stages_run_and_the_report_says_how_settings_were_chosen(tmp_path: 
         assert "every variant uses its own best of 2 points of trl.learning_rate, chosen by 2 runs each" in page
         assert "learning_rate=0.001: 0.501; learning_rate=0.003: 0.751" in page  # rloo's, seed 100 % 3 = 1
     assert "Compared at a single learning rate" in report_on(tmp_path / "sweep/tuning").conditions
-    assert commands.run(file, [str(script)], lambda verifier: None) == 0  # nothing is left to do
+    assert commands.run(file) == 0  # nothing is left to do
     assert "started" not in capsys.readouterr().out
