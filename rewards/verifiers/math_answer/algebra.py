@@ -59,8 +59,7 @@ def _algebra(gold: Expression | Relation | Number | About, answer: Expression | 
         return isinstance(gold, Relation) and isinstance(answer, Relation) and _same_relation(gold, answer)
     if isinstance(gold, About):
         other = _parsed(_exact(answer.latex))
-        percent = gold.value.unit == PERCENT and answer.unit != PERCENT
-        about = sympy.Rational(gold.value.value) / (100 if percent else 1)
+        about = sympy.Rational(gold.value.value) / (100 if gold.value.unit == PERCENT else 1)
         return isinstance(other, sympy.Expr) and not other.free_symbols and rounds_to(other, about)
     apart = may_not_commute(gold.latex, answer.latex)
     one, other = (_parsed(_exact(side.latex), apart) for side in (gold, answer))

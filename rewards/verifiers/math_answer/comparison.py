@@ -89,19 +89,25 @@ def same(gold: Form, answer: Form, algebra: AlgebraJudge) -> bool | None:
     match gold, answer:
         # what says more than a value: for which letters, from which steps, about which number
         case (Quantified(), _) | (_, Quantified()) if not _is_congruence(gold) and not _is_congruence(answer):
-            domains = {form.domain for form in (gold, answer) if isinstance(form, Quantified)}
+            quantified = [form for form in (gold, answer) if isinstance(form, Quantified)]
+            domains, letters = ({getattr(form, of) for form in quantified} for of in ("domain", "letter"))
+            for_some = "some" in str(domains) and (len(domains) > 1 or len(quantified) < 2)
+            if for_some or len(domains - {""}) > 1 or len(letters - {""}) > 1:
+                return False
             value, other = (form.value if isinstance(form, Quantified) else form for form in (gold, answer))
-            return len(domains - {""}) < 2 and same(value, other, algebra)
+            return same(value, other, algebra)
         case Worked(), Worked() if gold == answer:
             return True
         case Worked(), _:
             ends = [gold.result] if gold.about is None else [gold.result, gold.about.value]
             return _any(same(end, answer, algebra) for end in ends)
+        case About(), Worked(about=About() as about):
+            return _all([same_number(gold.value, about.value), *_steps(answer, algebra)])
         case _, Worked():
             return _all([same(gold, answer.result, algebra), *_steps(answer, algebra)])
         case About(), _:
             return same(gold.value, answer.value if isinstance(answer, About) else answer, algebra)
-        case Number(is_decimal=True), About():
+        case Number(), About() if gold.is_decimal or gold.unit:
             return same_number(gold, answer.value)
         case _, About():
             return False

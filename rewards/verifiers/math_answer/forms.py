@@ -21,8 +21,9 @@ class Number:
 
     @property
     def latex(self) -> str:
-        """Its exact value, as a fraction."""
-        return f"\\frac{{{self.value.numerator}}}{{{self.value.denominator}}}"
+        """Its exact value, as a fraction; of 50 percent a half."""
+        value = self.value / 100 if self.unit == "percent" else self.value
+        return f"\\frac{{{value.numerator}}}{{{value.denominator}}}"
 
 
 @dataclass(frozen=True)
@@ -74,10 +75,14 @@ class Worked:
 
 @dataclass(frozen=True)
 class Quantified:
-    """A value for all of a letter: ``3k, k \\in \\mathbb{Z}``; ``domain`` is Z, N, Q, R, C or nothing."""
+    """A value for all of a letter: ``3k, k \\in \\mathbb{Z}``; ``domain`` is Z, N, Q, R, C or nothing, after "some "
+    where it is for one of them; ``text`` is that of the value.
+    """
 
     value: "Form"
     domain: str
+    letter: str
+    text: str = field(default="", compare=False)
 
 
 @dataclass(frozen=True)
@@ -102,7 +107,7 @@ class Relation:
 class Listing:
     """Several answers in any order: separated by commas or words, in braces as a set, or meant by ±.
 
-    ``alternatives``: values of different unknowns of which one holds, ``x = 5 or y = 8``, which is not a point.
+    ``alternatives``: values of different unknowns, or conditions, of which one holds: ``x = 5 or y = 8`` is no point.
     """
 
     items: tuple["Form", ...]

@@ -16,9 +16,10 @@ from typing import Any
 
 import sympy
 
-from evenkeel.rewards.verifiers.math_answer.notation import matching_end, split_outside_brackets
+from evenkeel.rewards.verifiers.math_answer.notation import NOTATION, matching_end, split_outside_brackets
 
-_LETTER = r"(?:[A-Za-z]|\\(?:alpha|beta|gamma|phi|varphi|psi|lambda|mu|rho|sigma|tau|theta|omega|eta|xi|zeta|Phi|Psi))"
+_GREEK = "|".join(sorted(NOTATION["greek"].keys() - {"pi"}, key=len, reverse=True))
+_LETTER = rf"(?:[A-Za-z]|\\(?:{_GREEK}|ell|hbar)(?![a-zA-Z]))"
 _INDEX = r"(?: ?_ ?(?:[A-Za-z0-9]|\{[^{}]*\}))"
 _PRIME = re.compile(r" ?\^ ?(?:\{ ?((?:\\prime ?)+)\}|(\\prime(?![a-zA-Z])))")
 _D = r"(?:d|\\partial ?) ?"
@@ -28,7 +29,8 @@ _DERIVATIVE = re.compile(
 )
 _TOKEN = re.compile(rf"\\[a-zA-Z]+|{_LETTER}|.", re.DOTALL)
 _APPLIED = re.compile(
-    rf"(?P<name>{_LETTER}{_INDEX}?)(?P<primes>'*)(?P<power> ?\^ ?\{{ ?(?:-1|\((?:\d+|[a-z])\)) ?\}})?{_INDEX}? ?(?=\()"
+    rf"(?P<name>{_LETTER}{_INDEX}?|\\gcd)(?P<primes>'*)"
+    rf"(?P<power> ?\^ ?\{{ ?(?:-1|\((?:\d+|[a-z])\)) ?\}})?{_INDEX}? ?(?=\()"
 )
 _PRIMED = re.compile(rf"{_LETTER}{_INDEX}?'+{_INDEX}?")
 _DOUBLE_FACTORIAL = re.compile(r"(?P<plain>[A-Za-z]|\d+) ?! ?!(?! ?!)")
@@ -50,7 +52,9 @@ _CHANCE = re.compile(r"(?<![\\A-Za-z])[PE] ?\((?P<of>[^()]*[A-Z][^()]*)\)")  # P
 _OF_A_MATRIX = re.compile(
     r"\\(?P<of>det|dim|ker|deg) ?(?:\( ?(?P<inside>[^()]*[A-Za-z][^()]*)\)|(?P<bare>[A-Z](?![a-z])))"
 )
-_CAPITAL_I = re.compile(r"(?P<other>\\[a-zA-Z]+|_ ?(?:\{[^{}]*\}|\w))|I")
+_NO_CONSTANT = re.compile(  # what its parser would take for i, for an exponent, for Euler's constant, or not at all
+    rf"(?P<letter>{_LETTER}{_INDEX}|[EI]|\\(?:gamma|Gamma)(?![a-zA-Z])(?! ?\())|\\[a-zA-Z]+|_ ?(?:\{{[^{{}}]*\}}|\w)"
+)
 _NO_LETTERS = re.compile(r"\\text ?\{[^{}]*\}|\\[a-zA-Z]+|(?<![A-Z])(?<![A-Z] )_ ?(?:\{[^{}]*\}|\w)")
 _INDEXED_CAPITAL = re.compile(rf"[A-Z]{_INDEX}?")
 _OPERATOR = re.compile(r"\\hat ?\{ ?[A-Z] ?\}.*\\hat ?\{ ?[A-Z] ?\}")
@@ -64,15 +68,18 @@ _NUMBERS = re.compile(
     r"|\\frac ?\{[^{}]*\} ?\{[^{}]*[A-Z]|/ ?\(?[^()]*[A-Z]|\\sqrt ?\{[^{}]*[A-Z]|\\(?:sin|cos|tan|log|ln) ?\(?[A-Z]"
 )
 _INVERTED = re.compile(rf"[A-Z]{_INDEX}? ?\^ ?\{{ ?-|\) ?\^ ?\{{ ?- ?1 ?\}}")
-_CONSTANT = re.compile(r"[cCkKAB](?:_\{?\d\}?)?")
-_ARBITRARY = re.compile(
-    r"(?:^|[+=-]) ?([cCK])(?= ?[+-]| ?$)|(?<![A-Za-z\\])([cCkK] ?_ ?(?:\{ ?[1-9] ?\}|[1-9]))"
-    r"|(?<![A-Za-z\\])(C)(?= ?e ?\^)"
-)
-_TWO_SOLUTIONS = re.compile(r"(?<![A-Za-z\\])([AB]) ?(?:e ?\^|\\(?:cos|sin|cosh|sinh|ln)(?![a-z]))")
+_CONSTANT = re.compile(r"[cCkKAB](?:_[1-9])?")
+_NUMBERED_CONSTANT = re.compile(r"[cC]_[1-9]")
+_ADDED_CONSTANT = re.compile(r"(?:^|[+=-]) ?([cK])(?= ?[+-]| ?$)|(?<![A-Za-z\\])(c)(?= ?e ?\^)")
+_TWO_SOLUTIONS = re.compile(r"(?<![A-Za-z\\])([AB]) ?(?:e ?\^|\\(?:cos|sin|cosh|sinh|ln)(?![a-z]) ?\(?\d*[xt])")
 _ONE_CAPITAL = re.compile(r"(?<![A-Za-z\\}])(?<!\\sin )(?<!\\cos )(?<!\\tan )(?<!\()C(?![A-Z_^(])")
-_ALWAYS_FUNCTIONS = frozenset("fg")
-_OFTEN_FUNCTIONS = frozenset("hFGH")
+_FUNCTION = re.compile(r"\\(?:ln|log|sin|cos|tan|sec|arctan|arcsin|sinh|cosh|tanh|exp|sqrt)(?![a-z])|e ?\^")
+_SQUARE = re.compile(r"(?<!\\sqrt)(?<!\\sqrt )\[([^\[\]()]+)\]")  # [x] may be a floor
+_OFTEN_FUNCTION = re.compile(r"[huwFGH]|\\(?:phi|psi|zeta|sigma|tau|mu|omega|chi|Phi|Psi)")
+_OF_A_VARIABLE = re.compile(r"[\dxtnkmsz ,+*^{}-]+")
+_SEQUENCE = re.compile(r"[E-JLP-Zpquvwy]")
+_OF_AN_INDEX = re.compile(r"[\dn +-]*n[\dn +-]*")
+_APPLIED_TO_A_LETTER = re.compile(rf"(?<![\\A-Za-z])(?P<name>{_LETTER}){_INDEX}? ?\( ?(?!(?P=name))[xtns] ?\)")
 
 Parser = Callable[[str], Any]
 ALL = "all"
@@ -112,6 +119,8 @@ def parsed_with_marks(latex: str, parse: Parser, noncommuting: str = "") -> Any:
             found[symbol] = kept[name]
         elif noncommuting == ALL or name[0] in noncommuting:
             found[symbol] = sympy.Symbol(name, commutative=False)
+        elif name in ("z", "w"):  # complex, so that |z|^2 is not z^2
+            found[symbol] = sympy.Symbol(name)
     return parsed.xreplace(found).doit() if noncommuting and found else parsed.xreplace(found)
 
 
@@ -156,10 +165,11 @@ def _put_aside(latex: str, kept: dict[str, Any], parse: Parser, noncommuting: st
     )
     latex = _DERIVATIVE.sub(lambda match: letter(match[0]), latex)
     latex = _with_applications(latex, symbol, inner)
+    latex = _SQUARE.sub(lambda match: symbol(sympy.Function("square", real=True)(inner(match[1]))), latex)
     latex = _ORDER.sub(lambda match: letter(match[0]), latex)  # y^{(3)} is a derivative
     latex = _PRIMED.sub(lambda match: letter(match[0]), latex)
     latex = _DOUBLE_FACTORIAL.sub(lambda match: symbol(_double_factorial(inner(match["plain"]))), latex)
-    latex = _CAPITAL_I.sub(lambda match: match["other"] or letter("I"), latex)  # the parser's imaginary unit
+    latex = _NO_CONSTANT.sub(lambda match: letter(match["letter"]) if match["letter"] else match[0], latex)
     latex = _TRANSPOSED.sub(transposed, _with_double_factorials(latex, symbol, inner))
     if "'" in latex or re.search(r"! ?!", latex):
         raise NotUnderstoodError(latex)
@@ -179,19 +189,20 @@ def _in_order(cross: re.Match[str]) -> str:
 
 def _with_applications(latex: str, symbol: Callable[[Any], str], inner: Parser) -> str:
     """Each ``f(…)`` as one symbol."""
-    pieces, position = [], 0
-    functions = _ALWAYS_FUNCTIONS | (
-        _OFTEN_FUNCTIONS if re.search(r"(?<![\\A-Za-z])[fg]'* ?\(", latex) else frozenset()
-    )
+    pieces: list[str] = []
+    position, functions = 0, {"f", "g", "\\gcd"} | {match["name"] for match in _APPLIED_TO_A_LETTER.finditer(latex)}
     while position < len(latex):
         match = _APPLIED.match(latex, position)
-        if match and (match["primes"] or match["name"][0] in functions):
-            end = matching_end(latex, match.end())
+        end = matching_end(latex, match.end()) if match else -1
+        inside = latex[match.end() + 1 : end - 1] if match else ""
+        if match and (match["primes"] or _is_function(match["name"].partition("_")[0].strip(), inside, functions)):
             if end < 0:
                 raise NotUnderstoodError(latex)
             name = re.sub(r"[\s{}]", "", match["name"] + match["primes"] + (match["power"] or ""))
-            arguments = split_outside_brackets(latex[match.end() + 1 : end - 1], re.compile(","))
-            pieces.append(symbol(sympy.Function(name, real=True)(*map(inner, arguments))))
+            arguments = [inner(piece) for piece in split_outside_brackets(inside, re.compile(","))]
+            if name == "\\gcd":
+                arguments.sort(key=str)
+            pieces.append(symbol(sympy.Function(name, real=True)(*arguments)))
             position = end
             continue
         token = _TOKEN.match(latex, position)
@@ -199,6 +210,17 @@ def _with_applications(latex: str, symbol: Callable[[Any], str], inner: Parser) 
         pieces.append(token[0])
         position = token.end()
     return "".join(pieces)
+
+
+def _is_function(letter: str, inside: str, functions: set[str]) -> bool:
+    """Whether a letter before a bracket is a function, ``h(x+1)`` and ``T(n-1)``, and no factor, ``h(a+b)``."""
+    if letter in functions:
+        return letter != "\\gcd" or re.search("[a-zA-Z]", inside) is not None
+    if letter in inside or not inside.strip():
+        return False
+    if _OFTEN_FUNCTION.fullmatch(letter):
+        return _OF_A_VARIABLE.fullmatch(inside) is not None
+    return _SEQUENCE.fullmatch(letter) is not None and _OF_AN_INDEX.fullmatch(inside) is not None
 
 
 def _with_double_factorials(latex: str, symbol: Callable[[Any], str], inner: Parser) -> str:
@@ -233,20 +255,26 @@ def _is_inverse(term: Any) -> bool:
 def renamed_constants(gold: str, wanted: set[str], written: set[str]) -> list[dict[str, str]]:
     """How the answer's arbitrary constants may be renamed to the gold's: ``A, B`` to ``C_1, C_2``.
 
-    The gold's are those that it adds at the end of a sum (``+ C``), numbers (``c_1, c_2``), or writes before an
-    exponential (``C e^x``). What is no such constant keeps its name.
+    The gold has some if it looks like an antiderivative or the solution of a differential equation (`_solves`):
+    ``c_1, c_2``, ``A`` and ``B`` before two functions, a single ``C``, or what is added at the end of a sum. A small
+    ``c`` may be a parameter, so that it is none but ``C``.
     """
-    named = {re.sub(r"[ {}]", "", next(filter(None, match.groups()))) for match in _ARBITRARY.finditer(gold)}
-    pair = set(_TWO_SOLUTIONS.findall(gold))  # of a differential equation
-    ours = sorted((named | (pair if len(pair) == 2 else set())) & wanted)
-    others = sorted((written - wanted) & {"c", "k", "K", "A"})
-    if len(others) == 1 and not ours and len(_ONE_CAPITAL.findall(gold)) == 1 and _only_capital(wanted):
-        return [{others[0]: "C"}]
-    theirs = sorted(name for name in written - (wanted - set(ours)) if _CONSTANT.fullmatch(name))
-    if not ours or len(ours) != len(theirs) or wanted == set(ours):
+    numbered = {name for name in wanted if _NUMBERED_CONSTANT.fullmatch(name)}
+    pair = set(_TWO_SOLUTIONS.findall(gold))
+    single = {match[1] or match[2] for match in _ADDED_CONSTANT.finditer(gold)}
+    if len(_ONE_CAPITAL.findall(gold)) == 1:
+        single = {"C"}
+    ours = sorted((numbered or (pair if len(pair) == 2 else single)) & wanted)
+    others = wanted - set(ours)
+    theirs = sorted(name for name in written - others if _CONSTANT.fullmatch(name))
+    if not ours or len(ours) != len(theirs) or not _solves(gold, others) or (ours[0] in "cK" and theirs != ["C"]):
         return []
     return [dict(zip(order, ours, strict=True)) for order in permutations(theirs)]
 
 
-def _only_capital(names: set[str]) -> bool:
-    return {name for name in names if name[0].isupper()} == {"C"}
+def _solves(gold: str, letters: set[str]) -> bool:
+    """Whether, beside its constants, ``gold`` holds one variable, or an equation two; parameters beside a function."""
+    variables = letters & {"x", "t", "y", "u", "z", "theta"}
+    if len(variables) != 1 and not ("=" in gold and variables in ({"x", "y"}, {"t", "y"}, {"t", "x"})):
+        return False
+    return variables == letters or _FUNCTION.search(gold) is not None

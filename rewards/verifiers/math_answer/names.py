@@ -3,7 +3,7 @@
 import re
 from itertools import dropwhile
 
-from evenkeel.rewards.verifiers.math_answer.notation import NOTATION, TEXT
+from evenkeel.rewards.verifiers.math_answer.notation import NOTATION, TEXT, matching_end
 
 _GREEK = "alpha|beta|gamma|delta|epsilon|theta|lambda|mu|nu|rho|sigma|tau|phi|varphi|psi|omega|ell"
 _LETTER = rf"(?:[A-Za-z]|\\(?:{_GREEK}))"
@@ -50,7 +50,7 @@ _ANSWER = frozenset({"answer", "answers", "ans", "result", "mine"})
 _DOUBTFUL = "?"
 _PROBABILITY = re.compile(r"\\?(?:P|Pr|mathbb ?\{P\}|text ?\{Pr?\}) ?[(\[]")
 _INTRODUCED_TEXT = re.compile(r"\\text ?\{ *(?:the |final )*answer(?: is|:) *([^{}]+)\}", re.IGNORECASE)
-_SET = r"\\in ?\\mathbb ?\{?(?P<set>[ZNRQC])\}?"
+_SET = r"\\in ?(?:\\mathbb ?)?\{? ?(?P<set>[ZNRQC]) ?\}?(?P<above>(?: ?[\^_] ?\{? ?[*+] ?\}?)?)"
 _GLUE = r"(?:[ ,}]|\\text ?\{)*+"
 _KIND = r"(?:positive |natural |real |non-?negative )?(?:constants?|integers?|numbers?)|real"
 _QUANTIFIERS = (
@@ -63,7 +63,7 @@ _QUANTIFIERS = (
     ),
     re.compile(rf"(?:[,;(]|\\text ?\{{| )*+(?:where|for|with){_GLUE}(?P<name>[a-zA-Z]){_GLUE}{_SET}{_GLUE}\)?$"),
 )
-_KINDS = {"integer": "Z", "natural": "N", "positive": "N", "non": "N", "nonnegative": "N"}
+_KINDS = {"real": "R", "integer": "Z", "natural": "N", "positive": "N+", "non": "N", "nonnegative": "N"}
 
 FUNCTIONS = frozenset(NOTATION["functions"].split())
 _ONES = """zero one two three four five six seven eight nine ten eleven twelve thirteen fourteen fifteen sixteen
@@ -112,11 +112,15 @@ def squeezed(text: str) -> str:
     r"""A name in one spelling; marked where its words may say something else of the value than its name."""
     name, _, arguments = ("P", "", "") if _PROBABILITY.match(text) else re.split(r"([(\[]|$)", text, maxsplit=1)
     named = [words for words in TEXT.findall(name) if len(words.strip()) > 1]
-    beside = [*TEXT.findall(arguments), *re.findall(r"[A-Z]{2,4}", name), *(named if "_" in name else ())]
+    beside = [
+        *TEXT.findall(arguments),
+        *re.findall(r"[A-Z]{2,4}|(?<=_\{)[a-z]+", name),
+        *(named if "_" in name else ()),
+    ]
     doubtful = any(_IN_WORDS["denied"] & set(words.lower().split()) for words in beside) or not (
         "_" in name or all(map(name_a_quantity, named))
     )
-    squeezed_text = re.sub(r"\\text|\\(?=max|min)|[\s{}]", "", text)
+    squeezed_text = re.sub(r"^\|([A-Z]{2})\|$", r"\1", re.sub(r"\\text|\\(?=max|min)|[\s{}]", "", text))
     return _DOUBTFUL + squeezed_text if doubtful else squeezed_text
 
 
@@ -195,16 +199,26 @@ def without_introduction(text: str) -> str:
     else:
         words = introduction["words"] or f"{introduction['start'] or ''} value {introduction['end'] or ''}"
         says_something = not name_a_quantity(words)
-    if says_something:
+    rest = text[introduction.end() :].strip()
+    if not says_something:
+        return rest
+    said = (introduction["connective"] or introduction["words"] or "?").strip(" .,:").lower()
+    if not rest.startswith("{") or said.split()[-1] not in _IN_WORDS["after"] or denies(said):
         return text
-    return text[introduction.end() :].strip()
+    end = matching_end(rest, 0)  # a box in the box, behind a sentence
+    return rest[1 : end - 1] + rest[end:]
 
 
-def split_quantifier(text: str) -> tuple[str, str] | None:
-    r"""What holds for all of a letter, and the set it is of (``Z``, ``N`` …, empty where it is not said).
+def denies(words: str) -> bool:
+    """Whether one of the words may deny a value or change it, or is none."""
+    return any(word in _IN_WORDS["denied"] or not word.strip(",'-").isalpha() for word in words.lower().split())
 
-    ``f(x)=2x`` of "f(x)=2x for all x", ``3k`` and ``Z`` of ``3k, k \in \mathbb{Z}``. ``None`` without a quantifier, and
-    where its letter is none of the text's.
+
+def split_quantifier(text: str) -> tuple[str, str, str] | None:
+    r"""What holds for all of a letter, the set it is of (``Z``, ``N`` …, empty where it is not said), and the letter.
+
+    ``f(x)=2x`` of "f(x)=2x for all x", ``3k`` and ``Z`` of ``3k, k \in \mathbb{Z}``; ``some Z`` of "for some integer",
+    but not of a constant. ``None`` without a quantifier, and where its letter is none of the text's.
     """
     match = next((match for pattern in _QUANTIFIERS if (match := pattern.search(text))), None)
     if match is None or not (before := text[: match.start()].strip()):
@@ -214,7 +228,9 @@ def split_quantifier(text: str) -> tuple[str, str] | None:
     if name and not re.search(rf"(?<![A-Za-z\\]){name}|{name}(?![A-Za-z])", before):
         return None
     kind = (found.get("kind") or "").split(" ")[0].rstrip("s").partition("-")[0]
-    return before.rstrip(",; "), found["set"] or _KINDS.get(kind, "")
+    some = "some" in match[0] and kind not in ("constant", "real") and name not in set("abcdCK")
+    domain = found["set"] + "+" * bool(found["above"]) if found["set"] else _KINDS.get(kind, "")
+    return before.rstrip(",; "), f"some {domain}" if some else domain, name or ""
 
 
 def words_in(text: str) -> str | None:

@@ -50,6 +50,16 @@ _TEXT_WITHOUT_WORDS = re.compile(r"\\text\s*\{\s*((?:[^{}a-zA-Z]*|[ie]|\([A-Z]\)
 _DERIVATIVE = re.compile(  # \\frac{dy}{dx} is y'
     r"\\frac ?\{ ?d(?: ?\^ ?\{? ?([23]) ?\}?)? ?([a-wyzA-Z]) ?\} ?\{ ?d ?x(?: ?\^ ?\{? ?[23] ?\}?)? ?\}"
 )
+_CHINESE: dict[str, str] = NOTATION["chinese"]
+_CHINESE_WORD = "|".join(sorted(_CHINESE, key=len, reverse=True))
+_IN_CHINESE = re.compile(
+    rf"\\text ?\{{ ?((?:{_CHINESE_WORD}|/)+) ?\}}|(?<![一-鿿])((?:{_CHINESE_WORD})(?:{_CHINESE_WORD}|/)*)(?![一-鿿])"
+)
+_CHOICE = re.compile(
+    r"^(?:(?P<plain>[A-H])(?:[.:] |\) ?)|\\text ?\{ ?\(?(?P<text>[A-H])(?:\)|[.:](?=[ }]))(?P<empty> ?\})?)(?=.)"
+)
+_ABOUT = re.compile(r"^(?:~|(?:\\text ?\{ ?)?(?:approximately|about|around|roughly|approx\.?) ?\}?) ?(?=[-\d.\\$])")
+_TEXT_INDEX = re.compile(r"(?<![0-9A-Z][A-Z])(?<=[A-Za-z]) ?_ ?\{? ?\\text ?\{ ?([A-Za-z]+) ?\} ?\}?")
 _CAPITAL_IN_TEXT = re.compile(
     r"(?<![\d}])(?<![\d}] )(?<!\\pi)\\text\s*\{\s*([A-Z])\s*\}|\\text ?\{([A-Z])\}(?= ?_)"
 )  # 5 \text{ N} is a unit
@@ -70,6 +80,8 @@ def normalise_latex(text: str) -> str:
     text = unicodedata.normalize("NFKC", _small_signs_spelled_out(text).translate(_UNICODE))
     text = _DOTTED.sub(r"\1\\overline{\2}", _UNIT_VECTORS.sub(r"\\hat{\1}", text))
     text = _unwrapped(_CONTROL.sub(lambda match: _COMMANDS.get(match[1], match[0]), text))
+    text = _ABOUT.sub(r"\\approx ", text)
+    text = _IN_CHINESE.sub(_in_english, _TEXT_INDEX.sub(r"_{\1}", _CHOICE.sub(_choice, text)))
     text = _BARE_ROOT.sub(_root, _DEGREES.sub(r"^\\circ ", text))
     text = _QUANTITY_IN_TEXT.sub(r"\1 \\text{\2}", _EXPONENT.sub(r"^{\1\2}", text))
     text = _TEXT_WITHOUT_WORDS.sub(r" \1 ", _OVER.sub(r"\\frac{\1}{\2}", _CAPITAL_IN_TEXT.sub(r" \1\2 ", text)))
@@ -145,6 +157,16 @@ def _small_signs_spelled_out(text: str) -> str:
     return _FRACTION_SIGN.sub(
         lambda sign: "\\frac{{{}}}{{{}}}".format(*unicodedata.normalize("NFKC", sign[0]).split("⁄")), text
     )
+
+
+def _in_english(run: re.Match[str]) -> str:
+    """Units and conjunctions in Chinese as those in English."""
+    return f"\\text{{ {re.sub(_CHINESE_WORD, lambda word: _CHINESE[word[0]], run[1] or run[2])} }}"
+
+
+def _choice(choice: re.Match[str]) -> str:
+    """``B. 12``, ``B) 12`` and ``\\text{B: a square}`` as ``(B) 12`` and ``(B) \\text{a square}``."""
+    return f"({choice['plain'] or choice['text']}) " + ("" if choice["plain"] or choice["empty"] else "\\text{")
 
 
 def _root(bare: re.Match[str]) -> str:

@@ -15,7 +15,7 @@ from fractions import Fraction
 from math import factorial
 
 from evenkeel.rewards.verifiers.math_answer.forms import Form, Measures, Words
-from evenkeel.rewards.verifiers.math_answer.notation import NOTATION
+from evenkeel.rewards.verifiers.math_answer.notation import NOTATION, balanced
 
 LARGEST_EXPONENT = 400
 SMALLEST_BARE_EXPONENT = 3  # 10^6 is a way to write a number, 10^2 something to compute
@@ -34,7 +34,7 @@ _TIMES = r" ?(?:\\times|\\cdot|\*|x) ?"
 _SCIENTIFIC = re.compile(
     rf"{_SIGN}(?:(?P<value>{_UNSIGNED})(?:{_TIMES}))?10 ?\^ ?(?:\{{ ?(?P<braced>[+-]?\d+) ?\}}|(?P<bare>-?\d+))"
     rf"|(?P<fsign>[+-]?) ?\\frac ?\{{ ?(?P<over>\d+) ?\}} ?\{{ ?10 ?\^ ?\{{? ?(?P<tenth>\d+) ?\}}? ?\}}"
-    rf"|(?P<esign>[+-]?)(?P<evalue>{_UNSIGNED})[eE](?P<exponent>[+-]?\d+)"
+    rf"|(?P<esign>[+-]?)(?P<evalue>{_UNSIGNED})[eE](?P<exponent>(?:(?<=\.\d[eE])|(?<=\.\d\d[eE]))[+-]?\d+|[+-]?(?:\d\d+|[3-9])|\d)"
 )
 
 _FACTOR = re.compile(
@@ -77,7 +77,7 @@ _CLOSE_SUFFIX = re.compile(  # what is hardly a product of letters, as 3mg, 3ms 
     rf"(?P<rest>.*\d)(?P<unit>(?:[ckm]m|kg|mph|mins?|secs?|hrs|lbs)(?:{_POWER})?)"
     rf"|(?P<root>.*\}})(?P<length>[ckm]m(?:{_POWER})?)"
 )
-_OHM = re.compile(r"(?<=[\d} ])\\Omega$|\\text ?\{ ?\\Omega ?\}$")
+_OHM = re.compile(r"(?:(?<=[\d} ])|\\text ?\{ ?([kM]) ?\} ?)\\Omega$|\\text ?\{ ?([kM]?) ?\\Omega ?\}$")
 _TEMPERATURE = re.compile(r"(?P<rest>.*)\^\\circ ?(?P<scale>C|F|\\text ?\{[CF]\})?")
 
 _MONTHS: list[str] = NOTATION["months"].split()
@@ -165,7 +165,7 @@ def split_unit(text: str) -> tuple[str, str] | None:
     if (match := _TEMPERATURE.fullmatch(text)) and match["rest"].strip():
         scale = (match["scale"] or "").replace("\\text", "").strip(" {}")
         return match["rest"].strip(), {"C": "celsius", "F": "fahrenheit"}.get(scale, DEGREE)
-    return _word_suffix(_QUOTIENT.sub(r"\1/(\2)", _OHM.sub(r"\\text{ohm}", text)))
+    return _word_suffix(_QUOTIENT.sub(r"\1/(\2)", _OHM.sub(r"\\text{\1\2ohm}", text)))
 
 
 def _word_suffix(text: str) -> tuple[str, str] | None:
@@ -178,7 +178,7 @@ def _word_suffix(text: str) -> tuple[str, str] | None:
         return None
     found = {key: value for key, value in match.groupdict().items() if value is not None}
     rest, unit = found.get("rest") or found["root"], found.get("unit") or found["length"]
-    name = unit_name(unit)
+    name = unit_name(unit) if balanced(rest) else None  # \\sqrt{2 g h} holds no grams
     return None if name is None else (rest, name)
 
 

@@ -38,6 +38,7 @@ from evenkeel.rewards.verifiers.math_answer.forms import (
 from evenkeel.rewards.verifiers.math_answer.names import (
     FUNCTIONS,
     NUMBERS,
+    denies,
     is_asked_for,
     is_name,
     split_quantifier,
@@ -55,7 +56,7 @@ from evenkeel.rewards.verifiers.math_answer.notation import (
     without_full_stop,
     without_spaces,
 )
-from evenkeel.rewards.verifiers.math_answer.quantities import DEGREE, date, exact_number, measures, split_unit
+from evenkeel.rewards.verifiers.math_answer.quantities import DEGREE, PERCENT, date, exact_number, measures, split_unit
 
 _SETS_IN_WORDS: dict[str, Form] = {
     **dict.fromkeys(["no solution", "no real solution", "empty set"], EMPTY_SET),
@@ -82,7 +83,15 @@ _CONJUNCTIONS = frozenset({"or", "and", "not", "if", "is", "to"})
 def read_beside(gold: str, answer: str) -> tuple[Answer, Answer]:
     """A gold, and an answer to it: a sentence if the gold is one."""
     right = read(gold)
-    return right, read(answer, as_prose=isinstance(right.form, Prose))
+    given = read(answer, as_prose=isinstance(right.form, Prose))
+    units = [getattr(each.form, "unit", None) for each in (right, given)]
+    if "" in units and any(units) and any(isinstance(each.form, Expression) for each in (right, given)):
+        right, given = read(right.text), read(given.text)  # without its spaces 3 m g is a product
+    match right.form, given.form:
+        case Quantified(letter=ours), Quantified(letter=theirs) as form if ours and theirs and ours not in form.text:
+            text = re.sub(rf"(\\[a-zA-Z]+)|{theirs}", lambda found: found[1] or ours, form.text)
+            return right, replace(given, form=replace(form, value=read_form(text), letter=ours))
+    return right, given
 
 
 @lru_cache(maxsize=4096)
@@ -109,7 +118,9 @@ def read_form(text: str) -> Form:
             return form
     if quantified := split_quantifier(text):
         value = read_form(quantified[0])
-        return value if isinstance(value, Unreadable) else Quantified(value, quantified[1])
+        return value if isinstance(value, Unreadable) else Quantified(value, *quantified[1:], quantified[0])
+    if choice := _choice(text):
+        return choice
     if names := _several_words(text):
         return names
     if words := words_in(text):
@@ -121,7 +132,6 @@ def read_form(text: str) -> Form:
         unit_vectors,
         named_number,
         several,
-        _choice,
         constant,
         in_braces,
         in_brackets,
@@ -167,7 +177,12 @@ def _several_words(text: str) -> Form | None:
 def _choice(text: str) -> Form | None:
     match = _CHOICE.fullmatch(text)
     value = read_form(match[2]) if match else None
-    return Named(match[1], value) if match and isinstance(value, Number | Expression) else None
+    if isinstance(value, Words):
+        words = set(value.text.split())
+        says = words & _CONJUNCTIONS or denies(value.text) or len(value.text) < 2
+        return None if match is None or says else Named(match[1], value)
+    readable = isinstance(value, Number | Expression | Named | Relation | Row | Interval)
+    return Named(match[1], value) if match and value and readable else None
 
 
 def _based(text: str) -> Form | None:
@@ -179,6 +194,8 @@ def _based(text: str) -> Form | None:
     if digits.isalpha() and not match[2]:  # X_1 is a variable
         return None
     base = _BASES.get(base, base)
+    if base.isdigit() and any(int(digit, 36) >= int(base) for digit in digits):
+        return None
     return Number(Fraction(int(digits))) if base == "10" and digits.isdigit() else BasedNumber(digits, base)
 
 
@@ -192,16 +209,20 @@ def _measured(text: str) -> Form | None:
     if split[1] == DEGREE and _FUNCTION.search(split[0]):  # the degrees of \\cos 20^\\circ belong to its argument
         return None
     if isinstance(measured, Expression) and not measured.unit:
+        if split[1] == PERCENT:
+            return Expression(f"\\frac{{{measured.latex}}}{{100}}")
         return Expression(measured.latex, split[1])
     return Unreadable("what has this unit is not a quantity")
 
 
 def _expression(text: str) -> Form:
     text = text.lstrip("+ ")
-    runs = {run.lower() for run in re.findall(r"(?<![A-Za-z\\])[A-Za-z]+", text)}
+    runs = {run.lower() for run in re.findall(r"(?<![A-Za-z\\])[A-Za-z]+", re.sub(r"_\{[a-z]+\}", "", text))}
     if "\\text" in text or not text.isascii() or runs & _CONJUNCTIONS:
         return Unreadable("it mixes words and mathematics")
-    if "?" in text or (any(len(run) > 3 and run not in FUNCTIONS for run in runs) and "\\begin" not in text):
+    if re.search('[?"#@;]', text) or (
+        any(len(run) > 3 and run not in FUNCTIONS for run in runs) and "\\begin" not in text
+    ):
         return Unreadable("it mixes words and mathematics")
     if _TWO_DIGITS.search(re.sub(r"\\[a-zA-Z]+", " ", text)):  # \log_10 has its base
         return Unreadable("x^12 and x_12 are x^1 2 and x_1 2 in LaTeX; x^{12} and x_{12} need braces")
@@ -239,7 +260,7 @@ def related(text: str) -> Form | None:
     if len(sides) == 1:
         return None
     signs = _signs_between(text)
-    if signs[-1] == "\\approx" and set(signs[:-1]) <= {"="}:
+    if signs[-1] in ("\\approx", "\\sim") and set(signs[:-1]) <= {"="}:
         return _approximate(sides)
     if not all(sides) or any(sign in ("\\approx", "\\equiv", "\\sim") for sign in signs):
         return Unreadable("it is a chain of relations, or an approximate one")
@@ -347,20 +368,37 @@ def several(text: str) -> Form | None:
         return None
     if groups := _groups_of_names(text):
         return groups
+    if not _OR.search(text) and (excluded := _excluded(pieces)):
+        return excluded
     if re.search(r"\\mp(?![a-zA-Z])", text) and all("=" in piece for piece in pieces):  # x = ±1, y = ∓2
         return either_sign(text)
     forms = [read_form(piece) for piece in pieces if piece.strip()]
     values = [item.value if isinstance(item, Named) else item for item in forms]
     if merged := _one_congruence(forms):
         return merged
-    if all(isinstance(value, Interval) for value in values):
-        if conjunction := _CONJUNCTION.search(text):
-            return Union(tuple(values)) if "or" in conjunction[0] else _overlap(values)
-        if all(isinstance(item, Named) for item in forms) and _apart(values):  # x < 0, x > 1 cannot mean both
-            return Union(tuple(values))
+    names = {item.name if isinstance(item, Named) else "" for item in forms}
+    if all(isinstance(value, Interval) for value in values) and len(names) == 1:
+        conjunction, (name,) = _CONJUNCTION.search(text), names
+        together: Form | None = None
+        if conjunction:
+            together = Union(tuple(values)) if "or" in conjunction[0] else _overlap(values)
+        elif name and _apart(values):  # x < 0, x > 1 cannot mean both
+            together = Union(tuple(values))
+        if together:
+            return Named(name, together) if name and not isinstance(together, Unreadable) else together
     found = listing(forms)
     letters = {name.partition("_")[0] for name in found.names}
-    return replace(found, alternatives=len(letters) > 1 and _OR.search(text) is not None)
+    conditions = any(isinstance(value, Interval | Union | Relation) for value in values)
+    return replace(found, alternatives=(len(letters) > 1 or conditions) and _OR.search(text) is not None)
+
+
+def _excluded(pieces: list[str]) -> Form | None:
+    """``x \\ne 1, 2`` and ``x \\ne 1 and x \\ne 2``."""
+    name, sign, _ = pieces[0].partition("\\ne")
+    if not sign or not is_name(name):
+        return None
+    points = [read_form(re.sub(rf"^ ?{re.escape(name.strip())} ?\\ne(?![a-z])", "", piece)) for piece in pieces]
+    return Named(squeezed(name), reals_without(points)) if all(isinstance(point, Number) for point in points) else None
 
 
 def _groups_of_names(text: str) -> Listing | None:
