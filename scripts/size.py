@@ -21,6 +21,12 @@ Counted are tracked files only. Definitions:
     characters       mean length of a line of code: no docstrings, comments or blank lines, indentation left out
 """
 
+from pathlib import Path
+from runpy import run_path
+
+if __name__ == "__main__":
+    run_path(str(Path(__file__).with_name("_installed.py")))
+
 import argparse
 import ast
 import re
@@ -28,7 +34,6 @@ import subprocess
 import sys
 from collections import Counter
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Any, get_args
 
 ROOT = Path(__file__).resolve().parents[1]
