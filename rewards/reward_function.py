@@ -33,9 +33,10 @@ class RewardFunction:
     """A verifier as TRL calls reward functions: one score per completion, ``None`` = unjudged or of another task.
 
     The rows' ``reference`` column is what each completion is judged against. Where TRL offers the hooks it logs the
-    columns ``<name>/answer`` and ``<name>/reason`` of the completions table, and per batch, under ``verifier/<name>/``:
-    ``accuracy`` (share of judged completions with the full score), ``frac_unjudged``, ``frac_killed`` (cut off at a
-    limit), ``time_p50_s`` and ``time_p99_s`` (wall time of one judgement). TRL itself logs ``rewards/<name>/mean``.
+    columns ``<name>/answer`` (of a verifier that reads the reference) and ``<name>/reason`` of the completions table,
+    and per batch, under ``verifier/<name>/``: ``accuracy`` (share of judged completions with the full score),
+    ``frac_unjudged``, ``frac_killed`` (cut off at a limit), ``time_p50_s`` and ``time_p99_s`` (wall time of one
+    judgement). TRL itself logs ``rewards/<name>/mean``.
 
     With `RewardNoise` the scores are what training is told, wherever the caller hands over ``row_key``, as training
     does and an evaluation does not. All of the above stays true, and so does the column ``correct``; what is told of
@@ -103,7 +104,8 @@ class RewardFunction:
         is_noisy = row_key is not None and self.noise is not None
         is_first = self is self.group.functions[0]  # which says what is said of a row once
         if log_extra is not None:
-            log_extra(f"{self.__name__}/answer", [verdict and verdict.answer for verdict in verdicts])
+            if self.verifier.reads_reference:
+                log_extra(f"{self.__name__}/answer", [verdict and verdict.answer for verdict in verdicts])
             log_extra(f"{self.__name__}/reason", [verdict and verdict.reason for verdict in verdicts])
             if is_noisy:
                 flips = [verdict and self.is_right(verdict) != now for verdict, now in zip(verdicts, told, strict=True)]

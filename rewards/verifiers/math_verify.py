@@ -96,7 +96,8 @@ def _verdict(gold: str, outcome: WorkerResult, alone: WorkerResult | None) -> Ve
         return Verdict(0.0 if is_wrong else None, None, why, killed=outcome.killed, seconds=outcome.seconds)
     score, answer = outcome.value
     if score is None:
-        reason = f"unusable reference: math-verify cannot parse {gold!r:.80}; write it as ${gold.strip():.80}$"
+        remedy = f"write it as ${gold.strip():.80}$" if gold.strip(" $") and "$" not in gold else "correct the row"
+        reason = f"unusable reference: math-verify cannot parse {gold!r:.80}; {remedy}"
     elif answer is None:
         reason = "no answer in LaTeX was read"
     else:

@@ -22,7 +22,7 @@ def differences(records: Sequence[Mapping[str, Any]]) -> dict[tuple[str, str], l
 
     Verifiers of the form alone read no answer, and are left out.
     """
-    reading = [name for name in reward_names(records) if any(record.get(f"{name}/answer") for record in records)]
+    reading = [name for name in reward_names(records) if any(f"{name}/answer" in record for record in records)]
     return {
         (one, other): [
             record

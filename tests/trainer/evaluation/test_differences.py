@@ -20,14 +20,14 @@ PAIRS = [
 ]
 
 
-def judged() -> EvaluationResult:
+def judged(pairs: list[tuple[str, str]] = PAIRS) -> EvaluationResult:
     verifiers = {name: build_verifier(name) for name in ("math_answer", "math_verify", "format")}
     functions = {each.__name__: each for each in reward_functions(verifiers, only_measure={"math_verify"})}
-    tally, texts = Tally(), [completion for _, completion in PAIRS]
-    ids = [[1]] * len(PAIRS)
-    answered = Answered(["?"] * len(PAIRS), texts, ids, [1] * len(PAIRS), {})
-    rows = [{"prompt": "?", "reference": gold, "group": None} for gold, _ in PAIRS]
-    draws = [Draw(item, 0) for item in range(len(PAIRS))]
+    tally, texts = Tally(), [completion for _, completion in pairs]
+    ids = [[1]] * len(pairs)
+    answered = Answered(["?"] * len(pairs), texts, ids, [1] * len(pairs), {})
+    rows = [{"prompt": "?", "reference": gold, "group": None} for gold, _ in pairs]
+    draws = [Draw(item, 0) for item in range(len(pairs))]
     tally.judge(draws, rows, answered, {1}, functions, [1.0, 0.0, 0.0], greedy=False)
     return EvaluationResult("test", 20, [Decoding()], tally.records, seconds=1.0)
 
@@ -47,3 +47,10 @@ def test_the_items_on_which_verifiers_differ_are_listed(tmp_path: Path) -> None:
         ["3", '"$2$"', "math_answer: wrong", "math_verify: right"],
     ]
     assert "cannot parse" in table.rows[1][4].note
+
+
+def test_a_verifier_that_finds_no_answer_in_any_completion_differs_from_one_that_does() -> None:
+    """TRL's reward reads no bare number and ours no dollars, and neither is a verifier of the form therefore."""
+    assert judged([("$2$", "The answer is $2$."), ("$5$", "#### 5")]).summary()["verifiers_differ"] == {
+        "math_answer / math_verify": [0]
+    }
