@@ -1,4 +1,4 @@
-"""W&B that cannot be reached from the middle of a run on: the run ends as it should, and nothing of it is lost."""
+"""W&B that cannot be reached: a run does not start, and one that has started ends as it should and loses nothing."""
 
 import os
 import re
@@ -8,12 +8,36 @@ import time
 from pathlib import Path
 
 import pytest
+import wandb
 
+from evenkeel.trainer.command.train import main
 from tests.paths import ROOT
 from tests.scripts.test_train import metrics, run_file
 from tests.scripts.wandb_server import KEY, serving
 
 __all__ = ["run_file"]
+
+
+@pytest.mark.parametrize(("key", "listens"), [(KEY, False), (40 * "1", True), ("12345", True)])
+def test_a_run_that_wandb_would_not_take_is_refused_before_its_model_is_loaded(
+    run_file: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], key: str, listens: bool
+):
+    with serving() as server:
+        environment = {"WANDB_BASE_URL": f"http://127.0.0.1:{server.server_port}", "WANDB_API_KEY": key}
+        for name, value in {**environment, "WANDB_MODE": "online", "WANDB_HTTP_TIMEOUT": "3"}.items():
+            monkeypatch.setenv(name, value)
+        monkeypatch.delenv("WANDB_INIT_TIMEOUT", raising=False)
+        if not listens:
+            server.shutdown()
+            server.server_close()
+        assert main([str(run_file), "logging.report_to=[wandb]"]) == 2
+    wandb.teardown()
+    said = capsys.readouterr().err
+    assert "Connecting to W&B: " in said
+    assert "WANDB_MODE=offline" in said
+    assert "unexplained" not in said
+    assert float(os.environ["WANDB_INIT_TIMEOUT"]) <= 20  # of its own 90 s, should it go away after that
+    assert not (run_file.parent / "run").exists()
 
 
 @pytest.mark.slow

@@ -1,9 +1,10 @@
-"""A W&B server as far as a run needs one, on this machine: it accepts a run and keeps the lines of its history."""
+"""A W&B server as far as a run needs one, on this machine: it takes runs of one key and keeps their history."""
 
 import gzip
 import json
 import re
 import threading
+from base64 import b64encode
 from collections.abc import Iterator
 from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -51,6 +52,9 @@ class _Requests(BaseHTTPRequestHandler):
     def do_POST(self) -> None:
         body = self._body()
         if self.path == "/graphql":
+            if self.headers["Authorization"] != f"Basic {b64encode(f'api:{KEY}'.encode()).decode()}":
+                self._answer({"errors": [{"message": "not logged in"}]}, status=401)
+                return
             self._answer({"data": self._data(json.loads(body))})
             return
         found = re.findall(rb'\\"train/global_step\\":(\d+)', body)
@@ -75,9 +79,9 @@ class _Requests(BaseHTTPRequestHandler):
         body = self.rfile.read(int(self.headers.get("Content-Length") or 0))
         return gzip.decompress(body) if self.headers.get("Content-Encoding") == "gzip" else body
 
-    def _answer(self, value: Any) -> None:
+    def _answer(self, value: Any, status: int = 200) -> None:
         body = json.dumps(value).encode()
-        self.send_response(200)
+        self.send_response(status)
         self.send_header("Content-Type", "application/json")
         self.send_header("Content-Length", str(len(body)))
         self.end_headers()

@@ -25,7 +25,13 @@ from evenkeel.trainer.run.manifest import (
     write_manifest,
 )
 from evenkeel.trainer.run.placement import place
-from evenkeel.trainer.run.preflight import check_launch, force_cpu, prepare_logging, started_processes
+from evenkeel.trainer.run.preflight import (
+    check_launch,
+    check_wandb_answers,
+    force_cpu,
+    prepare_logging,
+    started_processes,
+)
 from evenkeel.trainer.run.processes import stoppable_after_training
 from evenkeel.trainer.run.record import RunRecord
 from evenkeel.trainer.run.run_time import begin_with
@@ -109,6 +115,8 @@ def train(
                 branch.begin(run)
         if args.process_index == 0 and checkpoint is not None and (kept := kept_on_resume(experiment.environments)):
             print(kept, flush=True)
+        if args.process_index == 0:
+            check_wandb_answers(config)
         SIGNS.begins(lambda: "Loading the model")
         with library_errors_in_words(SIGNS.under_way), lines_named("algorithm", written):
             trainer = experiment.trainer

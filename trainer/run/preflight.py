@@ -15,7 +15,9 @@ from evenkeel.trainer.run.data import check_rows_enough
 from evenkeel.trainer.run.environments import Environments
 from evenkeel.trainer.run.experiment import Experiment
 from evenkeel.trainer.run.launched_as import LaunchError, asked_for, check_device_for, check_precision, on_cpu
+from evenkeel.trainer.run.library_errors import in_words
 from evenkeel.trainer.run.schedule import check_arguments
+from evenkeel.trainer.run.signs_of_life import SIGNS
 from evenkeel.trainer.step.compatibility import check_combination, check_turns
 
 
@@ -97,8 +99,29 @@ def prepare_logging(config: RunConfig) -> None:
 
     given = {"WANDB_ENTITY": section.entity, "WANDB_TAGS": ",".join(section.tags)}
     given |= {"WANDB_MODE": section.wandb_mode, "WANDB_RUN_GROUP": section.group or config.name}
-    for variable, text in {**given, "WANDB_QUIET": "true"}.items():  # quiet: its summary would come after ours
+    given |= {"WANDB_QUIET": "true", "WANDB_INIT_TIMEOUT": "15"}  # its summary would come after ours; it waits for 90 s
+    for variable, text in given.items():
         if text:
             os.environ.setdefault(variable, text)
     if os.environ["WANDB_MODE"] != "online":  # offline it says nothing that our last lines do not
         os.environ.setdefault("WANDB_SILENT", "true")
+
+
+def check_wandb_answers(config: RunConfig) -> None:
+    """Refuse a run that W&B's server would not take, within 10 s (``WANDB_HTTP_TIMEOUT``), before a model is loaded.
+
+    Raises:
+        LaunchError: the server is not reached, or does not know the key.
+    """
+    if "wandb" not in config.logging.report_to or os.environ["WANDB_MODE"] != "online":
+        return
+    import wandb
+
+    SIGNS.begins(lambda: "Connecting to W&B")
+    try:
+        wandb.login(verify=True)
+    except wandb.Error as error:
+        raise LaunchError(
+            f"Connecting to W&B: {in_words(error)} With WANDB_MODE=offline the run is kept on the disk, and `wandb "
+            "sync` sends it later; another key is set by `wandb login`, or by WANDB_API_KEY."
+        ) from error

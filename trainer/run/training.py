@@ -20,6 +20,7 @@ from evenkeel.trainer.run.processes import (
 from evenkeel.trainer.run.record import RunRecord
 from evenkeel.trainer.run.run_time import RunTime
 from evenkeel.trainer.run.schedule import optimizer_steps_per_block
+from evenkeel.trainer.run.signs_of_life import SIGNS
 from evenkeel.trainer.run.summary import ACCURACY, report
 from evenkeel.trainer.run.wandb_end import finish_wandb
 
@@ -43,6 +44,7 @@ def run_trainer(
     try:
         with RunTime(run, resumed=not begins, writes=is_main) as clock:
             trainer.parts.phases.seconds_before = clock.earlier or 0.0
+            SIGNS.begins(lambda: "Starting the training")
             trainer.train(resume_from_checkpoint=None if checkpoint is None else str(checkpoint))
     except Refusal:
         raise

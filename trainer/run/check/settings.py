@@ -12,8 +12,6 @@ from evenkeel.trainer.step.rollout import Schedule
 _LARGEST_LEARNING_RATE = 0.1
 _ROUNDING = 0.01
 """Of a token's log-probability between two passes in half precision, a standard deviation; assumed."""
-_SHORTEST_KEY = 40
-"""Characters of a key of W&B's."""
 
 
 def setting_findings(context: CheckContext) -> Iterator[Finding]:
@@ -141,15 +139,6 @@ def _of_wandb(context: CheckContext) -> Iterator[Finding]:
                 "refused-by-wandb",
                 f"{place} = {value!r} is not accepted by W&B: {_reason(fault)} Write another.",
             )
-    secret = os.environ.get("WANDB_API_KEY")
-    online = os.environ.get("WANDB_MODE", section.wandb_mode) == "online"
-    if online and secret and len(secret.rpartition("-")[2]) < _SHORTEST_KEY:
-        yield error(
-            "logging",
-            "short-wandb-key",
-            f"WANDB_API_KEY has {len(secret)} characters, and a key of W&B's has {_SHORTEST_KEY} or more. Copy it "
-            "again from the settings of your account, or run `wandb login`.",
-        )
 
 
 def _reason(fault: Exception) -> str:

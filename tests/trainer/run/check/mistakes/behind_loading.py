@@ -75,13 +75,6 @@ BEHIND_LOADING = [
         says="WANDB_RUN_ID",
     ),
     mistake(
-        "a key that is cut off",
-        "short-wandb-key",
-        TO_WANDB.replace("offline", "online"),
-        environment={"WANDB_API_KEY": "abcdefg", "WANDB_MODE": "online"},
-        says="WANDB_API_KEY",
-    ),
-    mistake(
         "a device that torch has not",
         "launch",
         environment={"ACCELERATE_TORCH_DEVICE": "gpu"},
