@@ -5,6 +5,11 @@
 In a run file it is `algorithm: {advantage: {name: own_strategy:bounded, bound: 0.5}}`.
 """
 
+import os
+
+os.environ.setdefault("OMP_NUM_THREADS", "2")  # before torch is imported: of use to a tiny model,
+os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")  # and asleep while they wait, for other programs' sake
+
 import torch
 from datasets import Dataset
 from torch import Tensor

@@ -13,6 +13,5 @@ ensure_environment
 
 export HF_HUB_OFFLINE="${HF_HUB_OFFLINE:-1}"
 export WANDB_MODE="${WANDB_MODE:-offline}"
-export OMP_NUM_THREADS="${OMP_NUM_THREADS:-2}" # a tiny model gains nothing from more
 _say "To type commands of evenkeel yourself, first: source .venv/bin/activate"
 exec "$python" -m evenkeel train quickstart "$@"

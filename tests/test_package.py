@@ -245,6 +245,20 @@ def test_the_wheel_works_in_a_clean_environment(folder: Path, wheel: Path, clean
     assert "last_number" not in ran(folder, str(ROOT / "examples" / "own_verifier.py"), python=clean)
 
 
+@pytest.mark.parametrize("given", [{}, {"OMP_NUM_THREADS": "1"}], ids=["unset", "set"])
+@pytest.mark.parametrize("start", ["a command", "minimal.py", "own_strategy.py"])
+def test_two_threads_that_sleep_while_they_wait_are_the_default(start: str, given: dict[str, str]):
+    """Ones that wait awake take the CPU from one another where other programs run; torch makes them at its import."""
+    code = "from evenkeel.trainer.command.__main__ import main; main(['--version'])"
+    if start != "a command":
+        code = re.split(r"\n(?:import torch|from datasets)", (ROOT / "examples" / start).read_text())[0]
+    code += "\nimport os, torch; print(os.environ.get('OMP_WAIT_POLICY'), torch.get_num_threads())"
+    names = {"OMP_NUM_THREADS", "OMP_WAIT_POLICY"}
+    environment = {name: value for name, value in os.environ.items() if name not in names} | given
+    ended = subprocess.run([sys.executable, "-c", code], env=environment, capture_output=True, text=True, check=True)
+    assert ended.stdout.split()[-2:] == ["PASSIVE", given.get("OMP_NUM_THREADS", "2")]
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("name", ["minimal.py", "own_strategy.py"])
 def test_an_example_trains(folder: Path, name: str):

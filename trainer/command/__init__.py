@@ -1,10 +1,18 @@
-"""The commands of `evenkeel`, a module each: ``parser()`` is its command line, ``main(argv)`` its exit status."""
+"""The commands of `evenkeel`, a module each: ``parser()`` is its command line, ``main(argv)`` its exit status.
+
+On a CPU torch computes with two threads that sleep while they wait, unless the environment says otherwise: a tiny model
+gains nothing from more, and threads that wait awake slow a busy machine down.
+"""
 
 import argparse
+import os
 import sys
 from collections.abc import Callable, Sequence
 from functools import wraps
 from typing import Any
+
+os.environ.setdefault("OMP_NUM_THREADS", "2")  # before torch
+os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
 
 COMMANDS = {
     "train": "train a policy as a run file says",
