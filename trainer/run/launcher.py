@@ -35,11 +35,11 @@ def launched(arguments: Sequence[str]) -> int:
     os.environ.setdefault("TORCH_ELASTIC_SHUTDOWN_TIMEOUT", SECONDS_TO_SAVE)
     logging.getLogger("torch.distributed.elastic").setLevel(logging.CRITICAL)
     try:
-        given, _ = parsed(arguments)
+        given, count = parsed(arguments)
     except LaunchError as refusal:
         say(str(refusal))
         return REFUSED
-    _start_as_many_as_asked(given)
+    _start_as_many_as_asked(given, count)
     try:
         launch_command(given)
     except ChildFailedError as failure:
@@ -98,12 +98,12 @@ def _settings_of(file: str | None) -> dict[str, Any]:
     return {}
 
 
-def _start_as_many_as_asked(given: Any) -> None:
-    """Let accelerate start ``num_processes``: of several for a CPU, or for no engine, it would silently start one."""
+def _start_as_many_as_asked(given: Any, count: int) -> None:
+    """Let accelerate start ``count`` processes: of several for a CPU, or for no engine, it would silently start one."""
     file = _settings_of(given.config_file)
-    kind, count = file.get("distributed_type", "NO"), given.num_processes or file.get("num_processes") or 1
+    kind = file.get("distributed_type", "NO")
     engines = (given.multi_gpu, given.tpu, given.use_deepspeed, given.use_fsdp, given.use_megatron_lm)
-    if count == 1 or any((*engines, given.mpirun_hostfile)):
+    if count < 2 or any((*engines, given.mpirun_hostfile)):
         return
     if given.cpu or file.get("use_cpu") or kind == "MULTI_CPU":
         given.cpu, os.environ["ACCELERATE_USE_CPU"] = False, "true"

@@ -12,7 +12,6 @@ from evenkeel.trainer.run.check.memory import ModelSize
 from evenkeel.trainer.run.config import RunConfig
 from evenkeel.trainer.run.config.shipped import maker_of
 
-ATTENTION = ("eager", "sdpa", "flash_attention_2", "flash_attention_3", "flex_attention")
 _MOST_UNUSED = 0.01
 """Share of a tokenizer's tokens that may have no embedding."""
 _NO_HEAD = ("ForCausalLM", "ForConditionalGeneration", "LMHeadModel", "LMHead")
@@ -117,14 +116,6 @@ def model_findings(context: CheckContext) -> Iterator[Finding]:
             "float16-with-fp16",
             "model.dtype: float16 with trl.fp16: true: the gradients would be 16 bits too, and the GradScaler "
             "refuses to unscale them. Write dtype: float32 for the weights, or take bf16.",
-        )
-    implementation = model.attn_implementation
-    if implementation is not None and implementation not in ATTENTION and "/" not in implementation:
-        yield error(
-            "model",
-            "unknown-attention",
-            f"model.attn_implementation = {implementation!r} is none of {', '.join(ATTENTION)}. Write one of them, or "
-            "the hub id of a kernel.",
         )
     prefix = model.assistant_prefix
     if prefix is not None and prefix.strip() in ("think", "thought", "reasoning"):

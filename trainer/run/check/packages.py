@@ -10,22 +10,14 @@ from pathlib import Path
 from evenkeel.trainer.run.check.context import CheckContext, Finding, error, note, warning
 from evenkeel.trainer.run.config.trackers import TRACKERS
 
-_OPTIMIZERS = (("8bit|4bit|_bnb|paged", "bitsandbytes"), ("galore", "galore_torch"), ("apollo", "apollo_torch"))
-_INSTALL = {"deepspeed": 'pip install -e ".[deepspeed]"'}
-
 
 def package_findings(context: CheckContext) -> Iterator[Finding]:
-    """What is asked for and not installed; files of DeepSpeed's that are not there."""
-    for asked, module, package in _wanted(context):
-        if find_spec(module) is None:
-            instead = _INSTALL.get(module, f"pip install {package}")
-            yield error(
-                "machine",
-                "package-not-installed",
-                f"{asked} needs {package} ({module}), which is not installed: {instead}.",
-            )
-    yield from _trackers(context.config.logging.report_to)
+    """DeepSpeed and trackers that are not installed, and a file of DeepSpeed's that is not there."""
     deepspeed = context.argument("deepspeed")
+    if deepspeed and find_spec("deepspeed") is None:
+        what = "trl.deepspeed needs deepspeed, which is not installed"
+        yield error("machine", "package-not-installed", f'{what}: pip install -e ".[deepspeed]".')
+    yield from _trackers(context.config.logging.report_to)
     if isinstance(deepspeed, str) and not Path(deepspeed).is_file():
         yield error(
             "trl", "no-deepspeed-file", f"trl.deepspeed = {deepspeed!r}: there is no such file. Check the path."
@@ -52,23 +44,6 @@ def _trackers(asked: Sequence[str]) -> Iterator[Finding]:
                     "tracker-variable",
                     f"{place}: it runs with {variable}={value}. Set {variable} yourself to have another.",
                 )
-
-
-def _wanted(context: CheckContext) -> Iterator[tuple[str, str, str]]:
-    """What asks, the module, the package."""
-    if context.argument("deepspeed"):
-        yield "trl.deepspeed", "deepspeed", "deepspeed"
-    if context.argument("use_liger_kernel"):
-        yield "trl.use_liger_kernel", "liger_kernel", "liger-kernel"
-    optimizer = str(context.argument("optim"))
-    for pattern, module in _OPTIMIZERS:
-        if re.search(pattern, optimizer):
-            yield f"trl.optim = {optimizer!r}", module, module.replace("_", "-")
-            break
-    attention = context.config.model.attn_implementation
-    if attention in ("flash_attention_2", "flash_attention_3"):
-        module = {"flash_attention_2": "flash_attn", "flash_attention_3": "flash_attn_3"}[attention]
-        yield f"model.attn_implementation = {attention!r}", module, module.replace("_", "-")
 
 
 def device_findings(context: CheckContext) -> Iterator[Finding]:

@@ -393,13 +393,6 @@ def nothing_to_truncate_to(given: Given) -> Problems:
         yield what, "Give one of the two, such as 3.0."
 
 
-@rule("π_old not scored, on TRL's own path", "speed.skip_old_logps", "speed.microbatches")
-def skipped_scoring_without_planning(given: Given) -> Problems:
-    if given.written("speed.skip_old_logps") is True and given.written("speed.microbatches") == "trl":
-        what = "is true, but microbatches: trl asks for TRL's own path, bit for bit."
-        yield what, "Write `microbatches: planned` too, or delete it."
-
-
 @rule("Entropies recorded beside training", "logging.rollout_scores", "speed.overlap_generation")
 def scores_of_a_later_policy(given: Given) -> Problems:
     if given.written("logging.rollout_scores") is True and given.written("speed.overlap_generation") is True:

@@ -74,10 +74,6 @@ BROKEN_AND_KEPT: dict[str, tuple[Given, Given]] = {
         Given({"speed": {"overlap_generation": True}, "logging": {"rollout_scores": True}}),
         Given({"speed": {"staleness": 1}, "logging": {"rollout_scores": True}}),
     ),
-    "skipped-scoring-without-planning": (
-        Given({"speed": {"skip_old_logps": True, "microbatches": "trl"}}),
-        Given({"speed": {"skip_old_logps": True}}),
-    ),
     "lora-task-type": (
         Given({"model": {"lora": {"task_type": "SEQ_CLS"}}}),
         Given({"model": {"lora": {"task_type": "CAUSAL_LM"}}}),

@@ -25,20 +25,6 @@ LAUNCH = [
         lacking="deepspeed",
         says="deepspeed",
     ),
-    mistake(
-        "Liger is not installed",
-        "package-not-installed",
-        "trl.use_liger_kernel=true",
-        lacking="liger_kernel",
-        says="liger-kernel",
-    ),
-    mistake(
-        "8-bit Adam is not installed",
-        "package-not-installed",
-        "trl.optim=adamw_8bit",
-        lacking="bitsandbytes",
-        says="bitsandbytes",
-    ),
     mistake("a GPU that is not there", "no-gpu", "trl.use_cpu=false", severity="warning"),
     mistake("a directory under a file", "output-dir-not-writable", "output_dir=run.yaml/run", says="output_dir"),
     mistake(

@@ -25,18 +25,6 @@ MODELS = [
     mistake("a turn that ends with another token", "turn-ends-without-eos", instead("other_eos"), severity="warning"),
     mistake("a tokenizer with more words than the model", "tokens-beyond-embeddings", instead("more_words")),
     mistake(
-        "attention that is not installed",
-        "package-not-installed",
-        "model.attn_implementation=flash_attention_2",
-        says="flash_attn",
-    ),
-    mistake(
-        "attention, misspelt",
-        "unknown-attention",
-        "model.attn_implementation=flash-attention",
-        says="flash_attention_2",
-    ),
-    mistake(
         "LoRA on names with a typo",
         "lora-matches-nothing",
         "model.lora={r: 4, target_modules: [q_prj]}",
