@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from evenkeel.rewards.registry import Refusal
-from evenkeel.trainer.run.record import RunRecord
+from evenkeel.trainer.run.record.run_record import RunRecord
 from scripts.benchmarks.rounds import in_turn, round_ratios, shown_ratio
 
 VARIANTS = {

@@ -23,8 +23,8 @@ from evenkeel.trainer.comparison.gradients.sources import policy_of, recipe_of
 from evenkeel.trainer.comparison.rollouts import RecordedRollouts
 from evenkeel.trainer.comparison.rollouts.tokens import completions_of
 from evenkeel.trainer.run.experiment import Experiment
-from evenkeel.trainer.run.files import CONFIG
-from evenkeel.trainer.run.record import RunRecord
+from evenkeel.trainer.run.record.files import CONFIG
+from evenkeel.trainer.run.record.run_record import RunRecord
 from evenkeel.trainer.statistics import Estimate, mean_estimate
 
 KINDS = ("all right", "all wrong", "mixed")

@@ -19,8 +19,8 @@ from evenkeel.trainer.comparison.sweeps.loading import load_sweep
 from evenkeel.trainer.run.branch import BranchError, branch_of, checkpoint_at
 from evenkeel.trainer.run.config import ConfigError
 from evenkeel.trainer.run.experiment import Experiment
-from evenkeel.trainer.run.manifest import data_fingerprint
-from evenkeel.trainer.run.record import RunRecord
+from evenkeel.trainer.run.record.manifest import data_fingerprint
+from evenkeel.trainer.run.record.run_record import RunRecord
 from tests.paths import ROOT
 from tests.scripts.test_resume import assert_same_state, untimed
 from tests.scripts.test_train import SETTINGS, metrics
@@ -136,7 +136,7 @@ def test_a_branch_goes_on_after_a_stop_without_its_parent(parent: Path, tmp_path
 KILLED_BEFORE_ITS_FIRST_RECORD = """
 import os, sys
 from evenkeel.trainer.command.train import main
-from evenkeel.trainer.run.run_time import RunTime
+from evenkeel.trainer.run.record.run_time import RunTime
 RunTime.__enter__ = lambda clock: os.kill(os.getpid(), 9)
 main(sys.argv[1:])
 """

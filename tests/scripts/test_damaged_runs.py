@@ -22,8 +22,8 @@ from unittest.mock import patch
 import pytest
 
 from evenkeel.trainer.command import export, report, rollouts, sweep, train
-from evenkeel.trainer.run.checkpoints import files_of, fingerprints, write_checkpoint_manifest
 from evenkeel.trainer.run.config.yaml_document import write
+from evenkeel.trainer.run.record.checkpoints import files_of, fingerprints, write_checkpoint_manifest
 from tests.scripts.damaged_files import Damage, damages, is_aside
 from tests.scripts.test_train import SETTINGS
 from tests.tiny_model import save_tiny_model

@@ -16,7 +16,7 @@ import pytest
 import torch
 from transformers import AutoModelForCausalLM
 
-from evenkeel.trainer.run.record import RunRecord
+from evenkeel.trainer.run.record.run_record import RunRecord
 from tests.paths import ROOT
 from tests.vllm_cpu.serving import MAX_MODEL_LENGTH, environment_folder, serving, variables
 

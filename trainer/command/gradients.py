@@ -25,7 +25,7 @@ from evenkeel.trainer.comparison.gradients.sources import (
 from evenkeel.trainer.comparison.reports.tables import markdown_table
 from evenkeel.trainer.run.config.shipped import named_path
 from evenkeel.trainer.run.experiment import Experiment
-from evenkeel.trainer.run.files import CONFIG
+from evenkeel.trainer.run.record.files import CONFIG
 
 
 @refused_in_words

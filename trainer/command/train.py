@@ -26,7 +26,6 @@ os.environ.setdefault("TORCH_CPP_LOG_LEVEL", "ERROR")  # before torch: of DDP's 
 from evenkeel.rewards import Refusal
 from evenkeel.trainer.command import RUN_FILE, command_line, strategies
 from evenkeel.trainer.run.config.shipped import named_file
-from evenkeel.trainer.run.files import CONFIG
 from evenkeel.trainer.run.launch import train
 from evenkeel.trainer.run.library_errors import library_errors_in_words
 from evenkeel.trainer.run.processes import (
@@ -39,6 +38,7 @@ from evenkeel.trainer.run.processes import (
     say,
     stoppable_while_loading,
 )
+from evenkeel.trainer.run.record.files import CONFIG
 from evenkeel.trainer.run.signs_of_life import SIGNS
 from evenkeel.trainer.step.guards import FaultError, is_full
 

@@ -15,7 +15,10 @@ from pathlib import Path
 from typing import Any
 
 from evenkeel.rewards.registry import Refusal
-from evenkeel.trainer.run.checkpoints import (
+from evenkeel.trainer.run.config import RunConfig
+from evenkeel.trainer.run.config.layers import flattened
+from evenkeel.trainer.run.config.trl_arguments import grpo_default
+from evenkeel.trainer.run.record.checkpoints import (
     checkpoints_of,
     fault_of,
     files_of,
@@ -24,12 +27,9 @@ from evenkeel.trainer.run.checkpoints import (
     step_of,
     write_checkpoint_manifest,
 )
-from evenkeel.trainer.run.config import RunConfig
-from evenkeel.trainer.run.config.layers import flattened
-from evenkeel.trainer.run.config.trl_arguments import grpo_default
-from evenkeel.trainer.run.files import CONFIG, MANIFEST, TRAINER_STATE, CheckpointRecord, read_record, write_json
-from evenkeel.trainer.run.record import RunRecord
-from evenkeel.trainer.run.started_from import model_files
+from evenkeel.trainer.run.record.files import CONFIG, MANIFEST, TRAINER_STATE, CheckpointRecord, read_record, write_json
+from evenkeel.trainer.run.record.run_record import RunRecord
+from evenkeel.trainer.run.record.started_from import model_files
 
 SHARED = (
     "seed",

@@ -7,11 +7,11 @@ from pathlib import Path
 from typing import Any
 
 from evenkeel.rewards.registry import Refusal
-from evenkeel.trainer.run.checkpoints import checkpoints_of
 from evenkeel.trainer.run.config import RunConfig, evaluation_arguments
-from evenkeel.trainer.run.directory import fresh_directory
 from evenkeel.trainer.run.experiment import Experiment, silence
-from evenkeel.trainer.run.files import CONFIG, SUMMARY, TRAINER_STATE, StateRecord, read_record, write_json
+from evenkeel.trainer.run.record.checkpoints import checkpoints_of
+from evenkeel.trainer.run.record.directory import fresh_directory
+from evenkeel.trainer.run.record.files import CONFIG, SUMMARY, TRAINER_STATE, StateRecord, read_record, write_json
 
 
 class CheckpointError(Refusal):

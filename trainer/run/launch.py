@@ -10,21 +10,10 @@ from evenkeel.trainer.run.check.check import checked_before_start
 from evenkeel.trainer.run.check.context import lines_named
 from evenkeel.trainer.run.check.report import brief_lines
 from evenkeel.trainer.run.config.layers import layered
-from evenkeel.trainer.run.directory import directories_of, forget_fresh_directory, is_trained
 from evenkeel.trainer.run.environments import kept_on_resume
 from evenkeel.trainer.run.experiment import Experiment
-from evenkeel.trainer.run.files import SUMMARY_TEXT, TRAINER_STATE
 from evenkeel.trainer.run.launched_as import check_engine_possible, check_engine_runs
 from evenkeel.trainer.run.library_errors import library_errors_in_words
-from evenkeel.trainer.run.manifest import (
-    check_same_run_again,
-    data_fingerprint,
-    differences,
-    read_manifest,
-    record_changes,
-    write_manifest,
-)
-from evenkeel.trainer.run.placement import place
 from evenkeel.trainer.run.preflight import (
     check_launch,
     check_wandb_answers,
@@ -33,8 +22,19 @@ from evenkeel.trainer.run.preflight import (
     started_processes,
 )
 from evenkeel.trainer.run.processes import stoppable_after_training
-from evenkeel.trainer.run.record import RunRecord
-from evenkeel.trainer.run.run_time import begin_with
+from evenkeel.trainer.run.record.directory import directories_of, forget_fresh_directory, is_trained
+from evenkeel.trainer.run.record.files import SUMMARY_TEXT, TRAINER_STATE
+from evenkeel.trainer.run.record.manifest import (
+    check_same_run_again,
+    data_fingerprint,
+    differences,
+    read_manifest,
+    record_changes,
+    write_manifest,
+)
+from evenkeel.trainer.run.record.placement import place
+from evenkeel.trainer.run.record.run_record import RunRecord
+from evenkeel.trainer.run.record.run_time import begin_with
 from evenkeel.trainer.run.signs_of_life import SIGNS
 from evenkeel.trainer.run.summary import report
 from evenkeel.trainer.run.training import run_trainer

@@ -12,7 +12,7 @@ from types import FrameType
 
 import psutil
 
-from evenkeel.trainer.run.files import SUMMARY
+from evenkeel.trainer.run.record.files import SUMMARY
 
 TRAINED, FAILED, REFUSED, STOPPED, STOPPED_WITHOUT_CHECKPOINT = 0, 1, 2, 130, 143
 """Exit statuses of evenkeel train."""

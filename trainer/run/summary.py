@@ -9,8 +9,8 @@ from pathlib import Path
 from typing import Any
 
 from evenkeel.trainer.run.config import RunConfig
-from evenkeel.trainer.run.files import REWARD_CURVE, SUMMARY, SUMMARY_TEXT, write_json
-from evenkeel.trainer.run.record import RunRecord
+from evenkeel.trainer.run.record.files import REWARD_CURVE, SUMMARY, SUMMARY_TEXT, write_json
+from evenkeel.trainer.run.record.run_record import RunRecord
 from evenkeel.trainer.run.wandb_end import finish_wandb
 
 ACCURACY = "verifier/accuracy"

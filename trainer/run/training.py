@@ -5,10 +5,7 @@ from pathlib import Path
 from typing import Any
 
 from evenkeel.rewards import Refusal, verifier_stacks
-from evenkeel.trainer.run.checkpoints import checkpoints_of, step_of
 from evenkeel.trainer.run.config import RunConfig
-from evenkeel.trainer.run.directory import ResumeError
-from evenkeel.trainer.run.files import EVALUATIONS, METRICS
 from evenkeel.trainer.run.processes import (
     FAILED,
     STOPPED,
@@ -17,8 +14,11 @@ from evenkeel.trainer.run.processes import (
     print_line,
     stoppable_after_training,
 )
-from evenkeel.trainer.run.record import RunRecord
-from evenkeel.trainer.run.run_time import RunTime
+from evenkeel.trainer.run.record.checkpoints import checkpoints_of, step_of
+from evenkeel.trainer.run.record.directory import ResumeError
+from evenkeel.trainer.run.record.files import EVALUATIONS, METRICS
+from evenkeel.trainer.run.record.run_record import RunRecord
+from evenkeel.trainer.run.record.run_time import RunTime
 from evenkeel.trainer.run.schedule import optimizer_steps_per_block
 from evenkeel.trainer.run.signs_of_life import SIGNS
 from evenkeel.trainer.run.summary import ACCURACY, report

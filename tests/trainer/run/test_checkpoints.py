@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from evenkeel.trainer.run.checkpoints import (
+from evenkeel.trainer.run.record.checkpoints import (
     fault_of,
     files_of,
     fingerprints,

@@ -4,16 +4,16 @@ from pathlib import Path
 
 import pytest
 
-from evenkeel.trainer.run.checkpoints import newest_good_checkpoint
 from evenkeel.trainer.run.config import load_config
-from evenkeel.trainer.run.directory import (
+from evenkeel.trainer.run.record.checkpoints import newest_good_checkpoint
+from evenkeel.trainer.run.record.directory import (
     ResumeError,
     check_same_run,
     directories_of,
     fresh_directory,
     is_trained,
 )
-from evenkeel.trainer.run.record import RunRecord
+from evenkeel.trainer.run.record.run_record import RunRecord
 
 RUN = """
 model: {name_or_path: somewhere/model}

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from evenkeel.trainer.run.config import load_config
-from evenkeel.trainer.run.manifest import (
+from evenkeel.trainer.run.record.manifest import (
     RerunError,
     check_same_run_again,
     data_fingerprint,
@@ -113,7 +113,7 @@ def test_a_diff_in_another_encoding_is_recorded(tmp_path: Path, monkeypatch: pyt
     subprocess.run(["git", "commit", "-qm", "a"], cwd=tmp_path, check=True)
     (tmp_path / "text").write_bytes(b"caf\xe9\n")
     (tmp_path / "setup.py").touch()
-    monkeypatch.setattr("evenkeel.trainer.run.manifest.ROOT", tmp_path)
+    monkeypatch.setattr("evenkeel.trainer.run.record.manifest.ROOT", tmp_path)
     (tmp_path / "run.yaml").write_text(RUN)
     write_manifest(tmp_path / "run", load_config(tmp_path / "run.yaml"), 1, {})
     assert "+caf\\xe9" in read_manifest(tmp_path / "run")["git_diff"]

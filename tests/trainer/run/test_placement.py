@@ -11,9 +11,9 @@ from types import SimpleNamespace
 import pytest
 
 from evenkeel.trainer.run.config import RunConfig, load_config
-from evenkeel.trainer.run.directory import ResumeError
-from evenkeel.trainer.run.lock import OwnerError, owned
-from evenkeel.trainer.run.placement import AUTO, NEWEST, Placement, place
+from evenkeel.trainer.run.record.directory import ResumeError
+from evenkeel.trainer.run.record.lock import OwnerError, owned
+from evenkeel.trainer.run.record.placement import AUTO, NEWEST, Placement, place
 from tests.paths import ROOT
 from tests.trainer.run.test_checkpoints import saved
 
@@ -122,7 +122,7 @@ def test_auto_does_not_go_on_under_other_settings(config, tmp_path):
 HOLDER = """
 import sys, time
 from pathlib import Path
-from evenkeel.trainer.run.lock import owned
+from evenkeel.trainer.run.record.lock import owned
 held = owned(Path(sys.argv[1]))
 print("held", flush=True)
 sys.stdin.read()
@@ -146,7 +146,7 @@ def test_a_run_that_goes_on_elsewhere_is_left_alone_until_its_process_is_gone(co
 LEAVES_CHILDREN = """
 import os, signal, subprocess, sys, time
 from pathlib import Path
-from evenkeel.trainer.run.lock import owned
+from evenkeel.trainer.run.record.lock import owned
 held = owned(Path(sys.argv[1]))
 subprocess.Popen(["cat"])
 if os.fork():

@@ -8,9 +8,9 @@ import pytest
 
 from evenkeel.trainer.comparison.reports.run_files import RecordedRun
 from evenkeel.trainer.comparison.sweeps.pilots import cell_hours
-from evenkeel.trainer.run.files import DamagedFileError, read_parquet, write_json
-from evenkeel.trainer.run.manifest import changed_versions
-from evenkeel.trainer.run.record import RunRecord
+from evenkeel.trainer.run.record.files import DamagedFileError, read_parquet, write_json
+from evenkeel.trainer.run.record.manifest import changed_versions
+from evenkeel.trainer.run.record.run_record import RunRecord
 from evenkeel.trainer.run.summary import write_summary
 from tests.paths import ROOT
 

@@ -11,8 +11,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from evenkeel.trainer.run import rollout_files
-from evenkeel.trainer.run.rollout_files import RolloutFiles, read_every, write_rollouts, written_files
+from evenkeel.trainer.run.record import rollouts as rollout_files
+from evenkeel.trainer.run.record.rollouts import RolloutFiles, read_every, write_rollouts, written_files
 
 ROW: dict[str, list[Any]] = {
     "batch": [3],

@@ -11,9 +11,9 @@ import pytest
 from evenkeel.trainer.command.train import main
 from evenkeel.trainer.comparison.reports.run_files import RecordedRun
 from evenkeel.trainer.comparison.sweeps.cell_directory import CellDirectory
-from evenkeel.trainer.run.files import SECONDS
-from evenkeel.trainer.run.record import RunRecord
-from evenkeel.trainer.run.run_time import RunTime, begin_with
+from evenkeel.trainer.run.record.files import SECONDS
+from evenkeel.trainer.run.record.run_record import RunRecord
+from evenkeel.trainer.run.record.run_time import RunTime, begin_with
 from tests.paths import ROOT
 from tests.scripts.test_train import metrics, run_file
 
@@ -22,7 +22,7 @@ __all__ = ["run_file"]
 UNTIL_KILLED = """
 import sys, time
 from pathlib import Path
-from evenkeel.trainer.run import run_time
+from evenkeel.trainer.run.record import run_time
 run_time.SECONDS_BETWEEN_WRITES = 0.02
 with run_time.RunTime(Path(sys.argv[1]), resumed=False):
     print("begun", flush=True)

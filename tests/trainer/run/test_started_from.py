@@ -11,16 +11,16 @@ from typing import Any
 import pytest
 
 from evenkeel.trainer.run.config import load_config
-from evenkeel.trainer.run.directory import ResumeError
-from evenkeel.trainer.run.manifest import (
+from evenkeel.trainer.run.record.directory import ResumeError
+from evenkeel.trainer.run.record.manifest import (
     RerunError,
     check_same_run_again,
     read_manifest,
     record_changes,
     write_manifest,
 )
-from evenkeel.trainer.run.placement import Placement, place
-from evenkeel.trainer.run.started_from import model_files, own_code
+from evenkeel.trainer.run.record.placement import Placement, place
+from evenkeel.trainer.run.record.started_from import model_files, own_code
 from tests.tiny_model import save_tiny_model
 
 RUN = """

@@ -3,7 +3,7 @@
 import json
 from pathlib import Path
 
-from evenkeel.trainer.run.record import RunRecord
+from evenkeel.trainer.run.record.run_record import RunRecord
 from evenkeel.trainer.run.summary import Accuracy, draw_reward_curve, write_summary
 
 

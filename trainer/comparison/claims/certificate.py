@@ -20,7 +20,7 @@ from evenkeel.trainer.run.config import load_config
 from evenkeel.trainer.run.config.loading import local_path
 from evenkeel.trainer.run.config.shipped import CONFIGS
 from evenkeel.trainer.run.config.yaml_document import read_file
-from evenkeel.trainer.run.files import CONFIG, EVALUATIONS, MANIFEST, METRICS, SUMMARY, write_json
+from evenkeel.trainer.run.record.files import CONFIG, EVALUATIONS, MANIFEST, METRICS, SUMMARY, write_json
 
 PACKAGE = CONFIGS.parent
 ROOMS = ("trainer", "rewards")

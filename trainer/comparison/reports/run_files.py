@@ -11,7 +11,7 @@ from typing import Any
 
 from evenkeel.rewards.registry import Refusal
 from evenkeel.trainer.comparison.reports.held_out import Answers, read_answers
-from evenkeel.trainer.run.files import (
+from evenkeel.trainer.run.record.files import (
     METRICS,
     SUMMARY,
     AttemptRecord,
@@ -20,8 +20,8 @@ from evenkeel.trainer.run.files import (
     SweepRecord,
     read_record,
 )
-from evenkeel.trainer.run.record import RunRecord
-from evenkeel.trainer.run.run_time import DISCARDED
+from evenkeel.trainer.run.record.run_record import RunRecord
+from evenkeel.trainer.run.record.run_time import DISCARDED
 
 LOOKS = "looks.json"
 """Beside ``sweep.json``: what the runner of a group-sequential sweep has decided."""
@@ -249,7 +249,7 @@ def total(values: Iterable[float | None]) -> float | None:
 
 
 def read_json(path: Path, kind: Any = dict[str, Any]) -> dict[str, Any]:
-    """The object of ``kind`` (see `evenkeel.trainer.run.files`) in a file; empty where there is none.
+    """The object of ``kind`` (see `evenkeel.trainer.run.record.files`) in a file; empty where there is none.
 
     Raises:
         DamagedFileError: the file has other contents.

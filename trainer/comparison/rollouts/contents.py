@@ -14,8 +14,8 @@ from evenkeel.trainer.comparison.rollouts.jumps import Jump, jumps
 from evenkeel.trainer.comparison.rollouts.sample import LONGEST_SHOWN, Chosen, chosen_groups
 from evenkeel.trainer.comparison.rollouts.summaries import COLUMNS, METRICS, BatchSummary, mean_over, summary_of
 from evenkeel.trainer.comparison.rollouts.tokens import Decode, WeighedTokens, token_pieces
-from evenkeel.trainer.run.files import ROLLOUTS
-from evenkeel.trainer.run.rollout_files import RecordedRollouts, RolloutsError
+from evenkeel.trainer.run.record.files import ROLLOUTS
+from evenkeel.trainer.run.record.rollouts import RecordedRollouts, RolloutsError
 
 LONGEST_TEXT = 6_000
 """Characters of a text that are shown."""

@@ -17,8 +17,8 @@ from evenkeel.trainer.comparison.rollouts.summaries import METRICS
 from evenkeel.trainer.comparison.rollouts.tokens import Decode, WeighedTokens
 from evenkeel.trainer.run.config import RunConfig
 from evenkeel.trainer.run.experiment import Experiment
-from evenkeel.trainer.run.record import RunRecord
-from evenkeel.trainer.run.rollout_files import RecordedRollouts
+from evenkeel.trainer.run.record.rollouts import RecordedRollouts
+from evenkeel.trainer.run.record.run_record import RunRecord
 
 TEMPLATES = Path(__file__).with_name("templates")
 ROLLOUTS, TOKENS = 400, 120_000

@@ -21,9 +21,9 @@ from evenkeel.trainer.run.config.section import expanded
 from evenkeel.trainer.run.config.shipped import maker_of
 from evenkeel.trainer.run.config.wording import problems_of
 from evenkeel.trainer.run.config.yaml_document import Node, read_file
-from evenkeel.trainer.run.directory import MAY_CHANGE
-from evenkeel.trainer.run.files import CONFIG
-from evenkeel.trainer.run.record import RunRecord
+from evenkeel.trainer.run.record.directory import MAY_CHANGE
+from evenkeel.trainer.run.record.files import CONFIG
+from evenkeel.trainer.run.record.run_record import RunRecord
 
 _KINDS: dict[str, type[Sweep]] = {"local": Sweep, "slurm": SlurmSweep}
 

@@ -24,9 +24,9 @@ from evenkeel.trainer.comparison.sweeps.queues import Queue, SchedulerError
 from evenkeel.trainer.comparison.sweeps.schema import Sweep
 from evenkeel.trainer.comparison.sweeps.starting import QueuedCell, next_attempt
 from evenkeel.trainer.comparison.sweeps.stopping import LookGate
-from evenkeel.trainer.run.files import write_json
-from evenkeel.trainer.run.lock import NO_LOCKS
 from evenkeel.trainer.run.processes import REFUSED
+from evenkeel.trainer.run.record.files import write_json
+from evenkeel.trainer.run.record.lock import NO_LOCKS
 
 POLL_SECONDS = 1.0
 RETRY_SECONDS = 30.0

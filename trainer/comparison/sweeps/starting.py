@@ -17,7 +17,7 @@ from evenkeel.trainer.comparison.sweeps.plans import Plan, launch_options
 from evenkeel.trainer.comparison.sweeps.process_group import await_group, environment_of, group_members, signal_group
 from evenkeel.trainer.comparison.sweeps.schema import Sweep
 from evenkeel.trainer.run.config.layers import flattened
-from evenkeel.trainer.run.directory import MAY_CHANGE
+from evenkeel.trainer.run.record.directory import MAY_CHANGE
 
 IRRELEVANT_SECTIONS = tuple(section for section in MAY_CHANGE if section not in ("evaluation", "num_processes"))
 

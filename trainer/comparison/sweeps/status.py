@@ -14,8 +14,8 @@ from evenkeel.trainer.comparison.reports.tables import Table, TableCell, plain_t
 from evenkeel.trainer.comparison.sweeps.cell_directory import CellDirectory
 from evenkeel.trainer.comparison.sweeps.plans import Plan
 from evenkeel.trainer.comparison.sweeps.schema import Sweep
-from evenkeel.trainer.run.files import LooksRecord, SweepRecord, read_record
-from evenkeel.trainer.run.record import RunRecord
+from evenkeel.trainer.run.record.files import LooksRecord, SweepRecord, read_record
+from evenkeel.trainer.run.record.run_record import RunRecord
 
 _HELD_OUT = re.compile(r"eval_verifier/\S*accuracy")  # over all held-out sets; of the first verifier in older runs
 

@@ -18,7 +18,7 @@ from evenkeel.trainer.comparison.reports.looks import LookPlan, looks_taken
 from evenkeel.trainer.comparison.reports.run_files import LOOKS, RecordedRuns, ReportError, read_json, read_runs
 from evenkeel.trainer.comparison.sweeps.cells import Cell
 from evenkeel.trainer.comparison.sweeps.schema import Sweep
-from evenkeel.trainer.run.files import SUMMARY, write_json
+from evenkeel.trainer.run.record.files import SUMMARY, write_json
 from evenkeel.trainer.statistics import Look
 
 Turn = Literal["start", "wait", "never"]

@@ -9,7 +9,7 @@ from accelerate.utils import gather_object
 from transformers import TrainerCallback, TrainerControl, TrainerState, TrainingArguments
 from transformers.trainer_utils import rotate_checkpoints
 
-from evenkeel.trainer.run.checkpoints import files_of, fingerprints, write_checkpoint_manifest
+from evenkeel.trainer.run.record.checkpoints import files_of, fingerprints, write_checkpoint_manifest
 
 
 class CheckpointManifest(TrainerCallback):

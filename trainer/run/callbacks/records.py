@@ -10,9 +10,9 @@ from typing import Any
 from transformers import TrainerCallback, TrainerControl, TrainerState, TrainingArguments
 
 from evenkeel.trainer.run.config.schema import LoggingSection
-from evenkeel.trainer.run.files import ROLLOUTS
-from evenkeel.trainer.run.record import RunRecord
-from evenkeel.trainer.run.rollout_files import RolloutFiles
+from evenkeel.trainer.run.record.files import ROLLOUTS
+from evenkeel.trainer.run.record.rollouts import RolloutFiles
+from evenkeel.trainer.run.record.run_record import RunRecord
 from evenkeel.trainer.step.checkpoint import ROLLOUT_BATCHES
 from evenkeel.trainer.step.guards import is_full
 

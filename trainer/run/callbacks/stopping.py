@@ -13,9 +13,9 @@ from typing import Any
 from tqdm import tqdm
 from transformers import TrainerCallback, TrainerControl, TrainerState, TrainingArguments
 
-from evenkeel.trainer.run.checkpoints import checkpoints_of
-from evenkeel.trainer.run.files import MANIFEST
 from evenkeel.trainer.run.processes import FAILED, STOPPED_WITHOUT_CHECKPOINT, launcher, peer_died
+from evenkeel.trainer.run.record.checkpoints import checkpoints_of
+from evenkeel.trainer.run.record.files import MANIFEST
 
 SAME_REQUEST = 2.0
 """Seconds within which a second SIGINT is the first one again: a launcher passes on what the ranks have had already."""

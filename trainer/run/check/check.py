@@ -34,7 +34,7 @@ from evenkeel.trainer.run.config import RunConfig, load_tolerantly
 from evenkeel.trainer.run.config.layers import layered
 from evenkeel.trainer.run.config.yaml_document import Node
 from evenkeel.trainer.run.experiment import Experiment
-from evenkeel.trainer.run.started_from import file_of, named_code
+from evenkeel.trainer.run.record.started_from import file_of, named_code
 
 _BRIEF_ROWS = 128
 """Prompts of each set that are tokenized again as a run starts."""

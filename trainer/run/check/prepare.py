@@ -20,8 +20,8 @@ from evenkeel.trainer.run.environments import routed, try_on_rows
 from evenkeel.trainer.run.experiment import Experiment
 from evenkeel.trainer.run.launched_as import check_precision, check_variables
 from evenkeel.trainer.run.library_errors import UNEXPLAINED, in_words
-from evenkeel.trainer.run.manifest import data_fingerprint
 from evenkeel.trainer.run.preflight import schedule_checks
+from evenkeel.trainer.run.record.manifest import data_fingerprint
 
 _TRIED = {UPDATE_SCHEDULE: tried_schedule, PROMPT_SAMPLER: tried_sampler}
 

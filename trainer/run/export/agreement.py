@@ -7,7 +7,7 @@ from typing import Any
 import torch
 
 from evenkeel.trainer.run.export.source import Source
-from evenkeel.trainer.run.files import DamagedFileError, read_parquet
+from evenkeel.trainer.run.record.files import DamagedFileError, read_parquet
 
 QUESTION = "What is 2 + 3?"
 """Asked where the run has evaluated nothing."""

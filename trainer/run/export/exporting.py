@@ -14,7 +14,7 @@ from evenkeel.trainer.run.export.agreement import Agreement, agreement, conversa
 from evenkeel.trainer.run.export.model_card import model_card
 from evenkeel.trainer.run.export.policy import load_policy, merged
 from evenkeel.trainer.run.export.source import ExportError, Source
-from evenkeel.trainer.run.files import MANIFEST, CheckpointRecord, read_record, write_json
+from evenkeel.trainer.run.record.files import MANIFEST, CheckpointRecord, read_record, write_json
 
 CONFIG, RECORD = "training_config.yaml", "training_manifest.json"
 PROMPTS, TOKENS = 4, 64

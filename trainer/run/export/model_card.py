@@ -10,7 +10,7 @@ from evenkeel.trainer.run.config import Source as DataSource
 from evenkeel.trainer.run.config.section import part_name
 from evenkeel.trainer.run.export.agreement import Agreement
 from evenkeel.trainer.run.export.source import Source
-from evenkeel.trainer.run.record import RunRecord
+from evenkeel.trainer.run.record.run_record import RunRecord
 
 TEMPLATE = Path(__file__).with_name("model_card.md.jinja")
 _SETTINGS = (

@@ -7,7 +7,7 @@ from typing import Any
 
 from evenkeel.trainer.run.config import quantization_config
 from evenkeel.trainer.run.export.source import ExportError, Source
-from evenkeel.trainer.run.manifest import model_fingerprint
+from evenkeel.trainer.run.record.manifest import model_fingerprint
 
 DTYPES = ("float32", "bfloat16", "float16")
 

@@ -6,12 +6,12 @@ from pathlib import Path
 from typing import Any, Literal
 
 from evenkeel.rewards.registry import Refusal
-from evenkeel.trainer.run.checkpoints import fault_of, step_of, writes_manifests
 from evenkeel.trainer.run.config import RunConfig
 from evenkeel.trainer.run.experiment import Experiment
-from evenkeel.trainer.run.files import CONFIG, TRAINER_STATE, BestRecord, read_record
-from evenkeel.trainer.run.manifest import read_manifest
-from evenkeel.trainer.run.record import RunRecord
+from evenkeel.trainer.run.record.checkpoints import fault_of, step_of, writes_manifests
+from evenkeel.trainer.run.record.files import CONFIG, TRAINER_STATE, BestRecord, read_record
+from evenkeel.trainer.run.record.manifest import read_manifest
+from evenkeel.trainer.run.record.run_record import RunRecord
 
 Form = Literal["model", "adapter", "zero", "fsdp"]
 BEST = "best"

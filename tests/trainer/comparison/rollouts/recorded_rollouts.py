@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 from ruamel.yaml import YAML
 
-from evenkeel.trainer.run.rollout_files import write_rollouts
+from evenkeel.trainer.run.record.rollouts import write_rollouts
 from tests.trainer.comparison.reports.recorded_sweep import CONFIG, HOSTILE
 
 GROUP = 8

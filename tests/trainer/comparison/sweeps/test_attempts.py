@@ -22,7 +22,12 @@ from evenkeel.trainer.comparison.sweeps.process_group import await_group, enviro
 from evenkeel.trainer.comparison.sweeps.queues import QueueError, gpu_slots, slurm_parameters
 from evenkeel.trainer.comparison.sweeps.runner import SweepError, locked_directory
 from evenkeel.trainer.comparison.sweeps.schema import SlurmExecution
-from evenkeel.trainer.run.checkpoints import files_of, fingerprints, newest_good_checkpoint, write_checkpoint_manifest
+from evenkeel.trainer.run.record.checkpoints import (
+    files_of,
+    fingerprints,
+    newest_good_checkpoint,
+    write_checkpoint_manifest,
+)
 from tests.paths import ROOT
 
 PARENT_WITH_CHILD = """

@@ -9,13 +9,13 @@ import torch
 from peft import LoraConfig, get_peft_model
 from transformers import AutoModelForCausalLM
 
-from evenkeel.trainer.run.checkpoints import files_of, fingerprints, write_checkpoint_manifest
 from evenkeel.trainer.run.config import load_config
 from evenkeel.trainer.run.export.agreement import Agreement, conversations
 from evenkeel.trainer.run.export.model_card import how_measured, model_card, results
 from evenkeel.trainer.run.export.policy import load_policy
 from evenkeel.trainer.run.export.source import ExportError, find_source
-from evenkeel.trainer.run.record import RunRecord
+from evenkeel.trainer.run.record.checkpoints import files_of, fingerprints, write_checkpoint_manifest
+from evenkeel.trainer.run.record.run_record import RunRecord
 from tests.paths import ROOT
 
 SUMMARY = {

@@ -6,13 +6,21 @@ import shutil
 from pathlib import Path
 
 from evenkeel.rewards.registry import Refusal
-from evenkeel.trainer.run.checkpoints import checkpoints_of
 from evenkeel.trainer.run.config import RunConfig
 from evenkeel.trainer.run.config.layers import flattened
-from evenkeel.trainer.run.files import CONFIG, MANIFEST, SECONDS, TRAINER_STATE, WANDB_RUN_ID, StateRecord, read_record
-from evenkeel.trainer.run.lock import LOCK
-from evenkeel.trainer.run.manifest import read_manifest
-from evenkeel.trainer.run.record import RunRecord
+from evenkeel.trainer.run.record.checkpoints import checkpoints_of
+from evenkeel.trainer.run.record.files import (
+    CONFIG,
+    MANIFEST,
+    SECONDS,
+    TRAINER_STATE,
+    WANDB_RUN_ID,
+    StateRecord,
+    read_record,
+)
+from evenkeel.trainer.run.record.lock import LOCK
+from evenkeel.trainer.run.record.manifest import read_manifest
+from evenkeel.trainer.run.record.run_record import RunRecord
 
 MAY_CHANGE = ("name", "output_dir", "num_processes", "evaluation", "logging", "stopping", "vllm")
 """Sections that may differ between a run and its continuation: they do not change what is trained."""

@@ -6,10 +6,10 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from evenkeel.trainer.run.checkpoints import Verified, checkpoints_of, newest_good_checkpoint
 from evenkeel.trainer.run.config import RunConfig, load_config
 from evenkeel.trainer.run.config.yaml_document import read_file
-from evenkeel.trainer.run.files import (
+from evenkeel.trainer.run.record.checkpoints import Verified, checkpoints_of, newest_good_checkpoint
+from evenkeel.trainer.run.record.files import (
     CONFIG,
     EVALUATIONS,
     MANIFEST,
@@ -22,7 +22,7 @@ from evenkeel.trainer.run.files import (
     SummaryRecord,
     read_record,
 )
-from evenkeel.trainer.run.rollout_files import RecordedRollouts
+from evenkeel.trainer.run.record.rollouts import RecordedRollouts
 
 
 @dataclass(frozen=True)
@@ -59,7 +59,7 @@ class RunRecord:
 
     @cached_property
     def manifest(self) -> dict[str, Any]:
-        """What the run was made of (`evenkeel.trainer.run.manifest`)."""
+        """What the run was made of (`evenkeel.trainer.run.record.manifest`)."""
         return self._json(MANIFEST, ManifestRecord)
 
     @property

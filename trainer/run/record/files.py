@@ -27,7 +27,7 @@ WANDB_RUN_ID = "wandb_run_id.txt"
 EVALUATIONS = "evaluations"
 """Folder of a folder for each held-out set."""
 ROLLOUTS = "rollouts"
-"""Folder of `evenkeel.trainer.run.rollout_files`."""
+"""Folder of `evenkeel.trainer.run.record.rollouts`."""
 TRAINER_STATE = "trainer_state.json"
 """In each checkpoint, written by transformers."""
 OWN_STATE = "evenkeel.pt"
@@ -42,7 +42,7 @@ class DamagedFileError(Refusal):
 
 @with_config(_OPEN)
 class ManifestRecord(TypedDict, total=False):
-    """``manifest.json`` of a run; see `trainer.run.manifest`. Keys that an older version did not write are absent."""
+    """``manifest.json`` of a run; see `trainer.run.record.manifest`."""
 
     world_size: int
     data_fingerprints: dict[str, str]

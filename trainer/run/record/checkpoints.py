@@ -9,7 +9,7 @@ from fnmatch import fnmatch
 from pathlib import Path
 from typing import Any
 
-from evenkeel.trainer.run.files import (
+from evenkeel.trainer.run.record.files import (
     MANIFEST,
     OWN_STATE,
     TRAINER_STATE,

@@ -7,8 +7,8 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Self
 
-from evenkeel.trainer.run.files import SECONDS, write_json
-from evenkeel.trainer.run.record import RunRecord
+from evenkeel.trainer.run.record.files import SECONDS, write_json
+from evenkeel.trainer.run.record.run_record import RunRecord
 
 DISCARDED = "discarded.json"
 """Beside the run of a sweep's cell: ``seconds`` of runs in its place that were deleted without a checkpoint."""

@@ -14,11 +14,11 @@ from typing import Any
 from evenkeel.rewards.registry import Refusal
 from evenkeel.trainer.run.config import RunConfig
 from evenkeel.trainer.run.config.layers import flattened
-from evenkeel.trainer.run.files import CONFIG, MANIFEST, DamagedFileError, write_json
-from evenkeel.trainer.run.record import RunRecord
-from evenkeel.trainer.run.started_from import content_hash, model_files, own_code, what_changed
+from evenkeel.trainer.run.record.files import CONFIG, MANIFEST, DamagedFileError, write_json
+from evenkeel.trainer.run.record.run_record import RunRecord
+from evenkeel.trainer.run.record.started_from import content_hash, model_files, own_code, what_changed
 
-ROOT = Path(__file__).parents[2]
+ROOT = Path(__file__).parents[3]
 ENVIRONMENT = ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "CUDA_VISIBLE_DEVICES", "CUBLAS_WORKSPACE_CONFIG", "NCCL_ALGO")
 """Variables of the environment that change the order of sums, and with it the last digits of every number."""
 LAUNCHER = ("ACCELERATE_", "FSDP_", "WORLD_SIZE", "LOCAL_WORLD_SIZE")

@@ -9,7 +9,14 @@ from pathlib import Path
 from typing import Any
 
 from evenkeel.rewards.registry import Refusal
-from evenkeel.trainer.run.files import ROLLOUTS, DamagedFileError, KeptRecord, read_parquet, read_record, write_json
+from evenkeel.trainer.run.record.files import (
+    ROLLOUTS,
+    DamagedFileError,
+    KeptRecord,
+    read_parquet,
+    read_record,
+    write_json,
+)
 
 KEPT = "kept.json"
 Columns = dict[str, list[Any]]

@@ -11,18 +11,18 @@ from typing import Any
 from filelock import FileLock
 
 from evenkeel.rewards.registry import Refusal
-from evenkeel.trainer.run.checkpoints import checkpoints_of, newest_good_checkpoint, set_aside, writes_manifests
 from evenkeel.trainer.run.config import RunConfig
-from evenkeel.trainer.run.directory import (
+from evenkeel.trainer.run.record.checkpoints import checkpoints_of, newest_good_checkpoint, set_aside, writes_manifests
+from evenkeel.trainer.run.record.directory import (
     ResumeError,
     check_same_run,
     directories_of,
     fresh_directory,
 )
-from evenkeel.trainer.run.files import WANDB_RUN_ID
-from evenkeel.trainer.run.lock import owned
-from evenkeel.trainer.run.manifest import changed_versions, changes_since_start, read_manifest
-from evenkeel.trainer.run.record import RunRecord
+from evenkeel.trainer.run.record.files import WANDB_RUN_ID
+from evenkeel.trainer.run.record.lock import owned
+from evenkeel.trainer.run.record.manifest import changed_versions, changes_since_start, read_manifest
+from evenkeel.trainer.run.record.run_record import RunRecord
 
 AUTO = "auto"
 """``--resume auto``: start, or resume where there is a checkpoint."""
