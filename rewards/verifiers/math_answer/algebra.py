@@ -27,7 +27,6 @@ from evenkeel.rewards.verifiers.math_answer.comparison import same
 from evenkeel.rewards.verifiers.math_answer.forms import About, Expression, Number, Relation
 from evenkeel.rewards.verifiers.math_answer.letters import (
     may_not_commute,
-    needs_no_commuting,
     parsed_with_marks,
     renamed_constants,
 )
@@ -87,19 +86,10 @@ def _same_function(one: sympy.Expr, other: sympy.Expr) -> bool:
     if one == other or one.as_dummy() == other.as_dummy():  # a sum over n is one over k
         return True
     if not (one.is_commutative and other.is_commutative):
-        if sympy.expand(one - other) == 0:
-            return True
-        if not needs_no_commuting(one, other):
-            return False
-        one, other = (_commuting(side) for side in (one, other))
+        return bool(sympy.expand(one - other) == 0)
     if _differ_at_a_point(one, other):
         return False
     return bool(sympy.simplify(one - other) == 0) or _same_logarithms(one, other)
-
-
-def _commuting(expression: sympy.Expr) -> sympy.Expr:
-    apart = [letter for letter in expression.free_symbols if not letter.is_commutative]
-    return expression.xreplace({letter: sympy.Symbol(str(letter), real=True) for letter in apart})
 
 
 def _differ_at_a_point(one: sympy.Expr, other: sympy.Expr) -> bool:
@@ -112,14 +102,7 @@ def _values(expressions: Sequence[sympy.Expr], place: int) -> list[sympy.Expr]:
     """Each expression's value where its letters are certain fractions above zero, others at each ``place``."""
     letters = sorted(set[sympy.Basic]().union(*(each.free_symbols for each in expressions)), key=str)
     point = {letter: sympy.Rational(7 + 2 * index, 4 + place + 3 * index) for index, letter in enumerate(letters)}
-    return [_value(each, point) for each in expressions]
-
-
-def _value(expression: sympy.Expr, point: dict[sympy.Basic, sympy.Rational]) -> sympy.Expr:
-    try:
-        return expression.subs(point).evalf(30)
-    except (ValueError, TypeError):  # the double factorial of a fraction
-        return sympy.nan
+    return [each.subs(point).evalf(30) for each in expressions]
 
 
 def _are_apart(first: sympy.Expr, second: sympy.Expr) -> bool:
@@ -145,11 +128,7 @@ def _same_relation(gold: Relation, answer: Relation) -> bool:
 
 def _same_difference(sign: str, first: Any, second: Any) -> bool:
     if not (first.is_commutative and second.is_commutative):
-        if 0 in (sympy.expand(first - second), sympy.expand(first + second)) and (sign in ("=", "\\ne")):
-            return True
-        if not needs_no_commuting(first, second):
-            return False
-        first, second = _commuting(first), _commuting(second)
+        return 0 in (sympy.expand(first - second), sympy.expand(first + second)) and sign in ("=", "\\ne")
     if sign == "=":  # y = 1/x is xy = 1
         first, second = (sympy.fraction(sympy.together(difference))[0] for difference in (first, second))
     if not (first.free_symbols and second.free_symbols):  # any false equation would be any other

@@ -26,13 +26,10 @@ The rules, where one has to be chosen:
 
 import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from fractions import Fraction
-from itertools import pairwise
 from math import isqrt, lcm
 from typing import TypeAlias, TypeVar
 
 from evenkeel.rewards.verifiers.math_answer.forms import (
-    OTHERWISE,
     About,
     BasedNumber,
     Case,
@@ -96,8 +93,6 @@ def same(gold: Form, answer: Form, algebra: AlgebraJudge) -> bool | None:
                 return False
             value, other = (form.value if isinstance(form, Quantified) else form for form in (gold, answer))
             return same(value, other, algebra)
-        case Worked(), Worked() if gold == answer:
-            return True
         case Worked(), _:
             ends = [gold.result] if gold.about is None else [gold.result, gold.about.value]
             return _any(same(end, answer, algebra) for end in ends)
@@ -212,8 +207,6 @@ def _equal(step: Form, result: Form, algebra: AlgebraJudge) -> bool | None:
 
 def _about(number: About, value: Form, algebra: AlgebraJudge) -> bool | None:
     """Whether a value is about a number; both of the same unit if both have one."""
-    if isinstance(value, Named):
-        return _about(number, value.value, algebra)
     if not isinstance(value, Number | Expression) or not compatible(number.value.unit, value.unit):
         return False
     return algebra(number, value)
@@ -439,71 +432,13 @@ def as_equation(form: Form) -> Relation | None:
 
 
 def _same_cases(gold: Cases, answer: Cases, algebra: AlgebraJudge) -> bool | None:
-    """Whether each case of one has its case in the other, in any order; "otherwise" is what the others leave."""
-    conditions = [[piece.condition for piece in each.pieces] for each in (gold, answer)]
+    """Whether each case of one has its case in the other, in any order."""
 
     def same_piece(one: Case, other: Case) -> bool | None:
-        condition = _same_condition(one.condition, other.condition, conditions, algebra)
+        condition = one.condition == other.condition or same(one.condition, other.condition, algebra)
         return condition and same(one.value, other.value, algebra)
 
     return _paired(gold.pieces, answer.pieces, same_piece)
-
-
-def _same_condition(one: Form, other: Form, conditions: list[list[Form]], algebra: AlgebraJudge) -> bool | None:
-    if (one == OTHERWISE) == (other == OTHERWISE):
-        return one == other or same(one, other, algebra)
-    explicit, rest = (other, conditions[1]) if one == OTHERWISE else (one, conditions[0])
-    return _is_what_is_left(explicit, [condition for condition in rest if condition is not explicit])
-
-
-def _is_what_is_left(condition: Form, others: Iterable[Form]) -> bool:
-    """Whether ``condition`` holds of one unknown's values exactly where none of ``others`` does."""
-    sets = [condition, *others]
-    if len({each.name for each in sets if isinstance(each, Named)}) != 1:
-        return False
-    values = [each.value if isinstance(each, Named) else each for each in sets]
-    ends = sorted({end for value in values for end in _end_points(value)})
-    if not ends:
-        return False
-    between = [(one + other) / 2 for one, other in pairwise(ends)]
-    for place in (*ends, *between, ends[0] - 1, ends[-1] + 1):
-        held = [_holds(value, place) for value in values]
-        if None in held or held[0] is any(held[1:]):
-            return False
-    return True
-
-
-def _end_points(value: Form) -> list[Fraction]:
-    match value:
-        case Number():
-            return [value.value]
-        case Interval():
-            return [end.value for end in (value.left, value.right) if isinstance(end, Number)]
-        case Union():
-            return [end for piece in value.pieces for end in _end_points(piece)]
-    return []
-
-
-def _holds(value: Form, place: Fraction) -> bool | None:
-    match value:
-        case Number():
-            return value.value == place
-        case Union():
-            held = [_holds(piece, place) for piece in value.pieces]
-            return None if None in held else any(held)
-        case Interval(left=Number() | Words() as left, right=Number() | Words() as right):
-            above = (
-                left.text == "-infinity"
-                if isinstance(left, Words)
-                else (left.value < place or (value.left_closed and left.value == place))
-            )
-            below = (
-                right.text == "infinity"
-                if isinstance(right, Words)
-                else (place < right.value or (value.right_closed and right.value == place))
-            )
-            return above and below
-    return None
 
 
 def _as_congruence(form: Form) -> Congruence | None:

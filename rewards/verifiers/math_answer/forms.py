@@ -248,5 +248,3 @@ Form: TypeAlias = (
 INFINITY, MINUS_INFINITY = Words("infinity"), Words("-infinity")
 EMPTY_SET = Listing((), braces=True)
 REALS = Interval(MINUS_INFINITY, INFINITY, left_closed=False, right_closed=False)
-OTHERWISE = Words("otherwise")
-"""The condition of what the other cases leave."""

@@ -4,7 +4,7 @@ The parser of LaTeX takes every letter for a real number, drops primes and reads
 lose is put aside under a symbol of its own before, and put back after it: ``f'(2x)`` as a function of ``2x``, ``x'``
 as another letter than ``x``, ``n!!`` as the double factorial, ``\frac{dy}{dx}`` as one thing.
 
-Where letters may not commute, only what needs no commuting is equal. They may not: capital letters that are
+Where letters may not commute, only what is equal term by term is. They may not: capital letters that are
 multiplied, unless the gold divides by a letter or puts one under a root or into a function (``\frac{nRT}{V}`` holds
 numbers); and every letter beside a transpose or a cross product.
 """
@@ -170,7 +170,7 @@ def _put_aside(latex: str, kept: dict[str, Any], parse: Parser, noncommuting: st
     latex = _PRIMED.sub(lambda match: letter(match[0]), latex)
     latex = _DOUBLE_FACTORIAL.sub(lambda match: symbol(_double_factorial(inner(match["plain"]))), latex)
     latex = _NO_CONSTANT.sub(lambda match: letter(match["letter"]) if match["letter"] else match[0], latex)
-    latex = _TRANSPOSED.sub(transposed, _with_double_factorials(latex, symbol, inner))
+    latex = _TRANSPOSED.sub(transposed, latex)
     if "'" in latex or re.search(r"! ?!", latex):
         raise NotUnderstoodError(latex)
     if noncommuting == ALL:
@@ -223,33 +223,9 @@ def _is_function(letter: str, inside: str, functions: set[str]) -> bool:
     return _SEQUENCE.fullmatch(letter) is not None and _OF_AN_INDEX.fullmatch(inside) is not None
 
 
-def _with_double_factorials(latex: str, symbol: Callable[[Any], str], inner: Parser) -> str:
-    """``(…)!!`` as the double factorial."""
-    position = 0
-    while (start := latex.find("(", position)) >= 0:
-        position, end = start + 1, matching_end(latex, start)
-        if end < 0:
-            return latex
-        if doubled := re.compile(r" ?! ?!(?! ?!)").match(latex, end):
-            latex = (
-                latex[:start] + symbol(_double_factorial(inner(latex[start + 1 : end - 1]))) + latex[doubled.end() :]
-            )
-    return latex
-
-
 def _double_factorial(of: Any) -> Any:
     """Of a number its value; of a letter no function that sympy would evaluate between the integers."""
     return sympy.factorial2(of) if of.is_Integer else sympy.Function("double_factorial", real=True)(of)
-
-
-def needs_no_commuting(one: Any, other: Any) -> bool:
-    """Whether no term of either multiplies two letters that do not commute."""
-    terms = sympy.Add.make_args(sympy.expand(one)) + sympy.Add.make_args(sympy.expand(other))
-    return all(len(term.args_cnc()[1]) < 2 and not _is_inverse(term) for term in terms)
-
-
-def _is_inverse(term: Any) -> bool:
-    return any(not power.is_commutative and not power.exp.is_Integer for power in term.atoms(sympy.Pow))
 
 
 def renamed_constants(gold: str, wanted: set[str], written: set[str]) -> list[dict[str, str]]:

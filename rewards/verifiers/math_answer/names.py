@@ -159,8 +159,7 @@ def _without_connectives(words: str) -> list[str]:
 
 def same_name(one: str, other: str) -> bool:
     """Whether two names are one; an index in words, ``v_max``, may be left out."""
-    one, other = (re.sub(r"(?<=^[a-z])\([a-z]\)$", "", name) for name in (one, other))  # y(x) is y
-    if one == other:
+    if one == other or re.fullmatch(rf"(?<![A-Z]){re.escape(min(one, other))}\([a-z]\)", max(one, other)):  # y(x) is y
         return True
     (base, _, index), (other_base, _, other_index) = one.partition("_"), other.partition("_")
     return base == other_base and "" in (index, other_index) and (index or other_index).isalpha()
@@ -203,7 +202,7 @@ def without_introduction(text: str) -> str:
     if not says_something:
         return rest
     said = (introduction["connective"] or introduction["words"] or "?").strip(" .,:").lower()
-    if not rest.startswith("{") or said.split()[-1] not in _IN_WORDS["after"] or denies(said):
+    if not rest.startswith("{") or said.split()[-1] not in _IN_WORDS["after"] or denies(said) or "answer" in said:
         return text
     end = matching_end(rest, 0)  # a box in the box, behind a sentence
     return rest[1 : end - 1] + rest[end:]

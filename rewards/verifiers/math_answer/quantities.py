@@ -87,7 +87,6 @@ _DATE = re.compile(
     r"(?:(?P<weekday>[a-z]+day) )?(?:(?P<month>[a-z]+) (?:the )?(?P<day>\d{1,2})(?:st|nd|rd|th)?"
     r"|(?:the )?(?P<first>\d{1,2})(?:st|nd|rd|th)? (?:of )?(?P<then>[a-z]+))(?: (?P<year>\d{4}))?"
 )
-_MONTH_OF_YEAR = re.compile(r"(?P<month>[a-z]+) (?P<year>\d{4})")
 SCALES: list[dict[str, int]] = NOTATION["scales"]
 """Units of one kind, each by how many of the least it is, the largest first."""
 _AMOUNT = re.compile(r"(?P<number>\d+(?:\.\d+)?) ?(?P<unit>[A-Za-z]+)\.?(?:,? and |, ?| )?")
@@ -247,8 +246,6 @@ def date(text: str) -> Form | None:
     if re.fullmatch(r"(?:12:00 )?(?:12 )?(noon|midnight)", plain):
         return Words("12:00pm" if plain.endswith("noon") else "12:00am")
     if plain in _MONTHS or plain in _DAYS:
-        return Words(plain)
-    if (match := _MONTH_OF_YEAR.fullmatch(plain)) and match["month"] in _MONTHS:
         return Words(plain)
     match = _DATE.fullmatch(plain)
     month = match and (match["month"] or match["then"])

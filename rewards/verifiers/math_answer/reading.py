@@ -10,7 +10,6 @@ from evenkeel.rewards.verifiers.math_answer.forms import (
     EMPTY_SET,
     INFINITY,
     MINUS_INFINITY,
-    OTHERWISE,
     REALS,
     About,
     Answer,
@@ -68,10 +67,6 @@ _BASED = re.compile(
     r"(?:\(?([0-9A-Fa-f]+|[0-9A-Z]+)\)?|\\text ?\{([0-9A-Z]+)\}) ?_ ?"
     r"(?:(\d)|\{ ?\(?(\d+|\\text ?\{[a-z]+\})\)? ?\}|\\text ?\{([a-z]+)\})"
 )
-_BASES = {
-    word: str(base)
-    for base, word in enumerate(["two", "three", "four", "five", "six", "seven", "eight", "nine", "ten"], start=2)
-}
 _NEGATIVE = re.compile(r"- ?\( ?(?P<value>[^()+-]*?) ?\)")
 _CHOICE = re.compile(r"(\([A-H]\)) +(.*\S)")
 _FUNCTION = re.compile(r"\\(?:sin|cos|tan|cot|sec|csc)")
@@ -177,11 +172,9 @@ def _several_words(text: str) -> Form | None:
 def _choice(text: str) -> Form | None:
     match = _CHOICE.fullmatch(text)
     value = read_form(match[2]) if match else None
-    if isinstance(value, Words):
-        words = set(value.text.split())
-        says = words & _CONJUNCTIONS or denies(value.text) or len(value.text) < 2
-        return None if match is None or says else Named(match[1], value)
-    readable = isinstance(value, Number | Expression | Named | Relation | Row | Interval)
+    if isinstance(value, Words) and (len(value.text) < 2 or denies(value.text) or "and" in value.text.split()):
+        return None
+    readable = isinstance(value, Words | Number | Expression | Named | Relation | Row | Interval)
     return Named(match[1], value) if match and value and readable else None
 
 
@@ -193,7 +186,7 @@ def _based(text: str) -> Form | None:
     digits = (match[1] or match[2]).upper()
     if digits.isalpha() and not match[2]:  # X_1 is a variable
         return None
-    base = _BASES.get(base, base)
+    base = str(NUMBERS.get(base, base))
     if base.isdigit() and any(int(digit, 36) >= int(base) for digit in digits):
         return None
     return Number(Fraction(int(digits))) if base == "10" and digits.isdigit() else BasedNumber(digits, base)
@@ -374,8 +367,6 @@ def several(text: str) -> Form | None:
         return either_sign(text)
     forms = [read_form(piece) for piece in pieces if piece.strip()]
     values = [item.value if isinstance(item, Named) else item for item in forms]
-    if merged := _one_congruence(forms):
-        return merged
     names = {item.name if isinstance(item, Named) else "" for item in forms}
     if all(isinstance(value, Interval) for value in values) and len(names) == 1:
         conjunction, (name,) = _CONJUNCTION.search(text), names
@@ -411,20 +402,6 @@ def _groups_of_names(text: str) -> Listing | None:
     return Listing(tuple(solutions)) if len(named) == len(groups) and all(named) else None
 
 
-def _one_congruence(forms: list[Form]) -> Form | None:
-    """``x ≡ 1 or x ≡ 2 (mod 3)``, of one unknown and modulus."""
-    moduli = {
-        (form.name, form.value.modulus)
-        for form in forms
-        if isinstance(form, Named) and isinstance(form.value, Congruence)
-    }
-    found = [form.value for form in forms if isinstance(form, Named) and isinstance(form.value, Congruence)]
-    if len(moduli) != 1 or len(found) < len(forms):
-        return None
-    ((name, modulus),) = moduli
-    return Named(name, Congruence(tuple(residue for each in found for residue in each.residues), modulus))
-
-
 def _overlap(halves: list[Form]) -> Form:
     """``x > 2 and x < 3``, as an interval."""
     match halves:
@@ -450,6 +427,8 @@ def listing(forms: list[Form], *, braces: bool = False) -> Listing:
     for item in forms:
         if isinstance(item, Listing) and not item.braces:
             flat.extend(item.items)
+        elif isinstance(item, Listing) and braces:  # {{1}} is not {1}
+            flat.append(Union((item,)))
         elif isinstance(item, Named) and isinstance(item.value, Listing) and not item.value.braces:
             flat.extend(Named(item.name, value) for value in item.value.items)
         else:
@@ -658,7 +637,7 @@ def _inline(text: str) -> Form | None:
 def _condition(text: str) -> Form:
     text = re.sub(rf"^[ ,]*{_IF}", "", text.strip(" ,.;")).strip()
     if _OTHERWISE.fullmatch(text):
-        return OTHERWISE
+        return Words("otherwise")
     condition = read_form(text)
     if isinstance(condition, Unreadable):  # n is even
         return Words(re.sub(r"\\text|\b(?:is|if|an?)\b|[{}\s,.]", "", text))

@@ -58,7 +58,7 @@ EXPRESSIONS = [*GOLDS, "5x-7y+11z+4=0", "x^5-x^4+x^3-x^2+x-1", "(\\sqrt{2},x)", 
 def test_no_heap_of_pieces_is_unjudged():
     draw = random.Random(18)
     answers = ["".join(draw.choices(PIECES, k=draw.randint(1, 7))) for _ in range(300)]
-    answers.append("y=\\frac{1}{10}\\left[\\begin{array}{ll}1&0\\\\0&3\\end{array}\\right]x")
+    answers.append("y=\\frac{1}{10}\\left(\\begin{array}{ll}1&0\\\\0&3\\end{array}\\right)x")
     pairs = [(gold, answer) for gold in EXPRESSIONS for answer in answers]
     verdicts = JUDGE.judge_all([f"\\boxed{{{answer}}}" for _, answer in pairs], [gold for gold, _ in pairs])
     assert [pair for pair, verdict in zip(pairs, verdicts, strict=True) if verdict.score is None] == []

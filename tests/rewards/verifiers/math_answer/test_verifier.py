@@ -167,8 +167,8 @@ def test_a_judge_that_fails_leaves_its_row_unjudged(monkeypatch):
 
 
 FAILING_ANSWERS = [
-    "y=\\frac{1}{10}\\left[\\begin{array}{ll}1&0\\\\0&3\\end{array}\\right]x",  # its judge raises TypeError
-    "\\left[\\begin{array}{ll}1&0\\\\0&3\\end{array}\\right]x",  # RecursionError
+    "y=\\frac{1}{10}\\left(\\begin{array}{ll}1&0\\\\0&3\\end{array}\\right)x",  # its judge raises TypeError
+    "\\left(\\begin{array}{ll}1&0\\\\0&3\\end{array}\\right)x",  # and this
     pytest.param("(-8)^{\\frac{999999999}{7}}", marks=pytest.mark.slow),  # without end, inside C
 ]
 
