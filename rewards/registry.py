@@ -193,7 +193,7 @@ class Kind:
         if inspect.isfunction(called) and accepts(self._hints(found.label, called).get("return")):
             return
         raise self.error(
-            f"{self.name} {found.label!r} does not say that it returns what a {self.name} does, so it is not called. "
+            f"{self.name} {found.label!r} does not say that it returns what one has to, so it is not called. "
             f"Write {example}.",
             code="wrong-signature",
         )

@@ -29,7 +29,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     from evenkeel.trainer.run.export import export, find_source, push
 
     disable_progress_bar()
-    source = find_source(arguments.run, arguments.checkpoint)
+    source = find_source(arguments.run, arguments.checkpoint, trusts_code=arguments.trust_remote_code)
     print(f"{source.checkpoint} → {arguments.to}", flush=True)
     name = (arguments.push_to_hub or "").rpartition("/")[2]
     found = export(source, arguments.to, dtype=arguments.dtype, base=arguments.base, name=name)
@@ -48,6 +48,9 @@ def parser() -> argparse.ArgumentParser:
     command.add_argument("--checkpoint", metavar="STEP|best", help="else the newest good one")
     command.add_argument("--dtype", choices=DTYPES, help="of the written weights; else as they were trained")
     command.add_argument("--base", metavar="MODEL", help="where the model beneath an adapter lies, if it has moved")
+    command.add_argument(
+        "--trust-remote-code", action="store_true", help="run the model's own code, as model.trust_remote_code says"
+    )
     command.add_argument("--push-to-hub", metavar="USER/NAME", help="also upload it, to a private repository")
     command.add_argument("--public", action="store_true", help="… to a public one")
     return command

@@ -54,6 +54,8 @@ def read(path: str | Path) -> Record:
         LogError: there is none, or nothing in it is a metric that a rule reads.
     """
     file = _file_of(Path(path))
+    if file.exists() and not file.is_file():
+        raise LogError(f"{file} is no regular file. Name a log.")
     try:
         content = file.read_bytes()
     except OSError as error:

@@ -4,10 +4,23 @@ from pathlib import Path
 from typing import Any
 
 from evenkeel.rewards.registry import Refusal
+from evenkeel.trainer.run.chat_template_trial import rendering_fault
 from evenkeel.trainer.run.check.model import folder_fault
 from evenkeel.trainer.run.config import RunConfig
 from evenkeel.trainer.run.data.sources import use_offline_mode
 from evenkeel.trainer.run.library_errors import in_words
+from evenkeel.trainer.run.record.files import files_fault
+
+_CALL = {"type": "function", "function": {"name": "look", "arguments": {"at": "1"}}}
+_TURNS = [
+    {"role": "user", "content": "1"},
+    {"role": "assistant", "content": "2", "tool_calls": [_CALL]},
+    {"role": "tool", "name": "look", "content": "3"},
+    {"role": "assistant", "content": "4"},
+    {"role": "user", "content": "5"},
+]
+_FORMS = [[*start, *_TURNS[:end]] for start in ([], [{"role": "system", "content": "0"}]) for end in (1, 2, 3, 4, 5)]
+"""Conversations in all the forms that are written anywhere."""
 
 
 class TokenizerError(Refusal):
@@ -26,6 +39,8 @@ def load_tokenizer(config: RunConfig) -> tuple[Any, bool]:
     from transformers import AutoTokenizer
 
     name = config.model.name_or_path
+    if files_fault(Path(name)) and (fault := folder_fault(name)):
+        raise fault
     if not Path(name).exists():
         use_offline_mode()
     try:
@@ -47,6 +62,8 @@ def load_tokenizer(config: RunConfig) -> tuple[Any, bool]:
             f"The tokenizer of {name!r} has no chat template, so a conversation cannot be written for the model. "
             "Use an instruction-tuned model, or save the tokenizer with a chat_template of your own."
         )
+    if limit := rendering_fault(tokenizer, _FORMS, tools=True):
+        raise TokenizerError(f"The chat template of {name!r} {limit}")
     try:
         _prompt(tokenizer)
     except Exception as error:  # a template is a program of its own

@@ -1,6 +1,7 @@
 """Rows from real files, folders and generators: what comes out, and what is refused with which words."""
 
 import json
+import os
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -303,6 +304,14 @@ def test_a_path_that_cannot_be_loaded_is_explained(tmp_path: Path, source: dict[
     (tmp_path / "r.txt").write_text("x")
     (tmp_path / "broken.jsonl").write_text('{"a": 1}\n{"a": \n')
     assert words in refusal(rows, base_dir=tmp_path, **source)
+
+
+def test_what_is_no_regular_file_is_refused_before_it_is_read(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "pipe.jsonl")
+    (tmp_path / "saved").mkdir()
+    os.mkfifo(tmp_path / "saved" / "dataset_info.json")
+    for path in ("pipe.jsonl", "saved"):
+        assert "is a pipe, a device or a socket" in refusal(rows, base_dir=tmp_path, path=path)
 
 
 def test_without_network_a_hub_id_gives_one_clear_error(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,6 +1,7 @@
 """A run's directory is read in one place: what is absent is empty, what is damaged is refused by its name."""
 
 import json
+import os
 import re
 from pathlib import Path
 
@@ -8,6 +9,8 @@ import pytest
 
 from evenkeel.trainer.comparison.reports.run_files import RecordedRun
 from evenkeel.trainer.comparison.sweeps.pilots import cell_hours
+from evenkeel.trainer.doctor.readers import LogError
+from evenkeel.trainer.doctor.readers import read as read_log
 from evenkeel.trainer.run.record.files import DamagedFileError, read_parquet, write_json
 from evenkeel.trainer.run.record.manifest import changed_versions
 from evenkeel.trainer.run.record.run_record import RunRecord
@@ -115,3 +118,15 @@ def test_the_names_of_the_files_stand_once() -> None:
     modules += (ROOT / "scripts").glob("*.py")
     with_names = {path.name for path in modules if literal.search(path.read_text())}
     assert with_names == {"files.py", "started_from.py"}  # the second names what any trainer leaves in a model's folder
+
+
+def test_a_pipe_among_the_files_of_a_run_is_not_waited_for(tmp_path: Path) -> None:
+    for name in ("metrics.jsonl", "seconds.json", "summary.json"):
+        os.mkfifo(tmp_path / name)
+    run = RunRecord(tmp_path)
+    assert run.parts is None
+    for read in (lambda: run.metrics, lambda: read_parquet(tmp_path / "metrics.jsonl", None, "Delete it.")):
+        with pytest.raises(DamagedFileError, match="is a pipe"):
+            read()
+    with pytest.raises(LogError, match="no regular file"):
+        read_log(tmp_path / "metrics.jsonl")

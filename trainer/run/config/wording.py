@@ -2,7 +2,7 @@
 
 import re
 import typing
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -63,9 +63,14 @@ def problems_of(error: ValidationError, tree: Node, model: type[BaseModel] = Run
                 path.append(key)
         places[tuple(path)].append(detail)
     problems = []
+    above = {place[:end] for place in places for end in range(len(place))}
+    unknown: Counter[Path] = Counter()
     for place, details in places.items():
         # The members of a union that had another shape than the value say nothing about the member that was meant.
-        if any(other[: len(place)] == place and other != place for other in places):
+        if place in above:
+            continue
+        unknown[place[:-1]] += details[0]["type"] == "extra_forbidden"
+        if unknown[place[:-1]] > _MOST_LISTED:
             continue
         origin, found = tree.origin, tree
         for key in place:
@@ -74,6 +79,10 @@ def problems_of(error: ValidationError, tree: Node, model: type[BaseModel] = Run
             origin, found = inside.origin, inside
         code, what, instead = _words(place, details, model)
         problems.append(Problem(".".join(map(str, place)), what, instead, origin, code=code))
+    for section, number in unknown.items():
+        if number > _MOST_LISTED:
+            what = f"{number - _MOST_LISTED:,} more keys here are unknown, and nothing else is looked at."
+            problems.append(Problem(".".join(map(str, section)), what, "", tree.origin, code="unknown-key"))
     return sorted(problems, key=lambda each: (each.origin.source, each.origin.line or 0) if each.origin else ("", 0))
 
 

@@ -21,12 +21,16 @@ from ruamel.yaml.resolver import VersionedResolver
 from ruamel.yaml.tag import Tag
 
 from evenkeel.trainer.run.config.problems import COMMAND_LINE, ConfigError, Origin, Problem, config_error
+from evenkeel.trainer.run.record.files import file_fault
 
 DEEPEST = 64
 """Largest number of mappings and lists inside one another; a run file has six."""
+MOST_BYTES = 1 << 18
+"""Largest size of a file; a run file has two thousand bytes, a resolved one ten thousand."""
 MOST_REPEATED = 10_000
 """Largest number of values that aliases may repeat: nine lists of ten aliases to the list before are a billion."""
 
+_MOST_DIGITS = 100
 _TAG = "tag:yaml.org,2002:"
 _CORE_SCHEMA = (
     ("null", re.compile(r"~|null|Null|NULL|")),
@@ -86,7 +90,8 @@ def read_file(path: Path) -> Node:
         ConfigError: the file cannot be read, is not YAML, is empty or not a mapping, or writes a key twice.
     """
     origin = Origin(str(path), None, path.parent)
-
+    if fault := file_fault(path, MOST_BYTES):
+        raise config_error("unreadable-file", "", f"the file {fault}.", "Name a YAML file that somebody wrote.", origin)
     try:
         text = path.read_text(encoding="utf-8")
     except OSError as error:
@@ -206,7 +211,8 @@ class _Reader:
             try:
                 return _scalar_value(tag, composed.value)
             except (ValueError, KeyError):
-                what = f"the tag {composed.tag} does not fit {composed.value!r}, or is not allowed in a configuration."
+                shown = f"{composed.value!r:.60}"
+                what = f"the tag {composed.tag} does not fit {shown}, or is not allowed in a configuration."
         elif tag == "map" and isinstance(composed, MappingNode):
             return dict(self._entries(composed, path))
         elif tag == "seq":
@@ -248,6 +254,8 @@ def _joined(path: str, key: str) -> str:
 
 
 def _scalar_value(tag: str, text: str) -> Any:
+    if tag == "int" and len(text) > _MOST_DIGITS:
+        raise ValueError(f"{len(text)} digits")
     if tag == "int":
         return int(text, 0) if text[:2] in ("0o", "0x") else int(text)
     if tag == "float":

@@ -7,11 +7,11 @@ from typing import Any, Literal
 
 from evenkeel.rewards.registry import Refusal
 from evenkeel.trainer.run.config import RunConfig
-from evenkeel.trainer.run.experiment import Experiment
 from evenkeel.trainer.run.record.checkpoints import fault_of, step_of, writes_manifests
-from evenkeel.trainer.run.record.files import CONFIG, TRAINER_STATE, BestRecord, read_record
+from evenkeel.trainer.run.record.files import CONFIG, TRAINER_STATE, BestRecord, files_fault, read_record
 from evenkeel.trainer.run.record.manifest import read_manifest
 from evenkeel.trainer.run.record.run_record import RunRecord
+from evenkeel.trainer.run.tokenizer import load_tokenizer
 
 Form = Literal["model", "adapter", "zero", "fsdp"]
 BEST = "best"
@@ -46,7 +46,7 @@ class Source:
     def tokenizer(self) -> Any:
         """The one that was trained with: the checkpoint's; beside shards alone the base model's, prepared again."""
         if not (self.checkpoint / "tokenizer_config.json").is_file():
-            return Experiment(self.config, self.run.path).tokenizer
+            return load_tokenizer(self.config)[0]
         from transformers import AutoTokenizer
 
         return AutoTokenizer.from_pretrained(self.checkpoint, trust_remote_code=self.config.model.trust_remote_code)
@@ -77,12 +77,13 @@ class Source:
         )
 
 
-def find_source(folder: Path, wanted: str | None) -> Source:
+def find_source(folder: Path, wanted: str | None, *, trusts_code: bool = False) -> Source:
     """The requested checkpoint, its files verified.
 
     Args:
         folder: a run's directory, or one of its checkpoints.
         wanted: a step, `BEST`, or ``None`` for the newest good one.
+        trusts_code: the caller has read the model's own code. That the run's file trusts it is its author's word.
 
     Raises:
         ExportError: there is no such run or checkpoint, or its files have changed since they were saved.
@@ -117,5 +118,12 @@ def find_source(folder: Path, wanted: str | None) -> Source:
         if fault := fault_of(found, manifest_expected=writes_manifests(run.path)):
             raise ExportError(f"{found} is broken: {fault}. Without --checkpoint the newest good one is exported.")
     source = Source(run, found)
-    _ = source.config, source.record  # refused here
+    _ = source.record  # refused here
+    if source.config.model.trust_remote_code and not trusts_code:
+        raise ExportError(
+            f"{run.path / CONFIG} says model.trust_remote_code: true, so an export runs code that the model brings. "
+            "Read that code, then give --trust-remote-code."
+        )
+    if odd := files_fault(found):
+        raise ExportError(f"{odd}. Without --checkpoint the newest good one is exported.")
     return source

@@ -4,6 +4,7 @@ A file may have been emptied, cut short or edited. It is then refused by its nam
 """
 
 import json
+import math
 import os
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -202,6 +203,50 @@ class DiscardedRecord(TypedDict, total=False):
     seconds: float
 
 
+_MOST_BYTES = 1 << 30
+_OF_ANY_SIZE = (".safetensors", ".bin", ".pt", ".pth", ".distcp", ".arrow", ".parquet")
+
+
+def file_fault(path: Path, most_bytes: float = _MOST_BYTES) -> str | None:
+    """Why a file is not read: a pipe or a device may never end; ``None`` also where there is none, or a folder."""
+    try:
+        if path.is_file():
+            size = path.stat().st_size
+            return f"has {size:,} bytes, and at most {most_bytes:,} are read" if size > most_bytes else None
+        is_odd = path.exists() and not path.is_dir()
+    except OSError:  # as of a name that is too long; what reads it says so
+        return None
+    return "is a pipe, a device or a socket, not a regular file" if is_odd else None
+
+
+def files_fault(path: Path) -> str | None:
+    """The first `file_fault`, after the file's name, of a model or a data set: a file of any size, or all of a folder.
+
+    Looked at are the folder and the folders in it; weights and tables have any size.
+    """
+    for file in [path, *path.glob("*"), *path.glob("*/*")]:
+        if fault := file_fault(file, math.inf if file == path or file.suffix in _OF_ANY_SIZE else _MOST_BYTES):
+            return f"{file} {fault}"
+    return None
+
+
+def bytes_of(path: Path, instead: str) -> bytes:
+    """The bytes of a file.
+
+    Args:
+        instead: what to do where it cannot be read.
+
+    Raises:
+        DamagedFileError: it cannot be read, is no regular file, or has more than 1 GiB.
+    """
+    if fault := file_fault(path):
+        raise DamagedFileError(f"{path} {fault}. {instead}")
+    try:
+        return path.read_bytes()
+    except OSError as error:
+        raise DamagedFileError(f"{path} cannot be read: {error.strerror}. {instead}") from error
+
+
 def read_record(path: Path, kind: Any, instead: str) -> dict[str, Any]:
     """The object in a JSON file, checked to be of ``kind``.
 
@@ -212,10 +257,9 @@ def read_record(path: Path, kind: Any, instead: str) -> dict[str, Any]:
     Raises:
         DamagedFileError: the file cannot be read, is not JSON, or lacks what a file of its kind holds.
     """
+    content = bytes_of(path, instead)
     try:
-        data = json.loads(path.read_bytes())
-    except OSError as error:
-        raise DamagedFileError(f"{path} cannot be read: {error.strerror}. {instead}") from error
+        data = json.loads(content)
     except RecursionError as error:
         raise DamagedFileError(f"{path} is damaged: its brackets are nested too deeply. {instead}") from error
     except ValueError as error:
@@ -257,6 +301,8 @@ def read_parquet(path: Path, columns: Sequence[str] | None, instead: str) -> Any
     """
     from pyarrow import parquet
 
+    if fault := file_fault(path, math.inf):
+        raise DamagedFileError(f"{path} {fault}. {instead}")
     try:
         file = parquet.ParquetFile(path)
         there = file.schema_arrow.names

@@ -20,6 +20,7 @@ from evenkeel.trainer.run.record.files import (
     EvaluationRecord,
     ManifestRecord,
     SummaryRecord,
+    bytes_of,
     read_record,
 )
 from evenkeel.trainer.run.record.rollouts import RecordedRollouts
@@ -83,9 +84,9 @@ class RunRecord:
     def parts(self) -> list[dict[str, Any]] | None:
         """The recorded parts of the run, each with ``began`` and ``seconds``; ``None`` where there is no record."""
         try:
-            parts = json.loads((self.path / SECONDS).read_text())["parts"]
+            parts = json.loads(bytes_of(self.path / SECONDS, ""))["parts"]
             return [part for part in parts if part["seconds"] >= 0]
-        except (OSError, ValueError, KeyError, TypeError, RecursionError):
+        except (ValueError, KeyError, TypeError, RecursionError):
             return None
 
     @property
@@ -132,12 +133,7 @@ class RunRecord:
     @cached_property
     def _metrics_lines(self) -> list[tuple[int, dict[str, Any] | None]]:
         path = self.path / METRICS
-        try:
-            text = path.read_bytes() if path.exists() else b""
-        except OSError as error:
-            raise DamagedFileError(
-                f"{path} cannot be read: {error.strerror}. Move it away; a run writes a new one."
-            ) from error
+        text = bytes_of(path, "Move it away; a run writes a new one.") if path.exists() else b""
         *whole, cut_off = text.split(b"\n")
         lines = [(number, _metrics_of(line)) for number, line in enumerate(whole, start=1)]
         last = _metrics_of(cut_off)

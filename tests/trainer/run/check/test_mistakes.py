@@ -45,6 +45,7 @@ ELSEWHERE = {
     "impossible-learning-rate",
     "memory-estimate",
     "missing-weight-files",
+    "no-regular-file",
     "too-few-inodes",
     "tracker-variable",
     "tracker-version",

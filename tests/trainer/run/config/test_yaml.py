@@ -1,6 +1,7 @@
 """What YAML 1.2 scalars mean, and how files that are no configuration are refused."""
 
 import math
+import os
 from pathlib import Path
 
 import pytest
@@ -128,6 +129,8 @@ def test_what_has_no_end_is_refused_at_once(tmp_path: Path, text: str) -> None:
         ("a: !!python/object:os.x {b: 1}\n", 1, "a", "unknown-tag"),
         ("a: !!int 3.5\n", 1, "a", "unknown-tag"),
         ("a: !!bool maybe\n", 1, "a", "unknown-tag"),
+        ("a: " + "9" * 5000, 1, "a", "unknown-tag"),
+        ("a: 0x" + "f" * 5000, 1, "a", "unknown-tag"),
     ],
 )
 def test_a_file_that_is_no_configuration_is_refused_with_its_line(
@@ -164,7 +167,12 @@ def test_a_file_without_sections_is_refused(tmp_path: Path, content: bytes, code
 
 
 def test_a_file_that_cannot_be_read_is_refused(tmp_path: Path) -> None:
-    for path in (tmp_path / "absent.yaml", tmp_path):
+    os.mkfifo(tmp_path / "pipe.yaml")
+    (tmp_path / "device.yaml").symlink_to("/dev/zero")
+    (tmp_path / "loop.yaml").symlink_to("loop.yaml")
+    (tmp_path / "large.yaml").write_text("".join(f"k{number}: 1\n" for number in range(100_000)))
+    odd = [tmp_path / f"{name}.yaml" for name in ("absent", "pipe", "device", "loop", "large")]
+    for path in (*odd, tmp_path):
         with pytest.raises(ConfigError) as caught:
             read_file(path)
         assert caught.value.code == "unreadable-file"

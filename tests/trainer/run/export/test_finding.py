@@ -39,6 +39,14 @@ def checkpoint(run: Path, step: int, file: str = "model.safetensors") -> Path:
     return folder
 
 
+def test_the_models_own_code_is_run_where_the_caller_says_so(run: Path) -> None:
+    config = run / "config.yaml"
+    config.write_text(config.read_text().replace("trust_remote_code: false", "trust_remote_code: true"))
+    with pytest.raises(ExportError, match="--trust-remote-code"):
+        find_source(run, None)
+    assert find_source(run, None, trusts_code=True).step == 20
+
+
 @pytest.fixture
 def run(tmp_path: Path) -> Path:
     """The directory of a run of the quickstart with two checkpoints and two evaluations, no weights in them."""
