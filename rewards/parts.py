@@ -6,7 +6,7 @@ from functools import partial
 from typing import Any
 
 from evenkeel.rewards.generators import rows
-from evenkeel.rewards.registry import Found, Kind, PartError, PartSpec
+from evenkeel.rewards.registry import ORIGINS, Found, Kind, PartError, PartSpec
 from evenkeel.rewards.user_verifiers.verifier import is_users
 from evenkeel.rewards.verifier import Verdict, Verifier, as_verdict
 from evenkeel.rewards.verifiers.code_tests import CodeTests
@@ -102,7 +102,7 @@ def build_verifier(spec: PartSpec) -> Verifier:
     parameters = inspect.signature(target).parameters.values()
     options = VERIFIER_KIND.checked_options(found, parameters, target, {Verifier: build_verifier})
     try:
-        return target(**options)
+        built = target(**options)
     except ValueError as error:
         raise VerifierError(f"verifier {found.label!r}: {error}", code="option-not-accepted") from error
     except Exception as error:
@@ -110,6 +110,9 @@ def build_verifier(spec: PartSpec) -> Verifier:
             raise
         what = f"verifier {found.label!r} cannot be made: {type(error).__name__}: {error}"
         raise VerifierError(what, code="failed-constructor") from error
+    if is_users(target):
+        ORIGINS[id(built)] = built, (partial(target, **options), ())
+    return built
 
 
 def _check_methods(found: Found) -> None:

@@ -6,7 +6,6 @@ from typing import Any
 
 from evenkeel.rewards.registry import Refusal
 from evenkeel.rewards.user_verifiers import UserVerifier, bounded, trial_problem
-from evenkeel.rewards.user_verifiers.process_state import kept
 from evenkeel.rewards.verifier import Verdict, Verifier, score_problem
 from evenkeel.rewards.verifiers.environment import EnvironmentReward
 
@@ -56,9 +55,7 @@ def _unusable_of_users(verifier: UserVerifier, references: list[Any]) -> dict[in
     """Batch by batch, each with the verifier's time for one; the first in which it runs out of it is the last."""
     found: dict[int, str] = {}
     for first in range(0, len(references), OWN_BATCH):
-        with kept() as changes:
-            problems = _unusable(verifier, references[first : first + OWN_BATCH])
-        verifier.log_changes(changes)
+        problems = _unusable(verifier, references[first : first + OWN_BATCH])
         found |= {first + place: problem for place, problem in problems.items()}
         if any("timeout_s" in problem for problem in problems.values()):
             break

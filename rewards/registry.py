@@ -26,6 +26,10 @@ PartSpec = str | Callable[..., Any] | Mapping[str, Any]
 """A part as a user writes it: a name, ``package.module:attribute``, ``{name: …, option: …}``, or an object."""
 
 
+ORIGINS: dict[int, tuple[Any, tuple[Callable[..., Any], tuple[Any, ...]]]] = {}
+"""By ``id``, each part that was imported by its path, or built of one: the part, and a function with arguments that
+makes it once more, in another process too."""
+
 Packages = frozenset[tuple[str, int]]
 """What pip left in a folder of packages that it installed, and when: a package put in anew is another one."""
 
@@ -169,6 +173,7 @@ class Kind:
             ) from error
         if callable(found):
             self._check_owner(path, _module_of(found))
+            ORIGINS[id(found)] = found, (pkgutil.resolve_name, (path,))
         return found
 
     def _check_owner(self, path: str, module: str) -> None:

@@ -17,7 +17,7 @@ from typing import Any
 from evenkeel.rewards.environments.row_environment import RowEnvironment, by_turn
 from evenkeel.rewards.extraction import THOUGHT_CLOSES, THOUGHT_OPENS
 from evenkeel.rewards.noise import RewardNoise, told_right
-from evenkeel.rewards.user_verifiers import bounded
+from evenkeel.rewards.user_verifiers import bounded, runs_here
 from evenkeel.rewards.verifier import TokenVerifier, Verdict, Verifier, score_problem
 from evenkeel.rewards.verifiers.environment import EnvironmentReward
 
@@ -50,18 +50,14 @@ class RewardFunction:
 
     Args:
         verifier: judges each completion. One that raises leaves its row unjudged, with the exception as the reason: a
-            malformed row must not end a long run. A user's own is bounded in time too (`rewards.own_verifiers`).
+            malformed row must not end a long run. A user's own is bounded in time too (`rewards.user_verifiers`).
         name: names its metrics.
         task: judges only the rows whose ``task`` column is this; ``None`` = all rows.
         prefilled_thought: the chat template's generation prompt ends with ``<think>``. TRL hands over the completion
             without it; the verifier sees it. A prompt that is plain text is looked at itself.
-        patience_s: a user's own that judges one batch for longer is named, with the rank and the row it is at.
         noise: errors of the verdicts that training is told; ``None`` = none.
         only_measures: it has weight 0, so that what it cannot judge is trained by what the others say.
     """
-
-    may_run_in_thread = True
-    """What it returns depends on its arguments alone, and no verifier needs the main thread: it may be called early."""
 
     def __init__(
         self,
@@ -70,14 +66,13 @@ class RewardFunction:
         *,
         task: str | None = None,
         prefilled_thought: bool = False,
-        patience_s: float = 60.0,
         noise: RewardNoise | None = None,
         only_measures: bool = False,
     ) -> None:
         self.verifier = verifier
         self.noise = noise
         self.only_measures = only_measures
-        self._bounded = bounded(verifier, patience_s)
+        self._bounded = bounded(verifier)
         self.task = task
         self._said_above = False
         self.prefilled_thought = prefilled_thought
@@ -128,6 +123,11 @@ class RewardFunction:
             None if verdict is None or unjudged else self._told_score(verdict, now)
             for verdict, now, unjudged in zip(verdicts, told, judgement.unjudged, strict=True)
         ]
+
+    @property
+    def may_run_in_thread(self) -> bool:
+        """Whether it may be called early: no function of its group is a user's that runs in this very process."""
+        return not any(runs_here(function.verifier) for function in self.group.functions)
 
     @property
     def wants_row_keys(self) -> bool:
@@ -318,7 +318,6 @@ def reward_functions(
     *,
     tasks: Mapping[str, str | None] | None = None,
     prefilled_thought: bool = False,
-    patience_s: float = 60.0,
     noise: Mapping[str, RewardNoise | None] | None = None,
     only_measure: Collection[str] = (),
 ) -> list[RewardFunction]:
@@ -328,11 +327,10 @@ def reward_functions(
         verifiers: by the name of their metrics, in the order of the rewards' weights. The first one that judges a row
             decides whether the row counts as right.
         tasks: name → the one task whose rows it judges; absent or ``None`` = all rows.
-        prefilled_thought, patience_s: see `RewardFunction`.
+        prefilled_thought: see `RewardFunction`.
         noise: name → errors of the verdicts that training is told; absent or ``None`` = none.
         only_measure: names of those with weight 0.
     """
-    options: dict[str, Any] = {"prefilled_thought": prefilled_thought, "patience_s": patience_s}
     functions = [
         RewardFunction(
             verifier,
@@ -340,7 +338,7 @@ def reward_functions(
             task=(tasks or {}).get(name),
             noise=(noise or {}).get(name),
             only_measures=name in only_measure,
-            **options,
+            prefilled_thought=prefilled_thought,
         )
         for name, verifier in verifiers.items()
     ]

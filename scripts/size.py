@@ -59,7 +59,6 @@ CHECKING = (
     "trainer/comparison/sweeps/consistency.py",
     "rewards/bench/",
     "rewards/references.py",
-    "rewards/user_verifiers/process_state.py",
     "rewards/user_verifiers/trial.py",
 )
 LAB = ("comparison", "statistics", "doctor", "lab")

@@ -167,7 +167,6 @@ class InProcess:
             memory_bytes=memory_mb << 20,
             workers=1,
             users=True,
-            keeps_spare=False,
         )
         self._pool.start()
         weakref.finalize(self, self._pool.close).atexit = False  # the pool's own end comes then

@@ -1,4 +1,4 @@
-"""What a user declares of a verifier: how long it may take, whether it can run in another process."""
+"""What a user declares of a verifier: how long it may take, how much memory, whether it reads the reference."""
 
 import functools
 import math
@@ -18,13 +18,11 @@ class Traits:
 
     Attributes:
         timeout_s: wall time for one batch.
-        picklable: it can be pickled and judges alike in another process.
-        memory_mb: what that process may take, beyond what it holds when the verifier is there.
+        memory_mb: what its process may take, beyond what it holds when the verifier is there.
         reads_reference: it compares with the reference; one that judges the form alone may well pay any text.
     """
 
     timeout_s: float = TIMEOUT_SECONDS
-    picklable: bool = False
     reads_reference: bool = True
     memory_mb: int = MEMORY_MB
 
@@ -44,7 +42,6 @@ class Traits:
 def traits(
     *,
     timeout_s: float = TIMEOUT_SECONDS,
-    picklable: bool = False,
     reads_reference: bool = True,
     memory_mb: int = MEMORY_MB,
 ) -> Callable[[Declared], Declared]:
@@ -52,21 +49,21 @@ def traits(
 
     ::
 
-        @traits(timeout_s=10, picklable=True)
-        def judge(completion, reference): ...
+        @traits(timeout_s=10)
+        def score(completion, reference): ...
+
+    The limits hold where the verifier has a process of its own (`evenkeel.rewards.user_verifiers.UserVerifier`).
 
     Args:
-        timeout_s: wall time for one batch; rows that have no verdict by then are unjudged.
-        picklable: judge in a worker process, which is killed when the time is over or replaced when it crashes. Without
-            it the verifier runs in a thread of the trainer's process, where a crash of the interpreter cannot be held.
-        memory_mb: of a worker process, beyond what it holds when the verifier is there; a row that asks for more is
-            unjudged. In a thread there is no such limit.
+        timeout_s: wall time for one batch; rows that have no verdict by then are unscored.
+        memory_mb: of its process, beyond what it holds when the verifier is there; a row that asks for more is
+            unscored.
         reads_reference: false for one that judges the form alone: then it is not refused for paying any text.
 
     Raises:
         ValueError: a ``timeout_s`` or ``memory_mb`` that cannot be kept.
     """
-    declared = Traits(timeout_s, picklable, reads_reference, memory_mb)
+    declared = Traits(timeout_s, reads_reference, memory_mb)
 
     def decorated(verifier: Declared) -> Declared:
         for name, value in vars(declared).items():
@@ -79,7 +76,7 @@ def traits(
 def traits_of(verifier: Any) -> Traits:
     """The traits of a verifier, or of the function that it is made of."""
     written = _written(verifier)
-    names = ("timeout_s", "picklable", "reads_reference", "memory_mb")
+    names = ("timeout_s", "reads_reference", "memory_mb")
     return Traits(**{name: getattr(written, name) for name in names if hasattr(written, name)})
 
 

@@ -3,14 +3,11 @@
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
-from evenkeel.rewards.user_verifiers.process_state import Change
 from evenkeel.rewards.user_verifiers.traits import name_of
 from evenkeel.rewards.user_verifiers.verifier import UserVerifier
 from evenkeel.rewards.verifier import Verdict, score_problem
 
 MOST_ROWS = 8
-MOST_CHANGES = 3
-"""Named in one message."""
 FOREIGN = "<think>Let me see.</think> The wombat files 7f3a turnips. \\boxed{wombat} <answer>wombat</answer>"
 """A completion of no row: words, a box and an answer block that no reference holds."""
 LONG = FOREIGN + " turnip" * 5000
@@ -37,29 +34,22 @@ def trial_problem(verifier: UserVerifier, references: Sequence[Any]) -> str:
     """
     rows = list(range(0, len(references), max(1, -(-len(references) // MOST_ROWS))))
     chosen = [(title, text, row) for row in rows for title, text in _texts(references[row])]
-    trials, _ = _judged(verifier, chosen, references)  # what a first call imports or sets up is not a habit
+    trials = _judged(verifier, chosen, references)
     name = name_of(verifier.verifier)
     for trial in trials:
         if problem := _problem(trial.verdict):
             return f"verifier {name} was tried on {trial.description()}: {problem}"
     if problem := _unjudged(trials) or _pays_everything(verifier, trials):
         return f"verifier {name} {problem}"
-    again, changes = _judged(verifier, chosen[::-1], references)
+    again = _judged(verifier, chosen[::-1], references)
     for trial, second in zip(trials, again[::-1], strict=True):
         if trial.verdict.score != second.verdict.score:
             return (
                 f"verifier {name} changes from call to call: tried twice on {trial.description()}, it scored "
                 f"{trial.verdict.score} and then {second.verdict.score} ({second.verdict.reason:.200}). A reward that "
-                "depends on what was judged before, or on chance, cannot be learned from or resumed: let the score "
+                "depends on what was scored before, or on chance, cannot be learned from or resumed: let the score "
                 "depend on completion and reference alone."
             )
-    if changes:
-        what = ", ".join(change.what for change in changes[:MOST_CHANGES])
-        return (
-            f"verifier {name} changes {what} at each call. It runs in the trainer's process, which has that once, so "
-            f"the run would fail or continue differently. {changes[0].instead} Or declare @traits(picklable=True), and "
-            "it gets a process of its own."
-        )
     return ""
 
 
@@ -73,15 +63,11 @@ def _texts(reference: Any) -> list[tuple[str, str]]:
     ]
 
 
-def _judged(
-    verifier: UserVerifier, chosen: Sequence[tuple[str, str, int]], references: Sequence[Any]
-) -> tuple[list[_Trial], list[Change]]:
-    texts, of_rows = [text for _, text, _ in chosen], [references[row] for *_, row in chosen]
-    verdicts, changes = verifier.judged_with_changes(texts, of_rows)
-    trials = [
+def _judged(verifier: UserVerifier, chosen: Sequence[tuple[str, str, int]], references: Sequence[Any]) -> list[_Trial]:
+    verdicts = verifier.judge_all([text for _, text, _ in chosen], [references[row] for *_, row in chosen])
+    return [
         _Trial(title, row, references[row], verdict) for (title, _, row), verdict in zip(chosen, verdicts, strict=True)
     ]
-    return trials, changes
 
 
 def _unjudged(trials: Sequence[_Trial]) -> str:
@@ -118,8 +104,6 @@ def _problem(verdict: Verdict) -> str:
     if verdict.score is not None:
         return score_problem(verdict.score)
     reason = verdict.reason
-    if "signal only works in main thread" in reason:
-        return f"{reason}. It needs the main thread of a process: declare @traits(picklable=True) and it gets one."
     if "timeout_s = " in reason:
         return f"{reason}. Make it faster, declare @traits(timeout_s=…), or find out what it waits for."
     if "memory_mb = " in reason:

@@ -8,11 +8,11 @@ from typing import Any
 import torch
 
 from evenkeel.rewards import Verdict
-from evenkeel.rewards.own_verifiers import traits
+from evenkeel.rewards.user_verifiers import traits
 from tests.scripts.digit_verifier import share_of_digits
 
 HANGS_BEHIND = "ONE_RANK_HANGS_BEHIND"
-"""Variable of the environment: a file; of rank 1's judgements behind its appearance the fourth never ends."""
+"""Variable of the environment: a file; of rank 1's verdicts after its appearance the fourth never ends, once."""
 IMPOSSIBLE = 1 << 56
 """Bytes; torch's CPU allocator is asked for them and says no."""
 judged_behind = 0
@@ -21,8 +21,8 @@ judged_behind = 0
 def _hangs_on_rank_1(completion: str) -> Verdict:
     global judged_behind
     judged_behind += os.environ.get("RANK") == "1" and Path(os.environ[HANGS_BEHIND]).exists()
-    if judged_behind == 4:
-        judged_behind = 5  # a thread that is left behind does not keep the next one from judging
+    if judged_behind == 4 and not (hung := Path(f"{os.environ[HANGS_BEHIND]}.hung")).exists():
+        hung.touch()  # the next process has its own count
         time.sleep(3600)
     return share_of_digits(completion, None)
 

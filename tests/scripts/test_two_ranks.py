@@ -123,14 +123,14 @@ def test_a_verifier_that_hangs_on_one_rank_is_named_and_its_row_is_unjudged(
     tiny_model: Path, tmp_path: Path, monkeypatch
 ):
     monkeypatch.setenv(HANGS_BEHIND, str(tmp_path / "run" / "metrics.jsonl"))
-    stopping, rewards = {"verifier_patience_seconds": 2}, [{"verifier": f"{HERE}:hangs_for_a_while"}]
-    with launched(run_file(tmp_path, tiny_model, {"max_steps": 6}, stopping=stopping, rewards=rewards), 2) as launch:
+    rewards = [{"verifier": f"{HERE}:hangs_for_a_while"}]
+    with launched(run_file(tmp_path, tiny_model, {"max_steps": 6}, rewards=rewards), 2) as launch:
         said = ended(launch, 0)
-    named = re.findall(r"\[rank (\d)\] verifier (\S+) has judged one batch for 2 s and is at row (\d) of 8", said)
-    assert [found[:2] for found in named] == [("1", f"{HERE}:hangs_for_a_while")], said
-    row = int(named[0][2])
+    named = re.findall(r"left (\d) of 8 completions \w+; the first: (\S+): no verdict within timeout_s = 6", said)
+    assert [name for _, name in named] == [f"{HERE}:hangs_for_a_while"], said
+    lost = int(named[0][0])
     trained = [entry for entry in metrics(tmp_path / "run") if "loss" in entry]
     shares = [entry["verifier/hangs_for_a_while/frac_unjudged"] for entry in trained]
     assert len(shares) == 6
     # of 16 rows those of rank 1 from the one that hangs on, in one rollout batch
-    assert sorted(shares) == [0.0] * 5 + [pytest.approx((8 - row) / 16)]
+    assert sorted(shares) == [0.0] * 5 + [pytest.approx(lost / 16)]

@@ -3,7 +3,7 @@
     from evenkeel import RLVRTrainer, build_verifier, traits, strategies
 
 `RLVRTrainer` takes the place of `trl.GRPOTrainer`; `build_verifier` makes a reward function's judge by name; `traits`
-says what a verifier of your own may do (run in a worker, in a thread, how long); `strategies` lists and finds what
+says what a verifier of your own may take (time, memory); `strategies` lists and finds what
 ``advantage=``, ``token_weight=``, ``coefficient=``, ``update_schedule=`` and ``prompt_sampler=`` can name.
 """
 

@@ -178,7 +178,6 @@ class Experiment:
             self.verifiers,
             tasks=self.config.reward_tasks,
             prefilled_thought=self._tokenizer[1],
-            patience_s=self.config.stopping.verifier_patience_seconds,
             noise={reward.label: reward.noise.options for reward in self.config.rewards if reward.noise},
             only_measure=self._measuring,
         )

@@ -81,9 +81,7 @@ class WorkerPool:
         warm_up: items judged before a worker is ready, so that no item pays for imports.
         start_seconds: wall time until a worker must be ready.
         users: the function is a user's. Its workers have the whole environment and print to the terminal, none is
-            replaced for its age, no item is tried twice, and after the first end of a worker a spare one is kept ready:
-            a function that crashed once crashes again.
-        keeps_spare: ``False`` = not even then: of a worker that holds something, there is no use for a second.
+            replaced for its age, and no item is tried twice.
     """
 
     target: str
@@ -95,7 +93,6 @@ class WorkerPool:
     warm_up: tuple[Any, ...] = ()
     start_seconds: float = 300.0
     users: bool = False
-    keeps_spare: bool = True
 
     def __post_init__(self) -> None:
         """Refuse limits that cannot be kept."""
@@ -160,7 +157,6 @@ class WorkerGroup:
         self._settings = {name: getattr(pool, name) for name in names}
         self._idle: list[WorkerProcess] = []  # the one used last at the end
         self._busy: dict[WorkerProcess, int | None] = {}  # the index of its item; None while it starts
-        self._keeps_spare = False
         self._lock = threading.Lock()
 
     def start(self) -> None:
@@ -199,7 +195,7 @@ class WorkerGroup:
 
         One that starts is not asked: the signal would end it.
         """
-        name = f"a user's part in {self._pool.target}" if self._pool.users else self._pool.target
+        name = "a user's part" if self._pool.users else self._pool.target
         for worker, index in list(self._busy.items()):
             yield f"{name}\n{'starting' if index is None else worker.stack()}"
 
@@ -228,8 +224,7 @@ class WorkerGroup:
     def _start_missing(self, num_waiting: int) -> None:
         ready_soon = len(self._idle) + sum(index is None for index in self._busy.values())
         room = self._most - len(self._busy) - len(self._idle)
-        missing = min(room, num_waiting - ready_soon)
-        for _ in range(max(missing, 1 - ready_soon) if self._keeps_spare else missing):
+        for _ in range(min(room, num_waiting - ready_soon)):
             self._start(1)
 
     def _start(self, start_try: int) -> None:
@@ -302,7 +297,6 @@ class WorkerGroup:
                 f"a worker for {self._pool.target} ended {why} before it was ready, at try "
                 f"{worker.start_try}:\n{worker.log_tail()}"
             )
-        self._keeps_spare = self._pool.users and self._pool.keeps_spare
         return WorkerResult(None, "cpu_limit" if code == -signal.SIGPROF else "died", seconds, why)
 
     def _on_timeout(self, worker: WorkerProcess) -> WorkerResult:
@@ -312,7 +306,6 @@ class WorkerGroup:
             raise WorkerStartError(
                 f"a worker for {self._pool.target} was not ready after {seconds:.0f} s:\n{worker.log_tail()}"
             )
-        self._keeps_spare = self._pool.users and self._pool.keeps_spare
         return WorkerResult(None, "wall_limit", seconds, f"no result after {seconds:.1f} s of wall time")
 
 

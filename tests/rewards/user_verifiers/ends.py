@@ -7,10 +7,10 @@ import sys
 from collections.abc import Callable
 from typing import Any
 
-from evenkeel.rewards.own_verifiers import traits
+from evenkeel.rewards.user_verifiers import traits
 
 
-@traits(picklable=True, timeout_s=30.0)
+@traits(timeout_s=30.0)
 def process(completion: str, reference: Any, *, act: str = "") -> float:
     """Does at a long text what ``act`` says, in a process of its own."""
     if len(completion) > 4000:

@@ -1,24 +1,20 @@
-"""A user's verifier that sleeps, exits, crashes or returns a bare number, in a thread and in a process."""
+"""A user's verifier that sleeps, exits, crashes or returns a bare number, in its process and in this one."""
 
 import os
 import pickle
-import selectors
-import subprocess
+import random
 import sys
-import time
+import threading
 from pathlib import Path
 from typing import Any
 
 import psutil
 import pytest
 
-from evenkeel.rewards import RewardFunction, Verdict, build_verifier
-from evenkeel.rewards.isolation.workers import pool
+from evenkeel.rewards import RewardFunction, Verdict, build_verifier, reward_functions
 from evenkeel.rewards.user_verifiers import UserVerifier, bounded
-from evenkeel.rewards.user_verifiers.judging import worker_pool
 from evenkeel.rewards.verifier import TokenVerifier, as_verdict
-from tests.paths import ROOT
-from tests.rewards.user_verifiers.written import Batches, of_numpy
+from tests.rewards.user_verifiers.written import Batches, WithClient, of_numpy
 
 HERE = "tests.rewards.user_verifiers.written"
 
@@ -63,45 +59,64 @@ def test_a_verdict_stays_what_it_is() -> None:
         as_verdict([1.0])
 
 
-@pytest.mark.parametrize("function", ["in_thread", "in_process"])
-def test_one_bad_row_leaves_the_others_judged(function: str) -> None:
-    completions = ["a", "raise", "exit", "interrupt", "b"]
-    verdicts = own(f"{HERE}:{function}").judge_all(completions, ["a"] * 5)
-    assert [verdict.score for verdict in verdicts] == [1.0, None, None, None, 0.0]
+@pytest.mark.parametrize("function", ["misbehaving", "nameless"])
+def test_a_row_at_which_it_ends_leaves_the_others_scored(function: str) -> None:
+    """Also by ``os._exit(0)``, which would end a run with status 0. The nameless one is found by its path."""
+    completions = ["a", "raise", "exit", "crash", "b", "leave 0", "a"]
+    verdicts = own(f"{HERE}:{function}").judge_all(completions, ["a"] * 7)
+    assert [verdict.score for verdict in verdicts] == [1.0, None, None, None, 0.0, None, 1.0]
     said = [verdict.reason for verdict in verdicts]
     assert "LookupError: no such row" in said[1]
     assert "sys.exit(3)" in said[2]
-    assert "KeyboardInterrupt" in said[3]
+    assert "ended by SIGSEGV" in said[3]
+    assert "ended with exit code 0" in said[5]
+    assert [verdict.killed for verdict in verdicts] == [False, False, False, True, False, True, False]
 
 
-def test_a_crash_in_a_process_costs_its_row() -> None:
-    verdicts = own(f"{HERE}:in_process").judge_all(["a", "crash", "a", "leave", "a"], ["a"] * 5)
-    assert [verdict.score for verdict in verdicts] == [1.0, None, 1.0, None, 1.0]
-    assert "ended by SIGSEGV" in verdicts[1].reason
-    assert "ended with exit code 7" in verdicts[3].reason
-    assert verdicts[1].killed
-
-
-@pytest.mark.parametrize("function", ["in_thread", "in_process"])
-def test_a_sleep_costs_its_batch_the_time_and_no_more(function: str) -> None:
-    verifier = own(f"{HERE}:{function}")
-    verifier.judge_all(["a"], ["a"])  # a process is started here
-    started = time.monotonic()
-    verdicts = verifier.judge_all(["a", "sleep", "a"], ["a"] * 3)
-    assert time.monotonic() - started < 10
+@pytest.mark.parametrize("act", ["sleep", "hold"])
+def test_one_that_sleeps_or_holds_the_interpreter_costs_its_batch_the_time_and_no_more(act: str) -> None:
+    verifier = own(f"{HERE}:misbehaving")
+    before = {child.pid for child in psutil.Process().children()}
+    verdicts = verifier.judge_all(["a", act, "a"], ["a"] * 3)
     assert [verdict.score for verdict in verdicts] == [1.0, None, None]
-    assert f"timeout_s = {verifier.traits.timeout_s:g}" in verdicts[1].reason
-    assert verdicts[1].killed
+    assert all("timeout_s = 3" in verdict.reason and verdict.killed for verdict in verdicts[1:])
+    assert f"'{act}', reference 'a'" in verdicts[1].reason
+    assert {child.pid for child in psutil.Process().children()} <= before, "its process is ended"
     assert verifier.judge_all(["a"], ["a"])[0].score == 1.0  # the next batch has its own time
 
 
-def test_a_verifier_declared_picklable_that_is_not_is_said_for_every_row() -> None:
-    def local(completion: str, reference: Any) -> bool:
-        return completion == str(reference)
+def test_in_its_process_it_may_do_what_it_likes() -> None:
+    before = Path.cwd(), dict(os.environ), random.getstate(), sys.stdout
+    verdicts = own(f"{HERE}:changes_everything").judge_all(["a", "b"], ["a", "a"])
+    assert [verdict.score for verdict in verdicts] == [1.0, 0.0]
+    assert (Path.cwd(), dict(os.environ), random.getstate(), sys.stdout) == before
 
-    local.picklable = True  # type: ignore[attr-defined]
-    verdicts = own(local).judge_all(["a", "b"], ["a", "b"])
-    assert all(verdict.score is None and "declared picklable" in verdict.reason for verdict in verdicts)
+
+@pytest.mark.parametrize("spec", [f"{HERE}:with_client", f"{HERE}:WithClient"])
+def test_what_a_run_file_names_is_made_in_its_process_whatever_it_holds(spec: str) -> None:
+    verifier = own(spec)
+    (verdict,) = verifier.judge_all(["a"], ["a"])
+    assert verdict.score == 1.0
+    assert verdict.reason != f"process {os.getpid()}"
+    assert verifier.gold_completion("any") == "a"
+    with pytest.raises(RuntimeError, match="exit code 0"):
+        verifier.gold_completion("leave")
+
+
+def test_one_that_no_process_can_import_is_called_here_as_trl_calls_reward_functions() -> None:
+    called: list[Any] = []
+
+    def closure(completion: str, reference: Any) -> float:
+        called.append((os.getpid(), threading.current_thread()))
+        return float({"a": 1}[completion])
+
+    here, there = (RewardFunction(build_verifier(spec), "mine") for spec in (closure, f"{HERE}:misbehaving"))
+    assert (here.may_run_in_thread, there.may_run_in_thread) == (False, True)
+    functions = reward_functions({"here": build_verifier(WithClient()), "there": build_verifier("exact_match")})
+    assert [function.may_run_in_thread for function in functions] == [False, False], "they are called together"
+    rows = {"prompts": [""] * 2, "completions": ["a", "b"], "reference": ["a"] * 2}
+    assert here(**rows) == [1.0, None]
+    assert called == [(os.getpid(), threading.current_thread())] * 2
 
 
 def test_one_that_judges_batches_does_so_in_its_process() -> None:
@@ -115,47 +130,18 @@ def test_one_that_judges_batches_does_so_in_its_process() -> None:
 def test_no_verifier_that_ships_is_wrapped() -> None:
     verifier = build_verifier("countdown")
     assert bounded(verifier) is verifier
-    once = own(f"{HERE}:in_thread")
+    once = own(f"{HERE}:misbehaving")
     assert bounded(once) is once
 
 
-def test_a_reward_function_names_and_counts_what_is_unjudged(caplog: pytest.LogCaptureFixture) -> None:
-    reward = RewardFunction(build_verifier(f"{HERE}:in_thread"), "mine")
+def test_a_reward_function_names_and_counts_what_is_unscored(caplog: pytest.LogCaptureFixture) -> None:
+    reward = RewardFunction(build_verifier(f"{HERE}:misbehaving"), "mine")
     metrics: list[tuple[str, float]] = []
-    rows = {"prompts": [""] * 3, "completions": ["a", "sleep", "a"], "reference": ["a"] * 3}
-    assert reward(**rows, log_metric=lambda *pair: metrics.append(pair)) == [1.0, None, None]
-    assert [value for name, value in metrics if name == "verifier/mine/frac_unjudged"] == [0.0, 1.0, 1.0]
-    assert "left 2 of 3 completions unjudged" in caplog.text
-    picklable = RewardFunction(build_verifier(f"{HERE}:in_process"), "mine")
-    assert pickle.loads(pickle.dumps(picklable))(**(rows | {"completions": ["a"] * 3})) == [1.0] * 3
-
-
-def test_the_worker_of_a_verifier_that_sleeps_is_ended() -> None:
-    verifier = own(f"{HERE}:in_process")
-    before = {child.pid for child in psutil.Process().children()}
-    verifier.judge_all(["sleep"], ["a"])
-    assert {child.pid for child in psutil.Process().children()} <= before
-
-
-IN_MAIN = """
-from evenkeel.rewards import build_verifier
-from evenkeel.rewards.own_verifiers import bounded, traits
-
-@traits(picklable=True)
-def judge(completion, reference):
-    return completion == reference
-
-if __name__ == "__main__":
-    print([verdict.score for verdict in bounded(build_verifier(judge)).judge_all(["a", "b"], ["a", "a"])])
-"""
-
-
-def test_a_verifier_of_the_script_itself_is_found_in_its_process(tmp_path: Path) -> None:
-    script = tmp_path / "script.py"
-    script.write_text(IN_MAIN)
-    environment = {**os.environ, "PYTHONPATH": str(ROOT)}
-    result = subprocess.run([sys.executable, script], env=environment, capture_output=True, text=True, timeout=120)
-    assert result.stdout == "[1.0, 0.0]\n", result.stderr
+    rows = {"prompts": [""] * 3, "completions": ["a", "raise", "a"], "reference": ["a"] * 3}
+    assert reward(**rows, log_metric=lambda *pair: metrics.append(pair)) == [1.0, None, 1.0]
+    assert [value for name, value in metrics if name == "verifier/mine/frac_unjudged"] == [0.0, 1.0, 0.0]
+    assert "left 1 of 3 completions" in caplog.text
+    assert pickle.loads(pickle.dumps(reward))(**(rows | {"completions": ["a"] * 3})) == [1.0] * 3
 
 
 def test_what_a_taken_over_process_sends_is_data_and_is_never_run(tmp_path: Path) -> None:
@@ -184,18 +170,3 @@ def test_a_row_that_takes_more_memory_than_declared_is_unjudged() -> None:
     assert [verdict.score for verdict in verdicts] == [1.0, None, 0.0, 1.0]
     assert "took more than memory_mb = 200" in verdicts[1].reason
     assert verdicts[1].killed
-
-
-def test_after_a_crash_the_next_process_is_there_before_it_is_needed() -> None:
-    verifier = own(f"{HERE}:in_process_again")
-    verifier.judge_all(["leave"], ["a"])
-    assert verifier.judge_all(["a"], ["a"])[0].score == 1.0  # starts its process and a spare one
-    group = pool._groups[worker_pool(verifier.verifier)]
-    (spare,) = group._busy
-    with selectors.DefaultSelector() as selector:
-        selector.register(spare, selectors.EVENT_READ)
-        assert selector.select(60)  # ready, without anybody waiting for it
-    verdicts = verifier.judge_all(["leave", "a"], ["a"] * 2)
-    assert [verdict.score for verdict in verdicts] == [None, 1.0]
-    assert group._idle == [spare]
-    group.close()

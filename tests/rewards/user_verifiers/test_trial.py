@@ -5,8 +5,8 @@ from typing import Any
 import pytest
 
 from evenkeel.rewards import build_verifier
-from evenkeel.rewards.own_verifiers import traits
 from evenkeel.rewards.references import UnusableVerifierError, check_rewards
+from evenkeel.rewards.user_verifiers import traits
 
 HERE = "tests.rewards.user_verifiers.written"
 REFERENCES = [f"word{number}" for number in range(100)]
@@ -21,9 +21,9 @@ def check(spec: Any) -> list[int]:
     [
         f"{HERE}:last_word",
         {"name": f"{HERE}:last_word", "returns": "bool"},
-        f"{HERE}:in_thread",
-        f"{HERE}:in_process",
+        f"{HERE}:misbehaving",
         f"{HERE}:short",
+        f"{HERE}:with_alarm",
     ],
     ids=str,
 )
@@ -35,8 +35,8 @@ def test_one_that_judges_is_left_alone(spec: Any) -> None:
     ("spec", "said"),
     [
         (f"{HERE}:exits", r"sys.exit\('bye'\)"),
-        (f"{HERE}:sleeps", r"timeout_s = 0.2 .*@traits\(timeout_s=…\)"),
-        (f"{HERE}:with_alarm", r"@traits\(picklable=True\)"),
+        (f"{HERE}:sleeps", r"timeout_s = 1 of its batch.*@traits\(timeout_s=…\)"),
+        (f"{HERE}:leaves", r"exit code 0, as by os._exit\(0\)"),
         ({"name": f"{HERE}:last_word", "returns": "text"}, "of type str, which is not a verdict. Return"),
         ({"name": f"{HERE}:last_word", "returns": "nan"}, "its score is nan"),
         ({"name": f"{HERE}:last_word", "returns": "everything"}, "pays everything"),
@@ -53,7 +53,7 @@ def test_one_that_is_paid_by_length_is_tried_and_bounded_too() -> None:
     paid = {"name": "cosine_length", "max_tokens": 100, "verifier": {"name": f"{HERE}:last_word"}}
     assert check(paid) == list(range(100))
     paid["verifier"] = f"{HERE}:sleeps"
-    with pytest.raises(UnusableVerifierError, match=r"timeout_s = 0.2"):
+    with pytest.raises(UnusableVerifierError, match=r"timeout_s = 1 "):
         check(paid)
     solvable = build_verifier({"name": "cosine_length", "max_tokens": 100, "verifier": "countdown"})
     assert "no expression" in solvable.unanswerable({"numbers": [1, 1], "target": 50})

@@ -5,7 +5,10 @@ import ctypes
 import datetime
 import os
 import pickle
+import random
+import re
 import sys
+import threading
 import time
 from dataclasses import dataclass
 from typing import Any
@@ -13,7 +16,7 @@ from typing import Any
 import numpy as np
 
 from evenkeel.rewards import Verdict, Verifier
-from evenkeel.rewards.own_verifiers import traits
+from evenkeel.rewards.user_verifiers import traits
 
 
 def last_word(completion: str, reference: Any, *, returns: str = "verdict") -> Any:
@@ -33,34 +36,56 @@ def last_word(completion: str, reference: Any, *, returns: str = "verdict") -> A
     }[returns]
 
 
+@traits(timeout_s=3.0)
 def misbehaving(completion: str, reference: Any) -> float:
     """Does what the completion says."""
     if completion == "exit":
         sys.exit(3)
     if completion == "raise":
         raise LookupError("no such row")
-    if completion == "interrupt":
-        raise KeyboardInterrupt
     if completion == "crash":
         ctypes.string_at(0)
-    if completion == "leave":
-        os._exit(7)
+    if completion.startswith("leave"):
+        os._exit(int(completion[-1]))
     if completion == "sleep":
         time.sleep(30)
+    if completion == "hold":
+        re.match(r"(a|a)*$", "a" * 64 + "b")  # holds the interpreter for years
     return float(completion == reference)
 
 
-in_thread = traits(timeout_s=0.5)(lambda completion, reference: misbehaving(completion, reference))
+nameless = traits(timeout_s=3.0)(lambda completion, reference: misbehaving(completion, reference))
 
 
-@traits(timeout_s=1.0, picklable=True)
-def in_process(completion: str, reference: Any) -> float:
-    return misbehaving(completion, reference)
+def leaves(completion: str, reference: Any) -> float:
+    os._exit(0)
 
 
-@traits(timeout_s=5.0, picklable=True)
-def in_process_again(completion: str, reference: Any) -> float:
-    return misbehaving(completion, reference)
+def changes_everything(completion: str, reference: Any) -> float:
+    """What a process has once."""
+    os.chdir("/")
+    os.environ.clear()
+    random.seed(0)
+    sys.stdout = None  # type: ignore[assignment]
+    return float(completion == reference)
+
+
+class WithClient(Verifier):
+    """It holds what cannot be sent to another process."""
+
+    def __init__(self, right: str = "a") -> None:
+        self.right, self.lock = right, threading.Lock()
+
+    def __call__(self, completion: str, reference: Any) -> Verdict:
+        return Verdict(float(completion == self.right), None, f"process {os.getpid()}")
+
+    def gold_completion(self, reference: Any) -> str | None:
+        if reference == "leave":
+            os._exit(0)
+        return self.right
+
+
+with_client = WithClient()
 
 
 class _MakesFile:
@@ -73,7 +98,6 @@ class _MakesFile:
         return open, (self.file, "w")
 
 
-@traits(picklable=True)
 def taken_over(completion: str, reference: Any, *, file: str) -> float:
     """Writes a pickle into every channel of its process."""
     for name in os.listdir("/proc/self/fd"):  # noqa: PTH208
@@ -83,7 +107,6 @@ def taken_over(completion: str, reference: Any, *, file: str) -> float:
     return 1.0
 
 
-@traits(picklable=True)
 def of_numpy(completion: str, reference: Any) -> Verdict:
     """What numpy computes in the place of a verdict's plain values."""
     took = np.float32(0.5)
@@ -91,7 +114,7 @@ def of_numpy(completion: str, reference: Any) -> Verdict:
     return Verdict(score, datetime.date(2020, 1, 1), np.str_("odd"), took > 1.0, took)  # type: ignore[arg-type]
 
 
-@traits(picklable=True, memory_mb=200)
+@traits(memory_mb=200)
 def small(completion: str, reference: Any) -> float:
     """Takes as many megabytes as the completion says."""
     if completion.isdigit():
@@ -108,7 +131,7 @@ def exits(completion: str, reference: Any) -> Verdict:
     sys.exit("bye")
 
 
-@traits(timeout_s=0.2)
+@traits(timeout_s=1.0)
 def sleeps(completion: str, reference: Any) -> Verdict:
     time.sleep(10)
     return Verdict(1.0, None, "at last")
@@ -126,7 +149,6 @@ class Batches(Verifier):
     """Judges batches itself, and some of them wrongly."""
 
     missing: int = 0
-    picklable = True
 
     def __call__(self, completion: str, reference: Any) -> Verdict:
         return Verdict(float(completion == reference), None, f"process {os.getpid()}")

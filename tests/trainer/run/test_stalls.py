@@ -97,4 +97,4 @@ def test_the_stacks_of_busy_workers_and_of_a_users_verifier_are_there():
     while not ("in never_ends" in (stacks := verifier_stacks()) and "in sleeps" in stacks):
         assert time.monotonic() < deadline, stacks
         time.sleep(0.5)
-    assert re.search(r"a user.s verifier\nprocess \d+:", stacks)
+    assert re.search(r"a user.s part\nprocess \d+:", stacks)

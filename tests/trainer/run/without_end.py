@@ -5,7 +5,7 @@ import time
 from typing import Any
 
 from evenkeel.rewards import Verdict
-from evenkeel.rewards.own_verifiers import traits
+from evenkeel.rewards.user_verifiers import traits
 
 
 def never_ends(item: Any) -> None:
@@ -13,7 +13,7 @@ def never_ends(item: Any) -> None:
     re.match("(a+)+$", 50 * "a" + "b")
 
 
-@traits(timeout_s=100, picklable=True)
+@traits(timeout_s=100)
 def sleeps(completion: str, reference: Any) -> Verdict:
     time.sleep(100)
     return Verdict(0.0, None, "")

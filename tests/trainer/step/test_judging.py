@@ -186,10 +186,8 @@ def test_only_plain_functions_that_say_so_may_run_in_a_thread():
         function.may_run_in_thread = True
     assert not any(map(may_run_in_thread, (model, partial, asynchronous, plain)))
     assert may_run_in_thread(refuses)
-    verifier = RewardFunction(build_verifier("exact_match"), "exact")
-    assert may_run_in_thread(verifier)
-    verifier.may_run_in_thread = False
-    assert not may_run_in_thread(verifier)
+    assert may_run_in_thread(RewardFunction(build_verifier("exact_match"), "exact"))
+    assert not may_run_in_thread(RewardFunction(build_verifier(lambda completion, reference: 0.0), "closure"))
 
 
 def adds_a_column(prompts, trainer):

@@ -281,10 +281,6 @@ class StoppingSection(Section):
     """After so many rollout batches in a row without any gradient the run ends; ``null`` = never. Batches whose answers
     are all right do not count.
     """
-    verifier_patience_seconds: Annotated[float, Field(gt=0)] = 60.0
-    """A verifier of your own that judges one batch for longer is named, with its rank and row; it is ended by its own
-    ``timeout_s``.
-    """
 
 
 class _SpeedOfARun(Speed):
