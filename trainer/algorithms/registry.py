@@ -2,7 +2,6 @@
 
 import inspect
 import pkgutil
-import warnings
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from functools import cache, partial
@@ -45,11 +44,6 @@ _PACKAGES = {
     UPDATE_SCHEDULE: "update_schedules",
     PROMPT_SAMPLER: "prompt_samplers",
 }
-RENAMED = {
-    (ADVANTAGE, "exchangeable", "prefix_tree"): "exchangeable_prefix_tree",
-    (ADVANTAGE, "exchangeable", "token_class"): "exchangeable_token_class",
-}
-"""Kind, name, option that was set → today's name."""
 
 
 @dataclass(frozen=True)
@@ -104,7 +98,7 @@ def find_strategy(kind: str, spec: Any) -> Strategy:
         PartError: unknown name (with the nearest), failing import, a signature that asks for an unknown signal,
             unknown, missing, ill-typed or infinite options, or options that its own class refuses.
     """
-    found = _renamed(kind, KINDS[kind].find(spec))
+    found = KINDS[kind].find(spec)
     target = found.target
     if not callable(target):
         what = f"{kind} {found.label!r} is a {type(target).__name__}, not a function, so it cannot be called."
@@ -167,27 +161,6 @@ def _paragraph(lines: list[str], start: str) -> str:
     others = ("Source:", "Evidence:", "Limits:", "Raises:")
     end = next((i for i, line in enumerate(rest) if i and (not line.strip() or line.startswith(others))), len(rest))
     return " ".join(line.strip() for line in rest[:end]).removeprefix(start)
-
-
-def _renamed(kind: str, found: Found) -> Found:
-    """Old spellings keep working, and say what they are called now."""
-    old = {option: new for (of, name, option), new in RENAMED.items() if (of, name) == (kind, found.label)}
-    given = {option: value for option, value in found.options.items() if option in old}
-    asked = [option for option, value in given.items() if value is True]
-    if not given or not all(isinstance(value, bool) for value in given.values()):
-        return found
-    if len(asked) > 1:
-        raise PartError(
-            f"{kind} {found.label!r}: {' and '.join(asked)} are both on, but each defines the baseline of every token. "
-            "Keep one of them.",
-            code="two-baselines",
-        )
-    options = {option: value for option, value in found.options.items() if option not in old}
-    if not asked:
-        return Found(found.label, found.target, options)
-    new = old[asked[0]]
-    warnings.warn(f"{{name: {found.label}, {asked[0]}: true}} is now called {new}.", FutureWarning, stacklevel=3)
-    return Found(new, built_in(kind)[new], options)
 
 
 def _instance(kind: str, label: str, target: Callable[..., Any], options: Mapping[str, Any]) -> Callable[..., Any]:

@@ -267,7 +267,6 @@ def _mixture() -> Schema:
 def _options(kind: str, target: Callable[..., Any]) -> Schema:
     """A mapping of the options of a built-in part, which a function takes by keyword alone."""
     from evenkeel.rewards.verifier import Verifier
-    from evenkeel.trainer.algorithms.registry import RENAMED
 
     documentation = inspect.getdoc(target) or ""
     entries = re.findall(r"^    (\w+): (.*(?:\n        .*)*)", documentation, flags=re.MULTILINE)
@@ -295,9 +294,6 @@ def _options(kind: str, target: Callable[..., Any]) -> Schema:
         properties["isolated"] = {"type": "boolean", "description": "Each row's object in a process of its own."}
         new = {"type": "boolean", "description": "A new object for each row, instead of one that is reset."}
         properties["new_for_each_row"] = new
-    for (of, renamed, option_name), today in RENAMED.items():
-        if of == kind and renamed == getattr(target, "__name__", ""):
-            properties[option_name] = {"type": "boolean", "deprecated": True, "description": f"Now called {today}."}
     return _object(properties) | ({"required": needed} if needed else {})
 
 

@@ -9,7 +9,6 @@ import importlib.util
 import inspect
 import logging
 import os
-import pkgutil
 import sys
 import tempfile
 import time
@@ -20,7 +19,7 @@ from types import SimpleNamespace
 from typing import Any
 
 from evenkeel.rewards.bench.built_in import BUILT_IN
-from evenkeel.rewards.parts import build_verifier
+from evenkeel.rewards.parts import VERIFIER_KIND, build_verifier
 from evenkeel.rewards.reward_function import RewardFunction
 from evenkeel.rewards.verifier import Verifier, as_verdict
 
@@ -119,7 +118,7 @@ def _loaded(named: str) -> Callable[..., Any]:
         spec.loader.exec_module(module)
         found = getattr(module, attribute)
     else:
-        found = pkgutil.resolve_name(named)
+        found = VERIFIER_KIND.find(named).target
     if not callable(found):
         raise TypeError(f"{named} is of type {type(found).__name__}, which cannot be called")
     is_ours = isinstance(found, Verifier) or (inspect.isclass(found) and issubclass(found, Verifier))

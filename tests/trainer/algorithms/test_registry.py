@@ -83,13 +83,6 @@ def test_every_name_of_the_table_can_be_built_and_is_documented(kind, name):
     assert name in ("uniform", "single_pass") or ("Source: " in text and "Evidence: " in text)
 
 
-@pytest.mark.parametrize(("option", "name"), [("prefix_tree", "prefix_tree"), ("token_class", "token_class")])
-def test_old_spellings_say_what_they_are_called_now(option, name):
-    with pytest.warns(FutureWarning, match=f"is now called exchangeable_{name}"):
-        assert build(ADVANTAGE, {"name": "exchangeable", option: True}).name == f"exchangeable_{name}"
-    assert build(ADVANTAGE, {"name": "exchangeable", option: False}).name == "exchangeable"
-
-
 @pytest.mark.parametrize("order", ["low_first", "high_first", "random"])
 def test_every_order_of_lopti_can_be_built(order):
     assert schedule({"name": "lopti", "eta": 0.5, "order": order}).num_passes == 2
@@ -196,9 +189,8 @@ def test_an_option_of_the_wrong_word_is_refused():
     [
         (TOKEN_WEIGHT, {"name": "adv_reweight", "alpha": 1.5}, "part", "0 ≤ alpha ≤ 1"),
         (UPDATE_SCHEDULE, {"name": "lopti", "eta": 1.0}, "part", "0 < eta < 1"),
-        (ADVANTAGE, {"name": "exchangeable", "prefix_tree": True, "token_class": True}, "two-baselines", ""),
     ],
-    ids=["alpha", "eta", "both options"],
+    ids=["alpha", "eta"],
 )
 def test_an_option_outside_its_range_is_refused_when_the_part_is_built(kind, spec, code, range_of_it):
     refused(kind, spec, code, range_of_it)
