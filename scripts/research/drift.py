@@ -10,7 +10,7 @@ from typing import Any
 import torch
 
 from evenkeel.rewards.registry import Refusal
-from evenkeel.trainer.algorithms.drift import expected_divergences, learning_tax, uniform_groups
+from evenkeel.trainer.algorithms.drift import expected_divergences, uniform_groups
 from evenkeel.trainer.command import positive
 from evenkeel.trainer.comparison.gradients.replay import (
     Recipe,
@@ -52,6 +52,16 @@ def measure(options: argparse.Namespace) -> None:
 
 class DriftError(Refusal):
     """A run without what its drift is measured on."""
+
+
+def learning_tax(divergence: float, accuracy_before: float, accuracy_after: float) -> float:
+    """``KL / (100 (a₁ − a₀))``: nats a token that the policy moved, per point of accuracy gained.
+
+    ``divergence`` is the mean KL to the initial policy on prompts that teach nothing (`uniform_groups`): what the gain
+    cost where nothing was to be gained. The word is of arXiv 2604.13088, the ratio this project's. NaN without a gain.
+    """
+    gained = 100 * (accuracy_after - accuracy_before)
+    return divergence / gained if gained > 0 else float("nan")
 
 
 @dataclass(frozen=True)

@@ -11,14 +11,6 @@ from torch import Tensor
 from evenkeel.trainer.algorithms.drift import QUARTERS, probability_bins, uniform_groups
 
 
-def cancellation_residuals(contributions: Float[Tensor, "G M"]) -> Float[Tensor, "M"]:
-    """``R = |Σ_i c_i| / Σ_i |c_i|`` of each column: 0 where contributions cancel, 1 where they all point one way.
-
-    A column without any contribution is NaN: nothing there has to cancel.
-    """
-    return contributions.sum(0).abs() / contributions.abs().sum(0)
-
-
 def shared_prefix_lengths(
     completion_ids: Int[Tensor, "N T"], mask: Int[Tensor, "N T"], group_size: int
 ) -> Int[Tensor, "N"]:

@@ -85,16 +85,6 @@ def effective_share(total: float, squares: float, count: float) -> float:
     return total**2 / (count * squares)
 
 
-def learning_tax(divergence: float, accuracy_before: float, accuracy_after: float) -> float:
-    """``KL / (100 (a₁ − a₀))``: nats a token that the policy moved, per point of accuracy gained.
-
-    ``divergence`` is the mean KL to the initial policy on prompts that teach nothing (`uniform_groups`): what the gain
-    cost where nothing was to be gained. The word is of arXiv 2604.13088, the ratio this project's. NaN without a gain.
-    """
-    gained = 100 * (accuracy_after - accuracy_before)
-    return divergence / gained if gained > 0 else float("nan")
-
-
 def uniform_groups(
     correct: Float[Tensor, "N"], group_size: int
 ) -> tuple[Bool[Tensor, "groups"], Bool[Tensor, "groups"]]:

@@ -30,7 +30,6 @@ from evenkeel.trainer.step.metrics import (
 )
 from evenkeel.trainer.step.microbatches import kept_tokens
 from evenkeel.trainer.step.options import NOTABLE_CHANGE
-from evenkeel.trainer.step.provenance import InsertedTokens
 from evenkeel.trainer.step.ranks import Ranks
 from evenkeel.trainer.step.rollout import Batch, Position, Schedule, loss_mask
 
@@ -107,7 +106,6 @@ class Loss:
         self.epsilon_high, self.makes_ratio, self.token_classes = epsilon_high, makes_ratio, token_classes
         self.lags, self.by_engine = lags, by_engine
         self.means, self.shared_prefixes, self._checks = Means(), SharedPrefixMeter(), DeferredChecks()
-        self.inserted_tokens = InsertedTokens()
         self._current: tuple[Batch, Position] | None = None
         self._generated_after = 0
         self._reads_ratio = any(
@@ -119,7 +117,7 @@ class Loss:
 
     def begin_training(self) -> None:
         """Forget what was suspected in an optimizer step that was not finished."""
-        self._checks, self.inserted_tokens = DeferredChecks(), InsertedTokens()
+        self._checks = DeferredChecks()
 
     def start_rollout(self, batch: Batch, shared_prefixes: Tensor, step: int) -> None:
         """Start on a rollout ``batch`` generated after ``step`` optimizer steps; its rows may be numbered in it.
@@ -172,7 +170,6 @@ class Loss:
         if (scale := batch.get("row_scale")) is not None:
             batch["advantages"] = batch["advantages"] * scale.view(-1, *[1] * (batch["advantages"].dim() - 1))
         self.shared_prefixes.watch(logps, batch["groups"], batch["shared_prefix"])
-        self.inserted_tokens.watch(logps, batch)
         if self.token_classes is not None and batch["entropies"] is not None:
             self.token_classes.add(self.means, batch["entropies"], batch["completion_ids"], mask)
 
@@ -198,15 +195,6 @@ class Loss:
         by_sequence = self.args.importance_sampling_level == "sequence" and batch["advantages"].dim() == 1
         over_all_microbatches(metrics, self.means, batch, by_sequence=by_sequence, ends_step=is_last)
         return loss * batch["loss_scale"]
-
-    def measure_gradient(self) -> None:
-        """Measure the gradient of the optimizer step that is about to be made; a collective.
-
-        Raises:
-            ProvenanceError: a token has one that the policy did not write.
-        """
-        self.inserted_tokens.finish_step(self.ranks)
-        self.shared_prefixes.finish_step(self.ranks.accelerator, self.means)
 
     @contextmanager
     def apart(self) -> Iterator[None]:

@@ -44,6 +44,8 @@ _OF_PADDING = {
     "sampling_per_token_logps": 0.0,
     "importance_sampling_ratio": 1.0,
     "keep": False,
+    "gradient_due": False,
+    "plain_logps": torch.nan,
     "rollout_row": -1,  # none
 }
 """What a row of padding holds, so that its loss is a finite number times a mask of 0."""

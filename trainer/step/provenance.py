@@ -1,70 +1,58 @@
 """Whether exactly the tokens that the policy sampled are trained, where a completion is a conversation with tools.
 
 Such a completion is made of pieces: what the policy wrote, what the chat template and the tools put after it, what the
-policy wrote then. TRL joins their token ids and marks the policy's. A token that is marked wrongly, or made again from
-text, is trained although nobody sampled it, and nothing in a log shows it. So a run's first batches are compared with
-what the policy was shown and what it answered, noted where it was asked.
+policy wrote then. TRL joins their token ids and marks the policy's. A token that is marked wrongly, made again from
+text, left out of the loss or scored in another context spoils the gradient, and nothing in a log shows it. So a run's
+first batches, and what the loss makes of them, are compared with what the policy was shown and wrote.
 """
 
-from collections.abc import Callable, Iterator, Sequence
+import math
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
-from itertools import zip_longest
-from typing import Any
+from typing import Any, NamedTuple
 
 import torch
 from accelerate.utils import broadcast_object_list
 from torch import Tensor
+from trl import GRPOConfig
+from trl.models.utils import disable_gradient_checkpointing
 
+from evenkeel.trainer.step.engine_diagnosis import BOUNDS
 from evenkeel.trainer.step.guards import FaultError
 from evenkeel.trainer.step.ranks import Ranks
 from evenkeel.trainer.step.rollout import Batch, loss_mask
+from evenkeel.trainer.step.temporarily import temporarily
 
-METRIC, SAMPLED = "environment/provenance", "sampled"
+METRIC = "environment/provenance"
+SAMPLED, DUE, PLAIN = "sampled", "gradient_due", "plain_logps"
+"""Entries (B, T) of a checked batch: tokens that the policy wrote; those that need a gradient; their `plain_logps`, at
+some tokens of each turn, NaN at the others."""
 BATCHES = 2
 """Rollout batches that are checked, the first of each process: what can go wrong lies in code, not in the data."""
-_CONTEXT = 16
-"""Tokens before the one that differs, for a message."""
-Token = tuple[int, bool]
-"""An id, and whether the policy sampled it; of a batch, whether it is trained."""
+ROUNDING = BOUNDS | {torch.float32: 1e-4}
+"""The largest difference of a log-probability that rounding explains, by what passes compute in: docs/provenance.md."""
+_EVERY = 32
+"""Log-probabilities are compared at the first token of each turn, and at every so many of the completion."""
+_OUTLIERS = 0.01
+"""Share of log-probabilities that may differ by more than the bound: rounding can change a router's experts."""
 
 
 class ProvenanceError(FaultError):
     """Other tokens would be trained than the policy sampled."""
 
 
-@dataclass(frozen=True)
-class Turn:
+class Turn(NamedTuple):
     """One answer of the policy: all ids that it was shown, and those that it wrote."""
 
     shown: list[int]
     written: list[int]
 
 
-@dataclass(frozen=True)
-class Difference:
-    """The first token of a row that is not what the policy's turns say.
-
-    Attributes:
-        position: in the completion, from 0; negative in the prompt.
-        recorded: the token by the turns; ``None`` = they end before it.
-        found: that of the batch; with ``was_shown`` what the policy was shown there later; ``None`` = it ends.
-    """
-
-    position: int
-    recorded: Token | None
-    found: Token | None
-    was_shown: bool = False
-
-
 def conversations(calls: Sequence[Sequence[Turn]], rows: Sequence[Sequence[int]]) -> list[list[Turn]]:
-    """The turns of each row.
+    """The turns of each of ``rows``, the batch's ids of prompt and completion.
 
     The first call asks for one turn of every row, the later ones for turns of those that called a tool. Rows of a group
     begin alike: a turn is given to the row that agrees with it longest. Of a right batch that row holds all of it.
-
-    Args:
-        rows: ids of prompt and completion, as the batch has them.
     """
     found = [[turn] for turn in calls[0]]
     for call in calls[1:]:
@@ -79,60 +67,77 @@ def conversations(calls: Sequence[Sequence[Turn]], rows: Sequence[Sequence[int]]
 
 def agreement(one: Sequence[Any], other: Sequence[Any]) -> int:
     """How many things, ids or characters, both begin with."""
-    shorter = min(len(one), len(other))
-    if one[:shorter] == other[:shorter]:
-        return shorter
-    return next(place for place in range(shorter) if one[place] != other[place])
+    differing = (place for place, (left, right) in enumerate(zip(one, other, strict=False)) if left != right)
+    return next(differing, min(len(one), len(other)))
 
 
-def sampled_tokens(turns: Sequence[Turn], limit: int) -> list[Token] | Difference:
-    """Prompt and completion of a row, from its turns; or where the policy was shown other ids than it had before.
-
-    Args:
-        limit: tokens of a completion; what the last turn has beyond it is cut off.
-    """
-    prompt_length = len(turns[0].shown)
-    tokens: list[Token] = []
+def first_difference(
+    turns: Sequence[Turn], ids: Sequence[int], marks: Sequence[bool], trained: Sequence[bool]
+) -> tuple[int, Sequence[int]] | None:
+    """The first place where ``ids`` or ``trained`` differ from the turns and from ``marks``, and the turn's ids."""
+    said: Sequence[int] = ()
     for turn in turns:
-        for place, (token, shown) in enumerate(zip_longest(tokens, turn.shown[: len(tokens)])):
-            if shown is None or token[0] != shown:
-                found = None if shown is None else (shown, token[1])
-                return Difference(place - prompt_length, token, found, was_shown=True)
-        tokens += [(token, False) for token in turn.shown[len(tokens) :]] + [(token, True) for token in turn.written]
-    return tokens[: prompt_length + limit]
+        said = (turn.shown + turn.written)[: len(marks)]
+        if (place := agreement(said, ids)) < len(said):
+            return place, said
+    place = agreement(marks, trained)
+    return None if place == max(len(marks), len(trained)) else (place, said)
 
 
-def first_difference(recorded: Sequence[Token], batch: Sequence[Token], prompt_length: int) -> Difference | None:
-    """Where a row of the batch is not what was recorded."""
-    for place, (token, found) in enumerate(zip_longest(recorded, batch)):
-        if token != found:
-            return Difference(place - prompt_length, token, found)
-    return None
+def plain_logps(trainer: Any, ids: Sequence[int], places: Sequence[int]) -> Tensor:
+    """``log π`` (K,) of the tokens at ``places`` of a conversation, by the model alone: no padding, no mask."""
+    before = torch.tensor(places, device=trainer.accelerator.device) - 1
+    given = torch.tensor([ids[: max(places) + 1]], device=before.device)
+    unchecked = disable_gradient_checkpointing(trainer.model, trainer.args.gradient_checkpointing_kwargs)
+    with torch.no_grad(), trainer.accelerator.autocast(), unchecked:
+        logits = trainer.model(input_ids=given, logits_to_keep=before, use_cache=False).logits[0].float()
+    return (logits / trainer.temperature).log_softmax(1).gather(1, given[0, before + 1, None]).squeeze(1)
 
 
 class Provenance:
-    """Compares the first rollout batches with what the policy was asked and answered.
+    """Compares the first rollout batches, and the loss on them, with what the policy was asked and answered.
+
+    The log-probabilities of the loss's pass at `PLAIN` have to be those of the model alone. Their gradient has to be
+    exactly 0 at every token that the policy did not write, and another number at one that it wrote: unless its
+    advantage is 0 (also by a strategy), the ratio of its row may be clipped, or vLLM's is 0. What the policy wrote is
+    looked at in the first optimizer step on a batch, the rest in all.
 
     Args:
-        limit: tokens of a completion at most.
-        ends: tokens that end a completion, where completions without one are not trained
-            (``mask_truncated_completions``); ``None`` = all are.
+        ends: tokens that end a completion, where completions without one are not trained; ``None`` = all are.
         batches: how many are checked; 0 where a completion is one answer.
+        bound: of `ROUNDING`; ``None`` = log-probabilities are not compared.
     """
 
-    def __init__(self, ranks: Ranks, tokenizer: Any, *, limit: int, ends: frozenset[int] | None, batches: int) -> None:
-        self.ranks, self.tokenizer, self.limit, self.ends = ranks, tokenizer, limit, ends
+    def __init__(
+        self,
+        args: GRPOConfig,
+        ranks: Ranks,
+        tokenizer: Any,
+        *,
+        ends: frozenset[int] | None,
+        batches: int,
+        bound: float | None,
+    ) -> None:
+        self.ranks, self.tokenizer, self.ends, self.bound = ranks, tokenizer, ends, bound
+        self.limit = args.max_completion_length or 0
+        chooses = args.top_entropy_quantile < 1 or args.off_policy_mask_threshold is not None
+        high = args.epsilon if args.epsilon_high is None else args.epsilon_high
+        self._clipped_from = 0.0 if chooses else min(math.log1p(high), args.epsilon)
         self._left, self._calls = batches, list[list[Turn]]()
+        self._current: tuple[Batch, Tensor, bool] | None = None
+        self._written_after = 0
+        self.begin_training()
+
+    def begin_training(self) -> None:
+        """Forget an optimizer step that was not finished."""
+        self._is_watching, self._differences = False, list[Tensor]()
+        self._gradients = list[tuple[Tensor, ...]]()
 
     @contextmanager
-    def recording(self, asked: Any, name: str, *, is_training: bool) -> Iterator[None]:
-        """Meanwhile the answers of ``asked``'s method ``name``, TRL's ``_generate_single_turn``, are noted."""
-        if not self._left or not is_training:
-            yield
-            return
-        answer: Callable[..., Any] = getattr(asked, name)
-        own = {name: answer} if name in vars(asked) else {}
-        self._calls = []
+    def recording(self, trainer: Any, *, is_training: bool) -> Iterator[None]:
+        """Meanwhile the answers of TRL's ``_generate_single_turn`` are noted."""
+        answer, is_due = trainer._generate_single_turn, self._left and is_training
+        self._calls = [] if is_due else self._calls
 
         def noted(prompt_ids: list[list[int]], *positional: Any, **keywords: Any) -> Any:
             result = answer(prompt_ids, *positional, **keywords)
@@ -140,12 +145,8 @@ class Provenance:
             self._calls.append([Turn([*shown], [*written]) for shown, written in turns])
             return result
 
-        vars(asked)[name] = noted
-        try:
+        with temporarily(trainer, {"_generate_single_turn": noted} if is_due else {}):
             yield
-        finally:
-            del vars(asked)[name]
-            vars(asked).update(own)
 
     def turns(self, generated: Sequence[Any]) -> list[list[Turn] | None]:
         """Of each row of what TRL's ``_generate`` has just returned the turns that were noted; ``None`` = not noted."""
@@ -160,130 +161,141 @@ class Provenance:
         longest = max(map(len, found), default=0)
         self._calls = [[each[turn] for each in found if turn < len(each)] for turn in range(longest)]
 
-    def check(self, batch: Batch, metrics: dict[str, list[float]]) -> None:
-        """Compare this rank's rollout batch with the turns that were noted; a collective where it is due.
+    def check(self, trainer: Any, batch: Batch, metrics: dict[str, list[float]]) -> None:
+        """Compare this rank's rollout batch with the turns that were noted, and add `SAMPLED` and `PLAIN` to it.
 
-        The batch gets `SAMPLED` (B, T): the tokens that the policy wrote, by its turns.
-
-        Raises:
-            ProvenanceError: on all ranks, with the first row of the first rank that differs.
+        A collective where it is due. All ranks raise a `ProvenanceError` with the first row that differs.
         """
         if not self._left:
             return
         self._left -= 1
         calls, self._calls = self._calls, []
         if not calls:
-            self.ranks.warn(
-                "What the policy wrote was not seen: an override generates without _generate_single_turn. That its "
-                "tokens and no others are trained is not checked."
-            )
+            self.ranks.warn("What is trained is not checked: an override generates without _generate_single_turn.")
             return
         prompts = [
             ids[mask.bool()].tolist() for ids, mask in zip(batch["prompt_ids"], batch["prompt_mask"], strict=True)
         ]
-        completions, trained = batch["completion_ids"].tolist(), loss_mask(batch).bool().tolist()
-        lengths = batch["completion_mask"].sum(1).tolist()
-        sampled = torch.zeros_like(batch["completion_ids"], dtype=torch.bool)
-        differences: dict[int, Difference] = {}
+        completions, all_trained = batch["completion_ids"].tolist(), loss_mask(batch).bool().tolist()
         rows = [[*prompt, *ids] for prompt, ids in zip(prompts, completions, strict=True)]
-        for row, turns in enumerate(conversations(calls, rows)):
-            prompt_length = len(turns[0].shown)
-            tokens = sampled_tokens(turns, self.limit)
-            if isinstance(tokens, Difference):
-                differences[row] = tokens
+        said, words, wrong = conversations(calls, rows), "", 0
+        sampled = torch.zeros_like(batch["completion_ids"], dtype=torch.bool)
+        for row, (turns, length) in enumerate(zip(said, batch["completion_mask"].sum(1).tolist(), strict=True)):
+            whole, before = turns[-1].shown + turns[-1].written, len(prompts[row])
+            marks = [False] * len(whole)
+            for turn in turns:
+                marks[len(turn.shown) : len(turn.shown) + len(turn.written)] = [True] * len(turn.written)
+            marks = marks[: len(turns[0].shown) + self.limit]
+            if self.ends is not None and not length and whole[len(marks) - 1] not in self.ends:  # cut off, and left out
+                marks, length = [False] * len(marks), len(marks) - before
+            ids, trained = rows[row][: before + length], [False] * before + all_trained[row][:length]
+            if (difference := first_difference(turns, ids, marks, trained)) is None:
+                sampled[row, :length] = torch.tensor(marks[before:])
                 continue
-            marks = [mark for _, mark in tokens[prompt_length:]]
-            sampled[row, : len(marks)] = torch.tensor(marks, dtype=torch.bool)[: sampled.shape[1]]
-            length = lengths[row]
-            if self.ends is not None and not length and tokens[-1][0] not in self.ends:  # cut off, and left out
-                tokens, length = [(token, False) for token, _ in tokens], len(marks)
-            found = [(token, False) for token in prompts[row]]
-            found += zip(completions[row][:length], trained[row][:length], strict=True)
-            if (difference := first_difference(tokens, found, prompt_length)) is not None:
-                differences[row] = difference
+            wrong += 1
+            if not words:
+                place, recorded = difference
+                recorded_as = self._named(recorded, place, "sampled" if any(marks[place : place + 1]) else "inserted")
+                found = self._named(ids, place, "trained" if any(trained[place : place + 1]) else "not trained")
+                words = (
+                    f" of {len(rows)} completions of rank {self.ranks.index} would not be trained as the policy "
+                    f"sampled them. The first is row {row}, token {place - before} of the completion: by the policy's "
+                    f"turns it is {recorded_as}, and in the batch {found}. Before it stands "
+                    f"{self.tokenizer.decode(ids[max(place - 16, 0) : place])!r}. {_WHAT_TO_DO}"
+                )
+        _raise_on_all(self.ranks, words and f"{wrong}{words}")
         batch[SAMPLED] = sampled
-        words = ""
-        if differences:
-            row, difference = min(differences.items())
-            before = rows[row][: len(prompts[row]) + difference.position][-_CONTEXT:]
-            words = (
-                f"{len(differences)} of {len(rows)} completions of rank {self.ranks.index} would not be trained as the "
-                f"policy sampled them. The first is row {row}, {self._words(difference)}. Before it stands "
-                f"{self.tokenizer.decode(before)!r}. {_WHAT_TO_DO}"
-            )
-        _raise_on_all(self.ranks, words)
+        if self.bound is not None:
+            batch[PLAIN] = torch.full(sampled.shape, torch.nan, device=sampled.device)
+            for row, (ids, marks) in enumerate(zip(rows, sampled.tolist(), strict=True)):  # as many passes on each rank
+                before = len(prompts[row])
+                firsts = [mark and (not marks[at - 1] or at % _EVERY == 0) for at, mark in enumerate(marks)]
+                places = [place for place, is_first in enumerate(firsts) if is_first]
+                batch[PLAIN][row, places or [-1]] = plain_logps(
+                    trainer, ids, [before + place for place in places or [0]]
+                )
         metrics[METRIC].append(1.0)
 
-    def _words(self, difference: Difference) -> str:
-        """Where, and what is there instead of what."""
-        recorded, found, place = difference.recorded, difference.found, difference.position
-        where = f"token {place} of the completion" if place >= 0 else f"token {-place} from the end of the prompt"
-        if difference.was_shown:
-            what = f"it was {self._named(recorded)}, and the policy wrote its next turn after {self._named(found)}"
-        elif recorded is None or found is None or recorded[0] != found[0]:
-            what = f"the policy's turns have {self._named(recorded)} there, and the batch has {self._named(found)}"
-        elif recorded[1]:
-            what = f"the policy wrote {self._named(recorded)}, and it would not be trained"
-        else:
-            what = f"the chat template or a tool put {self._named(recorded)} there, and it would be trained"
-        return f"{where}: {what}"
+    def start_rollout(self, batch: Batch, step: int) -> None:
+        """Start on a rollout batch, written after ``step`` optimizer steps; tokens with an advantage are due."""
+        self._written_after = step
+        if SAMPLED in batch:
+            batch[DUE] = batch[SAMPLED] & (batch["advantages"].view(len(batch[SAMPLED]), -1) != 0)
 
-    def _named(self, token: Token | None) -> str:
-        return "no token" if token is None else f"token {token[0]} ({self.tokenizer.decode([token[0]])!r})"
-
-
-class InsertedTokens:
-    """Looks for a gradient at tokens that the policy did not write, in the batches that `Provenance` has checked.
-
-    As `evenkeel.trainer.step.metrics.SharedPrefixMeter` it reads the loss's gradient with respect to the
-    log-probability of each token, after masks, weights and denominators: there it must be exactly 0.
-    """
-
-    def __init__(self) -> None:
-        self._found: list[tuple[Tensor, Tensor]] = []
-        self._is_watching = False
-
-    def watch(self, logps: Tensor, batch: Batch) -> None:
-        """Read the gradient of ``logps`` (B, T) when it flows. A NaN is left to the guard against those."""
-        sampled = batch.get(SAMPLED)
-        if sampled is None or not logps.requires_grad:
+    @contextmanager
+    def of(self, trainer: Any, microbatch: Batch) -> Iterator[None]:
+        """Inside, the loss of a micro-batch is computed: `watch` is called, of what any override makes of it too."""
+        if SAMPLED not in microbatch:
+            yield
             return
-        self._is_watching = True
+        score = trainer._get_per_token_logps_and_entropies
+
+        def watched(*positional: Any, **keywords: Any) -> Any:
+            result = score(*positional, **keywords)
+            self.watch(result[0])
+            return result
+
+        current = microbatch, microbatch["advantages"], trainer.state.global_step > self._written_after
+        with (
+            temporarily(self, {"_current": current}),
+            temporarily(trainer, {"_get_per_token_logps_and_entropies": watched}),
+        ):
+            yield
+
+    def watch(self, logps: Tensor) -> None:
+        """Note the ``logps`` (B, T) of a loss, and their gradient when it flows; outside a loss it does nothing."""
+        if self._current is None or not logps.requires_grad:
+            return
+        batch, advantages, has_moved = self._current
+        self._is_watching, now = True, logps.detach()
+        due = torch.zeros_like(sampled := batch[SAMPLED])
+        if not has_moved:
+            if PLAIN in batch:
+                computed = sampled & batch.get("keep", sampled)
+                self._differences.append((now - batch[PLAIN]).abs().where(computed, torch.nan).flatten())
+            before, after = (each.reshape(len(sampled), -1) for each in (advantages, batch["advantages"]))
+            log_ratio = (now - batch.get("old_per_token_logps", now)).abs().where(sampled, 0.0)
+            due = batch[DUE] & ((after != 0) | (before == 0)) & (log_ratio.amax(1, keepdim=True) < self._clipped_from)
+            due = due & (batch.get("importance_sampling_ratio", due) != 0)
 
         def read(gradient: Tensor) -> None:
-            leaked = gradient.detach().nan_to_num(nan=0.0).masked_fill(sampled, 0.0)
-            self._found.append((leaked, batch["completion_ids"]))
+            wrong = torch.where(sampled, due & (gradient == 0), gradient.nan_to_num(nan=0.0) != 0)
+            self._gradients.append((wrong, sampled, gradient.detach()))
 
         logps.register_hook(read)
 
-    def finish_step(self, ranks: Ranks) -> None:
-        """Before the optimizer moves; a collective in a step of a checked batch.
-
-        Raises:
-            ProvenanceError: on all ranks.
-        """
-        found, self._found = self._found, []
-        was_watching, self._is_watching = self._is_watching, False
-        if not was_watching:
+    def finish_step(self) -> None:
+        """Before the optimizer moves raise what was noted, on all ranks; a collective in a step of a checked batch."""
+        is_due, differences, gradients, words = self._is_watching, self._differences, self._gradients, ""
+        self.begin_training()
+        if not is_due:
             return
-        words = ""
-        for leaked, ids in found:
-            if leaked.any():
-                row, place = leaked.nonzero()[0].tolist()
-                words = (
-                    f"The loss has a gradient at a token that the policy did not write: {leaked[row, place]:g} at "
-                    f"token {place} (id {ids[row, place]}) of row {row} of a micro-batch of rank {ranks.index}; the "
-                    f"rollout batch marked it rightly. {_WHAT_TO_DO}"
-                )
-                break
-        _raise_on_all(ranks, words)
+        for wrong, sampled, gradient in gradients:
+            if not words and wrong.any():
+                row, place = wrong.nonzero()[0].tolist()
+                what = "with an advantage, that the policy wrote" if sampled[row, place] else "that it did not write"
+                words = f"The loss has gradient {gradient[row, place]:g} at a token {what}: token {place} of row {row}"
+        compared = torch.cat(differences or [torch.empty(0)])
+        compared = compared[~compared.isnan()]
+        far = compared > (self.bound or 0.0)
+        if far.sum() > _OUTLIERS * len(far):
+            words = (
+                f"The loss does not see conversations as the policy did: {far.sum()} of {len(far)} log-probabilities "
+                f"differ by more than {self.bound:g}, by up to {compared.max():g}, from those that the model gives the "
+                "same tokens without padding and masks"
+            )
+        _raise_on_all(self.ranks, words and f"{words}; on rank {self.ranks.index}. {_WHAT_TO_DO}")
+
+    def _named(self, ids: Sequence[int], place: int, kind: str) -> str:
+        return (
+            f"token {ids[place]} ({self.tokenizer.decode([ids[place]])!r}), {kind}" if place < len(ids) else "no token"
+        )
 
 
 _WHAT_TO_DO = (
-    "A gradient of other tokens than it sampled is not the policy's, so the run ends before it is applied. Ids and "
-    "masks come from TRL's tool loop, from the tokenizer's chat template and from what overrides them: leave out an "
-    "override of yours, or take another chat template (processing_class.chat_template). If that is not it, please "
-    "report this message with the versions of trl and transformers."
+    "That is not the policy's gradient, so the run ends before it is applied. Ids and masks come from TRL's tool loop, "
+    "the chat template and what overrides them: leave out an override of yours, or take another template "
+    "(processing_class.chat_template). If that is not it, please report this with the versions of trl and transformers."
 )
 
 

@@ -12,12 +12,14 @@ import torch
 @contextmanager
 def temporarily(target: Any, changed: Mapping[str, Any]) -> Iterator[None]:
     """``target``, an object or a module, with ``changed`` attributes inside; afterwards as before, come what may."""
-    before = {name: getattr(target, name) for name in changed}
+    own, before = vars(target), {**vars(target)}
+    own.update(changed)
     try:
-        vars(target).update(changed)
         yield
     finally:
-        vars(target).update(before)
+        for name in changed:
+            own.pop(name, None)
+        own.update({name: before[name] for name in changed if name in before})
 
 
 @contextmanager

@@ -206,7 +206,8 @@ class RLVRTrainer(GRPOTrainer):
             self.parts.checkpoint.counts[ROLLOUT_BATCHES] += 1
         phases.microbatch_ended()
         if self.accelerator.sync_gradients:
-            self.parts.loss.measure_gradient()
+            self.parts.provenance.finish_step()
+            self.parts.loss.shared_prefixes.finish_step(self.accelerator, self.parts.loss.means)
         return loss
 
     # 2. Its rows: of a new rollout batch where the last one is used up, cut as TRL does or by `microbatches`
@@ -244,6 +245,7 @@ class RLVRTrainer(GRPOTrainer):
         parts = self.parts
         written = parts.lag.next(inputs, self._position, self._begun, self._metrics)
         parts.loss.start_rollout(written.batch, written.shared_prefixes, written.step)
+        parts.provenance.start_rollout(written.batch, written.step)
         parts.microbatches.keep_uncut(written.batch)  # TRL shuffles and splits it next; `regrouped` may cut this one
         return written.batch
 
@@ -285,7 +287,7 @@ class RLVRTrainer(GRPOTrainer):
             if kept_turns:
                 parts.provenance.put_back(kept_turns)
             batch: Batch = super()._generate_and_score_completions(rows)
-        parts.provenance.check(batch, metrics)
+        parts.provenance.check(self, batch, metrics)
         parts.scoring.complete(batch, metrics, self._score_old_policy)
         teacher, taught = self.strategies.teacher, self.strategies.taught
         if teacher is not None and "teacher_logps" in taught:
@@ -312,7 +314,7 @@ class RLVRTrainer(GRPOTrainer):
         with self.parts.phases("generate"):
             if (kept := self.parts.prompts.take_generated()) is not None:
                 return kept
-            with self.parts.provenance.recording(self, "_generate_single_turn", is_training=self.model.training):
+            with self.parts.provenance.recording(self, is_training=self.model.training):
                 generated = super()._generate(prompts)
             if self._ends_with_generation:
                 raise _Generated(prompts, generated)
@@ -363,6 +365,7 @@ class RLVRTrainer(GRPOTrainer):
             return score(*positional, **keywords)
         result = self.parts.scoring(score, *positional, is_training=self.model.training, **keywords)
         self.parts.loss.write_advantages(result[0], result[1])  # outside a loss it does nothing
+        self.parts.provenance.watch(result[0])  # this neither
         return result
 
     def _calculate_rewards(self, *positional: Any, **keywords: Any) -> Tensor:
@@ -394,7 +397,11 @@ class RLVRTrainer(GRPOTrainer):
             return super()._compute_loss(model, inputs)
         parts = self.parts
         # TRL's loss asks for log π: there `Loss.write_advantages` makes A into A · w · keep · c
-        with parts.loss.of(inputs, self._position) as batch, parts.scoring.loss(batch):
+        with (
+            parts.loss.of(inputs, self._position) as batch,
+            parts.scoring.loss(batch),
+            parts.provenance.of(self, batch),
+        ):
             loss = super()._compute_loss(model, batch)
         return parts.loss.finish(loss, batch, self._metrics["train"], is_last=self.accelerator.sync_gradients)
 

@@ -9,6 +9,7 @@ from evenkeel.trainer.step.advantages import Advantages
 from evenkeel.trainer.step.checkpoint import ROLLOUT_BATCHES, Checkpoint
 from evenkeel.trainer.step.compatibility import Loaded, Settings, cuts_passes, drops, problems_of, refuse, rope_type
 from evenkeel.trainer.step.engine_check import EngineCheck
+from evenkeel.trainer.step.engine_diagnosis import compute_dtype
 from evenkeel.trainer.step.evaluation import HeldOut
 from evenkeel.trainer.step.generation import CommonRandomNumbers, SampleKeys, preallocated_cache
 from evenkeel.trainer.step.guards import DiskGuard, FaultGuard, MemoryGuard
@@ -20,7 +21,7 @@ from evenkeel.trainer.step.microbatches import Microbatches, PlannedCut
 from evenkeel.trainer.step.options import Engine, Evaluation, Guards, Speed
 from evenkeel.trainer.step.phases import Phases
 from evenkeel.trainer.step.prompts import Prompts
-from evenkeel.trainer.step.provenance import BATCHES, Provenance
+from evenkeel.trainer.step.provenance import BATCHES, ROUNDING, Provenance
 from evenkeel.trainer.step.ranks import Ranks, parameters_are_sharded
 from evenkeel.trainer.step.records import Recorder
 from evenkeel.trainer.step.revisions import Revisions
@@ -73,6 +74,7 @@ class Parts:
         """Forget what a training that ended in an exception left half done."""
         self.phases.begin_training()
         self.loss.begin_training()
+        self.provenance.begin_training()
         self.lag.clear()
         self.checkpoint.counts[ROLLOUT_BATCHES] = 0
         if self.common_noise is not None:
@@ -153,11 +155,12 @@ def wired(
         if any(getattr(function, "wants_row_keys", False) for function in trainer.reward_funcs)
         else None,
         provenance=Provenance(
+            args,
             ranks,
             tokenizer,
-            limit=args.max_completion_length,
             ends=ends if args.mask_truncated_completions else None,
             batches=BATCHES if trainer.tools and trainer.rollout_func is None else 0,
+            bound=None if settings.loaded.varies or trainer._is_vlm else ROUNDING[compute_dtype(args, trainer.model)],
         ),
         judging=Judging(trainer.reward_func_names, reward_weights, ranks),
         scoring=Scoring(

@@ -14,7 +14,7 @@ from transformers import AutoModelForCausalLM
 from evenkeel.rewards import Refusal
 from evenkeel.trainer.statistics import StatisticsError
 from scripts.research.common_random_numbers import noise_table, variance_ratio
-from scripts.research.drift import DriftError, drift_table, drifts, newest_policy
+from scripts.research.drift import DriftError, drift_table, drifts, learning_tax, newest_policy
 from tests.trainer.comparison.gradients.test_bench import RECIPE, rows_of
 
 
@@ -90,3 +90,8 @@ def test_a_ratio_of_variances_and_its_interval():
 def test_too_few_seeds_are_refused():
     with pytest.raises(Refusal, match="2 seeds and 3 rollout batches"):
         noise_table(Path("configs/quickstart.yaml"), [], seeds=2, rollouts=3, report=print)
+
+
+def test_a_tax_is_paid_for_a_gain():
+    assert learning_tax(0.02, 0.4, 0.6) == pytest.approx(0.001)
+    assert math.isnan(learning_tax(0.02, 0.4, 0.4))

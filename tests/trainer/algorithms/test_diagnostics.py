@@ -5,7 +5,6 @@ from hypothesis import strategies as st
 
 from evenkeel.trainer.algorithms.advantages import exchangeable, grpo
 from evenkeel.trainer.algorithms.diagnostics import (
-    cancellation_residuals,
     frequent_token_residual,
     gradient_shares,
     group_composition,
@@ -13,13 +12,6 @@ from evenkeel.trainer.algorithms.diagnostics import (
     shared_prefix_residual,
     token_prob_counts,
 )
-
-
-def test_the_residual_is_the_absolute_sum_over_the_sum_of_absolutes():
-    # Columns: 1 − 1 cancels; 1 + 1 does not; |3 − 1| / (3 + 1) = 1/2; nothing there.
-    contributions = torch.tensor([[1.0, 1.0, -3.0, 0.0], [-1.0, 1.0, 1.0, 0.0]])
-    result = cancellation_residuals(contributions)
-    torch.testing.assert_close(result, torch.tensor([0.0, 1.0, 0.5, torch.nan]), equal_nan=True)
 
 
 def shared_prefix(advantages, weights, ids, mask):

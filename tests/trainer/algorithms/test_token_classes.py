@@ -3,7 +3,6 @@
 import pytest
 import torch
 
-from evenkeel.trainer.algorithms.drift import learning_tax
 from evenkeel.trainer.algorithms.token_classes import CLASSES, class_of, class_table, entropies_by_class
 
 
@@ -36,8 +35,3 @@ def test_sums_and_counts_by_class():
     sums, counts = entropies_by_class(entropies, classes, torch.tensor([[1, 1, 1, 1], [1, 0, 1, 0]]))
     assert sums.tolist() == [65, 6, 16, 8]
     assert counts.tolist() == [2, 2, 1, 1]
-
-
-def test_a_tax_is_paid_for_a_gain():
-    assert learning_tax(0.02, 0.4, 0.6) == pytest.approx(0.001)
-    assert learning_tax(0.02, 0.4, 0.4) != learning_tax(0.02, 0.4, 0.4)  # NaN

@@ -210,11 +210,11 @@ def test_common_random_numbers(ranks: Ranks):
     assert noise.draw([[5, 6], [5, 6]], batch=0)(probs, rows, 4).tolist() == expected(0, 1)
 
 
-def test_provenance(ranks: Ranks):
+def test_provenance(ranks: Ranks, args: GRPOConfig):
     answers = iter([[[7, 8]], [[3]]])
     asked = SimpleNamespace(_generate_single_turn=lambda prompt_ids: (next(answers), None))
-    provenance = Provenance(ranks, SimpleNamespace(decode=str), limit=8, ends=None, batches=1)
-    with provenance.recording(asked, "_generate_single_turn", is_training=True):
+    provenance = Provenance(args, ranks, SimpleNamespace(decode=str), ends=None, batches=1, bound=1e-3)
+    with provenance.recording(asked, is_training=True):
         asked._generate_single_turn([[5, 6]])
         asked._generate_single_turn([[5, 6, 7, 8, 9]])  # a tool wrote 9
     batch = {
@@ -224,9 +224,12 @@ def test_provenance(ranks: Ranks):
         "completion_mask": torch.ones(1, 4, dtype=torch.long),
         "tool_mask": torch.tensor([[1, 1, 1, 1]]),
     }
-    with pytest.raises(ProvenanceError, match="token 2 of the completion: the chat template or a tool put token 9"):
-        provenance.check(batch, defaultdict(list))
-    provenance.check(batch, defaultdict(list))  # the one batch that is checked is over
+    with pytest.raises(
+        ProvenanceError,
+        match=r"token 2 of the completion: by the policy's turns it is token 9 .*inserted.* 9 .* trained",
+    ):
+        provenance.check(None, batch, defaultdict(list))
+    provenance.check(None, batch, defaultdict(list))  # the one batch that is checked is over
 
 
 def test_judging(ranks: Ranks):
@@ -443,7 +446,7 @@ def test_loss(ranks: Ranks, args: GRPOConfig):
     torch.testing.assert_close(batch["advantages"], torch.tensor([[0.75, 0.625], [-0.625, -0.75]]))
     assert microbatch["advantages"].tolist() == [1, -1]  # the buffered one serves later passes
     assert trained == 2
-    loss.measure_gradient()
+    loss.shared_prefixes.finish_step(ranks.accelerator, loss.means)
     assert loss.means.read(ranks.accelerator)["token_weight/mean"] == pytest.approx(0.6875)  # (.75 + .625) / 2
 
 

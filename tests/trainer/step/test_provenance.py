@@ -13,10 +13,14 @@ from datasets import Dataset
 from transformers import Qwen3Config, Qwen3ForCausalLM
 from trl import GRPOConfig, GRPOTrainer
 
+from evenkeel.rewards import build_verifier, reward_functions
+from evenkeel.rewards.environments import build_environment
+from evenkeel.rewards.generators.rows import guessing
 from evenkeel.trainer import RLVRTrainer
 from evenkeel.trainer.step.options import Speed
-from evenkeel.trainer.step.provenance import Difference, ProvenanceError, Turn, conversations, sampled_tokens
+from evenkeel.trainer.step.provenance import ProvenanceError, Turn, conversations, first_difference
 from scripts.research.provenance import LIMIT, Scripted, byte_tokenizer, rollout, scripted_trainer
+from tests.paths import ROOT
 from tests.trainer.training import run_on_two_processes
 
 METRIC = "environment/provenance"
@@ -44,17 +48,32 @@ def test_turns_are_told_apart_in_a_group_that_begins_alike():
     assert [turn.written for turn in second] == [[5], [6]]
 
 
-def test_what_was_inserted_is_what_was_shown_and_not_written():
-    turns = [Turn([1, 2], [5, 6]), Turn([1, 2, 5, 6, 8, 9], [5, 7])]
-    marks = [(1, 0), (2, 0), (5, 1), (6, 1), (8, 0), (9, 0), (5, 1), (7, 1)]
-    assert sampled_tokens(turns, limit=10) == marks
-    assert sampled_tokens(turns, limit=5) == marks[:7]
+MARKS = [False, False, True, True, False, False, True, True]
 
 
-@pytest.mark.parametrize(("shown", "found"), [([1, 2, 5, 4, 8], (4, True)), ([1, 2, 5], None)])
-def test_a_policy_that_was_shown_something_else_than_it_had_written_is_seen(shown, found):
-    turns = [Turn([1, 2], [5, 6]), Turn(shown, [7])]
-    assert sampled_tokens(turns, limit=10) == Difference(1, (6, True), found, was_shown=True)
+TURNS = [Turn([1, 2], [5, 6]), Turn([1, 2, 5, 6, 8, 9], [5, 7])]
+
+
+@pytest.mark.parametrize(
+    ("ids", "trained", "place"),
+    [
+        ([1, 2, 5, 6, 8, 9, 5, 7], MARKS, None),
+        ([1, 2, 5, 6, 8, 9, 5, 7], [False, False, True, True, False, False, True, False], 7),
+        ([1, 2, 5, 6, 8, 9, 5, 7], [False, False, True, True, False, True, True, True], 5),
+        ([1, 2, 5, 6, 8, 9, 5], MARKS[:-1], 7),
+        ([1, 2, 5, 6, 8, 9, 5, 7, 3], [*MARKS, False], 8),
+        ([1, 2, 5, 4, 8, 9, 5, 7], MARKS, 3),
+    ],
+)
+def test_a_row_is_what_was_shown_and_written(ids: list[int], trained: list[bool], place: int | None):
+    found = first_difference(TURNS, ids, MARKS, trained)
+    assert (found and found[0]) == place
+
+
+@pytest.mark.parametrize("shown", [[1, 2, 5, 4, 8], [1, 2, 5]])
+def test_a_policy_that_was_shown_something_else_than_it_had_written_is_seen(shown: list[int]):
+    turns, marks = [Turn([1, 2], [5, 6]), Turn(shown, [7])], [False, False, True, True, False, True]
+    assert first_difference(turns, [1, 2, 5, 6, 8, 7], marks, marks) == (3, [*shown, 7])
 
 
 # Errors of the mask, planted in TRL's loop. Each changes all conversations of several turns
@@ -115,14 +134,16 @@ def shown_from_text(trainer: Scripted) -> None:
     vars(trainer)["_tool_call_loop"] = changed
 
 
-PUT_THERE, NOT_TRAINED = "the chat template or a tool put token", "the policy wrote token"
+PUT_THERE = r"by the policy's turns it is token \d+ \(.*\), inserted"
+NOT_TRAINED = r"by the policy's turns it is token .*, sampled, and in the batch .* not trained"
+OTHER_ID = r"by the policy's turns it is token (\d+) .* and in the batch token (?!\1 )"
 MUTANTS = {
     shifted: PUT_THERE,
     tools_trained: PUT_THERE,
     one_left_out: NOT_TRAINED,
     end_left_out: NOT_TRAINED,
     header_trained: PUT_THERE,
-    from_text: "the policy's turns have token",
+    from_text: OTHER_ID,
 }
 
 
@@ -145,7 +166,7 @@ def test_planted_errors_of_the_mask_end_the_run(trainer: Scripted, mutant: Any):
 
 def test_ids_that_are_shown_again_from_text_end_the_run(trainer: Scripted):
     shown_from_text(trainer)
-    with pytest.raises(ProvenanceError, match=r"it was token .*, and the policy wrote its next turn after token"):
+    with pytest.raises(ProvenanceError, match=OTHER_ID):
         rollout(trainer)
 
 
@@ -225,7 +246,7 @@ def test_what_was_written_has_a_gradient_and_what_was_inserted_exactly_none(tmp_
             marks += [False] * (len(shown) - len(said.shown[0]) - len(marks)) + [True] * len(written)
         marks = (marks[:LIMIT] + [False] * LIMIT)[: gradient.shape[1]]
         assert (gradient[row] != 0).tolist() == marks
-    trainer.parts.loss.measure_gradient()
+    trainer.parts.provenance.finish_step()
 
 
 def test_a_loss_that_reads_no_mask_ends_the_run(trainer: Scripted, monkeypatch: pytest.MonkeyPatch):
@@ -236,8 +257,8 @@ def test_a_loss_that_reads_no_mask_ends_the_run(trainer: Scripted, monkeypatch: 
 
     monkeypatch.setattr(GRPOTrainer, "_compute_loss", changed)
     gradient_of(trainer, rollout(trainer))
-    with pytest.raises(ProvenanceError, match=r"a gradient at a token that the policy did not write: -?\d\S* at token"):
-        trainer.parts.loss.measure_gradient()
+    with pytest.raises(ProvenanceError, match=r"gradient -?0\.\d+ at a token that it did not write: token"):
+        trainer.parts.provenance.finish_step()
 
 
 # Whole trainings, in which a model writes
@@ -246,8 +267,12 @@ def test_a_loss_that_reads_no_mask_ends_the_run(trainer: Scripted, monkeypatch: 
 CALL = '\n{"name": "add", "arguments": {"a": 1, "b": 2}}\n'
 
 
-def save_calling_policy(folder: Path) -> None:
-    """A model that calls a tool or says that it is done, as it likes: what it writes next depends on the last token."""
+def save_calling_policy(folder: Path, attention: float = 0.1, **settings: Any) -> None:
+    """A model that calls a tool or says that it is done, as it likes: what it writes next depends on the last token.
+
+    Args:
+        attention: how much what stands before moves its choice.
+    """
     tokenizer = byte_tokenizer(TEMPLATE)
     tokenizer.add_tokens([CALL, "done"])
     following = {
@@ -259,15 +284,17 @@ def save_calling_policy(folder: Path) -> None:
     }
     size = len(tokenizer)
     sizes = dict.fromkeys(("num_hidden_layers", "num_attention_heads", "num_key_value_heads"), 1)
-    config = Qwen3Config(vocab_size=size, hidden_size=size, intermediate_size=8, head_dim=8, **sizes)
+    config = Qwen3Config(vocab_size=size, hidden_size=size, intermediate_size=8, head_dim=8, **sizes, **settings)
     config.eos_token_id, config.pad_token_id = tokenizer.eos_token_id, tokenizer.pad_token_id
     torch.manual_seed(0)
     model = Qwen3ForCausalLM(config)
     with torch.no_grad():
         model.model.embed_tokens.weight.copy_(torch.eye(size))
-        model.model.layers[0].self_attn.o_proj.weight.zero_()
+        model.model.layers[0].self_attn.o_proj.weight.normal_(
+            std=0.01
+        )  # what a tool answered moves its choice a little
         model.model.layers[0].mlp.down_proj.weight.zero_()
-        model.lm_head.weight.zero_()
+        model.lm_head.weight.normal_(std=0.02)
         for token, nexts in following.items():
             for each in nexts:
                 model.lm_head.weight[tokenizer.convert_tokens_to_ids([each, token])[0]][
@@ -323,6 +350,112 @@ def test_a_run_logs_the_share_of_its_first_batches(way: str, tmp_path: Path):
     log = trained(tmp_path, WAYS[way][0], **WAYS[way][1])
     assert all(entry["tools/call_frequency"] > 0 for entry in log if "tools/call_frequency" in entry)
     assert [entry[METRIC] for entry in log if METRIC in entry] == [1.0, 1.0]
+
+
+# Errors behind the rollout batch's mask, planted in the loss of whole trainings
+
+
+class Altered(RLVRTrainer):
+    """A trainer of which one method does something else with a micro-batch."""
+
+    def altered(self, inputs: dict[str, Any]) -> dict[str, Any]:
+        return inputs
+
+    def _compute_loss(self, model: Any, inputs: dict[str, Any]) -> Any:
+        self.tool_mask = inputs["tool_mask"]
+        return super()._compute_loss(model, self.altered(inputs))
+
+
+class FirstTokensLeftOut(Altered):
+    def altered(self, inputs: dict[str, Any]) -> dict[str, Any]:
+        mask = inputs["tool_mask"]
+        return {**inputs, "tool_mask": mask * torch.cat([mask[:, :1], mask[:, :-1]], 1)}
+
+
+class LaterTurnsLeftOut(Altered):
+    def altered(self, inputs: dict[str, Any]) -> dict[str, Any]:
+        return {**inputs, "tool_mask": inputs["tool_mask"].cumprod(1)}
+
+
+class LaterTurnsWithoutAdvantage(Altered):
+    def altered(self, inputs: dict[str, Any]) -> dict[str, Any]:
+        return {**inputs, "advantages": inputs["advantages"][:, None] * inputs["tool_mask"].cumprod(1)}
+
+
+class LaterTurnsDetached(Altered):
+    def _get_per_token_logps_and_entropies(self, *positional: Any, **keywords: Any) -> Any:
+        logps, *rest = super()._get_per_token_logps_and_entropies(*positional, **keywords)
+        return torch.where(self.tool_mask.cumprod(1).bool(), logps, logps.detach()), *rest
+
+
+class AnswersHidden(Altered):
+    def altered(self, inputs: dict[str, Any]) -> dict[str, Any]:
+        return {**inputs, "completion_mask": inputs["completion_mask"] * inputs["tool_mask"]}
+
+
+class PaddingSeen(Altered):
+    def altered(self, inputs: dict[str, Any]) -> dict[str, Any]:
+        return {**inputs, "prompt_mask": torch.ones_like(inputs["prompt_mask"])}
+
+
+class OnePlaceOff(Altered):
+    def _get_per_token_logps_and_entropies(self, *positional: Any, **keywords: Any) -> Any:
+        logps, *rest = super()._get_per_token_logps_and_entropies(*positional, **keywords)
+        return logps.roll(1, 1), *rest
+
+
+class OtherTemperature(Altered):
+    def _get_per_token_logps_and_entropies(self, *positional: Any, **keywords: Any) -> Any:
+        logps, *rest = super()._get_per_token_logps_and_entropies(*positional, **keywords)
+        return logps * 1.25, *rest
+
+
+UNTRAINED = r"gradient -?0 at a token with an advantage, that the policy wrote: token \d+ of row"
+UNLIKE = r"does not see conversations as the policy did: \d+ of \d+ log-probabilities differ by more than"
+IN_THE_LOSS = {
+    FirstTokensLeftOut: UNTRAINED,
+    LaterTurnsLeftOut: UNTRAINED,
+    LaterTurnsWithoutAdvantage: UNTRAINED,
+    LaterTurnsDetached: UNTRAINED,
+    AnswersHidden: UNLIKE,
+    PaddingSeen: UNLIKE,
+    OnePlaceOff: UNLIKE,
+    OtherTemperature: UNLIKE,
+}
+
+
+@pytest.mark.parametrize("kind", IN_THE_LOSS, ids=lambda kind: kind.__name__)
+def test_planted_errors_of_the_loss_end_the_run_before_its_first_step(tmp_path: Path, kind: type[Altered]):
+    save_calling_policy(tmp_path)
+    with pytest.raises(ProvenanceError, match=IN_THE_LOSS[kind]):
+        trained(tmp_path, {}, kind, max_steps=1)
+
+
+@pytest.mark.parametrize("kind", [AnswersHidden, OnePlaceOff])
+def test_they_do_in_half_precision_of_a_policy_that_reads_answers(tmp_path: Path, kind: type[Altered]):
+    trained_game(tmp_path, RLVRTrainer)
+    with pytest.raises(ProvenanceError, match=UNLIKE):
+        trained_game(tmp_path, kind)
+
+
+def trained_game(folder: Path, kind: type[RLVRTrainer]) -> None:
+    """One step of the policy that ships, at finding a number."""
+    game = {"largest": 15, "guesses": 4}
+    rows = guessing(part="train", train=8, test=1, seed=1, **game)
+    sizes = {"per_device_train_batch_size": 8, "num_generations": 4, "max_completion_length": 96, "max_steps": 1}
+    kind(
+        str(ROOT / "configs/tiny_policy/games"),
+        reward_functions({"environment": build_verifier("environment")}),
+        GRPOConfig(str(folder), use_cpu=True, bf16=True, report_to="none", save_strategy="no", **sizes),
+        Dataset.from_list([{**row, "prompt": [{"role": "user", "content": row["prompt"]}]} for row in rows]),
+        environment_factory=build_environment({"name": "guessing", **game}),
+    ).train()
+
+
+def test_log_probabilities_of_a_model_that_drops_are_not_compared(tmp_path: Path):
+    save_calling_policy(tmp_path, attention_dropout=0.5)
+    log = trained(tmp_path, {}, OtherTemperature, max_steps=1)
+    assert [entry[METRIC] for entry in log] == [1.0]
 
 
 ONE_RANK = """
