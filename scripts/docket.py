@@ -18,8 +18,8 @@ from collections import Counter
 from collections.abc import Sequence
 from typing import Any
 
-from evenkeel.trainer.comparison.claims.certificate import SUFFIX, read_certificate
-from evenkeel.trainer.comparison.claims.claim import Claim, load_claim
+from evenkeel.trainer.lab.claims.certificate import SUFFIX, read_certificate
+from evenkeel.trainer.lab.claims.claim import Claim, load_claim
 
 ROOT = Path(__file__).parents[1]
 CLAIMS, PAGE = ROOT / "configs" / "claims", ROOT / "docs" / "docket.md"
@@ -32,7 +32,7 @@ python scripts/docket.py               # writes this page from configs/claims
 ```
 
 What papers say, asked of policies of 0.4 M to 6.4 M parameters on two cores: each claim is a file that names a sweep,
-and is supported, contradicted or not decided by the rule of [claims](../trainer/comparison/README.md#claims), which is
+and is supported, contradicted or not decided by the rule of [claims](../trainer/lab/README.md#claims), which is
 wrong for equals in 5 % at most: of thirty claims about equals one or two may come out as answered. Differences are of
 held-out accuracy, with 95 % intervals; an answer holds for the sweep's task and policy and says nothing of others. A
 claim that is not decided says how many seeds would find its smallest difference that matters in 80 % of sweeps; "what

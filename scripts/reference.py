@@ -2,7 +2,7 @@
 
     python scripts/reference.py run         # the keys of run files: docs/run_file.md
     python scripts/reference.py sweep       # the keys of sweep files: docs/sweep_file.md
-    python scripts/reference.py claim       # the keys of claim files: trainer/comparison/README.md
+    python scripts/reference.py claim       # the keys of claim files: trainer/lab/README.md
     python scripts/reference.py rules       # what does not go together, and when that is found: configs/README.md
     python scripts/reference.py commands    # every command's --help: docs/commands.md
     python scripts/reference.py metrics     # what a run logs: docs/metrics.md

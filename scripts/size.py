@@ -38,7 +38,7 @@ from typing import Any, get_args
 
 ROOT = Path(__file__).resolve().parents[1]
 CHECKING = (
-    "trainer/doctor/",
+    "trainer/lab/doctor/",
     "trainer/run/check/",
     "trainer/run/config/rules.py",
     "trainer/run/config/problems.py",
@@ -56,12 +56,12 @@ CHECKING = (
     "trainer/step/provenance.py",
     "trainer/algorithms/results.py",
     "trainer/algorithms/trial.py",
-    "trainer/comparison/sweeps/consistency.py",
+    "trainer/lab/sweeps/consistency.py",
     "rewards/bench/",
     "rewards/references.py",
     "rewards/user_verifiers/trial.py",
 )
-LAB = ("comparison", "statistics", "doctor", "lab")
+LAB = ("lab",)
 CORE = ("algorithms", "step", "run", "evaluation")
 GENERATED = (
     "docs/strategies/",
@@ -180,7 +180,7 @@ def keys() -> int:
 
 def rules() -> int:
     """Entries of every table of rules."""
-    from evenkeel.trainer.doctor import rules as doctor
+    from evenkeel.trainer.lab.doctor import rules as doctor
     from evenkeel.trainer.run import schedule
     from evenkeel.trainer.run.config import rules as run_file
     from evenkeel.trainer.step import compatibility

@@ -12,7 +12,7 @@ from pydantic import TypeAdapter
 
 from evenkeel.trainer.algorithms.contract import COEFFICIENT
 from evenkeel.trainer.algorithms.registry import KINDS, built_in, find_strategy
-from evenkeel.trainer.comparison.sweeps.loading import load_sweep
+from evenkeel.trainer.lab.sweeps.loading import load_sweep
 from evenkeel.trainer.run.config.yaml_document import read_file
 from scripts.reference import table, values, written
 

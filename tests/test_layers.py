@@ -7,33 +7,15 @@ from pathlib import Path
 
 from tests.paths import ROOT
 
+_LAB, _RUN, _EVALUATION, _STEP = (f"evenkeel.trainer.{room}" for room in ("lab", "run", "evaluation", "step"))
 ABOVE = {
     "rewards": {"evenkeel.trainer", "scripts"},
-    "trainer/algorithms": {
-        "evenkeel.trainer.step",
-        "evenkeel.trainer.run",
-        "evenkeel.trainer.evaluation",
-        "evenkeel.trainer.comparison",
-        "scripts",
-    },
-    "trainer/statistics": {
-        "evenkeel.trainer.step",
-        "evenkeel.trainer.run",
-        "evenkeel.trainer.evaluation",
-        "evenkeel.trainer.comparison",
-        "scripts",
-    },
-    "trainer/doctor": {
-        "evenkeel.trainer.step",
-        "evenkeel.trainer.run",
-        "evenkeel.trainer.evaluation",
-        "evenkeel.trainer.comparison",
-        "scripts",
-    },
-    "trainer/evaluation": {"evenkeel.trainer.step", "evenkeel.trainer.run", "evenkeel.trainer.comparison", "scripts"},
-    "trainer/step": {"evenkeel.trainer.run", "evenkeel.trainer.comparison", "scripts"},
-    "trainer/run": {"evenkeel.trainer.comparison", "scripts"},
-    "trainer/comparison": {"evenkeel.trainer.command", "scripts"},
+    "trainer/algorithms": {_STEP, _RUN, _EVALUATION, _LAB, "evenkeel.trainer.command", "scripts"},
+    "trainer/evaluation": {_STEP, _RUN, _LAB, "evenkeel.trainer.command", "scripts"},
+    "trainer/step": {_RUN, _LAB, "evenkeel.trainer.command", "scripts"},
+    "trainer/run": {_LAB, "evenkeel.trainer.command", "scripts"},
+    "trainer/lab": {"evenkeel.trainer.command", "scripts"},
+    "trainer/lab/statistics": {_STEP, _RUN, "evenkeel.trainer.command", "scripts"},
     "trainer/command": {"scripts"},
     "trainer/public": {"scripts"},
 }

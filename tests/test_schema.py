@@ -23,11 +23,11 @@ from ruamel.yaml import YAML
 from evenkeel.rewards import GENERATORS, Refusal, build_verifier
 from evenkeel.trainer.algorithms.strategies import build_strategies
 from evenkeel.trainer.command.schema import SCHEMAS, main
-from evenkeel.trainer.comparison.claims.certificate import SUFFIX
-from evenkeel.trainer.comparison.claims.claim import load_claim
-from evenkeel.trainer.comparison.sweeps.cells import cells_of
-from evenkeel.trainer.comparison.sweeps.consistency import RESERVED_KEYS
-from evenkeel.trainer.comparison.sweeps.loading import load_sweep
+from evenkeel.trainer.lab.claims.certificate import SUFFIX
+from evenkeel.trainer.lab.claims.claim import load_claim
+from evenkeel.trainer.lab.sweeps.cells import cells_of
+from evenkeel.trainer.lab.sweeps.consistency import RESERVED_KEYS
+from evenkeel.trainer.lab.sweeps.loading import load_sweep
 from evenkeel.trainer.run.config import ConfigError, RunConfig, load_config
 from evenkeel.trainer.run.config.layers import overridden
 from evenkeel.trainer.run.config.yaml_document import read_file, read_value, write

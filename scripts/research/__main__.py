@@ -26,7 +26,7 @@ PROGRAMS = {
     "gradient of the parameters, in float32 and bfloat16. 2 CPU cores, 2 GB.",
     "common_random_numbers": "the standard deviation over seeds of the difference between a run file and a variant, "
     "with and without common random numbers, in every rollout batch from the second on. 8 seeds are 32 short runs.",
-    "false_alarms": "how often the rules of trainer/doctor speak about healthy runs: fifteen strategies and losses × "
+    "false_alarms": "how often the doctor speaks about healthy runs: fifteen strategies and losses × "
     "seeds, 12 steps each of the quickstart's policy. What half of the runs show is printed beside the thresholds, and "
     "the alarms on the other half. 60 runs of 24 s on two shared cores; those that are in --output are not made again.",
     "false_claims": "of claims about equals the share that comes out as supported or contradicted: 2,000 each of 3, 5 "

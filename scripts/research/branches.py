@@ -9,10 +9,10 @@ import numpy as np
 from ruamel.yaml import YAML
 
 from evenkeel.rewards import Refusal
-from evenkeel.trainer import statistics
-from evenkeel.trainer.comparison.reports.comparison import datasets_of
-from evenkeel.trainer.comparison.reports.run_files import RecordedRuns, read_runs
-from evenkeel.trainer.comparison.sweeps import commands
+from evenkeel.trainer.lab import statistics
+from evenkeel.trainer.lab.reports.comparison import datasets_of
+from evenkeel.trainer.lab.reports.run_files import RecordedRuns, read_runs
+from evenkeel.trainer.lab.sweeps import commands
 from evenkeel.trainer.run.config import load_config
 from evenkeel.trainer.run.experiment import Experiment
 

@@ -12,8 +12,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from evenkeel.rewards.registry import Refusal
+from evenkeel.trainer.lab.statistics import StatisticsError
 from evenkeel.trainer.run.schedule import optimizer_steps_per_block
-from evenkeel.trainer.statistics import StatisticsError
 from scripts.research.short_runs import short_run
 
 Floats = NDArray[np.float64]

@@ -12,20 +12,20 @@ import torch
 from evenkeel.rewards.registry import Refusal
 from evenkeel.trainer.algorithms.drift import expected_divergences, uniform_groups
 from evenkeel.trainer.command import positive
-from evenkeel.trainer.comparison.gradients.replay import (
+from evenkeel.trainer.lab.gradients.replay import (
     Recipe,
     Row,
     next_tokens,
     numbers_of,
     whole_groups,
 )
-from evenkeel.trainer.comparison.gradients.sources import policy_of, recipe_of
-from evenkeel.trainer.comparison.rollouts import RecordedRollouts
-from evenkeel.trainer.comparison.rollouts.tokens import completions_of
+from evenkeel.trainer.lab.gradients.sources import policy_of, recipe_of
+from evenkeel.trainer.lab.rollouts import RecordedRollouts
+from evenkeel.trainer.lab.rollouts.tokens import completions_of
+from evenkeel.trainer.lab.statistics import Estimate, mean_estimate
 from evenkeel.trainer.run.experiment import Experiment
 from evenkeel.trainer.run.record.files import CONFIG
 from evenkeel.trainer.run.record.run_record import RunRecord
-from evenkeel.trainer.statistics import Estimate, mean_estimate
 
 KINDS = ("all right", "all wrong", "mixed")
 

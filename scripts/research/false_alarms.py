@@ -1,4 +1,4 @@
-"""Healthy runs, and what the rules of `evenkeel.trainer.doctor` say about them."""
+"""Healthy runs, and what the rules of `evenkeel.trainer.lab.doctor` say about them."""
 
 import argparse
 from collections.abc import Iterator
@@ -7,9 +7,9 @@ from statistics import mean, median
 from typing import Any
 
 from evenkeel.trainer.command import positive
-from evenkeel.trainer.doctor.log import Log
-from evenkeel.trainer.doctor.readers import Record, read
-from evenkeel.trainer.doctor.rules import WINDOW, Examination
+from evenkeel.trainer.lab.doctor.log import Log
+from evenkeel.trainer.lab.doctor.readers import Record, read
+from evenkeel.trainer.lab.doctor.rules import WINDOW, Examination
 from scripts.research.short_runs import short_run
 
 CONFIG = Path("configs/quickstart.yaml")

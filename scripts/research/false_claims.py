@@ -7,7 +7,7 @@ import numpy as np
 from scipy.special import expit, logit
 
 from evenkeel.trainer.command import positive
-from evenkeel.trainer.statistics import claim_answer, look_levels, paired_difference
+from evenkeel.trainer.lab.statistics import claim_answer, look_levels, paired_difference
 
 TRUTHS: dict[str, dict[str, Any]] = {
     "seeds as of the quickstart": {},

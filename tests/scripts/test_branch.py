@@ -15,7 +15,7 @@ from evenkeel.rewards.registry import Refusal
 from evenkeel.trainer.command.branch import main as branch
 from evenkeel.trainer.command.sweep import main as sweep
 from evenkeel.trainer.command.train import main as train
-from evenkeel.trainer.comparison.sweeps.loading import load_sweep
+from evenkeel.trainer.lab.sweeps.loading import load_sweep
 from evenkeel.trainer.run.branch import BranchError, branch_of, checkpoint_at
 from evenkeel.trainer.run.config import ConfigError
 from evenkeel.trainer.run.experiment import Experiment

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from evenkeel.trainer.comparison.claims.certificate import SUFFIX
-from evenkeel.trainer.comparison.claims.claim import load_claim, load_sweep_of
+from evenkeel.trainer.lab.claims.certificate import SUFFIX
+from evenkeel.trainer.lab.claims.claim import load_claim, load_sweep_of
 from evenkeel.trainer.run.config import ConfigError
 from scripts.docket import CLAIMS, PAGE, page
 

@@ -20,7 +20,7 @@ from pathlib import Path
 import pytest
 from ruamel.yaml import YAML
 
-from evenkeel.trainer.comparison.sweeps.process_group import environment_of
+from evenkeel.trainer.lab.sweeps.process_group import environment_of
 from tests.paths import ROOT
 from tests.scripts.test_resume import tensors, untimed
 from tests.scripts.test_train import SETTINGS, metrics

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from evenkeel.trainer.comparison.sweeps.loading import load_sweep
+from evenkeel.trainer.lab.sweeps.loading import load_sweep
 from evenkeel.trainer.run.config import load_config
 from evenkeel.trainer.run.config.schema import SpeedSection, VLLMSection
 from evenkeel.trainer.step.options import Engine, Speed
@@ -17,7 +17,7 @@ from tests.scripts.test_constraints import unpinned
 PAGES = {
     "run": "docs/run_file.md",
     "sweep": "docs/sweep_file.md",
-    "claim": "trainer/comparison/README.md",
+    "claim": "trainer/lab/README.md",
     "rules": "configs/README.md",
     "commands": "docs/commands.md",
     "metrics": "docs/metrics.md",

@@ -8,7 +8,7 @@ import pytest
 
 from evenkeel.trainer.command.report import main
 from tests.paths import ROOT
-from tests.trainer.comparison.reports.recorded_sweep import record_sweep
+from tests.trainer.lab.reports.recorded_sweep import record_sweep
 
 
 def test_a_sweep_is_reported_in_two_files_and_on_the_terminal(tmp_path: Path, capsys):

@@ -14,7 +14,7 @@ from ruamel.yaml import YAML
 from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
 
 from evenkeel.trainer.command.train import main
-from evenkeel.trainer.comparison.rollouts import RecordedRollouts
+from evenkeel.trainer.lab.rollouts import RecordedRollouts
 from tests.scripts import stopping_verifier
 from tests.scripts.test_train import SETTINGS, launch, metrics
 

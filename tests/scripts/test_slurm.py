@@ -14,7 +14,7 @@ import pytest
 
 from tests.paths import ROOT
 from tests.scripts.test_resume import assert_same_state, run_file
-from tests.trainer.comparison.sweeps import slurm_cluster
+from tests.trainer.lab.sweeps import slurm_cluster
 
 pytestmark = [
     pytest.mark.slow,

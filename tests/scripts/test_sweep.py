@@ -15,15 +15,15 @@ from typing import Any
 import pytest
 from ruamel.yaml import YAML
 
-from evenkeel.trainer import statistics
 from evenkeel.trainer.command.sweep import main
-from evenkeel.trainer.comparison.reports import page
-from evenkeel.trainer.comparison.sweeps.cell_directory import CellDirectory
-from evenkeel.trainer.comparison.sweeps.process_group import signal_group
+from evenkeel.trainer.lab import statistics
+from evenkeel.trainer.lab.reports import page
+from evenkeel.trainer.lab.sweeps.cell_directory import CellDirectory
+from evenkeel.trainer.lab.sweeps.process_group import signal_group
 from evenkeel.trainer.run.config.yaml_document import write
 from tests.paths import ROOT
 from tests.scripts.test_train import SETTINGS
-from tests.trainer.comparison.sweeps import slurm_cluster
+from tests.trainer.lab.sweeps import slurm_cluster
 
 LOPTI = {"algorithm.update_schedule": "lopti"}
 LONG = {  # of half a second a step while WAIT_WHILE is there

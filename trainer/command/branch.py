@@ -22,7 +22,7 @@ import argparse
 from collections.abc import Sequence
 
 from evenkeel.trainer.command import command_line, refused_in_words
-from evenkeel.trainer.comparison.sweeps import commands
+from evenkeel.trainer.lab.sweeps import commands
 from evenkeel.trainer.run.config.shipped import named_path
 
 

@@ -28,10 +28,10 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from evenkeel.trainer.command import command_line, refused_in_words
-from evenkeel.trainer.comparison.claims.answering import Answered, answered
-from evenkeel.trainer.comparison.claims.certificate import SUFFIX, certificate, changes, write_certificate
-from evenkeel.trainer.comparison.claims.claim import Claim, load_claim, load_sweep_of
-from evenkeel.trainer.comparison.sweeps import commands
+from evenkeel.trainer.lab.claims.answering import Answered, answered
+from evenkeel.trainer.lab.claims.certificate import SUFFIX, certificate, changes, write_certificate
+from evenkeel.trainer.lab.claims.claim import Claim, load_claim, load_sweep_of
+from evenkeel.trainer.lab.sweeps import commands
 from evenkeel.trainer.run.config.shipped import named_path
 
 

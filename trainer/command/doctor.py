@@ -24,8 +24,8 @@ from collections.abc import Sequence
 from typing import get_args
 
 from evenkeel.trainer.command import command_line, refused_in_words
-from evenkeel.trainer.doctor.readers import Record, read
-from evenkeel.trainer.doctor.rules import RULES, Examination, Severity
+from evenkeel.trainer.lab.doctor.readers import Record, read
+from evenkeel.trainer.lab.doctor.rules import RULES, Examination, Severity
 
 
 @refused_in_words

@@ -14,15 +14,15 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from evenkeel.trainer.command import command_line, refused_in_words
-from evenkeel.trainer.comparison.gradients import bench, named_strategies
-from evenkeel.trainer.comparison.gradients.page import html_page, strategy_table
-from evenkeel.trainer.comparison.gradients.sources import (
+from evenkeel.trainer.lab.gradients import bench, named_strategies
+from evenkeel.trainer.lab.gradients.page import html_page, strategy_table
+from evenkeel.trainer.lab.gradients.sources import (
     policy_of,
     recipe_of,
     recorded_batches,
     sampled_batches,
 )
-from evenkeel.trainer.comparison.reports.tables import markdown_table
+from evenkeel.trainer.lab.reports.tables import markdown_table
 from evenkeel.trainer.run.config.shipped import named_path
 from evenkeel.trainer.run.experiment import Experiment
 from evenkeel.trainer.run.record.files import CONFIG

@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from evenkeel.trainer.command import command_line, refused_in_words
-from evenkeel.trainer.comparison.reports import print_report
+from evenkeel.trainer.lab.reports import print_report
 
 
 @refused_in_words

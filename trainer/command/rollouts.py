@@ -13,8 +13,8 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from evenkeel.trainer.command import command_line, refused_in_words
-from evenkeel.trainer.comparison.rollouts import RecordedRollouts, write_page
-from evenkeel.trainer.comparison.rollouts.page import ROLLOUTS
+from evenkeel.trainer.lab.rollouts import RecordedRollouts, write_page
+from evenkeel.trainer.lab.rollouts.page import ROLLOUTS
 
 
 @refused_in_words

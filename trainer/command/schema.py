@@ -58,8 +58,8 @@ def run_schema() -> Schema:
 
 def sweep_schema() -> Schema:
     """Of sweep files; settings of a run are dotted keys in them."""
-    from evenkeel.trainer.comparison.sweeps.consistency import RESERVED_KEYS
-    from evenkeel.trainer.comparison.sweeps.schema import SlurmSweep, Sweep
+    from evenkeel.trainer.lab.sweeps.consistency import RESERVED_KEYS
+    from evenkeel.trainer.lab.sweeps.schema import SlurmSweep, Sweep
 
     run = _with_partial(_run_definitions())
     settings, free = {}, []
@@ -92,7 +92,7 @@ def sweep_schema() -> Schema:
 
 def claim_schema() -> Schema:
     """Of claim files, which name a sweep's file or hold what is in one."""
-    from evenkeel.trainer.comparison.claims.claim import Claim
+    from evenkeel.trainer.lab.claims.claim import Claim
 
     held = sweep_schema()
     claim = _definitions(Claim)["Claim"]

@@ -22,7 +22,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from evenkeel.trainer.command import add_command, command_line, positive, refused_in_words
-from evenkeel.trainer.comparison.sweeps import commands
+from evenkeel.trainer.lab.sweeps import commands
 from evenkeel.trainer.run.config.shipped import named_path
 
 COMMANDS: dict[str, tuple[str, Callable[[argparse.Namespace], int]]] = {

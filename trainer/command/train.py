@@ -18,8 +18,9 @@ launch and torchrun turn every status but 0 into 1; evenkeel launch, which takes
 
 import argparse
 import os
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 os.environ.setdefault("TORCH_CPP_LOG_LEVEL", "ERROR")  # before torch: of DDP's own default it warns at every start
 
@@ -61,8 +62,9 @@ def main(argv: Sequence[str] | None = None) -> int:
                     arguments.overrides,
                     resume=arguments.resume,
                     accept_changes=arguments.accept_changes,
+                    log_callback=_doctor,
                 )
-            return train(str(arguments.rerun / CONFIG), [], repeated=arguments.rerun)
+            return train(str(arguments.rerun / CONFIG), [], repeated=arguments.rerun, log_callback=_doctor)
     except Refusal as refusal:
         say(str(refusal))
         return REFUSED
@@ -82,6 +84,12 @@ def main(argv: Sequence[str] | None = None) -> int:
     except KeyboardInterrupt:
         say("Stopped at once, without a new checkpoint. To start or go on: --resume auto.", of_all=True)
         return STOPPED_WITHOUT_CHECKPOINT
+
+
+def _doctor(counts: Mapping[str, int], say: Callable[[str], None]) -> Any:
+    from evenkeel.trainer.lab.doctor.callback import Doctor  # imports transformers
+
+    return Doctor(counts, say)
 
 
 def parser() -> argparse.ArgumentParser:

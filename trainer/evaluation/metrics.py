@@ -1,7 +1,7 @@
 """What k judged completions of each of n items say: avg@k, pass@k, gap@k, maj@k.
 
 ``correct`` is (n, k): 1 right, 0 wrong, NaN unjudged. Each metric gives one value in [0, 1] for every item, NaN where
-the item has too few judged completions; `evenkeel.trainer.statistics.share_estimate` makes a mean with its interval
+the item has too few judged completions; `trainer.evaluation.shares.share_estimate` makes a mean with its interval
 of these values.
 """
 

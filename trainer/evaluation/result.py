@@ -13,7 +13,7 @@ import numpy as np
 from evenkeel.trainer.evaluation.decoding import Decoding, pass_sizes
 from evenkeel.trainer.evaluation.differences import differences
 from evenkeel.trainer.evaluation.metrics import Values, average_correct, coverage_gap, majority_correct, pass_at_k
-from evenkeel.trainer.statistics import Estimate, share_estimate
+from evenkeel.trainer.evaluation.shares import Estimate, share_estimate
 
 Record = Mapping[str, Any]
 """One completion: item, sample, greedy, group, correct (None = unjudged), answer, num_tokens, truncated, and texts."""

@@ -37,7 +37,7 @@ from evenkeel.trainer.run.record.run_record import RunRecord
 from evenkeel.trainer.run.record.run_time import begin_with
 from evenkeel.trainer.run.signs_of_life import SIGNS
 from evenkeel.trainer.run.summary import report
-from evenkeel.trainer.run.training import run_trainer
+from evenkeel.trainer.run.training import LogCallback, run_trainer
 from evenkeel.trainer.run.wandb_end import finish_wandb
 
 
@@ -48,6 +48,7 @@ def train(
     resume: str | None = None,
     accept_changes: bool = False,
     repeated: Path | None = None,
+    log_callback: LogCallback | None = None,
 ) -> int:
     """Check, evaluate, train, evaluate, summarise.
 
@@ -55,6 +56,7 @@ def train(
         resume: a run's directory, or "" for the newest, to resume from its newest checkpoint; ``None`` starts a run.
         accept_changes: resume although rows, model or the user's own code have changed.
         repeated: the run of which this is another.
+        log_callback: makes a callback that reads the log as it grows.
 
     Returns:
         The exit status: 0 trained to the end, 130 stopped on request with a checkpoint.
@@ -134,6 +136,7 @@ def train(
             report(trainer, config, run, RunRecord(run).seconds)
         return 0
     try:
-        return run_trainer(trainer, config, run, checkpoint, shlex.join([config_path, *overrides]), begins=begins)
+        command = shlex.join([config_path, *overrides])
+        return run_trainer(trainer, config, run, checkpoint, command, begins=begins, log_callback=log_callback)
     finally:
         finish_wandb(config.logging.wandb_upload_seconds)

@@ -1,5 +1,6 @@
 """The trainer of a run with all that watches it, and the training itself."""
 
+from collections.abc import Callable, Mapping
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -24,17 +25,28 @@ from evenkeel.trainer.run.signs_of_life import SIGNS
 from evenkeel.trainer.run.summary import ACCURACY, report
 from evenkeel.trainer.run.wandb_end import finish_wandb
 
+LogCallback = Callable[[Mapping[str, int], Callable[[str], None]], Any]
+"""The trainer's counts and what prints a line → a callback."""
+
 
 def run_trainer(
-    trainer: Any, config: RunConfig, run: Path, checkpoint: Path | None, resume_command: str, *, begins: bool
+    trainer: Any,
+    config: RunConfig,
+    run: Path,
+    checkpoint: Path | None,
+    resume_command: str,
+    *,
+    begins: bool,
+    log_callback: LogCallback | None = None,
 ) -> int:
     """Evaluate, train, evaluate; write the summary and the curve. The exit status of `trainer.run.processes`.
 
     Args:
         begins: this is the first part of the run; where there is a checkpoint, of a branch.
+        log_callback: makes a callback that reads the log, such as the doctor's.
     """
     is_main = trainer.accelerator.is_main_process
-    stop, idle = _watched(trainer, config, run, checkpoint)
+    stop, idle = _watched(trainer, config, run, checkpoint, log_callback)
     if is_main:
         words = [f"Run directory: {run}"]
         if checkpoint is not None:
@@ -92,11 +104,12 @@ def _unloadable(checkpoint: Path, error: Exception) -> str:
     )
 
 
-def _watched(trainer: Any, config: RunConfig, run: Path, checkpoint: Path | None) -> tuple[Any, Any]:
+def _watched(
+    trainer: Any, config: RunConfig, run: Path, checkpoint: Path | None, log_callback: LogCallback | None
+) -> tuple[Any, Any]:
     """Add the callbacks of a run to its trainer; returns those that end it: on request, or with nothing to train."""
     from evenkeel.trainer.run.callbacks import (
         CheckpointManifest,
-        Doctor,
         EvaluationFiles,
         EvaluationProgress,
         FinalEvaluation,
@@ -135,8 +148,8 @@ def _watched(trainer: Any, config: RunConfig, run: Path, checkpoint: Path | None
     )
     trainer.add_callback(stop)
     trainer.add_callback(idle)
-    if config.logging.doctor:
-        trainer.add_callback(Doctor(parts.checkpoint.counts, print_line))
+    if log_callback is not None and config.logging.doctor:
+        trainer.add_callback(log_callback(parts.checkpoint.counts, print_line))
     if config.logging.rollouts != "off":
         trainer.add_callback(Rollouts(trainer, run, config.logging))
     if config.evaluation.after and trainer.eval_dataset is not None:

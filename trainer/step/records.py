@@ -64,7 +64,7 @@ class Recorder:
         self.sink(rollout.position.rollout, {name: [values[row] for row in rows] for name, values in columns.items()})
 
     def columns(self, rollout: Rollout) -> Columns:
-        """Everything known of this rank's rows; trainer/comparison/README.md says what each column is."""
+        """Everything known of this rank's rows; trainer/lab/README.md says what each column is."""
         batch, tokenizer = rollout.batch, self.tokenizer
         ids = completion_token_ids(batch, tokenizer.pad_token_id)
         prompts = [

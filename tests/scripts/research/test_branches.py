@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from evenkeel.trainer.comparison.reports.run_files import RecordedRuns, read_runs
+from evenkeel.trainer.lab.reports.run_files import RecordedRuns, read_runs
 from scripts.research.branches import BASELINE, differences, table
 
 

@@ -12,10 +12,10 @@ from torch.distributions import Categorical, kl_divergence
 from transformers import AutoModelForCausalLM
 
 from evenkeel.rewards import Refusal
-from evenkeel.trainer.statistics import StatisticsError
+from evenkeel.trainer.lab.statistics import StatisticsError
 from scripts.research.common_random_numbers import noise_table, variance_ratio
 from scripts.research.drift import DriftError, drift_table, drifts, learning_tax, newest_policy
-from tests.trainer.comparison.gradients.test_bench import RECIPE, rows_of
+from tests.trainer.lab.gradients.test_bench import RECIPE, rows_of
 
 
 @pytest.fixture(scope="module")

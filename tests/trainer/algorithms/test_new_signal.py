@@ -31,7 +31,7 @@ assert torch.equal(example["surprisal"], -example["old_logps"])
 assert "| `surprisal` | (B, T) −log π_old |" in signal_listing().splitlines()
 
 # the bench: A = 1 − 1/2 and 0 − 1/2, w = −log 0.5 = 0.693 and −log 0.25 = 1.386, dapo divides by the batch's 2 tokens
-from evenkeel.trainer.comparison.gradients.contributions import ReplayedBatch, passes
+from evenkeel.trainer.lab.gradients.contributions import ReplayedBatch, passes
 logps = torch.tensor([[0.5], [0.25]]).log()
 rewards, ones = torch.tensor([1.0, 0.0]), torch.ones(2, 1, dtype=torch.long)
 batch = ReplayedBatch(rewards, rewards, rewards[:, None], torch.ones(1), [[3]], ones, ones, logps, logps, 2, 0, 10, {})
@@ -39,7 +39,7 @@ expected = torch.tensor([[0.5 * 0.6931 / 2], [-0.5 * 1.3863 / 2]])
 torch.testing.assert_close(passes(strategies, batch, "dapo", 1)[0], expected, rtol=1e-4, atol=0)
 
 # the page of rollouts
-from evenkeel.trainer.comparison.rollouts.tokens import WeighedTokens
+from evenkeel.trainer.lab.rollouts.tokens import WeighedTokens
 row = {"completion_ids": [5], "mask": None, "advantages": None, "entropies": None, "group": 0, "reward": 1.0, "step": 0}
 rows = [{**row, "advantage": 0.5, "old_logps": [-0.5]}, {**row, "advantage": -0.5, "old_logps": [-2.0]}]
 assert WeighedTokens(strategies, 10).of_group(rows) == [0.25, -1.0]

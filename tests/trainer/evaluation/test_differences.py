@@ -5,11 +5,11 @@ from pathlib import Path
 
 from evenkeel.rewards import build_verifier
 from evenkeel.rewards.reward_function import reward_functions
-from evenkeel.trainer.comparison.reports.contents import report_on
 from evenkeel.trainer.evaluation import Decoding, EvaluationResult
 from evenkeel.trainer.evaluation.decoding import Draw
 from evenkeel.trainer.evaluation.judging import Answered, Tally
-from tests.trainer.comparison.reports.recorded_sweep import record_run
+from evenkeel.trainer.lab.reports.contents import report_on
+from tests.trainer.lab.reports.recorded_sweep import record_run
 
 PAIRS = [
     ("3\\sqrt{13}", "\\boxed{3}"),  # a bare gold is read in part

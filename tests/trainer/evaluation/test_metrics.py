@@ -15,7 +15,7 @@ from scipy.stats import binomtest
 
 from evenkeel.trainer.evaluation import Decoding, EvaluationResult
 from evenkeel.trainer.evaluation.metrics import average_correct, majority_correct, pass_at_k
-from evenkeel.trainer.statistics import share_estimate
+from evenkeel.trainer.evaluation.shares import share_estimate
 
 NAN = math.nan
 verdicts = arrays(

@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from evenkeel.trainer.comparison.reports.run_files import RecordedRun
-from evenkeel.trainer.comparison.sweeps.pilots import cell_hours
-from evenkeel.trainer.doctor.readers import LogError
-from evenkeel.trainer.doctor.readers import read as read_log
+from evenkeel.trainer.lab.doctor.readers import LogError
+from evenkeel.trainer.lab.doctor.readers import read as read_log
+from evenkeel.trainer.lab.reports.run_files import RecordedRun
+from evenkeel.trainer.lab.sweeps.pilots import cell_hours
 from evenkeel.trainer.run.record.files import DamagedFileError, read_parquet, write_json
 from evenkeel.trainer.run.record.manifest import changed_versions
 from evenkeel.trainer.run.record.run_record import RunRecord
@@ -114,7 +114,11 @@ def test_a_written_file_is_whole_and_keeps_any_text(tmp_path: Path) -> None:
 def test_the_names_of_the_files_stand_once() -> None:
     names = r"config\.yaml|manifest\.json|metrics\.jsonl|summary\.json|summary\.md|seconds\.json|trainer_state\.json"
     literal = re.compile(rf'"(?:{names}|wandb_run_id\.txt|reward_curve\.png)"')
-    modules = [path for room in ("run", "comparison") for path in (ROOT / "trainer" / room).rglob("*.py")]
+    modules = [
+        path
+        for room in ("run", "lab/reports", "lab/sweeps", "lab/rollouts", "lab/gradients", "lab/claims")
+        for path in (ROOT / "trainer" / room).rglob("*.py")
+    ]
     modules += (ROOT / "scripts").glob("*.py")
     with_names = {path.name for path in modules if literal.search(path.read_text())}
     assert with_names == {"files.py", "started_from.py"}  # the second names what any trainer leaves in a model's folder

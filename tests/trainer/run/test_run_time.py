@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 from evenkeel.trainer.command.train import main
-from evenkeel.trainer.comparison.reports.run_files import RecordedRun
-from evenkeel.trainer.comparison.sweeps.cell_directory import CellDirectory
+from evenkeel.trainer.lab.reports.run_files import RecordedRun
+from evenkeel.trainer.lab.sweeps.cell_directory import CellDirectory
 from evenkeel.trainer.run.record.files import SECONDS
 from evenkeel.trainer.run.record.run_record import RunRecord
 from evenkeel.trainer.run.record.run_time import RunTime, begin_with

@@ -3,14 +3,13 @@
 from evenkeel.trainer.run.callbacks.checkpoints import CheckpointManifest
 from evenkeel.trainer.run.callbacks.evaluations import EvaluationFiles, FinalEvaluation, KeepBest
 from evenkeel.trainer.run.callbacks.idle_batches import IdleBatches
-from evenkeel.trainer.run.callbacks.progress import Doctor, EvaluationProgress, Progress, Samples
+from evenkeel.trainer.run.callbacks.progress import EvaluationProgress, Progress, Samples
 from evenkeel.trainer.run.callbacks.records import MetricsFile, Rollouts, WandbRunConfig
 from evenkeel.trainer.run.callbacks.stalls import StallWatchdog
 from evenkeel.trainer.run.callbacks.stopping import StopAtRolloutBoundary
 
 __all__ = [
     "CheckpointManifest",
-    "Doctor",
     "EvaluationFiles",
     "EvaluationProgress",
     "FinalEvaluation",

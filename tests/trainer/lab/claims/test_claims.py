@@ -1,0 +1,181 @@
+"""Claims on recorded sweeps: the answer, its cost, the certificate that notices a byte, and what is refused."""
+
+import json
+import shutil
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from evenkeel.trainer.command.claim import main
+from evenkeel.trainer.lab.claims.certificate import changes
+from evenkeel.trainer.lab.statistics import look_levels
+from evenkeel.trainer.run.config.yaml_document import write
+from tests.paths import ROOT
+from tests.trainer.lab.reports.recorded_sweep import VARIANTS, record_sweep
+
+CLAIM: dict[str, Any] = {
+    "claim": "Lopti helps.",
+    "source": "arXiv 2505.12929",
+    "sweep": "sweep.yaml",
+    "variant": "lopti",
+    "against": ["grpo", "ar"],
+    "matters": 0.02,
+}
+
+
+@pytest.fixture(scope="module")
+def results(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A sweep in which Lopti is better by a lot."""
+    return record_sweep(tmp_path_factory.mktemp("sweep") / "results", effects={"lopti": 2.0})
+
+
+@pytest.fixture
+def folder(results: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A folder with a claim, its sweep with five seeds, the run file and the results."""
+    monkeypatch.chdir(tmp_path)
+    shutil.copytree(results, tmp_path / "results")
+    shutil.copy(ROOT / "configs/quickstart.yaml", tmp_path / "base.yaml")
+    sweep = {"config": "base.yaml", "baseline": "grpo", "seeds": [0, 1, 2, 3, 4], "output_dir": "results"}
+    (tmp_path / "sweep.yaml").write_text(write({**sweep, "variants": VARIANTS}))
+    written(tmp_path)
+    return tmp_path
+
+
+def written(folder: Path, **changed: Any) -> str:
+    """The claim's file with changes."""
+    (folder / "order.yaml").write_text(write({**CLAIM, **changed}))
+    return str(folder / "order.yaml")
+
+
+def certified(folder: Path) -> dict[str, Any]:
+    found: dict[str, Any] = json.loads((folder / "order.certificate.json").read_text())
+    return found
+
+
+def test_an_answer_has_intervals_cost_and_certificate(folder: Path, capsys: pytest.CaptureFixture[str]):
+    assert main([str(folder / "order.yaml"), "--no-run"]) == 0
+    said = capsys.readouterr().out
+    assert "Supported: Lopti helps. (arXiv 2505.12929)" in said
+    assert "5 seeds × 59 items of test" in said  # one was judged by nobody
+    found = certified(folder)
+    assert (found["answer"], found["cost"]["cells"]) == ("supported", 15)
+    assert found["cost"]["core_hours"] == pytest.approx(15 * 90 / 3600)
+    assert found["cost"]["tokens"] == 15 * 20_000
+    assert all(each["low"] > 0 for each in found["differences"].values())
+    assert {"order.yaml", "sweep.yaml", "base.yaml"} <= found["configs"].keys()
+
+
+@pytest.mark.parametrize(
+    ("changed", "answer"),
+    [
+        ({"direction": "worse"}, "contradicted"),
+        ({"variant": "ar", "against": ["grpo"]}, "not decided"),
+        ({"variant": "grpo", "against": ["lopti"], "direction": "worse"}, "supported"),
+    ],
+)
+def test_other_claims_of_the_same_sweep(folder: Path, capsys: pytest.CaptureFixture[str], changed: Any, answer: str):
+    assert main([written(folder, **changed), "--no-run", "--json"]) == 0
+    found = json.loads(capsys.readouterr().out)
+    assert found["answer"] == answer
+    assert (found["seeds_needed"] is not None) == (answer == "not decided")
+
+
+def test_one_changed_byte_is_noticed_and_named(folder: Path, capsys: pytest.CaptureFixture[str]):
+    assert main([str(folder / "order.yaml"), "--no-run"]) == 0
+    certificate = folder / "order.certificate.json"
+    assert main(["--verify", str(certificate)]) == 0
+    for kind, name in (
+        ("configs", "sweep.yaml"),
+        ("configs", "base.yaml"),
+        ("results", "results/lopti-s3/run/metrics.jsonl"),
+        ("results", next(name for name in certified(folder)["results"] if "ar-s0/run/evaluations" in name)),
+    ):
+        path = folder / name
+        before = path.read_bytes()
+        path.write_bytes(before[:-1] + bytes([before[-1] ^ 1]))
+        assert changes(certificate) == [f"{kind}: {name}: changed"]
+        path.write_bytes(before)
+    (folder / "results/grpo-s1/run/summary.json").unlink()
+    assert changes(certificate) == ["results: results/grpo-s1/run/summary.json: missing"]
+    content = certified(folder)
+    code = dict(content["code"])
+    content["code"] = {**code, "trainer/lab/statistics/claim.py": "0" * 64, "trainer/gone.py": "0" * 64}
+    del content["code"]["rewards/noise.py"]
+    content["answer"] = "contradicted"
+    certificate.write_text(json.dumps(content))
+    capsys.readouterr()
+    assert main(["--verify", str(certificate)]) == 1
+    assert capsys.readouterr().out.splitlines() == [
+        "certificate: order.certificate.json: changed",
+        "code: rewards/noise.py: new",
+        "code: trainer/gone.py: missing",
+        "code: trainer/lab/statistics/claim.py: changed",
+        "results: results/grpo-s1/run/summary.json: missing",
+    ]
+
+
+def test_the_folder_can_be_moved(folder: Path, tmp_path_factory: pytest.TempPathFactory):
+    assert main([str(folder / "order.yaml"), "--no-run"]) == 0
+    moved = tmp_path_factory.mktemp("elsewhere") / "claims"
+    shutil.copytree(folder, moved)
+    assert [line for line in changes(moved / "order.certificate.json") if not line.startswith("data:")] == []
+
+
+def test_a_claim_may_hold_its_sweep(folder: Path):
+    sweep = {"config": "base.yaml", "baseline": "grpo", "seeds": [0, 1, 2], "output_dir": "results"}
+    assert main([written(folder, sweep={**sweep, "variants": VARIANTS}), "--no-run"]) == 0
+    assert certified(folder)["differences"]["ar"]["num_seeds"] == 3
+
+
+@pytest.mark.parametrize(
+    ("changed", "message"),
+    [
+        ({"against": ["grpo", "loptii"]}, "has no variant 'loptii'. Did you mean lopti?"),
+        ({"against": ["lopti"]}, "compared with itself"),
+        ({"sweep": "none.yaml"}, "order.yaml, line 3: sweep: there is no file none.yaml"),
+        ({"matters": 0}, "line 8: matters: is 0, and should be greater than 0.\n"),
+        ({"direction": "equal"}, "direction"),
+        ({"held_out": "math"}, "no held-out set math was judged"),
+    ],
+)
+def test_what_cannot_be_answered_is_refused(
+    folder: Path, capsys: pytest.CaptureFixture[str], changed: Any, message: str
+):
+    assert main([written(folder, **changed), "--no-run"]) == 2
+    assert message in capsys.readouterr().err
+
+
+def test_a_look_decides_at_its_own_level(folder: Path, capsys: pytest.CaptureFixture[str]):
+    """At 4 of 5 seeds the level is 2.4 %; the cells behind it were not needed, and are no part of the cost."""
+    looks = {"rule": "group_sequential", "looks": [4, 5], "futility": 0.1}
+    (folder / "sweep.yaml").write_text((folder / "sweep.yaml").read_text() + f"stopping: {json.dumps(looks)}\n")
+    recorded = json.loads((folder / "results/sweep.json").read_text())
+    (folder / "results/sweep.json").write_text(json.dumps({**recorded, "stopping": looks}))
+    not_needed = [f"{variant}-s{seed}" for variant in ("grpo", "lopti") for seed in (4,)]
+    for name in not_needed:
+        shutil.rmtree(folder / "results" / name)
+    decided = {"looks": {}, "not_needed": not_needed, "failed": []}
+    (folder / "results/looks.json").write_text(json.dumps(decided))
+    assert main([written(folder, against=["grpo"]), "--no-run"]) == 0
+    found = certified(folder)
+    assert found["confidence"] == pytest.approx(1 - look_levels([4, 5])[0])
+    assert (found["answer"], found["cost"]["cells"]) == ("supported", 8)
+    assert main([written(folder), "--no-run"]) == 2
+    assert "takes looks at differences from grpo alone" in capsys.readouterr().err
+
+
+def test_fewer_seeds_than_planned_are_no_answer(folder: Path, capsys: pytest.CaptureFixture[str]):
+    (folder / "results/ar-s4/run/summary.json").unlink()
+    assert main([str(folder / "order.yaml"), "--no-run"]) == 2
+    assert "ar-s4 of results are not finished" in capsys.readouterr().err
+
+
+def test_seeds_that_are_added_to_an_answer_are_refused(folder: Path, capsys: pytest.CaptureFixture[str]):
+    sweep = folder / "sweep.yaml"
+    whole = sweep.read_text()
+    sweep.write_text(whole.replace("- 4\n", ""))
+    assert main([str(folder / "order.yaml"), "--no-run"]) == 0
+    sweep.write_text(whole)
+    assert main([str(folder / "order.yaml"), "--no-run"]) == 2
+    assert "Seeds that are added when an answer is known" in capsys.readouterr().err

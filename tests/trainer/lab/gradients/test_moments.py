@@ -1,0 +1,84 @@
+"""Signal and noise without bias, against exact enumeration; a basis and a sketch against the gradients themselves."""
+
+import itertools
+
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from evenkeel.trainer.lab.gradients.moments import GradientSums, basis
+from evenkeel.trainer.lab.gradients.sketch import CountSketch
+
+
+def sums_of(gradients: torch.Tensor) -> GradientSums:
+    """Of gradients (P, S, D), each group's as given."""
+    sums = GradientSums(gradients.shape[1], gradients.shape[2])
+    for group in gradients:
+        sums.add(torch.eye(len(group)), group)
+    return sums
+
+
+def test_signal_and_noise_of_a_bandit_are_those_of_its_exact_enumeration():
+    """Two arms, π = (.3, .7), rewards (1, 0), two prompts drawn: g = r ∇ log π of a softmax with its two logits.
+
+    All 2 × 2 pairs of arms with their probabilities: the estimates' means are ‖E g‖² = .3²·(.7² + .7²) = .0882 and
+    tr Cov = E‖g‖² − ‖E g‖² = .3·2·.7² − .0882 = .2058. Arm 1 has the gradient (.7, −.7), arm 2 reward 0.
+    """
+    probabilities = (0.3, 0.7)
+    gradients = torch.tensor([[0.7, -0.7], [0.0, 0.0]])
+    signal = noise = 0.0
+    for arms in itertools.product((0, 1), repeat=2):
+        moments = sums_of(gradients[list(arms)][:, None]).moments()
+        weight = probabilities[arms[0]] * probabilities[arms[1]]
+        signal += weight * float(moments.between[0, 0])
+        noise += weight * float(moments.noise[0])
+    assert signal == pytest.approx(0.0882)
+    assert noise == pytest.approx(0.2058)
+
+
+def test_between_is_the_mean_over_pairs_of_different_groups():
+    gradients = torch.randn(5, 3, 7, generator=torch.Generator().manual_seed(0))
+    moments = sums_of(gradients).moments()
+    pairs = [(p, q) for p in range(5) for q in range(5) if p != q]
+    wanted = torch.stack([gradients[p] @ gradients[q].T for p, q in pairs]).mean(0)
+    assert torch.allclose(moments.between.float(), wanted, atol=1e-5)
+    covariance = sum(torch.cov(gradients[:, 0].T).diagonal())
+    assert float(moments.noise[0]) == pytest.approx(float(covariance), rel=1e-5)
+    assert float(moments.signal_to_noise[0]) == pytest.approx(float(wanted[0, 0] / covariance), rel=1e-4)
+    total = gradients.sum(0)
+    assert torch.allclose(moments.cosines[0, 1].float(), torch.cosine_similarity(total[0], total[1], dim=0), atol=1e-6)
+    assert float(moments.alignment(1)[1]) == pytest.approx(1.0, abs=1e-6) or moments.alignment(1)[1].isnan()
+
+
+@settings(max_examples=30, deadline=None)
+@given(st.integers(1, 8), st.integers(1, 12), st.integers(1, 4), st.integers(0, 100))
+def test_a_basis_has_as_many_rows_as_are_independent(estimators: int, tokens: int, rank: int, seed: int):
+    random = torch.Generator().manual_seed(seed)
+    made = torch.randn(estimators, rank, generator=random) @ torch.randn(rank, tokens, generator=random)
+    coefficients, rows = basis(made)
+    assert len(rows) <= min(estimators, tokens, rank)
+    assert torch.allclose((coefficients @ rows).float(), made, atol=1e-5 * float(made.abs().max() + 1))
+
+
+def test_nothing_to_learn_needs_no_backward_pass():
+    assert len(basis(torch.zeros(3, 5))[1]) == 0
+    sums = GradientSums(3, 4)
+    sums.add(*basis(torch.zeros(3, 5))[:1], torch.zeros(0, 4))
+    assert (sums.groups, float(sums.totals.abs().sum())) == (1, 0.0)
+
+
+def test_a_sketch_keeps_inner_products_within_its_stated_error():
+    """Over 200 seeds the products' mean is the true one, and their spread that of the bound, not more."""
+    x, y = torch.randn(2, 3_000, generator=torch.Generator().manual_seed(1))
+    y = 0.5 * x + y
+    cosines = []
+    for seed in range(200):
+        sketch = CountSketch(256, [1_000, 2_000], seed=10 * seed)
+        images = [sketch([part.view(-1, 10) for part in vector.split([1_000, 2_000])]) for vector in (x, y)]
+        cosines.append(float(images[0] @ images[1] / (x.norm() * y.norm())))
+    found, true = torch.tensor(cosines), float(torch.cosine_similarity(x, y, dim=0))
+    assert float(found.mean()) == pytest.approx(true, abs=4 * sketch.error / 200**0.5)
+    assert float(found.std()) < sketch.error
+    assert CountSketch(None, [3_000]).error == 0.0
+    assert torch.equal(CountSketch(None, [3_000])([x]), x)

@@ -1,0 +1,327 @@
+"""What is read from a sweep's files, and what is said of it."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow
+import pytest
+from pyarrow import parquet
+from scipy import stats
+
+from evenkeel.trainer.lab.reports import Report, ReportError, html_page, report_on, write_report
+from evenkeel.trainer.lab.reports.accuracies import final_accuracies
+from evenkeel.trainer.lab.reports.comparison import comparison
+from evenkeel.trainer.lab.reports.curves import by_rollout
+from evenkeel.trainer.lab.reports.run_files import read_runs
+from evenkeel.trainer.lab.reports.verifier_audit import accuracy_by_length
+from evenkeel.trainer.lab.statistics import paired_difference
+from tests.trainer.lab.reports.recorded_sweep import VARIANTS, record_run, record_sweep
+
+AR_FIRST = ("ar-s0", "ar-s1", "ar-s2")
+
+
+@pytest.fixture(scope="module")
+def sweep(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("sweeps") / "sweep"
+    return record_sweep(folder, effects={"ar": 1.5, "lopti": -1.5}, unfinished=["ar-s4"])
+
+
+@pytest.fixture(scope="module")
+def report(sweep: Path) -> Report:
+    return report_on(sweep)
+
+
+def test_verdicts_follow_from_what_was_planted(report: Report):
+    assert report.headline == "Against grpo, better: ar; worse: lopti."
+    assert [contrast.seeds for contrast in report.main.contrasts] == [[0, 1, 2, 3], [0, 1, 2, 3, 4]]
+    assert "Left out, not finished: ar-s4." in report.notes
+
+
+def test_differences_are_those_of_the_files(sweep: Path, report: Report):
+    """By hand from the parquet files: mean over the seeds and over the items that were judged."""
+    runs = read_runs(sweep).by_variant
+    lopti, grpo = (final_accuracies(list(runs[name].values()), "test") for name in ("lopti", "grpo"))
+    assert grpo.shape == (5, 60)
+    assert np.isnan(grpo[:, 7]).all()  # the item that nobody could judge
+    contrast = report.main.contrast_of("lopti")
+    assert contrast.difference == paired_difference(lopti, grpo)
+    assert contrast.difference.num_items == 59
+    assert contrast.difference.value == pytest.approx(np.nanmean(lopti) - np.nanmean(grpo))
+
+
+def test_areas_differ_by_what_the_curves_do(report: Report):
+    numbers = {row.name: row for row in report.main.variants}
+    area = report.main.contrast_of("lopti").area
+    assert area.value == pytest.approx(numbers["lopti"].area.value - numbers["grpo"].area.value)
+    assert area.high < 0
+
+
+@pytest.mark.slow
+def test_who_learns_sooner_is_said_beside_the_verdict(report: Report):
+    areas = {contrast.variant: contrast.area for contrast in report.main.contrasts}
+    assert (areas["ar"].low > 0, areas["lopti"].high < 0) == (True, True)
+
+
+def test_variants_that_take_more_steps_are_compared_by_rollout_batches(sweep: Path):
+    lopti = read_runs(sweep).by_variant["lopti"][0]
+    assert list(lopti.held_out()["test"]) == [0, 10, 20]
+    assert lopti.tokens_at(10) == 10_000
+    assert lopti.metrics[-1]["step"] == 40
+
+
+def test_passes_over_one_rollout_batch_are_averaged():
+    """Two optimizer steps a batch, each on other tokens: (1 + 3) / 2 and (5 + 9) / 2."""
+    assert by_rollout({0.5: 1.0, 1.0: 3.0, 1.5: 5.0, 2.0: 9.0}) == {1: 2.0, 2: 7.0}
+
+
+def test_times_to_the_threshold_are_censored(sweep: Path):
+    numbers = {row.name: row for row in comparison(read_runs(sweep), "test", threshold=0.8).variants}
+    assert (numbers["ar"].time_to_threshold.reached, numbers["ar"].time_to_threshold.total) == (4, 4)
+    assert numbers["ar"].time_to_threshold.tokens == 1_000 * numbers["ar"].time_to_threshold.rollouts
+    assert (numbers["lopti"].time_to_threshold.reached, numbers["lopti"].time_to_threshold.rollouts) == (0, None)
+
+
+def test_configurations_differ_by_what_defines_the_variants(report: Report):
+    changes = report.changes
+    assert [(c.key, c.before, c.after) for c in changes["ar"]] == [
+        ("algorithm.token_weight.alpha", None, "0.2"),
+        ("algorithm.token_weight.name", "uniform", "adv_reweight"),
+    ]
+    assert [(c.key, c.before, c.after) for c in changes["lopti"]][1] == ("trl.max_steps", "20", "40")
+    assert "grpo" not in changes
+
+
+def test_samples_stand_side_by_side_on_the_same_item(report: Report):
+    groups = report.samples
+    assert {tuple(sample.label for sample in group.samples) for group in groups} == {("grpo", "ar", "lopti")}
+    assert {sample.verdict for sample in groups[0].samples} == {"right", "wrong"}
+    (unjudged,) = [group for group in groups if "unjudged" in group.title]
+    assert unjudged.title == "Item 7: unjudged (1 of 60 items)"
+    assert unjudged.samples[0].reasons == ["countdown: no reference"]
+
+
+def test_the_audit_counts_what_the_files_hold(sweep: Path, report: Report):
+    audit = report.audits["grpo"]
+    assert audit.completions == 300
+    assert audit.frac_unjudged == pytest.approx(1 / 60)
+    assert audit.frac_killed == {"countdown": pytest.approx(0.001)}
+    assert audit.reasons[0][0] == "it equals <another> number"
+    # The format pays unless the item's number is divided by 4.
+    right_unpaid, paid_wrong = audit.disagreement["countdown / format"]
+    runs = [run.final_answers("test").counted for run in read_runs(sweep).by_variant["grpo"].values()]
+    judged = [record for records in runs for record in records if record["correct"] is not None]
+    assert right_unpaid == pytest.approx(np.mean([r["correct"] and r["item"] % 4 == 0 for r in judged]))
+    assert paid_wrong == pytest.approx(np.mean([not r["correct"] and r["item"] % 4 > 0 for r in judged]))
+
+
+def test_length_bins_hold_equally_many_completions():
+    records = [{"num_tokens": length, "correct": length <= 50} for length in range(1, 101)]
+    bars = accuracy_by_length([*records, {"num_tokens": 500, "correct": None}])
+    assert list(bars) == ["1–19", "20–39", "40–59", "60–79", "80–100"]
+    assert [found.value for found in bars.values()] == pytest.approx([1, 1, 11 / 20, 0, 0])
+    assert accuracy_by_length([]) == {}
+
+
+@pytest.mark.slow
+def test_two_seeds_give_no_verdict(tmp_path: Path):
+    report = report_on(record_sweep(tmp_path / "sweep", effects={"ar": 3.0}, seeds=(0, 1)))
+    assert report.headline == "Against grpo, no verdict: ar, lopti."
+    assert "2 seeds to compare, at least 3 are needed" in report.main.contrasts[0].verdict.sentence
+    estimates = [estimate for row in report.main.variants for estimate in (row.start, row.final, row.area)]
+    assert all(0 <= estimate.low <= estimate.high <= 1 for estimate in estimates)  # t of two seeds is 12.7
+
+
+def test_without_per_item_results_the_seeds_alone_are_compared(tmp_path: Path):
+    report = report_on(record_sweep(tmp_path / "sweep", effects={"ar": 3.0}, per_item=False))
+    contrast = report.main.contrast_of("ar")
+    assert (contrast.verdict.outcome, contrast.difference.num_items) == ("better", None)
+    assert report.samples == []
+    assert any("per-item results" in note for note in report.notes)
+
+
+def test_several_held_out_sets_are_all_reported(tmp_path: Path):
+    run = record_run(tmp_path / "run", "one run")
+    lines = [json.loads(line) for line in (run / "metrics.jsonl").read_text().splitlines()]
+    lines[0]["eval/harder/avg@4"], lines[0]["eval/harder/greedy"] = 0.25, 0.75
+    (run / "metrics.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
+    harder, test = report_on(run).comparisons
+    assert (harder.dataset, harder.variants[0].final.value) == ("harder", 0.25)
+    assert test.dataset == "test"
+
+
+@pytest.mark.parametrize("what", ["nothing", "a sweep without a finished cell"])
+def test_a_directory_without_runs_is_refused(tmp_path: Path, what: str):
+    if what == "nothing":
+        with pytest.raises(ReportError, match=r"metrics.jsonl, nor that of a sweep, with sweep.json"):
+            report_on(tmp_path)
+        return
+    names = [f"{variant}-s0" for variant in ("grpo", "ar", "lopti")]
+    with pytest.raises(ReportError, match=r"No cell of the sweep in .* has finished"):
+        report_on(record_sweep(tmp_path / "sweep", seeds=[0], unfinished=names))
+
+
+def test_reasons_that_differ_in_numbers_are_one_reason(tmp_path: Path):
+    run = record_run(tmp_path / "run")
+    rows = [{"item": n, "correct": False, "v/score": 0.0, "v/reason": f"equals {n}, not {n + 1}"} for n in range(4)]
+    parquet.write_table(pyarrow.Table.from_pylist(rows), run / "evaluations/test/step-000020.parquet")
+    assert report_on(run).audits["one run"].reasons == [("equals #, not #", 4)]
+
+
+def test_what_was_0_throughout_is_said_and_not_drawn(tmp_path: Path):
+    run = record_run(tmp_path / "run")
+    lines = [json.loads(line) for line in (run / "metrics.jsonl").read_text().splitlines()]
+    lines = [{**line, "groups/frac_unjudged": 0.0} for line in lines]
+    (run / "metrics.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
+    picture = report_on(run).pictures["diagnostics"]
+    assert picture.caption.endswith("0 throughout: share of groups unjudged.")
+    assert not any("share of groups unjudged" in svg for svg in picture.svgs)
+
+
+@pytest.mark.slow
+def test_turns_calls_and_failures_of_environments_are_shown_where_a_run_has_them(tmp_path: Path):
+    run = record_run(tmp_path / "run")
+    titles = [heading.title for heading in report_on(run).tables["cells"].headings]
+    assert not {"turns", "calls", "failed calls", "failed rows"} & set(titles)
+    log = run / "metrics.jsonl"
+    lines = [json.loads(line) for line in log.read_text().splitlines()]
+    for place, line in enumerate(each for each in lines if "reward" in each):
+        found = {"turns": 3.0 + place % 2, "calls": 2.5, "frac_failed": 0.02 * (place % 2)}
+        line |= {f"environment/{name}": value for name, value in found.items()} | {"tools/failure_frequency": 0.125}
+    log.write_text("".join(json.dumps(line) + "\n" for line in lines))
+    report = report_on(run)
+    table = report.tables["cells"]
+    texts = dict(zip([heading.title for heading in table.headings], [cell.text for cell in table.rows[0]], strict=True))
+    assert [texts[name] for name in ("turns", "calls", "failed calls", "failed rows")] == [
+        "3.50",
+        "2.50",
+        "0.125",
+        "0.010",
+    ]
+    drawn = "".join(report.pictures["diagnostics"].svgs)
+    for title in ("turns a completion", "share of rows whose environment failed", "share of calls that failed"):
+        assert title in drawn
+
+
+def test_what_should_have_been_equal_and_was_not_is_said(tmp_path: Path):
+    sweep = record_sweep(tmp_path / "sweep", seeds=(0,))
+    lines = (sweep / "ar-s0/run/metrics.jsonl").read_text().splitlines()
+    kept = [line for line in lines if json.loads(line)["step"] < 20]
+    (sweep / "ar-s0/run/metrics.jsonl").write_text("\n".join(kept))
+    manifest = sweep / "lopti-s0/run/manifest.json"
+    manifest.write_text(manifest.read_text().replace("20835693d71ee29c", "other rows"))
+    notes = " ".join(report_on(sweep).notes)
+    assert "last evaluated after 10, 20 rollout batches" in notes
+    assert "different held-out rows" in notes
+    assert "different held-out rows" not in " ".join(report_on(sweep / "ar-s0/run").notes)
+
+
+@pytest.mark.slow
+def test_a_run_without_a_judged_answer_is_left_out_and_named(tmp_path: Path):
+    sweep = record_sweep(tmp_path / "sweep", effects={"ar": 3.0}, seeds=(0, 1, 2, 3))
+    file = sweep / "ar-s1/run/evaluations/test/step-000020.parquet"
+    rows = [{**row, "correct": None} for row in _rows(file)]
+    parquet.write_table(pyarrow.Table.from_pylist(rows), file)
+    report = report_on(sweep)
+    assert report.main.contrast_of("ar").seeds == [0, 2, 3]
+    assert report.main.contrast_of("ar").verdict.outcome == "better"
+    assert any("no answer on test was judged: ar with seed 1." in note for note in report.notes)
+    assert report.audits["ar"].frac_unjudged == pytest.approx((60 + 3) / 240)  # the audit shows it
+
+
+@pytest.mark.filterwarnings("error")
+def test_runs_judged_on_other_items_are_refused_in_words(tmp_path: Path):
+    sweep = record_sweep(tmp_path / "sweep", seeds=(0, 1))
+    for half, cell in enumerate(("ar-s0", "ar-s1")):
+        file = sweep / cell / "run/evaluations/test/step-000020.parquet"
+        rows = [row if row["item"] % 2 == half else {**row, "correct": None} for row in _rows(file)]
+        parquet.write_table(pyarrow.Table.from_pylist(rows), file)
+    with pytest.raises(ReportError, match=r"cannot be compared: 2 seeds × 60 items hold no item"):
+        write_report(sweep)
+
+
+@pytest.mark.slow
+def test_a_file_that_cannot_be_read_is_a_note(tmp_path: Path):
+    sweep = record_sweep(tmp_path / "sweep", effects={"ar": 3.0})
+    file = sweep / "ar-s1/run/evaluations/test/step-000020.parquet"
+    file.write_bytes(file.read_bytes()[:200])
+    report = report_on(sweep)
+    assert report.main.contrast_of("ar").verdict.outcome == "better"
+    broken = [note for note in report.notes if "cannot be read" in note]
+    assert broken[0].startswith(
+        "Files of completions that cannot be read: ar-s1/run/evaluations/test/step-000020.parquet."
+    )
+
+
+@pytest.mark.slow
+def test_without_common_seeds_variants_are_compared_unpaired(tmp_path: Path):
+    sweep = record_sweep(tmp_path / "sweep", effects={"ar": 3.0}, unfinished=["grpo-s3", "grpo-s4", *AR_FIRST])
+    record_run(sweep / "ar-s5/run", "ar", 5, VARIANTS["ar"], random_seed=[5, 1], effect=3.0)
+    described = json.loads((sweep / "sweep.json").read_text())
+    cell = next(cell for cell in described["cells"] if cell["name"] == "ar-s4")
+    described["cells"].append({**cell, "name": "ar-s5", "seed": 5})
+    (sweep / "sweep.json").write_text(json.dumps(described))
+    report = report_on(sweep)
+    contrast = report.main.contrast_of("ar")
+    assert (contrast.is_paired, contrast.seeds, contrast.baseline_seeds) == (False, [3, 4, 5], [0, 1, 2])
+    assert contrast.verdict.sentence == "better (3 seeds)"
+    assert contrast.compared == "3 against 3 seeds, unpaired"
+    assert any("no finished seed in common" in note and "Welch" in note for note in report.notes)
+    assert "3 against 3 seeds, unpaired" in html_page(report)
+
+
+def test_the_number_of_samples_may_change_on_the_way(tmp_path: Path):
+    """Continued with evaluation.samples=8 after 4: one curve of both; greedy answers do not mix with them."""
+    run = record_run(tmp_path / "run", per_item=False)
+    lines = [
+        {"step": 0, "eval/hard/avg@4": 0.1, "eval/hard/greedy": 0.9},
+        {"step": 5, "eval/hard/avg@8": 0.3, "eval/hard/greedy": 0.9},
+        {"step": 10, "eval/hard/greedy": 0.9},
+    ]
+    (run / "metrics.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
+    assert read_runs(run).all[0].held_out() == {"hard": {0: 0.1, 5: 0.3}}
+
+
+def test_shares_of_several_samples_are_not_yes_or_no_items(tmp_path: Path):
+    """One run, 10 items, 4 samples each, two or three of them right: as certain as 40 completions, not as 10 items."""
+    run = record_run(tmp_path / "run", per_item=False)
+    rows = [{"item": n // 4, "sample": n % 4, "greedy": False, "correct": n % 4 < 2 + n // 4 % 2} for n in range(40)]
+    (run / "evaluations/test").mkdir(parents=True)
+    parquet.write_table(pyarrow.Table.from_pylist(rows), run / "evaluations/test/step-000020.parquet")
+    final = report_on(run).main.variants[0].final
+    reference = stats.binomtest(25, 40).proportion_ci(method="wilson")
+    assert (final.value, final.low, final.high) == pytest.approx((0.625, reference.low, reference.high))
+    assert final.num_items == 10
+
+
+def test_device_seconds_are_those_of_all_attempts_on_all_processes(tmp_path: Path):
+    run = record_run(tmp_path / "cell/run")
+    manifest = json.loads((run / "manifest.json").read_text())
+    (run / "manifest.json").write_text(json.dumps({**manifest, "world_size": 4}))
+    assert read_runs(run).all[0].device_seconds == 90 * 4
+    attempts = [("2026-01-01T10:00:00+00:00", "2026-01-01T10:01:00+00:00"), ("2026-01-02T23:59:30+00:00", None)]
+    for number, (started, ended) in enumerate(attempts, 1):
+        record = {"started": started, **({"ended": ended} if ended else {})}
+        (tmp_path / f"cell/attempt-{number}.json").write_text(json.dumps(record))
+    assert read_runs(run).all[0].device_seconds is None  # killed, nobody knows when
+    (tmp_path / "cell/attempt-2.json").write_text(
+        json.dumps({"started": "2026-01-02T23:59:30+00:00", "ended": "2026-01-03T00:00:00+00:00"})
+    )
+    assert read_runs(run).all[0].device_seconds == (60 + 30) * 4
+
+
+def _rows(file: Path) -> list[dict[str, Any]]:
+    return parquet.read_table(file).to_pylist()
+
+
+def test_a_sweep_in_which_nothing_rose_says_so_and_one_with_a_single_riser_does_not(tmp_path: Path):
+    fallen = {"grpo": -3.0, "ar": -4.0, "lopti": -3.0}
+    said = [
+        note for note in report_on(record_sweep(tmp_path / "fallen", effects=fallen)).notes if "Nothing rose" in note
+    ]
+    assert len(said) == 1
+    assert "which fell less, not which learns better" in said[0]
+    assert not any("Nothing rose" in note for note in report_on(record_sweep(tmp_path / "usual")).notes)
+    one_rises = record_sweep(tmp_path / "one", effects={**fallen, "ar": 2.0})
+    assert not any("Nothing rose" in note for note in report_on(one_rises).notes)

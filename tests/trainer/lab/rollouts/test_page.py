@@ -1,0 +1,186 @@
+"""The page as a browser shows it: hostile text stays text, filters filter, and nothing is asked for."""
+
+import json
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from evenkeel.trainer.command.rollouts import main
+from evenkeel.trainer.lab.rollouts import RecordedRollouts, write_page
+from evenkeel.trainer.lab.rollouts.sample import LONGEST_SHOWN, chosen_groups
+from evenkeel.trainer.lab.rollouts.summaries import BatchSummary
+from tests.paths import ROOT
+from tests.trainer.lab.reports.chromium import visit
+from tests.trainer.lab.reports.recorded_sweep import HOSTILE
+from tests.trainer.lab.reports.test_page import in_a_browser
+from tests.trainer.lab.rollouts.recorded_rollouts import AR, record_rollouts
+
+
+def data_of(page: Path) -> list[dict]:
+    (data,) = re.findall(r'<script type="application/json" id="data">(.*?)</script>', page.read_text(), re.DOTALL)
+    return json.loads(data)
+
+
+@pytest.fixture(scope="module")
+def page(tiny_model: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    run = record_rollouts(tmp_path_factory.mktemp("rollouts") / "run", tiny_model, jump_at=17, hostile=True, **AR)
+    return write_page(RecordedRollouts(run))[0]
+
+
+def test_the_page_holds_what_was_recorded_and_no_markup_of_a_policy(page: Path):
+    text, groups = page.read_text(), data_of(page)
+    data = text.partition('id="data">')[2].partition("</script>")[0]
+    assert not re.search("[<>&]", data)
+    assert not re.search(r"<img|<iframe|\bon\w+=[\"']|@import|src=", text.replace(data, ""))
+    assert text.count("</script>") == 2
+    assert len(groups) * 8 <= 400
+    assert [(group["batch"], group["group"]) for group in groups] == sorted((g["batch"], g["group"]) for g in groups)
+    assert {len(group["rollouts"]) for group in groups} == {8}
+    jumped = [group for group in groups if "from step 17" in group["why"]]
+    assert {group["step"] for group in jumped} == {17}
+    assert groups[0]["prompt"] == f"user {HOSTILE} assistant"
+    (recorded,) = RecordedRollouts(page.parent).batches(numbers=[17])
+    rows = {row["row"]: row for row in recorded.to_pylist()}
+    shown = jumped[0]["rollouts"][0]
+    row = rows[shown["row"]]
+    assert shown["verdict"] == {True: "right", False: "wrong", None: "unjudged"}[row["correct"]]
+    assert (shown["reward"], shown["length"], shown["left_out"]) == (row["reward"], row["num_tokens"], 0)
+    assert len(shown["probs"]) == len(shown["pieces"]) == len(shown["weighed"]) == row["num_tokens"]
+    assert [rollout["counted"] and rollout["counted"][:3] for rollout in jumped[0]["rollouts"]] == [
+        None if rollout["row"] % 8 != 7 else [True, False, True] for rollout in jumped[0]["rollouts"]
+    ]
+    for weighed, probability in zip(shown["weighed"], shown["probs"], strict=True):
+        assert weighed == pytest.approx(row["advantage"] * (0.2 * probability + 0.8), abs=1e-3)
+
+
+def test_the_same_files_give_the_same_page(page: Path, tmp_path: Path):
+    again, _ = write_page(RecordedRollouts(page.parent), tmp_path / "again.html")
+    assert again.read_bytes() == page.read_bytes()
+
+
+def test_steps_can_be_chosen_and_nothing_to_read_is_refused(page: Path, tmp_path: Path, capsys):
+    chosen = tmp_path / "chosen.html"
+    assert main([str(page.parent), "--steps", "5:6", "--to", str(chosen), "--most", "16"]) == 0
+    assert {group["step"] for group in data_of(chosen)} <= {5, 6}
+    assert len(data_of(chosen)) == 2
+    assert "64 rollouts of 2 rollout batches" in " ".join(chosen.read_text().split())
+    assert main([str(page.parent), "--steps", "99:"]) == 2
+    assert main([str(tmp_path)]) == 2
+    assert "logging.rollouts" in capsys.readouterr().err
+
+
+def test_without_a_tokenizer_and_scores_the_page_says_so(tmp_path: Path):
+    run = record_rollouts(tmp_path / "run", None, batches=2, scored=False, **AR)
+    path, contents = write_page(RecordedRollouts(run))
+    text = path.read_text()
+    for said in ("tokenizer could not be loaded", "π_old was not recorded", "&#39;adv_reweight&#39; needs π_old"):
+        assert said in text
+    assert all(rollout["text"] and not rollout["pieces"] for g in contents.groups for rollout in g["rollouts"])
+
+
+@in_a_browser
+def test_a_browser_filters_and_asks_for_nothing(page: Path, tmp_path: Path):
+    setting = (
+        "(f => {{ document.querySelector('[name={0}]').value = {1!r};"
+        " document.getElementById('filters').dispatchEvent(new Event('input')); }})()"
+    )
+    verdicts = "[...new Set([...document.querySelectorAll('.card:not(.other) .badge')].map(e => e.textContent))]"
+    cards = "document.querySelectorAll('.card').length"
+    steps = "[...new Set([...document.querySelectorAll('.group h3')].map(e => e.textContent.split(',')[0]))]"
+    coloured = "[...document.querySelectorAll('.card span')].filter(e => e.style.backgroundColor).length > 50"
+    seen = visit(
+        page,
+        tmp_path / "profile",
+        [
+            cards,
+            coloured,
+            "[...document.querySelectorAll('.uncounted')].every(e => e.title === 'token 1: not trained')",
+            "document.querySelectorAll('.uncounted').length",
+            "document.getElementById('legend').textContent.includes('not trained')",
+            setting.format("verdict", "unjudged"),
+            verdicts,
+            setting.format("verdict", ""),
+            setting.format("shown", "alone"),
+            setting.format("first_step", "17"),
+            setting.format("least_reward", "1"),
+            verdicts,
+            steps,
+            "document.querySelector('.numbers a[href$=rollouts]').click(); new Promise(r => setTimeout(r, 50))",
+            steps,
+            setting.format("colour", "probs"),
+            coloured,
+            "document.title",
+            "document.body.textContent.includes('</pre><script>document.title')",
+            "document.scripts.length",
+        ],
+    )
+    assert [url for url in seen.requests if not url.startswith("data:")] == [page.as_uri()]
+    assert seen.complaints == []
+    uncounted, answers = seen.answers[2:5], seen.answers[:2] + seen.answers[5:]
+    assert uncounted == [True, 10, True]
+    assert answers[:2] == [80, True]
+    assert answers[3] == ["unjudged"]
+    assert answers[8] == ["right"]
+    assert all(int(step.split()[1]) >= 17 for step in answers[9])
+    assert answers[11] == ["step 16", "step 17"]
+    assert answers[13:] == [True, "made: rollouts", True, 2]
+
+
+@pytest.mark.slow
+@in_a_browser
+def test_on_a_phone_and_in_the_dark_nothing_is_cut_off(page: Path, tmp_path: Path):
+    beyond = (
+        "[...document.querySelectorAll('body *')].filter(e => e.getBoundingClientRect().right > 400.5)"
+        ".map(e => e.outerHTML.slice(0, 80))"
+    )
+    light = "(c => Math.max(...c.match(/[0-9.]+/g).slice(0, 3).map(Number)))"
+    shades = (
+        f"[{light}(getComputedStyle(document.body).backgroundColor), {light}(getComputedStyle(document.querySelector("
+        f"'.card pre')).color), {light}(getComputedStyle(document.querySelector('input')).backgroundColor)]"
+    )
+    seen = visit(page, tmp_path / "profile", [beyond, "innerWidth", shades], width=400, dark=True)
+    assert seen.answers[:2] == [[], 400]
+    ground, ink, field = seen.answers[2]
+    assert (ground < 50, ink > 200, field < 50) == (True, True, True)
+
+
+def test_a_sample_is_bounded_whole_and_even():
+    batches = [BatchSummary(n, n, 64, [(g, 8, 8 * 50) for g in range(8)], {}, {}) for n in range(1_000)]
+    chosen = chosen_groups(batches, [], 400, 10**9)
+    assert len(chosen) == 50
+    assert chosen == chosen_groups(list(reversed(batches)), [], 400, 10**9)
+    late = sum(each.number >= 500 for each in chosen)
+    assert 15 <= late <= 35  # 25 ± 3.5
+    assert len(chosen_groups(batches, [], 400, 2_000)) == 5
+    long = [BatchSummary(0, 0, 8, [(g, 8, 8 * 50_000) for g in range(4)], {}, {})]
+    assert len(chosen_groups(long, [], 400, 3 * 8 * LONGEST_SHOWN)) == 3
+    assert len(chosen_groups(long, [], 1, 1)) == 1
+
+
+PEAK = """
+import resource, sys
+from pathlib import Path
+from evenkeel.trainer.lab.rollouts import RecordedRollouts, write_page
+_, contents = write_page(RecordedRollouts(Path(sys.argv[1])))
+print(contents.rollouts, resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // 1024)
+"""
+
+
+@pytest.mark.slow
+def test_a_hundred_thousand_rollouts_are_read_without_being_held(tiny_model: Path, tmp_path: Path):
+    """782 batches of 128 rows, against 8 of them: the same memory but for a few numbers a batch, the same page size."""
+    many = record_rollouts(tmp_path / "many", tiny_model, batches=782, groups=16)
+    few = record_rollouts(tmp_path / "few", tiny_model, batches=8, groups=16)
+    peaks = {}
+    for run in (few, many):
+        command = [sys.executable, "-c", PEAK, str(run)]
+        done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=200, check=False)
+        assert done.returncode == 0, done.stderr[-2000:]
+        rows, peaks[run] = map(int, done.stdout.split())
+    assert rows == 100_096
+    assert peaks[many] - peaks[few] < 120  # MiB
+    sizes = [(run / "rollouts.html").stat().st_size for run in (few, many)]
+    assert sizes[1] < 1.2 * sizes[0] < 2_000_000

@@ -1,0 +1,71 @@
+"""The rule of claims: its arithmetic, and that equals are told apart in 5 % at most."""
+
+import math
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from scipy import stats
+
+from evenkeel.trainer.lab.statistics import Estimate, claim_answer, paired_difference, verdict
+from scripts.research.false_claims import TRUTHS, wrong_answers
+
+FIVE = Estimate(0.03, math.nan, math.nan, 5, 256, seed_variance=0.0005, item_variance=0.0)
+"""Of standard error √(0.0005 / 5) = 0.01; t of 4 degrees of freedom is 2.776 at 5 % and 3.495 at 2.5 %."""
+
+
+def test_by_hand():
+    """0.03 ± 0.0278 lies above 0; the other, 0.02 ± 0.0278, does not; so both together support nothing."""
+    other = replace(FIVE, value=0.02)
+    alone = claim_answer({"grpo": FIVE}, matters=0.02)
+    assert alone.answer == "supported"
+    assert alone.differences["grpo"].low == pytest.approx(0.03 - 0.02776, abs=1e-5)
+    assert alone.seeds_needed is None
+    both = claim_answer({"grpo": FIVE, "control": other}, matters=0.02)
+    assert both.answer == "not decided"
+    assert not both.excludes_what_matters
+    assert claim_answer({"grpo": replace(FIVE, value=-0.03)}, matters=0.02).answer == "contradicted"
+
+
+def test_several_others_contradict_at_their_share_of_the_level():
+    """−0.03 + 0.0278 < 0 < −0.03 + 0.03495; −0.036 + 0.03495 < 0."""
+    against = {"grpo": FIVE, "control": replace(FIVE, value=-0.03)}
+    assert claim_answer(against, matters=0.02).answer == "not decided"
+    assert claim_answer({**against, "control": replace(FIVE, value=-0.036)}, matters=0.02).answer == "contradicted"
+
+
+def test_what_matters_is_excluded_where_an_interval_ends_below_it():
+    narrow = replace(FIVE, value=0.004, seed_variance=0.00002)  # ± 0.0056
+    found = claim_answer({"grpo": narrow}, matters=0.02)
+    assert (found.answer, found.excludes_what_matters) == ("not decided", True)
+    assert found.seeds_needed == 3  # 0.02 is 4.5 standard deviations of a pair: 7.7 errors at three
+
+
+@pytest.mark.parametrize(
+    "few", [replace(FIVE, num_seeds=2), replace(FIVE, num_seeds=1), replace(FIVE, seed_variance=0.0)]
+)
+def test_few_seeds_and_seeds_without_spread_decide_nothing(few: Estimate):
+    assert claim_answer({"grpo": few}, matters=0.02).answer == "not decided"
+
+
+@given(st.lists(st.floats(-0.1, 0.1), min_size=3, max_size=10, unique=True))
+def test_against_one_it_is_the_verdict(differences: list[float]):
+    estimate = paired_difference(np.array(differences), np.zeros(len(differences)))
+    expected = {"better": "supported", "worse": "contradicted"}.get(verdict(estimate).outcome, "not decided")
+    assert claim_answer({"grpo": estimate}, matters=0.02).answer == expected
+
+
+@pytest.mark.parametrize(("seeds", "others", "looks"), [(5, 1, None), (3, 3, None), (5, 1, (3, 4, 5))])
+def test_equals_are_rarely_told_apart(seeds: int, others: int, looks: tuple[int, ...] | None):
+    """≤ 5 % in truth: of 300 claims 26 or more would be seen in fewer than 1 of 150 runs of this test."""
+    assert stats.binom.sf(25, 300, 0.05) < 1 / 150
+    assert sum(wrong_answers(300, seeds, others, looks)) <= 25
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("truth", TRUTHS.values(), ids=TRUTHS)
+@pytest.mark.parametrize(("seeds", "others"), [(3, 1), (3, 3), (5, 2), (10, 1)])
+def test_equals_are_told_apart_in_at_most_six_of_a_hundred_claims(seeds: int, others: int, truth: dict[str, float]):
+    assert sum(wrong_answers(1_000, seeds, others, **truth)) <= 60

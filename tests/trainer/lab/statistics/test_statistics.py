@@ -1,0 +1,140 @@
+"""Numbers whose arithmetic is written beside them, independent references, and invariants."""
+
+import math
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from scipy import stats
+
+from evenkeel.trainer.lab import statistics
+
+TABLES = st.integers(2, 6).flatmap(
+    lambda seeds: st.integers(2, 8).flatmap(
+        lambda items: st.lists(st.lists(st.booleans(), min_size=items, max_size=items), min_size=seeds, max_size=seeds)
+    )
+)
+
+
+def test_curves_in_one_number_each():
+    curves = [[0.4, 0.6, 0.5], [0.2, 0.4, 0.8]]
+    # (0.5·10 + 0.55·30)/40 = 0.5375 and (0.3·10 + 0.6·30)/40 = 0.525
+    assert statistics.area_under_curve(curves, [0, 10, 40]) == pytest.approx([0.5375, 0.525])
+    assert statistics.area_under_curve([[0.7, 0.7]], [3, 9]) == pytest.approx([0.7])
+    assert np.isnan(statistics.area_under_curve([[0.7]], [3])).all()
+
+
+def test_a_threshold_that_is_never_reached_is_censored():
+    curves = [[0.4, 0.6, 0.5], [0.2, 0.4, 0.8], [0.1, 0.1, 0.1]]
+    reached = statistics.first_reaching(curves, [0, 10, 40], 0.6)
+    assert reached[:2].tolist() == [10, 40]
+    assert math.isnan(reached[2])
+
+
+def test_the_interval_of_seeds_alone_is_students():
+    values = [0.80, 0.84, 0.85, 0.79, 0.87]
+    estimate = statistics.mean_estimate(values)
+    reference = stats.ttest_1samp(values, 0.8)
+    assert (estimate.low, estimate.high) == pytest.approx(tuple(reference.confidence_interval()))
+    assert estimate.num_items is None
+    assert statistics.mean_estimate(np.array(values) - 0.8).p_value == pytest.approx(reference.pvalue)
+
+
+def test_items_widen_the_interval_where_the_variants_are_right_on_different_ones():
+    """Every seed: +1 on item 1, 0 on items 2 and 3, by hand: no spread of seeds, all of it between items."""
+    differences = np.array([[1.0, 0.0, 0.0]] * 3)
+    estimate = statistics.mean_estimate(differences)
+    assert estimate.seed_variance == 0
+    # MS_item = 3 · Var([1, 0, 0]) = 3 · 1/3 = 1, MS_noise = 0; item_variance = 1 / 9; t_{0.975, 2} = 4.302653
+    assert estimate.item_variance == pytest.approx(1 / 9)
+    assert estimate.low == pytest.approx(1 / 3 - 4.302653 / 3, abs=1e-6)
+
+
+def test_mean_squares_are_those_of_the_two_way_analysis_of_variance():
+    """3 seeds × 2 items by hand: seed means 2, 3, 7; item means 3, 5; grand mean 4."""
+    seed_variance, item_variance = statistics.variance_parts(np.array([[1.0, 3.0], [3.0, 3.0], [5.0, 9.0]]))
+    assert seed_variance == pytest.approx(7)  # ((−2)² + (−1)² + 3²) / 2
+    # Residuals x − seed − item + grand: [0, 0], [1, −1], [−1, 1]: 4 / (2 · 1) = 2; MS_item = 3 · (1 + 1) / 1 = 6
+    assert item_variance == pytest.approx((6 - 2) / 6)
+
+
+def test_an_item_that_one_seed_was_not_judged_on_is_left_out_for_all():
+    table = [[1.0, 0.0, math.nan], [1.0, 1.0, 0.0]]
+    assert statistics.mean_estimate(table).value == pytest.approx(0.75)
+    assert statistics.mean_estimate(table).num_items == 2
+    with pytest.raises(statistics.StatisticsError, match="no item that every seed was judged on"):
+        statistics.mean_estimate([[math.nan, 1.0], [0.0, math.nan]])
+
+
+def test_a_difference_is_the_variants_less_the_baselines():
+    assert statistics.paired_difference([0.5, 0.6], [0.1, 0.3]).value == pytest.approx(0.35)  # (0.4 + 0.3) / 2
+
+
+def test_arrays_that_do_not_pair_are_refused():
+    with pytest.raises(statistics.StatisticsError, match=r"not \(3,\) and \(2,\)"):
+        statistics.paired_difference([1, 2, 3], [1, 2])
+
+
+def test_a_difference_without_pairs_is_welchs():
+    variant, baseline = [0.2, 0.4, 0.6, 0.8], [0.1, 0.1, 0.4]
+    found = statistics.unpaired_difference(variant, baseline)
+    reference = stats.ttest_ind(variant, baseline, equal_var=False)
+    assert found.value == pytest.approx(0.5 - 0.2)
+    assert found.value / found.standard_error == pytest.approx(reference.statistic)
+    # Var 0.2/3 / 4 + 0.03 / 3 = 0.026667; t_{0.975, 2} = 4.302653, of the side with 3 seeds
+    assert found.high == pytest.approx(0.3 + 4.302653 * math.sqrt(0.0266667), abs=1e-5)
+    assert math.isnan(statistics.unpaired_difference([0.5, 0.6], [0.4]).low)
+    with pytest.raises(statistics.StatisticsError, match=r"not \(1, 2\) and \(1, 3\)"):
+        statistics.unpaired_difference([[0.0, 1.0]], [[0.0, 1.0, 0.0]])
+
+
+def test_items_count_alike_with_and_without_pairs():
+    """+1 on item 1 for all of 3 seeds against 3: no noise, so 1/3 of variance between items, over 3 items: 1/9."""
+    found = statistics.unpaired_difference([[1.0, 0.0, 0.0]] * 3, np.zeros((3, 3)))
+    assert found == statistics.paired_difference([[1.0, 0.0, 0.0]] * 3, np.zeros((3, 3)))
+    assert found.item_variance == pytest.approx(1 / 9)
+
+
+def test_noise_is_not_taken_for_differences_between_items():
+    """Seeds right or wrong at random, 400 items, 8 against 4 seeds: √(½·½/400 · (1/8 + 1/4)) = 0.0153, by chance ±."""
+    table = np.random.default_rng(3).integers(0, 2, (12, 400)).astype(float)
+    found = statistics.unpaired_difference(table[:8], table[8:])
+    assert found.item_variance < 0.25 * found.standard_error**2
+    assert 0.5 * 0.0153 < found.standard_error < 2 * 0.0153
+
+
+def test_wilson_by_its_published_example():
+    """Newcombe 1998, Stat. Med. 17, table I: 81 of 263 → 0.2553 to 0.3662."""
+    estimate = statistics.proportion_estimate(81, 263)
+    assert (estimate.low, estimate.high) == pytest.approx((0.2553, 0.3662), abs=5e-5)
+    assert statistics.proportion_estimate(0, 20).low == 0
+    with pytest.raises(ValueError, match="is not a share"):
+        statistics.proportion_estimate(3, 2)
+
+
+@given(TABLES)
+def test_a_difference_turned_round_is_the_same_interval_turned_round(rows: list[list[bool]]):
+    variant = np.array(rows, float)
+    baseline = np.roll(variant, 1, axis=1)
+    forth = statistics.paired_difference(variant, baseline)
+    back = statistics.paired_difference(baseline, variant)
+    assert (forth.low, forth.high) == pytest.approx((-back.high, -back.low), abs=1e-12)
+    assert forth.value == pytest.approx((variant - baseline).mean())
+
+
+@given(TABLES)
+def test_knowing_the_items_never_narrows_the_interval(rows: list[list[bool]]):
+    table = np.array(rows, float)
+    per_item, seeds_alone = statistics.mean_estimate(table), statistics.mean_estimate(table.mean(1))
+    assert per_item.high - per_item.low >= seeds_alone.high - seeds_alone.low - 1e-12
+
+
+def test_holm_by_hand():
+    # sorted 0.01, 0.03, 0.04: 3 · 0.01, 2 · 0.03, then at least as much as the one before
+    assert statistics.holm_adjusted([0.04, 0.01, 0.03]) == pytest.approx([0.06, 0.03, 0.06])
+    adjusted = statistics.holm_adjusted([math.nan, 0.02, 0.9])
+    assert math.isnan(adjusted[0])
+    assert adjusted[1:] == pytest.approx([0.04, 0.9])
+    with pytest.raises(statistics.StatisticsError, match=r"0 … 1"):
+        statistics.holm_adjusted([1.2])

@@ -1,0 +1,236 @@
+"""What runs an attempt: its GPUs, its port, its process group, and what its files say."""
+
+import errno
+import json
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+from types import SimpleNamespace
+
+import pytest
+from filelock import Timeout
+from hypothesis import given
+from hypothesis import strategies as st
+
+from evenkeel.trainer.lab.sweeps.attempt import Attempt, job_port, rendezvous
+from evenkeel.trainer.lab.sweeps.cell_directory import CellDirectory
+from evenkeel.trainer.lab.sweeps.process_group import await_group, environment_of, group_members, signal_group
+from evenkeel.trainer.lab.sweeps.queues import QueueError, gpu_slots, slurm_parameters
+from evenkeel.trainer.lab.sweeps.runner import SweepError, locked_directory
+from evenkeel.trainer.lab.sweeps.schema import SlurmExecution
+from evenkeel.trainer.run.record.checkpoints import (
+    files_of,
+    fingerprints,
+    newest_good_checkpoint,
+    write_checkpoint_manifest,
+)
+from tests.paths import ROOT
+
+PARENT_WITH_CHILD = """
+import subprocess, sys, time
+subprocess.Popen([sys.executable, "-c", "import time; time.sleep(60)"])
+time.sleep(60)
+"""
+SAVES_WHEN_STOPPED = """
+import signal, sys, time
+def save(*_):
+    time.sleep(1)
+    print("saved", flush=True)
+    sys.exit()
+signal.signal(signal.SIGTERM, save)
+print("ready", flush=True)
+time.sleep(60)
+"""
+
+
+@given(
+    visible=st.lists(st.uuids().map(str), max_size=16, unique=True),
+    per_cell=st.integers(0, 8),
+    parallel=st.integers(1, 8),
+)
+def test_no_gpu_is_given_to_two_cells(visible, per_cell, parallel):
+    if per_cell * parallel > len(visible):
+        with pytest.raises(QueueError, match=f"this machine shows {len(visible)}"):
+            gpu_slots(visible, per_cell, parallel)
+        return
+    slots = gpu_slots(visible, per_cell, parallel)
+    assert [len(slot) for slot in slots] == [per_cell] * parallel
+    given_out = [gpu for slot in slots for gpu in slot]
+    assert given_out == visible[: per_cell * parallel]
+
+
+def test_too_few_gpus_are_said_with_what_would_fit():
+    assert gpu_slots(["0", "1", "2", "3"], 2, 2) == [["0", "1"], ["2", "3"]]
+    with pytest.raises(QueueError, match="parallel: 1"):
+        gpu_slots(["0", "1", "2"], 2, 2)
+    with pytest.raises(QueueError, match="gpus_per_cell: 1"):
+        gpu_slots(["0"], 2, 1)
+
+
+@given(st.integers(1, 10**9), st.integers(1, 9999))
+def test_jobs_that_may_run_at_once_have_ports_of_their_own(job, distance):
+    ports = {job_port(str(job)), job_port(f"{job + distance}_3")}
+    assert len(ports) == 2
+    assert all(20000 <= port < 30000 for port in ports)
+
+
+def test_one_node_takes_a_free_port_and_several_agree_on_one():
+    assert rendezvous(0, ["n1"], "7") == ["--main_process_port", "0"]
+    address = ["--main_process_ip", "n1", "--main_process_port", "20007"]
+    assert rendezvous(0, ["n1", "n2"], "7") == ["--num_machines", "2", "--machine_rank", "0", *address]
+    assert rendezvous(1, ["n1", "n2"], "7") == ["--num_machines", "2", "--machine_rank", "1", *address]
+
+
+def test_slurm_settings_reach_sbatch():
+    from submitit.slurm.slurm import _make_sbatch_string
+
+    execution = SlurmExecution(
+        kind="slurm", time=90, partition="gpu", gpus=4, nodes=2, memory_gb=64, arguments={"reservation": "ours"}
+    )
+    script = _make_sbatch_string(command="run", folder="logs", **slurm_parameters(execution, "lopti-s0-abc-1"))
+    wanted = ["job-name=lopti-s0-abc-1", "time=90", "partition=gpu", "gpus-per-node=4", "nodes=2", "ntasks-per-node=1"]
+    for line in [*wanted, "mem=64GB", "reservation=ours", "signal=USR2@300"]:
+        assert f"#SBATCH --{line}\n" in script
+
+
+def test_a_group_is_awaited_with_all_its_descendants():
+    process = subprocess.Popen([sys.executable, "-c", PARENT_WITH_CHILD], start_new_session=True)
+    deadline = time.monotonic() + 20
+    while len(group_members(process.pid)) < 2:
+        assert time.monotonic() < deadline
+        time.sleep(0.05)
+    process.terminate()
+    process.wait()
+    (orphan,) = group_members(process.pid)
+    assert orphan != process.pid
+    assert environment_of(orphan)["PATH"] == os.environ["PATH"]
+    signal_group(process.pid, signal.SIGTERM)
+    await_group(process.pid)
+    assert group_members(process.pid) == []
+    signal_group(process.pid, signal.SIGTERM)  # nobody is left: nothing happens
+
+
+def attempt(folder: Path, number: int, code: str) -> Attempt:
+    folder.mkdir(exist_ok=True)
+    launcher = [sys.executable, "-c", code]
+    return Attempt(folder, number, launcher, [], folder, {"WORD": "from the sweep"})
+
+
+def run_in_process(job: Attempt) -> subprocess.Popen[bytes]:
+    """As submitit would: in a process of its own, whose signals are its own."""
+    code = f"from pathlib import *; from evenkeel.trainer.lab.sweeps.attempt import Attempt; {job!r}.run(0, [])"
+    return subprocess.Popen([sys.executable, "-c", code], cwd=ROOT)
+
+
+def test_an_attempt_records_its_end_and_what_was_printed(tmp_path: Path):
+    code = "import os, sys; print(os.environ['WORD'], os.environ['EVENKEEL_CELL']); sys.exit(7)"
+    with run_in_process(attempt(tmp_path / "cell", 1, code)) as process:
+        assert process.wait(timeout=60) == 0
+    cell = CellDirectory(tmp_path / "cell")
+    record = cell.attempt(1)
+    assert (record["exit_status"], record["stopped"]) == (7, False)
+    assert record["started"] <= record["ended"]
+    assert f"from the sweep {tmp_path / 'cell'}" in cell.log_end()
+    assert not cell.is_running()
+
+
+def test_a_stopped_attempt_waits_for_orphans_and_says_that_it_was_stopped(tmp_path: Path):
+    code = f"import subprocess, sys\nsubprocess.run([sys.executable, '-c', {SAVES_WHEN_STOPPED!r}])"
+    cell = CellDirectory(tmp_path / "cell")
+    with run_in_process(attempt(cell.path, 1, code)) as process:
+        deadline = time.monotonic() + 30
+        while "ready" not in cell.log_end().splitlines():
+            assert time.monotonic() < deadline
+            time.sleep(0.1)
+        assert cell.state() == "running"
+        assert cell.runner() == process.pid
+        os.kill(process.pid, signal.SIGTERM)
+        process.wait(timeout=30)
+    assert cell.attempt(1)["stopped"] is True
+    assert cell.log_end().splitlines()[-1] == "saved"
+
+
+@pytest.mark.slow
+def test_two_attempts_at_a_cell_do_not_meet(tmp_path: Path):
+    cell = CellDirectory(tmp_path)
+    with cell.held():
+        assert cell.is_running()
+        with pytest.raises(Timeout), CellDirectory(tmp_path).held():
+            pass
+    assert not cell.is_running()
+
+
+def test_the_files_say_the_state(tmp_path: Path):
+    cell = CellDirectory(tmp_path)
+    assert cell.state() == "waiting"
+    cell.write_definition({"attempts": [{"number": 1, "label": "a"}]})
+    assert cell.state() == "submitted"
+    cell.write_attempt(1, {"started": "now"})
+    assert cell.state() == "stopped"  # killed before it could say anything more
+    cell.write_attempt(1, {"started": "now", "exit_status": -15, "stopped": True})
+    assert cell.state() == "stopped"
+    cell.write_attempt(1, {"started": "now", "exit_status": 1, "stopped": False})
+    assert cell.state() == "failed"
+    assert cell.attempts() == [{"number": 1, "label": "a", "started": "now", "exit_status": 1, "stopped": False}]
+    cell.run.mkdir()
+    (cell.run / "summary.json").write_text('{"name": ')  # killed while it was written
+    assert cell.state() == "failed"
+    (cell.run / "summary.json").write_text(json.dumps({"name": "x"}))
+    assert cell.state() == "finished"
+
+
+def test_a_rerun_beside_a_half_done_cell_is_not_resumed(tmp_path: Path):
+    cell = CellDirectory(tmp_path)
+    for path in ("run/checkpoint-9", "run/checkpoint-20", "run-2/checkpoint-50"):
+        (tmp_path / path).mkdir(parents=True)
+        (tmp_path / path / "trainer_state.json").write_text("{}")
+    assert cell.checkpoint() == cell.run / "checkpoint-20"
+    for _ in range(2):  # the second finds the link
+        taken = newest_good_checkpoint(cell.resumable()).checkpoint  # by the training script
+        assert taken is not None
+        assert taken.resolve() == (cell.run / "checkpoint-20").resolve()
+    shutil.rmtree(tmp_path / "run-2")
+    assert cell.resumable() == cell.run
+
+
+def test_a_cell_goes_on_from_the_newest_checkpoint_that_is_whole(tmp_path: Path):
+    cell = CellDirectory(tmp_path)
+    for step in (4, 8):
+        checkpoint = cell.run / f"checkpoint-{step}"
+        checkpoint.mkdir(parents=True)
+        (checkpoint / "trainer_state.json").write_text("{}")
+        write_checkpoint_manifest(checkpoint, fingerprints(checkpoint, files_of(checkpoint)), world_size=1)
+    assert cell.checkpoint() == cell.run / "checkpoint-8"
+    (cell.run / "checkpoint-8" / "trainer_state.json").write_text("[]")
+    assert cell.checkpoint() == cell.run / "checkpoint-4"
+
+
+def test_only_a_run_without_a_checkpoint_is_dropped(tmp_path: Path):
+    cell = CellDirectory(tmp_path)
+    (cell.run / "checkpoint-4").mkdir(parents=True)
+    cell.delete_uncheckpointed_run()  # the checkpoint is not complete
+    assert not cell.run.exists()
+    (cell.run / "checkpoint-4").mkdir(parents=True)
+    (cell.run / "checkpoint-4" / "trainer_state.json").write_text("{}")
+    cell.delete_uncheckpointed_run()
+    assert cell.checkpoint() == cell.run / "checkpoint-4"
+
+
+def test_a_file_system_without_locks_is_refused_and_no_marker_is_left_in_their_place(tmp_path: Path, monkeypatch):
+    """filelock would leave a file that outlives a killed process: its sweep and its cell could never start again."""
+
+    def no_locks(*_):
+        raise OSError(errno.ENOSYS, os.strerror(errno.ENOSYS))
+
+    monkeypatch.setattr("fcntl.flock", no_locks)
+    with (
+        pytest.raises(SweepError, match="cannot be locked"),
+        locked_directory(SimpleNamespace(output_dir=str(tmp_path))),
+    ):
+        pass
+    with pytest.raises(OSError, match=os.strerror(errno.ENOSYS)), CellDirectory(tmp_path).held():
+        pass

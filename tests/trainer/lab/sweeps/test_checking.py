@@ -1,0 +1,124 @@
+"""Before the first cell: every distinct merged file of a sweep is checked, once, and what is wrong named by variant."""
+
+import json
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from evenkeel.trainer.command.claim import main as claim
+from evenkeel.trainer.command.sweep import main as sweep
+from evenkeel.trainer.lab.sweeps.checking import checked_plans
+from evenkeel.trainer.lab.sweeps.loading import load_sweep
+from evenkeel.trainer.run.config import load_config
+from evenkeel.trainer.run.config.shipped import maker_of, shipped_files
+from evenkeel.trainer.run.config.yaml_document import read_file, write
+from tests.paths import ROOT
+
+GENERATOR = """
+def counted(*, part: str = "train") -> list[dict[str, str]]:
+    with open("asked.txt", "a") as file:
+        file.write(part)
+    numbers = range(64) if part == "train" else range(64, 80)
+    return [{"prompt": f"{number} + 1 = ?", "reference": str(number + 1)} for number in numbers]
+"""
+
+
+def written(folder: Path, variants: dict[str, Any], base: str = "", **changes: Any) -> str:
+    (folder / "base.yaml").write_text(f"extends: {ROOT / 'configs/quickstart.yaml'}\n{base}")
+    described = {"config": "base.yaml", "baseline": "grpo", "seeds": [0, 1], "variants": {"grpo": {}, **variants}}
+    (folder / "compare.yaml").write_text(write({**described, **changes}))
+    return str(folder / "compare.yaml")
+
+
+@pytest.fixture(autouse=True)
+def _in_a_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.syspath_prepend(str(tmp_path))
+
+
+@pytest.mark.parametrize(
+    ("settings", "words"),
+    [
+        ({"model.name_or_path": "./absent"}, r"compare\.yaml, line 9: variants\.other\.model.*existing folder"),
+        ({"data.train": {"generator": None, "path": "absent.jsonl"}}, r"absent\.jsonl"),
+        ({"rewards": [{"verifier": "absent:function"}]}, r"absent"),
+        ({"algorithm.update_schedule": "lopti", "trl.num_iterations": 2}, r"num_iterations = 2 is set"),
+        ({"trl.max_completion_length": 100_000}, r"compare\.yaml, line 9: variants\.other\.trl\.max_completion_length"),
+    ],
+    ids=["model", "data", "verifier", "strategy", "length"],
+)
+def test_a_variant_whose_cells_would_be_refused_is_named_before_the_first_cell(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], settings: dict[str, Any], words: str
+):
+    differing = {key for key in settings if key.startswith(("data", "rewards", "trl.max"))}
+    file = written(tmp_path, {"other": settings}, unfair=[key.replace("rewards", "rewards.0") for key in differing])
+    assert sweep(["run", file]) == 2
+    said = capsys.readouterr().err
+    assert re.search(rf"^other: .*{words}", said, flags=re.MULTILINE), said
+    assert not (tmp_path / "runs").exists()
+
+
+def test_a_place_where_no_cell_can_write_is_said_once_for_all(tmp_path: Path, capsys: pytest.CaptureFixture[str]):
+    (tmp_path / "taken").write_text("a file")
+    file = written(tmp_path, {"rloo": {"algorithm.advantage": "rloo"}}, output_dir="taken/sweep")
+    assert sweep(["run", file]) == 2
+    assert capsys.readouterr().err.count("nothing can be written") == 1
+
+
+def test_rows_that_variants_share_are_made_once(tmp_path: Path):
+    (tmp_path / "counting_rows.py").write_text(GENERATOR)
+    rows = {part: {"generator": {"name": "counting_rows:counted", "part": part}} for part in ("train", "test")}
+    base = f"data: {json.dumps(rows)}\nrewards: [{{verifier: exact_match}}]\n"
+    variants = {f"rate_{n}": {"trl.learning_rate": n / 1000} for n in range(1, 5)}
+    loaded, tree = load_sweep(written(tmp_path, variants, base))
+    (plans,) = checked_plans(tree, loaded)
+    assert len(plans) == 2 * 5
+    assert (tmp_path / "asked.txt").read_text() == "traintest"
+
+
+def test_finished_cells_are_not_checked(tmp_path: Path):
+    file = written(tmp_path, {"gone": {"model.name_or_path": "./absent"}})
+    for seed in (0, 1):
+        run = tmp_path / "runs/sweeps/compare" / f"gone-s{seed}" / "run"
+        run.mkdir(parents=True)
+        (run / "summary.json").write_text('{"wall_seconds": 1.0}')
+    loaded, tree = load_sweep(file)
+    checked_plans(tree, loaded)
+
+
+def test_equal_variants_are_said_in_one_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]):
+    again = {"algorithm.advantage": "grpo"}
+    loaded, tree = load_sweep(written(tmp_path, {"again": again, "rloo": {"algorithm.advantage": "rloo"}}))
+    checked_plans(tree, loaded)
+    (line,) = (line for line in capsys.readouterr().out.splitlines() if "no setting" in line)
+    assert "grpo and again" in line
+
+
+@pytest.mark.parametrize("name", ["rare_tokens_damped", "damped_over_weighted_knights_two", "lopti_order_branches"])
+def test_what_a_claim_needs_and_does_not_ship_is_named_with_its_command(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], name: str
+):
+    assert claim([f"claims/{name}"]) == 2
+    said = capsys.readouterr().err
+    head = (ROOT / f"configs/claims/{name}.yaml").read_text().splitlines()
+    needed = [line.lstrip("# ") for line in head if line.startswith("#   ")][:-1]
+    assert needed
+    assert [command for command in needed if command not in said] == []
+    assert not (tmp_path / "runs").exists()
+
+
+def test_all_that_shipped_files_name_and_the_package_does_not_bring_has_its_command():
+    for name, file in shipped_files().items():
+        if name.startswith("sweeps/"):
+            tree = read_file(file)
+            if name.endswith("_base"):
+                named = [load_config(file).model.name_or_path]
+            else:
+                variants = tree.value["variants"].plain() or {} if "variants" in tree.value else {}
+                named = [
+                    each["model.name_or_path"] for each in variants.values() if "model.name_or_path" in (each or {})
+                ]
+                named += tree.value["from"].plain() if "from" in tree.value else []
+            assert [each for each in named if each.startswith("runs/") and maker_of(each) is None] == [], name

@@ -1,0 +1,98 @@
+"""A cell that hangs: told to save, then ended, by its own limit or the others' times; and what Ctrl-C waits for."""
+
+import os
+import signal
+import sys
+from pathlib import Path
+
+import pytest
+
+from evenkeel.trainer.lab.sweeps import overdue, starting
+from evenkeel.trainer.lab.sweeps import runner as runner_module
+from evenkeel.trainer.lab.sweeps.cells import cells_of
+from evenkeel.trainer.lab.sweeps.loading import load_sweep
+from evenkeel.trainer.lab.sweeps.plans import plans_of
+from evenkeel.trainer.lab.sweeps.queues import LocalQueue
+from evenkeel.trainer.lab.sweeps.runner import SweepRunner
+from evenkeel.trainer.lab.sweeps.starting import queued_cells
+from tests.paths import ROOT
+
+SWEEP = """
+config: configs/quickstart.yaml
+baseline: grpo
+seeds: [0, 1]
+variants: {{grpo: {{}}}}
+output_dir: {folder}/sweep
+retries: 0
+{more}
+"""
+HANGS_WITH_SEED_1 = """
+import json, pathlib, signal, sys, time
+if "seed=1" in sys.argv:
+    signal.signal(signal.SIGTERM, signal.SIG_IGN)
+    time.sleep(300)
+(output_dir,) = (word.partition("=")[2] for word in sys.argv if word.startswith("output_dir="))
+pathlib.Path(output_dir).mkdir(parents=True)
+pathlib.Path(output_dir, "summary.json").write_text(json.dumps({"optimizer_steps": 1, "wall_seconds": 0.1}))
+"""
+
+
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setattr(runner_module, "POLL_SECONDS", 0.05)
+    monkeypatch.setattr(runner_module, "SECONDS_TO_SAVE", 0.3)
+    monkeypatch.setattr(runner_module, "SECONDS_BETWEEN_WORDS", 0.3)
+    monkeypatch.setattr(starting, "launcher_of", lambda sweep: [sys.executable, str(tmp_path / "script.py")])
+    monkeypatch.chdir(ROOT)
+    return tmp_path
+
+
+def runner_of(folder: Path, said: list[str], more: str = "") -> SweepRunner:
+    (folder / "compare.yaml").write_text(SWEEP.format(folder=folder, more=more))
+    (folder / "script.py").write_text(HANGS_WITH_SEED_1)
+    sweep, tree = load_sweep(folder / "compare.yaml")
+    entries = queued_cells(sweep, plans_of(sweep, cells_of(sweep), tree))
+    return SweepRunner(sweep, entries, LocalQueue(folder / "submitit", [[], []]), said.append)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("more", "words"),
+    [
+        ("cell_minutes: 0.05", "grpo-s1: takes longer than cell_minutes = 0.05; it is asked to save and end"),
+        ("", "grpo-s1: takes longer than 0 minutes, and the longest finished cell took 0 (cell_minutes: … sets "),
+    ],
+)
+def test_a_cell_that_hangs_is_told_to_save_and_then_ended(folder: Path, monkeypatch, more: str, words: str):
+    monkeypatch.setattr(overdue, "LEAST_MINUTES", 0.05)
+    monkeypatch.setattr(overdue, "_seconds", lambda attempt: 0.1)  # times are kept in whole seconds
+    said: list[str] = []
+    runner = runner_of(folder, said, more)
+    assert runner.run()
+    assert [entry.directory.state() for entry in runner.entries] == ["finished", "stopped"]
+    assert len([line for line in said if line.startswith(words)]) == 1
+    assert any(line.startswith("grpo-s1: failed (exit status -9); see") for line in said)
+
+
+@pytest.mark.slow
+def test_ctrl_c_says_what_it_waits_for_and_a_second_one_ends_that(folder: Path):
+    said: list[str] = []
+
+    def say(line: str) -> None:
+        said.append(line)
+        if line.startswith("grpo-s0: finished") or line.startswith("Waiting for"):
+            os.kill(os.getpid(), signal.SIGINT)
+
+    runner = runner_of(folder, said)
+    runner.say = say
+    assert not runner.run()
+    (first,) = (line for line in said if line.startswith("Stopping"))
+    assert "1 cells, each with a checkpoint when its rollout batch has ended: grpo-s1. Ctrl-C again" in first
+    assert "Waiting for grpo-s1 (no line for " in next(line for line in said if line.startswith("Waiting"))
+
+
+def test_without_a_finished_cell_there_is_no_limit(folder: Path, monkeypatch):
+    monkeypatch.setattr(overdue, "LEAST_MINUTES", 0.0)
+    monkeypatch.setattr(overdue, "_seconds_so_far", lambda entry: 1e9)
+    runner = runner_of(folder, [])
+    assert overdue.overdue(runner.sweep, runner.entries, runner.entries) == []

@@ -1,0 +1,195 @@
+"""What cells spend: rollout batches made equal, steps scaled with them, and unfair differences refused."""
+
+import re
+from fractions import Fraction
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from evenkeel.trainer.lab.sweeps.cells import cells_of
+from evenkeel.trainer.lab.sweeps.fairness import UnfairError, check_fair
+from evenkeel.trainer.lab.sweeps.loading import load_sweep
+from evenkeel.trainer.lab.sweeps.plans import Plan, plans_of
+from evenkeel.trainer.run.config import ConfigError
+from evenkeel.trainer.run.config.yaml_document import write
+from evenkeel.trainer.run.launched_as import LaunchError
+from tests.paths import ROOT
+
+LOPTI = {"algorithm.update_schedule": "lopti"}
+HALF = {"algorithm.sequences_per_update": 64, "trl.per_device_train_batch_size": 64}
+
+
+@pytest.fixture(autouse=True)
+def _in_the_repository(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(ROOT)
+
+
+def plans(folder: Path, variants: dict[str, dict[str, Any]], base: str = "", **changes: Any) -> dict[str, Plan]:
+    """Of the quickstart (25 rollout batches of 128 sequences, one optimizer step each) with ``base`` laid over it."""
+    (folder / "base.yaml").write_text(f"extends: {ROOT / 'configs/quickstart.yaml'}\n{base}")
+    settings = {"config": "base.yaml", "baseline": "grpo", "seeds": [0], "variants": {"grpo": {}, **variants}}
+    (folder / "compare.yaml").write_text(write({**settings, **changes}))
+    sweep, tree = load_sweep(folder / "compare.yaml")
+    made = plans_of(sweep, cells_of(sweep), tree)
+    check_fair(sweep, made, tree)
+    return {plan.cell.name.removesuffix("-s0"): plan for plan in made}
+
+
+def test_cells_with_more_steps_a_batch_get_as_many_batches(tmp_path: Path):
+    made = plans(tmp_path, {"lopti": LOPTI, "half": HALF}, "evaluation: {every_steps: 5}")
+    assert made["grpo"].overrides == ["seed=0", "name=grpo"]
+    for variant in ("lopti", "half"):
+        config, budget = made[variant].config, made[variant].budget
+        # 25 batches · 2 steps; saved at 25 · 2, warm-up 2 · 2, evaluated every 5 · 2
+        assert (budget.rollouts, budget.steps_per_rollout, budget.optimizer_steps) == (25, 2, 50)
+        assert (config.trl["save_steps"], config.trl["warmup_steps"], config.evaluation.every_steps) == (50, 4, 10)
+        assert budget.prompts == made["grpo"].budget.prompts == 25 * 16
+    assert made["lopti"].config.name == "lopti"
+    assert made["half"].budget.sequences_per_update == 64
+
+
+def test_rollouts_of_the_sweep_are_every_cells(tmp_path: Path):
+    made = plans(tmp_path, {"lopti": LOPTI}, rollouts=3)
+    assert {name: plan.budget.optimizer_steps for name, plan in made.items()} == {"grpo": 3, "lopti": 6}
+    assert {plan.budget.rollouts for plan in made.values()} == {3}
+
+
+def test_a_base_of_two_steps_a_batch_counts_them(tmp_path: Path):
+    base = (
+        "algorithm: {sequences_per_update: 64}\ntrl: {per_device_train_batch_size: 64, max_steps: 50, save_steps: 10}"
+    )
+    made = plans(tmp_path, {"one_step": {"algorithm.sequences_per_update": 128}}, base)
+    assert made["one_step"].config.trl["max_steps"] == 25
+    assert made["one_step"].config.trl["save_steps"] == 5
+
+
+def test_steps_that_cannot_be_halved_are_refused_with_the_way_out(tmp_path: Path):
+    base = """
+algorithm: {sequences_per_update: 64}
+trl: {per_device_train_batch_size: 64, max_steps: 50, save_steps: 26, warmup_steps: 3}
+"""
+    with pytest.raises(ConfigError) as refusal:
+        plans(tmp_path, {"one_step": {"algorithm.sequences_per_update": 128}}, base)
+    assert "trl.warmup_steps: is 3 in the base file" in str(refusal.value)
+    assert "'one_step' would need 1.5. Write a multiple of 2 in the base file." in str(refusal.value)
+
+
+def test_counted_in_epochs_nothing_is_scaled(tmp_path: Path):
+    base = "trl: {max_steps: -1, num_train_epochs: 2, save_steps: 64, warmup_steps: 2}"
+    made = plans(tmp_path, {"lopti": LOPTI}, base)
+    assert made["lopti"].budget.rollouts is None
+    assert made["lopti"].budget.prompts is None
+    assert made["lopti"].config.trl["save_steps"] == 128
+
+
+UNFAIR = [
+    ({"data.train.max_rows": 64}, "data.train", ["data"]),
+    ({"data.test.generator.seed": 2}, "data.test.generator.seed", ["data.test"]),
+    ({"evaluation.after": False}, "evaluation.after", ["evaluation.after"]),
+    ({"trl.max_completion_length": 64}, "trl.max_completion_length", ["trl.max_completion_length"]),
+    ({"trl.temperature": 0.9}, "trl.temperature", ["trl.temperature"]),
+    ({"trl.max_steps": 50}, "rollouts", ["rollouts"]),
+    ({**LOPTI, "trl.max_steps": 24, "trl.save_steps": 26}, "rollouts", ["rollouts"]),
+    ({"algorithm.prompts_per_rollout": 32}, "prompts_per_rollout", ["prompts_per_rollout"]),
+    ({"rewards.0.verifier": "exact_match"}, "rewards.0.verifier", ["rewards"]),
+]
+
+
+@pytest.mark.parametrize(("settings", "expected", "allowed"), UNFAIR, ids=[str(case[0]) for case in UNFAIR])
+def test_what_spoils_the_comparison_is_refused_unless_named(tmp_path, settings, expected, allowed):
+    with pytest.raises(UnfairError) as refusal:
+        plans(tmp_path, {"other": settings})
+    assert expected in str(refusal.value)
+    assert "the baseline 'grpo'" in str(refusal.value)
+    assert "compare.yaml" in str(refusal.value)
+    plans(tmp_path, {"other": settings}, unfair=allowed)
+
+
+def test_an_unfair_difference_is_told_at_the_setting_that_makes_it(tmp_path: Path):
+    variants = {"more": {"trl.max_steps": 50}, "twice": {**LOPTI, "trl.save_steps": 2, "trl.max_steps": 24}}
+    with pytest.raises(UnfairError) as refusal:
+        plans(tmp_path, variants)
+    text = (tmp_path / "compare.yaml").read_text().splitlines()
+    assert [(problem.path, problem.what[:36]) for problem in refusal.value.problems] == [
+        ("variants.more.trl.max_steps", "'more' has 50 rollouts and the basel"),
+        ("variants.twice.trl.max_steps", "'twice' has 12 rollouts and the base"),  # two steps a batch
+    ]
+    assert [text[problem.origin.line - 1].strip() for problem in refusal.value.problems] == [
+        "trl.max_steps: 50",
+        "trl.max_steps: 24",
+    ]
+    assert "write `unfair: [rollouts]`" in str(refusal.value)
+
+
+def test_a_problem_of_what_a_variant_does_not_write_is_told_at_the_variant(tmp_path: Path):
+    with pytest.raises(ConfigError) as refusal:
+        plans(tmp_path, {"cut": {"trl.num_generations": 4}})  # 16 · 4 sequences, and updates of 128
+    (problem,) = refusal.value.problems
+    assert problem.path == "variants.cut: algorithm.sequences_per_update"
+    assert (tmp_path / "compare.yaml").read_text().splitlines()[problem.origin.line - 1].strip() == "cut:"
+
+
+def test_what_a_comparison_is_about_may_differ(tmp_path: Path):
+    plans(tmp_path, {"other": {"trl.learning_rate": 1e-3, "algorithm.advantage": "rloo", "trl.beta": 0.01}})
+
+
+def test_a_grid_is_compared_point_by_point(tmp_path: Path):
+    made = plans(tmp_path, {"rloo": {"algorithm.advantage": "rloo"}}, grid={"trl.temperature": [0.5, 1.0]})
+    assert made["rloo,temperature=0.5"].cell.baseline == "grpo,temperature=0.5"
+
+
+def test_an_allowance_for_nothing_is_refused(tmp_path: Path):
+    with pytest.raises(UnfairError, match=r"line \d+: unfair: names 'data', in which no variant differs"):
+        plans(tmp_path, {"lopti": LOPTI}, unfair=["data"])
+
+
+def test_a_wrong_setting_is_told_once_at_its_line_for_all_seeds(tmp_path: Path):
+    with pytest.raises(ConfigError) as refusal:
+        plans(tmp_path, {"other": {"trl.learning_rte": 1e-3}}, seeds=[0, 1, 2])
+    (problem,) = refusal.value.problems
+    assert str(problem.origin).startswith(str(tmp_path / "compare.yaml"))
+    assert (problem.path, problem.origin.line) == ("variants.other.trl.learning_rte", 10)
+    assert "learning_rate" in problem.instead
+
+
+@pytest.mark.parametrize(
+    ("launch", "words"),
+    [
+        ({"num_procesess": 2}, "unrecognized arguments: --num_procesess"),
+        ({"num_processes": "two"}, "invalid int value: 'two'"),
+        ({"num_processes": True}, "expected one argument"),
+        ({"mixed_precision": "bf61"}, "invalid choice: 'bf61'"),
+        ({"multi_gpu": "yes"}, "There is no script yes."),
+        ({"config_file": "configs/accelerate/ddpp.yaml"}, "configs/accelerate/ddpp.yaml: there is no such file."),
+    ],
+)
+def test_what_the_launcher_would_refuse_of_every_cell_is_refused_before_the_first(tmp_path: Path, launch, words):
+    with pytest.raises(LaunchError, match=re.escape(words)):
+        plans(tmp_path, {"rloo": {"algorithm.advantage": "rloo"}}, launch=launch)
+
+
+@pytest.mark.parametrize(
+    "launch", [{"num-processes": 2, "cpu": False}, {"config_file": "accelerate/cpu_two_processes"}]
+)
+def test_a_cells_processes_are_those_that_the_launcher_starts(tmp_path: Path, launch):
+    assert plans(tmp_path, {}, "num_processes: 2\ntrl: {per_device_train_batch_size: 64}", launch=launch)
+
+
+def test_the_sweep_that_ships_has_equal_prompts_and_says_where_steps_differ():
+    sweep, tree = load_sweep("configs/sweeps/quickstart.yaml")
+    made = plans_of(sweep, cells_of(sweep), tree)
+    check_fair(sweep, made, tree)
+    assert len(made) == 7 * 5
+    assert {(plan.budget.rollouts, plan.budget.prompts) for plan in made} == {(Fraction(25), 400)}
+    doubled = {plan.cell.variant for plan in made if plan.budget.optimizer_steps == 50}
+    assert doubled == {"lopti", "ar_lopti", "grpo_double_steps", "lopti_random"}
+
+
+def test_variants_without_held_out_rows_are_refused_in_one_sentence(tmp_path: Path):
+    base = "data: {test: null}\nevaluation: {every_steps: null}\n"
+    with pytest.raises(
+        ConfigError, match=r"compare.yaml, line \d+: config: compares variants on held-out rows"
+    ) as caught:
+        plans(tmp_path, {"lopti": LOPTI}, base)
+    assert len(caught.value.problems) == 1

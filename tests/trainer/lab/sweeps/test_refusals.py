@@ -1,0 +1,175 @@
+"""A queue that refuses: cells wait for it, are given up after their retries, and never take the others along.
+
+SLURM's commands are shell scripts here that refuse as the real ones do, and otherwise run what they are given.
+"""
+
+import os
+import signal
+import sys
+from pathlib import Path
+
+import pytest
+
+from evenkeel.trainer.command.sweep import main
+from evenkeel.trainer.lab.sweeps import queues, starting
+from evenkeel.trainer.lab.sweeps import runner as runner_module
+from evenkeel.trainer.lab.sweeps.attempt import Attempt
+from evenkeel.trainer.lab.sweeps.cell_directory import CellDirectory
+from evenkeel.trainer.lab.sweeps.cells import cells_of
+from evenkeel.trainer.lab.sweeps.loading import load_sweep
+from evenkeel.trainer.lab.sweeps.plans import plans_of
+from evenkeel.trainer.lab.sweeps.queues import LocalQueue, QueueError, SchedulerError, SlurmQueue
+from evenkeel.trainer.lab.sweeps.runner import SweepRunner
+from evenkeel.trainer.lab.sweeps.schema import SlurmExecution
+from evenkeel.trainer.lab.sweeps.starting import queued_cells
+from tests.paths import ROOT
+
+LIMIT = "sbatch: error: QOSMaxSubmitJobPerUserLimit"
+SWEEP = """
+config: configs/quickstart.yaml
+baseline: grpo
+seeds: [0, 1]
+variants: {{grpo: {{}}}}
+output_dir: {folder}/sweep
+retries: 1
+executor: {{kind: slurm, time: 10}}
+"""
+FINISHES = """
+import json, pathlib, sys
+(output_dir,) = (word.partition("=")[2] for word in sys.argv if word.startswith("output_dir="))
+pathlib.Path(output_dir).mkdir(parents=True)
+pathlib.Path(output_dir, "summary.json").write_text(json.dumps({"optimizer_steps": 1, "wall_seconds": 0.1}))
+"""
+
+
+@pytest.fixture
+def commands(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A folder of SLURM's commands: ``sbatch`` refuses, ``squeue`` lists nothing, ``scancel`` fails."""
+    folder = tmp_path / "bin"
+    folder.mkdir()
+    for name, lines in {
+        "sbatch": f"echo $* >> {tmp_path}/submitted; echo '{LIMIT}' >&2; exit 1",
+        "srun": "exit 1",
+        "squeue": "exit 0",
+        "scancel": "echo 'scancel: error: slurm_kill_job: Unable to contact slurm controller' >&2; exit 1",
+    }.items():
+        (folder / name).write_text(f"#!/bin/sh\n{lines}\n")
+        (folder / name).chmod(0o755)
+    monkeypatch.setenv("PATH", f"{folder}:{os.environ['PATH']}")
+    monkeypatch.setattr(runner_module, "RETRY_SECONDS", 0.2)
+    monkeypatch.setattr(runner_module, "POLL_SECONDS", 0.05)
+    monkeypatch.setattr(queues, "_SECONDS_BETWEEN_SQUEUES", 0.05)
+    monkeypatch.setattr(starting, "launcher_of", lambda sweep: [sys.executable, str(tmp_path / "script.py")])
+    monkeypatch.chdir(ROOT)
+    return folder
+
+
+def runner_of(folder: Path, said: list[str]) -> SweepRunner:
+    (folder / "compare.yaml").write_text(SWEEP.format(folder=folder))
+    (folder / "script.py").write_text(FINISHES)
+    sweep, tree = load_sweep(folder / "compare.yaml")
+    assert isinstance(sweep.executor, SlurmExecution)
+    queue = SlurmQueue(folder / "sweep" / "submitit", sweep.executor)
+    entries = queued_cells(sweep, plans_of(sweep, cells_of(sweep), tree))
+    return SweepRunner(sweep, entries, queue, said.append)
+
+
+def test_a_cell_that_the_queue_refuses_is_tried_again_then_given_up_and_the_next_goes_on(tmp_path: Path, commands):
+    said: list[str] = []
+    runner = runner_of(tmp_path, said)
+    assert runner.run()
+    assert said == [
+        f"{name}: not started ({LIMIT}); {instead}"
+        for name in ("grpo-s0", "grpo-s1")
+        for instead in ("trying every 0.2 s", "not tried again")
+    ]
+    assert len((tmp_path / "submitted").read_text().splitlines()) == 4  # both cells, twice each
+    for entry in runner.entries:
+        (attempt,) = entry.directory.attempts()
+        assert (attempt["number"], attempt["refused"]) == (1, LIMIT)
+        assert entry.directory.state() == "failed"
+
+
+class OneAtATime(LocalQueue):
+    """Says that it has room for two and takes one, as SLURM under a limit on a user's jobs."""
+
+    refusals = 0
+
+    def __init__(self, folder: Path) -> None:
+        super().__init__(folder, [[], []])
+
+    def start(self, label, attempt):
+        if len(self.free) < 2:
+            self.refusals += 1
+            raise SchedulerError(LIMIT)
+        return super().start(label, attempt)
+
+
+@pytest.mark.slow
+def test_under_a_limit_cells_wait_for_each_other_and_all_finish(tmp_path: Path, commands):
+    said: list[str] = []
+    runner = runner_of(tmp_path, said)
+    runner.queue = queue = OneAtATime(tmp_path / "submitit")
+    runner.sweep = runner.sweep.model_copy(update={"retries": 0})
+    assert runner.run()
+    assert [entry.directory.state() for entry in runner.entries] == ["finished", "finished"]
+    assert queue.refusals > 1  # more than a cell has tries
+    assert said.count(f"grpo-s1: not started ({LIMIT}); trying every 0.2 s") == 1
+    assert [len(entry.directory.attempts()) for entry in runner.entries] == [1, 1]
+
+
+def test_a_stop_that_fails_is_said_and_the_cells_are_awaited(tmp_path: Path, commands):
+    names, over = tmp_path / "names", tmp_path / "over"
+    (commands / "sbatch").write_text(
+        f"#!/bin/sh\nsed -n 's/^#SBATCH --job-name=//p' $1 >> {names}\necho Submitted batch job $(wc -l < {names})\n"
+    )
+    (commands / "squeue").write_text(f"#!/bin/sh\n[ -e {over} ] || cat {names}\n")
+    said: list[str] = []
+
+    def say(line: str) -> None:
+        said.append(line)
+        if line == "grpo-s1: started":
+            os.kill(os.getpid(), signal.SIGINT)
+        if line.startswith("grpo-s1: could not be stopped"):
+            over.touch()
+
+    runner = runner_of(tmp_path, said)
+    runner.say = say
+    assert not runner.run()
+    failed = [line for line in said if "could not be stopped" in line]
+    assert len(failed) == 2
+    assert "Unable to contact slurm controller); Ctrl-C again tries once more" in failed[0]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("processes", [1, 2])
+def test_a_cell_that_refuses_itself_is_not_run_again_whatever_launched_it(tmp_path: Path, monkeypatch, processes: int):
+    """Its status 2 also comes through the launcher, and its log ends with why, without the launcher's traceback."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("HF_HUB_OFFLINE", "1")
+    (tmp_path / "base.yaml").write_text(
+        f"extends: {ROOT / 'configs/quickstart.yaml'}\nnum_processes: {processes}\n"
+        "trl: {per_device_train_batch_size: 64}\n"
+    )
+    text = SWEEP.replace("configs/quickstart.yaml", "base.yaml").format(folder=tmp_path).replace("[0, 1]", "[0]")
+    text = text.replace("{kind: slurm, time: 10}", "{kind: local}") + "environment: {ACCELERATE_TORCH_DEVICE: none}\n"
+    (tmp_path / "compare.yaml").write_text(text + f"launch: {{num_processes: {processes}, cpu: true}}\n")
+    assert main(["run", str(tmp_path / "compare.yaml")]) == 1
+    cell = CellDirectory(tmp_path / "sweep" / "grpo-s0")
+    assert [attempt["exit_status"] for attempt in cell.attempts()] == [2]
+    assert "ACCELERATE_TORCH_DEVICE = 'none' is not a device of torch" in cell.log_end(5)
+    assert "Traceback" not in cell.log.read_text()
+
+
+def test_a_local_slot_is_free_again_when_no_process_could_be_started(tmp_path: Path):
+    queue = LocalQueue(tmp_path / "submitit", [["0"], ["1"]])
+    (tmp_path / "submitit").write_text("a file where the folder of the jobs should be")
+    with pytest.raises(SchedulerError, match="submitit"):
+        queue.start("label", Attempt(tmp_path, 1, [sys.executable], [], tmp_path, {}))
+    assert queue.free == [["0"], ["1"]]
+
+
+def test_a_machine_without_slurm_is_refused_at_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setenv("PATH", str(tmp_path))
+    with pytest.raises(QueueError, match="sbatch, srun, squeue, scancel cannot be found here"):
+        SlurmQueue(tmp_path, SlurmExecution(kind="slurm", time=10))

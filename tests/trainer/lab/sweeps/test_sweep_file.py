@@ -1,0 +1,247 @@
+"""The sweep's YAML file: what it unfolds into, and what is said about a wrong one."""
+
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from ruamel.yaml import YAML
+
+from evenkeel.trainer.lab.sweeps.cells import Cell, cells_of, override_value
+from evenkeel.trainer.lab.sweeps.loading import load_sweep
+from evenkeel.trainer.lab.sweeps.schema import LocalExecution, SlurmExecution, Sweep
+from evenkeel.trainer.run.config import ConfigError, load_config
+from evenkeel.trainer.run.config.layers import overridden
+from evenkeel.trainer.run.config.yaml_document import Node, write
+from tests.paths import ROOT
+
+SHIPPED = [path for path in sorted((ROOT / "configs/sweeps").glob("*.yaml")) if not path.stem.endswith("_base")]
+SWEEP: dict[str, Any] = {
+    "config": "configs/quickstart.yaml",
+    "baseline": "grpo",
+    "seeds": [0, 1],
+    "variants": {"grpo": {}, "rloo": {"algorithm.advantage": "rloo"}},
+}
+
+
+@pytest.fixture(autouse=True)
+def _in_the_repository(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(ROOT)
+
+
+def sweep_file(folder: Path, **changes: Any) -> Path:
+    written = {key: value for key, value in {**SWEEP, **changes}.items() if value is not ...}
+    path = folder / "compare.yaml"
+    path.write_text(write(written))
+    return path
+
+
+def test_defaults_come_from_the_files_name(tmp_path: Path):
+    sweep, _ = load_sweep(sweep_file(tmp_path, variants={"grpo": None}))
+    assert (sweep.name, sweep.output_dir) == ("compare", "runs/sweeps/compare")
+    assert sweep.config == str(ROOT / "configs/quickstart.yaml")
+    assert sweep.variants == {"grpo": {}}
+    assert sweep.executor == LocalExecution(parallel=1)
+    assert sweep.retries == 1
+
+
+def test_the_base_is_found_beside_the_sweep(tmp_path: Path):
+    (tmp_path / "base.yaml").write_text("model: {}\n")
+    sweep, _ = load_sweep(sweep_file(tmp_path, config="base.yaml"))
+    assert sweep.config == str(tmp_path / "base.yaml")
+
+
+def test_what_a_sweep_does_not_say_is_that_of_the_one_it_extends(tmp_path: Path):
+    (tmp_path / "below").mkdir()
+    (tmp_path / "below" / "base.yaml").write_text("model: {}\n")
+    changes = {"config": "base.yaml", "name": "first", "output_dir": "elsewhere"}
+    sweep_file(tmp_path / "below", **changes)
+    second = tmp_path / "second.yaml"
+    second.write_text("extends: below/compare.yaml\nseeds: [7]\nvariants: {opo: {algorithm.advantage: opo}}\n")
+    sweep, _ = load_sweep(second)
+    assert (sweep.name, sweep.output_dir) == ("second", "runs/sweeps/second")  # or two sweeps would share a directory
+    assert sweep.seeds == [7]
+    assert [*sweep.variants] == ["grpo", "rloo", "opo"]
+    assert sweep.config == str(tmp_path / "below" / "base.yaml")
+
+
+def test_slurm_has_its_own_settings(tmp_path: Path):
+    sweep, _ = load_sweep(sweep_file(tmp_path, executor={"kind": "slurm", "time": 60, "gpus": 4, "nodes": 2}))
+    assert isinstance(sweep.executor, SlurmExecution)
+    assert (sweep.executor.gpus, sweep.executor.nodes, sweep.executor.parallel) == (4, 2, 64)
+
+
+REFUSALS = [
+    ({"basline": "grpo"}, "basline: there is no such key. Did you mean baseline?"),
+    ({"baseline": ...}, "baseline: is missing."),
+    ({"baseline": "gropo"}, "line 2: baseline: is 'gropo', which is none of the variants. Write one of grpo, rloo."),
+    ({"seeds": [0, 1, 0]}, "seeds: holds 0 twice"),
+    ({"seeds": []}, "seeds: is [], and should have at least 1 item."),
+    ({"seeds": [-1]}, "seeds.0: is -1, and should be greater than or equal to 0."),
+    ({"config": "configs/quickstrat.yaml"}, "config: there is no file configs/quickstrat.yaml"),
+    ({"variants": {"grpo": {}, "two words": {}}}, "one word without spaces and slashes"),
+    ({"variants": {"grpo": {}, "a,b": {}}}, "variants.a,b: holds a comma"),
+    ({"variants": {"grpo": {"seed": 3}}}, "variants.grpo.seed: is the sweep's to say. Write the seeds of all variants"),
+    ({"variants": {"grpo": {"output_dir": "x"}}}, "variants.grpo.output_dir: is the sweep's to say."),
+    ({"variants": {"grpo": {"seed ": 3}}}, "variants.grpo.seed : is the sweep's to say."),
+    ({"grid": {" trl.beta": [0]}}, "grid. trl.beta: has blanks around it. Write trl.beta."),
+    ({"variants": {"grpo": {"trl.beta": 1}}, "grid": {"trl.beta": [0]}}, "is also in `grid:`"),
+    ({"grid": {"trl.beta": []}}, "grid.trl.beta: is [], and should have at least 1 item."),
+    ({"launch": {"main_process_port": 29500}}, "two cells must not meet at one port"),
+    (
+        {"environment": {"CUDA_VISIBLE_DEVICES": "2,3"}},
+        "Leave it out and start the sweep with it: CUDA_VISIBLE_DEVICES=2,3 evenkeel sweep run",
+    ),
+    ({"executor": {"kind": "slrum"}}, "executor.kind: is 'slrum', and cells are run on this machine or through SLURM."),
+    ({"executor": {"kind": ["slurm"]}}, "executor.kind: is ['slurm'], and cells are run on this machine or through"),
+    ({"executor": {"kind": "slurm"}}, "executor.time: is missing."),
+    ({"executor": {"kind": "local", "paralel": 2}}, "executor.paralel: there is no such key. Did you mean parallel?"),
+    ({"executor": {"kind": "local", "time": 60}}, "The keys here are kind, parallel, gpus_per_cell."),
+    (
+        {"environment": {"OMP_NUM_THREADS": 1}},
+        "environment.OMP_NUM_THREADS: is 1, and a string is needed. Write it in quotes: '1'.",
+    ),
+    ({"retries": -1}, "retries: is -1"),
+]
+
+
+@pytest.mark.parametrize(("changes", "expected"), REFUSALS, ids=[str(case[0]) for case in REFUSALS])
+def test_what_cannot_work_is_refused_at_its_line(tmp_path: Path, changes: dict[str, Any], expected: str):
+    with pytest.raises(ConfigError) as refusal:
+        load_sweep(sweep_file(tmp_path, **changes))
+    assert expected in str(refusal.value)
+    assert "compare.yaml" in str(refusal.value)
+    if "is missing" not in expected:
+        assert re.search(r"line \d+", str(refusal.value))
+
+
+def test_everything_wrong_is_said_at_once(tmp_path: Path):
+    with pytest.raises(ConfigError) as refusal:
+        load_sweep(sweep_file(tmp_path, basline=1, retries="one", config="no.yaml"))
+    assert len(refusal.value.problems) == 3
+
+
+def test_a_wrong_word_hides_nothing_that_is_wrong_elsewhere(tmp_path: Path):
+    variants = {"grpo": {}, "a,b": {"trl.learning_rate": 1e-6, "seed": 3}}
+    with pytest.raises(ConfigError) as refusal:
+        load_sweep(sweep_file(tmp_path, baseline="grp", seeds=[0, 0], variants=variants, executer={}))
+    found = [problem.path for problem in refusal.value.problems]
+    assert found == ["baseline", "seeds", "variants.a,b", "variants.a,b.seed", "executer"]
+
+
+def test_arguments_of_the_launcher_are_taken_as_it_takes_them(tmp_path: Path):
+    launch = {"num_processes": 2, "multi_gpu": True, "cpu": False, "mixed_precision": "bf16", "gpu_ids": "all"}
+    sweep, _ = load_sweep(sweep_file(tmp_path, launch=launch))
+    assert sweep.launch == launch
+    slurm = {"kind": "slurm", "time": 60}
+    load_sweep(sweep_file(tmp_path, executor=slurm, environment={"CUDA_VISIBLE_DEVICES": "0"}))
+
+
+def test_cells_are_variants_by_points_by_seeds(tmp_path: Path):
+    grid = {"trl.learning_rate": [1e-6, 0.001], "trl.loss_type": ["dapo"]}
+    sweep, _ = load_sweep(sweep_file(tmp_path, grid=grid))
+    cells = cells_of(sweep)
+    assert [cell.name for cell in cells[:4]] == [
+        "grpo,learning_rate=1e-6,loss_type=dapo-s0",
+        "rloo,learning_rate=1e-6,loss_type=dapo-s0",
+        "grpo,learning_rate=0.001,loss_type=dapo-s0",
+        "rloo,learning_rate=0.001,loss_type=dapo-s0",
+    ]
+    assert cells[1].baseline == cells[0].variant
+    assert cells[1].overrides == ["algorithm.advantage=rloo", "trl.learning_rate=1e-06", "trl.loss_type=dapo"]
+
+
+def test_two_points_of_one_name_are_refused(tmp_path: Path):
+    sweep, _ = load_sweep(sweep_file(tmp_path, grid={"trl.loss_type": ["a b", "a/b"]}))
+    with pytest.raises(ConfigError, match="two cells would be named grpo,loss_type=a_b-s0"):
+        cells_of(sweep)
+
+
+words = st.text("abcdefgh_0123456789-", min_size=1, max_size=6)
+scalars = st.one_of(st.booleans(), st.integers(), st.floats(allow_nan=False, allow_infinity=False), st.text(max_size=8))
+values = st.recursive(scalars, lambda inner: st.lists(inner, max_size=3) | st.dictionaries(words, inner, max_size=3))
+
+
+@given(
+    variants=st.lists(words, min_size=1, max_size=4, unique=True),
+    seeds=st.lists(st.integers(0, 99), min_size=1, max_size=4, unique=True),
+    grid=st.dictionaries(words, st.lists(st.integers(), min_size=1, max_size=3, unique=True), max_size=3),
+)
+def test_names_are_unique_and_cells_as_many_as_the_product(variants, seeds, grid):
+    grid = {f"trl.{key}": points for key, points in grid.items()}
+    sweep = Sweep(
+        name="s", config="c", variants={name: {} for name in variants}, baseline=variants[0], seeds=seeds, grid=grid,
+        output_dir="o",
+    )  # fmt: skip
+    cells = cells_of(sweep)
+    count = len(variants) * len(seeds)
+    for points in grid.values():
+        count *= len(points)
+    assert len({cell.name for cell in cells}) == len(cells) == count
+    names = {cell.name for cell in cells}
+    assert all(f"{cell.baseline}-s{cell.seed}" in names for cell in cells)
+
+
+@settings(deadline=None)  # the first example imports
+@given(values)
+def test_overrides_read_back_as_they_were_written(value: Any):
+    origin = load_sweep(ROOT / "configs/sweeps/quickstart.yaml")[1].origin
+    tree = overridden(Node({}, origin), f"trl.key={override_value(value)}")
+    assert tree.plain() == {"trl": {"key": value}}
+
+
+@pytest.mark.parametrize("path", SHIPPED, ids=lambda path: path.stem)
+def test_every_cell_of_a_sweep_that_ships_is_a_run(path: Path, tmp_path: Path):
+    """Of branches, whose parents are runs that do not ship, as if they began where the parents do."""
+    settings = YAML(typ="safe").load(path)
+    if settings.pop("from", None):
+        with pytest.raises(ConfigError) as caught:
+            load_sweep(path)
+        assert [found.path for found in caught.value.problems] == ["from"]
+        begun = load_sweep(path.with_stem(path.stem.replace("branches", "parents")))[0]
+        path = tmp_path / path.name
+        path.write_text(write({**settings, "config": begun.config, "seeds": begun.seeds}))
+    sweep, _ = load_sweep(path)
+    for cell in cells_of(sweep):
+        load_config(sweep.config, cell.overrides)
+
+
+def test_yaml_with_a_cell_of_every_kind_of_value():
+    cell = Cell("v", "v", "v", 0, {"a.b": {"name": "lopti", "eta": 0.4}, "c": True, "d": None, "e": "no", "f": "1e-6"})
+    assert cell.overrides == ['a.b={"name": "lopti", "eta": 0.4}', "c=true", "d=null", "e=no", 'f="1e-6"']
+    assert YAML(typ="safe").load('{"name": "lopti", "eta": 0.4}') == {"name": "lopti", "eta": 0.4}
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        (
+            "model: {name_or_path: x}\ndata: {}\nrewards: []\n",
+            "for a run, as its keys say (data, model, rewards)",
+        ),
+        ("extends: base.yaml\ntrl: {learning_rate: 1e-6}\n", "Give it to evenkeel train "),
+        ("distributed_type: FSDP\nfsdp_config: {}\n", "evenkeel launch --config_file "),
+    ],
+)
+def test_a_file_of_another_kind_makes_one_problem(tmp_path: Path, text: str, words: str):
+    (tmp_path / "other.yaml").write_text(text)
+    with pytest.raises(ConfigError) as caught:
+        load_sweep(tmp_path / "other.yaml")
+    assert len(caught.value.problems) == 1
+    assert words in str(caught.value)
+
+
+def test_every_run_and_every_sweep_that_ships_is_known_by_its_keys():
+    for path in SHIPPED:
+        with pytest.raises(ConfigError, match="this is a file for a sweep") as caught:
+            load_config(path)
+        assert len(caught.value.problems) == 1
+    for path in (ROOT / "configs").glob("[!st]*/*.yaml"):
+        if path.parent.name not in ("accelerate", "claims", "evaluation", "slurm"):
+            with pytest.raises(ConfigError, match="this is a file for a run"):
+                load_sweep(path)
+    for path in (ROOT / "configs" / "accelerate").glob("*.yaml"):
+        with pytest.raises(ConfigError, match="this is a file for an accelerate launcher"):
+            load_config(path)

@@ -1,0 +1,193 @@
+"""Tuned comparisons: equal budgets, choices on seeds and rows of their own, and a whole run of both stages."""
+
+import json
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from evenkeel.trainer.lab.reports import html_page, markdown_page, report_on
+from evenkeel.trainer.lab.sweeps import commands, starting
+from evenkeel.trainer.lab.sweeps.cells import cells_of
+from evenkeel.trainer.lab.sweeps.loading import load_sweep
+from evenkeel.trainer.lab.sweeps.plans import plans_of
+from evenkeel.trainer.lab.sweeps.runner import SweepError
+from evenkeel.trainer.lab.sweeps.schema import Sweep
+from evenkeel.trainer.lab.sweeps.tuning import (
+    TuningError,
+    check_stages,
+    choices,
+    confirmation_stage,
+    provisional_settings,
+    tuning_stage,
+)
+from evenkeel.trainer.run.config import ConfigError
+from evenkeel.trainer.run.config.yaml_document import Node, write
+from tests.paths import ROOT
+
+TUNE: dict[str, Any] = {
+    "grid": {"trl.learning_rate": [1e-3, 3e-3]},
+    "seeds": [100, 101],
+    "held_out": {"data.test.generator.seed": 77},
+}
+SCRIPT = '''
+"""Stands for training: the accuracy is 0.5, and 0.25 more at the rate that suits the variant."""
+import json, pathlib, sys
+given = dict(word.split("=", 1) for word in sys.argv if "=" in word)
+run = pathlib.Path(given["output_dir"])
+run.mkdir(parents=True)
+suits = {"grpo": "0.001", "rloo": "0.003"}[given["name"].strip(chr(34)).split(",")[0]]
+accuracy = 0.5 + 0.25 * (float(given["trl.learning_rate"]) == float(suits)) + 0.001 * (int(given["seed"]) % 3)
+lines = [{"step": 25, "eval/test/avg@1": accuracy, "num_tokens": 1000}]
+(run / "metrics.jsonl").write_text("".join(json.dumps(line) + "\\n" for line in lines))
+(run / "summary.json").write_text(json.dumps({"optimizer_steps": 25, "wall_seconds": 2.0}))
+'''
+
+
+@pytest.fixture(autouse=True)
+def _in_the_repository(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(ROOT)
+
+
+def sweep_file(folder: Path, tune: Mapping[str, Any] = TUNE, **changes: Any) -> Path:
+    settings = {
+        "config": str(ROOT / "configs/quickstart.yaml"),
+        "baseline": "grpo",
+        "seeds": [0, 1, 2],
+        "variants": {"grpo": {}, "rloo": {"algorithm.advantage": "rloo"}},
+        "output_dir": str(folder / "sweep"),
+        "tune": dict(tune),
+        "retries": 0,
+    }
+    path = folder / "tuned.yaml"
+    path.write_text(write({**settings, **changes}))
+    return path
+
+
+def loaded(folder: Path, **tune: Any) -> tuple[Sweep, Node]:
+    return load_sweep(sweep_file(folder, {**TUNE, **tune}))
+
+
+REFUSALS = [
+    ({"tune": {**TUNE, "seeds": [2, 100]}}, "tune.seeds: holds 2, on which the verdict rests too"),
+    ({"tune": {**TUNE, "seeds": [100, 100]}}, "tune.seeds: holds a seed twice"),
+    ({"tune": {**TUNE, "grid": {"trl.learning_rate": [1e-3]}}}, "tune.grid: is a single point"),
+    ({"tune": {**TUNE, "grid": {"seed": [1, 2]}}}, "tune.grid.seed: is the sweep's to say"),
+    ({"tune": {**TUNE, "held_out": {"data.train.max_rows": 3}}}, "is not a setting of the held-out rows"),
+    ({"grid": {"trl.beta": [0.0, 0.1]}}, "grid: stands beside `tune:`"),
+    ({"variants": {"grpo": {"trl.learning_rate": 1e-2}}}, "is also in `tune: {grid: …}`"),
+    ({"tune": {"grid": TUNE["grid"], "seeds": [100]}}, "held_out"),
+]
+
+
+@pytest.mark.parametrize(("changes", "expected"), REFUSALS, ids=[case[1] for case in REFUSALS])
+def test_what_would_not_be_a_fair_tuning_is_refused(tmp_path: Path, changes: dict[str, Any], expected: str):
+    with pytest.raises(ConfigError) as refusal:
+        load_sweep(sweep_file(tmp_path, **changes))
+    assert expected in str(refusal.value)
+
+
+def test_every_variant_is_tuned_at_the_same_points_and_seeds(tmp_path: Path):
+    stage = tuning_stage(loaded(tmp_path)[0])
+    found = {family: set() for family in ("grpo", "rloo")}
+    for cell in cells_of(stage):
+        found[cell.family].add((cell.settings["trl.learning_rate"], cell.seed))
+        assert cell.settings["data.test.generator.seed"] == 77
+    assert found["grpo"] == found["rloo"] == {(rate, seed) for rate in (1e-3, 3e-3) for seed in (100, 101)}
+    assert stage.output_dir == str(tmp_path / "sweep/tuning")
+
+
+def test_the_confirmation_has_the_chosen_settings_and_no_row_of_the_tuning(tmp_path: Path):
+    sweep, tree = loaded(tmp_path)
+    stage = confirmation_stage(sweep, {"grpo": {"trl.learning_rate": 1e-3}, "rloo": {"trl.learning_rate": 3e-3}})
+    plans = plans_of(stage, cells_of(stage), tree)
+    assert {(p.cell.variant, p.config.trl["learning_rate"]) for p in plans} == {("grpo", 1e-3), ("rloo", 3e-3)}
+    assert {plan.cell.seed for plan in plans} == {0, 1, 2}
+    tuning = tuning_stage(sweep)
+    check_stages(plans_of(tuning, cells_of(tuning), tree), plans)
+
+
+def test_rows_that_the_verdict_rests_on_are_refused_for_tuning(tmp_path: Path):
+    sweep, tree = loaded(tmp_path)
+    (base,) = plans_of(stage := confirmation_stage(sweep, provisional_settings(sweep)), cells_of(stage)[:1], tree)
+    same = {"data.test.generator.seed": base.config.data.model_dump()["test"]["generator"]["seed"]}
+    sweep, tree = loaded(tmp_path, held_out=same)
+    tuning, stage = tuning_stage(sweep), confirmation_stage(sweep, provisional_settings(sweep))
+    with pytest.raises(TuningError, match="chosen on the same rows"):
+        check_stages(plans_of(tuning, cells_of(tuning), tree), plans_of(stage, cells_of(stage), tree))
+
+
+def recorded(directory: Path, accuracies: Mapping[str, float | None]) -> Path:
+    """A finished tuning: cell → accuracy; ``None`` for a run that did not finish."""
+    cells = []
+    for name, accuracy in accuracies.items():
+        variant, _, seed = name.rpartition("-s")
+        cells.append({"name": name, "variant": variant, "baseline": "grpo" + variant[4:], "seed": int(seed)})
+        if accuracy is not None:
+            run = directory / name / "run"
+            run.mkdir(parents=True)
+            line = {"step": 25, "eval/test/avg@1": accuracy, "num_tokens": 500}
+            (run / "metrics.jsonl").write_text(json.dumps(line) + "\n")
+            (run / "summary.json").write_text('{"wall_seconds": 3}')
+    (directory / "sweep.json").write_text(json.dumps({"name": "tuning", "baseline": "grpo", "cells": cells}))
+    return directory
+
+
+ACCURACIES = {
+    "grpo,learning_rate=0.001-s100": 0.5,
+    "grpo,learning_rate=0.001-s101": 0.9,
+    "grpo,learning_rate=0.003-s100": 0.8,
+    "grpo,learning_rate=0.003-s101": 0.5,
+    "rloo,learning_rate=0.001-s100": 0.4,
+    "rloo,learning_rate=0.001-s101": 0.4,
+    "rloo,learning_rate=0.003-s100": 0.3,
+    "rloo,learning_rate=0.003-s101": 0.5,
+}
+
+
+def test_the_best_mean_over_the_tunings_seeds_is_chosen(tmp_path: Path):
+    (tmp_path / "tuning").mkdir()
+    chosen = choices(loaded(tmp_path)[0], recorded(tmp_path / "tuning", ACCURACIES))
+    # (0.5 + 0.9) / 2 = 0.7 over (0.8 + 0.5) / 2 = 0.65
+    assert (chosen["grpo"].point, chosen["grpo"].settings) == ("learning_rate=0.001", {"trl.learning_rate": 1e-3})
+    assert chosen["grpo"].accuracies == pytest.approx({"learning_rate=0.001": 0.7, "learning_rate=0.003": 0.65})
+    assert chosen["rloo"].point == "learning_rate=0.001"  # 0.4 both: the first of the grid
+    assert (chosen["rloo"].tokens, chosen["rloo"].device_seconds) == (2_000, 12)  # four runs
+
+
+def test_unequal_budgets_choose_nothing(tmp_path: Path):
+    (tmp_path / "tuning").mkdir()
+    lacking = {**ACCURACIES, "rloo,learning_rate=0.003-s101": None}
+    with pytest.raises(TuningError, match=r"lacks rloo,learning_rate=0.003-s101: .* unequal numbers of runs"):
+        choices(loaded(tmp_path)[0], recorded(tmp_path / "tuning", lacking))
+
+
+def test_cells_that_are_not_known_yet_cannot_be_named(tmp_path: Path):
+    file = sweep_file(tmp_path)
+    with pytest.raises(SweepError, match="`export` needs the settings of all cells now"):
+        commands.export(file)
+    with pytest.raises(SweepError, match="`cell` needs the settings"):
+        commands.run_cell(file, ["variant=grpo", "seed=0"])
+
+
+@pytest.mark.slow
+def test_both_stages_run_and_the_report_says_how_settings_were_chosen(tmp_path: Path, monkeypatch, capsys):
+    script = tmp_path / "script.py"
+    script.write_text(SCRIPT)
+    monkeypatch.setattr(starting, "launcher_of", lambda sweep: [sys.executable, str(script)])
+    tune = {**TUNE, "seeds": [100]}
+    file = sweep_file(tmp_path, tune, seeds=[0, 1, 2], executor={"kind": "local", "parallel": 4})
+    assert commands.run(file) == 0
+    said = capsys.readouterr().out
+    assert "Tuning: 2 runs of every variant; each takes its best point to 3 fresh seeds." in said
+    assert "rloo is confirmed at learning_rate=0.003." in said
+    report = report_on(tmp_path / "sweep")
+    assert [round(row.final.value, 3) for row in report.main.variants] == [0.751, 0.751]
+    for page in (html_page(report), markdown_page(report)):
+        assert "every variant uses its own best of 2 points of trl.learning_rate, chosen by 2 runs each" in page
+        assert "learning_rate=0.001: 0.501; learning_rate=0.003: 0.751" in page  # rloo's, seed 100 % 3 = 1
+    assert "Compared at a single learning rate" in report_on(tmp_path / "sweep/tuning").conditions
+    assert commands.run(file) == 0  # nothing is left to do
+    assert "started" not in capsys.readouterr().out

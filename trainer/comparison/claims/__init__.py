@@ -1,6 +1,0 @@
-"""A paper's sentence, the sweep that decides it, the answer, and a certificate of all that it rests on.
-
-claim         the YAML file
-answering     from finished runs to the answer (the rule: `trainer.statistics.claim`), with its cost
-certificate   hashes of configs, data, code and results, and what has changed since
-"""

@@ -1,7 +1,0 @@
-"""Reports on runs and sweeps: one self-contained HTML page, and the same in Markdown."""
-
-from evenkeel.trainer.comparison.reports.contents import Report, report_on
-from evenkeel.trainer.comparison.reports.page import html_page, markdown_page, print_report, write_report
-from evenkeel.trainer.comparison.reports.run_files import ReportError
-
-__all__ = ["Report", "ReportError", "html_page", "markdown_page", "print_report", "report_on", "write_report"]

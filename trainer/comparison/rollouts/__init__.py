@@ -1,6 +1,0 @@
-"""A run's training rollouts: streamed from disk, counted in full, and a sample of them as one page to read."""
-
-from evenkeel.trainer.comparison.rollouts.page import write_page
-from evenkeel.trainer.run.record.rollouts import RecordedRollouts, RolloutsError
-
-__all__ = ["RecordedRollouts", "RolloutsError", "write_page"]

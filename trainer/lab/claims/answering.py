@@ -1,0 +1,98 @@
+"""From the finished runs of a claim's sweep to its answer, and what the answer cost."""
+
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from evenkeel.trainer.lab.claims.claim import Claim, ClaimError
+from evenkeel.trainer.lab.reports.comparison import comparison, datasets_of, judged_runs
+from evenkeel.trainer.lab.reports.contrasts import Contrast, contrast_of
+from evenkeel.trainer.lab.reports.looks import look_plan
+from evenkeel.trainer.lab.reports.run_files import NOT_NEEDED, RecordedRun, RecordedRuns, read_runs, total
+from evenkeel.trainer.lab.statistics import CONFIDENCE, ClaimAnswer, claim_answer
+from evenkeel.trainer.lab.sweeps.cells import cells_of
+from evenkeel.trainer.lab.sweeps.schema import Sweep
+
+
+@dataclass(frozen=True)
+class Cost:
+    """Of all runs that an answer rests on, those of tuning among them.
+
+    Attributes:
+        core_hours: wall time × processes, each with one core or device; ``None`` where one is not known.
+        tokens: of prompts and completions; ``None`` where one was not logged.
+    """
+
+    cells: int
+    core_hours: float | None
+    tokens: float | None
+
+
+@dataclass(frozen=True)
+class Answered:
+    """The answer to a claim, from the ``runs`` that it rests on, on the held-out set ``held_out``."""
+
+    answer: ClaimAnswer
+    alpha: float
+    held_out: str
+    cost: Cost
+    runs: list[RecordedRun]
+
+
+def answered(claim: Claim, sweep: Sweep) -> Answered:
+    """The answer by the runs of the claim's variants with all seeds of the sweep.
+
+    Raises:
+        ClaimError: some of them are not finished, or were not judged on the held-out set.
+    """
+    names, root = (claim.variant, *claim.against), Path(sweep.output_dir)
+    runs = read_runs(root)
+    held_out = claim.held_out or next(iter(datasets_of(runs)), "")
+    if held_out not in datasets_of(runs):
+        raise ClaimError(
+            f"{claim.name}: no held-out set {held_out or 'at all'} was judged in all runs of {root}; those that were: "
+            f"{', '.join(datasets_of(runs)) or 'none'}. Name one of them as held_out, or give the run file a data.test."
+        )
+    planned = replace(
+        runs,
+        by_variant={
+            name: {seed: by_seed[seed] for seed in sweep.seeds if seed in by_seed}
+            for name, by_seed in runs.by_variant.items()
+        },
+    )
+    judged = judged_runs(planned, held_out)
+    absent = [
+        cell.name
+        for cell in cells_of(sweep)
+        if cell.variant in names
+        and cell.seed not in judged.by_variant.get(cell.variant, {})
+        and runs.unfinished.get(cell.name) != NOT_NEEDED
+    ]
+    if absent:
+        raise ClaimError(
+            f"{claim.name}: {', '.join(absent)} of {root} are not finished, or none of their answers was judged. An "
+            "answer from fewer seeds than planned would be a look that nobody planned. Run the claim again: it goes on."
+        )
+    contrasts, alpha = _contrasts(claim, runs, judged, held_out)
+    sign = 1 if claim.direction == "better" else -1
+    differences = {
+        each.baseline: replace(each.difference, value=sign * each.difference.value)  # the interval is made anew
+        for each in contrasts
+    }
+    used = [run for name in names for run in judged.by_variant[name].values()]
+    if sweep.tune is not None:  # the variant of a tuning cell: ``ar,learning_rate=1e-4``
+        used += [run for run in read_runs(root / "tuning").all if run.variant.partition(",")[0] in names]
+    seconds = total(run.device_seconds for run in used)
+    cost = Cost(len(used), None if seconds is None else seconds / 3600, total(run.tokens for run in used))
+    return Answered(claim_answer(differences, claim.matters, alpha), alpha, held_out, cost, used)
+
+
+def _contrasts(claim: Claim, runs: RecordedRuns, judged: RecordedRuns, held_out: str) -> tuple[list[Contrast], float]:
+    """The differences, and the level of their test: below 5 % at one look of several."""
+    if (plan := look_plan(runs)) is None:
+        ours, theirs = judged.by_variant[claim.variant], judged.by_variant
+        found = [contrast_of(claim.variant, other, ours, theirs[other], held_out) for other in claim.against]
+        return found, 1 - CONFIDENCE
+    contrast = comparison(runs, held_out).contrast_of(claim.variant)
+    assert contrast is not None
+    taken = [look for look in contrast.looks if look.difference is not None]
+    return [contrast], taken[-1].level if taken else plan.levels[0]

@@ -1,0 +1,166 @@
+"""What an answer rests on, by SHA-256: configs, data, code and results, each by its path from the claim's folder.
+
+`changes` names every file that is no longer what it was, down to a byte. Code is named by its path in the package, and
+is compared with the package that looks. Checkpoints, logs and weights that training left are not part of it.
+"""
+
+import hashlib
+import json
+import os
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+from evenkeel.trainer.lab.claims.answering import Answered
+from evenkeel.trainer.lab.claims.claim import Claim, ClaimError
+from evenkeel.trainer.lab.reports.run_files import LOOKS
+from evenkeel.trainer.lab.sweeps.schema import Sweep
+from evenkeel.trainer.run.config import load_config
+from evenkeel.trainer.run.config.loading import local_path
+from evenkeel.trainer.run.config.shipped import CONFIGS
+from evenkeel.trainer.run.config.yaml_document import read_file
+from evenkeel.trainer.run.record.files import CONFIG, EVALUATIONS, MANIFEST, METRICS, SUMMARY, write_json
+
+PACKAGE = CONFIGS.parent
+ROOMS = ("trainer", "rewards")
+SUFFIX = ".certificate.json"
+"""A claim's certificate is beside it: ``lopti_order.yaml``, ``lopti_order.certificate.json``."""
+
+
+def certificate(claim: Claim, file: Path, sweep: Sweep, sweep_file: Path, found: Answered) -> dict[str, Any]:
+    """The answer with the hashes of all that it rests on; ``file`` is the claim's."""
+    folder = file.absolute().parent
+    manifests = [run.manifest for run in found.runs]
+    content = {
+        "file": file.name,
+        **claim.model_dump(exclude={"sweep"}),
+        "answer": found.answer.answer,
+        "differences": {
+            name: {key: value for key, value in asdict(each).items() if key in _SHOWN}
+            for name, each in found.answer.differences.items()
+        },
+        "confidence": 1 - found.alpha,
+        "excludes_what_matters": found.answer.excludes_what_matters,
+        "seeds_needed": found.answer.seeds_needed,
+        "held_out": found.held_out,
+        "seeds": sweep.seeds,
+        "cost": asdict(found.cost),
+        "commits": sorted({str(each.get("git_revision")) for each in manifests if each.get("git_revision")}),
+        "data_fingerprints": sorted({json.dumps(each.get("data_fingerprints"), sort_keys=True) for each in manifests}),
+        "configs": _hashed(_configs(file, sweep_file, sweep), folder),
+        "data": _hashed(_data(sweep), folder),
+        "code": _code(),
+        "results": _hashed(_results(found, Path(sweep.output_dir)), folder),
+    }
+    return {**content, "sha256": _own_hash(content)}
+
+
+def write_certificate(content: Mapping[str, Any], path: Path) -> None:
+    """Write it, unless the same claim was answered from other seeds that overlap.
+
+    Raises:
+        ClaimError: it was, or there may be nothing written.
+    """
+    before = read_certificate(path) if path.exists() else {}
+    if before and before["seeds"] != content["seeds"] and {*before["seeds"]} & {*content["seeds"]}:
+        raise ClaimError(
+            f"{path} answers this claim from the seeds {before['seeds']} ({before['answer']}), and this answer rests "
+            f"on {content['seeds']}. Seeds that are added when an answer is known do not keep wrong answers at 5 %. "
+            "Plan looks (`stopping:` in the sweep), or take seeds that are all new and another name.",
+            code="seeds-added",
+        )
+    try:
+        write_json(path, content)
+    except OSError as error:
+        raise ClaimError(
+            f"{path} cannot be written: {error.strerror}. Copy the claim's file to a folder of your own: "
+            "evenkeel configs copy claims/NAME my_claim.yaml."
+        ) from error
+
+
+def read_certificate(path: Path) -> dict[str, Any]:
+    """The content of a certificate.
+
+    Raises:
+        ClaimError: it is none, or cannot be read.
+    """
+    try:
+        content = json.loads(path.read_text(encoding="utf-8"))
+        if not isinstance(content, dict) or not {"sha256", "answer", "results"} <= content.keys():
+            raise ValueError("keys are missing")
+    except (OSError, ValueError) as error:
+        raise ClaimError(f"{path} is no certificate of a claim: {error}. `evenkeel claim FILE` writes one.") from error
+    return content
+
+
+def changes(path: Path) -> list[str]:
+    """A line for every file that is not what the certificate says, and for the certificate itself."""
+    content = read_certificate(path)
+    folder = path.absolute().parent
+    own = content.pop("sha256")
+    found = [] if own == _own_hash(content) else [f"certificate: {path.name}: changed"]
+    for kind in ("configs", "data", "code", "results"):
+        recorded = content[kind]
+        now = _code() if kind == "code" else _hashed((folder / name for name in recorded), folder)
+        for name in sorted({*recorded, *now}):
+            if recorded.get(name) != now.get(name):
+                what = "new" if name not in recorded else "missing" if name not in now else "changed"
+                found.append(f"{kind}: {name}: {what}")
+    return found
+
+
+_SHOWN = ("value", "low", "high", "num_seeds", "num_items")
+
+
+def _configs(file: Path, sweep_file: Path, sweep: Sweep) -> Iterator[Path]:
+    """The claim, its sweep and the run file, with what they extend."""
+    yield file
+    for start in (sweep_file, Path(sweep.config)):
+        yield start
+        base = read_file(start).child("extends")
+        if base is not None and (there := local_path(str(base.value), base.origin.folder)) is not None:
+            yield there
+
+
+def _data(sweep: Sweep) -> Iterator[Path]:
+    """The files of the policy that training starts from and of rows, as far as they are on this machine."""
+    config = load_config(sweep.config)
+    sources = [source for _, source in config.data.placed_sources]
+    for name in (config.model.name_or_path, *(source.path for source in sources)):
+        if name and Path(name).exists():
+            yield from _files(Path(name))
+
+
+def _results(found: Answered, root: Path) -> Iterator[Path]:
+    """What the report reads of a sweep and of the runs."""
+    yield from (root / "sweep.json", root / LOOKS, root / "tuning" / "sweep.json")
+    for run in found.runs:
+        yield from run.path.parent.glob("*.json")
+        yield from (run.path / name for name in (CONFIG, MANIFEST, METRICS, SUMMARY))
+        yield from _files(run.path / EVALUATIONS)
+
+
+def _code() -> dict[str, str]:
+    return _hashed((path for room in ROOMS for path in _files(PACKAGE / room)), PACKAGE)
+
+
+def _files(path: Path) -> Iterator[Path]:
+    if path.is_file():
+        yield path
+    for inside in sorted(path.rglob("*")) if path.is_dir() else ():
+        if inside.is_file() and "__pycache__" not in inside.parts:
+            yield inside
+
+
+def _hashed(paths: Iterable[Path], folder: Path) -> dict[str, str]:
+    """Path from ``folder`` → SHA-256, of the files that are there."""
+    return {
+        Path(os.path.relpath(path, folder)).as_posix(): hashlib.sha256(path.read_bytes()).hexdigest()
+        for path in sorted({path.absolute() for path in paths})
+        if path.is_file()
+    }
+
+
+def _own_hash(content: Mapping[str, Any]) -> str:
+    return hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()

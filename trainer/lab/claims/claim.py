@@ -1,0 +1,110 @@
+"""The YAML file of a claim: what a paper says, the variants that decide it, and the sweep that trains them."""
+
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+from pydantic import Field, ValidationError
+
+from evenkeel.rewards.registry import Refusal, suggest
+from evenkeel.trainer.lab.sweeps.cells import cells_of
+from evenkeel.trainer.lab.sweeps.loading import load_sweep
+from evenkeel.trainer.lab.sweeps.schema import Sweep
+from evenkeel.trainer.run.config.file_kinds import CLAIM, check_kind
+from evenkeel.trainer.run.config.loading import local_path
+from evenkeel.trainer.run.config.problems import ConfigError, Problem
+from evenkeel.trainer.run.config.section import Name, Section, Text
+from evenkeel.trainer.run.config.wording import problems_of
+from evenkeel.trainer.run.config.yaml_document import Node, read_file, write
+
+
+class ClaimError(Refusal):
+    """A claim that cannot be answered as asked; the message says what to do instead."""
+
+
+class Claim(Section):
+    """One sentence that a sweep supports, contradicts or leaves undecided."""
+
+    name: Name
+    """Of the claim; where the file gives none, the file's own without ``.yaml``."""
+    claim: Text
+    """What is claimed, in a sentence."""
+    source: Text
+    """Who claims it: ``arXiv 2505.12929``."""
+    sweep: Text | dict[str, Any]
+    """A sweep's file, relative to this one or the current directory; or the sweep itself, with that file's keys."""
+    variant: Text
+    """The variant of the sweep that the claim is about."""
+    against: Annotated[list[Text], Field(min_length=1)]
+    """The variants that it is better than, each of them: the baseline, and controls that would explain it."""
+    direction: Literal["better", "worse"] = "better"
+    """What the variant is said to be, in held-out accuracy."""
+    matters: Annotated[float, Field(gt=0, lt=1)]
+    """The smallest difference in accuracy that matters, from which the seeds that a decision takes are counted."""
+    held_out: Text | None = None
+    """The held-out set that decides; ``null`` = the first."""
+
+
+def load_claim(path: Path) -> tuple[Claim, Path]:
+    """The claim that a file describes, and the file of its sweep; one that it holds is written to its output directory.
+
+    Raises:
+        ConfigError: everything that is wrong with the claim's own keys, each with its line.
+    """
+    tree = read_file(path)
+    check_kind(tree, CLAIM)
+    data = tree.plain()
+    data.setdefault("name", path.stem)
+    try:
+        claim = Claim.model_validate(data)
+    except ValidationError as error:
+        raise ConfigError(problems_of(error, tree, Claim)) from None
+    if isinstance(claim.sweep, str):
+        return claim, _located(claim.sweep, tree, "sweep")
+    return claim, _written(claim, claim.sweep, tree)
+
+
+def load_sweep_of(claim: Claim, file: Path) -> Sweep:
+    """The claim's sweep.
+
+    Raises:
+        ClaimError: it does not train the claim's variants, or takes looks at other differences.
+    """
+    sweep, _ = load_sweep(file)
+    names = {cell.variant for cell in cells_of(sweep)}
+    for name in (claim.variant, *claim.against):
+        if name not in names:
+            meant = suggest(name, names, f"Its variants: {', '.join(sorted(names))}.")
+            raise ClaimError(f"{claim.name}: the sweep {file} has no variant {name!r}. {meant}", code="unknown-variant")
+    if claim.variant in claim.against:
+        raise ClaimError(f"{claim.name}: {claim.variant} would be compared with itself. Take it out of `against:`.")
+    if sweep.stopping is not None and claim.against != [sweep.baseline]:
+        raise ClaimError(
+            f"{claim.name}: the sweep {file} takes looks at differences from {sweep.baseline} alone, and the claim is "
+            f"against {', '.join(claim.against)}. Leave `stopping:` out of the sweep, or write against: "
+            f"[{sweep.baseline}].",
+            code="looks-at-others",
+        )
+    return sweep
+
+
+def _located(named: str, tree: Node, *keys: str) -> Path:
+    node = tree
+    for key in keys:
+        node = node.child(key) or node
+    found = local_path(named, node.origin.folder, Path())
+    if found is None or not found.is_file():
+        what = f"there is no file {named}, neither from {node.origin.folder} nor from here."
+        problem = Problem(".".join(keys), what, "Name a sweep's or run's file.", node.origin, code="no-such-file")
+        raise ConfigError([problem])
+    return found
+
+
+def _written(claim: Claim, sweep: dict[str, Any], tree: Node) -> Path:
+    whole = {"name": claim.name, "output_dir": f"runs/sweeps/{claim.name}", **sweep}
+    for key in ("config", "extends"):
+        if isinstance(named := whole.get(key), str):
+            whole[key] = str(_located(named, tree, "sweep", key))
+    file = Path(str(whole["output_dir"])) / "sweep.yaml"
+    file.parent.mkdir(parents=True, exist_ok=True)
+    file.write_text(write(whole), encoding="utf-8")
+    return file

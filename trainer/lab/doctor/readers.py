@@ -1,0 +1,184 @@
+"""The log of a run, whoever wrote it: lines of a JSONL file, transformers' trainer_state.json, W&B's offline file.
+
+What cannot be read is refused with a `LogError`, or, where it is a part, counted in `Record.damaged`.
+"""
+
+import json
+import re
+import struct
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+from zlib import crc32
+
+from evenkeel.rewards.registry import Refusal
+from evenkeel.trainer.lab.doctor.log import HELD_OUT, NAMES, number
+
+_KNOWN = {key for keys in NAMES.values() for key in keys}
+_LOOKED_FOR = (
+    "metrics.jsonl",
+    "trainer_state.json",
+    "checkpoint-*/trainer_state.json",
+    "*.wandb",
+    "*run-*/run-*.wandb",
+    "wandb/*run-*/run-*.wandb",
+    "*.jsonl",
+)
+"""What a folder may hold, the first that is there counts; of several the newest."""
+
+
+class LogError(Refusal):
+    """A path without a log that can be read; the message names it and says why."""
+
+
+@dataclass(frozen=True)
+class Record:
+    """A log as it was read.
+
+    Attributes:
+        path: the file.
+        lines: step and logged numbers, in the order of the file.
+        damaged: places that hold no numbers, in words.
+    """
+
+    path: Path
+    lines: list[tuple[int, Mapping[str, Any]]]
+    damaged: list[str]
+
+
+def read(path: str | Path) -> Record:
+    """The log that ``path``, a file or the folder of a run, holds.
+
+    Raises:
+        LogError: there is none, or nothing in it is a metric that a rule reads.
+    """
+    file = _file_of(Path(path))
+    if file.exists() and not file.is_file():
+        raise LogError(f"{file} is no regular file. Name a log.")
+    try:
+        content = file.read_bytes()
+    except OSError as error:
+        raise LogError(f"{file} cannot be read: {error.strerror}.") from error
+    damaged: list[str] = []
+    reader = _wandb if file.suffix == ".wandb" else _trainer_state if file.suffix == ".json" else _json_lines
+    lines: list[tuple[int, Mapping[str, Any]]] = []
+    for raw in reader(content, file, damaged):
+        lines.append(_line(raw, lines[-1][0] + 1 if lines else 1))
+    if not any(key in _KNOWN or any(kind.fullmatch(key) for kind in HELD_OUT) for _, line in lines for key in line):
+        keys = ", ".join(sorted({key for _, line in lines for key in line})[:8])
+        what = f"what it holds is {keys}" if keys else "it holds no numbers at all"
+        where = f" ({damaged[0]})" if damaged else ""
+        raise LogError(
+            f"{file}: none of its lines has a metric that a rule reads, such as reward or critic/score/mean; "
+            f"{what}{where}. Name the metrics.jsonl of a run of ours, a trainer_state.json of transformers, a file "
+            "run-*.wandb of W&B, or the file that verl's logger `file` writes."
+        )
+    return Record(file, lines, damaged)
+
+
+def _file_of(path: Path) -> Path:
+    if not path.exists():
+        raise LogError(f"{path} does not exist. Name the folder of a run, or the file with its metrics.")
+    if not path.is_dir():
+        return path
+    for pattern in _LOOKED_FOR:
+        if found := [file for file in path.glob(pattern) if file.is_file()]:
+            return max(found, key=_age)
+    listed = ", ".join(_LOOKED_FOR)
+    raise LogError(f"{path} holds no log of a run: none of {listed}. A run has one after its first log line.")
+
+
+def _age(file: Path) -> tuple[list[int], float]:
+    """Orders checkpoints by their step and W&B's folders by the date in their names, then files by their time."""
+    return [int(digits) for digits in re.findall(r"\d+", file.parent.name)[:2]], file.stat().st_mtime
+
+
+def _line(raw: Mapping[str, Any], next_step: int) -> tuple[int, Mapping[str, Any]]:
+    """Step and numbers of one line: W&B's names without ``train/``, verl's out of ``data``.
+
+    A line without a step is that of ``next_step``.
+    """
+    inner = raw.get("data")
+    flat = {**raw, **inner} if isinstance(inner, dict) else raw
+    numbers = {key.removeprefix("train/"): value for key, value in flat.items() if number(value) is not None}
+    steps = [number(flat.get(key)) for key in ("step", "train/global_step", "training/global_step", "_step")]
+    step = next((step for step in steps if step is not None and 0 <= step < 2**53), next_step)
+    return int(step), numbers
+
+
+def _json_lines(content: bytes, file: Path, damaged: list[str]) -> Iterator[Mapping[str, Any]]:
+    for place, line in enumerate(content.splitlines(), start=1):
+        entry = _json(line)
+        if isinstance(entry, dict):
+            yield entry
+        elif line.strip():
+            damaged.append(f"line {place} is no JSON object")
+
+
+def _trainer_state(content: bytes, file: Path, damaged: list[str]) -> Iterator[Mapping[str, Any]]:
+    state = _json(content)
+    if not isinstance(state, dict) or not isinstance(state.get("log_history"), list):
+        raise LogError(
+            f"{file} is not what transformers writes: it is cut off or has no list log_history. Name that of another "
+            "checkpoint."
+        )
+    for place, entry in enumerate(state["log_history"]):
+        if isinstance(entry, dict):
+            yield entry
+        else:
+            damaged.append(f"log_history[{place}] is no object")
+
+
+def _json(text: bytes) -> Any:
+    try:
+        return json.loads(text.decode())
+    except (ValueError, RecursionError):
+        return None
+
+
+def _wandb(content: bytes, file: Path, damaged: list[str]) -> Iterator[Mapping[str, Any]]:
+    """The history of W&B's file: the lines of one optimizer step put together.
+
+    The format is LevelDB's log: after 7 bytes blocks of 32,768, in them pieces of a record, each with a checksum, its
+    length and whether it is the whole (1), the first (2), a middle (3) or the last (4) piece.
+    """
+    from wandb.proto.wandb_internal_pb2 import Record as WandbRecord
+
+    if not content.startswith(b":W&B"):
+        raise LogError(f"{file} does not begin as a file of W&B does. Name the run-*.wandb of an offline-run folder.")
+    position, record, joined = 7, b"", dict[str, Any]()
+    while position < len(content):
+        left = 32768 - position % 32768
+        if left < 7:
+            position += left
+            continue
+        head, start = content[position : position + 7], position + 7
+        checksum, length, kind = struct.unpack("<IHB", head.ljust(7, b"\0"))
+        piece = content[start : start + length]
+        if crc32(piece, crc32(bytes([kind]))) != checksum:
+            damaged.append(f"from byte {position:,} on it is cut off or damaged")
+            break
+        position = start + length
+        record = piece if kind in (1, 2) else record + piece
+        if kind in (2, 3):
+            continue
+        row = {
+            item.key or "/".join(item.nested_key): _item(item) for item in WandbRecord.FromString(record).history.item
+        }
+        if joined and row.get("train/global_step", -1) == joined.get("train/global_step"):
+            joined |= row
+        elif row:
+            if joined:
+                yield joined
+            joined = row
+    if joined:
+        yield joined
+
+
+def _item(item: Any) -> Any:
+    """The value of a `HistoryItem`: JSON in older versions of wandb, a field of its type in newer ones."""
+    for field, value in item.ListFields():
+        if field.name not in ("key", "nested_key"):
+            return _json(value.encode()) if field.name in ("json", "value_json") else value
+    return None

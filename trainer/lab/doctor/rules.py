@@ -1,0 +1,385 @@
+"""What a log can show to be wrong: each rule asks the log up to now, so that a finished run and a running one are one.
+
+A *line* is one training line of the log: with ``logging_steps`` 1 an optimizer step. A rule is a function of the `Log`
+that returns the numbers of what it found, or ``None``.
+"""
+
+import math
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from statistics import mean, median
+from typing import Any, Literal
+
+from evenkeel.trainer.lab.doctor.log import NAMES, Log
+
+Numbers = dict[str, float]
+Severity = Literal["error", "warning", "note"]
+
+WINDOW = 5
+"""Lines over which a mean or a median is taken: a median of five lets two outliers pass."""
+
+
+@dataclass(frozen=True)
+class Rule:
+    """One rule.
+
+    Attributes:
+        needs: the metric without which it cannot be asked, under the names of `NAMES`.
+        lines: how many numbers of that metric it waits for.
+        says: what it found, a template of its numbers.
+        threshold, reason: when it speaks, and why there.
+        change: what to change, a sentence.
+        trl: the settings of TRL's ``GRPOConfig`` to turn; in a run file of ours they stand under ``trl:``.
+        own: settings of our run files beside those.
+        found: the function.
+    """
+
+    name: str
+    severity: Severity
+    needs: str
+    lines: int
+    says: str
+    threshold: str
+    reason: str
+    change: str
+    trl: tuple[str, ...]
+    own: tuple[str, ...]
+    found: Callable[[Log], Numbers | None]
+
+    @property
+    def settings(self) -> list[str]:
+        """What to turn, as a run file of ours names it."""
+        return [*self.own, *(f"trl.{name}" for name in self.trl)]
+
+    def unasked(self, log: Log) -> str | None:
+        """Why it could not be asked of ``log``; ``None``: it was."""
+        logged = len(log.values.get(self.needs, ()))
+        if not logged:
+            names = NAMES.get(self.needs, ("eval_reward", "eval/<data set>/avg@k", "val-core/<data set>/…/mean@k"))
+            return f"nothing of {' or '.join(names)} is logged"
+        return None if logged >= self.lines else f"it needs {self.lines} numbers of {self.needs}; {logged} are logged"
+
+
+@dataclass(frozen=True)
+class Finding:
+    """What a rule found, and from which step to which it held; ``numbers`` and ``text`` are those of the last one."""
+
+    rule: Rule
+    first_step: int
+    last_step: int
+    numbers: Numbers
+
+    @property
+    def text(self) -> str:
+        """The finding in words, with its numbers."""
+        return self.rule.says.format(**self.numbers)
+
+    @property
+    def advice(self) -> str:
+        """What to change, and the settings by name."""
+        return f"{self.rule.change} Settings (TRL's own without trl.): {', '.join(self.rule.settings)}."
+
+    def as_dict(self) -> dict[str, Any]:
+        """The finding as plain data."""
+        return {
+            "severity": self.rule.severity,
+            "rule": self.rule.name,
+            "first_step": self.first_step,
+            "last_step": self.last_step,
+            "numbers": {name: value if math.isfinite(value) else str(value) for name, value in self.numbers.items()},
+            "text": self.text,
+            "threshold": self.rule.threshold,
+            "reason": self.rule.reason,
+            "change": self.rule.change,
+            "settings": {
+                "evenkeel": self.rule.settings,
+                "trl": [*self.rule.trl],
+            },
+        }
+
+
+class Examination:
+    """The rules, asked at every line of a log.
+
+    Attributes:
+        findings: name of the rule → what it found so far.
+    """
+
+    def __init__(self) -> None:
+        self.log = Log()
+        self.findings: dict[str, Finding] = {}
+
+    def add(self, step: int, line: Mapping[str, Any]) -> list[Finding]:
+        """Add a line; returns what is found for the first time."""
+        self.log.add(step, line)
+        found = {rule: numbers for rule in RULES if (numbers := rule.found(self.log)) is not None}
+        before = {*self.findings}
+        for rule, numbers in found.items():
+            first = self.findings[rule.name].first_step if rule.name in before else step
+            self.findings[rule.name] = Finding(rule, first, step, numbers)
+        return [self.findings[rule.name] for rule in found if rule.name not in before]
+
+    def add_all(self, lines: Iterable[tuple[int, Mapping[str, Any]]]) -> "Examination":
+        """Add all lines of a log."""
+        for step, line in lines:
+            self.add(step, line)
+        return self
+
+    @property
+    def unasked(self) -> dict[str, str]:
+        """Name of each rule that could not be asked → why."""
+        why = {rule.name: rule.unasked(self.log) for rule in RULES}
+        return {name: reason for name, reason in why.items() if reason is not None}
+
+
+RULES: list[Rule] = []
+"""All rules, in the order in which they are asked and listed."""
+
+
+def rule(name: str, severity: Severity, **told: Any) -> Callable[[Callable[[Log], Numbers | None]], Any]:
+    """Put the function below into `RULES`; the arguments are the fields of `Rule`."""
+
+    def listed(found: Callable[[Log], Numbers | None]) -> Callable[[Log], Numbers | None]:
+        RULES.append(Rule(name, severity, **{"own": (), **told}, found=found))
+        return found
+
+    return listed
+
+
+@rule(
+    "learning-rate-zero",
+    "error",
+    needs="learning_rate",
+    lines=3,
+    says="The learning rate was 0 in {lines:.0f} lines in a row: no weight moves.",
+    threshold="0 in 3 lines in a row",
+    reason="Arithmetic: a step of size 0. A warm-up begins, and a decay ends, with one line at 0; none has three.",
+    change="Write a learning rate above 0, or a schedule that is not over yet.",
+    trl=("learning_rate", "lr_scheduler_type", "warmup_steps", "max_steps"),
+)
+def learning_rate_zero(log: Log) -> Numbers | None:
+    rates = log.last("learning_rate", 3)
+    return {"lines": len(rates)} if rates and not any(rates) else None
+
+
+@rule(
+    "not-finite",
+    "error",
+    needs="gradient_norm",
+    lines=1,
+    says="The gradient norm is {gradient_norm}, the loss {loss}.",
+    threshold="NaN or infinite in 1 line",
+    reason="Arithmetic: one such step, if it is taken, makes every weight NaN. Under fp16 the first steps may "
+    "overflow until the loss scale has come down, and are left out.",
+    change="Train in bfloat16, clip the gradient, lower the learning rate. Our runs keep the batch in faults/.",
+    trl=("max_grad_norm", "learning_rate", "bf16"),
+    own=("stopping.skip_faults",),
+)
+def not_finite(log: Log) -> Numbers | None:
+    newest = {name: (log.last(name, 1) or [0.0])[0] for name in ("gradient_norm", "loss")}
+    return None if all(map(math.isfinite, newest.values())) else newest
+
+
+@rule(
+    "truncated-and-wrong",
+    "error",
+    needs="truncated",
+    lines=3,
+    says="In {lines:.0f} lines in a row {truncated:.0%} of the completions were cut off at the token limit and none "
+    "was right (mean reward {reward:.3g}).",
+    threshold="90 % cut off, mean of 3 lines, and in none of them a right answer or unequal rewards",
+    reason="Arithmetic: no answer ends, so none can be right, all rewards of a group are equal and all advantages 0. "
+    "10 % are left for what ends by chance.",
+    change="Allow longer completions; check that the policy writes its end-of-text token.",
+    trl=("max_completion_length",),
+)
+def truncated_and_wrong(log: Log) -> Numbers | None:
+    truncated, rewards = log.last("truncated", 3), log.last("reward", 3)
+    wrong, spread = log.last("all_wrong", 3), log.last("reward_std", 3)
+    if not (truncated and rewards) or mean(truncated) < 0.9:
+        return None
+    unrewarded = max(rewards) <= 0 or (bool(spread) and not any(spread))
+    none_right = min(wrong) >= 0.98 if wrong else unrewarded
+    return {"lines": 3, "truncated": mean(truncated), "reward": mean(rewards)} if none_right else None
+
+
+@rule(
+    "nothing-trained",
+    "error",
+    needs="gradient_norm",
+    lines=WINDOW,
+    says="The gradient was 0 in {lines:.0f} lines in a row: nothing is trained (mean reward {reward:.3g}, groups whose "
+    "rewards are all equal {dead:.0%}).",
+    threshold=f"a gradient norm of exactly 0 in {WINDOW} lines in a row",
+    reason="Arithmetic: the weights do not move. One batch without gradient happens: of 4 groups of 8 at a pass rate "
+    "of 5 % all are dead with probability .19, so that 5 such batches in a row have .0003.",
+    change="Where all groups are dead, see dead-groups; else look at masks, token weights and clipping.",
+    trl=("num_generations", "epsilon", "mask_truncated_completions"),
+    own=("algorithm.prompt_sampler", "stopping.idle_batches"),
+)
+def nothing_trained(log: Log) -> Numbers | None:
+    norms = log.last("gradient_norm", WINDOW)
+    if not norms or any(norms):
+        return None
+    rewards, dead = log.last("reward", WINDOW), log.last("dead_groups", WINDOW)
+    return {"lines": WINDOW, "reward": mean(rewards or [math.nan]), "dead": mean(dead or [math.nan])}
+
+
+@rule(
+    "dead-groups",
+    "warning",
+    needs="dead_groups",
+    lines=WINDOW,
+    says="{dead:.0%} of the groups had equal rewards and taught nothing (mean of {lines:.0f} lines; mean reward "
+    "{reward:.3g}).",
+    threshold=f"75 % of the groups, mean of {WINDOW} lines",
+    reason="Arithmetic: with equal rewards all advantages are 0. At 75 % the batch counts as a quarter of itself: the "
+    "gradient's standard error doubles, and three quarters of the generated tokens are for nothing (DAPO, arXiv "
+    "2503.14476, section 3.2, generates until no group is dead).",
+    change="Generate more completions a prompt, or choose prompts that are solved sometimes: harder ones where the "
+    "mean reward is high, easier ones where it is low.",
+    trl=("num_generations", "temperature"),
+    own=("algorithm.prompt_sampler: dynamic",),
+)
+def dead_groups(log: Log) -> Numbers | None:
+    shares, rewards = log.last("dead_groups", WINDOW), log.last("reward", WINDOW)
+    if not shares or mean(shares) < 0.75:
+        return None
+    return {"dead": mean(shares), "lines": WINDOW, "reward": mean(rewards or [math.nan])}
+
+
+@rule(
+    "truncated",
+    "warning",
+    needs="truncated",
+    lines=WINDOW,
+    says="{truncated:.0%} of the completions were cut off at the token limit (mean of {lines:.0f} lines).",
+    threshold=f"50 %, mean of {WINDOW} lines",
+    reason="Arithmetic: the median answer of a group is then one that was cut off, and the sign of an advantage says "
+    "whether an answer ended rather than whether it is right (DAPO, arXiv 2503.14476, section 3.4: reward noise). "
+    "Measured: at most 41 % in 30 healthy runs with a tight limit.",
+    change="Allow longer completions, or leave those that were cut off out of the loss.",
+    trl=("max_completion_length", "mask_truncated_completions"),
+)
+def truncated(log: Log) -> Numbers | None:
+    shares = log.last("truncated", WINDOW)
+    return {"truncated": mean(shares), "lines": WINDOW} if shares and mean(shares) >= 0.5 else None
+
+
+@rule(
+    "entropy-collapse",
+    "warning",
+    needs="entropy",
+    lines=2 * WINDOW,
+    says="The entropy fell from {first:.3g} to {last:.3g} nats a token, {share:.1%} of its start.",
+    threshold=f"below 10 % of the start, medians of the first and the last {WINDOW} lines",
+    reason="Cui et al. (arXiv 2505.22617) find that accuracy R is bought with entropy H, R = b − a·exp(H). Of what can "
+    "be bought from a start at .3 nats, (e^.3 − e^.03) / (e^.3 − 1) = 91 % is spent at a tenth of it, from 1 nat 94 %.",
+    change="Raise the upper clip, weight the tokens that spend entropy down, or sample warmer.",
+    trl=("epsilon_high", "entropy_coef", "temperature", "learning_rate"),
+    own=("algorithm.token_weight: clip_cov",),
+)
+def entropy_collapse(log: Log) -> Numbers | None:
+    first, last = log.first("entropy", 2 * WINDOW)[:WINDOW], log.last("entropy", WINDOW)
+    if not first or median(first) <= 0 or median(last) >= 0.1 * median(first):
+        return None
+    return {"first": median(first), "last": median(last), "share": median(last) / median(first)}
+
+
+@rule(
+    "held-out-stands-still",
+    "warning",
+    needs="held_out",
+    lines=3,
+    says="The training reward rose from {reward_first:.3g} to {reward_last:.3g}, the held-out accuracy from "
+    "{held_out_first:.3g} to no more than {held_out_last:.3g} in its last two evaluations.",
+    threshold="reward up by 20 % of its scale, held-out by less than a fifth of that in each of the last 2 of at least "
+    "3 evaluations",
+    reason="Arithmetic: the difference of two accuracies on 256 problems has a standard error of at most .044; had "
+    "both risen by .2, less than .04 held-out would be 3.6 of it away; on 64 problems 1.8: look at the interval.",
+    change="Look at the completions that earn the reward: what is rewarded is not what is evaluated, or the training "
+    "prompts are learned by heart. Add prompts, tighten the verifier, keep closer to the reference.",
+    trl=("beta", "num_train_epochs", "reward_weights"),
+    own=("rewards", "data.train", "evaluation.every_steps"),
+)
+def held_out_stands_still(log: Log) -> Numbers | None:
+    held_out = log.values.get("held_out", [])
+    first, last = log.first("reward", 2 * WINDOW)[:WINDOW], log.last("reward", WINDOW)
+    if len(held_out) < 3 or not first:
+        return None
+    best, rise = max(held_out[-2:]), (mean(last) - mean(first)) / _reward_scale(first + last)
+    if rise < 0.2 or best - held_out[0] >= rise / 5:
+        return None
+    return {
+        "reward_first": mean(first),
+        "reward_last": mean(last),
+        "held_out_first": held_out[0],
+        "held_out_last": best,
+    }
+
+
+@rule(
+    "kl-runaway",
+    "warning",
+    needs="kl",
+    lines=WINDOW,
+    says="The policy is {kl:.3g} nats a token away from its reference (median of {lines:.0f} lines).",
+    threshold=f"1 nat a token, median of {WINDOW} lines",
+    reason="Arithmetic: at 1 nat the policy gives its tokens e times the reference's probability (geometric mean), an "
+    "answer of 100 tokens e^100 times. Measured: .013 at most in healthy runs of 12 steps with beta .04.",
+    change="Lower the learning rate, raise beta, or synchronise the reference.",
+    trl=("beta", "learning_rate", "sync_ref_model", "max_grad_norm"),
+)
+def kl_runaway(log: Log) -> Numbers | None:
+    values = log.last("kl", WINDOW)
+    return {"kl": median(values), "lines": WINDOW} if values and median(values) >= 1 else None
+
+
+@rule(
+    "lengths-drifting",
+    "warning",
+    needs="length",
+    lines=2 * WINDOW,
+    says="The mean length went from {first:.4g} to {last:.4g} tokens while the reward went from {reward_first:.3g} to "
+    "{reward_last:.3g}.",
+    threshold=f"twice or half the start, medians of the first and the last {WINDOW} lines, with a reward that rose by "
+    "less than 5 % of its scale",
+    reason="Lengths that pay show in the reward. Where they do not, dividing an answer's loss by its length is one "
+    "cause: it makes long wrong answers cheap (Dr. GRPO, arXiv 2503.20783, section 3.1). Measured: 30 healthy runs of "
+    "12 steps stay between .9 and 1.4 of their start.",
+    change="Use a loss without the division by the length of each answer; look at what the long answers say.",
+    trl=("loss_type", "mask_truncated_completions", "max_completion_length"),
+    own=("algorithm.advantage: dr_grpo",),
+)
+def lengths_drifting(log: Log) -> Numbers | None:
+    lengths, rewards = log.first("length", 2 * WINDOW)[:WINDOW], log.first("reward", 2 * WINDOW)[:WINDOW]
+    if not (lengths and rewards) or median(lengths) <= 0:
+        return None
+    last, newest = median(log.last("length", WINDOW)), log.last("reward", WINDOW)
+    rise = (mean(newest) - mean(rewards)) / _reward_scale(rewards + newest)
+    if 0.5 < last / median(lengths) < 2 or rise >= 0.05:
+        return None
+    return {"first": median(lengths), "last": last, "reward_first": mean(rewards), "reward_last": mean(newest)}
+
+
+@rule(
+    "clip-fraction",
+    "note",
+    needs="clipped",
+    lines=WINDOW,
+    says="{clipped:.0%} of the tokens were clipped (mean of {lines:.0f} lines) and had no gradient.",
+    threshold=f"75 %, mean of {WINDOW} lines",
+    reason="Arithmetic: a clipped token has no gradient, so that the update counts as a quarter of itself. Measured: "
+    "48 % in a healthy run of GSPO, whose second of two iterations is clipped nearly whole.",
+    change="Take fewer optimizer steps a rollout batch, a lower learning rate or a wider clip.",
+    trl=("epsilon", "epsilon_high", "num_iterations", "learning_rate", "importance_sampling_level"),
+    own=("algorithm.sequences_per_update",),
+)
+def clip_fraction(log: Log) -> Numbers | None:
+    shares = log.last("clipped", WINDOW)
+    return {"clipped": mean(shares), "lines": WINDOW} if shares and mean(shares) >= 0.75 else None
+
+
+def _reward_scale(rewards: list[float]) -> float:
+    """From the worst reward to the best: 1 for rewards in [0, 1], 2 where any mean is negative, else the largest."""
+    return 2.0 * max(1.0, *map(abs, rewards)) if min(rewards) < 0 else max(1.0, *rewards)

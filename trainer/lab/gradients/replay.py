@@ -1,0 +1,216 @@
+"""Recorded rollout batches at one policy's weights: scored, and differentiated for all strategies at once."""
+
+import json
+from collections import deque
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from dataclasses import dataclass
+from typing import Any, TypeVar
+
+import torch
+from jaxtyping import Float, Int
+from torch import Tensor
+from torch.nn.utils.rnn import pad_sequence
+
+from evenkeel.rewards.registry import Refusal
+from evenkeel.trainer.algorithms.contract import TURN_COLUMNS
+from evenkeel.trainer.algorithms.turns import turn_column
+from evenkeel.trainer.lab.gradients.contributions import ReplayedBatch
+from evenkeel.trainer.lab.gradients.moments import basis
+from evenkeel.trainer.lab.gradients.sketch import CountSketch
+from evenkeel.trainer.lab.rollouts.tokens import completions_of
+
+Row = dict[str, Any]
+_Made = TypeVar("_Made")
+_LIKE = 0.7
+"""Of a pass's longest row, prompt included: what a row must reach to go with it."""
+
+
+class ReplayError(Refusal):
+    """Rollouts that cannot be replayed."""
+
+
+@dataclass(frozen=True)
+class Recipe:
+    """The settings of a run, other than its strategies, that determine its gradients.
+
+    Attributes:
+        reward_weights: reward's label → weight.
+    """
+
+    group_size: int
+    temperature: float
+    reward_weights: dict[str, float]
+    max_steps: int
+
+
+def replayed(rows: Sequence[Row], recipe: Recipe, model: Any) -> ReplayedBatch:
+    """The rows of one recorded batch as tensors, scored by ``model``.
+
+    Raises:
+        ReplayError: a group is not whole.
+    """
+    size = recipe.group_size
+    groups = whole_groups(rows, size)
+    completion_ids, mask = completions_of(rows)
+    width = completion_ids.shape[1]
+    prompts = [list(group[0]["prompt_ids"]) for group in groups]
+    scores = []
+    with torch.no_grad():
+        for prompt, ids, group in zip(prompts, completion_ids.split(size), groups, strict=True):
+            longest = max(len(row["completion_ids"]) for row in group)
+            distribution = next_tokens(model, prompt, ids[:, :longest], recipe.temperature)
+            logps = distribution.gather(2, ids[:, :longest, None]).squeeze(2)
+            probs = distribution.exp()
+            found = (logps, -(probs * distribution).sum(2), (probs**2).sum(2))
+            scores.append([torch.nn.functional.pad(each, (0, width - longest)) for each in found])
+    logps, entropies, sum_pi_squared = (torch.cat(parts) for parts in zip(*scores, strict=True))
+    weights = recipe.reward_weights
+    return ReplayedBatch(
+        rewards=numbers_of(rows, "reward"),
+        correct=numbers_of(rows, "correct"),
+        rewards_per_function=torch.stack([numbers_of(rows, f"rewards/{name}") for name in weights], dim=1),
+        reward_weights=torch.tensor(list(weights.values())),
+        prompt_ids=prompts,
+        completion_ids=completion_ids,
+        mask=mask,
+        logps=logps,
+        entropies=entropies,
+        group_size=size,
+        step=rows[0]["step"],
+        max_steps=recipe.max_steps,
+        columns=_columns(rows, mask),
+        sum_pi_squared=sum_pi_squared,
+    )
+
+
+def whole_groups(rows: Sequence[Row], size: int) -> list[Sequence[Row]]:
+    """The rows of one recorded batch, group by group.
+
+    Raises:
+        ReplayError: a group is not whole.
+    """
+    groups = [rows[start : start + size] for start in range(0, len(rows), size)]
+    if any(len(group) != size or len({row["group"] for row in group}) > 1 for group in groups):
+        raise ReplayError(
+            f"Batch {rows[0]['batch']} does not consist of whole groups of trl.num_generations = {size} rows. Name the "
+            "directory of a run, so that its rollouts are replayed with the configuration that it was started with."
+        )
+    return groups
+
+
+def group_gradients(
+    batch: ReplayedBatch, contributions: Tensor, model: Any, recipe: Recipe, sketch: CountSketch
+) -> Iterator[tuple[Tensor, Tensor]]:
+    """For each group (coefficients (S, r), jacobian (r, D)): its S gradients are their product.
+
+    Ascent directions: ``Σ_{i,t} C_{i,t} ∇ log π``. For each of a group's `cuts` one forward pass, and as many backward
+    passes as a `basis` of the contributions there has rows. On a CPU the groups are spread over the cores, one thread
+    each: passes so small gain nothing from several.
+
+    Args:
+        contributions: (S, N, T).
+    """
+    parameters = [parameter for parameter in model.parameters() if parameter.requires_grad]
+    size = batch.group_size
+
+    def of_group(place: int) -> tuple[Tensor, Tensor]:
+        rows, prompt = slice(place * size, (place + 1) * size), batch.prompt_ids[place]
+        coefficients, found = [torch.zeros(len(contributions), 0)], [torch.zeros(0, sketch.length)]
+        for ids, contributed in cuts(batch.completion_ids[rows], contributions[:, rows], len(prompt)):
+            weights, directions = basis(contributed.flatten(1))
+            logps = next_tokens(model, prompt, ids, recipe.temperature).gather(2, ids[:, :, None]).squeeze(2)
+            coefficients.append(weights)
+            found += _gradients(logps, directions, parameters, sketch)
+        return torch.cat(coefficients, dim=1), torch.cat(found)
+
+    return _side_by_side(of_group, len(batch.prompt_ids), torch.get_num_threads() if model.device.type == "cpu" else 1)
+
+
+def cuts(
+    completion_ids: Int[Tensor, "G L"], contributions: Float[Tensor, "S G L"], prompt_length: int
+) -> list[tuple[Tensor, Tensor]]:
+    """A group cut into passes of similar length, so that little padding is differentiated again and again.
+
+    Completions and contributions of each pass, which together have the group's gradients for all S estimators.
+
+    A row ends after its last contribution: later tokens cannot change a gradient. Rows of the same
+    tokens become one, with the sum of their contributions. Rows go together, longest first, while each is at least
+    `_LIKE` times as long as the first. A group without contributions has no pass.
+    """
+    alike: dict[tuple[int, ...], Tensor] = {}
+    for ids, contributed in zip(completion_ids.tolist(), contributions.unbind(1), strict=True):
+        counted = contributed.any(0).nonzero()
+        if len(counted):
+            length = int(counted.max()) + 1
+            tokens = tuple(ids[:length])
+            alike[tokens] = alike[tokens] + contributed[:, :length] if tokens in alike else contributed[:, :length]
+    passes: list[list[tuple[int, ...]]] = []
+    for tokens in sorted(alike, key=len, reverse=True):
+        if not passes or prompt_length + len(tokens) < _LIKE * (prompt_length + len(passes[-1][0])):
+            passes.append([])
+        passes[-1].append(tokens)
+    found = []
+    for rows in passes:
+        ids = pad_sequence([torch.tensor(tokens) for tokens in rows], batch_first=True)
+        padded = [torch.nn.functional.pad(alike[tokens], (0, len(rows[0]) - len(tokens))) for tokens in rows]
+        found.append((ids, torch.stack(padded, dim=1)))
+    return found
+
+
+def _side_by_side(make: Callable[[int], _Made], count: int, workers: int) -> Iterator[_Made]:
+    """``make(0)``, ``make(1)`` … in their order, ``workers`` at a time, each with one thread of torch."""
+    if workers == 1:
+        yield from map(make, range(count))
+        return
+    waiting: deque[Future[_Made]] = deque()
+    try:
+        with ThreadPoolExecutor(workers, initializer=torch.set_num_threads, initargs=(1,)) as pool:
+            for number in range(count):
+                waiting.append(pool.submit(make, number))
+                if len(waiting) > workers:  # so many results in memory, not all
+                    yield waiting.popleft().result()
+            while waiting:
+                yield waiting.popleft().result()
+    finally:
+        torch.set_num_threads(workers)  # the workers have changed it for the whole process
+
+
+def _gradients(
+    logps: Tensor, directions: Tensor, parameters: Sequence[Tensor], sketch: CountSketch
+) -> Iterator[Tensor]:
+    """(1, D) for each of the directions (r, R·T): ``∇ Σ d · logps`` (R, T)."""
+    for number, direction in enumerate(directions):
+        weights = direction.view_as(logps).to(logps.dtype)
+        keep = number < len(directions) - 1
+        made = torch.autograd.grad(logps, parameters, weights, retain_graph=keep, allow_unused=True)
+        pairs = zip(made, parameters, strict=True)
+        yield sketch([torch.zeros_like(p) if g is None else g for g, p in pairs])[None]
+
+
+def next_tokens(model: Any, prompt: Sequence[int], ids: Tensor, temperature: float) -> Tensor:
+    """(G, T, V) log-probabilities of what may follow, at the sampling temperature.
+
+    All rows have the same prompt, and padding comes after the tokens that count: no attention mask is needed.
+    """
+    start = torch.tensor(prompt).expand(len(ids), -1)
+    seen = torch.cat([start, ids], dim=1).to(model.device)
+    logits = model(seen, logits_to_keep=ids.shape[1] + 1).logits[:, :-1]
+    distribution: Tensor = (logits.float() / temperature).log_softmax(-1).to(ids.device)
+    return distribution
+
+
+def numbers_of(rows: Sequence[Row], name: str) -> Tensor:
+    """(N,) what was recorded under ``name``, NaN where nothing was."""
+    return torch.tensor([torch.nan if row.get(name) is None else float(row[name]) for row in rows])
+
+
+def _columns(rows: Sequence[Row], mask: Tensor) -> dict[str, Tensor]:
+    """Further values that reward functions logged, where they are numbers, or of turns, in every row."""
+    logged = [json.loads(row["others"] or "{}") for row in rows]
+    names = [name for name in logged[0] if all(isinstance(each.get(name), int | float) for each in logged)]
+    of_turns = [name for name in TURN_COLUMNS if all(name in each for each in logged)]
+    return {
+        **{name: torch.tensor([float(each[name]) for each in logged]) for name in names},
+        **{name: turn_column(name, [each[name] for each in logged], mask) for name in of_turns},
+    }

@@ -1,0 +1,66 @@
+"""Where a bench's rollouts come from: a run's directory, or batches sampled for it from a configuration's policy."""
+
+import contextlib
+import io
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from evenkeel.trainer.lab.gradients.replay import Recipe, Row
+from evenkeel.trainer.lab.rollouts import RecordedRollouts
+from evenkeel.trainer.run.callbacks import Rollouts
+from evenkeel.trainer.run.experiment import Experiment
+from evenkeel.trainer.run.schedule import optimizer_steps_per_block
+
+
+def recipe_of(experiment: Experiment) -> Recipe:
+    """What of a configuration decides the gradients of its rollouts."""
+    args = experiment.args
+    weights = {reward.label: reward.weight for reward in experiment.config.rewards}
+    return Recipe(args.num_generations, args.temperature, weights, max(args.max_steps, 1))
+
+
+def recorded_batches(run: Path, most: int) -> Iterator[list[Row]]:
+    """The first ``most`` batches that a run recorded, those nearest to the policy that it started from.
+
+    Raises:
+        RolloutsError: there are none.
+    """
+    recorded = RecordedRollouts(run)
+    for table in recorded.batches(numbers=list(recorded.files)[:most]):
+        yield table.to_pylist()
+
+
+def sampled_batches(config_path: Path, batches: int) -> Iterator[list[Row]]:
+    """So many rollout batches of one policy: the configuration's run with learning rate 0, in a temporary directory."""
+    with tempfile.TemporaryDirectory() as directory:
+        fixed = {
+            "trl.save_strategy": "no",
+            "evaluation.before": "false",
+            "evaluation.after": "false",
+            "logging.report_to": "none",
+            "logging.rollouts": "all",
+            "output_dir": directory,
+        }
+        experiment = Experiment.of_file(config_path, [f"{key}={value}" for key, value in fixed.items()])
+        args = experiment.args
+        args.max_steps, args.learning_rate = batches * optimizer_steps_per_block(args), 0.0  # no run file may say 0
+        _ = experiment.rows  # loaded here, so that messages about them are still printed
+        with contextlib.redirect_stdout(io.StringIO()):
+            trainer = experiment.trainer
+            trainer.add_callback(Rollouts(trainer, Path(directory), experiment.config.logging))
+            trainer.train()
+        yield from recorded_batches(Path(directory), batches)
+
+
+def policy_of(weights: str) -> Any:
+    """A policy in float32, whose gradients are taken.
+
+    Raises:
+        OSError: there is none of that name.
+    """
+    import torch
+    from transformers import AutoModelForCausalLM
+
+    return AutoModelForCausalLM.from_pretrained(weights, dtype=torch.float32)

@@ -1,0 +1,524 @@
+"""The tables of a report, in the order of the page: for each its rows, its columns in a list, and its caption."""
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from evenkeel.trainer.evaluation.differences import verdict_of
+from evenkeel.trainer.lab.reports.accuracies import final_accuracies, is_judged, mean_accuracies
+from evenkeel.trainer.lab.reports.comparison import Comparison, VariantNumbers
+from evenkeel.trainer.lab.reports.contrasts import Contrast
+from evenkeel.trainer.lab.reports.run_files import NOT_NEEDED, RecordedRun, RecordedRuns
+from evenkeel.trainer.lab.reports.tables import (
+    EMPTY,
+    Column,
+    Table,
+    TableCell,
+    count,
+    difference,
+    estimate,
+    interval,
+    number,
+    p_value,
+    table_of,
+)
+from evenkeel.trainer.lab.reports.verifier_audit import Audit
+from evenkeel.trainer.lab.statistics import Look
+
+
+@dataclass(frozen=True)
+class VariantRow:
+    """A variant with its numbers on one held-out set, and its contrast with the baseline where it has one.
+
+    Attributes:
+        is_sweep: false for the report of a single run.
+        cells: the anchor of the variant's runs within the page.
+    """
+
+    comparison: Comparison
+    numbers: VariantNumbers
+    contrast: Contrast | None
+    is_sweep: bool
+    cells: str
+
+    @property
+    def against(self) -> Contrast:
+        """The contrast of a row that has one."""
+        assert self.contrast is not None
+        return self.contrast
+
+
+Rows = Sequence[VariantRow]
+
+
+def _final(row: VariantRow) -> TableCell:
+    final = row.numbers.final
+    return TableCell(number(final.value), interval(final), link=row.cells)
+
+
+def _cost(of: Callable[[VariantNumbers], float | None]) -> Callable[[VariantRow], TableCell]:
+    """A mean over seeds; for a variant with a baseline also as a multiple of the baseline's."""
+
+    def cell(row: VariantRow) -> TableCell:
+        spent = of(row.numbers)
+        if spent is None:
+            return EMPTY
+        by_name = {numbers.name: of(numbers) for numbers in row.comparison.variants}
+        baseline = by_name[row.contrast.baseline] if row.contrast else None
+        return TableCell(count(spent), f"× {spent / baseline:.2f}" if baseline else "")
+
+    return cell
+
+
+def _verdict(row: VariantRow) -> TableCell:
+    if row.contrast is None:
+        return TableCell("baseline", badge="baseline")
+    verdict = row.contrast.verdict
+    paired = "" if row.contrast.is_paired else f" ({row.contrast.compared})"
+    return TableCell(verdict.sentence + paired, badge=verdict.outcome)
+
+
+def _rollouts_to_threshold(row: VariantRow) -> TableCell:
+    time = row.numbers.time_to_threshold
+    return TableCell(count(time.rollouts), f"reached by {time.reached} of {time.total}") if time else EMPTY
+
+
+def _tokens_to_threshold(row: VariantRow) -> TableCell:
+    time = row.numbers.time_to_threshold
+    return TableCell(count(time.tokens)) if time else EMPTY
+
+
+def all_paired(rows: Rows) -> bool:
+    """Whether every contrast of the rows is paired by seed."""
+    return all(row.contrast.is_paired for row in rows if row.contrast)
+
+
+def _if_paired(words: str) -> Callable[[Rows], str]:
+    return lambda rows: f"paired, {words}" if all_paired(rows) else words
+
+
+def _has_threshold(rows: Rows) -> bool:
+    return rows[0].comparison.threshold is not None
+
+
+def _threshold(rows: Rows) -> str:
+    return f"held-out accuracy {number(rows[0].comparison.threshold)}"
+
+
+NAME: Column[VariantRow] = Column("variant", lambda row: TableCell(row.numbers.name, link=row.cells))
+
+VERDICTS: list[Column[VariantRow]] = [
+    NAME,
+    Column("final accuracy", _final, "mean, 95 %"),
+    Column(
+        "difference", lambda row: difference(row.contrast.difference) if row.contrast else EMPTY, _if_paired("95 %")
+    ),
+    Column("verdict", _verdict, is_prose=True),
+]
+"""For every held-out set."""
+
+ACCURACY: list[Column[VariantRow]] = [
+    NAME,
+    Column("seeds", lambda row: TableCell(str(len(row.numbers.seeds)))),
+    Column("final accuracy", _final, "mean, 95 %"),
+    Column("tokens", _cost(lambda numbers: numbers.tokens), "a run"),
+    Column("device seconds", _cost(lambda numbers: numbers.device_seconds), "a run"),
+    Column(
+        "accuracy at equal tokens",
+        lambda row: estimate(row.numbers.at_equal_tokens),
+        lambda rows: f"at {count(rows[0].comparison.equal_tokens)}",
+        is_shown=lambda rows: rows[0].comparison.equal_tokens is not None,
+    ),
+    Column(
+        "accuracy at equal device seconds",
+        lambda row: estimate(row.numbers.at_equal_seconds),
+        lambda rows: f"of training, at {count(rows[0].comparison.equal_seconds)}",
+        is_shown=lambda rows: rows[0].comparison.equal_seconds is not None,
+    ),
+    Column("start", lambda row: TableCell(number(row.numbers.start.value)) if row.numbers.start else EMPTY),
+    Column("area under curve", lambda row: estimate(row.numbers.area), "normalised"),
+    Column(
+        "asymptote",
+        lambda row: estimate(row.numbers.saturation.asymptote) if row.numbers.saturation else EMPTY,
+        "of a sigmoid through start and curve",
+        is_shown=lambda rows: any(row.numbers.saturation for row in rows),
+    ),
+    Column(
+        "half of the way",
+        lambda row: estimate(row.numbers.saturation.half) if row.numbers.saturation else EMPTY,
+        "rollout batches",
+        is_shown=lambda rows: any(row.numbers.saturation for row in rows),
+    ),
+    Column("rollout batches to threshold", _rollouts_to_threshold, _threshold, is_shown=_has_threshold),
+    Column("tokens to threshold", _tokens_to_threshold, _threshold, is_shown=_has_threshold),
+]
+"""For the main held-out set: what every variant reached, and what it cost."""
+
+DIFFERENCES: list[Column[VariantRow]] = [
+    NAME,
+    Column(
+        "against",
+        lambda row: TableCell(row.against.baseline),
+        is_shown=lambda rows: len({row.against.baseline for row in rows}) > 1,
+    ),
+    Column(
+        "seeds",
+        lambda row: TableCell(str(len(row.against.seeds)) if row.against.is_paired else row.against.compared),
+    ),
+    Column("difference", lambda row: difference(row.against.difference), _if_paired("95 %")),
+    Column("p", lambda row: TableCell(p_value(row.against.p_value)), _if_paired("t")),
+    Column("p, Holm", lambda row: TableCell(p_value(row.against.adjusted_p)), lambda rows: f"of {len(rows)}"),
+    Column(
+        "area",
+        lambda row: difference(row.against.area),
+        _if_paired("95 %"),
+        is_shown=lambda rows: any(row.against.area for row in rows),
+    ),
+    Column("seeds needed", lambda row: TableCell(str(row.against.verdict.seeds_needed or "–")), "power 0.8"),
+]
+"""For the main held-out set: every variant that has a baseline."""
+
+
+def comparison_tables(runs: RecordedRuns, comparisons: Sequence[Comparison]) -> Iterator[tuple[str, Table]]:
+    """Name → table: the verdicts, the numbers, the differences, and the verdicts on further held-out sets."""
+    anchors = cell_anchors(runs)
+    for position, found in enumerate(comparisons):
+        rows = [
+            VariantRow(found, numbers, found.contrast_of(numbers.name), bool(runs.baseline), anchors[numbers.name])
+            for numbers in found.variants
+        ]
+        compared = [row for row in rows if row.contrast]
+        if position:
+            yield f"held-out-{position}", table_of(f"Held-out set {found.dataset}", VERDICTS, rows)
+            continue
+        if compared:
+            yield "verdicts", table_of("Verdict", VERDICTS, rows, _verdict_caption(rows))
+        yield "accuracy", table_of("Accuracy and cost", ACCURACY, rows, _accuracy_caption(rows))
+        if compared:
+            words = (
+                "The verdict rests on the interval of the difference alone. The interval and the p-values assume that "
+                "the means of the seeds are about normally distributed."
+            )
+            if any(row.against.area for row in compared):
+                words += " The area is the mean height of the learning curve: it shows which variant learns faster."
+            yield "differences", table_of("Differences from the baseline", DIFFERENCES, compared, words)
+
+
+def _verdict_caption(rows: Rows) -> str:
+    found = rows[0].comparison
+    pairing = "paired by seed" + ("" if all_paired(rows) else " where seeds are in common")
+    if items := found.contrasts[0].difference.num_items:
+        pairing += f" and item ({items} items)"
+    adjusted = ", adjusted for the looks" if any(contrast.looks for contrast in found.contrasts) else ""
+    return (
+        f"Difference of final held-out accuracy on {found.dataset}, {pairing}, with its 95 % interval{adjusted}. "
+        "A variant is called better or worse only where the interval excludes 0."
+    )
+
+
+def _accuracy_caption(rows: Rows) -> str:
+    found, items = rows[0].comparison, rows[0].numbers.final.num_items
+    words = [f"Held-out accuracy on {found.dataset}; each number links to its runs."]
+    if rows[0].is_sweep:
+        over = " and items (with a single seed: Wilson’s interval over items)" if items else ""
+        words.append(f"Means have t intervals over seeds{over}.")
+        words.append(
+            "Cost is the mean over seeds, and how many times the baseline’s it is: tokens of prompts and completions, "
+            "wall time × processes."
+        )
+    elif items:
+        words.append(
+            f"The interval is Wilson’s, over {items} items; another seed would have given another policy. "
+            "Cost: tokens of prompts and completions, wall time × processes."
+        )
+    if found.threshold is not None and not found.threshold_is_given:
+        whose, mean = ("the baseline’s start", "mean ") if rows[0].is_sweep else ("the start", "")
+        words.append(f"The threshold {number(found.threshold)} is {whose} plus nine tenths of its {mean}gain.")
+    if found.threshold is not None and rows[0].is_sweep:
+        words.append("Times to it are medians over seeds; a dash: the median seed did not reach it.")
+    return " ".join(words)
+
+
+@dataclass(frozen=True)
+class TuningRow:
+    """One variant's choice, as `sweeps.tuning` recorded it; ``runs`` is how many it was chosen from."""
+
+    variant: str
+    choice: Mapping[str, Any]
+    runs: int
+
+
+def _all_points(row: TuningRow) -> TableCell:
+    return TableCell("; ".join(f"{point}: {number(mean)}" for point, mean in row.choice["accuracies"].items()))
+
+
+TUNING: list[Column[TuningRow]] = [
+    Column("variant", lambda row: TableCell(row.variant)),
+    Column("chosen", lambda row: TableCell(row.choice["point"])),
+    Column("accuracy", lambda row: TableCell(number(row.choice["accuracies"][row.choice["point"]])), "while tuning"),
+    Column("all points", _all_points, is_prose=True),
+    Column("runs", lambda row: TableCell(str(row.runs)), "while tuning"),
+    Column("tokens", lambda row: TableCell(count(row.choice["tokens"])), "while tuning"),
+    Column("device seconds", lambda row: TableCell(count(row.choice["device_seconds"])), "while tuning"),
+]
+
+
+def tuning_table(runs: RecordedRuns) -> Table | None:
+    """One row a variant with what its tuning cost; ``None`` where nothing was tuned."""
+    if not runs.tuning:
+        return None
+    rows = [
+        TuningRow(name, choice, len(choice["accuracies"]) * len(runs.tuning["seeds"]))
+        for name, choice in runs.tuning["chosen"].items()
+    ]
+    caption = (
+        "Mean held-out accuracy over the seeds and the held-out rows used for tuning. The best of several is biased "
+        "upwards; the verdict rests on other seeds and other rows."
+    )
+    return table_of("Tuning", TUNING, rows, caption)
+
+
+def tuning_sentence(runs: RecordedRuns) -> str:
+    """Whether each variant was compared at its own best settings; empty for a single run or a lone variant."""
+    compared = [variant for variant in runs.by_variant if runs.baseline_of(variant) is not None]
+    if not compared:
+        return ""
+    if runs.tuning:
+        points = len(next(iter(runs.tuning["chosen"].values()))["accuracies"])
+        tuned, seeds = ", ".join(runs.tuning["grid"]), runs.tuning["seeds"]
+        return (
+            f"Tuned: every variant uses its own best of {points} points of {tuned}, chosen by "
+            f"{points * len(seeds)} runs each (seeds {', '.join(map(str, seeds))}) and confirmed on fresh "
+            "seeds and other held-out rows."
+        )
+    rates: dict[str, float | None] = {}
+    for variant, by_seed in runs.by_variant.items():
+        written = (next(iter(by_seed.values())).raw_config.get("trl") or {}).get("learning_rate")
+        rates[variant] = None if written is None else float(written)
+    if any(rates[variant] != rates.get(runs.baseline[variant], rates[variant]) for variant in compared):
+        return "Not tuned: variants differ in learning rate, and the rates were not chosen by tuning on equal budgets."
+    known = sorted({str(rate) for rate in rates.values() if rate is not None}, key=float)
+    each = f"learning rate ({', '.join(known)})" if known else "learning rate (TRL’s default)"
+    if len(known) > 1:
+        each = f"learning rate at a time (each of {', '.join(known)})"
+    return (
+        f"Compared at a single {each}: what is best for one variant may not be for another. `tune:` in the sweep's "
+        "file chooses a rate for each variant."
+    )
+
+
+@dataclass(frozen=True)
+class LookRow:
+    """One look at one comparison; ``number`` from 1."""
+
+    variant: str
+    number: int
+    look: Look
+
+
+LOOKS: list[Column[LookRow]] = [
+    Column("variant", lambda row: TableCell(row.variant)),
+    Column("look", lambda row: TableCell(str(row.number))),
+    Column("seeds", lambda row: TableCell(str(row.look.seeds))),
+    Column("level", lambda row: TableCell(f"{row.look.level:.2g}"), "of its test"),
+    Column("difference", lambda row: difference(row.look.difference), "95 % over all looks"),
+    Column("chance", lambda row: TableCell(number(row.look.chance, 2)), "of a verdict with all seeds"),
+    Column(
+        "outcome",
+        lambda row: TableCell(
+            row.look.outcome + (": stopped" if row.look.stops else ""),
+            badge=row.look.outcome if row.look.outcome in ("better", "worse") else "",
+        ),
+        is_prose=True,
+    ),
+]
+
+
+def looks_table(main: Comparison | None) -> Table | None:
+    """A row a look; ``None`` where none was taken."""
+    rows = [
+        LookRow(contrast.variant, position, look)
+        for contrast in (main.contrasts if main else [])
+        for position, look in enumerate(contrast.looks, start=1)
+    ]
+    if not rows:
+        return None
+    caption = (
+        "The 5 % of false verdicts are spent over the looks by Lan and DeMets' function of O'Brien–Fleming type. "
+        "Stopping a hopeless comparison is optional: continuing it would not raise the 5 %."
+    )
+    return table_of("Looks", LOOKS, rows, caption)
+
+
+def looks_sentence(runs: RecordedRuns, main: Comparison | None) -> str:
+    """When the looks were planned, which comparisons stopped at which look, how many cells that saved; may be empty."""
+    if not runs.stopping or main is None:
+        return ""
+    planned = " and ".join(map(str, runs.stopping["looks"]))
+    stopped = [
+        f"{contrast.variant} at {contrast.looks[-1].seeds} seeds ({contrast.looks[-1].outcome})"
+        for contrast in main.contrasts
+        if contrast.looks and contrast.looks[-1].stops
+    ]
+    saved = sum(reason == NOT_NEEDED for reason in runs.unfinished.values())
+    total = len(runs.all) + len(runs.unfinished)
+    ends = f"Stopped early: {', '.join(stopped)}; {saved} of {total} cells were not run." if stopped else ""
+    return f"Group-sequential: looks planned at {planned} seeds. {ends or 'No comparison was stopped early.'}"
+
+
+@dataclass(frozen=True)
+class CellRow:
+    """One run; ``dataset`` is the held-out set, ``link`` the path to its files, both empty where there is none."""
+
+    run: RecordedRun
+    dataset: str
+    link: str
+    anchor: str
+
+
+def _cell_accuracy(row: CellRow) -> TableCell:
+    if not row.dataset or not is_judged(row.run, row.dataset):
+        return EMPTY
+    return TableCell(number(float(mean_accuracies(final_accuracies([row.run], row.dataset))[0])))
+
+
+def _logged(title: str, key: str, note: str, digits: int) -> Column[CellRow]:
+    """The mean of a metric over what a run has logged while training, where a run has any."""
+
+    def cell(row: CellRow) -> TableCell:
+        values = [*row.run.series(key).values()]
+        return TableCell(number(sum(values) / len(values), digits)) if values else EMPTY
+
+    return Column(title, cell, note, is_shown=lambda rows: any(row.run.series(key) for row in rows))
+
+
+CELLS: list[Column[CellRow]] = [
+    Column("cell", lambda row: TableCell(f"{row.run.variant}-s{row.run.seed}", link=row.link)),
+    Column("seed", lambda row: TableCell(str(row.run.seed))),
+    Column("accuracy", _cell_accuracy, "held-out, last"),
+    Column("tokens", lambda row: TableCell(count(row.run.tokens))),
+    Column("device seconds", lambda row: TableCell(count(row.run.device_seconds))),
+    Column("optimizer steps", lambda row: TableCell(count(row.run.optimizer_steps))),
+    _logged("turns", "environment/turns", "a completion, while training", 2),
+    _logged("calls", "environment/calls", "a completion, while training", 2),
+    _logged("failed calls", "tools/failure_frequency", "share, while training", 3),
+    _logged("failed rows", "environment/frac_failed", "share, unjudged", 3),
+]
+
+
+def cell_anchors(runs: RecordedRuns) -> Mapping[str, str]:
+    """Variant → the place of its first cell in the page."""
+    return {variant: f"#cells-{number}" for number, variant in enumerate(runs.by_variant)}
+
+
+def cell_table(runs: RecordedRuns, dataset: str, directory: Path) -> Table:
+    """Every finished run with its accuracy, what it cost, and a link to its directory."""
+    anchors = cell_anchors(runs)
+    rows = [
+        CellRow(
+            run,
+            dataset,
+            "" if run.path == directory else f"{run.path.relative_to(directory).as_posix()}/",
+            anchors[variant].removeprefix("#") if position == 0 else "",
+        )
+        for variant, by_seed in runs.by_variant.items()
+        for position, run in enumerate(by_seed.values())
+    ]
+    caption = (
+        "Accuracy at each run's own last evaluation, over the items with a verdict. Tokens are the prompts and "
+        "completions trained on; device seconds are wall time × processes, start-up and evaluations included."
+    )
+    return table_of("Cells", CELLS, rows, caption, anchor=lambda row: row.anchor)
+
+
+@dataclass(frozen=True)
+class AuditRow:
+    """One variant's audit."""
+
+    variant: str
+    audit: Audit
+
+
+@dataclass(frozen=True)
+class DisagreementRow:
+    """The shares of one variant's completions on which a pair of rewards disagrees."""
+
+    variant: str
+    pair: str
+    right_unpaid: float
+    wrong_paid: float
+
+
+AUDIT: list[Column[AuditRow]] = [
+    Column("variant", lambda row: TableCell(row.variant)),
+    Column("completions", lambda row: TableCell(str(row.audit.completions))),
+    Column("unjudged", lambda row: TableCell(number(row.audit.frac_unjudged)), "no verdict"),
+    Column("truncated", lambda row: TableCell(number(row.audit.frac_truncated)), "at the length limit"),
+    Column(
+        "verifier stopped",
+        lambda row: TableCell(", ".join(f"{name} {share:.4f}" for name, share in row.audit.frac_killed.items()) or "0"),
+        "at its limits, while training",
+    ),
+]
+
+DISAGREEMENT: list[Column[DisagreementRow]] = [
+    Column("variant", lambda row: TableCell(row.variant)),
+    Column("rewards", lambda row: TableCell(row.pair)),
+    Column("right, second pays nothing", lambda row: TableCell(number(row.right_unpaid))),
+    Column("wrong, second pays", lambda row: TableCell(number(row.wrong_paid))),
+]
+
+
+MOST_DIFFERENCES = 50
+
+
+@dataclass(frozen=True)
+class DifferenceRow:
+    """A completion of which two verifiers say different things."""
+
+    variant: str
+    pair: tuple[str, str]
+    record: Mapping[str, Any]
+
+    def said(self, place: int) -> TableCell:
+        """One verifier's verdict, and its reason."""
+        name = self.pair[place]
+        reason = str(self.record[f"{name}/reason"])[:200]
+        return TableCell(f"{name}: {verdict_of(self.record, name)}", f"{self.record.get(f'{name}/answer')}; {reason}")
+
+
+DIFFERENCES_OF_VERIFIERS: list[Column[DifferenceRow]] = [
+    Column("variant", lambda row: TableCell(row.variant)),
+    Column("item", lambda row: TableCell(str(row.record["item"]))),
+    Column("reference", lambda row: TableCell(str(row.record.get("reference"))[:200], is_code=True), is_prose=True),
+    Column("one", lambda row: row.said(0), "answer and reason", is_prose=True),
+    Column("other", lambda row: row.said(1), "answer and reason", is_prose=True),
+]
+
+
+def differences_table(audits: Mapping[str, Audit]) -> Table | None:
+    """One row a completion on which two verifiers differ; ``None`` where no two verifiers read answers."""
+    counts, rows = [], []
+    for name, audit in audits.items():
+        for pair, records in audit.differences.items():
+            counts.append(f"{name}: {' and '.join(pair)} on {len(records)} of {audit.completions} completions")
+            rows += [DifferenceRow(name, pair, record) for record in records[:MOST_DIFFERENCES]]
+    caption = f"Differences: {'; '.join(counts)}. At most {MOST_DIFFERENCES} of each are listed."
+    return table_of("Where verifiers differ", DIFFERENCES_OF_VERIFIERS, rows, caption) if counts else None
+
+
+def audit_table(audits: Mapping[str, Audit]) -> Table:
+    """One row a variant."""
+    rows = [AuditRow(name, audit) for name, audit in audits.items()]
+    return table_of("Verifier audit", AUDIT, rows, "Shares of the completions of the last evaluations.")
+
+
+def disagreement_table(audits: Mapping[str, Audit]) -> Table | None:
+    """One row a pair of rewards; ``None`` where there is a single reward."""
+    rows = [
+        DisagreementRow(name, pair, *shares)
+        for name, audit in audits.items()
+        for pair, shares in audit.disagreement.items()
+    ]
+    return table_of("Where rewards disagree", DISAGREEMENT, rows) if rows else None

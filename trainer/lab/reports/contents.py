@@ -1,0 +1,141 @@
+"""The contents of a report, gathered from the files of a run or a sweep; `reports.page` renders them."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+
+from evenkeel.trainer.lab.reports.columns import (
+    audit_table,
+    cell_table,
+    comparison_tables,
+    differences_table,
+    disagreement_table,
+    looks_sentence,
+    looks_table,
+    tuning_sentence,
+    tuning_table,
+)
+from evenkeel.trainer.lab.reports.comparison import Comparison, comparison, datasets_of, judged_runs
+from evenkeel.trainer.lab.reports.completions import SampleGroup, sample_groups
+from evenkeel.trainer.lab.reports.coverage import coverage_table
+from evenkeel.trainer.lab.reports.notes import notes_of
+from evenkeel.trainer.lab.reports.pictures import Picture, pictures_of, summary_svg
+from evenkeel.trainer.lab.reports.provenance import (
+    Change,
+    changes_table,
+    configuration_changes,
+    provenance_table,
+)
+from evenkeel.trainer.lab.reports.run_files import RecordedRuns, read_runs
+from evenkeel.trainer.lab.reports.tables import Table
+from evenkeel.trainer.lab.reports.verifier_audit import Audit, verifier_audits
+
+
+@dataclass(frozen=True)
+class Report:
+    """The contents of a page, in its order.
+
+    Attributes:
+        headline: the verdict in one sentence.
+        conditions: whether every variant was compared at its own best settings, and the planned looks; may be empty.
+        comparisons: one for each held-out set; the first is the one that the headline speaks of.
+        tables: by name, in the order of the page; those without a row are left out.
+        judged: the runs that the pictures are drawn of.
+        notes: what is missing or to be kept in mind.
+    """
+
+    name: str
+    is_sweep: bool
+    headline: str
+    conditions: str
+    comparisons: list[Comparison]
+    tables: dict[str, Table]
+    judged: RecordedRuns
+    changes: dict[str, list[Change]]
+    samples: list[SampleGroup]
+    audits: dict[str, Audit]
+    notes: list[str]
+
+    @property
+    def main(self) -> Comparison | None:
+        return self.comparisons[0] if self.comparisons else None
+
+    @cached_property
+    def pictures(self) -> dict[str, Picture]:
+        """By name, in the order of the page; drawn when they are first asked for, in a second or two."""
+        return {picture.name: picture for picture in pictures_of(self.judged, self.main)}
+
+    @cached_property
+    def summary(self) -> str:
+        """The picture that goes with the Markdown page, as SVG; may be empty."""
+        return summary_svg(self.judged, self.main)
+
+
+def report_on(directory: Path, threshold: float | None = None) -> Report:
+    """Gather the report on a run's or a sweep's directory.
+
+    Args:
+        threshold: held-out accuracy to which runs are timed; otherwise the baseline's start and 0.9 of its gain.
+
+    Raises:
+        ReportError: there is nothing to report on.
+    """
+    runs = read_runs(directory)
+    comparisons = [comparison(runs, dataset, threshold) for dataset in datasets_of(runs)]
+    main = comparisons[0] if comparisons else None
+    dataset = main.dataset if main else ""
+    judged = judged_runs(runs, dataset) if main else runs
+    changes = configuration_changes(runs)
+    audits = verifier_audits(runs, dataset)
+    return Report(
+        runs.name,
+        bool(runs.baseline),
+        _headline(main, runs),
+        " ".join(filter(None, (tuning_sentence(runs), looks_sentence(runs, main)))) if main and main.contrasts else "",
+        comparisons,
+        {name: table for name, table in _tables(runs, comparisons, audits, changes, directory) if table is not None},
+        judged,
+        changes,
+        sample_groups(runs, dataset),
+        audits,
+        notes_of(runs, judged, main, directory),
+    )
+
+
+def _tables(
+    runs: RecordedRuns,
+    comparisons: list[Comparison],
+    audits: dict[str, Audit],
+    changes: dict[str, list[Change]],
+    directory: Path,
+) -> Iterator[tuple[str, Table | None]]:
+    main = comparisons[0] if comparisons else None
+    yield from comparison_tables(runs, comparisons)
+    yield "coverage", coverage_table(runs, main.dataset) if main else None
+    yield "tuning", tuning_table(runs)
+    yield "looks", looks_table(main)
+    yield "cells", cell_table(runs, main.dataset if main else "", directory)
+    yield "audit", audit_table(audits) if audits else None
+    yield "disagreement", disagreement_table(audits)
+    yield "verifiers-differ", differences_table(audits)
+    yield "changes", changes_table(changes)
+    yield "provenance", provenance_table(runs)
+
+
+def _headline(main: Comparison | None, runs: RecordedRuns) -> str:
+    if main is None:
+        return "No held-out accuracy was recorded, so there is nothing to compare."
+    if not runs.baseline:
+        final, start = main.variants[0].final, main.variants[0].start
+        seed = next(iter(main.variants[0].seeds))
+        change = f", from {start.value:.3f}" if start else ""
+        return f"Held-out accuracy {final.value:.3f}{change}, with seed {seed} alone: one seed gives no verdict."
+    if not main.contrasts:
+        return "No variant can be compared with its baseline yet."
+    named: dict[str, list[str]] = {}
+    for contrast in main.contrasts:
+        named.setdefault(contrast.verdict.outcome, []).append(contrast.variant)
+    order = ("better", "worse", "not distinguishable", "no verdict")
+    words = "; ".join(f"{outcome}: {', '.join(named[outcome])}" for outcome in order if outcome in named)
+    return f"Against {', '.join(dict.fromkeys(contrast.baseline for contrast in main.contrasts))}, {words}."

@@ -1,0 +1,144 @@
+"""The curves of the pictures: metrics and step times over a run, averaged over seeds."""
+
+import math
+from collections.abc import Sequence
+
+import numpy as np
+
+from evenkeel.trainer.lab import statistics
+from evenkeel.trainer.lab.reports.figures import Curve, Stack
+from evenkeel.trainer.lab.reports.run_files import RecordedRun, RecordedRuns
+from evenkeel.trainer.lab.statistics.verdict import FEWEST_SEEDS
+
+DIAGNOSTICS = {
+    "reward": "reward",
+    "entropy": "entropy (nats a token)",
+    "kl": "KL to the reference (nats a token)",
+    "completions/mean_length": "completion length (tokens)",
+    "completions/clipped_ratio": "share cut off at the limit",
+    "groups/frac_dead": "share of zero-variance groups",
+    "groups/frac_all_correct": "share of groups all right",
+    "groups/frac_all_wrong": "share of groups all wrong",
+    "groups/frac_unjudged": "share of groups unjudged",
+    "grad_norm": "gradient norm",
+    "clip_ratio/region_mean": "share of tokens clipped",
+    "advantage/mean_abs": "mean |advantage|",
+    "token_prob/frac_q1": "share of tokens with π below 0.25",
+    "grad_share/q1": "share of the update, π below 0.25",
+    "grad_share/q4": "share of the update, π from 0.75",
+    "token_weight/mean": "mean token weight",
+    "environment/turns": "turns a completion",
+    "environment/calls": "calls a completion",
+    "environment/frac_failed": "share of rows whose environment failed",
+    "tools/failure_frequency": "share of calls that failed",
+    "cancellation/shared_prefix": "cancellation residual, shared prefix",
+    "cancellation/frequent_tokens": "cancellation residual, frequent tokens",
+}
+"""Metric → its title, in the order of the pictures; those that no run has logged are left out."""
+
+
+def mean_curve(series: Sequence[dict[float, float]], *, band: bool = True) -> Curve | None:
+    """Mean over runs at the points that all of them have, with the t interval of the seeds; ``None`` without any.
+
+    Two seeds get no band: their t quantile of 12.7 would hide all else.
+    """
+    points = sorted(set.intersection(*map(set, series))) if series else []
+    if not points:
+        return None
+    values = np.array([[one[point] for point in points] for one in series])
+    mean = values.mean(0)
+    nothing = np.full_like(mean, np.nan)
+    if not band or len(series) < FEWEST_SEEDS:
+        return Curve(np.array(points), mean, nothing, nothing)
+    estimates = [statistics.mean_estimate(column) for column in values.T]
+    low, high = (np.array([getattr(each, end) for each in estimates]) for end in ("low", "high"))
+    return Curve(np.array(points), mean, low, high)
+
+
+def held_out_curves(runs: RecordedRuns, dataset: str) -> dict[str, Curve]:
+    """Variant → held-out accuracy, between 0 and 1 also where the t interval would leave them."""
+    found = {
+        name: mean_curve([run.held_out()[dataset] for run in by_seed.values()])
+        for name, by_seed in runs.by_variant.items()
+    }
+    return {
+        name: Curve(curve.points, curve.mean, curve.low.clip(0, 1), curve.high.clip(0, 1))
+        for name, curve in found.items()
+        if curve is not None
+    }
+
+
+def diagnostic_curves(runs: RecordedRuns) -> tuple[dict[str, dict[str, Curve]], list[str]]:
+    """Title → variant → mean over seeds, without bands, which would overlap in small pictures.
+
+    And the titles of metrics that were 0 throughout in all variants, which are not drawn.
+    """
+    panels, zero = {}, []
+    for key, title in DIAGNOSTICS.items():
+        logged = training_curves(runs, key)
+        if any(curve.mean.any() for curve in logged.values()):
+            panels[title] = logged
+        elif logged:
+            zero.append(title)
+    return panels, zero
+
+
+def training_curves(runs: RecordedRuns, key: str, *, band: bool = False) -> dict[str, Curve]:
+    """Variant → a metric of the training, over the seeds that logged it; variants that did not are left out."""
+    found = {
+        name: mean_curve([series for run in by_seed.values() if (series := by_rollout(run.series(key)))], band=band)
+        for name, by_seed in runs.by_variant.items()
+    }
+    return {name: curve for name, curve in found.items() if curve is not None}
+
+
+def by_rollout(series: dict[float, float], width: int = 1) -> dict[float, float]:
+    """Mean over the optimizer steps of ``width`` rollout batches each, at the last batch's number.
+
+    The steps of one batch may each train other tokens.
+    """
+    values: dict[float, list[float]] = {}
+    for point, value in series.items():
+        values.setdefault(math.ceil((point - 1e-9) / width) * width, []).append(value)
+    return {point: float(np.mean(found)) for point, found in values.items()}
+
+
+PHASES = {
+    "generate": "generation",
+    "sync": "weights to vLLM",
+    "old_logps": "scoring, π_old",
+    "reference": "scoring, reference",
+    "verify_wait": "waiting for verdicts",
+    "prepare": "advantages and the rest",
+    "update": "update",
+    "log": "logging",
+}
+"""``timing/<phase>_s`` → its name in the legend, from the bottom of the stack to its top."""
+JUDGING = "all judging"
+MOST_POINTS = 100
+"""Points in one picture; more are averaged, so that the page of a long run stays small."""
+
+
+def step_times(runs: RecordedRuns) -> dict[str, Stack]:
+    """Variant → seconds of an optimizer step by phase, means over seeds; without variants that logged none."""
+    found = {name: _stack(list(by_seed.values())) for name, by_seed in runs.by_variant.items()}
+    return {name: stack for name, stack in found.items() if stack is not None}
+
+
+def _stack(runs: Sequence[RecordedRun]) -> Stack | None:
+    timed = [run for run in runs if run.series("timing/update_s")]
+    points = max((max(run.series("timing/update_s")) for run in timed), default=0.0)
+    width = max(1, math.ceil(points / MOST_POINTS))
+    curves = {}
+    for phase in (*PHASES, "verify"):
+        series = [by_rollout(run.series(f"timing/{phase}_s"), width) for run in timed]
+        curves[phase] = mean_curve(series, band=False)
+    layers = {PHASES[name]: curve for name, curve in curves.items() if name in PHASES and curve and curve.mean.any()}
+    judging = curves["verify"]
+    if not layers:
+        return None
+    return Stack(
+        next(iter(layers.values())).points,
+        {title: curve.mean for title, curve in layers.items()},
+        {} if judging is None else {JUDGING: judging.mean},
+    )

@@ -1,0 +1,115 @@
+"""What a reader of a report must know: what is missing, what was not equal, how many comparisons were made."""
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from evenkeel.trainer.lab import statistics
+from evenkeel.trainer.lab.reports.accuracies import curves
+from evenkeel.trainer.lab.reports.comparison import Comparison
+from evenkeel.trainer.lab.reports.run_files import RecordedRuns
+
+FEWEST_EVALUATIONS = 3
+
+
+def notes_of(runs: RecordedRuns, judged: RecordedRuns, main: Comparison | None, directory: Path) -> list[str]:
+    """Sentences, in the order of a reader's questions: which runs, which data, which tests."""
+    notes = [
+        f"Left out, {reason}: {', '.join(cell for cell, why in runs.unfinished.items() if why == reason)}."
+        for reason in dict.fromkeys(runs.unfinished.values())
+    ]
+    if not runs.baseline and not runs.all[0].summary:
+        notes.append("The run is not finished: it has no summary.json that can be read yet.")
+    notes += [run.metrics_damage for run in runs.all if run.metrics_damage]
+    if begun := sorted({begun for run in runs.all if (begun := run.raw_config.get("branch_of"))}):
+        notes.append(
+            f"The runs begin in checkpoints of others ({', '.join(begun)}). What is said of differences holds given "
+            "these parents, and not of training from the beginning. Tokens count from the parents' beginning, seconds "
+            "from the branches'."
+        )
+    if main is None:
+        return [*notes, "There is no held-out set on which every run was evaluated and some answer was judged."]
+    if main.left_out:
+        notes.append(
+            f"Left out, because no answer on {main.dataset} was judged: {', '.join(main.left_out)}. "
+            "The verifier audit shows why."
+        )
+    return [
+        *notes,
+        *main.unpaired,
+        *_files(runs, judged, main, directory),
+        *_unequal(judged, main.dataset),
+        *_nothing_learned(judged, main.dataset),
+        *_tests(main),
+    ]
+
+
+def _files(runs: RecordedRuns, judged: RecordedRuns, main: Comparison, directory: Path) -> Sequence[str]:
+    """Files that are missing or damaged, and evaluations that are too few."""
+    notes = []
+    broken = [
+        path for run in runs.all if (path := run.final_file(main.dataset)) and not run.final_answers(main.dataset)
+    ]
+    if broken:
+        names = ", ".join(path.relative_to(directory).as_posix() for path in broken)
+        notes.append(
+            f"Files of completions that cannot be read: {names}. Their runs are compared by their logged accuracy."
+        )
+    if any(run.final_answers(main.dataset) is None for run in runs.all):
+        notes.append(
+            "Not all runs kept their per-item results (evaluations/*/step-*.parquet), so the intervals "
+            "cover the variation between seeds only, not between items. Samples and audit need these files too."
+        )
+    if any(len(run.held_out()[main.dataset]) < FEWEST_EVALUATIONS for run in judged.all):
+        notes.append(
+            "Some runs were evaluated fewer than three times: areas under curves, best accuracies and times to the "
+            "threshold are coarse. Set evaluation.every_steps for finer ones."
+        )
+    return notes
+
+
+def _unequal(runs: RecordedRuns, dataset: str) -> Sequence[str]:
+    """What should have been the same in all runs and was not."""
+    notes = []
+    ends = sorted({max(run.held_out()[dataset]) for run in runs.all})
+    if len(ends) > 1:
+        notes.append(
+            f"Runs were last evaluated after {', '.join(f'{end:g}' for end in ends)} rollout batches: their final "
+            "accuracies do not compare equal amounts of training."
+        )
+    prints = [run.manifest.get("data_fingerprints") or {} for run in runs.all]
+    held_out = [{part: value for part, value in found.items() if part != "train"} for found in prints]
+    if any(found != held_out[0] for found in held_out):
+        notes.append(
+            "Runs were evaluated on different held-out rows: items do not match, and the differences cannot be trusted."
+        )
+    return notes
+
+
+def _nothing_learned(runs: RecordedRuns, dataset: str) -> Sequence[str]:
+    """That no variant's accuracy rose from the first evaluation to the last, over its seeds."""
+    if not runs.baseline:
+        return []
+    gains = {}
+    for variant, by_seed in runs.by_variant.items():
+        points, values = curves(list(by_seed.values()), dataset)
+        if len(points) < 2 or points[0] != 0:
+            return []
+        gains[variant] = statistics.mean_estimate(values[:, -1] - values[:, 0])
+    if not gains or any((each.low if each.num_seeds > 1 else each.value) > 0 for each in gains.values()):
+        return []
+    named = ", ".join(f"{variant} {gain.value:+.3f}" for variant, gain in gains.items())
+    return [
+        f"Nothing rose above its start on {dataset}: no variant's gain from before training has a 95 % interval over "
+        f"seeds above 0 ({named}). A difference between variants then says which fell less, not which learns better. "
+        "Train longer, with another learning rate, or on a task with more to learn."
+    ]
+
+
+def _tests(main: Comparison) -> Sequence[str]:
+    """What the number of comparisons means for the verdicts."""
+    if (number := len(main.contrasts)) < 2:
+        return []
+    return [
+        f"{number} comparisons: if no variant differed at all, about {0.05 * number:.2g} verdicts of "
+        "better or worse would come out by chance. The p-values adjusted by Holm's method account for that."
+    ]

@@ -1,0 +1,93 @@
+"""How a report looks: HTML that needs nothing from the network, and Markdown. The text is in `templates/`."""
+
+import re
+from collections.abc import Sequence
+from pathlib import Path
+
+from markupsafe import Markup
+
+from evenkeel.trainer.lab.page_templates import page_templates, style
+from evenkeel.trainer.lab.reports.contents import Report, report_on
+from evenkeel.trainer.lab.reports.figures import COLOURS, INK, LINE, SOFT
+from evenkeel.trainer.lab.reports.run_files import ReportError
+from evenkeel.trainer.lab.reports.tables import Table, escaped, markdown_table, plain_table
+from evenkeel.trainer.lab.statistics import StatisticsError
+
+TEMPLATES = Path(__file__).with_name("templates")
+THEME = {SOFT: "--soft", LINE: "--line", INK: "--ink", **{c: f"--series-{n}" for n, c in enumerate(COLOURS) if n}}
+"""Colour of a picture → its variable in the style sheet, so that pictures follow the dark mode of the page."""
+
+
+def write_report(directory: Path, output: Path | None = None, threshold: float | None = None) -> tuple[Report, Path]:
+    """Report on a run's or a sweep's directory: HTML, and under the same name Markdown and its one picture as SVG.
+
+    Args:
+        output: the HTML file; without it ``report.html`` in the directory.
+        threshold: see `report_on`.
+
+    Raises:
+        ReportError: there is nothing to report on, or what there is cannot be compared.
+    """
+    page = output or directory / "report.html"
+    beside_the_runs = page.parent.resolve() == directory.resolve()
+    try:
+        report = report_on(directory, threshold)
+        html, summary = html_page(report, links=beside_the_runs), report.summary
+    except StatisticsError as refusal:
+        raise ReportError(f"The runs in {directory} cannot be compared: {refusal}") from refusal
+    page.parent.mkdir(parents=True, exist_ok=True)
+    page.write_text(html)
+    picture = page.with_suffix(".svg")
+    if summary:
+        picture.write_text(summary)
+    else:
+        picture.unlink(missing_ok=True)  # of an earlier report
+    text = markdown_page(report, links=beside_the_runs, picture=picture.name if summary else "")
+    page.with_suffix(".md").write_text(text)
+    return report, page
+
+
+def print_report(directory: Path, output: Path | None = None, threshold: float | None = None) -> int:
+    """`write_report`, and on the terminal its verdicts and where the pages are; the exit status, 0."""
+    report, page = write_report(directory, output, threshold)
+    print(report.headline)
+    for contrast in report.main.contrasts if report.main else []:
+        print(f"  {contrast.variant}: {contrast.verdict.sentence}")
+    print(f"{page}\n{page.with_suffix('.md')}")
+    return 0
+
+
+def html_page(report: Report, *, links: bool = True) -> str:
+    """One HTML document: styles and pictures inside, no script, and a policy that forbids loading anything.
+
+    Whatever a policy wrote is escaped by the template engine; only our own pictures and styles are put in as they are.
+
+    Args:
+        links: whether the page will lie in the report's directory, so that cells can be linked to.
+    """
+    template = page_templates(TEMPLATES, reasons=_reasons_table).get_template("report.html.jinja")
+    svgs = {name: [Markup(_themed(svg)) for svg in picture.svgs] for name, picture in report.pictures.items()}
+    return template.render(report=report, style=style(), svgs=svgs, links=links)
+
+
+def markdown_page(report: Report, *, links: bool = True, picture: str = "") -> str:
+    """The verdict, the tables, the configurations' differences and the notes, for a README or a pull request.
+
+    Args:
+        links: as of `html_page`.
+        picture: file name of the picture in the same directory.
+    """
+    filters = {"escaped": escaped, "table": lambda table: markdown_table(table, links=links)}
+    template = page_templates(TEMPLATES, autoescape=False, **filters).get_template("report.md.jinja")
+    return template.render(report=report, picture=picture)
+
+
+def _reasons_table(reasons: Sequence[tuple[str, int]]) -> Table:
+    return plain_table("", ("reason", "completions"), [(reason, str(times)) for reason, times in reasons])
+
+
+def _themed(svg: str) -> str:
+    """The picture with the style sheet's colours; text that says no colour takes the page's."""
+    for colour, variable in THEME.items():
+        svg = re.sub(rf"(?<=: ){colour}(?![0-9a-f])", f"var({variable})", svg, flags=re.IGNORECASE)
+    return svg

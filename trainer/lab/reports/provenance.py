@@ -1,0 +1,152 @@
+"""Where the numbers come from: code, packages, machine, command, seeds, time; and what the variants change."""
+
+import shlex
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from evenkeel.trainer.lab.reports.run_files import RecordedRuns
+from evenkeel.trainer.lab.reports.tables import NOTHING, Column, Table, TableCell, plain_table, table_of
+
+MAIN_PACKAGES = (
+    "trl-evenkeel",
+    "evenkeel",
+    "torch",
+    "trl",
+    "transformers",
+    "accelerate",
+    "deepspeed",
+    "vllm",
+    "peft",
+    "datasets",
+)
+
+
+def provenance_table(runs: RecordedRuns) -> Table:
+    """One row a fact; where runs differ in something, all values, so that a mixture shows."""
+    manifests = [run.manifest for run in runs.all if run.manifest]
+    versions = [manifest.get("packages") or {} for manifest in manifests]
+    seconds = [float(run.summary["wall_seconds"]) for run in runs.all if run.summary.get("wall_seconds") is not None]
+    rows = [
+        ("code", _all(map(_revision, manifests))),
+        ("packages", _all(", ".join(f"{name} {v[name]}" for name in MAIN_PACKAGES if name in v) for v in versions)),
+        ("Python", _all(str(manifest.get("python", "")) for manifest in manifests)),
+        ("machine", _all(map(_machine, manifests))),
+        ("processes", _all(str(manifest.get("world_size", "")) for manifest in manifests)),
+        ("data", _all(map(_data, manifests))),
+        ("seeds", ", ".join(map(str, sorted({run.seed for run in runs.all})))),
+        ("runs", str(len(runs.all))),
+        ("wall time", _time(seconds)),
+        ("command of the first run", shown_command(manifests[0].get("command") or []) if manifests else ""),
+    ]
+    columns: list[Column[tuple[str, str]]] = [
+        Column("what", lambda row: TableCell(row[0])),
+        Column("value", lambda row: TableCell(row[1]), is_prose=True),
+    ]
+    return table_of("Provenance", columns, [row for row in rows if row[1]])
+
+
+def _all(values: Any) -> str:
+    return " · ".join(dict.fromkeys(value for value in values if value))
+
+
+def _revision(manifest: Mapping[str, Any]) -> str:
+    revision = str(manifest.get("git_revision") or "not a git checkout")[:12]
+    return revision + (" with uncommitted changes" if manifest.get("git_diff") else "")
+
+
+def _machine(manifest: Mapping[str, Any]) -> str:
+    machine = manifest.get("machine") or {}
+    gpus = machine.get("gpus") or []
+    parts = [machine.get("platform"), machine.get("cpu"), f"{len(gpus)} × {gpus[0]}" if gpus else "no GPU"]
+    return ", ".join(str(part) for part in parts if part)
+
+
+def _data(manifest: Mapping[str, Any]) -> str:
+    prints = manifest.get("data_fingerprints") or {}
+    return ", ".join(f"{part} {str(fingerprint)[:12]}" for part, fingerprint in prints.items())
+
+
+def _time(seconds: list[float]) -> str:
+    if not seconds:
+        return ""
+    total, each = sum(seconds), sum(seconds) / len(seconds)
+    return _duration(total) + (f" in all, {_duration(each)} a run" if len(seconds) > 1 else "")
+
+
+def _duration(seconds: float) -> str:
+    if seconds < 120:
+        return f"{seconds:.0f} s"
+    return f"{seconds / 60:.1f} min" if seconds < 7200 else f"{seconds / 3600:.1f} h"
+
+
+def shown_command(command: Sequence[str]) -> str:
+    """The command with paths relative to the checkout: its place on the machine is private."""
+    script = Path(command[0]) if command else Path()
+    checkout = f"{script.parents[1]}/" if script.is_absolute() and len(script.parents) > 2 else ""
+    return shlex.join(argument.replace(checkout, "") if checkout else argument for argument in command)
+
+
+CELL_SETTINGS = ("name", "output_dir", "seed")
+
+
+@dataclass(frozen=True)
+class Change:
+    """One setting in which a variant differs from its baseline, both as text; ``None`` where one does not have it."""
+
+    key: str
+    before: str | None
+    after: str | None
+
+
+def configuration_changes(runs: RecordedRuns) -> dict[str, list[Change]]:
+    """Variant → what it changes, from the resolved configurations of both; baselines are left out."""
+    return {
+        variant: _changes(_settings(runs, baseline), _settings(runs, variant))
+        for variant in runs.by_variant
+        if (baseline := runs.baseline_of(variant)) in runs.by_variant
+    }
+
+
+def changes_table(changes: Mapping[str, Sequence[Change]]) -> Table | None:
+    """One row a setting that a variant changes; ``None`` where there is none. HTML shows the changes as a diff."""
+    rows = [
+        (variant, TableCell(each.key, is_code=True), each.before or NOTHING, each.after or NOTHING)
+        for variant, found in changes.items()
+        for each in found
+    ]
+    titles = ("variant", "setting", "baseline", "variant's")
+    return plain_table("What the variants change", titles, rows) if rows else None
+
+
+def flattened_parts(tree: Any, path: str = "") -> dict[str, Any]:
+    """Dotted key → value of a nested mapping; a part by name alone and one with options compare by ``.name``."""
+    if isinstance(tree, Mapping) and tree:
+        return {
+            key: value
+            for name, child in tree.items()
+            for key, value in flattened_parts(child, f"{path}.{name}").items()
+        }
+    if isinstance(tree, list) and any(isinstance(item, Mapping) for item in tree):
+        return flattened_parts(dict(enumerate(tree)), path)
+    return {path.removeprefix("."): tree}
+
+
+def _settings(runs: RecordedRuns, variant: str) -> dict[str, Any]:
+    config = next(iter(runs.by_variant[variant].values())).raw_config
+    parts = {
+        name: {"name": part} if isinstance(part, str) else part
+        for name, part in (config.get("algorithm") or {}).items()
+    }
+    found = flattened_parts({**config, **({"algorithm": parts} if parts else {})})
+    return {key: value for key, value in found.items() if key not in CELL_SETTINGS and key != "trl.seed"}
+
+
+def _changes(before: Mapping[str, Any], after: Mapping[str, Any]) -> list[Change]:
+    changes = [Change(key, _text(before, key), _text(after, key)) for key in sorted({**before, **after})]
+    return [change for change in changes if change.before != change.after]
+
+
+def _text(settings: Mapping[str, Any], key: str) -> str | None:
+    return str(settings[key]) if key in settings else None

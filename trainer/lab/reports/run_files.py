@@ -1,0 +1,259 @@
+"""Reads the files of a run, or of the runs of a sweep. Files that an older or unfinished run lacks are not an error."""
+
+import math
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+from evenkeel.rewards.registry import Refusal
+from evenkeel.trainer.lab.reports.held_out import Answers, read_answers
+from evenkeel.trainer.run.record.files import (
+    METRICS,
+    SUMMARY,
+    AttemptRecord,
+    DiscardedRecord,
+    LooksRecord,
+    SweepRecord,
+    read_record,
+)
+from evenkeel.trainer.run.record.run_record import RunRecord
+from evenkeel.trainer.run.record.run_time import DISCARDED
+
+LOOKS = "looks.json"
+"""Beside ``sweep.json``: what the runner of a group-sequential sweep has decided."""
+
+_AGAIN = "Bring back the file as it was written, or leave its run out of the report."
+
+NOT_NEEDED = "not needed because an earlier look ended their comparison"
+
+
+class ReportError(Refusal):
+    """A directory that there is nothing to report on."""
+
+
+@dataclass(frozen=True)
+class RecordedRun(RunRecord):
+    """One run of a report.
+
+    Attributes:
+        variant: the name under which its seeds are put together.
+        seed: the run's seed, by which runs of different variants are paired.
+        steps_per_rollout: optimizer steps of one rollout batch: what makes variants comparable that take more of them.
+        settings: dotted key → value that the sweep sets for this variant, over the base file.
+    """
+
+    variant: str
+    seed: int
+    steps_per_rollout: float = 1.0
+    settings: Mapping[str, Any] = field(default_factory=dict)
+    instead: str = field(default=_AGAIN, kw_only=True)
+
+    def final_answers(self, dataset: str) -> Answers | None:
+        """What the policy answered at the run's last evaluation of a held-out set; ``None`` if that cannot be read."""
+        path = self.final_file(dataset)
+        return read_answers(path) if path else None
+
+    def final_file(self, dataset: str) -> Path | None:
+        """The file of the run's last evaluation of a held-out set."""
+        steps = self.answers.get(dataset, {})
+        return steps[max(steps)] if steps else None
+
+    def series(self, key: str) -> dict[float, float]:
+        """Rollout batches done → value of a metric, where it is a finite number; of two values at one step the last."""
+        return {
+            entry["step"] / self.steps_per_rollout: float(entry[key])
+            for entry in self.metrics
+            if isinstance(entry.get(key), int | float) and math.isfinite(entry[key])
+        }
+
+    def tokens_at(self, rollouts: float) -> float | None:
+        """Tokens seen (prompts and completions) when so many rollout batches were done; ``None`` where not logged."""
+        counts = self.series("num_tokens")
+        before = [point for point in counts if point <= rollouts]
+        return counts[max(before)] if before else (0.0 if counts and rollouts == 0 else None)
+
+    def device_seconds_at(self, rollouts: float) -> float | None:
+        """Seconds × devices of the training steps of so many rollout batches, evaluations left out."""
+        every = self._seconds_of_steps
+        before = [seconds for point, seconds in every.items() if point <= rollouts]
+        spent = max(before) if before else (0.0 if every and rollouts == 0 else None)
+        return None if spent is None else spent * int(self.manifest.get("world_size") or 1)
+
+    @cached_property
+    def _seconds_of_steps(self) -> dict[float, float]:
+        """Rollout batches done → seconds of all optimizer steps so far. A line holds means over its own steps."""
+        found, total, last = {}, 0.0, 0
+        for entry in self.metrics:
+            timed = [value for key, value in entry.items() if re.fullmatch(r"timing/(?!verify_s)\w+_s", key)]
+            phases = [value for value in timed if value is not None]
+            if phases:
+                total += sum(phases) * (entry["step"] - last)
+                last = entry["step"]
+                found[entry["step"] / self.steps_per_rollout] = total
+        return found
+
+    @property
+    def tokens(self) -> float | None:
+        """Prompts' and completions' tokens of the whole run; ``None`` where not logged."""
+        counts = self.series("num_tokens")
+        return counts[max(counts)] if counts else None
+
+    @property
+    def device_seconds(self) -> float | None:
+        """Wall time × processes, each with one device, of all attempts at the run; ``None`` where one is not known."""
+        attempts = [read_json(path, AttemptRecord) for path in sorted(self.path.parent.glob("attempt-*.json"))]
+        seconds = self.summary.get("wall_seconds")
+        if seconds is not None and "parts" in self.summary:
+            seconds += read_json(self.path.parent / DISCARDED, DiscardedRecord).get("seconds", 0.0)
+        elif len(attempts) > 1:  # older versions wrote the seconds of the last attempt alone
+            seconds = total(map(attempt_seconds, attempts))
+        return None if seconds is None else float(seconds) * int(self.manifest.get("world_size") or 1)
+
+    @property
+    def optimizer_steps(self) -> float | None:
+        """Of the whole run; ``None`` where nothing was logged."""
+        return max((float(entry["step"]) for entry in self.metrics), default=None)
+
+    def held_out(self) -> dict[str, dict[float, float]]:
+        """Held-out set → rollout batches → accuracy. Runs that do not name their sets have one, "held-out rows"."""
+        keys = sorted({key for entry in self.metrics for key in entry})
+        named: dict[str, list[str]] = {}
+        for key in keys:
+            if found := re.fullmatch(r"eval[/_]([^/]+)/(?:avg@\d+|greedy)", key):
+                named.setdefault(found[1], []).append(key)
+        if not named and (unnamed := self._accuracy_key(keys)):
+            named = {"held-out rows": [unnamed]}
+        return {name: self._accuracy_series(of_set) for name, of_set in sorted(named.items())}
+
+    def _accuracy_series(self, keys: Sequence[str]) -> dict[float, float]:
+        """avg@k where items were sampled, whichever k: it may change when a run is continued; else the one key."""
+        sampled = [key for key in keys if not key.endswith("/greedy")]
+        points = {point: value for key in sampled or keys for point, value in self.series(key).items()}
+        return dict(sorted(points.items()))
+
+    def _accuracy_key(self, keys: Sequence[str]) -> str | None:
+        rewards = self.raw_config.get("rewards") or [{}]
+        label = rewards[0].get("name") or rewards[0].get("verifier")
+        wanted = ("eval_verifier/accuracy", f"eval_verifier/{label}/accuracy")
+        return next((key for key in wanted if key in keys), None)
+
+
+@dataclass(frozen=True)
+class RecordedRuns:
+    """The runs of a report.
+
+    Attributes:
+        name: of the sweep or the run.
+        by_variant: variant → seed → run, the baseline's variants in the order of the sweep.
+        baseline: variant → the variant that it is compared with; empty for a single run.
+        unfinished: cells without a finished run, by name with the reason; left out of all numbers.
+        tuning: how the variants' settings were chosen; empty where they were not.
+        stopping: when a group-sequential sweep is looked at; empty without looks.
+        seeds: of the sweep, in the order of its file.
+        failed: variant and seed of the cells that the runner of a group-sequential sweep has given up.
+    """
+
+    name: str
+    by_variant: dict[str, dict[int, RecordedRun]]
+    baseline: dict[str, str]
+    unfinished: dict[str, str]
+    tuning: Mapping[str, Any] = field(default_factory=dict)
+    stopping: Mapping[str, Any] = field(default_factory=dict)
+    seeds: list[int] = field(default_factory=list)
+    failed: frozenset[tuple[str, int]] = frozenset()
+
+    @property
+    def all(self) -> list[RecordedRun]:
+        return [run for runs in self.by_variant.values() for run in runs.values()]
+
+    def baseline_of(self, variant: str) -> str | None:
+        """What a variant is compared with; ``None`` of a baseline, and in the report of a single run."""
+        baseline = self.baseline.get(variant, variant)
+        return None if baseline == variant else baseline
+
+
+def read_runs(directory: Path) -> RecordedRuns:
+    """The runs under a directory: a run's own, or a sweep's (``sweep.json`` with ``<cell>/run/``).
+
+    Raises:
+        ReportError: the directory is neither.
+    """
+    if (directory / "sweep.json").exists():
+        return _sweep_runs(directory, read_json(directory / "sweep.json", SweepRecord))
+    if (directory / METRICS).exists():
+        run = RecordedRun(directory, directory.name, 0)
+        seed = run.manifest.get("seed", run.raw_config.get("seed", 0))
+        variant = str(run.raw_config.get("name", directory.name))
+        return RecordedRuns(variant, {variant: {seed: RecordedRun(directory, variant, seed)}}, {}, {})
+    raise ReportError(
+        f"{directory} is neither the directory of a run, with {METRICS}, nor that of a sweep, with sweep.json, so "
+        "there is nothing to report on. Name a directory that evenkeel train or evenkeel sweep has written."
+    )
+
+
+def _sweep_runs(directory: Path, sweep: Mapping[str, Any]) -> RecordedRuns:
+    by_variant: dict[str, dict[int, RecordedRun]] = {}
+    unfinished: dict[str, str] = {}
+    looks = read_json(directory / LOOKS, LooksRecord)
+    for cell in sweep["cells"]:
+        budget = cell.get("budget") or {}
+        steps = float(budget.get("steps_per_rollout") or 1)
+        run = RecordedRun(
+            directory / cell["name"] / "run", cell["variant"], cell["seed"], steps, cell.get("settings") or {}
+        )
+        if run.summary:
+            by_variant.setdefault(run.variant, {})[run.seed] = run
+            continue
+        if cell["name"] in looks.get("not_needed", []):
+            unfinished[cell["name"]] = NOT_NEEDED
+        else:
+            unfinished[cell["name"]] = "not finished" if run.metrics else "not started, or failed before its first step"
+            if (run.path / SUMMARY).exists():
+                unfinished[cell["name"]] = "summary.json is damaged, and `evenkeel sweep run` writes it again"
+    if not by_variant:
+        raise ReportError(
+            f"No cell of the sweep in {directory} has finished, so there is nothing to compare. Watch them with "
+            "`evenkeel sweep status`, and make the report when some have finished."
+        )
+    baseline = {cell["variant"]: cell["baseline"] for cell in sweep["cells"]}
+    return RecordedRuns(
+        sweep["name"],
+        by_variant,
+        baseline,
+        unfinished,
+        sweep.get("tuning") or {},
+        sweep.get("stopping") or {},
+        sweep.get("seeds") or [],
+        frozenset(
+            (cell["variant"], cell["seed"]) for cell in sweep["cells"] if cell["name"] in looks.get("failed", [])
+        ),
+    )
+
+
+def attempt_seconds(attempt: Mapping[str, Any]) -> float | None:
+    """How long an attempt took; ``None`` where it has not ended, or nobody noted when."""
+    if not {"started", "ended"} <= attempt.keys():
+        return None
+    return (datetime.fromisoformat(attempt["ended"]) - datetime.fromisoformat(attempt["started"])).total_seconds()
+
+
+def total(values: Iterable[float | None]) -> float | None:
+    """The sum; ``None`` where one of them is not known."""
+    given = list(values)
+    known = [value for value in given if value is not None]
+    return sum(known) if len(known) == len(given) else None
+
+
+def read_json(path: Path, kind: Any = dict[str, Any]) -> dict[str, Any]:
+    """The object of ``kind`` (see `evenkeel.trainer.run.record.files`) in a file; empty where there is none.
+
+    Raises:
+        DamagedFileError: the file has other contents.
+    """
+    if not path.exists():
+        return {}
+    return read_record(path, kind, _AGAIN)

@@ -1,0 +1,202 @@
+"""Tables and numbers, the same in HTML, in Markdown and on a terminal: a column is declared once.
+
+To add a column of your own, append one entry to the list of its table:
+
+    from evenkeel.trainer.lab.reports.columns import ACCURACY
+    from evenkeel.trainer.lab.reports.tables import Column, TableCell
+
+    ACCURACY.append(Column("items", lambda row: TableCell(str(row.numbers.final.num_items))))
+
+`markdown_table` and `terminal_table` render a `Table`; the HTML is in `templates/tables.html.jinja`.
+"""
+
+import math
+import sys
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any, Generic, TypeVar
+from urllib.parse import quote
+
+from rich import table as terminal
+from rich.console import Console
+from rich.text import Text
+
+from evenkeel.trainer.lab.statistics import Estimate
+
+NOTHING = "–"
+COLOURS = {
+    "finished": "green",
+    "running": "cyan",
+    "failed": "red",
+    "stopped": "yellow",
+    "submitted": "blue",
+    "waiting": "dim",
+    "not needed": "dim",
+}
+"""Badge → its colour on a terminal."""
+
+Row = TypeVar("Row")
+
+
+@dataclass(frozen=True)
+class TableCell:
+    """The content of one row in one column.
+
+    Attributes:
+        note: small print beside the text, such as the interval of a number.
+        badge: a word of the text to highlight: an outcome of `trainer.lab.statistics.verdict`, or the state of a cell.
+        link: a place in the page (``#…``), or a path relative to the report's directory.
+        is_code: whether the text is a name from a file, set as code.
+    """
+
+    text: str
+    note: str = ""
+    badge: str = ""
+    link: str = ""
+    is_code: bool = False
+
+
+EMPTY = TableCell(NOTHING)
+
+
+@dataclass(frozen=True)
+class Column(Generic[Row]):
+    """One column, for HTML and Markdown alike.
+
+    Attributes:
+        cell: what it says about a row.
+        note: small print under the title; a function of the table's rows where it depends on them.
+        is_shown: whether the rows have anything to show in this column; a column of dashes is left out.
+        is_prose: text that may be broken into lines, not a number.
+    """
+
+    title: str
+    cell: Callable[[Row], TableCell]
+    note: str | Callable[[Sequence[Row]], str] = ""
+    is_shown: Callable[[Sequence[Row]], bool] = lambda rows: True
+    is_prose: bool = False
+
+
+@dataclass(frozen=True)
+class Heading:
+    """The head of a column; ``note`` is its small print."""
+
+    title: str
+    note: str = ""
+    is_prose: bool = False
+
+
+@dataclass(frozen=True)
+class Table:
+    """A table ready to be rendered; ``anchors`` has one id a row within the page, or an empty text."""
+
+    title: str
+    headings: list[Heading]
+    rows: list[list[TableCell]]
+    anchors: list[str]
+    caption: str = ""
+
+
+def table_of(
+    title: str,
+    columns: Sequence[Column[Row]],
+    rows: Sequence[Row],
+    caption: str = "",
+    anchor: Callable[[Row], str] = lambda row: "",
+) -> Table:
+    """The shown columns of at least one row."""
+    shown = [column for column in columns if column.is_shown(rows)]
+    headings = [
+        Heading(column.title, column.note if isinstance(column.note, str) else column.note(rows), column.is_prose)
+        for column in shown
+    ]
+    cells = [[column.cell(row) for column in shown] for row in rows]
+    return Table(title, headings, cells, [anchor(row) for row in rows], caption)
+
+
+def plain_table(
+    title: str, titles: Sequence[str], rows: Sequence[Sequence[str | TableCell]], caption: str = ""
+) -> Table:
+    """A table whose columns are only titles, of cells that are given as text."""
+    cells = [[TableCell(cell) if isinstance(cell, str) else cell for cell in row] for row in rows]
+    return Table(title, [Heading(each) for each in titles], cells, [""] * len(cells), caption)
+
+
+def markdown_table(table: Table, *, links: bool = True) -> str:
+    """The table and its caption, without its title.
+
+    Args:
+        links: whether the text will be in the report's directory, so that files can be linked to.
+    """
+    heads = [escaped(each.title) + (f" ({escaped(each.note)})" if each.note else "") for each in table.headings]
+    lines = [f"| {' | '.join(heads)} |", f"|{'---|' * len(heads)}"]
+    for row in table.rows:
+        texts = []
+        for cell in row:
+            text = f"`{one_line(cell.text)}`" if cell.is_code else escaped(cell.text)
+            if cell.link and links and not cell.link.startswith("#"):
+                text = f"[{text}]({quote(cell.link)})"
+            texts.append(f"{text} {escaped(cell.note)}" if cell.note else text)
+        lines.append(f"| {' | '.join(texts)} |")
+    return "\n".join([*lines, *(["", escaped(table.caption)] if table.caption else [])])
+
+
+def escaped(text: Any) -> str:
+    """Text inside a cell of a Markdown table: on one line, without characters that would end the cell or start HTML."""
+    return one_line(text).replace("<", "&lt;")
+
+
+def one_line(text: Any) -> str:
+    """Text on one line that ends neither the cell nor a code span."""
+    return " ".join(str(text).split()).replace("|", "\\|").replace("`", "'")
+
+
+def terminal_table(table: Table) -> terminal.Table:
+    """The table for `rich`: numbers on the right, the first column and prose on the left."""
+    found = terminal.Table(title=table.title, caption=table.caption or None)
+    for position, heading in enumerate(table.headings):
+        is_text = position == 0 or heading.is_prose
+        found.add_column(heading.title, justify="left" if is_text else "right", no_wrap=position == 0)
+    for row in table.rows:
+        found.add_row(*(Text(f"{cell.text} {cell.note}".strip(), COLOURS.get(cell.badge, "")) for cell in row))
+    return found
+
+
+def print_table(table: Table) -> None:
+    """Print a table at the terminal's width, or wide enough for a file."""
+    Console(width=None if sys.stdout.isatty() else 120).print(terminal_table(table))
+
+
+def number(value: float | None, digits: int = 3) -> str:
+    """A number with so many decimals; a dash for ``None`` and NaN."""
+    return NOTHING if value is None or not math.isfinite(value) else f"{value:.{digits}f}".replace("-", "−")
+
+
+def signed(value: float) -> str:
+    """A difference with its sign."""
+    return number(value) if value < 0 else f"+{number(value)}"
+
+
+def count(value: float | None) -> str:
+    """A number of steps, tokens or seconds."""
+    return NOTHING if value is None else f"{value:,.0f}" if value >= 10 else f"{value:.3g}"
+
+
+def interval(value: Estimate) -> str:
+    """``[low, high]``; empty where they are NaN."""
+    return "" if math.isnan(value.low) else f"[{number(value.low)}, {number(value.high)}]"
+
+
+def p_value(value: float) -> str:
+    """A p-value with three significant digits."""
+    return NOTHING if math.isnan(value) else "< 0.001" if value < 0.001 else f"{value:.3g}"
+
+
+def estimate(value: Estimate | None) -> TableCell:
+    """A number with its interval."""
+    return TableCell(number(value.value), interval(value)) if value else EMPTY
+
+
+def difference(value: Estimate | None) -> TableCell:
+    """A signed number with its interval."""
+    return TableCell(signed(value.value), interval(value)) if value else EMPTY

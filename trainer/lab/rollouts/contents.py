@@ -1,0 +1,157 @@
+"""The contents of the page: counts of all rollouts, jumps, curves, and the groups that are shown."""
+
+import json
+import math
+from collections import defaultdict
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from evenkeel.trainer.lab.reports.completions import VERDICT_OF
+from evenkeel.trainer.lab.rollouts.jumps import Jump, jumps
+from evenkeel.trainer.lab.rollouts.sample import LONGEST_SHOWN, Chosen, chosen_groups
+from evenkeel.trainer.lab.rollouts.summaries import COLUMNS, METRICS, BatchSummary, mean_over, summary_of
+from evenkeel.trainer.lab.rollouts.tokens import Decode, WeighedTokens, token_pieces
+from evenkeel.trainer.run.record.files import ROLLOUTS
+from evenkeel.trainer.run.record.rollouts import RecordedRollouts, RolloutsError
+
+LONGEST_TEXT = 6_000
+"""Characters of a text that are shown."""
+Row = dict[str, Any]
+
+
+@dataclass(frozen=True)
+class Contents:
+    """Everything on the page.
+
+    Attributes:
+        groups: the groups that are shown, as `script.js` reads them.
+        scored: whether π_old was recorded of what is shown.
+        weights_note: what advantage × weight is on this page.
+    """
+
+    batches: list[BatchSummary]
+    jumps: list[Jump]
+    groups: list[dict[str, Any]]
+    scored: bool
+    weights_note: str
+
+    @property
+    def rollouts(self) -> int:
+        return sum(batch.rows for batch in self.batches)
+
+    @property
+    def verdicts(self) -> dict[str, int]:
+        """Verdict → rollouts of all batches."""
+        return {name: sum(batch.verdicts[name] for batch in self.batches) for name in self.batches[0].verdicts}
+
+    @property
+    def overall(self) -> dict[str, float]:
+        """Metric → mean over all groups that were recorded."""
+        return {name: mean_over(self.batches, name) for name in METRICS}
+
+
+def contents_of(
+    recorded: RecordedRollouts, weigh: WeighedTokens, decode: Decode | None, most_rollouts: int, most_tokens: int
+) -> Contents:
+    """Reads the light columns of every batch, and everything of the batches with a group that is shown.
+
+    Args:
+        decode: token ids → text; ``None`` without a tokenizer: the text is not split into tokens.
+    """
+    numbers = list(recorded.files)
+    tables = zip(numbers, recorded.batches(COLUMNS), strict=True)
+    batches = [summary_of(number, table) for number, table in tables if len(table)]
+    if not batches:
+        raise RolloutsError(f"{recorded.run / ROLLOUTS} has files without rollouts, so there is nothing to show.")
+    found = jumps(batches)
+    chosen = chosen_groups(batches, found, most_rollouts, most_tokens)
+    groups = [_shown(each, rows, weigh, decode) for each, rows in _rows_of(recorded, chosen)]
+    scored = all(rollout["probs"] is not None for group in groups for rollout in group["rollouts"])
+    return Contents(batches, found, groups, scored, weigh.note)
+
+
+def _rows_of(recorded: RecordedRollouts, chosen: Sequence[Chosen]) -> Iterator[tuple[Chosen, list[Row]]]:
+    """The rows of the chosen groups, batch by batch."""
+    import pyarrow
+    from pyarrow import compute
+
+    wanted: dict[int, list[Chosen]] = defaultdict(list)
+    for each in chosen:
+        wanted[each.number].append(each)
+    for (number, of_batch), table in zip(wanted.items(), recorded.batches(numbers=list(wanted)), strict=True):
+        if table.column("batch")[0].as_py() != number:
+            raise RolloutsError(f"{recorded.files[number][0]} is damaged: its rows belong to another batch. Delete it.")
+        groups = pyarrow.array([each.group for each in of_batch])
+        rows: dict[int, list[Row]] = defaultdict(list)
+        for row in table.filter(compute.is_in(table.column("group"), groups)).to_pylist():
+            rows[row["group"]].append(row)
+        for each in of_batch:
+            yield each, rows[each.group]
+
+
+def _shown(chosen: Chosen, rows: list[Row], weigh: WeighedTokens, decode: Decode | None) -> dict[str, Any]:
+    first = rows[0]
+    return {
+        "batch": chosen.number,
+        "step": first["step"],
+        "group": chosen.group,
+        "why": chosen.why,
+        "prompt": _cut(first["prompt"]),
+        "reference": first["reference"],
+        "rollouts": [_rollout(row, weighed, decode) for row, weighed in zip(rows, weigh.of_group(rows), strict=True)],
+    }
+
+
+def _rollout(row: Row, weighed: float | list[float], decode: Decode | None) -> dict[str, Any]:
+    ids = row["completion_ids"][:LONGEST_SHOWN]
+    names = [name.removesuffix("/reason") for name in row if name.endswith("/reason")]
+    said = [[name, row.get(f"{name}/answer"), row[f"{name}/reason"]] for name in names]
+    return {
+        "row": row["row"],
+        "verdict": VERDICT_OF[row["correct"]],
+        "reward": _short(row["reward"]),
+        "rewards": {name.removeprefix("rewards/"): _short(x) for name, x in row.items() if name.startswith("rewards/")},
+        "advantage": _short(row["advantage"]),
+        "length": row["num_tokens"],
+        "truncated": row["truncated"],
+        "said": [[name, _cut(answer), _cut(reason)] for name, answer, reason in said if answer or reason],
+        "others": row["others"],
+        "pieces": None if decode is None else token_pieces(ids, decode),
+        "text": _cut(row["completion"]) if decode is None else None,
+        "counted": row["mask"] and row["mask"][:LONGEST_SHOWN],
+        "left_out": len(row["completion_ids"]) - len(ids),
+        "weighed": [_short(x) for x in weighed[:LONGEST_SHOWN]] if isinstance(weighed, list) else _short(weighed),
+        "probs": None if row["old_logps"] is None else [_short(math.exp(x)) for x in row["old_logps"][:LONGEST_SHOWN]],
+    }
+
+
+def _short(value: float | None) -> float | None:
+    """Four digits; ``None`` for NaN and infinities, which JSON does not have."""
+    return None if value is None or not math.isfinite(value) else float(f"{value:.4g}")
+
+
+def _cut(text: str | None) -> str | None:
+    if text is None or len(text) <= LONGEST_TEXT:
+        return text
+    return f"{text[:LONGEST_TEXT]}… [{len(text) - LONGEST_TEXT:,} characters more]"
+
+
+def as_script_data(groups: list[dict[str, Any]]) -> str:
+    """JSON for a script element: no text in it can end the element or start a comment."""
+    text = json.dumps(groups, ensure_ascii=False, separators=(",", ":"), allow_nan=False)
+    for character in "<>&\u2028\u2029":
+        text = text.replace(character, f"\\u{ord(character):04x}")
+    return text
+
+
+def curve(batches: Sequence[BatchSummary], metric: str, most_points: int = 200) -> list[tuple[float, float]]:
+    """(step, mean of a metric) of the batches, or of up to ``most_points`` equal parts of them, without NaN."""
+    parts = np.array_split(np.arange(len(batches)), min(len(batches), most_points))
+    points = []
+    for part in parts:
+        of_part = [batches[place] for place in part]
+        points.append((float(np.mean([batch.step for batch in of_part])), mean_over(of_part, metric)))
+    return [(step, value) for step, value in points if not math.isnan(value)]

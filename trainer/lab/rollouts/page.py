@@ -1,0 +1,140 @@
+"""The page: one HTML document with its style, its script and its data inside, which may load nothing."""
+
+import base64
+import hashlib
+import math
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from markupsafe import Markup
+
+from evenkeel.trainer.lab.page_templates import page_templates, style
+from evenkeel.trainer.lab.reports.tables import Column, Table, TableCell, table_of
+from evenkeel.trainer.lab.rollouts.contents import Contents, as_script_data, contents_of, curve
+from evenkeel.trainer.lab.rollouts.jumps import LEAST, Jump
+from evenkeel.trainer.lab.rollouts.summaries import METRICS
+from evenkeel.trainer.lab.rollouts.tokens import Decode, WeighedTokens
+from evenkeel.trainer.run.config import RunConfig
+from evenkeel.trainer.run.experiment import Experiment
+from evenkeel.trainer.run.record.rollouts import RecordedRollouts
+from evenkeel.trainer.run.record.run_record import RunRecord
+
+TEMPLATES = Path(__file__).with_name("templates")
+ROLLOUTS, TOKENS = 400, 120_000
+"""How many rollouts, and tokens of completions, a page shows at most."""
+_WIDTH, _HEIGHT, _EDGE = 400, 90, 4
+
+
+def write_page(
+    recorded: RecordedRollouts, to: Path | None = None, most_rollouts: int = ROLLOUTS
+) -> tuple[Path, Contents]:
+    """Write the page of a run's rollouts.
+
+    Args:
+        to: the HTML file; without it ``rollouts.html`` in the run's directory.
+        most_rollouts: how many of them can be read on it, in whole groups.
+
+    Raises:
+        RolloutsError: the run has no rollouts (of these steps).
+        ConfigError: its config.yaml is absent or says what this version cannot read.
+    """
+    assert recorded.files
+    config = RunRecord(recorded.run).config
+    decode, problem = run_decoder(recorded.run, config)
+    weigh = WeighedTokens(Experiment(config, recorded.run).strategies, config.trl.get("max_steps", 0))
+    contents = contents_of(recorded, weigh, decode, most_rollouts, TOKENS)
+    path = to or recorded.run / "rollouts.html"
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(page_of(contents, config.name, kept_in_words(recorded, config), problem), encoding="utf-8")
+    return path, contents
+
+
+def run_decoder(run: Path, config: RunConfig) -> tuple[Decode | None, str]:
+    """Token ids → text by the tokenizer of the run's newest checkpoint, or of its model; or why there is none."""
+    from transformers import AutoTokenizer
+
+    with_tokenizer = [path for path in RunRecord(run).checkpoints if (path / "tokenizer_config.json").exists()]
+    place = str(with_tokenizer[0]) if with_tokenizer else config.model.name_or_path
+    try:
+        tokenizer: Any = AutoTokenizer.from_pretrained(place, local_files_only=True)
+    except (OSError, ValueError) as error:
+        return None, f"{place}: {str(error).splitlines()[0]}"
+    return lambda ids: tokenizer.decode(ids, clean_up_tokenization_spaces=False), ""
+
+
+def kept_in_words(recorded: RecordedRollouts, config: RunConfig) -> str:
+    """What part of the run's rollouts was recorded."""
+    asked, every = config.logging.rollouts, recorded.every_batch
+    rows = "All rollouts" if asked == "all" else f"Up to {asked} rollouts (whole groups)"
+    batches = "every batch" if every == 1 else f"one batch in {every}, to stay within logging.rollouts_max_mb,"
+    return f"{rows} of {batches} were recorded."
+
+
+def page_of(contents: Contents, name: str, kept: str, problem: str) -> str:
+    """The HTML document. Text by a policy is in it only escaped, or as data of the script."""
+    templates = page_templates(TEMPLATES, number=_number)
+    script = (TEMPLATES / "script.js").read_text()
+    digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
+    curves = {metric: curve(contents.batches, metric) for metric in METRICS}
+    return templates.get_template("page.html.jinja").render(
+        contents=contents,
+        name=name,
+        kept=kept,
+        shown=sum(len(group["rollouts"]) for group in contents.groups),
+        least=f"{LEAST:g}",
+        jumps=_jump_table(contents),
+        metrics=METRICS,
+        curves=curves,
+        lines={metric: _line(points) for metric, points in curves.items()},
+        ranges={metric: _range([value for _, value in points]) for metric, points in curves.items() if points},
+        has_tokens=not problem,
+        no_tokens=problem,
+        data=Markup(as_script_data(contents.groups)),
+        style=style(TEMPLATES / "rollouts.css"),
+        script=Markup(script),
+        script_hash=f"sha256-{digest}",
+    )
+
+
+def _jump_table(contents: Contents) -> Table:
+    """A row a jump; its link shows the rollouts from the recorded batch before it on (see `script.js`)."""
+    places = {batch.number: place for place, batch in enumerate(contents.batches)}
+    columns: list[Column[Jump]] = [
+        Column("what", lambda jump: TableCell(jump.kind)),
+        Column("from step", lambda jump: TableCell(str(jump.step))),
+        Column("before", lambda jump: TableCell(_number(jump.before))),
+        Column("after", lambda jump: TableCell(_number(jump.after))),
+        Column("standard errors", lambda jump: TableCell(_errors(jump.errors))),
+        Column("share right", lambda jump: TableCell(" → ".join(map(_number, jump.accuracy))), "before → after"),
+        Column("rollouts", lambda jump: TableCell("read", link="#rollouts")),
+    ]
+
+    def steps(jump: Jump) -> str:
+        return f"steps-{contents.batches[places[jump.number] - 1].step}-{jump.step}"
+
+    return table_of("Where to look first", columns, contents.jumps, anchor=steps)
+
+
+def _range(values: Sequence[float]) -> tuple[float, float]:
+    return min(values), max(values)
+
+
+def _line(points: Sequence[tuple[float, float]]) -> str:
+    """The points of an SVG polyline; one point, or one height, is a line in the middle."""
+    if not points:
+        return ""
+    steps, values = zip(*points, strict=True)
+    (first, last), (low, high) = _range(steps), _range(values)
+    across = [(step - first) / (last - first) * _WIDTH if last > first else 0.0 for step in steps]
+    up = [(value - low) / (high - low) if high > low else 0.5 for value in values]
+    pairs = [(x, _HEIGHT - _EDGE - y * (_HEIGHT - 2 * _EDGE)) for x, y in zip(across, up, strict=True)]
+    return " ".join(f"{x:.1f},{y:.1f}" for x, y in (pairs if len(pairs) > 1 else [*pairs, (_WIDTH, pairs[0][1])]))
+
+
+def _number(value: float) -> str:
+    return "–" if math.isnan(value) else f"{value:,.0f}" if abs(value) >= 100 else f"{value:.3g}"
+
+
+def _errors(value: float) -> str:
+    return f"{value:+.1f}" if math.isfinite(value) else f"{'+' if value > 0 else '−'}∞"

@@ -1,0 +1,62 @@
+"""Statistics over seeds: pure functions of arrays, numpy and scipy alone.
+
+Shapes: S seeds (runs of one variant), I evaluation items, P evaluated points of a run.
+A NaN is an item that nobody could judge, or a value that a run does not have.
+"""
+
+from evenkeel.trainer.evaluation.shares import CONFIDENCE, Estimate, proportion_estimate, share_estimate
+from evenkeel.trainer.lab.statistics.claim import ClaimAnswer, claim_answer
+from evenkeel.trainer.lab.statistics.components import (
+    DifferenceComponents,
+    Evaluated,
+    paired_components,
+    unpaired_components,
+)
+from evenkeel.trainer.lab.statistics.curves import Saturation, area_under_curve, first_reaching, saturation
+from evenkeel.trainer.lab.statistics.intervals import (
+    StatisticsError,
+    mean_estimate,
+    paired_difference,
+    unpaired_difference,
+    variance_parts,
+)
+from evenkeel.trainer.lab.statistics.looks import Look, look_at
+from evenkeel.trainer.lab.statistics.planning import detectable_difference, planned_seeds, uncertainty, verdict_power
+from evenkeel.trainer.lab.statistics.sequential import look_levels, predictive_power, sequential_p
+from evenkeel.trainer.lab.statistics.verdict import Verdict, holm_adjusted, power, seeds_needed, verdict
+
+__all__ = [
+    "CONFIDENCE",
+    "ClaimAnswer",
+    "DifferenceComponents",
+    "Estimate",
+    "Evaluated",
+    "Look",
+    "Saturation",
+    "StatisticsError",
+    "Verdict",
+    "area_under_curve",
+    "claim_answer",
+    "detectable_difference",
+    "first_reaching",
+    "holm_adjusted",
+    "look_at",
+    "look_levels",
+    "mean_estimate",
+    "paired_components",
+    "paired_difference",
+    "planned_seeds",
+    "power",
+    "predictive_power",
+    "proportion_estimate",
+    "saturation",
+    "seeds_needed",
+    "sequential_p",
+    "share_estimate",
+    "uncertainty",
+    "unpaired_components",
+    "unpaired_difference",
+    "variance_parts",
+    "verdict",
+    "verdict_power",
+]

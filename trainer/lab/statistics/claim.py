@@ -1,0 +1,78 @@
+"""The answer to a claim: supported, contradicted or not decided, wrong for equals in 5 % at most.
+
+A claim says that a variant is better (or worse) than each of K others: its baseline and the controls that could explain
+the difference as well. With d_k the difference from the k-th, counted positive in the claimed direction, and its
+interval at confidence 1 − α from `trainer.lab.statistics.intervals`,
+
+    supported       every interval lies above 0                    (intersection–union: Berger 1982, Technometrics 24)
+    contradicted    some interval at 1 − α/K lies below 0          (Bonferroni)
+    not decided     else
+
+Among equals each end of a two-sided interval is wrong in α/2, so that "supported" comes out in at most α/2 and
+"contradicted" in at most K · α/(2K) = α/2: together in α = 5 %. With K = 1 it is the verdict's own rule. The smallest
+effect that matters decides nothing: it says how many seeds a decision would take, and what is excluded. Where all
+intervals exclude it, the effect is too small to matter, whatever its sign.
+"""
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Literal
+
+from scipy import stats
+
+from evenkeel.trainer.evaluation.shares import CONFIDENCE, Estimate
+from evenkeel.trainer.lab.statistics.verdict import FEWEST_SEEDS, seeds_needed
+
+Answer = Literal["supported", "contradicted", "not decided"]
+
+
+@dataclass(frozen=True)
+class ClaimAnswer:
+    """What the differences say of a claim.
+
+    Attributes:
+        differences: from each of the others, positive in the claimed direction, with their intervals at 1 − α.
+        excludes_what_matters: whether an effect as large as the smallest one that matters is excluded: the upper end of
+            some interval lies below it.
+        seeds_needed: of an undecided claim: about how many seeds would find the smallest effect that matters in 80 %;
+            ``None`` where more than 1,000 would be needed, or other items, and where too few seeds are there to say.
+    """
+
+    answer: Answer
+    differences: dict[str, Estimate]
+    excludes_what_matters: bool
+    seeds_needed: int | None
+
+
+def claim_answer(differences: Mapping[str, Estimate], matters: float, alpha: float = 1 - CONFIDENCE) -> ClaimAnswer:
+    """The answer by the rule of this module.
+
+    Args:
+        differences: from each of the others, positive in the claimed direction; their own intervals are not used.
+        matters: the smallest effect that matters, above 0.
+        alpha: below 5 % where the differences are seen at a look of several (`sequential.look_levels`).
+    """
+    seen = {name: _at(difference, alpha) for name, difference in differences.items()}
+    judged = [each for each in seen.values() if each.num_seeds >= FEWEST_SEEDS and each.standard_error > 0]
+    answer: Answer = "not decided"
+    if len(judged) == len(seen) and all(each.low > 0 for each in judged):
+        answer = "supported"
+    elif any(_at(each, alpha / len(seen)).high < 0 for each in judged):
+        answer = "contradicted"
+    needed = [seeds_needed(each, matters) if each.num_seeds > 1 else None for each in seen.values()]
+    known = [number for number in needed if number is not None]
+    return ClaimAnswer(
+        answer,
+        seen,
+        any(each.high < matters for each in judged),
+        max(known) if answer == "not decided" and len(known) == len(needed) else None,
+    )
+
+
+def _at(difference: Estimate, alpha: float) -> Estimate:
+    """With its t interval at confidence 1 − ``alpha``."""
+    if difference.num_seeds < 2:
+        return replace(difference, low=math.nan, high=math.nan)
+    half = float(stats.t.isf(alpha / 2, difference.num_seeds - 1)) * difference.standard_error
+    return replace(difference, low=difference.value - half, high=difference.value + half)

@@ -1,0 +1,128 @@
+"""The verdict on a variant: better, worse, or not distinguishable, and then how many seeds it would take.
+
+And p-values adjusted for several variants, which stand beside the verdicts and change none.
+"""
+
+import bisect
+import math
+from dataclasses import dataclass, replace
+from typing import Literal
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from scipy import stats
+
+from evenkeel.trainer.evaluation.shares import CONFIDENCE, Estimate
+from evenkeel.trainer.lab.statistics.intervals import StatisticsError
+
+FEWEST_SEEDS = 3
+POWER = 0.8
+MOST_SEEDS = 1_000
+"""Beyond this no number of seeds is named."""
+
+Outcome = Literal["better", "worse", "not distinguishable", "no verdict"]
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """An outcome and the sentence that explains it; ``seeds_needed`` is ``None`` where seeds alone would not do."""
+
+    outcome: Outcome
+    sentence: str
+    seeds_needed: int | None = None
+
+
+def verdict(difference: Estimate) -> Verdict:
+    """Better or worse only where the interval of the paired difference excludes 0.
+
+    Fewer than three seeds, or seeds without any spread, give no verdict, however large the difference. Where the
+    interval holds 0 nothing is said to be equal: only how many seeds, to two digits, would show what was observed.
+    """
+    seeds, outcome = difference.num_seeds, outcome_of(difference)
+    if seeds < FEWEST_SEEDS:
+        return Verdict(outcome, f"no verdict: {_seeds(seeds)} to compare, at least {FEWEST_SEEDS} are needed")
+    if outcome == "no verdict":
+        return Verdict(
+            outcome, f"no verdict: {seeds} seeds with exactly the same difference show no spread to judge it by"
+        )
+    if outcome != "not distinguishable":
+        return Verdict(outcome, f"{outcome} ({_seeds(seeds)})")
+    start = f"not distinguishable with {seeds} seeds; "
+    if difference.value == 0:
+        return Verdict("not distinguishable", f"{start}no difference was seen at all")
+    if (needed := seeds_needed(difference)) is not None:
+        needed = _two_digits(needed)
+        return Verdict("not distinguishable", f"{start}about {needed} seeds would be needed", needed)
+    return Verdict("not distinguishable", start + _beyond_these_items(difference))
+
+
+def outcome_of(difference: Estimate) -> Outcome:
+    """The outcome of `verdict` without its sentence."""
+    if difference.num_seeds < FEWEST_SEEDS or (difference.standard_error == 0 and difference.value):
+        return "no verdict"
+    if difference.low > 0 or difference.high < 0:
+        return "better" if difference.value > 0 else "worse"
+    return "not distinguishable"
+
+
+def _beyond_these_items(difference: Estimate) -> str:
+    """What would be needed where no number of seeds (up to 1,000) is enough with these items."""
+    with_endless_items = seeds_needed(replace(difference, item_variance=0.0))
+    if with_endless_items is None:
+        return f"more than {MOST_SEEDS:,} seeds would be needed to see a difference this small"
+    items = f"more than {difference.num_items:,} items"
+    if with_endless_items <= difference.num_seeds:
+        return f"{items} would be needed"
+    return f"about {_two_digits(with_endless_items)} seeds would be needed, and {items}"
+
+
+def seeds_needed(difference: Estimate, effect: float | None = None) -> int | None:
+    """The smallest number of seeds m with `power` ≥ 0.8 for a true difference of ``effect``, or as large as the
+    observed one.
+
+    The standard error at m seeds is ``√(seed_variance / m + item_variance)``, both as estimated: with few seeds they
+    are rough, and so is m. ``None`` where more than 1,000 would be needed.
+    """
+    wanted = difference.value if effect is None else effect
+
+    def detected(seeds: int) -> float:
+        error = math.sqrt(difference.seed_variance / seeds + difference.item_variance)
+        return float(power(abs(wanted) / error, seeds)) if error else float(wanted != 0)
+
+    numbers = range(2, MOST_SEEDS + 1)
+    position = bisect.bisect_left(numbers, POWER, key=detected)
+    return numbers[position] if position < len(numbers) else None
+
+
+def power(effect: ArrayLike, num_seeds: ArrayLike) -> NDArray[np.float64]:
+    """Probability that the t interval of ``num_seeds`` seeds excludes 0 when the true difference is ``effect`` standard
+    errors (of the mean at that number of seeds).
+
+    ``P(|T| > t_{α/2, m−1})`` with T non-central t of m − 1 degrees of freedom and non-centrality ``effect``.
+    """
+    shift, freedom = np.minimum(np.asarray(effect, float), 30.0), np.asarray(num_seeds) - 1  # 30: certain, and stable
+    limit = stats.t.ppf((1 + CONFIDENCE) / 2, freedom)
+    return np.asarray(stats.nct.sf(limit, freedom, shift) + stats.nct.cdf(-limit, freedom, shift))
+
+
+def holm_adjusted(p_values: ArrayLike) -> NDArray[np.float64]:
+    """p-values (C,) of C comparisons, adjusted so that P(any false alarm) ≤ α: ``max_{j ≤ k} (C − j + 1)·p_(j)``, ≤ 1.
+
+    NaN (no test) stays NaN and does not count. Source: Holm 1979, Scand. J. Statist. 6.
+    """
+    given = np.asarray(p_values, float)
+    if ((given < 0) | (given > 1)).any():
+        raise StatisticsError(f"p-values lie in 0 … 1: {given.tolist()}.")
+    adjusted = np.full_like(given, np.nan)
+    order = np.argsort(given)[: int((~np.isnan(given)).sum())]
+    factors = np.arange(len(order), 0, -1)
+    adjusted[order] = np.minimum(1.0, np.maximum.accumulate(factors * given[order]))
+    return adjusted
+
+
+def _two_digits(number: int) -> int:
+    return round(number, min(0, 2 - len(str(number))))
+
+
+def _seeds(number: int) -> str:
+    return "1 seed" if number == 1 else f"{number} seeds"

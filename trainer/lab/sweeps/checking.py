@@ -1,0 +1,74 @@
+"""Every distinct merged file of a sweep's cells, checked as `evenkeel check` does, before the first cell is started."""
+
+from pathlib import Path
+from typing import Any
+
+from evenkeel.trainer.lab.sweeps.cell_directory import CellDirectory
+from evenkeel.trainer.lab.sweeps.cells import Cell, cells_of
+from evenkeel.trainer.lab.sweeps.fairness import check_fair
+from evenkeel.trainer.lab.sweeps.loading import located_in_sweep
+from evenkeel.trainer.lab.sweeps.plans import Plan, plans_of, processes_of
+from evenkeel.trainer.lab.sweeps.schema import Sweep
+from evenkeel.trainer.run.check.check import CheckError, checked
+from evenkeel.trainer.run.check.context import Finding, first_of
+from evenkeel.trainer.run.config import Problem
+from evenkeel.trainer.run.config.problems import COMMAND_LINE
+from evenkeel.trainer.run.config.yaml_document import Node
+
+
+def checked_plans(tree: Node, *stages: Sweep) -> list[list[Plan]]:
+    """The cells of each stage; what is probably not meant is printed, once for all variants that it is said of.
+
+    Cells of several seeds, and equal variants, are checked once; finished cells not at all.
+
+    Raises:
+        Refusal: variants that cannot be compared; a setting, model, rows or parts with which a cell would be refused.
+    """
+    plans = [plans_of(sweep, cells_of(sweep), tree) for sweep in stages]
+    for sweep, each in zip(stages, plans, strict=True):
+        check_fair(sweep, each, tree)
+    _say_equal([plan for each in plans for plan in each])
+    families = {*stages[0].variants}
+    known: dict[str, Any] = {}
+    said: dict[str, dict[str, set[str]]] = {"error": {}, "warning": {}, "note": {}}
+    for sweep, each in zip(stages, plans, strict=True):
+        root = Path(sweep.output_dir).absolute()
+        waiting: dict[str, Plan] = {}
+        for plan in each:
+            if not CellDirectory(root / plan.cell.name).summary():
+                waiting.setdefault(plan.merged, plan)
+        for plan in waiting.values():
+            # a checkpoint to branch from has been looked at, and is hashed by each of its cells
+            own = [override for override in plan.overrides if not override.startswith("branch_of=")]
+            own.append(f"output_dir={root}")
+            for finding in checked(sweep.config, own, processes=processes_of(sweep), known=known).findings:
+                text = _placed(finding, plan.cell, tree)
+                said[finding.severity].setdefault(text, set()).add(plan.cell.family)
+    shown = {
+        severity: [text if names == families else f"{first_of(sorted(names))}: {text}" for text, names in found.items()]
+        for severity, found in said.items()
+    }
+    if shown["error"]:
+        raise CheckError("\n\n".join(["No cell was started.", *shown["error"]]))
+    for text in shown["warning"]:
+        print(f"warning: {text}", flush=True)
+    return plans
+
+
+def _say_equal(plans: list[Plan]) -> None:
+    """One line for variants with the same merged file, as where A is compared with A on purpose."""
+    by_file: dict[str, dict[str, None]] = {}
+    for plan in plans:
+        by_file.setdefault(plan.merged, {})[plan.cell.family] = None
+    for names in dict.fromkeys(tuple(each) for each in by_file.values() if len(each) > 1):
+        print(f"warning: {' and '.join(names)} differ in no setting, so their runs of a seed are equal.", flush=True)
+
+
+def _placed(finding: Finding, cell: Cell, tree: Node) -> str:
+    """Its text; what is said of an override of a cell is so at the line of the sweep's file that writes it."""
+    said = finding.text.removeprefix(f"{COMMAND_LINE}: ")
+    named = [key for key in cell.settings if key in said]
+    named += [key for key in cell.settings if key.split(".")[0] == finding.topic]
+    if said == finding.text or not named:
+        return said
+    return str(located_in_sweep(Problem(named[0], said, "", COMMAND_LINE, code=finding.code), cell, tree))

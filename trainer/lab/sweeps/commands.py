@@ -1,0 +1,273 @@
+"""The commands of `evenkeel sweep`; each prints what happens and returns the exit status.
+
+They raise `rewards.registry.Refusal` where the file, its parts or this machine are not able to do what is asked.
+"""
+
+import os
+import sys
+from collections.abc import Mapping, Sequence
+from contextlib import redirect_stdout
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from evenkeel.trainer.lab.reports.tables import print_table
+from evenkeel.trainer.lab.sweeps.attempt import rendezvous
+from evenkeel.trainer.lab.sweeps.cells import cells_of, chosen_cell
+from evenkeel.trainer.lab.sweeps.checking import checked_plans
+from evenkeel.trainer.lab.sweeps.loading import load_sweep
+from evenkeel.trainer.lab.sweeps.plans import Plan, processes_of
+from evenkeel.trainer.lab.sweeps.queues import Queue, SlurmQueue, local_queue
+from evenkeel.trainer.lab.sweeps.runner import (
+    SweepError,
+    SweepRunner,
+    check_unlocked,
+    locked_directory,
+    write_sweep,
+)
+from evenkeel.trainer.lab.sweeps.schema import SlurmExecution, Sweep
+from evenkeel.trainer.lab.sweeps.starting import QueuedCell, changed_settings, next_attempt, queued_cells
+from evenkeel.trainer.lab.sweeps.status import budget_table, status_table, watch
+from evenkeel.trainer.lab.sweeps.stopping import LookGate, check_looks_unchanged
+from evenkeel.trainer.lab.sweeps.tuning import (
+    check_stages,
+    choices,
+    confirmation_stage,
+    provisional_settings,
+    tuning_record,
+    tuning_stage,
+)
+from evenkeel.trainer.run.config import load_config
+from evenkeel.trainer.run.config.yaml_document import write
+
+
+def run(file: Path, parents: Sequence[str] = ()) -> int:
+    """Check every cell, run them, and end with the table: 0 all finished, 1 some failed, 130 stopped on request.
+
+    Args:
+        parents: checkpoints that the cells begin in, in place of the file's ``from``.
+    """
+    sweep, tree = load_sweep(file, parents)
+    check_unlocked(sweep)
+    if sweep.tune is None:
+        (plans,) = checked_plans(tree, sweep)
+        return _run_cells(sweep, plans, file, parents=parents)
+    tuning = tuning_stage(sweep)
+    check_unlocked(tuning)
+    plans, provisional = checked_plans(tree, tuning, confirmation_stage(sweep, provisional_settings(sweep)))
+    check_stages(plans, provisional)
+    each = len(plans) // len(sweep.variants)
+    print(f"Tuning: {each} runs of every variant; each takes its best point to {len(sweep.seeds)} fresh seeds.")
+    if status := _run_cells(tuning, plans, file):
+        return status
+    chosen = choices(sweep, Path(tuning.output_dir))
+    for variant, choice in chosen.items():
+        print(f"{variant} is confirmed at {choice.point}.")
+    confirmation = confirmation_stage(sweep, {name: choice.settings for name, choice in chosen.items()})
+    (plans,) = checked_plans(tree, confirmation)
+    return _run_cells(confirmation, plans, file, tuning_record(sweep, chosen))
+
+
+def _run_cells(
+    sweep: Sweep,
+    plans: Sequence[Plan],
+    file: Path,
+    tuning: Mapping[str, Any] | None = None,
+    parents: Sequence[str] = (),
+) -> int:
+    """One stage from its plans to its table; the exit status of `run`."""
+    with locked_directory(sweep) as root:
+        cells = queued_cells(sweep, plans)
+        refused = _refused_as_changed(cells)
+        check_looks_unchanged(sweep, root)
+        write_sweep(sweep, plans, root, file, tuning)
+        print_table(budget_table(sweep, plans))
+        say = partial(print, flush=True)
+        gate = LookGate(sweep, [plan.cell for plan in plans], root, say) if sweep.stopping else None
+        entries = [cell for cell in cells if cell not in refused]
+        completed = SweepRunner(sweep, entries, _queue(sweep, plans, root), say, gate).run()
+    if gate is not None:
+        not_needed = gate.not_needed()
+        cells = [cell for cell in cells if cell.name not in not_needed]
+    print_table(status_table(root))
+    _print_failures(cells)
+    if not completed:
+        command = " ".join(["branch", *parents] if parents else ["sweep run"])
+        print(f"Stopped. To continue:  evenkeel {command} {file}")
+        return 130
+    return int(any(not cell.directory.summary() for cell in cells) or bool(refused))
+
+
+def run_cell(file: Path, choice: Sequence[str]) -> int:
+    """Run one cell here, as `run` would; a W&B agent calls this and names the W&B run itself.
+
+    Args:
+        choice: ``variant=…`` and ``seed=…``.
+    """
+    sweep, tree = load_sweep(file)
+    _refuse_stages(sweep, "cell")
+    chosen = chosen_cell(cells_of(sweep), choice)
+    (plans,) = checked_plans(tree, sweep)
+    (cell,) = (cell for cell in queued_cells(sweep, plans) if cell.name == chosen.name)
+    if cell.directory.is_running():
+        raise SweepError(f"{cell.name} is running; follow it in {cell.directory.log}.")
+    if _refused_as_changed([cell]):
+        return 2
+    if not cell.directory.summary():
+        check_looks_unchanged(sweep, cell.directory.path.parent)
+        write_sweep(sweep, plans, cell.directory.path.parent, file)
+        attempt = next_attempt(sweep, cell)
+        if "WANDB_SWEEP_ID" in os.environ:
+            for name in ("WANDB_RUN_ID", "WANDB_RESUME"):
+                attempt.environment.pop(name)
+        print(f"{cell.name} runs; its output is in {cell.directory.log}", flush=True)
+        attempt.run(0, rendezvous(0, ["localhost"], "0"), in_terminal=True)
+    print_table(status_table(cell.directory.path.parent, only=cell.name))
+    return {"finished": 0, "stopped": 130}.get(cell.directory.state(), 1)
+
+
+def export(file: Path) -> int:
+    """The sweep as W&B's agents want it, on standard output."""
+    with redirect_stdout(sys.stderr):  # transformers prints while it is imported, and the output is a file
+        sweep, tree = load_sweep(file)
+        _refuse_stages(sweep, "export")
+        if sweep.stopping is not None:
+            raise SweepError(
+                "W&B's agents choose the order of cells themselves and cannot take looks, so no comparison would stop "
+                "early. Run a sweep with `stopping:` by `evenkeel sweep run`."
+            )
+        checked_plans(tree, sweep)
+    # A variant stands for several settings, which W&B's parameters cannot: its agents get the names of cells.
+    exported = write(
+        {
+            "name": sweep.name,
+            "method": "grid",
+            "parameters": {
+                "seed": {"values": list(sweep.seeds)},
+                "variant": {"values": list(dict.fromkeys(cell.variant for cell in cells_of(sweep)))},
+            },
+            # an agent talks to W&B's server, so its runs must too, whatever the run file says
+            "command": [
+                "${env}",
+                "WANDB_MODE=online",
+                "${interpreter}",
+                "-m",
+                "evenkeel",
+                "sweep",
+                "cell",
+                str(file),
+                "${args_no_hyphens}",
+            ],
+        }
+    )
+    print(exported, end="")
+    return 0
+
+
+def report(file: Path, parents: Sequence[str] = ()) -> int:
+    """report.html, report.md and their picture in the sweep's directory; ``parents`` as of `run`."""
+    from evenkeel.trainer.lab.reports import print_report
+
+    return print_report(_started(file, parents))
+
+
+def plan(file: Path, pilot: Path | None, items: int | None, difference: float | None, *, as_json: bool) -> int:
+    """Which differences the sweep can detect, and its cost, from finished cells.
+
+    Args:
+        pilot: a directory of cells; otherwise the sweep's own.
+        items: number of held-out rows; otherwise the pilot's.
+        difference: that should be detected.
+    """
+    from evenkeel.trainer.lab.sweeps.pilots import read_pilot
+    from evenkeel.trainer.lab.sweeps.planning import plan_json, plan_of, plan_sentences, plan_tables
+
+    sweep, _ = load_sweep(file)
+    samples = load_config(sweep.config).evaluation.samples or 1
+    found = read_pilot(pilot or Path(sweep.output_dir), _pilot_commands(sweep, file))
+    planned = plan_of(sweep, found, samples, items, difference)
+    if as_json:
+        print(plan_json(planned))
+        return 0
+    print("\n".join(plan_sentences(planned)))
+    for table in plan_tables(planned):
+        print_table(table)
+    return 0
+
+
+def _pilot_commands(sweep: Sweep, file: Path) -> str:
+    """How to make a pilot of this sweep."""
+    if sweep.tune is not None:
+        return (
+            "A pilot needs at least two seeds of one variant. A sweep with `tune:` runs no single cells: copy its file "
+            "without `tune:` and with another output_dir, run two or three cells there and name that directory by "
+            f"--pilot; or, if two or more tuning seeds have run, write --pilot {sweep.output_dir}/tuning."
+        )
+    cell = next(cell.variant for cell in cells_of(sweep) if cell.variant == cell.baseline)
+    runs = [f"  evenkeel sweep cell {file} variant={cell} seed={seed}" for seed in sweep.seeds[:3]]
+    return (
+        "Two or three seeds of one variant are enough, and these cells are part of the sweep; a second variant next to "
+        "the baseline tells more. Run\n" + "\n".join(runs) + "\nor name an earlier sweep's directory by --pilot."
+    )
+
+
+def status(file: Path, *, once: bool) -> int:
+    """The table of all cells, updated in a terminal unless ``once``."""
+    sweep, _ = load_sweep(file)
+    tuning = Path(sweep.output_dir) / "tuning"
+    if sweep.tune and (tuning / "sweep.json").exists() and not (Path(sweep.output_dir) / "sweep.json").exists():
+        root = tuning  # the confirmation's settings are not known yet
+    else:
+        root = _started(file)
+    if once or not sys.stdout.isatty():
+        print_table(status_table(root))
+    else:
+        watch(root)
+    return 0
+
+
+def _refuse_stages(sweep: Sweep, command: str) -> None:
+    if sweep.tune is not None:
+        raise SweepError(
+            f"`{command}` needs the settings of all cells now, and with `tune:` they are known only after the tuning. "
+            "Run the sweep by `evenkeel sweep run`."
+        )
+
+
+def _started(file: Path, parents: Sequence[str] = ()) -> Path:
+    """The sweep's directory, in which something has been run."""
+    sweep, _ = load_sweep(file, parents)
+    root = Path(sweep.output_dir)
+    if not (root / "sweep.json").exists():
+        raise SweepError(f"The sweep of {file} has not been started: there is no {root / 'sweep.json'}.")
+    return root
+
+
+def _queue(sweep: Sweep, plans: Sequence[Plan], root: Path) -> Queue:
+    """Where the cells run."""
+    if isinstance(sweep.executor, SlurmExecution):
+        return SlurmQueue(root / "submitit", sweep.executor)
+    use_cpu = all(plan.config.trl.get("use_cpu", False) for plan in plans)
+    return local_queue(root / "submitit", sweep.executor, use_cpu, processes_of(sweep))
+
+
+def _refused_as_changed(cells: Sequence[QueuedCell]) -> list[QueuedCell]:
+    """Cells whose files were made under other settings: they are neither repeated nor mixed with new ones."""
+    refused = []
+    for cell in cells:
+        if differences := changed_settings(cell):
+            refused.append(cell)
+            lines = "\n".join(f"  {line}" for line in differences)
+            print(f"{cell.name} was started with other settings and is not run:\n{lines}")
+            print(f"  Undo the change, or move {cell.directory.path} away to run the cell again.\n")
+    return refused
+
+
+def _print_failures(cells: Sequence[QueuedCell]) -> None:
+    for cell in cells:
+        if cell.directory.state() != "failed":
+            continue
+        if refusal := cell.directory.attempts()[-1].get("refused"):
+            print(f"\n{cell.name} was not started: {refusal}")
+        else:
+            print(f"\n{cell.name} failed; the end of {cell.directory.log}:\n{cell.directory.log_end()}")

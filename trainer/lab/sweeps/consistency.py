@@ -1,0 +1,167 @@
+"""What is wrong between the parts of a sweep's file, each of which may be right.
+
+Asked of the data as written, so that a wrong word in one place hides nothing that is wrong in another: what has another
+shape than it should is passed over here, for `schema` refuses it.
+"""
+
+import itertools
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from pydantic_core import InitErrorDetails
+
+from evenkeel.trainer.lab.sweeps.schema import Stopping
+from evenkeel.trainer.run.config.problems import problem
+
+RESERVED_KEYS = {
+    "name": "A cell is named by its variant and seed.",
+    "output_dir": "Every cell has a directory of its own under the sweep's `output_dir:`.",
+    "seed": "Write the seeds of all variants under `seeds:`.",
+    "trl.seed": "Write the seeds of all variants under `seeds:`.",
+    "branch_of": "Write the checkpoints under `from:`.",
+    "extends": "The base of all cells is the file that `config:` names.",
+}
+_FEWEST_DECIDED = 0.001
+_RESERVED_LAUNCH_ARGUMENTS = ("main_process_port", "main_process_ip", "machine_rank", "num_machines")
+
+
+def inconsistencies(data: Mapping[str, Any]) -> Iterator[InitErrorDetails]:
+    """Everything of this kind, at its place in ``data``."""
+    variants, grid = _mapping(data.get("variants")), _mapping(data.get("grid"))
+    yield from _baseline(data.get("baseline"), variants)
+    yield from _seeds(data.get("seeds"))
+    yield from _keys(variants, grid, _mapping(_mapping(data.get("tune")).get("grid")))
+    yield from _variants(variants, grid)
+    yield from _tuning(_mapping(data.get("tune")), data, variants)
+    yield from _stopping(_mapping(data.get("stopping")), data)
+    yield from _launch(_mapping(data.get("launch")))
+    yield from _environment(_mapping(data.get("environment")), _mapping(data.get("executor")))
+
+
+def _baseline(baseline: Any, variants: Mapping[str, Any]) -> Iterator[InitErrorDetails]:
+    if variants and isinstance(baseline, str) and baseline not in variants:
+        what = f"is {baseline!r}, which is none of the variants."
+        yield problem("unknown-baseline", what, f"Write one of {', '.join(variants)}.", ("baseline",))
+
+
+def _seeds(given: Any) -> Iterator[InitErrorDetails]:
+    seeds = [seed for seed in given if type(seed) is int] if isinstance(given, list) else []
+    if twice := sorted({seed for seed in seeds if seeds.count(seed) > 1}):
+        what = f"holds {', '.join(map(str, twice))} twice, and the second run would repeat the first."
+        yield problem("seed-twice", what, "Write each seed once.", ("seeds",))
+
+
+def _keys(variants: Mapping[str, Any], grid: Mapping[str, Any], tuned: Mapping[str, Any]) -> Iterator[InitErrorDetails]:
+    places: list[tuple[str, ...]] = [("variants", name, key) for name in variants for key in _mapping(variants[name])]
+    for place in (*places, *(("grid", key) for key in grid), *(("tune", "grid", key) for key in tuned)):
+        key = place[-1].strip()
+        if key in RESERVED_KEYS:
+            yield problem("decided-by-sweep", "is the sweep's to say.", RESERVED_KEYS[key], place)
+        elif key != place[-1]:
+            yield problem("blank-in-key", "has blanks around it.", f"Write {key}.", place)
+
+
+def _variants(variants: Mapping[str, Any], grid: Mapping[str, Any]) -> Iterator[InitErrorDetails]:
+    for name, changes in variants.items():
+        if "," in name or "=" in name:
+            what = "holds a comma or an equals sign, with which a point of the grid is added to a variant's name."
+            yield problem("name-of-variant", what, "Join words with _ or -.", ("variants", name))
+        for key in set(_mapping(changes)) & set(grid):
+            what = "is also in `grid:`, which would replace it."
+            yield problem("also-in-grid", what, "Write it in one of the two places.", ("variants", name, key))
+
+
+def _tuning(
+    tune: Mapping[str, Any], data: Mapping[str, Any], variants: Mapping[str, Any]
+) -> Iterator[InitErrorDetails]:
+    yield from _tuning_seeds(tune.get("seeds"), data.get("seeds"))
+    grid = _mapping(tune.get("grid"))
+    if tune and data.get("grid"):
+        what = "stands beside `tune:`, and a variant cannot be at its own best point and at every point of a grid."
+        yield problem("grid-and-tune", what, "Write its keys under `tune: {grid: …}`, or leave `tune:` out.", ("grid",))
+    if grid and all(isinstance(values, list) and len(values) == 1 for values in grid.values()):
+        what = "is a single point, so there is nothing to choose."
+        yield problem("single-point", what, "Write several values.", ("tune", "grid"))
+    for key in grid:
+        for name in (name for name, changes in variants.items() if key in _mapping(changes)):
+            what = "is also in `tune: {grid: …}`, which would replace it."
+            yield problem("also-in-tune-grid", what, "Write it in one of the two places.", ("variants", name, key))
+    for key in _mapping(tune.get("held_out")):
+        if not f"{key}.".startswith("data.test."):
+            what = "is not a setting of the held-out rows; all else must be while tuning as it is when confirmed."
+            yield problem("not-held-out-rows", what, "Write settings below data.test.", ("tune", "held_out", key))
+
+
+def _tuning_seeds(tuning: Any, confirmation: Any) -> Iterator[InitErrorDetails]:
+    if not isinstance(tuning, list) or not isinstance(confirmation, list):
+        return
+    if shared := [seed for seed in tuning if seed in confirmation]:
+        what = f"holds {', '.join(map(str, shared))}, on which the verdict rests too: it would confirm its own choice."
+        yield problem("confirmed-on-tuning-seeds", what, "Write seeds that are not under `seeds:`.", ("tune", "seeds"))
+    if len({str(seed) for seed in tuning}) < len(tuning):
+        what = "holds a seed twice, and the second run would repeat the first."
+        yield problem("seed-twice", what, "Write each seed once.", ("tune", "seeds"))
+
+
+def _stopping(stopping: Mapping[str, Any], data: Mapping[str, Any]) -> Iterator[InitErrorDetails]:
+    looks, seeds = stopping.get("looks"), data.get("seeds")
+    if not isinstance(looks, list) or not isinstance(seeds, list) or not all(type(look) is int for look in looks):
+        return
+    here = ("stopping", "looks")
+    if len(looks) == 1:
+        what = f"holds one look, at {looks[0]} seeds, and one at the end is what a sweep without `stopping:` takes."
+        seeds_in_all = len(seeds)
+        earlier = f"Write an earlier one too, such as [{max(1, seeds_in_all // 2)}, {seeds_in_all}], or leave"
+        yield problem("single-look", what, f"{earlier} `stopping:` out.", here)
+    elif any(after <= before for before, after in itertools.pairwise(looks)):
+        yield problem("looks-order", "is not increasing.", "Write each number of seeds once, the smallest first.", here)
+    elif looks and looks[-1] != len(seeds):
+        what = f"ends at {looks[-1]} seeds, and `seeds:` holds {len(seeds)}: the last look is at all of them."
+        yield problem("last-look", what, f"Write [{', '.join(map(str, [*looks[:-1], len(seeds)]))}].", here)
+    elif len(looks) > 1 and looks[0] > 0:
+        yield from _blind_looks(looks, stopping.get("futility", Stopping.model_fields["futility"].default), here)
+    if isinstance(variants := data.get("variants"), dict) and len(variants) == 1:
+        what = "is given for a single variant, and looks are at comparisons."
+        yield problem("looks-of-one-variant", what, "Add a variant, or leave it out.", ("stopping",))
+
+
+def _blind_looks(looks: list[int], futility: Any, here: tuple[str, ...]) -> Iterator[InitErrorDetails]:
+    """Looks that could end nothing, whatever they saw."""
+    from evenkeel.trainer.lab.statistics.sequential import chance_to_decide, least_predictive_power, look_levels
+    from evenkeel.trainer.lab.statistics.verdict import FEWEST_SEEDS
+
+    if looks[0] < FEWEST_SEEDS:
+        what = f"starts at {looks[0]} seeds, and fewer than {FEWEST_SEEDS} give no verdict."
+        yield problem("too-few-seeds", what, f"Start at {FEWEST_SEEDS} seeds or later.", here)
+        return
+    levels = look_levels(looks)
+    for position, seeds in enumerate(looks[:-1]):
+        hopeless = least_predictive_power(looks, position)
+        chance = chance_to_decide(looks, position)
+        if chance < _FEWEST_DECIDED and not (isinstance(futility, int | float) and hopeless < futility):
+            what = (
+                f"holds a look at {seeds} of {looks[-1]} seeds that can end nothing. Its share of the 5 % makes "
+                f"its level {levels[position]:.1g}: a difference that all seeds find in 80 % of sweeps is found there "
+                f"in fewer than 1 of {1 / _FEWEST_DECIDED:,.0f}. Nor can it be hopeless: where no difference is seen, "
+                f"the chance that {looks[-1]} seeds tell the variants apart is still {hopeless:.2f}."
+            )
+            yield problem("futile-look", what, f"Look later, from about {-(-looks[-1] * 2 // 5)} seeds on.", here)
+
+
+def _environment(environment: Mapping[str, Any], executor: Mapping[str, Any]) -> Iterator[InitErrorDetails]:
+    name = "CUDA_VISIBLE_DEVICES"
+    if name in environment and executor.get("kind", "local") == "local":
+        gpus = environment[name]
+        what = "is set for every cell by the sweep, so that no two share a GPU."
+        instead = f"Leave it out and start the sweep with it: {name}={gpus} evenkeel sweep run …"
+        yield problem("decided-by-sweep", what, instead, ("environment", name))
+
+
+def _launch(launch: Mapping[str, Any]) -> Iterator[InitErrorDetails]:
+    for key in {*launch} & {*_RESERVED_LAUNCH_ARGUMENTS}:
+        what = "is set for every cell by the sweep: two cells must not meet at one port."
+        yield problem("decided-by-sweep", what, "Leave it out.", ("launch", key))
+
+
+def _mapping(value: Any) -> Mapping[str, Any]:
+    return value if isinstance(value, dict) else {}

@@ -1,0 +1,158 @@
+"""From a sweep's YAML file to a ``Sweep``, or to one error that names everything wrong with it."""
+
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from pydantic import ValidationError
+
+from evenkeel.rewards.registry import Refusal, suggest
+from evenkeel.trainer.lab.sweeps.cells import Cell
+from evenkeel.trainer.lab.sweeps.consistency import inconsistencies
+from evenkeel.trainer.lab.sweeps.schema import SlurmSweep, Sweep
+from evenkeel.trainer.run.branch import checkpoint_at
+from evenkeel.trainer.run.config import RunConfig
+from evenkeel.trainer.run.config.file_kinds import SWEEP, check_kind
+from evenkeel.trainer.run.config.layers import extended, flattened
+from evenkeel.trainer.run.config.loading import local_path
+from evenkeel.trainer.run.config.problems import COMMAND_LINE, ConfigError, Problem, config_error
+from evenkeel.trainer.run.config.section import expanded
+from evenkeel.trainer.run.config.shipped import maker_of
+from evenkeel.trainer.run.config.wording import problems_of
+from evenkeel.trainer.run.config.yaml_document import Node, read_file
+from evenkeel.trainer.run.record.directory import MAY_CHANGE
+from evenkeel.trainer.run.record.files import CONFIG
+from evenkeel.trainer.run.record.run_record import RunRecord
+
+_KINDS: dict[str, type[Sweep]] = {"local": Sweep, "slurm": SlurmSweep}
+
+
+def load_sweep(path: str | Path, parents: Sequence[str] = ()) -> tuple[Sweep, Node]:
+    """The sweep that a file describes, and the tree that knows where each value was written.
+
+    What it does not say is taken from the one file that it ``extends``, as of a run. ``name`` is the file's stem and
+    ``output_dir`` is ``runs/sweeps/<name>`` where the file gives none; ``config`` becomes absolute; an empty variant
+    (``grpo:``) changes nothing. With ``from``, or ``parents`` in its place, ``config`` and ``seeds`` are those of the
+    parents, and ``from`` names their checkpoints by absolute paths.
+
+    Raises:
+        ConfigError: everything that is wrong, each with its line.
+    """
+    path = Path(path)
+    tree = read_file(path)
+    check_kind(tree, SWEEP)
+    tree = extended(tree)
+    model = _KINDS[_kind(tree)]
+    data = tree.plain()
+    data.setdefault("name", path.stem)
+    data.setdefault("output_dir", f"runs/sweeps/{data['name']}")
+    if isinstance(data["output_dir"], str):
+        data["output_dir"] = expanded(data["output_dir"])
+    if isinstance(data.get("variants"), dict):
+        data["variants"] = {name: {} if changes is None else changes for name, changes in data["variants"].items()}
+    has_parents = bool(parents) or "from" in data
+    problems = _from_parents(data, tree, parents) if has_parents else _locate_config(data, tree)
+    for found in inconsistencies(data):  # each for itself: a wrong setting of a variant says nothing about its name
+        problems += problems_of(ValidationError.from_exception_data("sweep", [found]), tree, model)
+    try:
+        sweep = model.model_validate(data)
+    except ValidationError as error:
+        of_parents = ("config", "seeds") if has_parents else ()
+        problems += [found for found in problems_of(error, tree, model) if found.path not in of_parents]
+    if problems:
+        raise ConfigError(sorted(problems, key=lambda problem: (problem.origin and problem.origin.line) or 0))
+    return sweep, tree
+
+
+def _kind(tree: Node) -> str:
+    kind = tree.at(("executor", "kind"))
+    if kind is None or (isinstance(kind.value, str) and kind.value in _KINDS):
+        return "local" if kind is None else kind.value
+    what = f"is {kind.plain()!r}, and cells are run on this machine or through SLURM."
+    instead = suggest(str(kind.plain()), _KINDS, "Write local or slurm.")
+    raise config_error("unknown-executor", "executor.kind", what, instead, kind.origin)
+
+
+def _locate_config(data: dict[str, Any], tree: Node) -> list[Problem]:
+    named = data.get("config")
+    if not isinstance(named, str) or not named:
+        return []
+    origin = tree.value["config"].origin
+    found = local_path(named, origin.folder, Path())
+    if found is None or not found.is_file():
+        what = f"there is no file {named}, neither from {origin.folder} nor from here."
+        return [Problem("config", what, "Name the run file that all cells start from.", origin, code="no-run-file")]
+    data["config"] = str(found)
+    return []
+
+
+def _from_parents(data: dict[str, Any], tree: Node, given: Sequence[str]) -> list[Problem]:
+    """What is wrong with the runs that the cells begin in; their file and their seeds stand in ``data`` afterwards."""
+    problems: list[Problem] = []
+
+    def found(key: str, code: str, what: str, instead: str) -> None:
+        place = tree.child(key)
+        problems.append(Problem(key, what, instead, place.origin if place else tree.origin, code=code))
+
+    if given and "from" in data:
+        found(
+            "from", "parents-twice", "stands in the file, and the command names parents too.", "Leave one of them out."
+        )
+    for key in ("config", "seeds"):
+        if key in data:
+            found(key, "decided-by-parents", "is that of the runs that the cells begin in.", "Leave it out.")
+    if "tune" in data:
+        found("tune", "tuning-of-branches", "needs runs of its own seeds.", "Tune the parents, or leave it out.")
+    named = [*given] or data["from"]
+    named = [named] if isinstance(named, str) else named
+    if problems or not isinstance(named, list) or not all(isinstance(each, str) for each in named):
+        return problems
+    runs: dict[int, RunConfig] = {}
+    checkpoints = []
+    for each in named:
+        try:
+            checkpoint = checkpoint_at(each)
+            config = RunRecord(checkpoint.parent).config
+        except Refusal as refusal:
+            command = maker_of(each)
+            instead = f"Make them first: {command}" if command else "Name checkpoints of finished runs."
+            found("from", refusal.code or "no-parent", f"names {each}: {refusal}", instead)
+            if command:
+                break  # it makes the others too
+            continue
+        if config.run_seed in runs:
+            what = f"names two runs of seed {config.run_seed}, and cells are paired by their seeds."
+            found("from", "seed-twice", what, "Name runs of different seeds.")
+        runs[config.run_seed] = config
+        checkpoints.append(str(checkpoint))
+    first, *others = [_without_seed(config) for config in runs.values()] or [{}]
+    for seed, other in zip([*runs][1:], others, strict=True):
+        if differing := [key for key in sorted({*first, *other}) if first.get(key) != other.get(key)]:
+            what = f"names runs that differ in more than their seeds: {', '.join(differing)} of the one of seed {seed}."
+            found("from", "unequal-parents", what, "Name runs of one file.")
+    if checkpoints:
+        data |= {"from": checkpoints, "seeds": [*runs], "config": str(Path(checkpoints[0]).parent / CONFIG)}
+    return problems
+
+
+def _without_seed(config: RunConfig) -> dict[str, Any]:
+    settings = flattened(config.model_dump(exclude={"seed", *MAY_CHANGE}))
+    return {key: value for key, value in settings.items() if key not in ("trl.seed", "branch_of")}
+
+
+def located_in_sweep(problem: Problem, cell: Cell, tree: Node) -> Problem:
+    """A problem with an override of a cell, at the line of the sweep's file that writes it."""
+    if problem.origin not in (None, COMMAND_LINE):
+        return problem
+    for section in (("variants", cell.family), ("grid",), ("tune", "grid"), ("tune", "held_out")):
+        for key, child in _entries(tree, section).items():
+            if f"{problem.path}.".startswith(f"{key}."):
+                return replace(problem, path=".".join((*section, problem.path)), origin=child.origin)
+    variant = _entries(tree, ("variants",))[cell.family]
+    return replace(problem, path=f"variants.{cell.family}: {problem.path}", origin=variant.origin)
+
+
+def _entries(tree: Node, section: tuple[str, ...]) -> dict[str, Node]:
+    node = tree.at(section)
+    return node.value if node and isinstance(node.value, dict) else {}

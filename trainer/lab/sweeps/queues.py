@@ -1,0 +1,252 @@
+"""Where attempts run: on this machine, some at a time, or through SLURM. Both through submitit."""
+
+import os
+import shutil
+import signal
+import subprocess
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import Any, Protocol
+
+import psutil
+
+from evenkeel.rewards.registry import Refusal
+from evenkeel.trainer.lab.sweeps.attempt import Attempt
+from evenkeel.trainer.lab.sweeps.cell_directory import CellDirectory
+from evenkeel.trainer.lab.sweeps.process_group import signal_group
+from evenkeel.trainer.lab.sweeps.schema import LocalExecution, SlurmExecution
+
+_NO_LIMIT_MINUTES = 60 * 24 * 365
+_SECONDS_BETWEEN_SQUEUES = 5.0
+
+
+class QueueError(Refusal):
+    """This machine has not what the sweep asks for."""
+
+
+class SchedulerError(Refusal):
+    """The queue did not do what it was asked, as when a limit is reached or its controller is busy; it may later."""
+
+
+class Queue(Protocol):
+    """What the sweep needs of a place where attempts run. `start`, `stop` and `kill` raise `SchedulerError`."""
+
+    capacity: int
+
+    def start(self, label: str, attempt: Attempt) -> dict[str, Any]:
+        """Submit an attempt; what must be remembered about it."""
+
+    def adopt(self, entry: dict[str, Any]) -> None:
+        """Count an attempt that an earlier sweep process has started."""
+
+    def is_over(self, entry: dict[str, Any], directory: CellDirectory) -> bool:
+        """Whether nothing of the attempt runs or waits any more."""
+
+    def release(self, entry: dict[str, Any]) -> None:
+        """Take back what an attempt that is over had been given."""
+
+    def stop(self, entry: dict[str, Any], directory: CellDirectory) -> None:
+        """Ask an attempt to save a checkpoint and end."""
+
+    def kill(self, entry: dict[str, Any], directory: CellDirectory) -> None:
+        """End an attempt at once."""
+
+
+class LocalQueue:
+    """Attempts as processes of this machine; each gets the GPUs of a free slot through CUDA_VISIBLE_DEVICES."""
+
+    def __init__(self, folder: Path, slots: Sequence[Sequence[str]]) -> None:
+        self.folder = folder
+        self.capacity = len(slots)
+        self.free = [list(slot) for slot in slots]
+        self.jobs: dict[str, Any] = {}
+
+    def start(self, label: str, attempt: Attempt) -> dict[str, Any]:
+        from submitit import LocalExecutor
+
+        gpus = self.free.pop(0)
+        attempt.environment["CUDA_VISIBLE_DEVICES"] = ",".join(gpus)
+        try:
+            executor = LocalExecutor(self.folder)
+            executor.update_parameters(timeout_min=_NO_LIMIT_MINUTES)
+            with _ignored(signal.SIGINT, signal.SIGHUP):
+                job = executor.submit(attempt)
+        except OSError as error:  # no memory for a process, or no disk for its description
+            self.free.insert(0, gpus)
+            raise SchedulerError(str(error)) from error
+        self.jobs[label] = job
+        return {"job_id": job.job_id, "label": label, "gpus": gpus}
+
+    def adopt(self, entry: dict[str, Any]) -> None:
+        if entry.get("gpus") in self.free:
+            self.free.remove(entry["gpus"])
+        elif self.free:
+            self.free.pop()
+
+    def is_over(self, entry: dict[str, Any], directory: CellDirectory) -> bool:
+        job = self.jobs.get(entry["label"])
+        waits = _is_submitit(int(entry["job_id"])) if job is None and "job_id" in entry else job and not job.done()
+        return not waits and not directory.is_running()
+
+    def release(self, entry: dict[str, Any]) -> None:
+        if len(self.free) < self.capacity:
+            self.free.append(entry["gpus"])
+
+    def stop(self, entry: dict[str, Any], directory: CellDirectory) -> None:
+        process = directory.runner() or (int(entry["job_id"]) if entry["label"] in self.jobs else None)
+        if process is not None:
+            with suppress(ProcessLookupError):
+                os.kill(process, signal.SIGTERM)
+
+    def kill(self, entry: dict[str, Any], directory: CellDirectory) -> None:
+        record = directory.attempt(entry["number"])
+        if directory.is_running() and "process_group" in record:
+            signal_group(record["process_group"], signal.SIGKILL)
+
+
+class SlurmQueue:
+    """Attempts as SLURM jobs, found again by their name; ``squeue`` says which of them are left.
+
+    Raises:
+        QueueError: SLURM's commands are not on this machine.
+    """
+
+    def __init__(self, folder: Path, execution: SlurmExecution) -> None:
+        if missing := [name for name in ("sbatch", "srun", "squeue", "scancel") if shutil.which(name) is None]:
+            raise QueueError(
+                f"SLURM's {', '.join(missing)} cannot be found here, so nothing can be submitted. Start the sweep on a "
+                "login node of the cluster, or write executor: {kind: local}."
+            )
+        self.folder = folder
+        self.execution = execution
+        self.capacity = execution.parallel
+        self._listed: set[str] = set()
+        self._listed_at = 0.0
+
+    def start(self, label: str, attempt: Attempt) -> dict[str, Any]:
+        from submitit import SlurmExecutor
+        from submitit.core.utils import FailedJobError
+
+        try:
+            executor = SlurmExecutor(self.folder)
+            executor.update_parameters(**slurm_parameters(self.execution, label))
+            job = executor.submit(attempt)
+        except (FailedJobError, OSError) as error:
+            raise SchedulerError(_one_line(str(error))) from error
+        self._listed_at = 0.0
+        return {"job_id": job.job_id, "label": label}
+
+    def adopt(self, entry: dict[str, Any]) -> None:
+        """The queue itself remembers it."""
+
+    def is_over(self, entry: dict[str, Any], directory: CellDirectory) -> bool:
+        if "ended" in directory.attempt(entry["number"]):
+            return True
+        if time.monotonic() - self._listed_at > _SECONDS_BETWEEN_SQUEUES:
+            try:
+                self._listed = set(_slurm("squeue", "--me", "--noheader", "--format=%j").split())
+            except SchedulerError:  # the controller is busy or restarts: ask again later
+                return False
+            self._listed_at = time.monotonic()
+        return entry["label"] not in self._listed
+
+    def release(self, entry: dict[str, Any]) -> None:
+        """SLURM gives the nodes back."""
+
+    def stop(self, entry: dict[str, Any], directory: CellDirectory) -> None:
+        _slurm("scancel", "--me", "--state=PENDING", f"--name={entry['label']}")
+        _slurm("scancel", "--me", "--state=RUNNING", "--signal=TERM", f"--name={entry['label']}")
+
+    def kill(self, entry: dict[str, Any], directory: CellDirectory) -> None:
+        _slurm("scancel", "--me", f"--name={entry['label']}")
+
+
+def slurm_parameters(execution: SlurmExecution, label: str) -> dict[str, Any]:
+    """The sweep's settings in submitit's words; one task a node, which launches the node's processes."""
+    given = {
+        "partition": execution.partition,
+        "account": execution.account,
+        "qos": execution.qos,
+        "constraint": execution.constraint,
+        "gpus_per_node": execution.gpus or None,
+        "cpus_per_task": execution.cpus,
+        "mem": None if execution.memory_gb is None else f"{execution.memory_gb}GB",
+        "setup": execution.setup or None,
+        "additional_parameters": execution.arguments or None,
+    }
+    return {
+        "job_name": label,
+        "nodes": execution.nodes,
+        "ntasks_per_node": 1,
+        "time": execution.time,
+        "signal_delay_s": execution.stop_before_end,
+        **{key: value for key, value in given.items() if value is not None},
+    }
+
+
+def gpu_slots(visible: Sequence[str], per_cell: int, parallel: int) -> list[list[str]]:
+    """``parallel`` disjoint groups of ``per_cell`` of the visible GPUs, neighbours together.
+
+    Raises:
+        QueueError: there are too few.
+    """
+    if per_cell * parallel > len(visible):
+        most = len(visible) // per_cell
+        instead = f"parallel: {most}" if most else f"gpus_per_cell: {len(visible)}"
+        raise QueueError(
+            f"{parallel} cells at a time with {per_cell} GPUs each need {parallel * per_cell} GPUs, and this machine "
+            f"shows {len(visible)}. Write executor: {{{instead}}}."
+        )
+    return [list(visible[index * per_cell : (index + 1) * per_cell]) for index in range(parallel)]
+
+
+def visible_gpus() -> list[str]:
+    """The GPUs that CUDA_VISIBLE_DEVICES leaves, or all of this machine."""
+    if (chosen := os.environ.get("CUDA_VISIBLE_DEVICES")) is not None:
+        return [entry for entry in chosen.split(",") if entry]
+    import torch
+
+    return [str(index) for index in range(torch.cuda.device_count())]
+
+
+def local_queue(folder: Path, execution: LocalExecution, use_cpu: bool, processes: int) -> LocalQueue:
+    """The queue of this machine; see ``LocalExecution`` for how many GPUs a cell gets."""
+    visible = [] if use_cpu else visible_gpus()
+    per_cell = execution.gpus_per_cell
+    if per_cell is None:
+        per_cell = processes if visible else 0
+    return LocalQueue(folder, gpu_slots(visible, per_cell, execution.parallel))
+
+
+@contextmanager
+def _ignored(*numbers: signal.Signals) -> Iterator[None]:
+    """What is started inside ignores these signals: those of the terminal are the sweep's, and cells outlive it."""
+    before = {number: signal.signal(number, signal.SIG_IGN) for number in numbers}
+    try:
+        yield
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+
+
+def _is_submitit(process: int) -> bool:
+    """Whether a process of this number is still the one that submitit started; the number may be another's by now."""
+    try:
+        return any("submitit.local" in word for word in psutil.Process(process).cmdline())
+    except psutil.Error:
+        return False
+
+
+def _slurm(*command: str) -> str:
+    try:
+        return subprocess.run(command, check=True, capture_output=True, text=True).stdout
+    except subprocess.CalledProcessError as error:
+        raise SchedulerError(_one_line(error.stderr) or str(error)) from error
+    except OSError as error:
+        raise SchedulerError(str(error)) from error
+
+
+def _one_line(text: str) -> str:
+    return " ".join(text.split())

@@ -1,0 +1,332 @@
+"""Runs the cells of a sweep until each is finished or has failed too often; started again, it goes on.
+
+What is done is read from the cells' own files, so nothing is lost when this process is killed: cells that it left
+running are awaited, half-done ones resume from their checkpoint, finished ones stay.
+"""
+
+import signal
+import time
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import asdict
+from fractions import Fraction
+from pathlib import Path
+from types import FrameType
+from typing import Any
+
+from filelock import FileLock, Timeout
+
+from evenkeel.rewards.registry import Refusal
+from evenkeel.trainer.lab.sweeps.overdue import overdue, why_overdue
+from evenkeel.trainer.lab.sweeps.plans import Plan
+from evenkeel.trainer.lab.sweeps.queues import Queue, SchedulerError
+from evenkeel.trainer.lab.sweeps.schema import Sweep
+from evenkeel.trainer.lab.sweeps.starting import QueuedCell, next_attempt
+from evenkeel.trainer.lab.sweeps.stopping import LookGate
+from evenkeel.trainer.run.processes import REFUSED
+from evenkeel.trainer.run.record.files import write_json
+from evenkeel.trainer.run.record.lock import NO_LOCKS
+
+POLL_SECONDS = 1.0
+RETRY_SECONDS = 30.0
+"""How long nothing is submitted after the queue has refused an attempt."""
+SECONDS_BETWEEN_WORDS = 30.0
+"""How often, behind a stop, it is said which cells are still awaited."""
+SECONDS_TO_SAVE = 60.0
+"""How long a cell that has taken too long may take to save a checkpoint."""
+LOCK = "sweep.lock"
+
+
+class SweepError(Refusal):
+    """A sweep that cannot go on as asked; the message says what to do instead."""
+
+
+@contextmanager
+def locked_directory(sweep: Sweep) -> Iterator[Path]:
+    """Hold the sweep's directory, made where it is missing.
+
+    Raises:
+        SweepError: another process runs this sweep, or the file system has no locks.
+    """
+    root = Path(sweep.output_dir).absolute()
+    root.mkdir(parents=True, exist_ok=True)
+    lock = _locked(root)
+    try:
+        yield root
+    finally:
+        lock.release()
+
+
+def check_unlocked(sweep: Sweep) -> None:
+    """Refuse a sweep that another process runs, before the time is spent to check its cells.
+
+    Raises:
+        SweepError: as `locked_directory`.
+    """
+    root = Path(sweep.output_dir).absolute()
+    if (root / LOCK).exists():
+        _locked(root).release()
+
+
+def _locked(root: Path) -> FileLock:
+    lock = FileLock(root / LOCK, timeout=0, fallback_to_soft=False)
+    try:
+        lock.acquire()
+    except Timeout:
+        raise SweepError(
+            f"Another process runs the sweep in {root}. Watch it with `evenkeel sweep status`, or give this one "
+            "another output_dir."
+        ) from None
+    except OSError as error:
+        if error.errno not in NO_LOCKS:
+            raise
+        raise SweepError(
+            f"{root} cannot be locked ({error.strerror}), and by its locks a sweep knows which cells run. Give an "
+            "output_dir on a file system with locks."
+        ) from None
+    return lock
+
+
+def write_sweep(
+    sweep: Sweep, plans: Sequence[Plan], root: Path, file: Path, tuning: Mapping[str, Any] | None = None
+) -> None:
+    """``sweep.json``: what readers of the directory need to know about its cells, and how these were tuned."""
+    cells = [
+        {
+            "name": plan.cell.name,
+            "variant": plan.cell.variant,
+            "baseline": plan.cell.baseline,
+            "seed": plan.cell.seed,
+            "settings": plan.cell.settings,
+            "budget": {key: _plain(value) for key, value in asdict(plan.budget).items()},
+        }
+        for plan in plans
+    ]
+    described: dict[str, Any] = {
+        "name": sweep.name,
+        "file": str(file.absolute()),
+        "config": sweep.config,
+        "baseline": sweep.baseline,
+    }
+    if tuning is not None:
+        described["tuning"] = tuning
+    if sweep.stopping is not None:
+        described["stopping"] = sweep.stopping.model_dump()
+    write_json(root / "sweep.json", {**described, "seeds": sweep.seeds, "cells": cells})
+
+
+class SweepRunner:
+    """The loop: start cells while there is room, look which are over, retry what failed.
+
+    Args:
+        say: is told what happens, a line at a time.
+        gate: of a sweep with looks: which cells may start.
+    """
+
+    def __init__(
+        self,
+        sweep: Sweep,
+        entries: list[QueuedCell],
+        queue: Queue,
+        say: Callable[[str], None],
+        gate: LookGate | None = None,
+    ) -> None:
+        self.sweep = sweep
+        self.entries = entries
+        self.queue = queue
+        self.say = say
+        self.gate = gate
+        self.failures: Counter[str] = Counter()
+        self.stops = 0
+        self._refused_at = -RETRY_SECONDS
+        self._refusal = ""
+        self._said_at = 0.0
+        self._asked_to_end: dict[str, float] = {}
+
+    def run(self) -> bool:
+        """Run all cells that can be; whether it came to the end (and was not stopped).
+
+        Cells behind a look that can never be taken are left: nothing would ever start them.
+        """
+        running = [entry for entry in self.entries if self._adopted(entry)]
+        waiting = [entry for entry in self.entries if entry not in running and not entry.directory.summary()]
+        waiting = self._needed(waiting, running)
+        handlers = {number: signal.signal(number, self._stop) for number in (signal.SIGINT, signal.SIGTERM)}
+        stops_sent = 0
+        try:
+            while running or (waiting and not self.stops):
+                while not self.stops and len(running) < self.queue.capacity and not self._backs_off():
+                    if (entry := self._next(waiting)) is None:
+                        break
+                    waiting.remove(entry)
+                    if self._started(entry):
+                        running.append(entry)
+                    elif self._retries_submission(entry, others_run=bool(running)):
+                        waiting.insert(0, entry)
+                if not running and self._is_blocked(waiting):
+                    break
+                time.sleep(POLL_SECONDS)
+                for entry in [entry for entry in running if self._is_over(entry)]:
+                    running.remove(entry)
+                    if self._restarts(entry):
+                        waiting.insert(0, entry)
+                    waiting = self._needed(waiting, running)
+                if self.stops > stops_sent:
+                    stops_sent = self.stops
+                    self._stop_all(running)
+                self._say_who_is_awaited(running)
+                self._end_overdue(running)
+        finally:
+            for number, handler in handlers.items():
+                signal.signal(number, handler)
+        return not self.stops
+
+    def _next(self, waiting: Sequence[QueuedCell]) -> QueuedCell | None:
+        """The first cell that may start."""
+        if self.gate is None:
+            return waiting[0] if waiting else None
+        return next((entry for entry in waiting if self.gate.turn(entry.plan.cell) == "start"), None)
+
+    def _needed(self, waiting: list[QueuedCell], running: Sequence[QueuedCell]) -> list[QueuedCell]:
+        """Those of ``waiting`` that no look has made needless; looks are taken first."""
+        if self.gate is None:
+            return waiting
+        self.gate.update({entry.name for entry in (*waiting, *running)})
+        return [entry for entry in waiting if self.gate.turn(entry.plan.cell) != "never"]
+
+    def _is_blocked(self, waiting: list[QueuedCell]) -> bool:
+        """Whether, with nothing running, no cell will ever start: says which look can never be taken, and why."""
+        if self.gate is None or self.stops or not waiting or self._next(waiting) is not None:
+            return False
+        waiting = self._needed(waiting, [])  # the queue may have refused a cell for good since the last update
+        if self._next(waiting) is not None:
+            return False
+        if waiting:  # else the update has made all of them needless
+            self.say(self.gate.why_blocked([entry.plan.cell for entry in waiting]))
+        return True
+
+    def _adopted(self, entry: QueuedCell) -> bool:
+        attempts = entry.directory.attempts()
+        if not attempts or "ended" in attempts[-1] or self.queue.is_over(attempts[-1], entry.directory):
+            return False
+        self.say(f"{entry.name}: still running from before")
+        entry.attempt = attempts[-1]
+        self.queue.adopt(attempts[-1])
+        return True
+
+    def _started(self, entry: QueuedCell) -> bool:
+        """Start the cell's next attempt; whether the queue took it."""
+        attempt = next_attempt(self.sweep, entry)
+        assert entry.attempt is not None
+        try:
+            entry.attempt.update(self.queue.start(entry.attempt["label"], attempt))
+        except SchedulerError as refusal:
+            entry.attempt["refused"] = str(refusal)
+        entry.directory.update_last_attempt(entry.attempt)
+        if "refused" in entry.attempt:
+            return False
+        resumed = entry.attempt["resumed_from"]
+        self.say(f"{entry.name}: started" + (f" from {resumed}" if resumed else ""))
+        self._refusal = ""
+        return True
+
+    def _retries_submission(self, entry: QueuedCell, *, others_run: bool) -> bool:
+        """Whether an attempt that the queue refused is tried again after a pause.
+
+        While other cells run their end may make room, as under a limit on the jobs of a user, so such a refusal does
+        not count as a failure of the cell.
+        """
+        assert entry.attempt is not None
+        refusal, self._refused_at = entry.attempt["refused"], time.monotonic()
+        self.failures[entry.name] += not others_run
+        again = self.failures[entry.name] <= self.sweep.retries
+        if refusal != self._refusal or not others_run:  # said once, however long the others run
+            instead = f"trying every {RETRY_SECONDS:g} s" if again else "not tried again"
+            self.say(f"{entry.name}: not started ({refusal}); {instead}")
+        self._refusal = refusal
+        return again
+
+    def _backs_off(self) -> bool:
+        return time.monotonic() - self._refused_at < RETRY_SECONDS
+
+    def _is_over(self, entry: QueuedCell) -> bool:
+        assert entry.attempt is not None
+        if not self.queue.is_over(entry.attempt, entry.directory):
+            return False
+        self.queue.release(entry.attempt)
+        return True
+
+    def _restarts(self, entry: QueuedCell) -> bool:
+        """Say how an attempt ended; whether the cell is to be started again."""
+        assert entry.attempt is not None
+        name, directory = entry.name, entry.directory
+        record = directory.attempt(entry.attempt["number"])
+        if summary := directory.summary():
+            seconds = summary.get("wall_seconds") or float("nan")
+            self.say(f"{name}: finished, {summary.get('optimizer_steps')} optimizer steps in {seconds:.0f} s")
+            return False
+        checkpoint = directory.checkpoint()
+        moved = checkpoint is not None and checkpoint.name != entry.attempt["resumed_from"]
+        if self.stops or (record.get("stopped") and moved):
+            self.say(f"{name}: stopped at {checkpoint.name if checkpoint else 'its beginning'}")
+            return not self.stops
+        self.failures[name] += 1
+        refused = record.get("exit_status") == REFUSED  # it would be refused again
+        again = self.failures[name] <= self.sweep.retries and not refused
+        outcome = f"exit status {record['exit_status']}" if "exit_status" in record else "it left no exit status"
+        self.say(f"{name}: failed ({outcome}); {'trying again' if again else f'see {directory.log}'}")
+        return again
+
+    def _stop(self, number: int, frame: FrameType | None) -> None:
+        self.stops += 1
+
+    def _say_who_is_awaited(self, running: Sequence[QueuedCell]) -> None:
+        """Behind a stop, every so often: which cells have not ended, and since when each has written nothing."""
+        if not self.stops or not running or time.monotonic() - self._said_at < SECONDS_BETWEEN_WORDS:
+            return
+        self._said_at = time.monotonic()
+        waiting = ", ".join(f"{entry.name} ({_quiet(entry.directory.log)})" for entry in running)
+        self.say(f"Waiting for {waiting} to save a checkpoint and end. Ctrl-C again ends them at once.")
+
+    def _end_overdue(self, running: Sequence[QueuedCell]) -> None:
+        """Stop attempts that take too long, with a checkpoint; a minute later, without."""
+        for entry in overdue(self.sweep, running, self.entries):
+            assert entry.attempt is not None
+            label = entry.attempt["label"]
+            asked = self._asked_to_end.get(label)
+            try:
+                if asked is None:
+                    self.say(f"{entry.name}: {why_overdue(self.sweep, self.entries)}; it is asked to save and end")
+                    self._asked_to_end[label] = time.monotonic()
+                    self.queue.stop(entry.attempt, entry.directory)
+                elif time.monotonic() - asked > SECONDS_TO_SAVE:
+                    self.queue.kill(entry.attempt, entry.directory)
+            except SchedulerError as refusal:
+                self.say(f"{entry.name}: could not be stopped ({refusal})")
+
+    def _stop_all(self, running: Sequence[QueuedCell]) -> None:
+        if self.stops == 1 and running:
+            self._said_at = time.monotonic()
+            self.say(
+                f"Stopping {len(running)} cells, each with a checkpoint when its rollout batch has ended: "
+                f"{', '.join(entry.name for entry in running)}. Ctrl-C again ends them at once."
+            )
+        for entry in running:
+            assert entry.attempt is not None
+            try:
+                (self.queue.stop if self.stops == 1 else self.queue.kill)(entry.attempt, entry.directory)
+            except SchedulerError as refusal:
+                self.say(f"{entry.name}: could not be stopped ({refusal}); Ctrl-C again tries once more")
+
+
+def _quiet(log: Path) -> str:
+    """How long nothing has been written to a log."""
+    if not log.exists():
+        return "no line yet"
+    seconds = time.time() - log.stat().st_mtime
+    return f"no line for {seconds:.0f} s" if seconds < 120 else f"no line for {seconds / 60:.0f} minutes"
+
+
+def _plain(value: Any) -> Any:
+    return float(value) if isinstance(value, Fraction) else value

@@ -1,0 +1,134 @@
+"""The YAML file of a sweep as frozen, strict models, each value by itself; combinations of values: `consistency`."""
+
+from typing import Annotated, Any, Literal
+
+from pydantic import BeforeValidator, Field
+
+from evenkeel.trainer.run.config.section import Count, LocalPath, Name, Section, Text
+
+
+def _listed(given: Any) -> Any:
+    return [given] if isinstance(given, str) else given
+
+
+ParentRuns = Annotated[list[Text], BeforeValidator(_listed, json_schema_input_type=Text | list[Text])]
+
+
+class LocalExecution(Section):
+    """Cells on this machine."""
+
+    kind: Literal["local"] = "local"
+    """On this machine."""
+    parallel: Count = 1
+    """Cells at a time."""
+    gpus_per_cell: Annotated[int, Field(ge=0)] | None = None
+    """GPUs that a cell has for itself. ``null`` = none for a cell that trains on the CPU (``trl.use_cpu``) or on a
+    machine without GPUs, and any other gets as many as it has processes.
+    """
+
+
+class SlurmExecution(Section):
+    """Cells as SLURM jobs."""
+
+    kind: Literal["slurm"]
+    """As jobs of SLURM."""
+    time: Count
+    """Minutes of a job."""
+    partition: Text | None = None
+    """As sbatch has it."""
+    account: Text | None = None
+    """As sbatch has it."""
+    qos: Text | None = None
+    """As sbatch has it."""
+    constraint: Text | None = None
+    """As sbatch has it."""
+    nodes: Count = 1
+    """Nodes of a job."""
+    gpus: Annotated[int, Field(ge=0)] = 0
+    """GPUs of each node."""
+    cpus: Count | None = None
+    """CPU cores of each node."""
+    memory_gb: Count | None = None
+    """Memory of each node, in GB."""
+    parallel: Count = 64
+    """Jobs in the queue at most."""
+    stop_before_end: Count = 300
+    """So many seconds before its time is over a job gets a signal: it saves a checkpoint, and its cell is submitted
+    again.
+    """
+    setup: list[Text] = Field(default_factory=list)
+    """Shell lines to run first."""
+    arguments: dict[str, str | int | bool] = Field(default_factory=dict)
+    """Further options of sbatch."""
+
+
+class Tuning(Section):
+    """Every variant at its own best point, chosen on seeds and held-out rows that the verdict does not use."""
+
+    grid: Annotated[dict[Text, Annotated[list[Any], Field(min_length=1)]], Field(min_length=1)]
+    """Dotted key → values; every variant is tried at every point."""
+    seeds: Annotated[list[Annotated[int, Field(ge=0)]], Field(min_length=1)]
+    """None of the sweep's own."""
+    held_out: Annotated[dict[Text, Any], Field(min_length=1)]
+    """Settings of ``data.test`` while tuning, by dotted key."""
+
+
+class Stopping(Section):
+    """Looks at every comparison while its seeds come in (``trainer/lab/README.md``)."""
+
+    rule: Literal["group_sequential"]
+    """How the 5 % are shared out over the looks."""
+    looks: Annotated[list[Count], Field(min_length=1)]
+    """After how many of the first ``seeds``; the last look is at all of them."""
+    futility: Annotated[float, Field(ge=0, le=0.5)] = 0.1
+    """If the chance that the last look gives a verdict is below this, no further cells are started. It may be changed
+    at any time; 0 = never stop for this reason.
+    """
+
+
+class Sweep(Section):
+    """One comparison: a base run, variants as dotted overrides, seeds, and how the cells are run."""
+
+    name: Name
+    """Of the sweep; where the file gives none, the file's own without ``.yaml``. It is never inherited."""
+    config: Text
+    """The run file that all cells start from, relative to the sweep's file or the current directory."""
+    parents: ParentRuns = Field(default_factory=list, alias="from")
+    """In place of ``config`` and ``seeds``: checkpoints of runs, ``runs/base@80``, one for each seed. Every cell begins
+    in its seed's; optimizer steps and ``rollouts`` count from its parent's beginning.
+    """
+    variants: Annotated[dict[Name, dict[Text, Any]], Field(min_length=1)]
+    """Name, as reports have it → dotted settings over the base: ``ar: {algorithm.token_weight: adv_reweight}``."""
+    baseline: Text
+    """The variant that the others are compared with."""
+    seeds: Annotated[list[Annotated[int, Field(ge=0)]], Field(min_length=1)]
+    """Every variant is run with each; fewer than three give no verdict."""
+    grid: dict[Text, Annotated[list[Any], Field(min_length=1)]] = Field(default_factory=dict)
+    """Dotted key → values; every variant is run at every point."""
+    tune: Tuning | None = None
+    """A stage before, in which every variant is given its own best settings."""
+    stopping: Stopping | None = None
+    """Looks before all seeds are run, which end decided and hopeless comparisons."""
+    rollouts: Count | None = None
+    """Rollout batches of every cell; ``null`` = the base file's."""
+    output_dir: LocalPath
+    """Where everything is written; where the file gives none, ``runs/sweeps/<name>``. It is never inherited."""
+    launch: dict[str, str | int | float | bool] = Field(default_factory=dict)
+    """Arguments of ``evenkeel launch``: ``{config_file: configs/accelerate/zero2.yaml, num_processes: 8}``."""
+    executor: LocalExecution = LocalExecution()
+    """Where the cells are run."""
+    environment: dict[str, str] = Field(default_factory=dict)
+    """Variables that are set for every cell."""
+    retries: Annotated[int, Field(ge=0)] = 1
+    """How often a failed cell is run again; one that was refused (exit status 2) is not."""
+    cell_minutes: Annotated[float, Field(gt=0)] | None = None
+    """How long one attempt at a cell may take; ``null`` = ten times the longest finished cell, 30 at least."""
+    unfair: list[Text] = Field(default_factory=list)
+    """Settings in which variants may differ although that makes them hard to compare."""
+
+
+class SlurmSweep(Sweep):
+    """A sweep whose cells are SLURM jobs."""
+
+    executor: SlurmExecution  # type: ignore[assignment]
+    """How the jobs are made."""

@@ -1,0 +1,135 @@
+"""The next attempt at a cell: from its newest checkpoint where there is one, else from the beginning."""
+
+import re
+import signal
+import socket
+import sys
+import uuid
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+from evenkeel.trainer.lab.sweeps.attempt import CELL_VARIABLE, Attempt
+from evenkeel.trainer.lab.sweeps.cell_directory import CellDirectory
+from evenkeel.trainer.lab.sweeps.plans import Plan, launch_options
+from evenkeel.trainer.lab.sweeps.process_group import await_group, environment_of, group_members, signal_group
+from evenkeel.trainer.lab.sweeps.schema import Sweep
+from evenkeel.trainer.run.config.layers import flattened
+from evenkeel.trainer.run.record.directory import MAY_CHANGE
+
+IRRELEVANT_SECTIONS = tuple(section for section in MAY_CHANGE if section not in ("evaluation", "num_processes"))
+
+
+@dataclass
+class QueuedCell:
+    """A cell with its directory while the sweep runs, and its current attempt."""
+
+    plan: Plan
+    directory: CellDirectory
+    attempt: dict[str, Any] | None = None
+
+    @property
+    def name(self) -> str:
+        return self.plan.cell.name
+
+
+def queued_cells(sweep: Sweep, plans: Sequence[Plan]) -> list[QueuedCell]:
+    """Every cell with its directory under the sweep's."""
+    root = Path(sweep.output_dir).absolute()
+    return [QueuedCell(plan, CellDirectory(root / plan.cell.name)) for plan in plans]
+
+
+def changed_settings(entry: QueuedCell) -> list[str]:
+    """How a cell that was already started differs from what the sweep's file says now, a line a setting.
+
+    Settings are compared as written: a default that a newer version adds does not count as a change.
+    """
+    before = entry.directory.definition().get("config")
+    if before is None:
+        return []
+    old, new = flattened(before), flattened(_explicit_settings(entry.plan))
+    differing = [key for key in sorted({*old, *new}) if old.get(key) != new.get(key)]
+    return [f"{key}: {old.get(key, 'absent')!r} → {new.get(key, 'absent')!r}" for key in differing]
+
+
+def next_attempt(sweep: Sweep, entry: QueuedCell) -> Attempt:
+    """Note the attempt in ``cell.json`` and in ``entry``, drop a run without a checkpoint, and say what to launch.
+
+    It takes the place of one that the queue refused.
+    """
+    directory, plan = entry.directory, entry.plan
+    _stop_orphans(directory)
+    directory.delete_uncheckpointed_run()
+    checkpoint = directory.checkpoint()
+    known = directory.definition() or _definition(sweep, plan)
+    before = [attempt for attempt in known["attempts"] if "refused" not in attempt]
+    launcher = launcher_of(sweep)
+    arguments = ["-m", "evenkeel", "train", sweep.config, *plan.overrides, f"output_dir={directory.run}"]
+    if checkpoint is not None:
+        arguments += ["--resume", str(directory.resumable())]
+    number = len(before) + 1
+    entry.attempt = {
+        "number": number,
+        "label": f"{job_name(entry.name)}-{known['wandb_run_id']}-{number}",
+        "resumed_from": checkpoint.name if checkpoint else None,
+        "command": [*launcher, *arguments],
+        "submitted": datetime.now(UTC).isoformat(timespec="seconds"),
+    }
+    directory.write_definition({**known, "attempts": [*before, entry.attempt]})
+    environment = _environment(sweep, plan, known["wandb_run_id"])
+    return Attempt(directory.path, number, launcher, arguments, Path.cwd(), environment)
+
+
+def job_name(cell: str) -> str:
+    """A cell's name without what means something to SLURM's commands: a comma divides two names."""
+    return re.sub(r"[^\w.=+-]", "_", cell)
+
+
+def launcher_of(sweep: Sweep) -> list[str]:
+    """``evenkeel launch`` with the sweep's arguments."""
+    return [sys.executable, "-m", "evenkeel", "launch", *launch_options(sweep)]
+
+
+def _stop_orphans(directory: CellDirectory) -> None:
+    """Stop, with a checkpoint, a run that continues although the process that watched it was killed."""
+    for record in directory.attempts():
+        group = record.get("process_group")
+        if not group or "ended" in record or record["host"] != socket.gethostname():
+            continue
+        if any(environment_of(process).get(CELL_VARIABLE) == str(directory.path) for process in group_members(group)):
+            signal_group(group, signal.SIGTERM)
+            await_group(group)
+
+
+def _definition(sweep: Sweep, plan: Plan) -> dict[str, Any]:
+    cell = plan.cell
+    return {
+        "sweep": sweep.name,
+        "variant": cell.variant,
+        "baseline": cell.baseline,
+        "seed": cell.seed,
+        "settings": cell.settings,
+        "config": _explicit_settings(plan),
+        "wandb_run_id": uuid.uuid4().hex[:8],
+        "attempts": [],
+    }
+
+
+def _explicit_settings(plan: Plan) -> dict[str, Any]:
+    """What makes a cell what it is: the settings that its files write, without what only says where things go."""
+    written = plan.config.model_dump(exclude_unset=True, mode="json")
+    return {section: value for section, value in written.items() if section not in IRRELEVANT_SECTIONS}
+
+
+def _environment(sweep: Sweep, plan: Plan, run_id: str) -> dict[str, str]:
+    """The variables of a cell's processes: all its attempts continue one W&B run."""
+    logging = plan.config.logging
+    return {
+        "WANDB_RUN_GROUP": logging.group or sweep.name,
+        "WANDB_TAGS": ",".join([sweep.name, plan.cell.variant.replace(",", " "), *logging.tags]),
+        "WANDB_RUN_ID": run_id,
+        "WANDB_RESUME": "allow",
+        **sweep.environment,
+    }

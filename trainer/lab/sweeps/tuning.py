@@ -1,0 +1,148 @@
+"""Tuned comparisons: every variant at its own best point of one grid, confirmed on other seeds and other rows.
+
+A sweep with ``tune:`` is run in two stages, each an ordinary sweep with a directory, a status and a report of its own:
+
+    tuning        variants × tune.grid × tune.seeds, on the held-out rows of ``tune.held_out``, in <output_dir>/tuning
+    confirmation  variants × seeds, each at the point that was best for it, on the held-out rows of the base file
+
+Every variant gets the same points and seeds. The point is chosen by the mean accuracy at the last evaluation, over the
+tuning's seeds and the items that all of the variant's runs were judged on; of equal ones the first in the grid. The
+verdict rests on other data than the choice: none of its seeds and rows was used while tuning.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from evenkeel.rewards.registry import Refusal
+from evenkeel.trainer.lab.reports.accuracies import final_accuracies, is_judged, mean_accuracies
+from evenkeel.trainer.lab.reports.run_files import RecordedRuns, read_runs, total
+from evenkeel.trainer.lab.sweeps.cells import grid_points
+from evenkeel.trainer.lab.sweeps.plans import Plan
+from evenkeel.trainer.lab.sweeps.schema import Sweep, Tuning
+
+
+class TuningError(Refusal):
+    """A tuning that cannot choose fairly; the message says what to write or what to run."""
+
+
+@dataclass(frozen=True)
+class Choice:
+    """The point of the grid that a variant is confirmed at.
+
+    Attributes:
+        settings: dotted key → value.
+        point: as the cells of the tuning name it: ``learning_rate=1e-3``.
+        accuracies: point → mean held-out accuracy on the tuning's rows and seeds.
+        tokens, device_seconds: what all tuning runs of the variant cost; ``None`` where one did not record it.
+    """
+
+    settings: dict[str, Any]
+    point: str
+    accuracies: dict[str, float]
+    tokens: float | None
+    device_seconds: float | None
+
+
+def tuning_stage(sweep: Sweep) -> Sweep:
+    """The first stage as a sweep of its own."""
+    tune = tuning_of(sweep)
+    return sweep.model_copy(
+        update={
+            "name": f"{sweep.name}-tuning",
+            "output_dir": str(Path(sweep.output_dir) / "tuning"),
+            "variants": {name: {**changes, **tune.held_out} for name, changes in sweep.variants.items()},
+            "seeds": tune.seeds,
+            "grid": tune.grid,
+            "tune": None,
+            "stopping": None,  # all variants are tuned on equal budgets
+        }
+    )
+
+
+def confirmation_stage(sweep: Sweep, settings: Mapping[str, Mapping[str, Any]]) -> Sweep:
+    """The second stage as a sweep of its own, with the ``settings`` of every variant's point."""
+    variants = {name: {**changes, **settings[name]} for name, changes in sweep.variants.items()}
+    return sweep.model_copy(update={"variants": variants, "tune": None})
+
+
+def provisional_settings(sweep: Sweep) -> dict[str, dict[str, Any]]:
+    """Points to check the confirmation at before anything runs: the first for the baseline, for others the last."""
+    points = [settings for _, settings in grid_points(tuning_of(sweep).grid)]
+    return {name: points[0] if name == sweep.baseline else points[-1] for name in sweep.variants}
+
+
+def check_stages(tuning: Sequence[Plan], confirmation: Sequence[Plan]) -> None:
+    """Refuse a tuning that would choose on the confirmation's rows, or on none.
+
+    Raises:
+        TuningError: both stages have the same held-out rows, or the tuning's runs do not end with an evaluation.
+    """
+    for plan in tuning:
+        if not plan.config.evaluation.after:
+            raise TuningError(
+                "evaluation.after is false, so the tuning runs would end without the accuracy by which points are "
+                "chosen. Write evaluation: {after: true} in the base file."
+            )
+        if plan.config.data.test_sources == confirmation[0].config.data.test_sources:
+            raise TuningError(
+                "tune.held_out does not change the held-out rows, so the points would be chosen on the same rows "
+                "that the verdict rests on, and the verdict would be biased. Name other rows there, such as "
+                "{data.test.generator.seed: 1} or {data.test.split: validation}."
+            )
+
+
+def choices(sweep: Sweep, directory: Path) -> dict[str, Choice]:
+    """Variant → its best point, from the finished runs under the tuning's directory.
+
+    Raises:
+        TuningError: a run is missing or was not judged: variants would be tuned on unequal budgets.
+    """
+    tune, runs = tuning_of(sweep), read_runs(directory)
+    if runs.unfinished:
+        names = ", ".join(runs.unfinished)
+        raise TuningError(
+            f"The tuning in {directory} lacks {names}: variants would be chosen from unequal numbers of runs. Run the "
+            "sweep again, or remove the point that cannot be trained."
+        )
+    return {name: _choice(name, tune, runs) for name in sweep.variants}
+
+
+def _choice(variant: str, tune: Tuning, runs: RecordedRuns) -> Choice:
+    points = grid_points(tune.grid)
+    found = [run for suffix, _ in points for run in runs.by_variant[variant + suffix].values()]
+    dataset = next(iter(found[0].held_out()), "")
+    if not all(dataset in run.held_out() and is_judged(run, dataset) for run in found):
+        raise TuningError(
+            f"Some tuning runs of {variant} have no judged answer on {dataset or 'any held-out set'}, so its points "
+            "cannot be compared. `evenkeel sweep status` shows the runs; their logs say why."
+        )
+    by_point = mean_accuracies(final_accuracies(found, dataset)).reshape(len(points), len(tune.seeds)).mean(1)
+    if np.isnan(by_point).any():
+        raise TuningError(
+            f"The tuning runs of {variant} have no item on which all were judged, so its points cannot be compared. "
+            "See the verifier audit in the report on the tuning's directory."
+        )
+    best = int(np.argmax(by_point))
+    return Choice(
+        points[best][1],
+        points[best][0].removeprefix(","),
+        {suffix.removeprefix(","): float(mean) for (suffix, _), mean in zip(points, by_point, strict=True)},
+        total(run.tokens for run in found),
+        total(run.device_seconds for run in found),
+    )
+
+
+def tuning_record(sweep: Sweep, chosen: Mapping[str, Choice]) -> dict[str, Any]:
+    """What ``sweep.json`` keeps of the tuning, for the report."""
+    tune = tuning_of(sweep)
+    return {**tune.model_dump(), "chosen": {name: asdict(choice) for name, choice in chosen.items()}}
+
+
+def tuning_of(sweep: Sweep) -> Tuning:
+    """The tuning of a sweep that has one."""
+    assert sweep.tune is not None
+    return sweep.tune
