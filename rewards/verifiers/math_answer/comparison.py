@@ -21,7 +21,7 @@ The rules, where one has to be chosen:
   they must be the same. ``x^2 = 5``, ``2x = 5`` and ``6 = 5`` name nothing, and no equation is solved: ``x + 2 = 0`` is
   not ``x = -2``. The letter of a choice is such a name too: ``(C) 12`` is C, and 12.
 - A sentence with mathematics in it wants its words, each and in order; only the mathematics may be written otherwise.
-- "For all x" and ", k ∈ ℤ" may be left out; two different sets are two answers.
+- "For all x" and ", k ∈ ℤ" may be left out, "for some x" may not; two different sets are two answers.
 """
 
 import re

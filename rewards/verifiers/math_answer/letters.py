@@ -2,7 +2,7 @@ r"""Letters that are more than commuting numbers: matrices, vectors, functions, 
 
 The parser of LaTeX takes every letter for a real number, drops primes and reads ``f(x+1)`` as a product. What it would
 lose is put aside under a symbol of its own before, and put back after it: ``f'(2x)`` as a function of ``2x``, ``x'``
-as another letter than ``x``, ``n!!`` as the double factorial, ``\frac{dy}{dx}`` as one thing.
+as another letter than ``x``, ``\frac{dy}{dx}`` as one thing.
 
 Where letters may not commute, only what is equal term by term is. They may not: capital letters that are
 multiplied, unless the gold divides by a letter or puts one under a root or into a function (``\frac{nRT}{V}`` holds
@@ -33,7 +33,6 @@ _APPLIED = re.compile(
     rf"(?P<power> ?\^ ?\{{ ?(?:-1|\((?:\d+|[a-z])\)) ?\}})?{_INDEX}? ?(?=\()"
 )
 _PRIMED = re.compile(rf"{_LETTER}{_INDEX}?'+{_INDEX}?")
-_DOUBLE_FACTORIAL = re.compile(r"(?P<plain>[A-Za-z]|\d+) ?! ?!(?! ?!)")
 _TRANSPOSED = re.compile(
     r"(?P<command>\\[a-zA-Z]+)|(?P<base>(?!e)[A-Za-z](?:_\w)?|\{ ?[A-Za-z] ?\}|\([^()\d]*[A-Z][^()\d]*\)) ?"
     r"\^ ?(?P<mark>\{ ?(?:T|\\top|\\dagger|\\intercal|\*|\\cdot|\\text ?\{ ?T ?\}) ?\}|T(?![a-z])|\\top|\\dagger|\*)"
@@ -168,7 +167,6 @@ def _put_aside(latex: str, kept: dict[str, Any], parse: Parser, noncommuting: st
     latex = _SQUARE.sub(lambda match: symbol(sympy.Function("square", real=True)(inner(match[1]))), latex)
     latex = _ORDER.sub(lambda match: letter(match[0]), latex)  # y^{(3)} is a derivative
     latex = _PRIMED.sub(lambda match: letter(match[0]), latex)
-    latex = _DOUBLE_FACTORIAL.sub(lambda match: symbol(_double_factorial(inner(match["plain"]))), latex)
     latex = _NO_CONSTANT.sub(lambda match: letter(match["letter"]) if match["letter"] else match[0], latex)
     latex = _TRANSPOSED.sub(transposed, latex)
     if "'" in latex or re.search(r"! ?!", latex):
@@ -221,11 +219,6 @@ def _is_function(letter: str, inside: str, functions: set[str]) -> bool:
     if _OFTEN_FUNCTION.fullmatch(letter):
         return _OF_A_VARIABLE.fullmatch(inside) is not None
     return _SEQUENCE.fullmatch(letter) is not None and _OF_AN_INDEX.fullmatch(inside) is not None
-
-
-def _double_factorial(of: Any) -> Any:
-    """Of a number its value; of a letter no function that sympy would evaluate between the integers."""
-    return sympy.factorial2(of) if of.is_Integer else sympy.Function("double_factorial", real=True)(of)
 
 
 def renamed_constants(gold: str, wanted: set[str], written: set[str]) -> list[dict[str, str]]:

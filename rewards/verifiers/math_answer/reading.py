@@ -347,7 +347,6 @@ SEPARATOR = re.compile(rf"{COMMA.pattern}|{_CONJUNCTION.pattern}")
 _OR = re.compile(r"\\text ?\{ *or *\}|(?<![a-zA-Z\\])or(?![a-zA-Z])")
 _GROUP = re.compile(rf";|{_OR.pattern}")
 _EITHER = re.compile(r"\\(?:pm|mp)(?![a-zA-Z])")
-_EITHER_LISTED = re.compile(r"\\\{[^{}]*\\(?:pm|mp)")
 _SET_SIGNS = {sign: re.compile(rf"\{sign}(?![a-zA-Z])") for sign in ("\\cup", "\\cap")}
 _SUCH_THAT = re.compile(r" ?\\?[a-z]+ ?(?:\\in ?\\mathbb ?\{?R\}? ?)?[:|]")
 _REALS_WITHOUT = re.compile(r"\\mathbb ?\{?R\}? ?(?:\\setminus|\\backslash|-) ?\\\{([^{}]*)\\\}")
@@ -475,7 +474,7 @@ def reals_without(points: list[Form]) -> Form:
 
 def in_brackets(text: str) -> Form | None:
     """A point or an interval; ``(\\pm 1, \\mp 2)`` and ``\\pm(1, -2)`` are two points."""
-    if text[0] == "(" and _EITHER.search(text) and not _EITHER_LISTED.search(text):
+    if text[0] == "(" and _EITHER.search(text):
         return either_sign(text) if matching_end(text, 0) == len(text) and "," in text else None
     if text[0] in "+-" and (rest := text[1:].strip()).startswith("(") and matching_end(rest, 0) == len(rest):
         pieces = split_outside_brackets(rest[1:-1], COMMA)
@@ -593,7 +592,6 @@ _INLINE = re.compile(rf"(?P<value>.*?\S)[ ,]*{_IF} *(?P<condition>.*\S)")
 _OTHERWISE = re.compile(
     r"(?:\\text ?\{)?[ ,]*(?:if |for )?(?:otherwise|else|elsewhere|all other x)[ .,]*\}?", re.IGNORECASE
 )
-_ENDS_OTHERWISE = re.compile(rf"(?P<value>.*?\S)[ ,]*(?P<condition>{_OTHERWISE.pattern})", re.IGNORECASE)
 
 
 def cases(text: str) -> Form | None:
@@ -616,7 +614,7 @@ def cases(text: str) -> Form | None:
 def _row(row: str) -> Case | None:
     value, ampersand, condition = row.partition("&")
     if not ampersand:
-        match = _INLINE.fullmatch(row) or _ENDS_OTHERWISE.fullmatch(row)
+        match = _INLINE.fullmatch(row)
         if match is None:
             return None
         value, condition = match["value"], match["condition"]
@@ -628,7 +626,7 @@ def _inline(text: str) -> Form | None:
     if not equals or not is_name(name):
         name, rest = "", text
     pieces = [piece.strip() for piece in split_outside_brackets(rest, re.compile(r"[,;]")) if piece.strip()]
-    if len(pieces) < 2 or not all(_INLINE.fullmatch(piece) or _ENDS_OTHERWISE.fullmatch(piece) for piece in pieces):
+    if len(pieces) < 2 or not all(map(_INLINE.fullmatch, pieces)):
         return None
     known = tuple(case for piece in pieces if (case := _row(piece)))
     return Named(squeezed(name), Cases(known)) if name else Cases(known)
