@@ -6,13 +6,14 @@ those runs too. The random model of the other tests shares none.
 
 import zlib
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
 from trl import GRPOTrainer
 
 from evenkeel.trainer import RLVRTrainer
+from evenkeel.trainer.step.options import Guards
 from tests.paths import ROOT
 from tests.trainer.training import digit_reward, train
 
@@ -48,6 +49,16 @@ class Case:
             strategies=self.strategies,
             **{"max_steps": 2, "learning_rate": 1e-3, **self.settings, **settings},
         )
+
+
+class Resumed(Case):
+    """Trained from a checkpoint that lies between two log lines, with what was measured before it."""
+
+    def run(self, folder: Path, trainer: type[GRPOTrainer] | None = None, **settings: Any) -> GRPOTrainer:
+        watched = replace(self, strategies={**self.strategies, "guards": Guards(folder)})
+        each = {"logging_steps": 2, "save_strategy": "steps", "save_steps": 1, **settings, "max_steps": 2}
+        Case.run(watched, folder, trainer, **each)
+        return Case.run(watched, folder, trainer, **each, resume_from_checkpoint=str(folder / "checkpoint-1"))
 
 
 _FOUR_BY_FOUR = {"per_device_train_batch_size": 4, "gradient_accumulation_steps": 4}
@@ -89,3 +100,5 @@ CASES: dict[str, Case] = {
     "bf16, dfpo": Case({"advantage": "dr_grpo", "coefficient": _PRODUCT}, {**_TWO_STEPS_A_BATCH, "bf16": True}),
     "bf16, planned": Case({"microbatches": "planned"}, {**_FOUR_BY_FOUR, "bf16": True}),
 }
+RESUMED = {"resumed between log lines": Resumed()}
+"""Not among the others: what a checkpoint and a resume wait for is not in the table of waits."""

@@ -9,12 +9,12 @@ from pathlib import Path
 from textwrap import dedent
 from types import CodeType
 
-from tests.standin.cases import CASES
+from tests.standin.cases import CASES, RESUMED
 
 
 @dataclass(frozen=True)
 class Mutant:
-    """In ``function``, ``module:name``, the text ``right`` becomes ``wrong``; ``case``, of `CASES`, then fails."""
+    """In ``function``, ``module:name``, the text ``right`` becomes ``wrong``; ``case`` then fails."""
 
     function: str
     right: str
@@ -38,7 +38,7 @@ class Mutant:
         """What the case raises with it, in one optimizer step; ``None`` = nothing is seen."""
         try:
             with self.applied():
-                CASES[self.case].run(folder, max_steps=1)
+                (CASES | RESUMED)[self.case].run(folder, max_steps=1)
         except RuntimeError as error:
             return str(error).splitlines()[0]
         return None
@@ -128,12 +128,20 @@ MUTANTS: dict[str, Mutant] = {
         "(completion_ids.shape[1])",
         "prefix tree",
     ),
-}
-MUTANTS_OF_TWO: dict[str, Mutant] = {
     "flag of any rank": Mutant("evenkeel.trainer.step.ranks:Ranks.any", "[flag], device=self.device", "[flag]", "ibpo"),
     "counts of revisions": Mutant(
         "evenkeel.trainer.step.revisions:Revisions._log", ", device=self.ranks.device)", ")", "ibpo"
     ),
+    "sums after a resume": Mutant(
+        "evenkeel.trainer.step.metrics:Means.load_state_dict",
+        'values.to(device) for name, values in state["sums"]',
+        'values for name, values in state["sums"]',
+        "resumed between log lines",
+    ),
+}
+MUTANTS_OF_TWO: dict[str, Mutant] = {
+    "flag of any rank": MUTANTS["flag of any rank"],
+    "counts of revisions": MUTANTS["counts of revisions"],
     "scores of repairs": MUTANTS["scores of repairs"],
     "tokens of another width on one rank": Mutant(
         "evenkeel.trainer.step.ranks:Ranks.gathered_tokens",
@@ -142,4 +150,4 @@ MUTANTS_OF_TWO: dict[str, Mutant] = {
         "default",
     ),
 }
-"""Seen by collectives alone, between two processes."""
+"""Refused on both ranks; the last one between two processes alone."""

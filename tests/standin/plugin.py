@@ -4,6 +4,8 @@ python -m pytest -p tests.standin.plugin -n 0 tests/trainer/step
 """
 
 import os
+from collections.abc import Callable
+from functools import wraps
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +16,8 @@ if (reason := device.why_not()) is not None:
 native = device.install()
 
 import torch  # noqa: E402
+from accelerate import Accelerator  # noqa: E402
+from torch.utils._pytree import tree_leaves  # noqa: E402
 from transformers import Trainer, TrainingArguments  # noqa: E402
 
 _as_written = TrainingArguments.__post_init__
@@ -43,5 +47,20 @@ def _random_state(trainer: Trainer, checkpoint: str) -> Path:
     return Path(checkpoint) / f"standin_rng_{trainer.args.process_index}.pt"
 
 
+def _of_the_device(collective: Callable[..., Any]) -> Callable[..., Any]:
+    """A collective that refuses tensors of the CPU, as NCCL does; accelerate asks nothing of one process."""
+
+    @wraps(collective)
+    def checked(self: Accelerator, tensor: Any, *positional: Any, **keywords: Any) -> Any:
+        given = {each.device.type for each in tree_leaves(tensor) if isinstance(each, torch.Tensor)}
+        if self.device.type == device.NAME and (others := given - {device.NAME}):
+            raise RuntimeError(f"No backend type associated with device type {others.pop()} ({collective.__name__})")
+        return collective(self, tensor, *positional, **keywords)
+
+    return checked
+
+
+for _name in ("gather", "reduce", "pad_across_processes"):
+    setattr(Accelerator, _name, _of_the_device(getattr(Accelerator, _name)))
 TrainingArguments.__post_init__ = _on_the_device
 Trainer._save_rng_state, Trainer._load_rng_state = _save_random_state, _load_random_state

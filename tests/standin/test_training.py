@@ -13,7 +13,7 @@ from trl import GRPOTrainer
 
 from evenkeel.trainer import RLVRTrainer
 from tests.standin import device
-from tests.standin.cases import CASES, POLICY, Case
+from tests.standin.cases import CASES, POLICY, RESUMED, Case
 from tests.standin.mutants import Mutant
 from tests.standin.waits import MICROBATCH, Waits, counted, largest
 from tests.tiny_model import tiny_config
@@ -123,6 +123,13 @@ def test_a_resumed_run_equals_one_that_was_never_stopped(case: Case, tmp_path: P
     resumed = case.run(tmp_path, **settings, resume_from_checkpoint=str(tmp_path / "checkpoint-2"))
     assert resumed.state.global_step == 4
     assert max_difference(whole, resumed) == 0
+
+
+def test_a_watched_run_resumes_between_two_log_lines(tmp_path: Path):
+    resumed = RESUMED["resumed between log lines"].run(tmp_path)
+    (line,) = (line for line in resumed.state.log_history if "loss" in line)
+    assert (line["step"], resumed.state.global_step) == (2, 2)
+    assert sum(line[f"token_prob/frac_q{quarter}"] for quarter in (1, 2, 3, 4)) == pytest.approx(1)
 
 
 @pytest.fixture(scope="module")
