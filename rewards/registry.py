@@ -243,7 +243,7 @@ class Kind:
 
     def _hints(self, label: str, function: Callable[..., Any]) -> dict[str, Any]:
         try:
-            return typing.get_type_hints(function)
+            return typing.get_type_hints(function, include_extras=True)
         except NameError as error:
             raise self.error(
                 f"{self.name} {label!r}: {error} in its annotations, so its options cannot be checked. "

@@ -1,11 +1,10 @@
 """Environments and tools: what a policy may act on between its turns. No torch, no TRL.
 
 =================  ==================================================================================================
-`row_environment`  a user's environment as a trainer is given it: limits of time, failures, what was recorded by turn
-`user_objects`     where the user's object lives: here, or in a process of its own
-`side_by_side`     calls of different rows made at once
+`row_environment`  a user's environment as a trainer is given it: calls of rows at once, what was recorded
+`user_objects`     the process of users' objects and tools
 `shipped`          a sandboxed Python, and two games whose best policies are known
-`tools`            functions as tools, each call in a worker process
+`tools`            a calculator
 `building`         by name, built and tried
 =================  ==================================================================================================
 """

@@ -1,15 +1,10 @@
-"""Tools as functions: what ships, and how each call of one runs in a worker process that is ended at its limits."""
+"""The tools that ship as functions."""
 
 import ast
 import math
 import operator
-import pkgutil
-from collections.abc import Callable, Mapping, Sequence
-from functools import partial, wraps
+from collections.abc import Callable, Mapping
 from typing import Any
-
-from evenkeel.rewards.environments.user_objects import answer_of, asked, result_of
-from evenkeel.rewards.isolation.workers import WorkerPool
 
 OPERATORS: Mapping[type, Callable[..., float]] = {
     ast.Add: operator.add,
@@ -53,35 +48,3 @@ def _value(node: ast.expr) -> Any:
 
 
 TOOLS: dict[str, Callable[..., Any]] = {"calculator": calculator}
-
-
-def loaded(path: str) -> Callable[[Mapping[str, Any]], Any]:
-    """In a worker: the function ``package.module:function``, called with arguments by name."""
-    function = pkgutil.resolve_name(path)
-    return lambda arguments: answer_of(lambda: function(**arguments))
-
-
-def in_worker(function: Callable[..., Any], time_limit_s: float, memory_mb: int) -> Callable[..., Any]:
-    """``function`` of a module, each call of it in a worker process, which is ended at its limits.
-
-    Raises:
-        Exception: in a call: as `result_of` raises.
-    """
-    path = f"{function.__module__}:{function.__qualname__}"
-    memory = memory_mb << 20
-    pool = WorkerPool(
-        f"{__name__}:loaded", path, cpu_seconds=0.0, wall_seconds=time_limit_s, memory_bytes=memory, users=True
-    )
-
-    def together(calls: Sequence[Mapping[str, Any]]) -> list[Callable[[], Any]]:
-        """The outcomes of several calls, made side by side."""
-        results = asked(pool, [dict(arguments) for arguments in calls])
-        return [partial(result_of, found, time_limit_s, memory_mb) for found in results]
-
-    @wraps(function)
-    def called(**arguments: Any) -> Any:
-        (outcome,) = together([arguments])
-        return outcome()
-
-    called.together = together  # type: ignore[attr-defined]
-    return called

@@ -1,23 +1,21 @@
-"""Where the object of a row's environment lives: here, each call in a thread, or in a worker process of its own."""
+"""Users' objects and tools: how rows call them, and what is in the process that holds them."""
 
 import asyncio
 import inspect
-import itertools
-import json
-import pkgutil
 import random
 import sys
 import threading
-import weakref
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor, as_completed
+from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
-from evenkeel.rewards.isolation.workers import WorkerPool, WorkerResult, WorkerStartError
+from evenkeel.rewards.isolation.workers.user_part import UserPart
 
 
 class UnavailableError(RuntimeError):
-    """What a tool depends on is away: a server, a file system. The row is then unjudged, its policy is not blamed."""
+    """What a tool depends on is away: a server, a file system. The row is unscored, its policy is not blamed."""
 
 
 FAILURES = (UnavailableError, TimeoutError, ConnectionError, MemoryError)
@@ -34,6 +32,15 @@ _FAILURES_OF_CLIENTS = frozenset(
     }
 )
 """The same of libraries whose errors are none of `FAILURES`: no answer came. They need not be installed."""
+MOST_CHARACTERS = 1_000_000
+"""Of the text that a reset adds to a prompt: more than a policy reads."""
+SECONDS_TO_ANSWER = 5.0
+"""After the limit of its calls a process is ended: then a call holds the interpreter, which no thread can interrupt."""
+
+Asked = tuple[int, str, Mapping[str, Any]]
+"""The number of a row, a method and its arguments."""
+Answer = Mapping[str, Any]
+"""Its ``result``; or the class and text of what it raised, as ``failed`` or, for the policy to read, ``refused``."""
 
 
 def is_failure(error: BaseException) -> bool:
@@ -43,12 +50,94 @@ def is_failure(error: BaseException) -> bool:
     return isinstance(error, FAILURES) or of_client
 
 
-_KINDS: Mapping[str, Callable[[Any], Any]] = {
-    "state": str,
-    "turn_reward": float,
-    "get_reward": lambda reward: None if reward is None else float(reward),
-}
-"""Of the methods that no policy calls: what they return."""
+class Host:
+    """The process of an environment's objects or of a tool; where it cannot be imported there, this very process.
+
+    Args:
+        part: what is called.
+        time_limit_s: of each call. Without a process there is no limit, and calls are made one after another.
+        memory_mb: what the process may take beyond what it holds at first.
+        calls_at_once: calls of different rows, in threads of the process.
+    """
+
+    def __init__(
+        self, part: "Objects | Function", time_limit_s: float, memory_mb: int, calls_at_once: int = 16
+    ) -> None:
+        self._part = UserPart(partial(_answers, part), memory_mb)
+        self._time_limit_s, self._at_once = time_limit_s, calls_at_once
+
+    @property
+    def has_process(self) -> bool:
+        """Whether calls are made in another process."""
+        return self._part.pool is not None
+
+    def answers(self, calls: Sequence[Asked]) -> list[Answer]:
+        """Make calls of different rows."""
+        limit = self._time_limit_s if self.has_process else None
+        # The process has no stream of the run's own, which a checkpoint restores.
+        seeds = [random.getrandbits(32) if limit and method == "reset" else None for _, method, _ in calls]
+        seconds = self._time_limit_s * -(-len(calls) // self._at_once) + SECONDS_TO_ANSWER
+        found: dict[int, Answer] = {}
+        item = list(zip(calls, seeds, strict=True)), limit, self._at_once
+        result = self._part.call(item, seconds, lambda answer: found.update([answer]))
+        lost = ["UnavailableError", f"its process ended {result.detail}" if result.killed else result.detail]
+        if result.status == "wall_limit":
+            lost = _too_late(self._time_limit_s)
+        return [found.get(number, {"failed": lost}) for number in range(len(calls))]
+
+
+class Objects:
+    """Users' objects, one for each row: reset for the next one, as TRL does, or made anew for it.
+
+    After a failure an object is made anew, for one that lost its connection would fail for good. A ``reset`` that fails
+    with an object of an earlier row, whose connection may have ended meanwhile, is tried again with a new one.
+    """
+
+    def __init__(self, make: Callable[[], Any], *, new_for_each_row: bool) -> None:
+        self._make, self._new_for_each_row = make, new_for_each_row
+        self._objects: dict[int, Any] = {}
+
+    def call(self, row: int, method: str, arguments: Mapping[str, Any]) -> Any:
+        """What a method returns or raises; ``get_reward`` of an object without it is its attribute ``reward``."""
+        if method == "has_reward":  # a property is not read: no row has begun
+            return not callable(inspect.getattr_static(_returned(self._make), "reward", len))
+        if method == "reset" and self._new_for_each_row:
+            self.forget(row)
+        is_old = row in self._objects
+        if not is_old and method != "reset":
+            raise UnavailableError("its object was lost with its process, which a call of another row has ended")
+        if not is_old:
+            self._objects[row] = _returned(self._make)
+        held = self._objects[row]
+        try:
+            is_attribute = method == "get_reward" and not hasattr(held, method)
+            result = _returned(lambda: held.reward if is_attribute else getattr(held, method)(**arguments))
+            read: Callable[[Any], Any] = _KINDS.get(method, _text)
+            return read(result)
+        except Exception as error:
+            if (method == "reset" or is_failure(error)) and self._objects.get(row) is held:
+                self.forget(row)
+            if is_old and method == "reset" and is_failure(error):
+                return self.call(row, method, arguments)
+            raise
+
+    def forget(self, row: int) -> None:
+        """Leave the row's object behind: the next reset makes another."""
+        self._objects.pop(row, None)
+
+
+@dataclass
+class Function:
+    """A tool that is a function, the same for all rows."""
+
+    function: Callable[..., Any]
+
+    def call(self, row: int, method: str, arguments: Mapping[str, Any]) -> str:
+        """What it returns, as text."""
+        return _text(_returned(lambda: self.function(**arguments)))
+
+    def forget(self, row: int) -> None:
+        """Nothing: it has no object."""
 
 
 def _returned(call: Callable[[], Any]) -> Any:
@@ -60,186 +149,82 @@ def _returned(call: Callable[[], Any]) -> Any:
         raise RuntimeError(f"it raised {type(error).__name__}: {error}") from error
 
 
-class UserObject:
-    """A user's object, reset for each row, as TRL does, or made anew for it, and after a failure: one that lost its
-    connection would fail for good."""
-
-    def __init__(self, make: Callable[[], Any], *, new_for_each_row: bool) -> None:
-        self._make, self._new_for_each_row = make, new_for_each_row
-        self.inner = make()
-        self._is_used = self._has_failed = False
-
-    def call(self, method: str, arguments: Mapping[str, Any]) -> Any:
-        """What a method returns or raises.
-
-        ``get_reward`` of an object without that method is its attribute ``reward``. A ``reset`` that fails with an
-        object of an earlier row, whose connection may have ended meanwhile, is tried again with a new one.
-        """
-        is_old = False
-        try:
-            if method == "reset":
-                is_old = self._is_used and not self._has_failed and not self._new_for_each_row
-                if self._is_used and not is_old:
-                    self.inner, self._has_failed = _returned(self._make), False
-                self._is_used = True
-            is_attribute = method == "get_reward" and not hasattr(self.inner, method)
-            result = _returned(lambda: self.inner.reward if is_attribute else getattr(self.inner, method)(**arguments))
-            return _KINDS[method](result) if method in _KINDS else result
-        except Exception as error:
-            self._has_failed |= method == "reset" or is_failure(error)
-            if is_old and is_failure(error):
-                return self.call(method, arguments)
-            raise
-
-
-def within(time_limit_s: float, call: Callable[[], Any]) -> Any:
-    """What ``call`` returns or raises, in a thread; one that takes too long is left behind, for it cannot be ended."""
-    outcome = dict[str, Any]()
-
-    def run() -> None:
-        try:
-            outcome["result"] = _returned(call)
-        except BaseException as error:  # noqa: BLE001 — raised below, in the caller's thread
-            outcome["error"] = error
-
-    thread = threading.Thread(target=run, name="environment", daemon=True)
-    thread.start()
-    thread.join(time_limit_s)
-    if thread.is_alive():
-        raise _too_late(time_limit_s)
-    if "error" in outcome:
-        raise outcome["error"]
-    return outcome["result"]
-
-
-class InThread:
-    """In this process, made with the first call. With a call that takes too long its object is left behind."""
-
-    def __init__(self, make: Callable[[], UserObject], time_limit_s: float) -> None:
-        self._make, self._time_limit_s = make, time_limit_s
-        self.object: UserObject | None = None
-
-    def call(self, method: str, arguments: Mapping[str, Any]) -> Any:
-        """What a method returns or raises within the limit."""
-        held = self.object
-
-        def called() -> Any:
-            nonlocal held
-            if held is None:
-                held = self._make()
-            return held.call(method, arguments)
-
-        self.object = None  # after a call that takes too long: its thread goes on with the object
-        try:
-            result = within(self._time_limit_s, called)
-        except TimeoutError:
-            raise
-        except Exception:
-            self.object = held
-            raise
-        self.object = held
-        return result
-
-
-class InProcess:
-    """In a worker process, which is ended at its limits; the next call starts another, with an object of its own.
-
-    It starts when this object is made, which does not wait for it, and ends with this object. What is said goes through
-    JSON both ways. An answer that JSON has no name for is its ``str``, as TRL makes of it.
-
-    Args:
-        path: ``package.module:Class``.
-        options: that it is made with.
-    """
-
-    _numbers = itertools.count()
-
-    def __init__(
-        self, path: str, options: Mapping[str, Any], time_limit_s: float, memory_mb: int, *, new_for_each_row: bool
-    ) -> None:
-        made = {"path": path, "options": options, "new_for_each_row": new_for_each_row}
-        self._time_limit_s, self._memory_mb = time_limit_s, memory_mb
-        self._pool = WorkerPool(
-            f"{__name__}:served",
-            json.dumps({**made, "number": next(self._numbers)}),  # equal pools would share a process
-            cpu_seconds=0.0,
-            wall_seconds=time_limit_s,
-            memory_bytes=memory_mb << 20,
-            workers=1,
-            users=True,
-        )
-        self._pool.start()
-        weakref.finalize(self, self._pool.close).atexit = False  # the pool's own end comes then
-
-    def call(self, method: str, arguments: Mapping[str, Any]) -> Any:
-        """What a method returns or raises within the limits."""
-        item: dict[str, Any] = {"method": method, "arguments": {**arguments}}
-        if method == "reset":  # the process has no stream of the run's own, which a checkpoint restores
-            item["seed"] = random.getrandbits(32)
-        (found,) = asked(self._pool, [item])
-        if found.killed:
-            self._pool.start()
-        return result_of(found, self._time_limit_s, self._memory_mb)
-
-
-def served(argument: str) -> Callable[[Mapping[str, Any]], dict[str, Any]]:
-    """In the process: the object that ``argument`` describes, as a function of calls."""
-    given = json.loads(argument)
-    make = partial(pkgutil.resolve_name(given["path"]), **given["options"])
-    user_object = UserObject(make, new_for_each_row=given["new_for_each_row"])
-
-    def serve(call: Mapping[str, Any]) -> dict[str, Any]:
-        if "seed" in call:
-            random.seed(call["seed"])
-            if "numpy" in sys.modules:
-                sys.modules["numpy"].random.seed(call["seed"])
-        return answer_of(lambda: user_object.call(call["method"], call["arguments"]))
-
-    return serve
-
-
-def answer_of(call: Callable[[], Any]) -> dict[str, Any]:
-    """In a worker: what a call returned or raised, for `result_of`. A ``MemoryError`` is the worker's own to say."""
-    try:
-        result = _returned(call)
-        return {"result": result if isinstance(result, str | float | list | None) else str(result)}
-    except MemoryError:
-        raise
-    except Exception as error:  # noqa: BLE001 — read by the policy
-        said = [type(error).__name__, str(error) or type(error).__name__]
-        return {"failed" if is_failure(error) else "refused": said}
-
-
-def asked(pool: WorkerPool, items: Sequence[Any]) -> list[WorkerResult]:
-    """What workers of users' code make of ``items``; of none where they cannot start, which `result_of` says."""
-    try:
-        return pool.map(items)
-    except WorkerStartError as error:
-        why = f"its process cannot start: {str(error).strip().splitlines()[-1]}"
-        return [WorkerResult(None, "raised", detail=why) for _ in items]
-
-
-def result_of(found: WorkerResult, time_limit_s: float, memory_mb: int) -> Any:
-    """What the call in the worker returned.
+def _joined(answer: Any) -> Any:
+    """The text of a list of parts ``{type: text, text: …}``, as multimodal chats hold them; another answer as it is.
 
     Raises:
-        TimeoutError, MemoryError: the worker was ended at that limit.
-        UnavailableError: it ended otherwise, or the call failed (`FAILURES`); then of a class with the name of the one
-            that was raised there.
-        ValueError: it raised something else; the same.
+        UnavailableError: a part is an image, or else no text.
     """
-    if found.status == "wall_limit":
-        raise _too_late(time_limit_s)
-    if found.status == "memory_limit":
-        raise MemoryError(f"it took more than memory_mb = {memory_mb} of its process")
-    if not found.done:
-        raise UnavailableError(f"its process ended {found.detail}" if found.killed else found.detail)
-    for key, base in (("failed", UnavailableError), ("refused", ValueError)):
-        if key in found.value:
-            name, text = map(str, found.value[key])
-            raise type(name, (base,), {})(text)
-    return found.value["result"]
+    if (
+        not isinstance(answer, list)
+        or not answer
+        or not all(isinstance(part, dict) and "type" in part for part in answer)
+    ):
+        return answer
+    if others := {str(part["type"]) for part in answer} - {"text"}:
+        raise UnavailableError(f"it answered with {', '.join(sorted(others))}, and policies here read text alone")
+    return "".join(str(part["text"]) for part in answer)
 
 
-def _too_late(time_limit_s: float) -> TimeoutError:
-    return TimeoutError(f"no answer within time_limit_s = {time_limit_s:g}")
+def _text(answer: Any) -> str:
+    return str(_joined(answer))
+
+
+def _observation(answer: Any) -> str | None:
+    text = _joined(answer)
+    if not isinstance(text, str | None):
+        what = f"it returned {text!r:.80} of type {type(text).__name__}"
+        raise TypeError(f"{what}. Return a text for the prompt, or nothing.")
+    if text is not None and len(text) > MOST_CHARACTERS:
+        raise ValueError(f"it returned {len(text):,} characters, and a prompt has room for fewer")
+    return text
+
+
+_KINDS: Mapping[str, Callable[[Any], Any]] = {
+    "reset": _observation,
+    "state": str,
+    "turn_reward": float,
+    "get_reward": lambda reward: None if reward is None else float(reward),
+}
+"""Of the methods that no policy calls: what they return."""
+
+
+def _answers(part: Objects | Function, item: tuple[Any, float | None, int]) -> Iterator[tuple[int, Answer]]:
+    """In the process: the answers by the number of the call, each as soon as it is there."""
+    calls, limit, at_once = item
+    if limit is None:
+        yield from ((number, _answer(part, *call)) for number, call in enumerate(calls))
+        return
+    with ThreadPoolExecutor(at_once) as threads:
+        numbers = {threads.submit(_within, limit, part, *call): number for number, call in enumerate(calls)}
+        for answered in as_completed(numbers):
+            yield numbers[answered], answered.result()
+
+
+def _within(limit: float, part: Objects | Function, call: Asked, seed: int | None) -> Answer:
+    """The answer to a call; one that takes too long is left behind with its object, for a thread cannot be ended."""
+    answers: list[Answer] = []
+    thread = threading.Thread(target=lambda: answers.append(_answer(part, call, seed)), daemon=True)
+    thread.start()
+    thread.join(limit)
+    if answers:
+        return answers[0]
+    part.forget(call[0])
+    return {"failed": _too_late(limit)}
+
+
+def _answer(part: Objects | Function, call: Asked, seed: int | None) -> Answer:
+    try:
+        if seed is not None:
+            random.seed(seed)
+            if "numpy" in sys.modules:
+                sys.modules["numpy"].random.seed(seed)
+        return {"result": part.call(*call)}
+    except Exception as error:  # noqa: BLE001 — read by the policy
+        text = "it took more than memory_mb of its process" if isinstance(error, MemoryError) else str(error)
+        name = type(error).__name__
+        return {"failed" if is_failure(error) else "refused": [name, text or name]}
+
+
+def _too_late(time_limit_s: float) -> list[str]:
+    return ["TimeoutError", f"no answer within time_limit_s = {time_limit_s:g}"]

@@ -58,8 +58,7 @@ def environments_of(config: RunConfig) -> Environments:
         names = ", ".join(kind.__name__ for task, kind in found.items() if task != OTHER_TASKS)
         raise EnvironmentPartError(
             f"The verifier environment is to pay what {names} says, which has neither a get_reward nor an attribute "
-            "reward: no row could be judged. Write def get_reward(self), or another verifier; an isolated one's "
-            "attribute has to stand in the class: reward = None.",
+            "reward: no row could be scored. Write def get_reward(self), or another verifier.",
             code="environment-without-reward",
         )
     return found

@@ -12,7 +12,7 @@ from typing import Any
 from evenkeel.rewards.environments.shipped import Guessing
 
 RELEASE = threading.Event()
-"""Set, it ends the calls that hang."""
+"""Never set: calls that wait for it hang."""
 
 
 class Diary:
@@ -99,6 +99,10 @@ class Unruly(Counting):
         """This process and one that it starts, which would outlive it."""
         return [os.getpid(), subprocess.Popen([sys.executable, "-c", "import time; time.sleep(60)"]).pid]
 
+    def sleep(self) -> None:
+        """Hang where other threads go on."""
+        RELEASE.wait(30)
+
     def hang(self) -> None:
         """Hang where Python's lock is held."""
         re.match(r"(a|a)*$", "a" * 64 + "b")
@@ -107,9 +111,13 @@ class Unruly(Counting):
         """Take more memory than there is for it."""
         return len(bytearray(600 << 20))
 
-    def crash(self) -> None:
-        """End the process."""
-        os._exit(3)
+    def crash(self, code: int) -> None:
+        """End the process.
+
+        Args:
+            code: Its status.
+        """
+        os._exit(code)
 
 
 class Silent:
@@ -143,15 +151,12 @@ def never_called():
 
 
 class Hanging(Silent):
-    frozen = 0
-
     def freeze(self, text: str) -> str:
         """Hang on None.
 
         Args:
             text: A text.
         """
-        type(self).frozen += 1
         RELEASE.wait(30)
         return text
 

@@ -14,7 +14,7 @@ import pytest
 import requests
 
 from evenkeel.rewards import build_verifier
-from evenkeel.rewards.environments import build_environment, has_reward, trial_problem
+from evenkeel.rewards.environments import UnavailableError, build_environment, has_reward, trial_problem
 from evenkeel.rewards.environments.user_objects import is_failure
 from evenkeel.rewards.verifiers.environment import EnvironmentReward
 from tests.rewards.environments import numbers_behind_a_server
@@ -39,11 +39,10 @@ def paid(environment: Any) -> float | None:
     return verifier.of(environment).score
 
 
-@pytest.mark.parametrize("isolated", [False, True])
-def test_rows_are_unjudged_while_a_server_is_away_and_judged_when_it_is_back(isolated: bool):
+def test_rows_are_unscored_while_a_server_is_away_and_scored_when_it_is_back():
     with server() as port:
         part = {"name": f"{numbers_behind_a_server.__name__}:Remote", "url": f"http://127.0.0.1:{port}"}
-        kind = build_environment({**part, "isolated": isolated})
+        kind = build_environment(part)
         assert has_reward(kind)
         assert trial_problem(kind, {"data.train": [{"reference": 3}]}) == ""
         environment: Any = kind()
@@ -51,9 +50,8 @@ def test_rows_are_unjudged_while_a_server_is_away_and_judged_when_it_is_back(iso
         assert paid(environment) is None
         assert (environment.guess(2), paid(environment)) == ("wrong", 0.0)
         assert (environment.guess(number=3), paid(environment)) == ("right", 1.0)
-    with pytest.raises(Exception, match=r".") as caught:
+    with pytest.raises(UnavailableError):
         environment.guess(2)
-    assert is_failure(caught.value)
     assert environment.failure.startswith("guess failed: ")
     assert paid(environment) is None
     environment.reset(reference=3)
@@ -117,10 +115,9 @@ class SlowToConnect:
 
 
 def test_an_object_that_connects_anew_has_the_time_of_a_call():
-    environment: Any = build_environment({"name": f"{__name__}:SlowToConnect", "time_limit_s": 0.2})()
+    environment: Any = build_environment({"name": f"{__name__}:SlowToConnect", "time_limit_s": 0.5})()
     environment.reset()
-    with pytest.raises(ConnectionResetError):
+    with pytest.raises(UnavailableError):
         environment.lose()
     environment.reset()
-    assert environment.failure == "reset failed: TimeoutError: no answer within time_limit_s = 0.2"
-    SlowToConnect.may_go_on.set()
+    assert environment.failure == "reset failed: TimeoutError: no answer within time_limit_s = 0.5"

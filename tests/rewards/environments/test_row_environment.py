@@ -2,8 +2,8 @@
 
 import contextlib
 import inspect
+import json
 import time
-from collections.abc import Iterator
 from typing import Any
 
 import pytest
@@ -19,7 +19,6 @@ from evenkeel.rewards.environments import (
     tools_of,
     trial_problem,
 )
-from evenkeel.rewards.environments.tools import in_worker
 from evenkeel.rewards.reward_function import reward_functions
 from tests.rewards.environments import parts
 
@@ -28,16 +27,9 @@ ONE: dict[str, list[dict[str, Any]]] = {"data.train": [{}]}
 """A row."""
 
 
-@pytest.fixture(autouse=True)
-def released() -> Iterator[None]:
-    parts.RELEASE.clear()
-    yield
-    parts.RELEASE.set()
-
-
 @pytest.fixture
 def diary() -> RowEnvironment:
-    made = build_environment({"name": f"{PARTS}:Diary", "time_limit_s": 0.3})()
+    made = build_environment({"name": f"{PARTS}:Diary", "time_limit_s": 1.0})()
     made.reset()
     return made
 
@@ -54,36 +46,34 @@ def test_tools_are_the_public_methods_with_the_users_signatures(diary: Any):
 def test_what_a_tool_refuses_is_raised_for_the_policy_to_read(diary: Any):
     with pytest.raises(ValueError, match="nothing to write"):
         diary.write("")
-    with pytest.raises(TypeError, match="unexpected keyword argument 'txt'"):
+    with pytest.raises(ValueError, match="unexpected keyword argument 'txt'"):
         diary.write(txt="a")
-    with pytest.raises(RuntimeError, match="SystemExit: enough"):
+    with pytest.raises(ValueError, match="SystemExit: enough"):
         diary.leave()
     assert diary.failure is None
     assert diary.write("a") == "1 lines"
 
 
-def test_a_hanging_tool_costs_its_limit_once_and_the_next_row_has_a_new_object(diary: Any):
-    made, started = parts.Diary.made, time.monotonic()
-    diary.write("before")
-    with pytest.raises(TimeoutError, match=r"within time_limit_s = 0\.3"):
-        diary.hang()
+def test_a_hanging_tool_costs_its_limit_once_and_the_next_row_has_a_new_object():
+    made: Any = build_environment({"name": f"{PARTS}:Unruly", "time_limit_s": 0.5})()
+    made.reset()
+    pid = json.loads(made.processes())[0]
+    started = time.monotonic()
+    with pytest.raises(RuntimeError, match=r"within time_limit_s = 0\.5"):
+        made.sleep()
     for _ in range(20):
-        with pytest.raises(UnavailableError):
-            diary.hang()
-    assert time.monotonic() - started < 10 * 0.3
-    assert diary.failure == "hang failed: TimeoutError: no answer within time_limit_s = 0.3"
-    diary.reset()
-    assert parts.Diary.made == made + 1
-    parts.RELEASE.set()  # the old object's thread writes its line now
-    assert diary.failure is None
-    assert diary.write("after") == "1 lines"
-    diary.reset()
-    assert parts.Diary.made == made + 1
+        with pytest.raises(UnavailableError, match="not available any more"):
+            made.sleep()
+    assert time.monotonic() - started < 10 * 0.5
+    assert made.failure == "sleep failed: TimeoutError: no answer within time_limit_s = 0.5"
+    made.reset()
+    assert made.count().startswith("row 1, ")
+    assert json.loads(made.processes())[0] == pid, "a thread that sleeps is left behind, and the process goes on"
 
 
 @pytest.mark.parametrize(("tool", "failure"), [("lose", "lose failed: ConnectionResetError: the server has gone")])
 def test_a_lost_connection_is_a_failure_and_no_refusal(diary: Any, tool: str, failure: str):
-    with pytest.raises(ConnectionResetError):
+    with pytest.raises(UnavailableError):
         getattr(diary, tool)()
     assert diary.failure == failure
 
@@ -102,7 +92,7 @@ def test_the_environments_reward_joins_the_verdicts_and_a_failure_leaves_the_row
     environments[0].write("a")
     for text in "ab":
         environments[1].write(text)
-    with pytest.raises(ConnectionResetError):
+    with pytest.raises(UnavailableError):
         environments[2].lose()
     functions = reward_functions({"own": build_verifier("environment"), "exact": build_verifier("exact_match")})
     said: dict[str, Any] = {}
@@ -137,20 +127,19 @@ def test_a_verifier_reads_the_policys_last_message_and_never_a_tools():
 
 @pytest.mark.parametrize("hangs", [False, True])
 def test_an_object_that_cannot_be_made_costs_its_row_and_no_run(hangs: bool):
-    parts.Few.made = 0
-    kind = build_environment({"name": f"{PARTS}:Few", "hangs": hangs, "time_limit_s": 0.2})  # makes one to look at
+    """The class makes two objects in its process: one to look at, and that of the first row."""
+    kind = build_environment({"name": f"{PARTS}:Few", "hangs": hangs, "time_limit_s": 0.5})
     environments = [kind() for _ in range(2)]
     for environment in environments:
         environment.reset()
-    said = "TimeoutError: no answer within time_limit_s = 0.2" if hangs else "ConnectionError: no session is left"
+    said = "TimeoutError: no answer within time_limit_s = 0.5" if hangs else "ConnectionError: no session is left"
     assert [environment.failure for environment in environments] == [None, f"reset failed: {said}"]
     with pytest.raises(EnvironmentPartError, match=f"cannot be made: {said}"):
-        build_environment({"name": f"{PARTS}:Few", "hangs": hangs, "time_limit_s": 0.2})
+        build_environment({"name": f"{PARTS}:Few", "hangs": hangs, "time_limit_s": 0.5})
 
 
-@pytest.mark.parametrize("isolated", [False, True])
-def test_a_policy_reads_text_alone(isolated: bool):
-    made: Any = build_environment({"name": f"{PARTS}:Parts", "isolated": isolated})()
+def test_a_policy_reads_text_alone():
+    made: Any = build_environment(f"{PARTS}:Parts")()
     text = [{"type": "text", "text": "a"}, {"type": "text", "text": "b"}]
     assert made.reset(begins=text) == "ab"
     assert [made.say(answer) for answer in (text, ["a", 1], [], 3, None)] == ["ab", "['a', 1]", "[]", "3", "None"]
@@ -203,15 +192,15 @@ def test_a_state_or_a_reward_of_a_turn_that_cannot_be_had_fails_its_row_alone(me
         ("gessing", [], "Did you mean guessing?"),
         ({"name": "guessing", "larges": 3}, [], "Did you mean largest?"),
         ({"name": "guessing", "largest": "3"}, [], "largest = '3' is not accepted"),
-        ({"name": "guessing", "time_limit_s": 0}, [], "time_limit_s = 0 is not a number of seconds"),
+        ({"name": "guessing", "time_limit_s": 0}, [], "time_limit_s = 0 is not accepted"),
         (f"{PARTS}:NoReset", [], "is not a class with a method reset"),
         (f"{PARTS}:never_called", [], "is not a class with a method reset"),
         (None, [f"{PARTS}:never_called"], "it lacks a docstring"),
         (f"{PARTS}:Absent", [], "cannot be imported"),
         (None, ["calculater"], "Did you mean calculator?"),
         (None, [{"name": "calculator", "digits": 3}], "no option 'digits'"),
-        (None, [{"name": "calculator", "memory_mb": 0.5}], "memory_mb = 0.5 is not a whole number of MiB"),
-        (None, [f"{PARTS}:Diary"], "is not a function of a module"),
+        (None, [{"name": "calculator", "memory_mb": 0.5}], "memory_mb = 0.5 is not accepted"),
+        (None, [f"{PARTS}:Diary"], "is not a function"),
         (f"{PARTS}:Diary", [f"{PARTS}:write"], "both a tool and a method"),
     ],
 )
@@ -221,11 +210,11 @@ def test_a_part_that_cannot_be_is_refused_with_what_to_write(spec: Any, tools: l
 
 
 def test_a_trial_finds_what_would_cost_a_run():
-    diary = build_environment({"name": f"{PARTS}:Diary", "time_limit_s": 0.3})
+    diary = build_environment({"name": f"{PARTS}:Diary", "time_limit_s": 0.5})
     away = trial_problem(diary, {"data.train": [{}], "data.test": [{}, {"reference": "away"}]})
     assert "data.test: environment Diary, row 1: reset failed: ConnectionError" in away
     assert "environment Diary, hang(): hang failed: TimeoutError" in trial_problem(diary, ONE)
-    hanging = build_environment({"name": f"{PARTS}:Hanging", "time_limit_s": 0.3})
+    hanging = build_environment({"name": f"{PARTS}:Hanging", "time_limit_s": 0.5})
     assert "Hanging, freeze(text=None): freeze failed: TimeoutError" in trial_problem(hanging, ONE)
     assert trial_problem(build_environment("guessing"), {"data.train": [{"reference": 3}] * 20}) == ""
     assert trial_problem(build_environment(f"{PARTS}:Silent", ["calculator"]), ONE) == ""
@@ -248,21 +237,11 @@ def test_a_tool_runs_in_a_process_of_its_own():
         ("away", "ConnectionResetError: the server has gone"),
         ("crash", "UnavailableError: its process ended with exit code 3, as by os._exit(3)"),
         ("hang", "TimeoutError: no answer within time_limit_s = 0.5"),
-        ("swell", "MemoryError: it took more than memory_mb = 300 of its process"),
+        ("swell", "MemoryError: it took more than memory_mb of its process"),
     ):
         made.reset()
-        with pytest.raises((UnavailableError, TimeoutError, MemoryError)):
+        with pytest.raises(UnavailableError):
             made.shout(text)
         assert made.failure == f"shout failed: {failure}"
     made.reset()
     assert made.shout("b") == "B"
-
-
-def test_a_tool_whose_process_cannot_start_costs_rows_and_no_run():
-    def lost() -> str:
-        raise AssertionError
-
-    lost.__module__ = "no_module_of_this_name"
-    (outcome,) = in_worker(lost, 5.0, 300).together([{}])  # type: ignore[attr-defined]
-    with pytest.raises(UnavailableError, match=r"its process cannot start: .*no_module_of_this_name"):
-        outcome()

@@ -1,0 +1,159 @@
+"""Objects in a process: what they say is what they say here; what ends the process costs rows and no run."""
+
+import inspect
+import json
+import os
+import random
+import time
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from evenkeel.rewards.environments import EnvironmentPartError, build_environment, by_turn
+from tests.rewards.environments import parts
+
+PARTS = "tests.rewards.environments.parts"
+
+
+def made(name: str = "Counting", **options: Any) -> Any:
+    environment = build_environment({"name": f"{PARTS}:{name}", **options})()
+    environment.reset()
+    return environment
+
+
+def lives(pid: int) -> bool:
+    try:
+        with open(f"/proc/{pid}/stat") as file:  # noqa: PTH123
+            return file.read().rpartition(")")[2].split()[0] != "Z"
+    except FileNotFoundError:
+        return False
+
+
+def gone(pids: list[int]) -> bool:
+    """Whether the processes end; the kernel takes its time."""
+    deadline = time.monotonic() + 20
+    while any(map(lives, pids)) and time.monotonic() < deadline:
+        time.sleep(0.01)
+    return not any(map(lives, pids))
+
+
+def said(environment: Any, call: Callable[[Any], Any]) -> tuple[str, str | None]:
+    """What a policy reads of a call, and why the row is unjudged."""
+    try:
+        return call(environment), environment.failure
+    except Exception as error:  # noqa: BLE001 — any
+        return str(error), environment.failure
+
+
+CALLS: list[Callable[[Any], Any]] = [
+    lambda diary: diary.write("a"),
+    lambda diary: diary.write(text=""),
+    lambda diary: diary.write(txt="a"),
+    lambda diary: diary.wait(0.001),
+    lambda diary: diary.leave(),
+    lambda diary: diary.lose(),
+    lambda diary: diary.write("b"),
+    lambda diary: str(diary.reset(greeting="hello")),
+    lambda diary: diary.write("c"),
+    lambda diary: str(diary._asked("get_reward")),
+    lambda diary: str(diary.reset(reference="away")),
+]
+
+
+def test_it_says_what_it_says_where_no_process_can_import_it():
+    class Local(parts.Diary):
+        def get_reward(self) -> float | None:
+            return super().get_reward()
+
+    here: Any = build_environment({"name": Local, "paid": 0.25})()
+    here.reset()
+    there = made("Diary", paid=0.25)
+    assert [each._hosts[""].has_process for each in (here, there)] == [False, True]
+    assert inspect.signature(there.write) == inspect.signature(here.write)
+    assert there.write.__doc__ == parts.Diary.write.__doc__
+    heard = [said(there, call) for call in CALLS]
+    assert heard == [said(here, call) for call in CALLS]
+    assert [failure for _, failure in heard].count(None) == 8
+    assert there.calls == here.calls
+    turn = {"role": "assistant", "tool_calls": [{"function": {"name": "write"}}]}
+    assert by_turn([there], [[turn, turn]]) == by_turn([here], [[turn, turn]])
+
+
+def test_a_call_that_holds_the_interpreter_ends_the_process_and_its_rows_and_the_next_rows_have_another():
+    kind = build_environment({"name": f"{PARTS}:Unruly", "time_limit_s": 0.5})
+    one, other = kind(), kind()
+    for each in (one, other):
+        each.reset()
+    pids = json.loads(one.processes())
+    assert pids[0] == json.loads(other.processes())[0], "one process for all rows"
+    assert os.getpid() not in pids
+    with pytest.raises(RuntimeError):
+        one.hang()
+    assert one.failure == "hang failed: TimeoutError: no answer within time_limit_s = 0.5"
+    assert gone(pids)
+    with pytest.raises(RuntimeError):
+        other.count()
+    assert "its object was lost with its process" in str(other.failure)
+    for each in (one, other):
+        each.reset()
+        assert each.failure is None
+        assert json.loads(each.processes())[0] not in pids
+
+
+@pytest.mark.parametrize("code", [0, 3])
+def test_a_crash_and_a_swelling_call_cost_rows_alone(code: int):
+    """``os._exit(0)`` too, which would end a run with status 0."""
+    environment = made("Unruly", memory_mb=300)
+    for call, failure in (
+        (
+            lambda: environment.crash(code),
+            f"crash failed: UnavailableError: its process ended with exit code {code}, as",
+        ),
+        (environment.swell, "swell failed: MemoryError: it took more than memory_mb"),
+    ):
+        environment.reset()
+        with pytest.raises(RuntimeError):
+            call()
+        assert environment.failure.startswith(failure)
+    environment.reset()
+    assert environment.count().startswith("row 1, ")
+
+
+def test_an_object_is_reset_for_its_next_row_or_made_anew():
+    for new, rows in ((False, [1, 2]), (True, [1, 1])):
+        environment = made(new_for_each_row=new)
+        assert type(environment).resets_objects is not new
+        heard = [environment.count()]
+        environment.reset()
+        assert [text.split(",")[0] for text in (*heard, environment.count())] == [f"row {row}" for row in rows]
+
+
+def test_what_it_draws_comes_from_the_stream_of_the_run():
+    heard = []
+    for _ in range(2):
+        random.seed(7)
+        environment = made()
+        first = environment.count()
+        environment.reset()
+        heard.append((first, environment.count()))
+    assert heard[0] == heard[1]
+    assert len({text.split(",")[1] for text in heard[0]}) == 2
+
+
+def test_what_cannot_be_made_is_said_before_a_run():
+    with pytest.raises(EnvironmentPartError, match="cannot be made: ValueError: no server"):
+        build_environment(f"{PARTS}:Unmade")
+
+
+@pytest.mark.parametrize(
+    ("spec", "message"),
+    [
+        ({"name": f"{PARTS}:Counting", "new_for_each_row": 1}, "new_for_each_row = 1 is not accepted"),
+        ({"name": f"{PARTS}:Counting", "memory_mb": 0}, "memory_mb = 0 is not accepted"),
+        ({"name": f"{PARTS}:Counting", "calls_at_once": 0.5}, "calls_at_once = 0.5 is not accepted"),
+    ],
+)
+def test_limits_that_cannot_be_kept_are_refused(spec: Any, message: str):
+    with pytest.raises(EnvironmentPartError, match=message):
+        build_environment(spec)
