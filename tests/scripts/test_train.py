@@ -314,7 +314,7 @@ def test_a_prefilled_thought_ends_the_prompt_and_counts(run_file: Path, tmp_path
 
 def test_online_logging_without_a_key_is_refused(run_file, capsys, monkeypatch, tmp_path):
     monkeypatch.delenv("WANDB_API_KEY", raising=False)
-    monkeypatch.delenv("WANDB_MODE", raising=False)
+    monkeypatch.setenv("WANDB_MODE", "online")
     monkeypatch.setenv("NETRC", str(tmp_path / "none"))
-    assert main([str(run_file), "logging.report_to=[wandb]", "logging.wandb_mode=online"]) == 2
+    assert main([str(run_file), "logging.report_to=[wandb]"]) == 2
     assert "wandb login" in capsys.readouterr().err

@@ -44,12 +44,14 @@ def test_a_run_that_wandb_would_not_take_is_refused_before_its_model_is_loaded(
 def test_training_goes_on_without_wandb_and_a_sync_completes_it(run_file: Path, tmp_path: Path):
     run = tmp_path / "run"
     environment = {**os.environ, "PYTHONPATH": str(ROOT), "WANDB_API_KEY": KEY, "TRL_EXPERIMENTAL_SILENCE": "1"}
-    environment.pop("WANDB_MODE", None)
-    settings = ["logging={report_to: [wandb], wandb_mode: online, wandb_upload_seconds: 5}", "trl.max_steps=30"]
+    environment["WANDB_MODE"] = "online"
+    settings = ["logging={report_to: [wandb]}", "trl.max_steps=30", "evaluation.after=false"]
+    impatient = "import sys; from evenkeel.trainer.run import wandb_end; wandb_end.SECONDS = 5.0; "
+    impatient += "from evenkeel.trainer.command.train import main; wandb_end.end_process(main(sys.argv[1:]))"
     with serving() as server:
         port = server.server_port
         environment["WANDB_BASE_URL"] = f"http://127.0.0.1:{port}"
-        command = [sys.executable, "scripts/train.py", str(run_file), *settings, "evaluation.after=false"]
+        command = [sys.executable, "-c", impatient, str(run_file), *settings]
         process = subprocess.Popen(
             command, cwd=ROOT, env=environment, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
         )
@@ -62,7 +64,7 @@ def test_training_goes_on_without_wandb_and_a_sync_completes_it(run_file: Path, 
     assert process.returncode == 0, said[-3000:]
     assert "Traceback" not in said, said[-3000:]
     assert max(line["step"] for line in metrics(run)) == 30
-    assert "W&B has not taken everything within logging.wandb_upload_seconds = 5" in said
+    assert "W&B has not taken everything within 5 s" in said
     (folder,) = re.findall("wandb sync --include-online (.+)", said)
     with serving(port) as server:
         sync = [str(Path(sys.executable).with_name("wandb")), "sync", "--include-online", folder.strip()]

@@ -139,4 +139,4 @@ def train(
         command = shlex.join([config_path, *overrides])
         return run_trainer(trainer, config, run, checkpoint, command, begins=begins, log_callback=log_callback)
     finally:
-        finish_wandb(config.logging.wandb_upload_seconds)
+        finish_wandb()

@@ -90,19 +90,17 @@ def prepare_logging(config: RunConfig) -> None:
     section = config.logging
     os.environ.setdefault("TOKENIZERS_PARALLELISM", "false")
     for tracker in (tracker for name, tracker in TRACKERS.items() if name in section.report_to):
-        project = {} if tracker.project is None else {tracker.project: section.project}
+        project = {} if tracker.project is None else {tracker.project: "evenkeel"}
         for variable, value in {**project, **tracker.local}.items():
             os.environ.setdefault(variable, value)
     if "wandb" not in section.report_to:
         return
     import transformers.integrations.integration_utils  # noqa: F401  before the mode is set: it prints a line of it
 
-    given = {"WANDB_ENTITY": section.entity, "WANDB_TAGS": ",".join(section.tags)}
-    given |= {"WANDB_MODE": section.wandb_mode, "WANDB_RUN_GROUP": section.group or config.name}
-    given |= {"WANDB_QUIET": "true", "WANDB_INIT_TIMEOUT": "15"}  # its summary would come after ours; it waits for 90 s
-    for variable, text in given.items():
-        if text:
-            os.environ.setdefault(variable, text)
+    os.environ["WANDB_MODE"] = os.environ.get("WANDB_MODE") or "offline"
+    given = {"WANDB_RUN_GROUP": config.name, "WANDB_QUIET": "true", "WANDB_INIT_TIMEOUT": "15"}
+    for variable, text in given.items():  # its own summary would come after ours; it waits for 90 s
+        os.environ.setdefault(variable, text)
     if os.environ["WANDB_MODE"] != "online":  # offline it says nothing that our last lines do not
         os.environ.setdefault("WANDB_SILENT", "true")
 

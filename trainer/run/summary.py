@@ -77,7 +77,7 @@ def report(trainer: Any, config: RunConfig, run: Path, seconds: float | None) ->
     parts = len(record.parts or [])
     draw_reward_curve(run, ACCURACY)
     write_summary(run, _summary(trainer, config, before, after, count, seconds) | {"parts": parts})
-    finish_wandb(config.logging.wandb_upload_seconds)  # what it prints is not the last
+    finish_wandb()  # what it prints is not the last
     took = "" if seconds is None else f" in {seconds:.0f} s" + (f", {parts} parts together" if parts > 1 else "")
     print(f"\n{config.name}, seed {config.run_seed}: {trainer.state.global_step} optimizer steps{took}")
     for label, value in (("before", before), ("after", after)):

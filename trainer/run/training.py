@@ -67,7 +67,7 @@ def run_trainer(
     disk = trainer.parts.watch.disk
     stoppable_after_training(run / f"checkpoint-{trainer.state.global_step}")
     if stop.stopped or idle.ended or disk.left_out == trainer.state.global_step:
-        finish_wandb(config.logging.wandb_upload_seconds)  # its output must not be the last
+        finish_wandb()  # its output must not be the last
     if disk.left_out == trainer.state.global_step:
         if is_main:
             print_line(
@@ -157,7 +157,7 @@ def _watched(
     trainer.add_callback(EvaluationFiles(run / EVALUATIONS, lambda: trainer.newest_evaluations))
     if config.evaluation.keep_best is not None:
         trainer.add_callback(KeepBest())
-    if "wandb" in config.logging.report_to and config.logging.wandb_mode != "disabled":
+    if "wandb" in config.logging.report_to:
         trainer.add_callback(WandbRunConfig(config.model_dump()))
     if checkpoint is not None:
         from transformers.integrations import TensorBoardCallback

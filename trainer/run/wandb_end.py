@@ -11,11 +11,13 @@ import psutil
 
 from evenkeel.trainer.run.signs_of_life import SIGNS
 
+SECONDS = 120.0
+"""The end of a run waits so long: enough for a server that answers, and a GPU should not wait for one that does not."""
 _left = False
 
 
-def finish_wandb(seconds: float) -> None:
-    """Finish W&B's run, if there is one in this process, within ``seconds``; else say how to complete it later.
+def finish_wandb() -> None:
+    """Finish W&B's run, if there is one in this process, within `SECONDS`; else say how to complete it later.
 
     All that was logged is in the run's folder before it is uploaded, so that nothing is lost. W&B itself would wait for
     days.
@@ -33,15 +35,14 @@ def finish_wandb(seconds: float) -> None:
 
     finishing = threading.Thread(target=finish, name="wandb-finish", daemon=True)
     finishing.start()
-    finishing.join(seconds)
+    finishing.join(SECONDS)
     if not finishing.is_alive():
         if run.offline:
             print(f"W&B was offline. To send the run: wandb sync {folder.parent}/offline-run-*-{run.id}", flush=True)
         return
     print(
-        f"\nW&B has not taken everything within logging.wandb_upload_seconds = {seconds:g}: the network or the server "
-        "is away. Nothing is lost, all of it is on the disk. When W&B can be reached again: "
-        f"wandb sync --include-online {folder}",
+        f"\nW&B has not taken everything within {SECONDS:g} s: the network or the server is away. Nothing is "
+        f"lost, all of it is on the disk. When W&B can be reached again: wandb sync --include-online {folder}",
         flush=True,
     )
     _left = True

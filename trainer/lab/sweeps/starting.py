@@ -125,10 +125,9 @@ def _explicit_settings(plan: Plan) -> dict[str, Any]:
 
 def _environment(sweep: Sweep, plan: Plan, run_id: str) -> dict[str, str]:
     """The variables of a cell's processes: all its attempts continue one W&B run."""
-    logging = plan.config.logging
     return {
-        "WANDB_RUN_GROUP": logging.group or sweep.name,
-        "WANDB_TAGS": ",".join([sweep.name, plan.cell.variant.replace(",", " "), *logging.tags]),
+        "WANDB_RUN_GROUP": sweep.name,
+        "WANDB_TAGS": ",".join([sweep.name, plan.cell.variant.replace(",", " ")]),
         "WANDB_RUN_ID": run_id,
         "WANDB_RESUME": "allow",
         **sweep.environment,

@@ -37,11 +37,11 @@ def setting_findings(context: CheckContext) -> Iterator[Finding]:
 
 
 def rule_findings(context: CheckContext) -> Iterator[Finding]:
-    """What has no effect, what the environment says against the file, what the parts do."""
+    """What has no effect, and what the parts do."""
     weight = None if context.strategies is None else context.strategies.token_weight
     heaviest = 1.0 if weight is None else heaviest_token_weight(weight)
     scale = _coefficient_under_rounding(context)
-    given = Given(context.config.model_dump(exclude_unset=True), os.environ, heaviest, scale)
+    given = Given(context.config.model_dump(exclude_unset=True), heaviest, scale)
     warnings = [rule for rule in RULES if rule.severity == "warn"]
     for rule, what, instead in rules_broken(warnings, given):
         yield warning(rule.settings[0].split(".")[0], rule.code, f"{what} {instead}")
@@ -93,20 +93,13 @@ def _after_the_end(context: CheckContext, steps: int) -> Iterator[Finding]:
 
 def logging_findings(context: CheckContext) -> Iterator[Finding]:
     """W&B and the hub without what they need."""
-    logging = context.config.logging
-    mode = os.environ.get("WANDB_MODE", logging.wandb_mode)
-    if "wandb" in logging.report_to and mode == "online":
+    if "wandb" in context.config.logging.report_to and (mode := os.environ.get("WANDB_MODE")) != "disabled":
         import wandb
 
-        if not wandb.api.api_key:
-            yield error(
-                "logging",
-                "no-wandb-key",
-                "logging.wandb_mode is online, but no W&B key is set. Run `wandb login`, set WANDB_API_KEY, or write "
-                "wandb_mode: offline.",
-            )
-    if "wandb" in logging.report_to and mode != "disabled":
-        yield from _of_wandb(context)
+        if mode == "online" and not wandb.api.api_key:
+            what = "WANDB_MODE is online, but no W&B key is set."
+            yield error("logging", "no-wandb-key", f"{what} Run `wandb login`, set WANDB_API_KEY, or unset WANDB_MODE.")
+        yield from _of_wandb()
     if context.argument("push_to_hub"):
         from huggingface_hub import get_token
 
@@ -119,26 +112,17 @@ def logging_findings(context: CheckContext) -> Iterator[Finding]:
             )
 
 
-def _of_wandb(context: CheckContext) -> Iterator[Finding]:
-    """What W&B itself says against its settings, of the file and of the environment: mode, project, run id, tags."""
+def _of_wandb() -> Iterator[Finding]:
+    """What W&B itself says against its variables: mode, project, run id, tags."""
     import wandb
 
-    section = context.config.logging
-    given = {"WANDB_MODE": section.wandb_mode, "WANDB_PROJECT": section.project, "WANDB_ENTITY": section.entity}
-    given |= {"WANDB_TAGS": ",".join(section.tags), "WANDB_RUN_GROUP": section.group}
-    written = {"WANDB_MODE": "wandb_mode", "WANDB_TAGS": "tags", "WANDB_RUN_GROUP": "group"}
-    environment = {name: value for name, value in os.environ.items() if name.startswith("WANDB_")}
-    for name, value in {**given, **environment}.items():
+    for name, value in os.environ.items():
         try:
-            wandb.Settings().update_from_env_vars({name: value} if value else {})
+            if name.startswith("WANDB_") and value:
+                wandb.Settings().update_from_env_vars({name: value})
         except Exception as fault:  # noqa: BLE001 — of its own and of pydantic's kinds
-            key = f"logging.{written.get(name, name.removeprefix('WANDB_').lower())}"
-            place = name if name in environment else key
-            yield error(
-                "logging",
-                "refused-by-wandb",
-                f"{place} = {value!r} is not accepted by W&B: {_reason(fault)} Write another.",
-            )
+            what = f"{name} = {value!r} is not accepted by W&B: {_reason(fault)} Write another."
+            yield error("logging", "refused-by-wandb", what)
 
 
 def _reason(fault: Exception) -> str:

@@ -44,12 +44,6 @@ _OTHER_NAMES = {
         "vllm_gpu_memory_utilization": "gpu_memory_utilization",
         "vllm_tensor_parallel_size": "tensor_parallel_size",
     },
-    "logging": {
-        "entity": "team wandb_entity org organization",
-        "project": "wandb_project project_name",
-        "tags": "tag wandb_tags",
-        "group": "wandb_group run_group",
-    },
     "evaluation": {"every_steps": "eval_steps steps", "samples": "num_samples n num_generations k"},
 }
 MEANT = {
@@ -58,26 +52,10 @@ MEANT = {
 }
 """Section → a key that it does not have → the one that is meant."""
 
-_WANDB = {
-    "WANDB_NOTES": "notes wandb_notes",
-    "WANDB_JOB_TYPE": "job_type wandb_job_type",
-    "WANDB_RUN_ID": "id run_id wandb_id wandb_run_id",
-    "WANDB_DIR": "dir wandb_dir",
-    "WANDB_WATCH": "watch wandb_watch",
-    "WANDB_LOG_MODEL": "log_model wandb_log_model",
-    "WANDB_BASE_URL": "base_url host wandb_base_url",
-    "WANDB_API_KEY": "api_key key wandb_key wandb_api_key",
-}
-"""Variable → keys of ``logging:`` that users write for it."""
+_OF_WANDB = "mode project entity tags run_group notes job_type run_id dir api_key"
 _OTHER_WAYS = {
     **{f"logging.{name}": f"Write `report_to: [{name}]`." for name in TRACKERS},
-    "logging.wandb": "Write `report_to: [wandb]`, and `wandb_mode: online` to send it.",
-    "logging.mode": "Write `wandb_mode: …`.",
-    **{
-        f"logging.{key}": f"Set the environment variable {variable}."
-        for variable, keys in _WANDB.items()
-        for key in keys.split()
-    },
+    **{f"logging.{key}": f"Set the environment variable WANDB_{key.upper()}." for key in _OF_WANDB.split()},
 }
 """Dotted path → what to write, where it is not another key of the same section."""
 _TOP_LEVEL = {
@@ -93,7 +71,6 @@ IN_ANOTHER_SECTION = {
     "output_dir": "Write `output_dir:` at the top level.",
     "run_name": "Write `name:` at the top level.",
     "report_to": "Write `logging: {report_to: [wandb]}`.",
-    "project": "Write `logging: {project: …}`.",
     "log_completions": "Write `logging: {samples_every_steps: …, num_samples: …}`.",
     "num_completions_to_print": "Write `logging: {num_samples: …}`.",
     "log_completions_hub_repo": "Leave it out: completions are logged by `logging:`.",

@@ -6,7 +6,7 @@ setting is named by its dotted path; of TRL's arguments the default counts where
 
 import math
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from statistics import NormalDist
 from typing import Any, Literal
@@ -18,7 +18,7 @@ from evenkeel.trainer.run.config.trl_arguments import grpo_default
 from evenkeel.trainer.step.options import NOTABLE_CHANGE
 
 Severity = Literal["refuse", "warn"]
-Moment = Literal["file", "start", "parts", "arguments"]
+Moment = Literal["file", "parts", "arguments"]
 Problems = Iterator[tuple[str, str]]
 """What is wrong with its values, and what to write instead."""
 
@@ -29,14 +29,12 @@ class Given:
 
     Attributes:
         run: the run as plain data: of what a file leaves out only the defaults of TRL are known.
-        environment: its variables, where they count.
         heaviest_token_weight: on the tiny example; 1 where it is not known.
         coefficient_under_rounding: its mean as a multiple of what it is without (`trial.coefficient_under_noise`); 1
             where it is not known, and where a run has no rounding or no ratio.
     """
 
     run: Mapping[str, Any]
-    environment: Mapping[str, str] = field(default_factory=dict)
     heaviest_token_weight: float = 1.0
     coefficient_under_rounding: float = 1.0
 
@@ -63,11 +61,6 @@ class Given:
         value = self[path]
         return math.nan if isinstance(value, bool) or not isinstance(value, int | float) else float(value)
 
-    def reports_to_wandb(self) -> bool:
-        """Whether ``logging.report_to`` lists W&B."""
-        trackers = self.written("logging.report_to")
-        return isinstance(trackers, list) and "wandb" in trackers
-
 
 @dataclass(frozen=True)
 class Rule:
@@ -77,8 +70,8 @@ class Rule:
         code: its name.
         settings: what it is about; a refusal is shown at the first.
         severity: ``refuse``, or ``warn`` where a run would start and probably not do what was meant.
-        moment: ``file`` = of the settings alone; ``start`` = of the environment too; ``parts`` = of the built parts;
-            ``arguments`` = of TRL's arguments (`evenkeel.trainer.run.schedule`).
+        moment: ``file`` = of the settings alone; ``parts`` = of the built parts; ``arguments`` = of TRL's arguments
+            (`evenkeel.trainer.run.schedule`).
         training_only: it is not asked of a file that is only evaluated.
         about: what does not go together, for the table of all rules.
     """
@@ -565,49 +558,6 @@ _without_effect(
     lambda given: not Path(str(given.written("model.name_or_path"))).is_dir(),
     "Name the model by its hub id, or leave it out.",
     "model",
-)
-_without_effect(
-    "wandb-names",
-    "wandb_mode entity tags group",
-    "logging.report_to does not name wandb",
-    Given.reports_to_wandb,
-    "Write report_to: [wandb] too, or leave them out.",
-    "logging",
-)
-
-
-# Warned of at the start: the environment and the file contradict each other.
-
-
-def _environment_wins(variable: str, path: str, differs: Callable[[Any, str], bool]) -> None:
-    code = f"environment-{variable.lower().replace('_', '-')}"
-
-    @rule(f"{variable} in the environment says something else", path, code=code, severity="warn", moment="start")
-    def _(given: Given) -> Problems:
-        found, written = given.environment.get(variable), given.written(path)
-        if given.reports_to_wandb() and given.wrote(path) and found is not None and differs(written, found):
-            what = f"{path} = {written!r}, but the environment says {variable}={found}, which W&B uses."
-            yield what, f"Unset {variable}, or leave {path} out."
-
-
-@rule("WANDB_NAME in the environment, which has no effect", "name", severity="warn", moment="start")
-def environment_wandb_name(given: Given) -> Problems:
-    if given.reports_to_wandb() and (name := given.environment.get("WANDB_NAME")):
-        what = f"WANDB_NAME={name} has no effect: at W&B a run is called by its name and seed."
-        yield what, "Write `name:` in the file, or name=… on the command line."
-
-
-@rule("WANDB_DISABLED in the environment, which has no effect", "logging.report_to", severity="warn", moment="start")
-def environment_wandb_disabled(given: Given) -> Problems:
-    if given.reports_to_wandb() and (disabled := given.environment.get("WANDB_DISABLED")):
-        what = f"WANDB_DISABLED={disabled} has no effect: W&B no longer reads it, and the run is recorded."
-        yield what, "Write `logging: {wandb_mode: disabled}`, or take wandb out of report_to."
-
-
-for _name, _key in (("MODE", "wandb_mode"), ("PROJECT", "project"), ("ENTITY", "entity"), ("RUN_GROUP", "group")):
-    _environment_wins(f"WANDB_{_name}", f"logging.{_key}", lambda written, found: written not in (None, found))
-_environment_wins(
-    "WANDB_TAGS", "logging.tags", lambda written, found: bool(written) and not {*written} <= {*found.split(",")}
 )
 
 

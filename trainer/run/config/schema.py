@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Annotated, Any, ClassVar, Literal, Self
 
-from pydantic import AfterValidator, BeforeValidator, ConfigDict, Field, ValidationInfo, model_validator
+from pydantic import BeforeValidator, ConfigDict, Field, ValidationInfo, model_validator
 from pydantic_core import InitErrorDetails
 
 from evenkeel.rewards.noise import RewardNoise, noise_fault
@@ -208,16 +208,6 @@ class EvaluationSection(Section):
         return decodings(self.samples, self.temperature, self.greedy)
 
 
-def _without_comma(tag: str) -> str:
-    if "," in tag:
-        what = f"is {tag!r}, and W&B reads a comma as the end of a tag."
-        raise_all([problem("comma-in-tag", what, "Write it without a comma.")])
-    return tag
-
-
-Tag = Annotated[str, Field(min_length=1), AfterValidator(_without_comma)]
-
-
 def _rollouts(value: Any) -> Any:
     if value not in ("all", "off") and (isinstance(value, bool) or not isinstance(value, int) or value < 1):
         what = f"is {value!r}, which is neither a whole number above 0, nor all, nor off."
@@ -233,19 +223,9 @@ class LoggingSection(Section):
     """Where metrics go, how often how many sample completions are shown, and which rollouts are kept."""
 
     report_to: list[TrackerName] | Literal["none"] = "none"
-    """Trackers, ``[wandb, tensorboard]``: those that transformers has a callback for."""
-    wandb_mode: Literal["offline", "online", "disabled"] = "offline"
-    """``offline`` keeps W&B's files in the run's directory, ``online`` sends them."""
-    project: Text = "evenkeel"
-    """The tracker's project."""
-    entity: Text | None = None
-    """W&B's user or team."""
-    tags: list[Tag] = Field(default_factory=list)
-    """W&B's tags of the run."""
-    group: Text | None = None
-    """W&B's group; ``null`` = the run's name, in a sweep the sweep's."""
-    wandb_upload_seconds: Annotated[float, Field(gt=0)] = 120.0
-    """So long the end of a run waits for W&B to take what is left."""
+    """Trackers, ``[wandb, tensorboard]``: those that transformers has a callback for. Mode, project and team are said
+    by the trackers' own variables, such as ``WANDB_MODE``; unset, W&B is offline and the project is ``evenkeel``.
+    """
     samples_every_steps: Count = 10
     """Sample completions are shown every so many optimizer steps."""
     num_samples: Annotated[int, Field(ge=0)] = 2

@@ -28,8 +28,8 @@ class Tracker:
 
     Attributes:
         modules: any one of them → the package to install.
-        project: environment variable in which its callback looks for the project; a run sets it to ``logging.project``
-            unless it is set already.
+        project: environment variable in which its callback looks for the project; a run sets it to ``evenkeel`` unless
+            it is set already.
         variable: environment variable without which its callback does nothing.
         local: environment variables that keep it from the network; a run sets them unless they are set already.
         below: the first version whose interface transformers' callback does not know.
@@ -56,4 +56,4 @@ _OWN: dict[str, Tracker] = {
     "wandb": Tracker({"wandb": "wandb"}, "WANDB_PROJECT"),
 }
 TRACKERS = {name: _OWN.get(name, Tracker({name: name})) for name in get_args(TrackerName)}
-"""Word of ``logging.report_to`` → what it needs; trackio takes its project from GRPOConfig."""
+"""Word of ``logging.report_to`` → what it needs; trackio takes its project from ``trl.project``."""

@@ -52,7 +52,6 @@ def _training_arguments(config: RunConfig, world_size: int) -> dict[str, Any]:
         "run_name": f"{config.name}-s{config.run_seed}",
         "output_dir": config.output_dir,
         "report_to": config.logging.report_to,
-        "project": config.logging.project,
         "eval_strategy": "no" if config.evaluation.every_steps is None else "steps",
         "eval_steps": config.evaluation.every_steps,
         "eval_on_start": config.evaluation.before and config.data.test is not None,

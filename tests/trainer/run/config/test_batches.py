@@ -165,7 +165,7 @@ def test_grpo_config_takes_trl_verbatim_and_the_rest_from_its_sections(tmp_path:
             rewards=[{"verifier": "a", "weight": 0.5}, {"verifier": "b"}],
             algorithm={"prompts_per_rollout": 4, "sequences_per_update": 16},
             evaluation={"batch_size": 5},
-            logging={"report_to": ["tensorboard"], "project": "p"},
+            logging={"report_to": ["tensorboard"]},
         ),
         world_size=1,
     )
@@ -177,7 +177,7 @@ def test_grpo_config_takes_trl_verbatim_and_the_rest_from_its_sections(tmp_path:
     assert (arguments.generation_batch_size, arguments.steps_per_generation) == (32, 4)
     assert arguments.gradient_accumulation_steps == 2
     assert (arguments.output_dir, arguments.run_name, arguments.seed) == (str(tmp_path), "run-s7", 7)
-    assert (arguments.report_to, arguments.project) == (["tensorboard"], "p")
+    assert arguments.report_to == ["tensorboard"]
     assert arguments.reward_weights == [0.5, 1.0]
     assert arguments.model_init_kwargs == {"dtype": "float32", "revision": "abc"}
     assert arguments.trust_remote_code is True

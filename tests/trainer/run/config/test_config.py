@@ -57,7 +57,7 @@ def test_what_a_file_leaves_out_has_the_published_defaults(tmp_path: Path) -> No
     assert (config.name, config.output_dir, config.run_seed) == ("kk-grpo", "runs/kk-grpo", 42)
     assert (config.algorithm.advantage, config.algorithm.token_weight) == ("grpo", "uniform")
     assert (config.rewards[0].weight, config.rewards[0].label) == (1.0, "exact_match")
-    assert (config.logging.report_to, config.logging.wandb_mode) == ("none", "offline")
+    assert config.logging.report_to == "none"
     assert config.trl == {}
 
 
@@ -110,9 +110,9 @@ def test_paths_in_a_file_are_relative_to_it_and_those_of_overrides_to_the_curren
 
 
 def test_everything_wrong_is_said_at_once_in_the_order_of_the_lines(tmp_path: Path) -> None:
-    text = "modle: 3\nevaluation: {batch_size: 0}\nlogging: {wandb_mode: onlin}\nseed: -1\n"
+    text = "modle: 3\nevaluation: {batch_size: 0}\nlogging: {rollouts: onlin}\nseed: -1\n"
     lines = [(each.origin.line, each.path) for each in problems(tmp_path, text) if each.origin]
-    assert lines == [(6, "modle"), (7, "evaluation.batch_size"), (8, "logging.wandb_mode"), (9, "seed")]
+    assert lines == [(6, "modle"), (7, "evaluation.batch_size"), (8, "logging.rollouts"), (9, "seed")]
 
 
 @pytest.mark.parametrize(
@@ -331,7 +331,6 @@ def test_what_is_said_to_be_removed_is_no_argument_and_the_advice_names_what_is(
 @pytest.mark.parametrize(
     ("text", "words"),
     [
-        ("logging: {team: x}\n", "Did you mean entity?"),
         ("logging: {notes: x}\n", "Set the environment variable WANDB_NOTES."),
         ("logging: {report_to: [WandB]}\n", "Did you mean wandb"),
         ("logging: {report_to: [TensorBoard]}\n", "Did you mean tensorboard"),
@@ -339,7 +338,6 @@ def test_what_is_said_to_be_removed_is_no_argument_and_the_advice_names_what_is(
         ("trl: {Learning-Rate: 1e-6}\n", "Did you mean learning_rate?"),
         ("trl: {loss_type: 'Dr. GRPO'}\n", "Did you mean dr_grpo?"),
         ("evaluation_strategy: steps\n", "Write `evaluation: {every_steps: …}`."),
-        ("logging: {report_to: [wandb], tags: pilot}\n", "tags: [pilot]"),
     ],
 )
 def test_a_name_of_other_spelling_or_of_before_leads_to_the_one_that_is_meant(

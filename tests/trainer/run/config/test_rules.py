@@ -10,8 +10,6 @@ import torch
 from evenkeel.trainer.algorithms.engine_ratio import engine_ratio
 from evenkeel.trainer.run.config.rules import RULES, Given, conflicts, rules_broken
 
-WANDB = {"report_to": ["wandb"]}
-
 
 def kebab(name: str) -> str:
     return name.replace("_", "-")
@@ -23,10 +21,6 @@ def trl(**arguments: Any) -> Given:
 
 def kwargs(**arguments: Any) -> Given:
     return trl(generation_kwargs=arguments)
-
-
-def env(section: dict[str, Any], **environment: str) -> Given:
-    return Given({"name": "run", "logging": section}, environment)
 
 
 def batch(trl: dict[str, Any], **words: int) -> Given:
@@ -120,23 +114,6 @@ BROKEN_AND_KEPT: dict[str, tuple[Given, Given]] = {
     "revision-of-a-folder": (
         Given({"model": {"name_or_path": "/", "revision": "main"}}),
         Given({"model": {"name_or_path": "somebody/model", "revision": "main"}}),
-    ),
-    "wandb-names": (env({"entity": "e"}), env({**WANDB, "entity": "e"})),
-    "environment-wandb-name": (env(WANDB, WANDB_NAME="x"), env({"report_to": "none"}, WANDB_NAME="x")),
-    "environment-wandb-disabled": (env(WANDB, WANDB_DISABLED="true"), env(WANDB, WANDB_DISABLED="")),
-    "environment-wandb-mode": (
-        env({**WANDB, "wandb_mode": "online"}, WANDB_MODE="offline"),
-        env(WANDB, WANDB_MODE="offline"),
-    ),
-    "environment-wandb-project": (
-        env({**WANDB, "project": "a"}, WANDB_PROJECT="b"),
-        env({**WANDB, "project": "a"}, WANDB_PROJECT="a"),
-    ),
-    "environment-wandb-entity": (env({**WANDB, "entity": "a"}, WANDB_ENTITY="b"), env(WANDB, WANDB_ENTITY="b")),
-    "environment-wandb-run-group": (env({**WANDB, "group": "a"}, WANDB_RUN_GROUP="b"), env(WANDB, WANDB_RUN_GROUP="b")),
-    "environment-wandb-tags": (
-        env({**WANDB, "tags": ["a"]}, WANDB_TAGS="b"),
-        env({**WANDB, "tags": ["a"]}, WANDB_TAGS="sweep,a"),
     ),
     "heavy-token-weights": (
         Given({"algorithm": {"token_weight": "x"}}, heaviest_token_weight=1001.0),

@@ -80,6 +80,6 @@ def test_a_tracker_keeps_from_the_network_unless_it_is_told_otherwise(
         monkeypatch.delenv(variable)
     if mode is not None:
         monkeypatch.setenv("SWANLAB_MODE", mode)
-    prepare_logging(load(tmp_path, "logging: {report_to: [mlflow, swanlab], project: kiel}\n"))
+    prepare_logging(load(tmp_path, "logging: {report_to: [mlflow, swanlab]}\n"))
     names = ("MLFLOW_DISABLE_TELEMETRY", "MLFLOW_EXPERIMENT_NAME", "SWANLAB_MODE", "SWANLAB_PROJECT")
-    assert [os.environ[name] for name in names] == ["true", "kiel", mode or "offline", "kiel"]
+    assert [os.environ[name] for name in names] == ["true", "evenkeel", mode or "offline", "evenkeel"]

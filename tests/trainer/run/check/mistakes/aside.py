@@ -99,11 +99,6 @@ ASIDE = [
         "algorithm.advantage=mypackage.parts.mine",
         says="package.module:attribute",
     ),
-    # loggers
-    mistake("tags without W&B", "wandb-names", "logging.tags=[a]", severity="warning", says="report_to: [wandb]"),
-    mistake("a group without W&B", "wandb-names", "logging.group=a", severity="warning", says="report_to: [wandb]"),
-    mistake("a tag that is a number", "string-type", "logging={report_to: [wandb], tags: [1]}"),
-    mistake("a tag with a comma", "comma-in-tag", "logging={report_to: [wandb], tags: ['a,b']}"),
     # settings that do not mean what they say
     mistake(
         "the most probable token by generate's switch",
@@ -164,22 +159,6 @@ ASIDE = [
         "trl.num_train_epochs=0.5",
         severity="warning",
         says="num_train_epochs",
-    ),
-    mistake(
-        "W&B's project of another",
-        "environment-wandb-project",
-        "logging={report_to: [wandb], project: a}",
-        environment={"WANDB_PROJECT": "b"},
-        severity="warning",
-        says="WANDB_PROJECT",
-    ),
-    mistake(
-        "W&B's mode of another",
-        "environment-wandb-mode",
-        "logging={report_to: [wandb], wandb_mode: offline}",
-        environment={"WANDB_MODE": "disabled"},
-        severity="warning",
-        says="WANDB_MODE",
     ),
     mistake("this folder as a name", "no-folder-of-its-own", "name='.'"),
     mistake("a byte of zero in a name", "zero-byte", 'name="a\\0b"'),

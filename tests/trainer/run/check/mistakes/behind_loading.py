@@ -2,7 +2,7 @@
 
 from tests.trainer.run.check.mistakes.mistake import mistake
 
-TO_WANDB = "logging={report_to: [wandb], wandb_mode: offline}"
+TO_WANDB = "logging={report_to: [wandb]}"
 
 BEHIND_LOADING = [
     mistake(

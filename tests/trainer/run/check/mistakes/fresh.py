@@ -5,7 +5,6 @@ The other half is `aside`, written before and not read meanwhile.
 
 from tests.trainer.run.check.mistakes.mistake import Mistake, mistake
 
-WANDB = ("logging={report_to: [wandb]}",)
 VLLM = ("trl.use_vllm=true", "trl.vllm_mode=colocate")
 
 FRESH = [
@@ -68,11 +67,6 @@ FRESH = [
         "rewards.0.verifier=./my_parts.py:judge",
         says="my_parts:judge",
     ),
-    # loggers
-    mistake("tags as one text", "list-type", "logging.tags=a", says="tags: [a]"),
-    mistake(
-        "a team without W&B", "wandb-names", "logging.entity=my-team", severity="warning", says="report_to: [wandb]"
-    ),
     # settings that do not mean what they say
     mistake("greedy by top_k", "one-token-top-k", "trl.top_k=1", says="top_k: 0"),
     mistake("hardly any temperature", "one-token-temperature", "trl.temperature=1e-6", says="temperature"),
@@ -101,22 +95,6 @@ FRESH = [
         "trl.num_train_epochs=5",
         severity="warning",
         says="num_train_epochs",
-    ),
-    mistake(
-        "W&B's name in the environment",
-        "environment-wandb-name",
-        *WANDB,
-        environment={"WANDB_NAME": "x"},
-        severity="warning",
-        says="WANDB_NAME",
-    ),
-    mistake(
-        "W&B switched off",
-        "environment-wandb-disabled",
-        *WANDB,
-        environment={"WANDB_DISABLED": "true"},
-        severity="warning",
-        says="WANDB_DISABLED",
     ),
     mistake("the folder above as a name", "no-folder-of-its-own", "name='..'"),
     mistake(
@@ -148,7 +126,6 @@ RIGHT = [
     ("model.lora={r: 4, task_type: CAUSAL_LM}",),
     ("model.dtype=bfloat16",),
     ("trl.generation_kwargs={renormalize_logits: true}",),
-    ("logging={report_to: [wandb], entity: my-team, tags: [a, b], group: g}",),
     ("name=a.b",),
 ]
 """Changes to the right run that leave it right: neither an error nor a warning."""

@@ -2,8 +2,8 @@
 
 from tests.trainer.run.check.mistakes.mistake import mistake
 
-ONLINE = ("logging={report_to: [wandb], wandb_mode: online}",)
-NO_KEY = {"WANDB_API_KEY": "", "WANDB_MODE": "", "NETRC": "no_such_file"}
+ONLINE = ("logging={report_to: [wandb]}",)
+NO_KEY = {"WANDB_API_KEY": "", "WANDB_MODE": "online", "NETRC": "no_such_file"}
 
 LAUNCH = [
     mistake("another number of processes", "other-number-of-processes", "num_processes=2", processes=1, says="on 2"),
@@ -113,13 +113,6 @@ LAUNCH = [
         says="constant_with_warmup",
     ),
     mistake("W&B online without a key", "no-wandb-key", *ONLINE, environment=NO_KEY),
-    mistake(
-        "W&B online, and nothing reported",
-        "wandb-names",
-        "logging.wandb_mode=online",
-        severity="warning",
-        says="report_to",
-    ),
     mistake("a hub without a token", "no-hub-token", "trl.push_to_hub=true", says="HF_TOKEN"),
     mistake("a token in the file", "in-another-section", "trl.hub_token=hf_x", says="HF_TOKEN"),
     mistake("a DeepSpeed file that is not there", "no-deepspeed-file", "trl.deepspeed=zero9.json", says="zero9.json"),

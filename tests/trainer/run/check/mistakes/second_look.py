@@ -54,7 +54,6 @@ SECOND_LOOK = [
     mistake("a name of two dots in a folder", "folder-name", "name=../x"),
     mistake("a zero byte in a model", "zero-byte", 'model.name_or_path="a\\0b"'),
     mistake("a zero byte in data", "zero-byte", 'data.train.path="a\\0b"'),
-    mistake("tags that are numbers and texts", "string-type", "logging={report_to: [wandb], tags: [a, 1]}"),
     Mistake(
         "a sweep that extends another, as a run",
         "other-kind-of-file",
@@ -89,6 +88,4 @@ RIGHT_AT_SECOND_LOOK = [
     ("trl.use_vllm=false",),
     ("name=a..b", "output_dir=runs/.hidden"),
     ("trl.sapo_temperature_neg=1.1", "trl.loss_type=sapo"),
-    ("logging={report_to: [wandb], tags: []}",),
-    ("logging={report_to: [wandb], group: null, entity: null}",),
 ]
