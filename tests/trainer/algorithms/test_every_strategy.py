@@ -1,12 +1,8 @@
 """What every strategy that ships must keep, collected from the files: one that is added is tested with no edit here."""
 
-import shutil
-import subprocess
-import sys
 from copy import deepcopy
 from dataclasses import replace
 from functools import cache
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -16,12 +12,11 @@ from hypothesis import strategies as some
 from torch import Tensor
 
 from evenkeel.trainer.algorithms.contract import ADVANTAGE, COEFFICIENT, TOKEN_WEIGHT, UPDATE_SCHEDULE
-from evenkeel.trainer.algorithms.registry import Strategy, built_in, find_strategy, strategy_table
+from evenkeel.trainer.algorithms.registry import Strategy, built_in, find_strategy
 from evenkeel.trainer.algorithms.results import checked_advantages, checked_coefficients, checked_token_weights
 from evenkeel.trainer.algorithms.row_draws import row_keys
 from evenkeel.trainer.algorithms.trial import tried, tried_schedule
 from evenkeel.trainer.algorithms.turns import turn_numbers
-from tests.paths import ROOT
 
 GROUP_SIZE, LONGEST = 4, 5
 
@@ -92,13 +87,25 @@ def fresh(kind: str, name: str, signals: dict[str, Any]) -> Strategy:
     return strategy
 
 
-def advantages_of(name: str, signals: dict[str, Any]) -> Tensor:
+def advantages_of(name: str, signals: dict[str, Any], group_size: int = GROUP_SIZE) -> Tensor:
     strategy = fresh(ADVANTAGE, name, signals)
     try:
         result = strategy(signals)
     except ValueError:  # refused in words: rewards that its formula has no answer for
         reject()
-    return checked_advantages(strategy, result, signals["rewards"], GROUP_SIZE, LONGEST, "in a test")
+    return checked_advantages(strategy, result, signals["rewards"], group_size, LONGEST, "in a test")
+
+
+def with_an_unscored_row(signals: dict[str, Any]) -> dict[str, Any]:
+    """Each group again with its first row once more, which nobody scored."""
+    rows = torch.arange(len(signals["rewards"])).view(-1, GROUP_SIZE)
+    rows = torch.cat([rows, rows[:, :1]], dim=1).flatten()
+    wider = permuted(signals, rows) | {"group_size": GROUP_SIZE + 1}
+    added = torch.arange(len(rows)) % (GROUP_SIZE + 1) == GROUP_SIZE
+    for name in ("rewards", "correct", "rewards_per_function"):
+        wider[name][added] = torch.nan
+    wider["judged"][added] = False
+    return wider
 
 
 def permuted(signals: dict[str, Any], rows: Tensor) -> dict[str, Any]:
@@ -118,6 +125,10 @@ def an_estimator_keeps_its_contract_and_knows_no_order(name: str, signals: dict[
     turned = rows.flip(0)[:, [2, 0, 3, 1]].flatten()  # other groups first, and other rows in each
     again = advantages_of(name, permuted(signals, turned))
     torch.testing.assert_close(again, result[turned], equal_nan=True, rtol=1e-4, atol=1e-5)
+    wider = advantages_of(name, with_an_unscored_row(signals), GROUP_SIZE + 1).view(
+        -1, GROUP_SIZE + 1, *result.shape[1:]
+    )
+    torch.testing.assert_close(wider[:, :-1].flatten(0, 1), result, equal_nan=True, rtol=1e-4, atol=1e-5)
 
 
 def a_weight_or_coefficient_keeps_its_contract(kind: str, name: str, signals: dict[str, Any]) -> None:
@@ -129,20 +140,15 @@ def a_weight_or_coefficient_keeps_its_contract(kind: str, name: str, signals: di
         checked(strategy, first, signals["mask"], "in a test"), checked(strategy, again, signals["mask"], "")
     )
     assert not first.requires_grad
+    turned = torch.arange(len(first)).view(-1, GROUP_SIZE).flip(0)[:, [2, 0, 3, 1]].flatten()
+    other = fresh(kind, name, signals)(permuted(signals, turned))
+    torch.testing.assert_close(other * signals["mask"][turned], (first * signals["mask"])[turned], rtol=1e-4, atol=1e-5)
 
 
 @pytest.mark.parametrize("name", names(ADVANTAGE))
 @settings(max_examples=8, derandomize=True, deadline=None)
 @given(signals=batches())
 def test_estimators(name: str, signals: dict[str, Any]):
-    an_estimator_keeps_its_contract_and_knows_no_order(name, signals)
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("name", names(ADVANTAGE))
-@settings(max_examples=200, deadline=None)
-@given(signals=batches())
-def test_estimators_at_random(name: str, signals: dict[str, Any]):
     an_estimator_keeps_its_contract_and_knows_no_order(name, signals)
 
 
@@ -156,14 +162,6 @@ def test_weights_and_coefficients(kind: str, name: str, signals: dict[str, Any])
     a_weight_or_coefficient_keeps_its_contract(kind, name, signals)
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize(("kind", "name"), OTHERS)
-@settings(max_examples=200, deadline=None)
-@given(signals=batches())
-def test_weights_and_coefficients_at_random(kind: str, name: str, signals: dict[str, Any]):
-    a_weight_or_coefficient_keeps_its_contract(kind, name, signals)
-
-
 @pytest.mark.parametrize("name", names(UPDATE_SCHEDULE))
 @settings(max_examples=8, derandomize=True, deadline=None)
 @given(signals=batches())
@@ -173,60 +171,3 @@ def test_schedules_partition_every_mask(name: str, signals: dict[str, Any]):
     keys = signals["row_keys"]
     passes = [schedule.kept(probs, mask, index, keys).long() for index in range(schedule.num_passes)]
     assert torch.equal(torch.stack(passes).sum(0), mask)
-
-
-def test_the_table_names_all_with_what_they_do_and_where_it_stands():
-    table = strategy_table()
-    assert len({(row["kind"], row["name"]) for row in table}) == len(table)
-    assert all(row["what"].endswith(".") for row in table)
-    assert all(row["source"] and row["evidence"] for row in table)
-
-
-NEW_FILE = '''
-"""A family of one."""
-
-from jaxtyping import Float
-from torch import Tensor
-
-from evenkeel.trainer.algorithms.groups import finished, group_mean
-
-
-def halved(rewards: Float[Tensor, "N"], group_size: int, *, factor: float = 0.5) -> Float[Tensor, "{shape}"]:
-    """Half of the group-centred reward.
-
-    Source: nobody.
-    Evidence: {evidence}
-    """
-    return finished({expression}, rewards, group_size)
-'''
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize(
-    ("shape", "expression", "fails"),
-    [
-        ("N", "factor * (rewards - group_mean(rewards, group_size))", ""),
-        ("N T", "factor * (rewards - group_mean(rewards, group_size))", "jaxtyping"),
-        ("N", "factor * (rewards - rewards[0])", "test_estimators[halved]"),
-    ],
-)
-def test_a_new_file_is_named_documented_and_tested_with_no_other_edit(tmp_path: Path, shape, expression, fails):
-    for folder in ("trainer", "rewards", "tests", "configs"):
-        shutil.copytree(ROOT / folder, tmp_path / folder, ignore=shutil.ignore_patterns("__pycache__"))
-    source = NEW_FILE.format(shape=shape, expression=expression, evidence="none.").lstrip()
-    (tmp_path / "trainer/algorithms/advantages/halving.py").write_text(source)
-    tests = ["tests/trainer/algorithms/test_every_strategy.py", "tests/trainer/algorithms/test_registry.py"]
-    command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "-k", "halved or table", *tests]
-    done = subprocess.run(
-        command,
-        cwd=tmp_path,
-        env={"PYTHONPATH": str(tmp_path), "PATH": ""},
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    assert (done.returncode == 0) == (not fails), done.stdout[-2000:]
-    assert fails in done.stdout
-    listed = [sys.executable, "-c", "from evenkeel.trainer.algorithms.registry import *; print(strategy_table())"]
-    table = subprocess.run(listed, cwd=tmp_path, env=environment, capture_output=True, text=True, check=True).stdout
-    assert "'name': 'halved', 'what': 'Half of the group-centred reward.'" in table

@@ -9,13 +9,10 @@ from hypothesis.extra import numpy as npst
 from evenkeel.trainer.algorithms.sequence_weights import adv_orthogonal, min_replace
 
 fast = settings(max_examples=25, deadline=None, derandomize=True)
-thorough = settings(max_examples=200, deadline=None)
 weights_of_two_groups = npst.arrays("float32", 8, elements=st.floats(0.0078125, 128, width=32)).map(torch.from_numpy)
 rewards_of_two_groups = npst.arrays("float32", 8, elements=st.sampled_from([0.0, 0.5, 1.0])).map(torch.from_numpy)
 judgements = npst.arrays("bool", 8).map(torch.from_numpy)
-permutations = st.permutations(range(8)).map(torch.tensor)
 GROUPS = torch.tensor([7, 7, 7, 7, 2, 2, 2, 2])
-ALL = torch.ones(8, dtype=torch.bool)
 
 
 def one_group(transform, weights, advantages, counted=None):
@@ -41,13 +38,6 @@ def test_one_right_answer_of_four_by_hand():
     # Aᵀw = 13.5 − 0.5 = 13, ‖A‖² = 2.25 + 0.75 = 3: w̃ = w − (13/3) A = 9 − 6.5, 0 + 13/6, 0 + 13/6, 1 + 13/6
     expected = [2.5, 13 / 6, 13 / 6, 1 + 13 / 6]
     assert one_group(adv_orthogonal, [9.0, 0.0, 0.0, 1.0], [1.5, -0.5, -0.5, -0.5]) == pytest.approx(expected)
-
-
-def test_a_weight_can_turn_negative_and_is_not_clamped():
-    # Aᵀw = 0.1 − 1 = −0.9, ‖A‖² = 2: w̃ = w + 0.45 A
-    assert one_group(adv_orthogonal, [0.1, 8.0, 1.0], [1.0, 0.0, -1.0]) == pytest.approx([0.55, 8.0, 0.55])
-    # w = (1, 0, 9), A = (1, −2, 1): Aᵀw = 10, ‖A‖² = 6: w̃ = (1 − 5/3, 10/3, 9 − 5/3)
-    assert one_group(adv_orthogonal, [1.0, 0.0, 9.0], [1.0, -2.0, 1.0]) == pytest.approx([-2 / 3, 10 / 3, 22 / 3])
 
 
 @pytest.mark.parametrize("transform", [min_replace, adv_orthogonal])
@@ -80,40 +70,7 @@ def cancellation(weights, rewards, counted):
     assert (smallest >= weights.min()).all()
 
 
-def equivariance(weights, rewards, counted, order):
-    advantages = centred(rewards, counted)
-    for transform in (min_replace, adv_orthogonal):
-        plain = transform(weights, advantages, GROUPS, counted)
-        permuted = transform(weights[order], advantages[order], GROUPS[order], counted[order])
-        torch.testing.assert_close(permuted, plain[order], rtol=1e-6, atol=1e-6)
-        relabelled = transform(weights, advantages, 100 - GROUPS, counted)
-        torch.testing.assert_close(relabelled, plain, rtol=0, atol=0)
-
-
 @fast
 @given(weights_of_two_groups, rewards_of_two_groups, judgements)
 def test_contributions_cancel_and_the_total_weight_stays(weights, rewards, counted):
     cancellation(weights, rewards, counted)
-
-
-@fast
-@given(weights_of_two_groups, rewards_of_two_groups, judgements, permutations)
-def test_neither_the_order_of_rows_nor_the_names_of_groups_matter(weights, rewards, counted, order):
-    equivariance(weights, rewards, counted, order)
-
-
-@pytest.mark.slow
-@thorough
-@given(weights_of_two_groups, rewards_of_two_groups, judgements, permutations)
-def test_both_identities_on_random_inputs(weights, rewards, counted, order):
-    cancellation(weights, rewards, counted)
-    equivariance(weights, rewards, counted, order)
-
-
-@fast
-@given(weights_of_two_groups, rewards_of_two_groups)
-def test_adv_orthogonal_is_the_nearest_weight_that_cancels(weights, rewards):
-    """The projection is idempotent, and what it takes away lies along the advantages."""
-    advantages = centred(rewards, ALL)
-    once = adv_orthogonal(weights, advantages, GROUPS, ALL)
-    torch.testing.assert_close(adv_orthogonal(once, advantages, GROUPS, ALL), once, rtol=1e-5, atol=1e-4)

@@ -44,12 +44,6 @@ def test_words_come_with_their_probabilities(many: Tensor, position: int):
     assert chisquare(counts[:6].numpy(), [MANY * p for p in EXPECTED]).pvalue > 1e-4
 
 
-def test_words_come_with_their_probabilities_over_positions():
-    key = keys(1)
-    counts = torch.cat([drawn(key, position) for position in range(2000)]).bincount(minlength=7)
-    assert chisquare(counts[:6].numpy(), [2000 * p for p in EXPECTED]).pvalue > 1e-4
-
-
 def test_the_noise_is_exponential():
     noise = keyed_exponentials(keys(100), 7, 1000)
     assert noise.dtype == torch.float32
@@ -97,11 +91,6 @@ def test_a_row_draws_the_same_wherever_it_stands(order: list[int], position: int
     twelve = keys(12)
     probs = torch.rand(12, 9, generator=torch.Generator().manual_seed(position)).softmax(-1)
     assert torch.equal(keyed_draw(probs, twelve, position)[order], keyed_draw(probs[order], twelve[order], position))
-
-
-def test_a_sure_policy_gets_its_word():
-    sure = torch.zeros(MANY, 5).index_fill_(1, torch.tensor([3]), 1.0)
-    assert bool((keyed_draw(sure, keys(1).expand(MANY) + torch.arange(MANY), 2) == 3).all())
 
 
 def test_keys_tell_prompts_batches_and_samples_apart():

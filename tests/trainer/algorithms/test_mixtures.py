@@ -1,7 +1,5 @@
 """Estimators added up: what the sum is, what it declares, what it remembers, and mixtures that are none."""
 
-from pathlib import Path
-
 import pytest
 import torch
 
@@ -10,7 +8,6 @@ from evenkeel.trainer.algorithms import update
 from evenkeel.trainer.algorithms.contract import traits
 from evenkeel.trainer.algorithms.strategies import build_strategies
 from tests.trainer.algorithms.advantages.rollouts import NAN, estimate, rollout
-from tests.trainer.training import moved, ours
 
 REWARDS = torch.tensor([1.0, 0.0, 0.0, NAN, 1.0, 1.0, 1.0, 1.0])
 
@@ -114,8 +111,3 @@ def too_much(rewards):
 def test_what_is_no_mixture_is_refused_with_what_to_write(spec, advice):
     with pytest.raises(PartError, match=advice):
         build_strategies(spec)
-
-
-def test_a_mixture_trains(tiny_model, tmp_path: Path):
-    strategies = {"advantage": {"name": "mix", "of": {"grpo": 0.5, "otb": 0.5}}}
-    assert moved(ours(tiny_model, tmp_path, strategies=strategies, max_steps=1), tiny_model) > 1e-3

@@ -21,17 +21,6 @@ def learn(sampler: Any, prompts: list[int], shares: list[float]) -> None:
     sampler.observe(torch.tensor(prompts), torch.tensor(shares))
 
 
-@given(st.integers(1, 30), st.data())
-def test_a_walk_visits_every_prompt_once_and_the_next_one_in_another_order(num_prompts: int, data: st.DataObject):
-    sampler, seen = uniform(), []
-    while len(seen) < 2 * num_prompts:
-        count = data.draw(st.integers(1, max(1, num_prompts // 2)))
-        seen += sampler(count, num_prompts, seed=3)
-    assert sorted(seen[:num_prompts]) == list(range(num_prompts))
-    if num_prompts >= 12:  # 1 / 12! for the same order by chance
-        assert seen[:num_prompts] != seen[num_prompts : 2 * num_prompts]
-
-
 @pytest.mark.parametrize("walking", [uniform, dynamic, unsolved])
 @given(st.integers(1, 12), st.data())
 def test_no_prompt_is_ever_two_visits_ahead_of_another(walking: Any, num_prompts: int, data: st.DataObject):

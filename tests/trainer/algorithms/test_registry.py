@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 import torch
 
-from evenkeel.trainer.algorithms import advantages, token_weights
+from evenkeel.trainer.algorithms import advantages
 from evenkeel.trainer.algorithms.contract import (
     ADVANTAGE,
     PROMPT_SAMPLER,
@@ -83,17 +83,6 @@ def test_every_name_of_the_table_can_be_built_and_is_documented(kind, name):
     assert name in ("uniform", "single_pass") or ("Source: " in text and "Evidence: " in text)
 
 
-@pytest.mark.parametrize("order", ["low_first", "high_first", "random"])
-def test_every_order_of_lopti_can_be_built(order):
-    assert schedule({"name": "lopti", "eta": 0.5, "order": order}).num_passes == 2
-
-
-def test_a_function_is_a_part():
-    part = build(ADVANTAGE, advantages.rloo)
-    assert part.name == "rloo"
-    assert of_rewards(part, 0.0, 1.0) == [-1.0, 1.0]
-
-
 def test_options_are_bound_and_only_the_inputs_that_a_part_names_are_filled_in(packages):
     write_module(
         packages,
@@ -105,12 +94,6 @@ def test_options_are_bound_and_only_the_inputs_that_a_part_names_are_filled_in(p
     part = build(ADVANTAGE, {"name": "part_with_inputs:lengths_only", "power": 2.0})
     assert part.signals == {"rewards", "group_size", "lengths"}
     assert of_rewards(part, 0.0, 1.0, lengths=torch.tensor([1, 3]), mask="not asked for") == [-0.5, 4.5]
-
-
-def test_a_part_from_a_module_needs_no_installation(packages):
-    write_module(packages, "part_of_a_user", CENTRED)
-    part = build(ADVANTAGE, {"name": "part_of_a_user:centred", "scale": 2.0})
-    assert of_rewards(part, 0.0, 1.0) == [-1.0, 1.0]
 
 
 def test_a_part_from_an_installed_packages_entry_point(packages):
@@ -133,29 +116,14 @@ def test_a_package_cannot_replace_a_built_in_part(packages):
     refused(ADVANTAGE, "grpo", "name-offered-twice", "shadow_module:grpo (shadow)", "evenkeel itself")
 
 
-@pytest.mark.parametrize(
-    ("kind", "typo", "nearest"),
-    [(ADVANTAGE, "exchangable", "exchangeable"), (TOKEN_WEIGHT, "adv_reweigth", "adv_reweight")],
-    ids=["advantage", "token_weight"],
-)
-def test_an_unknown_name_gets_the_nearest_one_and_the_list(kind, typo, nearest):
-    refused(kind, typo, "unknown-name", f"Did you mean {nearest}?", ", ".join(KINDS[kind].names()))
+def test_an_unknown_name_gets_the_nearest_one_and_the_list():
+    names = ", ".join(KINDS[ADVANTAGE].names())
+    refused(ADVANTAGE, "exchangable", "unknown-name", "Did you mean exchangeable?", names)
 
 
-def test_a_name_like_no_other_gets_the_list_alone():
-    with pytest.raises(PartError, match=r"Names: backward_corrected, ") as error:
-        build(ADVANTAGE, "zzz")
-    assert error.value.code == "unknown-name"
-    assert "Did you mean" not in str(error.value)
-
-
-@pytest.mark.parametrize("spec", [None, 3, {"name": None}, ["grpo"]], ids=str)
+@pytest.mark.parametrize("spec", [None, {"name": None}, {"alpha": 0.2}], ids=str)
 def test_what_is_no_name_is_refused(spec):
     refused(ADVANTAGE, spec, "part-without-name")
-
-
-def test_options_without_a_name_are_refused():
-    refused(TOKEN_WEIGHT, {"alpha": 0.2}, "part-without-name", "{'alpha': 0.2}")
 
 
 def test_an_unknown_option_gets_the_nearest_one():
@@ -164,24 +132,13 @@ def test_an_unknown_option_gets_the_nearest_one():
     refused(ADVANTAGE, {"name": "grpo", "zzz": 1}, "unknown-option", "'zzz'", "Its options: none.")
 
 
-@pytest.mark.parametrize("name", ["rewards", "lengths", "group_size"])
-def test_what_the_trainer_provides_is_no_option(packages, name):
-    write_module(packages, "part_with_lengths", "def part(rewards, group_size, lengths): return rewards")
-    refused(ADVANTAGE, {"name": "part_with_lengths:part", name: 1}, "unknown-option", repr(name))
-
-
-@pytest.mark.parametrize("value", ["0.2", True, None, [0.2]], ids=repr)
+@pytest.mark.parametrize("value", ["0.2", True, [0.2]], ids=repr)
 def test_an_option_of_the_wrong_type_is_refused(value):
     refused(TOKEN_WEIGHT, {"name": "adv_reweight", "alpha": value}, "option-not-accepted", f"alpha = {value!r}")
 
 
-@pytest.mark.parametrize("value", [float("nan"), float("inf")])
-def test_an_option_that_is_no_finite_number_is_refused(value):
-    refused(TOKEN_WEIGHT, {"name": "adv_reweight", "alpha": value}, "finite-number", f"alpha = {value}")
-
-
-def test_an_option_of_the_wrong_word_is_refused():
-    refused(UPDATE_SCHEDULE, {"name": "lopti", "order": "low"}, "option-not-accepted", "order = 'low'", "low_first")
+def test_an_option_that_is_no_finite_number_is_refused():
+    refused(TOKEN_WEIGHT, {"name": "adv_reweight", "alpha": float("nan")}, "finite-number", "alpha = nan")
 
 
 @pytest.mark.parametrize(
@@ -239,7 +196,6 @@ def test_what_is_no_function_is_refused():
         ),
         ("class part:\n    def __call__(self, rewards): ...", "state-not-saved", ["state_dict and load_state_dict"]),
         ("def part(rewards, group_size, **options): ...", "unnamed-arguments", ["*options", "completion_ids"]),
-        ("def part(rewards, group_size, *more): ...", "unnamed-arguments", ["*more"]),
     ],
 )
 def test_a_wrong_signature_is_refused(packages, source, code, values, request):
@@ -274,10 +230,6 @@ def no_tensor(rewards, group_size):
     return rewards.tolist()
 
 
-def spreads_nan(rewards, group_size):
-    return (rewards.view(-1, group_size) - rewards.view(-1, group_size).mean(1, keepdim=True)).view(-1)
-
-
 def fails(rewards, group_size):
     raise RuntimeError("out of ideas")
 
@@ -286,7 +238,6 @@ def fails(rewards, group_size):
     ("function", "fragments"),
     [
         (scaled_to_zero, ["must come out as NaN", "Use nanmean"]),
-        (spreads_nan, ["must come out as NaN", "Use nanmean"]),
         (infinite, ["an advantage is infinite"]),
         (wrong_shape, ["it returned (4,)", "(N,) = (12,) or (N, T) = (12, 6)"]),
         (no_tensor, ["it returned list"]),
@@ -302,10 +253,6 @@ def negative(probs, advantages, mask):
     return probs - 0.5
 
 
-def not_finite(probs, advantages, mask):
-    return torch.where(probs > 0.5, torch.nan, 1.0)
-
-
 def per_response(probs, advantages, mask):
     return probs.mean(1)
 
@@ -314,20 +261,12 @@ def per_response(probs, advantages, mask):
     ("function", "fragments"),
     [
         (negative, ["a weight is negative or not finite", "Clamp it at 0"]),
-        (not_finite, ["a weight is negative or not finite"]),
         (per_response, ["for a mask (12, 6) it returned (12,)"]),
     ],
     ids=lambda value: getattr(value, "__name__", ""),
 )
 def test_a_token_weight_that_breaks_its_contract_is_refused(function, fragments):
     refused(TOKEN_WEIGHT, function, "part", *fragments)
-
-
-def test_a_negative_weight_of_a_masked_token_does_no_harm():
-    def negative_where_masked(probs, advantages, mask):
-        return token_weights.uniform(probs, advantages, mask) * (2 * mask - 1)
-
-    assert build(TOKEN_WEIGHT, negative_where_masked).name == "negative_where_masked"
 
 
 SCHEDULES = """
@@ -350,13 +289,6 @@ SCHEDULES = """
 
     def select_fails() -> UpdateSchedule:
         return UpdateSchedule(1, lambda probs: probs)
-
-    def thirds(*, low: float = 0.3, high: float = 0.6) -> UpdateSchedule:
-        def select(probs, mask, pass_index):
-            third = (probs >= low).long() + (probs >= high).long()
-            return mask.bool() & (third == pass_index)
-
-        return UpdateSchedule(3, select)
 """
 
 
@@ -374,17 +306,6 @@ SCHEDULES = """
 def test_a_schedule_that_does_not_partition_the_mask_is_refused(packages, name, fragment):
     write_module(packages, f"schedules_{name}", SCHEDULES)
     refused(UPDATE_SCHEDULE, f"schedules_{name}:{name}", "part", fragment)
-
-
-def test_a_schedule_of_a_users_own_with_three_passes(packages):
-    write_module(packages, "schedules_in_thirds", SCHEDULES)
-    thirds = schedule({"name": "schedules_in_thirds:thirds", "low": 0.25})
-    probs, mask = torch.tensor([[0.2, 0.3, 0.9]]), torch.ones(1, 3, dtype=torch.long)
-    assert [thirds.select(probs, mask, index).tolist() for index in range(3)] == [
-        [[True, False, False]],
-        [[False, True, False]],
-        [[False, False, True]],
-    ]
 
 
 def test_what_a_part_raises_while_training_ends_with_its_name(packages: Path):

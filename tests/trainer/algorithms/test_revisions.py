@@ -1,7 +1,5 @@
 """The pure parts of a revision: references, repair scores, edits, options."""
 
-import time
-
 import pytest
 import torch
 from hypothesis import given
@@ -29,11 +27,6 @@ def test_references_are_other_judged_siblings_right_ones_first(verdicts, count: 
         assert siblings == taken + [-1] * (count - len(taken))
         assert set(taken) <= {*right, *wrong}
         assert sum(sibling in right for sibling in taken) == (min(count, len(right)) if revised else 0)
-
-
-def test_every_right_sibling_is_drawn_by_some_seed():
-    drawn = {int(references(torch.tensor([0.0, 1.0, 1.0, 1.0]), 4, 1, seed)[0]) for seed in range(40)}
-    assert drawn == {1, 2, 3}
 
 
 def test_more_references_than_siblings_are_refused():
@@ -88,14 +81,6 @@ def test_an_alignment_is_a_shortest_one_and_keeps_every_shared_prefix(completion
     assert 0 <= replaced <= sum(mask)
     if completion[:1] != revision[:1]:
         assert not edit_mask(shared + completion, shared + revision)[: len(shared)].any()
-
-
-def test_long_answers_are_aligned_in_well_under_a_second():
-    generator = torch.Generator().manual_seed(0)
-    first, second = (torch.randint(0, 150_000, (4096,), generator=generator).tolist() for _ in range(2))
-    started = time.perf_counter()
-    edit_mask(first, second)
-    assert time.perf_counter() - started < 2  # 0.04 s on an idle core; a plain O(T²) loop takes 10 s
 
 
 def test_the_nearest_repair_or_all_of_them_say_where_credit_goes():

@@ -28,13 +28,3 @@ def test_by_hand(estimator, expected):
 def test_right_is_where_the_reward_says_so():
     torch.testing.assert_close(psr(torch.tensor([3.0, -0.5]), right_at=3.0), torch.tensor([3.0, 0.0]))
     torch.testing.assert_close(nsr(torch.tensor([3.0, -0.5]), right_at=3.0), torch.tensor([0.0, -3.5]))
-
-
-def test_the_weight_of_right_answers_is_an_option():
-    assert w_reinforce(torch.tensor([1.0, 0.0]), positive_weight=0.5).tolist() == [0.5, -1.0]
-
-
-def test_reinforce_returns_its_own_tensor():
-    rewards = torch.ones(2)
-    reinforce(rewards).zero_()
-    assert (rewards == 1).all()

@@ -14,7 +14,6 @@ from evenkeel.trainer.algorithms.advantages.exchangeable import (
 from evenkeel.trainer.algorithms.advantages.group_baselines import grpo, rloo
 from evenkeel.trainer.algorithms.contract import Traits, traits_of
 from evenkeel.trainer.algorithms.diagnostics import shared_prefix_residual
-from evenkeel.trainer.algorithms.groups import dead_groups
 from tests.trainer.algorithms.advantages.rollouts import NAN, estimate, property_test, rollouts
 
 mixed_rollouts = rollouts(lowest=-16, highest=24, min_group_size=2)
@@ -45,7 +44,7 @@ def test_weighted_advantages_of_a_group_sum_to_zero(rollout, random):
         assert group.sum().abs() <= 1e-5 * group.abs().sum()
 
 
-@pytest.mark.parametrize("weight", [1.0, 1 / 7, 1e-3])
+@pytest.mark.parametrize("weight", [1.0, 1 / 7])
 @property_test
 @given(rewards=st.lists(st.one_of(st.floats(-2, 3, width=32), st.just(NAN)), min_size=8, max_size=8))
 def test_constant_weights_give_grpo_bit_for_bit(weight, rewards):
@@ -72,14 +71,13 @@ def test_a_group_whose_weights_are_all_zero_gets_the_group_mean():
     assert result.isfinite().all()
 
 
-@pytest.mark.parametrize("value", [0.2, 0.7])
 @pytest.mark.parametrize("name", ["exchangeable", "exchangeable_prefix_tree", "exchangeable_token_class"])
-def test_equal_rewards_of_all_trained_responses_get_exact_zeros(value, name):
+def test_equal_rewards_of_all_trained_responses_get_exact_zeros(name):
     lengths = torch.tensor([3.0, 7, 11, 13, 6, 9, 5, 0])
     weights = torch.ones(8) if name == "exchangeable_prefix_tree" else 1 / lengths
     weights[7] = 0.0
     inputs = {
-        "rewards": torch.tensor([value] * 7 + [0.0]),
+        "rewards": torch.tensor([0.7] * 7 + [0.0]),
         "group_size": 8,
         "sequence_weights": weights,
         "completion_ids": torch.arange(32).view(8, 4) % 3,
@@ -89,21 +87,6 @@ def test_equal_rewards_of_all_trained_responses_get_exact_zeros(value, name):
     result = estimate(name, inputs, **options)
     assert (result[:7] == 0).all()
     assert (result[7] != 0).all()
-
-
-def test_length_weights_leave_a_residual_under_grpo_and_none_under_exchangeable():
-    generator = torch.Generator().manual_seed(0)
-    rewards = (torch.rand(2000 * 8, generator=generator) < 0.5).float()
-    lengths = torch.randint(200, 1000, (len(rewards),), generator=generator)
-    weights = 1 / lengths
-
-    def residual_rms(advantages):
-        contributions = (weights * advantages)[~dead_groups(rewards, 8)].view(-1, 8).T
-        return (contributions.sum(0).abs() / contributions.abs().sum(0)).square().mean().sqrt()
-
-    assert 0.15 < residual_rms(grpo(rewards, 8)) < 0.20
-    assert residual_rms(exchangeable(rewards, 8, sequence_weights=weights)) < 1e-6
-    assert residual_rms(exchangeable(rewards, 8, torch.ones_like(rewards))) > 0.15
 
 
 def literal_prefix_tree(rewards, group_size, completion_ids):
@@ -141,45 +124,6 @@ def test_prefix_tree_equals_its_definition(rollout):
         rtol=1e-4,
         atol=1e-5,
     )
-
-
-@property_test
-@given(mixed_rollouts)
-def test_prefix_tree_cancels_where_members_share_a_prefix_and_nobody_branches(rollout):
-    rewards, group_size, inputs = rollout["rewards"], rollout["group_size"], rollout
-    ids = inputs["completion_ids"]
-    advantages = prefix_tree(rewards, group_size, ids)
-    for group in range(0, len(rewards), group_size):
-        members = [row for row in range(group, group + group_size) if not rewards[row].isnan()]
-        for token in range(ids.shape[1]):
-            for row in members:
-                same_prefix = [other for other in members if torch.equal(ids[other, :token], ids[row, :token])]
-                if len(same_prefix) > 1 and len({ids[other, token].item() for other in same_prefix}) == 1:
-                    contributions = advantages[same_prefix, token]
-                    assert contributions.sum().abs() <= 1e-5 * contributions.abs().sum()
-
-
-def test_prefix_tree_is_rloo_over_sigma_on_the_shared_prefix():
-    rewards = torch.tensor([1.0, 0.0, 0.0, 3.0])
-    ids = torch.tensor([[5, 6, 1, 1], [5, 6, 2, 1], [5, 6, 3, 1], [5, 6, 4, 1]])
-    expected = rloo(rewards, 4)[:, None] / group_std(rewards)
-    # Three tokens are conditioned on a shared prefix; the fourth has no company and falls back to the third's.
-    torch.testing.assert_close(prefix_tree(rewards, 4, ids), expected.expand(4, 4).float(), rtol=1e-5, atol=1e-6)
-
-
-def test_prefix_tree_by_hand():
-    # Root: all four. Behind "1": rewards 1, 0. Behind "2": rewards 1, 1. σ: mean 3/4, variance (3/16 + 9/16)/3 = 1/4.
-    ids = torch.tensor([[1, 7, 9], [1, 8, 9], [2, 7, 9], [2, 7, 9]])
-    scale = 0.5 + 1e-4
-    expected = torch.tensor(
-        [
-            [1 - 2 / 3, 1.0, 1.0],
-            [-1.0, -1.0, -1.0],
-            [1 - 2 / 3, 0.0, 0.0],
-            [1 - 2 / 3, 0.0, 0.0],
-        ]
-    )
-    torch.testing.assert_close(prefix_tree(torch.tensor([1.0, 0.0, 1.0, 1.0]), 4, ids), expected / scale)
 
 
 def test_prefix_tree_leaves_masked_responses_out_and_still_cancels():
@@ -281,13 +225,6 @@ def test_bfloat16_rewards_count_more_tokens_than_bfloat16_can():
     torch.testing.assert_close(result[0, 0].item(), (1 / 3) / 0.5**0.5, rtol=0.02, atol=0.0)
 
 
-@pytest.mark.parametrize("name", ["exchangeable_prefix_tree", "exchangeable_token_class"])
-def test_no_tokens_at_all_give_no_token_advantages(name):
-    empty = torch.ones(2, 0, dtype=torch.long)
-    inputs = {"completion_ids": empty, "mask": empty, "sequence_weights": torch.ones(2)}
-    assert estimate(name, {"rewards": torch.tensor([1.0, 0.0]), "group_size": 2, **inputs}).shape == (2, 0)
-
-
 def test_the_three_declare_what_their_cancellation_needs():
     assert traits_of(exchangeable) == Traits(cancels_shared_tokens=True, needs_whole_groups="step")
     assert traits_of(exchangeable_token_class) == Traits(cancels_shared_tokens="classes", needs_whole_groups="step")
@@ -307,8 +244,8 @@ def shared_beginnings(shared, vocabulary, longest, groups=200, group_size=8):
     return (torch.rand(rows, generator=generator) < 0.5).float(), ids * mask, mask, 1 / lengths
 
 
-@pytest.mark.parametrize(("vocabulary", "longest"), [(20, 20), (20, 60), (100, 60), (1000, 200)])
-@pytest.mark.parametrize("shared", [1, 3, 4, 5])
+@pytest.mark.parametrize(("vocabulary", "longest"), [(20, 20), (1000, 200)])
+@pytest.mark.parametrize("shared", [1, 5])
 def test_token_classes_cancel_in_sum_and_not_at_each_position_of_a_shared_prefix(shared, vocabulary, longest):
     rewards, ids, mask, by_length = shared_beginnings(shared, vocabulary, longest)
     for weights in (by_length, torch.ones_like(by_length)):

@@ -79,14 +79,6 @@ def test_every_right_answer_stays_above_every_repairable_and_these_above_every_h
         assert not (shaped[(correct == 0) & (repair > 0)] > 0).any()
 
 
-@pytest.mark.parametrize(
-    ("options", "words"), [({"lam": 1.0}, "ties"), ({"lam": -0.1}, "0 ≤ lam"), ({"rho": 0.0}, "rho")]
-)
-def test_weights_that_tie_or_invert_right_and_wrong_are_refused(options: dict[str, float], words: str):
-    with pytest.raises(ValueError, match=words):
-        advantages(column(1, 0), column(0, 1), **options)
-
-
 def test_what_nobody_judged_leaves_finite_advantages():
     shaped = ibpo(column(1, 0, 0, NAN), 4, column(1, 0, NAN, NAN), column(0, NAN, 1, 1), torch.ones(4, 2))
     assert shaped.isnan().any(1).tolist() == [False, False, False, True]
@@ -99,15 +91,3 @@ def test_a_repaired_answer_is_credited_on_its_edited_tokens_and_all_others_every
     shaped = advantages(column(1, 0, 0), column(0, 0.5, 0), edited=edited)
     assert (shaped[[0, 2]] != 0).all()
     assert (shaped[1] != 0).tolist() == [False, True]
-
-
-def test_a_bandit_with_one_wrong_decision_moves_that_decision_alone():
-    logits = torch.zeros(4, 3, requires_grad=True)  # four positions, three words
-    answers = torch.tensor([[0, 1, 2, 0], [0, 1, 1, 0]])  # the second errs at position 2; its repair is the first
-    edited = (answers != answers[0]).float()
-    for train_correct, moving in ((False, [2]), (True, [0, 1, 2, 3])):
-        shaped = ibpo(column(1, 0), 2, column(1, 0), column(0, 1), edited, train_correct=train_correct)
-        logps = logits.log_softmax(-1)[torch.arange(4), answers]
-        (gradient,) = torch.autograd.grad(-(shaped * logps).sum(), logits)
-        assert gradient.any(1).nonzero().flatten().tolist() == moving
-        assert gradient[2, 1] > 0  # descent lowers the wrong word

@@ -26,30 +26,10 @@ def close(result: torch.Tensor, of_turns: list[list[float]]) -> None:
     torch.testing.assert_close(result, torch.tensor([*expected, [NAN] * 4]), equal_nan=True)
 
 
-def test_turns_in_one_state_are_compared_with_each_other():
-    # γ = 1/2. Returns: row 0 1.5/2, 1.5; row 1 .25, 0; row 2 .5. Episodes 1.5, .25, .5: a turn each, mean 4 / 5.
-    # State 0: .75, .25, .5: mean .5. State 1: row 0's second turn with row 1's: mean .75.
-    keys = torch.tensor([[0, 1], [0, 1], [0, -1], [0, 1]])
-    result = gigpo(REWARDS, 4, TURNS, PAID, keys, gamma=0.5, step_weight=2.0)
-    close(result, [[0.7 + 0.5, 0.7 + 1.5], [-0.55 - 0.5, -0.55 - 1.5], [-0.3, NAN]])
-
-    once = gigpo(REWARDS, 4, TURNS, PAID, keys, gamma=0.5, step_weight=0.0, episodes_count="once")  # mean .75
-    close(once, [[0.75] * 2, [-0.5] * 2, [-0.25] * 2])
-
-
 def test_a_state_that_is_not_known_is_that_of_no_other_turn():
     alone = gigpo(REWARDS, 4, TURNS, PAID, torch.tensor([[-1, -1]] * 4), step_weight=9.0)
     assert torch.equal(alone.nan_to_num(), gigpo(REWARDS, 4, TURNS, PAID, torch.arange(8).view(4, 2)).nan_to_num())
     close(alone, [[0.7] * 2, [-0.55] * 2, [-0.3] * 2])
-
-
-def test_a_turn_adds_what_it_was_paid_to_the_outcome_but_for_the_last():
-    # Outcomes: 1 + .5, 0 + 0 and 0: what the only turn of row 2 was paid is in the sum of everything, 1.5, .25, .5.
-    outcome = grpo(torch.tensor([1.5, 0.0, 0.0, NAN]), 4)
-    first, combined = (grpo(torch.tensor(paid), 4) for paid in ([0.0, 0.25, 0.5, NAN], [1.5, 0.25, 0.5, NAN]))
-    result = turn_grpo(REWARDS, 4, TURNS, PAID, turn_weight=0.5)
-    of_turns = [[float(outcome[row] + first[row] / 2), float(outcome[row])] for row in range(2)]
-    close(result, [*of_turns, [float(combined[2]), NAN]])
 
 
 def test_discounted_returns_are_compared_by_turn_or_over_the_group():
@@ -69,23 +49,3 @@ def test_one_unpaid_turn_each_is_grpo(estimate):
     result = estimate(rewards, 4, turns, torch.zeros(4, 1))
     expected = grpo(rewards, 4)[:, None] * torch.tensor([1.0, 1.0, 0.0])
     torch.testing.assert_close(result, expected, equal_nan=True, rtol=0, atol=0)
-
-
-def test_equal_outcomes_teach_where_turns_differ_and_else_exactly_nothing():
-    ones, keys = torch.ones(4), torch.zeros(4, 2, dtype=torch.long)
-    same, other = torch.full((4, 2), 0.1), torch.tensor([[0.1, 0.1]] * 3 + [[0.3, 0.1]])
-    for estimate in (
-        lambda paid: gigpo(ones, 4, TURNS, paid, keys[:, :1].expand(4, 2) + torch.arange(2), normalize="mean_std"),
-        lambda paid: turn_grpo(ones, 4, TURNS, paid),
-        lambda paid: turn_discounted(ones, 4, TURNS, paid),
-    ):
-        assert (estimate(same) == 0).all()
-        assert (estimate(other)[3] > 0.3).any()
-
-
-@pytest.mark.parametrize("gamma", [-0.1, 1.1])
-def test_a_discount_that_grows_is_refused(gamma: float):
-    with pytest.raises(ValueError, match="0 ≤ gamma ≤ 1"):
-        turn_discounted(REWARDS, 4, TURNS, PAID, gamma=gamma)
-    with pytest.raises(ValueError, match="0 ≤ gamma ≤ 1"):
-        gigpo(REWARDS, 4, TURNS, PAID, torch.zeros(4, 2).long(), gamma=gamma)
