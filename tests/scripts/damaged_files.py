@@ -3,7 +3,6 @@
 import copy
 import json
 import random
-import zlib
 from collections.abc import Callable, Iterator
 from functools import partial
 from pathlib import Path
@@ -39,11 +38,6 @@ def damages(file: Path) -> Iterator[tuple[str, Damage]]:
 def foreign(length: int) -> bytes:
     """Random bytes that are no UTF-8."""
     return b"\xff\xfe\x00" + random.Random(length).randbytes(max(length, 8))
-
-
-def is_aside(*words: str) -> bool:
-    """Whether a case belongs to the half that was kept aside while the code was written."""
-    return zlib.crc32("/".join(words).encode()) % 2 == 1
 
 
 def _write_yaml(path: Path, data: Any) -> None:

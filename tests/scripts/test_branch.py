@@ -94,6 +94,7 @@ def test_a_branch_trains_with_its_own_settings(parent: Path, tmp_path: Path):
     assert old != new
 
 
+@pytest.mark.slow
 def test_a_branch_may_lag_and_its_parent_may_not(parent: Path, tmp_path: Path):
     """The initial policy of the lag is the branch's own; what waits in a parent's queue has its parent's advantages."""
     branch = branched(parent, tmp_path / "branch", "speed.staleness=1")
@@ -154,22 +155,19 @@ def test_a_branch_killed_before_its_first_record_goes_on_and_is_finished(parent:
 
 REFUSED = {
     "seed=5": "seed = 5, and",
-    "common_random_numbers=false": "common_random_numbers = False, and",
     "data.train.generator.seed=3": "data.train.generator.seed = 3",
-    "algorithm.prompts_per_rollout=8": "prompts_per_rollout = 8, and",
     "trl.num_generations=8": "num_generations = 8, and",
     "trl.optim=sgd": "trl.optim = 'sgd'",
     "trl.max_steps=2": "trl.max_steps = 2, and the branch begins at step 2",
 }
 
 
-@pytest.mark.parametrize("change", REFUSED)
-def test_what_a_branch_cannot_change_is_refused(parent: Path, change: str):
-    overrides = [f"branch_of={parent / 'checkpoint-2'}", change]
-    experiment = Experiment.of_file(parent / "config.yaml", overrides)
-    with pytest.raises(BranchError) as refused:
-        branch_of(experiment, data_fingerprint(experiment.rows["train"]), 1)
-    assert REFUSED[change] in str(refused.value)
+def test_what_a_branch_cannot_change_is_refused(parent: Path):
+    for change, said in REFUSED.items():
+        experiment = Experiment.of_file(parent / "config.yaml", [f"branch_of={parent / 'checkpoint-2'}", change])
+        with pytest.raises(BranchError) as refused:
+            branch_of(experiment, data_fingerprint(experiment.rows["train"]), 1)
+        assert said in str(refused.value)
 
 
 def test_other_processes_rows_checkpoints_and_noise_are_refused(parent: Path, tiny_model: Path, tmp_path: Path):

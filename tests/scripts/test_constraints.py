@@ -70,11 +70,7 @@ RUN_AS_FILES = sorted(
 )
 
 
-@pytest.mark.parametrize(
-    "command",
-    [*([str(file), "x y"] for file in RUN_AS_FILES), ["-m", "scripts.benchmarks"], ["-m", "scripts.research"]],
-    ids=lambda command: command[-1 if command[0] == "-m" else 0].rpartition("/")[2],
-)
+@pytest.mark.parametrize("command", [["scripts/train.py", "x y"], ["-m", "scripts.benchmarks"]], ids=str)
 def test_outside_the_virtual_environment_a_script_says_what_to_write(command: list[str]) -> None:
     """-S takes the installed packages away."""
     isolated = ["-S", *command] if command[0] == "-m" else ["-S", "-I", *command]

@@ -1,18 +1,14 @@
 """Whatever other hands have done to a file of a run or a sweep: every reader says it in words.
 
 A case is a reader, a file and a damage. It holds where the reader ends with a documented status, and names the file
-where it refuses. Half of the cases, by a checksum of their names, were not looked at while the readers were written:
-
-    python -m tests.scripts.test_damaged_runs seen|aside [MOST] [reader …]     # prints what fails, and the rate
+where it refuses.
 """
 
 import contextlib
 import io
 import json
 import os
-import random
 import shutil
-import sys
 import tempfile
 import traceback
 from collections.abc import Callable, Iterator
@@ -24,9 +20,8 @@ import pytest
 from evenkeel.trainer.command import export, report, rollouts, sweep, train
 from evenkeel.trainer.run.config.yaml_document import write
 from evenkeel.trainer.run.record.checkpoints import files_of, fingerprints, write_checkpoint_manifest
-from tests.scripts.damaged_files import Damage, damages, is_aside
+from tests.scripts.damaged_files import Damage, damages
 from tests.scripts.test_train import SETTINGS
-from tests.tiny_model import save_tiny_model
 
 DOCUMENTED = (0, 1, 2)
 STEPS = 4
@@ -135,15 +130,14 @@ ONCE = {f"{CHECKPOINT}/tokenizer.json", f"{CHECKPOINT}/tokenizer_config.json"}
 """Files of which the keys are another library's, and many: damaged as a whole alone."""
 
 
-def cases(source: Path, half: str, wanted: tuple[str, ...]) -> Iterator[tuple[str, str, str, Damage]]:
-    """(reader, file, damage's name, damage) of the ``half`` that is "seen" or "aside"."""
+def cases(source: Path, reader: str) -> Iterator[tuple[str, str, Damage]]:
+    """(file, damage's name, damage) of what ``reader`` reads."""
     run = source / "sweep" / CELL / "run"
-    for reader in wanted or READERS:
-        for file in READERS[reader][1]:
-            for name, damage in damages(run / file):
-                is_key = name.startswith(("without", "another")) or "of another type" in name
-                if not (is_key and file in ONCE) and is_aside(reader, file, name) == (half == "aside"):
-                    yield reader, file, name, damage
+    for file in READERS[reader][1]:
+        for name, damage in damages(run / file):
+            is_key = name.startswith(("without", "another")) or "of another type" in name
+            if not (is_key and file in ONCE):
+                yield file, name, damage
 
 
 def failure(source: Path, reader: str, file: str, damage: Damage) -> str:
@@ -205,30 +199,5 @@ def test_a_damaged_file_is_said_in_words(source: Path, reader: str, file: str, n
 @pytest.mark.slow
 @pytest.mark.parametrize("reader", READERS)
 def test_no_damage_ends_in_a_traceback(source: Path, reader: str):
-    failed = []
-    for half in ("seen", "aside"):
-        for _, file, name, damage in cases(source, half, (reader,)):
-            if wrong := failure(source, reader, file, damage):
-                failed.append(f"{file}, {name}: {wrong}")
-    assert failed == []
-
-
-def main(half: str, *wanted: str) -> None:
-    with tempfile.TemporaryDirectory() as place, patch.dict(os.environ):
-        model = save_tiny_model(Path(place) / "model")
-        with contextlib.redirect_stdout(io.StringIO()):
-            source = recorded(Path(place) / "source", model)
-        most, readers = (int(wanted[0]), wanted[1:]) if wanted and wanted[0].isdigit() else (None, wanted)
-        chosen = [*cases(source, half, readers)]
-        chosen = chosen if most is None else random.Random(7).sample(chosen, min(most, len(chosen)))
-        failed = total = 0
-        for reader, file, name, damage in chosen:
-            wrong = failure(source, reader, file, damage)
-            total, failed = total + 1, failed + bool(wrong)
-            if wrong:
-                sys.stdout.write(f"{reader} | {file} | {name}: {wrong}\n")
-        sys.stdout.write(f"{half}: {total - failed} of {total} said in words\n")
-
-
-if __name__ == "__main__":
-    main(*sys.argv[1:])
+    tried = [(file, name, failure(source, reader, file, damage)) for file, name, damage in cases(source, reader)]
+    assert [case for case in tried if case[-1]] == []

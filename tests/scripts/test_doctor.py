@@ -25,15 +25,3 @@ def test_a_run_says_what_the_doctor_finds_in_every_log_that_it_leaves(
         findings.append(json.loads(capsys.readouterr().out)["findings"])
     assert findings[0] == findings[1] == findings[2]
     assert [(each["rule"], each["first_step"]) for each in findings[0]] == [("truncated", 5)]
-
-
-@pytest.mark.slow
-def test_it_can_be_turned_off_and_what_is_no_run_is_refused(run_file: Path, tmp_path: Path) -> None:
-    silent = launch("scripts/train.py", str(run_file), "trl.max_steps=6", "logging.doctor=false")
-    assert silent.returncode == 0, silent.stderr[-3000:]
-    assert "were cut off at the token limit" not in silent.stdout
-    assert launch("scripts/doctor.py", str(tmp_path / "run")).returncode == 1
-    refused = launch("scripts/doctor.py", str(tmp_path))
-    assert refused.returncode == 2
-    assert "holds no log of a run" in refused.stderr
-    assert "Traceback" not in refused.stderr

@@ -5,7 +5,7 @@ import sys
 
 import pytest
 
-from evenkeel.trainer.algorithms.registry import KINDS, built_in, strategy_listing
+from evenkeel.trainer.algorithms.registry import KINDS, built_in
 from evenkeel.trainer.command.train import main, parse_arguments
 from tests.paths import ROOT
 
@@ -19,13 +19,6 @@ def test_every_strategy_stands_in_one_line_with_its_source(capsys):
     adv_reweight = next(line for line in lines if " adv_reweight " in line)
     assert "arXiv 2505.12929, Eq. 4." in adv_reweight
     assert adv_reweight.index("arXiv 2505.12929, Eq. 4.") == head.index("source")
-
-
-def test_as_markdown_every_row_has_the_heads_columns():
-    head, rule, *rows = strategy_listing("markdown").splitlines()
-    assert rule == "| --- | --- | --- | --- | --- |"
-    assert {row.replace("\\|", "").count("|") for row in (head, *rows)} == {6}
-    assert not [row for row in rows if "``" in row]
 
 
 @pytest.mark.parametrize("other", [["configs/quickstart.yaml"], ["--rerun", "runs/quickstart"], ["--resume", "auto"]])

@@ -31,11 +31,6 @@ def test_rows_are_written_and_judged(main, tmp_path, form):
         assert all(verifier(verifier.gold_completion(row), row).score == 1.0 for row in rows)
 
 
-def test_an_empty_set_is_not_written(main, tmp_path):
-    main([str(tmp_path), "--train", "2", "--test", "0"])
-    assert [path.name for path in tmp_path.iterdir()] == ["train.parquet"]
-
-
 def test_what_cannot_be_made_is_said_without_a_traceback(main, tmp_path):
     with pytest.raises(SystemExit, match=r"make_knights_knaves: num_people = 1: .* write a number from 2 to 8"):
         main([str(tmp_path), "--people", "1"])

@@ -1,13 +1,8 @@
 """scripts/report.py in this process, for another would import all that this one has; as a program among the slow."""
 
-import subprocess
-import sys
 from pathlib import Path
 
-import pytest
-
 from evenkeel.trainer.command.report import main
-from tests.paths import ROOT
 from tests.trainer.lab.reports.recorded_sweep import record_sweep
 
 
@@ -22,11 +17,3 @@ def test_a_sweep_is_reported_in_two_files_and_on_the_terminal(tmp_path: Path, ca
 def test_a_wrong_directory_is_refused_in_words(tmp_path: Path, capsys):
     assert main([str(tmp_path)]) == 2
     assert "there is nothing to report on" in capsys.readouterr().err
-
-
-@pytest.mark.slow
-def test_it_runs_as_a_program(tmp_path: Path):
-    sweep = record_sweep(tmp_path / "sweep", effects={"ar": 1.5}, seeds=(0, 1, 2, 3))
-    done = subprocess.run([sys.executable, "scripts/report.py", sweep], cwd=ROOT, capture_output=True, text=True)
-    assert done.returncode == 0, done.stderr
-    assert "ar: better (4 seeds)" in done.stdout

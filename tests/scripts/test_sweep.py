@@ -183,26 +183,6 @@ def test_killed_and_started_again_it_awaits_resumes_and_repeats_nothing(tmp_path
 
 
 @pytest.mark.slow
-def test_a_run_killed_before_its_first_checkpoint_starts_afresh(tmp_path: Path, tiny_model: Path, start: Start):
-    wait_while = tmp_path / "wait"
-    wait_while.touch()
-    variants = {"long": {**LONG, "trl.max_steps": 60, "trl.save_steps": 60}}
-    file = sweep_file(tmp_path, tiny_model, variants)
-    cell = CellDirectory(tmp_path / "sweep" / "long-s0")
-    sweep = start("run", str(file), WAIT_WHILE=str(wait_while))
-    wait_until(lambda: trained_steps(cell), sweep)
-    sweep.process.kill()
-    sweep.process.wait()
-    signal_group(cell.attempt(1)["process_group"], signal.SIGKILL)
-    wait_while.unlink()
-    status, output = start("run", str(file), WAIT_WHILE=str(wait_while)).finished()
-    assert status == 0, output
-    assert cell.attempts()[-1]["resumed_from"] is None
-    assert trained_steps(cell) == list(range(1, 61))
-    assert sorted(path.name for path in cell.path.glob("run*")) == ["run"]
-
-
-@pytest.mark.slow
 def test_one_cell_in_the_terminal_as_a_wandb_agent_starts_it(tmp_path: Path, tiny_model: Path):
     from wandb.sdk.launch.sweeps.utils import create_sweep_command, create_sweep_command_args
 
@@ -305,10 +285,3 @@ def test_a_report_without_numbers_to_compare_is_refused_in_words(tmp_path: Path,
     (tmp_path / "sweep" / "sweep.json").write_text("{}")
     assert main(["report", str(file)]) == 2
     assert "hold no item that every seed was judged on" in capsys.readouterr().err
-
-
-def test_an_unknown_verifier_is_refused_before_anything_starts(tmp_path: Path, tiny_model: Path, capsys):
-    file = sweep_file(tmp_path, tiny_model, {"grpo": {"rewards.0.verifier": "countdwn"}})
-    assert main(["run", str(file)]) == 2
-    assert "Did you mean countdown?" in capsys.readouterr().err
-    assert not (tmp_path / "sweep").exists()

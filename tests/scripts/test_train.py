@@ -163,18 +163,6 @@ def test_a_run_stopped_behind_its_last_checkpoint_gets_its_summary_and_no_step_m
 
 
 @pytest.mark.slow
-def test_accelerate_launch_on_two_processes(run_file: Path, tmp_path: Path):
-    overrides = ["num_processes=2", "trl.per_device_train_batch_size=8", "trl.max_steps=2"]
-    config = "configs/accelerate/cpu_two_processes.yaml"
-    command = ["-m", "accelerate.commands.launch", "--config_file", config, "scripts/train.py", str(run_file)]
-    result = launch(*command, *overrides, ACCELERATE_USE_CPU="true")
-    assert result.returncode == 0, result.stderr[-3000:]
-    assert "find_unused_parameters" not in result.stderr  # which is DDP's default where nothing is checkpointed
-    assert json.loads((tmp_path / "run" / "manifest.json").read_text())["world_size"] == 2
-    assert len([entry for entry in metrics(tmp_path / "run") if "reward" in entry]) == 2
-
-
-@pytest.mark.slow
 def test_interrupt_saves_a_checkpoint_and_resume_goes_on(run_file: Path, tmp_path: Path, capsys):
     run = tmp_path / "run"
     command = [sys.executable, "scripts/train.py", str(run_file), "trl.max_steps=300", "trl.save_steps=200"]
@@ -207,34 +195,16 @@ def test_interrupt_saves_a_checkpoint_and_resume_goes_on(run_file: Path, tmp_pat
     assert "trl.learning_rate: 0.01 → 0.5" in capsys.readouterr().err
 
 
-REFUSALS = [
+REFUSALS = [  # one of each room; each rule is tested where it stands
     (["trl.learning_rte=1"], "learning_rate"),
-    (["trl.learning_rate=.nan"], "learning_rate"),
-    (["trl.max_steps=10.5"], "max_steps"),
-    (["algorithm.advantage=grop"], "Did you mean grpo?"),
     (["algorithm.token_weight={name: adv_reweight, alpha: 3}"], "alpha = 3"),
-    (["algorithm.update_schedule=lopti", "trl.beta=0.1", "trl.loss_type=grpo"], "lopti"),
-    (["algorithm.update_schedule=lopti", "trl.save_steps=3"], "save_steps: 4"),
-    (["algorithm.sequences_per_update=24"], "24"),
     (["algorithm.prompts_per_rollout=64", "algorithm.sequences_per_update=256"], "32 rows"),
     (["data.train={path: no/such/file.parquet, generator: null}"], "no/such/file.parquet"),
-    (["data.train.columns={prompt: quiz}"], "'quiz'"),
-    (["data.train.generator.trian=3"], "trian"),
+    (["data.test.columns={prompt: quiz}"], "'quiz'"),
     (["rewards.0.verifier=countdwn"], "Did you mean countdown?"),
     (["rewards.0.verifier=exact_match"], "reference"),
     (["model.name_or_path=no/such-model"], "no/such-model"),
     (["num_processes=2"], "num_processes"),
-    (["trl.save_only_model=true"], "checkpoints would hold no optimizer, learning rate and random state"),
-    (["stopping.stall_minutes=0"], "stall_minutes"),
-    (["evaluation={every_steps: 1, keep_best: eval/test/avg@2}"], "eval/test/avg@1"),
-    (["evaluation={every_steps: 3, keep_best: eval/test/avg@1}", "algorithm.update_schedule=lopti"], "every_steps: 4"),
-    (["evaluation={every_steps: 2, keep_best: eval/test/avg@1}", "trl.save_total_limit=1"], "save_total_limit: 2"),
-    (["evaluation={every_steps: 2, keep_best: eval/test/avg@1}", "trl.save_strategy=no"], "'no': no checkpoint"),
-    (["evaluation.keep_best=eval/test/avg@1"], "every_steps"),
-    (["data.test.columns={prompt: quiz}"], "'quiz'"),
-    (["evaluation={temperature: 0.0}"], "greedy: true"),
-    (["evaluation={temperature: 0.5, greedy: true}"], "samples"),
-    (["trl.lr_scheduler_type=reduce_lr_on_plateau", "evaluation.every_steps=2"], "constant_with_warmup"),
     (["--resume"], "no complete checkpoint"),
 ]
 
@@ -278,21 +248,6 @@ def test_options_take_what_is_theirs(tmp_path, capsys):
     assert main(["seed=1"]) == 2
     assert "Write FILE.yaml seed=1" in capsys.readouterr().err
     assert main([str(tmp_path / "a.yaml"), "b.yaml"]) == 2
-
-
-@pytest.mark.parametrize(
-    ("text", "expected"), [("model: {name_or_path: [", "run.yaml"), ("trl: {beta: 0, beta: 1}", "beta"), ("", "model")]
-)
-def test_unreadable_files_are_refused_in_words(tmp_path, capsys, text, expected):
-    path = tmp_path / "run.yaml"
-    path.write_text(text)
-    assert main([str(path)]) == 2
-    assert expected in capsys.readouterr().err
-
-
-def test_a_missing_file_is_refused_in_words(tmp_path, capsys):
-    assert main([str(tmp_path / "no.yaml")]) == 2
-    assert "no.yaml" in capsys.readouterr().err
 
 
 def test_a_prefilled_thought_ends_the_prompt_and_counts(run_file: Path, tmp_path: Path):

@@ -5,7 +5,6 @@ import faulthandler
 import os
 import signal
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -105,39 +104,3 @@ def test_cpu_code_that_reads_its_memory_dies(pair):
         ctypes.string_at(there.data_ptr(), 4)
         os._exit(0)
     assert os.WTERMSIG(os.waitpid(child, 0)[1]) == signal.SIGSEGV
-
-
-def test_its_random_numbers_are_its_own(pair):
-    there, here = pair
-    torch.manual_seed(3)
-    first = torch.rand_like(there)
-    torch.rand_like(here)
-    with torch.random.fork_rng(devices=[there.device], device_type=device.NAME):
-        torch.rand_like(there)
-    second = torch.rand_like(there)
-    torch.manual_seed(3)
-    assert torch.equal(torch.rand(6, device=there.device), torch.cat([first, second]))
-
-
-def test_half_precision_follows_torchs_lists():
-    square = torch.ones(2, 2, device=device.NAME)
-    with torch.autocast(device.NAME, dtype=torch.bfloat16):
-        assert (square @ square).dtype == torch.bfloat16
-        assert (square.bfloat16()).softmax(0).dtype == torch.float32
-
-
-def test_what_is_saved_on_one_device_is_read_on_the_other(pair, tmp_path: Path):
-    there, here = pair
-    for value, other in ((there, "cpu"), (here, device.NAME)):
-        torch.save(value, tmp_path / "value.pt")
-        assert torch.load(tmp_path / "value.pt", map_location=other).device.type == other
-
-
-def test_the_peak_is_that_of_bytes_held_at_a_time():
-    native = device.install()
-    native.reset_peak()
-    before, _ = native.allocated_and_peak()
-    for _ in range(3):
-        held = torch.empty(2**20, dtype=torch.uint8, device=device.NAME)
-        del held
-    assert native.allocated_and_peak() == (before, before + 2**20)

@@ -54,10 +54,6 @@ def always_pays(completions, **kwargs):
     return [1.0] * len(completions)
 
 
-def never_pays(completions, answer, **kwargs):
-    return [0.0] * len(completions)
-
-
 def breaks(completions, answer, **kwargs):
     """In every way, each at one answer."""
     rewards = good(completions, answer)
@@ -109,10 +105,6 @@ def careless(completions, answer):
 
 def takes_away(solution_str, ground_truth):
     return float(stated(solution_str) == ground_truth) - 1
-
-
-def penalty(completions, **kwargs):
-    return [-1.0 if len(text(completion)) > 100 else 0.0 for completion in completions]
 
 
 def compute_score(data_source, solution_str, ground_truth, extra_info=None):

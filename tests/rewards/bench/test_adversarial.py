@@ -4,20 +4,7 @@ import json
 
 import pytest
 
-from evenkeel.rewards.bench.adversarial import AdversarialError, adversarial_completions, built_in, written_text
-
-
-@pytest.mark.parametrize(
-    ("expression", "text"),
-    [
-        ("x", "x"),
-        ({"repeat": "ab", "times": 3}, "ababab"),
-        ({"join": ["a", {"repeat": "b", "times": 2}, {"count": 3, "between": ","}]}, "abb0,1,2"),
-        ({"repeat": "ab", "times": 0}, ""),
-    ],
-)
-def test_texts(expression, text):
-    assert written_text(expression) == text
+from evenkeel.rewards.bench.adversarial import AdversarialError, adversarial_completions, written_text
 
 
 @pytest.mark.parametrize(
@@ -52,7 +39,3 @@ def test_a_name_comes_once(tmp_path):
     file.write_text(json.dumps([{"name": "a", "completion": ""}, {"name": "a", "completion": "x"}]))
     with pytest.raises(AdversarialError, match="the name 'a' is taken"):
         adversarial_completions(file)
-
-
-def test_hundreds_ship():
-    assert len(built_in()) > 300

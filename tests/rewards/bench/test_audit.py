@@ -29,12 +29,10 @@ def problems(result: Audit) -> dict[str, int]:
     [
         ("waits", "messages"),
         ("texts_alone", "text"),
-        pytest.param("good", "messages", marks=pytest.mark.slow),
-        pytest.param("other_column", "messages", marks=pytest.mark.slow),
     ],
 )
 def test_an_honest_function_is_left_alone(name: str, shape: str) -> None:
-    result = audited(name, columns=["gold_text"] if name == "other_column" else [])
+    result = audited(name)
     assert problems(result) == {}
     assert (result.signature, result.shape, result.form, result.right_at) == ("TRL", shape, "so\n#### ANSWER", 0.5)
     assert all(map(result.is_paid, result.of_kinds(*RIGHT)))
@@ -47,9 +45,7 @@ def test_an_honest_function_is_left_alone(name: str, shape: str) -> None:
         ("one_for_all", {"fails in a batch"}, "returned 1 rewards for 8 completions"),
         ("careless", {"fails in TRL", "changes its inputs"}, "trainer_state"),
         ("mean_of_the_batch", {"depends on the batch"}, "first 0.75, then"),
-        pytest.param("counts_calls", {"changes from call to call"}, "first 1.0", marks=pytest.mark.slow),
-        pytest.param("leaks", {"exploit paid"}, "reward 1", marks=pytest.mark.slow),
-        pytest.param("never_pays", {"pays no gold"}, "the largest reward of one is 0", marks=pytest.mark.slow),
+        ("counts_calls", {"changes from call to call"}, "first 1.0"),
     ],
 )
 def test_a_fault_is_named(name: str, found: set[str], said: str) -> None:
@@ -87,11 +83,6 @@ def test_the_form_alone_is_judged_where_nothing_names_a_reference() -> None:
     assert {finding.asked.case.name for finding in trl.findings if finding.asked} == {"nothing (its form)"}
 
 
-@pytest.mark.slow
-def test_a_penalty_pays_nothing() -> None:
-    assert problems(audited("penalty", task=None)) == {}
-
-
 def test_verls_function_is_told_its_data_source() -> None:
     result = audited("compute_score", data_source="openai/gsm8k")
     assert (result.signature, result.form, problems(result)) == ("verl", "so\n#### ANSWER", {})
@@ -105,15 +96,6 @@ def test_programs_that_ask_for_the_reward() -> None:
     assert {"always-equal object", "expected value in the frames"} <= paid
     assert "returns its argument" not in paid
     assert "left out" in " ".join(result.notes), "of the tests it reads those with inputs and outputs"
-
-
-@pytest.mark.slow
-def test_mathematics_is_asked_in_many_notations() -> None:
-    result = audited("good", task=None)
-    assert result.task == "math_answer"
-    assert problems(result).keys() == {"right answer refused"}, "it compares texts"
-    assert {finding.asked.case.kind for finding in result.findings if finding.asked} == {"written"}
-    assert (len(result.of_kinds("gold")), len(result.of_kinds("written"))) == (255, 302)
 
 
 @pytest.mark.parametrize("name", ["numbers", "last_number"])
@@ -179,15 +161,6 @@ SLOW = ["logic", "choice", "text", "form", "cosine_length", "math", "code", "rea
 @pytest.mark.parametrize("name", ["countdown", *(pytest.param(name, marks=pytest.mark.slow) for name in SLOW)])
 def test_a_verifier_that_ships_has_no_findings(name: str) -> None:
     assert problems(audit(name)) == {}
-
-
-@pytest.mark.slow
-def test_trls_accuracy_reward_reads_golds_in_dollars() -> None:
-    as_it_is, in_dollars = (audit("trl.rewards:accuracy_reward", gold=gold) for gold in ("ANSWER", "$ANSWER$"))
-    refused = [
-        sum(each.reward != 1 for each in result.of_kinds("gold", "written")) for result in (as_it_is, in_dollars)
-    ]
-    assert refused[1] < refused[0] / 2
 
 
 @pytest.mark.parametrize(

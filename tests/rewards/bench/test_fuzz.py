@@ -1,7 +1,7 @@
 """Generated completions at every verifier: no exception, no verdict withheld, nothing paid but the right answer.
 
 Written over `VERIFIERS`: a new verifier without a case here fails the first test. A case says how a paid completion is
-known to hold the right answer, by means of its own. Run the long version with ``-m slow``.
+known to hold the right answer, by means of its own.
 """
 
 import importlib.util
@@ -22,7 +22,7 @@ from evenkeel.rewards.parts import VERIFIERS
 from evenkeel.rewards.verifier import Verdict, Verifier
 
 BATCH = 25  # completions an example, judged together
-EXAMPLES, SLOW_EXAMPLES = 12, 800  # 300 and 20,000 completions for each verifier
+EXAMPLES = 12  # 300 completions for each verifier
 
 _TAGS = ["<think>", "</think>", "<answer>", "</answer>", "<Answer>", "<|im_end|>", "</s>", "```python\n", "\n```\n"]
 _BOXES = ["\\boxed{", "}", "{", "\\text{", "$", "\\", "\\frac", "\\left(", "\\sqrt{"]
@@ -198,15 +198,16 @@ def test_the_pieces_can_make_a_right_answer(name: str):
     assert case.holds_answer(gold)
 
 
-def fuzz(name: str, examples: int) -> None:
+@pytest.mark.parametrize("name", CASES)
+def test_generated_completions(name: str):
     case, verifier = CASES[name], built(name)
     text = st.lists(st.sampled_from(case.pieces) | FRAGMENTS | st.text(max_size=4), max_size=14).map("".join)
     answer = st.lists(st.sampled_from(case.pieces) | FRAGMENTS, max_size=3).map("".join)
     completion = text | answer.map("<think>so</think><answer>{}</answer>".format) | answer.map(boxed) | answer
 
     @settings(
-        max_examples=examples,
-        derandomize=examples <= EXAMPLES,  # the fast run is the same every time
+        max_examples=EXAMPLES,
+        derandomize=True,
         deadline=None,
         phases=[Phase.generate],
         database=None,
@@ -234,14 +235,3 @@ def fault(case: Case, verifier: Verifier, completion: str, verdict: Verdict) -> 
     if verdict.score >= verifier.full_score and not case.holds_answer(completion):
         return "paid without the right answer"
     return "" if isinstance(verdict.reason, str) and verdict.reason else "no reason given"
-
-
-@pytest.mark.parametrize("name", CASES)
-def test_generated_completions(name: str):
-    fuzz(name, EXAMPLES)
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("name", CASES)
-def test_twenty_thousand_generated_completions(name: str):
-    fuzz(name, SLOW_EXAMPLES)

@@ -2,16 +2,12 @@
 
 import json
 import math
-import pickle
 from pathlib import Path
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from evenkeel.rewards import VerifierError, build_verifier
 from evenkeel.rewards.extraction import without_ending
-from evenkeel.rewards.references import check_references
 from evenkeel.rewards.verifiers.exact_match import ExactMatch
 from evenkeel.rewards.verifiers.formatting import (
     CosineLength,
@@ -87,27 +83,6 @@ def test_other_structures(tags, completion, score):
     assert Format(tags=tags)(completion, {"any": "reference"}).score == score
 
 
-def test_an_unknown_structure_is_refused():
-    with pytest.raises(ValueError, match="write one of think_answer, think, answer"):
-        Format(tags="boxed")
-
-
-_PIECES = st.sampled_from(["<think>", "</think>", "<answer>", "</answer>", "a", " ", "\n", "<|im_end|>", "</s>"])
-
-
-@given(st.lists(_PIECES, max_size=12).map("".join))
-def test_what_is_paid_is_taken_apart_and_put_together_again(completion):
-    if Format()(completion, None).score:
-        thought, answer = completion.partition("</think>")[::2]
-        thought = thought.strip().removeprefix("<think>")
-        answer = without_ending(answer).removeprefix("<answer>").removesuffix("</answer>")
-        assert thought.strip()
-        assert answer.strip()
-        assert without_ending(completion).startswith(f"<think>{thought}</think>")
-        assert "<think>" not in thought + answer
-        assert "answer>" not in thought + answer
-
-
 @pytest.mark.parametrize(
     ("num_tokens", "score"),
     [
@@ -127,13 +102,6 @@ def test_soft_overlong_punishment(num_tokens, score):
 
 def test_without_a_buffer_the_punishment_is_a_step():
     assert [overlong_punishment(n, 100, 0) for n in (99, 100, 101)] == [0, 0, -1]
-
-
-@given(st.integers(0, 300), st.integers(1, 200), st.integers(0, 200))
-def test_the_punishment_falls_from_0_to_minus_1(num_tokens, max_tokens, buffer_tokens):
-    buffer_tokens = min(buffer_tokens, max_tokens)
-    now, later = (overlong_punishment(n, max_tokens, buffer_tokens) for n in (num_tokens, num_tokens + 1))
-    assert -1 <= later <= now <= 0
 
 
 @pytest.mark.parametrize(
@@ -160,15 +128,6 @@ def test_cosine_length_pays_right_and_wrong_by_their_length():
     assert [verifier(text, "Paris", range(n)).score for text in ("Paris", "Rome") for n in (100, 101)] == [-10] * 4
     assert verifier("Paris", None, range(50)).score is None
     assert verifier.full_score == 1.0
-
-
-def test_cosine_length_judges_a_batch_as_it_judges_each():
-    verifier = CosineLength(verifier=ExactMatch(case_sensitive=False), max_tokens=10)
-    completions, references, ids = ["paris", "Rome", "Rome"], ["Paris", "Paris", None], [[1, 2], [3], []]
-    batch = verifier.judge_all(completions, references, ids)
-    assert batch == [verifier(*row) for row in zip(completions, references, ids, strict=True)]
-    assert batch[0].answer == "paris"
-    assert pickle.loads(pickle.dumps(verifier))("paris", "Paris", [1]) == verifier("paris", "Paris", [1])
 
 
 def test_where_no_policy_wrote_the_text_words_stand_for_tokens():
@@ -205,13 +164,6 @@ def test_pieces_stand_for_tokens():
     assert pieces(" ") == pieces("") == []
 
 
-@given(st.lists(st.integers(0, 3), max_size=30), st.integers(1, 5))
-def test_repetition_is_a_share_and_counts_every_repeated_ngram(ids, ngram_size):
-    ngrams = ["".join(map(str, ids[start:][:ngram_size])) for start in range(len(ids) - ngram_size + 1)]
-    again = sum(ngram in ngrams[:place] for place, ngram in enumerate(ngrams))
-    assert repeated_share(ids, ngram_size) == pytest.approx(again / len(ngrams) if ngrams else 0)
-
-
 @pytest.mark.parametrize(
     ("spec", "expected"),
     [
@@ -236,20 +188,6 @@ def test_repetition_is_a_share_and_counts_every_repeated_ngram(ids, ngram_size):
 def test_what_cannot_work_is_refused(spec, expected):
     with pytest.raises(VerifierError, match=expected):
         build_verifier(spec)
-
-
-@pytest.mark.parametrize(
-    "spec",
-    [
-        *({"name": "format", "tags": tags} for tags in ("think_answer", "think", "answer")),
-        {"name": "soft_overlong", "max_tokens": 100, "buffer_tokens": 20},
-        {"name": "repetition_penalty"},
-        {"name": "cosine_length", "verifier": "exact_match", "max_tokens": 100},
-    ],
-    ids=str,
-)
-def test_their_own_gold_completion_is_right(spec):
-    check_references(build_verifier(spec), ["Paris", "Rome"], "data.train")
 
 
 def test_a_hundred_thousand_end_tokens_are_cut():

@@ -1,7 +1,5 @@
 """``layout: free``: what models write who were not told how; and what still states no solution."""
 
-from itertools import product
-
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -59,17 +57,10 @@ def written(answer: str) -> str:
 
 
 @pytest.mark.parametrize("answer", RIGHT)
-def test_a_solution_in_a_free_layout_is_read(answer: str) -> None:
+def test_a_solution_in_a_free_layout_is_read_where_that_is_asked_for(answer: str) -> None:
     verdict = KnightsKnaves(layout="free")(written(answer), REFERENCE)
     assert verdict.score == 1.0, verdict.reason
-
-
-@pytest.mark.parametrize("answer", RIGHT)
-def test_strict_refuses_it_and_says_by_which_rule(answer: str) -> None:
-    verdict = KnightsKnaves()(written(answer), REFERENCE)
-    assert verdict.score == 0.0
-    assert verdict.reason.startswith("layout strict: ")
-    assert verdict.reason.endswith("layout: free would read it")
+    assert KnightsKnaves()(written(answer), REFERENCE).score == 0.0
 
 
 @pytest.mark.parametrize("scheme", ["accuracy", "paper"])
@@ -82,13 +73,6 @@ def test_what_states_no_solution_is_not_read(answer: str, scheme: str) -> None:
     assert isinstance(parse_free(answer, NAMES), str)
 
 
-@pytest.mark.parametrize("roles", list(product([True, False], repeat=3)))
-def test_lists_of_both_kinds_give_each_his_role(roles: tuple[bool, ...]) -> None:
-    knights, knaves = ([name for name, own in zip(NAMES, roles, strict=True) if own == kind] for kind in (True, False))
-    text = f"Knights: {', '.join(knights) or 'none'}\nKnaves: {' and '.join(knaves) or 'none'}"
-    assert parse_free(text, NAMES) == roles
-
-
 @given(st.text(alphabet="ZoeAmliaBn knightsve:,.\nisarno", max_size=80))
 def test_any_text_is_read_or_refused(text: str) -> None:
     found = parse_free(text, NAMES)
@@ -98,8 +82,3 @@ def test_any_text_is_read_or_refused(text: str) -> None:
 def test_time_is_linear_enough() -> None:
     for piece in ("\n", " ", "zoe, ", "knights: ", "zoe and ", "so ", "the "):
         assert isinstance(parse_free(piece * (10_000 // len(piece)), NAMES), str)
-
-
-def test_an_unknown_layout_is_refused() -> None:
-    with pytest.raises(ValueError, match="layout = 'loose'"):
-        KnightsKnaves(layout="loose")  # type: ignore[arg-type]

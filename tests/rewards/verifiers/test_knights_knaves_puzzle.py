@@ -10,10 +10,7 @@ from evenkeel.rewards.generators.knights_knaves.canonical import canonical_state
 from evenkeel.rewards.verifiers.knights_knaves import parse_statements, solutions
 from evenkeel.rewards.verifiers.knights_knaves.puzzle import (
     checked_statements,
-    evaluate,
     is_solution,
-    people_in,
-    truth_table,
 )
 from tests.paths import SHARED_DATA
 
@@ -70,24 +67,6 @@ def test_solutions_are_those_of_an_independent_solver(statements):
         assert is_solution(statements, roles) == (roles in found)
 
 
-@pytest.mark.parametrize(
-    ("statement", "table"),
-    [  # columns: (knave, knave), (knight, knave), (knave, knight), (knight, knight)
-        (("telling-truth", 0), "0101"),
-        (("lying", 1), "1100"),
-        (("not", ("telling-truth", 1)), "1100"),
-        (("and", ("telling-truth", 0), ("telling-truth", 1)), "0001"),
-        (("or", ("telling-truth", 0), ("telling-truth", 1)), "0111"),
-        (("->", ("telling-truth", 0), ("telling-truth", 1)), "1011"),
-        (("<=>", ("telling-truth", 0), ("telling-truth", 1)), "1001"),
-    ],
-)
-def test_truth_table(statement, table):
-    assignments = [(False, False), (True, False), (False, True), (True, True)]
-    assert [evaluate(statement, assignment) for assignment in assignments] == [bit == "1" for bit in table]
-    assert truth_table(statement, 2) == int(table[::-1], 2)
-
-
 @given(puzzles())
 def test_text_round_trip(statements):
     assert parse_statements(str(statements)) == statements
@@ -112,25 +91,16 @@ def test_every_fifth_published_puzzle_has_its_one_solution():
     ("text", "message"),
     [
         ("", "no Python literal"),
-        ("(('lying', 0)", "no Python literal"),
         ("__import__('os').getcwd()", "no Python literal"),
         ("(" * 5_000, "no Python literal"),
         ("-" * 19_000 + "1", "no Python literal"),
         ("7" * 20_001, "more than 20000 are not read"),
         ("()", "not a sequence of 1 to 16 claims"),
-        ("{'lying': 0}", "not a sequence of 1 to 16 claims"),
         (str((("lying", 0),) * 17), "not a sequence of 1 to 16 claims"),
         ("(('lying', 1),)", "names nobody among the 1 people"),
         ("(('lying', -1),)", "names nobody"),
-        ("(('lying', False),)", "names nobody"),
-        ("(('lying', 0, 0),)", "names nobody"),
-        ("(('lying', '0'),)", "names nobody"),
         ("(('xor', ('lying', 0), ('lying', 0)),)", "must begin with one of telling-truth, lying, not"),
-        ("('lying', 0)", "must begin with one of"),
-        ("((),)", "must begin with one of"),
         ("((['lying'], 0),)", "must begin with one of"),
-        ("(('not', ('lying', 0), ('lying', 0)),)", "it joins 1; write"),
-        ("(('->', ('lying', 0)),)", "it joins 2; write"),
         ("(('and', ('lying', 0)),)", "it joins 2 to 16; write"),
         ("(" + "('not', " * 17 + "('lying', 0)" + ")" * 17 + ",)", "nested deeper than 16"),
     ],
@@ -180,17 +150,11 @@ def sorted_joins(value):
 @pytest.mark.parametrize(
     "statements",
     [
-        tuple(("lying", 0) for _ in range(8)),
         tuple(("lying", (person + 1) % 8) for person in range(8)),
-        tuple(("lying", person ^ 1) for person in range(8)),
         tuple(("lying", (person + 1) % 3 if person < 3 else 3 + (person - 2) % 5) for person in range(8)),
     ],
-    ids=["all of one", "a ring", "pairs", "rings of three and five, which colours cannot tell apart"],
+    ids=["a ring", "rings of three and five, which colours cannot tell apart"],
 )
 def test_canonical_statements_of_symmetric_puzzles(statements):
     number = [3, 1, 4, 0, 5, 7, 2, 6]
     assert canonical_statements(reordered(statements, number)) == canonical_statements(statements)
-
-
-def test_people_in_a_claim():
-    assert people_in(("and", ("lying", 3), ("not", ("telling-truth", 1)))) == {1, 3}

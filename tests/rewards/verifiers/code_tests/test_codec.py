@@ -100,13 +100,6 @@ def test_what_equals_its_plain_form_becomes_it(value: Any, back: Any) -> None:
     assert alike(decode(encode(value)), back)
 
 
-def test_views_of_dicts_keep_their_order() -> None:
-    mapping = {2: [1], (1, 2): [1]}
-    keys, values, items = decode(encode((mapping.keys(), mapping.values(), mapping.items())))
-    assert (list(keys), list(values), list(items)) == (list(mapping), [[1], [1]], [(2, [1]), ((1, 2), [1])])
-    assert keys == {2, (1, 2)}
-
-
 def test_arrays_come_back_where_they_are_asked_for() -> None:
     back = decode(encode(np.array([1.5, 2.5], dtype="float32")), arrays=True)
     assert type(back) is np.ndarray

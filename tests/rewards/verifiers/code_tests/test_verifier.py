@@ -1,15 +1,12 @@
 """The code verifier: what it makes of a completion, at its limits, in batches, and in tests that are code."""
 
 import json
-import pickle
 import subprocess
 import sys
 from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 
 from evenkeel.rewards import VerifierError, build_verifier
 from evenkeel.rewards.verifier import Verdict
@@ -27,12 +24,6 @@ def fenced(code: str) -> str:
     return f"```python\n{code}\n```"
 
 
-def test_by_name_with_options() -> None:
-    verifier = build_verifier({"name": "code_tests", "score": "fraction", "cpu_seconds": 2, "max_tests": 5})
-    assert verifier == CodeTests(score="fraction", cpu_seconds=2, max_tests=5)
-    assert pickle.loads(pickle.dumps(verifier)) == verifier
-
-
 @pytest.mark.parametrize(
     "options",
     [
@@ -45,11 +36,6 @@ def test_by_name_with_options() -> None:
 def test_options_that_cannot_work_are_refused(options: dict[str, Any]) -> None:
     with pytest.raises(VerifierError, match=next(iter(options))):
         build_verifier({"name": "code_tests", **options})
-
-
-def test_a_batch_with_a_reference_too_few_is_refused() -> None:
-    with pytest.raises(ValueError, match="shorter"):
-        CodeTests().judge_all([ADD, ADD], [CALLS])
 
 
 HUGE = """
@@ -74,18 +60,6 @@ def test_after_a_reply_that_is_too_long_no_call_passes() -> None:
     assert CodeTests()(fenced("def f(x):\n    return 'x' * (3 << 20)"), long).score == 1
 
 
-@pytest.mark.slow
-def test_a_row_ends_however_many_calls_it_has() -> None:
-    """Each call ends in time, and after ten times the wall limit there are no more of them."""
-    code = "import time\ndef add(a, b):\n    time.sleep(0.15)\n    return a + b"
-    reference = {"inputs": [[1, 2]] * 30, "outputs": [3] * 30, "fn_name": "add"}
-    verdict = CodeTests(score="fraction", cpu_seconds=0.3, wall_seconds=0.3)(fenced(code), reference)
-    assert verdict.score is not None
-    assert 0 < verdict.score < 1
-    assert verdict.killed
-    assert CodeTests(cpu_seconds=0.3, wall_seconds=0.3)(fenced(code), reference).score == 0
-
-
 @pytest.mark.parametrize("reference", [CALLS, {"test_list": ASSERTS}], ids=["function", "asserts"])
 def test_fraction_is_the_share_of_tests(reference: Any) -> None:
     code = "def add(a, b):\n    assert a != 5\n    return a + b"
@@ -101,12 +75,6 @@ def test_fraction_counts_what_comes_after_a_cut_as_not_passed(reference: Any) ->
     verdict = CodeTests(score="fraction", cpu_seconds=1)(fenced(code), reference)
     assert verdict.score == pytest.approx(1 / 3)
     assert verdict.killed
-
-
-def test_fraction_of_stdin_cases() -> None:
-    verdict = CodeTests(score="fraction")("a, b = map(int, input().split())\nprint(a + b if a != 5 else 5 / 0)", STDIN)
-    assert verdict.score == pytest.approx(2 / 3)
-    assert "ZeroDivisionError" in verdict.reason
 
 
 BEYOND_LIMITS: list[tuple[Any, str, str]] = [
@@ -352,14 +320,3 @@ def test_no_process_is_left_when_the_verifier_ends(tmp_path: Path) -> None:
         [sys.executable, "-c", script], capture_output=True, text=True, timeout=60, check=True, cwd=Path.cwd()
     )
     assert done.stdout == "1.0\n"
-
-
-@settings(max_examples=60, deadline=None)
-@given(
-    st.text(alphabet="def ad(,):\n return+0`python'<think>/", max_size=80),
-    st.sampled_from([CALLS, STDIN, {"test_list": ASSERTS}]),
-)
-def test_no_completion_is_unjudged_or_right_by_chance(completion: str, reference: Any) -> None:
-    verdict = CodeTests()(completion, reference)
-    assert verdict.score == 0
-    assert verdict.reason

@@ -1,10 +1,7 @@
-import random
-
 import pytest
 
 from evenkeel.rewards.generators.countdown import generate_countdown
-from evenkeel.rewards.verifiers.countdown import Countdown, solution
-from scripts.tiny_policy.countdown_demonstrations import demonstration
+from evenkeel.rewards.verifiers.countdown import solution
 
 SETTINGS = {"num_numbers": 3, "max_number": 12, "max_target": 40}
 
@@ -32,25 +29,6 @@ def test_more_problems_than_there_are() -> None:
 def test_settings_without_problems(wrong: dict[str, int]) -> None:
     with pytest.raises(ValueError, match="Write at least 2 for num_numbers"):
         generate_countdown(5, **{**SETTINGS, **wrong}, seed=0)
-
-
-def test_careful_demonstrations_are_right_and_hasty_ones_seldom() -> None:
-    rng, verifier = random.Random(0), Countdown(use_all=True)
-    problems = generate_countdown(400, **SETTINGS, seed=0)
-    careful = [(demonstration(problem, rng, careful=True), problem) for problem in problems]
-    shown = [verifier(text, problem.reference).score for text, problem in careful if text is not None]
-    assert len(shown) > 380
-    assert all(score == 1 for score in shown)
-    hasty = [(demonstration(problem, rng, careful=False), problem) for problem in problems]
-    guessed = [verifier(text, problem.reference).score for text, problem in hasty if text is not None]
-    assert len(guessed) == 400
-    assert guessed.count(1) < 80
-
-
-def test_demonstrations_need_three_numbers() -> None:
-    problem = generate_countdown(1, num_numbers=4, max_number=9, max_target=30, seed=0)[0]
-    with pytest.raises(ValueError, match="num_numbers=3"):
-        demonstration(problem, random.Random(0), careful=True)
 
 
 def test_a_compact_question_is_of_the_same_problem() -> None:

@@ -1,13 +1,10 @@
 import json
-import pickle
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pandas
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from evenkeel.rewards.verifiers.countdown import Countdown
 from tests.paths import SHARED_DATA
@@ -91,26 +88,9 @@ def test_bounded_in_time(answer: str) -> None:
     assert score_in_bounded_time("countdown", f"<answer>{answer}</answer>", REFERENCE) == 0
 
 
-@given(st.text(alphabet="0123456789+-*/()= .<answer>/\n", max_size=80))
-def test_no_completion_raises_or_is_unjudged(text: str) -> None:
-    assert Countdown()(f"<answer>{text}</answer>", REFERENCE).score in (0, 1)
-
-
-def test_gold_completion_earns_the_full_score() -> None:
-    for use_all in (False, True):
-        verifier = Countdown(use_all=use_all)
-        gold = verifier.gold_completion({"numbers": [3, 3, 8, 8], "target": 24})
-        assert gold is not None
-        assert verifier(gold, {"numbers": [3, 3, 8, 8], "target": 24}).score == 1
-
-
 def test_no_gold_completion_without_a_solution_or_beyond_the_search() -> None:
     assert Countdown().gold_completion({"numbers": [1, 1], "target": 50}) is None
     assert Countdown().gold_completion({"numbers": [1, 2, 3, 4, 5], "target": 15}) is None
-
-
-def test_picklable() -> None:
-    assert pickle.loads(pickle.dumps(Countdown(use_all=True))) == Countdown(use_all=True)
 
 
 def test_every_published_problem_accepts_its_gold_answer() -> None:

@@ -59,11 +59,6 @@ def test_realised_power_is_the_predicted_one_to_a_tenth(truth: dict[str, Any], e
     assert predicted == pytest.approx(realised_power(400, seeds, effect, **truth), abs=0.1)
 
 
-def test_realised_power_of_one_design_is_the_predicted_one():
-    difference, components = large_pilots(0.8)
-    assert verdict_power(difference, components, 5, 256) == pytest.approx(realised_power(150, 5, 0.8), abs=0.1)
-
-
 @pytest.mark.parametrize(("effect", "seeds"), [(1.0, 3), (2.0, 5), (3.0, 10)])
 def test_without_items_it_is_the_power_of_the_t_test(effect: float, seeds: int):
     """σ = 0.02 between seeds alone: SE = 0.02/√S, and the non-central t knows the rest."""
@@ -88,16 +83,6 @@ def test_sampling_is_told_from_seed_by_item():
     assert found.sampling == pytest.approx(0.5, rel=0.03)  # the residual's own error: √(2 / 9,751) = 1.4 %
     assert found.rest(4) == pytest.approx(0.5 / 4, rel=0.05)
     assert found.seed_items == pytest.approx(0.0, abs=0.005)
-
-
-def test_sampling_that_two_runs_share_is_not_counted_twice():
-    """Both draw the same completions but for one item in ten: a tenth of two runs' sampling is left, .05 / 4."""
-    rng = np.random.default_rng(0)
-    one = rng.binomial(4, 0.5, (50, 200)) / 4
-    other = np.where(rng.random((50, 200)) < 0.1, rng.binomial(4, 0.5, (50, 200)) / 4, one)
-    found = paired_components([(Evaluated(one, 4), Evaluated(other, 4))])
-    assert found.rest(4) == pytest.approx(0.05 / 4, rel=0.1)
-    assert (found.sampling, found.seed_items) == (pytest.approx(0.05, rel=0.1), pytest.approx(0.0, abs=1e-9))
 
 
 def test_two_seeds_of_a_baseline_count_twice():
@@ -131,13 +116,6 @@ def test_the_detectable_difference_has_the_power_asked_for():
     assert verdict_power(least, COMPONENTS, 5, 256, samples=4) == pytest.approx(0.8, abs=0.002)
     assert verdict_power(-least, COMPONENTS, 5, 256, samples=4) == pytest.approx(0.8, abs=0.002)
     assert detectable_difference(COMPONENTS, 2, 256) == np.inf
-
-
-def test_more_of_everything_sees_more():
-    base = detectable_difference(COMPONENTS, 5, 256, samples=1)
-    assert detectable_difference(COMPONENTS, 10, 256, samples=1) < base
-    assert detectable_difference(COMPONENTS, 5, 1024, samples=1) < base
-    assert detectable_difference(COMPONENTS, 5, 256, samples=4) < base
 
 
 def test_the_fewest_seeds_are_the_fewest():

@@ -36,6 +36,7 @@ def test_a_curve_that_still_climbs_has_no_end_to_report() -> None:
     assert saturation(POINTS[1:], [sigmoid(0.6, 8.0, 1.5)[1:]] * 3) is None
 
 
+@pytest.mark.slow
 def test_the_intervals_hold_the_truth() -> None:
     """Of 95 % intervals from 5 seeds; 100 sweeps have a standard error of 2 %."""
     rng = np.random.default_rng(0)

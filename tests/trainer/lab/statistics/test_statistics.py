@@ -96,14 +96,6 @@ def test_items_count_alike_with_and_without_pairs():
     assert found.item_variance == pytest.approx(1 / 9)
 
 
-def test_noise_is_not_taken_for_differences_between_items():
-    """Seeds right or wrong at random, 400 items, 8 against 4 seeds: √(½·½/400 · (1/8 + 1/4)) = 0.0153, by chance ±."""
-    table = np.random.default_rng(3).integers(0, 2, (12, 400)).astype(float)
-    found = statistics.unpaired_difference(table[:8], table[8:])
-    assert found.item_variance < 0.25 * found.standard_error**2
-    assert 0.5 * 0.0153 < found.standard_error < 2 * 0.0153
-
-
 def test_wilson_by_its_published_example():
     """Newcombe 1998, Stat. Med. 17, table I: 81 of 263 → 0.2553 to 0.3662."""
     estimate = statistics.proportion_estimate(81, 263)
