@@ -1,13 +1,12 @@
 """The adapter between a verifier and TRL, the check of references, and the datasets made on the spot."""
 
 import math
-import pickle
 from collections import defaultdict
 from typing import Any
 
 import pytest
 
-from evenkeel.rewards import GENERATORS, RewardFunction, Verdict, build_verifier, reward_functions
+from evenkeel.rewards import RewardFunction, Verdict, build_verifier, reward_functions
 from evenkeel.rewards.references import UnusableReferenceError, check_references
 from evenkeel.rewards.verifier import TokenVerifier, Verifier
 
@@ -41,12 +40,6 @@ def test_chat_and_plain_completions_score_alike_and_the_evidence_is_logged():
     assert logs.columns["count/reason"][1] == "equals 12, not 7"
     assert logs.metrics["verifier/count/accuracy"] == [1.0, 0.0]
     assert logs.metrics["verifier/count/frac_unjudged"] == [0.0, 0.0, 1.0]
-
-
-def test_it_has_a_name_and_can_be_pickled():
-    reward = RewardFunction(build_verifier("countdown"), "count")
-    assert reward.__name__ == "count"
-    assert pickle.loads(pickle.dumps(reward))(prompts=[""], completions=[RIGHT], reference=[REFERENCE]) == [1.0]
 
 
 @pytest.mark.parametrize("prompt", ["assistant <think>\n", [{"role": "user", "content": "?"}]])
@@ -83,34 +76,11 @@ def test_a_verifier_that_fails_leaves_its_row_unjudged_and_says_so():
     assert "1e+38" in logs.columns["failing/reason"][3]
 
 
-def test_unusable_references_are_named_with_their_rows():
-    with pytest.raises(UnusableReferenceError, match=r"1 rows.*\n  row 1: unjudged"):
-        check_references(build_verifier("countdown"), [REFERENCE, {"numbers": [1]}], "data.train")
-    with pytest.raises(UnusableReferenceError, match=r"row 0: unjudged: .*:Failing: the verifier failed: KeyError"):
-        check_references(Failing(), ["raise"], "data.train")
-    with pytest.raises(UnusableReferenceError, match=r"7 rows.*\n(.*\n){5}  … and 2 more"):
-        check_references(Failing(), ["raise"] * 7, "data.train")
-
-
 def test_a_gold_answer_that_the_verifier_refuses_is_found():
     with pytest.raises(UnusableReferenceError, match=r"row 0: its own answer scores nan instead of 1.0"):
         check_references(Failing(), ["nan"], "data.train")
     with pytest.raises(UnusableReferenceError, match=r"row 0: its own answer: its score is 1e\+38, and sums"):
         check_references(Failing(), ["much"], "data.train")
-
-
-@pytest.mark.parametrize(
-    ("name", "options"), [("knights_knaves", {"num_people": [3, 4]}), ("countdown", {"num_numbers": 3})]
-)
-def test_generated_parts_are_disjoint_and_their_gold_answers_are_accepted(name: str, options: dict[str, Any]):
-    parts = {part: GENERATORS[name](part=part, train=40, test=20, seed=5, **options) for part in ("train", "test")}
-    levels = len(options["num_people"]) if "num_people" in options else 1
-    assert [len(rows) for rows in parts.values()] == [40 * levels, 20 * levels]
-    questions = [row["prompt"] for rows in parts.values() for row in rows]
-    assert len(set(questions)) == len(questions)
-    for part, rows in parts.items():
-        check_references(build_verifier(name), [row["reference"] for row in rows], part)
-    assert parts["test"] == GENERATORS[name](part="test", train=80, test=20, seed=5, **options)
 
 
 class Constant(Verifier):
@@ -198,12 +168,6 @@ def test_a_verifier_of_tokens_gets_those_that_were_sampled_for_its_rows():
     calls: dict[str, Any] = {"prompts": [""] * 3, "reference": [None] * 3, "task": ["long", "other", "long"]}
     assert reward(completions=list("abc"), completion_ids=[[1], [1, 2], [1, 2, 3]], **calls) == [1.0, None, 3.0]
     assert reward(completions=list("abc"), **calls) == [-1.0, None, -1.0]
-
-
-def test_the_same_completions_against_other_references_are_judged_again():
-    reward, completions = RewardFunction(build_verifier("exact_match"), "exact"), ["<answer>a</answer>"]
-    for expected in ("a", "b"):
-        assert reward(prompts=[""], completions=completions, reference=[expected]) == [float(expected == "a")]
 
 
 @pytest.mark.parametrize(

@@ -1,17 +1,14 @@
 """Arithmetic questions: their values by Python's own parser, what makes two of them one, and their worked answers."""
 
 import ast
-import random
 import re
 from typing import Any
 
 import pytest
 
 from evenkeel.rewards.generators.arithmetic import ArithmeticProblem, generate_arithmetic
-from scripts.tiny_policy.arithmetic_demonstrations import demonstration
 
 SETTINGS: dict[str, Any] = {"num_numbers": 4, "max_number": 9, "max_result": 50, "operations": "+-*"}
-LINE = re.compile(r"(\d+) ([+*-]) (\d+) = (\d+)")
 
 
 def by_python(expression: str) -> int:
@@ -45,11 +42,6 @@ def test_the_order_of_terms_and_factors_makes_no_other_question() -> None:
     assert len({problem.key for problem in problems}) == 800
 
 
-def test_a_smaller_count_is_the_beginning_of_a_larger_one() -> None:
-    assert generate_arithmetic(50, **SETTINGS, seed=3) == generate_arithmetic(200, **SETTINGS, seed=3)[:50]
-    assert generate_arithmetic(50, **SETTINGS, seed=3) != generate_arithmetic(50, **SETTINGS, seed=4)
-
-
 def test_more_questions_than_there_are() -> None:
     """Of 1 and 1 there is one sum: 1 + 1."""
     with pytest.raises(ValueError, match="only 1 distinct questions"):
@@ -63,24 +55,3 @@ def test_more_questions_than_there_are() -> None:
 def test_settings_without_questions(wrong: dict[str, int], named: str) -> None:
     with pytest.raises(ValueError, match=rf"{named}.*Write at least 2 for num_numbers"):
         generate_arithmetic(5, **{**SETTINGS, **wrong}, seed=0)
-
-
-@pytest.mark.parametrize("operations", ["", "+/", "plus"])
-def test_other_operations_are_refused(operations: str) -> None:
-    with pytest.raises(ValueError, match=r"one or more of \+ - \*"):
-        generate_arithmetic(5, **{**SETTINGS, "operations": operations}, seed=0)
-
-
-def test_careful_demonstrations_are_true_line_by_line_and_hasty_ones_guess_nearby() -> None:
-    rng, lucky = random.Random(0), 0
-    for problem in generate_arithmetic(400, **SETTINGS, seed=0):
-        thought, _, answer = demonstration(problem, rng, careful=True).partition("</think>\n")
-        lines = LINE.findall(thought)
-        assert len(lines) == 3
-        assert all(by_python(f"{left} {operation} {right}") == int(value) for left, operation, right, value in lines)
-        assert answer == f"\\boxed{{{problem.value}}}"
-        guess = re.fullmatch(r"<think></think>\n\\boxed\{(\d+)\}", demonstration(problem, rng, careful=False))
-        assert guess is not None
-        assert abs(int(guess[1]) - problem.value) <= 10
-        lucky += int(guess[1]) == problem.value
-    assert lucky < 60  # 400 / 21 expected, a little more where the guess cannot go below 0

@@ -9,11 +9,7 @@ import pytest
 from evenkeel.rewards.generators.knights_knaves import generate_puzzles, generate_split, row
 from evenkeel.rewards.generators.knights_knaves.canonical import canonical_statements
 from evenkeel.rewards.verifiers.knights_knaves import parse_statements
-from evenkeel.rewards.verifiers.knights_knaves.language import NAMES, claim, listed
-from evenkeel.rewards.verifiers.knights_knaves.puzzle import truth_table
-
-_COMPACT_WORDS = ("says", ":", "is", "not", "a", "knight", "knave", ".", "and", "or", "if", "then", "only", "who", "?")
-COMPACT_NAMES = ("Ava", "Ben", "Cleo", "Dan", "Eve", "Fay", "Gus", "Hal")
+from evenkeel.rewards.verifiers.knights_knaves.language import listed
 
 
 def truth(statement, roles):
@@ -53,16 +49,6 @@ def test_each_puzzle_has_its_one_solution_and_occurs_once(num_people, depth, wid
     assert all(len(set(puzzle.names)) == num_people for puzzle in puzzles)
     assert len({puzzle.quiz for puzzle in puzzles}) == 40
     assert len({canonical_statements(puzzle.statements) for puzzle in puzzles}) == 40
-
-
-def test_no_claim_is_true_or_false_of_itself():
-    for puzzle in generate_puzzles(3, 300, seed=0, depth=2, width=3):
-        assert all(0 < truth_table(statement, 3) < 2**8 - 1 for statement in puzzle.statements)
-
-
-def test_every_word_of_the_language_is_used():
-    text = str([puzzle.statements for puzzle in generate_puzzles(3, 100, seed=0)])
-    assert all(f"'{word}'" in text for word in ("telling-truth", "lying", "not", "and", "or", "->", "<=>"))
 
 
 def test_the_seed_decides():
@@ -122,14 +108,6 @@ def test_arguments_out_of_range_are_refused(arguments, message):
         generate_puzzles(**{"num_people": 3, "count": 5, "seed": 0, **arguments})
 
 
-@pytest.mark.parametrize(
-    ("arguments", "message"), [(([2, 2], 5, 5), "names a number twice"), ((3, -1, 5), "train = -1")]
-)
-def test_a_split_out_of_range_is_refused(arguments, message):
-    with pytest.raises(ValueError, match=message):
-        generate_split(*arguments, seed=0)
-
-
 def spoken_claims(quiz, names):
     """The claims found in the English text, as Python expressions over ``k``: one a person, in order."""
     somebody = "|".join(names)
@@ -167,29 +145,6 @@ def test_the_english_text_alone_has_the_same_one_solution(style, num_people):
         assert solved == [puzzle.solution], puzzle.quiz
 
 
-def test_the_text_of_nested_claims():
-    nested = (
-        "->",
-        ("not", ("lying", 0)),
-        ("not", ("and", ("lying", 0), ("telling-truth", 1), ("<=>", ("lying", 0), ("lying", 1)))),
-    )
-    assert claim(nested, ["Ava", "Ben"]) == (
-        "if Ava is not a knave then ( it is not true that ( Ava is a knave and Ben is a knight and "
-        "( Ava is a knave if and only if Ben is a knave ) ) )"
-    )
-
-
-def test_compact_text():
-    puzzle = generate_puzzles(2, 1, seed=0, names=("Ava", "Ben"), style="compact")[0]
-    assert re.fullmatch(r"\w+ says : .* \. \w+ says : .* \. who is a knight and who is a knave \?", puzzle.quiz)
-
-
-def test_compact_words_are_few():
-    puzzles = generate_puzzles(4, 200, seed=0, names=COMPACT_NAMES, style="compact")
-    words = {word for puzzle in puzzles for word in puzzle.quiz.split()}
-    assert words <= {*COMPACT_NAMES, *_COMPACT_WORDS}
-
-
 def test_row_has_the_published_keys():
     puzzle = generate_puzzles(3, 1, seed=0)[0]
     written = row(puzzle, 4)
@@ -207,17 +162,3 @@ def test_row_has_the_published_keys():
         *("quiz", "names", "solution", "solution_text", "solution_text_format"),
         *("cot_head", "cot_repeat_steps", "cot_foot", "statements", "index"),
     }
-
-
-def test_names_of_the_default_pool_are_different():
-    assert len(set(NAMES)) == len(NAMES) == 50
-
-
-@pytest.mark.parametrize(("count", "text"), [(1, "a"), (2, "a and b"), (3, "a, b, and c")])
-def test_listed(count, text):
-    assert listed("abc"[:count]) == text
-
-
-def test_phrasing_varies():
-    frames = {re.sub(r"\b[A-Z]\w+\b", "N", puzzle.quiz.split(". ")[3]) for puzzle in generate_puzzles(3, 100, seed=0)}
-    assert len(frames) > 10

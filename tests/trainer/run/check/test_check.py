@@ -52,20 +52,6 @@ def test_lopti_trains_every_token_twice_in_as_many_steps(workshop: Path):
     assert "2 passes: 512" in " ".join(plan_lines(plan))
 
 
-def test_dynamic_sampling_may_generate_more_than_it_trains(workshop: Path):
-    plan = run_of(workshop, "algorithm.prompt_sampler={name: dynamic, max_rounds: 3}").plan
-    assert plan is not None
-    assert plan.generation_rounds == 3
-    assert "64 completions, up to 3 times as many" in " ".join(plan_lines(plan))
-
-
-def test_epochs_count_whole_rollout_batches(workshop: Path):
-    # 8 rows in batches of 4 are 2 batches an epoch; 3 epochs are 6 steps
-    plan = run_of(workshop, "trl.max_steps=-1", "trl.num_train_epochs=3").plan
-    assert plan is not None
-    assert (plan.optimizer_steps, plan.rollouts) == (6, 6)
-
-
 def test_a_batch_is_cut_on_other_numbers_of_processes(workshop: Path):
     result = run_of(workshop, "trl.per_device_train_batch_size=4", processes=2)
     assert result.processes == (1, 2, 4)
@@ -259,12 +245,6 @@ def test_training_is_refused_for_an_error_before_anything_is_written(
     assert "context of 128" in said
     assert "weight: 0" in said
     assert not (tmp_path / "run").exists()
-
-
-def test_a_model_is_found_beside_the_file_also_by_an_override(workshop: Path, tmp_path: Path):
-    for overrides in ([], ["model.name_or_path=models/tiny"]):
-        config = load_config(workshop / "run.yaml", overrides)
-        assert config.model.name_or_path == str(workshop / "models" / "tiny")
 
 
 @given(st.lists(st.integers(0, 500), min_size=1, max_size=400), st.integers(2, 200))

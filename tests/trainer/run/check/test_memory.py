@@ -111,9 +111,9 @@ def test_tiles_bound_the_logits():
     assert terms(big, replace(PLAIN, rows=2, tokens=4096))["logits"] == expected
 
 
-@pytest.mark.parametrize("config", [Qwen2Config, Qwen3Config, LlamaConfig])
 @pytest.mark.parametrize(
-    ("dtype", "autocast"), [(torch.float32, True), (torch.bfloat16, False), (torch.float32, False)]
+    ("config", "dtype", "autocast"),
+    [(Qwen2Config, torch.float32, True), (Qwen3Config, torch.bfloat16, False), (LlamaConfig, torch.float32, False)],
 )
 def test_activations_are_what_autograd_keeps(config: type, dtype: torch.dtype, autocast: bool):
     """The bytes of three layers less those of one, halved; the weights' casts under autocast are counted apart."""

@@ -35,16 +35,9 @@ def test_what_was_saved_fits(kind: str, tmp_path: Path) -> None:
 
 EDITS: list[tuple[str, dict[str, Any]]] = [
     ("llama", {"num_hidden_layers": 1}),
-    ("llama", {"vocab_size": 80}),
-    ("llama", {"attention_bias": True}),
-    ("llama", {"num_key_value_heads": 1}),
     ("llama", {"tie_word_embeddings": False, "architectures": ["GemmaForCausalLM"], "model_type": "gemma"}),
-    ("gpt2", {"n_layer": 3}),
     ("mixtral", {"num_local_experts": 8, "num_experts": 8}),
-    ("qwen3_moe", {"num_experts": 3, "num_local_experts": 3}),
     ("deepseek_v3", {"kv_lora_rank": 4}),
-    ("gemma3_text", {"head_dim": 16}),
-    ("mamba", {"state_size": 8}),
 ]
 """Written when the check was done, and run once."""
 

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from evenkeel.trainer.run.config import ConfigError, RunConfig, batch_plan, grpo_config, load_config, lora_config
+from evenkeel.trainer.run.config import ConfigError, RunConfig, batch_plan, grpo_config, lora_config
 
 
 def run(trl: dict[str, object], **sections: object) -> RunConfig:
@@ -204,8 +204,3 @@ def test_lora_is_peft_s_own_configuration() -> None:
     lora = lora_config(run({}, model={"name_or_path": "m", "lora": {"r": 4, "target_modules": "all-linear"}}))
     assert lora is not None
     assert (lora.r, lora.target_modules, lora.task_type) == (4, "all-linear", "CAUSAL_LM")
-
-
-def test_a_file_says_the_same_as_python(tmp_path: Path) -> None:
-    (tmp_path / "run.yaml").write_text(run({"steps_per_generation": 2}).to_yaml())
-    assert batch_plan(load_config(tmp_path / "run.yaml"), 1) == batch_plan(run({"steps_per_generation": 2}), 1)

@@ -6,7 +6,7 @@ import pytest
 
 from evenkeel.trainer.run.config import ConfigError, RunConfig, load_config
 
-PLACES = ("model.name_or_path", "data.train.path", "data.test.path", "trl.deepspeed", "trl.fsdp_config")
+PLACES = ("model.name_or_path", "data.train.path", "trl.deepspeed")
 
 
 @pytest.fixture

@@ -16,20 +16,6 @@ def test_the_words_are_those_of_transformers():
     assert TRACKERS.keys() == INTEGRATION_TO_CALLBACK.keys()
 
 
-@pytest.mark.parametrize("name", sorted(TRACKERS))
-def test_each_is_taken(name: str, tmp_path):
-    assert load(tmp_path, f"logging: {{report_to: [{name}]}}\n").logging.report_to == [name]
-
-
-@pytest.mark.parametrize(
-    ("wrong", "meant"),
-    [("comet", "comet_ml"), ("azureml", "azure_ml"), ("tensorboardX", "tensorboard"), ("trackoi", "trackio")],
-)
-def test_a_near_miss_is_named(wrong: str, meant: str, tmp_path):
-    with pytest.raises(ConfigError, match=f"Did you mean {meant}"):
-        load(tmp_path, f"logging: {{report_to: [{wrong}]}}\n")
-
-
 def test_a_tracker_as_a_key_is_told_where_it_goes(tmp_path):
     with pytest.raises(ConfigError, match=r"report_to: \[mlflow\]"):
         load(tmp_path, "logging: {mlflow: true}\n")

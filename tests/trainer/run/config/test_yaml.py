@@ -69,13 +69,6 @@ def test_aliases_are_followed(tmp_path: Path) -> None:
     assert read_file(tmp_path / "run.yaml").plain() == {"a": {"x": 1}, "b": {"x": 1}}
 
 
-def test_aliases_may_repeat_long_values(tmp_path: Path) -> None:
-    """What is honest: one list of 1,000 values under nine names."""
-    names = "".join(f"v{number}: *long\n" for number in range(9))
-    (tmp_path / "run.yaml").write_text(f"long: &long [{', '.join(map(str, range(1000)))}]\n{names}")
-    assert read_file(tmp_path / "run.yaml").plain()["v8"] == list(range(1000))
-
-
 DEEP = 1200
 """Levels of nesting: more than Python's stack has."""
 

@@ -11,23 +11,9 @@ BEHIND_LOADING = [
         "trl.lr_scheduler_type=cosine_with_min_lr",
         says="min_lr",
     ),
-    mistake(
-        "a schedule's argument that it has not",
-        "schedule-refused",
-        "trl.lr_scheduler_type=cosine",
-        "trl.lr_scheduler_kwargs={warm: 1}",
-        says="warm",
-    ),
     mistake("an optimizer's arguments as one word", "optimizer-refused", "trl.optim_args=wide", says="optim_args"),
     mistake(
         "an optimizer's argument that it does not read", "unread-optimizer-arguments", "trl.optim_args=momentum=0.9"
-    ),
-    mistake(
-        "an optimizer's argument by another name",
-        "unread-optimizer-arguments",
-        "trl.optim=sgd",
-        "trl.optim_args=damping=0.1",
-        says="momentum, dampening, nesterov",
     ),
     mistake(
         "a weight decay that every group of parameters overrides",
@@ -35,9 +21,6 @@ BEHIND_LOADING = [
         "trl.optim=sgd",
         "trl.optim_args='momentum=0.9,weight_decay=0.1'",
         says="trl.weight_decay for weight_decay",
-    ),
-    mistake(
-        "the best model of no metric", "best-model-of-no-metric", "trl.load_best_model_at_end=true", says="keep_best"
     ),
     mistake(
         "a padding token beyond the embedding",
@@ -68,13 +51,6 @@ BEHIND_LOADING = [
     ),
     mistake("a project that W&B refuses", "refused-by-wandb", TO_WANDB, environment={"WANDB_PROJECT": "a/b"}),
     mistake(
-        "a run id that W&B refuses",
-        "refused-by-wandb",
-        TO_WANDB,
-        environment={"WANDB_RUN_ID": "a/b"},
-        says="WANDB_RUN_ID",
-    ),
-    mistake(
         "a device that torch has not",
         "launch",
         environment={"ACCELERATE_TORCH_DEVICE": "gpu"},
@@ -83,5 +59,4 @@ BEHIND_LOADING = [
     mistake(
         "a compiler that torch has not", "launch", environment={"ACCELERATE_DYNAMO_BACKEND": "fast"}, says="inductor"
     ),
-    mistake("a directory above all others", "output-dir-without-a-name", "output_dir=/", says="output_dir"),
 ]

@@ -8,9 +8,6 @@ NO_KEY = {"WANDB_API_KEY": "", "WANDB_MODE": "online", "NETRC": "no_such_file"}
 LAUNCH = [
     mistake("another number of processes", "other-number-of-processes", "num_processes=2", processes=1, says="on 2"),
     mistake(
-        "a number that does not divide the batch", "cut-microbatch", "num_processes=null", processes=3, says="3 ranks"
-    ),
-    mistake(
         "vLLM is not installed",
         "vllm-not-installed",
         "trl.use_vllm=true",
@@ -27,9 +24,6 @@ LAUNCH = [
     ),
     mistake("a GPU that is not there", "no-gpu", "trl.use_cpu=false", severity="warning"),
     mistake("a directory under a file", "output-dir-not-writable", "output_dir=run.yaml/run", says="output_dir"),
-    mistake(
-        "a directory that may not be written", "output-dir-not-writable", "output_dir=/proc/run", says="output_dir"
-    ),
     mistake(
         "checkpoints within a rollout batch",
         "checkpoint-inside-a-rollout-batch",
@@ -52,21 +46,7 @@ LAUNCH = [
         severity="warning",
         says="staleness = 9",
     ),
-    mistake("a folder's revision", "revision-of-a-folder", "model.revision=main", severity="warning", says="a folder"),
-    mistake("a run that is told not to train", "do-train", "trl.do_train=false", severity="warning", says="do_train"),
-    mistake("no call of a tool", "greater-than-equal", "trl.max_tool_calling_iterations=0", says="no tool is ever"),
-    mistake(
-        "calls of no tool",
-        "tool-calls-without-tools",
-        "trl.max_tool_calling_iterations=2",
-        severity="warning",
-        says="neither tools",
-    ),
     mistake("the same tool twice", "tool-twice", "tools=[calculator, calculator]", says="calculator"),
-    mistake(
-        "prompts shared on TRL's path", "shared-prompts-unplanned", "speed={shared_prompts: true, microbatches: trl}"
-    ),
-    mistake("common noise of TRL's generation", "common-noise", "common_random_numbers=true", says="compact"),
     mistake("checkpoints without an optimizer", "save-only-model", "trl.save_only_model=true", says="save_only_model"),
     mistake(
         "one checkpoint, and the best",
@@ -81,7 +61,6 @@ LAUNCH = [
         "evaluation={every_steps: 2, keep_best: eval/test/avg@1}",
         "trl.save_strategy=no",
     ),
-    mistake("evaluations without rows", "evaluation-without-rows", "evaluation.every_steps=2", "data.test=null"),
     mistake("no held-out rows at all", "no-held-out-rows", "data.test=null", severity="note"),
     mistake(
         "evaluations behind the end",
@@ -114,10 +93,7 @@ LAUNCH = [
     ),
     mistake("W&B online without a key", "no-wandb-key", *ONLINE, environment=NO_KEY),
     mistake("a hub without a token", "no-hub-token", "trl.push_to_hub=true", says="HF_TOKEN"),
-    mistake("a token in the file", "in-another-section", "trl.hub_token=hf_x", says="HF_TOKEN"),
     mistake("a DeepSpeed file that is not there", "no-deepspeed-file", "trl.deepspeed=zero9.json", says="zero9.json"),
-    mistake("a server without vLLM", "vllm-without-vllm", "trl.vllm_mode=server", severity="warning", says="use_vllm"),
-    mistake("an unknown way to run vLLM", "unknown-word", "trl.use_vllm=true", "trl.vllm_mode=local", says="colocate"),
     mistake(
         "a tracker that is not installed",
         "tracker-not-installed",
@@ -132,7 +108,6 @@ LAUNCH = [
         environment={"KUBEFLOW_TRAINER_SERVER_URL": ""},
         says="KUBEFLOW_TRAINER_SERVER_URL",
     ),
-    mistake("float16 on a CPU", "fp16-on-a-cpu", "trl.fp16=true", says="float32"),
     mistake(
         "float16 on a GPU",
         "fp16-unmeasured",

@@ -31,22 +31,6 @@ MODELS = [
         says="q_proj?",
     ),
     mistake(
-        "LoRA on another architecture's names", "lora-matches-nothing", "model.lora={r: 4, target_modules: [c_attn]}"
-    ),
-    mistake(
-        "one of LoRA's names matches nothing",
-        "lora-matches-nothing",
-        "model.lora={target_modules: [q_proj, gate_prj]}",
-        says="gate_prj",
-    ),
-    mistake("LoRA's targets as a pattern", "lora-matches-nothing", "model.lora={target_modules: '.*attention.*'}"),
-    mistake(
-        "layers in full that are not there",
-        "lora-matches-nothing",
-        "model.lora={modules_to_save: [lm_heads]}",
-        says="modules_to_save",
-    ),
-    mistake(
         "completions beyond the context",
         "completions-beyond-context",
         "trl.max_completion_length=4096",
@@ -54,12 +38,6 @@ MODELS = [
     ),
     mistake("prompts beyond the context", "prompts-beyond-context", "data.train.path=data/long.jsonl", says="128"),
     mistake("some prompts leave no room", "no-room-for-completions", "data.train.path=data/some_long.jsonl"),
-    mistake(
-        "held-out prompts beyond the context",
-        "prompts-beyond-context",
-        "data.test.path=data/long.jsonl",
-        says="data.test",
-    ),
     mistake(
         "vLLM's length below the run's",
         "no-room-for-completions",
@@ -89,12 +67,10 @@ MODELS = [
         says="model.layers.2.input_layernorm.weight",
     ),
     mistake("a layer fewer than the weights hold", "weights-without-place", instead("layer_less"), says="11 tensors"),
-    mistake("weights without the final norm", "missing-weights", instead("no_norm"), says="1 tensors"),
     mistake("a head that is not tied and not there", "missing-weights", instead("untied"), says="lm_head.weight"),
     mistake("wider layers than the weights", "weights-of-other-shapes", instead("wider"), says="[80, 32]"),
     mistake("a bias without a place", "weights-without-place", instead("a_bias"), says="model.layers.1.mlp.bias"),
     mistake("a value model", "foreign-modules", instead("value_head"), severity="warning", says="v_head"),
-    mistake("a pickled file that lacks a layer", "missing-weights", instead("pickled"), says="12 tensors"),
     mistake("weights that were cut off", "unreadable-weights", instead("cut_weights")),
     mistake("no generation prompt", "no-generation-prompt", instead("no_turn")),
     mistake(
