@@ -24,24 +24,6 @@ class UnusableVerifierError(UnusableReferenceError):
     """A user's own verifier with which a run would be lost, whatever the references."""
 
 
-def check_references(verifier: Verifier, references: Iterable[Any], source: str) -> None:
-    """Judge for every row an empty completion, and the gold answer and a plain wrong one where they are known.
-
-    Args:
-        verifier: the one that will judge these rows.
-        references: the ``reference`` column.
-        source: where the rows come from, for the message.
-
-    Raises:
-        UnusableReferenceError: naming the first bad rows and why each is bad.
-    """
-    references = list(references)
-    problems, remarks = _looked_at(verifier, references)
-    if problems:
-        raise _refusal(problems, source)
-    _warn_of_remarks(remarks, source)
-
-
 def unusable_references(verifier: Verifier, references: Iterable[Any]) -> dict[int, str]:
     """Why the verifier cannot use a reference, by its row; empty where it can use them all."""
     references = list(references)
@@ -92,7 +74,8 @@ def check_rewards(
     max_unusable: int = 0,
     only_measure: Collection[str] = (),
 ) -> list[int]:
-    """`check_references` for each of a run's verifiers, by its label, on the rows that it will judge.
+    """Score, with each of a run's verifiers, for every row that it will score an empty completion, and the gold answer
+    and a plain wrong one where they are known.
 
     A user's own verifier is tried before that on a few rows, with texts that no verifier should mind or pay.
 

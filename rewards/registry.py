@@ -30,9 +30,6 @@ ORIGINS: dict[int, tuple[Any, tuple[Callable[..., Any], tuple[Any, ...]]]] = {}
 """By ``id``, each part that was imported by its path, or built of one: the part, and a function with arguments that
 makes it once more, in another process too."""
 
-Packages = frozenset[tuple[str, int]]
-"""What pip left in a folder of packages that it installed, and when: a package put in anew is another one."""
-
 
 class Refusal(ValueError):  # noqa: N818 the base of many errors
     """What a user can put right: shown as its message alone, without a traceback.
@@ -313,27 +310,13 @@ def _letters(name: str) -> str:
 
 
 def _offered(group: str) -> EntryPoints:
-    """What installed packages offer in ``group``; read again once a package came or went."""
-    return _read(group, tuple((folder, _packages(folder)) for folder in sys.path))
+    """What installed packages offer in ``group``."""
+    return _read(group, tuple(sys.path))
 
 
 @lru_cache(maxsize=64)  # every installed package is opened: 20 ms and more, and a sweep looks up hundreds of parts
-def _read(group: str, _installed: tuple[tuple[str, Packages], ...]) -> EntryPoints:
+def _read(group: str, _folders: tuple[str, ...]) -> EntryPoints:
     return entry_points(group=group)
-
-
-def _packages(folder: str) -> Packages:
-    path = Path(folder).absolute()
-    try:
-        return _listed(path, path.stat().st_mtime_ns)
-    except OSError:  # what is not a folder that can be looked at offers nothing
-        return frozenset()
-
-
-@lru_cache(maxsize=64)
-def _listed(folder: Path, _changed_at: int) -> Packages:
-    found = (entry for entry in folder.iterdir() if entry.suffix in (".dist-info", ".egg-info"))
-    return frozenset((entry.name, entry.stat().st_mtime_ns) for entry in found)
 
 
 def _origin(point: EntryPoint) -> str:

@@ -8,10 +8,10 @@ from typing import Any
 import pytest
 
 from evenkeel.rewards import build_verifier
-from evenkeel.rewards.references import check_references
 from evenkeel.trainer.run.config import Source, load_config
 from evenkeel.trainer.run.data import load_rows
 from tests.paths import ROOT
+from tests.rewards.references import check_references
 
 CONFIGS = ROOT / "configs"
 RECIPES = [path for room in ("math", "code", "mixed") for path in sorted((CONFIGS / room).glob("*_*b.yaml"))]

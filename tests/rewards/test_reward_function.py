@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from evenkeel.rewards import RewardFunction, Verdict, build_verifier, reward_functions
-from evenkeel.rewards.references import UnusableReferenceError, check_references
+from evenkeel.rewards.references import unusable_references
 from evenkeel.rewards.verifier import TokenVerifier, Verifier
 
 REFERENCE = {"numbers": [3, 4], "target": 7}
@@ -76,11 +76,12 @@ def test_a_verifier_that_fails_leaves_its_row_unjudged_and_says_so():
     assert "1e+38" in logs.columns["failing/reason"][3]
 
 
-def test_a_gold_answer_that_the_verifier_refuses_is_found():
-    with pytest.raises(UnusableReferenceError, match=r"row 0: its own answer scores nan instead of 1.0"):
-        check_references(Failing(), ["nan"], "data.train")
-    with pytest.raises(UnusableReferenceError, match=r"row 0: its own answer: its score is 1e\+38, and sums"):
-        check_references(Failing(), ["much"], "data.train")
+def test_references_that_a_users_verifier_cannot_use_are_found():
+    found = unusable_references(Failing(), ["raise", "nan", "much", "fine"])
+    assert found.keys() == {0, 1, 2}
+    assert ":Failing: the verifier failed: KeyError" in found[0]
+    assert "its own answer scores nan instead of 1.0" in found[1]
+    assert r"its own answer: its score is 1e+38" in found[2]
 
 
 class Constant(Verifier):

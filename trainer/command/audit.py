@@ -27,9 +27,9 @@ from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
 from statistics import median
-from typing import Any, get_args
+from typing import Any
 
-from evenkeel.rewards.bench.audit import ANSWER, KINDS, RIGHT, TASKS, Audit, Finding, Kind, Shape, audit
+from evenkeel.rewards.bench.audit import ANSWER, KINDS, RIGHT, TASKS, Audit, Finding, Kind, audit
 from evenkeel.rewards.bench.built_in import BUILT_IN
 from evenkeel.trainer.command import command_line, refused_in_words
 
@@ -86,9 +86,6 @@ def parser() -> argparse.ArgumentParser:
     )
     command.add_argument(
         "--gold", metavar="TEXT", default=ANSWER, help=f"how right answers stand in the column; default {ANSWER}"
-    )
-    command.add_argument(
-        "--completions", choices=get_args(Shape), dest="shape", help="of TRL's; default: those that it can read"
     )
     command.add_argument("--data-source", metavar="NAME", default="audit", help="of verl's; default audit")
     command.add_argument(

@@ -1,7 +1,7 @@
 """What the bench asks of verifiers, asked of anyone's reward function: TRL's signature, verl's, or a verifier's."""
 
 from evenkeel.rewards.bench.audit.audit import Audit, Finding, audit
-from evenkeel.rewards.bench.audit.caller import ANSWER, Asked, AuditError, Shape
+from evenkeel.rewards.bench.audit.caller import ANSWER, Asked, AuditError
 from evenkeel.rewards.bench.audit.cases import KINDS, RIGHT, TASKS, Case, Kind
 
 __all__ = [
@@ -15,6 +15,5 @@ __all__ = [
     "Case",
     "Finding",
     "Kind",
-    "Shape",
     "audit",
 ]

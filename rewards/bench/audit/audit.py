@@ -106,7 +106,6 @@ def audit(
     columns: Sequence[str] = (),
     form: str | None = None,
     gold: str = ANSWER,
-    shape: Shape | None = None,
     data_source: str = "audit",
     right_at: float | None = None,
     seconds: float | None = None,
@@ -120,7 +119,6 @@ def audit(
         columns: parameters that hold the reference, beside `REFERENCE_COLUMNS`.
         form: a text with `ANSWER` in it, as the function wants answers; ``None`` = the first of `FORMS` that it reads.
         gold: a text with `ANSWER` in it, as references stand in the column.
-        shape: of TRL's ``completions``; ``None`` = messages, where it pays golds in them.
         data_source: what verl's functions are told.
         right_at: a reward from there on is paid; ``None`` = half the largest reward of a right answer. Where none is
             above 0: half way from the largest to the smallest reward of all.
@@ -149,7 +147,7 @@ def audit(
     with closing(pool):
         caller = _caller(function, pool, columns, gold, data_source)
         tasks = _guessed_tasks(function, caller) if task is None else [TASKS.get(task, task)]
-        chosen, verifier, rows, reading, wins = _chosen(function, caller, tasks, form, shape, seconds)
+        chosen, verifier, rows, reading, wins = _chosen(function, caller, tasks, form, seconds)
         notes = []
         if chosen == "format" and len(tasks) > 1:
             notes.append("no parameter holds a reference, and none changed a reward: asked as one of the form alone")
@@ -262,7 +260,6 @@ def _chosen(
     caller: Caller,
     tasks: Sequence[str],
     form: str | None,
-    shape: Shape | None,
     seconds: float | None,
 ) -> tuple[str, Verifier, list[Row], str, list[bool]]:
     """The first of ``tasks`` of which it pays golds, else the first that has its columns; with what `_reading` says."""
@@ -275,18 +272,18 @@ def _chosen(
             refusals.append(refusal)
             continue
         caller.seconds = seconds or (30.0 if task == "code_tests" else 5.0)
-        reading, wins = _reading(caller, verifier, rows, task, form, shape)
+        reading, wins = _reading(caller, verifier, rows, task, form)
         found.append((task, verifier, rows, reading, wins))
         if any(wins) or task == "format" or caller.ends >= MOST_ENDS:
             return found[-1]
     if not found:
         raise refusals[0]
     task, verifier, rows, *_ = found[0]
-    return task, verifier, rows, *_reading(caller, verifier, rows, task, form, shape)
+    return task, verifier, rows, *_reading(caller, verifier, rows, task, form)
 
 
 def _reading(
-    caller: Caller, verifier: Verifier, rows: Sequence[Row], task: str, form: str | None, shape: Shape | None
+    caller: Caller, verifier: Verifier, rows: Sequence[Row], task: str, form: str | None
 ) -> tuple[str, list[bool]]:
     """The form in which it tells golds from other rows' golds most often, and of which rows it does.
 
@@ -297,9 +294,7 @@ def _reading(
     forms = list(dict.fromkeys([usual, *FORMS.values()]))
     if form is not None:
         forms = [form.replace("{", "{{").replace("}", "}}").replace(ANSWER, "{}")]
-    shapes: list[Shape] = [shape] if shape else ["messages", "text"]
-    if caller.signature != "TRL":
-        shapes = ["text"]
+    shapes: list[Shape] = ["messages", "text"] if caller.signature == "TRL" else ["text"]
     best: tuple[tuple[float, ...], str, Shape, list[bool]] | None = None
     for text in forms:
         golds = [InForm(verifier, text).gold_completion(row.reference) or "" for row in rows]

@@ -123,7 +123,9 @@ def _loaded(named: str) -> Callable[..., Any]:
         raise TypeError(f"{named} is of type {type(found).__name__}, which cannot be called")
     is_ours = isinstance(found, Verifier) or (inspect.isclass(found) and issubclass(found, Verifier))
     if is_ours or list(inspect.signature(found).parameters)[:2] == ["completion", "reference"]:
-        return RewardFunction(build_verifier(found), attribute)
+        function = RewardFunction(build_verifier(found), attribute)
+        function._bounded = function.verifier  # this is its process already, with limits of its own
+        return function
     return found  # type: ignore[no-any-return]
 
 

@@ -128,11 +128,9 @@ class WorkerPool:
         """
         if not items:
             return []
-        return self._group().judge(items, self.wall_seconds if wall_seconds is None else wall_seconds, on_part)
-
-    def start(self) -> None:
-        """Let a worker start, unless there is one, and do not wait until it is ready."""
-        self._group().start()
+        with _lock:
+            group = _groups.setdefault(self, WorkerGroup(self))
+        return group.judge(items, self.wall_seconds if wall_seconds is None else wall_seconds, on_part)
 
     def close(self) -> None:
         """End the workers of this pool and of those equal to it, in this process, after the batch under way."""
@@ -140,10 +138,6 @@ class WorkerPool:
             group = _groups.get(self)
         if group is not None:
             group.close()
-
-    def _group(self) -> "WorkerGroup":
-        with _lock:
-            return _groups.setdefault(self, WorkerGroup(self))
 
 
 class WorkerGroup:
@@ -158,12 +152,6 @@ class WorkerGroup:
         self._idle: list[WorkerProcess] = []  # the one used last at the end
         self._busy: dict[WorkerProcess, int | None] = {}  # the index of its item; None while it starts
         self._lock = threading.Lock()
-
-    def start(self) -> None:
-        """Start a worker if none runs."""
-        with self._lock:
-            if not self._idle and not self._busy:
-                self._start(1)
 
     def judge(self, items: Sequence[Any], wall_seconds: float, on_part: Callable[[Any], object]) -> list[WorkerResult]:
         """One result per item, in order.

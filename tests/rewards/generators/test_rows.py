@@ -7,7 +7,7 @@ import pytest
 from evenkeel.rewards import GENERATORS, build_verifier
 from evenkeel.rewards.environments import build_environment, trial_problem
 from evenkeel.rewards.environments.shipped import ENVIRONMENTS
-from evenkeel.rewards.references import check_references
+from tests.rewards.references import check_references
 
 MADE = [
     ("arithmetic", "math_answer", {"num_numbers": 4, "max_number": 9, "max_result": 40, "operations": "+-*"}),

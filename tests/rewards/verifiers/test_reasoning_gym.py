@@ -8,10 +8,10 @@ from pathlib import Path
 import pytest
 
 from evenkeel.rewards import GENERATORS, VerifierError, build_verifier
-from evenkeel.rewards.references import check_references
 from evenkeel.rewards.verifiers.reasoning_gym import guard
 from evenkeel.rewards.verifiers.reasoning_gym.entries import as_text
 from evenkeel.rewards.verifiers.reasoning_gym.inside_sandbox import restored
+from tests.rewards.references import check_references
 
 pytestmark = pytest.mark.skipif(
     importlib.util.find_spec("reasoning_gym") is None, reason='reasoning_gym is not installed: pip install -e ".[dev]"'

@@ -7,10 +7,10 @@ from typing import Any
 import pandas
 import pytest
 
-from evenkeel.rewards.references import check_references
 from evenkeel.rewards.verifiers.math_answer import MathAnswer
 from evenkeel.rewards.verifiers.math_answer.reading import read
 from tests.paths import SHARED_DATA
+from tests.rewards.references import check_references
 
 NUMBER = re.compile(r"-?(?:\d+(?:\.\d+)?|\.\d+)")
 

@@ -7,9 +7,10 @@ import pytest
 
 from evenkeel.rewards import Verdict, build_verifier
 from evenkeel.rewards.isolation.workers import WorkerPool
-from evenkeel.rewards.references import UnusableReferenceError, check_references
+from evenkeel.rewards.references import UnusableReferenceError
 from evenkeel.rewards.verifiers.math_answer import MathAnswer
 from evenkeel.rewards.verifiers.math_answer import verifier as verifier_module
+from tests.rewards.references import check_references
 
 
 def box(answer: str) -> str:
