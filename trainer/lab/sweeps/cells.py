@@ -7,17 +7,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from evenkeel.rewards.registry import Refusal
-from evenkeel.trainer.lab.sweeps.schema import Sweep
+from evenkeel.trainer.lab.sweeps.schema import Sweep, SweepError
 from evenkeel.trainer.run.config.problems import config_error
 from evenkeel.trainer.run.config.yaml_document import scalar
 
 _NOT_IN_YAML = re.compile("[\x7f-\x9f\u2028\u2029\ufeff\ufffe\uffff\ud800-\udfff]")
 """What JSON writes as it is and YAML does not take."""
-
-
-class NoCellError(Refusal):
-    """No cell of the sweep is the one that was asked for."""
 
 
 @dataclass(frozen=True)
@@ -71,7 +66,7 @@ def chosen_cell(cells: Sequence[Cell], choice: Sequence[str]) -> Cell:
     """The cell that ``variant=…`` and ``seed=…`` name.
 
     Raises:
-        NoCellError: there is none.
+        SweepError: there is none.
     """
     wanted = {key: value for key, _, value in (part.partition("=") for part in choice)}
     for cell in cells:
@@ -79,9 +74,7 @@ def chosen_cell(cells: Sequence[Cell], choice: Sequence[str]) -> Cell:
             return cell
     variants = ", ".join(dict.fromkeys(cell.variant for cell in cells))
     seeds = ", ".join(dict.fromkeys(str(cell.seed) for cell in cells))
-    raise NoCellError(
-        f"No cell is {' '.join(choice)}. Write variant=… (one of {variants}) and seed=… (one of {seeds})."
-    )
+    raise SweepError(f"No cell is {' '.join(choice)}. Write variant=… (one of {variants}) and seed=… (one of {seeds}).")
 
 
 def override_value(value: Any) -> str:

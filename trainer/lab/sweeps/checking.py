@@ -1,7 +1,10 @@
 """Every distinct merged file of a sweep's cells, checked as `evenkeel check` does, before the first cell is started."""
 
+import os
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
+from unittest.mock import patch
 
 from evenkeel.trainer.lab.sweeps.cell_directory import CellDirectory
 from evenkeel.trainer.lab.sweeps.cells import Cell, cells_of
@@ -17,13 +20,19 @@ from evenkeel.trainer.run.config.yaml_document import Node
 
 
 def checked_plans(tree: Node, *stages: Sweep) -> list[list[Plan]]:
-    """The cells of each stage; what is probably not meant is printed, once for all variants that it is said of.
+    """The cells of each stage, under the sweep's variables.
 
+    What is probably not meant is printed, once for all variants that it is said of.
     Cells of several seeds, and equal variants, are checked once; finished cells not at all.
 
     Raises:
         Refusal: variants that cannot be compared; a setting, model, rows or parts with which a cell would be refused.
     """
+    with patch.dict(os.environ, stages[0].environment):
+        return _checked_plans(tree, stages)
+
+
+def _checked_plans(tree: Node, stages: Sequence[Sweep]) -> list[list[Plan]]:
     plans = [plans_of(sweep, cells_of(sweep), tree) for sweep in stages]
     for sweep, each in zip(stages, plans, strict=True):
         check_fair(sweep, each, tree)

@@ -19,13 +19,11 @@ from evenkeel.trainer.lab.sweeps.loading import load_sweep
 from evenkeel.trainer.lab.sweeps.plans import Plan, processes_of
 from evenkeel.trainer.lab.sweeps.queues import Queue, SlurmQueue, local_queue
 from evenkeel.trainer.lab.sweeps.runner import (
-    SweepError,
     SweepRunner,
-    check_unlocked,
     locked_directory,
     write_sweep,
 )
-from evenkeel.trainer.lab.sweeps.schema import SlurmExecution, Sweep
+from evenkeel.trainer.lab.sweeps.schema import SlurmExecution, Sweep, SweepError
 from evenkeel.trainer.lab.sweeps.starting import QueuedCell, changed_settings, next_attempt, queued_cells
 from evenkeel.trainer.lab.sweeps.status import budget_table, status_table, watch
 from evenkeel.trainer.lab.sweeps.stopping import LookGate, check_looks_unchanged
@@ -48,12 +46,10 @@ def run(file: Path, parents: Sequence[str] = ()) -> int:
         parents: checkpoints that the cells begin in, in place of the file's ``from``.
     """
     sweep, tree = load_sweep(file, parents)
-    check_unlocked(sweep)
     if sweep.tune is None:
         (plans,) = checked_plans(tree, sweep)
         return _run_cells(sweep, plans, file, parents=parents)
     tuning = tuning_stage(sweep)
-    check_unlocked(tuning)
     plans, provisional = checked_plans(tree, tuning, confirmation_stage(sweep, provisional_settings(sweep)))
     check_stages(plans, provisional)
     each = len(plans) // len(sweep.variants)

@@ -29,7 +29,8 @@ def inconsistencies(data: Mapping[str, Any]) -> Iterator[InitErrorDetails]:
     """Everything of this kind, at its place in ``data``."""
     variants, grid = _mapping(data.get("variants")), _mapping(data.get("grid"))
     yield from _baseline(data.get("baseline"), variants)
-    yield from _seeds(data.get("seeds"))
+    yield from _seeds(data.get("seeds"), "seeds")
+    yield from _seeds(_mapping(data.get("tune")).get("seeds"), "tune", "seeds")
     yield from _keys(variants, grid, _mapping(_mapping(data.get("tune")).get("grid")))
     yield from _variants(variants, grid)
     yield from _tuning(_mapping(data.get("tune")), data, variants)
@@ -44,11 +45,11 @@ def _baseline(baseline: Any, variants: Mapping[str, Any]) -> Iterator[InitErrorD
         yield problem("unknown-baseline", what, f"Write one of {', '.join(variants)}.", ("baseline",))
 
 
-def _seeds(given: Any) -> Iterator[InitErrorDetails]:
+def _seeds(given: Any, *place: str) -> Iterator[InitErrorDetails]:
     seeds = [seed for seed in given if type(seed) is int] if isinstance(given, list) else []
     if twice := sorted({seed for seed in seeds if seeds.count(seed) > 1}):
         what = f"holds {', '.join(map(str, twice))} twice, and the second run would repeat the first."
-        yield problem("seed-twice", what, "Write each seed once.", ("seeds",))
+        yield problem("seed-twice", what, "Write each seed once.", place)
 
 
 def _keys(variants: Mapping[str, Any], grid: Mapping[str, Any], tuned: Mapping[str, Any]) -> Iterator[InitErrorDetails]:
@@ -98,9 +99,6 @@ def _tuning_seeds(tuning: Any, confirmation: Any) -> Iterator[InitErrorDetails]:
     if shared := [seed for seed in tuning if seed in confirmation]:
         what = f"holds {', '.join(map(str, shared))}, on which the verdict rests too: it would confirm its own choice."
         yield problem("confirmed-on-tuning-seeds", what, "Write seeds that are not under `seeds:`.", ("tune", "seeds"))
-    if len({str(seed) for seed in tuning}) < len(tuning):
-        what = "holds a seed twice, and the second run would repeat the first."
-        yield problem("seed-twice", what, "Write each seed once.", ("tune", "seeds"))
 
 
 def _stopping(stopping: Mapping[str, Any], data: Mapping[str, Any]) -> Iterator[InitErrorDetails]:

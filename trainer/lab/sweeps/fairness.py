@@ -16,10 +16,6 @@ SETTING_OF = {"rollouts": "trl.max_steps", "prompts_per_rollout": "algorithm.pro
 """The setting that decides what is compared under another name."""
 
 
-class UnfairError(ConfigError):
-    """Variants that differ in what should be equal."""
-
-
 def check_fair(sweep: Sweep, plans: Sequence[Plan], tree: Node) -> None:
     """Compare every cell with its baseline's of the same seed and point of the grid.
 
@@ -28,7 +24,7 @@ def check_fair(sweep: Sweep, plans: Sequence[Plan], tree: Node) -> None:
     a setting and everything below it.
 
     Raises:
-        UnfairError: they differ in a setting that ``unfair`` does not name, or ``unfair`` names one in which none does.
+        ConfigError: they differ in a setting that ``unfair`` does not name, or ``unfair`` names one in which none does.
     """
     baselines = {plan.cell.name: plan for plan in plans}
     problems, used = [], set()
@@ -54,7 +50,7 @@ def check_fair(sweep: Sweep, plans: Sequence[Plan], tree: Node) -> None:
         what = f"names {entry!r}, in which no variant differs from its baseline."
         problems.append(Problem("unfair", what, "Leave it out.", tree.value["unfair"].origin, code="unfair-unused"))
     if problems:
-        raise UnfairError(list(dict.fromkeys(problems)))
+        raise ConfigError(list(dict.fromkeys(problems)))
 
 
 def _should_be_equal(plan: Plan) -> dict[str, Any]:

@@ -17,11 +17,10 @@ from typing import Any
 
 from filelock import FileLock, Timeout
 
-from evenkeel.rewards.registry import Refusal
 from evenkeel.trainer.lab.sweeps.overdue import overdue, why_overdue
 from evenkeel.trainer.lab.sweeps.plans import Plan
 from evenkeel.trainer.lab.sweeps.queues import Queue, SchedulerError
-from evenkeel.trainer.lab.sweeps.schema import Sweep
+from evenkeel.trainer.lab.sweeps.schema import Sweep, SweepError
 from evenkeel.trainer.lab.sweeps.starting import QueuedCell, next_attempt
 from evenkeel.trainer.lab.sweeps.stopping import LookGate
 from evenkeel.trainer.run.processes import REFUSED
@@ -38,10 +37,6 @@ SECONDS_TO_SAVE = 60.0
 LOCK = "sweep.lock"
 
 
-class SweepError(Refusal):
-    """A sweep that cannot go on as asked; the message says what to do instead."""
-
-
 @contextmanager
 def locked_directory(sweep: Sweep) -> Iterator[Path]:
     """Hold the sweep's directory, made where it is missing.
@@ -51,25 +46,6 @@ def locked_directory(sweep: Sweep) -> Iterator[Path]:
     """
     root = Path(sweep.output_dir).absolute()
     root.mkdir(parents=True, exist_ok=True)
-    lock = _locked(root)
-    try:
-        yield root
-    finally:
-        lock.release()
-
-
-def check_unlocked(sweep: Sweep) -> None:
-    """Refuse a sweep that another process runs, before the time is spent to check its cells.
-
-    Raises:
-        SweepError: as `locked_directory`.
-    """
-    root = Path(sweep.output_dir).absolute()
-    if (root / LOCK).exists():
-        _locked(root).release()
-
-
-def _locked(root: Path) -> FileLock:
     lock = FileLock(root / LOCK, timeout=0, fallback_to_soft=False)
     try:
         lock.acquire()
@@ -85,7 +61,10 @@ def _locked(root: Path) -> FileLock:
             f"{root} cannot be locked ({error.strerror}), and by its locks a sweep knows which cells run. Give an "
             "output_dir on a file system with locks."
         ) from None
-    return lock
+    try:
+        yield root
+    finally:
+        lock.release()
 
 
 def write_sweep(

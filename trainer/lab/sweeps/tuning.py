@@ -17,16 +17,11 @@ from typing import Any
 
 import numpy as np
 
-from evenkeel.rewards.registry import Refusal
 from evenkeel.trainer.lab.reports.accuracies import final_accuracies, is_judged, mean_accuracies
 from evenkeel.trainer.lab.reports.run_files import RecordedRuns, read_runs, total
 from evenkeel.trainer.lab.sweeps.cells import grid_points
 from evenkeel.trainer.lab.sweeps.plans import Plan
-from evenkeel.trainer.lab.sweeps.schema import Sweep, Tuning
-
-
-class TuningError(Refusal):
-    """A tuning that cannot choose fairly; the message says what to write or what to run."""
+from evenkeel.trainer.lab.sweeps.schema import Sweep, SweepError, Tuning
 
 
 @dataclass(frozen=True)
@@ -79,16 +74,16 @@ def check_stages(tuning: Sequence[Plan], confirmation: Sequence[Plan]) -> None:
     """Refuse a tuning that would choose on the confirmation's rows, or on none.
 
     Raises:
-        TuningError: both stages have the same held-out rows, or the tuning's runs do not end with an evaluation.
+        SweepError: both stages have the same held-out rows, or the tuning's runs do not end with an evaluation.
     """
     for plan in tuning:
         if not plan.config.evaluation.after:
-            raise TuningError(
+            raise SweepError(
                 "evaluation.after is false, so the tuning runs would end without the accuracy by which points are "
                 "chosen. Write evaluation: {after: true} in the base file."
             )
         if plan.config.data.test_sources == confirmation[0].config.data.test_sources:
-            raise TuningError(
+            raise SweepError(
                 "tune.held_out does not change the held-out rows, so the points would be chosen on the same rows "
                 "that the verdict rests on, and the verdict would be biased. Name other rows there, such as "
                 "{data.test.generator.seed: 1} or {data.test.split: validation}."
@@ -99,12 +94,12 @@ def choices(sweep: Sweep, directory: Path) -> dict[str, Choice]:
     """Variant → its best point, from the finished runs under the tuning's directory.
 
     Raises:
-        TuningError: a run is missing or was not judged: variants would be tuned on unequal budgets.
+        SweepError: a run is missing or was not judged: variants would be tuned on unequal budgets.
     """
     tune, runs = tuning_of(sweep), read_runs(directory)
     if runs.unfinished:
         names = ", ".join(runs.unfinished)
-        raise TuningError(
+        raise SweepError(
             f"The tuning in {directory} lacks {names}: variants would be chosen from unequal numbers of runs. Run the "
             "sweep again, or remove the point that cannot be trained."
         )
@@ -116,13 +111,13 @@ def _choice(variant: str, tune: Tuning, runs: RecordedRuns) -> Choice:
     found = [run for suffix, _ in points for run in runs.by_variant[variant + suffix].values()]
     dataset = next(iter(found[0].held_out()), "")
     if not all(dataset in run.held_out() and is_judged(run, dataset) for run in found):
-        raise TuningError(
+        raise SweepError(
             f"Some tuning runs of {variant} have no judged answer on {dataset or 'any held-out set'}, so its points "
             "cannot be compared. `evenkeel sweep status` shows the runs; their logs say why."
         )
     by_point = mean_accuracies(final_accuracies(found, dataset)).reshape(len(points), len(tune.seeds)).mean(1)
     if np.isnan(by_point).any():
-        raise TuningError(
+        raise SweepError(
             f"The tuning runs of {variant} have no item on which all were judged, so its points cannot be compared. "
             "See the verifier audit in the report on the tuning's directory."
         )

@@ -19,7 +19,7 @@ from hypothesis import strategies as st
 from evenkeel.trainer.lab.sweeps.attempt import Attempt, job_port, rendezvous
 from evenkeel.trainer.lab.sweeps.cell_directory import CellDirectory
 from evenkeel.trainer.lab.sweeps.process_group import await_group, environment_of, group_members, signal_group
-from evenkeel.trainer.lab.sweeps.queues import QueueError, gpu_slots, slurm_parameters
+from evenkeel.trainer.lab.sweeps.queues import gpu_slots, slurm_parameters
 from evenkeel.trainer.lab.sweeps.runner import SweepError, locked_directory
 from evenkeel.trainer.lab.sweeps.schema import SlurmExecution
 from evenkeel.trainer.run.record.checkpoints import (
@@ -54,7 +54,7 @@ time.sleep(60)
 )
 def test_no_gpu_is_given_to_two_cells(visible, per_cell, parallel):
     if per_cell * parallel > len(visible):
-        with pytest.raises(QueueError, match=f"this machine shows {len(visible)}"):
+        with pytest.raises(SweepError, match=f"this machine shows {len(visible)}"):
             gpu_slots(visible, per_cell, parallel)
         return
     slots = gpu_slots(visible, per_cell, parallel)
@@ -65,9 +65,9 @@ def test_no_gpu_is_given_to_two_cells(visible, per_cell, parallel):
 
 def test_too_few_gpus_are_said_with_what_would_fit():
     assert gpu_slots(["0", "1", "2", "3"], 2, 2) == [["0", "1"], ["2", "3"]]
-    with pytest.raises(QueueError, match="parallel: 1"):
+    with pytest.raises(SweepError, match="parallel: 1"):
         gpu_slots(["0", "1", "2"], 2, 2)
-    with pytest.raises(QueueError, match="gpus_per_cell: 1"):
+    with pytest.raises(SweepError, match="gpus_per_cell: 1"):
         gpu_slots(["0"], 2, 1)
 
 

@@ -78,6 +78,16 @@ def test_rows_that_variants_share_are_made_once(tmp_path: Path):
     assert (tmp_path / "asked.txt").read_text() == "traintest"
 
 
+@pytest.mark.parametrize(("named", "status"), [("tiny_policy/countdown", None), ("tiny_policy/absent", 2)])
+def test_variables_of_the_sweep_count_as_they_do_for_its_cells(tmp_path: Path, named: str, status: int | None):
+    file = written(tmp_path, {}, "model: {name_or_path: $POLICIES/policy}\n", environment={"POLICIES": str(tmp_path)})
+    (tmp_path / "policy").symlink_to(ROOT / "configs" / named)
+    if status is not None:
+        assert sweep(["run", file]) == status
+    else:
+        checked_plans(*reversed(load_sweep(file)))
+
+
 def test_finished_cells_are_not_checked(tmp_path: Path):
     file = written(tmp_path, {"gone": {"model.name_or_path": "./absent"}})
     for seed in (0, 1):

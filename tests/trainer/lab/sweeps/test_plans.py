@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from evenkeel.trainer.lab.sweeps.cells import cells_of
-from evenkeel.trainer.lab.sweeps.fairness import UnfairError, check_fair
+from evenkeel.trainer.lab.sweeps.fairness import check_fair
 from evenkeel.trainer.lab.sweeps.loading import load_sweep
 from evenkeel.trainer.lab.sweeps.plans import Plan, plans_of
 from evenkeel.trainer.run.config import ConfigError
@@ -98,7 +98,7 @@ UNFAIR = [
 
 @pytest.mark.parametrize(("settings", "expected", "allowed"), UNFAIR, ids=[str(case[0]) for case in UNFAIR])
 def test_what_spoils_the_comparison_is_refused_unless_named(tmp_path, settings, expected, allowed):
-    with pytest.raises(UnfairError) as refusal:
+    with pytest.raises(ConfigError) as refusal:
         plans(tmp_path, {"other": settings})
     assert expected in str(refusal.value)
     assert "the baseline 'grpo'" in str(refusal.value)
@@ -108,7 +108,7 @@ def test_what_spoils_the_comparison_is_refused_unless_named(tmp_path, settings, 
 
 def test_an_unfair_difference_is_told_at_the_setting_that_makes_it(tmp_path: Path):
     variants = {"more": {"trl.max_steps": 50}, "twice": {**LOPTI, "trl.save_steps": 2, "trl.max_steps": 24}}
-    with pytest.raises(UnfairError) as refusal:
+    with pytest.raises(ConfigError) as refusal:
         plans(tmp_path, variants)
     text = (tmp_path / "compare.yaml").read_text().splitlines()
     assert [(problem.path, problem.what[:36]) for problem in refusal.value.problems] == [
@@ -140,7 +140,7 @@ def test_a_grid_is_compared_point_by_point(tmp_path: Path):
 
 
 def test_an_allowance_for_nothing_is_refused(tmp_path: Path):
-    with pytest.raises(UnfairError, match=r"line \d+: unfair: names 'data', in which no variant differs"):
+    with pytest.raises(ConfigError, match=r"line \d+: unfair: names 'data', in which no variant differs"):
         plans(tmp_path, {"lopti": LOPTI}, unfair=["data"])
 
 

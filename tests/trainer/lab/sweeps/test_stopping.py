@@ -20,7 +20,7 @@ from evenkeel.trainer.lab.sweeps.queues import LocalQueue, SchedulerError
 from evenkeel.trainer.lab.sweeps.runner import SweepError, SweepRunner
 from evenkeel.trainer.lab.sweeps.starting import queued_cells
 from evenkeel.trainer.lab.sweeps.status import status_table
-from evenkeel.trainer.lab.sweeps.stopping import LookGate, StoppingError, check_looks_unchanged
+from evenkeel.trainer.lab.sweeps.stopping import LookGate, check_looks_unchanged
 from evenkeel.trainer.lab.sweeps.tuning import confirmation_stage, provisional_settings, tuning_stage
 from evenkeel.trainer.run.config import ConfigError
 from evenkeel.trainer.run.config.yaml_document import write
@@ -249,7 +249,7 @@ def test_both_pages_show_every_look(tmp_path: Path):
 def test_looks_may_not_change_once_there_are_results(tmp_path: Path):
     root, _ = recorded(tmp_path, FIRST_THREE)
     for changes in (looks(3, 4, 5), {"stopping": ...}, looks(3, 6) | {"seeds": [0, 1, 2, 3, 4, 5]}):
-        with pytest.raises(StoppingError, match="do not keep false verdicts at 5 %"):
+        with pytest.raises(SweepError, match="do not keep false verdicts at 5 %"):
             check_looks_unchanged(load_sweep(sweep_file(tmp_path, **changes))[0], root)
     check_looks_unchanged(load_sweep(sweep_file(tmp_path, **looks(3, 5, futility=0)))[0], root)
 
