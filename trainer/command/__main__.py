@@ -1,7 +1,7 @@
 """One command for all that the project does.
 
     evenkeel train quickstart                    # a shipped run file by its short name, or a file of yours
-    evenkeel launch --num_processes 2 --config_file accelerate/ddp quickstart
+    evenkeel launch --cpu --num_processes 2 quickstart num_processes=2
     evenkeel configs copy quickstart my_run.yaml
 
 `evenkeel COMMAND --help` says what a command takes, with examples.

@@ -2,7 +2,7 @@
 
     evenkeel evaluate runs/quickstart/checkpoint-25 quickstart evaluation.samples=8
     evenkeel evaluate Qwen/Qwen2.5-3B-Instruct evaluation/math500
-    accelerate launch --config_file accelerate/ddp -m evenkeel evaluate CHECKPOINT CONFIG
+    evenkeel launch --config_file accelerate/ddp -m evenkeel evaluate CHECKPOINT CONFIG
 
 CONFIG is a file of configs/evaluation/ or any run's: its data.test, rewards and evaluation, and of trl: what generates.
 vLLM generates where it is installed and there is a CUDA device, else transformers.

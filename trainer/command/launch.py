@@ -1,7 +1,7 @@
 """Train on several processes: accelerate launch, with the ranks' own exit status and without the launcher's traceback.
 
-    evenkeel launch --num_processes 2 --config_file accelerate/ddp quickstart
-    evenkeel launch --config_file accelerate/zero3 my_run.yaml trl.learning_rate=1e-6 --resume auto
+    evenkeel launch --cpu --num_processes 2 quickstart num_processes=2
+    evenkeel launch --config_file accelerate/zero3 knights_knaves/grpo_7b trl.learning_rate=1e-6 --resume auto
 
 What stands before RUN are options of accelerate launch (`accelerate launch --help` lists them), what follows it are
 arguments of evenkeel train. A script may stand in RUN's place, as in accelerate launch.

@@ -1,7 +1,7 @@
 """One page to read a run's training rollouts on: offline, self-contained, what changes suddenly first.
 
     evenkeel rollouts runs/quickstart                              # rollouts.html in the run's directory
-    evenkeel rollouts runs/quickstart --steps 40:60 --to read.html
+    evenkeel rollouts runs/quickstart --steps 10:20 --to read.html
 
 The run must have been started with logging.rollouts: all, or a number of completions of each rollout batch (the default
 is 64). Counts and curves are of all rollouts, a batch in memory at a time; up to --most of them can be read.
