@@ -112,7 +112,6 @@ def _fixed(seed: int, rollouts: int, *, common: bool) -> dict[str, Any]:
         "trl.max_steps": rollouts,
         "trl.logging_steps": 1,
         "evaluation.before": "false",
-        "evaluation.after": "false",
         "evaluation.every_steps": 1,
         "evaluation.samples": 1,
         "evaluation.greedy": "false",

@@ -37,7 +37,7 @@ def run_file(folder: Path, model: Path, **trl: Any) -> Path:
         "algorithm": {**SETTINGS["algorithm"], "advantage": FADING},
         "trl": {**SETTINGS["trl"], "lr_scheduler_type": "cosine", "warmup_steps": 2, **trl},
         "speed": {"generation": "compact"},
-        "evaluation": {"before": False, "after": False},
+        "evaluation": {"before": False},
         "logging": {"report_to": "none"},
     }
     path = folder / "run.yaml"
@@ -208,7 +208,7 @@ variants:
 
 @pytest.mark.slow
 def test_variants_of_two_parents_are_compared(parent: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]):
-    evaluated = ["evaluation.after=true", "evaluation.samples=2"]
+    evaluated = ["evaluation.samples=2"]
     parents = []
     for seed in (1, 2):
         to = tmp_path / f"parent-{seed}"

@@ -110,7 +110,7 @@ def test_metrics_of_an_interrupted_run_equal_those_of_one_without(tiny_model: Pa
 def test_tensorboard_shows_each_step_of_a_killed_run_once(tiny_model: Path, tmp_path: Path):
     """Step 3 was written and not saved: it is trained, and written, again."""
     whole, file = (run_file(tmp_path, tiny_model, name) for name in ("whole", "cut"))
-    overrides = ["logging.report_to=[tensorboard]", "evaluation.before=false", "evaluation.after=false"]
+    overrides = ["logging.report_to=[tensorboard]", "evaluation.before=false"]
     stopping_verifier.judged = 0
     assert main([str(whole), *overrides]) == 0
     interruption = {"STOPPING_VERIFIER_AT": str(stopping_verifier.judged - 12), "STOPPING_VERIFIER_BY": "SIGKILL"}

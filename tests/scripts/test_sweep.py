@@ -30,7 +30,6 @@ LONG = {  # of half a second a step while WAIT_WHILE is there
     "rewards.0.verifier": "tests.scripts.waiting_verifier:unhurried",
     "trl.max_steps": 200,
     "trl.save_steps": 20,
-    "evaluation.after": False,
 }
 
 

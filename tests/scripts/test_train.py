@@ -166,7 +166,7 @@ def test_a_run_stopped_behind_its_last_checkpoint_gets_its_summary_and_no_step_m
 def test_interrupt_saves_a_checkpoint_and_resume_goes_on(run_file: Path, tmp_path: Path, capsys):
     run = tmp_path / "run"
     command = [sys.executable, "scripts/train.py", str(run_file), "trl.max_steps=300", "trl.save_steps=200"]
-    command += ["evaluation.after=false", "algorithm.update_schedule=lopti"]  # two optimizer steps a rollout batch
+    command += ["algorithm.update_schedule=lopti"]  # two optimizer steps a rollout batch
     environment = {**os.environ, "PYTHONPATH": str(ROOT)}
     with subprocess.Popen(command, cwd=ROOT, env=environment, stdout=subprocess.PIPE, text=True) as process:
         deadline = time.monotonic() + 120

@@ -25,7 +25,7 @@ def run_file(folder: Path, model: Path, trl: dict[str, Any], **sections: Any) ->
         "model": {"name_or_path": str(model)},
         "output_dir": str(folder / "run"),
         "num_processes": 2,
-        "evaluation": {**SETTINGS["evaluation"], "before": False, "after": False},
+        "evaluation": {**SETTINGS["evaluation"], "before": False},
         "trl": {**SETTINGS["trl"], "per_device_train_batch_size": 8, **trl},
         **sections,
     }

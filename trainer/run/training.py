@@ -152,7 +152,7 @@ def _watched(
         trainer.add_callback(log_callback(parts.checkpoint.counts, print_line))
     if config.logging.rollouts != "off":
         trainer.add_callback(Rollouts(trainer, run, config.logging))
-    if config.evaluation.after and trainer.eval_dataset is not None:
+    if trainer.eval_dataset is not None:
         trainer.add_callback(FinalEvaluation())
     trainer.add_callback(EvaluationFiles(run / EVALUATIONS, lambda: trainer.newest_evaluations))
     if config.evaluation.keep_best is not None:

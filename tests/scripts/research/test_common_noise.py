@@ -18,7 +18,6 @@ SETTINGS = {
     "trl.warmup_steps": 0,
     "speed.verify_steps": 0,
     "evaluation.before": "false",
-    "evaluation.after": "false",
     "data.train.generator.train": 64,
     "data.test.generator.train": 64,
 }

@@ -132,7 +132,6 @@ CASES = {
             "trl.max_grad_norm=0.0",
             "trl.save_strategy=no",
             "evaluation.before=false",
-            "evaluation.after=false",
             "logging.report_to=none",
         ],
     },

@@ -196,7 +196,6 @@ PLAYED = [
     "trl.max_steps=2",
     "trl.save_strategy=no",
     "evaluation.before=false",
-    "evaluation.after=false",
     "logging.report_to=none",
 ]
 

@@ -38,7 +38,6 @@ def sampled_batches(config_path: Path, batches: int) -> Iterator[list[Row]]:
         fixed = {
             "trl.save_strategy": "no",
             "evaluation.before": "false",
-            "evaluation.after": "false",
             "logging.report_to": "none",
             "logging.rollouts": "all",
             "output_dir": directory,

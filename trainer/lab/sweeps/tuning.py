@@ -74,14 +74,9 @@ def check_stages(tuning: Sequence[Plan], confirmation: Sequence[Plan]) -> None:
     """Refuse a tuning that would choose on the confirmation's rows, or on none.
 
     Raises:
-        SweepError: both stages have the same held-out rows, or the tuning's runs do not end with an evaluation.
+        SweepError: both stages have the same held-out rows.
     """
     for plan in tuning:
-        if not plan.config.evaluation.after:
-            raise SweepError(
-                "evaluation.after is false, so the tuning runs would end without the accuracy by which points are "
-                "chosen. Write evaluation: {after: true} in the base file."
-            )
         if plan.config.data.test_sources == confirmation[0].config.data.test_sources:
             raise SweepError(
                 "tune.held_out does not change the held-out rows, so the points would be chosen on the same rows "

@@ -91,7 +91,7 @@ def _evaluations(context: CheckContext, steps: int | None) -> int:
     evaluation = context.config.evaluation
     between = 0 if evaluation.every_steps is None or steps is None else steps // evaluation.every_steps
     at_end = evaluation.every_steps is not None and steps is not None and steps % evaluation.every_steps == 0
-    return int(evaluation.before) + between + int(evaluation.after and not at_end)
+    return int(evaluation.before) + between + int(not at_end)
 
 
 def _checkpoints(context: CheckContext, steps: int | None) -> int:

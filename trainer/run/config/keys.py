@@ -80,7 +80,7 @@ IN_ANOTHER_SECTION = {
     "eval_strategy": "Write `evaluation: {every_steps: …}`.",
     "eval_steps": "Write `evaluation: {every_steps: …}`.",
     "eval_on_start": "Write `evaluation: {before: true}`.",
-    "do_eval": "Write `evaluation: {before: …, after: …, every_steps: …}`.",
+    "do_eval": "Write `evaluation: {before: …, every_steps: …}`.",
     "eval_delay": "Write `evaluation: {every_steps: …}`.",
     "metric_for_best_model": "Write `evaluation: {keep_best: eval/test/avg@1}`.",
     "greater_is_better": "Leave it out: `evaluation: {keep_best: …}` keeps the highest.",

@@ -170,9 +170,7 @@ class EvaluationSection(Section):
     """When and how often the held-out rows are answered (``configs/evaluation/README.md``)."""
 
     before: bool = True
-    """Evaluate before the first optimizer step."""
-    after: bool = True
-    """Evaluate after the last one."""
+    """Evaluate before the first optimizer step. After the last one it is always done."""
     every_steps: Count | None = None
     """Evaluate after every so many optimizer steps; ``null`` = not in between."""
     batch_size: Count = 32

@@ -86,7 +86,6 @@ def test_counted_in_epochs_nothing_is_scaled(tmp_path: Path):
 UNFAIR = [
     ({"data.train.max_rows": 64}, "data.train", ["data"]),
     ({"data.test.generator.seed": 2}, "data.test.generator.seed", ["data.test"]),
-    ({"evaluation.after": False}, "evaluation.after", ["evaluation.after"]),
     ({"trl.max_completion_length": 64}, "trl.max_completion_length", ["trl.max_completion_length"]),
     ({"trl.temperature": 0.9}, "trl.temperature", ["trl.temperature"]),
     ({"trl.max_steps": 50}, "rollouts", ["rollouts"]),
