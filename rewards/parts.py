@@ -98,7 +98,6 @@ def build_verifier(spec: PartSpec) -> Verifier:
     if not issubclass(target, Verifier):
         what = f"verifier {found.label!r} is not a subclass of evenkeel.rewards.verifier.Verifier. Derive it from that."
         raise VerifierError(what, code="not-a-verifier")
-    _check_methods(found)
     parameters = inspect.signature(target).parameters.values()
     options = VERIFIER_KIND.checked_options(found, parameters, target, {Verifier: build_verifier})
     try:
@@ -113,25 +112,6 @@ def build_verifier(spec: PartSpec) -> Verifier:
     if is_users(target):
         ORIGINS[id(built)] = built, (partial(target, **options), ())
     return built
-
-
-def _check_methods(found: Found) -> None:
-    """Refuse a class that judges nothing, or that cannot be called with what is judged."""
-    target = found.target
-    if missing := sorted(getattr(target, "__abstractmethods__", ())):
-        raise VerifierError(
-            f"verifier {found.label!r} defines no {', '.join(missing)}, so it cannot judge. Write in its class "
-            "def __call__(self, completion, reference): …, which returns a Verdict(score, answer, reason).",
-            code="missing-method",
-        )
-    try:
-        inspect.signature(target.__call__).bind(None, "", None)
-    except TypeError as error:
-        raise VerifierError(
-            f"verifier {found.label!r}: its __call__{inspect.signature(target.__call__)} is called with a completion "
-            f"and a reference, and that fails: {error}. Write def __call__(self, completion, reference): …",
-            code="wrong-signature",
-        ) from error
 
 
 def _options_of_function(found: Found) -> list[inspect.Parameter]:

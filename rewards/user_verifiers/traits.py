@@ -3,49 +3,15 @@
 import functools
 import math
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import KW_ONLY, dataclass, fields
 from typing import Any, TypeVar
-
-TIMEOUT_SECONDS = 60.0
-MEMORY_MB = 4096
 
 Declared = TypeVar("Declared", bound=Callable[..., Any])
 
 
 @dataclass(frozen=True)
 class Traits:
-    """What was declared.
-
-    Attributes:
-        timeout_s: wall time for one batch.
-        memory_mb: what its process may take, beyond what it holds when the verifier is there.
-        reads_reference: it compares with the reference; one that judges the form alone may well pay any text.
-    """
-
-    timeout_s: float = TIMEOUT_SECONDS
-    reads_reference: bool = True
-    memory_mb: int = MEMORY_MB
-
-    def __post_init__(self) -> None:
-        if isinstance(self.memory_mb, bool) or not isinstance(self.memory_mb, int) or self.memory_mb < 1:
-            raise ValueError(
-                f"memory_mb = {self.memory_mb!r}: no verifier judges without memory, and one without a limit can take "
-                "the machine's; write the whole megabytes that it may take for its rows, such as 4096"
-            )
-        if isinstance(self.timeout_s, bool) or not (0 < self.timeout_s < math.inf):
-            raise ValueError(
-                f"timeout_s = {self.timeout_s!r}: a verifier that never answers would hold up the run for ever; "
-                "write the seconds that a batch may take, such as 60"
-            )
-
-
-def traits(
-    *,
-    timeout_s: float = TIMEOUT_SECONDS,
-    reads_reference: bool = True,
-    memory_mb: int = MEMORY_MB,
-) -> Callable[[Declared], Declared]:
-    """Declare a verifier's traits, as a decorator of its function or class.
+    """What a verifier may take, and what it reads; called with its function or class, it declares that: a decorator.
 
     ::
 
@@ -54,7 +20,7 @@ def traits(
 
     The limits hold where the verifier has a process of its own (`evenkeel.rewards.user_verifiers.UserVerifier`).
 
-    Args:
+    Attributes:
         timeout_s: wall time for one batch; rows that have no verdict by then are unscored.
         memory_mb: of its process, beyond what it holds when the verifier is there; a row that asks for more is
             unscored.
@@ -63,20 +29,31 @@ def traits(
     Raises:
         ValueError: a ``timeout_s`` or ``memory_mb`` that cannot be kept.
     """
-    declared = Traits(timeout_s, reads_reference, memory_mb)
 
-    def decorated(verifier: Declared) -> Declared:
-        for name, value in vars(declared).items():
+    _: KW_ONLY
+    timeout_s: float = 60.0
+    memory_mb: int = 4096
+    reads_reference: bool = True
+
+    def __post_init__(self) -> None:
+        if isinstance(self.memory_mb, bool) or not isinstance(self.memory_mb, int) or self.memory_mb < 1:
+            raise ValueError(f"memory_mb = {self.memory_mb!r}: write whole megabytes, such as 4096")
+        if isinstance(self.timeout_s, bool) or not (0 < self.timeout_s < math.inf):
+            raise ValueError(f"timeout_s = {self.timeout_s!r}: write the seconds that a batch may take, such as 60")
+
+    def __call__(self, verifier: Declared) -> Declared:
+        for name, value in vars(self).items():
             setattr(verifier, name, value)
         return verifier
 
-    return decorated
+
+traits = Traits
 
 
 def traits_of(verifier: Any) -> Traits:
     """The traits of a verifier, or of the function that it is made of."""
     written = _written(verifier)
-    names = ("timeout_s", "reads_reference", "memory_mb")
+    names = [each.name for each in fields(Traits)]
     return Traits(**{name: getattr(written, name) for name in names if hasattr(written, name)})
 
 

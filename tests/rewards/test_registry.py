@@ -22,16 +22,6 @@ class NoCall(Verifier):
         return Verdict(1.0, None, "")
 
 
-class OneArgument(Verifier):
-    def __call__(self, completion: str) -> Verdict:  # type: ignore[override]
-        return Verdict(1.0, None, "")
-
-
-class OneMore(Verifier):
-    def __call__(self, completion: str, reference: Any, prompt: str) -> Verdict:  # type: ignore[override]
-        return Verdict(1.0, None, "")
-
-
 class NoFile(Verifier):
     def __init__(self) -> None:
         raise FileNotFoundError("no answers.json")
@@ -41,9 +31,7 @@ class NoFile(Verifier):
 
 
 REFUSED = [
-    (NoCall, "missing-method", "__call__"),
-    (OneArgument, "wrong-signature", "__call__(self, completion: str) -> evenkeel.rewards.verifier.Verdict"),
-    (OneMore, "wrong-signature", "'prompt'"),
+    (NoCall, "failed-constructor", "abstract method __call__"),
     (NoFile, "failed-constructor", "FileNotFoundError: no answers.json"),
     ("builtins:max", "standard-library", "builtins:max"),
     ("nights_knaves", "unknown-name", "Did you mean knights_knaves"),

@@ -34,6 +34,7 @@ def test_one_that_judges_is_left_alone(spec: Any) -> None:
 @pytest.mark.parametrize(
     ("spec", "said"),
     [
+        (f"{HERE}:OneArgument", "takes 2 positional arguments but 3 were given"),
         (f"{HERE}:exits", r"sys.exit\('bye'\)"),
         (f"{HERE}:sleeps", r"timeout_s = 1 of its batch.*@traits\(timeout_s=…\)"),
         (f"{HERE}:leaves", r"exit code 0, as by os._exit\(0\)"),

@@ -155,3 +155,8 @@ class Batches(Verifier):
 
     def judge_all(self, completions: Any, references: Any) -> list[Verdict]:
         return [self(*row) for row in zip(completions, references, strict=True)][self.missing :]
+
+
+class OneArgument(Verifier):
+    def __call__(self, completion: str) -> Verdict:  # type: ignore[override]
+        return Verdict(1.0, None, "")
