@@ -17,6 +17,7 @@ from evenkeel.rewards import Refusal
 from evenkeel.trainer.command.export import main
 from evenkeel.trainer.command.train import main as train
 from evenkeel.trainer.run.config import load_config, quantization_config
+from evenkeel.trainer.run.record.checkpoints import files_of, fingerprints, write_checkpoint_manifest
 from tests.paths import ROOT
 
 COUNTDOWN = {"name": "countdown", "train": 1024, "test": 16, "seed": 1, "max_number": 12, "max_target": 50}
@@ -126,19 +127,17 @@ def test_an_adapter_is_merged_into_no_other_weights(trained: Any, tmp_path: Path
 @pytest.mark.slow
 def test_shards_of_fsdp_are_put_together(trained: Any, tmp_path: Path):
     """As accelerate saves SHARDED_STATE_DICT: a distributed checkpoint, without configuration and tokenizer."""
-    from torch.distributed import checkpoint as distributed
+    from torch.distributed.checkpoint import FileSystemWriter, save
 
     run = tmp_path / "run"
     shutil.copytree(trained("full"), run)
     whole = AutoModelForCausalLM.from_pretrained(run / "checkpoint-3")
     for file in (run / "checkpoint-3").iterdir():
         file.unlink()
-    writer = distributed.FileSystemWriter(run / "checkpoint-3" / "pytorch_model_fsdp_0")
-    distributed.save({"model": whole.state_dict()}, storage_writer=writer)
-    (run / "manifest.json").write_text(
-        json.dumps({**json.loads((run / "manifest.json").read_text()), "checkpoint_manifests": False})
-    )
-    (run / "checkpoint-3" / "trainer_state.json").write_text("{}")
+    writer = FileSystemWriter(run / "checkpoint-3" / "pytorch_model_fsdp_0")
+    save({"model": whole.state_dict()}, storage_writer=writer)
+    checkpoint = run / "checkpoint-3"
+    write_checkpoint_manifest(checkpoint, fingerprints(checkpoint, files_of(checkpoint)), 1)
     assert main([str(run), "--to", str(tmp_path / "out")]) == 0
     said = greedy_answers(run)
     assert plain_answers(tmp_path / "out", [*said]) == said

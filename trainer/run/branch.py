@@ -28,8 +28,8 @@ from evenkeel.trainer.run.record.checkpoints import (
     write_checkpoint_manifest,
 )
 from evenkeel.trainer.run.record.files import CONFIG, MANIFEST, TRAINER_STATE, CheckpointRecord, read_record, write_json
+from evenkeel.trainer.run.record.manifest import model_files
 from evenkeel.trainer.run.record.run_record import RunRecord
-from evenkeel.trainer.run.record.started_from import model_files
 
 SHARED = (
     "seed",
@@ -122,7 +122,7 @@ def branch_of(experiment: Any, train_rows: str | None, world_size: int) -> Branc
     checkpoint = Path(config.branch_of)
     if not checkpoint.is_dir() or not (checkpoint.parent / CONFIG).is_file():
         raise BranchError(_no_checkpoint(checkpoint))
-    fault = lacking(checkpoint) or (fault_of(checkpoint, manifest_expected=True) if train_rows is not None else "")
+    fault = (fault_of(checkpoint) if train_rows is not None else "") or lacking(checkpoint)
     if fault:
         raise BranchError(f"branch_of = {checkpoint} cannot be begun in: {fault}. Name another checkpoint of that run.")
     parent = RunRecord(checkpoint.parent)

@@ -22,7 +22,7 @@ from evenkeel.trainer.run.preflight import (
     started_processes,
 )
 from evenkeel.trainer.run.processes import stoppable_after_training
-from evenkeel.trainer.run.record.directory import directories_of, forget_fresh_directory, is_trained
+from evenkeel.trainer.run.record.directory import forget_fresh_directory
 from evenkeel.trainer.run.record.files import SUMMARY_TEXT, TRAINER_STATE
 from evenkeel.trainer.run.record.manifest import (
     check_same_run_again,
@@ -30,11 +30,10 @@ from evenkeel.trainer.run.record.manifest import (
     differences,
     read_manifest,
     record_changes,
+    starting_point,
     write_manifest,
 )
 from evenkeel.trainer.run.record.placement import place
-from evenkeel.trainer.run.record.run_record import RunRecord
-from evenkeel.trainer.run.record.run_time import begin_with
 from evenkeel.trainer.run.signs_of_life import SIGNS
 from evenkeel.trainer.run.summary import report
 from evenkeel.trainer.run.training import LogCallback, run_trainer
@@ -65,17 +64,12 @@ def train(
     experiment = Experiment.of_file(config_path, overrides, processes=started_processes())
     config = experiment.config
     written = layered(Path(config_path), overrides)
-    with lines_named("environment", written):
-        _ = experiment.environments
-    with lines_named("rewards", written):
-        _ = experiment.verifiers
-    with lines_named("algorithm", written):
-        _ = experiment.strategies  # all of them quickly refused, and rows take time
+    for topic, part in (("environment", "environments"), ("rewards", "verifiers"), ("algorithm", "strategies")):
+        with lines_named(topic, written):
+            getattr(experiment, part)  # quickly refused, and rows take time
     SIGNS.begins(lambda: "Loading the data and trying the verifiers on them")
     with lines_named("data", written):
         fingerprints = {part: data_fingerprint(dataset) for part, dataset in experiment.rows.items()}
-    if repeated is not None and recorded is not None:
-        check_same_run_again(repeated, recorded, config, fingerprints, started_processes())
     prepare_logging(config)
     with lines_named("machine", written):
         check_engine_possible(config)
@@ -86,54 +80,55 @@ def train(
     with lines_named("model", written):
         _ = experiment.tokenizer
     SIGNS.begins(lambda: "Checking the run")
-    # a refused run leaves no directory:
-    is_new = resume is None or not directories_of(config.output_dir)
-    with lines_named("branch_of", written):
-        branch = branch_of(experiment, fingerprints["train"], args.world_size) if is_new else None
-    checked = checked_before_start(experiment, written) if is_new else None
-    placement = place(config, args, resume, fingerprints, accept_changes=accept_changes)
+    is_main = args.process_index == 0
+    start = starting_point(config, fingerprints) if is_main or recorded is not None else {}
+    if repeated is not None and recorded is not None:
+        check_same_run_again(repeated, recorded, start, started_processes())
+    placement = place(config, args, resume, start, accept_changes=accept_changes)
     run, checkpoint = placement.run, placement.checkpoint
-    trained = checkpoint is not None and is_trained(checkpoint, args.max_steps)
-    if placement.finished or (trained and RunRecord(run).is_finished):
-        if args.process_index == 0:
+    if placement.is_finished:
+        if is_main:
             print(f"{run} is finished: nothing is left to train. Its summary is {run / SUMMARY_TEXT}.")
         return 0
-    # a finished run needs no room for another checkpoint
-    checked = checked or (None if trained else checked_before_start(experiment, written))
-    for line in brief_lines(checked) if checked and args.process_index == 0 else ():
-        print(line, flush=True)
     begins = checkpoint is None
-    if args.process_index == 0 and begins:
-        write_manifest(run, config, args.world_size, fingerprints)
-        for line in [] if recorded is None else differences(recorded, read_manifest(run)):
-            print(f"Not as in {repeated}: {line}", flush=True)
-        begin_with(run, placement.restarts)
-    if args.process_index == 0 and checkpoint is not None and placement.changed:
-        record_changes(run, checkpoint, placement.now, placement.changed)
     try:
-        if begins and (branch := branch or branch_of(experiment, fingerprints["train"], args.world_size)) is not None:
+        branch = None
+        if begins:
+            with lines_named("branch_of", written):
+                branch = branch_of(experiment, fingerprints["train"], args.world_size)
+        checked = None if placement.is_trained else checked_before_start(experiment, written)
+        if is_main:
+            for line in brief_lines(checked) if checked else ():
+                print(line, flush=True)
+            if begins:
+                write_manifest(run, config, args.world_size, start)
+            for line in [] if recorded is None else differences(recorded, read_manifest(run)):
+                print(f"Not as in {repeated}: {line}", flush=True)
+            if placement.changed and checkpoint is not None:
+                record_changes(run, checkpoint, start, placement.changed)
+        if branch is not None:
             checkpoint, args.eval_on_start = run / f"checkpoint-{branch.step}", False
-            if args.process_index == 0:
+            if is_main:
                 branch.begin(run)
-        if args.process_index == 0 and checkpoint is not None and (kept := kept_on_resume(experiment.environments)):
-            print(kept, flush=True)
-        if args.process_index == 0:
+        if is_main:
+            if checkpoint is not None and (kept := kept_on_resume(experiment.environments)):
+                print(kept, flush=True)
             check_wandb_answers(config)
         SIGNS.begins(lambda: "Loading the model")
         with library_errors_in_words(SIGNS.under_way), lines_named("algorithm", written):
             trainer = experiment.trainer
         check_engine_runs(trainer.accelerator)
     except Refusal:
-        if args.process_index == 0 and begins:
+        if is_main and begins:
             forget_fresh_directory(run)
         raise
-    if trained and checkpoint is not None:  # the run was stopped between its last checkpoint and its summary
+    if placement.is_trained and checkpoint is not None:  # stopped before its summary was written
         from transformers import TrainerState
 
         stoppable_after_training(checkpoint)
         trainer.state = TrainerState.load_from_json(str(checkpoint / TRAINER_STATE))
         if trainer.accelerator.is_main_process:
-            report(trainer, config, run, RunRecord(run).seconds)
+            report(trainer, config, run)
         return 0
     try:
         command = shlex.join([config_path, *overrides])

@@ -66,19 +66,16 @@ def draw_reward_curve(run: Path, accuracy: str) -> None:
     pyplot.close(figure)
 
 
-def report(trainer: Any, config: RunConfig, run: Path, seconds: float | None) -> None:
-    """``summary.json``, ``summary.md`` and ``reward_curve.png``, and the table on the terminal.
-
-    ``seconds`` are those of all parts of the run, ``None`` where an older version did not record them.
-    """
+def report(trainer: Any, config: RunConfig, run: Path) -> None:
+    """``summary.json``, ``summary.md`` and ``reward_curve.png``, and the table on the terminal."""
     record = RunRecord(run)
+    parts, seconds = len(record.parts), record.seconds
     before, after = (record.metric_at(step, f"eval_{ACCURACY}") for step in (0, trainer.state.global_step))
     count = sum(len(rows) for rows in (trainer.eval_dataset or {}).values())
-    parts = len(record.parts or [])
     draw_reward_curve(run, ACCURACY)
     write_summary(run, _summary(trainer, config, before, after, count, seconds) | {"parts": parts})
     finish_wandb()  # what it prints is not the last
-    took = "" if seconds is None else f" in {seconds:.0f} s" + (f", {parts} parts together" if parts > 1 else "")
+    took = f" in {seconds:.0f} s" + (f", {parts} parts together" if parts > 1 else "")
     print(f"\n{config.name}, seed {config.run_seed}: {trainer.state.global_step} optimizer steps{took}")
     for label, value in (("before", before), ("after", after)):
         if value is not None:
@@ -95,7 +92,7 @@ def report(trainer: Any, config: RunConfig, run: Path, seconds: float | None) ->
 
 
 def _summary(
-    trainer: Any, config: RunConfig, before: float | None, after: float | None, count: int, seconds: float | None
+    trainer: Any, config: RunConfig, before: float | None, after: float | None, count: int, seconds: float
 ) -> dict[str, Any]:
     rewards = [entry["reward"] for entry in trainer.state.log_history if entry.get("reward") is not None]
     return {

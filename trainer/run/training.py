@@ -18,7 +18,6 @@ from evenkeel.trainer.run.processes import (
 from evenkeel.trainer.run.record.checkpoints import checkpoints_of, step_of
 from evenkeel.trainer.run.record.directory import ResumeError
 from evenkeel.trainer.run.record.files import EVALUATIONS, METRICS
-from evenkeel.trainer.run.record.run_record import RunRecord
 from evenkeel.trainer.run.record.run_time import RunTime
 from evenkeel.trainer.run.schedule import optimizer_steps_per_block
 from evenkeel.trainer.run.signs_of_life import SIGNS
@@ -54,8 +53,8 @@ def run_trainer(
         print(", ".join(words), flush=True)
 
     try:
-        with RunTime(run, resumed=not begins, writes=is_main) as clock:
-            trainer.parts.phases.seconds_before = clock.earlier or 0.0
+        with RunTime(run, writes=is_main) as clock:
+            trainer.parts.phases.seconds_before = clock.earlier
             SIGNS.begins(lambda: "Starting the training")
             trainer.train(resume_from_checkpoint=None if checkpoint is None else str(checkpoint))
     except Refusal:
@@ -86,7 +85,7 @@ def run_trainer(
             print_line(idle.message())
         return FAILED
     if is_main:
-        report(trainer, config, run, RunRecord(run).seconds if clock.earlier is not None else None)
+        report(trainer, config, run)
     return 0
 
 

@@ -21,24 +21,22 @@ EMPTY_SHA256 = "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855
 RESTORED = ["evenkeel.pt", "optimizer.pt", "scheduler.pt", "rng_state_1.pth", "trainer_state.json"]
 
 
-def saved(run: Path, step: int, *, manifest: bool = True) -> Path:
+def saved(run: Path, step: int) -> Path:
     """A checkpoint of two ranks, as small as can be."""
     checkpoint = run / f"checkpoint-{step}"
     checkpoint.mkdir(parents=True)
-    (run / "manifest.json").write_text('{"checkpoint_manifests": true}')
     for name in ("model.safetensors", *RESTORED[:-1], "rng_state_0.pth"):
         (checkpoint / name).write_bytes(name.encode() * 50)
     (checkpoint / "sharded").mkdir()
     (checkpoint / "sharded" / "part.bin").write_bytes(b"")
-    (checkpoint / "trainer_state.json").write_text(json.dumps({"global_step": step}))
-    if manifest:
-        write_checkpoint_manifest(checkpoint, fingerprints(checkpoint, files_of(checkpoint)), world_size=2)
+    (checkpoint / "trainer_state.json").write_text(json.dumps({"global_step": step, "max_steps": 100}))
+    write_checkpoint_manifest(checkpoint, fingerprints(checkpoint, files_of(checkpoint)), world_size=2)
     return checkpoint
 
 
 def test_a_whole_checkpoint_has_no_fault_and_lists_every_file(tmp_path: Path):
     checkpoint = saved(tmp_path, 4)
-    assert fault_of(checkpoint, manifest_expected=True) == ""
+    assert fault_of(checkpoint) == ""
     record = json.loads((checkpoint / "manifest.json").read_text())
     assert (record["step"], record["world_size"]) == (4, 2)
     assert set(record["files"]) == {path.relative_to(checkpoint).as_posix() for path in checkpoint.rglob("*.*")} - {
@@ -106,14 +104,6 @@ def test_weights_that_are_not_listed_are_a_fault_and_a_note_beside_them_is_not(t
         assert newest_good_checkpoint(tmp_path).checkpoint == checkpoint
         unlisted(checkpoint, name)
         assert name in newest_good_checkpoint(tmp_path).faults[checkpoint]
-
-
-def test_a_run_of_before_needs_its_trainer_state_alone(tmp_path: Path):
-    good, incomplete = (saved(tmp_path, step, manifest=False) for step in (2, 4))
-    (incomplete / "trainer_state.json").unlink()
-    assert newest_good_checkpoint(tmp_path).checkpoint is None  # this run writes manifests, and they are not there
-    (tmp_path / "manifest.json").write_text("{}")
-    assert newest_good_checkpoint(tmp_path).checkpoint == good
 
 
 def test_what_is_no_checkpoint_is_passed_over(tmp_path: Path):

@@ -1,19 +1,19 @@
 """Where a run lives, and which checkpoint it goes on from."""
 
+import json
 from pathlib import Path
 
 import pytest
 
 from evenkeel.trainer.run.config import load_config
-from evenkeel.trainer.run.record.checkpoints import newest_good_checkpoint
 from evenkeel.trainer.run.record.directory import (
     ResumeError,
     check_same_run,
     directories_of,
     fresh_directory,
-    is_trained,
 )
 from evenkeel.trainer.run.record.run_record import RunRecord
+from tests.trainer.run.test_placement import RECORD
 
 RUN = """
 model: {name_or_path: somewhere/model}
@@ -21,14 +21,6 @@ data: {train: {path: somewhere/rows}}
 rewards: [{verifier: exact_match}]
 trl: {learning_rate: 1e-6, max_steps: 10, lr_scheduler_type: constant}
 """
-
-
-def checkpoint(run: Path, step: int, *, complete: bool = True) -> Path:
-    folder = run / f"checkpoint-{step}"
-    folder.mkdir(parents=True)
-    if complete:
-        (folder / "trainer_state.json").write_text("{}")
-    return folder
 
 
 def test_a_run_never_lands_where_another_has_been(tmp_path: Path):
@@ -45,19 +37,11 @@ def test_the_runs_of_a_configuration_are_in_the_order_of_their_numbers(tmp_path:
     assert [path.name for path in directories_of(tmp_path / "run")] == ["run", "run-2", "run-10"]
 
 
-def test_the_newest_complete_checkpoint_is_compared_as_a_number(tmp_path: Path):
-    """A full disk leaves a checkpoint without trainer_state.json."""
-    good = checkpoint(tmp_path / "run", 10)
-    checkpoint(tmp_path / "run", 9)
-    checkpoint(tmp_path / "run", 12, complete=False)
-    assert newest_good_checkpoint(tmp_path / "run").checkpoint == good
-
-
 def test_a_continuation_may_last_longer_but_not_train_otherwise(tmp_path: Path):
     (tmp_path / "base.yaml").write_text(RUN)
     load_config(tmp_path / "base.yaml").save_resolved(tmp_path / "config.yaml")
     longer = ["trl.max_steps=20", "logging.num_samples=1", "output_dir=elsewhere"]
-    (tmp_path / "manifest.json").write_text('{"world_size": 2, "data_fingerprints": {}}')
+    (tmp_path / "manifest.json").write_text(json.dumps(RECORD | {"world_size": 2}))
     check_same_run(load_config(tmp_path / "base.yaml", longer), tmp_path, 2)
     with pytest.raises(ResumeError, match="on 2 processes and would be resumed on 1"):
         check_same_run(load_config(tmp_path / "base.yaml"), tmp_path, 1)
@@ -71,7 +55,7 @@ def test_a_continuation_may_reach_its_engine_otherwise(tmp_path: Path):
     """Where vLLM is asked, and how closely it is watched, trains nothing else; how it samples does."""
     (tmp_path / "base.yaml").write_text(RUN.replace("max_steps", "use_vllm: true, vllm_mode: server, max_steps"))
     load_config(tmp_path / "base.yaml").save_resolved(tmp_path / "config.yaml")
-    (tmp_path / "manifest.json").write_text('{"world_size": 1, "data_fingerprints": {}}')
+    (tmp_path / "manifest.json").write_text(json.dumps(RECORD))
     watched = ["vllm.check_agreement_every=7", "vllm.agreement_bound=0.25", "trl.vllm_server_host=other"]
     check_same_run(load_config(tmp_path / "base.yaml", watched), tmp_path, 1)
     with pytest.raises(ResumeError, match=r"trl.vllm_importance_sampling_clip_max: 'absent' → 2.0"):
@@ -83,22 +67,9 @@ def test_a_continuation_may_reach_its_engine_otherwise(tmp_path: Path):
 def test_a_continuation_lasts_longer_only_where_the_learning_rate_does_not_depend_on_it(tmp_path: Path):
     (tmp_path / "base.yaml").write_text(RUN.replace("constant", "linear"))
     load_config(tmp_path / "base.yaml").save_resolved(tmp_path / "config.yaml")
-    (tmp_path / "manifest.json").write_text('{"world_size": 1, "data_fingerprints": {}}')
+    (tmp_path / "manifest.json").write_text(json.dumps(RECORD))
     with pytest.raises(ResumeError, match=r"trl.max_steps: 10 → 20\nThe learning rate depends on how long"):
         check_same_run(load_config(tmp_path / "base.yaml", ["trl.max_steps=20"]), tmp_path, 1)
-
-
-def test_a_checkpoint_at_the_planned_end_leaves_nothing_to_train(tmp_path: Path):
-    at_six = checkpoint(tmp_path, 6)
-    (at_six / "trainer_state.json").write_text('{"global_step": 6, "max_steps": 6}')
-    assert [is_trained(at_six, planned) for planned in (5, 6, 7, -1)] == [True, True, False, True]
-
-
-def test_folders_that_are_no_steps_checkpoint_are_passed_over(tmp_path: Path):
-    good = checkpoint(tmp_path / "run", 3)
-    (tmp_path / "run" / "checkpoint-best").mkdir()
-    (tmp_path / "run" / "checkpoint-best" / "trainer_state.json").write_text("{}")
-    assert newest_good_checkpoint(tmp_path / "run").checkpoint == good
 
 
 def test_a_line_that_a_kill_cut_off_is_passed_over(tmp_path: Path):

@@ -13,8 +13,8 @@ from evenkeel.trainer.run.check.context import Finding, sort_by_severity
 from evenkeel.trainer.run.config.yaml_document import write
 from evenkeel.trainer.run.export.model_card import results
 from evenkeel.trainer.run.library_errors import LibraryError, library_errors_in_words
+from evenkeel.trainer.run.record.directory import OwnerError
 from evenkeel.trainer.run.record.files import DamagedFileError
-from evenkeel.trainer.run.record.lock import OwnerError
 from evenkeel.trainer.run.record.run_record import RunRecord
 from tests.scripts.test_train import SETTINGS
 from tests.tiny_model import CHAT_TEMPLATE, save_tiny_model

@@ -9,13 +9,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from evenkeel.trainer.run.config import load_config
+from evenkeel.trainer.run.record.files import DamagedFileError
 from evenkeel.trainer.run.record.manifest import (
     RerunError,
     check_same_run_again,
     data_fingerprint,
     differences,
-    model_fingerprint,
+    model_files,
     read_manifest,
+    starting_point,
     write_manifest,
 )
 
@@ -28,12 +30,17 @@ seed: 4
 ROWS = [{"prompt": [{"role": "user", "content": "2 + 2?"}], "reference": {"numbers": [2, 2], "target": 4}}]
 
 
+def start(folder: Path, rows: list[dict[str, Any]]) -> dict[str, Any]:
+    made = starting_point(load_config(folder / "run.yaml"), {"train": data_fingerprint(rows)})
+    return {**made, "model_files": {"model.safetensors": "ab" * 32}}
+
+
 @pytest.fixture
 def recorded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.setenv("OMP_NUM_THREADS", "1")
     (tmp_path / "run.yaml").write_text(RUN)
     run = tmp_path / "run"
-    write_manifest(run, load_config(tmp_path / "run.yaml"), 2, {"train": data_fingerprint(ROWS)})
+    write_manifest(run, load_config(tmp_path / "run.yaml"), 2, start(tmp_path, ROWS))
     return run
 
 
@@ -58,25 +65,24 @@ def test_what_changed_is_named_with_both_values(recorded: Path, monkeypatch: pyt
 
 
 def test_another_number_of_processes_other_rows_or_weights_are_refused(recorded: Path, tmp_path: Path):
-    record, config = read_manifest(recorded), load_config(recorded / "config.yaml")
-    same = {"train": data_fingerprint(ROWS)}
-    check_same_run_again(recorded, record, config, same, world_size=2)
+    record, same = read_manifest(recorded), start(tmp_path, ROWS)
+    check_same_run_again(recorded, record, same, world_size=2)
     with pytest.raises(RerunError, match="2 processes, and this is 1"):
-        check_same_run_again(recorded, record, config, same, world_size=1)
-    with pytest.raises(RerunError, match=r"data\.train is not what"):
-        check_same_run_again(recorded, record, config, {"train": data_fingerprint([*ROWS, *ROWS])}, world_size=2)
-    with pytest.raises(RerunError, match="other weights"):
-        check_same_run_again(recorded, {**record, "model_fingerprint": "0" * 64}, config, same, world_size=2)
+        check_same_run_again(recorded, record, same, world_size=1)
+    with pytest.raises(RerunError, match=r"data_fingerprints\.train: "):
+        check_same_run_again(recorded, record, start(tmp_path, [*ROWS, *ROWS]), world_size=2)
+    with pytest.raises(RerunError, match=r"model_files\.model\.safetensors: abababababab… → 0"):
+        check_same_run_again(recorded, record, same | {"model_files": {"model.safetensors": "0" * 64}}, world_size=2)
 
 
-def test_a_record_that_is_absent_damaged_or_old_is_refused_in_words(recorded: Path, tmp_path: Path):
-    with pytest.raises(RerunError, match=r"has no manifest\.json"):
+def test_a_record_that_is_absent_or_damaged_is_refused_in_words(recorded: Path, tmp_path: Path):
+    with pytest.raises(RerunError, match=r"manifest\.json is not there"):
         read_manifest(tmp_path / "elsewhere")
-    (recorded / "manifest.json").write_text('{"world_size": 2}')
-    with pytest.raises(RerunError, match="does not say data_fingerprints"):
+    (recorded / "manifest.json").write_text('{"world_size": 2, "data_fingerprints": {}, "model_files": {}}')
+    with pytest.raises(RerunError, match="does not say own_code"):
         read_manifest(recorded)
     (recorded / "manifest.json").write_text('{"world_s')
-    with pytest.raises(RerunError, match="is damaged"):
+    with pytest.raises(DamagedFileError):
         read_manifest(recorded)
 
 
@@ -84,12 +90,12 @@ def test_a_record_that_is_absent_damaged_or_old_is_refused_in_words(recorded: Pa
 def test_any_byte_of_small_weights_changes_their_fingerprint(tmp_path: Path, size: int):
     file = tmp_path / "model.safetensors"
     file.write_bytes(bytes(size))
-    before = model_fingerprint(str(tmp_path), None)
+    before = model_files(str(tmp_path), None)
     for position in {0, size // 2, size - 1}:
         changed = bytearray(size)
         changed[position] = 1
         file.write_bytes(changed)
-        assert model_fingerprint(str(tmp_path), None) != before
+        assert model_files(str(tmp_path), None) != before
 
 
 def test_large_weights_are_read_at_both_ends(tmp_path: Path):
@@ -101,7 +107,7 @@ def test_large_weights_are_read_at_both_ends(tmp_path: Path):
             if written is not None:
                 weights.seek(written)
                 weights.write(b"x")
-        fingerprints.add(model_fingerprint(str(tmp_path), None))
+        fingerprints.add(model_files(str(tmp_path), None)["model.safetensors"])
     assert len(fingerprints) == 3
 
 
@@ -115,7 +121,7 @@ def test_a_diff_in_another_encoding_is_recorded(tmp_path: Path, monkeypatch: pyt
     (tmp_path / "setup.py").touch()
     monkeypatch.setattr("evenkeel.trainer.run.record.manifest.ROOT", tmp_path)
     (tmp_path / "run.yaml").write_text(RUN)
-    write_manifest(tmp_path / "run", load_config(tmp_path / "run.yaml"), 1, {})
+    write_manifest(tmp_path / "run", load_config(tmp_path / "run.yaml"), 1, start(tmp_path, []))
     assert "+caf\\xe9" in read_manifest(tmp_path / "run")["git_diff"]
 
 

@@ -11,9 +11,9 @@ from types import SimpleNamespace
 import pytest
 
 from evenkeel.trainer.run.config import RunConfig, load_config
-from evenkeel.trainer.run.record.directory import ResumeError
-from evenkeel.trainer.run.record.lock import OwnerError, owned
+from evenkeel.trainer.run.record.directory import OwnerError, ResumeError, owned
 from evenkeel.trainer.run.record.placement import AUTO, NEWEST, Placement, place
+from evenkeel.trainer.run.record.run_record import RunRecord
 from tests.paths import ROOT
 from tests.trainer.run.test_checkpoints import saved
 
@@ -23,6 +23,7 @@ data: {train: {path: somewhere/rows}}
 rewards: [{verifier: exact_match}]
 trl: {learning_rate: 1e-6}
 """
+RECORD = {"world_size": 1, "data_fingerprints": {}, "model_files": {}, "own_code": {}}
 
 
 @pytest.fixture
@@ -37,7 +38,7 @@ def config(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> RunConfig:
 
 
 def placed(config: RunConfig, resume: str | None) -> Placement:
-    args = SimpleNamespace(process_index=0, world_size=1, eval_on_start=True, output_dir=config.output_dir)
+    args = SimpleNamespace(process_index=0, world_size=1, eval_on_start=True, max_steps=-1)
     placement = place(config, args, resume, {})
     assert args.output_dir == str(placement.run)
     assert args.eval_on_start == (placement.checkpoint is None)
@@ -51,12 +52,11 @@ def begun(config: RunConfig, number: int, *steps: int) -> Path:
     for step in steps:
         saved(run, step)
     config.save_resolved(run / "config.yaml")
-    record = {"world_size": 1, "data_fingerprints": {}, "checkpoint_manifests": True}
-    (run / "manifest.json").write_text(json.dumps(record))
+    (run / "manifest.json").write_text(json.dumps(RECORD))
     return run
 
 
-def test_auto_begins_goes_on_and_begins_again(config):
+def test_auto_begins_goes_on_and_begins_again(config, tmp_path):
     first = placed(config, AUTO)
     assert (first.run.name, first.checkpoint) == ("run", None)
     del first
@@ -64,7 +64,11 @@ def test_auto_begins_goes_on_and_begins_again(config):
     assert (again.run.name, again.checkpoint) == ("run-2", None)
     assert "run ended before its first complete checkpoint" in again.lines[-1]
     del again
-    run = begun(config, 3, 2, 4)
+    (tmp_path / "run-2" / "seconds.json").write_text('{"parts": [{"began": "", "seconds": 7.0}]}')
+    third = placed(config, AUTO)
+    assert RunRecord(third.run).seconds == 7  # they were spent
+    del third
+    run = begun(config, 4, 2, 4)
     on = placed(config, AUTO)
     assert (on.run, on.checkpoint) == (run, run / "checkpoint-4")
 
@@ -99,18 +103,10 @@ def test_a_broken_checkpoint_is_named_and_set_aside(config, capsys, resume):
     assert sorted(path.name for path in run.glob("*checkpoint-*")) == ["broken-checkpoint-4", "checkpoint-2"]
 
 
-def test_a_run_of_an_older_version_goes_on_and_this_is_said(config, capsys):
-    run = begun(config, 1, 2)
-    (run / "manifest.json").write_text('{"world_size": 1, "data_fingerprints": {}}')
-    (run / "checkpoint-2" / "manifest.json").unlink()
-    assert placed(config, NEWEST).checkpoint == run / "checkpoint-2"
-    assert "older version, whose checkpoints carry no checksums" in capsys.readouterr().out
-
-
 def test_a_finished_run_without_checkpoints_is_finished(config):
     run = begun(config, 1)
     (run / "summary.json").write_text("{}")
-    assert placed(config, AUTO).finished
+    assert placed(config, AUTO).is_finished
 
 
 def test_auto_does_not_go_on_under_other_settings(config, tmp_path):
@@ -122,7 +118,7 @@ def test_auto_does_not_go_on_under_other_settings(config, tmp_path):
 HOLDER = """
 import sys, time
 from pathlib import Path
-from evenkeel.trainer.run.record.lock import owned
+from evenkeel.trainer.run.record.directory import owned
 held = owned(Path(sys.argv[1]))
 print("held", flush=True)
 sys.stdin.read()
@@ -146,7 +142,7 @@ def test_a_run_that_goes_on_elsewhere_is_left_alone_until_its_process_is_gone(co
 LEAVES_CHILDREN = """
 import os, signal, subprocess, sys, time
 from pathlib import Path
-from evenkeel.trainer.run.record.lock import owned
+from evenkeel.trainer.run.record.directory import owned
 held = owned(Path(sys.argv[1]))
 subprocess.Popen(["cat"])
 if os.fork():
@@ -179,9 +175,7 @@ def test_a_run_that_goes_on_stays_one_run_at_wandb_and_another_run_is_another(co
     first = placed(reporting, None)
     saved(first.run, 2)
     reporting.save_resolved(first.run / "config.yaml")
-    (first.run / "manifest.json").write_text(
-        json.dumps({"world_size": 1, "data_fingerprints": {}, "checkpoint_manifests": True})
-    )
+    (first.run / "manifest.json").write_text(json.dumps(RECORD))
     id_of_first = os.environ["WANDB_RUN_ID"]
     assert (first.run / "wandb_run_id.txt").read_text().strip() == id_of_first
     assert os.environ["WANDB_RESUME"] == "allow"
@@ -208,10 +202,11 @@ def test_what_may_differ_from_a_run_without_a_stop_is_said_as_it_goes_on(config,
     packages |= {"trl-evenkeel": "0.0.1", "sympy": "1.0", "tokenizers": "0.1"}  # verdicts and prompts are theirs
     (run / "manifest.json").write_text(json.dumps({**record, "packages": packages, "python": "3.9.1"}))
     (line,) = [line for line in placed(config, AUTO).lines if "other versions" in line]
-    named = {word.rpartition(": ")[2].partition(" ")[0] for word in line.partition("Numbers")[0].split(", ")}
-    assert named == {"torch", "vllm", "trl-evenkeel", "python", "sympy", "tokenizers"}
-    assert f"torch 2.0.1 → {now['torch']}" in line
-    assert "vllm 0.30.0 → absent" in line
+    assert "packages.pytest: " not in line
+    for name in ("packages.trl-evenkeel", "python", "packages.sympy", "packages.tokenizers"):
+        assert f"{name}: " in line
+    assert f"packages.torch: 2.0.1 → {now['torch']}" in line
+    assert "packages.vllm: 0.30.0 → absent" in line
 
     with_vllm = load_config(tmp_path / "run.yaml", ["trl.use_vllm=true"])
     with_vllm.save_resolved(run / "config.yaml")

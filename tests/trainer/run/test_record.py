@@ -12,7 +12,6 @@ from evenkeel.trainer.lab.doctor.readers import read as read_log
 from evenkeel.trainer.lab.reports.run_files import RecordedRun
 from evenkeel.trainer.lab.sweeps.pilots import cell_hours
 from evenkeel.trainer.run.record.files import DamagedFileError, read_parquet, write_json
-from evenkeel.trainer.run.record.manifest import changed_versions
 from evenkeel.trainer.run.record.run_record import RunRecord
 from evenkeel.trainer.run.summary import write_summary
 from tests.paths import ROOT
@@ -35,13 +34,8 @@ def test_of_an_empty_directory_everything_is_empty(tmp_path: Path) -> None:
         [],
         "",
     )
-    assert (record.answers, record.evaluations, record.checkpoints, record.parts, record.seconds) == (
-        {},
-        {},
-        [],
-        None,
-        None,
-    )
+    assert (record.answers, record.evaluations, record.checkpoints, record.parts) == ({}, {}, [], [])
+    assert record.seconds == 0
 
 
 def test_lines_that_hold_no_metrics_are_counted_and_left_out(tmp_path: Path) -> None:
@@ -49,7 +43,8 @@ def test_lines_that_hold_no_metrics_are_counted_and_left_out(tmp_path: Path) -> 
     record = RunRecord(tmp_path)
     assert record.metrics == [{"step": 1, "reward": 0.5}, {"step": 2}]
     assert record.damaged_lines == [2, 3]
-    assert record.metrics_damage == f"{tmp_path}/metrics.jsonl: lines 2, 3 hold no metrics of a step, and are left out."
+    assert "metrics.jsonl" in record.metrics_damage
+    assert ": 2, 3." in record.metrics_damage
     assert [record.metric_at(step, "reward") for step in (1, 2)] == [0.5, None]
 
 
@@ -89,7 +84,6 @@ def test_what_a_run_may_leave_out_its_readers_may_miss(tmp_path: Path) -> None:
     assert RunRecord(tmp_path).is_finished
     write_json(tmp_path / "manifest.json", {"world_size": 1, "packages": {"torch": "2.13.0", "broken": None}})
     assert RunRecord(tmp_path).manifest["world_size"] == 1
-    assert changed_versions({"packages": {"torch": None}}) == []
     lines = [{"step": 1, "reward": None, "num_tokens": None, "timing/generate_s": None}, {"step": 2, "reward": 0.5}]
     (tmp_path / "metrics.jsonl").write_text("".join(f"{json.dumps(line)}\n" for line in lines))
     run = RecordedRun(tmp_path, "grpo", 0)
@@ -121,14 +115,15 @@ def test_the_names_of_the_files_stand_once() -> None:
     ]
     modules += (ROOT / "scripts").glob("*.py")
     with_names = {path.name for path in modules if literal.search(path.read_text())}
-    assert with_names == {"files.py", "started_from.py"}  # the second names what any trainer leaves in a model's folder
+    assert with_names == {"files.py", "manifest.py"}  # the second names what any trainer leaves in a model's folder
 
 
 def test_a_pipe_among_the_files_of_a_run_is_not_waited_for(tmp_path: Path) -> None:
     for name in ("metrics.jsonl", "seconds.json", "summary.json"):
         os.mkfifo(tmp_path / name)
     run = RunRecord(tmp_path)
-    assert run.parts is None
+    with pytest.raises(DamagedFileError):
+        _ = run.parts
     for read in (lambda: run.metrics, lambda: read_parquet(tmp_path / "metrics.jsonl", None, "Delete it.")):
         with pytest.raises(DamagedFileError, match="is a pipe"):
             read()

@@ -11,9 +11,9 @@ import pytest
 from evenkeel.trainer.command.train import main
 from evenkeel.trainer.lab.reports.run_files import RecordedRun
 from evenkeel.trainer.lab.sweeps.cell_directory import CellDirectory
-from evenkeel.trainer.run.record.files import SECONDS
+from evenkeel.trainer.run.record.files import SECONDS, DamagedFileError
 from evenkeel.trainer.run.record.run_record import RunRecord
-from evenkeel.trainer.run.record.run_time import RunTime, begin_with
+from evenkeel.trainer.run.record.run_time import RunTime
 from tests.paths import ROOT
 from tests.scripts.test_train import metrics, run_file
 
@@ -24,23 +24,23 @@ import sys, time
 from pathlib import Path
 from evenkeel.trainer.run.record import run_time
 run_time.SECONDS_BETWEEN_WRITES = 0.02
-with run_time.RunTime(Path(sys.argv[1]), resumed=False):
+with run_time.RunTime(Path(sys.argv[1])):
     print("begun", flush=True)
     time.sleep(60)
 """
 
 
-def spent(run: Path, seconds: float, *, resumed: bool) -> RunTime:
-    with RunTime(run, resumed=resumed) as clock:
+def spent(run: Path, seconds: float) -> RunTime:
+    with RunTime(run) as clock:
         time.sleep(seconds)
     return clock
 
 
 def test_parts_add_up(tmp_path: Path) -> None:
-    assert spent(tmp_path, 0.1, resumed=False).earlier == 0
+    assert spent(tmp_path, 0.1).earlier == 0
     first = RunRecord(tmp_path).seconds
     assert first == pytest.approx(0.1, abs=0.09)
-    assert spent(tmp_path, 0.2, resumed=True).earlier == first
+    assert spent(tmp_path, 0.2).earlier == first
     parts = RunRecord(tmp_path).parts
     assert parts is not None
     assert [part["seconds"] >= wanted for part, wanted in zip(parts, (0.1, 0.2), strict=True)] == [True, True]
@@ -58,31 +58,22 @@ def test_a_part_that_is_killed_counts(tmp_path: Path) -> None:
     killed = RunRecord(tmp_path).seconds
     assert killed is not None
     assert 0.3 < killed < 10
-    assert spent(tmp_path, 0.01, resumed=True).earlier == killed
+    assert spent(tmp_path, 0.01).earlier == killed
 
 
 def test_only_one_rank_writes_and_all_know(tmp_path: Path) -> None:
-    spent(tmp_path, 0.02, resumed=False)
+    spent(tmp_path, 0.02)
     before = (tmp_path / SECONDS).read_bytes()
-    with RunTime(tmp_path, resumed=True, writes=False) as clock:
+    with RunTime(tmp_path, writes=False) as clock:
         assert clock.earlier == RunRecord(tmp_path).seconds
     assert (tmp_path / SECONDS).read_bytes() == before
 
 
-@pytest.mark.parametrize("text", [None, "", "[1]", '{"parts": 3}', '{"parts": [{"began": "x"}]}', '{"parts": [4]}'])
-def test_what_an_older_version_did_not_record_is_not_known(tmp_path: Path, text: str | None) -> None:
-    if text is not None:
-        (tmp_path / SECONDS).write_text(text)
-    assert spent(tmp_path, 0.01, resumed=True).earlier is None
-    assert RunRecord(tmp_path).seconds is None
-
-
-def test_a_run_that_starts_again_counts_what_was_spent_before(tmp_path: Path) -> None:
-    (tmp_path / "run").mkdir()
-    (tmp_path / "run-2").mkdir()
-    spent(tmp_path / "run", 0.05, resumed=False)
-    begin_with(tmp_path / "run-2", tmp_path / "run")
-    assert spent(tmp_path / "run-2", 0.01, resumed=False).earlier == RunRecord(tmp_path / "run").seconds
+@pytest.mark.parametrize("text", ["", "[1]", '{"parts": 3}', '{"parts": [{"began": "x"}]}', '{"parts": [4]}'])
+def test_seconds_that_were_edited_are_refused(tmp_path: Path, text: str) -> None:
+    (tmp_path / SECONDS).write_text(text)
+    with pytest.raises(DamagedFileError):
+        RunTime(tmp_path)
 
 
 def test_a_cells_device_seconds_hold_what_was_discarded(tmp_path: Path) -> None:

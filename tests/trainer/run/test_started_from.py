@@ -1,7 +1,7 @@
 """A run goes on with the rows, the model and the code that it was started with, or says what changed and is refused."""
 
+import importlib
 import itertools
-import json
 import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -15,13 +15,16 @@ from evenkeel.trainer.run.record.directory import ResumeError
 from evenkeel.trainer.run.record.manifest import (
     RerunError,
     check_same_run_again,
+    model_files,
+    own_code,
     read_manifest,
     record_changes,
+    starting_point,
     write_manifest,
 )
 from evenkeel.trainer.run.record.placement import Placement, place
-from evenkeel.trainer.run.record.started_from import model_files, own_code
 from tests.tiny_model import save_tiny_model
+from tests.trainer.run.test_checkpoints import saved
 
 RUN = """
 output_dir: run
@@ -45,7 +48,7 @@ CODE = {
 
 @pytest.fixture
 def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
-    """A run with one checkpoint of an older kind, which needs its trainer_state.json alone."""
+    """A run with one checkpoint, and its parts built."""
     for name, text in CODE.items():
         (tmp_path / name).parent.mkdir(exist_ok=True)
         (tmp_path / name).write_text(text)
@@ -56,20 +59,23 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     for name in ("WANDB_DIR", "TENSORBOARD_LOGGING_DIR"):  # what a placed run leaves there is no other test's
         monkeypatch.setenv(name, "")
         monkeypatch.delenv(name)
-    write_manifest(tmp_path / "run", load_config("run.yaml"), 1, {"train": "a" * 64, "test": "b" * 64})
-    record = read_manifest(tmp_path / "run") | {"checkpoint_manifests": False}
-    (tmp_path / "run" / "manifest.json").write_text(json.dumps(record))
-    (tmp_path / "run" / "checkpoint-4").mkdir()
-    (tmp_path / "run" / "checkpoint-4" / "trainer_state.json").write_text("{}")
+    for module in ("own_parts.judge", "own_parts.rows", "own_weight"):
+        importlib.import_module(module)
+    sys.modules["own_parts.rows"].made()
+    write_manifest(tmp_path / "run", load_config("run.yaml"), 1, start())
+    saved(tmp_path / "run", 4)
     yield tmp_path
     for module in [name for name in sys.modules if name.startswith("own_")]:
         del sys.modules[module]
 
 
+def start(rows: str = "a") -> dict[str, Any]:
+    return starting_point(load_config("run.yaml"), {"train": rows * 64, "test": "b" * 64})
+
+
 def resumed(*, rows: str = "a", accept: bool = False, resume: str = "auto") -> Placement:
-    args: Any = SimpleNamespace(process_index=0, world_size=1, eval_on_start=False, output_dir="run")
-    fingerprints = {"train": rows * 64, "test": "b" * 64}
-    return place(load_config("run.yaml"), args, resume, fingerprints, accept_changes=accept)
+    args: Any = SimpleNamespace(process_index=0, world_size=1, eval_on_start=False, output_dir="run", max_steps=-1)
+    return place(load_config("run.yaml"), args, resume, start(rows), accept_changes=accept)
 
 
 def edited(name: str, change: Callable[[str], str] = lambda text: text + "\n") -> Callable[[Path], None]:
@@ -87,24 +93,30 @@ def one_bit(folder: Path) -> None:
 
 
 CHANGES: dict[str, tuple[Callable[[Path], None], str]] = {
-    "other weights": (other_weights, "model, model.safetensors"),
+    "other weights": (other_weights, "model.safetensors"),
     "one layer norm's epsilon": (
         edited("model/config.json", lambda text: text.replace('"rms_norm_eps": 1e-06', '"rms_norm_eps": 1e-05')),
-        "model, config.json",
+        "config.json",
     ),
-    "the verifier": (edited("own_parts/judge.py"), "code, own_parts.judge"),
-    "what the verifier imports beside it": (edited("own_parts/scale.py"), "code, own_parts.scale"),
-    "a weight of one file": (edited("own_weight.py"), "code, own_weight"),
+    "the verifier": (edited("own_parts/judge.py"), "own_parts.judge"),
+    "what the verifier imports beside it": (edited("own_parts/scale.py"), "own_parts.scale"),
+    "a weight of one file": (edited("own_weight.py"), "own_weight"),
 }
 CHANGES_ASIDE: dict[str, tuple[Callable[[Path], None], str]] = {
-    "one bit of a weight": (one_bit, "model, model.safetensors"),
-    "the chat template": (edited("model/chat_template.jinja", lambda text: text + " "), "model, chat_template.jinja"),
-    "a file of the tokenizer": (edited("model/tokenizer_config.json"), "model, tokenizer_config.json"),
-    "a file more": (lambda folder: (folder / "model/generation_config.json").unlink(), "generation_config.json"),
-    "what is imported two steps away, of another package": (edited("own_helper/deep.py"), "code, own_helper.deep"),
-    "what is imported inside a function": (edited("own_parts/late.py"), "code, own_parts.late"),
-    "the generator": (edited("own_parts/rows.py"), "code, own_parts.rows"),
-    "a package's own file": (edited("own_parts/__init__.py"), "code, own_parts"),
+    "one bit of a weight": (one_bit, "model.safetensors"),
+    "the chat template": (
+        edited("model/chat_template.jinja", lambda text: text + " "),
+        "chat_template.jinja",
+    ),
+    "a file of the tokenizer": (edited("model/tokenizer_config.json"), "tokenizer_config.json"),
+    "a file more": (
+        lambda folder: (folder / "model/generation_config.json").unlink(),
+        "generation_config.json",
+    ),
+    "what is imported two steps away, of another package": (edited("own_helper/deep.py"), "own_helper.deep"),
+    "what is imported inside a function": (edited("own_parts/late.py"), "own_parts.late"),
+    "the generator": (edited("own_parts/rows.py"), "own_parts.rows"),
+    "a package's own file": (edited("own_parts/__init__.py"), "own_parts"),
 }
 NO_CHANGES: dict[str, Callable[[Path], Any]] = {
     "nothing": lambda folder: None,
@@ -134,11 +146,10 @@ def test_what_trains_nothing_else_is_no_change(folder: Path, name: str) -> None:
     NO_CHANGES[name](folder)
     placement = resumed()
     assert (placement.changed, placement.checkpoint) == ([], Path("run/checkpoint-4"))
-    assert not any("not known" in line for line in placement.lines)
 
 
 def test_other_rows_are_refused(folder: Path) -> None:
-    with pytest.raises(ResumeError, match="data, train: aaaaaaaaaaaa… → cccccccccccc…"):
+    with pytest.raises(ResumeError, match=r"data_fingerprints\.train: aaaaaaaaaaaa… → cccccccccccc…"):
         resumed(rows="c")
 
 
@@ -147,51 +158,37 @@ def test_what_was_accepted_is_recorded_and_is_what_the_next_part_is_compared_wit
     placement = resumed(rows="c", accept=True)
     assert placement.checkpoint is not None
     placement.lock and placement.lock.release()
-    record_changes(placement.run, placement.checkpoint, placement.now, placement.changed)
+    record_changes(placement.run, placement.checkpoint, start("c"), placement.changed)
     assert resumed(rows="c").changed == []
     record = read_manifest(folder / "run")
     assert [entry["behind"] for entry in record["accepted_changes"]] == ["checkpoint-4"]
     assert len(record["accepted_changes"][0]["changed"]) == 2
     with pytest.raises(RerunError, match="after checkpoint-4 with other things"):
-        check_same_run_again(folder / "run", record, load_config("run.yaml"), record["data_fingerprints"], 1)
+        check_same_run_again(folder / "run", record, start("c"), 1)
 
 
-def test_an_older_record_goes_on_and_says_what_it_does_not_tell(folder: Path) -> None:
-    record = read_manifest(folder / "run")
-    for key in ("model_files", "own_code"):
-        del record[key]
-    (folder / "run" / "manifest.json").write_text(json.dumps(record))
-    lines = "\n".join(resumed().lines)
-    assert "the model's configuration and tokenizer and the code of your own parts (own_helper" in lines
-    assert "not known" in lines
-    with pytest.raises(ResumeError, match="data, train"):
-        resumed(rows="c")
-    other_weights(folder)
-    with pytest.raises(ResumeError, match="model, weights: "):
-        resumed()
-
-
-def test_what_is_installed_and_what_is_ours_is_no_code_of_the_user(folder: Path) -> None:
-    assert {*own_code(load_config("run.yaml"))} == {
+def test_what_is_installed_and_what_is_ours_is_no_code_of_the_user(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (folder / "below" / "site-packages").mkdir(parents=True)
+    (folder / "below" / "site-packages" / "package_below.py").write_text("")
+    monkeypatch.syspath_prepend(str(folder / "below" / "site-packages"))
+    importlib.import_module("package_below")
+    found = {name for name in own_code() if name.partition(".")[0] != "tests"}
+    assert found == {
         *("own_parts", "own_parts.judge", "own_parts.scale", "own_parts.rows", "own_parts.late"),
         *("own_helper", "own_helper.deep", "own_weight"),
     }
-    plain = ["rewards=[{verifier: exact_match}]", "algorithm.token_weight=uniform"]
-    assert own_code(load_config("run.yaml", [*plain, "data.train={path: a/b, generator: null}"])) == {}
+    del sys.modules["package_below"]
 
 
-def test_packages_of_an_environment_below_are_installed_and_one_that_raises_is_passed_over(
-    folder: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    below = folder / "below" / "site-packages"
-    (below / "raising_package").mkdir(parents=True)
-    (below / "raising_package" / "__init__.py").write_text("raise AssertionError")
-    (below / "package_below.py").write_text("")
-    (folder / "part_on_packages.py").write_text("import package_below, raising_package.part\n\ndef judge(): ...\n")
-    monkeypatch.syspath_prepend(str(below))
-    rewards = "rewards=[{verifier: 'part_on_packages:judge'}]"
-    nothing = ["algorithm.token_weight=uniform", "data.train={path: a/b, generator: null}"]
-    assert {*own_code(load_config("run.yaml", [rewards, *nothing]))} == {"part_on_packages"}
+def test_a_module_that_only_one_part_of_the_run_imports_is_no_change(folder: Path) -> None:
+    """A debugger, or a part that imports later: where it matters, what imports it has changed too."""
+    for text in ("import own_parts.unused", "import own_parts.unused, own_parts.rows"):
+        (folder / "own_late.py").write_text(text)
+        sys.modules.pop("own_late", None)
+        importlib.import_module("own_late")
+        assert resumed().changed == []
 
 
 def test_a_checkpoint_as_a_model_is_its_model_alone(folder: Path) -> None:

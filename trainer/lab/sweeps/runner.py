@@ -24,8 +24,8 @@ from evenkeel.trainer.lab.sweeps.schema import Sweep, SweepError
 from evenkeel.trainer.lab.sweeps.starting import QueuedCell, next_attempt
 from evenkeel.trainer.lab.sweeps.stopping import LookGate
 from evenkeel.trainer.run.processes import REFUSED
+from evenkeel.trainer.run.record.directory import NO_LOCKS
 from evenkeel.trainer.run.record.files import write_json
-from evenkeel.trainer.run.record.lock import NO_LOCKS
 
 POLL_SECONDS = 1.0
 RETRY_SECONDS = 30.0

@@ -24,6 +24,7 @@ from evenkeel.trainer.run.check.lora import lora_findings
 from evenkeel.trainer.run.check.machine import device_memory, directory_findings, memory_estimates, memory_findings
 from evenkeel.trainer.run.check.memory import MemoryEstimate
 from evenkeel.trainer.run.check.model import folder_fault, model_findings, model_settings, skeleton_of
+from evenkeel.trainer.run.check.named_code import file_of, named_code
 from evenkeel.trainer.run.check.optimizer import optimizer_findings
 from evenkeel.trainer.run.check.packages import device_findings, engine_findings, package_findings
 from evenkeel.trainer.run.check.plan import Plan, plan_of, possible_processes
@@ -34,7 +35,6 @@ from evenkeel.trainer.run.config import RunConfig, load_tolerantly
 from evenkeel.trainer.run.config.layers import layered
 from evenkeel.trainer.run.config.yaml_document import Node
 from evenkeel.trainer.run.experiment import Experiment
-from evenkeel.trainer.run.record.started_from import file_of, named_code
 
 _BRIEF_ROWS = 128
 """Prompts of each set that are tokenized again as a run starts."""

@@ -21,7 +21,7 @@ PROMPTS, TOKENS = 4, 64
 """What the exported policy is compared on: so many prompts, and at most so many tokens of an answer."""
 SAME_WEIGHTS_GAP = 1e-3
 """Log-probabilities may differ by so much where no weight was rounded: merging an adapter reorders sums."""
-_UNPUBLISHED = ("command", "git_diff", "git_untracked", "launcher", "environment", "packages", "checkpoint_manifests")
+_UNPUBLISHED = ("command", "git_diff", "launcher", "environment", "packages")
 _PACKAGES = ("torch", "trl", "transformers", "accelerate", "peft", "deepspeed", "vllm", "datasets", "tokenizers")
 
 

@@ -10,6 +10,7 @@ from evenkeel.trainer.run.config import Source as DataSource
 from evenkeel.trainer.run.config.section import part_name
 from evenkeel.trainer.run.export.agreement import Agreement
 from evenkeel.trainer.run.export.source import Source
+from evenkeel.trainer.run.record.manifest import weights_of
 from evenkeel.trainer.run.record.run_record import RunRecord
 
 TEMPLATE = Path(__file__).with_name("model_card.md.jinja")
@@ -108,6 +109,7 @@ def model_card(source: Source, record: Mapping[str, Any], agreement: Agreement, 
         how_measured=how_measured(run, source.step),
         settings=_settings(config, record["world_size"]),
         record={"machine": {}, **record},
+        weights=weights_of(record["model_files"]),
         dtype=dtype,
         agreement=agreement,
     )

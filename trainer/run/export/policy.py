@@ -7,7 +7,7 @@ from typing import Any
 
 from evenkeel.trainer.run.config import quantization_config
 from evenkeel.trainer.run.export.source import ExportError, Source
-from evenkeel.trainer.run.record.manifest import model_fingerprint
+from evenkeel.trainer.run.record.manifest import model_files, weights_of
 
 DTYPES = ("float32", "bfloat16", "float16")
 
@@ -53,13 +53,11 @@ def _adapted(source: Source, base: str) -> Any:
     model = source.config.model
     loading: dict[str, Any] = {"quantization_config": quantization_config(source.config)}
     loading["attn_implementation"] = model.attn_implementation
-    trained_on = source.record.get("model_fingerprint")
-    now = model_fingerprint(base, model.revision)
-    if None not in (trained_on, now) and trained_on != now:
+    trained_on, now = (weights_of(each) for each in (source.record["model_files"], model_files(base, model.revision)))
+    if trained_on and now and trained_on != now:
         raise ExportError(
-            f"{base} holds other weights than {source.run.path} was trained on ({str(trained_on)[:12]}…, now "
-            f"{str(now)[:12]}…), and merged into them the adapter would be another policy. Bring those weights back, "
-            "or say with --base where they are now."
+            f"{base} holds other weights than {source.run.path} was trained on, and merged into them the adapter would "
+            "be another policy. Bring those weights back, or say with --base where they are now."
         )
     try:
         policy = AutoModelForCausalLM.from_pretrained(

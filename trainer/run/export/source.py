@@ -7,8 +7,8 @@ from typing import Any, Literal
 
 from evenkeel.rewards.registry import Refusal
 from evenkeel.trainer.run.config import RunConfig
-from evenkeel.trainer.run.record.checkpoints import fault_of, step_of, writes_manifests
-from evenkeel.trainer.run.record.files import CONFIG, TRAINER_STATE, BestRecord, files_fault, read_record
+from evenkeel.trainer.run.record.checkpoints import fault_of, step_of
+from evenkeel.trainer.run.record.files import CONFIG, TRAINER_STATE, StateRecord, files_fault, read_record
 from evenkeel.trainer.run.record.manifest import read_manifest
 from evenkeel.trainer.run.record.run_record import RunRecord
 from evenkeel.trainer.run.tokenizer import load_tokenizer
@@ -99,7 +99,7 @@ def find_source(folder: Path, wanted: str | None, *, trusts_code: bool = False) 
     checkpoints = run.checkpoints
     if wanted == BEST:
         newest = checkpoints[0] / TRAINER_STATE if checkpoints else None
-        state = read_record(newest, BestRecord, "Name a step.") if newest and newest.is_file() else {}
+        state = read_record(newest, StateRecord, "Name a step.") if newest and newest.is_file() else {}
         if state.get("best_model_checkpoint") is None:
             raise ExportError(
                 f"{run.path} kept no best checkpoint: its configuration has no `evaluation: {{keep_best: …}}`, or "
@@ -115,7 +115,7 @@ def find_source(folder: Path, wanted: str | None, *, trusts_code: bool = False) 
         if found not in checkpoints:
             steps = ", ".join(str(step_of(path)) for path in reversed(checkpoints)) or "none"
             raise ExportError(f"{run.path} has no checkpoint {wanted!r}. Its steps: {steps}.")
-        if fault := fault_of(found, manifest_expected=writes_manifests(run.path)):
+        if fault := fault_of(found):
             raise ExportError(f"{found} is broken: {fault}. Without --checkpoint the newest good one is exported.")
     source = Source(run, found)
     _ = source.record  # refused here

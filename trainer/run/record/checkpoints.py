@@ -15,14 +15,12 @@ from evenkeel.trainer.run.record.files import (
     TRAINER_STATE,
     CheckpointRecord,
     DamagedFileError,
-    ManifestRecord,
     read_record,
     write_json,
 )
 
 _OPTIMIZERS = ("optimizer.pt", "optimizer.bin", "optimizer_*")
 _TENSORS = (".safetensors", ".bin", ".pt", ".pth", ".distcp")
-_UNKNOWN = "What was run is not known; start a new run."
 _NAME = re.compile(r"checkpoint-(\d+)")
 
 
@@ -60,34 +58,42 @@ def write_checkpoint_manifest(checkpoint: Path, files: Mapping[str, Mapping[str,
     write_json(checkpoint / MANIFEST, record)
 
 
-def fault_of(checkpoint: Path, *, manifest_expected: bool) -> str:
-    """What is wrong with ``checkpoint``; empty where its files are what was saved.
-
-    Args:
-        manifest_expected: whether its run writes manifests; one of before needs its trainer_state.json alone, which is
-            written last of rank 0's files.
-    """
+def fault_of(checkpoint: Path) -> str:
+    """What is wrong with ``checkpoint``; empty where its files are what was saved."""
     if not (checkpoint / MANIFEST).exists():
-        if manifest_expected:
-            return "it was not saved to the end (it has no manifest.json)"
-        return (
-            "" if (checkpoint / TRAINER_STATE).exists() else f"it was not saved to the end (it has no {TRAINER_STATE})"
-        )
+        return "it was not saved to the end (it has no manifest.json)"
     try:
-        record = read_record(checkpoint / MANIFEST, CheckpointRecord, "")
+        files = read_record(checkpoint / MANIFEST, CheckpointRecord, "")["files"]
     except DamagedFileError as error:
         return f"its manifest.json cannot be read ({str(error).partition(': ')[2].rstrip('. ')})"
-    for name, saved in record["files"].items():
+    for name, saved in files.items():
         path = checkpoint / name
         if not path.is_file():
             return f"{name} is missing"
         if (size := path.stat().st_size) != saved["bytes"]:
             return f"{name} has {size:,} bytes and was saved with {saved['bytes']:,}"
-    for name, saved in record["files"].items():
+    for name, saved in files.items():
         if fingerprints(checkpoint, [name])[name]["sha256"] != saved["sha256"]:
             return f"{name} does not hold what was saved (its SHA-256 differs)"
-    added = (name for name in files_of(checkpoint) if name not in record["files"] and name.endswith(_TENSORS))
+    added = (name for name in files_of(checkpoint) if name not in files and name.endswith(_TENSORS))
     return next((f"its manifest.json does not list {name}" for name in added), "")
+
+
+def lacking(checkpoint: Path) -> str:
+    """What a run cannot be resumed exactly without and the manifest of ``checkpoint`` does not list.
+
+    Training continues without them in silence: with an optimizer or strategies that have seen nothing, or other random
+    numbers.
+    """
+    record = read_record(checkpoint / MANIFEST, CheckpointRecord, "")
+    world_size, saved = record["world_size"], record["files"]
+    engine = any(name.startswith("global_step") for name in saved)  # DeepSpeed keeps optimizer and schedule itself
+    ranks = ["rng_state.pth"] if world_size == 1 else [f"rng_state_{rank}.pth" for rank in range(world_size)]
+    wanted = [TRAINER_STATE, OWN_STATE, *ranks, *([] if engine else ["scheduler.pt"])]
+    absent = [name for name in wanted if name not in saved]
+    if not engine and not any(fnmatch(name.partition("/")[0], pattern) for name in saved for pattern in _OPTIMIZERS):
+        absent.append("optimizer.pt")
+    return f"it lacks {' and '.join(absent)}, without which it could not be resumed exactly" if absent else ""
 
 
 @dataclass
@@ -100,40 +106,13 @@ class Verified:
 
 def newest_good_checkpoint(run: Path, *, to_resume: bool = False) -> Verified:
     """Verify the checkpoints of ``run``, the newest first, until one is good; ``to_resume``: see `lacking`."""
-    expected = writes_manifests(run)
     found = Verified()
     for checkpoint in checkpoints_of(run):
-        fault = fault_of(checkpoint, manifest_expected=expected) or (lacking(checkpoint) if to_resume else "")
-        if not fault:
+        if not (fault := fault_of(checkpoint) or (lacking(checkpoint) if to_resume else "")):
             found.checkpoint = checkpoint
             break
         found.faults[checkpoint] = fault
     return found
-
-
-def writes_manifests(run: Path) -> bool:
-    """Whether ``run`` was started by a version whose checkpoints carry a manifest."""
-    path = run / MANIFEST
-    return path.exists() and bool(read_record(path, ManifestRecord, _UNKNOWN).get("checkpoint_manifests"))
-
-
-def lacking(checkpoint: Path) -> str:
-    """What a run cannot be resumed exactly without and the manifest of ``checkpoint`` does not list.
-
-    Training continues without them in silence: with an optimizer or strategies that have seen nothing, or other random
-    numbers. Of a checkpoint without a manifest nothing is known.
-    """
-    if not (checkpoint / MANIFEST).exists():
-        return ""
-    record = read_record(checkpoint / MANIFEST, CheckpointRecord, "")
-    world_size, saved = record["world_size"], record["files"]
-    engine = any(name.startswith("global_step") for name in saved)  # DeepSpeed keeps optimizer and schedule itself
-    ranks = ["rng_state.pth"] if world_size == 1 else [f"rng_state_{rank}.pth" for rank in range(world_size)]
-    wanted = [TRAINER_STATE, OWN_STATE, *ranks, *([] if engine else ["scheduler.pt"])]
-    absent = [name for name in wanted if name not in saved]
-    if not engine and not any(fnmatch(name.partition("/")[0], pattern) for name in saved for pattern in _OPTIMIZERS):
-        absent.append("optimizer.pt")
-    return f"it lacks {' and '.join(absent)}, without which it could not be resumed exactly" if absent else ""
 
 
 def set_aside(checkpoint: Path) -> Path:

@@ -1,24 +1,20 @@
-"""The directory of one run: which one it is, what is written there, and from where a stopped run is resumed."""
+"""The directory of one run: which one it is, who owns it, and whether it can be continued under given settings."""
 
 import contextlib
+import errno
 import itertools
+import os
 import shutil
+import socket
 from pathlib import Path
+
+from filelock import FileLock, Timeout
 
 from evenkeel.rewards.registry import Refusal
 from evenkeel.trainer.run.config import RunConfig
 from evenkeel.trainer.run.config.layers import flattened
 from evenkeel.trainer.run.record.checkpoints import checkpoints_of
-from evenkeel.trainer.run.record.files import (
-    CONFIG,
-    MANIFEST,
-    SECONDS,
-    TRAINER_STATE,
-    WANDB_RUN_ID,
-    StateRecord,
-    read_record,
-)
-from evenkeel.trainer.run.record.lock import LOCK
+from evenkeel.trainer.run.record.files import CONFIG, LOCK, MANIFEST, SECONDS, WANDB_RUN_ID
 from evenkeel.trainer.run.record.manifest import read_manifest
 from evenkeel.trainer.run.record.run_record import RunRecord
 
@@ -30,10 +26,16 @@ TRL_MAY_CHANGE = ("save_strategy", "save_steps", "save_total_limit", "logging_st
 LENGTH = ("max_steps", "num_train_epochs")
 """May differ too, where the learning rate does not depend on how long the run is."""
 CONSTANT = ("constant", "constant_with_warmup")
+NO_LOCKS = (errno.ENOLCK, errno.ENOSYS, errno.EOPNOTSUPP)
+"""Errors of a file system that has no locks."""
 
 
 class ResumeError(Refusal):
     """A run that cannot be continued as asked; the message says what to do instead."""
+
+
+class OwnerError(Refusal):
+    """A run's directory in which another process trains."""
 
 
 def fresh_directory(output_dir: str | Path) -> Path:
@@ -70,12 +72,33 @@ def directories_of(output_dir: str | Path) -> list[Path]:
     return [path for path in (first, *(first.with_name(f"{first.name}-{n}") for n in later)) if path.is_dir()]
 
 
-def is_trained(checkpoint: Path, max_steps: int) -> bool:
-    """Whether nothing is left to train after ``checkpoint``; ``max_steps`` ≤ 0 = as many as the run had planned."""
-    instead = f"Rename {checkpoint} to resume from an older checkpoint: --resume auto takes the newest that is left."
-    state = read_record(checkpoint / TRAINER_STATE, StateRecord, instead)
-    planned = max_steps if max_steps > 0 else state["max_steps"]
-    return bool(state["global_step"] >= planned)
+def owned(run: Path) -> FileLock:
+    """Take the lock of ``run``, until it is released, collected or its process ends, whatever ends that.
+
+    Children do not keep it: a program that is started does not inherit the file, and filelock closes it in a fork.
+    It holds between hosts where the file system supports ``flock`` (NFS with its lock daemon, Lustre with that option).
+    Where it does not, a message says so, and the run continues without a lock.
+
+    Raises:
+        OwnerError: another process holds it.
+    """
+    # A soft lock, a file that outlives a killed process, would keep a run from being resumed.
+    lock = FileLock(run / LOCK, timeout=0, thread_local=False, fallback_to_soft=False)
+    try:
+        lock.acquire()
+    except Timeout:
+        owner = (run / LOCK).read_text().strip() or "another process"
+        raise OwnerError(
+            f"{run} is locked by {owner}, which trains there: two trainings would write into each other's files. "
+            "Wait until it ends or stop it with SIGTERM, or start a run of its own without --resume."
+        ) from None
+    except OSError as error:
+        if error.errno not in NO_LOCKS:
+            raise
+        print(f"{run} cannot be locked ({error.strerror}): start no second training in it.", flush=True)
+        return lock
+    (run / LOCK).write_text(f"process {os.getpid()} on {socket.gethostname()}\n")
+    return lock
 
 
 def check_same_run(config: RunConfig, run: Path, world_size: int) -> None:
@@ -90,24 +113,21 @@ def check_same_run(config: RunConfig, run: Path, world_size: int) -> None:
             f"{run} was trained on {started} processes and would be resumed on {world_size}: each process's random "
             f"state and share of the optimizer are in its checkpoint. Start {started} processes."
         )
-    saved = RunRecord(run).config.model_dump()
-    current = config.model_dump()
-    for section in MAY_CHANGE:
-        saved.pop(section, None), current.pop(section, None)
+    saved, current = RunRecord(run).config.model_dump(), config.model_dump()
     constant = current["trl"].get("lr_scheduler_type") in CONSTANT
-    for key in (*TRL_MAY_CHANGE, *(LENGTH if constant else ())):
-        saved["trl"].pop(key, None), current["trl"].pop(key, None)
+    for settings in (saved, current):
+        for section in MAY_CHANGE:
+            settings.pop(section, None)
+        for key in (*TRL_MAY_CHANGE, *(LENGTH if constant else ())):
+            settings["trl"].pop(key, None)
     before, now = flattened(saved), flattened(current)
     changed = [key for key in sorted({*before, *now}) if before.get(key) != now.get(key)]
     if changed:
         lines = [f"  {key}: {before.get(key, 'absent')!r} → {now.get(key, 'absent')!r}" for key in changed]
+        if {*changed} & {f"trl.{key}" for key in LENGTH}:
+            lines.append("The learning rate depends on how long the run is.")
         raise ResumeError(
             f"{run} was started with other settings, and its checkpoint can be resumed only with those:\n"
             + "\n".join(lines)
-            + (
-                "\nThe learning rate depends on how long the run is."
-                if {*changed} & {f"trl.{k}" for k in LENGTH}
-                else ""
-            )
             + f"\nTake the changes back, resume with {run / CONFIG}, or start a new run without --resume."
         )

@@ -16,6 +16,7 @@ from typing_extensions import TypedDict
 from evenkeel.rewards.registry import Refusal
 
 CONFIG = "config.yaml"
+LOCK = "owner.lock"
 MANIFEST = "manifest.json"
 """Of a run, and of each of its checkpoints."""
 METRICS = "metrics.jsonl"
@@ -47,7 +48,6 @@ class ManifestRecord(TypedDict, total=False):
 
     world_size: int
     data_fingerprints: dict[str, str]
-    checkpoint_manifests: bool
     packages: dict[str, str | None]
     machine: dict[str, Any]
     environment: dict[str, str]
@@ -56,10 +56,8 @@ class ManifestRecord(TypedDict, total=False):
     seed: int
     git_revision: str | None
     git_diff: str | None
-    git_untracked: str | None
-    model_fingerprint: str | None
-    model_files: dict[str, str | None] | None
-    own_code: dict[str, str | None] | None
+    model_files: dict[str, str]
+    own_code: dict[str, str]
 
 
 @with_config(_OPEN)
@@ -102,13 +100,6 @@ class StateRecord(TypedDict):
 
 
 @with_config(_OPEN)
-class BestRecord(TypedDict):
-    """The same file, as far as it says which checkpoint was the best."""
-
-    best_model_checkpoint: NotRequired[str | None]
-
-
-@with_config(_OPEN)
 class SummaryRecord(TypedDict, total=False):
     """``summary.json`` of a run; ``null`` is what is not known."""
 
@@ -116,6 +107,20 @@ class SummaryRecord(TypedDict, total=False):
     wall_seconds: float | None
     accuracy_before: float | None
     accuracy_after: float | None
+
+
+class PartRecord(TypedDict):
+    """One part of a run, from its start or a checkpoint to a stop."""
+
+    began: str
+    seconds: float
+
+
+@with_config(_OPEN)
+class SecondsRecord(TypedDict):
+    """``seconds.json`` of a run."""
+
+    parts: list[PartRecord]
 
 
 @with_config(_OPEN)

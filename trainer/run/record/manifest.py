@@ -1,4 +1,4 @@
-"""What a run was made of: command, code, versions, data, machine; and in what another run of it would differ."""
+"""What a run was made of: command, code, versions, data, model and machine; and what of it is different now."""
 
 import hashlib
 import json
@@ -6,6 +6,7 @@ import os
 import platform
 import subprocess
 import sys
+import sysconfig
 from collections.abc import Iterable, Mapping
 from importlib.metadata import distributions
 from pathlib import Path
@@ -14,169 +15,121 @@ from typing import Any
 from evenkeel.rewards.registry import Refusal
 from evenkeel.trainer.run.config import RunConfig
 from evenkeel.trainer.run.config.layers import flattened
-from evenkeel.trainer.run.record.files import CONFIG, MANIFEST, DamagedFileError, write_json
+from evenkeel.trainer.run.record.files import CONFIG, MANIFEST, write_json
 from evenkeel.trainer.run.record.run_record import RunRecord
-from evenkeel.trainer.run.record.started_from import content_hash, model_files, own_code, what_changed
 
 ROOT = Path(__file__).parents[3]
 ENVIRONMENT = ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "CUDA_VISIBLE_DEVICES", "CUBLAS_WORKSPACE_CONFIG", "NCCL_ALGO")
 """Variables of the environment that change the order of sums, and with it the last digits of every number."""
 LAUNCHER = ("ACCELERATE_", "FSDP_", "WORLD_SIZE", "LOCAL_WORLD_SIZE")
 """Beginnings of the variables through which a launcher says what it started."""
-DECIDES = (
-    "git_revision",
-    "git_diff",
-    "python",
-    "packages",
-    "world_size",
-    "data_fingerprints",
-    "model_files",
-    "own_code",
-    "branch",
-    "environment",
-    "machine",
-)
+START = ("data_fingerprints", "model_files", "own_code")
+"""What a run starts from, by content."""
+DECIDES = ("git_revision", "git_diff", "python", "packages", "world_size", *START, "branch", "environment", "machine")
 """What decides whether the same configuration gives the same numbers again."""
-
-
 TRAINS_WITH = (
     *("torch", "trl", "transformers", "accelerate", "peft", "deepspeed", "bitsandbytes", "vllm", "tokenizers"),
-    *("trl-evenkeel", "git_revision", "python", "sympy", "latex2sympy2_extended", "math-verify"),
+    *("trl-evenkeel", "sympy", "latex2sympy2_extended", "math-verify"),
 )
-"""Of these another version may compute other numbers, or give other verdicts, in a resumed run."""
+"""Packages of which another version may compute other numbers, or give other verdicts, in a resumed run."""
+
+_INSTALLED = tuple(
+    f"{Path(sysconfig.get_path(name)).resolve()}{os.sep}" for name in ("stdlib", "platstdlib", "purelib", "platlib")
+)
+_MODEL_FILES = (".safetensors", ".bin", ".json", ".jinja", ".model", ".txt", ".tiktoken", ".py")
+_OF_A_RUN = ("trainer_state.json", "manifest.json", "logged_so_far_", "training_args.bin")
+"""Beginnings of files that a checkpoint holds with its model."""
+_WHOLE_BYTES = 64 << 20
 
 
 class RerunError(Refusal):
     """A run that cannot be repeated; the message says why, and what to do instead."""
 
 
-def manifest(config: RunConfig, world_size: int, fingerprints: Mapping[str, str]) -> dict[str, Any]:
-    """The record of a run that starts now, as plain data."""
-    return {
+def starting_point(config: RunConfig, fingerprints: Mapping[str, str]) -> dict[str, Any]:
+    """What a run starts from, by content. Its parts are built already: their modules are imported.
+
+    Args:
+        fingerprints: of the rows, by part.
+    """
+    model = model_files(config.model.name_or_path, config.model.revision)
+    return {"data_fingerprints": dict(fingerprints), "model_files": model, "own_code": own_code()}
+
+
+def write_manifest(run: Path, config: RunConfig, world_size: int, start: Mapping[str, Any]) -> None:
+    """``config.yaml``, which starts the same run again, and ``manifest.json``, with the `starting_point`."""
+    run.mkdir(parents=True, exist_ok=True)
+    config.save_resolved(run / CONFIG)
+    record = {
         "command": sys.argv,
-        "git_revision": _git("rev-parse", "HEAD"),
+        **_versions(),
         "git_diff": _git("diff", "HEAD"),
-        "git_untracked": _git("ls-files", "--others", "--exclude-standard"),
-        "python": platform.python_version(),
-        "packages": dict(sorted({found.name.lower(): found.version for found in distributions()}.items())),
         "seed": config.run_seed,
-        "data_fingerprints": dict(fingerprints),
         "world_size": world_size,
-        "checkpoint_manifests": True,
-        "model_fingerprint": model_fingerprint(config.model.name_or_path, config.model.revision),
-        "model_files": model_files(config.model.name_or_path, config.model.revision),
-        "own_code": own_code(config),
+        **start,
         "branch": None if config.branch_of is None else content_hash(Path(config.branch_of) / MANIFEST),
         "launcher": {name: value for name, value in sorted(os.environ.items()) if name.startswith(LAUNCHER)},
         "environment": {name: os.environ[name] for name in ENVIRONMENT if name in os.environ},
         "machine": _machine(),
     }
-
-
-def write_manifest(run: Path, config: RunConfig, world_size: int, fingerprints: Mapping[str, str]) -> None:
-    """``config.yaml``, which starts the same run again, and ``manifest.json``."""
-    run.mkdir(parents=True, exist_ok=True)
-    config.save_resolved(run / CONFIG)
-    write_json(run / MANIFEST, manifest(config, world_size, fingerprints))
+    write_json(run / MANIFEST, record)
 
 
 def read_manifest(run: Path) -> dict[str, Any]:
     """The record of ``run``.
 
     Raises:
-        RerunError: there is none, or it is damaged.
+        RerunError: there is none, or it does not say what the run started from.
+        DamagedFileError: it cannot be read.
     """
-    path = run / MANIFEST
-    if not path.is_file():
-        raise RerunError(f"{run} has no {MANIFEST}, so it is not known what was run. Name a run's directory.")
-    try:
-        record = RunRecord(run, instead="What was run is not known; start a new run.").manifest
-    except DamagedFileError as error:
-        raise RerunError(str(error)) from error
-    if missing := [key for key in ("world_size", "data_fingerprints") if key not in record]:
-        raise RerunError(f"{path} does not say {' and '.join(missing)}, so it cannot be used here. Start a new run.")
+    record = RunRecord(run, instead="What was run is not known; start a new run.").manifest
+    if missing := [key for key in ("world_size", *START) if key not in record]:
+        what = f"{run / MANIFEST} is not there, or does not say {', '.join(missing)}: it is not known what was run."
+        raise RerunError(f"{what} Name a run's directory, or start a new run.")
     return record
 
 
-def changed_versions(record: Mapping[str, Any]) -> list[str]:
-    """``torch 2.12.0 → 2.13.0`` for each of `TRAINS_WITH` of which there is another version than recorded."""
-    recorded = {**(record.get("packages") or {}), **{name: record.get(name) for name in ("python", "git_revision")}}
-    now = {found.name.lower(): found.version for found in distributions()} | {"python": platform.python_version()}
-    now |= {"git_revision": _git("rev-parse", "HEAD") or ""}
-    pairs = [(name, recorded.get(name), now.get(name)) for name in TRAINS_WITH]
-    return [f"{name} {before} → {after or 'absent'}" for name, before, after in pairs if before not in (None, after)]
-
-
-def data_fingerprint(rows: Iterable[Mapping[str, Any]]) -> str:
-    """SHA-256 of the rows in their order, of every column: equal exactly when the data are equal."""
-    digest = hashlib.sha256()
-    for row in rows:
-        digest.update(json.dumps(row, sort_keys=True, ensure_ascii=True, default=repr).encode() + b"\n")
-    return digest.hexdigest()
-
-
-def model_fingerprint(name_or_path: str, revision: str | None) -> str | None:
-    """Which weights a run starts from: of a folder the SHA-256 of its weight files, of a hub id its commit.
-
-    Of a file beyond 64 MiB 64 blocks of 1 MiB are read, evenly spread: training moves every one of them. ``None`` where
-    a hub id's commit is not known, as without a copy in the cache.
-    """
-    folder = Path(name_or_path)
-    if not folder.is_dir():
-        from huggingface_hub import try_to_load_from_cache
-
-        found = try_to_load_from_cache(name_or_path, "config.json", revision=revision)
-        return Path(found).parent.name if isinstance(found, str) else None
-    digest = hashlib.sha256()
-    for file in sorted(path for path in folder.iterdir() if path.suffix in (".safetensors", ".bin")):
-        size = file.stat().st_size
-        digest.update(f"{file.name} {size}\n".encode())
-        with file.open("rb") as weights:
-            for block in range(64):
-                weights.seek(max(block << 20, block * (size - (1 << 20)) // 63))
-                digest.update(weights.read(1 << 20))
-    return digest.hexdigest()
-
-
 def differences(before: Mapping[str, Any], now: Mapping[str, Any]) -> list[str]:
-    """A line for each thing that decides a run's numbers and is not what it was: ``packages.torch: 2.12 → 2.13``."""
-    known = [key for key in DECIDES if key in before]  # what an older version did not record is not compared
-    old, new = (flattened({key: record[key] for key in known if record.get(key)}) for record in (before, now))
+    """A line for each thing that decides a run's numbers and is not what it was: ``packages.torch: 2.12 → 2.13``.
+
+    Compared is what both records hold. A module that only one of them imported is no difference: what imports it is.
+    """
+    known = [key for key in DECIDES if key in before and key in now]
+    if not (before.get("model_files") and now.get("model_files")):  # the commit of a hub id is not always known
+        known = [key for key in known if key != "model_files"]
+    old, new = (
+        {place: value for key in known if record[key] for place, value in flattened(record[key], key).items()}
+        for record in (before, now)
+    )
     changed = [key for key in sorted({*old, *new}) if old.get(key) != new.get(key)]
     return [
-        f"{key}: changed" if key == "git_diff" else f"{key}: {old.get(key, 'absent')} → {new.get(key, 'absent')}"
+        f"{key}: changed" if key == "git_diff" else f"{key}: {_shown(old.get(key))} → {_shown(new.get(key))}"
         for key in changed
+        if not key.startswith("own_code.") or (key in old and key in new)
     ]
 
 
-def changes_since_start(
-    run: Path, config: RunConfig, fingerprints: Mapping[str, str]
-) -> tuple[dict[str, Any], list[str], list[str]]:
-    """Of a run that is resumed: its rows, model and own code as they are now, a line for each that is not as it was,
-    and what its record does not contain.
-    """
-    model = config.model.name_or_path, config.model.revision
-    now = {
-        "data_fingerprints": dict(fingerprints),
-        "model_fingerprint": model_fingerprint(*model),
-        "model_files": model_files(*model),
-        "own_code": own_code(config),
-    }
-    return now, *what_changed(read_manifest(run), now)
+def _shown(value: Any) -> str:
+    text = "absent" if value is None else str(value)
+    return text if len(text) < 40 else f"{text[:12]}…"  # a hash
 
 
-def record_changes(run: Path, checkpoint: Path, now: Mapping[str, Any], changed: Iterable[str]) -> None:
+def changed_versions(record: Mapping[str, Any]) -> list[str]:
+    """The `differences` from a record in Python, Evenkeel's revision and the packages of `TRAINS_WITH`."""
+    keys = {"python", "git_revision", *(f"packages.{name}" for name in TRAINS_WITH)}
+    return [line for line in differences(record, _versions()) if line.partition(":")[0] in keys]
+
+
+def record_changes(run: Path, checkpoint: Path, start: Mapping[str, Any], changed: Iterable[str]) -> None:
     """Write into a run's record that it was resumed from ``checkpoint`` although rows, model or code had changed."""
     record = read_manifest(run)
-    accepted = {"behind": checkpoint.name, "changed": [line.strip() for line in changed]}
-    record |= {**now, "accepted_changes": [*record.get("accepted_changes", []), accepted]}
+    accepted = {"behind": checkpoint.name, "changed": [*changed]}
+    record |= {**start, "accepted_changes": [*record.get("accepted_changes", []), accepted]}
     write_json(run / MANIFEST, record)
 
 
-def check_same_run_again(
-    run: Path, before: Mapping[str, Any], config: RunConfig, fingerprints: Mapping[str, str], world_size: int
-) -> None:
-    """Refuse to repeat ``run`` with other weights, on other rows or another number of processes: it would be another.
+def check_same_run_again(run: Path, before: Mapping[str, Any], start: Mapping[str, Any], world_size: int) -> None:
+    """Refuse to repeat ``run`` from another model, on other rows or another number of processes: it would be another.
 
     Raises:
         RerunError: naming what differs.
@@ -192,18 +145,82 @@ def check_same_run_again(
             f"({'; '.join(accepted[0]['changed'])}), so no single run can repeat it. Start a new run with "
             f"evenkeel train {run / CONFIG}."
         )
-    weights = model_fingerprint(config.model.name_or_path, config.model.revision)
-    if before.get("model_fingerprint") not in (None, weights):
+    if changed := differences(before, {**start, "own_code": {}}):
         raise RerunError(
-            f"{config.model.name_or_path} holds other weights than {run} started from ("
-            f"{before['model_fingerprint'][:12]}…, now {str(weights)[:12]}…). Bring those back, or start a new run."
+            f"{run} was started from other rows or another model than there are now:\n  " + "\n  ".join(changed) + "\n"
+            f"Bring those back, or start a new run with evenkeel train {run / CONFIG}."
         )
-    for part, fingerprint in fingerprints.items():
-        if (was := before["data_fingerprints"].get(part)) != fingerprint:
-            raise RerunError(
-                f"data.{part} is not what {run} was run on (SHA-256 {str(was)[:12]}…, now {fingerprint[:12]}…). Bring "
-                f"back those rows, or start a new run with evenkeel train {run / CONFIG}."
-            )
+
+
+def data_fingerprint(rows: Iterable[Mapping[str, Any]]) -> str:
+    """SHA-256 of the rows in their order, of every column: equal exactly when the data are equal."""
+    digest = hashlib.sha256()
+    for row in rows:
+        digest.update(json.dumps(row, sort_keys=True, ensure_ascii=True, default=repr).encode() + b"\n")
+    return digest.hexdigest()
+
+
+def content_hash(file: Path) -> str:
+    """SHA-256 of a file; beyond 64 MiB of its size and 64 blocks of 1 MiB, evenly spread: training moves all."""
+    size = file.stat().st_size
+    digest = hashlib.sha256(f"{size}\n".encode())
+    with file.open("rb") as content:
+        if size <= _WHOLE_BYTES:
+            digest.update(content.read())
+        else:
+            for block in range(64):
+                content.seek(block * (size - (1 << 20)) // 63)
+                digest.update(content.read(1 << 20))
+    return digest.hexdigest()
+
+
+def model_files(name_or_path: str, revision: str | None) -> dict[str, str]:
+    """File → hash of all that a model's folder says: weights, configuration, tokenizer, template, code of its own.
+
+    Of a hub id its commit; empty where that is not known, as without a copy in the cache.
+    """
+    folder = Path(name_or_path)
+    if folder.is_dir():
+        files = (path for path in folder.iterdir() if path.suffix in _MODEL_FILES and path.is_file())
+        return {path.name: content_hash(path) for path in sorted(files) if not path.name.startswith(_OF_A_RUN)}
+    from huggingface_hub import try_to_load_from_cache
+
+    try:
+        found = try_to_load_from_cache(name_or_path, "config.json", revision=revision)
+    except ValueError:
+        return {}
+    return {"commit": Path(found).parent.name} if isinstance(found, str) else {}
+
+
+def weights_of(files: Mapping[str, str]) -> dict[str, str]:
+    """The weights among the `model_files`; of a hub id its commit."""
+    return {name: value for name, value in files.items() if name.endswith((".safetensors", ".bin")) or name == "commit"}
+
+
+def own_code() -> dict[str, str]:
+    """Module → hash of its file, of every imported module that is not Python's, not installed and not ours.
+
+    Not seen are modules that a part imports later, and files that it reads.
+    """
+    named = {name: getattr(module, "__dict__", {}).get("__file__") for name, module in [*sys.modules.items()]}
+    files = {name: Path(file).resolve() for name, file in sorted(named.items()) if isinstance(file, str)}
+    ours = ("evenkeel", "__main__", "__mp_main__")
+    return {
+        name: content_hash(file)
+        for name, file in files.items()
+        if name.partition(".")[0] not in ours and file.is_file() and not _is_installed(file)
+    }
+
+
+def _is_installed(file: Path) -> bool:
+    """Whether a file is Python's or a package's, of this virtual environment or of one below it."""
+    return str(file).startswith(_INSTALLED) or not {"site-packages", "dist-packages"}.isdisjoint(file.parts)
+
+
+def _versions() -> dict[str, Any]:
+    packages = {found.name.lower(): found.version for found in distributions()}
+    revision = _git("rev-parse", "HEAD")
+    return {"git_revision": revision, "python": platform.python_version(), "packages": dict(sorted(packages.items()))}
 
 
 def _git(*arguments: str) -> str | None:
@@ -219,21 +236,16 @@ def _git(*arguments: str) -> str | None:
 def _machine() -> dict[str, Any]:
     import torch
 
+    cpu = platform.processor() or platform.machine()
+    if (file := Path("/proc/cpuinfo")).is_file():
+        lines = (line for line in file.read_text().splitlines() if line.startswith("model name"))
+        cpu = next((line.partition(":")[2].strip() for line in lines), cpu)
     return {
         "platform": platform.platform(),
-        "cpu": _cpu_model(),
+        "cpu": cpu,
         "cores": os.cpu_count(),
         "torch_threads": torch.get_num_threads(),
         "memory_gb": round(os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") / 2**30),
         "gpus": [torch.cuda.get_device_name(index) for index in range(torch.cuda.device_count())],
         "cuda": torch.version.cuda,
     }
-
-
-def _cpu_model() -> str:
-    try:
-        lines = Path("/proc/cpuinfo").read_text().splitlines()
-    except OSError:
-        lines = []
-    names = (line.partition(":")[2].strip() for line in lines if line.startswith("model name"))
-    return next(names, platform.processor() or platform.machine())

@@ -2,8 +2,8 @@
 
 import os
 import secrets
+import shutil
 from collections.abc import Iterator, Mapping
-from contextlib import ExitStack
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -12,16 +12,10 @@ from filelock import FileLock
 
 from evenkeel.rewards.registry import Refusal
 from evenkeel.trainer.run.config import RunConfig
-from evenkeel.trainer.run.record.checkpoints import checkpoints_of, newest_good_checkpoint, set_aside, writes_manifests
-from evenkeel.trainer.run.record.directory import (
-    ResumeError,
-    check_same_run,
-    directories_of,
-    fresh_directory,
-)
-from evenkeel.trainer.run.record.files import WANDB_RUN_ID
-from evenkeel.trainer.run.record.lock import owned
-from evenkeel.trainer.run.record.manifest import changed_versions, changes_since_start, read_manifest
+from evenkeel.trainer.run.record.checkpoints import newest_good_checkpoint, set_aside
+from evenkeel.trainer.run.record.directory import ResumeError, check_same_run, directories_of, fresh_directory, owned
+from evenkeel.trainer.run.record.files import SECONDS, TRAINER_STATE, WANDB_RUN_ID, StateRecord, read_record
+from evenkeel.trainer.run.record.manifest import changed_versions, differences, read_manifest
 from evenkeel.trainer.run.record.run_record import RunRecord
 
 AUTO = "auto"
@@ -35,33 +29,31 @@ class Placement:
     """A run's directory and the checkpoint that it resumes from.
 
     Attributes:
-        finished: the newest run has its summary and needs no checkpoint to say so.
+        is_trained: no step is left to train.
+        is_finished: and its summary is written.
         lines: messages about the choice.
-        changed: what differs from what the run was started with, where that was allowed.
-        restarts: the run that ended before its first checkpoint and is started again here.
-        now: its rows, model and own code as they are then.
+        changed: what differs from what the run was started from, where that was allowed.
         lock: held by rank 0 for as long as this object lives.
     """
 
     run: Path
     checkpoint: Path | None = None
-    finished: bool = False
+    is_trained: bool = False
+    is_finished: bool = False
     lines: list[str] = field(default_factory=list)
-    restarts: Path | None = None
     changed: list[str] = field(default_factory=list)
-    now: dict[str, Any] = field(default_factory=dict)
     lock: FileLock | None = None
 
 
 def place(
-    config: RunConfig, args: Any, resume: str | None, fingerprints: Mapping[str, str], *, accept_changes: bool = False
+    config: RunConfig, args: Any, resume: str | None, start: Mapping[str, Any], *, accept_changes: bool = False
 ) -> Placement:
     """The placement of a run, the same on all ranks, written into TRL's ``args`` and the loggers' environment.
 
     Args:
         resume: ``None`` starts a run; else `AUTO`, `NEWEST` or the directory of a run.
-        fingerprints: of the rows, by part.
-        accept_changes: resume although rows, model or the code of own parts are not what the run was started with.
+        start: its `starting_point`; rank 0's counts.
+        accept_changes: resume although rows, model or the code of own parts are not what the run was started from.
 
     Raises:
         ResumeError: there is nothing to resume from, or it was trained under other settings, or from other things.
@@ -73,12 +65,8 @@ def place(
     lock: FileLock | None = None
     if args.process_index == 0:
         try:
-            with ExitStack() as refused:  # what is refused is free for the next start in this process
-                placement = _chosen(config, resume, args.world_size, refused)
-                if placement.checkpoint is not None or placement.finished:
-                    _compare(placement, config, fingerprints, accept_changes)
-                refused.pop_all()
-            lock, placement.lock = placement.lock, None  # do not broadcast the lock
+            placement = _chosen(config, args, resume, start, accept_changes)
+            lock, placement.lock = placement.lock, None  # it cannot be broadcast
             chosen = [placement]
         except Refusal as refusal:
             chosen = [refusal]
@@ -121,32 +109,38 @@ def _hand_over(variable: str, value: str) -> None:
         os.environ[variable] = _handed_over[variable] = value
 
 
-def _chosen(config: RunConfig, resume: str | None, world_size: int, refused: ExitStack) -> Placement:
+def _chosen(
+    config: RunConfig, args: Any, resume: str | None, start: Mapping[str, Any], accept_changes: bool
+) -> Placement:
     if resume is None:
-        return _fresh(config, [])
+        return _fresh(config)
     # of --resume=~/x a shell expands nothing
     runs = directories_of(config.output_dir) if resume in (AUTO, NEWEST) else [Path(resume).expanduser()]
     run = runs[-1] if runs else None
     if run is None and resume == AUTO:
-        return _fresh(config, [])
+        return _fresh(config)
     if run is None or not run.is_dir():
         raise ResumeError(
             f"There is no run in {config.output_dir if run is None else run}, so there is no complete checkpoint to "
             "resume from. Start the run without --resume; --resume auto does either."
         )
     lock = owned(run)
-    refused.callback(lock.release)
-    if resume == AUTO and not checkpoints_of(run) and RunRecord(run).is_finished:
-        check_same_run(config, run, world_size)
-        return Placement(run, finished=True)
-    placement = _resumed(config, run, world_size)
-    if placement.checkpoint is not None:
-        placement.lock = lock
-        return placement
+    try:
+        placement = _resumed(config, args, run, resume)
+        if placement.checkpoint is not None or placement.is_finished:
+            _compare(placement, start, accept_changes)
+            placement.lock = lock
+            return placement
+    except BaseException:
+        lock.release()  # free for the next start in this process
+        raise
+    lock.release()
     if resume == AUTO:
+        again = _fresh(config)
         why = f"{run} ended before its first complete checkpoint, so the run starts again."
-        again = _fresh(config, [*placement.lines, why])
-        again.restarts = run
+        again.lines = [*placement.lines, why]
+        if (run / SECONDS).is_file():  # they were spent
+            shutil.copyfile(run / SECONDS, again.run / SECONDS)
         return again
     others = (path for path in reversed(directories_of(config.output_dir)) if path != run)
     older = next((path for path in others if newest_good_checkpoint(path).checkpoint is not None), None)
@@ -158,18 +152,30 @@ def _chosen(config: RunConfig, resume: str | None, world_size: int, refused: Exi
     raise ResumeError("\n".join([*placement.lines, what]))
 
 
-def _resumed(config: RunConfig, run: Path, world_size: int) -> Placement:
+def _fresh(config: RunConfig) -> Placement:
+    run = fresh_directory(config.output_dir)
+    return Placement(run, lock=owned(run))
+
+
+def _resumed(config: RunConfig, args: Any, run: Path, resume: str) -> Placement:
     """``run`` with its newest good checkpoint, the broken ones named and renamed."""
     record = RunRecord(run)
+    if resume == AUTO and not record.checkpoints and record.is_finished:
+        check_same_run(config, run, args.world_size)
+        return Placement(run, is_trained=True, is_finished=True)
     found = record.newest_checkpoint(to_resume=True)
+    broken = {path: f"{path} is broken: {fault}." for path, fault in found.faults.items()}
     if found.checkpoint is None:
-        return Placement(run, lines=[_broken(path, fault) for path, fault in found.faults.items()])
-    check_same_run(config, run, world_size)
-    _ = record.metrics, record.rollouts().every_batch  # refused here, before the model is loaded
-    lines = [f"{_broken(path, fault)} It is now {set_aside(path).name}." for path, fault in found.faults.items()]
-    if not writes_manifests(run):
-        lines.append(f"{run} is of an older version, whose checkpoints carry no checksums: its files are not verified.")
-    return Placement(run, found.checkpoint, lines=[*lines, *_not_exact(config, run)])
+        return Placement(run, lines=[*broken.values()])
+    check_same_run(config, run, args.world_size)
+    _ = record.metrics, record.parts, record.rollouts().every_batch  # refused here, before the model is loaded
+    lines = [f"{line} It is now {set_aside(path).name}." for path, line in broken.items()]
+    instead = f"Rename {found.checkpoint} to resume from an older one: --resume auto takes the newest that is left."
+    state = read_record(found.checkpoint / TRAINER_STATE, StateRecord, instead)
+    planned = args.max_steps if args.max_steps > 0 else state["max_steps"]
+    trained = bool(state["global_step"] >= planned)
+    lines += _not_exact(config, run)
+    return Placement(run, found.checkpoint, trained, trained and record.is_finished, lines)
 
 
 def _not_exact(config: RunConfig, run: Path) -> Iterator[str]:
@@ -186,30 +192,16 @@ def _not_exact(config: RunConfig, run: Path) -> Iterator[str]:
         )
 
 
-def _compare(placement: Placement, config: RunConfig, fingerprints: Mapping[str, str], accept_changes: bool) -> None:
-    """Refuse to resume with other rows, another model or other code of own parts than the run was started with."""
+def _compare(placement: Placement, start: Mapping[str, Any], accept_changes: bool) -> None:
+    """Refuse to resume with other rows, another model or other code of own parts than the run was started from."""
     run = placement.run
-    placement.now, placement.changed, unknown = changes_since_start(run, config, fingerprints)
-    if placement.changed and not accept_changes:
+    if not (changed := differences(read_manifest(run), start)):
+        return
+    shown = "".join(f"\n  {line}" for line in changed)
+    if not accept_changes:
         raise ResumeError(
-            f"{run} was started from other things than there are now, and the result would be neither run:\n"
-            + "\n".join(placement.changed)
-            + "\nBring them back, start a new run without --resume, or resume anyway: "
-            "--accept-changes."
+            f"{run} was started from other things than there are now, and the result would be neither run:{shown}\n"
+            "Bring them back, start a new run without --resume, or resume anyway: --accept-changes."
         )
-    if placement.changed:
-        placement.lines += [f"{run} is resumed although these are not what it was started from:", *placement.changed]
-    if unknown:
-        placement.lines.append(
-            f"{run} was started by an older version, which did not record {' and '.join(unknown)}: whether they are "
-            "what they were is not known."
-        )
-
-
-def _fresh(config: RunConfig, lines: list[str]) -> Placement:
-    run = fresh_directory(config.output_dir)
-    return Placement(run, lines=lines, lock=owned(run))
-
-
-def _broken(checkpoint: Path, fault: str) -> str:
-    return f"{checkpoint} is broken: {fault}."
+    placement.changed = changed
+    placement.lines.append(f"{run} is resumed although these are not what it was started from:{shown}")

@@ -27,20 +27,20 @@ _TYPES = {
     "row": "int32",
     "group": "int32",
     "prompt": "string",
-    "prompt_ids": "list<int32>",
+    "prompt_ids": "list of int32",
     "reference": "string",
     "completion": "string",
-    "completion_ids": "list<int32>",
+    "completion_ids": "list of int32",
     "num_tokens": "int32",
     "truncated": "bool",
-    "mask": "list<bool>",
+    "mask": "list of bool",
     "correct": "bool",
     "reward": "float",
     "others": "string",
     "advantage": "float",
-    "advantages": "list<float>",
-    "old_logps": "list<float>",
-    "entropies": "list<float>",
+    "advantages": "list of float",
+    "old_logps": "list of float",
+    "entropies": "list of float",
 }
 """Column that every file holds → its type. Beside these ``rewards/<function>`` are float, and all others
 (``<function>/answer``, ``/reason``) text."""
@@ -173,14 +173,9 @@ def _type_of(name: str) -> Any:
     import pyarrow
 
     written = _TYPES.get(name, "float" if name.startswith("rewards/") else "string")
-    plain = {
-        "int32": pyarrow.int32(),
-        "float": pyarrow.float32(),
-        "bool": pyarrow.bool_(),
-        "string": pyarrow.string(),
-    }
-    inner = re.fullmatch(r"list<(\w+)>", written)
-    return pyarrow.list_(plain[inner[1]]) if inner else plain[written]
+    inner = written.removeprefix("list of ")
+    kind = pyarrow.type_for_alias(inner)
+    return kind if inner == written else pyarrow.list_(kind)
 
 
 class RolloutsError(Refusal):

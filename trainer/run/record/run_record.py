@@ -19,6 +19,7 @@ from evenkeel.trainer.run.record.files import (
     DamagedFileError,
     EvaluationRecord,
     ManifestRecord,
+    SecondsRecord,
     SummaryRecord,
     bytes_of,
     read_record,
@@ -28,8 +29,8 @@ from evenkeel.trainer.run.record.rollouts import RecordedRollouts
 
 @dataclass(frozen=True)
 class RunRecord:
-    """What a run has left on disk. What an older or an unfinished run lacks is empty; `DamagedFileError` where a file
-    does not hold what was written there.
+    """What a run has left on disk. What an unfinished run lacks is empty; `DamagedFileError` where a file does not hold
+    what was written there.
 
     Attributes:
         path: the run's directory.
@@ -49,13 +50,13 @@ class RunRecord:
         """The resolved configuration.
 
         Raises:
-            ConfigError: it is absent, or says what this version cannot read.
+            ConfigError: it is absent or damaged.
         """
         return load_config(self.path / CONFIG)
 
     @cached_property
     def raw_config(self) -> dict[str, Any]:
-        """The configuration as it is written, whichever version wrote it."""
+        """The configuration as it is written, not checked."""
         return read_file(self.path / CONFIG).plain() if (self.path / CONFIG).exists() else {}
 
     @cached_property
@@ -80,20 +81,15 @@ class RunRecord:
         except DamagedFileError:  # or absent
             return None
 
-    @property
-    def parts(self) -> list[dict[str, Any]] | None:
-        """The recorded parts of the run, each with ``began`` and ``seconds``; ``None`` where there is no record."""
-        try:
-            parts = json.loads(bytes_of(self.path / SECONDS, ""))["parts"]
-            return [part for part in parts if part["seconds"] >= 0]
-        except (ValueError, KeyError, TypeError, RecursionError):
-            return None
+    @cached_property
+    def parts(self) -> list[dict[str, Any]]:
+        """The parts of the run so far, each with ``began`` and ``seconds``."""
+        return list(self._json(SECONDS, SecondsRecord).get("parts", []))
 
     @property
-    def seconds(self) -> float | None:
-        """Seconds of all parts of the run together; ``None`` where they were not recorded."""
-        parts = self.parts
-        return None if parts is None else sum(part["seconds"] for part in parts)
+    def seconds(self) -> float:
+        """Seconds of all parts of the run together."""
+        return float(sum(part["seconds"] for part in self.parts))
 
     # metrics.jsonl
 
@@ -117,13 +113,9 @@ class RunRecord:
     @property
     def metrics_damage(self) -> str:
         """A message about the `damaged_lines`; empty where there are none."""
-        if not (numbers := self.damaged_lines):
-            return ""
+        numbers = self.damaged_lines
         shown = ", ".join(map(str, numbers[:5])) + (", …" if len(numbers) > 5 else "")
-        lines = f"line {shown} holds" if len(numbers) == 1 else f"lines {shown} hold"
-        return (
-            f"{self.path / METRICS}: {lines} no metrics of a step, and {'is' if len(numbers) == 1 else 'are'} left out."
-        )
+        return f"{self.path / METRICS}: left out are lines that hold no metrics of a step: {shown}." if numbers else ""
 
     def metric_at(self, step: int, key: str) -> float | None:
         """The value of ``key`` in the first line of ``step`` that has one; ``None`` where none has."""

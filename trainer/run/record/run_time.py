@@ -16,38 +16,27 @@ SECONDS_BETWEEN_WRITES = 5.0
 """What is lost at most of a part that is killed."""
 
 
-def begin_with(run: Path, earlier: Path | None) -> None:
-    """The first record of ``run``; the parts of ``earlier``, which it starts again for want of a checkpoint, count."""
-    parts = [] if earlier is None else RunRecord(earlier).parts
-    if parts is not None:
-        write_json(run / SECONDS, {"parts": parts})
-
-
 class RunTime:
     """The clock of one part: writes ``seconds.json`` every few seconds, from a thread of its own, and at its end.
 
     Args:
         run: the directory of the run.
-        resumed: whether it is resumed from a checkpoint.
         writes: false on all ranks but one.
 
     Attributes:
-        earlier: seconds of the parts before; ``None`` of a run whose first part an older version trained.
+        earlier: seconds of the parts before.
     """
 
-    def __init__(self, run: Path, *, resumed: bool, writes: bool = True) -> None:
-        self.file = run / SECONDS
-        self.writes = writes
-        recorded = RunRecord(run).parts
-        self.earlier = None if recorded is None and resumed else sum(part["seconds"] for part in recorded or [])
-        self._parts = recorded or []
+    def __init__(self, run: Path, *, writes: bool = True) -> None:
+        self.file, self.writes = run / SECONDS, writes
+        self._parts, self.earlier = RunRecord(run).parts, RunRecord(run).seconds
         self._began = datetime.now(UTC).isoformat(timespec="seconds")
         self._started = time.monotonic()
         self._over = threading.Event()
         self._thread = threading.Thread(target=self._watch, name="run-time", daemon=True)
 
     def __enter__(self) -> Self:
-        if self.writes and self.earlier is not None:
+        if self.writes:
             self._thread.start()
         return self
 

@@ -188,6 +188,7 @@ def test_a_rerun_beside_a_half_done_cell_is_not_resumed(tmp_path: Path):
     for path in ("run/checkpoint-9", "run/checkpoint-20", "run-2/checkpoint-50"):
         (tmp_path / path).mkdir(parents=True)
         (tmp_path / path / "trainer_state.json").write_text("{}")
+        write_checkpoint_manifest(tmp_path / path, fingerprints(tmp_path / path, ["trainer_state.json"]), world_size=1)
     assert cell.checkpoint() == cell.run / "checkpoint-20"
     for _ in range(2):  # the second finds the link
         taken = newest_good_checkpoint(cell.resumable()).checkpoint  # by the training script
@@ -215,7 +216,7 @@ def test_only_a_run_without_a_checkpoint_is_dropped(tmp_path: Path):
     cell.delete_uncheckpointed_run()  # the checkpoint is not complete
     assert not cell.run.exists()
     (cell.run / "checkpoint-4").mkdir(parents=True)
-    (cell.run / "checkpoint-4" / "trainer_state.json").write_text("{}")
+    write_checkpoint_manifest(cell.run / "checkpoint-4", {}, world_size=1)
     cell.delete_uncheckpointed_run()
     assert cell.checkpoint() == cell.run / "checkpoint-4"
 

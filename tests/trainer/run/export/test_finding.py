@@ -18,6 +18,7 @@ from evenkeel.trainer.run.record.checkpoints import files_of, fingerprints, writ
 from evenkeel.trainer.run.record.run_record import RunRecord
 from tests.paths import ROOT
 
+STATE = {"global_step": 20, "max_steps": 20}
 SUMMARY = {
     "n_items": 256,
     "k": 4,
@@ -33,7 +34,7 @@ def checkpoint(run: Path, step: int, file: str = "model.safetensors") -> Path:
     (folder / file).parent.mkdir(parents=True)
     (folder / file).write_bytes(b"weights")
     (folder / "trainer_state.json").write_text(
-        json.dumps({"best_model_checkpoint": f"elsewhere/checkpoint-{step // 2}"})
+        json.dumps({**STATE, "best_model_checkpoint": f"elsewhere/checkpoint-{step // 2}"})
     )
     write_checkpoint_manifest(folder, fingerprints(folder, files_of(folder)), 1)
     return folder
@@ -56,12 +57,12 @@ def run(tmp_path: Path) -> Path:
     record = {
         "world_size": 2,
         "data_fingerprints": {"train": "ab" * 32},
-        "checkpoint_manifests": True,
         "git_revision": "c0ffee",
         "git_diff": "secret = 1",
         "command": ["scripts/train.py"],
         "packages": {"trl": "1.16.0", "torch": "2.13.0"},
-        "model_fingerprint": "cd" * 32,
+        "model_files": {"model.safetensors": "cd" * 32},
+        "own_code": {},
         "machine": {"gpus": ["Some GPU"], "cpu": "Some CPU"},
     }
     (run / "manifest.json").write_text(json.dumps(record))
@@ -90,7 +91,7 @@ def test_what_cannot_be_found_is_said_with_what_is_there(run: Path, tmp_path: Pa
     with pytest.raises(ExportError, match="not the directory of a run"):
         find_source(tmp_path, None)
     for state in run.glob("checkpoint-*/trainer_state.json"):
-        state.write_text(json.dumps({"best_model_checkpoint": None}))
+        state.write_text(json.dumps(STATE))
     with pytest.raises(ExportError, match="keep_best"):
         find_source(run, "best")
 
@@ -115,7 +116,7 @@ def test_the_policy_of_an_adapter_answers_with_it(run: Path, tiny_model: Path):
     trained.save_pretrained(folder)
     write_checkpoint_manifest(folder, fingerprints(folder, files_of(folder)), 1)
     source, tokens = find_source(run, None), torch.arange(8)[None]
-    source.record["model_fingerprint"] = None
+    source.record["model_files"] = {}
     with torch.no_grad():
         answered, exported = (
             policy.eval()(tokens).logits for policy in (trained, load_policy(source, str(tiny_model)))
