@@ -60,6 +60,11 @@ class PythonTool:
 
 _SEEDED = """import contextlib, io, linecache, os, random, numpy
 names = {'__name__': '__main__'}
+class Random(random.Random):
+    def seed(self, number=None, version=2):
+        super().seed(os.urandom(32) if number is None else number, version)
+random._inst.__class__, random.Random = Random, Random
+random.seed = random._inst.seed
 def seed(number):
     random.seed(number)
     numpy.random.seed(number)

@@ -9,6 +9,7 @@ first batches, and what the loss makes of them, are compared with what the polic
 import math
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from itertools import zip_longest
 from typing import Any, NamedTuple
 
 import torch
@@ -31,10 +32,9 @@ BATCHES = 2
 """Rollout batches that are checked, the first of each process: what can go wrong lies in code, not in the data."""
 ROUNDING = BOUNDS | {torch.float32: 1e-4}
 """The largest difference of a log-probability that rounding explains, by what passes compute in: docs/provenance.md."""
-_EVERY = 32
-"""Log-probabilities are compared at the first token of each turn, and at every so many of the completion."""
-_OUTLIERS = 0.01
-"""Share of log-probabilities that may differ by more than the bound: rounding can change a router's experts."""
+_EVERY, _OUTLIERS = 32, 0.01
+"""Log-probabilities are compared at the first token of each turn and at every so many of the completion. That share of
+them may differ by more than rounding: it can change a router's experts."""
 
 
 class ProvenanceError(FaultError):
@@ -99,8 +99,7 @@ class Provenance:
 
     The log-probabilities of the loss's pass at `PLAIN` have to be those of the model alone. Their gradient has to be
     exactly 0 at every token that the policy did not write, and another number at one that it wrote: unless its
-    advantage is 0 (also by a strategy), the ratio of its row may be clipped, or vLLM's is 0. What the policy wrote is
-    looked at in the first optimizer step on a batch, the rest in all.
+    advantage is 0 (also by a strategy), the ratio of its row may be clipped, vLLM's is 0, or the policy has moved.
 
     Args:
         ends: tokens that end a completion, where completions without one are not trained; ``None`` = all are.
@@ -157,9 +156,7 @@ class Provenance:
 
     def put_back(self, turns: Sequence[list[Turn] | None]) -> None:
         """The turns of the rows of the next batch, where they were generated before, by another rank perhaps."""
-        found = [each for each in turns if each is not None]
-        longest = max(map(len, found), default=0)
-        self._calls = [[each[turn] for each in found if turn < len(each)] for turn in range(longest)]
+        self._calls = [[turn for turn in call if turn] for call in zip_longest(*(each for each in turns if each))]
 
     def check(self, trainer: Any, batch: Batch, metrics: dict[str, list[float]]) -> None:
         """Compare this rank's rollout batch with the turns that were noted, and add `SAMPLED` and `PLAIN` to it.
@@ -208,12 +205,9 @@ class Provenance:
         if self.bound is not None:
             batch[PLAIN] = torch.full(sampled.shape, torch.nan, device=sampled.device)
             for row, (ids, marks) in enumerate(zip(rows, sampled.tolist(), strict=True)):  # as many passes on each rank
-                before = len(prompts[row])
-                firsts = [mark and (not marks[at - 1] or at % _EVERY == 0) for at, mark in enumerate(marks)]
-                places = [place for place, is_first in enumerate(firsts) if is_first]
-                batch[PLAIN][row, places or [-1]] = plain_logps(
-                    trainer, ids, [before + place for place in places or [0]]
-                )
+                places = [at for at, mark in enumerate(marks) if mark and (at % _EVERY == 0 or not marks[at - 1])]
+                places = places or [0]  # not sampled, and not compared
+                batch[PLAIN][row, places] = plain_logps(trainer, ids, [len(prompts[row]) + each for each in places])
         metrics[METRIC].append(1.0)
 
     def start_rollout(self, batch: Batch, step: int) -> None:
@@ -236,14 +230,12 @@ class Provenance:
             return result
 
         current = microbatch, microbatch["advantages"], trainer.state.global_step > self._written_after
-        with (
-            temporarily(self, {"_current": current}),
-            temporarily(trainer, {"_get_per_token_logps_and_entropies": watched}),
-        ):
+        heard = temporarily(trainer, {"_get_per_token_logps_and_entropies": watched})
+        with temporarily(self, {"_current": current}), heard:
             yield
 
     def watch(self, logps: Tensor) -> None:
-        """Note the ``logps`` (B, T) of a loss, and their gradient when it flows; outside a loss it does nothing."""
+        """Note the ``logps`` (B, T) of a loss, and their gradient when it flows; outside a loss do nothing."""
         if self._current is None or not logps.requires_grad:
             return
         batch, advantages, has_moved = self._current
@@ -293,9 +285,8 @@ class Provenance:
 
 
 _WHAT_TO_DO = (
-    "That is not the policy's gradient, so the run ends before it is applied. Ids and masks come from TRL's tool loop, "
-    "the chat template and what overrides them: leave out an override of yours, or take another template "
-    "(processing_class.chat_template). If that is not it, please report this with the versions of trl and transformers."
+    "That is not the policy's gradient, so the run ends before it is applied. Leave out overrides of TRL's loop and "
+    "loss, or take another chat template. If neither is it, report this with your versions of trl and transformers."
 )
 
 

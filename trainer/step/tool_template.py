@@ -75,6 +75,8 @@ def fitted(answer: Any, tokenizer: Any, limit: int) -> Any:
     if not isinstance(answer, str):
         return answer
     text, length = readable(answer), 8 * limit
+    text = text[max(len(text) - len(text.lstrip()) - length, 0) :]  # a template may strip what is around it
+    text = text[: len(text.rstrip()) + length]
     while length < len(text):
         if len(tokenizer(text[:length].strip(), add_special_tokens=False)["input_ids"]) > limit:
             return text[:length]

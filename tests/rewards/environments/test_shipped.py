@@ -79,7 +79,9 @@ def test_python_keeps_names_between_calls_and_forgets_them_at_a_reset():
 DRAWN = """import random, secrets, uuid
 import numpy as np
 drawn = [random.random(), random.SystemRandom().random(), np.random.rand(), np.random.default_rng().random()]
-drawn += [secrets.token_hex(4), uuid.uuid4().hex, random.randint(1, 9**9)]
+drawn += [secrets.token_hex(4), uuid.uuid4().hex, random.randint(1, 9**9), random.Random().random()]
+random.seed()
+drawn.append(random.random())
 print(drawn)"""
 
 

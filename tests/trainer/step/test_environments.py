@@ -19,6 +19,7 @@ from evenkeel.rewards.environments import build_environment
 from evenkeel.trainer import RLVRTrainer
 from evenkeel.trainer.evaluation import decodings
 from evenkeel.trainer.step.options import Evaluation
+from evenkeel.trainer.step.tool_template import fitted
 from tests.tiny_model import tiny_config
 
 SPECIAL = ["<tool_call>", "</tool_call>", "<tool_response>", "</tool_response>", "<think>", "</think>"]
@@ -304,3 +305,10 @@ def test_an_answer_that_no_completion_holds_and_half_a_surrogate_pair_end_their_
     assert [len(messages) for messages in trainer._logs["completion"]] == [3, 5, 1, 3]
     assert trainer._logs["completion"][1][1]["content"] == "lower \ufffd"
     assert json.dumps([*trainer._logs["completion"]], ensure_ascii=False).count("\ufffd") == 2
+
+
+@pytest.mark.parametrize("answer", [" " * 10**6, "\n" * 10**6 + "right", "right" + "\t" * 10**6])
+def test_space_around_an_answer_is_bounded_too(answer: str, tokenizer: PreTrainedTokenizerFast):
+    found = fitted(answer, tokenizer, 10)
+    assert len(found) < 200
+    assert found.strip() == answer.strip()
