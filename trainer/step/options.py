@@ -49,7 +49,7 @@ class Speed:
     that this leaves at least 1.3 times less work. Where it would not be exact they do not, with a warning that says
     why.
     """
-    verify_steps: Annotated[int, Field(ge=0)] = 1
+    verify_steps: int = 1
     """Optimizer steps, from the first with a gradient on, whose gradient is computed by both cuts first; above 0 some
     later ones too (see `evenkeel.trainer.step.microbatches.Microbatches`).
     """

@@ -16,7 +16,6 @@ SETTINGS = {
     "speed.generation": "compact",
     "trl.max_steps": UPDATES,
     "trl.warmup_steps": 0,
-    "speed.verify_steps": 0,
     "evaluation.before": "false",
     "data.train.generator.train": 64,
     "data.test.generator.train": 64,

@@ -278,6 +278,7 @@ class SpeedSection(Section, _SpeedOfARun):  # type: ignore[misc]  # frozen, whic
     model_config = ConfigDict(json_schema_extra=meanings_of(Speed))
 
     common_random_numbers: ClassVar[bool] = False  # type: ignore[misc]  # a key of the run
+    verify_steps: ClassVar[int] = 1  # type: ignore[misc]
 
     def options(self, *, common_random_numbers: bool) -> Speed:
         """What `RLVRTrainer` takes."""

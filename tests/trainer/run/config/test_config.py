@@ -69,8 +69,8 @@ def test_micro_batches_are_planned_and_generation_is_trls_unless_the_file_says_o
     plain = Speed(microbatches="planned", skip_old_logps=None)
     assert speed() == plain
     assert plain.skips_old_logps
-    given = speed("speed: {microbatches: trl, tokens_per_microbatch: 4096, verify_steps: 0}\n")
-    assert given == Speed(tokens_per_microbatch=4096, verify_steps=0, skip_old_logps=None)
+    given = speed("speed: {microbatches: trl, tokens_per_microbatch: 4096}\n")
+    assert given == Speed(tokens_per_microbatch=4096, skip_old_logps=None)
     assert not given.skips_old_logps
     assert speed("speed: {generation: compact}\n") == replace(plain, generation="compact")
     assert not speed("speed: {skip_old_logps: false}\n").skips_old_logps
