@@ -141,7 +141,7 @@ class RewardFunction:
         texts = [self._text(batch.prompts[row], batch.completions[row]) for row in mine]
         references = [batch.references[row] for row in mine]
         if isinstance(self.verifier, EnvironmentReward) and batch.environments is not None:
-            found = [self.verifier.of(batch.environments[row]) for row in mine]
+            found = self.verifier.of([batch.environments[row] for row in mine])
         elif isinstance(self.verifier, TokenVerifier) and batch.token_ids is not None:
             ids = [batch.token_ids[row] for row in mine]
             found = self._bounded.judge_all(texts, references, ids)  # type: ignore[call-arg]

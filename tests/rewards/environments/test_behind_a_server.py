@@ -36,7 +36,7 @@ def server(port: int = 0) -> Iterator[int]:
 def paid(environment: Any) -> float | None:
     verifier = build_verifier("environment")
     assert isinstance(verifier, EnvironmentReward)
-    return verifier.of(environment).score
+    return verifier.of([environment])[0].score
 
 
 def test_rows_are_unscored_while_a_server_is_away_and_scored_when_it_is_back():
