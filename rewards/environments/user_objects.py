@@ -32,8 +32,6 @@ _FAILURES_OF_CLIENTS = frozenset(
     }
 )
 """The same of libraries whose errors are none of `FAILURES`: no answer came. They need not be installed."""
-MOST_CHARACTERS = 1_000_000
-"""Of the text that a reset adds to a prompt: more than a policy reads."""
 SECONDS_TO_ANSWER = 5.0
 """After the limit of its calls a process is ended: then a call holds the interpreter, which no thread can interrupt."""
 
@@ -175,8 +173,6 @@ def _observation(answer: Any) -> str | None:
     if not isinstance(text, str | None):
         what = f"it returned {text!r:.80} of type {type(text).__name__}"
         raise TypeError(f"{what}. Return a text for the prompt, or nothing.")
-    if text is not None and len(text) > MOST_CHARACTERS:
-        raise ValueError(f"it returned {len(text):,} characters, and a prompt has room for fewer")
     return text
 
 

@@ -96,18 +96,13 @@ class WorkerPool:
 
     def __post_init__(self) -> None:
         """Refuse limits that cannot be kept."""
-        if ":" not in self.target:
-            raise ValueError(f"target = {self.target!r} does not name a function. Write package.module:function.")
         seconds = self.wall_seconds if self.users else self.cpu_seconds
-        if min(seconds, self.memory_bytes, self.start_seconds) <= 0 or self.workers < 0:
+        limits = seconds, self.memory_bytes, self.start_seconds, self.workers + 1
+        if ":" not in self.target or min(limits) <= 0 or self.wall_seconds < self.cpu_seconds:
             raise ValueError(
-                f"cpu_seconds = {self.cpu_seconds}, memory_bytes = {self.memory_bytes}, start_seconds = "
-                f"{self.start_seconds} and workers = {self.workers} cannot be kept. Write limits above 0."
-            )
-        if self.wall_seconds < self.cpu_seconds:
-            raise ValueError(
-                f"wall_seconds = {self.wall_seconds} end before cpu_seconds = {self.cpu_seconds} can be used up, so a "
-                "busy machine would decide results. Write several times cpu_seconds."
+                f"cpu_seconds = {self.cpu_seconds}, wall_seconds = {self.wall_seconds}, memory_bytes = "
+                f"{self.memory_bytes} and workers = {self.workers} of {self.target} cannot be kept. Write "
+                "package.module:function, limits above 0, and several times cpu_seconds as wall_seconds."
             )
 
     def map(

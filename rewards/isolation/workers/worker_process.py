@@ -188,10 +188,10 @@ class WorkerProcess:
 
 
 def _environment(users: bool) -> dict[str, str]:
-    """A user's worker has all variables. Others have enough to find the same modules, no secret, and one hash seed."""
+    """Enough to find the same modules, and one order of sets; of a user's worker all variables, of others no secret."""
     folders = [str(Path(folder).absolute()) for folder in sys.path]
     path = {"PYTHONPATH": os.pathsep.join(folders)}
     if users:
-        return {**os.environ, **path}
+        return {"PYTHONHASHSEED": "0", **os.environ, **path}
     kept = {name: os.environ[name] for name in _KEPT_VARIABLES if name in os.environ}
     return {**kept, **path, "PYTHONHASHSEED": "0", "OMP_NUM_THREADS": "1"}
