@@ -44,6 +44,19 @@ _TAKEN_BACK = re.compile(
     r"(?i)\b(?:wait|actually|sorry|oops|hmm|correction|scratch that|second thought|alternatively|incorrect|wrong"
     r"|(?:or|but) (?:maybe|perhaps|possibly)|(?:made|have) an? (?:\w+ )?(?:mistake|error))\b"
 )
+_REJECTED_BEFORE = re.compile(  # "81, not the tempting \boxed{64}", "My first guess was \boxed{5}", "\ne \boxed{5}"
+    r"(?i)(?:\b(?:not|never|cannot|rather\sthan|instead\sof)|n['’]t)\s+(?:(?:the|an?|my|our|be|equals?|to|simply|just)\s+)*"
+    r"(?:[a-z-]+\s+)?(?:[$(\[{\s]|\\\(|\\\[|\\text)*\Z"
+    r"|(?:\A|[.!?,;:\n]\s*|\b(?:and|but|while|is)\s+)(?:(?:the|my|our|an?|one)\s+)?(?:(?:wrong|incorrect|mistaken|tempting|false"
+    r"|bogus|naive|rejected|erroneous)\s+(?:guess|answer|value|result|solution|choice)"
+    r"|(?:earlier|previous|initial|old|first|original|former)\s+(?:guess|attempt|try|answer|idea|thought))\b[^.!?\n]*\Z"
+    r"|\bguess(?:ed)?(?:\s(?:[a-z]+ly|was|is|it|that|of\s\w+))*:?[\s$(\\]*\Z"
+    r"|(?:\\neq?|≠|\\not\s?=|=\s?[-−]|\\(?:[xb]?cancel|sout|[hv]?phantom)\s?\{|~~)[\s$]*\Z"
+)
+_REJECTED_BEHIND = re.compile(
+    r"(?i)[\s$)\]\\]*(?:(?:is|was|would\sbe)\s(?:[a-z]+ly\s)?(?:a\s)?(?:wrong|incorrect|false|mistaken|guess|mistake|trap)"
+    r"|(?:(?:is|was)(?:\snot|n['’]t)|cannot\sbe)\s(?:(?:the|my|an?)\s)?(?:(?:final|correct|right)\s?)?(?:answer|solution|\W))"
+)
 _BRACES = re.compile(r"\\(?:boxed|fbox)\s{0,9}\{|\\\\|\\[{}]|[{}]")  # escaped backslashes and braces are not braces
 
 
@@ -203,6 +216,12 @@ def _boxes(completion: str) -> tuple[Extraction, list[_Box]]:
         elif match[0].endswith("{") and match[0] != "\\{":
             open_braces.append(_Box(match.start(), match.end(), -1) if match[0] != "{" else None)
     last_end = boxes[-1].end if boxes else 0
+    if boxes and final.text is not None:
+        start = boxes[-1].start
+        if _REJECTED_BEFORE.search(final.text[max(start - 160, 0) : start]) or _REJECTED_BEHIND.match(
+            final.text, last_end
+        ):
+            return Extraction(None, "the text rejects its last box"), []
     if any(box is not None and box.opened >= last_end for box in open_braces):
         return Extraction(None, "the last box is not closed"), []
     return (final if boxes or final.text is None else _NO_BOX), boxes

@@ -158,7 +158,7 @@ def _exact(latex: str) -> str:
 
 
 @lru_cache(maxsize=256)
-def _parsed(latex: str, noncommuting: str = "") -> Any | None:
+def _parsed(latex: str, noncommuting: tuple[str, ...] = ()) -> Any | None:
     """``latex`` as sympy has it, variables real, i the imaginary unit; ``None`` where it is not understood."""
     return parsed_with_marks(latex, _parsed_plainly, noncommuting)
 

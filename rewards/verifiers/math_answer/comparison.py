@@ -26,6 +26,7 @@ The rules, where one has to be chosen:
 
 import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from fractions import Fraction
 from math import isqrt, lcm
 from typing import TypeAlias, TypeVar
 
@@ -74,9 +75,15 @@ _KINDS = (
     frozenset({"binom", "sum", "prod", "int", "lim", "max", "min", "gcd", "lcm", "det", "lfloor", "lceil"}),
 )
 
-_MULTIPLE_FIRST = re.compile(r"(?P<modulus>\d+) ?[a-z] ?(?:(?P<residue>[+-] ?\d+))?")
-_MULTIPLE_LAST = re.compile(r"(?P<residue>-?\d+) ?\+ ?(?P<modulus>\d+) ?[a-z]")
+_MULTIPLE_FIRST = re.compile(r"(?P<modulus>\d+) ?[a-df-hj-z] ?(?:(?P<residue>[+-] ?\d+))?")
+_MULTIPLE_LAST = re.compile(r"(?P<residue>-?\d+) ?\+ ?(?P<modulus>\d+) ?[a-df-hj-z]")
 _MOST_RESIDUES = 10_000
+
+_NO_DEGREES = re.compile(r"\\(?:pi|sqrt|[a-z]*(?:sin|cos|tan|cot|ln|log|exp))(?![a-z])")
+_RIGHT_ANGLES = re.compile(r"(?<!\d)(?:90|180|270|360)(?!\d)")
+_POLAR = re.compile(r"\(? ?\\cos ?(?P<angle>.{1,30}?) ?\+ ?i ?\\sin ?(?P=angle) ?\)?")
+
+_BASED = re.compile(r"(?P<digits>\d+) ?_ ?\{?(?P<base>\d+)\}?")
 
 _CLOCK = re.compile(r"(?P<hour>\d{1,2}):(?P<minute>[0-5]\d)(?P<half>am|pm)?")
 
@@ -128,9 +135,13 @@ def same(gold: Form, answer: Form, algebra: AlgebraJudge) -> bool | None:
             comparable = same_measure(gold, answer) and _as_simple(gold.latex, answer.latex)
             return comparable and algebra(gold, answer)
         case Expression(), Number():
-            return compatible(gold.unit, answer.unit) and algebra(gold, answer)
+            return same_measure(gold, answer) and algebra(gold, answer)
         case Words(), Words():
-            return gold == answer or same_ratio(gold.text, answer.text) or _same_time(gold.text, answer.text)
+            return (
+                compatible(gold.text, answer.text)
+                or same_ratio(gold.text, answer.text)
+                or _same_time(gold.text, answer.text)
+            )
         case Words(), Number():
             return same_ratio(gold.text, f"{answer.value.numerator}:{answer.value.denominator}")
         case Number(is_fraction=True), Words():
@@ -202,7 +213,15 @@ def _equal(step: Form, result: Form, algebra: AlgebraJudge) -> bool | None:
             return same_number(step, result)
         case ((Number() | Expression()), (Number() | Expression())):
             return compatible(step.unit, result.unit) and algebra(result, step)
+        case ((Number(unit="") | Expression(unit="")), BasedNumber()) if result.base.isdigit():
+            value = Number(Fraction(int(result.digits, int(result.base))))
+            return algebra(value, Expression(_BASED.sub(_in_decimal, step.latex)))
     return step == result
+
+
+def _in_decimal(numeral: re.Match[str]) -> str:
+    base = int(numeral["base"])
+    return str(int(numeral["digits"], base)) if int(max(numeral["digits"])) < base <= 10 else numeral[0]
 
 
 def _about(number: About, value: Form, algebra: AlgebraJudge) -> bool | None:
@@ -218,6 +237,8 @@ def _same_named(gold: Form, answer: Form, algebra: AlgebraJudge) -> bool | None:
             return same(gold.value, answer.value, algebra)
         case (Named(), Named() | Relation()) | (Relation(), Named()):
             return _as_equation(gold, answer, algebra)
+        case Named(value=Congruence()), Expression() if gold.name in answer.latex:  # 7x + 3 for x
+            return False
         case Named(), _:
             return same(gold.value, answer, algebra)
         case Words(), Named() if answer.name == f"({gold.text})":  # (C) 12, of an answer to choose
@@ -359,12 +380,15 @@ def same_number(gold: Number, answer: Number) -> bool:
 
 
 def compatible(gold_unit: str, answer_unit: str) -> bool:
-    return not gold_unit or not answer_unit or gold_unit == answer_unit
+    parts = zip(gold_unit.split("|"), answer_unit.split("|"), strict=False)
+    return all(ours == theirs or not ours or not theirs for ours, theirs in parts)
 
 
-def same_measure(gold: Expression, answer: Expression) -> bool:
-    r"""Whether the units agree. Only a plain number can be meant in degrees without the sign: π is in radians."""
-    if {gold.unit, answer.unit} == {DEGREE, ""} and "\\pi" in gold.latex:
+def same_measure(gold: Expression, answer: Expression | Number) -> bool:
+    r"""Whether the units agree. π, roots and functions are not meant in degrees without the sign, 90 − x may be."""
+    if {gold.unit, answer.unit} == {DEGREE, ""} and (
+        _NO_DEGREES.search(gold.latex) or not (gold.unit or _RIGHT_ANGLES.search(gold.latex))
+    ):
         return False
     return compatible(gold.unit, answer.unit)
 
@@ -382,6 +406,8 @@ def same_ratio(gold: str, answer: str) -> bool:
 def _as_simple(gold: str, answer: str) -> bool:
     """Whether ``answer`` is an expression of the gold's kind, both in LaTeX of one spelling."""
     most = max((2.5 if _is_factored(answer) else 1.5) * _size(gold), _size(gold) + 3)
+    if "e ^" in gold or "e^" in gold:
+        answer = _POLAR.sub(r"e^{i\g<angle>}", answer)
     if "!" in gold or "\\binom" in gold:  # one is written with the other
         answer = answer.replace("!", "").replace("\\binom", "")
     if _size(_NUMERIC_FRACTION.sub("1", answer)) > most:

@@ -56,7 +56,13 @@ _NO_CONSTANT = re.compile(  # what its parser would take for i, for an exponent,
 )
 _NO_LETTERS = re.compile(r"\\text ?\{[^{}]*\}|\\[a-zA-Z]+|(?<![A-Z])(?<![A-Z] )_ ?(?:\{[^{}]*\}|\w)")
 _INDEXED_CAPITAL = re.compile(rf"[A-Z]{_INDEX}?")
-_OPERATOR = re.compile(r"\\hat ?\{ ?[A-Z] ?\}.*\\hat ?\{ ?[A-Z] ?\}")
+_OPERATOR = re.compile(r"\\hat ?\{ ?[A-Z] ?\}(?:.*\\hat ?\{ ?[A-Z]| ?(?:\\psi|\\phi|\\Psi|[a-z|(]))")
+_OPERATORS = {  # two in one term
+    "hat{": re.compile(r"\\hat ?\{[^{}]+\}[^+=<>]*\\hat"),
+    "\\sigma_": re.compile(
+        r"^(?!.*\\(?:rho|sqrt|frac ?\{[^{}]*\} ?\{[^{}]*sigma)).*\\sigma ?_ ?\{?[xyz\d]\}? ?(?:\\cdot ?)?\\sigma ?_"
+    ),
+}
 _CONJUGATED = re.compile(
     r"(?=.*([a-z]) ?\^ ?\{ ?-1 ?\})(?=.*\1(?! ?\^ ?\{ ?-))(?:[a-z ()]|\^ ?\{ ?-?\d ?\})*"
 )  # g^{-1}hg
@@ -81,28 +87,29 @@ _OF_AN_INDEX = re.compile(r"[\dn +-]*n[\dn +-]*")
 _APPLIED_TO_A_LETTER = re.compile(rf"(?<![\\A-Za-z])(?P<name>{_LETTER}){_INDEX}? ?\( ?(?!(?P=name))[xtns] ?\)")
 
 Parser = Callable[[str], Any]
-ALL = "all"
-"""That every letter may be one that does not commute."""
+ALL = ("",)
+"""That every letter may be one that does not commute: each name starts so."""
 
 
 class NotUnderstoodError(ValueError):
     """A mark that has no reading here; such a text equals its own text only."""
 
 
-def may_not_commute(gold: str, answer: str) -> str:
-    """The capital letters that may not commute, `ALL`, or nothing."""
+def may_not_commute(gold: str, answer: str) -> tuple[str, ...]:
+    """How the names of letters start that may not commute: capital ones, operators, `ALL`, or none."""
     both = f"{gold} , {answer}"
     if _CROSS.search(both) or any(match["mark"] for match in _TRANSPOSED.finditer(both)):
         return ALL
     if _OPERATOR.search(gold) or _CONJUGATED.fullmatch(gold):
         return ALL
+    operators = tuple(name for name, pattern in _OPERATORS.items() if pattern.search(gold))
     capitals = set(_INDEXED_CAPITAL.findall(_NO_LETTERS.sub(" ", _CHANCE.sub(" ", both))))
     if len(capitals) < 2 or (_NUMBERS.search(gold) and not _INVERTED.search(gold)):
-        return ""
-    return "".join(sorted({capital[0] for capital in capitals}))
+        return operators
+    return (*operators, *sorted({capital[0] for capital in capitals}))
 
 
-def parsed_with_marks(latex: str, parse: Parser, noncommuting: str = "") -> Any:
+def parsed_with_marks(latex: str, parse: Parser, noncommuting: tuple[str, ...] = ()) -> Any:
     """What ``parse`` makes of ``latex``, with what it would lose; ``None`` where either does not understand it."""
     kept: dict[str, Any] = {}
     try:
@@ -116,14 +123,14 @@ def parsed_with_marks(latex: str, parse: Parser, noncommuting: str = "") -> Any:
         name = str(symbol)
         if name in kept:
             found[symbol] = kept[name]
-        elif noncommuting == ALL or name[0] in noncommuting:
+        elif name.startswith(noncommuting):
             found[symbol] = sympy.Symbol(name, commutative=False)
         elif name in ("z", "w"):  # complex, so that |z|^2 is not z^2
             found[symbol] = sympy.Symbol(name)
     return parsed.xreplace(found).doit() if noncommuting and found else parsed.xreplace(found)
 
 
-def _put_aside(latex: str, kept: dict[str, Any], parse: Parser, noncommuting: str) -> str:
+def _put_aside(latex: str, kept: dict[str, Any], parse: Parser, noncommuting: tuple[str, ...]) -> str:
     def symbol(value: Any) -> str:
         name = f"ZZ{chr(ord('a') + len(kept) // 26)}{chr(ord('a') + len(kept) % 26)}"
         kept[f"vec{{{name}}}"] = value
@@ -131,8 +138,9 @@ def _put_aside(latex: str, kept: dict[str, Any], parse: Parser, noncommuting: st
 
     def letter(text: str) -> str:
         name = re.sub(r"[\s{}]", "", text)
-        apart = noncommuting == ALL or name[0] in noncommuting
-        return symbol(sympy.Symbol(name, commutative=False) if apart else sympy.Symbol(name, real=True))
+        return symbol(
+            sympy.Symbol(name, commutative=False) if name.startswith(noncommuting) else sympy.Symbol(name, real=True)
+        )
 
     def inner(text: str) -> Any:
         value = parsed_with_marks(text, parse, noncommuting)

@@ -21,12 +21,12 @@ _NAMES = (
     r"(?:P|\\Pr|\\mathbb ?\{P\}|\\text ?\{Pr?\}) ?[(\[].{1,30}[)\]]",
     rf"\\(?:gcd|max|min|deg|dim|arg|det){_INDEX}?(?: ?[a-zA-Z](?![a-z]))?{_ARGUMENTS}?",
     rf"{_FUNCTION} ?(?:{_ANGLE}|\( ?{_ANGLE} ?\)|\\angle ?[A-Z]{{1,3}})",
-    rf"\\frac ?\{{ ?(?:[A-Z]{{2}}|[A-Z]{_INDEX}) ?\}} ?\{{ ?(?:[A-Z]{{2}}|[A-Z]{_INDEX}) ?\}}",
     r"\\frac ?\{ ?(?:d|\\partial ?)\w ?\} ?\{ ?(?:d|\\partial ?)\w ?\}|\\nabla ?\w",
     rf"\\# ?{_CORE}|\\Delta|\\sigma ?\^ ?\{{?2\}}?",
     rf"\( ?{_LETTER}{_INDEX}?(?: ?, ?{_LETTER}{_INDEX}?)+ ?\)",
     r"\| ?(?:[^|]{0,12}[A-Z][^|]{0,12}|[zw]|\\(?:vec|overline) ?\{\w+\}) ?\|",
-    r"\\\|[^|]{1,20}\\\||\[[A-Z]{3,6}\]",
+    r"\\\|[^|]{1,20}\\\||\[(?:\\triangle ?)?[A-Z]{1,6}\]",
+    r"\\l(?:floor|ceil)(?![a-z]) ?(?:[^=]{0,20}[A-Z][^=]{0,20}|10+ ?\w) ?\\r(?:floor|ceil)",
 )
 _NAME = re.compile("|".join(_NAMES))
 _RATIO = re.compile(rf"{_CORE}{_INDEX}?(?: ?: ?{_CORE}{_INDEX}?)+")
@@ -34,6 +34,7 @@ _FACTOR = re.compile(
     rf"(?>(?:{_LETTER}{_INDEX}?{_ARGUMENTS}|\|?[A-Z]{{2}}\|?|{_LETTER}{_INDEX}?|\\[cl]?dots)'*)"  # AB is read one way
 )
 _TERMS = re.compile(rf"(?:(?>[+-]? ?|\\cdot ){_FACTOR.pattern}(?: ?\^ ?\d)?+ ?)++")
+_QUOTIENT = re.compile(r"\\frac ?\{(.{1,20})\} ?\{(.{1,20})\}|([^/]{1,20})/([^/]{1,20})")
 _LIMIT = re.compile(r"\\(?:lim|sum|prod|int)(?![a-zA-Z]).{1,60}")
 _INTRODUCTION = re.compile(
     rf"\\text ?\{{(?P<start>[^{{}}]*)\}} ?(?P<name>{_CORE}{_INDEX}?) ?\\text ?\{{(?P<end> *(?:is|are|equals)) *\}}"
@@ -46,6 +47,15 @@ _IN_WORDS = {
     for name, words in NOTATION["introductions"].items()
 }
 _PHRASES = re.compile(rf"\b(?:{'|'.join(NOTATION['introductions']['phrases'])})\b")
+_SENTENCE = re.compile(
+    r"(?:s?he|it|they|we|there) (?:is|are|was|were)|(?:(?:the|each|every|an?|his|her|their|my|our)"
+    r" (?:(?:other|remaining|last|first) )?(?:\d+ )?[a-z]+|s?he|it|they|we|there|(?-i:[A-Z][a-z]+))"
+    rf" (?:{'|'.join(NOTATION['introductions']['happens'].split(','))})",
+    re.IGNORECASE,
+)
+_COUNT_IN_WORDS = re.compile(r"(\\text ?\{[^{}\d]*?) ?\} ?(\d+) ?\\text ?\{((?: |st|nd|rd|th)[^{}\d]*\} ?[^ ])")
+_BEFORE_A_VALUE = re.compile(r"(?<=[a-z]) (?=(?:\\?\$ ?)?-?\d)")
+_ORDINAL = re.compile(r"\b\d+(?:st|nd|rd|th)\b|\b\d+ (?=[a-z]+s\b)")
 _ANSWER = frozenset({"answer", "answers", "ans", "result", "mine"})
 _DOUBTFUL = "?"
 _PROBABILITY = re.compile(r"\\?(?:P|Pr|mathbb ?\{P\}|text ?\{Pr?\}) ?[(\[]")
@@ -83,8 +93,7 @@ _TIME_OR_RATIO = re.compile(r"\d+(?: ?: ?\d+)+(?: ?[ap]m)?")
 _VERDICTS: dict[str, str] = {
     spelling: verdict for verdict, others in NOTATION["verdicts on series"].items() for spelling in (verdict, *others)
 }
-_BY_A_TEST = re.compile(r" by (?:\w+ ){0,3}(?:test|comparison)$")
-_OF_A_SERIES = frozenset(NOTATION["of a series"].split())
+_OF_A_SERIES = re.compile(NOTATION["of a series"])
 _RUN = re.compile(r"[A-Za-z]+")
 _NO_WORDS = re.compile(r"[\\=<>^_{}+*/|,;\[\]]")
 
@@ -102,6 +111,9 @@ def is_asked_for(text: str) -> bool:
     text = text.strip()
     if is_name(text) or _LIMIT.fullmatch(text):
         return True
+    if quotient := _QUOTIENT.fullmatch(text):
+        above, below = (part.strip() for part in quotient.groups() if part)
+        return above != below and not {above, below} <= set("xyz") and is_asked_for(above) and is_asked_for(below)
     runs = re.findall(r"(?<![A-Za-z\\])[A-Za-z]{4,}", text)
     if any(list(run) != sorted(set(run)) for run in runs):  # no product is written so, as abcd is
         return name_a_quantity(re.sub(r"\b[A-Za-z]\b|\b[A-Z]+\b", "", text))
@@ -153,7 +165,8 @@ def name_a_quantity(words: str) -> bool:
 
 def _without_connectives(words: str) -> list[str]:
     """The words without "so", "hence we get", "in total" at their start, which say nothing of a value."""
-    found = re.findall(r"[a-z'’]+|[^a-z'’\s]", _PHRASES.sub("", words.lower()).strip(" .,:="))
+    words = _ORDINAL.sub("", _PHRASES.sub("", words.lower()))
+    found = re.findall(r"[a-z'’]+|[^a-z'’\s]", words.strip(" .,:="))
     return list(dropwhile(lambda word: word in _IN_WORDS["before"] or word == ",", found))
 
 
@@ -190,15 +203,17 @@ def without_introduction(text: str) -> str:
     """``text`` without "the answer is" and the like before it."""
     if inside := _INTRODUCED_TEXT.fullmatch(text):
         return inside[1]
-    introduction = _INTRODUCTION.match(text)
+    joined = _with_value_apart(_COUNT_IN_WORDS.sub(r"\1 \2\3", text))
+    introduction = _INTRODUCTION.match(joined)
     if introduction is None:
         return text
     if introduction["connective"]:
-        says_something = bool(_without_connectives(introduction["connective"]))
+        connective = introduction["connective"]
+        says_something = bool(_without_connectives(connective)) and not _says_what_happens(connective)
     else:
         words = introduction["words"] or f"{introduction['start'] or ''} value {introduction['end'] or ''}"
-        says_something = not name_a_quantity(words)
-    rest = text[introduction.end() :].strip()
+        says_something = not (name_a_quantity(words) or _says_what_happens(words))
+    rest = joined[introduction.end() :].strip()
     if not says_something:
         return rest
     said = (introduction["connective"] or introduction["words"] or "?").strip(" .,:").lower()
@@ -206,6 +221,21 @@ def without_introduction(text: str) -> str:
         return text
     end = matching_end(rest, 0)  # a box in the box, behind a sentence
     return rest[1 : end - 1] + rest[end:]
+
+
+def _says_what_happens(words: str) -> bool:
+    """Whether ``words`` begin a sentence that a value ends: "The other 7 members scored"."""
+    return _SENTENCE.fullmatch(words.strip()) is not None and not denies(re.sub(r"\b(?:other )?\d+", "", words))
+
+
+def _with_value_apart(text: str) -> str:
+    r"""``\text{The pen costs 5}`` with its value behind the text."""
+    if sentence := TEXT.fullmatch(text):
+        for space in _BEFORE_A_VALUE.finditer(sentence[1]):
+            words, value = sentence[1][: space.start()], sentence[1][space.end() :]
+            if _says_what_happens(words) or (name_a_quantity(words) and words.split()[-1] in _IN_WORDS["after"]):
+                return f"\\text{{{words}}} {value}"
+    return text
 
 
 def denies(words: str) -> bool:
@@ -257,8 +287,9 @@ def words_in(text: str) -> str | None:
         return None
     words = [_without_plural(word) for word in re.sub(r"[-()']", " ", lowered).split()]
     content = [word for word in words if word not in ("a", "an", "the")]
-    verdict = _BY_A_TEST.sub("", " ".join(word for word in content if word not in _OF_A_SERIES))
-    return _VERDICTS.get(verdict, " ".join(content or words))
+    if (of := _OF_A_SERIES.fullmatch(" ".join(content))) and (verdict := of["verdict"]) in _VERDICTS:
+        return "|".join(filter(None, (_VERDICTS[verdict], of["before"] or of["behind"])))
+    return " ".join(content or words)
 
 
 def _looks_like_a_word(run: str) -> bool:

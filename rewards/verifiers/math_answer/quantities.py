@@ -43,6 +43,8 @@ _FACTOR = re.compile(
 _PRODUCT_OF_POWERS = re.compile(rf"-? ?{_FACTOR.pattern}(?:{_TIMES}{re.sub('[?]P<.*?>', '', _FACTOR.pattern)}){{0,5}}")
 
 PERCENT, DEGREE = "percent", "degree"
+COUNTED = "counted "
+"""Starts the name of those whom no table knows, archers, alone behind a whole number."""
 
 _NAMES = {
     spelling: name for name, others in NOTATION["units"].items() for spelling in (name, name + "s", *others.split())
@@ -64,8 +66,12 @@ _WORD = r"[A-Za-z]+\.?(?:\^-?[1-9])?"
 _PHRASE = re.compile(rf"{_WORD}(?:[ /(-]{{1,4}}{_WORD}){{0,6}}\)?")
 _OF = re.compile(rf"^((?:[a-z]+ )*(?!percent|degree)[a-z]+) of (?:{_STUFF}|(?P<counted>[a-z]+))$")
 _BEHIND = re.compile(
-    r"(?: |^)(?:(?:in )?total|in all|altogether|left|remaining)$"
-    r"|(?<=[a-z]) (?:old|long|wide|tall|deep|high|later|from now)$"
+    r"(?: |^)(?:(?P<all>(?:in )?total|in all|altogether)|(?P<left>left|remaining)|of (?:them|these|those))$"
+    r"|(?<=[a-z]) (?:(?P<later>later|from now)|(?P<high>tall|high)|(?P<old>old)|(?P<long>long)|(?P<wide>wide)"
+    r"|(?P<deep>deep))$"
+)
+_WHO = re.compile(
+    r"(?!quarter|remainder|multiplier|numerator|denominator)[A-Za-z][a-z]{3,}(?:ers|ors|ists|ians|ants|ees|men)"
 )
 _PART = re.compile(rf"/|[()]|{_WORD}")
 _POWER = r" ?\^ ?(?:\{ ?-?[1-9] ?\}|-?[1-9])"
@@ -184,6 +190,7 @@ def _word_suffix(text: str) -> tuple[str, str] | None:
 def unit_name(words: str) -> str | None:
     r"""One name for the spellings of a unit; empty for "units"; ``None`` of what is not a unit.
 
+    What is said behind it ("deep", "later") follows a ``|``: it may be left out, but not be another.
     Products and quotients become powers in one order: ``m/s^2``, ``m s^{-2}`` and "meters per second squared" are
     ``meter second^-2``.
     """
@@ -195,14 +202,18 @@ def unit_name(words: str) -> str | None:
     words = re.sub(r"\b(?:un)?ordered pairs?\b|\bpairs?(?= of )", "tuple", words)  # 5 pairs alone may be 10
     if of := _OF.match(words):
         words = of[1] if of["counted"] is None or of["counted"] in _COUNTED else words
-    words = re.sub(r"\blight[ -]years?\b", "lightyear", _BEHIND.sub("", words))
+    behind = _BEHIND.search(words)
+    detail = f"|{behind.lastgroup}" if behind and behind.lastgroup else ""
+    words = re.sub(r"\blight[ -]years?\b", "lightyear", words[: behind.start()] if behind else words)
     words = re.sub(r"\bper\b|(?<=[a-z]) an?(?= [a-z])", "/", re.sub(r"\bsq(uare)?\b\.?", "square", words))
     words = re.sub(r"square ([A-Za-z]+)|([A-Za-z]+) squared", r"\1\2^2", words)
     words = re.sub(r"cubic ([A-Za-z]+)|([A-Za-z]+) cubed", r"\1\2^3", words)
     powers = _powers(words)
-    if powers is None or (powers.keys() <= _NO_NAMES and len(powers) < 2):
-        return None if powers is None else ""
-    return " ".join(name if power == 1 else f"{name}^{power}" for name, power in sorted(powers.items()))
+    if powers is None:
+        return f"{COUNTED}{words.lower()}{detail}" if _WHO.fullmatch(words) else None
+    if powers.keys() <= _NO_NAMES and len(powers) < 2:
+        return detail
+    return " ".join(name if power == 1 else f"{name}^{power}" for name, power in sorted(powers.items())) + detail
 
 
 def _powers(words: str) -> Counter[str] | None:

@@ -55,7 +55,15 @@ from evenkeel.rewards.verifiers.math_answer.notation import (
     without_full_stop,
     without_spaces,
 )
-from evenkeel.rewards.verifiers.math_answer.quantities import DEGREE, PERCENT, date, exact_number, measures, split_unit
+from evenkeel.rewards.verifiers.math_answer.quantities import (
+    COUNTED,
+    DEGREE,
+    PERCENT,
+    date,
+    exact_number,
+    measures,
+    split_unit,
+)
 
 _SETS_IN_WORDS: dict[str, Form] = {
     **dict.fromkeys(["no solution", "no real solution", "empty set"], EMPTY_SET),
@@ -68,6 +76,7 @@ _BASED = re.compile(
     r"(?:(\d)|\{ ?\(?(\d+|\\text ?\{[a-z]+\})\)? ?\}|\\text ?\{([a-z]+)\})"
 )
 _NEGATIVE = re.compile(r"- ?\( ?(?P<value>[^()+-]*?) ?\)")
+_ONLY = re.compile(r"(?<=[^\s{]) ?(?:\\text ?\{ ?only ?\}|(?<![A-Za-z])only)$")
 _CHOICE = re.compile(r"(\([A-H]\)) +(.*\S)")
 _FUNCTION = re.compile(r"\\(?:sin|cos|tan|cot|sec|csc)")
 _TWO_DIGITS = re.compile(r"[A-Za-z)] ?[\^_] ?-?\d{2}")
@@ -119,7 +128,11 @@ def read_form(text: str) -> Form:
     if names := _several_words(text):
         return names
     if words := words_in(text):
-        return Number(Fraction(NUMBERS[words])) if words in NUMBERS else _SETS_IN_WORDS.get(words, Words(words))
+        return (
+            Number(Fraction(NUMBERS[words]))
+            if words in NUMBERS and text.rstrip("} ")[-1] != "s"
+            else _SETS_IN_WORDS.get(words, Words(words))
+        )
     if (split := split_unit(text)) and (number := _number(*split)):
         return number
     for reading in (
@@ -143,13 +156,15 @@ def read_form(text: str) -> Form:
 
 def _number(text: str, unit: str = "") -> Number | None:
     value = exact_number(text)
-    return None if value is None else Number(value, unit, is_fraction="/" in text or "\\frac" in text)
+    if value is None or (unit.startswith(COUNTED) and (value.denominator > 1 or value < 0)):
+        return None
+    return Number(value, unit, is_fraction="/" in text or "\\frac" in text)
 
 
 def _bare(text: str) -> str:
     """Without braces and brackets around a single thing, without "the answer is", without closing punctuation."""
     while True:
-        before, text = text, without_introduction(without_full_stop(text).lstrip("= "))
+        before, text = text, without_introduction(_ONLY.sub("", without_full_stop(text)).lstrip("= "))
         if text[:1] in ("{", "(") and matching_end(text, 0) == len(text) and text[-1] in "})":
             inner = text[1:-1]
             if text[0] == "{" or not COMMA.search(inner):
@@ -201,7 +216,7 @@ def _measured(text: str) -> Form | None:
     measured = read_form(split[0])
     if split[1] == DEGREE and _FUNCTION.search(split[0]):  # the degrees of \\cos 20^\\circ belong to its argument
         return None
-    if isinstance(measured, Expression) and not measured.unit:
+    if isinstance(measured, Expression) and not measured.unit and not split[1].startswith(COUNTED):
         if split[1] == PERCENT:
             return Expression(f"\\frac{{{measured.latex}}}{{100}}")
         return Expression(measured.latex, split[1])
@@ -229,6 +244,7 @@ def _expression(text: str) -> Form:
 _IN = re.compile(r"\\in(?![a-zA-Z])")
 _SIGN = re.compile(r"<=|>=|(?<![\d)}])!=|[=<>]|\\(?:le|ge|ne|approx|equiv|sim)(?![a-zA-Z])")
 _SIGNS = {"<=": "\\le", ">=": "\\ge", "!=": "\\ne"}
+_ALONE = r"(?<![A-Za-z\\{{_]){}(?![A-Za-z_'(^])"  # x = 7x + 3 is to be solved for x
 _TURNED = {">": "<", "\\ge": "\\le"}
 
 
@@ -282,7 +298,7 @@ def _approximate(sides: list[str]) -> Form:
 
 def _equated(sides: list[str]) -> Form:
     """What equals signs alone connect: a name and its value, with the steps between, or an equation."""
-    if is_name(sides[0]):
+    if is_name(sides[0]) and not (len(sides[0]) == 1 and re.search(_ALONE.format(sides[0]), sides[-1])):
         return Named(squeezed(sides[0]), _worked(sides[1:]))
     if len(sides) > 2:
         asked_for = is_asked_for(sides[0])
