@@ -142,9 +142,7 @@ def _watched(
     trainer.add_callback(MetricsFile(run / METRICS))
     trainer.add_callback(Progress(ACCURACY, phase=lambda: trainer.parts.phases.now))
     trainer.add_callback(EvaluationProgress())
-    trainer.add_callback(
-        Samples(trainer.newest_samples, config.logging.samples_every_steps, config.logging.num_samples)
-    )
+    trainer.add_callback(Samples(trainer.newest_samples, config.logging.samples_every_steps))
     trainer.add_callback(stop)
     trainer.add_callback(idle)
     if log_callback is not None and config.logging.doctor:

@@ -40,7 +40,7 @@ def test_the_runs_of_a_configuration_are_in_the_order_of_their_numbers(tmp_path:
 def test_a_continuation_may_last_longer_but_not_train_otherwise(tmp_path: Path):
     (tmp_path / "base.yaml").write_text(RUN)
     load_config(tmp_path / "base.yaml").save_resolved(tmp_path / "config.yaml")
-    longer = ["trl.max_steps=20", "logging.num_samples=1", "output_dir=elsewhere"]
+    longer = ["trl.max_steps=20", "logging.samples_every_steps=1", "output_dir=elsewhere"]
     (tmp_path / "manifest.json").write_text(json.dumps(RECORD | {"world_size": 2}))
     check_same_run(load_config(tmp_path / "base.yaml", longer), tmp_path, 2)
     with pytest.raises(ResumeError, match="on 2 processes and would be resumed on 1"):

@@ -122,20 +122,19 @@ class EvaluationProgress(TrainerCallback):
 
 
 class Samples(TrainerCallback):
-    """Shows a few completions of the newest rollout batch with their verdicts, every ``every_steps`` steps.
+    """Shows two completions of the newest rollout batch with their verdicts, every ``every_steps`` steps.
 
     Args:
         newest: returns the given number of samples, each a mapping of column → value.
     """
 
-    def __init__(self, newest: Callable[[int], list[dict[str, Any]]], every_steps: int, number: int) -> None:
+    def __init__(self, newest: Callable[[int], list[dict[str, Any]]], every_steps: int) -> None:
         self.newest = newest
         self.every_steps = every_steps
-        self.number = number
 
     def on_step_end(self, args: TrainingArguments, state: TrainerState, control: TrainerControl, **_: Any) -> None:
-        if not state.is_world_process_zero or not self.number or state.global_step % self.every_steps:
+        if not state.is_world_process_zero or state.global_step % self.every_steps:
             return
-        for sample in self.newest(self.number):
+        for sample in self.newest(2):
             lines = [f"    {column}: {' '.join(str(value).split())}" for column, value in sample.items()]
             tqdm.write("\n".join([f"  sample at step {state.global_step}", *lines]))

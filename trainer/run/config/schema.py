@@ -225,9 +225,7 @@ class LoggingSection(Section):
     by the trackers' own variables, such as ``WANDB_MODE``; unset, W&B is offline and the project is ``evenkeel``.
     """
     samples_every_steps: Count = 10
-    """Sample completions are shown every so many optimizer steps."""
-    num_samples: Annotated[int, Field(ge=0)] = 2
-    """So many are shown."""
+    """Two sample completions are shown every so many optimizer steps."""
     rollouts: RolloutCount = 64
     """Of how many completions of each rollout batch (whole groups) everything is kept as parquet in the run's
     directory: a number, ``all`` or ``off``.
