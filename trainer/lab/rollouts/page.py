@@ -67,7 +67,7 @@ def kept_in_words(recorded: RecordedRollouts, config: RunConfig) -> str:
     """What part of the run's rollouts was recorded."""
     asked, every = config.logging.rollouts, recorded.every_batch
     rows = "All rollouts" if asked == "all" else f"Up to {asked} rollouts (whole groups)"
-    batches = "every batch" if every == 1 else f"one batch in {every}, to stay within logging.rollouts_max_mb,"
+    batches = "every batch" if every == 1 else f"one batch in {every}, to stay within 512 MiB,"
     return f"{rows} of {batches} were recorded."
 
 

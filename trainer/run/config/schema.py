@@ -228,10 +228,8 @@ class LoggingSection(Section):
     """Two sample completions are shown every so many optimizer steps."""
     rollouts: RolloutCount = 64
     """Of how many completions of each rollout batch (whole groups) everything is kept as parquet in the run's
-    directory: a number, ``all`` or ``off``.
+    directory, in 512 MiB at most: a number, ``all`` or ``off``.
     """
-    rollouts_max_mb: Annotated[float, Field(gt=0)] = 512
-    """MiB of kept rollouts at most; beyond it every 2nd, 4th … batch is kept."""
     rollout_scores: bool = False
     """Keep log π_old and entropies with the rollouts."""
     doctor: bool = True
