@@ -31,12 +31,10 @@ class Recorder:
         sink: takes the number of the batch in the run and this rank's rows, column → values.
         rows_per_batch: of so many rows, rounded up to whole groups that are spread evenly over the batch, something is
             recorded; ``None`` = of all. On several ranks each passes on its rows of the same groups.
-        records_scores: record log π_old and entropies also where TRL does not score the batch: one forward pass more.
     """
 
     sink: Callable[[int, Columns], None] | None = None
     rows_per_batch: int | None = None
-    records_scores: bool = False
 
     def __init__(
         self,
@@ -72,10 +70,7 @@ class Recorder:
         ]
         first = self.ranks.index * len(rollout.rows)
         places = [first + row for row in range(len(rollout.rows))]
-        logps, entropies = (
-            rollout.old_score(name) if self.records_scores else batch.get(name)
-            for name in ("old_per_token_logps", "old_entropies")
-        )
+        scores = {**rollout.scores, **batch}  # where TRL or a strategy asked for them
         return {
             "batch": [rollout.position.rollout] * len(ids),
             "step": [rollout.position.step] * len(ids),
@@ -92,8 +87,8 @@ class Recorder:
             **self._judgements(rollout),
             "advantage": per_response(batch["advantages"], loss_mask(batch)).tolist(),
             "advantages": _per_token(batch["advantages"] if batch["advantages"].dim() == 2 else None, ids),
-            "old_logps": _per_token(logps, ids),
-            "entropies": _per_token(entropies, ids),
+            "old_logps": _per_token(scores.get("old_per_token_logps"), ids),
+            "entropies": _per_token(scores.get("old_entropies"), ids),
         }
 
     def _judgements(self, rollout: Rollout) -> Columns:

@@ -9,6 +9,7 @@ import torch
 from transformers import AutoModelForCausalLM, AutoTokenizer
 
 from evenkeel.trainer import RLVRTrainer
+from evenkeel.trainer.algorithms.advantages.group_baselines import grpo
 from evenkeel.trainer.step.records import recorded_groups
 from tests.trainer.training import PROMPTS, digit_reward, max_difference, ours, train
 
@@ -31,15 +32,20 @@ def recorded(model: Path, folder: Path, per_batch: int | None = None, **settings
     class Recording(RLVRTrainer):
         def train(self, *positional: Any, **keywords: Any) -> Any:
             recorder = self.parts.recorder
-            recorder.sink, recorder.rows_per_batch, recorder.records_scores = found.__setitem__, per_batch, scores
+            recorder.sink, recorder.rows_per_batch = found.__setitem__, per_batch
             return super().train(*positional, **keywords)
 
-    scores = settings.pop("records_scores", False)
     return train(Recording, model, folder, reward=judged, **settings), found
 
 
 def test_rows_are_what_was_sampled_judged_and_trained(tiny_model: Path, tmp_path: Path):
-    trainer, batches = recorded(tiny_model, tmp_path, records_scores=True, max_steps=2)
+    def scored(
+        rewards: torch.Tensor, group_size: int, old_logps: torch.Tensor, entropies: torch.Tensor
+    ) -> torch.Tensor:
+        assert old_logps.shape == entropies.shape
+        return grpo(rewards, group_size)
+
+    trainer, batches = recorded(tiny_model, tmp_path, strategies={"advantage": scored}, max_steps=2)
     assert list(batches) == [0, 1]
     first = batches[0]
     assert first["row"] == list(range(8))
@@ -75,8 +81,8 @@ def test_rows_are_what_was_sampled_judged_and_trained(tiny_model: Path, tmp_path
 
 
 @pytest.mark.slow
-def test_recording_with_scores_trains_the_same_weights(tiny_model: Path, tmp_path: Path):
-    recording, _ = recorded(tiny_model, tmp_path / "recorded", records_scores=True)
+def test_recording_trains_the_same_weights(tiny_model: Path, tmp_path: Path):
+    recording, _ = recorded(tiny_model, tmp_path / "recorded")
     plain = ours(tiny_model, tmp_path / "plain", reward=judged)
     assert max_difference(recording, plain) == 0.0
 

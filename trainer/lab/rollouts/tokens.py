@@ -71,7 +71,7 @@ class WeighedTokens:
         recorded = {"old_logps": ("π_old", {"probs", "old_logps"}), "entropies": ("entropies", {"entropies"})}
         for column, (name, signals) in recorded.items():
             if signals & {*self.weight.signals} and any(row[column] is None for row in rows):
-                return f"{name}, which this run did not record (logging.rollout_scores: true does)"
+                return f"{name}, which this run did not compute for its rollouts"
         return None
 
     def _signals(self, rows: Sequence[dict[str, Any]], ids: Tensor, mask: Tensor, advantages: Tensor) -> Signals:

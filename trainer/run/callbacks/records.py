@@ -87,7 +87,6 @@ class Rollouts(TrainerCallback):
         self.trainer, self.per_batch = trainer, logging.rollouts
         limit = MOST_BYTES // trainer.args.world_size
         self.files = RolloutFiles(run / ROLLOUTS, limit, trainer.parts.ranks.any, trainer.args.process_index)
-        trainer.parts.recorder.records_scores = logging.rollout_scores
 
     def on_train_begin(self, args: TrainingArguments, state: TrainerState, control: TrainerControl, **_: Any) -> None:
         parts = self.trainer.parts

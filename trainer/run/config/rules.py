@@ -386,13 +386,6 @@ def nothing_to_truncate_to(given: Given) -> Problems:
         yield what, "Give one of the two, such as 3.0."
 
 
-@rule("Entropies recorded beside training", "logging.rollout_scores", "speed.overlap_generation")
-def scores_of_a_later_policy(given: Given) -> Problems:
-    if given.written("logging.rollout_scores") is True and given.written("speed.overlap_generation") is True:
-        what = "is true, but with speed.overlap_generation the weights have moved when a rollout batch arrives."
-        yield what, "Delete one of the two."
-
-
 def _batch_words(given: Given) -> list[str]:
     return [name for name in BATCH_WORDS if given.written(f"algorithm.{name}") is not None]
 

@@ -64,10 +64,6 @@ BROKEN_AND_KEPT: dict[str, tuple[Given, Given]] = {
         Given({"evaluation": {"every_steps": 5}, "data": {}}),
         Given({"evaluation": {"every_steps": 5}, "data": {"test": {}}}),
     ),
-    "scores-of-a-later-policy": (
-        Given({"speed": {"overlap_generation": True}, "logging": {"rollout_scores": True}}),
-        Given({"speed": {"staleness": 1}, "logging": {"rollout_scores": True}}),
-    ),
     "lora-task-type": (
         Given({"model": {"lora": {"task_type": "SEQ_CLS"}}}),
         Given({"model": {"lora": {"task_type": "CAUSAL_LM"}}}),
