@@ -7,7 +7,7 @@
     evenkeel doctor --rules                                   # every rule, its threshold and its reason
 
 Each finding says its numbers, the threshold and why it is there, and the settings to turn. Nothing is loaded but the
-log. A run of ours asks the same rules at each of its log lines (logging.doctor).
+log. A run of ours asks the same rules at each of its log lines.
 
 Exit status: 0 nothing found, 1 findings, 2 refused: no log that can be read.
 

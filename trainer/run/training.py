@@ -145,7 +145,7 @@ def _watched(
     trainer.add_callback(Samples(trainer.newest_samples, config.logging.samples_every_steps))
     trainer.add_callback(stop)
     trainer.add_callback(idle)
-    if log_callback is not None and config.logging.doctor:
+    if log_callback is not None:
         trainer.add_callback(log_callback(parts.checkpoint.counts, print_line))
     if config.logging.rollouts != "off":
         trainer.add_callback(Rollouts(trainer, run, config.logging))

@@ -230,8 +230,6 @@ class LoggingSection(Section):
     """Of how many completions of each rollout batch (whole groups) everything is kept as parquet in the run's
     directory, in 512 MiB at most: a number, ``all`` or ``off``.
     """
-    doctor: bool = True
-    """Say what the rules of ``docs/doctor.md`` find in the log, each finding once."""
 
 
 class StoppingSection(Section):
