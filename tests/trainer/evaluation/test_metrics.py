@@ -25,17 +25,6 @@ verdicts = arrays(
 )
 
 
-def test_average_leaves_the_unjudged_out():
-    correct = np.array([[1, 0, 0, 1], [1, NAN, 0, 1], [NAN, NAN, NAN, NAN]])
-    np.testing.assert_array_equal(average_correct(correct), [1 / 2, 2 / 3, NAN])
-
-
-def test_pass_at_k_by_hand():
-    """4 samples, 1 right: of the C(4,2) = 6 pairs, 3 hold it. 2 right: 1 − C(2,2)/6 = 5/6. Three judged: C(3,2) = 3."""
-    correct = np.array([[1, 0, 0, 0], [1, 1, 0, 0], [0, 0, 0, 0], [1, NAN, 0, 0], [1, NAN, NAN, NAN]])
-    np.testing.assert_allclose(pass_at_k(correct, 2), [3 / 6, 5 / 6, 0, 2 / 3, NAN])
-
-
 def test_pass_at_k_is_the_mean_over_all_choices_of_k():
     row = np.array([1, 0, 0, 1, 0], dtype=float)
     for k in range(1, 6):
@@ -82,16 +71,6 @@ def test_majority_by_hand(answers, correct, expected):
     np.testing.assert_equal(majority_correct([answers], np.array([correct], dtype=float))[0], expected)
 
 
-def test_a_verifier_that_reads_no_answers_has_no_majority():
-    assert np.isnan(majority_correct([[None, None], [None, None]], np.array([[1.0, 0.0], [0.0, 0.0]]))).all()
-
-
-@given(verdicts)
-def test_majority_of_one_answer_is_the_answer(correct):
-    first = correct[:, :1]
-    np.testing.assert_equal(majority_correct([["a"]] * len(first), first), average_correct(first))
-
-
 @pytest.mark.parametrize(("right", "number"), [(0, 8), (3, 8), (50, 100), (100, 100), (1, 1)])
 def test_of_yes_or_no_items_the_interval_is_wilsons(right: int, number: int):
     found = share_estimate(np.array([1.0] * right + [0.0] * (number - right)), number)
@@ -99,23 +78,11 @@ def test_of_yes_or_no_items_the_interval_is_wilsons(right: int, number: int):
     assert (found.value, found.low, found.high) == pytest.approx((right / number, reference.low, reference.high))
 
 
-def test_shares_are_as_certain_as_more_items():
-    """Values .25 and .75 in equal parts: s² = 1/16, p(1 − p) = 1/4, so 10 items count as 40."""
-    found = share_estimate(np.array([0.25, 0.75] * 5), 1000)
-    reference = binomtest(20, 40).proportion_ci(0.95, method="wilson")
-    assert (found.low, found.high) == pytest.approx((reference.low, reference.high))
-
-
 @pytest.mark.parametrize("values", [[0.5] * 10, [0.4999, 0.5001] * 5])
 def test_items_that_agree_count_as_many_as_there_are_completions_and_no_more(values: list[float]):
     found = share_estimate(np.array(values), 40)
     reference = binomtest(20, 40).proportion_ci(0.95, method="wilson")
     assert (found.low, found.high) == pytest.approx((reference.low, reference.high))
-
-
-def test_nothing_judged_is_no_number():
-    found = share_estimate(np.array([NAN, NAN]), 0)
-    assert np.isnan([found.value, found.low, found.high]).all()
 
 
 @given(arrays(np.float64, st.integers(1, 12), elements=st.floats(0, 1)), st.integers(12, 100))

@@ -11,8 +11,6 @@ from trl import GRPOConfig
 from evenkeel.trainer import RLVRTrainer
 from evenkeel.trainer.algorithms.keyed_noise import keyed_draw, row_key
 from evenkeel.trainer.run.experiment import Experiment
-from evenkeel.trainer.step.checkpoint import ROLLOUT_BATCHES
-from evenkeel.trainer.step.compatibility import PreflightError
 from evenkeel.trainer.step.generation import compact_generation
 from tests.paths import ROOT
 from tests.trainer.training import PROMPTS, digit_reward, ours
@@ -84,14 +82,6 @@ def test_rounds_of_one_batch_go_on_counting(common: Any):
     assert [halves[row] for row in (0, 1, 3, 4, 2, 5)] == together
 
 
-def test_another_batch_has_other_noise(common: Any):
-    first = completions(common, ["a b"] * 4)
-    common.parts.checkpoint.counts[ROLLOUT_BATCHES] = 1
-    second = completions(common, ["a b"] * 4)
-    common.parts.checkpoint.counts[ROLLOUT_BATCHES] = 0
-    assert first != second
-
-
 def test_filters_hold(common: Any):
     """top_k = 1 leaves the most probable token; a low temperature does nearly so."""
     model = common.model
@@ -132,22 +122,6 @@ def test_the_first_token_has_the_policys_distribution(common: Any):
         assert chisquare(counts[expected > 0].numpy(), (2000 * expected[expected > 0]).numpy()).pvalue > 1e-4
 
 
-def test_variants_differ_only_once_their_policies_do(tiny_model: Path, tmp_path: Path):
-    """One variant draws torch's numbers for itself and takes other steps; the first batch is the same all the same."""
-    seen: dict[str, list[list[list[int]]]] = {}
-    for name, strategies, settings in (
-        ("grpo", {}, {}),
-        ("lopti", {"update_schedule": {"name": "lopti", "order": "random"}}, {"max_steps": 4}),
-        ("frozen", {}, {"learning_rate": 0.0}),
-    ):
-        reward = recording(seen.setdefault(name, []))
-        ours(
-            tiny_model, tmp_path / name, strategies={**COMMON, **strategies}, reward=reward, **{**SETTINGS, **settings}
-        )
-    assert seen["grpo"][0] == seen["lopti"][0] == seen["frozen"][0]
-    assert seen["grpo"][1] != seen["frozen"][1]
-
-
 def test_how_a_batch_is_cut_has_no_part_in_it(tiny_model: Path, tmp_path: Path):
     seen: list[list[list[list[int]]]] = []
     for size in (8, 4):
@@ -176,12 +150,6 @@ def test_evaluations_share_their_noise(tiny_model: Path, tmp_path: Path):
             (found,) = made.newest_evaluations
             answered.append(sorted((record["item"], record["completion"]) for record in found.records))
     assert answered[0] == answered[1] == answered[2] == answered[3]
-
-
-def test_it_is_refused_where_nobody_takes_the_noise(tmp_path: Path):
-    for strategies in ({"common_random_numbers": True}, {"common_random_numbers": True, "generation": "trl"}):
-        with pytest.raises(PreflightError, match="noise of our own"):
-            trainer(tmp_path / "no model", tmp_path, strategies)
 
 
 ROUNDS = [

@@ -5,16 +5,11 @@ from typing import Any
 
 import pytest
 import torch
-from datasets import Dataset
 from peft import LoraConfig
 from transformers import AutoModelForCausalLM, DynamicCache, Qwen2Config
-from trl import GRPOConfig
 
-from evenkeel.trainer import RLVRTrainer
-from evenkeel.trainer.step.compatibility import PreflightError
 from evenkeel.trainer.step.generation import PreallocatedLayer, compact_generation, drawn, preallocated_cache
-from evenkeel.trainer.step.options import Speed
-from tests.trainer.training import PROMPTS, digit_reward, max_difference, ours
+from tests.trainer.training import max_difference, ours
 
 COMPACT = {"generation": "compact"}
 
@@ -42,12 +37,9 @@ def model(tiny_model: Path) -> Any:
     "wanted",
     [
         {},
-        {"equally_long": True},
-        {"do_sample": False},
         {"temperature": 0.7, "top_k": 9, "top_p": 0.9, "min_p": 0.01},
         {"repetition_penalty": 1.3, "min_new_tokens": 12},
         {"eos_token_id": [1, 7, 11]},
-        {"max_new_tokens": 1},
     ],
     ids=lambda wanted: "-".join(wanted) or "plain",
 )
@@ -66,12 +58,6 @@ def test_rows_that_have_ended_are_not_computed(model: Any):
     assert running[-1] < 12  # else this shows nothing
     for computed, needed in zip(rows, running, strict=True):
         assert needed <= computed <= needed / 0.9 + 1
-
-
-def test_the_models_own_generate_comes_back_even_after_an_error(model: Any):
-    with pytest.raises(ValueError, match="max_new_tokens"):
-        generated(model, compact=True, max_new_tokens=0)
-    assert "generate" not in vars(model)
 
 
 def test_a_preallocated_layer_holds_what_the_plain_one_holds():
@@ -123,41 +109,3 @@ def test_training_and_evaluation_are_the_same(tiny_model: Path, tmp_path: Path, 
         runs.append((run, [row["completion"] for row in run.newest_samples(8)], run._generate(["a b"] * 6)[1]))
     assert max_difference(runs[0][0], runs[1][0]) < 1e-6
     assert runs[0][1:] == runs[1][1:]
-
-
-def refused(model: Path, folder: Path, generation: str, **settings: Any) -> str:
-    with pytest.raises(PreflightError) as refusal:
-        RLVRTrainer(
-            str(model),
-            digit_reward,
-            GRPOConfig(output_dir=str(folder), use_cpu=True, bf16=False, report_to="none", **settings),
-            Dataset.from_list(PROMPTS),
-            speed=Speed(generation=generation),
-        )
-    return str(refusal.value)
-
-
-def test_what_rules_it_out_is_said_before_the_model_is_loaded(tmp_path: Path):
-    nowhere = tmp_path / "no model"
-    assert "'fast' is neither trl nor compact" in refused(nowhere, tmp_path, "fast")
-    for setting in (
-        {"cache_implementation": "static"},
-        {"use_transformers_continuous_batching": True},
-        {"use_vllm": True},
-        {"generation_kwargs": {"num_beams": 2}},
-    ):
-        (name,) = setting
-        message = refused(nowhere, tmp_path, "compact", **setting)
-        assert f"{name} is {setting[name]!r}" in message
-        assert "Write generation: trl" in message
-
-
-def test_a_model_with_another_cache_is_refused(tiny_model: Path, tmp_path: Path):
-    sliding = AutoModelForCausalLM.from_pretrained(tiny_model)
-    layers = {"layer_types": ["full_attention", "sliding_attention"]}
-    sliding.config.update({**layers, "use_sliding_window": True, "sliding_window": 4})
-    sliding.save_pretrained(tmp_path)
-    for file in tiny_model.glob("tok*"):
-        (tmp_path / file.name).write_bytes(file.read_bytes())
-    (tmp_path / "chat_template.jinja").write_bytes((tiny_model / "chat_template.jinja").read_bytes())
-    assert "more, or less, than the keys and values" in refused(tmp_path, tmp_path / "run", "compact")

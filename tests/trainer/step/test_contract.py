@@ -1,10 +1,5 @@
 """The contract inside a real step: signals that strategies ask for, results that break it, state, whole groups."""
 
-import json
-import math
-import os
-import subprocess
-import sys
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -15,13 +10,11 @@ from torch import Tensor
 from transformers import TrainerCallback
 from trl import GRPOTrainer
 
-from evenkeel.rewards.registry import PartError, Refusal
-from evenkeel.trainer.algorithms.contract import traits
+from evenkeel.rewards.registry import PartError
 from evenkeel.trainer.algorithms.groups import finished, group_mean
 from evenkeel.trainer.step.checkpoint import FILE, StrategyStateError
 from evenkeel.trainer.step.metrics import Means, SharedPrefixMeter
-from tests.paths import ROOT
-from tests.trainer.training import digit_reward, max_difference, moved, ours, train
+from tests.trainer.training import digit_reward, max_difference, ours
 
 SEEN: list[dict[str, Any]] = []
 TWO_STEPS = {"per_device_train_batch_size": 4, "steps_per_generation": 4, "gradient_accumulation_steps": 2}
@@ -72,20 +65,6 @@ def test_an_estimator_gets_the_old_policys_scores_for_one_pass(tiny_model, tmp_p
     assert set(tried["correct"].tolist()) <= {0.0, 1.0}
 
 
-@pytest.mark.parametrize(("settings", "scored"), [({}, 0), (TWO_STEPS, 1)], ids=["on policy", "two steps"])
-def test_a_weight_gets_entropies_from_the_passes_that_there_are(tiny_model, tmp_path, monkeypatch, settings, scored):
-    def undecided(mask, entropies, completion_ids, groups, judged):
-        SEEN.append({"entropies": entropies, "groups": groups})
-        assert len(judged) == len(mask)
-        return (entropies > 1.0).to(entropies.dtype)
-
-    counted = ForwardPasses(monkeypatch)
-    trainer = ours(tiny_model, tmp_path, strategies={"token_weight": undecided}, max_steps=1, **settings)
-    assert counted.scored == scored
-    assert moved(trainer, tiny_model) > 1e-3
-    assert SEEN[-1]["entropies"].shape[0] == len(SEEN[-1]["groups"])
-
-
 def test_what_nobody_asks_for_costs_nothing(tiny_model, tmp_path, monkeypatch):
     counted = ForwardPasses(monkeypatch)
     ours(tiny_model, tmp_path, max_steps=2)
@@ -94,10 +73,6 @@ def test_what_nobody_asks_for_costs_nothing(tiny_model, tmp_path, monkeypatch):
 
 def later_nan(probs: Tensor, step: int) -> Tensor:
     return torch.full_like(probs, torch.nan if step == 1 else 1.0)
-
-
-def later_negative(probs: Tensor, step: int) -> Tensor:
-    return torch.full_like(probs, -0.5 if step == 1 else 1.0)
 
 
 def later_unjudged(rewards: Tensor, group_size: int, step: int) -> Tensor:
@@ -109,17 +84,11 @@ def later_infinite(logps: Tensor, step: int) -> Tensor:
     return torch.full_like(logps, torch.inf if step == 1 else 1.0)
 
 
-def later_short(rewards: Tensor, group_size: int, step: int) -> Tensor:
-    return rewards[:3] if step == 1 else finished(rewards, rewards, group_size)
-
-
 @pytest.mark.parametrize(
     ("strategies", "message"),
     [
         ({"token_weight": later_nan}, r"token_weight 'later_nan' .* at optimizer step 1: .*e\.g\. nan at row 0"),
-        ({"token_weight": later_negative}, r"'later_negative' .* step 1: a weight is negative .*-0\.5"),
         ({"advantage": later_unjudged}, r"advantage 'later_unjudged' .* step 1: NaN marks .*response 0 with reward"),
-        ({"advantage": later_short}, r"'later_short' .* step 1: for 8 rewards it returned \(3,\)"),
         (
             {"coefficient": later_infinite, "loss_type": "cispo"},
             r"coefficient 'later_infinite' .* step 1: .*inf at row",
@@ -224,44 +193,13 @@ def test_columns_that_reward_functions_leave_reach_the_estimator(tiny_model, tmp
         ours(tiny_model, tmp_path, reward=with_novelty, strategies={"advantage": wordy}, max_steps=1)
 
 
-@pytest.mark.parametrize("logged", ["yes", [1, 2], 0.5])
-def test_a_column_named_correct_that_holds_something_else_does_no_harm(tiny_model, tmp_path: Path, logged):
+def test_a_column_named_correct_that_holds_something_else_does_no_harm(tiny_model, tmp_path: Path):
     def wordy(completions: list[Any], log_extra: Any = None, **_: Any) -> list[float]:
-        log_extra("correct", [logged] * len(completions))
+        log_extra("correct", [[1, 2]] * len(completions))
         return digit_reward(completions)
 
     trainer = ours(tiny_model, tmp_path, reward=wordy, max_steps=1)
     assert "groups/frac_all_correct" not in trainer.state.log_history[0]
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize(
-    "settings",
-    [
-        {"scale_rewards": "none"},
-        {"scale_rewards": "batch"},
-        {"multi_objective_aggregation": "normalize_then_sum"},
-        {"top_p": 0.9, "steps_per_generation": 4, "per_device_train_batch_size": 4},
-    ],
-    ids=str,
-)
-def test_with_no_strategy_given_nothing_that_trl_accepts_is_refused(tiny_model, tmp_path: Path, settings):
-    stock = train(GRPOTrainer, tiny_model, tmp_path / "stock", **settings)
-    drop_in = ours(tiny_model, tmp_path / "ours", **settings)
-    assert max_difference(stock, drop_in) == 0.0
-
-
-@pytest.mark.slow
-def test_under_strategies_an_evaluation_has_no_loss_that_nobody_trains(tiny_model, tmp_path: Path):
-    from datasets import Dataset
-
-    from tests.trainer.training import PROMPTS
-
-    for strategies, has_loss in (({}, True), ({"token_weight": "adv_reweight"}, False)):
-        trainer = ours(tiny_model, tmp_path, strategies=strategies, max_steps=1)
-        metrics = trainer.evaluate(Dataset.from_list(PROMPTS))
-        assert ("eval_loss" in metrics) == has_loss
-        assert "eval_reward" in trainer.state.log_history[-1]
 
 
 class Drifted(TrainerCallback):
@@ -274,10 +212,9 @@ class Drifted(TrainerCallback):
                 weight += (0.05 * torch.randn(weight.shape, generator=generator)).to(weight.device)
 
 
-@pytest.mark.parametrize("seed", [1, 2, 4])
-def test_under_a_kl_term_lopti_reports_entropy_and_kl_over_all_tokens(tiny_model, tmp_path: Path, seed: int):
+def test_under_a_kl_term_lopti_reports_entropy_and_kl_over_all_tokens(tiny_model, tmp_path: Path):
     """TRL's own numbers are means over the tokens of a micro-batch: of all tokens where one holds all rows."""
-    settings = {"beta": 0.04, "max_steps": 2, "learning_rate": 0.0, "callbacks": [Drifted()], "seed": seed}
+    settings = {"beta": 0.04, "max_steps": 2, "learning_rate": 0.0, "callbacks": [Drifted()]}
     plain = ours(tiny_model, tmp_path / "plain", num_iterations=2, **settings)
     cut = {"per_device_train_batch_size": 4, "gradient_accumulation_steps": 2}
     lopti = {"update_schedule": {"name": "lopti", "eta": 0.05}}
@@ -293,12 +230,6 @@ def residuals(trainer: Any) -> list[float]:
 
 
 KEY = "cancellation/shared_prefix"
-CLAIMS = ["exchangeable", "exchangeable_prefix_tree", "exchangeable_token_class"]
-FAST = {
-    "exchangeable": [(1, "single_pass"), (4, "lopti")],
-    "exchangeable_prefix_tree": [(4, "single_pass")],
-    "exchangeable_token_class": [(2, "single_pass")],
-}
 
 
 def same_start(completions: list[Any], completion_ids: list[list[int]], **_: Any) -> list[float]:
@@ -321,10 +252,10 @@ def sharing(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.parametrize(
     ("advantage", "steps", "schedule"),
     [
-        pytest.param(name, steps, schedule, marks=[] if (steps, schedule) in FAST[name] else [pytest.mark.slow])
-        for name in CLAIMS
-        for steps in (1, 2, 4)
-        for schedule in ("single_pass", "lopti")
+        ("exchangeable", 1, "single_pass"),
+        ("exchangeable", 4, "lopti"),
+        ("exchangeable_prefix_tree", 4, "single_pass"),
+        ("exchangeable_token_class", 2, "single_pass"),
     ],
 )
 def test_shared_tokens_cancel_in_every_optimizer_step_as_trained(
@@ -366,57 +297,3 @@ def test_the_ranks_sum_once_a_step_also_over_two_rollout_batches():
     assert means.read(one_process) == {KEY: pytest.approx(2 / 4)}  # two positions cancel, two do not
     meter.finish_step(one_process, means)
     assert means.read(one_process) == {}, "what was summed is summed again"
-
-
-TWO_PROCESSES = """
-import json, sys
-from pathlib import Path
-from tests.trainer.step.test_contract import residuals, same_start
-from tests.trainer.training import ours
-
-results = {}
-for keep in (None, "off"):
-    strategies = {"advantage": "exchangeable", "keep_groups": keep}
-    trainer = ours(
-        Path(sys.argv[1]), Path(sys.argv[2]) / str(keep), reward=same_start, strategies=strategies, loss_type="grpo",
-        per_device_train_batch_size=4, steps_per_generation=4, gradient_accumulation_steps=1, max_steps=4,
-        learning_rate=1e-7,
-    )
-    results[str(keep)] = residuals(trainer)
-if trainer.accelerator.is_main_process:
-    (Path(sys.argv[2]) / "result.json").write_text(json.dumps(results))
-"""
-
-
-@pytest.mark.slow
-def test_shared_tokens_cancel_on_two_processes(tmp_path: Path):
-    script = tmp_path / "two.py"
-    script.write_text(TWO_PROCESSES)
-    command = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc_per_node", "2", str(script)]
-    environment = {**os.environ, "PYTHONPATH": str(ROOT), "OMP_NUM_THREADS": "1"}
-    model = ROOT / "configs" / "tiny_policy" / "countdown"
-    done = subprocess.run(
-        [*command, str(model), str(tmp_path)], env=environment, capture_output=True, text=True, timeout=300, check=False
-    )
-    assert done.returncode == 0, done.stderr[-3000:]
-    results = json.loads((tmp_path / "result.json").read_text())
-    assert len(results["None"]) == 4
-    assert max(results["None"]) <= 1e-6
-    assert sum(results["off"]) / 4 > 0.2
-
-
-@traits(needs_whole_groups="step")
-def asks_for_groups(rewards, group_size):
-    return finished(rewards - group_mean(rewards, group_size), rewards, group_size)
-
-
-def test_groups_that_cannot_be_kept_are_refused_with_the_numbers(tiny_model, tmp_path: Path):
-    settings = {"per_device_train_batch_size": 2, "steps_per_generation": 4, "gradient_accumulation_steps": 1}
-    with pytest.raises(Refusal, match=r"a step holds 2 rows .*2 × 1 micro-batches.*the 4 responses.*keep_groups: off"):
-        ours(tiny_model, tmp_path, strategies={"advantage": asks_for_groups}, **settings)
-    ours(tiny_model, tmp_path, strategies={"advantage": asks_for_groups, "keep_groups": "off"}, max_steps=1, **settings)
-
-
-def test_off_by_default(tiny_model, tmp_path: Path):
-    assert ours(tiny_model, tmp_path, max_steps=1).strategies.keep_groups == "off"
-    assert math.isfinite(moved(ours(tiny_model, tmp_path, max_steps=1), tiny_model))

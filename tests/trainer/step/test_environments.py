@@ -172,64 +172,10 @@ def test_an_evaluation_leaves_the_environments_of_training_alone(trainer: Script
     assert [(environment.turns, environment.is_right) for environment in training] == before
 
 
-def test_the_environments_of_an_evaluation_are_kept_for_the_next(trainer: Scripted):
-    judged(trainer)
-    made = Guess.made
-    assert made == 1 + 6  # one that TRL probes, and one for each row of the largest batch
-    judged(trainer)
-    assert Guess.made == made
-
-
 def test_only_tokens_of_the_policy_are_counted(trainer: Scripted, tokenizer: PreTrainedTokenizerFast):
     records = judged(trainer)
     last, call = (len(tokenizer(text)["input_ids"]) for text in (LAST, CALL.format(3)))
     assert [record["num_tokens"] for record in records[:4]] == [call + last, 2 * call + last, call + last, last]
-
-
-def test_tools_without_an_environment_are_called_before_training(tokenizer: PreTrainedTokenizerFast, tmp_path: Path):
-    guesses: list[int] = []
-
-    def guess(n: int) -> str:
-        """Guess the number.
-
-        Args:
-            n: the guess.
-
-        Returns:
-            Whether it is the number, or the number is higher or lower.
-        """
-        guesses.append(n)
-        return "right" if n == TARGET else "higher" if n < TARGET else "lower"
-
-    def called_a_tool(completions: list[Any], **_: Any) -> list[float]:
-        return [float(len(messages) > 1) for messages in completions]
-
-    records = judged(scripted(tokenizer, tmp_path, tools=[guess], reward_funcs=called_a_tool))
-    assert [record["reward"] for record in records] == [1.0, 1.0, 1.0, 0.0, 1.0, 1.0]
-    assert sorted(guesses) == [1, 3, 3, 3, 3, 5, 5]
-
-
-def test_a_sampler_of_several_rounds_keeps_what_environments_said(trainer_of_rounds: Scripted):
-    trainer_of_rounds.train()
-    assert [environment.resets for environment in trainer_of_rounds.environments] == [1] * 4
-    logged = trainer_of_rounds.state.log_history[0]
-    assert (logged["reward"], logged["environment/provenance"]) == (pytest.approx(2 / 3), 1.0)
-    assert {prompt[-1]["content"] for prompt in trainer_of_rounds._logs["prompt"]} == {"Play. Guess a number."}
-
-
-class Counted(Guess):
-    """Counts how often it begins."""
-
-    resets = 0
-
-    def reset(self, **row: Any) -> str:
-        self.resets += 1
-        return super().reset(**row)
-
-
-@pytest.fixture
-def trainer_of_rounds(tokenizer: PreTrainedTokenizerFast, tmp_path: Path) -> Scripted:
-    return scripted(tokenizer, tmp_path, environment_factory=Counted, prompt_sampler="dynamic")
 
 
 class Meeting(Guess):

@@ -13,7 +13,6 @@ from trl import GRPOConfig, GRPOTrainer
 from evenkeel.trainer import RLVRTrainer
 from evenkeel.trainer.evaluation import Decoding, decodings
 from evenkeel.trainer.evaluation.decoding import draws_of_rank
-from evenkeel.trainer.step.compatibility import PreflightError
 from evenkeel.trainer.step.options import Evaluation
 
 WORDS = "abcdefghi"
@@ -144,20 +143,6 @@ def test_ranks_take_the_same_steps_and_draw_everything_once(items: int, samples:
     real = Counter((draw.item, draw.sample) for draw in drawn if not draw.padding)
     assert real == {(item, sample): 1 for item in range(items) for sample in range(samples)}
     assert len(drawn) - len(real) < len(ranks[0]) * world  # padding fills no batch that could be left out
-
-
-def test_a_reward_that_is_no_plain_function_is_refused(tiny_model: Path, tmp_path: Path):
-    async def later(**_: Any) -> list[float]:
-        return []
-
-    with pytest.raises(PreflightError, match="later"):
-        RLVRTrainer(
-            model=str(tiny_model),
-            reward_funcs=later,
-            args=GRPOConfig(output_dir=str(tmp_path), use_cpu=True, bf16=False, report_to="none"),
-            train_dataset=ROWS,
-            evaluation=Evaluation(decodings=[Decoding()]),
-        )
 
 
 def test_trls_seams_are_as_relied_upon():

@@ -16,7 +16,7 @@ import torch
 from evenkeel.rewards import build_verifier
 from evenkeel.rewards.reward_function import RewardFunction
 from evenkeel.trainer import RLVRTrainer
-from evenkeel.trainer.step.judging import EarlyCall, EarlyJudgement, may_run_in_thread
+from evenkeel.trainer.step.judging import EarlyCall, may_run_in_thread
 from tests.paths import ROOT
 from tests.trainer.step.test_several_processes import on_two_processes
 from tests.trainer.training import digit_reward, max_difference, train
@@ -152,26 +152,6 @@ def test_other_arguments_are_a_call_of_their_own(changed):
     assert calls[1]["log_extra"] is print
 
 
-def test_functions_run_one_after_another_and_each_is_waited_for_alone():
-    first_over, order = threading.Event(), []
-
-    def slow(**_):
-        first_over.wait(30)
-        order.append("slow")
-        return [1.0]
-
-    def quick(**_):
-        order.append("quick")
-        return [2.0]
-
-    given = arguments()
-    judgement = EarlyJudgement([slow, quick], given)
-    first_over.set()
-    assert judgement.calls[id(quick)](**given, log_extra=print, log_metric=print) == [2.0]
-    judgement.wait()
-    assert order == ["slow", "quick"]
-
-
 async def asynchronous(**_: Any) -> list[float]:
     return []
 
@@ -188,41 +168,6 @@ def test_only_plain_functions_that_say_so_may_run_in_a_thread():
     assert may_run_in_thread(refuses)
     assert may_run_in_thread(RewardFunction(build_verifier("exact_match"), "exact"))
     assert not may_run_in_thread(RewardFunction(build_verifier(lambda completion, reference: 0.0), "closure"))
-
-
-def adds_a_column(prompts, trainer):
-    ids = [[5, 6, 7, index % 3 + 5] for index in range(len(prompts))]
-    return {"prompt_ids": ids, "completion_ids": ids, "logprobs": None, "extra": list(range(len(prompts)))}
-
-
-def test_functions_that_need_a_column_of_the_rollout_are_called_when_it_is_there(tiny_model, tmp_path: Path):
-    seen: list[tuple[str, list[int] | None]] = []
-
-    def reward(extra=None, **_):
-        seen.append((threading.current_thread().name, extra))
-        return [float(number % 2) for number in extra or []]
-
-    reward.may_run_in_thread = True
-    train(RLVRTrainer, tiny_model, tmp_path, reward=reward, strategies={"rollout_func": adds_a_column}, max_steps=1)
-    assert seen == [("MainThread", list(range(8)))]
-
-
-def test_a_failed_scoring_waits_for_the_judgement_under_way(tiny_model, tmp_path: Path):
-    class Failing(RLVRTrainer):
-        def _get_per_token_logps_and_entropies(self, *positional, **keywords):
-            raise UnusableError
-
-    over = []
-
-    def slow(completions, **_):
-        time.sleep(0.3)
-        over.append(True)
-        return [0.0] * len(completions)
-
-    slow.may_run_in_thread = True
-    with pytest.raises(UnusableError):
-        train(Failing, tiny_model, tmp_path, reward=slow, **SCORED)
-    assert over == [True]
 
 
 def test_a_function_that_fails_waits_for_the_judgement_under_way_and_its_error_is_the_one(tiny_model, tmp_path: Path):
@@ -290,19 +235,6 @@ found = [max_difference(*runs), logs[0] == logs[1], *[sorted(set(run._logs["extr
 def test_every_rank_judges_early_and_all_agree(tiny_model, tmp_path: Path):
     expected = [0.0, True, ["early-judging"], ["MainThread"]]
     assert on_two_processes(TWO_RANKS, tiny_model, tmp_path) == [expected, expected]
-
-
-@pytest.mark.slow
-def test_a_resume_is_exact(tiny_model, tmp_path: Path):
-    settings = {"max_steps": 6, "save_strategy": "steps", "save_steps": 4}
-    straight = trained(tiny_model, tmp_path / "straight", DigitFunction(early=True), **settings)
-    checkpoint = str(tmp_path / "straight" / "checkpoint-4")
-    torch.manual_seed(99)
-    resumed = trained(
-        tiny_model, tmp_path / "resumed", DigitFunction(early=True), resume_from_checkpoint=checkpoint, **settings
-    )
-    assert max_difference(straight, resumed) == 0.0
-    assert logged(straight)[:-1] == logged(resumed)[:-1]
 
 
 INTERRUPTED = """

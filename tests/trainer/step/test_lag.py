@@ -146,16 +146,6 @@ def test_a_queue_that_is_lost_or_damaged_is_refused_in_words(tiny_model: Path, t
         trained(tiny_model, tmp_path / "other", 2, **settings)
 
 
-def test_common_random_numbers_are_those_of_the_batch_that_is_written(tiny_model: Path, tmp_path: Path):
-    """A policy that does not learn writes the same whenever it is asked: only the batch's number counts."""
-    common = {"generation": "compact", "common_random_numbers": True}
-    fresh, stale = (trained(tiny_model, tmp_path / str(k), k, common, learning_rate=0.0, max_steps=4) for k in (0, 2))
-    for one, other in zip(fresh.seen, stale.seen, strict=True):
-        assert torch.equal(one[3]["completion_ids"], other[3]["completion_ids"])
-        assert torch.equal(one[3]["row_keys"], other[3]["row_keys"])
-    assert not torch.equal(fresh.seen[0][3]["row_keys"], fresh.seen[1][3]["row_keys"])
-
-
 def test_batches_of_a_run_are_counted_where_an_epoch_ends_inside_a_step():
     """3 batches of 2 micro-batches an epoch, 4 micro-batches a step: so of batches 0 1 | 2 | 3 4 | 5."""
     schedule = Schedule(steps_per_generation=2, accumulated=4, num_iterations=1, num_passes=1)

@@ -1,9 +1,7 @@
 """Planned micro-batches: the accumulated gradient of every optimizer step is that of TRL's cut, from fewer tokens."""
 
-import re
 import sys
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -16,8 +14,6 @@ from trl import GRPOConfig
 
 from evenkeel.trainer import RLVRTrainer
 from evenkeel.trainer.algorithms.contract import traits
-from evenkeel.trainer.algorithms.strategies import build_strategies
-from evenkeel.trainer.step.compatibility import PreflightError, Settings, cut_over_all_ranks
 from evenkeel.trainer.step.microbatches import comparisons_due, microbatches_over_all_ranks, together
 from tests.paths import ROOT
 from tests.trainer.step.test_trainer import perturb
@@ -121,14 +117,7 @@ def check(trainer: RLVRTrainer, *, dead: str = "half", fewer: float = 0.85) -> N
 
 
 @pytest.mark.parametrize(
-    ("loss_type", "beta"),
-    fast(
-        [(name, beta) for name in LOSSES for beta in (0.0, 0.04)],
-        *[(name, 0.0) for name in LOSSES],
-        ("bnpo", 0.04),
-        ("grpo", 0.04),
-        ("dapo", 0.04),
-    ),
+    ("loss_type", "beta"), [*((name, 0.0) for name in LOSSES), ("bnpo", 0.04), ("grpo", 0.04), ("dapo", 0.04)]
 )
 def test_every_loss_type(tiny_model, tmp_path: Path, loss_type, beta):
     if (loss_type, beta) == ("bnpo", 0.04):
@@ -139,15 +128,7 @@ def test_every_loss_type(tiny_model, tmp_path: Path, loss_type, beta):
     check(trainer, fewer=0.7 if beta == 0.0 else 1.0)
 
 
-@pytest.mark.parametrize(
-    ("loss_type", "dead"),
-    fast(
-        [(name, dead) for name in ("grpo", "bnpo", "dr_grpo", "dapo") for dead in ("none", "half", "all")],
-        ("grpo", "none"),
-        ("bnpo", "half"),
-        ("dapo", "all"),
-    ),
-)
+@pytest.mark.parametrize(("loss_type", "dead"), [("grpo", "none"), ("bnpo", "half"), ("dapo", "all")])
 def test_several_steps_of_a_batch_whatever_is_dead(tiny_model, tmp_path: Path, loss_type, dead):
     trainer = trainer_with(
         tiny_model, tmp_path, loss_type=loss_type, per_device_train_batch_size=4, steps_per_generation=8
@@ -155,22 +136,13 @@ def test_several_steps_of_a_batch_whatever_is_dead(tiny_model, tmp_path: Path, l
     check(trainer, dead=dead, fewer=0.98)
 
 
-@pytest.mark.parametrize(
-    "loss_type",
-    [name if name in ("grpo", "bnpo", "vespo") else pytest.param(name, marks=pytest.mark.slow) for name in LOSSES[:-1]],
-)
+@pytest.mark.parametrize("loss_type", ["grpo", "bnpo", "vespo"])
 def test_lopti_with_weights_cuts_after_the_last_token_of_the_pass(tiny_model, tmp_path: Path, loss_type):
     strategies = {"update_schedule": {"name": "lopti", "eta": 0.03}, "token_weight": "adv_reweight"}
     trainer = trainer_with(tiny_model, tmp_path, strategies, loss_type=loss_type)
     assert trainer.parts.microbatches.planner is not None
     assert trainer.parts.microbatches.planner.cuts_passes == (loss_type != "vespo")
     check(trainer, fewer=0.7)
-
-
-@pytest.mark.parametrize("order", ["random", "high_first"])
-def test_lopti_under_a_kl_term_and_with_a_random_split(tiny_model, tmp_path: Path, order):
-    schedule = {"name": "lopti", "eta": 0.04, "order": order}
-    check(trainer_with(tiny_model, tmp_path, {"update_schedule": schedule}, loss_type="dapo", beta=0.04), fewer=1.0)
 
 
 SCALED = """
@@ -207,19 +179,8 @@ def test_coefficients_also_of_whole_groups(tiny_model, tmp_path: Path, coefficie
     check(trainer_with(tiny_model, tmp_path, strategies, loss_type="cispo"))
 
 
-@pytest.mark.parametrize("name", ["dfpo_min_replace", "dfpo_orthogonal", "topr"])
-def test_built_in_coefficients(tiny_model, tmp_path: Path, name):
-    check(trainer_with(tiny_model, tmp_path, {"coefficient": name}, loss_type="cispo", num_iterations=2))
-
-
-def test_a_weight_that_depends_on_the_cut_leaves_it_to_trl(tiny_model, tmp_path: Path):
-    with pytest.warns(UserWarning, match="'clip_cov' changes with what lies beside a row"):
-        assert trainer_with(tiny_model, tmp_path, {"token_weight": "clip_cov"}).parts.microbatches.planner is None
-
-
-@pytest.mark.parametrize("others", [0.0, 0.5])
-def test_top_entropy_within_a_response_is_planned(tiny_model, tmp_path: Path, others):
-    weight = {"name": "top_entropy", "within": "response", "share": 0.5, "others": others}
+def test_top_entropy_within_a_response_is_planned(tiny_model, tmp_path: Path):
+    weight = {"name": "top_entropy", "within": "response", "share": 0.5, "others": 0.5}
     check(trainer_with(tiny_model, tmp_path, {"token_weight": weight}, loss_type="dapo", num_iterations=2))
 
 
@@ -240,12 +201,6 @@ def test_a_weight_that_draws_leaves_it_to_trl(tiny_model, tmp_path: Path):
         assert trainer_with(tiny_model, tmp_path, {"token_weight": drawn}).parts.microbatches.planner is None
 
 
-def test_a_coefficient_of_the_whole_microbatch_leaves_it_to_trl(tiny_model, tmp_path: Path, coefficients: str):
-    strategies = {"coefficient": f"{coefficients}:by_microbatch"}
-    with pytest.warns(UserWarning, match="by_microbatch' changes with what lies beside a row"):
-        assert trainer_with(tiny_model, tmp_path, strategies, loss_type="cispo").parts.microbatches.planner is None
-
-
 @pytest.mark.parametrize("keep_groups", ["step", "forward"])
 def test_whole_groups_and_advantages_of_tokens(tiny_model, tmp_path: Path, keep_groups):
     strategies = {"keep_groups": keep_groups, "advantage": "exchangeable_prefix_tree"}
@@ -264,19 +219,6 @@ def test_whole_groups_and_advantages_of_tokens(tiny_model, tmp_path: Path, keep_
 )
 def test_settings_that_are_planned_too(tiny_model, tmp_path: Path, settings):
     check(trainer_with(tiny_model, tmp_path, num_iterations=2, **settings))
-
-
-@pytest.mark.parametrize(
-    "settings", [{"top_entropy_quantile": 0.5}, {"entropy_coef": 0.1}, {"use_adaptive_entropy": True}], ids=str
-)
-def test_what_averages_over_a_microbatch_is_left_to_trl(tiny_model, tmp_path: Path, settings):
-    with pytest.warns(UserWarning, match="Micro-batches stay as TRL cuts them: .* of each micro-batch"):
-        assert trainer_with(tiny_model, tmp_path, **settings).parts.microbatches.planner is None
-
-
-def test_another_word_is_refused(tiny_model, tmp_path: Path):
-    with pytest.raises(PreflightError, match="'auto' is neither trl nor planned"):
-        trainer_with(tiny_model, tmp_path, {"microbatches": "auto"})
 
 
 def test_lora(tiny_model, tmp_path: Path):
@@ -571,18 +513,3 @@ def test_the_same_rows_are_in_each_optimizer_step_on_any_number_of_ranks(unit: i
     (steps,) = {str(steps) for steps in found.values()}
     other = microbatches_over_all_ranks({"completion_ids": ids}, unit, updates, updates, 8, 0)
     assert str([sorted(part["completion_ids"].flatten().tolist()) for part in other]) != steps
-
-
-def test_a_cut_over_all_ranks_that_does_not_come_out_even_is_refused():
-    args: Any = SimpleNamespace(
-        steps_per_generation=4, gradient_accumulation_steps=1, per_device_train_batch_size=4, num_generations=8
-    )
-
-    def found(keep_groups: Any) -> list[str]:
-        strategies = build_strategies(keep_groups=keep_groups)
-        return [*cut_over_all_ranks(Settings(args, strategies, cut="over_all_ranks"))]
-
-    assert found("off") == []  # 16 rows over 4 steps
-    assert "2 groups of a rollout batch cannot be shared out evenly over 4" in found("step")[0]
-    args.gradient_accumulation_steps = 3
-    assert re.search(r"16 rows .* over 1\.33333 optimizer steps", found("off")[0])

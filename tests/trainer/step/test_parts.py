@@ -3,36 +3,28 @@
 What runs train with them is tested beside this file; here stands what a part needs, and what it gives back.
 """
 
-import ast
-import copy
 import errno
 import random
-import time
 from collections import Counter, defaultdict, deque
 from collections.abc import Callable
 from pathlib import Path
 from types import SimpleNamespace
-from typing import Any, get_args, get_type_hints
+from typing import Any
 
 import numpy as np
 import pytest
 import torch
 from accelerate import Accelerator
-from transformers import AutoModelForCausalLM, AutoTokenizer
 from trl import GRPOConfig
 from trl.trainer.utils import RepeatSampler
 
-from evenkeel.trainer.algorithms.keyed_noise import keyed_draw, row_key
-from evenkeel.trainer.algorithms.revisions import RevisionOptions
+from evenkeel.trainer.algorithms.keyed_noise import row_key
 from evenkeel.trainer.algorithms.strategies import build_strategies
 from evenkeel.trainer.evaluation import Decoding
 from evenkeel.trainer.evaluation.judging import Answered
 from evenkeel.trainer.step.advantages import Advantages
-from evenkeel.trainer.step.checkpoint import Checkpoint
-from evenkeel.trainer.step.engine_check import METRIC, EngineCheck, EngineDisagreementError
-from evenkeel.trainer.step.engine_diagnosis import BOUNDS, Policy
 from evenkeel.trainer.step.evaluation import HeldOut
-from evenkeel.trainer.step.generation import CommonRandomNumbers, SampleKeys
+from evenkeel.trainer.step.generation import SampleKeys
 from evenkeel.trainer.step.guards import (
     SKIPPED,
     SMALL_FILES,
@@ -43,24 +35,18 @@ from evenkeel.trainer.step.guards import (
     MemoryGuard,
     checkpoint_bytes,
 )
-from evenkeel.trainer.step.judging import Judging
 from evenkeel.trainer.step.lag import Lag, Written
 from evenkeel.trainer.step.loss import Loss
 from evenkeel.trainer.step.metrics import Means
 from evenkeel.trainer.step.microbatches import Microbatches, PlannedCut
-from evenkeel.trainer.step.options import Engine, Evaluation, Guards
+from evenkeel.trainer.step.options import Evaluation, Guards
 from evenkeel.trainer.step.phases import Phases
-from evenkeel.trainer.step.prompts import Answers, EpochSampler, Prompts, RunOrder
-from evenkeel.trainer.step.provenance import Provenance, ProvenanceError
+from evenkeel.trainer.step.prompts import RunOrder
 from evenkeel.trainer.step.ranks import Ranks
-from evenkeel.trainer.step.records import Recorder
-from evenkeel.trainer.step.revisions import Revisions
 from evenkeel.trainer.step.rollout import Batch, Position, Rollout, Row, Schedule
 from evenkeel.trainer.step.scoring import Scoring
-from evenkeel.trainer.step.wiring import Parts, Watch
 
 START = Position(0, 10, 0, 0)
-ONE = torch.ones(1)
 END = frozenset({1})
 
 
@@ -83,15 +69,6 @@ def config(folder: Path, **settings: Any) -> GRPOConfig:
 def rollout_of(batch: Batch, rewards: list[float], **columns: list[Any]) -> Rollout:
     rows = [{"prompt": "q", "reference": "r"} for _ in rewards]
     return Rollout(rows, batch, START, torch.tensor(rewards)[:, None], columns, lambda _: {})
-
-
-def test_every_part_is_made_here():
-    """Of the parts that `wired` makes; what is neither a part nor made of parts is a number."""
-    kinds = {kind for of in (Parts, Watch) for hint in get_type_hints(of).values() for kind in get_args(hint) or [hint]}
-    asked = {kind.__name__ for kind in kinds - {type(None), bool, Watch}} | {"EpochSampler", "PlannedCut", "Position"}
-    calls = [node for node in ast.walk(ast.parse(Path(__file__).read_text())) if isinstance(node, ast.Call)]
-    named = [node.func.value if isinstance(node.func, ast.Attribute) else node.func for node in calls]
-    assert asked <= {node.id for node in named if isinstance(node, ast.Name)}
 
 
 def test_ranks():
@@ -118,147 +95,12 @@ def test_schedule_and_position():
     assert position.where == "at optimizer step 5"
 
 
-def test_phases():
-    phases = Phases()
-    with phases("update"), phases("generate"):
-        assert phases.now == "generate"
-        time.sleep(0.01)
-    seconds = phases.end_step()
-    assert 0.01 <= seconds["timing/generate_s"] < 5
-    assert seconds["timing/update_s"] < seconds["timing/generate_s"]
-
-
-def test_prompts_of_a_sampler_of_several_rounds(ranks: Ranks):
-    """Of four prompts two give a reward to one answer of two: they fill the batch, whatever was drawn first."""
-    data = [{"prompt": f"p{number}"} for number in range(4)]
-
-    def answer(rows: list[dict[str, Any]]) -> Answers:
-        live = [row["prompt"] in ("p1", "p3") and place % 2 == 0 for place, row in enumerate(rows)]
-        texts = [row["prompt"] for row in rows]
-        generated = ([[3]] * len(rows), [[4, 1]] * len(rows), None, texts, None, {}, None, [])
-        return Answers(texts, generated, torch.tensor(live).float()[:, None], {"correct": live}, [None] * len(rows))
-
-    sampler = build_strategies(prompt_sampler="dynamic").prompt_sampler
-    prompts, metrics = _prompts(sampler, data, ranks), defaultdict(list)
-    rows = prompts.rows([data[0]] * 4, START, answer, metrics)
-    assert sorted(prompts.chosen) == [1, 3]
-    assert [row["prompt"] for row in rows] == [f"p{number}" for number in prompts.chosen for _ in range(2)]
-    [rounds] = metrics["prompt_sampler/rounds"]
-    assert metrics["prompt_sampler/frac_live"] == [1 / rounds]  # 2 of 2 prompts a round
-    generated = prompts.take_generated()
-    assert generated is not None
-    assert generated[3] == [row["prompt"] for row in rows]
-    logged: dict[str, list[Any]] = defaultdict(list)
-    rewards = prompts.take_rewards(logged)
-    assert rewards is not None
-    assert rewards.flatten().tolist() == [1, 0, 1, 0]
-    assert logged == {"correct": [True, False, True, False]}
-    assert prompts.take_generated() is None
-
-
-def test_prompts_are_observed(ranks: Ranks):
-    difficulty = build_strategies(prompt_sampler="difficulty").prompt_sampler
-    prompts = _prompts(difficulty, [{"prompt": "p"}] * 3, ranks)
-    prompts.chosen = [2, 0]
-    prompts.observe(lambda: torch.tensor([1.0, 0.0, 1.0, 1.0]))
-    assert prompts.sampler.function.state_dict()["pass_rates"] == {2: 0.5, 0: 1.0}
-    with pytest.raises(ValueError, match="leave no verdict"):
-        prompts.observe(lambda: None)
-    plain = _prompts(None, [], ranks)
-    assert plain.rows([{"prompt": "x"}], START, lambda _: None, {}) == [{"prompt": "x"}]  # TRL's, nothing asked
-
-
-def _prompts(sampler: Any, data: list[Any], ranks: Ranks) -> Prompts:
-    return Prompts(sampler, data, ranks, group_size=2, seed=0, reward_weights=ONE, ends=END)
-
-
-def test_the_epoch_sampler_draws_what_the_stock_one_draws_at_that_pass():
-    def stock() -> RepeatSampler:
-        return RepeatSampler(range(6), mini_repeat_count=2, batch_size=3, shuffle=True, seed=3)
-
-    straight = stock()
-    first, second = list(straight), list(straight)
-    assert first != second
-    resumed = EpochSampler(stock())
-    resumed.set_epoch(1)
-    assert list(resumed) == second
-    assert list(EpochSampler(stock(), lambda: 1)) == second
-    assert list(EpochSampler(stock())) == first
-    assert len(resumed) == len(first) == 12
-
-
 def test_sample_keys(ranks: Ranks):
     """Which sample of its prompt a row is, counted over the rollout batch."""
     keys = SampleKeys(3, ranks)
     assert keys.of([b"a", b"b", b"a"], 0) == [row_key(3, 0, b"a", 0), row_key(3, 0, b"b", 0), row_key(3, 0, b"a", 1)]
     assert keys.of([b"a"], 0) == [row_key(3, 0, b"a", 2)]
     assert keys.of([b"a"], 1) == [row_key(3, 1, b"a", 0)]
-
-
-def test_common_random_numbers(ranks: Ranks):
-    noise, probs = CommonRandomNumbers(3, ranks), torch.full((2, 8), 1 / 8)
-    draw = noise.draw([[5, 6], [5, 6]], batch=0)
-
-    def expected(*samples: int) -> list[int]:
-        keys = torch.tensor([row_key(3, 0, [5, 6], sample) for sample in samples])
-        return keyed_draw(probs, keys, 4).tolist()
-
-    rows = torch.arange(2)
-    assert draw(probs, rows, 4).tolist() == expected(0, 1)
-    assert noise.draw([[5, 6], [5, 6]], batch=0)(probs, rows, 4).tolist() == expected(2, 3)  # the prompt's next two
-    noise.start_evaluation()
-    assert noise.draw([[5, 6], [5, 6]], batch=0)(probs, rows, 4).tolist() == expected(0, 1)
-
-
-def test_provenance(ranks: Ranks, args: GRPOConfig):
-    answers = iter([[[7, 8]], [[3]]])
-    asked = SimpleNamespace(_generate_single_turn=lambda prompt_ids: (next(answers), None))
-    provenance = Provenance(args, ranks, SimpleNamespace(decode=str), ends=None, batches=1, bound=1e-3)
-    with provenance.recording(asked, is_training=True):
-        asked._generate_single_turn([[5, 6]])
-        asked._generate_single_turn([[5, 6, 7, 8, 9]])  # a tool wrote 9
-    batch = {
-        "prompt_ids": torch.tensor([[5, 6]]),
-        "prompt_mask": torch.ones(1, 2, dtype=torch.long),
-        "completion_ids": torch.tensor([[7, 8, 9, 3]]),
-        "completion_mask": torch.ones(1, 4, dtype=torch.long),
-        "tool_mask": torch.tensor([[1, 1, 1, 1]]),
-    }
-    with pytest.raises(
-        ProvenanceError,
-        match=r"token 2 of the completion: by the policy's turns it is token 9 .*inserted.* 9 .* trained",
-    ):
-        provenance.check(None, batch, defaultdict(list))
-    provenance.check(None, batch, defaultdict(list))  # the one batch that is checked is over
-
-
-def test_judging(ranks: Ranks):
-    called: list[list[str]] = []
-
-    def lengths(completions: list[str], text: list[str], log_extra: Any, **_: Any) -> list[float]:
-        called.append(text)
-        log_extra("correct", [True, False])
-        return [float(len(each)) for each in completions]
-
-    lengths.may_run_in_thread = True  # type: ignore[attr-defined]
-    judging = Judging(["lengths"], ONE, ranks)
-    rows = [{"prompt": "p", "text": "a"}, {"prompt": "p", "text": "b"}]
-    prompts, ids, completions, state = ["p", "p"], [[4], [5]], ["x", "yyy"], object()
-    logged: dict[str, list[Any]] = {}
-    with judging.beside_scoring(rows):
-        judging.begin_early([lengths], prompts, (None, ids, None, completions, None, {}), state)
-        with judging.stand_ins([lengths]) as (stand_in,):
-            assert stand_in is not lengths
-            given = {"prompts": prompts, "completions": completions, "completion_ids": ids, "text": ["a", "b"]}
-            scores = stand_in(**given, trainer_state=state, log_extra=logged.__setitem__, log_metric=print)
-    assert (scores, called, logged) == ([1.0, 3.0], [["a", "b"]], {"correct": [True, False]})
-    assert judging.overlapped_seconds >= 0
-    judging.keep(torch.tensor(scores)[:, None], {"correct": [None, None, True, False], "too short": [1]})
-    assert judging.columns == {"correct": [True, False]}  # the newest of what was logged
-    assert judging.rewards_per_function.flatten().tolist() == [1, 3]
-    judging.refuse_unusable(judging.rewards_per_function)
-    with pytest.raises(ValueError, match="lengths is infinite for 1 of 2"):
-        judging.refuse_unusable(torch.tensor([[1.0], [torch.inf]]))
 
 
 def test_scoring_skips_the_old_policy_and_asks_for_the_reference(ranks: Ranks, args: GRPOConfig):
@@ -326,33 +168,6 @@ def test_lag_writes_ahead_and_no_further_than_the_run(ranks: Ranks):
     assert metrics["train"]["lag/rollout_batches"] == [0.0, 1.0, 2.0, 2.0]
 
 
-def test_revisions(ranks: Ranks):
-    """One right and one wrong answer: the wrong one is written again beside the right one, and that is right."""
-    batch = {"completion_ids": torch.tensor([[7, 8, 0], [7, 9, 0]])}
-    batch["completion_mask"] = (batch["completion_ids"] != 0).long()
-    options = RevisionOptions(references=1, template="{prompt}: {answer} not {reference}")
-    revisions = Revisions(
-        options, ranks, group_size=2, decode=lambda ids: [" ".join(map(str, row[:2].tolist())) for row in ids]
-    )
-    asked: list[Any] = []
-
-    def write(rows: list[Any], prompts: list[Any]) -> Any:
-        asked.extend(prompts)
-        return [[7, 8]], {"correct": [True]}
-
-    rollout, metrics = rollout_of(batch, [1.0, 0.0]), defaultdict(list)
-    columns = revisions(rollout, torch.tensor([1.0, 0.0]), 0, write, metrics)
-    assert asked == ["q: 7 9 not 7 8"]
-    assert columns["repair"].tolist() == [0, 1]
-    assert columns["edited"].tolist() == [[True, True, True], [False, True, True]]  # token 9; all where nothing is said
-    assert metrics == {
-        "revisions/frac_revised": [1 / 2],
-        "revisions/frac_repaired": [1.0],
-        "revisions/frac_tokens_edited": [1 / 2],
-        "revisions/tokens": [2.0],
-    }
-
-
 def test_advantages(ranks: Ranks, args: GRPOConfig):
     """Dr. GRPO: r − mean. Group one 1 − 0.5 and 0 − 0.5; group two is of equal rewards, and shares nothing then."""
     ids = torch.tensor([[5, 6], [5, 7], [5, 5], [5, 5]])
@@ -367,29 +182,6 @@ def test_advantages(ranks: Ranks, args: GRPOConfig):
     assert metrics["advantage/mean_abs"] == 0.25  # (0.5 + 0.5 + 0 + 0) / 4
     assert part.label_rows(rollout, signals).tolist() == [1, 1, 0, 0]
     assert batch["groups"].tolist() == [0, 0, 1, 1]
-
-
-def test_recorder(ranks: Ranks, tiny_model: Path):
-    tokenizer = AutoTokenizer.from_pretrained(tiny_model)
-    ids = torch.tensor([[5, 6, 1], [7, 0, 0], [5, 1, 0], [5, 1, 0]])
-    mask = (ids != 0).long()
-    batch = {"prompt_ids": torch.tensor([[0, 15]] * 4), "prompt_mask": torch.tensor([[0, 1]] * 4)}
-    batch |= {"completion_ids": ids, "completion_mask": mask, "advantages": torch.tensor([0.5, -0.5, 0.0, 0.0])}
-    recorder = Recorder(ranks, tokenizer, ["digits"], ONE, group_size=2, ends=END)
-    rollout, found = rollout_of(batch, [1.0, 0.0, 1.0, 1.0], correct=[True, False, True, None]), []
-    recorder(rollout)  # nobody listens
-    recorder.sink, recorder.rows_per_batch = lambda number, columns: found.append((number, columns)), 2
-    recorder(rollout)
-    ((number, columns),) = found
-    assert number == 0
-    assert columns["row"] == [0, 1]  # one group of two
-    assert columns["prompt"] == ["a", "a"]
-    assert columns["completion"] == ["0 1", "2"]
-    assert columns["completion_ids"] == [[5, 6, 1], [7]]
-    assert columns["truncated"] == [False, True]
-    assert columns["correct"] == [True, False]
-    assert columns["advantage"] == [0.5, -0.5]
-    assert columns["rewards/digits"] == columns["reward"] == [1, 0]
 
 
 def test_microbatches(ranks: Ranks, args: GRPOConfig):
@@ -450,11 +242,6 @@ def test_loss(ranks: Ranks, args: GRPOConfig):
     assert loss.means.read(ranks.accelerator)["token_weight/mean"] == pytest.approx(0.6875)  # (.75 + .625) / 2
 
 
-def test_checkpoint(ranks: Ranks):
-    """`test_checkpoint.py` writes and reads it."""
-    assert Checkpoint(build_strategies(prompt_sampler="difficulty").all, ranks, Counter(a=1)).counts == {"a": 1}
-
-
 def test_held_out(ranks: Ranks):
     """Two rows, two samples each: the first is right once, the second always: (1/2 + 1) / 2.
 
@@ -495,52 +282,6 @@ def test_held_out(ranks: Ranks):
     np.random.random()
     part.evaluate([{"prompt": "a"}, {"prompt": "b"}], 3, run_loop)
     assert drawn[: len(drawn) // 2] == drawn[len(drawn) // 2 :]
-
-
-class SecondCopy:
-    """An engine in this process: a copy of the policy that writes greedily and says what its tokens are worth."""
-
-    mode, enable_sleep_mode = "colocate", False
-
-    def __init__(self, model: Any) -> None:
-        self.model, self.temperature, self.max_completion_length = model, 0.7, 99
-        self.generation_kwargs: dict[str, Any] = {}
-
-    def generate(self, prompts: list[list[int]], images: None, num_generations: int) -> Any:
-        assert (self.temperature, self.generation_kwargs["ignore_eos"]) == (1.0, True)
-        ids = torch.tensor(prompts)
-        for _ in range(self.max_completion_length):
-            ids = torch.cat([ids, self.model(ids).logits[:, -1:].argmax(-1)], dim=1)
-        logps = written_logps(self.model, ids, self.max_completion_length)
-        rows = ids[:, -self.max_completion_length :].tolist()
-        return None, rows, [[[value] for value in row] for row in logps.tolist()], None
-
-
-@torch.no_grad()
-def written_logps(model: Any, ids: torch.Tensor, count: int) -> torch.Tensor:
-    logps = model(ids).logits[:, -count - 1 : -1].log_softmax(-1)
-    return logps.gather(2, ids[:, -count:, None]).squeeze(2)
-
-
-def test_engine_check(ranks: Ranks, tiny_model: Path):
-    model = AutoModelForCausalLM.from_pretrained(tiny_model, dtype=torch.float32)
-    engine, counts = SecondCopy(copy.deepcopy(model)), Counter[str]()
-    check = EngineCheck(Engine(check_agreement_every=2), ranks, AutoTokenizer.from_pretrained(tiny_model), counts)
-    metrics: dict[str, list[float]] = defaultdict(list)
-
-    def policy(step: int) -> Policy:
-        bound = BOUNDS[torch.float32]
-        scored = lambda ids: written_logps(model, ids, 16)  # noqa: E731
-        return Policy(model, ranks.accelerator, engine, scored, 1.0, torch.float32, bound, False, step)
-
-    check.after_sync(policy(0), metrics)
-    assert metrics[METRIC][0] < 1e-5
-    assert engine.temperature == 0.7  # as rollouts of an evaluation left it
-    with torch.no_grad():
-        model.model.layers[0].mlp.down_proj.weight.mul_(-20)
-    check.after_sync(policy(1), metrics)  # the second sync is not checked
-    with pytest.raises(EngineDisagreementError, match="group mlp"):
-        check.after_sync(policy(2), metrics)
 
 
 def test_fault_guard(ranks: Ranks, tmp_path: Path):

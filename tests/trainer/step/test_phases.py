@@ -76,22 +76,3 @@ def test_every_log_holds_every_phase_and_they_add_up_to_the_step(tiny_model, tmp
     total = sum(entry[f"timing/{name}_s"] for entry in logs for name in TIMED)
     steps = sum(entry["step_time"] for entry in logs)
     assert steps <= total <= whole
-
-
-@pytest.mark.slow
-def test_the_reference_of_an_adapter_is_told_from_the_old_policy(tiny_model, tmp_path: Path):
-    from peft import LoraConfig
-
-    adapter = LoraConfig(r=2, target_modules=["q_proj"], task_type="CAUSAL_LM")
-    only_reference = ours(tiny_model, tmp_path / "a", beta=0.04, max_steps=1, peft_config=adapter)
-    both = ours(tiny_model, tmp_path / "b", beta=0.04, num_iterations=2, max_steps=1, peft_config=adapter)
-    first, second = (trainer.state.log_history[0] for trainer in (only_reference, both))
-    assert first["timing/old_logps_s"] == 0 < first["timing/reference_s"]
-    assert second["timing/old_logps_s"] > 0 < second["timing/reference_s"]
-
-
-def test_generation_in_an_evaluation_is_no_part_of_a_step(tiny_model, tmp_path: Path):
-    trainer = ours(tiny_model, tmp_path, max_steps=1)
-    trainer.model.eval()
-    trainer._generate([[{"role": "user", "content": "a b"}]])
-    assert not any(value for name, value in trainer.parts.phases.end_step().items() if name != "timing/log_s")

@@ -13,7 +13,6 @@ from trl import GRPOConfig
 
 from evenkeel.trainer import RLVRTrainer
 from evenkeel.trainer.run.experiment import Experiment
-from evenkeel.trainer.step.compatibility import PreflightError
 from tests.paths import ROOT
 from tests.trainer.training import digit_reward
 
@@ -151,40 +150,12 @@ def test_lengths_are_logged_of_what_is_trained_and_verifiers_of_all_that_was_jud
     assert {name: trainer._metrics["train"][name] for name in rounds[0]} == {n: [v] for n, v in rounds[0].items()}
 
 
-def test_what_is_generated_and_left_out_is_timed_and_checked_too(tiny_model, tmp_path: Path):
-    def infinite_where_dead(completions: list[str], text: list[str], **_: Any) -> list[float]:
-        return [float("inf") if t[0] in "acegi" else float(row % 2) for row, t in enumerate(text)]
-
-    with pytest.raises(ValueError, match="infinite"):
-        rolled_out(trainer_of(tiny_model, tmp_path, "dynamic", infinite_where_dead))
-
-    notes = iter(range(100))
-
-    def sometimes_noted(completions: list[str], log_extra: Any, **_: Any) -> list[float]:
-        if next(notes) % 2:
-            log_extra("note", ["odd"] * len(completions))
-        return half_dead(completions, log_extra=log_extra, **_)
-
-    trainer = trainer_of(tiny_model, tmp_path, "dynamic", sometimes_noted)
-    phases = trainer.parts.phases
-    with phases("update"):
-        rolled_out(trainer)
-    assert phases.end_step()["timing/generate_s"] > 0
-    assert {"odd", None} == {*trainer._logs["extra"]["note"]}
-
-
 def test_a_sampler_learns_what_was_solved(tiny_model, tmp_path: Path):
     trainer = trainer_of(tiny_model, tmp_path, {"name": "difficulty", "newest": 1.0}, max_steps=3)
     trainer.train()
     rates = trainer.strategies.prompt_sampler.function.pass_rates
     assert len(rates) >= 4
     assert {ROWS[prompt]["text"][0] in "acegi": rate for prompt, rate in rates.items()} == {True: 0.0, False: 0.5}
-
-
-def test_without_verdicts_a_sampler_that_learns_is_refused(tiny_model, tmp_path: Path):
-    trainer = trainer_of(tiny_model, tmp_path, "unsolved", lambda completions, **_: [0.0] * len(completions))
-    with pytest.raises(ValueError, match=r"prompt_sampler 'unsolved' goes by.*log_extra\('correct'"):
-        rolled_out(trainer)
 
 
 PLAYED = [
@@ -232,18 +203,6 @@ def test_conversations_of_several_rounds_keep_their_masks_rewards_and_turns(tmp_
         starts = batch["tool_mask"].clone()
         starts[:, 1:] &= 1 - batch["tool_mask"][:, :-1]
         assert [len(keys) for keys in columns["state_keys"]] == (starts * batch["completion_mask"]).sum(1).tolist()
-
-
-def test_rollout_functions_are_refused_with_several_rounds(tiny_model, tmp_path: Path):
-    with pytest.raises(PreflightError, match="'dynamic' with rollout_func"):
-        RLVRTrainer(
-            str(tiny_model),
-            half_dead,
-            GRPOConfig(str(tmp_path), use_cpu=True, bf16=False, report_to="none"),
-            ROWS,
-            prompt_sampler="dynamic",
-            rollout_func=lambda prompts, trainer: {},
-        )
 
 
 @pytest.mark.parametrize("sampler", ["dynamic", "difficulty"])

@@ -4,14 +4,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from trl import GRPOConfig
 
 from evenkeel.trainer import RLVRTrainer
-from evenkeel.trainer.algorithms.registry import PartError
 from evenkeel.trainer.algorithms.revisions import RevisionOptions, edit_mask, references
-from evenkeel.trainer.step.compatibility import PreflightError
 from evenkeel.trainer.step.revisions import revision_prompt
-from tests.trainer.training import digit_reward, max_difference, moved, result_of_two_processes, train
+from tests.trainer.training import max_difference, moved, result_of_two_processes, train
 
 TEMPLATE = "{prompt} | {answer} | {reference}"
 STRATEGIES = {"advantage": {"name": "ibpo", "lam": 0.5}, "revision": {"references": 2, "template": TEMPLATE}}
@@ -134,36 +131,6 @@ def test_a_resumed_run_draws_the_references_and_revisions_of_an_unbroken_one(tin
         made["asked"] for made in unbroken.generations[-len(resumed.generations) :]
     ]
     assert max_difference(unbroken, resumed) == 0.0
-
-
-def test_rewards_without_verdicts_are_refused_at_the_first_batch(tiny_model, tmp_path: Path):
-    with pytest.raises(ValueError, match=r"column `correct`.*log_extra"):
-        train(RLVRTrainer, tiny_model, tmp_path, reward=digit_reward, strategies=STRATEGIES, max_steps=1)
-
-
-@pytest.mark.parametrize(
-    ("strategies", "refused", "words"),
-    [
-        ({"advantage": "ibpo"}, PartError, r"asks for repair and edited.*references: 3"),
-        ({"advantage": "grpo", "revision": {}}, PartError, r"names none of its columns.*ibpo"),
-        ({"advantage": "ibpo", "revision": {"references": 4}}, PreflightError, r"references = 4.*3 siblings"),
-    ],
-)
-def test_what_cannot_work_is_refused_before_the_model_loads(tmp_path: Path, strategies, refused, words: str):
-    args = GRPOConfig(output_dir=str(tmp_path), num_generations=4, generation_batch_size=8, use_cpu=True, bf16=False)
-    with pytest.raises(refused, match=words):
-        RLVRTrainer(model="no/such-model", reward_funcs=early_digit, args=args, **strategies)
-
-
-def test_a_rollout_function_of_ones_own_is_refused(tiny_model, tmp_path: Path):
-    with pytest.raises(PreflightError, match="rollout_func"):
-        train(
-            RLVRTrainer,
-            tiny_model,
-            tmp_path,
-            reward=early_digit,
-            strategies={**STRATEGIES, "rollout_func": lambda prompts, trainer: {}},
-        )
 
 
 def test_the_template_replaces_the_last_message_or_a_plain_text():

@@ -17,7 +17,6 @@ from evenkeel.trainer import RLVRTrainer
 from evenkeel.trainer.algorithms.sequence_weights import min_replace, trajectory_ratios
 from evenkeel.trainer.algorithms.strategies import build_strategies
 from evenkeel.trainer.step.loss import Loss
-from evenkeel.trainer.step.microbatches import PlannedCut
 from evenkeel.trainer.step.ranks import Ranks
 from evenkeel.trainer.step.rollout import Position, Schedule
 from scripts.benchmarks.noise import log_prob_noise
@@ -135,17 +134,6 @@ def test_what_is_computed_for_comparison_only_changes_no_ratio(tmp_path: Path):
     assert rollout["old_per_token_logps"].eq(-1).all()  # what a schedule selects by
 
 
-def test_a_row_of_padding_has_the_number_of_no_row(tmp_path: Path):
-    """Of two planned micro-batches of two rows each one is padding, where only two rows have an advantage."""
-    args = GRPOConfig(str(tmp_path), report_to="none", num_generations=2, per_device_train_batch_size=2, use_cpu=True)
-    ranks = Ranks(Accelerator(cpu=True))
-    cut = PlannedCut(args, build_strategies(), ranks, tokens_per_microbatch=None, cuts_passes=False, trims_prompts=True)
-    rows = {**four_rows(torch.zeros(4, 3)), "prompt_ids": torch.ones(4, 2).long(), "prompt_mask": torch.ones(4, 2)}
-    rows |= {"rollout_row": torch.arange(4), "advantages": torch.tensor([0.0, 1.0, 0.0, -1.0])}
-    halves = [{name: values[part] for name, values in rows.items()} for part in (slice(2), slice(2, 4))]
-    assert sorted(batch["rollout_row"].tolist() for batch in cut.cut(halves, 0)) == [[-1], [1, 3]]
-
-
 @pytest.mark.parametrize(
     ("coefficient", "speed"),
     [
@@ -187,16 +175,6 @@ def test_rows_that_are_first_trained_after_the_policy_has_moved_keep_the_scored_
     assert first["log_ratio"][first["mask"]].eq(0).all()
     differences = second["log_ratio"][second["mask"]]
     assert differences.std().item() == pytest.approx(0.1, rel=0.3)
-
-
-def test_the_passes_of_a_schedule_stay_a_partition(tiny_model, tmp_path: Path):
-    """Under noise of 0.3 many tokens would be on another side of η by the first pass's own π_old."""
-    schedule = {"update_schedule": {"name": "lopti", "eta": 0.05}, "coefficient": "importance_ratio"}
-    with log_prob_noise(0.3):
-        trainer = ours(tiny_model, tmp_path, strategies=schedule, max_steps=4, logging_steps=2, **CLIP_FREE)
-    shares = [logged(trainer, f"update_schedule/frac_tokens_pass_{number}") for number in (1, 2)]
-    assert [first + second for first, second in zip(*shares, strict=True)] == pytest.approx([1.0, 1.0])
-    assert min(shares[0]) > 0.05
 
 
 def test_without_a_ratio_of_a_strategy_nothing_is_replaced(tiny_model, tmp_path: Path):

@@ -11,17 +11,6 @@ from tests.trainer.training import PROMPTS, digit_reward
 LENGTHS = torch.tensor([4, 1, 0, 8])
 
 
-@pytest.mark.parametrize("loss_type", sorted(PER_SEQUENCE_MEAN))
-def test_losses_that_average_per_response_weigh_by_the_inverse_length(loss_type):
-    weights = loss_sequence_weights(loss_type, LENGTHS)
-    torch.testing.assert_close(weights, torch.tensor([0.25, 1.0, 0.0, 0.125]))
-
-
-@pytest.mark.parametrize("loss_type", sorted(ONE_DENOMINATOR))
-def test_losses_with_one_denominator_weigh_all_responses_alike(loss_type):
-    assert loss_sequence_weights(loss_type, LENGTHS).tolist() == [1.0, 1.0, 0.0, 1.0]
-
-
 @pytest.mark.parametrize(("loss_type", "expected"), [("dapo", [2.0, 0.5, 0.0, 1.0]), ("grpo", [0.5, 0.5, 0.0, 0.125])])
 def test_a_sequence_ratio_multiplies_the_weight(loss_type, expected):
     ratio = torch.tensor([2.0, 0.5, 3.0, 1.0])

@@ -95,11 +95,6 @@ def test_all_ranks_look_signals_up_in_one_order_and_agree_on_columns(tiny_model,
 
 
 @pytest.mark.slow
-def test_a_resume_in_a_later_epoch_is_exact(tiny_model, tmp_path: Path):
-    assert on_two_processes(RESUME, tiny_model, tmp_path) == [0.0, 0.0]
-
-
-@pytest.mark.slow
 def test_what_turns_were_paid_on_each_rank_reaches_all_of_them(tiny_model, tmp_path: Path):
     first, second = on_two_processes(TURNS, tiny_model, tmp_path)
     assert repr(first) == repr(second)

@@ -9,7 +9,6 @@ from datasets import Dataset
 
 from evenkeel.trainer import RLVRTrainer
 from evenkeel.trainer.algorithms.teachers import TeacherOptions, contrasted_siblings
-from evenkeel.trainer.step.compatibility import PreflightError
 from evenkeel.trainer.step.teacher import privileged_prompts
 from tests.trainer.training import PROMPTS, max_difference, train
 
@@ -141,15 +140,6 @@ def test_a_reward_without_verdicts_has_no_siblings_to_contrast(tiny_model: Path,
         train(RLVRTrainer, tiny_model, tmp_path, strategies={"token_weight": "rlcsd"})
 
 
-def test_a_reference_that_need_not_hold_the_answer_is_refused_before_training(tiny_model: Path, tmp_path: Path):
-    given = [{**row, "reference": {"numbers": [1, 2], "target": 3}} for row in PROMPTS]
-    watching = type("Given", (Watching,), {"rows": given})
-    with pytest.raises(PreflightError, match=r"'target': 3.*columns: \{reference: answer"):
-        train(watching, tiny_model, tmp_path, strategies={"advantage": "sdpo"})
-    with pytest.raises(PreflightError, match="reference is None"):
-        train(RLVRTrainer, tiny_model, tmp_path, strategies={"token_weight": "rlsd"})
-
-
 def test_the_template_is_filled_once_and_replaces_the_last_message():
     options = TeacherOptions(template="{prompt} {x} = {reference}")
     conversation = [{"role": "system", "content": "s"}, {"role": "user", "content": "{reference}"}]
@@ -160,9 +150,3 @@ def test_the_template_is_filled_once_and_replaces_the_last_message():
         "a {prompt} {x} = {prompt}",
         [conversation[0], {"role": "user", "content": "{reference} {x} = 4"}],
     ]
-
-
-@pytest.mark.parametrize("template", ["{prompt}", "{reference}", ""])
-def test_a_template_that_leaves_out_question_or_answer_is_refused(template: str):
-    with pytest.raises(ValueError, match="which has no"):
-        TeacherOptions(template=template)

@@ -1,6 +1,5 @@
 """`RLVRTrainer` beyond parity: what strategies do to a real step, what a run leaves behind, how it resumes."""
 
-import math
 import re
 import textwrap
 from dataclasses import replace
@@ -63,11 +62,13 @@ def perturb(trainer: RLVRTrainer) -> None:
             parameter.add_((0.02 * torch.randn(parameter.shape, generator=generator)).to(parameter.device))
 
 
-@pytest.mark.parametrize("order", ["low_first", "high_first", "random"])
 @pytest.mark.parametrize(
-    ("loss_type", "beta"),
-    [(name, 0.0) for name in ("grpo", "bnpo", "dr_grpo", "dapo", "cispo", "sapo", "vespo")]
-    + [(name, 0.04) for name in ("dr_grpo", "dapo", "cispo", "luspo")],
+    ("loss_type", "beta", "order"),
+    [
+        *((name, 0.0, "low_first") for name in ("grpo", "bnpo", "dr_grpo", "dapo", "cispo", "sapo", "vespo")),
+        *((name, 0.04, "high_first") for name in ("cispo", "luspo")),
+        ("dapo", 0.04, "random"),
+    ],
 )
 def test_lopti_passes_add_up_to_the_joint_gradient(tiny_model, tmp_path: Path, loss_type, beta, order):
     schedule = {"name": "lopti", "eta": 0.05, "order": order}  # 24 words: about half the tokens lie below 0.05
@@ -104,21 +105,6 @@ def test_adv_reweight_multiplies_the_token_advantages(tiny_model, tmp_path: Path
     torch.testing.assert_close(trainer._compute_loss(trainer.model, batch), by_hand, rtol=1e-6, atol=1e-9)
     unweighted = GRPOTrainer._compute_loss(trainer, trainer.model, batch)
     assert (by_hand - unweighted).abs() > 1e-4
-
-
-def test_lopti_alternates_passes_over_the_stored_batch(tiny_model, tmp_path: Path):
-    trainer = ours(
-        tiny_model,
-        tmp_path,
-        strategies={"update_schedule": {"name": "lopti", "eta": 0.05}},
-        per_device_train_batch_size=4,
-        gradient_accumulation_steps=2,
-        max_steps=4,
-    )
-    history = [set(entry) for entry in trainer.state.log_history if "loss" in entry]
-    first, second = "update_schedule/frac_tokens_pass_1", "update_schedule/frac_tokens_pass_2"
-    assert [(first in keys, second in keys) for keys in history] == [(True, False), (False, True)] * 2
-    assert moved(trainer, tiny_model) > 1e-3
 
 
 def test_parts_that_write_into_their_inputs_train_what_their_pure_forms_train(tiny_model, tmp_path: Path):
@@ -169,62 +155,24 @@ def test_parts_that_write_into_their_inputs_train_what_their_pure_forms_train(ti
     assert runs[1].reward_weights.tolist() == [1.0]
 
 
-@pytest.mark.parametrize("value", [0.2, 0.7])
-def test_dead_groups_move_nothing(tiny_model, tmp_path: Path, value):
+def test_dead_groups_move_nothing(tiny_model, tmp_path: Path):
     """Eight times 0.2 has a float std > 0, and Adam turns any gradient into a full step."""
 
     def constant(completions: list[Any], **_: Any) -> list[float]:
-        return [value] * len(completions)
+        return [0.2] * len(completions)
 
     trainer = ours(tiny_model, tmp_path, reward=constant, num_generations=8, max_steps=2)
     assert moved(trainer, tiny_model) == 0.0
     assert trainer.state.log_history[0]["groups/frac_dead"] == 1.0
 
 
-def test_infinite_reward_is_refused_by_name(tiny_model, tmp_path: Path):
-    def explosive(completions: list[Any], **_: Any) -> list[float]:
-        return [float("inf"), *([0.0] * (len(completions) - 1))]
-
-    with pytest.raises(ValueError, match="reward of explosive is infinite for 1 of 8"):
-        ours(tiny_model, tmp_path, reward=explosive)
-
-
-@pytest.mark.parametrize(("value", "weight"), [(1e38, 1.0), (-1e13, 0.0), (1.0, 1e38)])
+@pytest.mark.parametrize(("value", "weight"), [(-1e13, 0.0), (1.0, 1e38)])
 def test_a_reward_that_cannot_be_summed_is_refused_by_name_and_value(tiny_model, tmp_path: Path, value, weight):
     def huge(completions: list[Any], **_: Any) -> list[float]:
         return [value, *([0.0] * (len(completions) - 1))]
 
     with pytest.raises(ValueError, match=rf"reward of huge \({re.escape(format(value, 'g'))}\) is beyond ±1e\+12"):
         ours(tiny_model, tmp_path, reward=huge, reward_weights=[weight])
-
-
-@pytest.mark.parametrize(
-    "advantage",
-    [
-        "dr_grpo",
-        "rloo",
-        "reinforce_pp",
-        "exchangeable",
-        "exchangeable_prefix_tree",
-        "exchangeable_token_class",
-    ],
-    ids=str,
-)
-def test_every_estimator_trains(tiny_model, tmp_path: Path, advantage):
-    trainer = ours(tiny_model, tmp_path, strategies={"advantage": advantage}, max_steps=2)
-    assert moved(trainer, tiny_model) > 1e-3
-    assert all(math.isfinite(entry["loss"]) for entry in trainer.state.log_history if "loss" in entry)
-
-
-def test_exchangeable_cancels_under_length_normalisation_where_grpo_does_not(tiny_model, tmp_path: Path):
-    residual = {}
-    for name in ("grpo", "exchangeable"):
-        trainer = ready(tiny_model, tmp_path, loss_type="grpo", advantage=name)
-        batch = trainer._generate_and_score_completions(ROWS)
-        contributions = (batch["advantages"] / batch["completion_mask"].sum(1)).view(2, 4)
-        residual[name] = (contributions.sum(1).abs() / contributions.abs().sum(1)).nan_to_num().max().item()
-    assert residual["exchangeable"] < 1e-6
-    assert residual["grpo"] > 0.02
 
 
 def test_completions_table_holds_the_advantages_that_were_trained(tiny_model, tmp_path: Path):
@@ -244,54 +192,6 @@ def test_lora_trains_the_adapter_alone(tiny_model, tmp_path: Path):
     assert sum(p.numel() for p in trained) < sum(p.numel() for p in trainer.model.parameters()) / 2
     base = {n: p for n, p in trainer.model.named_parameters() if "lora" not in n}
     assert not any(p.requires_grad for p in base.values())
-
-
-@pytest.mark.slow
-def test_resume_in_a_later_epoch_is_exact(tiny_model, tmp_path: Path):
-    settings = {"max_steps": 10, "save_strategy": "steps", "save_steps": 6}  # four steps are an epoch
-    straight = ours(tiny_model, tmp_path / "straight", **settings)
-    torch.manual_seed(99)
-    resumed = ours(
-        tiny_model,
-        tmp_path / "resumed",
-        resume_from_checkpoint=str(tmp_path / "straight" / "checkpoint-6"),
-        **settings,
-    )
-    assert max_difference(straight, resumed) == 0.0
-
-
-@pytest.mark.slow
-def test_evaluation_with_a_seed_leaves_training_as_it_is(tiny_model, tmp_path: Path):
-    def run(folder: str, **extra: Any) -> GRPOTrainer:
-        trainer = RLVRTrainer(
-            model=str(tiny_model),
-            reward_funcs=digit_reward,
-            args=GRPOConfig(
-                output_dir=str(tmp_path / folder),
-                num_generations=4,
-                num_generations_eval=1,
-                per_device_train_batch_size=8,
-                per_device_eval_batch_size=8,
-                max_completion_length=8,
-                max_steps=3,
-                learning_rate=1e-2,
-                use_cpu=True,
-                bf16=False,
-                gradient_checkpointing=False,
-                report_to="none",
-                save_strategy="no",
-                **extra,
-            ),
-            train_dataset=Dataset.from_list(PROMPTS),
-            eval_dataset=Dataset.from_list(PROMPTS),
-            evaluation_seed=7,
-        )
-        trainer.train()
-        return trainer
-
-    evaluated = run("often", eval_strategy="steps", eval_steps=1)
-    assert max_difference(run("never"), evaluated) == 0.0
-    assert evaluated.evaluate()["eval_reward"] == evaluated.evaluate()["eval_reward"]
 
 
 def test_a_users_own_parts_train_without_touching_a_file_of_ours(tiny_model, tmp_path: Path, monkeypatch):
@@ -360,12 +260,6 @@ def test_two_processes_equal_stock_trl_bitwise(tiny_model, tmp_path: Path):
     assert result["difference"] == 0.0
     assert result["moved"] > 1e-3
     assert result["parts_moved"] > 1e-3
-
-
-def test_strategies_that_do_not_fit_the_loss_are_refused_before_the_model_loads(tmp_path: Path):
-    args = GRPOConfig(output_dir=str(tmp_path), beta=0.04, loss_type="grpo", use_cpu=True, bf16=False)
-    with pytest.raises(ValueError, match=r"lopti.*beta = 0.04.*'grpo'"):
-        RLVRTrainer(model="no/such-model", reward_funcs=digit_reward, args=args, update_schedule="lopti")
 
 
 def test_reward_weights_are_applied_before_the_advantages(tiny_model, tmp_path: Path):

@@ -115,19 +115,6 @@ def test_one_changed_byte_is_noticed_and_named(folder: Path, capsys: pytest.Capt
     ]
 
 
-def test_the_folder_can_be_moved(folder: Path, tmp_path_factory: pytest.TempPathFactory):
-    assert main([str(folder / "order.yaml"), "--no-run"]) == 0
-    moved = tmp_path_factory.mktemp("elsewhere") / "claims"
-    shutil.copytree(folder, moved)
-    assert [line for line in changes(moved / "order.certificate.json") if not line.startswith("data:")] == []
-
-
-def test_a_claim_may_hold_its_sweep(folder: Path):
-    sweep = {"config": "base.yaml", "baseline": "grpo", "seeds": [0, 1, 2], "output_dir": "results"}
-    assert main([written(folder, sweep={**sweep, "variants": VARIANTS}), "--no-run"]) == 0
-    assert certified(folder)["differences"]["ar"]["num_seeds"] == 3
-
-
 @pytest.mark.parametrize(
     ("changed", "message"),
     [

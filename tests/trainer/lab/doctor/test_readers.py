@@ -8,7 +8,6 @@ from typing import Any
 
 import pytest
 
-from evenkeel.rewards.registry import Refusal
 from evenkeel.trainer.command.doctor import main
 from evenkeel.trainer.lab.doctor.readers import read
 from evenkeel.trainer.lab.doctor.rules import Examination
@@ -90,12 +89,6 @@ def test_verls_file_is_read(tmp_path: Path):
     assert found(tmp_path) == expected
 
 
-def test_a_line_without_its_step_follows_the_one_before(tmp_path: Path):
-    lines = [{**line, "step": "seven"} if n in (5, 6) else line for n, line in enumerate(TRL_LINES)]
-    (tmp_path / "metrics.jsonl").write_bytes(jsonl(lines))
-    assert [step for step, _ in read(tmp_path).lines] == [*range(1, 13)]
-
-
 def test_what_json_cannot_hold_and_words_are_no_numbers(tmp_path: Path):
     lines = [*TRL_LINES, {"step": 13, "grad_norm": "NaN", "reward": "high", "entropy": None, "loss": [1], "kl": True}]
     (tmp_path / "metrics.jsonl").write_bytes(jsonl(lines) + b'{"step": 14, "grad_norm": Infinity}\n{"step": 15, "re')
@@ -128,11 +121,6 @@ def test_what_is_no_log_is_refused_in_words(name: str, tmp_path: Path, capsys: p
     assert said.out == ""
     assert words in said.err
     assert name in said.err
-
-
-def test_a_folder_without_a_log_is_refused_with_what_is_looked_for(tmp_path: Path):
-    with pytest.raises(Refusal, match=r"holds no log of a run: none of metrics\.jsonl, trainer_state\.json"):
-        read(tmp_path)
 
 
 def damaged(content: bytes, draw: random.Random) -> bytes:
@@ -173,21 +161,3 @@ def test_damaged_files_give_a_report_or_a_refusal_and_never_a_traceback(
         if "--json" in arguments and status != 2:
             json.loads(said.out)
     assert statuses >= {1, 2}
-
-
-def test_the_report_holds_numbers_threshold_reason_and_settings(tmp_path: Path, capsys: pytest.CaptureFixture[str]):
-    (tmp_path / "metrics.jsonl").write_bytes(jsonl(TRL_LINES) + b"{\n")
-    assert main([str(tmp_path)]) == 1
-    text = " ".join(capsys.readouterr().out.split())
-    assert "error: learning-rate-zero, step 3 to 12 The learning rate was 0 in 3 lines in a row" in text
-    assert "Threshold: 0 in 3 lines in a row. Arithmetic" in text
-    assert "Settings (TRL's own without trl.): trl.learning_rate, trl.lr_scheduler_type" in text
-    assert "Left out: line 13 is no JSON object." in text
-    assert "kl-runaway: nothing of kl" in text
-    assert main([str(tmp_path), "--json"]) == 1
-    report = json.loads(capsys.readouterr().out)
-    assert not report["ok"]
-    assert report["findings"][0]["settings"]["evenkeel"][0] == "trl.learning_rate"
-    (tmp_path / "metrics.jsonl").write_bytes(jsonl([{**line, "learning_rate": 1e-6} for line in TRL_LINES]))
-    assert main([str(tmp_path)]) == 0
-    assert "0 errors, 0 warnings, 0 notes" in capsys.readouterr().out

@@ -22,10 +22,6 @@ def test_rows_of_like_length_go_together():
     assert found[1][1][:, 1].tolist() == [[1, 1, 1, 0], [10, 10, 10, 0]]
 
 
-def test_a_long_prompt_makes_all_alike():
-    assert len(cuts(*_tokens([[1] * 3, [2] * 20]), prompt_length=100)) == 1
-
-
 def test_equal_rows_are_one_with_the_sum_of_their_contributions():
     ids, contributions = _tokens([[1, 2], [3, 4], [1, 2]])
     contributions[:, 2] *= 3

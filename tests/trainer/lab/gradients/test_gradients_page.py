@@ -2,7 +2,6 @@
 
 import json
 import math
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -10,8 +9,7 @@ from ruamel.yaml import YAML
 
 from evenkeel.trainer.command.gradients import main
 from evenkeel.trainer.lab.gradients.bench import Bench, Measured
-from evenkeel.trainer.lab.gradients.page import html_page, shade, strategy_table
-from evenkeel.trainer.lab.reports.tables import markdown_table
+from evenkeel.trainer.lab.gradients.page import html_page
 from tests.scripts.test_train import SETTINGS
 from tests.trainer.lab.reports.chromium import visit
 from tests.trainer.lab.reports.test_page import in_a_browser
@@ -33,23 +31,6 @@ FOUND = Bench(
     math.nan,
     {"ibpo": "needs <revisions>"},
 )
-
-
-def test_the_table_begins_with_the_baseline_and_falls_by_signal_to_noise():
-    lines = markdown_table(strategy_table(FOUND)).splitlines()
-    assert [line.split("`")[1] for line in lines[2:]] == ["grpo", "high", "<low>", "none"]
-    assert "| +0.500 | 2 | 0.3 | – | +0.01 | .40 .30 .20 .10 | 0.25 | 1e-07 | 2.0 | 2 + scores |" in lines[3]
-    assert len({line.count("|") for line in lines}) == 1
-
-
-def test_shades_are_of_the_size_and_the_sign():
-    assert [shade(value) for value in (1.0, 0.44, 0.0, -0.96, math.nan)] == [
-        "plus-10",
-        "plus-4",
-        "plus-0",
-        "minus-10",
-        "none",
-    ]
 
 
 def test_what_is_no_number_is_null_in_json():
@@ -77,22 +58,6 @@ def test_a_browser_shows_the_heat_map_on_a_phone(tmp_path: Path):
     assert [url for url in seen.requests if not url.startswith("data:")] == [page.as_uri()]
     assert seen.answers[0] == []
     assert len(set(seen.answers[1])) == 3  # blue, orange, none
-
-
-@in_a_browser
-@pytest.mark.slow
-def test_a_heat_map_of_forty_strategies_fits_a_phone_and_names_its_columns(tmp_path: Path):
-    rows = [row(f"exchangeable_token_class_{number}", 0.2) for number in range(40)]
-    page = tmp_path / "gradients.html"
-    page.write_text(html_page(replace(FOUND, rows=rows, cosines=[[0.9] * 40] * 40), "a <run>"))
-    beyond = (
-        "[...document.querySelectorAll('.heat *')].filter(e => e.getBoundingClientRect().right > innerWidth).length"
-    )
-    numbered = "[...document.querySelectorAll('.heat thead span')].filter(e => e.offsetWidth).map(e => e.textContent)"
-    squares = "Math.min(...[...document.querySelectorAll('.heat td')].map(e => e.getBoundingClientRect().width))"
-    seen = visit(page, tmp_path / "profile", [beyond, numbered, squares], width=400)
-    assert seen.answers[:2] == [0, [str(number) for number in range(5, 41, 5)]]
-    assert seen.answers[2] > 4
 
 
 @pytest.mark.slow

@@ -5,8 +5,7 @@ import math
 import pytest
 import torch
 
-from evenkeel.trainer.lab.gradients import jackknife
-from evenkeel.trainer.lab.gradients.jackknife import block_of, margins, stated
+from evenkeel.trainer.lab.gradients.jackknife import block_of, margins
 from evenkeel.trainer.lab.gradients.moments import GradientSums, Moments
 
 
@@ -61,25 +60,3 @@ def test_a_mean_has_the_t_interval():
         blocks.append(block_of(sums))
     found = margins(blocks, lambda each: each.totals.diagonal().sqrt() / each.groups)
     assert math.isclose(float(found[0]), 3.182446 * math.sqrt(10 / 4), rel_tol=1e-5)
-
-
-def test_sketched_blocks_have_margins_wider_by_what_is_stated(monkeypatch):
-    """Noise of 3,000 equal variances into 2,048 numbers: √(1 + 3000/2048) = 1.57 times as wide."""
-    random = torch.Generator().manual_seed(1)
-    ratios = []
-    for _ in range(8):
-        batches = _batches(random, torch.randn(2, 3000, generator=random) / 10)
-        made = []
-        for longest in (4096, 2048):
-            monkeypatch.setattr(jackknife, "LONGEST", longest)
-            made.append(margins([block_of(each) for each in batches], lambda each: each.signal_to_noise))
-        ratios.append(made[1] / made[0])
-    assert 1.3 < float(torch.stack(ratios).mean()) < 1.9
-
-
-def test_few_batches_have_no_interval():
-    sums = GradientSums(2, 3)
-    sums.add(torch.eye(2), torch.ones(2, 3))
-    assert margins([block_of(sums)] * 2, lambda each: each.norms).isnan().all()
-    assert stated(float("nan")) == ""
-    assert stated(0.123) == " ± 0.1"

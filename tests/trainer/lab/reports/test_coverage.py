@@ -50,22 +50,6 @@ def test_an_item_counts_once_however_often_it_is_solved() -> None:
     assert "not distinguishable" in cells[1][3]
 
 
-def test_an_item_with_an_unjudged_sample_is_left_out() -> None:
-    table = coverage_table(recorded(base=[[[YES, NO], [NO, None]]]), "test")
-    assert table is not None
-    assert [cell.text for cell in table.rows[0]] == ["base", "1.000", "–", "–"]
-
-
-def test_a_run_without_results_by_item_is_left_out_and_named() -> None:
-    runs = recorded(base=[[[YES, NO], [NO, NO]]] * 2, sure=[[[YES, NO], [YES, NO]]])
-    runs.by_variant["base"][1].__dict__["recorded"] = None
-    runs.by_variant["base"][1].__dict__["metrics"] = [{"step": 1, "eval/test/avg@2": 0.25}]
-    table = coverage_table(runs, "test")
-    assert table is not None
-    assert [row[1].text for row in table.rows] == ["0.500", "1.000"]
-    assert table.caption.endswith("Left out: base with seed 1 (no results by item).")
-
-
 def test_runs_with_fewer_samples_are_left_out_not_everybody_cut_to_them() -> None:
     few, unjudged = [[YES], [YES]], [[YES, None], [None, NO]]
     table = coverage_table(recorded(base=[[[YES, NO], [NO, NO]]] * 3, few=[few], unjudged=[unjudged]), "test")
@@ -73,14 +57,6 @@ def test_runs_with_fewer_samples_are_left_out_not_everybody_cut_to_them() -> Non
     assert [(row[0].text, row[1].text) for row in table.rows] == [("base", "0.500")]
     reason = "(fewer than 2 judged samples an item)"
     assert table.caption.endswith(f"Left out: few with seed 0 {reason}, unjudged with seed 0 {reason}.")
-
-
-def test_one_item_with_one_sample_does_not_set_k() -> None:
-    """It is left out; of the two others the first is solved."""
-    table = coverage_table(recorded(base=[[[YES, NO], [NO, NO], [YES]]]), "test")
-    assert table is not None
-    assert (table.title, table.rows[0][1].text) == ("Coverage: pass@2", "0.500")
-    assert "Left out" not in table.caption
 
 
 @pytest.mark.parametrize("verdicts", [[[YES], [NO]], [[None, YES], [NO, None]], []])

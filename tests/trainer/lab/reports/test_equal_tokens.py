@@ -54,15 +54,6 @@ def test_what_was_generated_after_the_last_evaluation_does_not_count(tmp_path: P
     assert accuracies_at(TOKENS, 500, [early, whole], "test").tolist() == pytest.approx([0.3, 0.1 + 0.3 * 500 / 800])
 
 
-def test_tokens_that_were_not_logged_are_not_none_spent(tmp_path: Path):
-    """The tokens at batch 1 are not known: from 0 on, the accuracy at 500 would lie on the line from there."""
-    evaluations = [evaluated(1, 0.0, 1.0), evaluated(10, 0.4, 1.0)]
-    sparse = run_of(tmp_path / "sparse", *evaluations, {"step": 10, "num_tokens": 1000.0})
-    least = run_of(tmp_path / "least", evaluated(5, 0.3, 1.0), {"step": 5, "num_tokens": 500.0})
-    assert math.isnan(accuracies_at(TOKENS, 500, [sparse], "test")[0])
-    assert common_cost(TOKENS, {"a": [sparse], "b": [least]}) is None
-
-
 def test_accuracy_at_equal_seconds_counts_the_phases_of_every_step(tmp_path: Path):
     """Lines every 5 steps hold means over these: 2 s a step against 1 s. Judging that runs beside does not count."""
     runs = []

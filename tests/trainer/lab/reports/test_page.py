@@ -1,14 +1,11 @@
 """The page as a browser shows it, and what may never be in it."""
 
 import re
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
-from evenkeel.trainer.lab.reports import Report, html_page, markdown_page, report_on, write_report
-from evenkeel.trainer.lab.reports.columns import ACCURACY
-from evenkeel.trainer.lab.reports.tables import Column, TableCell
+from evenkeel.trainer.lab.reports import Report, html_page, markdown_page, report_on
 from tests.trainer.lab.reports.chromium import EXECUTABLE, visit
 from tests.trainer.lab.reports.recorded_sweep import HOSTILE, record_run, record_sweep
 
@@ -62,37 +59,6 @@ def test_on_a_phone_nothing_is_cut_off_and_words_in_pictures_can_be_read(page: P
     assert text_height >= 11
 
 
-@pytest.mark.slow
-@in_a_browser
-def test_in_the_dark_pictures_are_dark_too(page: Path, tmp_path: Path):
-    shades = (
-        "(() => { const light = c => Math.max(...c.match(/[0-9.]+/g).slice(0, 3).map(Number));"
-        "const style = e => getComputedStyle(e);"
-        "const text = [...document.querySelectorAll('figure text')].map(e => light(style(e).fill));"
-        "const white = [...document.querySelectorAll('figure path')]"
-        ".filter(e => style(e).fill == 'rgb(255, 255, 255)');"
-        "return [light(style(document.body).backgroundColor), Math.min(...text), white.length]; })()"
-    )
-    for dark in (True, False):
-        seen = visit(page, tmp_path / f"profile-{dark}", [shades], dark=dark)
-        ((ground, darkest_text, white_boxes),) = seen.answers
-        assert white_boxes == 0
-        assert (ground < 50, darkest_text > 200) == (dark, dark)
-
-
-@pytest.mark.slow
-@in_a_browser
-def test_a_variants_name_is_not_broken_where_there_is_room(page: Path, tmp_path: Path):
-    named = tmp_path / "named.html"
-    named.write_text(page.read_text().replace(">lopti<", ">exchangeable_prefix_tree<"))
-    lines = (
-        "[...document.querySelectorAll('.numbers td:first-of-type a')].filter(e => e.textContent.includes('prefix'))"
-        ".map(e => e.getClientRects().length)"
-    )
-    (found,) = visit(named, tmp_path / "profile", [lines], width=1280).answers
-    assert set(found) == {1}
-
-
 @in_a_browser
 def test_the_browser_would_have_noticed(page: Path, tmp_path: Path):
     """Without escaping, a completion would ask for its picture and be refused, loudly."""
@@ -119,16 +85,6 @@ def test_ids_are_unique_over_all_figures(page: Path):
     assert targets <= set(ids)
 
 
-@pytest.mark.slow
-def test_the_same_files_give_the_same_page(sweep: Path, page: Path):
-    assert html_page(report_on(sweep)) == page.read_text()
-
-
-def test_axes_say_what_they_show(page: Path):
-    for words in ("rollout batches", "held-out accuracy, test", "entropy (nats a token)", "tokens of the completion"):
-        assert f">{words}</text>" in page.read_text()
-
-
 def test_markdown_gives_the_same_verdicts_and_holds_its_tables(report: Report):
     markdown = markdown_page(report)
     assert f"**{report.headline}**" in markdown
@@ -141,44 +97,6 @@ def test_markdown_gives_the_same_verdicts_and_holds_its_tables(report: Report):
         assert len({len(re.findall(r"(?<!\\)\|", line)) for line in table.splitlines()}) == 1, table
 
 
-@pytest.fixture
-def outer_column() -> Iterator[None]:
-    """A column as a user's module would add it."""
-    ACCURACY.append(Column("letters", lambda row: TableCell(f"{len(row.numbers.name)} letters", "of its name")))
-    yield
-    ACCURACY.pop()
-
-
-@pytest.mark.slow
-@pytest.mark.usefixtures("outer_column")
-def test_a_column_from_outside_stands_in_both_pages(sweep: Path):
-    report = report_on(sweep)
-    for page in (html_page(report), markdown_page(report)):
-        (head,) = [
-            line for line in page.splitlines() if line.startswith(("<thead>", "| variant")) and "letters" in line
-        ]
-        assert head.index("area under curve") < head.index("letters")
-        for letters in (4, 2, 5):  # grpo, ar, lopti
-            assert f"{letters} letters" in page
-        assert page.count("of its name") == 3
-
-
-def test_cost_stands_beside_accuracy(report: Report):
-    """Every run of the fixture: 1,000 tokens a rollout batch, 20 of them, 90 s on one process."""
-    table = report.tables["accuracy"]
-    titles = [heading.title for heading in table.headings]
-    assert titles.index("tokens") == titles.index("final accuracy") + 1
-    of_ar = dict(zip(titles, table.rows[1], strict=True))
-    assert (of_ar["tokens"].text, of_ar["tokens"].note) == ("20,000", "× 1.00")
-    assert of_ar["device seconds"].text == "90"
-
-
-@pytest.mark.slow
-def test_a_comparison_at_one_learning_rate_is_marked_as_such(report: Report):
-    for page in (html_page(report), markdown_page(report)):
-        assert "Compared at a single learning rate (1e-06)" in page
-
-
 def test_a_number_leads_to_its_cells_and_these_to_their_files(sweep: Path, page: Path):
     text = page.read_text()
     for number, variant in enumerate(("grpo", "ar", "lopti")):
@@ -189,18 +107,6 @@ def test_a_number_leads_to_its_cells_and_these_to_their_files(sweep: Path, page:
         assert (sweep / way / "metrics.jsonl").exists()
 
 
-def test_elsewhere_a_page_links_to_no_files_and_its_picture_lies_beside_it(sweep: Path, tmp_path: Path):
-    _, page = write_report(sweep, tmp_path / "published/three.html")
-    assert "grpo-s0/run/" not in page.read_text()
-    markdown = page.with_suffix(".md").read_text()
-    assert "](three.svg)" in markdown
-    assert "grpo-s0/run/" not in markdown
-    svg = page.with_suffix(".svg").read_text()
-    assert svg.startswith("<svg")
-    for words in ("final accuracy, difference", "area under the curve, difference", "lopti"):
-        assert f">{words}</text>" in svg
-
-
 def test_a_single_run_gives_no_verdict(tmp_path: Path):
     report = report_on(record_run(tmp_path / "run", "one run"))
     page = html_page(report)
@@ -208,15 +114,3 @@ def test_a_single_run_gives_no_verdict(tmp_path: Path):
     assert "Differences from the baseline" not in page
     assert "optimizer step" in page
     assert [group.title.split()[0] for group in report.samples] == ["Right", "Wrong", "Unjudged"]
-
-
-def test_an_older_run_says_what_it_lacks(tmp_path: Path):
-    """A run that kept neither completions nor named held-out sets, nor evaluated more than once."""
-    run = record_run(tmp_path / "run", "old", per_item=False, finished=False)
-    lines = ['{"step": 0, "eval_verifier/countdown/accuracy": 0.4}', '{"step": 1, "reward": NaN, "kl": null}', '{"step']
-    (run / "metrics.jsonl").write_text("\n".join(lines))
-    (run / "manifest.json").unlink()
-    page = html_page(report_on(run))
-    assert "not finished" in page
-    assert "per-item results" in page
-    assert "0.400" in page

@@ -12,7 +12,6 @@ from scipy import stats
 
 from evenkeel.trainer.lab.reports import Report, ReportError, html_page, report_on, write_report
 from evenkeel.trainer.lab.reports.accuracies import final_accuracies
-from evenkeel.trainer.lab.reports.comparison import comparison
 from evenkeel.trainer.lab.reports.curves import by_rollout
 from evenkeel.trainer.lab.reports.run_files import read_runs
 from evenkeel.trainer.lab.reports.verifier_audit import accuracy_by_length
@@ -51,19 +50,6 @@ def test_differences_are_those_of_the_files(sweep: Path, report: Report):
     assert contrast.difference.value == pytest.approx(np.nanmean(lopti) - np.nanmean(grpo))
 
 
-def test_areas_differ_by_what_the_curves_do(report: Report):
-    numbers = {row.name: row for row in report.main.variants}
-    area = report.main.contrast_of("lopti").area
-    assert area.value == pytest.approx(numbers["lopti"].area.value - numbers["grpo"].area.value)
-    assert area.high < 0
-
-
-@pytest.mark.slow
-def test_who_learns_sooner_is_said_beside_the_verdict(report: Report):
-    areas = {contrast.variant: contrast.area for contrast in report.main.contrasts}
-    assert (areas["ar"].low > 0, areas["lopti"].high < 0) == (True, True)
-
-
 def test_variants_that_take_more_steps_are_compared_by_rollout_batches(sweep: Path):
     lopti = read_runs(sweep).by_variant["lopti"][0]
     assert list(lopti.held_out()["test"]) == [0, 10, 20]
@@ -74,32 +60,6 @@ def test_variants_that_take_more_steps_are_compared_by_rollout_batches(sweep: Pa
 def test_passes_over_one_rollout_batch_are_averaged():
     """Two optimizer steps a batch, each on other tokens: (1 + 3) / 2 and (5 + 9) / 2."""
     assert by_rollout({0.5: 1.0, 1.0: 3.0, 1.5: 5.0, 2.0: 9.0}) == {1: 2.0, 2: 7.0}
-
-
-def test_times_to_the_threshold_are_censored(sweep: Path):
-    numbers = {row.name: row for row in comparison(read_runs(sweep), "test", threshold=0.8).variants}
-    assert (numbers["ar"].time_to_threshold.reached, numbers["ar"].time_to_threshold.total) == (4, 4)
-    assert numbers["ar"].time_to_threshold.tokens == 1_000 * numbers["ar"].time_to_threshold.rollouts
-    assert (numbers["lopti"].time_to_threshold.reached, numbers["lopti"].time_to_threshold.rollouts) == (0, None)
-
-
-def test_configurations_differ_by_what_defines_the_variants(report: Report):
-    changes = report.changes
-    assert [(c.key, c.before, c.after) for c in changes["ar"]] == [
-        ("algorithm.token_weight.alpha", None, "0.2"),
-        ("algorithm.token_weight.name", "uniform", "adv_reweight"),
-    ]
-    assert [(c.key, c.before, c.after) for c in changes["lopti"]][1] == ("trl.max_steps", "20", "40")
-    assert "grpo" not in changes
-
-
-def test_samples_stand_side_by_side_on_the_same_item(report: Report):
-    groups = report.samples
-    assert {tuple(sample.label for sample in group.samples) for group in groups} == {("grpo", "ar", "lopti")}
-    assert {sample.verdict for sample in groups[0].samples} == {"right", "wrong"}
-    (unjudged,) = [group for group in groups if "unjudged" in group.title]
-    assert unjudged.title == "Item 7: unjudged (1 of 60 items)"
-    assert unjudged.samples[0].reasons == ["countdown: no reference"]
 
 
 def test_the_audit_counts_what_the_files_hold(sweep: Path, report: Report):
@@ -124,33 +84,6 @@ def test_length_bins_hold_equally_many_completions():
     assert accuracy_by_length([]) == {}
 
 
-@pytest.mark.slow
-def test_two_seeds_give_no_verdict(tmp_path: Path):
-    report = report_on(record_sweep(tmp_path / "sweep", effects={"ar": 3.0}, seeds=(0, 1)))
-    assert report.headline == "Against grpo, no verdict: ar, lopti."
-    assert "2 seeds to compare, at least 3 are needed" in report.main.contrasts[0].verdict.sentence
-    estimates = [estimate for row in report.main.variants for estimate in (row.start, row.final, row.area)]
-    assert all(0 <= estimate.low <= estimate.high <= 1 for estimate in estimates)  # t of two seeds is 12.7
-
-
-def test_without_per_item_results_the_seeds_alone_are_compared(tmp_path: Path):
-    report = report_on(record_sweep(tmp_path / "sweep", effects={"ar": 3.0}, per_item=False))
-    contrast = report.main.contrast_of("ar")
-    assert (contrast.verdict.outcome, contrast.difference.num_items) == ("better", None)
-    assert report.samples == []
-    assert any("per-item results" in note for note in report.notes)
-
-
-def test_several_held_out_sets_are_all_reported(tmp_path: Path):
-    run = record_run(tmp_path / "run", "one run")
-    lines = [json.loads(line) for line in (run / "metrics.jsonl").read_text().splitlines()]
-    lines[0]["eval/harder/avg@4"], lines[0]["eval/harder/greedy"] = 0.25, 0.75
-    (run / "metrics.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
-    harder, test = report_on(run).comparisons
-    assert (harder.dataset, harder.variants[0].final.value) == ("harder", 0.25)
-    assert test.dataset == "test"
-
-
 @pytest.mark.parametrize("what", ["nothing", "a sweep without a finished cell"])
 def test_a_directory_without_runs_is_refused(tmp_path: Path, what: str):
     if what == "nothing":
@@ -160,48 +93,6 @@ def test_a_directory_without_runs_is_refused(tmp_path: Path, what: str):
     names = [f"{variant}-s0" for variant in ("grpo", "ar", "lopti")]
     with pytest.raises(ReportError, match=r"No cell of the sweep in .* has finished"):
         report_on(record_sweep(tmp_path / "sweep", seeds=[0], unfinished=names))
-
-
-def test_reasons_that_differ_in_numbers_are_one_reason(tmp_path: Path):
-    run = record_run(tmp_path / "run")
-    rows = [{"item": n, "correct": False, "v/score": 0.0, "v/reason": f"equals {n}, not {n + 1}"} for n in range(4)]
-    parquet.write_table(pyarrow.Table.from_pylist(rows), run / "evaluations/test/step-000020.parquet")
-    assert report_on(run).audits["one run"].reasons == [("equals #, not #", 4)]
-
-
-def test_what_was_0_throughout_is_said_and_not_drawn(tmp_path: Path):
-    run = record_run(tmp_path / "run")
-    lines = [json.loads(line) for line in (run / "metrics.jsonl").read_text().splitlines()]
-    lines = [{**line, "groups/frac_unjudged": 0.0} for line in lines]
-    (run / "metrics.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
-    picture = report_on(run).pictures["diagnostics"]
-    assert picture.caption.endswith("0 throughout: share of groups unjudged.")
-    assert not any("share of groups unjudged" in svg for svg in picture.svgs)
-
-
-@pytest.mark.slow
-def test_turns_calls_and_failures_of_environments_are_shown_where_a_run_has_them(tmp_path: Path):
-    run = record_run(tmp_path / "run")
-    titles = [heading.title for heading in report_on(run).tables["cells"].headings]
-    assert not {"turns", "calls", "failed calls", "failed rows"} & set(titles)
-    log = run / "metrics.jsonl"
-    lines = [json.loads(line) for line in log.read_text().splitlines()]
-    for place, line in enumerate(each for each in lines if "reward" in each):
-        found = {"turns": 3.0 + place % 2, "calls": 2.5, "frac_failed": 0.02 * (place % 2)}
-        line |= {f"environment/{name}": value for name, value in found.items()} | {"tools/failure_frequency": 0.125}
-    log.write_text("".join(json.dumps(line) + "\n" for line in lines))
-    report = report_on(run)
-    table = report.tables["cells"]
-    texts = dict(zip([heading.title for heading in table.headings], [cell.text for cell in table.rows[0]], strict=True))
-    assert [texts[name] for name in ("turns", "calls", "failed calls", "failed rows")] == [
-        "3.50",
-        "2.50",
-        "0.125",
-        "0.010",
-    ]
-    drawn = "".join(report.pictures["diagnostics"].svgs)
-    for title in ("turns a completion", "share of rows whose environment failed", "share of calls that failed"):
-        assert title in drawn
 
 
 def test_what_should_have_been_equal_and_was_not_is_said(tmp_path: Path):
@@ -313,15 +204,3 @@ def test_device_seconds_are_those_of_all_attempts_on_all_processes(tmp_path: Pat
 
 def _rows(file: Path) -> list[dict[str, Any]]:
     return parquet.read_table(file).to_pylist()
-
-
-def test_a_sweep_in_which_nothing_rose_says_so_and_one_with_a_single_riser_does_not(tmp_path: Path):
-    fallen = {"grpo": -3.0, "ar": -4.0, "lopti": -3.0}
-    said = [
-        note for note in report_on(record_sweep(tmp_path / "fallen", effects=fallen)).notes if "Nothing rose" in note
-    ]
-    assert len(said) == 1
-    assert "which fell less, not which learns better" in said[0]
-    assert not any("Nothing rose" in note for note in report_on(record_sweep(tmp_path / "usual")).notes)
-    one_rises = record_sweep(tmp_path / "one", effects={**fallen, "ar": 2.0})
-    assert not any("Nothing rose" in note for note in report_on(one_rises).notes)

@@ -48,10 +48,3 @@ def test_a_run_without_a_change_shows_none_or_hardly_one():
     random = np.random.default_rng(1)
     found = [jump for _ in range(60) for jump in jumps(batches_of(random.normal(size=(40, 4))))]
     assert len(found) <= 2  # more: beyond 99.9 % of Poisson(.15)
-
-
-def test_a_fall_of_repeated_completions_is_no_jump_but_a_rise_is():
-    for first, last, listed in ((0.0, 1.0, ["repeated"]), (1.0, 0.0, [])):
-        values = [Moments(8, first, 0.0)] * 5 + [Moments(8, last, 0.0)] * 5
-        made = [BatchSummary(n, n, 8, [], CONSTANT | {"repeated": each}, {}) for n, each in enumerate(values)]
-        assert [jump.metric for jump in jumps(made)] == listed

@@ -56,11 +56,6 @@ def test_the_page_holds_what_was_recorded_and_no_markup_of_a_policy(page: Path):
         assert weighed == pytest.approx(row["advantage"] * (0.2 * probability + 0.8), abs=1e-3)
 
 
-def test_the_same_files_give_the_same_page(page: Path, tmp_path: Path):
-    again, _ = write_page(RecordedRollouts(page.parent), tmp_path / "again.html")
-    assert again.read_bytes() == page.read_bytes()
-
-
 def test_steps_can_be_chosen_and_nothing_to_read_is_refused(page: Path, tmp_path: Path, capsys):
     chosen = tmp_path / "chosen.html"
     assert main([str(page.parent), "--steps", "5:6", "--to", str(chosen), "--most", "16"]) == 0
@@ -70,15 +65,6 @@ def test_steps_can_be_chosen_and_nothing_to_read_is_refused(page: Path, tmp_path
     assert main([str(page.parent), "--steps", "99:"]) == 2
     assert main([str(tmp_path)]) == 2
     assert "logging.rollouts" in capsys.readouterr().err
-
-
-def test_without_a_tokenizer_and_scores_the_page_says_so(tmp_path: Path):
-    run = record_rollouts(tmp_path / "run", None, batches=2, scored=False, **AR)
-    path, contents = write_page(RecordedRollouts(run))
-    text = path.read_text()
-    for said in ("tokenizer could not be loaded", "π_old was not recorded", "&#39;adv_reweight&#39; needs π_old"):
-        assert said in text
-    assert all(rollout["text"] and not rollout["pieces"] for g in contents.groups for rollout in g["rollouts"])
 
 
 @in_a_browser
@@ -127,24 +113,6 @@ def test_a_browser_filters_and_asks_for_nothing(page: Path, tmp_path: Path):
     assert all(int(step.split()[1]) >= 17 for step in answers[9])
     assert answers[11] == ["step 16", "step 17"]
     assert answers[13:] == [True, "made: rollouts", True, 2]
-
-
-@pytest.mark.slow
-@in_a_browser
-def test_on_a_phone_and_in_the_dark_nothing_is_cut_off(page: Path, tmp_path: Path):
-    beyond = (
-        "[...document.querySelectorAll('body *')].filter(e => e.getBoundingClientRect().right > 400.5)"
-        ".map(e => e.outerHTML.slice(0, 80))"
-    )
-    light = "(c => Math.max(...c.match(/[0-9.]+/g).slice(0, 3).map(Number)))"
-    shades = (
-        f"[{light}(getComputedStyle(document.body).backgroundColor), {light}(getComputedStyle(document.querySelector("
-        f"'.card pre')).color), {light}(getComputedStyle(document.querySelector('input')).backgroundColor)]"
-    )
-    seen = visit(page, tmp_path / "profile", [beyond, "innerWidth", shades], width=400, dark=True)
-    assert seen.answers[:2] == [[], 400]
-    ground, ink, field = seen.answers[2]
-    assert (ground < 50, ink > 200, field < 50) == (True, True, True)
 
 
 def test_a_sample_is_bounded_whole_and_even():

@@ -12,16 +12,14 @@ from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
-from filelock import Timeout
 from hypothesis import given
 from hypothesis import strategies as st
 
 from evenkeel.trainer.lab.sweeps.attempt import Attempt, job_port, rendezvous
 from evenkeel.trainer.lab.sweeps.cell_directory import CellDirectory
 from evenkeel.trainer.lab.sweeps.process_group import await_group, environment_of, group_members, signal_group
-from evenkeel.trainer.lab.sweeps.queues import gpu_slots, slurm_parameters
+from evenkeel.trainer.lab.sweeps.queues import gpu_slots
 from evenkeel.trainer.lab.sweeps.runner import SweepError, locked_directory
-from evenkeel.trainer.lab.sweeps.schema import SlurmExecution
 from evenkeel.trainer.run.record.checkpoints import (
     files_of,
     fingerprints,
@@ -63,14 +61,6 @@ def test_no_gpu_is_given_to_two_cells(visible, per_cell, parallel):
     assert given_out == visible[: per_cell * parallel]
 
 
-def test_too_few_gpus_are_said_with_what_would_fit():
-    assert gpu_slots(["0", "1", "2", "3"], 2, 2) == [["0", "1"], ["2", "3"]]
-    with pytest.raises(SweepError, match="parallel: 1"):
-        gpu_slots(["0", "1", "2"], 2, 2)
-    with pytest.raises(SweepError, match="gpus_per_cell: 1"):
-        gpu_slots(["0"], 2, 1)
-
-
 @given(st.integers(1, 10**9), st.integers(1, 9999))
 def test_jobs_that_may_run_at_once_have_ports_of_their_own(job, distance):
     ports = {job_port(str(job)), job_port(f"{job + distance}_3")}
@@ -83,18 +73,6 @@ def test_one_node_takes_a_free_port_and_several_agree_on_one():
     address = ["--main_process_ip", "n1", "--main_process_port", "20007"]
     assert rendezvous(0, ["n1", "n2"], "7") == ["--num_machines", "2", "--machine_rank", "0", *address]
     assert rendezvous(1, ["n1", "n2"], "7") == ["--num_machines", "2", "--machine_rank", "1", *address]
-
-
-def test_slurm_settings_reach_sbatch():
-    from submitit.slurm.slurm import _make_sbatch_string
-
-    execution = SlurmExecution(
-        kind="slurm", time=90, partition="gpu", gpus=4, nodes=2, memory_gb=64, arguments={"reservation": "ours"}
-    )
-    script = _make_sbatch_string(command="run", folder="logs", **slurm_parameters(execution, "lopti-s0-abc-1"))
-    wanted = ["job-name=lopti-s0-abc-1", "time=90", "partition=gpu", "gpus-per-node=4", "nodes=2", "ntasks-per-node=1"]
-    for line in [*wanted, "mem=64GB", "reservation=ours", "signal=USR2@300"]:
-        assert f"#SBATCH --{line}\n" in script
 
 
 def test_a_group_is_awaited_with_all_its_descendants():
@@ -154,16 +132,6 @@ def test_a_stopped_attempt_waits_for_orphans_and_says_that_it_was_stopped(tmp_pa
     assert cell.log_end().splitlines()[-1] == "saved"
 
 
-@pytest.mark.slow
-def test_two_attempts_at_a_cell_do_not_meet(tmp_path: Path):
-    cell = CellDirectory(tmp_path)
-    with cell.held():
-        assert cell.is_running()
-        with pytest.raises(Timeout), CellDirectory(tmp_path).held():
-            pass
-    assert not cell.is_running()
-
-
 def test_the_files_say_the_state(tmp_path: Path):
     cell = CellDirectory(tmp_path)
     assert cell.state() == "waiting"
@@ -207,17 +175,6 @@ def test_a_cell_goes_on_from_the_newest_checkpoint_that_is_whole(tmp_path: Path)
         write_checkpoint_manifest(checkpoint, fingerprints(checkpoint, files_of(checkpoint)), world_size=1)
     assert cell.checkpoint() == cell.run / "checkpoint-8"
     (cell.run / "checkpoint-8" / "trainer_state.json").write_text("[]")
-    assert cell.checkpoint() == cell.run / "checkpoint-4"
-
-
-def test_only_a_run_without_a_checkpoint_is_dropped(tmp_path: Path):
-    cell = CellDirectory(tmp_path)
-    (cell.run / "checkpoint-4").mkdir(parents=True)
-    cell.delete_uncheckpointed_run()  # the checkpoint is not complete
-    assert not cell.run.exists()
-    (cell.run / "checkpoint-4").mkdir(parents=True)
-    write_checkpoint_manifest(cell.run / "checkpoint-4", {}, world_size=1)
-    cell.delete_uncheckpointed_run()
     assert cell.checkpoint() == cell.run / "checkpoint-4"
 
 

@@ -7,7 +7,6 @@ from typing import Any
 
 import pytest
 
-from evenkeel.trainer.command.claim import main as claim
 from evenkeel.trainer.command.sweep import main as sweep
 from evenkeel.trainer.lab.sweeps.checking import checked_plans
 from evenkeel.trainer.lab.sweeps.loading import load_sweep
@@ -60,13 +59,6 @@ def test_a_variant_whose_cells_would_be_refused_is_named_before_the_first_cell(
     assert not (tmp_path / "runs").exists()
 
 
-def test_a_place_where_no_cell_can_write_is_said_once_for_all(tmp_path: Path, capsys: pytest.CaptureFixture[str]):
-    (tmp_path / "taken").write_text("a file")
-    file = written(tmp_path, {"rloo": {"algorithm.advantage": "rloo"}}, output_dir="taken/sweep")
-    assert sweep(["run", file]) == 2
-    assert capsys.readouterr().err.count("nothing can be written") == 1
-
-
 def test_rows_that_variants_share_are_made_once(tmp_path: Path):
     (tmp_path / "counting_rows.py").write_text(GENERATOR)
     rows = {part: {"generator": {"name": "counting_rows:counted", "part": part}} for part in ("train", "test")}
@@ -86,37 +78,6 @@ def test_variables_of_the_sweep_count_as_they_do_for_its_cells(tmp_path: Path, n
         assert sweep(["run", file]) == status
     else:
         checked_plans(*reversed(load_sweep(file)))
-
-
-def test_finished_cells_are_not_checked(tmp_path: Path):
-    file = written(tmp_path, {"gone": {"model.name_or_path": "./absent"}})
-    for seed in (0, 1):
-        run = tmp_path / "runs/sweeps/compare" / f"gone-s{seed}" / "run"
-        run.mkdir(parents=True)
-        (run / "summary.json").write_text('{"wall_seconds": 1.0}')
-    loaded, tree = load_sweep(file)
-    checked_plans(tree, loaded)
-
-
-def test_equal_variants_are_said_in_one_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]):
-    again = {"algorithm.advantage": "grpo"}
-    loaded, tree = load_sweep(written(tmp_path, {"again": again, "rloo": {"algorithm.advantage": "rloo"}}))
-    checked_plans(tree, loaded)
-    (line,) = (line for line in capsys.readouterr().out.splitlines() if "no setting" in line)
-    assert "grpo and again" in line
-
-
-@pytest.mark.parametrize("name", ["rare_tokens_damped", "damped_over_weighted_knights_two", "lopti_order_branches"])
-def test_what_a_claim_needs_and_does_not_ship_is_named_with_its_command(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str], name: str
-):
-    assert claim([f"claims/{name}"]) == 2
-    said = capsys.readouterr().err
-    head = (ROOT / f"configs/claims/{name}.yaml").read_text().splitlines()
-    needed = [line.lstrip("# ") for line in head if line.startswith("#   ")][:-1]
-    assert needed
-    assert [command for command in needed if command not in said] == []
-    assert not (tmp_path / "runs").exists()
 
 
 def test_all_that_shipped_files_name_and_the_package_does_not_bring_has_its_command():

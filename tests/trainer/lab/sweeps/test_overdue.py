@@ -89,10 +89,3 @@ def test_ctrl_c_says_what_it_waits_for_and_a_second_one_ends_that(folder: Path):
     (first,) = (line for line in said if line.startswith("Stopping"))
     assert "1 cells, each with a checkpoint when its rollout batch has ended: grpo-s1. Ctrl-C again" in first
     assert "Waiting for grpo-s1 (no line for " in next(line for line in said if line.startswith("Waiting"))
-
-
-def test_without_a_finished_cell_there_is_no_limit(folder: Path, monkeypatch):
-    monkeypatch.setattr(overdue, "LEAST_MINUTES", 0.0)
-    monkeypatch.setattr(overdue, "_seconds_so_far", lambda entry: 1e9)
-    runner = runner_of(folder, [])
-    assert overdue.overdue(runner.sweep, runner.entries, runner.entries) == []

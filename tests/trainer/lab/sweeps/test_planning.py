@@ -11,9 +11,8 @@ import pytest
 
 from evenkeel.trainer.command import sweep as script
 from evenkeel.trainer.lab.statistics import detectable_difference, verdict_power
-from evenkeel.trainer.lab.sweeps import commands
 from evenkeel.trainer.lab.sweeps.loading import load_sweep
-from evenkeel.trainer.lab.sweeps.pilots import Pilot, PilotError, read_pilot
+from evenkeel.trainer.lab.sweeps.pilots import Pilot, read_pilot
 from evenkeel.trainer.lab.sweeps.planning import plan_of, plan_sentences, plan_tables
 from evenkeel.trainer.run.config.yaml_document import write
 from tests.paths import ROOT
@@ -59,15 +58,6 @@ def pilot(tmp_path_factory: pytest.TempPathFactory) -> Pilot:
     return read_pilot(record_cells(folder / "sweep", ["grpo-s0", "grpo-s1", "ar-s0"]), "Run more.")
 
 
-def test_three_cells_are_a_pilot(pilot: Pilot):
-    """Item 7 was judged by nobody. Two seeds of one variant: one degree of freedom."""
-    assert (pilot.cells, pilot.num_items, pilot.samples) == (["grpo-s0", "grpo-s1", "ar-s0"], 23, 1)
-    assert not pilot.paired
-    assert [point.rollouts for point in pilot.points] == [10.0, 20.0]
-    assert pilot.points[-1].components.freedom == 1
-    assert set(pilot.points[-1].differences) == {"ar"}
-
-
 def test_a_cell_costs_what_its_run_took_up_to_there(pilot: Pilot):
     """90 s in all, of which three evaluations of 1 s: after 10 of 20 batches 43.5 s and two evaluations."""
     assert pilot.points[0].hours * 3600 == pytest.approx(43.5 + 2)
@@ -95,15 +85,6 @@ def test_a_cell_costs_all_its_attempts_and_one_of_unknown_cost_does_not_count(tm
     assert read_pilot(folder, "").points[-1].hours == pytest.approx(1.5)
     record_attempts(folder / "grpo-s0", 60, None)
     assert math.isnan(read_pilot(folder, "").points[-1].hours)
-
-
-def test_training_is_divided_by_all_its_rollout_batches(tmp_path: Path):
-    """Evaluated after 10 of 20 batches for the last time: 90 s less two evaluations of 1 s are 88 s for 20."""
-    folder = record_cells(tmp_path / "sweep", ["grpo-s0", "grpo-s1"])
-    for path in folder.glob("*/run/evaluations/test/step-*20.*"):
-        path.unlink()
-    (point,) = read_pilot(folder, "").points
-    assert point.hours * 3600 == pytest.approx(44 + 2)
 
 
 def test_the_plan_is_the_power_of_the_verdict_at_the_pilots_variances(pilot: Pilot, tmp_path: Path):
@@ -134,45 +115,11 @@ def test_the_cells_of_the_tuning_are_paid_for_too(pilot: Pilot, tmp_path: Path):
     assert plan.planned.hours * 3600 == pytest.approx(90 * (10 + 12))
 
 
-def test_two_seeds_give_no_verdict_whatever_the_pilot(pilot: Pilot, tmp_path: Path):
-    sweep, _ = load_sweep(sweep_file(tmp_path, seeds=[0, 1]))
-    sentences = list(plan_sentences(plan_of(sweep, pilot, samples=1, wanted=0.2)))
-    assert "2 seeds give no verdict: write 3 at least." in sentences[1]
-    assert sentences[2].startswith("A difference of 0.2 is detected with probability 0.00; ")
-
-
 def test_variants_with_three_seeds_in_common_are_paired(tmp_path: Path):
     names = [f"{variant}-s{seed}" for variant in ("grpo", "ar") for seed in range(3)]
     found = read_pilot(record_cells(tmp_path / "sweep", names), "")
     assert found.paired
     assert found.points[-1].components.freedom == 2
-
-
-def test_without_a_pilot_the_commands_that_make_one_are_said(tmp_path: Path, capsys):
-    file = sweep_file(tmp_path)
-    assert script.main(["plan", str(file)]) == 2
-    said = capsys.readouterr().err
-    assert f"There is no pilot in {tmp_path / 'sweep'}: no cell is finished." in said
-    for seed in range(3):
-        assert f"\n  evenkeel sweep cell {file} variant=grpo seed={seed}\n" in said
-
-
-def test_a_tuned_sweep_is_told_where_its_pilot_comes_from(tmp_path: Path):
-    tune = {"grid": {"trl.beta": [0.0, 0.1]}, "seeds": [100], "held_out": {"data.test.generator.seed": 77}}
-    with pytest.raises(PilotError, match=r"copy its file without `tune:` .* --pilot .*/sweep/tuning"):
-        commands.plan(sweep_file(tmp_path, tune=tune), None, None, None, as_json=False)
-
-
-def test_one_seed_of_each_variant_is_no_pilot(tmp_path: Path):
-    folder = record_cells(tmp_path / "sweep", ["grpo-s0", "ar-s0"])
-    with pytest.raises(PilotError, match=r"two seeds of one variant .* Run this\."):
-        read_pilot(folder, "Run this.")
-
-
-def test_without_results_by_item_nothing_is_known_of_items(tmp_path: Path):
-    folder = record_cells(tmp_path / "sweep", ["grpo-s0", "grpo-s1"], per_item=False)
-    with pytest.raises(PilotError, match="kept no results by item"):
-        read_pilot(folder, "")
 
 
 def test_the_command_prints_the_plan(tmp_path: Path, capsys):
@@ -189,13 +136,6 @@ def test_the_command_prints_the_plan(tmp_path: Path, capsys):
     data = json.loads(capsys.readouterr().out)
     assert (data["planned"]["seeds"], data["planned"]["items"], data["wanted"]) == (5, 100, 0.3)
     assert [row["rollouts"] for row in data["by_rollouts"]] == [10.0, 20.0]
-
-
-@pytest.mark.parametrize("wrong", [["--items", "0"], ["--difference", "-1"], ["--difference", "much"]])
-def test_a_number_that_is_none_is_refused(tmp_path: Path, wrong: list[str], capsys):
-    with pytest.raises(SystemExit):
-        script.main(["plan", str(sweep_file(tmp_path)), *wrong])
-    assert wrong[0] in capsys.readouterr().err
 
 
 def test_with_looks_all_numbers_are_those_of_the_last_looks_interval(pilot: Pilot, tmp_path: Path):

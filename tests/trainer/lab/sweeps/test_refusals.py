@@ -13,14 +13,13 @@ import pytest
 from evenkeel.trainer.command.sweep import main
 from evenkeel.trainer.lab.sweeps import queues, starting
 from evenkeel.trainer.lab.sweeps import runner as runner_module
-from evenkeel.trainer.lab.sweeps.attempt import Attempt
 from evenkeel.trainer.lab.sweeps.cell_directory import CellDirectory
 from evenkeel.trainer.lab.sweeps.cells import cells_of
 from evenkeel.trainer.lab.sweeps.loading import load_sweep
 from evenkeel.trainer.lab.sweeps.plans import plans_of
 from evenkeel.trainer.lab.sweeps.queues import LocalQueue, SchedulerError, SlurmQueue
 from evenkeel.trainer.lab.sweeps.runner import SweepRunner
-from evenkeel.trainer.lab.sweeps.schema import SlurmExecution, SweepError
+from evenkeel.trainer.lab.sweeps.schema import SlurmExecution
 from evenkeel.trainer.lab.sweeps.starting import queued_cells
 from tests.paths import ROOT
 
@@ -160,17 +159,3 @@ def test_a_cell_that_refuses_itself_is_not_run_again_whatever_launched_it(tmp_pa
     assert [attempt["exit_status"] for attempt in cell.attempts()] == [2]
     assert "ACCELERATE_MIXED_PRECISION = fp16" in cell.log_end(5)
     assert "Traceback" not in cell.log.read_text()
-
-
-def test_a_local_slot_is_free_again_when_no_process_could_be_started(tmp_path: Path):
-    queue = LocalQueue(tmp_path / "submitit", [["0"], ["1"]])
-    (tmp_path / "submitit").write_text("a file where the folder of the jobs should be")
-    with pytest.raises(SchedulerError, match="submitit"):
-        queue.start("label", Attempt(tmp_path, 1, [sys.executable], [], tmp_path, {}))
-    assert queue.free == [["0"], ["1"]]
-
-
-def test_a_machine_without_slurm_is_refused_at_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setenv("PATH", str(tmp_path))
-    with pytest.raises(SweepError, match="sbatch, srun, squeue, scancel cannot be found here"):
-        SlurmQueue(tmp_path, SlurmExecution(kind="slurm", time=10))

@@ -1,6 +1,5 @@
 """Sweeps with looks: what would not work is refused, cells wait for looks, and the report says what each ended."""
 
-import itertools
 import json
 import sys
 from collections.abc import Mapping, Sequence
@@ -9,16 +8,10 @@ from typing import Any
 
 import pytest
 
-from evenkeel.trainer.lab.reports import html_page, markdown_page, report_on
+from evenkeel.trainer.lab.reports import report_on
 from evenkeel.trainer.lab.sweeps import commands, runner, starting
-from evenkeel.trainer.lab.sweeps.attempt import Attempt
-from evenkeel.trainer.lab.sweeps.cell_directory import CellDirectory
 from evenkeel.trainer.lab.sweeps.cells import Cell, cells_of
 from evenkeel.trainer.lab.sweeps.loading import load_sweep
-from evenkeel.trainer.lab.sweeps.plans import plans_of
-from evenkeel.trainer.lab.sweeps.queues import LocalQueue, SchedulerError
-from evenkeel.trainer.lab.sweeps.runner import SweepError, SweepRunner
-from evenkeel.trainer.lab.sweeps.starting import queued_cells
 from evenkeel.trainer.lab.sweeps.status import status_table
 from evenkeel.trainer.lab.sweeps.stopping import LookGate, check_looks_unchanged
 from evenkeel.trainer.lab.sweeps.tuning import confirmation_stage, provisional_settings, tuning_stage
@@ -92,13 +85,6 @@ def test_looks_that_cannot_work_are_refused(tmp_path: Path, changes: dict[str, A
     assert expected in str(refusal.value)
 
 
-def test_a_look_that_can_end_the_hopeless_alone_is_taken(tmp_path: Path):
-    """4 of 10: hopeless below .2 is within reach (.16 where no difference was seen), and decided once in 150 sweeps."""
-    sweep, _ = load_sweep(sweep_file(tmp_path, seeds=list(range(10)), **looks(4, 10, futility=0.2)))
-    assert sweep.stopping is not None
-    assert sweep.stopping.looks == [4, 10]
-
-
 def recorded(folder: Path, seeds: Mapping[str, Sequence[int]], **changes: Any) -> tuple[Path, list[Cell]]:
     """The sweep's directory with finished cells: variant → seeds."""
     sweep, _ = load_sweep(sweep_file(folder, **changes))
@@ -158,48 +144,6 @@ def test_a_look_that_lacks_a_failed_run_is_left_out(tmp_path: Path):
     assert found["better-s3"] == "start"
 
 
-def test_when_every_comparison_has_ended_the_baseline_ends_too(tmp_path: Path):
-    root, cells = recorded(tmp_path, FIRST_THREE)
-    wanted = [cell for cell in cells if cell.variant != "maybe"]
-    gate = LookGate(load_sweep(tmp_path / "looks.yaml")[0], wanted, root, lambda line: None)
-    gate.update({cell.name for cell in wanted if cell.seed > 2})
-    assert gate.turn(next(cell for cell in wanted if cell.name == "grpo-s3")) == "never"
-
-
-class FailingQueue(LocalQueue):
-    """Attempts are over at once and leave nothing; the one that may start last is refused."""
-
-    def start(self, label: str, attempt: Attempt) -> dict[str, Any]:
-        if attempt.cell.name == "maybe-s2":
-            raise SchedulerError("no room")
-        return {"gpus": self.free.pop()}
-
-    def is_over(self, entry: dict[str, Any], directory: CellDirectory) -> bool:
-        return True
-
-
-def test_a_sweep_whose_first_look_failed_ends_and_says_so(tmp_path: Path, monkeypatch):
-    polls, said = itertools.count(), list[str]()
-    monkeypatch.setattr(runner.time, "sleep", lambda seconds: next(polls) < 50 or pytest.fail("it waits for ever"))
-    root, cells = recorded(tmp_path, {}, retries=0, variants={"grpo": {}, "maybe": {"algorithm.advantage": "opo"}})
-    sweep, tree = load_sweep(tmp_path / "looks.yaml")
-    entries = queued_cells(sweep, plans_of(sweep, cells, tree))
-    queue, gate = FailingQueue(tmp_path, [["0"]]), LookGate(sweep, cells, root, said.append)
-    assert SweepRunner(sweep, entries, queue, said.append, gate).run()
-    assert said[-1].startswith("The look at 3 seeds cannot be taken, so 4 cells that wait for it are not run. ")
-    assert "by the queue: grpo-s0, maybe-s0, grpo-s1, maybe-s1, grpo-s2, maybe-s2. " in said[-1]
-
-
-def test_a_look_at_runs_without_held_out_accuracy_is_named_as_blocked(tmp_path: Path):
-    root, cells = recorded(tmp_path, FIRST_THREE)
-    (root / "same-s1/run/metrics.jsonl").write_text('{"step": 25, "loss": 0.1}\n')
-    gate = LookGate(load_sweep(tmp_path / "looks.yaml")[0], cells, root, lambda line: None)
-    waiting = [cell for cell in cells if cell.seed > 2]
-    gate.update({cell.name for cell in waiting})
-    assert {gate.turn(cell) for cell in waiting} == {"wait"}
-    assert "Finished without held-out accuracy: same-s1. Make sure" in gate.why_blocked(waiting)
-
-
 def test_a_report_between_looks_says_what_the_last_look_said(tmp_path: Path):
     """The fourth seed is there and is not looked at: three of `maybe` decide nothing, four would at 5 %."""
     root, _ = recorded(tmp_path, {**FIRST_THREE, "maybe": [0, 1, 2, 3], "grpo": [0, 1, 2, 3]})
@@ -213,14 +157,6 @@ def test_a_report_between_looks_says_what_the_last_look_said(tmp_path: Path):
         found["same"].verdict.sentence
     )
     assert "same at 3 seeds (hopeless)" in report.conditions
-
-
-def test_before_the_first_look_there_is_no_verdict(tmp_path: Path):
-    report = report_on(recorded(tmp_path, dict.fromkeys(GAINS, (0, 1)))[0])
-    assert {contrast.verdict.sentence for contrast in report.main.contrasts} == {
-        "no verdict yet: the first look is at 3 seeds"
-    }
-    assert "looks" not in report.tables
 
 
 def test_the_last_look_is_stricter_than_a_sweep_without_looks(tmp_path: Path):
@@ -237,15 +173,6 @@ def test_the_last_look_is_stricter_than_a_sweep_without_looks(tmp_path: Path):
     assert plain.looks == []
 
 
-def test_both_pages_show_every_look(tmp_path: Path):
-    report = report_on(recorded(tmp_path, FIRST_THREE)[0])
-    for page in (html_page(report), markdown_page(report)):
-        assert "Group-sequential: looks planned at 3 and 5 seeds." in page
-        assert "hopeless: stopped" in page
-        assert "0.0076" in page
-        assert "adjusted for the looks" in page
-
-
 def test_looks_may_not_change_once_there_are_results(tmp_path: Path):
     root, _ = recorded(tmp_path, FIRST_THREE)
     for changes in (looks(3, 4, 5), {"stopping": ...}, looks(3, 6) | {"seeds": [0, 1, 2, 3, 4, 5]}):
@@ -254,21 +181,11 @@ def test_looks_may_not_change_once_there_are_results(tmp_path: Path):
     check_looks_unchanged(load_sweep(sweep_file(tmp_path, **looks(3, 5, futility=0)))[0], root)
 
 
-def test_without_results_looks_may_change(tmp_path: Path):
-    root, _ = recorded(tmp_path, {})
-    check_looks_unchanged(load_sweep(sweep_file(tmp_path, **looks(3, 4, 5)))[0], root)
-
-
 def test_tuning_is_not_looked_at_and_its_confirmation_is(tmp_path: Path):
     tune = {"grid": {"trl.beta": [0.0, 0.1]}, "seeds": [100], "held_out": {"data.test.generator.seed": 77}}
     sweep, _ = load_sweep(sweep_file(tmp_path, tune=tune))
     assert tuning_stage(sweep).stopping is None
     assert confirmation_stage(sweep, provisional_settings(sweep)).stopping == sweep.stopping
-
-
-def test_agents_of_others_do_not_look(tmp_path: Path):
-    with pytest.raises(SweepError, match="cannot take looks"):
-        commands.export(sweep_file(tmp_path))
 
 
 @pytest.mark.slow

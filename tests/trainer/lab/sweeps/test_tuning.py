@@ -13,7 +13,6 @@ from evenkeel.trainer.lab.sweeps import commands, starting
 from evenkeel.trainer.lab.sweeps.cells import cells_of
 from evenkeel.trainer.lab.sweeps.loading import load_sweep
 from evenkeel.trainer.lab.sweeps.plans import plans_of
-from evenkeel.trainer.lab.sweeps.runner import SweepError
 from evenkeel.trainer.lab.sweeps.schema import Sweep
 from evenkeel.trainer.lab.sweeps.tuning import (
     check_stages,
@@ -161,14 +160,6 @@ def test_unequal_budgets_choose_nothing(tmp_path: Path):
     lacking = {**ACCURACIES, "rloo,learning_rate=0.003-s101": None}
     with pytest.raises(SweepError, match=r"lacks rloo,learning_rate=0.003-s101: .* unequal numbers of runs"):
         choices(loaded(tmp_path)[0], recorded(tmp_path / "tuning", lacking))
-
-
-def test_cells_that_are_not_known_yet_cannot_be_named(tmp_path: Path):
-    file = sweep_file(tmp_path)
-    with pytest.raises(SweepError, match="`export` needs the settings of all cells now"):
-        commands.export(file)
-    with pytest.raises(SweepError, match="`cell` needs the settings"):
-        commands.run_cell(file, ["variant=grpo", "seed=0"])
 
 
 @pytest.mark.slow

@@ -9,7 +9,7 @@ import torch
 from peft import LoraConfig, PeftModel
 
 from evenkeel.trainer.step.engine_check import EngineDisagreementError
-from evenkeel.trainer.step.engine_diagnosis import BOUNDS, parameter_group
+from evenkeel.trainer.step.engine_diagnosis import BOUNDS
 from tests.trainer.step.engine.conftest import Served
 from tests.trainer.step.engine.transformers_server import TransformersServer
 from tests.trainer.training import max_difference, ours
@@ -130,11 +130,6 @@ def test_weights_that_stay_behind_are_named_by_their_group(moved, engine, part: 
     stops(moved, f"Parameters of the group {group}: ")
 
 
-def test_stale_weights_are_found(moved, engine):
-    engine.stale = ("", "lm_head")
-    stops(moved, "All weights: with those the run started from", "No update has reached vLLM")
-
-
 def test_weights_of_nobody_are_found_without_an_explanation(moved, engine):
     with torch.no_grad():
         engine.model.model.layers[0].mlp.up_proj.weight.mul_(3.0)
@@ -169,17 +164,3 @@ def test_another_temperature_is_found(served: Served, moved, engine, tmp_path: P
     engine.raw_logprobs = True
     cooler = served.trainer(tmp_path, temperature=0.7)
     stops(cooler, "Temperature: at 1 in place of 0.7 ", "--logprobs-mode processed_logprobs")
-
-
-def test_parameters_fall_into_groups_by_their_names():
-    names = {
-        "model.embed_tokens.weight": "embeddings",
-        "model.layers.0.self_attn.q_proj.weight": "attention",
-        "model.layers.0.self_attn.q_norm.weight": "norms",
-        "model.layers.0.mlp.experts.3.up_proj.weight": "mlp",
-        "model.norm.weight": "norms",
-        "lm_head.weight": "lm_head",
-        "model.layers.0.self_attn.q_proj.lora_A.default.weight": "adapters",
-        "visual.merger.weight": "other",
-    }
-    assert {name: parameter_group(name) for name in names} == names

@@ -144,21 +144,3 @@ def test_where_it_would_not_be_exact_trls_pass_stays(served: Served, engine, tmp
     with pytest.warns(UserWarning, match=reason):
         trainer = served.trainer(tmp_path, {**strategies, "skip_old_logps": True}, lora)
     assert not trainer.parts.scoring.skips_old
-
-
-def test_with_several_optimizer_steps_a_batch_there_is_nothing_to_skip(served: Served, engine, tmp_path: Path):
-    settings = {"per_device_train_batch_size": 4, "steps_per_generation": 2}
-    assert not served.trainer(tmp_path, {"skip_old_logps": True}, **settings).parts.scoring.skips_old
-    without = served.trainer(tmp_path, {"skip_old_logps": True}, vllm_importance_sampling_correction=False)
-    assert not without.parts.scoring.skips_old
-
-
-def test_the_reference_of_an_adapter_is_timed_as_such_where_old_logps_are_skipped(served: Served, engine, tmp_path):
-    adapter = LoraConfig(r=2, target_modules=["q_proj"], task_type="CAUSAL_LM")
-    strategies = {"skip_old_logps": True}
-    trainer = ours(
-        served.model, tmp_path, strategies=strategies, beta=0.04, max_steps=1, peft_config=adapter, **served.settings
-    )
-    assert trainer.parts.scoring.skips_old
-    logged = trainer.state.log_history[0]
-    assert 0 <= logged["timing/old_logps_s"] < 0.1 * logged["timing/reference_s"]

@@ -7,13 +7,11 @@ from typing import Any
 import pytest
 import torch
 from transformers import AutoModelForCausalLM
-from trl import GRPOConfig
 from trl.generation import vllm_generation
 
 from evenkeel.trainer import RLVRTrainer
-from evenkeel.trainer.evaluation.decoding import Decoding
-from evenkeel.trainer.step.options import Engine, Evaluation
-from tests.trainer.step.test_prompts import ROWS, half_dead, trainer_of
+from evenkeel.trainer.step.options import Engine
+from tests.trainer.step.test_prompts import trainer_of
 from tests.trainer.training import train
 
 
@@ -124,17 +122,4 @@ def test_all_batches_of_revisions_are_generated_by_one_push_that_counts_as_no_sy
     assert llm.pushes == 2 * 2, "per rollout batch one for its answers, one for all of its revisions"
     assert trainer.parts.checkpoint.counts["weight syncs"] == 2
     assert len([entry for entry in trainer.state.log_history if "vllm/agreement_max" in entry]) == 2
-    assert llm.awake == set()
-
-
-@pytest.mark.usefixtures("_colocated")
-def test_an_evaluation_is_generated_by_one_push(tiny_model: Path, tmp_path: Path):
-    options = Evaluation(decodings=[Decoding(greedy=True), Decoding(samples=3)])
-    arguments = {"output_dir": str(tmp_path), "num_generations": 4, "per_device_eval_batch_size": 16, "use_cpu": True}
-    args = GRPOConfig(**arguments, **SETTINGS, bf16=False, report_to="none")
-    trainer = RLVRTrainer(str(tiny_model), half_dead, args, ROWS, evaluation=options)
-    trainer.evaluate(ROWS)
-    llm = trainer.vllm_generation.llm
-    assert llm.generated > 1
-    assert llm.pushes == 1
     assert llm.awake == set()
