@@ -219,13 +219,6 @@ def test_no_claim_that_is_taken_is_refused_by_the_schema(tmp_path: Path, monkeyp
     assert 2 * EDITED <= taken <= 5 * EDITED
 
 
-def test_an_unknown_kind_of_file_is_explained(capsys: pytest.CaptureFixture[str]) -> None:
-    with pytest.raises(SystemExit) as ended:
-        main(["swep"])
-    assert ended.value.code == 2
-    assert "'swep' is no kind of file that has a schema. Did you mean sweep?" in capsys.readouterr().err
-
-
 def changed(folder: Path, text: str, *overrides: str) -> Any:
     (folder / "run.yaml").write_text(text)
     tree = read_file(folder / "run.yaml")

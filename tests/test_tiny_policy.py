@@ -8,15 +8,12 @@ import pytest
 import torch
 from transformers import AutoModelForCausalLM, AutoTokenizer
 
-from scripts.tiny_policy.architecture import tiny_model, tiny_tokenizer
 from scripts.tiny_policy.games_demonstrations import Messages
 from scripts.tiny_policy.make import (
     accuracy,
     completions,
-    demonstration_batches,
     earned,
     played,
-    prompt_text,
     tokenized,
 )
 from scripts.tiny_policy.tasks import TASKS, Puzzle, Task
@@ -82,18 +79,6 @@ def test_the_three_uses_share_no_question(name: str, task: Task) -> None:
     assert len(pool) == task.pool_size * len(task.puzzles)
 
 
-def test_chat_template_ends_the_assistants_turn(name: str, task: Task) -> None:
-    tokenizer = AutoTokenizer.from_pretrained(FOLDERS / name)
-    puzzle, text = _demonstrations(task)[0]
-    if not isinstance(text, str):
-        ids, _ = tokenized(tokenizer, puzzle, text)
-        assert tokenizer.decode(ids).endswith(f"<|assistant|>done{tokenizer.eos_token}")
-        return
-    question = {"role": "user", "content": puzzle.question}
-    answered = tokenizer.apply_chat_template([question, {"role": "assistant", "content": text}], tokenize=False)
-    assert answered == prompt_text(tokenizer, puzzle.question) + text + tokenizer.eos_token
-
-
 def test_careful_demonstrations_are_right(name: str, task: Task) -> None:
     rng = random.Random(0)
     for puzzle in random.Random(1).sample(task.pool, 100):
@@ -125,12 +110,3 @@ def test_sampled_it_leaves_something_to_learn(name: str, task: Task) -> None:
             continue
         texts = completions(model, tokenizer, several[:64], sample=True, seed=0)
         assert 0.2 < accuracy(several[:64], texts) < 0.8
-
-
-def test_warm_up_trains_on_completions_only(name: str, task: Task) -> None:
-    tokenizer = tiny_tokenizer(task.vocabulary, task.tokens, calls_tools=task.calls_tools)
-    batch = next(demonstration_batches(tokenizer, task.warm_up, 0.5, random.Random(0)))
-    starts = (batch["labels"] != -100).int().argmax(dim=1)
-    assistant = tokenizer.convert_tokens_to_ids("<|assistant|>")
-    assert (batch["input_ids"][torch.arange(len(starts)), starts - 1] == assistant).all()
-    assert torch.isfinite(tiny_model(tokenizer, task.layers)(**batch).loss)

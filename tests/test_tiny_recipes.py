@@ -2,8 +2,6 @@
 
 import json
 import os
-import random
-import re
 import subprocess
 import sys
 from pathlib import Path
@@ -11,7 +9,6 @@ from pathlib import Path
 import pytest
 from transformers import AutoModelForCausalLM, AutoTokenizer
 
-from evenkeel.rewards.environments.shipped import ENVIRONMENTS
 from evenkeel.trainer.run.check.check import checked
 from evenkeel.trainer.run.config import load_config
 from evenkeel.trainer.run.experiment import Experiment
@@ -58,24 +55,6 @@ def test_the_policy_of_the_games_calls_their_tools(kind: str) -> None:
     answers = [conversation[2]["content"] for conversation in said if len(conversation) > 2]
     assert len(answers) >= 6
     assert not [answer for answer in answers if "error" in answer.lower()]
-
-
-@pytest.mark.parametrize(("kind", "tool"), [("guessing", "guess"), ("key_door", "move")])
-def test_the_chance_of_random_play_is_that_of_the_header(kind: str, tool: str) -> None:
-    path = path_of(f"environments/{kind}_tiny_cpu")
-    (said,) = re.findall(r"Chance: (\S+),", path.read_text())
-    environment = load_config(path).environment
-    assert isinstance(environment, dict)
-    options = {key: value for key, value in environment.items() if key != "name"}
-    game, rng, won = ENVIRONMENTS[kind](**options), random.Random(0), 0.0
-    largest, most = options.values()
-    for _ in range(10_000):
-        game.reset(reference=rng.randint(1, largest))
-        for _ in range(most):
-            choices = range(1, largest + 1) if kind == "guessing" else ("left", "right", "take", "open")
-            getattr(game, tool)(rng.choice(choices))
-        won += game.get_reward()
-    assert won / 10_000 == pytest.approx(float(said), abs=0.01)
 
 
 @pytest.mark.slow

@@ -35,13 +35,6 @@ def test_accelerate_reads_it(file: Path) -> None:
 
 
 @every_file
-def test_its_header_gives_the_command_the_hardware_and_what_was_run(file: Path) -> None:
-    text = "\n".join(line for line in file.read_text().splitlines() if line.startswith("#"))
-    assert f"evenkeel launch --config_file accelerate/{file.stem} " in text
-    assert [said for said in ("Hardware:", "For", "Run:") if said not in text] == []
-
-
-@every_file
 def test_what_would_be_costly_to_find_wrong_is_right(file: Path) -> None:
     config = settings(file)
     assert config["mixed_precision"] == ("no" if file.stem == "cpu_two_processes" else "bf16")

@@ -94,16 +94,6 @@ def test_a_branch_trains_with_its_own_settings(parent: Path, tmp_path: Path):
     assert old != new
 
 
-@pytest.mark.slow
-def test_a_branch_may_lag_and_its_parent_may_not(parent: Path, tmp_path: Path):
-    """The initial policy of the lag is the branch's own; what waits in a parent's queue has its parent's advantages."""
-    branch = branched(parent, tmp_path / "branch", "speed.staleness=1")
-    assert [line["lag/rollout_batches"] for line in metrics(branch) if "lag/rollout_batches" in line] == [0, 1]
-    again = [f"branch_of={branch / 'checkpoint-4'}", "trl.max_steps=6"]
-    with pytest.raises(BranchError, match=r"speed\.staleness = 1: batches that wait"):
-        branch_of(Experiment.of_file(branch / "config.yaml", again), "rows", 1)
-
-
 def test_a_branch_of_two_passes_goes_on_with_the_same_prompts(parent: Path, tmp_path: Path):
     """Lopti takes two optimizer steps for a rollout batch: steps are numbered anew, rollout batches are not."""
     changes = "algorithm.update_schedule=lopti", "trl.max_steps=8", "trl.save_steps=2", "trl.warmup_steps=4"
@@ -185,18 +175,6 @@ def test_other_processes_rows_checkpoints_and_noise_are_refused(parent: Path, ti
     assert checkpoint_at(f"{parent}@2") == parent / "checkpoint-2"
 
 
-def test_a_damaged_checkpoint_is_no_beginning(parent: Path, tmp_path: Path):
-    weights = parent / "checkpoint-4" / "model.safetensors"
-    whole = weights.read_bytes()
-    experiment = Experiment.of_file(parent / "config.yaml", [f"branch_of={parent / 'checkpoint-4'}", "trl.max_steps=6"])
-    weights.write_bytes(whole[:-1] + bytes([whole[-1] ^ 1]))
-    try:
-        with pytest.raises(BranchError, match="does not hold what was saved"):
-            branch_of(experiment, "rows", 1)
-    finally:
-        weights.write_bytes(whole)
-
-
 VARIANTS = """
 baseline: parent
 variants:
@@ -227,23 +205,6 @@ def test_variants_of_two_parents_are_compared(parent: Path, tmp_path: Path, caps
     assert branch([*parents, str(file)]) == 0  # nothing is left to run
     file.write_text(VARIANTS + f"from: {parents}\noutput_dir: {tmp_path / 'arms'}\n")
     assert sweep(["report", str(file)]) == 0
-
-
-WRONG_PARENTS = {
-    "config: run.yaml": "config: is that of the runs that the cells begin in",
-    "seeds: [1]": "seeds: is that of the runs",
-    "tune: {grid: {trl.learning_rate: [1, 2]}, seeds: [9], held_out: {data.test.generator.seed: 5}}": "tune: needs",
-    "grid: {branch_of: [a]}": "Write the checkpoints under `from:`",
-}
-
-
-@pytest.mark.parametrize("line", WRONG_PARENTS)
-def test_what_parents_decide_is_refused_in_their_sweep(parent: Path, tmp_path: Path, line: str):
-    file = tmp_path / "variants.yaml"
-    file.write_text(VARIANTS + f"from: {parent}@2\n{line}\n")
-    with pytest.raises(ConfigError) as refused:
-        load_sweep(file)
-    assert WRONG_PARENTS[line] in str(refused.value)
 
 
 def test_parents_that_are_none_are_refused_with_their_line(parent: Path, tmp_path: Path):

@@ -78,32 +78,6 @@ def test_each_kind_of_leak_is_found(data, capsys, hole, kind, problem):
     assert (kind, problem) in {(leak["kind"], leak["problem"]) for leak in result["leaks"]}
 
 
-def test_prompts_that_carry_a_chat_template_are_taken(tmp_path, capsys):
-    prompt = "<|im_start|>user\nName it.<|im_end|>\n<|im_start|>assistant\n<think>"
-    path = tmp_path / "templated.jsonl"
-    path.write_text("".join(json.dumps({"prompt": prompt, "reference": gold}) + "\n" for gold in ("yes", "no")))
-    assert script("check_verifiers")(["--data", str(path), "--verifier", "exact_match"]) == 0, capsys.readouterr()
-
-
-def test_an_empty_gold_is_an_error(tmp_path, capsys):
-    path = tmp_path / "empty.jsonl"
-    path.write_text("".join(json.dumps({"prompt": "?", "reference": gold}) + "\n" for gold in ("yes", " ")))
-    assert script("check_verifiers")(["--data", str(path), "--verifier", "exact_match", "--json"]) == 1
-    (result,) = json.loads(capsys.readouterr().out)
-    assert {leak["problem"] for leak in result["leaks"]} == {"the reference cannot be used"}
-
-
-def test_more_adversarial_completions_come_from_a_file(data, tmp_path, capsys):
-    attack = tmp_path / "attacks.json"
-    attack.write_text(json.dumps([{"name": "mine", "completion": {"join": ["answer", " ", "1"]}}]))
-    spec = "{name: exact_match, case_sensitive: false}"
-    assert script("check_verifiers")([*data, "--verifier", spec, "--adversarial", str(attack)]) == 0
-    assert script("check_verifiers")([*data, "--verifier", "holes:Graded", "--adversarial", str(attack)]) in (0, 1)
-    attack.write_text('[{"name": "mine"}]')
-    assert script("check_verifiers")([*data, "--verifier", spec, "--adversarial", str(attack)]) == 2
-    assert "either a completion or an answer" in capsys.readouterr().err
-
-
 @pytest.mark.parametrize("name", ["exact_match", "multiple_choice"])
 def test_verifiers_that_ship_do_not_leak_on_their_built_in_rows(name, capsys):
     assert script("check_verifiers")(["--verifier", name]) == 0, capsys.readouterr().out
@@ -148,16 +122,3 @@ def test_a_configurations_references_are_tried_and_bad_ones_listed(tmp_path, cap
     assert check_dataset([quickstart, "data.train.generator=null", f"data.train.path={path}"]) == 1
     assert "row 1: nobody can earn it: no expression" in capsys.readouterr().out
     assert check_dataset([quickstart, "data.train.generator=null", "data.train.path=nowhere.jsonl"]) == 2
-
-
-def test_what_training_would_warn_of_is_listed_too(tmp_path, capsys):
-    path = tmp_path / "rows.jsonl"
-    golds = ["5", "either $n^2$ or its double", "\\frac{1}{2}"]
-    path.write_text("".join(json.dumps({"prompt": "?", "reference": gold}) + "\n" for gold in golds))
-    config = tmp_path / "run.yaml"
-    data = f"data: {{train: {{path: {path}}}, test: {{path: {path}}}}}"
-    config.write_text(f"model: {{name_or_path: none}}\n{data}\nrewards: [{{verifier: math_answer}}]\n")
-    assert script("check_dataset")([str(config)]) == 0
-    printed = capsys.readouterr().out
-    assert printed.count("usable, but to be looked at: 1 rows") == 2
-    assert printed.count("row 1: 'either $n^2$ or its double': only its own text is right") == 2

@@ -65,11 +65,6 @@ def test_no_pin_is_of_a_local_build() -> None:
     assert [name for name, version in pins().items() if version.local] == []
 
 
-RUN_AS_FILES = sorted(
-    file for file in (ROOT / "scripts").glob("*.py") if 'if __name__ == "__main__"' in file.read_text()
-)
-
-
 @pytest.mark.parametrize("command", [["scripts/train.py", "x y"], ["-m", "scripts.benchmarks"]], ids=str)
 def test_outside_the_virtual_environment_a_script_says_what_to_write(command: list[str]) -> None:
     """-S takes the installed packages away."""
@@ -79,9 +74,3 @@ def test_outside_the_virtual_environment_a_script_says_what_to_write(command: li
     assert "has no package torch: this project is installed in its virtual environment" in result.stderr
     assert f"{' '.join(command).replace('x y', repr('x y'))}\n" in result.stderr
     assert len(result.stderr.splitlines()) == 1
-
-
-def test_every_script_is_tried_without_packages() -> None:
-    assert {"train.py", "check.py", "sweep.py", "launch.py", "report.py"} <= {file.name for file in RUN_AS_FILES}
-    lacking = [file.name for file in RUN_AS_FILES if "_installed.py" not in file.read_text()]
-    assert lacking == []

@@ -95,40 +95,12 @@ def test_an_adapter_is_merged_into_its_model(tiny_model: Path, file: Path, tmp_p
     assert texts["adapter"] == texts["merged"] != texts["base"]
 
 
-def test_a_benchmarks_unusable_rows_are_refused_or_left_out_as_the_file_says(tiny_model, file, tmp_path, capsys):
-    rows = [{"prompt": "a", "reference": {"numbers": [1, 2], "target": 3}}, {"prompt": "b", "reference": {"target": 3}}]
-    (tmp_path / "rows.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
-    source = f"data.test={{path: {tmp_path / 'rows.jsonl'}, generator: null}}"
-    command = [str(tiny_model), str(file), source, "rewards.0.verifier=countdown", "--output", str(tmp_path / "result")]
-    assert main(command) == 2
-    assert "data.max_unusable" in capsys.readouterr().err
-    assert main([*command, "data.max_unusable=1"]) == 0
-    assert {row["prompt"] for row in records(tmp_path / "result")} == {"a"}
-
-
-@pytest.mark.slow
-def test_two_processes_answer_the_same_items(tiny_model: Path, file: Path, tmp_path: Path):
-    config = "configs/accelerate/cpu_two_processes.yaml"
-    command = ["-m", "accelerate.commands.launch", "--config_file", config, "scripts/evaluate.py"]
-    alone, together = tmp_path / "alone", tmp_path / "together"
-    assert main([str(tiny_model), str(file), "--output", str(alone)]) == 0
-    result = launch(*command, str(tiny_model), str(file), "--output", str(together), ACCELERATE_USE_CPU="true")
-    assert result.returncode == 0, result.stderr[-3000:]
-    keys = ("item", "sample", "greedy", "prompt", "reference")
-    one, two = ([{key: row[key] for key in keys} for row in records(folder)] for folder in (alone, together))
-    assert one == two
-    greedy = [[row["completion"] for row in records(folder) if row["greedy"]] for folder in (alone, together)]
-    assert greedy[0] == greedy[1]
-
-
 @pytest.mark.parametrize(
     ("checkpoint", "arguments", "expected"),
     [
         ("run", [], "Name one of them"),
         ("no/such-model", [], "no/such-model"),
-        ("model", ["data.test=null"], "nothing to evaluate on"),
         ("model", ["data.test.columns={prompt: quiz}"], "'quiz'"),
-        ("model", ["rewards.0.verifier=exact_match"], "reference"),
         ("model", ["evaluation.temperature=0.0"], "greedy: true"),
     ],
 )

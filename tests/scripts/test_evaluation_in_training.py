@@ -10,8 +10,6 @@ from ruamel.yaml import YAML
 from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
 
 from evenkeel.trainer.command.train import main
-from evenkeel.trainer.run.config import load_config
-from evenkeel.trainer.run.config.problems import ConfigError
 from tests.scripts.test_train import SETTINGS, metrics
 
 SETS = {
@@ -71,27 +69,3 @@ def test_sets_are_written_logged_and_the_best_checkpoint_is_kept(run_file: Path,
     assert kept >= {f"checkpoint-{best}", "checkpoint-4"}
     assert len(kept) == 2
     assert summary["held_out_rows"] == 16
-
-
-@pytest.mark.parametrize(
-    ("lines", "expected"),
-    [
-        ("keep_best: eval/large/avg@1", "eval/small/avg@4, eval/small/pass@2, eval/small/pass@4, eval/small/maj@4"),
-        ("keep_best: loss", "which no evaluation of this run reports"),
-        ("temperature: -1.0", "above 0"),
-        ("greedy: true, samples: null, temperature: 0.5", "has no temperature"),
-    ],
-)
-def test_what_no_evaluation_can_mean_is_refused(run_file: Path, lines: str, expected: str):
-    overrides = [f"evaluation.{line}".replace(": ", "=", 1) for line in lines.split(", ")]
-    with pytest.raises(ConfigError, match="evaluation") as caught:
-        load_config(run_file, overrides)
-    assert expected in str(caught.value)
-
-
-def test_only_to_evaluate_a_file_needs_no_rows_to_train_on(run_file: Path):
-    with pytest.raises(ConfigError, match="nothing to train on"):
-        load_config(run_file, ["data.train=null"])
-    assert load_config(run_file, ["data.train=null"], evaluation_only=True).data.train_sources == {}
-    with pytest.raises(ConfigError, match="nothing to evaluate on"):
-        load_config(run_file, ["data.test=null", "evaluation.keep_best=null"], evaluation_only=True)

@@ -13,10 +13,8 @@ from ruamel.yaml import YAML
 from safetensors.torch import load_file, save_file
 from transformers import AutoModelForCausalLM, AutoTokenizer
 
-from evenkeel.rewards import Refusal
 from evenkeel.trainer.command.export import main
 from evenkeel.trainer.command.train import main as train
-from evenkeel.trainer.run.config import load_config, quantization_config
 from evenkeel.trainer.run.record.checkpoints import files_of, fingerprints, write_checkpoint_manifest
 from tests.paths import ROOT
 
@@ -99,17 +97,6 @@ def test_plain_transformers_answers_as_the_trainer_did(
 
 
 @pytest.mark.slow
-def test_another_step_and_another_precision(trained: Any, tmp_path: Path):
-    run = trained("full")
-    assert main([str(run), "--checkpoint", "2", "--dtype", "bfloat16", "--to", str(tmp_path / "out")]) == 0
-    written = load_file(tmp_path / "out" / "model.safetensors")
-    trained_weights = load_file(run / "checkpoint-2" / "model.safetensors")
-    assert {tensor.dtype for tensor in written.values()} == {torch.bfloat16}
-    assert all(torch.equal(written[name], tensor.bfloat16()) for name, tensor in trained_weights.items())
-    assert "step 2 was not evaluated" in (tmp_path / "out" / "README.md").read_text()
-
-
-@pytest.mark.slow
 def test_an_adapter_is_merged_into_no_other_weights(trained: Any, tmp_path: Path, capsys: Any):
     run = trained("lora", lora=LORA)
     other = tmp_path / "other"
@@ -169,15 +156,3 @@ def test_of_qlora_the_dequantized_weights_are_merged(trained: Any, tmp_path: Pat
     said = greedy_answers(run)
     answers = plain_answers(tmp_path / "out", [*said])
     assert sum(answers[prompt] == said[prompt] for prompt in said) >= len(said) - 2  # 4-bit products are in bfloat16
-
-
-def test_weights_of_4_bits_need_an_adapter_and_the_package(tmp_path: Path):
-    settings = ["model.quantization={load_in_4bit: true}"]
-    with pytest.raises(Refusal, match=r"model\.quantization.*weights of 4 bits cannot be trained"):
-        load_config(ROOT / "configs" / "quickstart.yaml", settings)
-    config = load_config(ROOT / "configs" / "quickstart.yaml", [*settings, "model.lora={r: 4}"])
-    if find_spec("bitsandbytes") is None:
-        with pytest.raises(Refusal, match="needs the package bitsandbytes"):
-            quantization_config(config)
-    else:
-        assert quantization_config(config).bnb_4bit_quant_type == "nf4"

@@ -3,10 +3,8 @@
 import subprocess
 import sys
 
-import pytest
-
 from evenkeel.trainer.algorithms.registry import KINDS, built_in
-from evenkeel.trainer.command.train import main, parse_arguments
+from evenkeel.trainer.command.train import main
 from tests.paths import ROOT
 
 
@@ -19,13 +17,6 @@ def test_every_strategy_stands_in_one_line_with_its_source(capsys):
     adv_reweight = next(line for line in lines if " adv_reweight " in line)
     assert "arXiv 2505.12929, Eq. 4." in adv_reweight
     assert adv_reweight.index("arXiv 2505.12929, Eq. 4.") == head.index("source")
-
-
-@pytest.mark.parametrize("other", [["configs/quickstart.yaml"], ["--rerun", "runs/quickstart"], ["--resume", "auto"]])
-def test_nothing_can_be_run_beside_the_list(other, capsys):
-    with pytest.raises(SystemExit):
-        parse_arguments([*other, "--list-strategies"])
-    assert "runs nothing" in capsys.readouterr().err
 
 
 def test_the_list_needs_neither_trl_nor_transformers():

@@ -31,17 +31,6 @@ def test_rows_are_written_and_judged(main, tmp_path, form):
         assert all(verifier(verifier.gold_completion(row), row).score == 1.0 for row in rows)
 
 
-def test_what_cannot_be_made_is_said_without_a_traceback(main, tmp_path):
-    with pytest.raises(SystemExit, match=r"make_knights_knaves: num_people = 1: .* write a number from 2 to 8"):
-        main([str(tmp_path), "--people", "1"])
-
-
-def test_a_folder_that_cannot_be_made_is_named(main, tmp_path):
-    (tmp_path / "file").write_text("")
-    with pytest.raises(SystemExit, match=r"file cannot be written .*; name another folder"):
-        main([str(tmp_path / "file"), "--train", "2", "--test", "0"])
-
-
 def _read(path):
     if path.suffix == ".jsonl":
         return [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]

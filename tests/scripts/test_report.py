@@ -12,8 +12,3 @@ def test_a_sweep_is_reported_in_two_files_and_on_the_terminal(tmp_path: Path, ca
     assert "ar: better (4 seeds)" in capsys.readouterr().out
     assert (tmp_path / "pages/seven.html").read_text().startswith("<!DOCTYPE html>")
     assert (tmp_path / "pages/seven.md").read_text().startswith("# three")
-
-
-def test_a_wrong_directory_is_refused_in_words(tmp_path: Path, capsys):
-    assert main([str(tmp_path)]) == 2
-    assert "there is nothing to report on" in capsys.readouterr().err

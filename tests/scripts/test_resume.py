@@ -80,7 +80,6 @@ def tensors(state: Any) -> list[torch.Tensor]:
     ("by", "status"),
     [
         pytest.param("SIGTERM", 130, marks=pytest.mark.slow),
-        pytest.param("SIGINT", 130, marks=pytest.mark.slow),
         pytest.param("SIGKILL", -signal.SIGKILL, marks=pytest.mark.slow),
     ],
 )
@@ -151,13 +150,3 @@ def test_two_processes_go_on_bit_for_bit(tiny_model: Path, tmp_path: Path):
     assert again.returncode == 0, again.stderr[-3000:]
     assert again.stdout.count("checkpoint-4 is broken: rng_state_1.pth is missing") == 1
     assert_same_state(tmp_path / "cut" / "checkpoint-4", tmp_path / "whole" / "checkpoint-4")
-
-
-@pytest.mark.slow
-def test_a_refusal_of_two_processes_is_said_once(tiny_model: Path, tmp_path: Path):
-    file = run_file(tmp_path, tiny_model, "run")
-    command = ["scripts/launch.py", *ON_TWO[2:], "scripts/train.py", str(file), "trl.learning_rte=1"]
-    result = launch(*command, ACCELERATE_USE_CPU="true")
-    assert result.returncode == 2, result.stderr[-3000:]
-    assert result.stderr.count("learning_rte") == 1
-    assert "Traceback" not in result.stderr

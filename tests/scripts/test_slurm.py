@@ -110,14 +110,3 @@ def test_a_server_has_the_last_node_and_ends_with_the_training(slurm: dict[str, 
     port = said.read_text().split()[3]
     assert f"trl.vllm_server_port={port}" in recorded
     assert not [line for line in os.popen("ps -eo args").read().splitlines() if str(said) in line], "it serves on"
-
-
-def test_what_cannot_work_ends_the_job_and_is_not_put_back(slurm: dict[str, str], tiny_model: Path, tmp_path: Path):
-    output = tmp_path / "job.out"
-    file = run_file(tmp_path, tiny_model, "run")
-    arguments = [SCRIPT, "configs/accelerate/one_gpu.yaml", str(file), "trl.learning_rte=1"]
-    job = submit(slurm, output, "--nodes=1", *arguments)
-    wait_for(lambda: state_of(slurm, job) in ("COMPLETED", "FAILED"), output)
-    assert state_of(slurm, job) == "FAILED"
-    assert "Ended with status 2, after 0 restarts" in output.read_text()
-    assert output.read_text().count("learning_rte") == 1

@@ -4,10 +4,8 @@ import json
 import os
 import re
 import shutil
-import signal
 import subprocess
 import sys
-import time
 from importlib import import_module
 from pathlib import Path
 from types import SimpleNamespace
@@ -17,7 +15,7 @@ import pytest
 from ruamel.yaml import YAML
 from transformers import AutoModelForCausalLM, AutoTokenizer
 
-from evenkeel.trainer.command.train import main, parse_arguments
+from evenkeel.trainer.command.train import main
 from tests.paths import ROOT
 
 SETTINGS: dict[str, Any] = {
@@ -162,47 +160,12 @@ def test_a_run_stopped_behind_its_last_checkpoint_gets_its_summary_and_no_step_m
     assert not (tmp_path / "other").exists()
 
 
-@pytest.mark.slow
-def test_interrupt_saves_a_checkpoint_and_resume_goes_on(run_file: Path, tmp_path: Path, capsys):
-    run = tmp_path / "run"
-    command = [sys.executable, "scripts/train.py", str(run_file), "trl.max_steps=300", "trl.save_steps=200"]
-    command += ["algorithm.update_schedule=lopti"]  # two optimizer steps a rollout batch
-    environment = {**os.environ, "PYTHONPATH": str(ROOT)}
-    with subprocess.Popen(command, cwd=ROOT, env=environment, stdout=subprocess.PIPE, text=True) as process:
-        deadline = time.monotonic() + 120
-        while not (run / "metrics.jsonl").exists() or not any("reward" in entry for entry in metrics(run)):
-            assert process.poll() is None
-            assert time.monotonic() < deadline
-            time.sleep(0.1)
-        process.send_signal(signal.SIGINT)
-        output, _ = process.communicate(timeout=120)
-    assert process.returncode == 130
-    assert f"--resume {run}" in output
-    (checkpoint,) = run.glob("checkpoint-*")
-    stopped_at = int(checkpoint.name.removeprefix("checkpoint-"))
-    assert stopped_at % 2 == 0
-    assert stopped_at < 300
-
-    resumed = [f"trl.max_steps={stopped_at + 2}", *command[4:], "--resume", str(run)]
-    result = launch("scripts/train.py", str(run_file), *resumed)
-    assert result.returncode == 0, result.stderr[-3000:]
-    assert "missing keys" not in result.stderr  # the output layer is tied to the input's
-    steps = [entry["step"] for entry in metrics(run) if "loss" in entry]
-    assert steps == list(range(1, stopped_at + 3))
-    assert json.loads((run / "summary.json").read_text())["accuracy_before"] is not None
-
-    assert main([str(run_file), *resumed, "trl.learning_rate=0.5"]) == 2
-    assert "trl.learning_rate: 0.01 → 0.5" in capsys.readouterr().err
-
-
 REFUSALS = [  # one of each room; each rule is tested where it stands
     (["trl.learning_rte=1"], "learning_rate"),
     (["algorithm.token_weight={name: adv_reweight, alpha: 3}"], "alpha = 3"),
     (["algorithm.prompts_per_rollout=64", "algorithm.sequences_per_update=256"], "32 rows"),
     (["data.train={path: no/such/file.parquet, generator: null}"], "no/such/file.parquet"),
-    (["data.test.columns={prompt: quiz}"], "'quiz'"),
     (["rewards.0.verifier=countdwn"], "Did you mean countdown?"),
-    (["rewards.0.verifier=exact_match"], "reference"),
     (["model.name_or_path=no/such-model"], "no/such-model"),
     (["num_processes=2"], "num_processes"),
     (["--resume"], "no complete checkpoint"),
@@ -221,15 +184,11 @@ def test_what_cannot_work_is_refused_in_words_before_the_model_loads(run_file, t
 @pytest.mark.parametrize(
     ("arguments", "expected"),
     [
-        (["--resume", "a.yaml"], "Write: evenkeel train a.yaml --resume"),
         (["--resume", "a.yaml", "seed=1"], "Write: evenkeel train a.yaml seed=1 --resume"),
-        (["a.yaml", "--resume", "seed=1"], "Write: evenkeel train a.yaml seed=1 --resume"),
         (
             ["--rerun", "runs/x", "seed=1"],
             "evenkeel train --rerun runs/x; for other settings: evenkeel train runs/x/",
         ),
-        (["--rerun", "runs/x/config.yaml"], "write: evenkeel train --rerun runs/x;"),
-        (["--rerun", "runs/x", "a.yaml"], "write: evenkeel train --rerun runs/x;"),
     ],
 )
 def test_an_option_that_swallows_an_argument_says_so_with_the_line_to_write(capsys, arguments, expected):
@@ -237,17 +196,6 @@ def test_an_option_that_swallows_an_argument_says_so_with_the_line_to_write(caps
         main(arguments)
     assert ended.value.code == 2
     assert expected in capsys.readouterr().err
-
-
-def test_options_take_what_is_theirs(tmp_path, capsys):
-    for arguments in (["--resume", "auto"], ["--resume", str(tmp_path / "run")], ["--resume"], []):
-        parsed = parse_arguments(["a.yaml", "seed=1", *arguments])
-        assert (parsed.config, parsed.overrides) == ("a.yaml", ["seed=1"])
-    (tmp_path / "a=b").mkdir()
-    assert parse_arguments(["a.yaml", "--resume", str(tmp_path / "a=b")]).resume == str(tmp_path / "a=b")
-    assert main(["seed=1"]) == 2
-    assert "Write FILE.yaml seed=1" in capsys.readouterr().err
-    assert main([str(tmp_path / "a.yaml"), "b.yaml"]) == 2
 
 
 def test_a_prefilled_thought_ends_the_prompt_and_counts(run_file: Path, tmp_path: Path):
@@ -265,11 +213,3 @@ def test_a_prefilled_thought_ends_the_prompt_and_counts(run_file: Path, tmp_path
     overrides = ['model.assistant_prefix="<think>\\n"', f"model.name_or_path={tmp_path / 'checkpoint'}"]
     again, _ = load_tokenizer(load_config(run_file, overrides))
     assert again.chat_template == tokenizer.chat_template
-
-
-def test_online_logging_without_a_key_is_refused(run_file, capsys, monkeypatch, tmp_path):
-    monkeypatch.delenv("WANDB_API_KEY", raising=False)
-    monkeypatch.setenv("WANDB_MODE", "online")
-    monkeypatch.setenv("NETRC", str(tmp_path / "none"))
-    assert main([str(run_file), "logging.report_to=[wandb]"]) == 2
-    assert "wandb login" in capsys.readouterr().err
