@@ -97,23 +97,6 @@ def test_what_is_restored_and_not_listed_is_a_fault(tmp_path: Path, name: str, i
     assert name in found.faults[newest]
 
 
-def test_weights_that_are_not_listed_are_a_fault_and_a_note_beside_them_is_not(tmp_path: Path):
-    for step, name in ((4, "model.safetensors"), (5, "sharded/part.bin")):
-        checkpoint = saved(tmp_path, step)
-        (checkpoint / "NOTES.md").write_text("my best one")
-        assert newest_good_checkpoint(tmp_path).checkpoint == checkpoint
-        unlisted(checkpoint, name)
-        assert name in newest_good_checkpoint(tmp_path).faults[checkpoint]
-
-
-def test_what_is_no_checkpoint_is_passed_over(tmp_path: Path):
-    good = saved(tmp_path, 3)
-    (tmp_path / "checkpoint-best").mkdir()
-    (tmp_path / "checkpoint-9").write_text("a file")
-    assert newest_good_checkpoint(tmp_path).faults == {}
-    assert newest_good_checkpoint(tmp_path).checkpoint == good
-
-
 def test_a_broken_checkpoint_set_aside_counts_no_more(tmp_path: Path):
     names = [set_aside(saved(tmp_path, 5)).name for _ in range(2)]
     assert names == ["broken-checkpoint-5", "broken-checkpoint-5-2"]

@@ -7,7 +7,6 @@ from pathlib import Path
 from typing import Any
 
 import datasets
-import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -107,11 +106,6 @@ def test_a_reference_is_one_column_several_or_a_field(tmp_path: Path, reference:
     assert data[0]["reference"] == first
 
 
-def test_a_column_whose_name_has_dots_is_not_taken_apart() -> None:
-    data = generated([{"a.b": "question", "reference": "x"}], columns={"prompt": "a.b"})
-    assert data[0]["prompt"][0]["content"] == "question"
-
-
 @pytest.mark.parametrize(
     ("columns", "words"),
     [
@@ -154,13 +148,6 @@ def test_messages_stay_as_they_are_and_the_system_prompt_comes_first() -> None:
     ]
 
 
-def test_two_system_messages_are_refused() -> None:
-    messages = [{"role": "system", "content": "Be brief."}, {"role": "user", "content": "q"}]
-    made = [{"prompt": "q", "reference": "x"}, {"prompt": messages, "reference": "x"}]
-    assert generated(made)["prompt"][1] == messages
-    assert "of row 1 (counted from 0) have a system message of their own" in refusal(generated, made, "Think.")
-
-
 @pytest.mark.parametrize(
     ("prompt", "what"),
     [
@@ -178,37 +165,6 @@ def test_empty_prompts_are_refused_with_their_rows(prompt: Any, what: str) -> No
         {"prompt": prompt, "reference": "x"},
     ]
     assert f"column prompt: the prompts of rows 1, 2 (counted from 0) {what}" in refusal(generated, made)
-
-
-def test_a_prompt_that_already_carries_a_chat_template_is_refused() -> None:
-    made = [{"prompt": "<|im_start|>user\nq<|im_end|>\n<|im_start|>assistant\n", "reference": "x"}]
-    assert "already carry a chat template, which would be applied twice" in refusal(generated, made)
-
-
-def test_many_wrong_rows_are_counted_not_listed() -> None:
-    made = [{"prompt": "", "reference": "x"}] * 25
-    assert "rows 0, 1, 2, 3, 4, 5, 6, 7, 8, 9 and 15 more (counted from 0)" in refusal(generated, made)
-
-
-def test_max_rows_takes_the_first_rows(tmp_path: Path) -> None:
-    write_jsonl(tmp_path / "r.jsonl")
-    assert rows(path=str(tmp_path / "r.jsonl"), columns=COLUMNS, max_rows=2)["reference"][:] == ["1", "2"]
-    assert len(rows(path=str(tmp_path / "r.jsonl"), columns=COLUMNS, max_rows=99)) == 5
-
-
-def test_arrays_become_lists() -> None:
-    reference = {"numbers": np.array([3, 4]), "target": np.int64(7), "pairs": (1, 2)}
-    data = generated([{"prompt": "q", "reference": reference}])
-    assert data[0]["reference"] == {"numbers": [3, 4], "target": 7, "pairs": [1, 2]}
-
-
-def test_rows_without_anything_in_them_are_refused(tmp_path: Path) -> None:
-    assert "the generator made has no rows" in refusal(generated, [])
-    (tmp_path / "r.csv").write_text("prompt,reference\n")
-    assert "corresponds to no data. Check the file" in refusal(rows, path=str(tmp_path / "r.csv"))
-    for name in ("r.jsonl", "r.csv", "r.parquet"):
-        (tmp_path / name).write_text("")
-        assert f"{name} is an empty file" in refusal(rows, path=str(tmp_path / name))
 
 
 EIGHTHS = st.integers(-10_000, 10_000).map(lambda number: number / 8)
@@ -249,43 +205,6 @@ def test_references_that_would_be_changed_are_refused(references: list[Any]) -> 
     assert "cannot hold unchanged" in refusal(generated, made)
 
 
-def own_questions(*, count: int) -> list[dict[str, str]]:
-    """A generator of a user's own, named by its module."""
-    return [{"prompt": f"Say {number}.", "reference": str(number)} for number in range(count)]
-
-
-def never_called(path: str = "/") -> list[str]:
-    raise AssertionError("called though it makes no rows")
-
-
-def test_a_generator_gets_its_options() -> None:
-    def sums(count: int, *, start: int = 0) -> list[dict[str, Any]]:
-        return [{"prompt": f"{n} + 1?", "reference": n + 1} for n in range(start, start + count)]
-
-    def failing() -> list[dict[str, Any]]:
-        raise ValueError("count=0: write 1 or more.")
-
-    offered = {"sums": sums, "failing": failing, "ragged": lambda: [{"prompt": "q", "reference": 1}, {"prompt": "q"}]}
-    data = rows(generators=offered, generator={"name": "sums", "count": 2, "start": 5})
-    assert data["reference"][:] == [6, 7]
-    words = {
-        "smus": "generator 'smus' is not known. Did you mean sums? Names: failing, ragged, sums;",
-        "failing": "the generator failing refuses its options: count=0: write 1 or more.",
-        "ragged": "the generator ragged gives no 'reference' in row 1 (counted from 0).",
-        "sums": "generator 'sums' needs count. Write {name: sums, count: …}.",
-    }
-    for name, expected in words.items():
-        assert expected in refusal(rows, generators=offered, generator=name)
-    own = rows(generators={}, generator={"name": "tests.trainer.run.test_data:own_questions", "count": 3})
-    assert own["reference"][:] == ["0", "1", "2"]
-    assert "does not say that it returns" in refusal(rows, generator="tests.trainer.run.test_data:never_called")
-    for returned in (None, 7, [1], ({"prompt": "q", "reference": 1} for _ in range(1))):
-        message = refusal(rows, generators={"made": lambda value=returned: value}, generator="made")
-        assert f"of type {type(returned).__name__}, and a list of rows is needed" in message
-    message = refusal(rows, generators=offered, generator={"name": "sums", "count": 1, "strat": 2})
-    assert "no option 'strat'. Did you mean start? Its options: count, start." in message
-
-
 @pytest.mark.parametrize(
     ("source", "words"),
     [
@@ -320,11 +239,6 @@ def test_without_network_a_hub_id_gives_one_clear_error(monkeypatch: pytest.Monk
     assert message.startswith("some-organisation/some-rows cannot be loaded: ")
     assert "without network, name a local file" in message
     assert "\n" not in message
-
-
-@pytest.mark.parametrize(("num_rows", "needed"), [(8, 8), (9, 8)])
-def test_as_many_rows_as_one_rollout_takes_are_enough(num_rows: int, needed: int) -> None:
-    check_rows_enough(num_rows, needed)
 
 
 def test_fewer_rows_than_one_rollout_takes_are_refused() -> None:
@@ -381,10 +295,6 @@ def test_a_mixture_keeps_each_rows_reference_and_names_its_task():
     assert [type(reference) for reference in both["reference"]] == [dict, str, float, list, str, str, str]
     assert both["task"][:] == ["sums"] + ["words"] * 6
     assert [messages[-1]["content"] for messages in both["prompt"]] == ["sums?"] + ["words?"] * 6
-
-
-def test_without_tasks_there_is_no_task_column():
-    assert generated([{"prompt": "?", "reference": 1}]).column_names == ["prompt", "reference"]
 
 
 def test_a_prompt_is_written_from_several_columns_and_rows_keep_their_group():

@@ -9,10 +9,8 @@ from evenkeel.trainer.run.config import load_config
 from evenkeel.trainer.run.record.directory import (
     ResumeError,
     check_same_run,
-    directories_of,
     fresh_directory,
 )
-from evenkeel.trainer.run.record.run_record import RunRecord
 from tests.trainer.run.test_placement import RECORD
 
 RUN = """
@@ -27,14 +25,6 @@ def test_a_run_never_lands_where_another_has_been(tmp_path: Path):
     first = tmp_path / "run"
     assert [fresh_directory(first).name for _ in range(3)] == ["run", "run-2", "run-3"]
     assert (tmp_path / "run-3").is_dir()  # claimed, though nothing is in it yet
-
-
-def test_the_runs_of_a_configuration_are_in_the_order_of_their_numbers(tmp_path: Path):
-    assert directories_of(tmp_path / "run") == []
-    for name in ("run-10", "run-2", "run-other", "run-2b", "run"):
-        (tmp_path / name).mkdir()
-    (tmp_path / "run-11").write_text("no directory")
-    assert [path.name for path in directories_of(tmp_path / "run")] == ["run", "run-2", "run-10"]
 
 
 def test_a_continuation_may_last_longer_but_not_train_otherwise(tmp_path: Path):
@@ -70,9 +60,3 @@ def test_a_continuation_lasts_longer_only_where_the_learning_rate_does_not_depen
     (tmp_path / "manifest.json").write_text(json.dumps(RECORD))
     with pytest.raises(ResumeError, match=r"trl.max_steps: 10 → 20\nThe learning rate depends on how long"):
         check_same_run(load_config(tmp_path / "base.yaml", ["trl.max_steps=20"]), tmp_path, 1)
-
-
-def test_a_line_that_a_kill_cut_off_is_passed_over(tmp_path: Path):
-    (tmp_path / "metrics.jsonl").write_text('{"step": 1, "reward": 0.5}\n{"step": 2, "rew')
-    assert RunRecord(tmp_path).metrics == [{"step": 1, "reward": 0.5}]
-    assert RunRecord(tmp_path / "absent").metrics == []

@@ -71,14 +71,7 @@ def errors(folder: Path, **changes: Any) -> list[str]:
     ("changes", "said"),
     [
         ({"environment": "gessing"}, "environment 'gessing' is not known. Did you mean guessing?"),
-        (
-            {"environment": {"largest": 3}, "rewards": [{"verifier": "exact_match"}]},
-            "is 3, and a part is chosen by its name",
-        ),
-        ({"environment": None, "tools": ["calculater"]}, "name the verifier environment, and the run has none"),
-        ({"tools": ["calculater"]}, "tool 'calculater' is not known. Did you mean calculator?"),
         ({"environment": {"name": "guessing", "largest": "7"}}, "option largest = '7' is not accepted"),
-        ({"environment": {"games": "guessing"}}, "no source of data has that task (tasks there: none)"),
         ({"environment": "python_tool"}, "which has neither a get_reward nor an attribute reward"),
         (
             {"rewards": [{"verifier": "exact_match"}]},
@@ -93,18 +86,10 @@ def errors(folder: Path, **changes: Any) -> list[str]:
             "run.yaml, line 1: advantage 'gigpo' asks for state_keys, and no environment of this run names its states",
         ),
         (
-            {"algorithm": {**SETTINGS["algorithm"], "advantage": "ibpo", "revision": {}}},
-            "revision with environment: a revision is one plain completion",
-        ),
-        (
             {"tools": ["tests.rewards.environments.parts:undocumented"]},
             "cannot be described",
         ),
         ({"model": {"name_or_path": "configs/tiny_policy/countdown"}}, "The chat template leaves out calls of tools"),
-        (
-            {"model": {"name_or_path": "policy", "assistant_prefix": "<think>"}},
-            "assistant_prefix changes the template",
-        ),
     ],
 )
 def test_what_cannot_act_is_refused_before_the_model_is_loaded(
@@ -118,23 +103,6 @@ def test_what_cannot_act_is_refused_before_the_model_is_loaded(
     shutil.copytree(whole, folder / "policy", ignore=shutil.ignore_patterns("*.safetensors"))
     assert main([written(folder, **changes)]) == 2
     assert said in capsys.readouterr().err
-
-
-@pytest.mark.parametrize(
-    ("overrides", "said"),
-    [
-        (["environment.name=key_door"], "'key_door' has no option 'largest'. Its options: length, moves. An override"),
-        (["environment=null", "environment.name=key_door", "environment.length=7"], ""),
-        (["environment={games: key_door}"], "'guessing' has no option 'games'."),
-    ],
-    ids=str,
-)
-def test_what_the_command_line_makes_of_an_environment_with_options(folder: Path, overrides: list[str], said: str):
-    path = written(folder, environment={"name": "guessing", "largest": 7})
-    found = [finding.text for finding in checked(path, overrides, processes=None).errors]
-    assert len(found) == (said != "")
-    assert said in "".join(found)
-    assert ("write environment=null before it to leave that out." in "".join(found)) is (said != "")
 
 
 def test_rows_that_an_environment_cannot_begin_with_are_refused(folder: Path):

@@ -11,7 +11,7 @@ from transformers import TrainerControl
 
 from evenkeel.trainer.command.train import main
 from evenkeel.trainer.run.callbacks import IdleBatches
-from evenkeel.trainer.run.callbacks.idle_batches import is_idle, one_valued
+from evenkeel.trainer.run.callbacks.idle_batches import one_valued
 from tests.scripts.test_train import run_file
 
 __all__ = ["run_file"]
@@ -98,12 +98,6 @@ def test_a_batch_that_trains_begins_the_count_again() -> None:
     assert (len(said), ended) == (3, None)
 
 
-def test_batches_all_right_neither_count_nor_begin_the_count_again() -> None:
-    said, ended, _ = watched([DEAD, RIGHT] * 30)
-    assert ended == 39  # the twentieth dead one
-    assert len(said) == 1
-
-
 def test_a_resumed_run_goes_on_counting() -> None:
     _, ended, counts = watched([DEAD] * 12)
     assert ended is None
@@ -111,23 +105,10 @@ def test_a_resumed_run_goes_on_counting() -> None:
     assert (said, ended) == ([], 8)
 
 
-def test_a_small_limit_is_explained_too() -> None:
-    said, ended, _ = watched([DEAD] * 9, most=2)
-    assert ended == 2
-    assert "No gradient for 2 rollout batches" in said[0]
-
-
 def test_a_cell_of_a_sweep_is_not_ended(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("EVENKEEL_CELL", "somewhere")
     said, ended, _ = watched([DEAD] * 30)
     assert (len(said), ended) == (1, None)
-
-
-def test_one_gradient_of_several_is_one() -> None:
-    assert not is_idle(ALIVE, [0.0, 0.0, 1e-12])
-    assert not is_idle(ALIVE, [])
-    assert not is_idle(ALIVE, [math.nan])  # under trl.max_grad_norm: 0 none is computed
-    assert is_idle(ALIVE, [0.0, 0.0])
 
 
 def test_float_noise_is_one_value_and_a_rare_score_is_another() -> None:
@@ -145,17 +126,3 @@ def test_a_real_run_ends_with_a_checkpoint(run_file: Path, tmp_path: Path, capfd
     assert "The run ended: for 2 rollout batches in a row" in said
     assert (tmp_path / "run" / "checkpoint-2" / "manifest.json").exists()
     assert not (tmp_path / "run" / "summary.json").exists()
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize(
-    ("verifier", "words", "status"),
-    [
-        ("one_valued_verifier:right", "All answers of the last 5 rollout batches are right", 0),
-        ("digit_verifier:share_of_digits", "was cut off", 0),
-    ],
-)
-def test_real_runs(run_file: Path, capfd: pytest.CaptureFixture[str], verifier: str, words: str, status: int) -> None:
-    settings = [f"rewards.0.verifier=tests.scripts.{verifier}", "stopping.idle_batches=6", "trl.max_steps=8"]
-    assert main([str(run_file), *settings, "evaluation.before=false", "data.test=null"]) == status
-    assert (words in capfd.readouterr().out) is (verifier != "digit_verifier:share_of_digits")

@@ -7,8 +7,7 @@ import pytest
 import torch
 from safetensors.torch import load_file, save_file
 
-from evenkeel.rewards import Refusal
-from evenkeel.trainer.command import evaluate, launch, report, rollouts, train
+from evenkeel.trainer.command import evaluate, launch, train
 from evenkeel.trainer.run.check.context import Finding, sort_by_severity
 from evenkeel.trainer.run.config.yaml_document import write
 from evenkeel.trainer.run.export.model_card import results
@@ -101,15 +100,3 @@ def test_an_evaluation_whose_metric_is_no_number_is_said_by_its_file(tmp_path: P
             results(RunRecord(tmp_path), 4)
     (folder / "step-000004.json").write_text(json.dumps({**whole, "avg@1": right}))
     assert results(RunRecord(tmp_path), 4)[0].after == "0.500 [0.250, 0.750]"
-
-
-@pytest.mark.slow
-def test_a_page_that_is_to_be_a_folder_is_refused(tmp_path: Path, tiny_model: Path, capsys: pytest.CaptureFixture[str]):
-    assert train.main([str(run_file(tmp_path, tiny_model)), "trl.max_steps=2", "logging.rollouts=all"]) == 0
-    assert rollouts.main([str(tmp_path / "run"), "--to", str(tmp_path)]) == 2
-    assert report.main([str(tmp_path / "run"), "--output", str(tmp_path)]) == 2
-    assert capsys.readouterr().err.count("names the HTML file, not a folder") == 2
-
-
-def test_every_refusal_is_one():
-    assert issubclass(LibraryError, Refusal)

@@ -81,13 +81,6 @@ def test_resume_never_takes_an_older_run_for_the_newest(config):
     assert placed(config, str(older)).checkpoint == older / "checkpoint-6"
 
 
-def test_a_named_directory_is_that_one(config):
-    first = begun(config, 1, 6)
-    begun(config, 2, 8)
-    assert placed(config, str(first)).checkpoint == first / "checkpoint-6"
-    assert placed(config, NEWEST).run.name == "run-2"
-
-
 @pytest.mark.parametrize("resume", [NEWEST, "elsewhere"])
 def test_where_there_is_no_run_none_is_resumed(config, resume):
     with pytest.raises(ResumeError, match=r"There is no run in .*--resume auto"):
@@ -101,12 +94,6 @@ def test_a_broken_checkpoint_is_named_and_set_aside(config, capsys, resume):
     assert placed(config, resume).checkpoint == run / "checkpoint-2"
     assert "checkpoint-4 is broken: optimizer.pt is missing. It is now broken-checkpoint-4." in capsys.readouterr().out
     assert sorted(path.name for path in run.glob("*checkpoint-*")) == ["broken-checkpoint-4", "checkpoint-2"]
-
-
-def test_a_finished_run_without_checkpoints_is_finished(config):
-    run = begun(config, 1)
-    (run / "summary.json").write_text("{}")
-    assert placed(config, AUTO).is_finished
 
 
 def test_auto_does_not_go_on_under_other_settings(config, tmp_path):
@@ -164,11 +151,6 @@ def test_children_of_a_killed_owner_do_not_keep_the_lock(tmp_path):
         owned(tmp_path).release()
 
 
-def test_the_lock_is_free_when_its_run_ends(tmp_path):
-    owned(tmp_path).release()
-    owned(tmp_path).release()
-
-
 def test_a_run_that_goes_on_stays_one_run_at_wandb_and_another_run_is_another(config, monkeypatch):
     logging = config.logging.model_copy(update={"report_to": ["wandb"]})
     reporting = config.model_copy(update={"logging": logging})
@@ -187,10 +169,6 @@ def test_a_run_that_goes_on_stays_one_run_at_wandb_and_another_run_is_another(co
     monkeypatch.setenv("WANDB_RUN_ID", "of-a-sweep")
     assert placed(reporting, None).run not in (first.run, other.run)
     assert os.environ["WANDB_RUN_ID"] == "of-a-sweep"
-
-
-def test_a_run_that_is_not_sent_to_wandb_has_no_id(config):
-    assert not (placed(config, None).run / "wandb_run_id.txt").exists()
 
 
 def test_what_may_differ_from_a_run_without_a_stop_is_said_as_it_goes_on(config, tmp_path):

@@ -12,20 +12,18 @@ from evenkeel.trainer.run.config import Columns, Source
 from evenkeel.trainer.run.data import DataError, load_rows
 from evenkeel.trainer.run.data.conversations import conversations
 from evenkeel.trainer.run.data.prompt_forms import ROLES
-from tests.trainer.run.prompt_forms import CONVERTED, CONVERTED_ASIDE, REFUSED, REFUSED_ASIDE
-
-ALL_CONVERTED, ALL_REFUSED = CONVERTED | CONVERTED_ASIDE, REFUSED | REFUSED_ASIDE
+from tests.trainer.run.prompt_forms import CONVERTED, REFUSED
 
 
-@pytest.mark.parametrize("name", ALL_CONVERTED)
+@pytest.mark.parametrize("name", CONVERTED)
 def test_a_form_is_converted(name: str) -> None:
-    prompt, expected = ALL_CONVERTED[name]
+    prompt, expected = CONVERTED[name]
     assert conversations([prompt], None, "rows.jsonl", "question") == [expected]
 
 
-@pytest.mark.parametrize("name", ALL_REFUSED)
+@pytest.mark.parametrize("name", REFUSED)
 def test_a_form_is_refused_as_what_it_is(name: str) -> None:
-    prompt, what, instead = ALL_REFUSED[name]
+    prompt, what, instead = REFUSED[name]
     with pytest.raises(DataError) as caught:
         conversations(["q", prompt], None, "rows.jsonl", "question")
     said = str(caught.value)
@@ -51,13 +49,6 @@ def test_any_value_becomes_messages_or_is_refused(value: Any) -> None:
     except DataError:
         return
     assert all(message["role"] in ROLES and isinstance(message["content"], str) for message in messages)
-
-
-def test_each_form_among_several_is_named_with_its_rows() -> None:
-    prompts: list[Any] = ["q", None, '[{"role": "user", "content": "q"}]', ""]
-    with pytest.raises(DataError) as caught:
-        conversations(prompts, None, "rows.jsonl", "question")
-    assert "rows 1, 3 (counted from 0) are empty" in str(caught.value)
 
 
 def test_one_column_is_not_both_prompt_and_reference() -> None:

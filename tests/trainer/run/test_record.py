@@ -14,7 +14,6 @@ from evenkeel.trainer.lab.sweeps.pilots import cell_hours
 from evenkeel.trainer.run.record.files import DamagedFileError, read_parquet, write_json
 from evenkeel.trainer.run.record.run_record import RunRecord
 from evenkeel.trainer.run.summary import write_summary
-from tests.paths import ROOT
 
 NUMBERS = {"n_items": 8, "k": 0, "temperature": None, "interval": "Wilson, 95 %"}
 
@@ -22,20 +21,6 @@ NUMBERS = {"n_items": 8, "k": 0, "temperature": None, "interval": "Wilson, 95 %"
 def evaluated(run: Path, **metrics: object) -> RunRecord:
     write_json(run / "evaluations/held_out/step-000004.json", {**NUMBERS, **metrics})
     return RunRecord(run, instead="Ask somebody.")
-
-
-def test_of_an_empty_directory_everything_is_empty(tmp_path: Path) -> None:
-    record = RunRecord(tmp_path)
-    assert not record.is_run
-    assert (record.raw_config, record.manifest, record.summary, record.metrics, record.metrics_damage) == (
-        {},
-        {},
-        {},
-        [],
-        "",
-    )
-    assert (record.answers, record.evaluations, record.checkpoints, record.parts) == ({}, {}, [], [])
-    assert record.seconds == 0
 
 
 def test_lines_that_hold_no_metrics_are_counted_and_left_out(tmp_path: Path) -> None:
@@ -95,27 +80,6 @@ def test_a_file_that_is_not_parquet_is_refused(tmp_path: Path) -> None:
     (tmp_path / "x.parquet").write_bytes(b"PAR1")
     with pytest.raises(DamagedFileError, match=r"x\.parquet is damaged: .* Delete it\."):
         read_parquet(tmp_path / "x.parquet", None, "Delete it.")
-
-
-def test_a_written_file_is_whole_and_keeps_any_text(tmp_path: Path) -> None:
-    write_json(tmp_path / "new/x.json", {"command": ["é", "\udc80"]})
-    assert json.loads((tmp_path / "new/x.json").read_bytes()) == {"command": ["é", "\udc80"]}
-    with pytest.raises(TypeError):
-        write_json(tmp_path / "new/x.json", {"a": object()})
-    assert [path.name for path in (tmp_path / "new").iterdir()] == ["x.json"]
-
-
-def test_the_names_of_the_files_stand_once() -> None:
-    names = r"config\.yaml|manifest\.json|metrics\.jsonl|summary\.json|summary\.md|seconds\.json|trainer_state\.json"
-    literal = re.compile(rf'"(?:{names}|wandb_run_id\.txt|reward_curve\.png)"')
-    modules = [
-        path
-        for room in ("run", "lab/reports", "lab/sweeps", "lab/rollouts", "lab/gradients", "lab/claims")
-        for path in (ROOT / "trainer" / room).rglob("*.py")
-    ]
-    modules += (ROOT / "scripts").glob("*.py")
-    with_names = {path.name for path in modules if literal.search(path.read_text())}
-    assert with_names == {"files.py", "manifest.py"}  # the second names what any trainer leaves in a model's folder
 
 
 def test_a_pipe_among_the_files_of_a_run_is_not_waited_for(tmp_path: Path) -> None:

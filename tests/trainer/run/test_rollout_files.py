@@ -1,12 +1,10 @@
 """Rollouts on disk: bounded, each batch once, the same with and without an interruption."""
 
-import json
 import resource
 import tempfile
 from pathlib import Path
 from typing import Any
 
-import pyarrow.parquet as parquet
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -24,18 +22,6 @@ ROW: dict[str, list[Any]] = {
     "format/reason": [None],
     "correct": [True],
 }
-
-
-def test_columns_keep_their_types_where_all_is_empty(tmp_path: Path):
-    write_rollouts(tmp_path / "rows.parquet", ROW)
-    table = parquet.read_table(tmp_path / "rows.parquet")
-    types = {field.name: str(field.type) for field in table.schema}
-    assert types["advantages"] == "list<element: float>"
-    assert (types["rewards/format"], types["format/reason"], types["correct"]) == ("float", "string", "bool")
-    assert table.to_pylist() == [
-        {name: values[0] for name, values in ROW.items()} | {"completion": r"a lone \ud800 surrogate"}
-    ]
-    assert [path.name for path in tmp_path.iterdir()] == ["rows.parquet"]
 
 
 @pytest.fixture(autouse=True)
@@ -89,14 +75,6 @@ def test_ranks_thin_out_together(tmp_path: Path):
         files.write(number, 10)  # type: ignore[arg-type]
     assert sorted(files.sizes) == [0, 2]
     assert [path.name for path in tmp_path.iterdir() if path.suffix == ".json"] == []  # rank 0 says so
-
-
-def test_other_ranks_files_are_left_alone(tmp_path: Path):
-    (tmp_path / "batch-000007-rank-1.parquet").write_bytes(b"theirs")
-    (tmp_path / "batch-000007-rank-0.parquet").write_bytes(b"ours, of an attempt that was killed")
-    RolloutFiles(tmp_path, 1_000, bool, 0).start(5)
-    assert sorted(contents(tmp_path)) == ["batch-000007-rank-1.parquet", "kept.json"]
-    assert json.loads((tmp_path / "kept.json").read_text()) == {"every_batch": 1}
 
 
 def test_a_full_disk_leaves_a_batch_out_and_the_next_one_is_written(tmp_path: Path, capsys):

@@ -8,14 +8,13 @@ from pathlib import Path
 
 import pytest
 
-from evenkeel.trainer.command.train import main
 from evenkeel.trainer.lab.reports.run_files import RecordedRun
 from evenkeel.trainer.lab.sweeps.cell_directory import CellDirectory
 from evenkeel.trainer.run.record.files import SECONDS, DamagedFileError
 from evenkeel.trainer.run.record.run_record import RunRecord
 from evenkeel.trainer.run.record.run_time import RunTime
 from tests.paths import ROOT
-from tests.scripts.test_train import metrics, run_file
+from tests.scripts.test_train import run_file
 
 __all__ = ["run_file"]
 
@@ -34,18 +33,6 @@ def spent(run: Path, seconds: float) -> RunTime:
     with RunTime(run) as clock:
         time.sleep(seconds)
     return clock
-
-
-def test_parts_add_up(tmp_path: Path) -> None:
-    assert spent(tmp_path, 0.1).earlier == 0
-    first = RunRecord(tmp_path).seconds
-    assert first == pytest.approx(0.1, abs=0.09)
-    assert spent(tmp_path, 0.2).earlier == first
-    parts = RunRecord(tmp_path).parts
-    assert parts is not None
-    assert [part["seconds"] >= wanted for part, wanted in zip(parts, (0.1, 0.2), strict=True)] == [True, True]
-    assert RunRecord(tmp_path).seconds == sum(part["seconds"] for part in parts)
-    assert [path.name for path in tmp_path.iterdir()] == [SECONDS]
 
 
 def test_a_part_that_is_killed_counts(tmp_path: Path) -> None:
@@ -89,19 +76,3 @@ def test_a_cells_device_seconds_hold_what_was_discarded(tmp_path: Path) -> None:
     for number in (1, 2):  # one was killed, and nobody wrote when
         (tmp_path / f"attempt-{number}.json").write_text(json.dumps({"started": "2026-01-01T10:00:00+00:00"}))
     assert RecordedRun(cell.run, "grpo", 0).device_seconds == 4 * 102
-
-
-@pytest.mark.slow
-def test_a_resumed_run_reports_the_time_of_all_its_parts(run_file: Path, tmp_path: Path) -> None:
-    run, shared = tmp_path / "run", ["evaluation.before=false", "data.test=null", "--resume", "auto"]
-    assert main([str(run_file), "trl.max_steps=2", *shared]) == 0
-    first, before = json.loads((run / "summary.json").read_text()), metrics(run)[-1]["train_runtime"]
-    assert (first["parts"], first["wall_seconds"]) == (1, RunRecord(run).seconds)
-    assert main([str(run_file), "trl.max_steps=4", *shared]) == 0
-    both, last = json.loads((run / "summary.json").read_text()), metrics(run)[-1]
-    parts = RunRecord(run).parts
-    assert parts is not None
-    assert both["parts"] == len(parts) == 2
-    assert both["wall_seconds"] == RunRecord(run).seconds > first["wall_seconds"] == parts[0]["seconds"]
-    assert before < last["train_runtime"] < both["wall_seconds"] + 0.1
-    assert last["train_steps_per_second"] == pytest.approx(4 / last["train_runtime"], rel=0.05, abs=0.001)

@@ -2,13 +2,9 @@
 
 import sys
 import time
-from types import SimpleNamespace
-from typing import Any
 
 import pytest
 
-from evenkeel.trainer.run.callbacks import Progress
-from evenkeel.trainer.run.callbacks import progress as progress_module
 from evenkeel.trainer.run.signs_of_life import SignsOfLife
 
 
@@ -41,15 +37,3 @@ def test_nothing_is_said_where_lines_come_anyway_or_nothing_is_under_way_or_a_ba
     monkeypatch.delenv("RANK")
     monkeypatch.setattr(sys.stderr, "isatty", lambda: True)
     assert lines_of(signs, capsys, 0.1) == []
-
-
-def test_a_step_that_takes_long_says_what_it_does(capsys, monkeypatch):
-    signs = SignsOfLife(seconds=0.05)
-    monkeypatch.setattr(progress_module, "SIGNS", signs)
-    state: Any = SimpleNamespace(is_world_process_zero=True, global_step=3, max_steps=8)
-    phase: list[str | None] = ["generate"]
-    progress = Progress("accuracy", phase=lambda: phase[0])
-    progress.on_train_begin(None, state, None)  # type: ignore[arg-type]
-    assert lines_of(signs, capsys, 0.2)[0].startswith("step 3/8: generates completions, for ")
-    phase[0] = None
-    assert lines_of(signs, capsys, 0.2)[0].startswith("step 3/8: evaluates")

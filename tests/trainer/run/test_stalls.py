@@ -51,17 +51,6 @@ def test_without_progress_the_stacks_are_written_and_the_place_is_said(tmp_path:
     assert "stopping.stall_aborts: true would end it" in said
 
 
-@pytest.mark.slow
-def test_with_progress_nothing_is_written_and_nothing_left(tmp_path: Path, capsys):
-    with watched(tmp_path / "stalls", 2.0) as watchdog:
-        for _ in range(5):
-            time.sleep(0.5)
-            watchdog.on_substep_end(None, None, None)
-    assert not (tmp_path / "stalls").exists()
-    assert capsys.readouterr().out == ""
-    assert not [thread for thread in threading.enumerate() if thread.name == "stall-watchdog" and thread.is_alive()]
-
-
 HELD = """
 import re, sys
 from pathlib import Path

@@ -11,7 +11,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from evenkeel.trainer.run.callbacks.stopping import SAME_REQUEST, StopAtRolloutBoundary
+from evenkeel.trainer.run.callbacks.stopping import StopAtRolloutBoundary
 from tests.paths import ROOT
 
 ENVIRONMENT = {**os.environ, "PYTHONPATH": str(ROOT)}
@@ -52,26 +52,6 @@ def test_what_the_launcher_passes_on_again_counts_once(stop: StopAtRolloutBounda
         signal.raise_signal(number)
     assert capsys.readouterr().out.count("Stopping") == 1
     assert edge(stop, 4)
-
-
-def test_a_second_ctrl_c_later_stops_at_once(stop: StopAtRolloutBoundary):
-    signal.raise_signal(signal.SIGINT)
-    stop.first_request -= SAME_REQUEST
-    with pytest.raises(KeyboardInterrupt):
-        signal.raise_signal(signal.SIGINT)
-
-
-@pytest.mark.parametrize(("last_took", "expected"), [(60.0, "checkpoint-8 is what will count"), (5.0, "if it ends")])
-def test_whether_the_grace_time_will_do_is_foretold(
-    stop: StopAtRolloutBoundary, tmp_path: Path, capsys, last_took: float, expected: str
-):
-    whole_checkpoint(tmp_path, 8)
-    stop.grace_seconds = 1000.0
-    stop.work.took["rollout batch"] = last_took * 1000
-    stop.work.started -= 4001  # 60,000 − 4,001 s are left, or 5,000 − 4,001: within its grace by a second
-    signal.raise_signal(signal.SIGTERM)
-    assert expected in (said := capsys.readouterr().out)
-    assert f"about {'5.6e+04' if last_took == 60 else 999:} s more" in said
 
 
 def test_only_a_whole_checkpoint_is_named(stop: StopAtRolloutBoundary, tmp_path: Path):
@@ -152,14 +132,6 @@ def test_a_batch_that_ended_in_time_may_save_its_checkpoint():
     assert result.returncode == 0, result.stderr
 
 
-@pytest.mark.slow
-def test_a_checkpoint_that_never_ends_has_the_grace_time_twice():
-    result = subprocess.run([sys.executable, "-c", GRACE, "edge"], env=ENVIRONMENT, capture_output=True, text=True)
-    assert result.returncode == 143, result.stderr
-    assert "After 0.2 s the checkpoint is still being written: waiting 0.2 s more for it." in result.stdout
-    assert "The checkpoint did not end within 0.4 s: checkpoint-8 is what counts." in result.stdout
-
-
 RANK = """
 import signal, sys, time
 from evenkeel.trainer.run.processes import end_with_launcher, launcher, say
@@ -195,12 +167,3 @@ def await_text(file: Path, expected: str) -> None:
     while file.read_text() != expected:
         assert time.monotonic() < deadline, file.read_text()
         time.sleep(0.05)
-
-
-SAYS = "import os, sys; from evenkeel.trainer.run.processes import say; say('no such key')"
-
-
-def test_alone_what_is_said_has_no_rank():
-    environment = {**ENVIRONMENT, "RANK": "1"}  # left over; nothing launched this
-    result = subprocess.run([sys.executable, "-c", SAYS], env=environment, capture_output=True, text=True)
-    assert result.stderr == "\nno such key\n"

@@ -1,7 +1,6 @@
 """Which checkpoint is exported, in which form its weights lie, and what the card takes from the run's files."""
 
 import json
-from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
@@ -10,7 +9,7 @@ from peft import LoraConfig, get_peft_model
 from transformers import AutoModelForCausalLM
 
 from evenkeel.trainer.run.config import load_config
-from evenkeel.trainer.run.export.agreement import Agreement, conversations
+from evenkeel.trainer.run.export.agreement import Agreement
 from evenkeel.trainer.run.export.model_card import how_measured, model_card, results
 from evenkeel.trainer.run.export.policy import load_policy
 from evenkeel.trainer.run.export.source import ExportError, find_source
@@ -154,15 +153,3 @@ def test_the_card_says_what_the_files_say_and_nothing_private(run: Path):
     not_measured = model_card(find_source(run, "10"), record, Agreement(4, 4, 0.0), "float32", "my-model")
     assert "step 10 was not evaluated" in not_measured
     assert "Evaluated were the steps 0, 20" in not_measured
-
-
-def test_where_nothing_was_evaluated_a_question_of_ours_is_asked(run: Path):
-    assert conversations(find_source(run, None), 4) == [[{"role": "user", "content": "What is 2 + 3?"}]]
-
-
-@pytest.mark.skipif(find_spec("deepspeed") is not None, reason="DeepSpeed is installed, and puts them together")
-def test_shards_of_zero_without_deepspeed_are_refused_with_the_command(run: Path):
-    shards = checkpoint(run, 30, "global_step30/zero_pp_rank_0_mp_rank_00_model_states.pt")
-    with pytest.raises(ExportError) as refused:
-        load_policy(find_source(run, None))
-    assert f"python {shards / 'zero_to_fp32.py'} {shards} {shards} --safe_serialization" in str(refused.value)

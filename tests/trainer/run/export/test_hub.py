@@ -57,13 +57,6 @@ def test_a_new_repository_is_private_and_holds_the_folder(folder: Path):
     assert hub.files == {"README.md": b"# card\n", "config.json": b"{}"}
 
 
-def test_public_is_asked_for(folder: Path):
-    with hub_server() as hub:
-        result = pushed(folder, hub.url, "--public")
-    assert result.returncode == 0, result.stderr
-    assert hub.created[0]["visibility"] == "public"
-
-
 def test_nothing_goes_to_a_repository_that_is_public_already(folder: Path):
     with hub_server({"id": "someone/model", "private": False, "siblings": []}) as hub:
         result = pushed(folder, hub.url)
@@ -79,10 +72,3 @@ def test_without_network_and_offline_the_export_is_still_there_and_how_to_go_on_
         assert f"hf upload someone/model {folder} --private" in result.stderr
         assert "Traceback" not in result.stderr
     assert json.loads((folder / "config.json").read_text()) == {}
-
-
-def test_without_a_token_it_says_where_one_comes_from(folder: Path):
-    with hub_server() as hub:
-        result = pushed(folder, hub.url, HF_TOKEN="")
-    assert hub.created == []
-    assert "hf auth login" in result.stderr
