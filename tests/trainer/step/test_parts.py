@@ -5,8 +5,7 @@ What runs train with them is tested beside this file; here stands what a part ne
 
 import errno
 import random
-from collections import Counter, defaultdict, deque
-from collections.abc import Callable
+from collections import Counter, deque
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -16,15 +15,12 @@ import pytest
 import torch
 from accelerate import Accelerator
 from trl import GRPOConfig
-from trl.trainer.utils import RepeatSampler
 
-from evenkeel.trainer.algorithms.keyed_noise import row_key
 from evenkeel.trainer.algorithms.strategies import build_strategies
 from evenkeel.trainer.evaluation import Decoding
 from evenkeel.trainer.evaluation.judging import Answered
 from evenkeel.trainer.step.advantages import Advantages
 from evenkeel.trainer.step.evaluation import HeldOut
-from evenkeel.trainer.step.generation import SampleKeys
 from evenkeel.trainer.step.guards import (
     SKIPPED,
     SMALL_FILES,
@@ -35,15 +31,13 @@ from evenkeel.trainer.step.guards import (
     MemoryGuard,
     checkpoint_bytes,
 )
-from evenkeel.trainer.step.lag import Lag, Written
 from evenkeel.trainer.step.loss import Loss
 from evenkeel.trainer.step.metrics import Means
 from evenkeel.trainer.step.microbatches import Microbatches, PlannedCut
 from evenkeel.trainer.step.options import Evaluation, Guards
 from evenkeel.trainer.step.phases import Phases
-from evenkeel.trainer.step.prompts import RunOrder
 from evenkeel.trainer.step.ranks import Ranks
-from evenkeel.trainer.step.rollout import Batch, Position, Rollout, Row, Schedule
+from evenkeel.trainer.step.rollout import Batch, Position, Rollout, Schedule
 from evenkeel.trainer.step.scoring import Scoring
 
 START = Position(0, 10, 0, 0)
@@ -95,14 +89,6 @@ def test_schedule_and_position():
     assert position.where == "at optimizer step 5"
 
 
-def test_sample_keys(ranks: Ranks):
-    """Which sample of its prompt a row is, counted over the rollout batch."""
-    keys = SampleKeys(3, ranks)
-    assert keys.of([b"a", b"b", b"a"], 0) == [row_key(3, 0, b"a", 0), row_key(3, 0, b"b", 0), row_key(3, 0, b"a", 1)]
-    assert keys.of([b"a"], 0) == [row_key(3, 0, b"a", 2)]
-    assert keys.of([b"a"], 1) == [row_key(3, 1, b"a", 0)]
-
-
 def test_scoring_skips_the_old_policy_and_asks_for_the_reference(ranks: Ranks, args: GRPOConfig):
     """Of two calls in a rollout batch the first is π_old, which is not made; both were TRL's to ask for."""
     scoring = Scoring(
@@ -139,35 +125,6 @@ def _microbatches(ranks: Ranks, args: GRPOConfig, **strategies: Any) -> Microbat
     return Microbatches(args, build_strategies(**strategies), Schedule.of(args, 1), ranks, counts=Counter())
 
 
-def test_lag_writes_ahead_and_no_further_than_the_run(ranks: Ranks):
-    """Three prompts, one a rollout batch, two batches ahead, of a run of four: 3 is the first of the second epoch."""
-    lag = Lag(2, Schedule(1, 1, 1, 1), ranks)
-    data = [{"prompt": text} for text in "abc"]
-    lag.order = RunOrder(data, RepeatSampler(data, mini_repeat_count=2, repeat_count=5, shuffle=False), ranks)
-    written: list[tuple[str, int]] = []
-    metrics: dict[str, dict[str, list[float]]] = {"train": defaultdict(list)}
-
-    def begin(rows: list[Row]) -> Callable[[], Written]:
-        def finish() -> Written:
-            written.append(("".join(row["prompt"] for row in rows), lag.ahead))
-            metrics["train"]["reward"].append(float(len(written)))
-            return Written({"row": len(written)}, torch.zeros(2), 0)
-
-        return finish
-
-    for number, so_far, waiting_until in ((0, 3, 3), (1, 4, 4), (2, 4, 4), (3, 4, 0)):
-        found = lag.next([], Position(number, 4, number, number), begin, metrics)
-        assert (found.number, found.batch) == (number, {"row": number + 1})
-        assert len(written) == so_far
-        again = Lag(2, lag.schedule, ranks)
-        again.unpack(lag.packed())
-        assert again.first_unwritten == lag.first_unwritten == waiting_until
-    assert [prompts for prompts, _ in written] == ["aa", "bb", "cc", "aa"]
-    assert metrics["train"]["reward"] == [1.0, 2.0, 3.0, 4.0]
-    assert [ahead for _, ahead in written] == [0, 1, 2, 2]
-    assert metrics["train"]["lag/rollout_batches"] == [0.0, 1.0, 2.0, 2.0]
-
-
 def test_advantages(ranks: Ranks, args: GRPOConfig):
     """Dr. GRPO: r − mean. Group one 1 − 0.5 and 0 − 0.5; group two is of equal rewards, and shares nothing then."""
     ids = torch.tensor([[5, 6], [5, 7], [5, 5], [5, 5]])
@@ -182,19 +139,6 @@ def test_advantages(ranks: Ranks, args: GRPOConfig):
     assert metrics["advantage/mean_abs"] == 0.25  # (0.5 + 0.5 + 0 + 0) / 4
     assert part.label_rows(rollout, signals).tolist() == [1, 1, 0, 0]
     assert batch["groups"].tolist() == [0, 0, 1, 1]
-
-
-def test_microbatches(ranks: Ranks, args: GRPOConfig):
-    trls = [{"completion_ids": torch.tensor([[row]])} for row in range(2)]
-    plain = _microbatches(ranks, args)
-    plain.keep_uncut({"completion_ids": torch.zeros(2, 1)})
-    assert plain.regrouped(trls, START) is trls
-    assert plain.next_microbatch(trls, Position(0, 10, 3, 0), None) is trls[1]  # 3 mod 2 micro-batches
-    whole = _microbatches(ranks, args, keep_groups="forward")
-    whole.keep_uncut({"completion_ids": torch.arange(4)[:, None]})
-    cut = sorted(batch["completion_ids"].flatten().tolist() for batch in whole.regrouped(trls, START))
-    assert cut == [[0, 1], [2, 3]]
-    assert whole.regrouped(trls, START) is trls  # the rollout batch was cut
 
 
 def test_planned_cut(ranks: Ranks, args: GRPOConfig):

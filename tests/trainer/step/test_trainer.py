@@ -212,7 +212,7 @@ def test_a_users_own_parts_train_without_touching_a_file_of_ours(tiny_model, tmp
                 position = mask.cumsum(1) / mask.sum(1, keepdim=True).clamp(min=1)
                 return (position <= 0.5).to(probs.dtype)
 
-            def even_then_odd():
+            def even_then_odd() -> UpdateSchedule:
                 def select(probs, mask, pass_index):
                     return mask.bool() & (torch.arange(mask.shape[1], device=mask.device) % 2 == pass_index)
                 return UpdateSchedule(2, select)

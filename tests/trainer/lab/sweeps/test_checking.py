@@ -42,11 +42,9 @@ def _in_a_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     [
         ({"model.name_or_path": "./absent"}, r"compare\.yaml, line 9: variants\.other\.model.*existing folder"),
         ({"data.train": {"generator": None, "path": "absent.jsonl"}}, r"absent\.jsonl"),
-        ({"rewards": [{"verifier": "absent:function"}]}, r"absent"),
-        ({"algorithm.update_schedule": "lopti", "trl.num_iterations": 2}, r"num_iterations = 2 is set"),
         ({"trl.max_completion_length": 100_000}, r"compare\.yaml, line 9: variants\.other\.trl\.max_completion_length"),
     ],
-    ids=["model", "data", "verifier", "strategy", "length"],
+    ids=["model", "data", "length"],
 )
 def test_a_variant_whose_cells_would_be_refused_is_named_before_the_first_cell(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], settings: dict[str, Any], words: str

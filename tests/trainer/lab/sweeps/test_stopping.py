@@ -12,6 +12,7 @@ from evenkeel.trainer.lab.reports import report_on
 from evenkeel.trainer.lab.sweeps import commands, runner, starting
 from evenkeel.trainer.lab.sweeps.cells import Cell, cells_of
 from evenkeel.trainer.lab.sweeps.loading import load_sweep
+from evenkeel.trainer.lab.sweeps.runner import SweepError
 from evenkeel.trainer.lab.sweeps.status import status_table
 from evenkeel.trainer.lab.sweeps.stopping import LookGate, check_looks_unchanged
 from evenkeel.trainer.lab.sweeps.tuning import confirmation_stage, provisional_settings, tuning_stage

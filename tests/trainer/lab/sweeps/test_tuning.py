@@ -13,6 +13,7 @@ from evenkeel.trainer.lab.sweeps import commands, starting
 from evenkeel.trainer.lab.sweeps.cells import cells_of
 from evenkeel.trainer.lab.sweeps.loading import load_sweep
 from evenkeel.trainer.lab.sweeps.plans import plans_of
+from evenkeel.trainer.lab.sweeps.runner import SweepError
 from evenkeel.trainer.lab.sweeps.schema import Sweep
 from evenkeel.trainer.lab.sweeps.tuning import (
     check_stages,
