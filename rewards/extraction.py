@@ -46,16 +46,16 @@ _TAKEN_BACK = re.compile(
 )
 _REJECTED_BEFORE = re.compile(  # "81, not the tempting \boxed{64}", "My first guess was \boxed{5}", "\ne \boxed{5}"
     r"(?i)(?:\b(?:not|never|cannot|rather\sthan|instead\sof)|n['’]t)\s+(?:(?:the|an?|my|our|be|equals?|to|simply|just)\s+)*"
-    r"(?:[a-z-]+\s+)?(?:[$(\[{\s]|\\\(|\\\[|\\text)*\Z"
+    r"(?:(?!exceed)[a-z-]+\s+)?(?:[$(\[{}\s]|\\\(|\\\[|\\text)*\Z"
     r"|(?:\A|[.!?,;:\n]\s*|\b(?:and|but|while|is)\s+)(?:(?:the|my|our|an?|one)\s+)?(?:(?:wrong|incorrect|mistaken|tempting|false"
     r"|bogus|naive|rejected|erroneous)\s+(?:guess|answer|value|result|solution|choice)"
-    r"|(?:earlier|previous|initial|old|first|original|former)\s+(?:guess|attempt|try|answer|idea|thought))\b[^.!?\n]*\Z"
-    r"|\bguess(?:ed)?(?:\s(?:[a-z]+ly|was|is|it|that|of\s\w+))*:?[\s$(\\]*\Z"
+    r"|(?:earlier|previous|initial|old|first|original|former)\s+(?:guess|attempt|try|answer|idea|thought))\b[^.!?\n\d\\]*\\?[(\[]?\Z"
+    r"|\b(?:guessed(?:\s[a-z]+ly)?|guess(?:\sof\s\w+)?\swas):?[\s$(\\]*\Z"
     r"|(?:\\neq?|≠|\\not\s?=|=\s?[-−]|\\(?:[xb]?cancel|sout|[hv]?phantom)\s?\{|~~)[\s$]*\Z"
 )
 _REJECTED_BEHIND = re.compile(
     r"(?i)[\s$)\]\\]*(?:(?:is|was|would\sbe)\s(?:[a-z]+ly\s)?(?:a\s)?(?:wrong|incorrect|false|mistaken|guess|mistake|trap)"
-    r"|(?:(?:is|was)(?:\snot|n['’]t)|cannot\sbe)\s(?:(?:the|my|an?)\s)?(?:(?:final|correct|right)\s?)?(?:answer|solution|\W))"
+    r"|(?:(?:is|was)(?:\snot|n['’]t)|cannot\sbe)\s(?:(?:the|my|an?)\s)?(?:final\s)?(?:correct|right|answer|solution))\b"
 )
 _BRACES = re.compile(r"\\(?:boxed|fbox)\s{0,9}\{|\\\\|\\[{}]|[{}]")  # escaped backslashes and braces are not braces
 

@@ -53,7 +53,7 @@ from evenkeel.rewards.verifiers.math_answer.forms import (
     Worked,
 )
 from evenkeel.rewards.verifiers.math_answer.names import in_customary_order, is_doubtful, same_name
-from evenkeel.rewards.verifiers.math_answer.notation import without_spaces
+from evenkeel.rewards.verifiers.math_answer.notation import NOTATION, without_spaces
 from evenkeel.rewards.verifiers.math_answer.quantities import DEGREE, PERCENT, SCALES
 
 AlgebraJudge: TypeAlias = Callable[
@@ -69,11 +69,7 @@ _ROOT_OF_INTEGER = re.compile(r"\\sqrt\{ ?(\d{1,9}) ?\}")
 _ROOT_OF_ROOT = re.compile(r"\\sqrt(?:\[\d+\])?\{ ?\\sqrt")
 _POLYNOMIAL = re.compile(r"(?:[a-zA-Z\d ()+-]|\^ ?\{?\d\}?)+")
 _BRACKET = re.compile(r"\([^()]*\)")
-_KINDS = (
-    frozenset({"sin", "cos", "tan", "cot", "sec", "csc", "arcsin", "arccos", "arctan", "sinh", "cosh", "tanh"}),
-    frozenset({"log", "ln", "lg"}),
-    frozenset({"binom", "sum", "prod", "int", "lim", "max", "min", "gcd", "lcm", "det", "lfloor", "lceil"}),
-)
+_KINDS = tuple(frozenset(kind.split()) for kind in NOTATION["kinds of functions"])
 
 _MULTIPLE_FIRST = re.compile(r"(?P<modulus>\d+) ?[a-df-hj-z] ?(?:(?P<residue>[+-] ?\d+))?")
 _MULTIPLE_LAST = re.compile(r"(?P<residue>-?\d+) ?\+ ?(?P<modulus>\d+) ?[a-df-hj-z]")
@@ -102,7 +98,8 @@ def same(gold: Form, answer: Form, algebra: AlgebraJudge) -> bool | None:
             return same(value, other, algebra)
         case Worked(), _:
             ends = [gold.result] if gold.about is None else [gold.result, gold.about.value]
-            return _any(same(end, answer, algebra) for end in ends)
+            verdicts = [same(end, answer, algebra) for end in ends]
+            return True in verdicts or (None if None in verdicts else False)
         case About(), Worked(about=About() as about):
             return _all([same_number(gold.value, about.value), *_steps(answer, algebra)])
         case _, Worked():
@@ -150,8 +147,8 @@ def same(gold: Form, answer: Form, algebra: AlgebraJudge) -> bool | None:
             return _total_of(gold) == _total_of(answer)
         case Cases(), Cases():
             return _same_cases(gold, answer, algebra)
-        case Number(), Congruence():
-            return _is_residue(gold, answer)
+        case Number(unit=""), Congruence(residues=(residue,)):
+            return gold.value == residue and 0 <= residue < answer.modulus
         case (Congruence(), _) | (Quantified(), Congruence()):
             return _same_congruence(_as_congruence(gold), _as_congruence(answer))
         case BasedNumber(), BasedNumber():
@@ -190,12 +187,6 @@ def _all(verdicts: Iterable[bool | None]) -> bool | None:
             return False
         known = known and verdict is not None
     return True if known else None
-
-
-def _any(verdicts: Iterable[bool | None]) -> bool | None:
-    """Whether one holds."""
-    denied = _all(None if verdict is None else not verdict for verdict in verdicts)
-    return None if denied is None else not denied
 
 
 def _steps(worked: Worked, algebra: AlgebraJudge) -> Iterator[bool | None]:
@@ -306,19 +297,16 @@ def _same_listing(gold: Listing, answer: Listing, algebra: AlgebraJudge) -> bool
     names, others = gold.names, answer.names
     if names == others or max(len(names), len(others)) < 2:
         return _same_in_any_order(gold.items, answer.items, algebra)
-    if not _number_one_letter(names | others):  # x = 1, y = 2 without its names would have to be in order
+    letters, _, indices = zip(*(name.partition("_") for name in names | others), strict=True)
+    if len(set(letters)) > 1 or not set(indices) <= {
+        "",
+        *"123456789",
+    }:  # x = 1, y = 2 without its names would have to be in order
         return False
     values, other_values = (
         tuple(item.value if isinstance(item, Named) else item for item in listing.items) for listing in (gold, answer)
     )
     return (_same_in_order if not others else _same_in_any_order)(values, other_values, algebra)
-
-
-def _number_one_letter(names: set[str]) -> bool:
-    """Whether names are a letter and its numbered kin: ``x_1``, ``x_2``, ``x``."""
-    return len({name.partition("_")[0] for name in names}) == 1 and all(
-        name.partition("_")[2] in ("", *"123456789") for name in names
-    )
 
 
 def _same_in_order(gold: Sequence[str | Form], answer: Sequence[str | Form], algebra: AlgebraJudge) -> bool | None:
@@ -370,8 +358,6 @@ def _as_row(form: Form) -> tuple[Form, ...] | None:
 
 
 def same_number(gold: Number, answer: Number) -> bool:
-    if gold.unit == answer.unit:
-        return gold.value == answer.value
     if gold.unit == PERCENT and not answer.unit:
         return answer.value in (gold.value, gold.value / 100)
     if answer.unit == PERCENT and not gold.unit:
@@ -386,9 +372,8 @@ def compatible(gold_unit: str, answer_unit: str) -> bool:
 
 def same_measure(gold: Expression, answer: Expression | Number) -> bool:
     r"""Whether the units agree. π, roots and functions are not meant in degrees without the sign, 90 − x may be."""
-    if {gold.unit, answer.unit} == {DEGREE, ""} and (
-        _NO_DEGREES.search(gold.latex) or not (gold.unit or _RIGHT_ANGLES.search(gold.latex))
-    ):
+    in_degrees = not _NO_DEGREES.search(gold.latex) and (gold.unit or _RIGHT_ANGLES.search(gold.latex))
+    if {gold.unit, answer.unit} == {DEGREE, ""} and not in_degrees:
         return False
     return compatible(gold.unit, answer.unit)
 
@@ -499,16 +484,6 @@ def _same_congruence(gold: Congruence | None, answer: Congruence | None) -> bool
         for each in (gold, answer)
     )
     return ours == theirs
-
-
-def _is_residue(number: Number, answer: Congruence) -> bool:
-    """Whether a congruence says no more than its one residue, the least that is not below zero."""
-    return (
-        not number.unit
-        and answer.residues == (int(number.value),)
-        and number.value.denominator == 1
-        and 0 <= number.value < answer.modulus
-    )
 
 
 def _same_time(gold: str, answer: str) -> bool:

@@ -223,27 +223,9 @@ def unreadable_part(form: object) -> str:
     return next((reason for part in parts if (reason := unreadable_part(part))), "")
 
 
-Form: TypeAlias = (
-    Number
-    | About
-    | Worked
-    | Quantified
-    | Expression
-    | Words
-    | BasedNumber
-    | Named
-    | Relation
-    | Listing
-    | Row
-    | Matrix
-    | Interval
-    | Union
-    | Cases
-    | Congruence
-    | Measures
-    | Prose
-    | Unreadable
-)
+_Value: TypeAlias = Number | About | Worked | Quantified | Expression | Words | BasedNumber | Named | Relation
+_Several: TypeAlias = Listing | Row | Matrix | Interval | Union | Cases | Congruence | Measures
+Form: TypeAlias = _Value | _Several | Prose | Unreadable
 
 INFINITY, MINUS_INFINITY = Words("infinity"), Words("-infinity")
 EMPTY_SET = Listing((), braces=True)

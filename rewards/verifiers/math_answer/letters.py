@@ -56,16 +56,16 @@ _NO_CONSTANT = re.compile(  # what its parser would take for i, for an exponent,
 )
 _NO_LETTERS = re.compile(r"\\text ?\{[^{}]*\}|\\[a-zA-Z]+|(?<![A-Z])(?<![A-Z] )_ ?(?:\{[^{}]*\}|\w)")
 _INDEXED_CAPITAL = re.compile(rf"[A-Z]{_INDEX}?")
-_OPERATOR = re.compile(r"\\hat ?\{ ?[A-Z] ?\}(?:.*\\hat ?\{ ?[A-Z]| ?(?:\\psi|\\phi|\\Psi|[a-z|(]))")
-_OPERATORS = {  # two in one term
-    "hat{": re.compile(r"\\hat ?\{[^{}]+\}[^+=<>]*\\hat"),
+_OPERATORS = {  # by how their names start: all letters beside capitals with hats and a conjugate, two marked in a term
+    "": re.compile(
+        r"(?=.*([a-z]) ?\^ ?\{ ?-1 ?\})(?=.*\1(?! ?\^ ?\{ ?-))(?:[a-z ()]|\^ ?\{ ?-?\d ?\})*$"  # g^{-1}hg
+        r"|.*\\hat ?\{ ?[A-Z] ?\}(?:.*\\hat ?\{ ?[A-Z]| ?(?:\\psi|\\phi|\\Psi|[a-z|(]))"
+    ),
+    "hat{": re.compile(r".*\\hat ?\{[^{}]+\}[^+=<>]*\\hat"),
     "\\sigma_": re.compile(
         r"^(?!.*\\(?:rho|sqrt|frac ?\{[^{}]*\} ?\{[^{}]*sigma)).*\\sigma ?_ ?\{?[xyz\d]\}? ?(?:\\cdot ?)?\\sigma ?_"
     ),
 }
-_CONJUGATED = re.compile(
-    r"(?=.*([a-z]) ?\^ ?\{ ?-1 ?\})(?=.*\1(?! ?\^ ?\{ ?-))(?:[a-z ()]|\^ ?\{ ?-?\d ?\})*"
-)  # g^{-1}hg
 _ORDER = re.compile(rf"{_LETTER} ?\^ ?\{{ ?\( ?(?:\d+|[a-z]) ?\) ?\}}")
 _NUMBERS = re.compile(
     r"\\pi(?![a-z])"
@@ -87,8 +87,7 @@ _OF_AN_INDEX = re.compile(r"[\dn +-]*n[\dn +-]*")
 _APPLIED_TO_A_LETTER = re.compile(rf"(?<![\\A-Za-z])(?P<name>{_LETTER}){_INDEX}? ?\( ?(?!(?P=name))[xtns] ?\)")
 
 Parser = Callable[[str], Any]
-ALL = ("",)
-"""That every letter may be one that does not commute: each name starts so."""
+ALL = ("",)  # no letter need commute: each name starts so
 
 
 class NotUnderstoodError(ValueError):
@@ -100,9 +99,7 @@ def may_not_commute(gold: str, answer: str) -> tuple[str, ...]:
     both = f"{gold} , {answer}"
     if _CROSS.search(both) or any(match["mark"] for match in _TRANSPOSED.finditer(both)):
         return ALL
-    if _OPERATOR.search(gold) or _CONJUGATED.fullmatch(gold):
-        return ALL
-    operators = tuple(name for name, pattern in _OPERATORS.items() if pattern.search(gold))
+    operators = tuple(name for name, pattern in _OPERATORS.items() if pattern.match(gold))
     capitals = set(_INDEXED_CAPITAL.findall(_NO_LETTERS.sub(" ", _CHANCE.sub(" ", both))))
     if len(capitals) < 2 or (_NUMBERS.search(gold) and not _INVERTED.search(gold)):
         return operators
@@ -138,9 +135,8 @@ def _put_aside(latex: str, kept: dict[str, Any], parse: Parser, noncommuting: tu
 
     def letter(text: str) -> str:
         name = re.sub(r"[\s{}]", "", text)
-        return symbol(
-            sympy.Symbol(name, commutative=False) if name.startswith(noncommuting) else sympy.Symbol(name, real=True)
-        )
+        apart = name.startswith(noncommuting)
+        return symbol(sympy.Symbol(name, commutative=False) if apart else sympy.Symbol(name, real=True))
 
     def inner(text: str) -> Any:
         value = parsed_with_marks(text, parse, noncommuting)

@@ -76,17 +76,7 @@ _QUANTIFIERS = (
 _KINDS = {"real": "R", "integer": "Z", "natural": "N", "positive": "N+", "non": "N", "nonnegative": "N"}
 
 FUNCTIONS = frozenset(NOTATION["functions"].split())
-_ONES = """zero one two three four five six seven eight nine ten eleven twelve thirteen fourteen fifteen sixteen
-seventeen eighteen nineteen""".split()  # noqa: SIM905 — as lists they would be thirty lines
-_TENS = """twenty thirty forty fifty sixty seventy eighty ninety""".split()  # noqa: SIM905
-NUMBERS = {
-    **{word: value for value, word in enumerate(_ONES)},
-    **{word: 10 * value for value, word in enumerate(_TENS, start=2)},
-    **{
-        f"{ten} {one}": 10 * i + j for i, ten in enumerate(_TENS, start=2) for j, one in enumerate(_ONES[1:10], start=1)
-    },
-    **{"hundred": 100, "one hundred": 100, "thousand": 1000, "one thousand": 1000},
-}
+NUMBERS: dict[str, int] = NOTATION["numbers"]
 _SAID_IN_SHORT = {"dne": "does not exist"}
 _SHORT_WORDS = frozenset({"no", "on", "up"})
 _TIME_OR_RATIO = re.compile(r"\d+(?: ?: ?\d+)+(?: ?[ap]m)?")
@@ -207,8 +197,7 @@ def without_introduction(text: str) -> str:
     introduction = _INTRODUCTION.match(joined)
     if introduction is None:
         return text
-    if introduction["connective"]:
-        connective = introduction["connective"]
+    if connective := introduction["connective"]:
         says_something = bool(_without_connectives(connective)) and not _says_what_happens(connective)
     else:
         words = introduction["words"] or f"{introduction['start'] or ''} value {introduction['end'] or ''}"

@@ -43,8 +43,7 @@ _FACTOR = re.compile(
 _PRODUCT_OF_POWERS = re.compile(rf"-? ?{_FACTOR.pattern}(?:{_TIMES}{re.sub('[?]P<.*?>', '', _FACTOR.pattern)}){{0,5}}")
 
 PERCENT, DEGREE = "percent", "degree"
-COUNTED = "counted "
-"""Starts the name of those whom no table knows, archers, alone behind a whole number."""
+COUNTED = "counted "  # starts the name of those whom no table knows, archers, alone behind a whole number
 
 _NAMES = {
     spelling: name for name, others in NOTATION["units"].items() for spelling in (name, name + "s", *others.split())
@@ -70,9 +69,7 @@ _BEHIND = re.compile(
     r"|(?<=[a-z]) (?:(?P<later>later|from now)|(?P<high>tall|high)|(?P<old>old)|(?P<long>long)|(?P<wide>wide)"
     r"|(?P<deep>deep))$"
 )
-_WHO = re.compile(
-    r"(?!quarter|remainder|multiplier|numerator|denominator)[A-Za-z][a-z]{3,}(?:ers|ors|ists|ians|ants|ees|men)"
-)
+_WHO = re.compile(r"(?!quarter|remainder|.*plier|.*(?:min|mer)ator)[A-Za-z][a-z]{3,}(?:(?:er|or|ist|ian|ant)s|men)")
 _PART = re.compile(rf"/|[()]|{_WORD}")
 _POWER = r" ?\^ ?(?:\{ ?-?[1-9] ?\}|-?[1-9])"
 _TEXT = rf"\\text ?\{{[^{{}}]*(?:\^\{{-?\d\}}[^{{}}]*)*\}}(?:{_POWER})?"

@@ -65,10 +65,8 @@ from evenkeel.rewards.verifiers.math_answer.quantities import (
     split_unit,
 )
 
-_SETS_IN_WORDS: dict[str, Form] = {
-    **dict.fromkeys(["no solution", "no real solution", "empty set"], EMPTY_SET),
-    **dict.fromkeys(["all real number", "all real"], REALS),
-}
+_SETS_IN_WORDS: dict[str, Form] = dict.fromkeys(["no solution", "no real solution", "empty set"], EMPTY_SET)
+_SETS_IN_WORDS |= dict.fromkeys(["all real number", "all real"], REALS)
 
 _BARE_NUMBER = re.compile(r"-?[0-9]{1,100}(?:\.[0-9]{1,100})?")  # most answers: nothing about them is to be spelled out
 _BASED = re.compile(
@@ -117,9 +115,8 @@ def read_form(text: str) -> Form:
         return Unreadable("it is empty")
     if number := _number(text):
         return number
-    for reading in (cases, congruence, date, measures):
-        if form := reading(text):
-            return form
+    if form := cases(text) or congruence(text) or date(text) or measures(text):
+        return form
     if quantified := split_quantifier(text):
         value = read_form(quantified[0])
         return value if isinstance(value, Unreadable) else Quantified(value, *quantified[1:], quantified[0])
@@ -128,30 +125,14 @@ def read_form(text: str) -> Form:
     if names := _several_words(text):
         return names
     if words := words_in(text):
-        return (
-            Number(Fraction(NUMBERS[words]))
-            if words in NUMBERS and text.rstrip("} ")[-1] != "s"
-            else _SETS_IN_WORDS.get(words, Words(words))
-        )
+        if words in NUMBERS and text.rstrip("} ")[-1] != "s":  # nor are hundreds 100
+            return Number(Fraction(NUMBERS[words]))
+        return _SETS_IN_WORDS.get(words, Words(words))
     if (split := split_unit(text)) and (number := _number(*split)):
         return number
-    for reading in (
-        matrix,
-        unit_vectors,
-        named_number,
-        several,
-        constant,
-        in_braces,
-        in_brackets,
-        related,
-        union,
-        either_sign,
-        _based,
-        _measured,
-    ):
-        if (form := reading(text)) is not None:
-            return form
-    return _expression(text)
+    form = matrix(text) or unit_vectors(text) or several(text) or constant(text)
+    form = form or in_braces(text) or in_brackets(text) or related(text) or union(text) or either_sign(text)
+    return form or _based(text) or _measured(text) or _expression(text)
 
 
 def _number(text: str, unit: str = "") -> Number | None:
@@ -226,11 +207,8 @@ def _measured(text: str) -> Form | None:
 def _expression(text: str) -> Form:
     text = text.lstrip("+ ")
     runs = {run.lower() for run in re.findall(r"(?<![A-Za-z\\])[A-Za-z]+", re.sub(r"_\{[a-z]+\}", "", text))}
-    if "\\text" in text or not text.isascii() or runs & _CONJUNCTIONS:
-        return Unreadable("it mixes words and mathematics")
-    if re.search('[?"#@;]', text) or (
-        any(len(run) > 3 and run not in FUNCTIONS for run in runs) and "\\begin" not in text
-    ):
+    has_words = any(len(run) > 3 and run not in FUNCTIONS for run in runs) and "\\begin" not in text
+    if has_words or "\\text" in text or not text.isascii() or runs & _CONJUNCTIONS or re.search('[?"#@;]', text):
         return Unreadable("it mixes words and mathematics")
     if _TWO_DIGITS.search(re.sub(r"\\[a-zA-Z]+", " ", text)):  # \log_10 has its base
         return Unreadable("x^12 and x_12 are x^1 2 and x_1 2 in LaTeX; x^{12} and x_{12} need braces")
@@ -246,15 +224,6 @@ _SIGN = re.compile(r"<=|>=|(?<![\d)}])!=|[=<>]|\\(?:le|ge|ne|approx|equiv|sim)(?
 _SIGNS = {"<=": "\\le", ">=": "\\ge", "!=": "\\ne"}
 _ALONE = r"(?<![A-Za-z\\{{_]){}(?![A-Za-z_'(^])"  # x = 7x + 3 is to be solved for x
 _TURNED = {">": "<", "\\ge": "\\le"}
-
-
-def named_number(text: str) -> Form | None:
-    """``x = 10,080``, whose comma would else separate."""
-    name, _, written = text.partition("=")
-    if "," not in written or not is_name(name):
-        return None
-    number = read_form(written.strip())
-    return Named(squeezed(name), number) if isinstance(number, Number) else None
 
 
 def related(text: str) -> Form | None:
@@ -340,9 +309,8 @@ def _between(sides: list[str], signs: list[str]) -> Form:
         sides, signs = sides[::-1], [_TURNED[sign] for sign in signs[::-1]]
     if not is_name(sides[1]) or not set(signs) <= {"<", "\\le"}:
         return Unreadable("it is a chain of relations")
-    return Named(
-        squeezed(sides[1]), Interval(read_form(sides[0]), read_form(sides[2]), signs[0] == "\\le", signs[1] == "\\le")
-    )
+    closed = [sign == "\\le" for sign in signs]
+    return Named(squeezed(sides[1]), Interval(read_form(sides[0]), read_form(sides[2]), *closed))
 
 
 def _signs_between(text: str) -> list[str]:
@@ -372,7 +340,8 @@ _HALF_OF_REALS = re.compile(r"\\mathbb ?\{?R\}? ?[_^] ?\{? ?([+-]) ?\}?")
 def several(text: str) -> Form | None:
     """What commas, "and" and "or" separate."""
     pieces = split_outside_brackets(text, SEPARATOR)
-    if len(pieces) == 1:
+    name, _, written = text.partition("=")
+    if len(pieces) == 1 or (is_name(name) and isinstance(read_form(written), Number)):  # x = 10,080
         return None
     if groups := _groups_of_names(text):
         return groups

@@ -1,4 +1,4 @@
-r"""5,359 pairs of a gold and an answer, labelled by mathematics before they were judged.
+r"""5,684 pairs of a gold and an answer, labelled by mathematics before they were judged.
 
 ``right`` says whether the answer is the gold; ``refused`` says why a right one scores 0 all the same. The first 532 lie
 in ``rewards/bench/audit/labelled_math.json``: `evenkeel audit` asks them of anyone's function. The class *second
@@ -19,7 +19,8 @@ and words* was written before the rules for it, and 4 of its wrong answers were 
 answers were refused before the guard measured exponents); units in an open brace, letters that the parser lacks, units
 in Chinese, a choice with its text, and what belongs to a form: names, quantifiers, percent, constants, functions. Its
 classes *open set* were written by an author who did not write the rules; before these were learned from, 11 of 126
-right answers were refused, none of 127 wrong ones and 15 of 79 written against the code paid.
+right answers were refused, none of 127 wrong ones and 15 of 79 written against the code paid; *what is said around a
+value* and *boxes that the text rejects* hold what else was tried at the rules for these.
 """
 
 import json
@@ -93,5 +94,5 @@ def test_the_table_covers_what_it_claims():
     for pair in PAIRS:
         count["right" if pair["right"] else "wrong"] += 1
         count["refused"] += "refused" in pair
-    assert dict(count) == {"right": 2720, "wrong": 2639, "refused": 78}
+    assert dict(count) == {"right": 2841, "wrong": 2843, "refused": 78}
     assert len({(pair["gold"], written(pair)) for pair in PAIRS}) == len(PAIRS)
