@@ -1,6 +1,5 @@
 """Verifiers: what decides whether a completion is right. No torch, no TRL: they run anywhere."""
 
-from evenkeel.rewards.isolation.workers import verifier_stacks
 from evenkeel.rewards.parts import GENERATORS, VerifierError, build_verifier
 from evenkeel.rewards.registry import Refusal
 from evenkeel.rewards.reward_function import RewardFunction, reward_functions
@@ -15,5 +14,4 @@ __all__ = [
     "VerifierError",
     "build_verifier",
     "reward_functions",
-    "verifier_stacks",
 ]

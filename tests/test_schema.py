@@ -102,7 +102,7 @@ def test_all_that_ships_is_valid() -> None:
 
 MISTAKES = [
     ("an unknown section", "modle={}"),
-    ("an unknown key", "stopping.grace_second=1"),
+    ("an unknown key", "stopping.skip_fault=1"),
     ("a number in quotes", "trl.learning_rate='1e-6'"),
     ("yes for true", "trl.bf16=yes"),
     ("a word that TRL does not know", "trl.loss_type=gpro"),

@@ -55,38 +55,31 @@ def ended(launch: Launch, status: int) -> str:
     return said
 
 
-def test_the_launcher_told_to_stop_saves_on_both_ranks_or_says_what_counts(
-    tiny_model: Path, tmp_path: Path, monkeypatch
-):
+def test_the_launcher_told_to_stop_saves_on_both_ranks(tiny_model: Path, tmp_path: Path, monkeypatch):
     run, slowly = tmp_path / "run", tmp_path / "slowly"
     monkeypatch.setenv("WAIT_WHILE", str(slowly))
     monkeypatch.setenv("WAIT_SECONDS", "0.2")
     slowly.touch()
     sections: dict[str, Any] = {"rewards": [{"verifier": "tests.scripts.waiting_verifier:unhurried"}]}
-    soon, later = ({**sections, "stopping": {"grace_seconds": seconds}} for seconds in (0.001, 100))
-    with launched(run_file(tmp_path, tiny_model, {"max_steps": 500}, **soon), 2) as launch:
-        await_step(launch, run, 3)  # the next batch takes 1.6 s, and no checkpoint comes before it
+    with launched(run_file(tmp_path, tiny_model, {"max_steps": 500}, **sections), 2) as launch:
+        await_step(launch, run, 3)
         launch.process.send_signal(signal.SIGTERM)
         said = ended(launch, 130)
     slowly.unlink()
-    counts = re.findall(r"needs about \S+ s more: (checkpoint-\d+) is what will count", said)
-    assert counts == ["checkpoint-2"], said
-    assert said.count("The rollout batch did not end within 0.001 s: checkpoint-2 is what counts") == 1
-    assert (run / "checkpoint-2" / "manifest.json").exists()
+    (first,) = map(int, re.findall(r"Stopped at step (\d+) with a checkpoint", said))
+    assert (run / f"checkpoint-{first}" / "manifest.json").exists()
 
     before = max(steps(run))
-    with launched(run_file(tmp_path, tiny_model, {"max_steps": 500}, **later), 2) as launch:
+    with launched(run_file(tmp_path, tiny_model, {"max_steps": 500}, **sections), 2) as launch:
         await_step(launch, run, before + 3)
         launch.process.send_signal(signal.SIGTERM)
         said = ended(launch, 130)
-    assert f"resumed from {counts[0]}" in said
-    assert len(re.findall(r"Stopping after .* if it ends within 100 s \(it needs about \S+ s more\)", said)) == 1, said
-    assert "did not end within" not in said
+    assert f"resumed from checkpoint-{first}" in said
     (stopped,) = map(int, re.findall(r"Stopped at step (\d+) with a checkpoint", said))
     record = json.loads((run / f"checkpoint-{stopped}" / "manifest.json").read_text())
     assert {"rng_state_0.pth", "rng_state_1.pth", "evenkeel.pt"} <= {*record["files"]}
 
-    with launched(run_file(tmp_path, tiny_model, {"max_steps": stopped + 2}, **later), 2) as launch:
+    with launched(run_file(tmp_path, tiny_model, {"max_steps": stopped + 2}, **sections), 2) as launch:
         assert f"resumed from checkpoint-{stopped}" in ended(launch, 0)
     assert steps(run) == [*range(1, stopped + 3)]
 
@@ -107,16 +100,18 @@ def test_memory_that_runs_out_on_one_rank_is_said_once_and_the_other_is_gone_soo
 
 def test_without_progress_the_stacks_of_both_ranks_are_written(tiny_model: Path, tmp_path: Path, monkeypatch):
     monkeypatch.setenv(HANGS_BEHIND, str(tmp_path / "run" / "metrics.jsonl"))
-    stopping = {"stall_minutes": 0.25, "stall_aborts": True}
     rewards = [{"verifier": f"{HERE}:hangs"}]
-    with launched(run_file(tmp_path, tiny_model, {"max_steps": 20}, stopping=stopping, rewards=rewards), 2) as launch:
-        said = ended(launch, 1)
-    assert said.count("No progress for 15 s (stopping.stall_minutes)") == 1, said
-    assert "The run ends now, as stopping.stall_aborts says" in said
-    waits, hangs = ((tmp_path / "run" / "stalls" / f"rank-{rank}.txt").read_text() for rank in (0, 1))
+    file = run_file(tmp_path, tiny_model, {"max_steps": 20}, stopping={"stall_minutes": 0.25}, rewards=rewards)
+    stacks = [tmp_path / "run" / "stalls" / f"rank-{rank}.txt" for rank in (0, 1)]
+    with launched(file, 2) as launch:
+        deadline = time.monotonic() + 300
+        while not all(path.exists() and path.read_text().endswith("<module>\n") for path in stacks):
+            assert time.monotonic() < deadline
+            time.sleep(0.2)
+        launch.process.kill()
+    waits, hangs = (path.read_text() for path in stacks)
     assert "in gather" in waits
-    assert "in _hangs_on_rank_1" in hangs
-    assert "in _hangs_on_rank_1" not in waits
+    assert "in gather" not in hangs  # it waits for its verifier's process
 
 
 def test_a_verifier_that_hangs_on_one_rank_is_named_and_its_row_is_unjudged(

@@ -10,7 +10,7 @@
 Everything that can be found wrong is found before the model is loaded, and said without a traceback.
 
 Exit status: 0 trained to the end, or nothing was left to train; 1 failed; 2 refused: something is to be put right;
-130 stopped on request with a new checkpoint; 143 stopped without one, by SIGTERM while loading or after its grace time,
+130 stopped on request with a new checkpoint; 143 stopped without one, by SIGTERM while loading
 or by a second Ctrl-C; 128 + n ended by signal n: 137 by SIGKILL, mostly because memory ran out, 139 and 134 by a crash
 of a library. After every status but 0 and 2 the same command with --resume auto starts the run or goes on. accelerate
 launch and torchrun turn every status but 0 into 1; evenkeel launch, which takes their place, keeps it.

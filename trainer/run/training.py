@@ -5,7 +5,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from evenkeel.rewards import Refusal, verifier_stacks
+from evenkeel.rewards import Refusal
 from evenkeel.trainer.run.config import RunConfig
 from evenkeel.trainer.run.processes import (
     FAILED,
@@ -125,7 +125,7 @@ def _watched(
 
     steps_per_block = optimizer_steps_per_block(trainer.args, trainer.strategies.schedule.num_passes)
     parts = trainer.parts
-    stop = StopAtRolloutBoundary(steps_per_block, parts.ranks.any, config.stopping.grace_seconds)
+    stop = StopAtRolloutBoundary(steps_per_block, parts.ranks.any)
     idle = IdleBatches(
         trainer._metrics,
         parts.checkpoint.counts,
@@ -135,10 +135,7 @@ def _watched(
         print_line,
     )
     if (minutes := config.stopping.stall_minutes) is not None:
-        aborts = config.stopping.stall_aborts
-        trainer.add_callback(
-            StallWatchdog(run / "stalls", 60 * minutes, aborts=aborts, verifier_stacks=verifier_stacks)
-        )
+        trainer.add_callback(StallWatchdog(run / "stalls", 60 * minutes))
     trainer.add_callback(MetricsFile(run / METRICS))
     trainer.add_callback(Progress(ACCURACY, phase=lambda: trainer.parts.phases.now))
     trainer.add_callback(EvaluationProgress())

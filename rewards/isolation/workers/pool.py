@@ -1,7 +1,6 @@
 """A pool of worker processes, as a value: it can be compared, hashed and pickled; its workers belong to the process."""
 
 import atexit
-import contextlib
 import os
 import selectors
 import signal
@@ -173,15 +172,6 @@ class WorkerGroup:
                 raise
         return [results[index] for index in range(len(items))]
 
-    def stacks(self) -> Iterator[str]:
-        """Where each busy worker is; asked by another thread than that which waits for them.
-
-        One that starts is not asked: the signal would end it.
-        """
-        name = "a user's part" if self._pool.users else self._pool.target
-        for worker, index in list(self._busy.items()):
-            yield f"{name}\n{'starting' if index is None else worker.stack()}"
-
     def close(self) -> None:
         """End every worker. The group can be used again."""
         with self._lock:
@@ -290,15 +280,6 @@ class WorkerGroup:
                 f"a worker for {self._pool.target} was not ready after {seconds:.0f} s:\n{worker.log_tail()}"
             )
         return WorkerResult(None, "wall_limit", seconds, f"no result after {seconds:.1f} s of wall time")
-
-
-def verifier_stacks() -> str:
-    """The stacks of this process's busy verifier workers, a block each: what is asked when a run makes no progress."""
-    blocks: list[str] = []
-    for group in list(_groups.values()):
-        with contextlib.suppress(ValueError, OSError):  # a worker that ends while it is asked
-            blocks += group.stacks()
-    return "\n\n".join(blocks)
 
 
 def _close_all() -> None:

@@ -34,7 +34,6 @@ def main() -> None:
     items, results = os.fdopen(channel, "rb"), os.fdopen(os.dup(channel), "wb")
     settings = json.loads(items.readline())
     _die_with(settings["parent"])
-    faulthandler.register(signal.SIGUSR1, file=log)  # what the parent asks for when nothing moves
     faulthandler.enable(file=log, all_threads=False)
     signal.signal(signal.SIGPROF, signal.SIG_DFL)  # dispositions and masks are inherited
     signal.pthread_sigmask(signal.SIG_SETMASK, [])

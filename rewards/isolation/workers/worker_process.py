@@ -19,7 +19,6 @@ from typing import Any
 MOST_MESSAGE_BYTES = 16 << 20
 """Of one line that a worker sends, so that no worker can fill the memory of the process that reads it."""
 _KEPT_VARIABLES = ("PATH", "HOME", "LANG", "LC_ALL", "LC_CTYPE", "LD_LIBRARY_PATH", "TMPDIR", "TZ")
-_SECONDS_FOR_STACKS = 1.0
 _FRAME = re.compile(r'  File "(.*)", line (\d+) in (.*)')
 _MOST_FRAMES = 3
 """Of the stack at which a worker crashed, the innermost."""
@@ -148,28 +147,8 @@ class WorkerProcess:
         self._channel.close()
         return self._process.wait()
 
-    def stack(self) -> str:
-        """Where its threads are. It writes them to its log on SIGUSR1, from C, with or without the interpreter's lock.
-
-        One that is stopped or gone gives a sentence instead.
-        """
-        before = os.fstat(self._log.fileno()).st_size
-        try:
-            os.kill(self._process.pid, signal.SIGUSR1)
-        except ProcessLookupError:
-            return f"process {self._process.pid} has ended"
-        size, deadline = before, time.monotonic() + _SECONDS_FOR_STACKS
-        while time.monotonic() < deadline:
-            time.sleep(0.05)
-            grown = os.fstat(self._log.fileno()).st_size
-            if grown == size > before:
-                break
-            size = grown
-        text = os.pread(self._log.fileno(), size - before, before).decode(errors="replace").strip()
-        return f"process {self._process.pid}:\n{text or f'no answer within {_SECONDS_FOR_STACKS:g} s'}"
-
     def log_tail(self) -> str:
-        """The end of what it wrote before it was ready, and of its stacks."""
+        """The end of what it wrote before it was ready, and of its crash."""
         return self._log_text().strip()[-2000:]
 
     def exit_reason(self) -> str:

@@ -235,18 +235,10 @@ class LoggingSection(Section):
 class StoppingSection(Section):
     """How a run ends before its last step, and what it does when something hangs."""
 
-    grace_seconds: Annotated[float, Field(gt=0)] | None = None
-    """After SIGTERM the current rollout batch may take so long before the run ends without a new checkpoint, and one
-    that is being written then has as long again; ``null`` = it is waited for.
-    """
     skip_faults: Annotated[int, Field(ge=0)] = 0
     """So many optimizer steps with a loss or gradient that is not finite are left out; the next one stops the run."""
     stall_minutes: Annotated[float, Field(gt=0)] | None = 30.0
-    """After so long without progress the stacks of all ranks and verifier processes are written to
-    ``stalls/rank-*.txt``; ``null`` = never.
-    """
-    stall_aborts: bool = False
-    """And the run then ends with status 1."""
+    """After so long without progress the stacks of all ranks are written to ``stalls/rank-*.txt``; ``null`` = never."""
     idle_batches: Count | None = 20
     """After so many rollout batches in a row without any gradient the run ends; ``null`` = never. Batches whose answers
     are all right do not count.
