@@ -11,7 +11,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from evenkeel.trainer.run.callbacks.stopping import StopAtRolloutBoundary
+from evenkeel.trainer.run.callbacks.stopping import SAME_REQUEST, StopAtRolloutBoundary
 from tests.paths import ROOT
 
 ENVIRONMENT = {**os.environ, "PYTHONPATH": str(ROOT)}
