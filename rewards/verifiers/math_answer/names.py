@@ -53,7 +53,7 @@ _SENTENCE = re.compile(
     rf" (?:{'|'.join(NOTATION['introductions']['happens'].split(','))})",
     re.IGNORECASE,
 )
-_COUNT_IN_WORDS = re.compile(r"(\\text ?\{[^{}\d]*?) ?\} ?(\d+) ?\\text ?\{((?: |st|nd|rd|th)[^{}\d]*\} ?[^ ])")
+_COUNT_IN_WORDS = re.compile(r"(\\text ?\{[^{}\d]*?) ?\} ?(\d+) ?\\text ?\{([ snrt][^{}\d]*\} ?)(?=[-\d({]|\\[^ct])")
 _BEFORE_A_VALUE = re.compile(r"(?<=[a-z]) (?=(?:\\?\$ ?)?-?\d)")
 _ORDINAL = re.compile(r"\b\d+(?:st|nd|rd|th)\b|\b\d+ (?=[a-z]+s\b)")
 _ANSWER = frozenset({"answer", "answers", "ans", "result", "mine"})
