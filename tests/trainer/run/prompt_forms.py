@@ -1,4 +1,4 @@
-"""Prompts as data sets write them: what becomes of each form, and of those refused the words that name it."""
+"""Prompts as data sets write them: what becomes of each form, and those that are refused."""
 
 from typing import Any
 
@@ -33,33 +33,21 @@ CONVERTED: dict[str, tuple[Any, list[dict[str, str]]]] = {
         [{"role": "developer", "content": "Be brief."}, USER],
     ),
 }
-REFUSED: dict[str, tuple[Any, str, str]] = {
-    "nothing": (None, "are empty", "Drop these rows"),
-    "nothing in the place of a message": ([None, USER], "hold NoneType", "{role: user, content: …}"),
-    "messages as JSON": ('[{"role": "user", "content": "q"}]', "JSON", "json.loads"),
-    "an unknown role": ([{"role": "human", "content": "q"}], "role 'human'", "user"),
-    "messages in a mapping": ({"messages": [USER]}, "messages", "{prompt: question.messages}"),
-    "an image": (
-        [
-            {
-                "role": "user",
-                "content": [{"type": "image_url", "image_url": {"url": "x"}}, {"type": "text", "text": "q"}],
-            }
-        ],
-        "image_url",
-        "text",
-    ),
-    "a number": (7, "number", "text"),
-    "a list of texts": (["q", "r"], "list of texts", "role"),
-    "ShareGPT with an unknown speaker": ([{"from": "narrator", "value": "q"}], "'narrator'", "human"),
-    "messages as Python's text": ("[{'role': 'user', 'content': 'q'}]", "Python", "ast.literal_eval"),
-    "true": (True, "true or false", "text"),
-    "a list of conversations": ([[USER], [USER]], "list of conversations", "row"),
-    "text under another key": ([{"role": "user", "text": "q"}], "text", "content"),
-    "a call of a tool": (
-        [USER, {"role": "assistant", "content": None, "tool_calls": [{"id": "1"}]}],
-        "tool_calls",
-        "text",
-    ),
-    "a row of messages as JSON": ('{"prompt": [{"role": "user", "content": "q"}], "id": 3}', "JSON", "json.loads"),
+REFUSED: dict[str, Any] = {
+    "nothing": None,
+    "nothing in the place of a message": [None, USER],
+    "messages as JSON": '[{"role": "user", "content": "q"}]',
+    "an unknown role": [{"role": "human", "content": "q"}],
+    "messages in a mapping": {"messages": [USER]},
+    "an image": [{"role": "user", "content": [{"type": "image_url", "image_url": {"url": "x"}}]}],
+    "a number": 7,
+    "a list of texts": ["q", "r"],
+    "ShareGPT with an unknown speaker": [{"from": "narrator", "value": "q"}],
+    "messages as Python's text": "[{'role': 'user', 'content': 'q'}]",
+    "true": True,
+    "a list of conversations": [[USER], [USER]],
+    "text under another key": [{"role": "user", "text": "q"}],
+    "a call of a tool": [USER, {"role": "assistant", "content": None, "tool_calls": [{"id": "1"}]}],
+    "a row of messages as JSON": '{"prompt": [{"role": "user", "content": "q"}], "id": 3}',
+    "messages as numpy writes them": "[{'role': 'user', 'content': 'q'} {'role': 'user', 'content': 'r'}]",
 }

@@ -1,10 +1,15 @@
-"""Prompts as conversations, lists of ``{role, content}``."""
+"""Prompts as conversations, lists of ``{role, content}``; of the forms in which data sets write them."""
 
+import ast
+import json
+import re
 from typing import Any
 
-from evenkeel.trainer.run.data.prompt_forms import as_messages, refused_form
 from evenkeel.trainer.run.data.sources import DataError, rows_named
 
+ROLES = ("system", "developer", "user", "assistant", "tool")
+"""Who may speak in a prompt, as chat templates know them."""
+_SHAREGPT = {"human": "user", "gpt": "assistant", "chatgpt": "assistant", **{role: role for role in ROLES}}
 _TEMPLATE_MARKS = ("<|im_start|>", "<|start_header_id|>", "<|begin_of_text|>")
 
 
@@ -22,14 +27,17 @@ def conversations(
             message of their own.
     """
     made, where = [as_messages(prompt) for prompt in prompts], f"{label}, column {column}"
-    refused: dict[str, tuple[list[int], str, str]] = {}
+    refused: dict[str, list[int]] = {}
     for row, prompt in enumerate(made):
-        if found := refused_form(prompt, column):
-            form, what, instead = found
-            refused.setdefault(form, ([], what, instead))[0].append(row)
+        if fault := fault_of_prompt(prompt):
+            refused.setdefault(fault, []).append(row)
     if refused:
-        lines = [f"{where}: the prompts of {rows_named(rows)} {what}. {do}" for rows, what, do in refused.values()]
-        raise DataError("\n\n".join(lines))
+        faults = "; ".join(f"the prompts of {rows_named(rows)} {fault}" for fault, rows in refused.items())
+        raise DataError(
+            f"{where}: {faults}. A prompt is a text, or messages [{{role: user, content: …}}] of text with the roles "
+            f"{', '.join(ROLES)}. `columns: {{prompt: …}}` takes a column, a field of it ({column}.field), or a text "
+            f"with columns in it ('What is {{{column}}}?')."
+        )
     instead = "Name a column of bare questions under `columns: {prompt: …}`, or split the text into messages first."
     what = "already carry a chat template, which would be applied twice"
     if not templated:
@@ -41,6 +49,78 @@ def conversations(
     what = "have a system message of their own beside data.system_prompt"
     _refuse_rows([messages[0]["role"] == "system" for messages in made], where, what, instead)
     return [[{"role": "system", "content": system_prompt}, *messages] for messages in made]
+
+
+def as_messages(prompt: Any) -> Any:
+    """A list of ``{role, content}``, made of a text, of one message, of ShareGPT's ``{from, value}`` or of text parts.
+
+    What none of these is comes back as it is, for `fault_of_prompt` to name.
+    """
+    if isinstance(prompt, str):
+        return prompt if not prompt.strip() or _spells_messages(prompt) else [{"role": "user", "content": prompt}]
+    messages = [prompt] if isinstance(prompt, dict) and {*prompt} & {"role", "from"} else prompt
+    return [*map(_as_message, messages)] if isinstance(messages, list) else messages
+
+
+def _as_message(message: Any) -> Any:
+    if not isinstance(message, dict):
+        return message
+    speaker, text = message.get("from"), message.get("value")
+    if "role" not in message and isinstance(speaker, str) and speaker in _SHAREGPT and isinstance(text, str):
+        return {"role": _SHAREGPT[speaker], "content": text}
+    parts = message.get("content")
+    if isinstance(parts, list) and parts and all(_is_text(part) for part in parts):
+        return {**message, "content": "".join(part["text"] for part in parts)}
+    return message
+
+
+def _is_text(part: Any) -> bool:
+    return isinstance(part, dict) and part.get("type") == "text" and isinstance(part.get("text"), str)
+
+
+def _spells_messages(text: str) -> bool:
+    """Whether a text spells messages in JSON or Python: the policy would be asked the brackets too."""
+    text = text.strip()
+    if not (text.startswith(("[", "{")) and text.endswith(("]", "}"))):
+        return False
+    for read in (json.loads, ast.literal_eval):
+        try:
+            value = read(text)
+        except (ValueError, SyntaxError, RecursionError, MemoryError):
+            continue
+        values = value.values() if isinstance(value, dict) else ()
+        return any(map(_are_messages, (value, [value], *values)))
+    # as numpy writes an array of messages, without commas, which no language reads
+    return all(re.search(rf"['\"]{key}['\"]\s*:", text) for key in ("role", "content"))
+
+
+def _are_messages(value: Any) -> bool:
+    first = value[0] if isinstance(value, list) and value else None
+    return isinstance(first, dict) and ({"role", "content"} <= {*first} or {"from", "value"} <= {*first})
+
+
+def fault_of_prompt(prompt: Any) -> str:
+    """What completes "the prompts of rows 1, 2 …", after `as_messages`; empty of messages that a template can write."""
+    if prompt is None or prompt in ([], {}) or (isinstance(prompt, str) and not prompt.strip()):
+        return "are empty"
+    if isinstance(prompt, str):
+        return "are texts that spell messages (read them with json.loads or ast.literal_eval)"
+    if not isinstance(prompt, list):
+        keys = f" with the keys {', '.join(map(str, prompt))}" if isinstance(prompt, dict) else ""
+        return f"are {type(prompt).__name__}{keys}, neither text nor messages"
+    for message in prompt:
+        if not isinstance(message, dict):
+            return f"hold {type(message).__name__} in the place of a message"
+        if (role := message.get("role", message.get("from"))) not in ROLES or "role" not in message:
+            return f"hold a message of {role!r} (keys: {', '.join(map(str, message))})"
+        content = message.get("content")
+        if not isinstance(content, str) or not content.strip():
+            kinds = (
+                [part.get("type") for part in content if isinstance(part, dict)] if isinstance(content, list) else []
+            )
+            shown = ", ".join(map(str, kinds)) or type(content).__name__
+            return f"hold a message whose content is no text, or empty: {shown} (keys: {', '.join(map(str, message))})"
+    return ""
 
 
 def _refuse_rows(wrong: list[bool], where: str, what: str, instead: str) -> None:
