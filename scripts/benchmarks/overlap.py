@@ -1,4 +1,4 @@
-"""Generation beside training: wall time of the same training with ``speed.overlap_generation`` and without.
+"""Generation beside training: wall time of the same training overlapped and not.
 
 The engine of the benchmark ``step`` answers TRL's own vLLM client at a stated speed, from another thread of this
 process. Each case trains six rollout batches of a random policy with ``staleness: 1``, one optimizer step each, in turn

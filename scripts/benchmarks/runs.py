@@ -7,7 +7,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -16,11 +16,11 @@ from evenkeel.trainer.run.record.run_record import RunRecord
 from scripts.benchmarks.rounds import in_turn, round_ratios, shown_ratio
 
 VARIANTS = {
-    "trl": ["speed.microbatches=trl", "speed.generation=trl"],
-    "microbatches-trl": ["speed.microbatches=trl"],
-    "as-the-file-says": [],
+    "trl": "planned,compact",
+    "microbatches-trl": "planned",
+    "as-the-file-says": "",
 }
-"""Name → overrides of the run file."""
+"""Name → EVENKEEL_OFF."""
 
 
 def add_arguments(command: argparse.ArgumentParser) -> None:
@@ -42,7 +42,7 @@ def measure(options: argparse.Namespace) -> dict[str, Any]:
 def compared_runs(
     train: Path,
     config: str,
-    variants: Mapping[str, Sequence[str]],
+    variants: Mapping[str, str],
     *,
     rounds: int,
     say: Callable[[str], None] = print,
@@ -51,7 +51,7 @@ def compared_runs(
 
     Args:
         train: scripts/train.py.
-        variants: name → overrides (``key=value``); the first is what the others are compared with.
+        variants: name → EVENKEEL_OFF; the first is what the others are compared with.
         rounds: turns of each variant; the order changes from turn to turn.
 
     Returns:
@@ -68,9 +68,10 @@ def compared_runs(
         for number in range(rounds):
             for name in in_turn(names, number):
                 run = Path(folder) / f"{name}-{number}"
-                command = [sys.executable, str(train), config, f"output_dir={run}", *variants[name]]
+                command = [sys.executable, str(train), config, f"output_dir={run}"]
                 started = time.perf_counter()
-                ended = subprocess.run(command, capture_output=True, text=True, env={**os.environ, **_OFFLINE})
+                variables = {**os.environ, **_OFFLINE, "EVENKEEL_OFF": variants[name]}
+                ended = subprocess.run(command, capture_output=True, text=True, env=variables)
                 seconds[name].append(time.perf_counter() - started)
                 if ended.returncode != 0:
                     raise Refusal(f"{' '.join(command)} ended with status {ended.returncode}:\n{_end(ended)}")

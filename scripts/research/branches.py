@@ -29,7 +29,7 @@ VARIANTS: dict[str, dict[str, Any]] = {
     },
     "nsr": {"algorithm.advantage": "nsr"},
 }
-COMMON = {"common_random_numbers": True, "speed": {"generation": "compact"}}
+COMMON = {"common_random_numbers": True}
 
 
 def add_arguments(command: argparse.ArgumentParser) -> None:

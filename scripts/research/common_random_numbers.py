@@ -108,7 +108,6 @@ def _fixed(seed: int, rollouts: int, *, common: bool) -> dict[str, Any]:
     return {
         "seed": seed,
         "common_random_numbers": str(common).lower(),
-        "speed.generation": "compact",
         "trl.max_steps": rollouts,
         "trl.logging_steps": 1,
         "evaluation.before": "false",

@@ -36,7 +36,6 @@ def run_file(folder: Path, model: Path, **trl: Any) -> Path:
         "common_random_numbers": True,
         "algorithm": {**SETTINGS["algorithm"], "advantage": FADING},
         "trl": {**SETTINGS["trl"], "lr_scheduler_type": "cosine", "warmup_steps": 2, **trl},
-        "speed": {"generation": "compact"},
         "evaluation": {"before": False},
         "logging": {"report_to": "none"},
     }

@@ -68,10 +68,10 @@ def test_generation_beside_training_is_repeated_as_far_as_the_engine_repeats_its
     """
     written = {}
     for name, overlaps in (
-        ("first", "false"),
-        ("again", "false"),
-        ("overlapped", "true"),
-        ("overlapped again", "true"),
+        ("first", False),
+        ("again", False),
+        ("overlapped", True),
+        ("overlapped again", True),
     ):
         folder = tmp_path / name
         folder.mkdir()
@@ -85,15 +85,14 @@ def test_generation_beside_training_is_repeated_as_far_as_the_engine_repeats_its
             "trl.max_steps=6",
             "evaluation={before: false, every_steps: null}",
             "trl.use_vllm=true",
-            "speed.generation=trl",
             "speed.staleness=2",
-            f"speed.overlap_generation={overlaps}",
             "trl.vllm_mode=server",
             "logging={report_to: none, rollouts: all}",
         ]
         with serving(policy, folder) as server:
             command = ["configs/quickstart.yaml", *settings, f"trl.vllm_server_base_url={server}"]
-            done = run(folder, {"mode": "server", "command": command})
+            off = "" if overlaps else "overlap"
+            done = run(folder, {"mode": "server", "command": command}, off=off)
         assert done.returncode == 0, done.stderr[-3000:] + done.stdout[-2000:]
         batches = RunRecord(folder / "run").rollouts().batches(["completion_ids"])
         written[name] = [batch.column("completion_ids").to_pylist() for batch in batches]
@@ -105,12 +104,13 @@ def test_generation_beside_training_is_repeated_as_far_as_the_engine_repeats_its
     assert len(written["overlapped"]) == 6
 
 
-def run(folder: Path, wanted: dict[str, Any], processes: int = 1) -> subprocess.CompletedProcess[str]:
+def run(folder: Path, wanted: dict[str, Any], processes: int = 1, off: str = "") -> subprocess.CompletedProcess[str]:
     """One training in a process of its own, or in several."""
     launcher = ["-m", "torch.distributed.run", "--standalone", f"--nproc_per_node={processes}"]
     start = [str(PYTHON), *(launcher if processes > 1 else []), "-m", "tests.vllm_cpu.train"]
     command = [*start, json.dumps({"output": str(folder), **wanted})]
-    return subprocess.run(command, env=variables(folder), capture_output=True, text=True, timeout=1200, cwd=ROOT)
+    environment = {**variables(folder), "EVENKEEL_OFF": off}
+    return subprocess.run(command, env=environment, capture_output=True, text=True, timeout=1200, cwd=ROOT)
 
 
 def result(folder: Path, wanted: dict[str, Any], processes: int = 1) -> dict[str, Any]:
@@ -207,7 +207,6 @@ def test_a_run_evaluates_is_stopped_and_goes_on(policy: Path, server: str, tmp_p
         "trl.save_steps=1",
         "evaluation.every_steps=1",
         "trl.use_vllm=true",
-        "speed.generation=trl",
         "trl.vllm_mode=server",
         f"trl.vllm_server_base_url={server}",
         "logging.report_to=none",
@@ -239,7 +238,6 @@ def test_turns_with_an_environment_are_written_by_the_engine(player: Path, tmp_p
         "trl.use_vllm=true",
         f"trl.vllm_mode={mode}",
         "vllm.check_agreement_every=1",
-        "speed.generation=trl",
         "logging.report_to=none",
     ]
     command = ["configs/environments/guessing_tiny_cpu.yaml", *settings]

@@ -169,7 +169,7 @@ def _differences(config: RunConfig, parent: RunRecord, train_rows: str | None, w
     if not parent.config.common_random_numbers:
         yield (
             f"{parent.path} ran without common random numbers, so its branches would differ from it by noise too. Run "
-            "the parent with common_random_numbers: true and speed: {generation: compact}."
+            "the parent with common_random_numbers: true."
         )
     if parent.config.speed.staleness:
         yield (

@@ -83,7 +83,7 @@ def evaluation_trainer(experiment: Experiment, args: Any) -> Any:
         train_dataset=next(iter(experiment.held_out.values())),  # TRL wants one; nothing is trained
         eval_dataset=experiment.held_out,
         processing_class=experiment.tokenizer,
-        speed=Speed(generation="trl" if args.use_vllm else config.speed.generation),
+        speed=Speed(generation=None),
         evaluation=Evaluation(config.run_seed, config.evaluation.decodings),
         **experiment.environment_arguments,
     )

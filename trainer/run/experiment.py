@@ -204,7 +204,7 @@ class Experiment:
             quantization_config=quantization_config(config),
             strategies=self.strategies,
             cut=config.algorithm.cut,
-            speed=config.speed.options(common_random_numbers=config.common_random_numbers),
+            speed=config.speed_options,
             engine=(config.vllm or VLLMSection()).options,
             evaluation=Evaluation(config.run_seed, config.evaluation.decodings),
             **self.environment_arguments,

@@ -59,7 +59,7 @@ def schedule_checks(
         environments: ``None`` where unknown.
     """
     passes = strategies.schedule.num_passes
-    speed = config.speed.options(common_random_numbers=config.common_random_numbers)
+    speed = config.speed_options
     checks: list[tuple[str, Callable[[], None]]] = [
         ("trl", partial(check_arguments, args, passes)),
         ("algorithm", partial(check_combination, args, strategies, speed, config.algorithm.cut)),

@@ -15,6 +15,7 @@ A rule is a generator of messages, none where its settings go together, and says
 """
 
 import math
+import os
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal
@@ -100,7 +101,15 @@ class Settings:
 
 
 Problems = Iterator[str]
-Option = Literal["microbatches", "skip_old_logps", "shared_prompts"]
+Option = Literal["microbatches", "skip_old_logps", "shared_prompts", "generation", "overlap_generation"]
+SWITCHES: dict[str, Option] = {
+    "planned": "microbatches",
+    "skipping": "skip_old_logps",
+    "sharing": "shared_prompts",
+    "compact": "generation",
+    "overlap": "overlap_generation",
+}
+"""What the variable EVENKEEL_OFF can name, with commas between, and what is then not taken (for a debugger)."""
 Moment = Literal["arguments", "environments", "model"]
 
 
@@ -148,8 +157,22 @@ def rule(
 
 
 def problems_of(settings: Settings, option: Option) -> list[str]:
-    """The messages of all rules that give ``option`` up."""
-    return [message for each in RULES if each.of == option for message in each.problems(settings)]
+    """The messages of all rules that give ``option`` up, and of EVENKEEL_OFF."""
+    off = ["EVENKEEL_OFF names it"] if option in switched_off() else []
+    return off + [message for each in RULES if each.of == option for message in each.problems(settings)]
+
+
+def switched_off() -> set[Option]:
+    """What the variable EVENKEEL_OFF takes away.
+
+    Raises:
+        PreflightError: it has a name that is none of `SWITCHES`.
+    """
+    names = {name.strip() for name in os.environ.get("EVENKEEL_OFF", "").split(",")} - {""}
+    if unknown := names - SWITCHES.keys():
+        what = f"EVENKEEL_OFF = {', '.join(sorted(unknown))}: its names are {', '.join(SWITCHES)}."
+        raise PreflightError(("unknown-switch", what))
+    return {SWITCHES[name] for name in names}
 
 
 def check_combination(
@@ -165,6 +188,7 @@ def check_combination(
     Raises:
         PreflightError: naming every combination found, with the way out.
     """
+    switched_off()
     refuse(Settings(args, strategies, speed, cut, drop_in=drop_in), "arguments")
 
 
@@ -638,57 +662,52 @@ def _best_model(settings: Settings) -> Problems:
 _PLAIN = {"use_vllm": False, "use_transformers_continuous_batching": False, "cache_implementation": None}
 
 
-@rule("speed.generation trl.use_vllm trl.cache_implementation trl.generation_kwargs")
+@rule("trl.use_vllm trl.cache_implementation trl.generation_kwargs", gives_up="generation")
 def _compact_generation(settings: Settings) -> Problems:
-    """generation: compact with another way of decoding than transformers' own sampling with a plain cache."""
+    """Compact generation with another way of decoding than transformers' own sampling with a plain cache."""
     args = settings.args
-    if settings.speed.generation != "compact":
-        return
-    found = [f"{name} is {getattr(args, name)!r}" for name, plain in _PLAIN.items() if getattr(args, name) != plain]
+    for name, plain in _PLAIN.items():
+        if getattr(args, name) != plain:
+            yield f"{name} is {getattr(args, name)!r}"
     if args.generation_kwargs:
-        found.append(f"generation_kwargs is {args.generation_kwargs!r}, which may ask for another way of decoding")
-    if found:
-        yield _not_compact(found[0])
+        yield f"generation_kwargs is {args.generation_kwargs!r}, which may ask for another way of decoding"
 
 
-@rule("speed.generation", "model")
+@rule("model", "model", gives_up="generation")
 def _compact_generation_by_model(settings: Settings) -> Problems:
-    """generation: compact with sharded weights, or a model whose cache is not the keys and values of text tokens."""
-    if settings.speed.generation != "compact":
-        return
+    """Compact generation with sharded weights, or a model whose cache is not the keys and values of text tokens."""
     if settings.loaded.is_sharded:
-        yield _not_compact("the parameters are sharded, so that all ranks must run equally many forward passes")
+        yield "the parameters are sharded, so that all ranks must run equally many forward passes"
     elif settings.loaded.is_vlm or not settings.loaded.has_plain_cache:
-        yield _not_compact("the model keeps more, or less, than the keys and values of each text token")
+        yield "the model keeps more, or less, than the keys and values of each text token"
 
 
-def _not_compact(reason: str) -> str:
-    return (
-        f"generation: compact is not possible: {reason}. It is transformers' own sampling with a plain cache. "
-        "Write generation: trl."
-    )
+def _not_compact(settings: Settings) -> list[str]:
+    asked = [] if settings.speed.generation != "trl" else ["generation = 'trl'"]
+    return asked or problems_of(settings, "generation")
 
 
-@rule("common_random_numbers speed.generation")
+@rule("common_random_numbers trl.use_vllm")
 def _common_noise(settings: Settings) -> Problems:
     """common_random_numbers without compact generation."""
-    if settings.speed.common_random_numbers and settings.speed.generation != "compact":
+    if settings.speed.common_random_numbers and (reasons := _not_compact(settings)):
         yield (
-            "common_random_numbers = true: tokens are drawn by noise of our own, which vLLM and TRL's generation do "
-            'not take. Write generation="compact" (in a run file `speed: {generation: compact}`) with transformers, '
-            "or leave common_random_numbers out."
+            "common_random_numbers = true: tokens are drawn by noise of our own, which only transformers' sampling "
+            f"with a plain cache takes, and {reasons[0]}. Leave one of the two out."
         )
 
 
-@rule("common_random_numbers", "model")
+@rule("common_random_numbers environment", "model")
 def _common_noise_of_a_rollout_function(settings: Settings) -> Problems:
-    """common_random_numbers with a rollout function."""
+    """common_random_numbers with a rollout function, or a model that is not generated from compactly."""
     own = settings.loaded.own_generation
     if settings.speed.common_random_numbers and own == "rollout_func":
         yield (
             f"common_random_numbers with {own}: tokens are drawn by the function, which takes no noise of ours. Leave "
             "one of the two out."
         )
+    elif settings.speed.common_random_numbers and (reasons := _not_compact(settings)):
+        yield f"common_random_numbers = true, and no noise of ours is taken: {reasons[0]}. Leave it out."
 
 
 # Rollout batches that are written ahead of training
@@ -723,47 +742,26 @@ def _entropies_of_an_engine(settings: Settings) -> Problems:
                 )
 
 
-@rule("speed.overlap_generation speed.staleness trl.use_vllm trl.vllm_mode algorithm.prompt_sampler algorithm.revision")
+@rule("speed.staleness trl.use_vllm algorithm.prompt_sampler algorithm.revision", gives_up="overlap_generation")
 def _overlapped_generation(settings: Settings) -> Problems:
-    """overlap_generation without staleness or a vLLM server, or with what generates more than once a rollout batch."""
+    """Generation during training without staleness and a vLLM server, or generating more than once a rollout batch."""
     args, strategies = settings.args, settings.strategies
-    if not settings.speed.overlap_generation:
-        return
-    if settings.speed.staleness == 0:
-        yield (
-            "overlap_generation with staleness: 0: what is generated beside training is trained a batch later at the "
-            "earliest. Write staleness: 1 or more, or leave overlap_generation out."
-        )
-    if not args.use_vllm or args.vllm_mode != "server":
-        found = f"vllm_mode = {args.vllm_mode!r}" if args.use_vllm else "use_vllm: false"
-        yield (
-            f"overlap_generation with {found}: only a server generates while this process trains. Write use_vllm: true "
-            "and vllm_mode: server, or leave overlap_generation out."
-        )
+    if settings.speed.staleness == 0 or not args.use_vllm or args.vllm_mode != "server":
+        yield "staleness and a vLLM server are needed: only a server generates while this process trains"
     sampler = strategies.prompt_sampler
     several = [_described(sampler)] if sampler is not None and max_rounds(sampler) > 1 else []
     several += ["revision"] if strategies.revision is not None else []
     for each in several:
-        yield (
-            f"overlap_generation with {each}: it generates again by what was judged, and the weights would have moved "
-            "in between. Leave one of the two out."
-        )
+        yield f"{each} generates again by what was scored, and the weights would have moved in between"
     if strategies.advantage is not None and strategies.advantage.traits.draws_at_random:
-        yield (
-            f"overlap_generation with {_described(strategies.advantage)}, which draws at random: it would draw other "
-            "numbers than without. Leave one of the two out."
-        )
+        yield f"{_described(strategies.advantage)} draws at random, and would draw other numbers"
 
 
-@rule("speed.overlap_generation environment tools", "model")
+@rule("speed.staleness environment tools", "model", gives_up="overlap_generation")
 def _overlapped_turns(settings: Settings) -> Problems:
-    """overlap_generation with tools, environments, a rollout function or images."""
-    loaded = settings.loaded
-    if settings.speed.overlap_generation and (other := loaded.own_generation or loaded.image_column):
-        yield (
-            f"overlap_generation with {other}: what is generated beside training is one plain completion of a text. "
-            f"Leave overlap_generation or {other} out."
-        )
+    """Generation during training with tools, environments, a rollout function or images."""
+    if other := settings.loaded.own_generation or settings.loaded.image_column:
+        yield f"what is generated during training is one plain completion of a text, and there is {other}"
 
 
 @rule("speed.staleness data", "model")
@@ -779,9 +777,9 @@ def _rows_ahead(settings: Settings) -> Problems:
 # Where π_old is scored although the loss's own pass would do
 
 
-@rule("speed.skip_old_logps algorithm.advantage algorithm.revision", gives_up="skip_old_logps")
+@rule("trl.use_vllm algorithm.advantage algorithm.revision", gives_up="skip_old_logps")
 def _old_policy_is_asked_for(settings: Settings) -> Problems:
-    """skip_old_logps with a strategy that needs π_old before the loss is computed."""
+    """No pass for π_old with a strategy that needs π_old before the loss is computed."""
     strategies, mode = settings.strategies, settings.args.vllm_importance_sampling_mode
     if strategies.revision is not None:
         yield "answers are generated a second time, after the rollout batch was scored"
@@ -797,9 +795,9 @@ def _old_policy_is_asked_for(settings: Settings) -> Problems:
         )
 
 
-@rule("speed.skip_old_logps", "model", gives_up="skip_old_logps")
+@rule("model", "model", gives_up="skip_old_logps")
 def _passes_differ(settings: Settings) -> Problems:
-    """skip_old_logps with a model that answers differently from one pass to the next."""
+    """No pass for π_old with a model that answers differently from one pass to the next."""
     if settings.loaded.varies:
         yield settings.loaded.varies
 

@@ -53,9 +53,9 @@ class Speed:
     """Optimizer steps, from the first with a gradient on, whose gradient is computed by both cuts first; above 0 some
     later ones too (see `evenkeel.trainer.step.microbatches.Microbatches`).
     """
-    generation: Literal["compact", "trl"] = "trl"
+    generation: Literal["compact", "trl"] | None = "trl"
     """``trl`` calls transformers as TRL does; ``compact`` gives the same tokens for less: its cache has room to grow,
-    and rows that have ended leave the batch.
+    and rows that have ended leave the batch. ``None`` = ``compact`` where transformers samples with a plain cache.
     """
     skip_old_logps: bool | None = False
     """With vLLM, π_old is not scored in a pass of its own where the loss's pass gives the same numbers; ``None`` =
@@ -63,31 +63,26 @@ class Speed:
     """
     common_random_numbers: bool = False
     """Tokens are drawn by noise that runs have in common, so that variants of a sweep differ where their policies do
-    (see `evenkeel.trainer.step.generation.CommonRandomNumbers`); needs ``generation`` ``compact``.
+    (see `evenkeel.trainer.step.generation.CommonRandomNumbers`), where transformers samples with a plain cache.
     """
 
     staleness: Annotated[int, Field(ge=0)] = 0
     """Every rollout batch is generated so many batches before it is trained, as in asynchronous training, and keeps
     π_old of the policy that wrote it (see `evenkeel.trainer.step.lag`). Unlike the others it changes what is trained.
     """
-    overlap_generation: bool = False
+    overlap_generation: bool | None = False
     """With ``staleness`` and a vLLM server: the newest rollout batch is generated while an older one is trained. What
-    is trained stays the same.
+    is trained stays the same. ``None`` = where it does.
     """
 
     def __post_init__(self) -> None:
         if self.staleness < 0:
             what = f"staleness = {self.staleness}: no batch can be trained before it is written. Write 0 or more."
             raise PreflightError(("negative-staleness", what))
-        for name, words in (("microbatches", ("trl", "planned")), ("generation", ("trl", "compact"))):
+        for name, words in (("microbatches", ("trl", "planned")), ("generation", ("trl", "compact", None))):
             if (value := getattr(self, name)) not in words:
-                what = f"{name} = {value!r} is neither {' nor '.join(words)}. Write one of them."
+                what = f"{name} = {value!r} is none of {', '.join(map(repr, words))}. Write one of them."
                 raise PreflightError((f"unknown-{name}", what))
-
-    @property
-    def skips_old_logps(self) -> bool:
-        """What ``skip_old_logps`` comes to."""
-        return self.microbatches == "planned" if self.skip_old_logps is None else self.skip_old_logps
 
 
 @with_config(use_attribute_docstrings=True)

@@ -7,7 +7,16 @@ from typing import Any, Literal
 
 from evenkeel.trainer.step.advantages import Advantages
 from evenkeel.trainer.step.checkpoint import ROLLOUT_BATCHES, Checkpoint
-from evenkeel.trainer.step.compatibility import Loaded, Settings, cuts_passes, drops, problems_of, refuse, rope_type
+from evenkeel.trainer.step.compatibility import (
+    Loaded,
+    Option,
+    Settings,
+    cuts_passes,
+    drops,
+    problems_of,
+    refuse,
+    rope_type,
+)
 from evenkeel.trainer.step.engine_check import EngineCheck
 from evenkeel.trainer.step.engine_diagnosis import compute_dtype
 from evenkeel.trainer.step.evaluation import HeldOut
@@ -139,7 +148,7 @@ def wired(
         ranks=ranks,
         schedule=schedule,
         phases=phases,
-        lag=Lag(speed.staleness, schedule, ranks, overlaps=speed.overlap_generation),
+        lag=Lag(speed.staleness, schedule, ranks, overlaps=_is_taken(settings, ranks, "overlap_generation")),
         prompts=Prompts(
             strategies.prompt_sampler,
             trainer.train_dataset,
@@ -149,7 +158,7 @@ def wired(
             reward_weights=reward_weights,
             ends=ends,
         ),
-        is_compact=speed.generation == "compact",
+        is_compact=_is_taken(settings, ranks, "generation"),
         common_noise=CommonRandomNumbers(args.seed, ranks) if speed.common_random_numbers else None,
         row_keys=SampleKeys(args.seed, ranks)
         if any(getattr(function, "wants_row_keys", False) for function in trainer.reward_funcs)
@@ -248,7 +257,7 @@ def _loaded(trainer: Any, speed: Speed, ranks: Ranks) -> Loaded:
         varies = "the model has dropout, of which each pass draws its own"
     elif getattr(config, "router_jitter_noise", 0.0):
         varies = "the router of the model's experts is noisy (router_jitter_noise)"
-    reads_cache = speed.generation == "compact" or speed.shared_prompts
+    reads_cache = speed.generation != "trl" or speed.shared_prompts
     has_plain_cache = not reads_cache or preallocated_cache(model.config) is not None
     base = model.get_base_model() if hasattr(model, "get_base_model") else model  # without adapters
     return Loaded(
@@ -281,19 +290,26 @@ def _loaded(trainer: Any, speed: Speed, ranks: Ranks) -> Loaded:
     )
 
 
-def _is_taken(settings: Settings, ranks: Ranks, option: str) -> bool:
-    """Whether the option of `Speed` is taken; where a rule gives it up, its reasons are a warning."""
-    speed = settings.speed
-    if option == "microbatches":
-        asked = speed.microbatches == "planned"
-        message = "Micro-batches stay as TRL cuts them: {}. To silence this write microbatches: trl."
-    elif option == "shared_prompts":
-        asked = speed.shared_prompts
-        message = "Each row computes its own prompt: {}. To silence this write shared_prompts: false."
-    else:
-        asked = speed.skips_old_logps and settings.corrects_engine and settings.is_on_policy
-        message = "π_old is scored in a pass of its own: {}. To silence this write skip_old_logps: false."
-    problems = problems_of(settings, option) if asked else []  # type: ignore[arg-type]
-    if problems:
-        ranks.warn(message.format("; ".join(problems)))
-    return asked and not problems
+_INSTEAD: dict[Option, str] = {
+    "microbatches": "Micro-batches stay as TRL cuts them",
+    "shared_prompts": "Each row computes its own prompt",
+    "skip_old_logps": "π_old is scored in a pass of its own",
+    "generation": "Completions are generated as TRL does",
+    "overlap_generation": "Nothing is generated during training",
+}
+
+
+def _is_taken(settings: Settings, ranks: Ranks, option: Option) -> bool:
+    """Whether the option of `Speed` is taken; where one is asked for and a rule gives it up, its reasons are a warning.
+
+    ``None`` of the option = where possible, and nothing is said where not.
+    """
+    speed, asked = settings.speed, getattr(settings.speed, option)
+    wanted = asked not in (False, "trl")
+    if option == "skip_old_logps":
+        wanted = wanted and settings.corrects_engine and settings.is_on_policy
+        wanted = wanted and (asked is True or speed.microbatches == "planned")
+    problems = problems_of(settings, option) if wanted else []
+    if problems and asked is not None:
+        ranks.warn(f"{_INSTEAD[option]}: {'; '.join(problems)}.")
+    return wanted and not problems

@@ -13,7 +13,6 @@ UPDATES, BATCHES, PROMPTS, GROUP = 4, 2, 16, 8
 SETTINGS = {
     "seed": 0,
     "common_random_numbers": "true",
-    "speed.generation": "compact",
     "trl.max_steps": UPDATES,
     "trl.warmup_steps": 0,
     "evaluation.before": "false",

@@ -155,7 +155,6 @@ def test_evaluations_share_their_noise(tiny_model: Path, tmp_path: Path):
 ROUNDS = [
     str(ROOT / "configs/environments/key_door_tiny_cpu.yaml"),
     "common_random_numbers=true",
-    "speed.generation=compact",
     "data.test.max_rows=12",
     "algorithm.prompts_per_rollout=4",
     "algorithm.sequences_per_update=16",

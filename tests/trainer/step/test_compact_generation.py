@@ -5,11 +5,16 @@ from typing import Any
 
 import pytest
 import torch
+from datasets import Dataset
 from peft import LoraConfig
 from transformers import AutoModelForCausalLM, DynamicCache, Qwen2Config
+from trl import GRPOConfig
 
+from evenkeel.trainer import RLVRTrainer
+from evenkeel.trainer.step.compatibility import PreflightError
 from evenkeel.trainer.step.generation import PreallocatedLayer, compact_generation, drawn, preallocated_cache
-from tests.trainer.training import max_difference, ours
+from evenkeel.trainer.step.options import Speed
+from tests.trainer.training import PROMPTS, digit_reward, max_difference, ours
 
 COMPACT = {"generation": "compact"}
 
@@ -109,3 +114,33 @@ def test_training_and_evaluation_are_the_same(tiny_model: Path, tmp_path: Path, 
         runs.append((run, [row["completion"] for row in run.newest_samples(8)], run._generate(["a b"] * 6)[1]))
     assert max_difference(runs[0][0], runs[1][0]) < 1e-6
     assert runs[0][1:] == runs[1][1:]
+
+
+def made(model: Path, folder: Path, generation: str | None) -> RLVRTrainer:
+    args = GRPOConfig(output_dir=str(folder), use_cpu=True, bf16=False, report_to="none")
+    return RLVRTrainer(str(model), digit_reward, args, Dataset.from_list(PROMPTS), speed=Speed(generation=generation))
+
+
+def test_it_is_taken_where_it_is_exact_and_not_switched_off(
+    tiny_model: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    assert made(tiny_model, tmp_path, None).parts.is_compact
+    monkeypatch.setenv("EVENKEEL_OFF", "planned, compact")
+    assert not made(tiny_model, tmp_path, None).parts.is_compact
+    monkeypatch.setenv("EVENKEEL_OFF", "compakt")
+    with pytest.raises(PreflightError, match="compakt") as refused:
+        made(tiny_model, tmp_path, None)
+    assert refused.value.code == "unknown-switch"
+
+
+def test_a_model_with_another_cache_is_generated_from_as_trl_does(tiny_model: Path, tmp_path: Path):
+    sliding = AutoModelForCausalLM.from_pretrained(tiny_model)
+    layers = {"layer_types": ["full_attention", "sliding_attention"]}
+    sliding.config.update({**layers, "use_sliding_window": True, "sliding_window": 4})
+    sliding.save_pretrained(tmp_path)
+    for file in tiny_model.glob("tok*"):
+        (tmp_path / file.name).write_bytes(file.read_bytes())
+    (tmp_path / "chat_template.jinja").write_bytes((tiny_model / "chat_template.jinja").read_bytes())
+    assert not made(tmp_path, tmp_path / "run", None).parts.is_compact
+    with pytest.warns(UserWarning, match="more, or less, than the keys and values"):
+        assert not made(tmp_path, tmp_path / "run", "compact").parts.is_compact

@@ -123,7 +123,6 @@ CASES = {
         "run_file": str(ROOT / "configs/environments/guessing_tiny_cpu.yaml"),
         "settings": [
             "common_random_numbers=true",
-            "speed.generation=compact",
             "algorithm.prompts_per_rollout=2",
             "algorithm.sequences_per_update=16",
             "trl.num_generations=8",

@@ -249,7 +249,6 @@ class _SpeedOfARun(Speed):
     """Where a run differs from the drop-in, whose defaults are TRL's own ways."""
 
     microbatches = "planned"
-    skip_old_logps = None  # where planned
 
 
 class SpeedSection(Section, _SpeedOfARun):  # type: ignore[misc]  # frozen, which mypy does not read off the configuration
@@ -262,11 +261,10 @@ class SpeedSection(Section, _SpeedOfARun):  # type: ignore[misc]  # frozen, whic
     model_config = ConfigDict(json_schema_extra=meanings_of(Speed))
 
     common_random_numbers: ClassVar[bool] = False  # type: ignore[misc]  # a key of the run
-    verify_steps: ClassVar[int] = 1  # type: ignore[misc]
-
-    def options(self, *, common_random_numbers: bool) -> Speed:
-        """What `RLVRTrainer` takes."""
-        return Speed(**self.model_dump(), common_random_numbers=common_random_numbers)
+    verify_steps: ClassVar[int] = 1  # type: ignore[misc]  # these are decided
+    generation: ClassVar[None] = None  # type: ignore[misc]
+    skip_old_logps: ClassVar[None] = None  # type: ignore[misc]
+    overlap_generation: ClassVar[None] = None  # type: ignore[misc]
 
 
 class _EngineOfARun(Engine):
@@ -391,6 +389,17 @@ class RunConfig(Section):
     def run_seed(self) -> int:
         """The seed of the run, wherever the file gives it; TRL's default where it gives none."""
         return self.trl.get("seed", DEFAULT_SEED) if self.seed is None else self.seed
+
+    @property
+    def speed_options(self) -> Speed:
+        """What `RLVRTrainer` takes."""
+        return Speed(
+            **self.speed.model_dump(),
+            common_random_numbers=self.common_random_numbers,
+            generation=None,
+            skip_old_logps=None,
+            overlap_generation=None,
+        )
 
     @property
     def reward_tasks(self) -> dict[str, str | None]:

@@ -61,22 +61,16 @@ def test_what_a_file_leaves_out_has_the_published_defaults(tmp_path: Path) -> No
     assert config.trl == {}
 
 
-def test_micro_batches_are_planned_and_generation_is_trls_unless_the_file_says_otherwise(tmp_path: Path) -> None:
+def test_what_makes_a_run_faster_is_taken_where_the_file_says_nothing(tmp_path: Path) -> None:
     def speed(text: str = "") -> Speed:
-        config = load(tmp_path, text)
-        return config.speed.options(common_random_numbers=config.common_random_numbers)
+        return load(tmp_path, text).speed_options
 
-    plain = Speed(microbatches="planned", skip_old_logps=None)
+    decided: dict[str, Any] = {"skip_old_logps": None, "generation": None, "overlap_generation": None}
+    plain = Speed(microbatches="planned", **decided)
     assert speed() == plain
-    assert plain.skips_old_logps
     given = speed("speed: {microbatches: trl, tokens_per_microbatch: 4096}\n")
-    assert given == Speed(tokens_per_microbatch=4096, skip_old_logps=None)
-    assert not given.skips_old_logps
-    assert speed("speed: {generation: compact}\n") == replace(plain, generation="compact")
-    assert not speed("speed: {skip_old_logps: false}\n").skips_old_logps
-    common = speed("speed: {generation: compact}\ncommon_random_numbers: true\n")
-    assert common == replace(plain, generation="compact", common_random_numbers=True)
-    assert speed("speed: {microbatches: trl, skip_old_logps: true}\n").skips_old_logps
+    assert given == Speed(tokens_per_microbatch=4096, **decided)
+    assert speed("common_random_numbers: true\n") == replace(plain, common_random_numbers=True)
     assert found(tmp_path, "speed: {microbatches: packed}\n") == [("speed.microbatches", "unknown-word")]
 
 
