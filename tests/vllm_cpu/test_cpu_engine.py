@@ -237,7 +237,6 @@ def test_turns_with_an_environment_are_written_by_the_engine(player: Path, tmp_p
         "trl.max_steps=2",
         "trl.use_vllm=true",
         f"trl.vllm_mode={mode}",
-        "vllm.check_agreement_every=1",
         "logging.report_to=none",
     ]
     command = ["configs/environments/guessing_tiny_cpu.yaml", *settings]

@@ -74,7 +74,7 @@ ROLLOUT = (
     Metric("tools/{call_frequency, failure_frequency}", "", "calls a completion; share of the calls that failed", "tools"),
     Metric("sampling/sampling_logp_difference/{mean, max}", "nats", "abs(log π_old − log π_vLLM) of the counted tokens", "vLLM with `vllm_importance_sampling_correction`"),
     Metric("sampling/importance_sampling_ratio/{min, mean, max}", "", "π_old / π_vLLM after its bound, of tokens or of responses", "the same"),
-    Metric("vllm/agreement_max", "nats", "largest abs(log π − log π_vLLM) of probes scored by both, over all ranks, since the last line", "vLLM, `vllm.check_agreement_every` > 0"),
+    Metric("vllm/agreement_max", "nats", "largest abs(log π − log π_vLLM) of probes scored by both, over all ranks, since the last line", "vLLM"),
 )
 MEASURED = (
     Metric("token_prob/frac_q{1, 2, 3, 4}", "", "share of the tokens with π_old in [0, ¼), [¼, ½), [½, ¾), [¾, 1]"),

@@ -46,7 +46,7 @@ def test_a_continuation_may_reach_its_engine_otherwise(tmp_path: Path):
     (tmp_path / "base.yaml").write_text(RUN.replace("max_steps", "use_vllm: true, vllm_mode: server, max_steps"))
     load_config(tmp_path / "base.yaml").save_resolved(tmp_path / "config.yaml")
     (tmp_path / "manifest.json").write_text(json.dumps(RECORD))
-    watched = ["vllm.check_agreement_every=7", "vllm.agreement_bound=0.25", "trl.vllm_server_host=other"]
+    watched = ["vllm.agreement_bound=0.25", "trl.vllm_server_host=other"]
     check_same_run(load_config(tmp_path / "base.yaml", watched), tmp_path, 1)
     with pytest.raises(ResumeError, match=r"trl.vllm_importance_sampling_clip_max: 'absent' → 2.0"):
         check_same_run(
