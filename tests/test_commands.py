@@ -33,7 +33,7 @@ IN_A_CHECKOUT = {
 """What the pages' blocks hold besides commands of ours."""
 FEW = "trl.max_steps=25 trl.save_steps=25 trl.max_completion_length=48 trl.num_generations=4 evaluation.before=false"
 FEW += " algorithm.prompts_per_rollout=4 algorithm.sequences_per_update=16 trl.per_device_train_batch_size=8"
-FEW += " data.test.generator.test=8 stopping.idle_batches=null logging.rollouts=all logging.report_to=none"
+FEW += " data.test.generator.test=8 logging.rollouts=all logging.report_to=none"
 BASES = " common_random_numbers=true trl.max_steps=80 trl.save_steps=80"
 
 

@@ -131,7 +131,6 @@ def _watched(
         parts.checkpoint.counts,
         lambda: parts.watch.faults.newest_norm,
         steps_per_block,
-        config.stopping.idle_batches,
         print_line,
     )
     if (minutes := config.stopping.stall_minutes) is not None:

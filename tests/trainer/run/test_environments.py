@@ -34,7 +34,6 @@ SETTINGS: dict[str, Any] = {
         "logging_steps": 1,
         "save_strategy": "no",
     },
-    "stopping": {"idle_batches": None},
 }
 
 

@@ -215,7 +215,7 @@ def truncated_and_wrong(log: Log) -> Numbers | None:
     "of 5 % all are dead with probability .19, so that 5 such batches in a row have .0003.",
     change="Where all groups are dead, see dead-groups; else look at masks, token weights and clipping.",
     trl=("num_generations", "epsilon", "mask_truncated_completions"),
-    own=("algorithm.prompt_sampler", "stopping.idle_batches"),
+    own=("algorithm.prompt_sampler",),
 )
 def nothing_trained(log: Log) -> Numbers | None:
     norms = log.last("gradient_norm", WINDOW)

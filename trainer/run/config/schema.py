@@ -239,10 +239,6 @@ class StoppingSection(Section):
     """So many optimizer steps with a loss or gradient that is not finite are left out; the next one stops the run."""
     stall_minutes: Annotated[float, Field(gt=0)] | None = 30.0
     """After so long without progress the stacks of all ranks are written to ``stalls/rank-*.txt``; ``null`` = never."""
-    idle_batches: Count | None = 20
-    """After so many rollout batches in a row without any gradient the run ends; ``null`` = never. Batches whose answers
-    are all right do not count.
-    """
 
 
 class _SpeedOfARun(Speed):
