@@ -9,8 +9,8 @@ from typing import Any
 from transformers import TrainerCallback, TrainerControl, TrainerState, TrainingArguments
 
 REPORT_AFTER, END_AFTER = 5, 20
-"""Rollout batches in a row: at a pass rate of 5 % four groups of eight are all dead with probability .19, which 20 times
-in a row is 4e-15; and 20 batches cost little of a run.
+"""Rollout batches in a row. At a pass rate of 5 % four groups of eight are all dead with probability .19: 20 times in a
+row is 4e-15.
 """
 IDLE, RIGHT, CUT_OFF = "batches without gradient", "batches all right", "batches all cut off"
 _SAME = "batches with one value of "
