@@ -11,17 +11,13 @@ from typing import Any
 
 from evenkeel.rewards.registry import Refusal
 from evenkeel.trainer.lab.reports.held_out import Answers, read_answers
+from evenkeel.trainer.lab.sweeps.files import DISCARDED, DiscardedRecord, LooksRecord, SweepRecord
 from evenkeel.trainer.run.record.files import (
     METRICS,
     SUMMARY,
-    AttemptRecord,
-    DiscardedRecord,
-    LooksRecord,
-    SweepRecord,
     read_record,
 )
 from evenkeel.trainer.run.record.run_record import RunRecord
-from evenkeel.trainer.run.record.run_time import DISCARDED
 
 LOOKS = "looks.json"
 """Beside ``sweep.json``: what the runner of a group-sequential sweep has decided."""
@@ -105,12 +101,9 @@ class RecordedRun(RunRecord):
     @property
     def device_seconds(self) -> float | None:
         """Wall time × processes, each with one device, of all attempts at the run; ``None`` where one is not known."""
-        attempts = [read_json(path, AttemptRecord) for path in sorted(self.path.parent.glob("attempt-*.json"))]
         seconds = self.summary.get("wall_seconds")
-        if seconds is not None and "parts" in self.summary:
+        if seconds is not None:
             seconds += read_json(self.path.parent / DISCARDED, DiscardedRecord).get("seconds", 0.0)
-        elif len(attempts) > 1:  # older versions wrote the seconds of the last attempt alone
-            seconds = total(map(attempt_seconds, attempts))
         return None if seconds is None else float(seconds) * int(self.manifest.get("world_size") or 1)
 
     @property

@@ -19,9 +19,9 @@ from typing import Any, Literal
 
 from filelock import FileLock
 
-from evenkeel.trainer.run.record.files import AttemptRecord, CellRecord, DiscardedRecord, read_record, write_json
+from evenkeel.trainer.lab.sweeps.files import DISCARDED, AttemptRecord, CellRecord, DiscardedRecord
+from evenkeel.trainer.run.record.files import read_record, write_json
 from evenkeel.trainer.run.record.run_record import RunRecord
-from evenkeel.trainer.run.record.run_time import DISCARDED
 
 State = Literal["waiting", "submitted", "running", "stopped", "failed", "finished"]
 LAST_LINES = 20

@@ -12,9 +12,10 @@ from rich.live import Live
 from evenkeel.trainer.lab.reports.run_files import LOOKS, attempt_seconds, read_json
 from evenkeel.trainer.lab.reports.tables import Table, TableCell, plain_table, terminal_table
 from evenkeel.trainer.lab.sweeps.cell_directory import CellDirectory
+from evenkeel.trainer.lab.sweeps.files import LooksRecord, SweepRecord
 from evenkeel.trainer.lab.sweeps.plans import Plan
 from evenkeel.trainer.lab.sweeps.schema import Sweep
-from evenkeel.trainer.run.record.files import LooksRecord, SweepRecord, read_record
+from evenkeel.trainer.run.record.files import read_record
 from evenkeel.trainer.run.record.run_record import RunRecord
 
 _HELD_OUT = re.compile(r"eval_verifier/\S*accuracy")  # over all held-out sets; of the first verifier in older runs

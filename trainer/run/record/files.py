@@ -1,4 +1,4 @@
-"""The files of a run and of a sweep: their names, what they hold, and how they are read and written.
+"""The files of a run: their names, what they hold, and how they are read and written.
 
 A file may have been emptied, cut short or edited. It is then refused by its name: nothing is guessed of what it held.
 """
@@ -35,14 +35,15 @@ TRAINER_STATE = "trainer_state.json"
 OWN_STATE = "evenkeel.pt"
 """In each checkpoint, written by `evenkeel.trainer.step.checkpoint`."""
 
-_OPEN = ConfigDict(extra="allow", strict=True)
+OPEN = ConfigDict(extra="allow", strict=True)
+"""Of a kind of file: it may hold more, and each type is exact."""
 
 
 class DamagedFileError(Refusal):
     """A file that does not hold what was written there; the message names it, and what to do."""
 
 
-@with_config(_OPEN)
+@with_config(OPEN)
 class ManifestRecord(TypedDict, total=False):
     """``manifest.json`` of a run; see `trainer.run.record.manifest`."""
 
@@ -60,7 +61,7 @@ class ManifestRecord(TypedDict, total=False):
     own_code: dict[str, str]
 
 
-@with_config(_OPEN)
+@with_config(OPEN)
 class SavedFile(TypedDict):
     """One file of a checkpoint as it was saved."""
 
@@ -68,7 +69,7 @@ class SavedFile(TypedDict):
     sha256: str
 
 
-@with_config(_OPEN)
+@with_config(OPEN)
 class CheckpointRecord(TypedDict):
     """``manifest.json`` of a checkpoint."""
 
@@ -77,7 +78,7 @@ class CheckpointRecord(TypedDict):
     files: dict[str, SavedFile]
 
 
-@with_config(_OPEN)
+@with_config(OPEN)
 class StateRecord(TypedDict):
     """``trainer_state.json`` of a checkpoint, as far as we read it."""
 
@@ -99,7 +100,7 @@ class StateRecord(TypedDict):
     stateful_callbacks: NotRequired[dict[str, Any]]
 
 
-@with_config(_OPEN)
+@with_config(OPEN)
 class SummaryRecord(TypedDict, total=False):
     """``summary.json`` of a run; ``null`` is what is not known."""
 
@@ -116,14 +117,14 @@ class PartRecord(TypedDict):
     seconds: float
 
 
-@with_config(_OPEN)
+@with_config(OPEN)
 class SecondsRecord(TypedDict):
     """``seconds.json`` of a run."""
 
     parts: list[PartRecord]
 
 
-@with_config(_OPEN)
+@with_config(OPEN)
 class EvaluationRecord(TypedDict):
     """``evaluations/<dataset>/step-<n>.json``; beside these keys metrics with their intervals."""
 
@@ -133,79 +134,11 @@ class EvaluationRecord(TypedDict):
     interval: str
 
 
-@with_config(_OPEN)
+@with_config(OPEN)
 class KeptRecord(TypedDict):
     """``rollouts/kept.json`` of a run."""
 
     every_batch: int
-
-
-@with_config(_OPEN)
-class PlannedCell(TypedDict):
-    """A cell in ``sweep.json``."""
-
-    name: str
-    variant: str
-    baseline: str
-    seed: int
-    settings: NotRequired[dict[str, Any] | None]
-    budget: NotRequired[dict[str, Any] | None]
-
-
-@with_config(_OPEN)
-class SweepRecord(TypedDict):
-    """``sweep.json``."""
-
-    name: str
-    cells: list[PlannedCell]
-    tuning: NotRequired[dict[str, Any] | None]
-    stopping: NotRequired[dict[str, Any] | None]
-    seeds: NotRequired[list[int] | None]
-
-
-@with_config(_OPEN)
-class LooksRecord(TypedDict, total=False):
-    """``looks.json`` of a group-sequential sweep."""
-
-    not_needed: list[str]
-    failed: list[str]
-
-
-@with_config(_OPEN)
-class AskedAttempt(TypedDict):
-    """An attempt at a cell as ``cell.json`` lists it."""
-
-    number: int
-    label: NotRequired[str]
-    resumed_from: NotRequired[str | None]
-
-
-@with_config(_OPEN)
-class CellRecord(TypedDict, total=False):
-    """``cell.json``."""
-
-    attempts: list[AskedAttempt]
-    config: dict[str, Any] | None
-    wandb_run_id: str
-
-
-@with_config(_OPEN)
-class AttemptRecord(TypedDict, total=False):
-    """``attempt-<n>.json``."""
-
-    host: str
-    process_group: int
-    started: str
-    ended: str
-    exit_status: int
-    stopped: bool
-
-
-@with_config(_OPEN)
-class DiscardedRecord(TypedDict, total=False):
-    """``discarded.json`` of a cell."""
-
-    seconds: float
 
 
 _MOST_BYTES = 1 << 30

@@ -10,8 +10,6 @@ from typing import Self
 from evenkeel.trainer.run.record.files import SECONDS, write_json
 from evenkeel.trainer.run.record.run_record import RunRecord
 
-DISCARDED = "discarded.json"
-"""Beside the run of a sweep's cell: ``seconds`` of runs in its place that were deleted without a checkpoint."""
 SECONDS_BETWEEN_WRITES = 5.0
 """What is lost at most of a part that is killed."""
 

@@ -1,0 +1,79 @@
+"""The files of a sweep and of its cells: what each kind holds."""
+
+from typing import Any, NotRequired
+
+from pydantic import with_config
+from typing_extensions import TypedDict
+
+from evenkeel.trainer.run.record.files import OPEN
+
+DISCARDED = "discarded.json"
+"""In a cell's directory, with the run: seconds of runs in its place that were deleted without a checkpoint."""
+
+
+@with_config(OPEN)
+class PlannedCell(TypedDict):
+    """A cell in ``sweep.json``."""
+
+    name: str
+    variant: str
+    baseline: str
+    seed: int
+    settings: NotRequired[dict[str, Any] | None]
+    budget: NotRequired[dict[str, Any] | None]
+
+
+@with_config(OPEN)
+class SweepRecord(TypedDict):
+    """``sweep.json``."""
+
+    name: str
+    cells: list[PlannedCell]
+    tuning: NotRequired[dict[str, Any] | None]
+    stopping: NotRequired[dict[str, Any] | None]
+    seeds: NotRequired[list[int] | None]
+
+
+@with_config(OPEN)
+class LooksRecord(TypedDict, total=False):
+    """``looks.json`` of a group-sequential sweep."""
+
+    not_needed: list[str]
+    failed: list[str]
+
+
+@with_config(OPEN)
+class AskedAttempt(TypedDict):
+    """An attempt at a cell as ``cell.json`` lists it."""
+
+    number: int
+    label: NotRequired[str]
+    resumed_from: NotRequired[str | None]
+
+
+@with_config(OPEN)
+class CellRecord(TypedDict, total=False):
+    """``cell.json``."""
+
+    attempts: list[AskedAttempt]
+    config: dict[str, Any] | None
+    wandb_run_id: str
+
+
+@with_config(OPEN)
+class AttemptRecord(TypedDict, total=False):
+    """``attempt-<n>.json``."""
+
+    host: str
+    process_group: int
+    started: str
+    ended: str
+    exit_status: int
+    stopped: bool
+
+
+@with_config(OPEN)
+class DiscardedRecord(TypedDict, total=False):
+    """``discarded.json`` of a cell."""
+
+    seconds: float
