@@ -178,10 +178,17 @@ def test_what_may_differ_from_a_run_without_a_stop_is_said_as_it_goes_on(config,
     now = {found.name.lower(): found.version for found in distributions()}
     packages = {**now, "torch": "2.0.1", "vllm": "0.30.0", "pytest": "1.0"}
     packages |= {"trl-evenkeel": "0.0.1", "sympy": "1.0", "tokenizers": "0.1"}  # verdicts and prompts are theirs
-    (run / "manifest.json").write_text(json.dumps({**record, "packages": packages, "python": "3.9.1"}))
+    other = {"packages": packages, "python": "3.9.1", "environment": {"EVENKEEL_OFF": "compact"}}
+    (run / "manifest.json").write_text(json.dumps({**record, **other}))
     (line,) = [line for line in placed(config, AUTO).lines if "other versions" in line]
     assert "packages.pytest: " not in line
-    for name in ("packages.trl-evenkeel", "python", "packages.sympy", "packages.tokenizers"):
+    for name in (
+        "packages.trl-evenkeel",
+        "python",
+        "packages.sympy",
+        "packages.tokenizers",
+        "environment.EVENKEEL_OFF",
+    ):
         assert f"{name}: " in line
     assert f"packages.torch: 2.0.1 → {now['torch']}" in line
     assert "packages.vllm: 0.30.0 → absent" in line

@@ -21,6 +21,8 @@ from evenkeel.trainer.run.record.run_record import RunRecord
 ROOT = Path(__file__).parents[3]
 ENVIRONMENT = ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "CUDA_VISIBLE_DEVICES", "CUBLAS_WORKSPACE_CONFIG", "NCCL_ALGO")
 """Variables of the environment that change the order of sums, and with it the last digits of every number."""
+SWITCHED_OFF = "EVENKEEL_OFF"
+"""The variable that takes choices of the code away (`trainer.step.compatibility.switched_off`)."""
 LAUNCHER = ("ACCELERATE_", "FSDP_", "WORLD_SIZE", "LOCAL_WORLD_SIZE")
 """Beginnings of the variables through which a launcher says what it started."""
 START = ("data_fingerprints", "model_files", "own_code")
@@ -69,7 +71,7 @@ def write_manifest(run: Path, config: RunConfig, world_size: int, start: Mapping
         **start,
         "branch": None if config.branch_of is None else content_hash(Path(config.branch_of) / MANIFEST),
         "launcher": {name: value for name, value in sorted(os.environ.items()) if name.startswith(LAUNCHER)},
-        "environment": {name: os.environ[name] for name in ENVIRONMENT if name in os.environ},
+        "environment": _environment(),
         "machine": _machine(),
     }
     write_json(run / MANIFEST, record)
@@ -109,15 +111,20 @@ def differences(before: Mapping[str, Any], now: Mapping[str, Any]) -> list[str]:
     ]
 
 
+def _environment() -> dict[str, str]:
+    return {name: os.environ[name] for name in (*ENVIRONMENT, SWITCHED_OFF) if name in os.environ}
+
+
 def _shown(value: Any) -> str:
     text = "absent" if value is None else str(value)
     return text if len(text) < 40 else f"{text[:12]}…"  # a hash
 
 
 def changed_versions(record: Mapping[str, Any]) -> list[str]:
-    """The `differences` from a record in Python, Evenkeel's revision and the packages of `TRAINS_WITH`."""
-    keys = {"python", "git_revision", *(f"packages.{name}" for name in TRAINS_WITH)}
-    return [line for line in differences(record, _versions()) if line.partition(":")[0] in keys]
+    """The `differences` from a record in Python, Evenkeel's revision, what is switched off, and `TRAINS_WITH`."""
+    keys = {"python", "git_revision", f"environment.{SWITCHED_OFF}", *(f"packages.{name}" for name in TRAINS_WITH)}
+    now = {**_versions(), "environment": _environment()}
+    return [line for line in differences(record, now) if line.partition(":")[0] in keys]
 
 
 def record_changes(run: Path, checkpoint: Path, start: Mapping[str, Any], changed: Iterable[str]) -> None:
