@@ -50,6 +50,8 @@ _REJECTED_BEFORE = re.compile(  # "81, not the tempting \boxed{64}", "My first g
     r"|(?:\A|[.!?,;:\n]\s*|\b(?:and|but|while|is)\s+)(?:(?:the|my|our|an?|one)\s+)?(?:(?:wrong|incorrect|mistaken|tempting|false"
     r"|bogus|naive|rejected|erroneous)\s+(?:guess|answer|value|result|solution|choice)"
     r"|(?:earlier|previous|initial|old|first|original|former)\s+(?:guess|attempt|try|answer|idea|thought))\b[^.!?\n\d\\]*\\?[(\[]?\Z"
+    r"|\b(?:every|all|any|each)\b[^.!?\n\\]*\b(?:but|except|save)\s(?:for\s)?[$\s(\\]*\Z|\bif\s(?:it\sis\s)?not,?[$\s(\\]*\Z"
+    r"|\b(?:option|guess|attempt|possibility)\s(?:two|three|four|five|\d):[$\s(\\]*\Z"
     r"|\b(?:guessed(?:\s[a-z]+ly)?|guess(?:\sof\s\w+)?\swas):?[\s$(\\]*\Z"
     r"|(?:\\neq?|≠|\\not\s?=|=\s?[-−]|\\(?:[xb]?cancel|sout|[hv]?phantom)\s?\{|~~)[\s$]*\Z"
 )
@@ -135,11 +137,15 @@ def boxed_answer(completion: str) -> Extraction:
 def boxed_answers(completion: str) -> Extraction:
     r"""`boxed_answer`, or the list of the last boxes where nothing but a comma, "and" or "or" stands between them.
 
-    ``$x=\boxed{2}$ or $x=\boxed{3}$`` answers "2, 3". The same box again adds nothing.
+    ``$x=\boxed{2}$ or $x=\boxed{3}$`` answers "2, 3". The same box again adds nothing. There is none where "the answer
+    is" another one behind the last.
     """
     final, boxes = _boxes(completion)
     if final.text is None:
         return final
+    said = next((said for said in _MARKERS.finditer(final.text, boxes[-1].end) if not said["supposed"]), None)
+    if said and not said["hashes"] and _plain(_content(final.text, boxes[-1])) not in _plain(final.text[said.end() :]):
+        return Extraction(None, "another answer stands behind the last box")
     first = len(boxes) - 1
     while first and _BESIDE.fullmatch(final.text, boxes[first - 1].end, boxes[first].start):
         first -= 1
@@ -202,6 +208,11 @@ def _content(text: str, box: _Box) -> str:
     return text[box.opened : box.end - 1].strip()
 
 
+def _plain(text: str) -> str:
+    """Letters and digits of ``text`` without commands."""
+    return re.sub(r"\\[a-zA-Z]+|[\W_]", "", text)
+
+
 def _boxes(completion: str) -> tuple[Extraction, list[_Box]]:
     """The text after the thought, or why it holds no answer, and the outermost boxes in it."""
     final = after_thought(completion)
@@ -222,7 +233,7 @@ def _boxes(completion: str) -> tuple[Extraction, list[_Box]]:
             final.text, last_end
         ):
             return Extraction(None, "the text rejects its last box"), []
-    if any(box is not None and box.opened >= last_end for box in open_braces):
+    if any(box and (box.opened >= last_end or (final.text or "")[box.opened] != ".") for box in open_braces):
         return Extraction(None, "the last box is not closed"), []
     return (final if boxes or final.text is None else _NO_BOX), boxes
 

@@ -39,6 +39,7 @@ _MEANING = ConversionConfig(lowercase_symbols=False)
 _IMAGINARY_UNIT = sympy.Symbol("i", real=True)
 _DECIMAL = re.compile(r"(?<![\d.])(\d*)\.(\d+)")
 _SLASHED_FACTOR = re.compile(r"(?<![\w.^{)}])(\d+)/(\d+)(?: (?=[a-zA-Z(])| ?(?=\\(?:pi|sqrt)))")
+_MIXED = re.compile(r"(?<![\w.^}])(\d+) ?(\\frac ?\{ ?(\d+) ?\} ?\{ ?(\d+) ?\})")
 _NATURAL = re.compile(r"\\log ?_ ?(?:e|\{ ?e ?\})")
 _TRACE = re.compile(r"\\(?:begin|end) ?\{\w+\}|\\[a-zA-Z]+|tr")  # its parser would take 6trs for a trace
 _ANGLE = re.compile(r"(\d+(?:\.\d+)?) ?\^\\circ")
@@ -153,6 +154,7 @@ def _exact(latex: str) -> str:
     r"""Decimals as fractions, so that nothing is rounded; degrees as radians; ``4/3 \pi`` from left to right."""
     latex = _TRACE.sub(lambda match: "t r" if match[0] == "tr" else match[0], _NATURAL.sub(r"\\ln", latex))
     latex = _SLASHED_FACTOR.sub(r"\\frac{\1}{\2}", latex)
+    latex = _MIXED.sub(lambda m: f"({m[1]}+{m[2]})" if int(m[3]) < int(m[4]) else m[0], latex)
     latex = _ANGLE.sub(r"(\\frac{\1\\pi}{180})", latex)
     return _DECIMAL.sub(lambda match: f"\\frac{{{match[1]}{match[2]}}}{{1{'0' * len(match[2])}}}", latex)
 

@@ -134,11 +134,8 @@ def same(gold: Form, answer: Form, algebra: AlgebraJudge) -> bool | None:
         case Expression(), Number():
             return same_measure(gold, answer) and algebra(gold, answer)
         case Words(), Words():
-            return (
-                compatible(gold.text, answer.text)
-                or same_ratio(gold.text, answer.text)
-                or _same_time(gold.text, answer.text)
-            )
+            texts = gold.text, answer.text
+            return compatible(*texts) or same_ratio(*texts) or _same_time(*texts)
         case Words(), Number():
             return same_ratio(gold.text, f"{answer.value.numerator}:{answer.value.denominator}")
         case Number(is_fraction=True), Words():
@@ -155,7 +152,8 @@ def same(gold: Form, answer: Form, algebra: AlgebraJudge) -> bool | None:
             return gold == answer
         # sentences, sets, intervals and matrices
         case Prose(), Prose():
-            return _same_in_order(gold.pieces, answer.pieces, algebra)
+            shares = ([getattr(piece, "unit", "") == PERCENT for piece in form.pieces] for form in (gold, answer))
+            return len(set(map(tuple, shares))) < 2 and _same_in_order(gold.pieces, answer.pieces, algebra)
         case Union(), Union():
             pieces = [tuple(map(_as_interval, union.pieces)) for union in (gold, answer)]
             return gold.sign == answer.sign and _same_in_any_order(pieces[0], pieces[1], algebra)
@@ -243,7 +241,7 @@ def _same_named(gold: Form, answer: Form, algebra: AlgebraJudge) -> bool | None:
 def _unknowns(form: Form) -> dict[str, Form]:
     """The values of several unknowns by their names, as they are written: ``x = 1, y = 2``, ``(x, y) = (1, 2)``."""
     match form:
-        case Listing(alternatives=False) if len(form.items) > 1:
+        case Listing(alternatives=False) | Row() if len(form.items) > 1:
             named = {item.name: item.value for item in form.items if isinstance(item, Named)}
             return named if len(named) == len(form.items) else {}
         case Named(value=Row() | Matrix() as value) if form.name.startswith("("):
@@ -298,10 +296,7 @@ def _same_listing(gold: Listing, answer: Listing, algebra: AlgebraJudge) -> bool
     if names == others or max(len(names), len(others)) < 2:
         return _same_in_any_order(gold.items, answer.items, algebra)
     letters, _, indices = zip(*(name.partition("_") for name in names | others), strict=True)
-    if len(set(letters)) > 1 or not set(indices) <= {
-        "",
-        *"123456789",
-    }:  # x = 1, y = 2 without its names would have to be in order
+    if len(set(letters)) > 1 or not set(indices) <= {*"123456789", ""}:  # x = 1, y = 2 would have to be in order
         return False
     values, other_values = (
         tuple(item.value if isinstance(item, Named) else item for item in listing.items) for listing in (gold, answer)

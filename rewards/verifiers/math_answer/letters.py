@@ -47,6 +47,7 @@ _CROSS = re.compile(rf"(?:(?P<left>{_VECTOR})|\)) ?\\times(?![a-zA-Z]) ?{_NEXT}"
 _CROSS_OF_TWO = re.compile(
     rf"(?<!\\times )(?<!\\times)(?P<left>{_VECTOR}) ?\\times(?![a-zA-Z]) ?(?P<right>{_VECTOR})(?! ?\\times)"
 )
+_ONE_LETTER = re.compile(rf"\\Delta ?{_LETTER}{_INDEX}?|(\\vec ?\{{\w+\}}) ?\\cdot ?(\\vec ?\{{\w+\}})")
 _CHANCE = re.compile(r"(?<![\\A-Za-z])[PE] ?\((?P<of>[^()]*[A-Z][^()]*)\)")  # P(A), E(X^2), but not P(1+r)
 _OF_A_MATRIX = re.compile(
     r"\\(?P<of>det|dim|ker|deg) ?(?:\( ?(?P<inside>[^()]*[A-Za-z][^()]*)\)|(?P<bare>[A-Z](?![a-z])))"
@@ -166,6 +167,7 @@ def _put_aside(latex: str, kept: dict[str, Any], parse: Parser, noncommuting: tu
         ),
         latex,
     )
+    latex = _ONE_LETTER.sub(lambda match: letter("|".join(sorted(filter(None, match.groups()))) or match[0]), latex)
     latex = _DERIVATIVE.sub(lambda match: letter(match[0]), latex)
     latex = _with_applications(latex, symbol, inner)
     latex = _SQUARE.sub(lambda match: symbol(sympy.Function("square", real=True)(inner(match[1]))), latex)

@@ -246,7 +246,7 @@ def split_quantifier(text: str) -> tuple[str, str, str] | None:
     if name and not re.search(rf"(?<![A-Za-z\\]){name}|{name}(?![A-Za-z])", before):
         return None
     kind = (found.get("kind") or "").split(" ")[0].rstrip("s").partition("-")[0]
-    some = "some" in match[0] and kind not in ("constant", "real") and name not in set("abcdCK")
+    some = "some" in match[0] and kind != "constant" and name not in set("abcdCK")
     domain = found["set"] + "+" * bool(found["above"]) if found["set"] else _KINDS.get(kind, "")
     return before.rstrip(",; "), f"some {domain}" if some else domain, name or ""
 
@@ -259,7 +259,8 @@ def words_in(text: str) -> str | None:
     a plural's s do not count; the case of a single letter does.
     """
     plain = " ".join(TEXT.sub(r" \1 ", text).split())
-    lowered = " ".join(plain.lower().replace(".", "").split())
+    lowered = re.sub(r"(?<=[a-z] )A(?!\w)|(.)", lambda found: (found[1] or "").lower() or "A", plain)  # Team A
+    lowered = " ".join(lowered.replace(".", "").split())
     lowered = re.sub(r"(?<=\d) to (?=\d)", ":", re.sub(r"^(\d{1,2}) ?(?=[ap]m$)", r"\1:00 ", lowered))
     lowered = _SAID_IN_SHORT.get(lowered, lowered)
     lowered = re.sub("^there (?:is|are) (?=no )", "", lowered)

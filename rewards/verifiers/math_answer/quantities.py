@@ -63,7 +63,7 @@ _STUFF = "|".join(NOTATION["counted"]["stuff"].split())
 _NO_NAMES = {"unit", "units"}  # "5 units" says no more than "5"
 _WORD = r"[A-Za-z]+\.?(?:\^-?[1-9])?"
 _PHRASE = re.compile(rf"{_WORD}(?:[ /(-]{{1,4}}{_WORD}){{0,6}}\)?")
-_OF = re.compile(rf"^((?:[a-z]+ )*(?!percent|degree)[a-z]+) of (?:{_STUFF}|(?P<counted>[a-z]+))$")
+_OF = re.compile(rf"^((?:[a-z]+ )*(?!percent|degree)[a-z]+) of (?P<of>{_STUFF}|(?P<counted>[a-z]+))$")
 _BEHIND = re.compile(
     r"(?: |^)(?:(?P<all>(?:in )?total|in all|altogether)|(?P<left>left|remaining)|of (?:them|these|those))$"
     r"|(?<=[a-z]) (?:(?P<later>later|from now)|(?P<high>tall|high)|(?P<old>old)|(?P<long>long)|(?P<wide>wide)"
@@ -187,7 +187,7 @@ def _word_suffix(text: str) -> tuple[str, str] | None:
 def unit_name(words: str) -> str | None:
     r"""One name for the spellings of a unit; empty for "units"; ``None`` of what is not a unit.
 
-    What is said behind it ("deep", "later") follows a ``|``: it may be left out, but not be another.
+    What is said behind it ("deep", "of salt") follows a ``|``: it may be left out, but not be another.
     Products and quotients become powers in one order: ``m/s^2``, ``m s^{-2}`` and "meters per second squared" are
     ``meter second^-2``.
     """
@@ -196,11 +196,11 @@ def unit_name(words: str) -> str | None:
     words = re.sub(r" ?\^ ?", "^", " ".join(words.split())).rstrip(".")
     if not _PHRASE.fullmatch(words):
         return None
-    words = re.sub(r"\b(?:un)?ordered pairs?\b|\bpairs?(?= of )", "tuple", words)  # 5 pairs alone may be 10
+    words = re.sub(r"\bordered pairs?\b|(?<=\bunordered )pairs?\b|\bpairs?(?= of )", "tuple", words)  # 5 pairs: 10?
     if of := _OF.match(words):
         words = of[1] if of["counted"] is None or of["counted"] in _COUNTED else words
     behind = _BEHIND.search(words)
-    detail = f"|{behind.lastgroup}" if behind and behind.lastgroup else ""
+    detail = f"|{behind.lastgroup}" if behind and behind.lastgroup else f"|{of['of'].rstrip('s')}" if of else ""
     words = re.sub(r"\blight[ -]years?\b", "lightyear", words[: behind.start()] if behind else words)
     words = re.sub(r"\bper\b|(?<=[a-z]) an?(?= [a-z])", "/", re.sub(r"\bsq(uare)?\b\.?", "square", words))
     words = re.sub(r"square ([A-Za-z]+)|([A-Za-z]+) squared", r"\1\2^2", words)
@@ -209,7 +209,7 @@ def unit_name(words: str) -> str | None:
     if powers is None:
         return f"{COUNTED}{words.lower()}{detail}" if _WHO.fullmatch(words) else None
     if powers.keys() <= _NO_NAMES and len(powers) < 2:
-        return detail
+        return detail if powers["unit"] < 2 else f"|unit^{powers['unit']}"
     return " ".join(name if power == 1 else f"{name}^{power}" for name, power in sorted(powers.items())) + detail
 
 

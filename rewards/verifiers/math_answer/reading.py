@@ -162,7 +162,8 @@ def _several_words(text: str) -> Form | None:
         text = text[text.index("{") + 1 : -1]
     pieces = [piece.strip() for piece in split_outside_brackets(text, SEPARATOR) if piece.strip()]
     words = [words_in(piece) for piece in pieces]
-    return Listing(tuple(Words(word) for word in words if word)) if len(pieces) > 1 and all(words) else None
+    named = tuple(Words(word) for word in words if word)
+    return Listing(named, alternatives=_OR.search(text) is not None) if 1 < len(pieces) == len(named) else None
 
 
 def _choice(text: str) -> Form | None:
@@ -490,6 +491,8 @@ def either_sign(text: str) -> Form | None:
     """The two values that ± means."""
     if not _EITHER.search(text):
         return None
+    if 1 < len(_EITHER.findall(text)) < 4 and not re.search(r"\\mp(?![a-zA-Z])|,", text):  # each for itself
+        return listing([read_form(_EITHER.sub(sign, text, count=1)) for sign in ("+", "-")])
     upper = re.sub(r"\\pm(?![a-zA-Z]) ?", "+", re.sub(r"\\mp(?![a-zA-Z]) ?", "-", text))
     lower = re.sub(r"\\pm(?![a-zA-Z]) ?", "-", re.sub(r"\\mp(?![a-zA-Z]) ?", "+", text))
     return Listing((read_form(upper), read_form(lower)))
@@ -647,14 +650,10 @@ def congruence(text: str) -> Form | None:
         return None
     residues = read_form(sides["residues"].strip())
     items = residues.items if isinstance(residues, Listing) else (residues,)
-    integers = tuple(int(item.value) for item in items if isinstance(item, Number) and not item.unit)
-    if (
-        not integers
-        or len(integers) < len(items)
-        or any(item.value.denominator > 1 for item in items if isinstance(item, Number))
-    ):
+    whole = [item.value for item in items if isinstance(item, Number) and not item.unit and item.value.denominator == 1]
+    if not whole or len(whole) < len(items):
         return None
-    found = Congruence(integers, int(match["modulus"]))
+    found = Congruence(tuple(map(int, whole)), int(match["modulus"]))
     return Named(squeezed(sides["name"]), found) if sides["name"] else found
 
 
