@@ -104,6 +104,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory, environment: dict[str, str]
     """What the pages take as there: runs with checkpoints, a finished sweep, logs of others, files of a user's."""
     home = tmp_path_factory.mktemp("folder")
     ran(f"evenkeel train quickstart {FEW}", home, environment, {0})
+    ran("evenkeel configs copy quickstart my_run.yaml", home, environment, {0})
     for seed, name in enumerate(("base", "base-2", "base-3")):
         ran(f"evenkeel train quickstart name={name} seed={seed} {FEW}{BASES}", home, environment, {0})
     shutil.copytree(home / "runs/quickstart", home / "runs/knights_knaves")

@@ -143,14 +143,14 @@ def test_killed_and_started_again_it_awaits_resumes_and_repeats_nothing(tmp_path
     run = ("run", str(file))
     first = start(*run, WAIT_WHILE=str(wait_while))
     wait_until(lambda: trained_steps(cell), first)
-    status, output = start(*run).finished()
+    status, output = start(*run, WAIT_WHILE=str(wait_while)).finished()
     assert status == 2
     assert "Another process runs the sweep" in output
     first.process.kill()
     first.process.wait()
     assert cell.is_running()  # the cell outlives the sweep
 
-    second = start(*run)
+    second = start(*run, WAIT_WHILE=str(wait_while))
     wait_until(lambda: "long-s0: still running from before" in second.log.read_text(), second)
     wait_until(lambda: trained_steps(cell)[-1] > 20, second)
     os.kill(second.process.pid, signal.SIGINT)
@@ -169,11 +169,11 @@ def test_killed_and_started_again_it_awaits_resumes_and_repeats_nothing(tmp_path
     assert [entry["resumed_from"] for entry in cell.attempts()] == [None, checkpoint.name]
 
     written = cell.summary()
-    status, output = start(*run).finished()
+    status, output = start(*run, WAIT_WHILE=str(wait_while)).finished()
     assert status == 0, output
     assert "started" not in output
     sweep_file(tmp_path, tiny_model, {"long": {**LONG, "trl.learning_rate": 0.5}})
-    status, output = start(*run).finished()
+    status, output = start(*run, WAIT_WHILE=str(wait_while)).finished()
     assert status == 1, output
     assert "trl.learning_rate: 0.01 → 0.5" in output
     assert cell.summary() == written

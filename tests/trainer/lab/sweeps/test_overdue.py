@@ -65,7 +65,7 @@ def runner_of(folder: Path, said: list[str], more: str = "") -> SweepRunner:
 )
 def test_a_cell_that_hangs_is_told_to_save_and_then_ended(folder: Path, monkeypatch, more: str, words: str):
     monkeypatch.setattr(overdue, "LEAST_MINUTES", 0.05)
-    monkeypatch.setattr(overdue, "_seconds", lambda attempt: 0.1)  # times are kept in whole seconds
+    monkeypatch.setattr(overdue, "attempt_seconds", lambda attempt: 0.1)  # times are kept in whole seconds
     said: list[str] = []
     runner = runner_of(folder, said, more)
     assert runner.run()
