@@ -12,37 +12,33 @@ numbers: the same on any number of processes and after a resume. Errors are nest
 import hashlib
 import json
 import re
-from dataclasses import dataclass
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, Self
 
-from pydantic import Field, with_config
-
-from evenkeel.rewards.registry import Refusal
+from pydantic import BaseModel, ConfigDict, Field, model_validator
+from pydantic_core import PydanticCustomError
 
 Rate = Annotated[float, Field(ge=0, le=1)]
 
 
-class NoiseError(Refusal):
-    """Noise that would do nothing, or not what it says."""
-
-
-@with_config(use_attribute_docstrings=True)
-@dataclass(frozen=True)
-class RewardNoise:
-    """Errors of the verdicts that training is told; held-out verdicts and correctness columns stay true.
+class RewardNoise(BaseModel):
+    """Errors of the verdicts that training sees; held-out verdicts and correctness columns stay true.
 
     Both rates 1 invert the reward. Rates that sum to 1 are a reward drawn whatever the answer: 0.5 and 0.5 toss a coin
     (the random rewards of arXiv 2506.10947). Unjudged rows stay unjudged.
 
     Raises:
-        NoiseError: both rates 0, a rate outside 0 … 1, a ``property`` of random noise, or a ``matching`` that is no
-            regular expression.
+        pydantic.ValidationError: both rates 0, a rate outside 0 … 1, a ``property`` of random noise, or a ``matching``
+            that is no regular expression.
     """
 
+    model_config = ConfigDict(
+        strict=True, extra="forbid", frozen=True, allow_inf_nan=False, use_attribute_docstrings=True
+    )
+
     false_positive: Rate = 0.0
-    """Probability that a wrong answer is told to be right; it then has the verifier's full score."""
+    """Probability that a wrong answer is scored as right; it then has the verifier's full score."""
     false_negative: Rate = 0.0
-    """Probability that a right answer is told to be wrong; it then has ``wrong_score``."""
+    """Probability that a right answer is scored as wrong; it then has ``wrong_score``."""
     kind: Literal["random", "systematic"] = "random"
     """``random``: drawn for each sample anew. ``systematic``: the same ``property`` is always judged the same way
     (arXiv 2605.02909: a verdict that is consistently wrong given a property).
@@ -53,33 +49,30 @@ class RewardNoise:
     ``matching``.
     """
     matching: Annotated[str, Field(min_length=1)] | None = None
-    """Only completions in which this regular expression is found are told wrongly: with a rate of 1 the paper's tokens
-    and phrases. ``null`` = all.
+    """Only completions in which this regular expression is found: with a rate of 1 the paper's tokens and phrases.
+    ``null`` = all.
     """
     seed: int = 0
     """Of the draws. Systematic noise knows no other seed: it is the same in all runs, as a verifier is."""
     wrong_score: float = 0.0
-    """The score of a right answer that is told to be wrong."""
+    """The score of a right answer that is scored as wrong."""
 
-    def __post_init__(self) -> None:
-        if fault := noise_fault(self):
-            raise NoiseError(fault)
-
-
-def noise_fault(noise: RewardNoise) -> str:
-    """Why the noise cannot be what it says, and what to write; empty where it can."""
-    for name in ("false_positive", "false_negative"):
-        if not 0 <= (rate := getattr(noise, name)) <= 1:
-            return f"{name} is {rate}, which is not a probability. Write a number from 0 to 1."
-    if noise.false_positive == noise.false_negative == 0:
-        return "both rates are 0, so that no verdict would be wrong. Write false_positive or false_negative above 0."
-    if noise.kind == "random" and noise.property is not None:
-        return f"property is {noise.property!r}, and random noise has none. Write kind: systematic, or leave it out."
-    try:
-        re.compile(noise.matching or "")
-    except re.error as error:
-        return f"matching is {noise.matching!r}, which is no regular expression: {error}. Write one, such as '\\*'."
-    return ""
+    @model_validator(mode="after")
+    def _usable(self) -> Self:
+        if self.false_positive == self.false_negative == 0:
+            what = "both rates are 0, so that no verdict would be wrong."
+            instead = "Write false_positive or false_negative above 0."
+        elif self.kind == "random" and self.property is not None:
+            what, instead = f"property is {self.property!r}, and random noise has none.", "Write kind: systematic."
+        else:
+            try:
+                re.compile(self.matching or "")
+            except re.error as error:
+                what = f"matching is {self.matching!r}, which is no regular expression: {error}."
+                instead = "Write one, such as '\\*'."
+            else:
+                return self
+        raise PydanticCustomError("noise", "{what} {instead}", {"what": what, "instead": instead})
 
 
 def told_right(

@@ -7,9 +7,10 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from pydantic import ValidationError
 
 from evenkeel.rewards import build_verifier, reward_functions
-from evenkeel.rewards.noise import NoiseError, RewardNoise, told_right, uniform
+from evenkeel.rewards.noise import RewardNoise, told_right, uniform
 
 REFERENCE = {"numbers": [3, 4], "target": 7}
 RIGHT, WRONG = "<answer> 3 + 4 </answer>", "<answer> 3 * 4 </answer>"
@@ -32,13 +33,13 @@ def test_the_rates_are_met(kind: Any):
 
 @given(RATES, RATES, st.booleans(), st.integers(-(2**63), 2**63 - 1))
 def test_lower_rates_turn_round_a_part_of_what_higher_ones_do(one: float, other: float, right: bool, key: int):
-    low, high = (RewardNoise(rate, rate) for rate in sorted((one, other)))
+    low, high = (RewardNoise(false_positive=rate, false_negative=rate) for rate in sorted((one, other)))
     if told(low, right, row_key=key) != right:
         assert told(high, right, row_key=key) != right
 
 
 def test_random_noise_is_of_the_sample_and_systematic_noise_of_what_was_answered():
-    half = RewardNoise(0.5, 0.5)
+    half = RewardNoise(false_positive=0.5, false_negative=0.5)
     by_answer, by_problem = (replace(half, kind="systematic", property=of) for of in ("answer", "problem"))
     samples = [{"row_key": key, "answer": "7"} for key in range(64)]
     answers = [{"row_key": 1, "answer": str(answer)} for answer in range(64)]
@@ -66,13 +67,13 @@ def test_a_pattern_bounds_where_errors_are():
     ("options", "message"),
     [
         ({}, "both rates are 0"),
-        ({"false_positive": 1.5}, "false_positive is 1.5, which is not a probability"),
+        ({"false_positive": 1.5}, "less than or equal to 1"),
         ({"false_positive": 0.1, "property": "problem"}, "random noise has none"),
         ({"false_positive": 0.1, "matching": "("}, "no regular expression"),
     ],
 )
 def test_noise_that_is_none_is_refused(options: dict[str, Any], message: str):
-    with pytest.raises(NoiseError, match=message):
+    with pytest.raises(ValidationError, match=message):
         RewardNoise(**options)
 
 
@@ -93,7 +94,9 @@ def judged(noise: RewardNoise | None, **more: Any) -> tuple[list[float | None], 
 
 
 def test_training_is_told_what_the_noise_says_and_the_truth_is_logged():
-    scores, columns, metrics = judged(RewardNoise(1.0, 1.0, wrong_score=-2.0), row_key=[1, 2, 3])
+    scores, columns, metrics = judged(
+        RewardNoise(false_positive=1.0, false_negative=1.0, wrong_score=-2.0), row_key=[1, 2, 3]
+    )
     assert scores == [-2.0, 1.0, None]
     assert columns["correct"] == [True, False, None]
     assert columns["noisy_correct"] == [False, True, None]
@@ -103,6 +106,6 @@ def test_training_is_told_what_the_noise_says_and_the_truth_is_logged():
 
 
 def test_an_evaluation_hands_over_no_keys_and_hears_the_truth():
-    plain, noisy = judged(None), judged(RewardNoise(1.0, 1.0))
+    plain, noisy = judged(None), judged(RewardNoise(false_positive=1.0, false_negative=1.0))
     assert plain[0] == noisy[0] == [1.0, 0.0, None]
     assert plain[1].keys() == noisy[1].keys()

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any, Self
 
 from evenkeel.rewards import GENERATORS, Refusal, Verifier, build_verifier, reward_functions
+from evenkeel.rewards.noise import RewardNoise
 from evenkeel.rewards.references import check_rewards
 from evenkeel.trainer.algorithms.strategies import Strategies, build_strategies
 from evenkeel.trainer.run.config import (
@@ -178,7 +179,7 @@ class Experiment:
             self.verifiers,
             tasks=self.config.reward_tasks,
             prefilled_thought=self._tokenizer[1],
-            noise={reward.label: reward.noise.options for reward in self.config.rewards if reward.noise},
+            noise={reward.label: RewardNoise(**reward.noise) for reward in self.config.rewards if reward.noise},
             only_measure=self._measuring,
         )
 

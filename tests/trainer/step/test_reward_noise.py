@@ -66,7 +66,9 @@ def logged(trainer: Any, name: str) -> list[float]:
 
 
 def test_an_inverted_reward_is_told_to_estimators_and_the_truth_is_logged(tiny_model: Path, tmp_path: Path):
-    trainer = made(tiny_model, tmp_path, RewardNoise(1.0, 1.0), max_steps=2, learning_rate=0.0)
+    trainer = made(
+        tiny_model, tmp_path, RewardNoise(false_positive=1.0, false_negative=1.0), max_steps=2, learning_rate=0.0
+    )
     trainer.train()
     for rewards, correct in SEEN:
         assert torch.equal(rewards, correct)
@@ -80,7 +82,7 @@ def test_an_inverted_reward_is_told_to_estimators_and_the_truth_is_logged(tiny_m
 
 
 def test_a_resumed_run_hears_the_same_errors(tiny_model: Path, tmp_path: Path):
-    noise = RewardNoise(0.4, 0.4)
+    noise = RewardNoise(false_positive=0.4, false_negative=0.4)
     straight = made(tiny_model, tmp_path / "straight", noise, save_strategy="steps", save_steps=2)
     straight.train()
     resumed = made(tiny_model, tmp_path / "resumed", noise, save_strategy="no")
@@ -105,7 +107,12 @@ if rewards is not None:
 def rewards_of(model: Path, folder: Path, per_device: int) -> list[list[float]] | None:
     """What training heard in two rollout batches that every number of processes generates alike; rank 0 answers."""
     trainer = made(
-        model, folder, RewardNoise(0.4, 0.4), max_steps=2, learning_rate=0.0, per_device_train_batch_size=per_device
+        model,
+        folder,
+        RewardNoise(false_positive=0.4, false_negative=0.4),
+        max_steps=2,
+        learning_rate=0.0,
+        per_device_train_batch_size=per_device,
     )
     trainer.train()
     return [rewards.tolist() for rewards, _ in SEEN] if trainer.accelerator.is_main_process else None

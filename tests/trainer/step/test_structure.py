@@ -25,7 +25,7 @@ def everything(tiny_model: Path, tmp_path_factory: pytest.TempPathFactory) -> RL
     folder = tmp_path_factory.mktemp("everything")
     return RLVRTrainer(
         str(tiny_model),
-        RewardFunction(build_verifier("exact_match"), "text", noise=RewardNoise(0.1)),
+        RewardFunction(build_verifier("exact_match"), "text", noise=RewardNoise(false_positive=0.1)),
         GRPOConfig(str(folder), num_generations=4, loss_type="dapo", use_cpu=True, bf16=False, report_to="none"),
         Dataset.from_list(PROMPTS),
         advantage="ibpo",

@@ -7,7 +7,7 @@ from typing import Annotated, Any, ClassVar, Literal, Self
 from pydantic import BeforeValidator, ConfigDict, Field, ValidationInfo, model_validator
 from pydantic_core import InitErrorDetails
 
-from evenkeel.rewards.noise import RewardNoise, noise_fault
+from evenkeel.rewards.noise import RewardNoise
 from evenkeel.trainer.evaluation.decoding import Decoding, decodings
 from evenkeel.trainer.run.config.data_section import DataSection
 from evenkeel.trainer.run.config.problems import problem, raise_all
@@ -85,26 +85,6 @@ class ModelSection(Section):
         return self
 
 
-class NoiseSection(Section, RewardNoise):  # type: ignore[misc]  # frozen
-    """Errors of the verdicts that training is told, as a control; held-out verdicts and correctness columns stay true.
-
-    Both rates 1 invert the reward. Rates that sum to 1 are a reward drawn whatever the answer: 0.5 and 0.5 toss a coin.
-    """
-
-    model_config = ConfigDict(json_schema_extra=meanings_of(RewardNoise))
-
-    @model_validator(mode="after")
-    def _usable(self) -> Self:
-        if fault := noise_fault(self):
-            raise_all([problem("noise", fault, "")])
-        return self
-
-    @property
-    def options(self) -> RewardNoise:
-        """What `reward_functions` takes."""
-        return RewardNoise(**self.model_dump())
-
-
 class Reward(Section):
     """One verifier and what its score weighs in the reward.
 
@@ -119,8 +99,8 @@ class Reward(Section):
     """Of its metrics; ``null`` = the verifier's own, of ``package.module:attribute`` the attribute."""
     task: Text | None = None
     """It judges only rows whose source has the same ``task``; ``null`` = all rows."""
-    noise: NoiseSection | None = None
-    """Errors of the verdicts that training is told: ``{false_positive: 0.05, false_negative: 0.15}``."""
+    noise: Annotated[dict[str, Any], CheckedBy(lambda: RewardNoise)] | None = None
+    """Simulated verifier errors, in training only: `RewardNoise`, ``{false_positive: 0.05, false_negative: 0.15}``."""
 
     @property
     def label(self) -> str:

@@ -10,6 +10,7 @@ from pydantic import BaseModel, ValidationError
 from pydantic.fields import FieldInfo
 from pydantic_core import PydanticUndefined
 
+from evenkeel.rewards.noise import RewardNoise
 from evenkeel.rewards.registry import closest, suggest
 from evenkeel.trainer.run.config.data_section import Source
 from evenkeel.trainer.run.config.keys import IN_ANOTHER_SECTION, MEANT, REMOVED, advice_for, other_key, suggest_key
@@ -43,6 +44,7 @@ _CHECKED_BY: dict[str, Callable[[], type[BaseModel] | None]] = {
     "lora": lora_arguments,
     "revision": revision_options,
     "teacher": teacher_options,
+    "noise": lambda: RewardNoise,
     "train": lambda: Source,
     "test": lambda: Source,
 }

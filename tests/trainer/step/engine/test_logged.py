@@ -107,7 +107,7 @@ def trained(
     with_tools = test_environments.scripted(tokenizer, folder / "tools", **acting)
     with_tools.train()
     found["tools"] = {key for entry in with_tools.state.log_history for key in named(entry)}
-    noisy = test_reward_noise.made(served.model, folder / "noise", RewardNoise(0.5, 0.5))
+    noisy = test_reward_noise.made(served.model, folder / "noise", RewardNoise(false_positive=0.5, false_negative=0.5))
     noisy.train()
     found["noise"] = {key for entry in noisy.state.log_history for key in named(entry)}
     return found
