@@ -126,7 +126,6 @@ MISTAKES = [
     ("an unknown tracker", "logging.report_to=[wanbd]"),
     ("a single tracker", "logging.report_to=wandb"),
     ("an unknown target of LoRA", "model.lora={rank: 8}"),
-    ("weights in 8 bits", "model.quantization={load_in_4bit: false}"),
     ("an unknown word of a revision", "algorithm.revision={credit: all}"),
 ]
 

@@ -1,7 +1,6 @@
 """Noise of verdicts: rates that are met, draws that depend on content alone, and truth that stays true."""
 
 from collections import defaultdict
-from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -40,7 +39,9 @@ def test_lower_rates_turn_round_a_part_of_what_higher_ones_do(one: float, other:
 
 def test_random_noise_is_of_the_sample_and_systematic_noise_of_what_was_answered():
     half = RewardNoise(false_positive=0.5, false_negative=0.5)
-    by_answer, by_problem = (replace(half, kind="systematic", property=of) for of in ("answer", "problem"))
+    by_answer, by_problem = (
+        RewardNoise(**half.model_dump() | {"kind": "systematic", "property": of}) for of in ("answer", "problem")
+    )
     samples = [{"row_key": key, "answer": "7"} for key in range(64)]
     answers = [{"row_key": 1, "answer": str(answer)} for answer in range(64)]
     problems = [{"row_key": 1, "problem": [str(text), 7]} for text in range(64)]

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Annotated, Any, ClassVar, Literal, Self
 
-from pydantic import BeforeValidator, ConfigDict, Field, ValidationInfo, model_validator
+from pydantic import AfterValidator, BeforeValidator, ConfigDict, Field, ValidationInfo, model_validator
 from pydantic_core import InitErrorDetails
 
 from evenkeel.rewards.noise import RewardNoise
@@ -28,6 +28,7 @@ from evenkeel.trainer.run.config.section import (
 from evenkeel.trainer.run.config.trackers import TrackerName
 from evenkeel.trainer.run.config.trl_arguments import (
     CheckedBy,
+    check_quantization,
     grpo_arguments,
     lora_arguments,
     revision_options,
@@ -37,23 +38,6 @@ from evenkeel.trainer.run.config.yaml_document import write
 from evenkeel.trainer.step.options import Engine, Speed
 
 DEFAULT_SEED = 42  # TRL's
-
-
-class QuantizationSection(Section):
-    """QLoRA: a base model in 4 bits under a trained adapter. `transformers.BitsAndBytesConfig`, with its own names.
-
-    The defaults are QLoRA's (arXiv 2305.14314, section 3): NormalFloat, quantization constants quantized once more,
-    products in bfloat16.
-    """
-
-    load_in_4bit: Literal[True]
-    """The base model in 4 bits, by bitsandbytes (the extra ``[qlora]``)."""
-    bnb_4bit_quant_type: Literal["nf4", "fp4"] = "nf4"
-    """The 16 values that a weight can have."""
-    bnb_4bit_use_double_quant: bool = True
-    """Quantize the quantization constants too."""
-    bnb_4bit_compute_dtype: Literal["bfloat16", "float16", "float32"] = "bfloat16"
-    """Products are computed in it."""
 
 
 class ModelSection(Section):
@@ -73,8 +57,10 @@ class ModelSection(Section):
     """Ends every prompt, such as ``<think>``: it is appended to the chat template's generation prompt."""
     lora: Annotated[dict[str, Any], CheckedBy(lora_arguments)] | None = None
     """An adapter in place of all weights: ``peft.LoraConfig``, with its own names; ``null`` = train all weights."""
-    quantization: QuantizationSection | None = None
-    """QLoRA: the base in 4 bits beneath the adapter; needs ``lora``."""
+    quantization: Annotated[dict[str, Any], AfterValidator(check_quantization)] | None = None
+    """QLoRA: the base in 4 bits under the adapter; needs ``lora``. ``transformers.BitsAndBytesConfig``, with its own
+    names and QLoRA's defaults: ``{load_in_4bit: true}``.
+    """
 
     @model_validator(mode="after")
     def _trainable(self) -> Self:

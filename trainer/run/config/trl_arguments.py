@@ -25,6 +25,7 @@ from pydantic import (
 from pydantic.json_schema import JsonSchemaValue
 from pydantic_core import CoreSchema, InitErrorDetails, core_schema
 
+from evenkeel.rewards.registry import suggest
 from evenkeel.trainer.run.config.keys import IN_ANOTHER_SECTION
 from evenkeel.trainer.run.config.problems import problem, raise_all
 from evenkeel.trainer.run.config.section import finite, not_finite
@@ -103,6 +104,32 @@ def teacher_options() -> type[BaseModel]:
     from evenkeel.trainer.algorithms.teachers import TeacherOptions
 
     return TeacherOptions
+
+
+def quantization(given: dict[str, Any]) -> Any:
+    """``model.quantization`` as transformers' configuration.
+
+    Defaults are QLoRA's (arXiv 2305.14314, section 3): NormalFloat, quantization constants quantized once more,
+    products in bfloat16.
+    """
+    from transformers import BitsAndBytesConfig
+
+    qlora = {"bnb_4bit_quant_type": "nf4", "bnb_4bit_use_double_quant": True, "bnb_4bit_compute_dtype": "bfloat16"}
+    return BitsAndBytesConfig(**{**qlora, **given})
+
+
+def check_quantization(given: dict[str, Any]) -> dict[str, Any]:
+    """Leaves a mapping as it is, or raises pydantic's error for what transformers would refuse or ignore."""
+    known: dict[str, Any] = {}
+    try:
+        known = quantization(given).to_dict()
+    except (AttributeError, TypeError, ValueError) as error:
+        raise_all([problem("refused-by-transformers", f"transformers refuses it: {error}.", "Change what it names.")])
+    for key in given.keys() - known.keys():
+        raise_all([problem("unknown-key", "there is no such key.", suggest(key, known), (key,))])
+    if not known["load_in_4bit"]:
+        raise_all([problem("not-4-bits", "asks for no base in 4 bits.", "Write load_in_4bit: true.")])
+    return given
 
 
 def grpo_default(name: str) -> Any:

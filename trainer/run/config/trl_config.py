@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING, Any
 from evenkeel.trainer.run.config.batch_plan import batch_plan
 from evenkeel.trainer.run.config.problems import config_error
 from evenkeel.trainer.run.config.schema import RunConfig
+from evenkeel.trainer.run.config.trl_arguments import quantization
 
 if TYPE_CHECKING:
     from peft import LoraConfig
-    from transformers import BitsAndBytesConfig
     from trl import GRPOConfig
 
 _GENERATION = """max_completion_length temperature top_p top_k min_p repetition_penalty generation_kwargs
@@ -130,7 +130,7 @@ def lora_config(config: RunConfig) -> "LoraConfig | None":
     return LoraConfig(**{"task_type": "CAUSAL_LM", **config.model.lora})
 
 
-def quantization_config(config: RunConfig) -> "BitsAndBytesConfig | None":
+def quantization_config(config: RunConfig) -> Any:
     """``model.quantization`` as transformers' configuration; ``None`` where nothing is quantized.
 
     Raises:
@@ -142,6 +142,4 @@ def quantization_config(config: RunConfig) -> "BitsAndBytesConfig | None":
         what = "a model in 4 bits needs the package bitsandbytes, which is not installed."
         instead = 'Install it (pip install -e ".[qlora]" -c constraints.txt), or leave `quantization` out.'
         raise config_error("no-bitsandbytes", "model.quantization", what, instead)
-    from transformers import BitsAndBytesConfig
-
-    return BitsAndBytesConfig(**config.model.quantization.model_dump())
+    return quantization(config.model.quantization)
