@@ -4,7 +4,7 @@ import logging
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from typing import Any
 
-from evenkeel.rewards.registry import Refusal
+from evenkeel.errors import Refusal
 from evenkeel.rewards.user_verifiers import UserVerifier, bounded, trial_problem
 from evenkeel.rewards.verifier import Verdict, Verifier, score_problem
 from evenkeel.rewards.verifiers.environment import EnvironmentReward
@@ -14,14 +14,6 @@ logger = logging.getLogger(__name__)
 MOST_NAMED = 5
 OWN_BATCH = 64
 """Rows in a batch of a user's own verifier, whose time is limited by the batch."""
-
-
-class UnusableReferenceError(Refusal):
-    """References that a verifier cannot judge against, or whose own gold answer it refuses."""
-
-
-class UnusableVerifierError(UnusableReferenceError):
-    """A user's own verifier with which a run would be lost, whatever the references."""
 
 
 def unusable_references(verifier: Verifier, references: Iterable[Any]) -> dict[int, str]:
@@ -112,11 +104,11 @@ def tried_references(
     """Why the verifier cannot use a reference, by its row, and what to know of those that it can use.
 
     Raises:
-        UnusableVerifierError: it is a user's own, and a run would be lost with it.
+        Refusal: it is a user's own, and a run would be lost with it.
     """
     for tried in (bounded(verifier), getattr(verifier, "verifier", None)):  # also one that another pays by length
         if isinstance(tried, UserVerifier) and (problem := trial_problem(tried, references)):
-            raise UnusableVerifierError(f"{source}: {problem}")
+            raise Refusal(f"{source}: {problem}", code="unusable-verifier")
     return _looked_at(verifier, references)
 
 
@@ -134,11 +126,12 @@ def _warn_of_remarks(remarks: Mapping[int, str], source: str) -> None:
         logger.warning("%s: usable, but to be looked at: %s", source, _named(remarks))
 
 
-def _refusal(problems: Mapping[int, str], source: str) -> UnusableReferenceError:
-    return UnusableReferenceError(
+def _refusal(problems: Mapping[int, str], source: str) -> Refusal:
+    return Refusal(
         f"{source}: the verifier cannot use the reference of {_named(problems)}\nNo completion of them could be judged "
         "rightly. Map the right columns in data.…columns.reference, or remove these rows. To train without a few such "
-        "rows, write how many in data.max_unusable."
+        "rows, write how many in data.max_unusable.",
+        code="unusable-reference",
     )
 
 

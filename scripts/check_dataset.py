@@ -19,7 +19,7 @@ import sys
 import time
 from collections.abc import Sequence
 
-from evenkeel.rewards import Refusal
+from evenkeel.errors import Refusal
 from evenkeel.rewards.references import tried_references
 from evenkeel.trainer.run.experiment import Experiment
 

@@ -98,6 +98,7 @@ _install() { # EXTRA…
     fi
     mkdir -p .package/evenkeel # the package's names as folders, for mypy
     ln -sfn ../../trainer/public/__init__.py .package/evenkeel/__init__.py
+    ln -sfn ../../trainer/public/errors.py .package/evenkeel/errors.py
     ln -sfn ../../trainer ../../rewards .package/evenkeel/
     for extra in base "$@"; do
         _installation >".venv/.evenkeel-$extra"

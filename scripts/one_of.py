@@ -7,7 +7,7 @@ import sys
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from evenkeel.rewards import Refusal
+from evenkeel.errors import Refusal
 
 
 def run_one_of(

@@ -20,7 +20,8 @@ import pytest
 from jsonschema import Draft202012Validator
 from ruamel.yaml import YAML
 
-from evenkeel.rewards import GENERATORS, Refusal, build_verifier
+from evenkeel.errors import Refusal
+from evenkeel.rewards import GENERATORS, build_verifier
 from evenkeel.trainer.algorithms.strategies import build_strategies
 from evenkeel.trainer.command.schema import SCHEMAS, main
 from evenkeel.trainer.lab.claims.certificate import SUFFIX

@@ -28,7 +28,8 @@ if __name__ != "trainer":  # here, and not in `evenkeel` itself: that file may b
 # a checkout that is not installed, in which the folder's own name was imported
 if __name__ == "trainer" and find_spec("evenkeel") is None:
     sys.modules["evenkeel"] = package = ModuleType("evenkeel")
-    package.__path__ = [str(Path(__file__).resolve().parents[1])]
+    root = Path(__file__).resolve().parents[1]
+    package.__path__ = [str(root), str(root / "trainer/public")]  # where `evenkeel.errors` lies
 
 __all__ = ["RLVRTrainer"]
 _ALGORITHMS = (

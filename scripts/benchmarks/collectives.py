@@ -21,7 +21,7 @@ from torch.utils._python_dispatch import TorchDispatchMode
 from transformers import TrainerCallback
 from trl.generation.vllm_generation import VLLMGeneration
 
-from evenkeel.rewards.registry import Refusal
+from evenkeel.errors import Refusal
 from scripts.benchmarks.step import SIZES, TRAINERS, Engine, Verifier, trainer_of, use_client
 from scripts.benchmarks.update import Size
 

@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
-from evenkeel.rewards.registry import Refusal
+from evenkeel.errors import Refusal
 from evenkeel.trainer.run.record.run_record import RunRecord
 from scripts.benchmarks.rounds import in_turn, round_ratios, shown_ratio
 

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from ruamel.yaml import YAML
 
-from evenkeel.rewards import Refusal
+from evenkeel.errors import Refusal
 from evenkeel.trainer.lab import statistics
 from evenkeel.trainer.lab.reports.comparison import datasets_of
 from evenkeel.trainer.lab.reports.run_files import RecordedRuns, read_runs

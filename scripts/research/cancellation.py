@@ -10,7 +10,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from evenkeel.rewards.registry import Refusal
+from evenkeel.errors import Refusal
 from evenkeel.trainer.algorithms.strategies import build_strategies
 from evenkeel.trainer.step.metrics import SharedPrefixMeter
 from scripts.research.short_runs import short_run

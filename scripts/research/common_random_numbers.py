@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from evenkeel.rewards.registry import Refusal
+from evenkeel.errors import Refusal
 from evenkeel.trainer.lab.statistics import StatisticsError
 from evenkeel.trainer.run.schedule import optimizer_steps_per_block
 from scripts.research.short_runs import short_run

@@ -9,7 +9,7 @@ from typing import Any
 
 import torch
 
-from evenkeel.rewards.registry import Refusal
+from evenkeel.errors import Refusal
 from evenkeel.trainer.algorithms.drift import expected_divergences, uniform_groups
 from evenkeel.trainer.command import positive
 from evenkeel.trainer.lab.gradients.replay import (

@@ -8,5 +8,5 @@ from evenkeel.rewards.references import check_rewards
 
 
 def check_references(verifier: Verifier, references: Iterable[Any], source: str) -> None:
-    """Raises ``UnusableReferenceError`` for rows that the verifier cannot use."""
+    """Raises ``Refusal`` for rows that the verifier cannot use."""
     check_rewards({"it": verifier}, {"it": None}, list(references), None, source)

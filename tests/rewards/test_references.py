@@ -5,8 +5,9 @@ from typing import Any
 
 import pytest
 
+from evenkeel.errors import Refusal
 from evenkeel.rewards import build_verifier
-from evenkeel.rewards.references import UnusableReferenceError, check_rewards, unusable_references
+from evenkeel.rewards.references import check_rewards, unusable_references
 from evenkeel.rewards.verifier import Verifier
 
 VERIFIERS: dict[str, Verifier] = {"sums": build_verifier("countdown"), "words": build_verifier("exact_match")}
@@ -27,7 +28,7 @@ def test_rows_that_nobody_can_solve_are_found() -> None:
 
 def test_rows_are_numbered_as_in_the_reference_column() -> None:
     assert unusable_references(VERIFIERS["sums"], [GOOD, BAD, GOOD]).keys() == {1}
-    with pytest.raises(UnusableReferenceError, match=r"^data.train, sums: .* 1 rows:\n  row 3: .*\n.*max_unusable"):
+    with pytest.raises(Refusal, match=r"^data.train, sums: .* 1 rows:\n  row 3: .*\n.*max_unusable"):
         check_rewards(VERIFIERS, TASKS, REFERENCES, ROW_TASKS, "data.train")
 
 
@@ -42,5 +43,5 @@ def test_a_few_are_left_out_and_named(caplog: pytest.LogCaptureFixture) -> None:
 
 
 def test_more_than_allowed_over_all_verifiers_are_refused() -> None:
-    with pytest.raises(UnusableReferenceError, match=r"data.train, words: .*\n  row 5"):
+    with pytest.raises(Refusal, match=r"data.train, words: .*\n  row 5"):
         check_rewards(VERIFIERS, TASKS, REFERENCES, ROW_TASKS, "data.train", max_unusable=1)

@@ -11,12 +11,12 @@ import pytest
 import torch
 from ruamel.yaml import YAML
 
-from evenkeel.rewards.registry import Refusal
+from evenkeel.errors import Refusal
 from evenkeel.trainer.command.branch import main as branch
 from evenkeel.trainer.command.sweep import main as sweep
 from evenkeel.trainer.command.train import main as train
 from evenkeel.trainer.lab.sweeps.loading import load_sweep
-from evenkeel.trainer.run.branch import BranchError, branch_of, checkpoint_at
+from evenkeel.trainer.run.branch import branch_of, checkpoint_at
 from evenkeel.trainer.run.config import ConfigError
 from evenkeel.trainer.run.experiment import Experiment
 from evenkeel.trainer.run.record.manifest import data_fingerprint
@@ -154,22 +154,22 @@ REFUSED = {
 def test_what_a_branch_cannot_change_is_refused(parent: Path):
     for change, said in REFUSED.items():
         experiment = Experiment.of_file(parent / "config.yaml", [f"branch_of={parent / 'checkpoint-2'}", change])
-        with pytest.raises(BranchError) as refused:
+        with pytest.raises(Refusal) as refused:
             branch_of(experiment, data_fingerprint(experiment.rows["train"]), 1)
         assert said in str(refused.value)
 
 
 def test_other_processes_rows_checkpoints_and_noise_are_refused(parent: Path, tiny_model: Path, tmp_path: Path):
     experiment = Experiment.of_file(parent / "config.yaml", [f"branch_of={parent / 'checkpoint-2'}"])
-    with pytest.raises(BranchError, match="was trained on 1 processes, and this is 2") as refused:
+    with pytest.raises(Refusal, match="was trained on 1 processes, and this is 2") as refused:
         branch_of(experiment, "another", 2)
     assert "data.train is not what" in str(refused.value)
     experiment = Experiment.of_file(parent / "config.yaml", [f"branch_of={parent / 'checkpoint-3'}"])
-    with pytest.raises(BranchError, match=r"has checkpoints at 2, 4\."):
+    with pytest.raises(Refusal, match=r"has checkpoints at 2, 4\."):
         branch_of(experiment, "rows", 1)
     with pytest.raises(Refusal, match="Write RUN@STEP"):
         checkpoint_at(str(parent))
-    with pytest.raises(BranchError, match="checkpoints at 2, 4"):
+    with pytest.raises(Refusal, match="checkpoints at 2, 4"):
         checkpoint_at(f"{parent}@3")
     assert checkpoint_at(f"{parent}@2") == parent / "checkpoint-2"
 

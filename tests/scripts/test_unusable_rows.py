@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 from ruamel.yaml import YAML
 
-from evenkeel.rewards.references import UnusableReferenceError
+from evenkeel.errors import Refusal
 from evenkeel.trainer.run.experiment import Experiment
 
 ROWS = [{"prompt": f"{n} + 1?", "reference": str(n + 1) if n % 3 else ""} for n in range(1, 8)]  # 3 and 6 have none
@@ -29,10 +29,10 @@ def test_as_many_as_allowed_are_left_out_of_training(tmp_path: Path):
 
 
 def test_one_more_is_refused(tmp_path: Path):
-    with pytest.raises(UnusableReferenceError, match=r"data\.train, math_answer: .* 2 rows:\n  row 2: .*\n  row 5: "):
+    with pytest.raises(Refusal, match=r"data\.train, math_answer: .* 2 rows:\n  row 2: .*\n  row 5: "):
         loaded(tmp_path, "two.jsonl", 1)
 
 
 def test_held_out_rows_are_never_left_out(tmp_path: Path):
-    with pytest.raises(UnusableReferenceError, match=r"data\.test, math_answer"):
+    with pytest.raises(Refusal, match=r"data\.test, math_answer"):
         loaded(tmp_path, "rows.jsonl", 2)

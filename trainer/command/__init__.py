@@ -79,7 +79,7 @@ def refused_in_words(main: Callable[[Sequence[str] | None], int]) -> Callable[..
 
     @wraps(main)
     def answered(argv: Sequence[str] | None = None) -> int:
-        from evenkeel.rewards.registry import Refusal
+        from evenkeel.errors import Refusal
 
         try:
             return main(argv)

@@ -30,7 +30,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         print(__version__)
         return 0
     name, *rest = given
-    from evenkeel.rewards.registry import Refusal, suggest  # --help need not wait for the verifiers
+    from evenkeel.errors import Refusal, suggest
 
     if name not in COMMANDS:
         said = f"evenkeel: there is no command {name!r}.", suggest(name, COMMANDS)

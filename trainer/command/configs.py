@@ -12,7 +12,7 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-from evenkeel.rewards.registry import suggest
+from evenkeel.errors import suggest
 from evenkeel.trainer.command import add_command, command_line
 from evenkeel.trainer.run.config.shipped import CONFIGS, shipped_files
 

@@ -19,7 +19,8 @@ from typing import Any
 
 from pydantic import BaseModel, TypeAdapter
 
-from evenkeel.rewards.registry import Kind, suggest
+from evenkeel.errors import suggest
+from evenkeel.rewards.registry import Kind
 from evenkeel.trainer.command import command_line
 
 Schema = dict[str, Any]

@@ -24,7 +24,7 @@ from typing import Any
 
 os.environ.setdefault("TORCH_CPP_LOG_LEVEL", "ERROR")  # before torch: of DDP's own default it warns at every start
 
-from evenkeel.rewards import Refusal
+from evenkeel.errors import Refusal
 from evenkeel.trainer.command import RUN_FILE, command_line, strategies
 from evenkeel.trainer.run.config.shipped import named_file
 from evenkeel.trainer.run.launch import train

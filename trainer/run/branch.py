@@ -14,7 +14,7 @@ from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
-from evenkeel.rewards.registry import Refusal
+from evenkeel.errors import Refusal
 from evenkeel.trainer.run.config import RunConfig
 from evenkeel.trainer.run.config.layers import flattened
 from evenkeel.trainer.run.config.trl_arguments import grpo_default
@@ -44,10 +44,6 @@ SHARED = (
     "trl.optim_args",
 )
 """What a branch cannot change: its checkpoint holds the place in these rows and the state of this optimizer."""
-
-
-class BranchError(Refusal):
-    """A run that cannot begin in the checkpoint that it names; the message says what to write instead."""
 
 
 @dataclass(frozen=True)
@@ -94,14 +90,14 @@ def checkpoint_at(named: str) -> Path:
     """The checkpoint that ``RUN@STEP`` names.
 
     Raises:
-        BranchError: there is none.
+        Refusal: there is none.
     """
     run, at, step = named.rpartition("@")
     if not at or not run or not step.isdecimal():
-        raise BranchError(f"{named!r} names no checkpoint of a run. Write RUN@STEP: runs/quickstart@40.")
+        raise Refusal(f"{named!r} names no checkpoint of a run. Write RUN@STEP: runs/quickstart@40.", code="branch")
     found = Path(run).expanduser() / f"checkpoint-{step}"
     if not found.is_dir():
-        raise BranchError(_no_checkpoint(found))
+        raise Refusal(_no_checkpoint(found), code="branch")
     return found.absolute()
 
 
@@ -114,25 +110,28 @@ def branch_of(experiment: Any, train_rows: str | None, world_size: int) -> Branc
         world_size: processes.
 
     Raises:
-        BranchError: it cannot begin there; the message has a paragraph for each reason.
+        Refusal: it cannot begin there; the message has a paragraph for each reason.
     """
     config: RunConfig = experiment.config
     if config.branch_of is None:
         return None
     checkpoint = Path(config.branch_of)
     if not checkpoint.is_dir() or not (checkpoint.parent / CONFIG).is_file():
-        raise BranchError(_no_checkpoint(checkpoint))
+        raise Refusal(_no_checkpoint(checkpoint), code="branch")
     fault = (fault_of(checkpoint) if train_rows is not None else "") or lacking(checkpoint)
     if fault:
-        raise BranchError(f"branch_of = {checkpoint} cannot be begun in: {fault}. Name another checkpoint of that run.")
+        raise Refusal(
+            f"branch_of = {checkpoint} cannot be begun in: {fault}. Name another checkpoint of that run.", code="branch"
+        )
     parent = RunRecord(checkpoint.parent)
     if experiment.args.deepspeed_plugin is not None:
-        raise BranchError(
+        raise Refusal(
             "branch_of with DeepSpeed, whose checkpoints restore the parent's learning rate with the engine: settings "
-            "of the branch would be ignored. Train parent and branches with DDP or FSDP."
+            "of the branch would be ignored. Train parent and branches with DDP or FSDP.",
+            code="branch",
         )
     if problems := [*_differences(config, parent, train_rows, world_size)]:
-        raise BranchError("\n\n".join(problems))
+        raise Refusal("\n\n".join(problems), code="branch")
     theirs = type(experiment)(parent.config, experiment.folder, world_size)
     for name in ("prompts_per_rollout", "num_generations"):
         if (had := getattr(theirs.plan, name)) != (has := getattr(experiment.plan, name)):
@@ -141,7 +140,7 @@ def branch_of(experiment: Any, train_rows: str | None, world_size: int) -> Branc
                 "parent's value, or start a run of its own."
             )
     if problems:
-        raise BranchError("\n\n".join(problems))
+        raise Refusal("\n\n".join(problems), code="branch")
     before, now = theirs.steps_per_rollout, experiment.steps_per_rollout
     step = step_of(checkpoint)
     if before != now:
@@ -149,16 +148,18 @@ def branch_of(experiment: Any, train_rows: str | None, world_size: int) -> Branc
 
         rollouts = content_of(checkpoint)["counts"].get(ROLLOUT_BATCHES, 0)
         if step != rollouts * before:
-            raise BranchError(
+            raise Refusal(
                 f"branch_of = {checkpoint}: {step} optimizer steps are not {before} for each of {rollouts} rollout "
                 f"batches, since an epoch ended inside one, and this run takes {now} for each, so its steps cannot be "
-                "numbered. Name a checkpoint of the first epoch."
+                "numbered. Name a checkpoint of the first epoch.",
+                code="branch",
             )
         step = rollouts * now
     if 0 < (last := config.trl.get("max_steps", -1)) <= step:
-        raise BranchError(
+        raise Refusal(
             f"trl.max_steps = {last}, and the branch begins at step {step}, so nothing is left to train. Write a "
-            "larger one: the steps before the branch count."
+            "larger one: the steps before the branch count.",
+            code="branch",
         )
     strategies, own = parent.config.algorithm.strategies, config.algorithm.strategies
     return Branch(checkpoint, step, tuple(kind for kind in own if own[kind] == strategies[kind]))

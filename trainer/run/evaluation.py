@@ -6,16 +6,12 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from evenkeel.rewards.registry import Refusal
+from evenkeel.errors import Refusal
 from evenkeel.trainer.run.config import RunConfig, evaluation_arguments
 from evenkeel.trainer.run.experiment import Experiment, silence
 from evenkeel.trainer.run.record.checkpoints import checkpoints_of
 from evenkeel.trainer.run.record.directory import fresh_directory
 from evenkeel.trainer.run.record.files import CONFIG, SUMMARY, TRAINER_STATE, StateRecord, read_record, write_json
-
-
-class CheckpointError(Refusal):
-    """A folder that is not a checkpoint."""
 
 
 def evaluate(checkpoint: str, config_path: str, overrides: Sequence[str], output: str | None) -> None:
@@ -26,11 +22,11 @@ def evaluate(checkpoint: str, config_path: str, overrides: Sequence[str], output
         output: directory to write to; else ``runs/evaluations/<config>-<checkpoint>``, or the first free one beside it.
 
     Raises:
-        CheckpointError: ``checkpoint`` is the directory of a whole run.
+        Refusal: ``checkpoint`` is the directory of a whole run.
     """
     inside = checkpoints_of(Path(checkpoint))[::-1]
     if inside and not (Path(checkpoint) / "config.json").exists():
-        raise CheckpointError(
+        raise Refusal(
             f"{Path(checkpoint)} is the directory of a run with {len(inside)} checkpoints. Name one of them: "
             f"{', '.join(map(str, inside))}."
         )

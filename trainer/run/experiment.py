@@ -7,7 +7,8 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any, Self
 
-from evenkeel.rewards import GENERATORS, Refusal, Verifier, build_verifier, reward_functions
+from evenkeel.errors import Refusal
+from evenkeel.rewards import GENERATORS, Verifier, build_verifier, reward_functions
 from evenkeel.rewards.noise import RewardNoise
 from evenkeel.rewards.references import check_rewards
 from evenkeel.trainer.algorithms.strategies import Strategies, build_strategies
@@ -32,11 +33,7 @@ from evenkeel.trainer.run.environments import (
     try_on_rows,
 )
 from evenkeel.trainer.run.processes import print_line
-from evenkeel.trainer.run.tokenizer import TokenizerError, load_tokenizer
-
-
-class WeightsError(Refusal):
-    """A model with NaN or infinite weights."""
+from evenkeel.trainer.run.tokenizer import load_tokenizer
 
 
 @dataclass
@@ -91,7 +88,7 @@ class Experiment:
 
         Raises:
             DataError: rows that cannot be loaded.
-            UnusableReferenceError: rows that their verifiers cannot judge.
+            Refusal: rows that their verifiers cannot judge.
         """
         data = self.config.data
         sets = data.test_sources
@@ -111,7 +108,7 @@ class Experiment:
 
         Raises:
             DataError: rows that cannot be loaded.
-            UnusableReferenceError: rows that their verifiers cannot judge.
+            Refusal: rows that their verifiers cannot judge.
         """
         most = self.config.data.max_unusable
         sets = self.config.data.test_sources
@@ -162,7 +159,7 @@ class Experiment:
         tokenizer, is_prefilled = load_tokenizer(self.config)
         if problem := template_problem(tokenizer, self.environments, self.config.model.assistant_prefix):
             code, text = problem
-            raise TokenizerError(text, code=code)
+            raise Refusal(text, code=code)
         return tokenizer, is_prefilled
 
     @cached_property
@@ -214,10 +211,11 @@ class Experiment:
         silence(trainer)
         ours = trainer.model.named_parameters() if args.process_index == 0 else ()  # other ranks may get theirs later
         if broken := [name for name, each in ours if not each.is_meta and not bool(each.isfinite().all())]:
-            raise WeightsError(
+            raise Refusal(
                 f"model.name_or_path = {config.model.name_or_path!r}: {len(broken)} of its weights are NaN or infinite "
                 f"({broken[0]}), so that the policy could draw no token. Copy or download the model again; of a run "
-                "take an earlier checkpoint."
+                "take an earlier checkpoint.",
+                code="weights",
             )
         for adapter in getattr(trainer.model, "peft_config", {}).values():
             for name, value in vars(adapter).items():

@@ -4,7 +4,7 @@ import shlex
 from collections.abc import Sequence
 from pathlib import Path
 
-from evenkeel.rewards.registry import Refusal
+from evenkeel.errors import Refusal
 from evenkeel.trainer.run.branch import branch_of
 from evenkeel.trainer.run.check.check import checked_before_start
 from evenkeel.trainer.run.check.context import lines_named

@@ -6,15 +6,11 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from evenkeel.rewards.registry import Refusal
+from evenkeel.errors import Refusal
 from evenkeel.trainer.run.config import RunConfig
 
 _TRUE = ("1", "true", "yes", "y", "on", "t")
 _CPU_FILE = "configs/accelerate/cpu_two_processes.yaml"
-
-
-class LaunchError(Refusal):
-    """What was started is not what the run needs: other processes, or W&B without a key."""
 
 
 def asked_for() -> str | None:
@@ -29,7 +25,7 @@ def check_variables() -> None:
     """Refuse variables of accelerate's that it would only fail at, with a traceback.
 
     Raises:
-        LaunchError: naming the variable.
+        Refusal: naming the variable.
     """
     import torch
     from accelerate.utils import DynamoBackend
@@ -38,13 +34,15 @@ def check_variables() -> None:
     try:
         torch.device(device or "cpu")
     except RuntimeError as error:
-        raise LaunchError(
-            f"ACCELERATE_TORCH_DEVICE = {device!r} is not a device of torch. Unset it, or write cpu or cuda."
+        raise Refusal(
+            f"ACCELERATE_TORCH_DEVICE = {device!r} is not a device of torch. Unset it, or write cpu or cuda.",
+            code="launch",
         ) from error
     backends = [each.value.lower() for each in DynamoBackend]
     if backend and backend.lower() not in backends:
-        raise LaunchError(
-            f"ACCELERATE_DYNAMO_BACKEND = {backend!r} is none of {', '.join(backends)}. Unset it, or write no."
+        raise Refusal(
+            f"ACCELERATE_DYNAMO_BACKEND = {backend!r} is none of {', '.join(backends)}. Unset it, or write no.",
+            code="launch",
         )
 
 
@@ -52,7 +50,7 @@ def check_engine_possible(config: RunConfig) -> None:
     """Refuse DeepSpeed or FSDP in a run on the CPU, before accelerate leaves them out in silence.
 
     Raises:
-        LaunchError: naming what asks for the CPU.
+        Refusal: naming what asks for the CPU.
     """
     check_variables()
     engine = asked_for()
@@ -60,9 +58,10 @@ def check_engine_possible(config: RunConfig) -> None:
     by += ["trl.use_cpu"] if config.trl.get("use_cpu") else []
     if engine is None or not by:
         return
-    raise LaunchError(
+    raise Refusal(
         f"The launcher's file asks for {engine}, and {' = true and '.join(by)} = true for the CPU, where "
-        f"accelerate would leave {engine} out without a word: the run would be plain data-parallel. {on_cpu(engine)}"
+        f"accelerate would leave {engine} out without a word: the run would be plain data-parallel. {on_cpu(engine)}",
+        code="launch",
     )
 
 
@@ -73,17 +72,18 @@ def check_device_for(state: Any) -> None:
         state: accelerate's ``PartialState``, which knows the devices, and not yet the engine.
 
     Raises:
-        LaunchError: several processes without a device know nothing of one another, whatever their backend, or FSDP
+        Refusal: several processes without a device know nothing of one another, whatever their backend, or FSDP
             was asked for, which accelerate leaves out without a device.
     """
     kind = _kind(state)
     if kind == "NO" and state.num_processes > 1:
-        raise LaunchError(
+        raise Refusal(
             f"{state.num_processes} processes were started for a device that this machine does not have: their "
-            f"gradients would not be added up, and each would train alone. {on_cpu(asked_for())}"
+            f"gradients would not be added up, and each would train alone. {on_cpu(asked_for())}",
+            code="launch",
         )
     if asked_for() == "FSDP" and kind in ("NO", "MULTI_CPU"):
-        raise LaunchError(_not_what_runs("FSDP", kind, state.num_processes))
+        raise Refusal(_not_what_runs("FSDP", kind, state.num_processes), code="launch")
 
 
 def check_precision(config: RunConfig) -> None:
@@ -93,7 +93,7 @@ def check_precision(config: RunConfig) -> None:
     default, and the file's word counts.
 
     Raises:
-        LaunchError: naming both.
+        Refusal: naming both.
     """
     wanted = "fp16" if config.trl.get("fp16") else "no" if config.trl.get("bf16") is False else "bf16"
     by_default = wanted == "bf16" and config.trl.get("bf16") is None
@@ -102,12 +102,15 @@ def check_precision(config: RunConfig) -> None:
         if given == wanted or (given == "no" and source == _PRECISION):
             continue
         if given not in _PRECISIONS:
-            raise LaunchError(f"{source} = {given!r} is none of {', '.join(_PRECISIONS)}. Write one of them.")
+            raise Refusal(
+                f"{source} = {given!r} is none of {', '.join(_PRECISIONS)}. Write one of them.", code="launch"
+            )
         what = "the run would be trained in it" if wanted == "no" else "only one of the two can be right"
-        raise LaunchError(
+        raise Refusal(
             f"The run file and the launcher contradict each other: {written}, and {source} = {given}; {what}. Write "
             f"trl: {{{_PRECISIONS[given][1]}}}, or launch with {wanted}: mixed_precision: {_PRECISIONS[wanted][2]} in "
-            f"the launcher's file (--mixed_precision {wanted} on its command line)."
+            f"the launcher's file (--mixed_precision {wanted} on its command line).",
+            code="launch",
         )
 
 
@@ -142,11 +145,11 @@ def check_engine_runs(accelerator: Any) -> None:
     """Refuse a run whose accelerator is not of the kind that the launcher's file asks for.
 
     Raises:
-        LaunchError: DeepSpeed or FSDP was asked for, and another kind runs.
+        Refusal: DeepSpeed or FSDP was asked for, and another kind runs.
     """
     engine, runs = asked_for(), _kind(accelerator)
     if engine is not None and runs != engine:
-        raise LaunchError(_not_what_runs(engine, runs, accelerator.num_processes))
+        raise Refusal(_not_what_runs(engine, runs, accelerator.num_processes), code="launch")
 
 
 def _kind(state: Any) -> str:

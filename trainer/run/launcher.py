@@ -13,8 +13,8 @@ from typing import Any, NoReturn
 from ruamel.yaml import YAML
 from ruamel.yaml.error import YAMLError
 
+from evenkeel.errors import Refusal
 from evenkeel.trainer.run.config.shipped import named_file
-from evenkeel.trainer.run.launched_as import LaunchError
 from evenkeel.trainer.run.library_errors import UNEXPLAINED, in_words
 from evenkeel.trainer.run.processes import REFUSED, STOPPED, say
 
@@ -36,7 +36,7 @@ def launched(arguments: Sequence[str]) -> int:
     logging.getLogger("torch.distributed.elastic").setLevel(logging.CRITICAL)
     try:
         given, count = parsed(arguments)
-    except LaunchError as refusal:
+    except Refusal as refusal:
         say(str(refusal))
         return REFUSED
     _start_as_many_as_asked(given, count)
@@ -62,7 +62,7 @@ def parsed(arguments: Sequence[str]) -> tuple[Any, int]:
     """What the launcher reads in ``arguments``, shipped files by their short names; and how many processes it starts.
 
     Raises:
-        LaunchError: it cannot start that; the message says what to write instead.
+        Refusal: it cannot start that; the message says what to write instead.
     """
     from accelerate.commands.launch import launch_command_parser
 
@@ -77,17 +77,23 @@ def parsed(arguments: Sequence[str]) -> tuple[Any, int]:
         given.config_file = named_file(given.config_file)
     script, file = given.training_script, given.config_file
     if file is not None and not Path(file).is_file():
-        raise LaunchError(f"--config_file {file}: there is no such file. The shipped ones are in configs/accelerate/.")
+        raise Refusal(
+            f"--config_file {file}: there is no such file. The shipped ones are in configs/accelerate/.", code="launch"
+        )
     count = given.num_processes or _settings_of(file).get("num_processes")
     if isinstance(count, int) and count > _MOST_PROCESSES:
-        raise LaunchError(f"num_processes = {count:,} is more than any machine has GPUs. Write one for each GPU.")
+        raise Refusal(
+            f"num_processes = {count:,} is more than any machine has GPUs. Write one for each GPU.", code="launch"
+        )
     if not (given.module or given.no_python or Path(script).is_file()):
-        raise LaunchError(f"There is no script {script}. Check the path; a run file's name ends in .yaml.")
+        raise Refusal(f"There is no script {script}. Check the path; a run file's name ends in .yaml.", code="launch")
     return given, count if isinstance(count, int) else 1
 
 
 def _refuse(message: str) -> NoReturn:
-    raise LaunchError(f"accelerate launch cannot take this: {message}. `accelerate launch --help` lists its arguments.")
+    raise Refusal(
+        f"accelerate launch cannot take this: {message}. `accelerate launch --help` lists its arguments.", code="launch"
+    )
 
 
 def _settings_of(file: str | None) -> dict[str, Any]:

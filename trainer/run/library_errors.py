@@ -9,17 +9,13 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from evenkeel.rewards.registry import Refusal
+from evenkeel.errors import Refusal
 from evenkeel.trainer.run.processes import is_lost_connection
 from evenkeel.trainer.step.guards import FaultError, is_full
 
 UNEXPLAINED = "This came from a library, unexplained."
 _OURS = tuple(Path(__file__).resolve().parents[2] / room for room in ("trainer", "rewards", "scripts"))
 _MOST_CHARACTERS = 500
-
-
-class LibraryError(Refusal):
-    """A library refused something that the user wrote."""
 
 
 @contextmanager
@@ -31,7 +27,7 @@ def library_errors_in_words(stage: Callable[[], str], is_over: Callable[[], bool
         is_over: whether training has begun, so that the error is not about the run file and stays as it is.
 
     Raises:
-        LibraryError: with the error's own message, and the file that its traceback was written to.
+        Refusal: with the error's own message, and the file that its traceback was written to.
     """
     try:
         yield
@@ -41,7 +37,7 @@ def library_errors_in_words(stage: Callable[[], str], is_over: Callable[[], bool
         known = is_lost_connection(error) or (isinstance(error, OSError) and is_full(error))
         if known or is_over() or _is_ours(error):
             raise
-        raise LibraryError(f"{stage()}: {in_words(error)} {UNEXPLAINED}{_kept(error)}") from error
+        raise Refusal(f"{stage()}: {in_words(error)} {UNEXPLAINED}{_kept(error)}", code="library") from error
 
 
 def in_words(error: BaseException) -> str:

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from functools import partial
 from typing import Any
 
+from evenkeel.errors import Refusal
 from evenkeel.trainer.algorithms.strategies import Strategies
 from evenkeel.trainer.run.check.context import lines_named
 from evenkeel.trainer.run.config import BatchPlan, RunConfig, quantization_config
@@ -14,7 +15,7 @@ from evenkeel.trainer.run.config.yaml_document import Node
 from evenkeel.trainer.run.data import check_rows_enough
 from evenkeel.trainer.run.environments import Environments
 from evenkeel.trainer.run.experiment import Experiment
-from evenkeel.trainer.run.launched_as import LaunchError, asked_for, check_device_for, check_precision, on_cpu
+from evenkeel.trainer.run.launched_as import asked_for, check_device_for, check_precision, on_cpu
 from evenkeel.trainer.run.library_errors import in_words
 from evenkeel.trainer.run.schedule import check_arguments
 from evenkeel.trainer.run.signs_of_life import SIGNS
@@ -34,9 +35,10 @@ def check_launch(experiment: Experiment, tree: Node) -> None:
     """
     config, args, started = experiment.config, experiment.args, experiment.processes
     if args.world_size != started:
-        raise LaunchError(
+        raise Refusal(
             f"The launcher started {started} processes, but they form {args.world_size} groups of one: each would "
-            f"train alone and overwrite the others. {on_cpu(asked_for())}"
+            f"train alone and overwrite the others. {on_cpu(asked_for())}",
+            code="launch",
         )
     check_device_for(args.distributed_state)
     with lines_named("trl", tree):
@@ -109,7 +111,7 @@ def check_wandb_answers(config: RunConfig) -> None:
     """Refuse a run that W&B's server would not take, within 10 s (``WANDB_HTTP_TIMEOUT``), before a model is loaded.
 
     Raises:
-        LaunchError: the server is not reached, or does not know the key.
+        Refusal: the server is not reached, or does not know the key.
     """
     if "wandb" not in config.logging.report_to or os.environ["WANDB_MODE"] != "online":
         return
@@ -119,7 +121,8 @@ def check_wandb_answers(config: RunConfig) -> None:
     try:
         wandb.login(verify=True)
     except wandb.Error as error:
-        raise LaunchError(
+        raise Refusal(
             f"Connecting to W&B: {in_words(error)} With WANDB_MODE=offline the run is kept on the disk, and `wandb "
-            "sync` sends it later; another key is set by `wandb login`, or by WANDB_API_KEY."
+            "sync` sends it later; another key is set by `wandb login`, or by WANDB_API_KEY.",
+            code="launch",
         ) from error

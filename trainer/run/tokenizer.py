@@ -3,7 +3,7 @@
 from pathlib import Path
 from typing import Any
 
-from evenkeel.rewards.registry import Refusal
+from evenkeel.errors import Refusal
 from evenkeel.trainer.run.chat_template_trial import rendering_fault
 from evenkeel.trainer.run.check.model import folder_fault
 from evenkeel.trainer.run.config import RunConfig
@@ -23,18 +23,14 @@ _FORMS = [[*start, *_TURNS[:end]] for start in ([], [{"role": "system", "content
 """Conversations in all the forms that are written anywhere."""
 
 
-class TokenizerError(Refusal):
-    """A model that cannot be opened, or whose tokenizer cannot write a conversation; the message says what to do."""
-
-
 def load_tokenizer(config: RunConfig) -> tuple[Any, bool]:
     """The policy's tokenizer, its prompts ending in ``model.assistant_prefix``; and whether they end in ``<think>``.
 
     A checkpoint of a run with that prefix already ends its prompts so, and is left as it is.
 
     Raises:
-        ModelError: its folder holds no model.
-        TokenizerError: the model cannot be opened, or its tokenizer has no chat template.
+        Refusal: its folder holds no model.
+        Refusal: the model cannot be opened, or its tokenizer has no chat template.
     """
     from transformers import AutoTokenizer
 
@@ -53,23 +49,26 @@ def load_tokenizer(config: RunConfig) -> tuple[Any, bool]:
         )
     except Exception as error:  # tokenizers raises plain ones, transformers any
         first = (str(error).strip() or type(error).__name__).splitlines()[0]
-        raise folder_fault(name) or TokenizerError(
+        raise folder_fault(name) or Refusal(
             f"model.name_or_path = {name!r} cannot be opened: {first} "
-            "Write a folder with a model and its tokenizer, or a hub id that this machine can reach."
+            "Write a folder with a model and its tokenizer, or a hub id that this machine can reach.",
+            code="tokenizer",
         ) from error
     if not tokenizer.chat_template:
-        raise TokenizerError(
+        raise Refusal(
             f"The tokenizer of {name!r} has no chat template, so a conversation cannot be written for the model. "
-            "Use an instruction-tuned model, or save the tokenizer with a chat_template of your own."
+            "Use an instruction-tuned model, or save the tokenizer with a chat_template of your own.",
+            code="tokenizer",
         )
     if limit := rendering_fault(tokenizer, _FORMS, tools=True):
-        raise TokenizerError(f"The chat template of {name!r} {limit}")
+        raise Refusal(f"The chat template of {name!r} {limit}", code="tokenizer")
     try:
         _prompt(tokenizer)
     except Exception as error:  # a template is a program of its own
-        raise TokenizerError(
+        raise Refusal(
             f"The chat template of {name!r} cannot write a question: {in_words(error)} Save the tokenizer with a "
-            "chat_template that takes a user's message."
+            "chat_template that takes a user's message.",
+            code="tokenizer",
         ) from error
     wanted = config.model.assistant_prefix
     if wanted and not _prompt(tokenizer).endswith(wanted):

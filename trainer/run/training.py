@@ -5,7 +5,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from evenkeel.rewards import Refusal
+from evenkeel.errors import Refusal
 from evenkeel.trainer.run.config import RunConfig
 from evenkeel.trainer.run.processes import (
     FAILED,
@@ -16,7 +16,6 @@ from evenkeel.trainer.run.processes import (
     stoppable_after_training,
 )
 from evenkeel.trainer.run.record.checkpoints import checkpoints_of, step_of
-from evenkeel.trainer.run.record.directory import ResumeError
 from evenkeel.trainer.run.record.files import EVALUATIONS, METRICS
 from evenkeel.trainer.run.record.run_time import RunTime
 from evenkeel.trainer.run.schedule import optimizer_steps_per_block
@@ -62,7 +61,7 @@ def run_trainer(
     except Exception as error:
         if checkpoint is None or stop.has_stepped or is_lost_connection(error):
             raise
-        raise ResumeError(_unloadable(checkpoint, error)) from error
+        raise Refusal(_unloadable(checkpoint, error), code="resume") from error
     disk = trainer.parts.watch.disk
     stoppable_after_training(run / f"checkpoint-{trainer.state.global_step}")
     if stop.stopped or idle.ended or disk.left_out == trainer.state.global_step:

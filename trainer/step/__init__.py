@@ -6,7 +6,7 @@ from pkgutil import resolve_name
 
 from packaging.requirements import Requirement
 
-from evenkeel.rewards.registry import Refusal
+from evenkeel.errors import Refusal
 
 SEAMS = {
     "trl:GRPOConfig": (),

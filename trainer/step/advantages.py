@@ -6,7 +6,8 @@ from typing import TYPE_CHECKING, Any
 import torch
 from torch import Tensor
 
-from evenkeel.rewards.registry import PartError, suggest
+from evenkeel.errors import suggest
+from evenkeel.rewards.registry import PartError
 from evenkeel.trainer.algorithms import update
 from evenkeel.trainer.algorithms.contract import ADVANTAGE, SIGNALS, TURN_COLUMNS
 from evenkeel.trainer.algorithms.sequence_weights import ONE_DENOMINATOR, PER_SEQUENCE_MEAN, loss_sequence_weights

@@ -16,7 +16,7 @@ import torch
 from accelerate.utils import gather_object
 from transformers.trainer import TRAINER_STATE_NAME
 
-from evenkeel.rewards.registry import Refusal
+from evenkeel.errors import Refusal
 from evenkeel.trainer.algorithms.registry import Strategy
 from evenkeel.trainer.step.ranks import Ranks
 
@@ -27,14 +27,6 @@ _NOTHING: dict[str, Any] = {"strategies": {}, "counts": {}, "logged": []}
 """Of a checkpoint that `GRPOTrainer` saved. `evenkeel train` refuses one of a run without the file."""
 _SETTINGS = ("weight_decay", "betas", "eps")
 """Of a group of parameters, what is no state of the optimizer."""
-
-
-class StrategyStateError(Refusal):
-    """A strategy's state that cannot be saved or restored."""
-
-
-class QueueError(Refusal):
-    """Rollout batches of a checkpoint that were written ahead of training, and cannot be had."""
 
 
 @dataclass(frozen=True)
@@ -99,8 +91,8 @@ class Checkpoint:
             rollouts_of: rollout batches trained in so many optimizer steps, for checkpoints in which none are counted.
 
         Raises:
-            StrategyStateError: the checkpoint holds no state for a strategy that has one.
-            QueueError: rollout batches that were written ahead are missing or damaged.
+            Refusal: the checkpoint holds no state for a strategy that has one.
+            Refusal: rollout batches that were written ahead are missing or damaged.
         """
         found = content_of(folder) if (folder / FILE).exists() else _NOTHING
         begun = found.get("branch")
@@ -109,9 +101,10 @@ class Checkpoint:
             if not part.has_state or (begun is not None and part.kind not in begun["kept"]):
                 continue
             if part.kind not in found["strategies"]:
-                raise StrategyStateError(
+                raise Refusal(
                     f"{folder} holds no state of {part.kind} {part.name!r}, so training would continue as if it had "
-                    "seen nothing. Resume from a checkpoint of a run with this strategy, or start a new run."
+                    "seen nothing. Resume from a checkpoint of a run with this strategy, or start a new run.",
+                    code="strategy-state",
                 )
             part.function.load_state_dict(found["strategies"][part.kind])  # type: ignore[attr-defined]
         self.counts.clear()
@@ -136,10 +129,11 @@ class Checkpoint:
             fault = f"has another {path.name} than was saved (its SHA-256 differs)"
         else:
             return content
-        raise QueueError(
+        raise Refusal(
             f"Rollout batches were written ahead of training (speed.staleness), and {folder} {fault}. The policies "
             "that wrote them are gone, so they cannot be written again. Resume from another checkpoint, on as many "
-            "processes as it was saved on, or start a new run."
+            "processes as it was saved on, or start a new run.",
+            code="queue",
         )
 
     def take_log_state(self) -> LogState | None:
@@ -190,7 +184,7 @@ def agreed_states(strategies: Iterable[Strategy]) -> dict[str, Any]:
     """The states of those that have one, by kind, the same on all ranks. Called on all ranks, which raise alike.
 
     Raises:
-        StrategyStateError: ranks hold different states, of which one checkpoint can keep only one; or a strategy fails
+        Refusal: ranks hold different states, of which one checkpoint can keep only one; or a strategy fails
             to give its state on one of them.
     """
     stateful = [part for part in strategies if part.has_state]
@@ -208,15 +202,17 @@ def agreed_states(strategies: Iterable[Strategy]) -> dict[str, Any]:
     found = gather_object([(digest, failure)])
     for rank, (_, failed) in enumerate(found):
         if failed:
-            raise StrategyStateError(
+            raise Refusal(
                 f"No checkpoint was written: on rank {rank} of {len(found)} the state cannot be had of {failed}. Let "
-                "state_dict return tensors, numbers, texts, lists and dictionaries, on every rank."
+                "state_dict return tensors, numbers, texts, lists and dictionaries, on every rank.",
+                code="strategy-state",
             ) from cause
     if len(set(found)) > 1:
-        raise StrategyStateError(
+        raise Refusal(
             f"The state of {' and '.join(states)} differs between processes, so no checkpoint can restore it. Compute "
             "it from what all processes see: an advantage estimator is given the whole rollout batch, a token weight "
-            "or coefficient only its own rows."
+            "or coefficient only its own rows.",
+            code="strategy-state",
         )
     return states
 

@@ -11,6 +11,7 @@ from contextlib import closing
 from dataclasses import dataclass, field
 from statistics import mean
 
+from evenkeel.errors import suggest
 from evenkeel.rewards.bench.audit.caller import (
     ANSWER,
     FIRST_SECONDS,
@@ -39,7 +40,6 @@ from evenkeel.rewards.bench.audit.cases import (
 from evenkeel.rewards.bench.built_in import BUILT_IN
 from evenkeel.rewards.bench.trials import Row
 from evenkeel.rewards.isolation.workers import WorkerPool, WorkerStartError
-from evenkeel.rewards.registry import suggest
 from evenkeel.rewards.verifier import Verifier
 
 BATCH = 8

@@ -4,9 +4,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal, TypeAlias
 
+from evenkeel.errors import Refusal
 from evenkeel.rewards.bench.audit.cases import Case
 from evenkeel.rewards.isolation.workers import WorkerPool, WorkerResult
-from evenkeel.rewards.registry import Refusal
 
 Signature: TypeAlias = Literal["TRL", "verl", "verifier"]
 Shape: TypeAlias = Literal["messages", "text"]

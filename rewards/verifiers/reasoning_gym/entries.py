@@ -5,7 +5,7 @@ import json
 from collections.abc import Mapping
 from typing import Any, Literal
 
-from evenkeel.rewards.registry import suggest
+from evenkeel.errors import suggest
 
 MOST_DRAWS = 10  # for each row that is asked for: tasks with few different questions are used up
 

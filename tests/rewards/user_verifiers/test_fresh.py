@@ -5,8 +5,9 @@ from typing import Any
 
 import pytest
 
+from evenkeel.errors import Refusal
 from evenkeel.rewards import build_verifier
-from evenkeel.rewards.references import UnusableVerifierError, check_rewards
+from evenkeel.rewards.references import check_rewards
 from tests.rewards.user_verifiers import ends, fresh
 
 REFERENCES = [f"word{number}" for number in range(3)]
@@ -16,7 +17,7 @@ def refusal(spec: Any) -> str:
     """What the trial says; empty where it has nothing to say."""
     try:
         check_rewards({"mine": build_verifier(spec)}, {"mine": None}, REFERENCES, None, "data.train")
-    except UnusableVerifierError as error:
+    except Refusal as error:
         return str(error)
     return ""
 

@@ -4,8 +4,9 @@ from typing import Any
 
 import pytest
 
+from evenkeel.errors import Refusal
 from evenkeel.rewards import build_verifier
-from evenkeel.rewards.references import UnusableVerifierError, check_rewards
+from evenkeel.rewards.references import check_rewards
 from evenkeel.rewards.user_verifiers import traits
 
 HERE = "tests.rewards.user_verifiers.written"
@@ -46,7 +47,7 @@ def test_one_that_judges_is_left_alone(spec: Any) -> None:
     ids=lambda value: "a lambda" if callable(value) else str(value),
 )
 def test_one_that_would_cost_the_run_is_refused(spec: Any, said: str) -> None:
-    with pytest.raises(UnusableVerifierError, match=f"^data.train, mine: verifier .*{said}"):
+    with pytest.raises(Refusal, match=f"^data.train, mine: verifier .*{said}"):
         check(spec)
 
 
@@ -54,7 +55,7 @@ def test_one_that_is_paid_by_length_is_tried_and_bounded_too() -> None:
     paid = {"name": "cosine_length", "max_tokens": 100, "verifier": {"name": f"{HERE}:last_word"}}
     assert check(paid) == list(range(100))
     paid["verifier"] = f"{HERE}:sleeps"
-    with pytest.raises(UnusableVerifierError, match=r"timeout_s = 1 "):
+    with pytest.raises(Refusal, match=r"timeout_s = 1 "):
         check(paid)
     solvable = build_verifier({"name": "cosine_length", "max_tokens": 100, "verifier": "countdown"})
     assert "no expression" in solvable.unanswerable({"numbers": [1, 1], "target": 50})

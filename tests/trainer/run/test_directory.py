@@ -5,12 +5,9 @@ from pathlib import Path
 
 import pytest
 
+from evenkeel.errors import Refusal
 from evenkeel.trainer.run.config import load_config
-from evenkeel.trainer.run.record.directory import (
-    ResumeError,
-    check_same_run,
-    fresh_directory,
-)
+from evenkeel.trainer.run.record.directory import check_same_run, fresh_directory
 from tests.trainer.run.test_placement import RECORD
 
 RUN = """
@@ -33,9 +30,9 @@ def test_a_continuation_may_last_longer_but_not_train_otherwise(tmp_path: Path):
     longer = ["trl.max_steps=20", "logging.samples_every_steps=1", "output_dir=elsewhere"]
     (tmp_path / "manifest.json").write_text(json.dumps(RECORD | {"world_size": 2}))
     check_same_run(load_config(tmp_path / "base.yaml", longer), tmp_path, 2)
-    with pytest.raises(ResumeError, match="on 2 processes and would be resumed on 1"):
+    with pytest.raises(Refusal, match="on 2 processes and would be resumed on 1"):
         check_same_run(load_config(tmp_path / "base.yaml"), tmp_path, 1)
-    with pytest.raises(ResumeError, match=r"trl.learning_rate: 1e-06 → 0.1\n  trl.weight_decay: 'absent' → 0.5"):
+    with pytest.raises(Refusal, match=r"trl.learning_rate: 1e-06 → 0.1\n  trl.weight_decay: 'absent' → 0.5"):
         check_same_run(
             load_config(tmp_path / "base.yaml", ["trl.learning_rate=0.1", "trl.weight_decay=0.5"]), tmp_path, 2
         )
@@ -48,7 +45,7 @@ def test_a_continuation_may_reach_its_engine_otherwise(tmp_path: Path):
     (tmp_path / "manifest.json").write_text(json.dumps(RECORD))
     watched = ["vllm.agreement_bound=0.25", "trl.vllm_server_host=other"]
     check_same_run(load_config(tmp_path / "base.yaml", watched), tmp_path, 1)
-    with pytest.raises(ResumeError, match=r"trl.vllm_importance_sampling_clip_max: 'absent' → 2.0"):
+    with pytest.raises(Refusal, match=r"trl.vllm_importance_sampling_clip_max: 'absent' → 2.0"):
         check_same_run(
             load_config(tmp_path / "base.yaml", [*watched, "trl.vllm_importance_sampling_clip_max=2.0"]), tmp_path, 1
         )
@@ -58,5 +55,5 @@ def test_a_continuation_lasts_longer_only_where_the_learning_rate_does_not_depen
     (tmp_path / "base.yaml").write_text(RUN.replace("constant", "linear"))
     load_config(tmp_path / "base.yaml").save_resolved(tmp_path / "config.yaml")
     (tmp_path / "manifest.json").write_text(json.dumps(RECORD))
-    with pytest.raises(ResumeError, match=r"trl.max_steps: 10 → 20\nThe learning rate depends on how long"):
+    with pytest.raises(Refusal, match=r"trl.max_steps: 10 → 20\nThe learning rate depends on how long"):
         check_same_run(load_config(tmp_path / "base.yaml", ["trl.max_steps=20"]), tmp_path, 1)

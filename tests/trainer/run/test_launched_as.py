@@ -8,9 +8,10 @@ from unittest.mock import patch
 
 import pytest
 
+from evenkeel.errors import Refusal
 from evenkeel.trainer.command.train import main
 from evenkeel.trainer.run import launch
-from evenkeel.trainer.run.launched_as import LaunchError, check_device_for, check_engine_runs
+from evenkeel.trainer.run.launched_as import check_device_for, check_engine_runs
 from tests.scripts.test_train import SETTINGS, run_file
 
 __all__ = ["run_file"]
@@ -38,7 +39,7 @@ def test_what_runs_is_compared_with_what_was_asked_for(monkeypatch, runs):
     accelerator = SimpleNamespace(distributed_type=SimpleNamespace(value=runs), num_processes=2)
     check_engine_runs(accelerator)
     monkeypatch.setenv("ACCELERATE_USE_DEEPSPEED", "true")
-    with pytest.raises(LaunchError, match=f"asks for DEEPSPEED, and what runs is {runs} on 2 processes"):
+    with pytest.raises(Refusal, match=f"asks for DEEPSPEED, and what runs is {runs} on 2 processes"):
         check_engine_runs(accelerator)
     check_engine_runs(SimpleNamespace(distributed_type=SimpleNamespace(value="DEEPSPEED"), num_processes=2))
 
@@ -76,7 +77,7 @@ def test_processes_that_would_train_alone_are_refused_before_anything_is_made(
     if refused is None:
         check_device_for(state)
     else:
-        with pytest.raises(LaunchError) as caught:
+        with pytest.raises(Refusal) as caught:
             check_device_for(state)
         assert refused in str(caught.value)
 
@@ -90,7 +91,7 @@ def test_fsdp_without_a_device_leaves_no_directory_behind(run_file, tmp_path, ca
 
 def test_what_is_refused_behind_the_directory_takes_it_away(run_file, tmp_path, capsys, monkeypatch):
     def refused(accelerator: object) -> None:
-        raise LaunchError("not what was asked for")
+        raise Refusal("not what was asked for", code="launch")
 
     monkeypatch.setattr(launch, "check_engine_runs", refused)
     with patch.dict(os.environ):

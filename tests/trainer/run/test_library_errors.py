@@ -7,12 +7,12 @@ import pytest
 import torch
 from safetensors.torch import load_file, save_file
 
+from evenkeel.errors import Refusal
 from evenkeel.trainer.command import evaluate, launch, train
 from evenkeel.trainer.run.check.context import Finding, sort_by_severity
 from evenkeel.trainer.run.config.yaml_document import write
 from evenkeel.trainer.run.export.model_card import results
-from evenkeel.trainer.run.library_errors import LibraryError, library_errors_in_words
-from evenkeel.trainer.run.record.directory import OwnerError
+from evenkeel.trainer.run.library_errors import library_errors_in_words
 from evenkeel.trainer.run.record.files import DamagedFileError
 from evenkeel.trainer.run.record.run_record import RunRecord
 from tests.scripts.test_train import SETTINGS
@@ -21,7 +21,7 @@ from tests.tiny_model import CHAT_TEMPLATE, save_tiny_model
 
 def test_what_a_library_raises_names_the_stage_and_keeps_its_traceback():
     said = "Loading the model: JSONDecodeError: Expecting"
-    with pytest.raises(LibraryError, match=said) as refused, library_errors_in_words(lambda: "Loading the model"):
+    with pytest.raises(Refusal, match=said) as refused, library_errors_in_words(lambda: "Loading the model"):
         json.loads("{1")
     assert refused.value.code == "library"
     file = Path(str(refused.value).rpartition("Its traceback: ")[2])
@@ -32,8 +32,8 @@ def test_what_a_library_raises_names_the_stage_and_keeps_its_traceback():
 def test_a_mistake_of_ours_and_a_refusal_stay_what_they_are():
     with pytest.raises(ValueError, match="not in tuple"), library_errors_in_words(lambda: "Loading"):
         sort_by_severity([Finding("grave", "file", "a", "x"), Finding("note", "file", "b", "y")])  # type: ignore[arg-type]
-    with pytest.raises(OwnerError), library_errors_in_words(lambda: "Loading"):
-        raise OwnerError("held")
+    with pytest.raises(Refusal), library_errors_in_words(lambda: "Loading"):
+        raise Refusal("held")
     with pytest.raises(ValueError, match="Expecting"), library_errors_in_words(lambda: "Loading", lambda: True):
         json.loads("{1")
 

@@ -10,8 +10,9 @@ from types import SimpleNamespace
 
 import pytest
 
+from evenkeel.errors import Refusal
 from evenkeel.trainer.run.config import RunConfig, load_config
-from evenkeel.trainer.run.record.directory import OwnerError, ResumeError, owned
+from evenkeel.trainer.run.record.directory import owned
 from evenkeel.trainer.run.record.placement import AUTO, NEWEST, Placement, place
 from evenkeel.trainer.run.record.run_record import RunRecord
 from tests.paths import ROOT
@@ -76,14 +77,14 @@ def test_auto_begins_goes_on_and_begins_again(config, tmp_path):
 def test_resume_never_takes_an_older_run_for_the_newest(config):
     older = begun(config, 2, 6)
     begun(config, 3)
-    with pytest.raises(ResumeError, match=r"no complete checkpoint in .*run-3.*\n?.*--resume .*run-2\."):
+    with pytest.raises(Refusal, match=r"no complete checkpoint in .*run-3.*\n?.*--resume .*run-2\."):
         placed(config, NEWEST)
     assert placed(config, str(older)).checkpoint == older / "checkpoint-6"
 
 
 @pytest.mark.parametrize("resume", [NEWEST, "elsewhere"])
 def test_where_there_is_no_run_none_is_resumed(config, resume):
-    with pytest.raises(ResumeError, match=r"There is no run in .*--resume auto"):
+    with pytest.raises(Refusal, match=r"There is no run in .*--resume auto"):
         placed(config, resume)
 
 
@@ -98,7 +99,7 @@ def test_a_broken_checkpoint_is_named_and_set_aside(config, capsys, resume):
 
 def test_auto_does_not_go_on_under_other_settings(config, tmp_path):
     begun(config, 1, 2)
-    with pytest.raises(ResumeError, match="learning_rate"):
+    with pytest.raises(Refusal, match="learning_rate"):
         placed(load_config(tmp_path / "run.yaml", ["trl.learning_rate=1e-5"]), AUTO)
 
 
@@ -120,7 +121,7 @@ def test_a_run_that_goes_on_elsewhere_is_left_alone_until_its_process_is_gone(co
     pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "text": True, "cwd": ROOT}
     with subprocess.Popen(command, **pipes) as holder:
         assert holder.stdout.readline() == "held\n"
-        with pytest.raises(OwnerError, match=f"process {holder.pid} on .*, which trains there"):
+        with pytest.raises(Refusal, match=f"process {holder.pid} on .*, which trains there"):
             placed(config, resume)
         holder.kill()
     assert placed(config, resume).checkpoint == run / "checkpoint-2"
@@ -144,7 +145,7 @@ def test_children_of_a_killed_owner_do_not_keep_the_lock(tmp_path):
     pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "text": True, "cwd": ROOT}
     with subprocess.Popen(command, **pipes) as holder:
         assert holder.stdout.readline() == "forked\n"
-        with pytest.raises(OwnerError):
+        with pytest.raises(Refusal):
             owned(tmp_path)
         holder.kill()
         holder.wait()

@@ -8,8 +8,9 @@ from typing import Any
 import pytest
 from trl import GRPOConfig
 
+from evenkeel.errors import Refusal
 from evenkeel.trainer.run.config import load_config
-from evenkeel.trainer.run.launched_as import LaunchError, check_precision
+from evenkeel.trainer.run.launched_as import check_precision
 
 FILES: dict[str, tuple[dict[str, Any], str]] = {
     "nothing": ({}, "bf16"),
@@ -50,7 +51,7 @@ def test_what_is_let_through_is_trained_as_the_file_says(tmp_path: Path, monkeyp
             monkeypatch.setenv("ACCELERATE_MIXED_PRECISION", told)
         try:
             check_precision(run(tmp_path, trl))
-        except LaunchError:
+        except Refusal:
             refused += 1
             contradicts = (told or "").lower() not in ("", "no", wanted)
             assert contradicts, (trl, told)
@@ -62,7 +63,7 @@ def test_what_is_let_through_is_trained_as_the_file_says(tmp_path: Path, monkeyp
 
 def test_both_are_named_with_both_ways_out(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("ACCELERATE_MIXED_PRECISION", "bf16")
-    with pytest.raises(LaunchError) as caught:
+    with pytest.raises(Refusal) as caught:
         check_precision(run(tmp_path, {"bf16": False}))
     assert "trl.bf16 = false, and ACCELERATE_MIXED_PRECISION = bf16; the run would be trained in it" in str(
         caught.value
@@ -91,7 +92,7 @@ def test_a_deepspeed_file_of_the_launcher(
     monkeypatch.setenv("ACCELERATE_DEEPSPEED_CONFIG_FILE", str(tmp_path / "zero.json"))
     config = run(tmp_path, trl)
     if refused:
-        with pytest.raises(LaunchError, match=r"the precision of .*zero\.json"):
+        with pytest.raises(Refusal, match=r"the precision of .*zero\.json"):
             check_precision(config)
     else:
         check_precision(config)

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from evenkeel.trainer.lab.doctor.readers import LogError
+from evenkeel.errors import Refusal
 from evenkeel.trainer.lab.doctor.readers import read as read_log
 from evenkeel.trainer.lab.reports.run_files import RecordedRun
 from evenkeel.trainer.lab.sweeps.pilots import cell_hours
@@ -91,5 +91,5 @@ def test_a_pipe_among_the_files_of_a_run_is_not_waited_for(tmp_path: Path) -> No
     for read in (lambda: run.metrics, lambda: read_parquet(tmp_path / "metrics.jsonl", None, "Delete it.")):
         with pytest.raises(DamagedFileError, match="is a pipe"):
             read()
-    with pytest.raises(LogError, match="no regular file"):
+    with pytest.raises(Refusal, match="no regular file"):
         read_log(tmp_path / "metrics.jsonl")

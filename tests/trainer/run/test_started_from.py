@@ -9,10 +9,9 @@ from typing import Any
 
 import pytest
 
+from evenkeel.errors import Refusal
 from evenkeel.trainer.run.config import load_config
-from evenkeel.trainer.run.record.directory import ResumeError
 from evenkeel.trainer.run.record.manifest import (
-    RerunError,
     check_same_run_again,
     model_files,
     own_code,
@@ -116,7 +115,7 @@ NO_CHANGES: dict[str, Callable[[Path], Any]] = {
 def test_a_change_is_refused_by_name_and_accepted_where_it_is_said(folder: Path, name: str) -> None:
     change, named = CHANGES[name]
     change(folder)
-    with pytest.raises(ResumeError, match="--accept-changes") as caught:
+    with pytest.raises(Refusal, match="--accept-changes") as caught:
         resumed()
     assert named in str(caught.value)
     assert str(caught.value).count("→") == 1
@@ -134,7 +133,7 @@ def test_what_trains_nothing_else_is_no_change(folder: Path, name: str) -> None:
 
 
 def test_other_rows_are_refused(folder: Path) -> None:
-    with pytest.raises(ResumeError, match=r"data_fingerprints\.train: aaaaaaaaaaaa… → cccccccccccc…"):
+    with pytest.raises(Refusal, match=r"data_fingerprints\.train: aaaaaaaaaaaa… → cccccccccccc…"):
         resumed(rows="c")
 
 
@@ -148,7 +147,7 @@ def test_what_was_accepted_is_recorded_and_is_what_the_next_part_is_compared_wit
     record = read_manifest(folder / "run")
     assert [entry["behind"] for entry in record["accepted_changes"]] == ["checkpoint-4"]
     assert len(record["accepted_changes"][0]["changed"]) == 2
-    with pytest.raises(RerunError, match="after checkpoint-4 with other things"):
+    with pytest.raises(Refusal, match="after checkpoint-4 with other things"):
         check_same_run_again(folder / "run", record, start("c"), 1)
 
 

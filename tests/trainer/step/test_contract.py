@@ -10,9 +10,10 @@ from torch import Tensor
 from transformers import TrainerCallback
 from trl import GRPOTrainer
 
+from evenkeel.errors import Refusal
 from evenkeel.rewards.registry import PartError
 from evenkeel.trainer.algorithms.groups import finished, group_mean
-from evenkeel.trainer.step.checkpoint import FILE, StrategyStateError
+from evenkeel.trainer.step.checkpoint import FILE
 from evenkeel.trainer.step.metrics import Means, SharedPrefixMeter
 from tests.trainer.training import digit_reward, max_difference, ours
 
@@ -141,7 +142,7 @@ def test_state_is_saved_and_resumed_exactly(tiny_model, tmp_path: Path):
     assert resumed.strategies.advantage.function.mean == straight.strategies.advantage.function.mean != 0.0
     state = torch.load(checkpoint / FILE, weights_only=True)
     torch.save({**state, "strategies": {}}, checkpoint / FILE)
-    with pytest.raises(StrategyStateError, match="holds no state of advantage 'running_baseline'"):
+    with pytest.raises(Refusal, match="holds no state of advantage 'running_baseline'"):
         ours(tiny_model, tmp_path / "lost", resume_from_checkpoint=str(checkpoint), **settings)
 
 
@@ -163,7 +164,7 @@ class tired_baseline(running_baseline):  # noqa: N801
 def test_a_state_that_cannot_be_had_leaves_no_half_checkpoint(tiny_model, tmp_path: Path):
     settings = {"strategies": {"advantage": tired_baseline}, "save_strategy": "steps", "save_steps": 2}
     told = r"on rank 0 of 1 .* advantage 'tired_baseline': KeyError: 'mean'"
-    with pytest.raises(StrategyStateError, match=told) as raised:
+    with pytest.raises(Refusal, match=told) as raised:
         ours(tiny_model, tmp_path, max_steps=2, **settings)
     assert isinstance(raised.value.__cause__, KeyError)
     assert not list(tmp_path.glob("checkpoint-*"))

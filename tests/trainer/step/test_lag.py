@@ -7,9 +7,10 @@ import pytest
 import torch
 from transformers import AutoModelForCausalLM
 
+from evenkeel.errors import Refusal
 from evenkeel.trainer import RLVRTrainer
 from evenkeel.trainer.algorithms.drift import effective_share, weight_sums
-from evenkeel.trainer.step.checkpoint import FILE, QueueError
+from evenkeel.trainer.step.checkpoint import FILE
 from evenkeel.trainer.step.metrics import Means, add_lag
 from evenkeel.trainer.step.rollout import Schedule
 from tests.trainer.step.test_several_processes import on_two_processes
@@ -135,14 +136,14 @@ def test_a_queue_that_is_lost_or_damaged_is_refused_in_words(tiny_model: Path, t
     content = bytearray(file.read_bytes())
     content[len(content) // 2] ^= 1
     file.write_bytes(content)
-    with pytest.raises(QueueError, match="its SHA-256 differs"):
+    with pytest.raises(Refusal, match="its SHA-256 differs"):
         trained(tiny_model, tmp_path / "damaged", 2, **settings)
     file.unlink()
-    with pytest.raises(QueueError, match=r"lacks rollouts_ahead_0\.pt"):
+    with pytest.raises(Refusal, match=r"lacks rollouts_ahead_0\.pt"):
         trained(tiny_model, tmp_path / "missing", 2, **settings)
     other = torch.load(checkpoint / FILE, weights_only=True)
     torch.save({**other, "queues": other["queues"] * 2}, checkpoint / FILE)
-    with pytest.raises(QueueError, match="of 2 processes, and there are 1"):
+    with pytest.raises(Refusal, match="of 2 processes, and there are 1"):
         trained(tiny_model, tmp_path / "other", 2, **settings)
 
 

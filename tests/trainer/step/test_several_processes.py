@@ -108,7 +108,7 @@ def test_what_turns_were_paid_on_each_rank_reaches_all_of_them(tiny_model, tmp_p
 
 
 STATE = """
-from evenkeel.trainer.step.checkpoint import StrategyStateError
+from evenkeel.trainer.step.checkpoint import Refusal
 
 class baseline:
     def __init__(self):
@@ -127,7 +127,7 @@ saved = dict(save_strategy="steps", save_steps=2, max_steps=4)
 try:
     ours(model, output / "run", strategies={"advantage": baseline}, **saved, **settings)
     told = "nothing"
-except StrategyStateError as error:
+except Refusal as error:
     told = str(error)
 (output / f"rank-{rank}.json").write_text(json.dumps(told))
 """

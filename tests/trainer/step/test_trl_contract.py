@@ -17,7 +17,7 @@ from packaging.requirements import Requirement
 from trl import GRPOConfig, GRPOTrainer
 from trl.trainer.utils import RepeatSampler, shuffle_sequence_dict, split_tensor_dict
 
-from evenkeel.rewards import Refusal
+from evenkeel.errors import Refusal
 from evenkeel.trainer import RLVRTrainer, step
 from evenkeel.trainer.algorithms.sequence_weights import ONE_DENOMINATOR, PER_SEQUENCE_MEAN
 from evenkeel.trainer.step.prompts import EpochSampler

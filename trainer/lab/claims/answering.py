@@ -3,7 +3,8 @@
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from evenkeel.trainer.lab.claims.claim import Claim, ClaimError
+from evenkeel.errors import Refusal
+from evenkeel.trainer.lab.claims.claim import Claim
 from evenkeel.trainer.lab.reports.comparison import comparison, datasets_of, judged_runs
 from evenkeel.trainer.lab.reports.contrasts import Contrast, contrast_of
 from evenkeel.trainer.lab.reports.looks import look_plan
@@ -42,13 +43,13 @@ def answered(claim: Claim, sweep: Sweep) -> Answered:
     """The answer by the runs of the claim's variants with all seeds of the sweep.
 
     Raises:
-        ClaimError: some of them are not finished, or were not judged on the held-out set.
+        Refusal: some of them are not finished, or were not judged on the held-out set.
     """
     names, root = (claim.variant, *claim.against), Path(sweep.output_dir)
     runs = read_runs(root)
     held_out = claim.held_out or next(iter(datasets_of(runs)), "")
     if held_out not in datasets_of(runs):
-        raise ClaimError(
+        raise Refusal(
             f"{claim.name}: no held-out set {held_out or 'at all'} was judged in all runs of {root}; those that were: "
             f"{', '.join(datasets_of(runs)) or 'none'}. Name one of them as held_out, or give the run file a data.test."
         )
@@ -68,7 +69,7 @@ def answered(claim: Claim, sweep: Sweep) -> Answered:
         and runs.unfinished.get(cell.name) != NOT_NEEDED
     ]
     if absent:
-        raise ClaimError(
+        raise Refusal(
             f"{claim.name}: {', '.join(absent)} of {root} are not finished, or none of their answers was judged. An "
             "answer from fewer seeds than planned would be a look that nobody planned. Run the claim again: it goes on."
         )

@@ -12,8 +12,9 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
+from evenkeel.errors import Refusal
 from evenkeel.trainer.lab.claims.answering import Answered
-from evenkeel.trainer.lab.claims.claim import Claim, ClaimError
+from evenkeel.trainer.lab.claims.claim import Claim
 from evenkeel.trainer.lab.reports.run_files import LOOKS
 from evenkeel.trainer.lab.sweeps.schema import Sweep
 from evenkeel.trainer.run.config import load_config
@@ -60,11 +61,11 @@ def write_certificate(content: Mapping[str, Any], path: Path) -> None:
     """Write it, unless the same claim was answered from other seeds that overlap.
 
     Raises:
-        ClaimError: it was, or there may be nothing written.
+        Refusal: it was, or there may be nothing written.
     """
     before = read_certificate(path) if path.exists() else {}
     if before and before["seeds"] != content["seeds"] and {*before["seeds"]} & {*content["seeds"]}:
-        raise ClaimError(
+        raise Refusal(
             f"{path} answers this claim from the seeds {before['seeds']} ({before['answer']}), and this answer rests "
             f"on {content['seeds']}. Seeds that are added when an answer is known do not keep wrong answers at 5 %. "
             "Plan looks (`stopping:` in the sweep), or take seeds that are all new and another name.",
@@ -73,7 +74,7 @@ def write_certificate(content: Mapping[str, Any], path: Path) -> None:
     try:
         write_json(path, content)
     except OSError as error:
-        raise ClaimError(
+        raise Refusal(
             f"{path} cannot be written: {error.strerror}. Copy the claim's file to a folder of your own: "
             "evenkeel configs copy claims/NAME my_claim.yaml."
         ) from error
@@ -83,14 +84,14 @@ def read_certificate(path: Path) -> dict[str, Any]:
     """The content of a certificate.
 
     Raises:
-        ClaimError: it is none, or cannot be read.
+        Refusal: it is none, or cannot be read.
     """
     try:
         content = json.loads(path.read_text(encoding="utf-8"))
         if not isinstance(content, dict) or not {"sha256", "answer", "results"} <= content.keys():
             raise ValueError("keys are missing")
     except (OSError, ValueError) as error:
-        raise ClaimError(f"{path} is no certificate of a claim: {error}. `evenkeel claim FILE` writes one.") from error
+        raise Refusal(f"{path} is no certificate of a claim: {error}. `evenkeel claim FILE` writes one.") from error
     return content
 
 

@@ -5,7 +5,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import Field, ValidationError
 
-from evenkeel.rewards.registry import Refusal, suggest
+from evenkeel.errors import Refusal, suggest
 from evenkeel.trainer.lab.sweeps.cells import cells_of
 from evenkeel.trainer.lab.sweeps.loading import load_sweep
 from evenkeel.trainer.lab.sweeps.schema import Sweep
@@ -15,10 +15,6 @@ from evenkeel.trainer.run.config.problems import ConfigError, Problem
 from evenkeel.trainer.run.config.section import Name, Section, Text
 from evenkeel.trainer.run.config.wording import problems_of
 from evenkeel.trainer.run.config.yaml_document import Node, read_file, write
-
-
-class ClaimError(Refusal):
-    """A claim that cannot be answered as asked; the message says what to do instead."""
 
 
 class Claim(Section):
@@ -67,18 +63,18 @@ def load_sweep_of(claim: Claim, file: Path) -> Sweep:
     """The claim's sweep.
 
     Raises:
-        ClaimError: it does not train the claim's variants, or takes looks at other differences.
+        Refusal: it does not train the claim's variants, or takes looks at other differences.
     """
     sweep, _ = load_sweep(file)
     names = {cell.variant for cell in cells_of(sweep)}
     for name in (claim.variant, *claim.against):
         if name not in names:
             meant = suggest(name, names, f"Its variants: {', '.join(sorted(names))}.")
-            raise ClaimError(f"{claim.name}: the sweep {file} has no variant {name!r}. {meant}", code="unknown-variant")
+            raise Refusal(f"{claim.name}: the sweep {file} has no variant {name!r}. {meant}", code="unknown-variant")
     if claim.variant in claim.against:
-        raise ClaimError(f"{claim.name}: {claim.variant} would be compared with itself. Take it out of `against:`.")
+        raise Refusal(f"{claim.name}: {claim.variant} would be compared with itself. Take it out of `against:`.")
     if sweep.stopping is not None and claim.against != [sweep.baseline]:
-        raise ClaimError(
+        raise Refusal(
             f"{claim.name}: the sweep {file} takes looks at differences from {sweep.baseline} alone, and the claim is "
             f"against {', '.join(claim.against)}. Leave `stopping:` out of the sweep, or write against: "
             f"[{sweep.baseline}].",

@@ -1,6 +1,6 @@
 """The log of a run, whoever wrote it: lines of a JSONL file, transformers' trainer_state.json, W&B's offline file.
 
-What cannot be read is refused with a `LogError`, or, where it is a part, counted in `Record.damaged`.
+What cannot be read is refused with a `Refusal`, or, where it is a part, counted in `Record.damaged`.
 """
 
 import json
@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 from zlib import crc32
 
-from evenkeel.rewards.registry import Refusal
+from evenkeel.errors import Refusal
 from evenkeel.trainer.lab.doctor.log import HELD_OUT, NAMES, number
 
 _KNOWN = {key for keys in NAMES.values() for key in keys}
@@ -26,10 +26,6 @@ _LOOKED_FOR = (
     "*.jsonl",
 )
 """What a folder may hold, the first that is there counts; of several the newest."""
-
-
-class LogError(Refusal):
-    """A path without a log that can be read; the message names it and says why."""
 
 
 @dataclass(frozen=True)
@@ -51,15 +47,15 @@ def read(path: str | Path) -> Record:
     """The log that ``path``, a file or the folder of a run, holds.
 
     Raises:
-        LogError: there is none, or nothing in it is a metric that a rule reads.
+        Refusal: there is none, or nothing in it is a metric that a rule reads.
     """
     file = _file_of(Path(path))
     if file.exists() and not file.is_file():
-        raise LogError(f"{file} is no regular file. Name a log.")
+        raise Refusal(f"{file} is no regular file. Name a log.")
     try:
         content = file.read_bytes()
     except OSError as error:
-        raise LogError(f"{file} cannot be read: {error.strerror}.") from error
+        raise Refusal(f"{file} cannot be read: {error.strerror}.") from error
     damaged: list[str] = []
     reader = _wandb if file.suffix == ".wandb" else _trainer_state if file.suffix == ".json" else _json_lines
     lines: list[tuple[int, Mapping[str, Any]]] = []
@@ -69,7 +65,7 @@ def read(path: str | Path) -> Record:
         keys = ", ".join(sorted({key for _, line in lines for key in line})[:8])
         what = f"what it holds is {keys}" if keys else "it holds no numbers at all"
         where = f" ({damaged[0]})" if damaged else ""
-        raise LogError(
+        raise Refusal(
             f"{file}: none of its lines has a metric that a rule reads, such as reward or critic/score/mean; "
             f"{what}{where}. Name the metrics.jsonl of a run of ours, a trainer_state.json of transformers, a file "
             "run-*.wandb of W&B, or the file that verl's logger `file` writes."
@@ -79,14 +75,14 @@ def read(path: str | Path) -> Record:
 
 def _file_of(path: Path) -> Path:
     if not path.exists():
-        raise LogError(f"{path} does not exist. Name the folder of a run, or the file with its metrics.")
+        raise Refusal(f"{path} does not exist. Name the folder of a run, or the file with its metrics.")
     if not path.is_dir():
         return path
     for pattern in _LOOKED_FOR:
         if found := [file for file in path.glob(pattern) if file.is_file()]:
             return max(found, key=_age)
     listed = ", ".join(_LOOKED_FOR)
-    raise LogError(f"{path} holds no log of a run: none of {listed}. A run has one after its first log line.")
+    raise Refusal(f"{path} holds no log of a run: none of {listed}. A run has one after its first log line.")
 
 
 def _age(file: Path) -> tuple[list[int], float]:
@@ -119,7 +115,7 @@ def _json_lines(content: bytes, file: Path, damaged: list[str]) -> Iterator[Mapp
 def _trainer_state(content: bytes, file: Path, damaged: list[str]) -> Iterator[Mapping[str, Any]]:
     state = _json(content)
     if not isinstance(state, dict) or not isinstance(state.get("log_history"), list):
-        raise LogError(
+        raise Refusal(
             f"{file} is not what transformers writes: it is cut off or has no list log_history. Name that of another "
             "checkpoint."
         )
@@ -146,7 +142,7 @@ def _wandb(content: bytes, file: Path, damaged: list[str]) -> Iterator[Mapping[s
     from wandb.proto.wandb_internal_pb2 import Record as WandbRecord
 
     if not content.startswith(b":W&B"):
-        raise LogError(f"{file} does not begin as a file of W&B does. Name the run-*.wandb of an offline-run folder.")
+        raise Refusal(f"{file} does not begin as a file of W&B does. Name the run-*.wandb of an offline-run folder.")
     position, record, joined = 7, b"", dict[str, Any]()
     while position < len(content):
         left = 32768 - position % 32768

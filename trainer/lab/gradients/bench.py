@@ -10,12 +10,13 @@ import torch
 from pydantic_core import from_json, to_json
 from torch import Tensor
 
+from evenkeel.errors import Refusal
 from evenkeel.rewards.registry import PartError
 from evenkeel.trainer.algorithms.diagnostics import gradient_shares, shared_prefix_lengths, shared_prefix_residual
 from evenkeel.trainer.lab.gradients.contributions import ReplayedBatch, passes, true_gradient
 from evenkeel.trainer.lab.gradients.jackknife import block_of, margins
 from evenkeel.trainer.lab.gradients.moments import GradientSums, Moments
-from evenkeel.trainer.lab.gradients.replay import Recipe, ReplayError, Row, group_gradients, replayed
+from evenkeel.trainer.lab.gradients.replay import Recipe, Row, group_gradients, replayed
 from evenkeel.trainer.lab.gradients.sketch import CountSketch
 from evenkeel.trainer.lab.gradients.strategies import BASELINE, Named, named_strategy
 
@@ -128,7 +129,7 @@ def bench(
         dimensions: of the random projection; ``None`` = true gradients.
 
     Raises:
-        ReplayError: nothing to replay, or fewer than two groups.
+        Refusal: nothing to replay, or fewer than two groups.
     """
     started = time.perf_counter()
     model.eval()
@@ -153,7 +154,7 @@ def bench(
         else:
             whole.absorb(sums)
     if whole is None or whole.groups < 2:
-        raise ReplayError(
+        raise Refusal(
             "There are fewer than two groups to replay, and the noise between prompts needs two. Record more."
         )
     moments = whole.moments()

@@ -12,7 +12,7 @@ from jaxtyping import Float, Int
 from torch import Tensor
 from torch.nn.utils.rnn import pad_sequence
 
-from evenkeel.rewards.registry import Refusal
+from evenkeel.errors import Refusal
 from evenkeel.trainer.algorithms.contract import TURN_COLUMNS
 from evenkeel.trainer.algorithms.turns import turn_column
 from evenkeel.trainer.lab.gradients.contributions import ReplayedBatch
@@ -24,10 +24,6 @@ Row = dict[str, Any]
 _Made = TypeVar("_Made")
 _LIKE = 0.7
 """Of a pass's longest row, prompt included: what a row must reach to go with it."""
-
-
-class ReplayError(Refusal):
-    """Rollouts that cannot be replayed."""
 
 
 @dataclass(frozen=True)
@@ -48,7 +44,7 @@ def replayed(rows: Sequence[Row], recipe: Recipe, model: Any) -> ReplayedBatch:
     """The rows of one recorded batch as tensors, scored by ``model``.
 
     Raises:
-        ReplayError: a group is not whole.
+        Refusal: a group is not whole.
     """
     size = recipe.group_size
     groups = whole_groups(rows, size)
@@ -88,11 +84,11 @@ def whole_groups(rows: Sequence[Row], size: int) -> list[Sequence[Row]]:
     """The rows of one recorded batch, group by group.
 
     Raises:
-        ReplayError: a group is not whole.
+        Refusal: a group is not whole.
     """
     groups = [rows[start : start + size] for start in range(0, len(rows), size)]
     if any(len(group) != size or len({row["group"] for row in group}) > 1 for group in groups):
-        raise ReplayError(
+        raise Refusal(
             f"Batch {rows[0]['batch']} does not consist of whole groups of trl.num_generations = {size} rows. Name the "
             "directory of a run, so that its rollouts are replayed with the configuration that it was started with."
         )

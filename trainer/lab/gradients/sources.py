@@ -25,7 +25,7 @@ def recorded_batches(run: Path, most: int) -> Iterator[list[Row]]:
     """The first ``most`` batches that a run recorded, those nearest to the policy that it started from.
 
     Raises:
-        RolloutsError: there are none.
+        Refusal: there are none.
     """
     recorded = RecordedRollouts(run)
     for table in recorded.batches(numbers=list(recorded.files)[:most]):

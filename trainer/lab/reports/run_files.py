@@ -9,7 +9,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from evenkeel.rewards.registry import Refusal
+from evenkeel.errors import Refusal
 from evenkeel.trainer.lab.reports.held_out import Answers, read_answers
 from evenkeel.trainer.lab.sweeps.files import DISCARDED, DiscardedRecord, LooksRecord, SweepRecord
 from evenkeel.trainer.run.record.files import (

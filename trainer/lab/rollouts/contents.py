@@ -9,13 +9,14 @@ from typing import Any
 
 import numpy as np
 
+from evenkeel.errors import Refusal
 from evenkeel.trainer.lab.reports.completions import VERDICT_OF
 from evenkeel.trainer.lab.rollouts.jumps import Jump, jumps
 from evenkeel.trainer.lab.rollouts.sample import LONGEST_SHOWN, Chosen, chosen_groups
 from evenkeel.trainer.lab.rollouts.summaries import COLUMNS, METRICS, BatchSummary, mean_over, summary_of
 from evenkeel.trainer.lab.rollouts.tokens import Decode, WeighedTokens, token_pieces
 from evenkeel.trainer.run.record.files import ROLLOUTS
-from evenkeel.trainer.run.record.rollouts import RecordedRollouts, RolloutsError
+from evenkeel.trainer.run.record.rollouts import RecordedRollouts
 
 LONGEST_TEXT = 6_000
 """Characters of a text that are shown."""
@@ -65,7 +66,7 @@ def contents_of(
     tables = zip(numbers, recorded.batches(COLUMNS), strict=True)
     batches = [summary_of(number, table) for number, table in tables if len(table)]
     if not batches:
-        raise RolloutsError(f"{recorded.run / ROLLOUTS} has files without rollouts, so there is nothing to show.")
+        raise Refusal(f"{recorded.run / ROLLOUTS} has files without rollouts, so there is nothing to show.")
     found = jumps(batches)
     chosen = chosen_groups(batches, found, most_rollouts, most_tokens)
     groups = [_shown(each, rows, weigh, decode) for each, rows in _rows_of(recorded, chosen)]
@@ -83,7 +84,7 @@ def _rows_of(recorded: RecordedRollouts, chosen: Sequence[Chosen]) -> Iterator[t
         wanted[each.number].append(each)
     for (number, of_batch), table in zip(wanted.items(), recorded.batches(numbers=list(wanted)), strict=True):
         if table.column("batch")[0].as_py() != number:
-            raise RolloutsError(f"{recorded.files[number][0]} is damaged: its rows belong to another batch. Delete it.")
+            raise Refusal(f"{recorded.files[number][0]} is damaged: its rows belong to another batch. Delete it.")
         groups = pyarrow.array([each.group for each in of_batch])
         rows: dict[int, list[Row]] = defaultdict(list)
         for row in table.filter(compute.is_in(table.column("group"), groups)).to_pylist():

@@ -36,7 +36,7 @@ def write_page(
         most_rollouts: how many of them can be read on it, in whole groups.
 
     Raises:
-        RolloutsError: the run has no rollouts (of these steps).
+        Refusal: the run has no rollouts (of these steps).
         ConfigError: its config.yaml is absent or says what this version cannot read.
     """
     assert recorded.files

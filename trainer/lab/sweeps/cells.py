@@ -7,7 +7,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from evenkeel.trainer.lab.sweeps.schema import Sweep, SweepError
+from evenkeel.errors import Refusal
+from evenkeel.trainer.lab.sweeps.schema import Sweep
 from evenkeel.trainer.run.config.problems import config_error
 from evenkeel.trainer.run.config.yaml_document import scalar
 
@@ -66,7 +67,7 @@ def chosen_cell(cells: Sequence[Cell], choice: Sequence[str]) -> Cell:
     """The cell that ``variant=…`` and ``seed=…`` name.
 
     Raises:
-        SweepError: there is none.
+        Refusal: there is none.
     """
     wanted = {key: value for key, _, value in (part.partition("=") for part in choice)}
     for cell in cells:
@@ -74,7 +75,7 @@ def chosen_cell(cells: Sequence[Cell], choice: Sequence[str]) -> Cell:
             return cell
     variants = ", ".join(dict.fromkeys(cell.variant for cell in cells))
     seeds = ", ".join(dict.fromkeys(str(cell.seed) for cell in cells))
-    raise SweepError(f"No cell is {' '.join(choice)}. Write variant=… (one of {variants}) and seed=… (one of {seeds}).")
+    raise Refusal(f"No cell is {' '.join(choice)}. Write variant=… (one of {variants}) and seed=… (one of {seeds}).")
 
 
 def override_value(value: Any) -> str:

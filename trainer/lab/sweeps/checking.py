@@ -6,13 +6,14 @@ from pathlib import Path
 from typing import Any
 from unittest.mock import patch
 
+from evenkeel.errors import Refusal
 from evenkeel.trainer.lab.sweeps.cell_directory import CellDirectory
 from evenkeel.trainer.lab.sweeps.cells import Cell, cells_of
 from evenkeel.trainer.lab.sweeps.fairness import check_fair
 from evenkeel.trainer.lab.sweeps.loading import located_in_sweep
 from evenkeel.trainer.lab.sweeps.plans import Plan, plans_of, processes_of
 from evenkeel.trainer.lab.sweeps.schema import Sweep
-from evenkeel.trainer.run.check.check import CheckError, checked
+from evenkeel.trainer.run.check.check import checked
 from evenkeel.trainer.run.check.context import Finding, first_of
 from evenkeel.trainer.run.config import Problem
 from evenkeel.trainer.run.config.problems import COMMAND_LINE
@@ -58,7 +59,7 @@ def _checked_plans(tree: Node, stages: Sequence[Sweep]) -> list[list[Plan]]:
         for severity, found in said.items()
     }
     if shown["error"]:
-        raise CheckError("\n\n".join(["No cell was started.", *shown["error"]]))
+        raise Refusal("\n\n".join(["No cell was started.", *shown["error"]]), code="check")
     for text in shown["warning"]:
         print(f"warning: {text}", flush=True)
     return plans

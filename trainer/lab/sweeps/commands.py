@@ -11,6 +11,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+from evenkeel.errors import Refusal
 from evenkeel.trainer.lab.reports.tables import print_table
 from evenkeel.trainer.lab.sweeps.attempt import rendezvous
 from evenkeel.trainer.lab.sweeps.cells import cells_of, chosen_cell
@@ -23,7 +24,7 @@ from evenkeel.trainer.lab.sweeps.runner import (
     locked_directory,
     write_sweep,
 )
-from evenkeel.trainer.lab.sweeps.schema import SlurmExecution, Sweep, SweepError
+from evenkeel.trainer.lab.sweeps.schema import SlurmExecution, Sweep
 from evenkeel.trainer.lab.sweeps.starting import QueuedCell, changed_settings, next_attempt, queued_cells
 from evenkeel.trainer.lab.sweeps.status import budget_table, status_table, watch
 from evenkeel.trainer.lab.sweeps.stopping import LookGate, check_looks_unchanged
@@ -106,7 +107,7 @@ def run_cell(file: Path, choice: Sequence[str]) -> int:
     (plans,) = checked_plans(tree, sweep)
     (cell,) = (cell for cell in queued_cells(sweep, plans) if cell.name == chosen.name)
     if cell.directory.is_running():
-        raise SweepError(f"{cell.name} is running; follow it in {cell.directory.log}.")
+        raise Refusal(f"{cell.name} is running; follow it in {cell.directory.log}.")
     if _refused_as_changed([cell]):
         return 2
     if not cell.directory.summary():
@@ -128,7 +129,7 @@ def export(file: Path) -> int:
         sweep, tree = load_sweep(file)
         _refuse_stages(sweep, "export")
         if sweep.stopping is not None:
-            raise SweepError(
+            raise Refusal(
                 "W&B's agents choose the order of cells themselves and cannot take looks, so no comparison would stop "
                 "early. Run a sweep with `stopping:` by `evenkeel sweep run`."
             )
@@ -224,7 +225,7 @@ def status(file: Path, *, once: bool) -> int:
 
 def _refuse_stages(sweep: Sweep, command: str) -> None:
     if sweep.tune is not None:
-        raise SweepError(
+        raise Refusal(
             f"`{command}` needs the settings of all cells now, and with `tune:` they are known only after the tuning. "
             "Run the sweep by `evenkeel sweep run`."
         )
@@ -235,7 +236,7 @@ def _started(file: Path, parents: Sequence[str] = ()) -> Path:
     sweep, _ = load_sweep(file, parents)
     root = Path(sweep.output_dir)
     if not (root / "sweep.json").exists():
-        raise SweepError(f"The sweep of {file} has not been started: there is no {root / 'sweep.json'}.")
+        raise Refusal(f"The sweep of {file} has not been started: there is no {root / 'sweep.json'}.")
     return root
 
 

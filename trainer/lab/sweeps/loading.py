@@ -7,7 +7,7 @@ from typing import Any
 
 from pydantic import ValidationError
 
-from evenkeel.rewards.registry import Refusal, suggest
+from evenkeel.errors import Refusal, suggest
 from evenkeel.trainer.lab.sweeps.cells import Cell
 from evenkeel.trainer.lab.sweeps.consistency import inconsistencies
 from evenkeel.trainer.lab.sweeps.schema import SlurmSweep, Sweep

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import numpy as np
 
-from evenkeel.rewards.registry import Refusal
+from evenkeel.errors import Refusal
 from evenkeel.trainer.lab.reports.accuracies import mean_accuracies
 from evenkeel.trainer.lab.reports.comparison import datasets_of, judged_runs
 from evenkeel.trainer.lab.reports.held_out import Answers, accuracy_table, read_answers
@@ -27,10 +27,6 @@ from evenkeel.trainer.lab.statistics import (
 
 FEWEST_PAIRS = 3
 """With fewer pairs a paired variance has one degree of freedom, and unpaired runs tell more."""
-
-
-class PilotError(Refusal):
-    """A pilot with too little data; the message says what to run."""
 
 
 @dataclass(frozen=True)
@@ -76,19 +72,19 @@ def read_pilot(directory: Path, what_to_run: str) -> Pilot:
         what_to_run: end of the error messages: commands that make a pilot.
 
     Raises:
-        PilotError: no finished cell, no two seeds of one variant, or no results by item.
+        Refusal: no finished cell, no two seeds of one variant, or no results by item.
     """
     try:
         runs = read_runs(directory)
     except ReportError as refusal:
-        raise PilotError(f"There is no pilot in {directory}: no cell is finished. {what_to_run}") from refusal
+        raise Refusal(f"There is no pilot in {directory}: no cell is finished. {what_to_run}") from refusal
     dataset = next(iter(datasets_of(runs)), None)
     if dataset is None:
-        raise PilotError(f"The cells in {directory} have no judged answer on any held-out set. {what_to_run}")
+        raise Refusal(f"The cells in {directory} have no judged answer on any held-out set. {what_to_run}")
     judged = judged_runs(runs, dataset)
     tables = _tables(judged, dataset)
     if not tables:
-        raise PilotError(
+        raise Refusal(
             f"The cells in {directory} kept no results by item (evaluations/{dataset}/step-*.parquet) of a common "
             f"step, and the variance between items cannot be estimated without them. {what_to_run}"
         )
@@ -164,7 +160,7 @@ def _point(
         else:
             components = unpaired_components([table for table, _ in rows.values()], matched)
     except StatisticsError as refusal:
-        raise PilotError(f"{refusal} {what_to_run}") from refusal
+        raise Refusal(f"{refusal} {what_to_run}") from refusal
     baselines = [variant for variant in rows if runs.baseline_of(variant) is None] or list(rows)
     accuracy = float(np.mean([mean_accuracies(rows[variant][0].accuracies).mean() for variant in baselines]))
     differences = {

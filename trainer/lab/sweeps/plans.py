@@ -72,8 +72,8 @@ def plans_of(sweep: Sweep, cells: Sequence[Cell], tree: Node) -> list[Plan]:
 
     Raises:
         ConfigError: a cell's configuration is wrong; each problem once, at the line of its variant.
-        BranchError: a cell cannot begin in the checkpoint of its seed.
-        LaunchError: the launcher cannot be started with the sweep's arguments.
+        Refusal: a cell cannot begin in the checkpoint of its seed.
+        Refusal: the launcher cannot be started with the sweep's arguments.
         PartError: a strategy that does not exist.
     """
     processes = processes_of(sweep)
@@ -99,7 +99,7 @@ def processes_of(sweep: Sweep) -> int:
     """Processes that the launcher starts for each cell, over all nodes.
 
     Raises:
-        LaunchError: it cannot be started with the sweep's arguments.
+        Refusal: it cannot be started with the sweep's arguments.
     """
     return parsed([*launch_options(sweep), "-m", "evenkeel"])[1]
 

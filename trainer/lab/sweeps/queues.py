@@ -12,11 +12,11 @@ from typing import Any, Protocol
 
 import psutil
 
-from evenkeel.rewards.registry import Refusal
+from evenkeel.errors import Refusal
 from evenkeel.trainer.lab.sweeps.attempt import Attempt
 from evenkeel.trainer.lab.sweeps.cell_directory import CellDirectory
 from evenkeel.trainer.lab.sweeps.process_group import signal_group
-from evenkeel.trainer.lab.sweeps.schema import LocalExecution, SlurmExecution, SweepError
+from evenkeel.trainer.lab.sweeps.schema import LocalExecution, SlurmExecution
 
 _NO_LIMIT_MINUTES = 60 * 24 * 365
 _SECONDS_BETWEEN_SQUEUES = 5.0
@@ -106,12 +106,12 @@ class SlurmQueue:
     """Attempts as SLURM jobs, found again by their name; ``squeue`` says which of them are left.
 
     Raises:
-        SweepError: SLURM's commands are not on this machine.
+        Refusal: SLURM's commands are not on this machine.
     """
 
     def __init__(self, folder: Path, execution: SlurmExecution) -> None:
         if missing := [name for name in ("sbatch", "srun", "squeue", "scancel") if shutil.which(name) is None]:
-            raise SweepError(
+            raise Refusal(
                 f"SLURM's {', '.join(missing)} cannot be found here, so nothing can be submitted. Start the sweep on a "
                 "login node of the cluster, or write executor: {kind: local}."
             )
@@ -186,12 +186,12 @@ def gpu_slots(visible: Sequence[str], per_cell: int, parallel: int) -> list[list
     """``parallel`` disjoint groups of ``per_cell`` of the visible GPUs, neighbours together.
 
     Raises:
-        SweepError: there are too few.
+        Refusal: there are too few.
     """
     if per_cell * parallel > len(visible):
         most = len(visible) // per_cell
         instead = f"parallel: {most}" if most else f"gpus_per_cell: {len(visible)}"
-        raise SweepError(
+        raise Refusal(
             f"{parallel} cells at a time with {per_cell} GPUs each need {parallel * per_cell} GPUs, and this machine "
             f"shows {len(visible)}. Write executor: {{{instead}}}."
         )

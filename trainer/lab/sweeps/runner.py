@@ -17,10 +17,11 @@ from typing import Any
 
 from filelock import FileLock, Timeout
 
+from evenkeel.errors import Refusal
 from evenkeel.trainer.lab.sweeps.overdue import overdue, why_overdue
 from evenkeel.trainer.lab.sweeps.plans import Plan
 from evenkeel.trainer.lab.sweeps.queues import Queue, SchedulerError
-from evenkeel.trainer.lab.sweeps.schema import Sweep, SweepError
+from evenkeel.trainer.lab.sweeps.schema import Sweep
 from evenkeel.trainer.lab.sweeps.starting import QueuedCell, next_attempt
 from evenkeel.trainer.lab.sweeps.stopping import LookGate
 from evenkeel.trainer.run.processes import REFUSED
@@ -42,7 +43,7 @@ def locked_directory(sweep: Sweep) -> Iterator[Path]:
     """Hold the sweep's directory, made where it is missing.
 
     Raises:
-        SweepError: another process runs this sweep, or the file system has no locks.
+        Refusal: another process runs this sweep, or the file system has no locks.
     """
     root = Path(sweep.output_dir).absolute()
     root.mkdir(parents=True, exist_ok=True)
@@ -50,14 +51,14 @@ def locked_directory(sweep: Sweep) -> Iterator[Path]:
     try:
         lock.acquire()
     except Timeout:
-        raise SweepError(
+        raise Refusal(
             f"Another process runs the sweep in {root}. Watch it with `evenkeel sweep status`, or give this one "
             "another output_dir."
         ) from None
     except OSError as error:
         if error.errno not in NO_LOCKS:
             raise
-        raise SweepError(
+        raise Refusal(
             f"{root} cannot be locked ({error.strerror}), and by its locks a sweep knows which cells run. Give an "
             "output_dir on a file system with locks."
         ) from None

@@ -4,12 +4,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BeforeValidator, Field
 
-from evenkeel.rewards.registry import Refusal
 from evenkeel.trainer.run.config.section import Count, LocalPath, Name, Section, Text
-
-
-class SweepError(Refusal):
-    """A sweep that cannot go on as asked; the message says what to do instead."""
 
 
 def _listed(given: Any) -> Any:

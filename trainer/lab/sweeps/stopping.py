@@ -12,12 +12,13 @@ from typing import Any, Literal
 
 from pydantic_core import from_json, to_json
 
+from evenkeel.errors import Refusal
 from evenkeel.trainer.lab.reports.comparison import datasets_of, judged_runs
 from evenkeel.trainer.lab.reports.looks import LookPlan, looks_taken
 from evenkeel.trainer.lab.reports.run_files import LOOKS, RecordedRuns, ReportError, read_json, read_runs
 from evenkeel.trainer.lab.statistics import Look
 from evenkeel.trainer.lab.sweeps.cells import Cell
-from evenkeel.trainer.lab.sweeps.schema import Sweep, SweepError
+from evenkeel.trainer.lab.sweeps.schema import Sweep
 from evenkeel.trainer.run.record.files import SUMMARY, write_json
 
 Turn = Literal["start", "wait", "never"]
@@ -140,7 +141,7 @@ def check_looks_unchanged(sweep: Sweep, root: Path) -> None:
     """Refuse other looks or seeds than those that the first results were seen under; ``futility`` may change.
 
     Raises:
-        SweepError: they differ, and some cell is finished.
+        Refusal: they differ, and some cell is finished.
     """
     before = read_json(root / "sweep.json")
     if not before or not any(root.glob("*/run/summary.json")):
@@ -150,7 +151,7 @@ def check_looks_unchanged(sweep: Sweep, root: Path) -> None:
         return
     same_looks = old is not None and new is not None and old["looks"] == new.looks
     if not same_looks or before["seeds"] != sweep.seeds:
-        raise SweepError(
+        raise Refusal(
             f"This sweep has results with {_planned(old, before['seeds'])}, and the file now says "
             f"{_planned(new and new.model_dump(), sweep.seeds)}. Looks that are chosen after results are known do not "
             "keep false verdicts at 5 %. Undo the change, or give the sweep another output_dir. To continue although "

@@ -17,11 +17,12 @@ from typing import Any
 
 import numpy as np
 
+from evenkeel.errors import Refusal
 from evenkeel.trainer.lab.reports.accuracies import final_accuracies, is_judged, mean_accuracies
 from evenkeel.trainer.lab.reports.run_files import RecordedRuns, read_runs, total
 from evenkeel.trainer.lab.sweeps.cells import grid_points
 from evenkeel.trainer.lab.sweeps.plans import Plan
-from evenkeel.trainer.lab.sweeps.schema import Sweep, SweepError, Tuning
+from evenkeel.trainer.lab.sweeps.schema import Sweep, Tuning
 
 
 @dataclass(frozen=True)
@@ -74,11 +75,11 @@ def check_stages(tuning: Sequence[Plan], confirmation: Sequence[Plan]) -> None:
     """Refuse a tuning that would choose on the confirmation's rows, or on none.
 
     Raises:
-        SweepError: both stages have the same held-out rows.
+        Refusal: both stages have the same held-out rows.
     """
     for plan in tuning:
         if plan.config.data.test_sources == confirmation[0].config.data.test_sources:
-            raise SweepError(
+            raise Refusal(
                 "tune.held_out does not change the held-out rows, so the points would be chosen on the same rows "
                 "that the verdict rests on, and the verdict would be biased. Name other rows there, such as "
                 "{data.test.generator.seed: 1} or {data.test.split: validation}."
@@ -89,12 +90,12 @@ def choices(sweep: Sweep, directory: Path) -> dict[str, Choice]:
     """Variant → its best point, from the finished runs under the tuning's directory.
 
     Raises:
-        SweepError: a run is missing or was not judged: variants would be tuned on unequal budgets.
+        Refusal: a run is missing or was not judged: variants would be tuned on unequal budgets.
     """
     tune, runs = tuning_of(sweep), read_runs(directory)
     if runs.unfinished:
         names = ", ".join(runs.unfinished)
-        raise SweepError(
+        raise Refusal(
             f"The tuning in {directory} lacks {names}: variants would be chosen from unequal numbers of runs. Run the "
             "sweep again, or remove the point that cannot be trained."
         )
@@ -106,13 +107,13 @@ def _choice(variant: str, tune: Tuning, runs: RecordedRuns) -> Choice:
     found = [run for suffix, _ in points for run in runs.by_variant[variant + suffix].values()]
     dataset = next(iter(found[0].held_out()), "")
     if not all(dataset in run.held_out() and is_judged(run, dataset) for run in found):
-        raise SweepError(
+        raise Refusal(
             f"Some tuning runs of {variant} have no judged answer on {dataset or 'any held-out set'}, so its points "
             "cannot be compared. `evenkeel sweep status` shows the runs; their logs say why."
         )
     by_point = mean_accuracies(final_accuracies(found, dataset)).reshape(len(points), len(tune.seeds)).mean(1)
     if np.isnan(by_point).any():
-        raise SweepError(
+        raise Refusal(
             f"The tuning runs of {variant} have no item on which all were judged, so its points cannot be compared. "
             "See the verifier audit in the report on the tuning's directory."
         )

@@ -3,11 +3,11 @@
 from collections.abc import Iterator, Sequence
 from typing import Any
 
+from evenkeel.errors import Refusal
 from evenkeel.trainer.run.chat_template_trial import rendering_fault
 from evenkeel.trainer.run.check.context import CheckContext, Finding, error
 from evenkeel.trainer.run.check.lengths import chosen_rows
 from evenkeel.trainer.run.library_errors import in_words
-from evenkeel.trainer.run.tokenizer import TokenizerError
 
 _ANSWER = "7"
 _WRITTEN = ("system", "developer", "user")
@@ -19,7 +19,7 @@ def check_bounded(context: CheckContext) -> None:
     """Try the template on all rows that a check renders; one that does not end is rendered no further.
 
     Raises:
-        TokenizerError: it took more time or memory than a template needs.
+        Refusal: it took more time or memory than a template needs.
     """
     if context.tokenizer is None or not context.tokenizer.chat_template:
         return
@@ -30,7 +30,7 @@ def check_bounded(context: CheckContext) -> None:
     options = context.argument("chat_template_kwargs")
     if fault := rendering_fault(context.tokenizer, conversations, options, is_last=True):
         context.tokenizer = None
-        raise TokenizerError(f"The chat template of {context.config.model.name_or_path!r} {fault}")
+        raise Refusal(f"The chat template of {context.config.model.name_or_path!r} {fault}", code="tokenizer")
 
 
 def template_findings(context: CheckContext) -> Iterator[Finding]:

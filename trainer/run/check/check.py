@@ -6,7 +6,8 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from evenkeel.rewards.registry import Refusal, is_of_python, without_own_code
+from evenkeel.errors import Refusal
+from evenkeel.rewards.registry import is_of_python, without_own_code
 from evenkeel.trainer.run.check.chat_template import check_bounded, template_findings
 from evenkeel.trainer.run.check.context import (
     CheckContext,
@@ -57,10 +58,6 @@ _CHECKS: tuple[tuple[str, frozenset[str], Callable[[CheckContext], Iterator[Find
     ("machine", frozenset(), directory_findings),
 )
 """Topic, the sections that it judges, the check."""
-
-
-class CheckError(Refusal):
-    """A run that would fail or train something else; the message names every reason."""
 
 
 @dataclass(frozen=True)
@@ -169,8 +166,8 @@ def checked_before_start(experiment: Experiment, tree: Node) -> Checked:
         tree: what is written in the run's file and on the command line.
 
     Raises:
-        ModelError: no policy can be loaded from its folder.
-        CheckError: there are errors; the message names them all.
+        Refusal: no policy can be loaded from its folder.
+        Refusal: there are errors; the message names them all.
     """
     config = experiment.config
     with lines_named("model", tree):
@@ -196,7 +193,7 @@ def checked_before_start(experiment: Experiment, tree: Node) -> Checked:
     result = _checked(context, found, set(), None, tree)
     if result.errors:
         code = result.errors[0].code if len(result.errors) == 1 else None
-        raise CheckError("\n\n".join(finding.text for finding in result.errors), code=code)
+        raise Refusal("\n\n".join(finding.text for finding in result.errors), code=code)
     return result
 
 

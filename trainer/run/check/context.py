@@ -6,7 +6,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Literal
 
-from evenkeel.rewards.registry import Refusal
+from evenkeel.errors import Refusal
 from evenkeel.rewards.verifier import Verifier
 from evenkeel.trainer.algorithms.strategies import Strategies
 from evenkeel.trainer.run.config import BatchPlan, ConfigError, RunConfig

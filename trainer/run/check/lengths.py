@@ -3,9 +3,9 @@
 from collections.abc import Iterator, Sequence
 from typing import Any
 
+from evenkeel.errors import Refusal
 from evenkeel.trainer.run.check.context import CheckContext, Finding, error
 from evenkeel.trainer.run.library_errors import in_words
-from evenkeel.trainer.run.tokenizer import TokenizerError
 
 _CHARACTERS = 64
 """So many of the longest prompts by their characters are among those that are tokenized."""
@@ -45,7 +45,7 @@ def tokenized_lengths(context: CheckContext) -> dict[str, list[int]]:
                 chosen, add_generation_prompt=True, tokenize=False, **options
             )
         except Exception as fault:  # a template is a program of its own
-            raise TokenizerError(f"The chat template cannot write the prompts: {in_words(fault)}") from fault
+            raise Refusal(f"The chat template cannot write the prompts: {in_words(fault)}", code="tokenizer") from fault
         lengths[part] = [len(ids) for ids in context.tokenizer(written, add_special_tokens=False)["input_ids"]]
     return lengths
 

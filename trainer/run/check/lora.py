@@ -4,7 +4,7 @@ import re
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from evenkeel.rewards.registry import suggest
+from evenkeel.errors import suggest
 from evenkeel.trainer.run.check.context import CheckContext, Finding, error
 
 ALL_LINEAR = "all-linear"

@@ -6,7 +6,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from evenkeel.rewards.registry import Refusal, closest
+from evenkeel.errors import Refusal, closest
 from evenkeel.trainer.run.check.context import CheckContext, Finding, error, note, warning
 from evenkeel.trainer.run.check.memory import ModelSize
 from evenkeel.trainer.run.config import RunConfig
@@ -18,15 +18,11 @@ _MOST_UNUSED = 0.01
 _NO_HEAD = ("ForCausalLM", "ForConditionalGeneration", "LMHeadModel", "LMHead")
 
 
-class ModelError(Refusal):
-    """A model whose configuration cannot be read, or that a run cannot train."""
-
-
 def model_settings(config: RunConfig) -> Any:
     """The configuration of ``model.name_or_path``; of a model that also sees, all of it.
 
     Raises:
-        ModelError: it cannot be read, needs code of its own, or writes no text.
+        Refusal: it cannot be read, needs code of its own, or writes no text.
     """
     from transformers import AutoConfig
     from transformers.models.auto.modeling_auto import MODEL_FOR_CAUSAL_LM_MAPPING_NAMES as WRITERS
@@ -45,9 +41,9 @@ def model_settings(config: RunConfig) -> Any:
         instead = "Read that code, then write trust_remote_code: true." if own else "Name another model or folder."
         first = (str(fault).strip() or type(fault).__name__).splitlines()[0].rstrip(".")
         what = f"model.name_or_path = {model.name_or_path!r} cannot be read: {first}. {instead}"
-        raise ModelError(what, code="model-needs-code" if own else "unreadable-model") from fault
+        raise Refusal(what, code="model-needs-code" if own else "unreadable-model") from fault
     if not model.trust_remote_code and getattr(settings, "auto_map", None) and not settings.model_type:
-        raise ModelError(
+        raise Refusal(
             f"model.name_or_path = {model.name_or_path!r} needs code of its own. Read it, then write "
             "trust_remote_code: true.",
             code="model-needs-code",
@@ -55,7 +51,7 @@ def model_settings(config: RunConfig) -> Any:
     names = settings.architectures or []
     own = "AutoModelForCausalLM" in (getattr(settings, "auto_map", None) or {})
     if names and not own and not any(name.endswith(_NO_HEAD) or name in WRITERS.values() for name in names):
-        raise ModelError(
+        raise Refusal(
             f"model.name_or_path = {model.name_or_path!r} is a {names[0]}, not a causal language model: it writes no "
             "text. Name a model for text generation.",
             code="not-a-language-model",
@@ -184,12 +180,12 @@ _WEIGHTS = ("*.safetensors", "pytorch_model*.bin")
 _TOKENIZER = ("tokenizer.json", "tokenizer.model", "vocab.json", "vocab.txt", "spiece.model", "tekken.json")
 
 
-def folder_fault(name: str) -> ModelError | None:
+def folder_fault(name: str) -> Refusal | None:
     """Why no policy can be loaded from ``name``, with the way out; ``None`` where nothing is wrong, or of a hub id."""
     path = Path(name).expanduser()
 
-    def fault(code: str, what: str) -> ModelError:
-        return ModelError(f"model.name_or_path = {name!r} {what}", code=code)
+    def fault(code: str, what: str) -> Refusal:
+        return Refusal(f"model.name_or_path = {name!r} {what}", code=code)
 
     if odd := files_fault(path):
         return fault("no-regular-file", f"cannot be loaded: {odd}. Copy or download the model again.")

@@ -7,7 +7,8 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
-from evenkeel.rewards.registry import CodeNotRunError, Refusal
+from evenkeel.errors import Refusal
+from evenkeel.rewards.registry import CodeNotRunError
 from evenkeel.trainer.algorithms.contract import ADVANTAGE, PROMPT_SAMPLER, UPDATE_SCHEDULE
 from evenkeel.trainer.algorithms.mixtures import find_estimator
 from evenkeel.trainer.algorithms.registry import KINDS, find_strategy

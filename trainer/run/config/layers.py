@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from evenkeel.rewards.registry import suggest
+from evenkeel.errors import suggest
 from evenkeel.trainer.run.config.file_kinds import RUN, check_kind
 from evenkeel.trainer.run.config.problems import COMMAND_LINE, ConfigError, Problem, config_error
 from evenkeel.trainer.run.config.shipped import CONFIGS

@@ -7,7 +7,7 @@ from pathlib import Path
 from pydantic import ValidationError
 from pydantic_core import InitErrorDetails, PydanticCustomError
 
-from evenkeel.rewards.registry import Refusal
+from evenkeel.errors import Refusal
 
 
 @dataclass(frozen=True)

@@ -25,7 +25,7 @@ from pydantic import (
 from pydantic.json_schema import JsonSchemaValue
 from pydantic_core import CoreSchema, InitErrorDetails, core_schema
 
-from evenkeel.rewards.registry import suggest
+from evenkeel.errors import suggest
 from evenkeel.trainer.run.config.keys import IN_ANOTHER_SECTION
 from evenkeel.trainer.run.config.problems import problem, raise_all
 from evenkeel.trainer.run.config.section import finite, not_finite

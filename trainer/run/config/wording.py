@@ -10,8 +10,8 @@ from pydantic import BaseModel, ValidationError
 from pydantic.fields import FieldInfo
 from pydantic_core import PydanticUndefined
 
+from evenkeel.errors import closest, suggest
 from evenkeel.rewards.noise import RewardNoise
-from evenkeel.rewards.registry import closest, suggest
 from evenkeel.trainer.run.config.data_section import Source
 from evenkeel.trainer.run.config.keys import IN_ANOTHER_SECTION, MEANT, REMOVED, advice_for, other_key, suggest_key
 from evenkeel.trainer.run.config.problems import Problem

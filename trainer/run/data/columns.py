@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from evenkeel.rewards.registry import suggest
+from evenkeel.errors import suggest
 from evenkeel.trainer.run.data.sources import DataError, Table, rows_named
 
 

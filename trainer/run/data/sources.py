@@ -8,7 +8,8 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from evenkeel.rewards.registry import Kind, Refusal, suggest
+from evenkeel.errors import Refusal, suggest
+from evenkeel.rewards.registry import Kind
 from evenkeel.trainer.run.config import Source, local_path
 from evenkeel.trainer.run.record.files import files_fault
 

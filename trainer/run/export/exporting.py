@@ -9,11 +9,11 @@ from typing import Any
 
 import torch
 
-from evenkeel.rewards.registry import Refusal
+from evenkeel.errors import Refusal
 from evenkeel.trainer.run.export.agreement import Agreement, agreement, conversations, greedy_answers
 from evenkeel.trainer.run.export.model_card import model_card
 from evenkeel.trainer.run.export.policy import load_policy, merged
-from evenkeel.trainer.run.export.source import ExportError, Source
+from evenkeel.trainer.run.export.source import Source
 from evenkeel.trainer.run.record.files import MANIFEST, CheckpointRecord, read_record, write_json
 
 CONFIG, RECORD = "training_config.yaml", "training_manifest.json"
@@ -38,19 +38,19 @@ def export(source: Source, to: Path, *, dtype: str | None = None, base: str | No
         name: what the card calls the model; the run's name where it is empty.
 
     Raises:
-        ExportError: ``to`` exists, the weights cannot be put together, or what was written answers otherwise.
+        Refusal: ``to`` exists, the weights cannot be put together, or what was written answers otherwise.
     """
     from transformers import AutoModelForCausalLM, AutoTokenizer
 
     if to.exists():
-        raise ExportError(f"{to} exists already, and nothing is overwritten. Name a folder that does not exist.")
+        raise Refusal(f"{to} exists already, and nothing is overwritten. Name a folder that does not exist.")
     try:
         policy, tokenizer = load_policy(source, base), source.tokenizer
     except Refusal:
         raise
     except Exception as error:  # libraries raise anything at files that are not what they wrote
         reason = (str(error).strip() or "without a message").splitlines()[0][:300]
-        raise ExportError(
+        raise Refusal(
             f"{source.checkpoint} cannot be loaded: {type(error).__name__}: {reason} Name another with --checkpoint."
         ) from error
     trained_dtype = str(policy.dtype).removeprefix("torch.")
@@ -79,7 +79,7 @@ def export(source: Source, to: Path, *, dtype: str | None = None, base: str | No
     same_weights = trained_dtype == written_dtype and (source.form != "adapter" or written_dtype == "float32")
     differs = same_weights and (found.same < found.prompts or found.max_gap > SAME_WEIGHTS_GAP)
     if differs or math.isnan(found.max_gap):
-        raise ExportError(
+        raise Refusal(
             f"What was written to {draft} does not answer as the policy of the run: {found}. It is left there to be "
             "looked at, and is not to be used."
         )

@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from evenkeel.trainer.run.export.source import ExportError
+from evenkeel.errors import Refusal
 
 
 def push(folder: Path, repository: str, *, public: bool = False) -> str:
@@ -12,7 +12,7 @@ def push(folder: Path, repository: str, *, public: bool = False) -> str:
         Where it is now.
 
     Raises:
-        ExportError: no token, no network, no permission; or the repository is public and ``public`` is false. The
+        Refusal: no token, no network, no permission; or the repository is public and ``public`` is false. The
             export itself is complete.
     """
     import httpx
@@ -25,7 +25,7 @@ def push(folder: Path, repository: str, *, public: bool = False) -> str:
     try:
         # What exists keeps its visibility: creating it again would not make it private.
         if api.repo_exists(repository) and not public and not api.model_info(repository).private:
-            raise ExportError(
+            raise Refusal(
                 f"{repository} exists and is public, and would show {folder} to everybody. Name another repository, or "
                 "say --public."
             )
@@ -42,8 +42,8 @@ def push(folder: Path, repository: str, *, public: bool = False) -> str:
     return str(uploaded.commit_url)
 
 
-def _failed(folder: Path, repository: str, reason: str, instead: str) -> ExportError:
-    return ExportError(
+def _failed(folder: Path, repository: str, reason: str, instead: str) -> Refusal:
+    return Refusal(
         f"Nothing was pushed to {repository}: {reason}. The export in {folder} is complete. {instead}:\n"
         f"  hf upload {repository} {folder} --private"
     )

@@ -5,8 +5,9 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
+from evenkeel.errors import Refusal
 from evenkeel.trainer.run.config import quantization_config
-from evenkeel.trainer.run.export.source import ExportError, Source
+from evenkeel.trainer.run.export.source import Source
 from evenkeel.trainer.run.record.manifest import model_files, weights_of
 
 DTYPES = ("float32", "bfloat16", "float16")
@@ -22,7 +23,7 @@ def load_policy(source: Source, base: str | None = None) -> Any:
         base: where the base model of an adapter, or the configuration of sharded weights, lies now, if it has moved.
 
     Raises:
-        ExportError: the base cannot be opened or is not the one of the run, or shards cannot be put together.
+        Refusal: the base cannot be opened or is not the one of the run, or shards cannot be put together.
     """
     from transformers import AutoModelForCausalLM
 
@@ -55,7 +56,7 @@ def _adapted(source: Source, base: str) -> Any:
     loading["attn_implementation"] = model.attn_implementation
     trained_on, now = (weights_of(each) for each in (source.record["model_files"], model_files(base, model.revision)))
     if trained_on and now and trained_on != now:
-        raise ExportError(
+        raise Refusal(
             f"{base} holds other weights than {source.run.path} was trained on, and merged into them the adapter would "
             "be another policy. Bring those weights back, or say with --base where they are now."
         )
@@ -80,7 +81,7 @@ def _assembled(source: Source, base: str) -> Any:
 
     checkpoint, model = source.checkpoint, source.config.model
     if model.lora is not None:
-        raise ExportError(
+        raise Refusal(
             f"{checkpoint} holds the shards of a model with a LoRA adapter, and no adapter_model.safetensors. Go on "
             "from it with the launcher that wrote it, for one step and with whole weights (FSDP: "
             "fsdp_state_dict_type: FULL_STATE_DICT; ZeRO-3: zero3_save_16bit_model: true), and export that checkpoint."
@@ -94,7 +95,7 @@ def _assembled(source: Source, base: str) -> Any:
     missing, unexpected = policy.load_state_dict(weights, strict=False)
     tied = {*(policy.all_tied_weights_keys or {})}
     if lost := [name for name in missing if name not in tied] + list(unexpected):
-        raise ExportError(
+        raise Refusal(
             f"The shards in {checkpoint} do not fit the architecture of {base}: {', '.join(lost[:5])}. Say with "
             "--base which model was trained."
         )
@@ -104,7 +105,7 @@ def _assembled(source: Source, base: str) -> Any:
 
 def _zero_weights(checkpoint: Path) -> dict[str, Any]:
     if find_spec("deepspeed") is None:
-        raise ExportError(
+        raise Refusal(
             f"{checkpoint} holds the shards of DeepSpeed's ZeRO, which take DeepSpeed to be put together. Install it "
             '(pip install -e ".[deepspeed]" -c constraints.txt) and export again. By hand:\n'
             f"  python {checkpoint / 'zero_to_fp32.py'} {checkpoint} {checkpoint} --safe_serialization"
@@ -126,8 +127,8 @@ def _fsdp_weights(checkpoint: Path) -> dict[str, Any]:
         return {name: value for file in Path(folder).glob("*.safetensors") for name, value in load_file(file).items()}
 
 
-def _unopened(base: str, error: Exception) -> ExportError:
-    return ExportError(
+def _unopened(base: str, error: Exception) -> Refusal:
+    return Refusal(
         f"{base!r} cannot be opened: {str(error).splitlines()[0]} Say with --base where the model that was trained "
         "lies now, or what its hub id is."
     )

@@ -5,7 +5,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any, Literal
 
-from evenkeel.rewards.registry import Refusal
+from evenkeel.errors import Refusal
 from evenkeel.trainer.run.config import RunConfig
 from evenkeel.trainer.run.record.checkpoints import fault_of, step_of
 from evenkeel.trainer.run.record.files import CONFIG, TRAINER_STATE, StateRecord, files_fault, read_record
@@ -19,10 +19,6 @@ BEST = "best"
 
 _WHOLE = ("model.safetensors", "model.safetensors.index.json", "pytorch_model.bin", "pytorch_model.bin.index.json")
 _ADAPTER = ("adapter_model.safetensors", "adapter_model.bin")
-
-
-class ExportError(Refusal):
-    """A policy that cannot be exported as asked; the message says what to do instead."""
 
 
 @dataclass(frozen=True)
@@ -61,7 +57,7 @@ class Source:
         """How the weights lie in the checkpoint: whole, as an adapter, or in the shards of DeepSpeed or FSDP.
 
         Raises:
-            ExportError: there are none.
+            Refusal: there are none.
         """
         if any((self.checkpoint / name).exists() for name in _WHOLE):
             return "model"
@@ -71,7 +67,7 @@ class Source:
             return "fsdp"
         if any(path.is_dir() for path in self.checkpoint.glob("global_step*")):
             return "zero"
-        raise ExportError(
+        raise Refusal(
             f"{self.checkpoint} has no weights: neither a model, nor an adapter, nor shards of DeepSpeed or FSDP. "
             "Name another checkpoint with --checkpoint."
         )
@@ -86,22 +82,20 @@ def find_source(folder: Path, wanted: str | None, *, trusts_code: bool = False) 
         trusts_code: the caller has read the model's own code. That the run's file trusts it is its author's word.
 
     Raises:
-        ExportError: there is no such run or checkpoint, or its files have changed since they were saved.
+        Refusal: there is no such run or checkpoint, or its files have changed since they were saved.
         Refusal: its configuration or its manifest cannot be read.
     """
     run = RunRecord(folder)
     if folder.name.startswith("checkpoint-") and RunRecord(folder.parent).is_run and wanted is None:
         run, wanted = RunRecord(folder.parent), folder.name.removeprefix("checkpoint-")
     if not run.is_run:
-        raise ExportError(
-            f"{folder} is not the directory of a run: it has no {CONFIG}. Name one, such as runs/quickstart."
-        )
+        raise Refusal(f"{folder} is not the directory of a run: it has no {CONFIG}. Name one, such as runs/quickstart.")
     checkpoints = run.checkpoints
     if wanted == BEST:
         newest = checkpoints[0] / TRAINER_STATE if checkpoints else None
         state = read_record(newest, StateRecord, "Name a step.") if newest and newest.is_file() else {}
         if state.get("best_model_checkpoint") is None:
-            raise ExportError(
+            raise Refusal(
                 f"{run.path} kept no best checkpoint: its configuration has no `evaluation: {{keep_best: …}}`, or "
                 "nothing has been evaluated yet. Leave --checkpoint out for the newest, or name a step."
             )
@@ -109,21 +103,21 @@ def find_source(folder: Path, wanted: str | None, *, trusts_code: bool = False) 
     if wanted is None:
         found = run.newest_checkpoint().checkpoint
         if found is None:
-            raise ExportError(f"{run.path} has no complete checkpoint, so there is nothing to export.")
+            raise Refusal(f"{run.path} has no complete checkpoint, so there is nothing to export.")
     else:
         found = run.path / f"checkpoint-{wanted}"
         if found not in checkpoints:
             steps = ", ".join(str(step_of(path)) for path in reversed(checkpoints)) or "none"
-            raise ExportError(f"{run.path} has no checkpoint {wanted!r}. Its steps: {steps}.")
+            raise Refusal(f"{run.path} has no checkpoint {wanted!r}. Its steps: {steps}.")
         if fault := fault_of(found):
-            raise ExportError(f"{found} is broken: {fault}. Without --checkpoint the newest good one is exported.")
+            raise Refusal(f"{found} is broken: {fault}. Without --checkpoint the newest good one is exported.")
     source = Source(run, found)
     _ = source.record  # refused here
     if source.config.model.trust_remote_code and not trusts_code:
-        raise ExportError(
+        raise Refusal(
             f"{run.path / CONFIG} says model.trust_remote_code: true, so an export runs code that the model brings. "
             "Read that code, then give --trust-remote-code."
         )
     if odd := files_fault(found):
-        raise ExportError(f"{odd}. Without --checkpoint the newest good one is exported.")
+        raise Refusal(f"{odd}. Without --checkpoint the newest good one is exported.")
     return source

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from filelock import FileLock, Timeout
 
-from evenkeel.rewards.registry import Refusal
+from evenkeel.errors import Refusal
 from evenkeel.trainer.run.config import RunConfig
 from evenkeel.trainer.run.config.layers import flattened
 from evenkeel.trainer.run.record.checkpoints import checkpoints_of
@@ -28,14 +28,6 @@ LENGTH = ("max_steps", "num_train_epochs")
 CONSTANT = ("constant", "constant_with_warmup")
 NO_LOCKS = (errno.ENOLCK, errno.ENOSYS, errno.EOPNOTSUPP)
 """Errors of a file system that has no locks."""
-
-
-class ResumeError(Refusal):
-    """A run that cannot be continued as asked; the message says what to do instead."""
-
-
-class OwnerError(Refusal):
-    """A run's directory in which another process trains."""
 
 
 def fresh_directory(output_dir: str | Path) -> Path:
@@ -80,7 +72,7 @@ def owned(run: Path) -> FileLock:
     Where it does not, a message says so, and the run continues without a lock.
 
     Raises:
-        OwnerError: another process holds it.
+        Refusal: another process holds it.
     """
     # A soft lock, a file that outlives a killed process, would keep a run from being resumed.
     lock = FileLock(run / LOCK, timeout=0, thread_local=False, fallback_to_soft=False)
@@ -88,7 +80,7 @@ def owned(run: Path) -> FileLock:
         lock.acquire()
     except Timeout:
         owner = (run / LOCK).read_text().strip() or "another process"
-        raise OwnerError(
+        raise Refusal(
             f"{run} is locked by {owner}, which trains there: two trainings would write into each other's files. "
             "Wait until it ends or stop it with SIGTERM, or start a run of its own without --resume."
         ) from None
@@ -105,13 +97,14 @@ def check_same_run(config: RunConfig, run: Path, world_size: int) -> None:
     """Refuse to continue ``run`` under settings that would train something else from its checkpoint on.
 
     Raises:
-        ResumeError: naming every setting that differs, with both values, or another number of processes.
+        Refusal: naming every setting that differs, with both values, or another number of processes.
     """
     started = read_manifest(run)["world_size"]
     if started != world_size:
-        raise ResumeError(
+        raise Refusal(
             f"{run} was trained on {started} processes and would be resumed on {world_size}: each process's random "
-            f"state and share of the optimizer are in its checkpoint. Start {started} processes."
+            f"state and share of the optimizer are in its checkpoint. Start {started} processes.",
+            code="resume",
         )
     saved, current = RunRecord(run).config.model_dump(), config.model_dump()
     constant = current["trl"].get("lr_scheduler_type") in CONSTANT
@@ -126,8 +119,9 @@ def check_same_run(config: RunConfig, run: Path, world_size: int) -> None:
         lines = [f"  {key}: {before.get(key, 'absent')!r} → {now.get(key, 'absent')!r}" for key in changed]
         if {*changed} & {f"trl.{key}" for key in LENGTH}:
             lines.append("The learning rate depends on how long the run is.")
-        raise ResumeError(
+        raise Refusal(
             f"{run} was started with other settings, and its checkpoint can be resumed only with those:\n"
             + "\n".join(lines)
-            + f"\nTake the changes back, resume with {run / CONFIG}, or start a new run without --resume."
+            + f"\nTake the changes back, resume with {run / CONFIG}, or start a new run without --resume.",
+            code="resume",
         )

@@ -13,7 +13,7 @@ from typing import Any, NotRequired
 from pydantic import ConfigDict, TypeAdapter, ValidationError, with_config
 from typing_extensions import TypedDict
 
-from evenkeel.rewards.registry import Refusal
+from evenkeel.errors import Refusal
 
 CONFIG = "config.yaml"
 LOCK = "owner.lock"

@@ -12,7 +12,7 @@ from importlib.metadata import distributions
 from pathlib import Path
 from typing import Any
 
-from evenkeel.rewards.registry import Refusal
+from evenkeel.errors import Refusal
 from evenkeel.trainer.run.config import RunConfig
 from evenkeel.trainer.run.config.layers import flattened
 from evenkeel.trainer.run.record.files import CONFIG, MANIFEST, write_json
@@ -42,10 +42,6 @@ _MODEL_FILES = (".safetensors", ".bin", ".json", ".jinja", ".model", ".txt", ".t
 _OF_A_RUN = ("trainer_state.json", "manifest.json", "logged_so_far_", "training_args.bin")
 """Beginnings of files that a checkpoint holds with its model."""
 _WHOLE_BYTES = 64 << 20
-
-
-class RerunError(Refusal):
-    """A run that cannot be repeated; the message says why, and what to do instead."""
 
 
 def starting_point(config: RunConfig, fingerprints: Mapping[str, str]) -> dict[str, Any]:
@@ -81,13 +77,13 @@ def read_manifest(run: Path) -> dict[str, Any]:
     """The record of ``run``.
 
     Raises:
-        RerunError: there is none, or it does not say what the run started from.
+        Refusal: there is none, or it does not say what the run started from.
         DamagedFileError: it cannot be read.
     """
     record = RunRecord(run, instead="What was run is not known; start a new run.").manifest
     if missing := [key for key in ("world_size", *START) if key not in record]:
         what = f"{run / MANIFEST} is not there, or does not say {', '.join(missing)}: it is not known what was run."
-        raise RerunError(f"{what} Name a run's directory, or start a new run.")
+        raise Refusal(f"{what} Name a run's directory, or start a new run.")
     return record
 
 
@@ -139,21 +135,21 @@ def check_same_run_again(run: Path, before: Mapping[str, Any], start: Mapping[st
     """Refuse to repeat ``run`` from another model, on other rows or another number of processes: it would be another.
 
     Raises:
-        RerunError: naming what differs.
+        Refusal: naming what differs.
     """
     if before["world_size"] != world_size:
-        raise RerunError(
+        raise Refusal(
             f"{run} was run on {before['world_size']} processes, and this is {world_size}: each process draws its own "
             f"random numbers. Start {before['world_size']} processes."
         )
     if accepted := before.get("accepted_changes"):
-        raise RerunError(
+        raise Refusal(
             f"{run} was resumed after {accepted[0]['behind']} with other things than it was started with "
             f"({'; '.join(accepted[0]['changed'])}), so no single run can repeat it. Start a new run with "
             f"evenkeel train {run / CONFIG}."
         )
     if changed := differences(before, {**start, "own_code": {}}):
-        raise RerunError(
+        raise Refusal(
             f"{run} was started from other rows or another model than there are now:\n  " + "\n  ".join(changed) + "\n"
             f"Bring those back, or start a new run with evenkeel train {run / CONFIG}."
         )

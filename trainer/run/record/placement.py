@@ -10,10 +10,10 @@ from typing import Any
 
 from filelock import FileLock
 
-from evenkeel.rewards.registry import Refusal
+from evenkeel.errors import Refusal
 from evenkeel.trainer.run.config import RunConfig
 from evenkeel.trainer.run.record.checkpoints import newest_good_checkpoint, set_aside
-from evenkeel.trainer.run.record.directory import ResumeError, check_same_run, directories_of, fresh_directory, owned
+from evenkeel.trainer.run.record.directory import check_same_run, directories_of, fresh_directory, owned
 from evenkeel.trainer.run.record.files import SECONDS, TRAINER_STATE, WANDB_RUN_ID, StateRecord, read_record
 from evenkeel.trainer.run.record.manifest import changed_versions, differences, read_manifest
 from evenkeel.trainer.run.record.run_record import RunRecord
@@ -56,8 +56,8 @@ def place(
         accept_changes: resume although rows, model or the code of own parts are not what the run was started from.
 
     Raises:
-        ResumeError: there is nothing to resume from, or it was trained under other settings, or from other things.
-        OwnerError: another process trains there.
+        Refusal: there is nothing to resume from, or it was trained under other settings, or from other things.
+        Refusal: another process trains there.
     """
     from accelerate.utils import broadcast_object_list
 
@@ -73,7 +73,7 @@ def place(
         except OSError as error:
             where = error.filename or config.output_dir
             what = f"Nothing can be written where the run belongs, {where}: {error.strerror}."
-            chosen = [ResumeError(f"{what} Make it writable, or name another output_dir.")]
+            chosen = [Refusal(f"{what} Make it writable, or name another output_dir.", code="resume")]
     (decision,) = broadcast_object_list(chosen)
     if isinstance(decision, Refusal):
         raise decision
@@ -120,9 +120,10 @@ def _chosen(
     if run is None and resume == AUTO:
         return _fresh(config)
     if run is None or not run.is_dir():
-        raise ResumeError(
+        raise Refusal(
             f"There is no run in {config.output_dir if run is None else run}, so there is no complete checkpoint to "
-            "resume from. Start the run without --resume; --resume auto does either."
+            "resume from. Start the run without --resume; --resume auto does either.",
+            code="resume",
         )
     lock = owned(run)
     try:
@@ -149,7 +150,7 @@ def _chosen(
         f"There is no complete checkpoint in {run}, so nothing can be resumed. Start again without --resume, or with "
         f"--resume auto, which starts or resumes.{hint}"
     )
-    raise ResumeError("\n".join([*placement.lines, what]))
+    raise Refusal("\n".join([*placement.lines, what]), code="resume")
 
 
 def _fresh(config: RunConfig) -> Placement:
@@ -199,9 +200,10 @@ def _compare(placement: Placement, start: Mapping[str, Any], accept_changes: boo
         return
     shown = "".join(f"\n  {line}" for line in changed)
     if not accept_changes:
-        raise ResumeError(
+        raise Refusal(
             f"{run} was started from other things than there are now, and the result would be neither run:{shown}\n"
-            "Bring them back, start a new run without --resume, or resume anyway: --accept-changes."
+            "Bring them back, start a new run without --resume, or resume anyway: --accept-changes.",
+            code="resume",
         )
     placement.changed = changed
     placement.lines.append(f"{run} is resumed although these are not what it was started from:{shown}")

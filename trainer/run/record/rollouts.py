@@ -8,7 +8,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from evenkeel.rewards.registry import Refusal
+from evenkeel.errors import Refusal
 from evenkeel.trainer.run.record.files import (
     ROLLOUTS,
     DamagedFileError,
@@ -178,10 +178,6 @@ def _type_of(name: str) -> Any:
     return kind if inner == written else pyarrow.list_(kind)
 
 
-class RolloutsError(Refusal):
-    """A directory without rollouts to read."""
-
-
 @dataclass(frozen=True)
 class RecordedRollouts:
     """The rollouts that a run kept, one rollout batch in memory at a time; see `RolloutFiles`.
@@ -199,7 +195,7 @@ class RecordedRollouts:
         """Number of the rollout batch → its files, one a rank.
 
         Raises:
-            RolloutsError: there are none.
+            Refusal: there are none.
         """
         folder = self.run / ROLLOUTS
         found: dict[int, list[Path]] = {}
@@ -209,10 +205,10 @@ class RecordedRollouts:
         if found:
             return found
         if folder.is_dir() and any(written_files(folder)):
-            raise RolloutsError(
+            raise Refusal(
                 f"{folder} has no rollouts of steps {self.first_step} to {self.last_step}. Ask for other steps."
             )
-        raise RolloutsError(
+        raise Refusal(
             f"{self.run} has no rollouts: {ROLLOUTS}/batch-*.parquet are written by runs with logging.rollouts: all "
             "or a number. Name the directory of such a run, or start one."
         )

@@ -5,9 +5,9 @@ import pickle
 import numpy as np
 import pytest
 
+from evenkeel.errors import Refusal
 from evenkeel.rewards import Verdict, build_verifier
 from evenkeel.rewards.isolation.workers import WorkerPool
-from evenkeel.rewards.references import UnusableReferenceError
 from evenkeel.rewards.verifiers.math_answer import MathAnswer
 from evenkeel.rewards.verifiers.math_answer import verifier as verifier_module
 from tests.rewards.references import check_references
@@ -77,7 +77,7 @@ def test_an_unusable_reference_is_unjudged_and_says_what_to_do(reference):
     assert verdict.score is None
     assert any(word in verdict.reason for word in ("remove", "map", "correct"))
     assert MathAnswer().gold_completion(reference) is None
-    with pytest.raises(UnusableReferenceError, match="row 1"):
+    with pytest.raises(Refusal, match="row 1"):
         check_references(MathAnswer(), ["5", reference], "data.train")
 
 
@@ -205,18 +205,14 @@ def test_a_gold_that_fails_alone_is_unjudged_and_refused_before_training(monkeyp
     verdict = judge(box("x+1"), gold)
     assert verdict.score is None
     assert "the judge failed: cpu_limit" in verdict.reason
-    with pytest.raises(
-        UnusableReferenceError, match=r"row 1: a plain wrong answer, .*5741.*, is unjudged: the judge f"
-    ):
+    with pytest.raises(Refusal, match=r"row 1: a plain wrong answer, .*5741.*, is unjudged: the judge f"):
         check_references(judge, ["5", gold], "data.train")
 
 
 def test_a_gold_against_which_all_is_right_is_refused(monkeypatch):
     assert MathAnswer().wrong_completion("(1, x]") == "\\boxed{(\\frac{5741}{8191}, \\frac{5741}{8191}]}"
     monkeypatch.setattr(verifier_module, "same", lambda gold, answer, algebra: True)
-    with pytest.raises(
-        UnusableReferenceError, match=r"row 0: a plain wrong answer, .*5741.*, scores 1.0 too: equal to"
-    ):
+    with pytest.raises(Refusal, match=r"row 0: a plain wrong answer, .*5741.*, scores 1.0 too: equal to"):
         check_references(MathAnswer(workers=1), ["2\\sqrt{3}"], "data.train")
 
 

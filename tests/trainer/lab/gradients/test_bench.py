@@ -9,11 +9,12 @@ import pytest
 import torch
 from transformers import AutoModelForCausalLM
 
+from evenkeel.errors import Refusal
 from evenkeel.rewards.registry import PartError
 from evenkeel.trainer.algorithms.strategies import build_strategies
 from evenkeel.trainer.lab.gradients import bench, named_strategies, named_strategy
 from evenkeel.trainer.lab.gradients.contributions import passes
-from evenkeel.trainer.lab.gradients.replay import Recipe, ReplayError, group_gradients, replayed
+from evenkeel.trainer.lab.gradients.replay import Recipe, group_gradients, replayed
 from evenkeel.trainer.lab.gradients.sketch import CountSketch
 from evenkeel.trainer.lab.gradients.strategies import Named
 from tests.trainer.step.test_trainer import ready
@@ -142,9 +143,9 @@ def test_what_cannot_be_replayed_is_named(model: Any):
     assert "which rollouts do not record" in found["all"].absent["curious"]
     with pytest.raises(PartError, match="both of the kind advantage"):
         named_strategy("rloo+grpo")
-    with pytest.raises(ReplayError, match="whole groups"):
+    with pytest.raises(Refusal, match="whole groups"):
         replayed(rows_of(0, 0)[:-1], RECIPE, model)
-    with pytest.raises(ReplayError, match="fewer than two groups"):
+    with pytest.raises(Refusal, match="fewer than two groups"):
         bench([], model, RECIPE, [asked], "dapo", 8)
     with pytest.raises(PartError, match="vespo"):
         passes(named_strategy("grpo").parts, replayed(rows_of(0, 0), RECIPE, model), "vespo", 8)

@@ -15,11 +15,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from evenkeel.errors import Refusal
 from evenkeel.trainer.lab.sweeps.attempt import Attempt, job_port, rendezvous
 from evenkeel.trainer.lab.sweeps.cell_directory import CellDirectory
 from evenkeel.trainer.lab.sweeps.process_group import await_group, environment_of, group_members, signal_group
 from evenkeel.trainer.lab.sweeps.queues import gpu_slots
-from evenkeel.trainer.lab.sweeps.runner import SweepError, locked_directory
+from evenkeel.trainer.lab.sweeps.runner import locked_directory
 from evenkeel.trainer.run.record.checkpoints import (
     files_of,
     fingerprints,
@@ -52,7 +53,7 @@ time.sleep(60)
 )
 def test_no_gpu_is_given_to_two_cells(visible, per_cell, parallel):
     if per_cell * parallel > len(visible):
-        with pytest.raises(SweepError, match=f"this machine shows {len(visible)}"):
+        with pytest.raises(Refusal, match=f"this machine shows {len(visible)}"):
             gpu_slots(visible, per_cell, parallel)
         return
     slots = gpu_slots(visible, per_cell, parallel)
@@ -186,7 +187,7 @@ def test_a_file_system_without_locks_is_refused_and_no_marker_is_left_in_their_p
 
     monkeypatch.setattr("fcntl.flock", no_locks)
     with (
-        pytest.raises(SweepError, match="cannot be locked"),
+        pytest.raises(Refusal, match="cannot be locked"),
         locked_directory(SimpleNamespace(output_dir=str(tmp_path))),
     ):
         pass

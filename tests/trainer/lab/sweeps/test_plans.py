@@ -7,13 +7,13 @@ from typing import Any
 
 import pytest
 
+from evenkeel.errors import Refusal
 from evenkeel.trainer.lab.sweeps.cells import cells_of
 from evenkeel.trainer.lab.sweeps.fairness import check_fair
 from evenkeel.trainer.lab.sweeps.loading import load_sweep
 from evenkeel.trainer.lab.sweeps.plans import Plan, plans_of
 from evenkeel.trainer.run.config import ConfigError
 from evenkeel.trainer.run.config.yaml_document import write
-from evenkeel.trainer.run.launched_as import LaunchError
 from tests.paths import ROOT
 
 LOPTI = {"algorithm.update_schedule": "lopti"}
@@ -109,7 +109,7 @@ def test_an_allowance_for_nothing_is_refused(tmp_path: Path):
     ],
 )
 def test_what_the_launcher_would_refuse_of_every_cell_is_refused_before_the_first(tmp_path: Path, launch, words):
-    with pytest.raises(LaunchError, match=re.escape(words)):
+    with pytest.raises(Refusal, match=re.escape(words)):
         plans(tmp_path, {"rloo": {"algorithm.advantage": "rloo"}}, launch=launch)
 
 

@@ -8,11 +8,11 @@ from typing import Any
 
 import pytest
 
+from evenkeel.errors import Refusal
 from evenkeel.trainer.lab.reports import report_on
 from evenkeel.trainer.lab.sweeps import commands, runner, starting
 from evenkeel.trainer.lab.sweeps.cells import Cell, cells_of
 from evenkeel.trainer.lab.sweeps.loading import load_sweep
-from evenkeel.trainer.lab.sweeps.runner import SweepError
 from evenkeel.trainer.lab.sweeps.status import status_table
 from evenkeel.trainer.lab.sweeps.stopping import LookGate, check_looks_unchanged
 from evenkeel.trainer.lab.sweeps.tuning import confirmation_stage, provisional_settings, tuning_stage
@@ -177,7 +177,7 @@ def test_the_last_look_is_stricter_than_a_sweep_without_looks(tmp_path: Path):
 def test_looks_may_not_change_once_there_are_results(tmp_path: Path):
     root, _ = recorded(tmp_path, FIRST_THREE)
     for changes in (looks(3, 4, 5), {"stopping": ...}, looks(3, 6) | {"seeds": [0, 1, 2, 3, 4, 5]}):
-        with pytest.raises(SweepError, match="do not keep false verdicts at 5 %"):
+        with pytest.raises(Refusal, match="do not keep false verdicts at 5 %"):
             check_looks_unchanged(load_sweep(sweep_file(tmp_path, **changes))[0], root)
     check_looks_unchanged(load_sweep(sweep_file(tmp_path, **looks(3, 5, futility=0)))[0], root)
 

@@ -8,12 +8,12 @@ from typing import Any
 
 import pytest
 
+from evenkeel.errors import Refusal
 from evenkeel.trainer.lab.reports import html_page, markdown_page, report_on
 from evenkeel.trainer.lab.sweeps import commands, starting
 from evenkeel.trainer.lab.sweeps.cells import cells_of
 from evenkeel.trainer.lab.sweeps.loading import load_sweep
 from evenkeel.trainer.lab.sweeps.plans import plans_of
-from evenkeel.trainer.lab.sweeps.runner import SweepError
 from evenkeel.trainer.lab.sweeps.schema import Sweep
 from evenkeel.trainer.lab.sweeps.tuning import (
     check_stages,
@@ -114,7 +114,7 @@ def test_rows_that_the_verdict_rests_on_are_refused_for_tuning(tmp_path: Path):
     same = {"data.test.generator.seed": base.config.data.model_dump()["test"]["generator"]["seed"]}
     sweep, tree = loaded(tmp_path, held_out=same)
     tuning, stage = tuning_stage(sweep), confirmation_stage(sweep, provisional_settings(sweep))
-    with pytest.raises(SweepError, match="chosen on the same rows"):
+    with pytest.raises(Refusal, match="chosen on the same rows"):
         check_stages(plans_of(tuning, cells_of(tuning), tree), plans_of(stage, cells_of(stage), tree))
 
 
@@ -159,7 +159,7 @@ def test_the_best_mean_over_the_tunings_seeds_is_chosen(tmp_path: Path):
 def test_unequal_budgets_choose_nothing(tmp_path: Path):
     (tmp_path / "tuning").mkdir()
     lacking = {**ACCURACIES, "rloo,learning_rate=0.003-s101": None}
-    with pytest.raises(SweepError, match=r"lacks rloo,learning_rate=0.003-s101: .* unequal numbers of runs"):
+    with pytest.raises(Refusal, match=r"lacks rloo,learning_rate=0.003-s101: .* unequal numbers of runs"):
         choices(loaded(tmp_path)[0], recorded(tmp_path / "tuning", lacking))
 
 

@@ -13,6 +13,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from evenkeel.errors import Refusal
 from evenkeel.trainer.command.check import main
 from evenkeel.trainer.command.train import main as train
 from evenkeel.trainer.run import chat_template_trial
@@ -21,7 +22,7 @@ from evenkeel.trainer.run.check.lengths import chosen_rows
 from evenkeel.trainer.run.check.model import model_settings, skeleton_of
 from evenkeel.trainer.run.check.plan import plan_lines
 from evenkeel.trainer.run.config import load_config, load_tolerantly
-from evenkeel.trainer.run.tokenizer import TokenizerError, load_tokenizer, use_offline_mode
+from evenkeel.trainer.run.tokenizer import load_tokenizer, use_offline_mode
 from tests.trainer.run.check.mistakes.workshop import make_workshop
 
 
@@ -275,7 +276,7 @@ def test_a_wrong_id_is_answered_at_once_without_network(
         monkeypatch.setattr("evenkeel.trainer.run.data.sources.SECONDS_TO_ANSWER", 0.2)
         use_offline_mode.cache_clear()
         started = time.monotonic()
-        with pytest.raises(TokenizerError, match="no/such-model"):
+        with pytest.raises(Refusal, match="no/such-model"):
             load_tokenizer(load_config(workshop / "run.yaml", ["model.name_or_path=no/such-model"]))
         assert time.monotonic() - started < 5
     use_offline_mode.cache_clear()

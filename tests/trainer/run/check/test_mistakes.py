@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from evenkeel.rewards import Refusal
+from evenkeel.errors import Refusal
 from evenkeel.trainer.run.check.check import Checked, checked
 from evenkeel.trainer.run.check.report import json_report, text_report
 from evenkeel.trainer.run.config import RunConfig

@@ -8,11 +8,12 @@ import torch
 from peft import LoraConfig, get_peft_model
 from transformers import AutoModelForCausalLM
 
+from evenkeel.errors import Refusal
 from evenkeel.trainer.run.config import load_config
 from evenkeel.trainer.run.export.agreement import Agreement
 from evenkeel.trainer.run.export.model_card import how_measured, model_card, results
 from evenkeel.trainer.run.export.policy import load_policy
-from evenkeel.trainer.run.export.source import ExportError, find_source
+from evenkeel.trainer.run.export.source import find_source
 from evenkeel.trainer.run.record.checkpoints import files_of, fingerprints, write_checkpoint_manifest
 from evenkeel.trainer.run.record.run_record import RunRecord
 from tests.paths import ROOT
@@ -42,7 +43,7 @@ def checkpoint(run: Path, step: int, file: str = "model.safetensors") -> Path:
 def test_the_models_own_code_is_run_where_the_caller_says_so(run: Path) -> None:
     config = run / "config.yaml"
     config.write_text(config.read_text().replace("trust_remote_code: false", "trust_remote_code: true"))
-    with pytest.raises(ExportError, match="--trust-remote-code"):
+    with pytest.raises(Refusal, match="--trust-remote-code"):
         find_source(run, None)
     assert find_source(run, None, trusts_code=True).step == 20
 
@@ -80,18 +81,18 @@ def test_the_newest_good_checkpoint_is_taken_unless_another_is_named(run: Path):
     assert find_source(run / "checkpoint-10", None).step == 10
     (run / "checkpoint-20" / "model.safetensors").write_bytes(b"weight!")
     assert find_source(run, None).step == 10
-    with pytest.raises(ExportError, match="SHA-256 differs"):
+    with pytest.raises(Refusal, match="SHA-256 differs"):
         find_source(run, "20")
 
 
 def test_what_cannot_be_found_is_said_with_what_is_there(run: Path, tmp_path: Path):
-    with pytest.raises(ExportError, match=r"no checkpoint '15'\. Its steps: 10, 20"):
+    with pytest.raises(Refusal, match=r"no checkpoint '15'\. Its steps: 10, 20"):
         find_source(run, "15")
-    with pytest.raises(ExportError, match="not the directory of a run"):
+    with pytest.raises(Refusal, match="not the directory of a run"):
         find_source(tmp_path, None)
     for state in run.glob("checkpoint-*/trainer_state.json"):
         state.write_text(json.dumps(STATE))
-    with pytest.raises(ExportError, match="keep_best"):
+    with pytest.raises(Refusal, match="keep_best"):
         find_source(run, "best")
 
 
@@ -127,7 +128,7 @@ def test_the_policy_of_an_adapter_answers_with_it(run: Path, tiny_model: Path):
 
 def test_a_checkpoint_without_weights_is_refused(run: Path):
     checkpoint(run, 30, "optimizer.pt")
-    with pytest.raises(ExportError, match="has no weights"):
+    with pytest.raises(Refusal, match="has no weights"):
         _ = find_source(run, None).form
 
 

@@ -15,10 +15,10 @@ PUSH = """
 import sys
 from pathlib import Path
 from evenkeel.trainer.run.export.hub import push
-from evenkeel.trainer.run.export.source import ExportError
+from evenkeel.trainer.run.export.source import Refusal
 try:
     print(push(Path(sys.argv[1]), sys.argv[2], public="--public" in sys.argv))
-except ExportError as error:
+except Refusal as error:
     sys.exit(str(error))
 """
 pytestmark = pytest.mark.slow  # each starts a process: huggingface_hub reads its settings when it is imported
