@@ -13,7 +13,7 @@ from pydantic_core import PydanticUndefined
 from evenkeel.errors import closest, suggest
 from evenkeel.rewards.noise import RewardNoise
 from evenkeel.trainer.run.config.data_section import Source
-from evenkeel.trainer.run.config.keys import IN_ANOTHER_SECTION, MEANT, REMOVED, advice_for, other_key, suggest_key
+from evenkeel.trainer.run.config.keys import IN_ANOTHER_SECTION, OTHERWISE, advice_for, meant_by
 from evenkeel.trainer.run.config.problems import Problem
 from evenkeel.trainer.run.config.schema import RunConfig
 from evenkeel.trainer.run.config.trl_arguments import (
@@ -167,23 +167,17 @@ def _unknown_key(path: Path, model: type[BaseModel]) -> tuple[str, str, str]:
     if model is not RunConfig:
         return code, what, nearest
     section = ".".join(str(part) for part in path[:-1] if isinstance(part, str))
-    if key in REMOVED and key not in MEANT.get(section, ()) and not section.startswith(("data", "rewards")):
-        return "removed-argument", "is not an argument of TRL 1.16's GRPOConfig.", REMOVED[key]
-    if (meant := other_key(section, key)) is not None:
-        return code, what, f"Did you mean {meant}?"
+    if meant := meant_by(section, key):
+        return code, what, meant
     from evenkeel.trainer.algorithms.registry import KINDS  # imports torch, which takes seconds
 
     kinds = {name: kind for kind, parts in KINDS.items() for name in parts.built_in()}
     plain = ("algorithm", "model", "evaluation", "logging", "speed", "stopping", "data")
     fields: dict[str, set[str]] = {"": {*RunConfig.model_fields}}
     fields |= {each: {*_fields((*each.split("."),), RunConfig)} for each in ("trl", "model.lora", "data.train", *plain)}
-    advice = advice_for(section, key, fields, kinds)
-    if advice is None and not closest(key, known):
-        advice = suggest_key(section, key, fields)
-    if advice is None:
-        return code, what, nearest
-    of_trl = "; it is an argument of GRPOConfig." if "under `trl:`" in advice else "."
-    return "in-another-section", f"there is no such key here{of_trl}", advice
+    if advice := advice_for(section, key, fields, kinds):
+        return "in-another-section", what, advice
+    return code, what, nearest if closest(key, known) else OTHERWISE.get(section, nearest).format(key=key)
 
 
 def _fields(section: Path, model: type[BaseModel]) -> dict[str, FieldInfo]:

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from evenkeel.trainer.run.config import ConfigError, Problem, RunConfig, load_config
-from evenkeel.trainer.run.config.keys import IN_ANOTHER_SECTION, REMOVED
+from evenkeel.trainer.run.config.keys import FOREIGN, IN_ANOTHER_SECTION, REMOVED
 from evenkeel.trainer.run.config.trl_arguments import CHOICES, RANGE_OF, REASONS
 from evenkeel.trainer.step.options import Speed
 from tests.paths import ROOT
@@ -165,7 +165,7 @@ def test_a_wrong_value_is_refused_at_its_line(tmp_path: Path, text: str, path: s
         ("data.train.columns={environment: [seed]}", "data.train.columns.environment", "columns-of-no-environment"),
         ("data.train.columns={environment: [task]}", "data.train.columns.environment", "name-of-an-argument"),
         ("evaluation={temperature: 1.0, greedy: true}", "evaluation.temperature", "temperature-of-greedy"),
-        ("trl.max_prompt_length=512", "trl.max_prompt_length", "removed-argument"),
+        ("trl.max_prompt_length=512", "trl.max_prompt_length", "unknown-key"),
     ],
 )
 def test_a_wrong_override_is_blamed_on_the_command_line(tmp_path: Path, override: str, path: str, code: str) -> None:
@@ -298,20 +298,22 @@ def test_everything_said_about_trl_arguments_is_about_arguments_that_trl_has() -
     assert {*IN_ANOTHER_SECTION, *CHOICES, *REASONS, *RANGE_OF} <= names
 
 
-def test_what_is_said_to_be_removed_is_no_argument_and_the_advice_names_what_is() -> None:
-    from trl import GRPOConfig
+def test_what_others_write_is_no_key_here_and_leads_to_one_that_is() -> None:
+    from evenkeel.trainer.run.config.wording import _fields
 
-    names = {field.name for field in dataclasses.fields(GRPOConfig)}
-    assert not names & {*REMOVED}
-    for advice in REMOVED.values():
-        for written in re.findall(r"Write (\w+): ", advice):
-            assert written in names, advice
+    for other, key in FOREIGN.items():
+        *section, name = key.split(".")
+        assert name in _fields(tuple(section), RunConfig), key
+        assert other not in _fields(tuple(section), RunConfig)
+    assert not {*REMOVED} & {*_fields(("trl",), RunConfig)}
 
 
 @pytest.mark.parametrize(
     ("text", "words"),
     [
-        ("logging: {notes: x}\n", "Set the environment variable WANDB_NOTES."),
+        ("logging: {notes: x}\n", "WANDB_PROJECT"),
+        ("trl: {lr: 1e-6}\n", "Did you mean learning_rate?"),
+        ("lr: 1e-6\n", "Write it under `trl:` as `learning_rate: …`."),
         ("logging: {report_to: [TensorBoard]}\n", "Did you mean tensorboard"),
         ("trl: {Learning-Rate: 1e-6}\n", "Did you mean learning_rate?"),
     ],

@@ -9,8 +9,8 @@ VLLM = ("trl.use_vllm=true", "trl.vllm_mode=colocate")
 
 FRESH = [
     # names that TRL or transformers have removed, and those of TRL's own scripts
-    mistake("LoRA's switch in TRL's scripts", "removed-argument", "trl.use_peft=true", says="model: {lora:"),
-    mistake("warm-up as a share, by its old name", "removed-argument", "trl.warmup_ratio=0.1", says="warmup_steps"),
+    mistake("LoRA's switch in TRL's scripts", "unknown-key", "trl.use_peft=true", says="lora"),
+    mistake("warm-up as a share, by its old name", "unknown-key", "trl.warmup_ratio=0.1", says="warmup_steps"),
     # a file of another kind
     Mistake(
         "a sweep as a run",
