@@ -39,7 +39,7 @@ evenkeel check my_run.yaml                   # what it will do, all that is wron
 evenkeel completion bash > ~/.local/share/bash-completion/completions/evenkeel
 ```
 
-All work from any folder. In a checkout `python scripts/train.py` and its neighbours are the same programs, and
+All work from any folder, and `python -m evenkeel` is the same program.
 `accelerate launch … -m evenkeel train RUN` works as `evenkeel launch … RUN` does. What `--help` says of each
 (this page is printed by `python scripts/reference.py commands`):"""
 SHOWN = 5

@@ -96,7 +96,14 @@ def test_the_sandbox_judges_programs_in_the_image(buildah: Buildah):
 
 def test_the_quickstart_runs_in_the_image(buildah: Buildah):
     launch = ["accelerate", "launch", "--config_file", "configs/accelerate/one_gpu.yaml", "--mixed_precision", "no"]
-    train = ["scripts/train.py", "configs/quickstart.yaml", "output_dir=runs/quickstart", "logging.report_to=none"]
+    train = [
+        "-m",
+        "evenkeel",
+        "train",
+        "configs/quickstart.yaml",
+        "output_dir=runs/quickstart",
+        "logging.report_to=none",
+    ]
     script = f"id -u && {' '.join([*launch, *train])} && cat runs/quickstart/summary.json"
     said = run(buildah, "bash", "-c", script)
     assert said.splitlines()[0] == "10001", "not the user without rights"

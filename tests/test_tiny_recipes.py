@@ -60,7 +60,7 @@ def test_the_policy_of_the_games_calls_their_tools(kind: str) -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize("recipe", HELD_OUT)
 def test_it_trains(recipe: str, tmp_path: Path) -> None:
-    command = [sys.executable, "scripts/train.py", str(path_of(recipe)), "trl.max_steps=2", "trl.save_steps=2"]
+    command = [sys.executable, "-m", "evenkeel", "train", str(path_of(recipe)), "trl.max_steps=2", "trl.save_steps=2"]
     command += [f"output_dir={tmp_path / 'run'}", "logging.report_to=none"]
     environment = {**os.environ, "PYTHONPATH": str(ROOT), "OMP_NUM_THREADS": "1", "HF_HUB_OFFLINE": "1"}
     result = subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True, timeout=600)

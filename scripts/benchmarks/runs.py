@@ -30,7 +30,7 @@ def add_arguments(command: argparse.ArgumentParser) -> None:
 
 def measure(options: argparse.Namespace) -> dict[str, Any]:
     """The wall times, with a table."""
-    result = compared_runs(Path(__file__).parents[1] / "train.py", options.config, VARIANTS, rounds=options.rounds)
+    result = compared_runs(options.config, VARIANTS, rounds=options.rounds)
     print(f"{'variant':<26}{'seconds':>9}   {'× faster than trl':<24}held-out accuracy")
     for name, measured in result.items():
         shown = shown_ratio(measured["faster_than_first"])
@@ -40,7 +40,6 @@ def measure(options: argparse.Namespace) -> dict[str, Any]:
 
 
 def compared_runs(
-    train: Path,
     config: str,
     variants: Mapping[str, str],
     *,
@@ -50,7 +49,6 @@ def compared_runs(
     """Run ``config`` under every variant, ``rounds`` times, from start of the process to its end.
 
     Args:
-        train: scripts/train.py.
         variants: name → EVENKEEL_OFF; the first is what the others are compared with.
         rounds: turns of each variant; the order changes from turn to turn.
 
@@ -68,7 +66,7 @@ def compared_runs(
         for number in range(rounds):
             for name in in_turn(names, number):
                 run = Path(folder) / f"{name}-{number}"
-                command = [sys.executable, str(train), config, f"output_dir={run}"]
+                command = [sys.executable, "-m", "evenkeel", "train", config, f"output_dir={run}"]
                 started = time.perf_counter()
                 variables = {**os.environ, **_OFFLINE, "EVENKEEL_OFF": variants[name]}
                 ended = subprocess.run(command, capture_output=True, text=True, env=variables)

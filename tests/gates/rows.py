@@ -126,7 +126,7 @@ def residuals(options: Options) -> Measured:
 
 def quickstart(options: Options) -> Measured:
     with tempfile.TemporaryDirectory() as folder:
-        command = [sys.executable, "scripts/train.py", "configs/quickstart.yaml", f"output_dir={folder}/run"]
+        command = [sys.executable, "-m", "evenkeel", "train", "configs/quickstart.yaml", f"output_dir={folder}/run"]
         ended = run(command, seconds=60 * MINUTE, OMP_NUM_THREADS="2")
         if ended.returncode != 0:
             raise RuntimeError(f"status {ended.returncode}: {ended.stderr[-1500:]}")

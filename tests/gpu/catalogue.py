@@ -267,7 +267,9 @@ def _resumed(place: Place) -> list[list[str]]:
 
 def _other_ways() -> list[AcceptancePath]:
     def exported(place: Place) -> list[list[str]]:
-        return [[sys.executable, "scripts/export.py", str(place.run("lora")), "--to", str(place.run("exported"))]]
+        return [
+            [sys.executable, "-m", "evenkeel", "export", str(place.run("lora")), "--to", str(place.run("exported"))]
+        ]
 
     return [
         _simple(

@@ -66,7 +66,7 @@ SERVER_PORT = 8791
 
 
 def training(place: Place, name: str, *settings: str, launch: tuple[str, ...] = (), processes: int = 1) -> list[str]:
-    """``scripts/train.py`` for a few steps of the quickstart, on the GPU where there is one."""
+    """`evenkeel train` for a few steps of the quickstart, on the GPU where there is one."""
     cuda = bool(place.machine.gpus)
     overrides = [
         f"output_dir={place.run(name)}",
@@ -86,8 +86,8 @@ def training(place: Place, name: str, *settings: str, launch: tuple[str, ...] = 
         *([] if place.model is None else [f"model.name_or_path={place.model}"]),
         *settings,
     ]
-    launcher = [sys.executable, "scripts/launch.py", *launch] if launch else [sys.executable]
-    return [*launcher, "scripts/train.py", "configs/quickstart.yaml", *overrides]
+    launcher = [sys.executable, "-m", "evenkeel", "launch", *launch] if launch else [sys.executable]
+    return [*launcher, "-m", "evenkeel", "train", "configs/quickstart.yaml", *overrides]
 
 
 def trained(place: Place, name: str, *, steps: int = STEPS) -> Facts:

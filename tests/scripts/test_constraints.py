@@ -65,7 +65,7 @@ def test_no_pin_is_of_a_local_build() -> None:
     assert [name for name, version in pins().items() if version.local] == []
 
 
-@pytest.mark.parametrize("command", [["scripts/train.py", "x y"], ["-m", "scripts.benchmarks"]], ids=str)
+@pytest.mark.parametrize("command", [["scripts/docket.py", "x y"], ["-m", "scripts.benchmarks"]], ids=str)
 def test_outside_the_virtual_environment_a_script_says_what_to_write(command: list[str]) -> None:
     """-S takes the installed packages away."""
     isolated = ["-S", *command] if command[0] == "-m" else ["-S", "-I", *command]

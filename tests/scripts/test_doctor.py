@@ -1,4 +1,4 @@
-"""scripts/doctor.py on what one run leaves: its metrics, its checkpoint and W&B's folder say the same as it did."""
+"""evenkeel doctor on what one run leaves: its metrics, its checkpoint and W&B's folder say the same as it did."""
 
 import json
 from pathlib import Path
@@ -15,7 +15,7 @@ def test_a_run_says_what_the_doctor_finds_in_every_log_that_it_leaves(
     run_file: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """Of 24 words one ends an answer: (23/24)^8 = 71 % of the random policy's are cut off after eight."""
-    trained = launch("scripts/train.py", str(run_file), "trl.max_steps=6", "logging.report_to=[wandb]")
+    trained = launch("-m", "evenkeel", "train", str(run_file), "trl.max_steps=6", "logging.report_to=[wandb]")
     assert trained.returncode == 0, trained.stderr[-3000:]
     said = [line for line in trained.stdout.splitlines() if "were cut off at the token limit" in line]
     assert [line.split(": ")[:2] for line in said] == [["step 5", "warning"]]

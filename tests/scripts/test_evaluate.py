@@ -1,4 +1,4 @@
-"""scripts/evaluate.py as its users run it: numbers and files of a real tiny model, refusals, files that ship."""
+"""evenkeel evaluate as its users run it: numbers and files of a real tiny model, refusals, files that ship."""
 
 import json
 from pathlib import Path
@@ -39,7 +39,7 @@ def records(folder: Path, name: str = "test", step: int = 0) -> list[dict[str, A
 @pytest.mark.slow
 def test_a_checkpoint_is_evaluated_from_the_command_line(tiny_model: Path, file: Path, tmp_path: Path):
     folder = tmp_path / "result"
-    result = launch("scripts/evaluate.py", str(tiny_model), str(file), "seed=3", "--output", str(folder))
+    result = launch("-m", "evenkeel", "evaluate", str(tiny_model), str(file), "seed=3", "--output", str(folder))
     assert result.returncode == 0, result.stderr[-3000:]
     summary = json.loads((folder / "summary.json").read_text())
     found = summary["datasets"]["test"]

@@ -1,4 +1,4 @@
-"""scripts/export.py on runs that were trained a moment ago: what comes out answers as the trainer did."""
+"""evenkeel export on runs that were trained a moment ago: what comes out answers as the trainer did."""
 
 import json
 import shutil

@@ -44,7 +44,7 @@ def test_a_disk_that_is_full_for_a_while_costs_a_checkpoint_and_nothing_else(tin
     # From the end: 8 judgements of the last evaluation, then 16 a step. Full from step 4 on, room again in step 6.
     environment = {"FILLER": str(disk / "filler"), "FULL_FROM": str(in_all - 79), "FULL_TO": str(in_all - 50)}
     environment |= {"DISK": str(disk), "KEPT": str(kept), "PYTHONPATH": str(ROOT), "PATH": "/usr/bin:/bin:/usr/sbin"}
-    train = [sys.executable, "scripts/train.py", str(whole), f"output_dir={disk / 'run'}", "--resume", "auto"]
+    train = [sys.executable, "-m", "evenkeel", "train", str(whole), f"output_dir={disk / 'run'}", "--resume", "auto"]
     command = ["unshare", "-rm", "bash", "-c", MOUNTED, "bash", str(disk), *train]
     result = subprocess.run(
         command, cwd=ROOT, env={**environment, "HF_HUB_OFFLINE": "1"}, capture_output=True, text=True, timeout=240

@@ -1,7 +1,7 @@
 """Whatever a run is made of, it is a run or it is refused in words: never a traceback.
 
 Each case edits something of a valid run (`tests.scripts.fuzzed_runs`) and hands it, in a process forked from one that
-has imported everything, to what ``scripts/check.py`` calls, or to ``scripts/train.py`` for one optimizer step:
+has imported everything, to what `evenkeel check` calls, or to `evenkeel train` for one optimizer step:
 
     python -m tests.scripts.test_fuzzed_runs check 2000 [SEED [FIRST]]     # prints what fails, and the rate
     python -m tests.scripts.test_fuzzed_runs train 150 [SEED [FIRST]]

@@ -1,4 +1,4 @@
-"""scripts/train.py --list-strategies: every built-in strategy, without a model and without TRL."""
+"""evenkeel train --list-strategies: every built-in strategy, without a model and without TRL."""
 
 import subprocess
 import sys

@@ -66,8 +66,8 @@ class Launch:
 
     def __init__(self, file: Path, processes: int) -> None:
         self.mark = f"{file.stem}-{time.time_ns()}"
-        several = ["scripts/launch.py", "--config_file", "configs/accelerate/cpu_two_processes.yaml"]
-        script = ["scripts/train.py", str(file), "--resume", "auto"]
+        several = ["-m", "evenkeel", "launch", "--config_file", "configs/accelerate/cpu_two_processes.yaml"]
+        script = ["-m", "evenkeel", "train", str(file), "--resume", "auto"]
         environment = {**os.environ, "PYTHONPATH": str(ROOT), MARK: self.mark}
         if processes > 1:
             environment["ACCELERATE_USE_CPU"] = "true"

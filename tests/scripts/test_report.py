@@ -1,4 +1,4 @@
-"""scripts/report.py in this process, for another would import all that this one has; as a program among the slow."""
+"""evenkeel report in this process, for another would import all that this one has; as a program among the slow."""
 
 from pathlib import Path
 

@@ -95,7 +95,7 @@ def test_metrics_of_an_interrupted_run_equal_those_of_one_without(tiny_model: Pa
     cut = run_file(tmp_path, tiny_model, "cut", **timing)
     # Behind it lie the 16 + 8 judgements of the last rollout batch and its evaluation, and 6 of the evaluation before.
     interruption = {"STOPPING_VERIFIER_AT": str(in_all - 30), "STOPPING_VERIFIER_BY": by}
-    stopped = launch("scripts/train.py", str(cut), *overrides, "--resume", "auto", **interruption)
+    stopped = launch("-m", "evenkeel", "train", str(cut), *overrides, "--resume", "auto", **interruption)
     assert stopped.returncode == status, stopped.stderr[-3000:]
     assert main([str(cut), *overrides, "--resume", "auto"]) == 0
     assert untimed(tmp_path / "cut") == untimed(tmp_path / "whole")
@@ -113,7 +113,7 @@ def test_tensorboard_shows_each_step_of_a_killed_run_once(tiny_model: Path, tmp_
     stopping_verifier.judged = 0
     assert main([str(whole), *overrides]) == 0
     interruption = {"STOPPING_VERIFIER_AT": str(stopping_verifier.judged - 12), "STOPPING_VERIFIER_BY": "SIGKILL"}
-    assert launch("scripts/train.py", str(file), *overrides, **interruption).returncode == -signal.SIGKILL
+    assert launch("-m", "evenkeel", "train", str(file), *overrides, **interruption).returncode == -signal.SIGKILL
     shown = str(tmp_path / "cut" / "tensorboard")
 
     def steps() -> list[int]:
@@ -131,8 +131,8 @@ def test_two_processes_go_on_bit_for_bit(tiny_model: Path, tmp_path: Path):
     for name, parts in (("whole", [4]), ("cut", [2, 4])):
         file = run_file(tmp_path, tiny_model, name)
         for steps in parts:
-            command = [*ON_TWO, "scripts/train.py", str(file), *overrides, f"trl.max_steps={steps}", "--resume", "auto"]
-            result = launch(*command, ACCELERATE_USE_CPU="true")
+            train = ["-m", "evenkeel", "train", str(file), *overrides, f"trl.max_steps={steps}", "--resume", "auto"]
+            result = launch(*ON_TWO, *train, ACCELERATE_USE_CPU="true")
             assert result.returncode == 0, result.stderr[-3000:]
     assert "resumed from checkpoint-2" in result.stdout
     assert_same_rollouts(tmp_path / "cut", tmp_path / "whole", batches=4, ranks=2)

@@ -22,7 +22,7 @@ __all__ = ["run_file"]
 @pytest.mark.slow
 def test_a_run_stopped_while_it_loads_starts_with_resume_auto(run_file: Path, tmp_path: Path, capfd):
     environment = {**os.environ, "PYTHONPATH": str(ROOT)}
-    command = [sys.executable, "scripts/train.py", str(run_file), "trl.max_steps=2", "--resume", "auto"]
+    command = [sys.executable, "-m", "evenkeel", "train", str(run_file), "trl.max_steps=2", "--resume", "auto"]
     process = subprocess.Popen(command, cwd=ROOT, env=environment, stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
     deadline = time.monotonic() + 200
     while not (tmp_path / "run").exists():  # made behind all checks, before the model is loaded

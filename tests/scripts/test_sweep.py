@@ -1,4 +1,4 @@
-"""scripts/sweep.py as its users run it: real cells of a few steps, killed and continued, failing, and through SLURM."""
+"""evenkeel sweep as its users run it: real cells of a few steps, killed and continued, failing, and through SLURM."""
 
 import json
 import os
@@ -49,7 +49,7 @@ def sweep_file(folder: Path, model: Path, variants: dict[str, Any], **changes: A
 
 @dataclass
 class Started:
-    """A `scripts/sweep.py` that was started; its cells outlive it, so it writes to a file and not to a pipe."""
+    """An `evenkeel sweep` that was started; its cells outlive it, so it writes to a file and not to a pipe."""
 
     process: subprocess.Popen[bytes]
     log: Path
@@ -62,14 +62,14 @@ class Started:
 
 @pytest.fixture
 def start(tmp_path: Path) -> Iterator[Callable[..., Started]]:
-    """Starts `scripts/sweep.py` in a session of its own; what is left of it and of its cells ends with the test."""
+    """Starts `evenkeel sweep` in a session of its own; what is left of it and of its cells ends with the test."""
     started: list[Started] = []
 
     def launch(*arguments: str, **environment: str) -> Started:
         log = tmp_path / f"sweep-{len(started)}.log"
         with log.open("w") as file:
             process = subprocess.Popen(
-                [sys.executable, "scripts/sweep.py", *arguments],
+                [sys.executable, "-m", "evenkeel", "sweep", *arguments],
                 cwd=ROOT,
                 env={**os.environ, "PYTHONPATH": str(ROOT), **environment},
                 stdout=file,
@@ -186,7 +186,7 @@ def test_one_cell_in_the_terminal_as_a_wandb_agent_starts_it(tmp_path: Path, tin
     settings = {"logging.report_to": ["wandb"]}
     file = sweep_file(tmp_path, tiny_model, {"grpo": settings, "lopti": {**LOPTI, **settings}}, seeds=[3, 4])
     environment = {**os.environ, "PYTHONPATH": str(ROOT)}
-    export = [sys.executable, "scripts/sweep.py", "export", str(file)]
+    export = [sys.executable, "-m", "evenkeel", "sweep", "export", str(file)]
     exported = subprocess.run(export, cwd=ROOT, env=environment, capture_output=True, text=True, check=True).stdout
     described = YAML(typ="safe").load(exported)
     assert described["parameters"] == {"seed": {"values": [3, 4]}, "variant": {"values": ["grpo", "lopti"]}}

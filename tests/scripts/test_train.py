@@ -1,4 +1,4 @@
-"""scripts/train.py as its users run it: to the end, on two processes, stopped and resumed, and refused."""
+"""evenkeel train as its users run it: to the end, on two processes, stopped and resumed, and refused."""
 
 import json
 import os
@@ -68,7 +68,7 @@ def metrics(run: Path) -> list[dict[str, Any]]:
 
 
 def test_a_run_moves_the_policy_and_leaves_everything_it_promises(run_file: Path, tiny_model: Path, tmp_path: Path):
-    result = launch("scripts/train.py", str(run_file), "logging.report_to=[wandb, tensorboard]", "seed=3")
+    result = launch("-m", "evenkeel", "train", str(run_file), "logging.report_to=[wandb, tensorboard]", "seed=3")
     assert result.returncode == 0, result.stderr[-3000:]
     run = tmp_path / "run"
     summary = json.loads((run / "summary.json").read_text())

@@ -195,7 +195,7 @@ def test_a_colocated_engine_in_another_dtype_is_named(policy: Path, tmp_path: Pa
 
 
 def test_a_run_evaluates_is_stopped_and_goes_on(policy: Path, server: str, tmp_path: Path):
-    """`scripts/train.py`: held-out rows answered by the engine, a checkpoint, a resume whose first sync is checked."""
+    """`evenkeel train`: held-out rows answered by the engine, a checkpoint, a resume whose first sync is checked."""
     settings = [
         f"model.name_or_path={policy}",
         f"output_dir={tmp_path / 'run'}",

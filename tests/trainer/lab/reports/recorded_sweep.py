@@ -149,7 +149,7 @@ def _manifest(seed: int) -> dict[str, Any]:
     prints = {"train": "04e10f54e94aeb41", "test": "20835693d71ee29c"}
     rest = {"python": "3.11.7", "packages": packages, "seed": seed, "data_fingerprints": prints, "machine": machine}
     return {
-        "command": ["scripts/train.py", f"seed={seed}"],
+        "command": ["evenkeel", "train", f"seed={seed}"],
         "git_revision": "0" * 40,
         "git_diff": "",
         **rest,

@@ -59,7 +59,7 @@ def run(tmp_path: Path) -> Path:
         "data_fingerprints": {"train": "ab" * 32},
         "git_revision": "c0ffee",
         "git_diff": "secret = 1",
-        "command": ["scripts/train.py"],
+        "command": ["evenkeel", "train"],
         "packages": {"trl": "1.16.0", "torch": "2.13.0"},
         "model_files": {"model.safetensors": "cd" * 32},
         "own_code": {},
