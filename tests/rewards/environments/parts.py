@@ -167,14 +167,8 @@ def shout(text: str) -> str:
     Args:
         text: What.
     """
-    if text == "crash":
-        os._exit(3)
-    if text == "swell":
-        return str(len(bytearray(600 << 20)))
     if text == "leave":
         sys.exit("enough")
-    if text == "hang":
-        threading.Event().wait(60)
     if text == "refuse":
         raise ValueError("I will not shout that")
     if text == "away":
@@ -215,15 +209,6 @@ class Few(Silent):
         if type(self).made > 2:
             RELEASE.wait(30 * hangs)
             raise ConnectionError("no session is left")
-
-
-class Unmade(Silent):
-    def __init__(self, since: Any = None) -> None:
-        raise ValueError("no server")
-
-
-def counting() -> Counting:
-    return Counting()
 
 
 class Doubled(Guessing):

@@ -2,7 +2,6 @@
 
 import subprocess
 import sys
-import threading
 import urllib.error
 import urllib.request
 from collections.abc import Callable, Iterator
@@ -94,30 +93,3 @@ def test_a_connection_that_fails_is_told_from_a_refusal(call: Callable[[], Any],
     with pytest.raises(Exception, match=r".") as caught:
         call()
     assert is_failure(caught.value) is failed
-
-
-class SlowToConnect:
-    """Whose second object is never made."""
-
-    made = 0
-    may_go_on = threading.Event()
-
-    def __init__(self) -> None:
-        type(self).made += 1
-        if self.made > 2:  # one to look at, and one that loses its connection
-            self.may_go_on.wait(30)
-
-    def reset(self, **_: Any) -> None: ...
-
-    def lose(self) -> None:
-        """Lose the connection."""
-        raise ConnectionResetError("gone")
-
-
-def test_an_object_that_connects_anew_has_the_time_of_a_call():
-    environment: Any = build_environment({"name": f"{__name__}:SlowToConnect", "time_limit_s": 0.5})()
-    environment.reset()
-    with pytest.raises(UnavailableError):
-        environment.lose()
-    environment.reset()
-    assert environment.failure == "reset failed: TimeoutError: no answer within time_limit_s = 0.5"

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from evenkeel.rewards.environments import EnvironmentPartError, build_environment, by_turn
+from evenkeel.rewards.environments import build_environment, by_turn
 from tests.rewards.environments import parts
 
 PARTS = "tests.rewards.environments.parts"
@@ -139,21 +139,3 @@ def test_what_it_draws_comes_from_the_stream_of_the_run():
         heard.append((first, environment.count()))
     assert heard[0] == heard[1]
     assert len({text.split(",")[1] for text in heard[0]}) == 2
-
-
-def test_what_cannot_be_made_is_said_before_a_run():
-    with pytest.raises(EnvironmentPartError, match="cannot be made: ValueError: no server"):
-        build_environment(f"{PARTS}:Unmade")
-
-
-@pytest.mark.parametrize(
-    ("spec", "message"),
-    [
-        ({"name": f"{PARTS}:Counting", "new_for_each_row": 1}, "new_for_each_row = 1 is not accepted"),
-        ({"name": f"{PARTS}:Counting", "memory_mb": 0}, "memory_mb = 0 is not accepted"),
-        ({"name": f"{PARTS}:Counting", "calls_at_once": 0.5}, "calls_at_once = 0.5 is not accepted"),
-    ],
-)
-def test_limits_that_cannot_be_kept_are_refused(spec: Any, message: str):
-    with pytest.raises(EnvironmentPartError, match=message):
-        build_environment(spec)

@@ -95,15 +95,3 @@ def test_what_no_tool_is_named_and_what_was_not_foreseen():
     with type(environments[0])._side_by_side(environments, [messages]):
         assert environments[0].say(text="other") == "a other", "made when it is asked for"
     assert environments[0].say(text="after") == "a other after"
-
-
-def test_tools_are_asked_together():
-    environments = made(None, 3, ("tests.rewards.environments.parts:shout", "calculator"))
-    texts = [("shout", {"text": "a"}), ("shout", {"text": "away"})]
-    calls: list[tuple[str, dict[str, Any]]] = [*texts, ("calculator", {"expression": "1+1"})]
-    with type(environments[0])._side_by_side(environments, [[turn(call)] for call in calls]):
-        assert environments[0].shout(text="a") == "A"
-        with pytest.raises(UnavailableError, match="the server has gone"):
-            environments[1].shout(text="away")
-        assert environments[2].calculator(expression="1+1") == "2"
-    assert [environment.failure is not None for environment in environments] == [False, True, False]

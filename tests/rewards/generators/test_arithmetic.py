@@ -46,12 +46,3 @@ def test_more_questions_than_there_are() -> None:
     """Of 1 and 1 there is one sum: 1 + 1."""
     with pytest.raises(ValueError, match="only 1 distinct questions"):
         generate_arithmetic(2, num_numbers=2, max_number=1, max_result=2, operations="+", seed=0)
-
-
-@pytest.mark.parametrize(
-    ("wrong", "named"),
-    [({"num_numbers": 1}, "num_numbers=1"), ({"max_number": 0}, "max_number=0"), ({"max_result": 0}, "max_result=0")],
-)
-def test_settings_without_questions(wrong: dict[str, int], named: str) -> None:
-    with pytest.raises(ValueError, match=rf"{named}.*Write at least 2 for num_numbers"):
-        generate_arithmetic(5, **{**SETTINGS, **wrong}, seed=0)

@@ -1,7 +1,6 @@
 """A user's verifier that sleeps, exits, crashes or returns a bare number, in its process and in this one."""
 
 import os
-import pickle
 import random
 import sys
 import threading
@@ -14,7 +13,7 @@ import pytest
 from evenkeel.rewards import RewardFunction, Verdict, build_verifier, reward_functions
 from evenkeel.rewards.user_verifiers import UserVerifier, bounded
 from evenkeel.rewards.verifier import TokenVerifier, as_verdict
-from tests.rewards.user_verifiers.written import Batches, WithClient, of_numpy
+from tests.rewards.user_verifiers.written import Batches, WithClient
 
 HERE = "tests.rewards.user_verifiers.written"
 
@@ -30,16 +29,6 @@ def test_a_result_with_an_obvious_meaning_has_it(returns: str) -> None:
     verdicts = own({"name": f"{HERE}:last_word", "returns": returns}).judge_all(["so 5", "so 6"], ["5", "5"])
     assert [verdict.score for verdict in verdicts] == [1.0, 0.0]
     assert all(type(verdict.score) is float for verdict in verdicts)
-
-
-def test_a_verdict_of_numpys_values_is_plain_and_disturbs_no_later_batch() -> None:
-    verifier = own(f"{HERE}:of_numpy")
-    for batch, scores in [("abab", [1.0, 0.0, 1.0, 0.0]), ("bba", [0.0, 0.0, 1.0])]:
-        verdicts = verifier.judge_all(list(batch), ["a"] * len(batch))
-        assert [verdict.score for verdict in verdicts] == scores
-    verdict = as_verdict(of_numpy("a", "a"))
-    assert list(map(type, vars(verdict).values())) == [float, str, str, bool, float]
-    assert (verdict.answer, verdict.reason, verdict.killed, verdict.seconds) == ("2020-01-01", "odd", False, 0.5)
 
 
 @pytest.mark.parametrize(("returns", "said"), [("text", "of type str"), ("tuple", "of type tuple"), ("None", "None")])
@@ -132,16 +121,6 @@ def test_no_verifier_that_ships_is_wrapped() -> None:
     assert bounded(verifier) is verifier
     once = own(f"{HERE}:misbehaving")
     assert bounded(once) is once
-
-
-def test_a_reward_function_names_and_counts_what_is_unscored(caplog: pytest.LogCaptureFixture) -> None:
-    reward = RewardFunction(build_verifier(f"{HERE}:misbehaving"), "mine")
-    metrics: list[tuple[str, float]] = []
-    rows = {"prompts": [""] * 3, "completions": ["a", "raise", "a"], "reference": ["a"] * 3}
-    assert reward(**rows, log_metric=lambda *pair: metrics.append(pair)) == [1.0, None, 1.0]
-    assert [value for name, value in metrics if name == "verifier/mine/frac_unjudged"] == [0.0, 1.0, 0.0]
-    assert "left 1 of 3 completions" in caplog.text
-    assert pickle.loads(pickle.dumps(reward))(**(rows | {"completions": ["a"] * 3})) == [1.0] * 3
 
 
 def test_what_a_taken_over_process_sends_is_data_and_is_never_run(tmp_path: Path) -> None:

@@ -1,16 +1,24 @@
 """What a user's verifier is told before the model is loaded."""
 
+import random
 from typing import Any
 
 import pytest
 
 from evenkeel.errors import Refusal
-from evenkeel.rewards import build_verifier
+from evenkeel.rewards import Verdict, build_verifier
 from evenkeel.rewards.references import check_rewards
 from evenkeel.rewards.user_verifiers import traits
 
 HERE = "tests.rewards.user_verifiers.written"
 REFERENCES = [f"word{number}" for number in range(100)]
+
+
+called: list[int] = []
+
+
+def right(completion: str, reference: Any) -> float:
+    return float(completion.split()[-1:] == [str(reference)])
 
 
 def check(spec: Any) -> list[int]:
@@ -25,6 +33,8 @@ def check(spec: Any) -> list[int]:
         f"{HERE}:misbehaving",
         f"{HERE}:short",
         f"{HERE}:with_alarm",
+        lambda completion, reference: Verdict(len(set(completion) & set(str(reference))) / 9, completion, ""),
+        lambda completion, reference: right(completion, reference) * len(called.append(1) or called) / len(called),
     ],
     ids=str,
 )
@@ -43,6 +53,10 @@ def test_one_that_judges_is_left_alone(spec: Any) -> None:
         ({"name": f"{HERE}:last_word", "returns": "nan"}, "its score is nan"),
         ({"name": f"{HERE}:last_word", "returns": "everything"}, "pays everything"),
         (lambda completion, reference: 1 / 0, "ZeroDivisionError"),
+        (lambda completion, reference: None, "judges nothing"),
+        (lambda completion, reference: None if len(completion) > 4000 else right(completion, reference), "a bad"),
+        (lambda completion, reference: float(random.random() < 0.5), "changes from call to call"),
+        (lambda completion, reference: 1e38 * (str(reference) in completion), r"1e\+38"),
     ],
     ids=lambda value: "a lambda" if callable(value) else str(value),
 )
@@ -61,10 +75,7 @@ def test_one_that_is_paid_by_length_is_tried_and_bounded_too() -> None:
     assert "no expression" in solvable.unanswerable({"numbers": [1, 1], "target": 50})
 
 
-def test_traits_that_cannot_be_kept_are_refused() -> None:
-    for seconds in (0, -1, float("inf"), float("nan"), True):
-        with pytest.raises(ValueError, match="timeout_s = "):
-            traits(timeout_s=seconds)
-    for megabytes in (0, -1, 1.5, True, "4 GB"):
-        with pytest.raises(ValueError, match="memory_mb = "):
-            traits(memory_mb=megabytes)  # type: ignore[arg-type]
+@pytest.mark.parametrize("option", [{"timeout_s": True}, {"timeout_s": float("inf")}, {"memory_mb": "4 GB"}], ids=str)
+def test_traits_that_cannot_be_kept_are_refused(option: dict[str, Any]) -> None:
+    with pytest.raises(ValueError, match=next(iter(option))):
+        traits(**option)

@@ -2,7 +2,6 @@
 
 import contextlib
 import ctypes
-import datetime
 import os
 import pickle
 import random
@@ -105,13 +104,6 @@ def taken_over(completion: str, reference: Any, *, file: str) -> float:
             if os.readlink(f"/proc/self/fd/{name}").startswith(("socket:", "pipe:")) and int(name) > 2:  # noqa: PTH115
                 os.write(int(name), pickle.dumps(_MakesFile(file)) + b"\n")
     return 1.0
-
-
-def of_numpy(completion: str, reference: Any) -> Verdict:
-    """What numpy computes in the place of a verdict's plain values."""
-    took = np.float32(0.5)
-    score = np.float64(completion == reference)
-    return Verdict(score, datetime.date(2020, 1, 1), np.str_("odd"), took > 1.0, took)  # type: ignore[arg-type]
 
 
 @traits(memory_mb=200)

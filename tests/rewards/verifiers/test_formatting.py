@@ -16,7 +16,6 @@ from evenkeel.rewards.verifiers.formatting import (
     SoftOverlong,
     cosine_schedule,
     overlong_punishment,
-    pieces,
     repeated_share,
 )
 
@@ -31,21 +30,15 @@ THINK_ANSWER = [
     ("<think>2 + 2</think><answer>4</answer>", 1),
     (" <think>\n2 + 2\n</think>\n\n<answer>4</answer>\n<|im_end|>\n", 1),
     ("<think></think><answer>4</answer>", 0),
-    ("<think>\n</think><answer>4</answer>", 0),
     ("<think>2 + 2</think><answer> </answer>", 0),
     ("<think>\u200b \u2060\ufeff\u00ad</think><answer>4</answer>", 0),
-    ("<think>2 + 2</think><answer>\u200d</answer>", 0),
     ("<think>\u200b2\u200b</think><answer>4</answer>", 1),
     ("<think>2 + 2</think></think><answer>4</answer>", 0),
-    ("<think><think>2 + 2</think><answer>4</answer>", 0),
     ("<think>2 + 2</think><answer>4</answer><answer>5</answer>", 0),
     ("<think>2 + 2</think><answer>4</answer> I hope this helps", 0),
     ("Well. <think>2 + 2</think><answer>4</answer>", 0),
     ("<think>2 + 2</think>So: <answer>4</answer>", 0),
-    ("<answer>4</answer><think>2 + 2</think>", 0),
     ("<think>2 + 2<answer>4</answer></think>", 0),
-    ("</think>2 + 2<think><answer>4</answer>", 0),
-    ("2 + 2</think><answer>4</answer>", 0),
     ("<think>2 + 2</think>4", 0),
     ("<Think>2 + 2</Think><Answer>4</Answer>", 0),
     ("", 0),
@@ -69,13 +62,9 @@ def test_a_thought_and_an_answer_are_texts_that_show_something(row):
         ("think", "<think>2 + 2</think> It is 4.", 1),
         ("think", "<think>2 + 2</think> <|im_end|>", 0),
         ("think", "<think> </think> It is 4.", 0),
-        ("think", "<think>\u200b</think> It is 4.", 0),
-        ("think", "<think>2 + 2</think>\u200b", 0),
         ("think", "It is <think>2 + 2</think> 4.", 0),
         ("answer", "2 + 2 is <answer>4</answer>", 1),
         ("answer", "<answer>4</answer>", 1),
-        ("answer", "<answer>\n</answer>", 0),
-        ("answer", "<answer>\u200b</answer>", 0),
         ("answer", "<answer>4</answer>.", 0),
     ],
 )
@@ -92,16 +81,11 @@ def test_other_structures(tags, completion, score):
         (90, -0.5),  # (80 − 90) / 20
         (100, -1.0),  # (80 − 100) / 20
         (101, -1.0),
-        (10_000, -1.0),
     ],
 )
 def test_soft_overlong_punishment(num_tokens, score):
     assert overlong_punishment(num_tokens, 100, 20) == score
     assert SoftOverlong(max_tokens=100, buffer_tokens=20)("text", None, list(range(num_tokens))).score == score
-
-
-def test_without_a_buffer_the_punishment_is_a_step():
-    assert [overlong_punishment(n, 100, 0) for n in (99, 100, 101)] == [0, 0, -1]
 
 
 @pytest.mark.parametrize(
@@ -158,26 +142,16 @@ def test_a_loop_is_one_in_every_script_and_an_honest_text_is_none(row):
     assert score <= -0.5 if row["loop"] else score == 0
 
 
-def test_pieces_stand_for_tokens():
-    assert pieces("so x_1=42;  四五, é!!") == ["so", "x_1", "=", "42", ";", "四", "五", ",", "é", "!!"]
-    assert pieces("a" * 18 + "-" * 9 + "\n" * 17) == ["aaaa"] * 4 + ["aa", "-" * 8, "-", "\n" * 8, "\n" * 8, "\n"]
-    assert pieces(" ") == pieces("") == []
-
-
 @pytest.mark.parametrize(
     ("spec", "expected"),
     [
         ({"name": "soft_overlong", "max_tokens": 10, "buffer_tokens": 11}, "write 0 <= buffer_tokens <= max_tokens"),
-        ({"name": "soft_overlong"}, "needs max_tokens, buffer_tokens"),
         ({"name": "repetition_penalty", "max_penalty": 1.0}, "write 0 or a negative number"),
-        ({"name": "repetition_penalty", "ngram_size": 0}, "write 1 or more"),
         ({"name": "repetition_penalty", "max_penalty": -1e38}, r"max_penalty = -1e\+38: .* not float32 numbers"),
         (
             {"name": "cosine_length", "max_tokens": 9, "verifier": "exact_match", "wrong_short": -1e20},
             r"wrong_short = -1e\+20: .* not float32 numbers",
         ),
-        ({"name": "cosine_length", "max_tokens": 0, "verifier": "exact_match"}, "write the length limit"),
-        ({"name": "cosine_length", "max_tokens": 9, "verifier": "exact_mach"}, "Did you mean exact_match"),
         ({"name": "cosine_length", "max_tokens": 9, "verifier": "format"}, "does not say whether an answer is right"),
         (
             {"name": "cosine_length", "max_tokens": 9, "verifier": "exact_match", "wrong_long": 1.0},

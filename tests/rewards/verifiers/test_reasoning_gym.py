@@ -7,10 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from evenkeel.rewards import GENERATORS, VerifierError, build_verifier
+from evenkeel.rewards import GENERATORS, build_verifier
 from evenkeel.rewards.verifiers.reasoning_gym import guard
-from evenkeel.rewards.verifiers.reasoning_gym.entries import as_text
-from evenkeel.rewards.verifiers.reasoning_gym.inside_sandbox import restored
 from tests.rewards.references import check_references
 
 pytestmark = pytest.mark.skipif(
@@ -136,17 +134,6 @@ def test_a_scorer_that_takes_too_long_is_cut_off():
 def test_an_unusable_reference_is_unjudged(verifier, reference):
     wrong = verifier("<answer>x</answer>", reference)
     assert wrong.score is None or reference["task"] == "n_queens"  # whose scorer looks into the entry for a text only
-
-
-def test_entries_survive_as_text():
-    value = {"a": (1, [2, (3,)]), "b": {(0, 1): "x", 2: {"y"}}, "c": None}
-    assert restored(json.loads(as_text(value))) == value
-
-
-def test_without_the_extra_the_way_to_it_is_said(monkeypatch):
-    monkeypatch.setattr("evenkeel.rewards.verifiers.reasoning_gym.verifier.is_installed", lambda: False)
-    with pytest.raises(VerifierError, match=r'pip install -e "\.\[reasoning-gym\]"'):
-        build_verifier("reasoning_gym")
 
 
 @pytest.mark.slow

@@ -69,13 +69,6 @@ def test_bubblewrap_that_is_not_installed_is_refused(monkeypatch: pytest.MonkeyP
         Sandbox(isolation="bubblewrap").start()
 
 
-def test_unknown_levels_and_slots_are_refused() -> None:
-    with pytest.raises(ValueError, match=r"firejail.*landlock_seccomp, bubblewrap, none"):
-        Sandbox(isolation="firejail")  # type: ignore[arg-type]
-    with pytest.raises(ValueError, match="slots is 0"):
-        Sandbox(slots=0)
-
-
 def test_the_level_is_said_and_none_warns(caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level(logging.INFO, logger="evenkeel.rewards.isolation.sandbox")
     with Sandbox(preimported=()) as sandbox:

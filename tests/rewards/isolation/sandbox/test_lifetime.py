@@ -41,15 +41,6 @@ def test_programs_die_with_their_zygote() -> None:
         assert all_gone([program, zygote], within_seconds=3)
 
 
-def test_a_session_after_the_zygote_died_has_a_new_one() -> None:
-    with Sandbox(preimported=()) as sandbox:
-        zygote = zygote_of(sandbox)
-        os.kill(zygote, signal.SIGKILL)
-        assert all_gone([zygote], within_seconds=3)
-        with sandbox.session("channel.send(b'here')") as session:
-            assert session.receive() == b"here"
-
-
 def test_a_zygote_that_dies_every_time_is_a_failure_of_the_sandbox() -> None:
     """Not possible from inside; here somebody else kills every process of ours."""
     over = threading.Event()

@@ -1,7 +1,6 @@
 """What a run leaves, its limits, and that nothing but the program decides it."""
 
 import pickle
-import time
 from collections.abc import Iterator
 
 import pytest
@@ -126,15 +125,6 @@ def test_results_come_in_order_and_do_not_depend_on_the_slots() -> None:
     assert list(map(values, serial)) == list(map(values, parallel))
     assert [run.stdout for run in serial[:12]] == [f"{number}\n".encode() for number in range(12)]
     assert [run.status for run in serial[12:]] == ["exited", "exited", "killed_cpu", "killed_signal", "exited"]
-
-
-def test_slots_bound_how_many_run_at_once() -> None:
-    job = Job("import time; time.sleep(0.3)")
-    with Sandbox(slots=2, preimported=()) as sandbox:
-        sandbox.run("")
-        started = time.monotonic()
-        sandbox.run_all([job] * 4)
-        assert time.monotonic() - started >= 0.6
 
 
 def test_options_survive_pickling_and_processes_do_not_travel(sandbox: Sandbox) -> None:

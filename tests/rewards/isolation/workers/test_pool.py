@@ -52,18 +52,6 @@ def test_values_come_back_in_order_and_through_json(pool):
     assert pool.map([]) == []
 
 
-@pytest.mark.slow
-def test_five_hangs_inside_gmp_among_forty_cost_no_other_item():
-    for workers in (1, 3):
-        pool = WorkerPool(JUDGE, cpu_seconds=0.15, wall_seconds=60, workers=workers)
-        items = [["gmp", 10**9] if number % 8 == 3 else ["double", number] for number in range(40)]
-        results = pool.map(items)
-        pool.close()
-        assert [number for number, result in enumerate(results) if result.killed] == [3, 11, 19, 27, 35]
-        assert {result.status for result in results if result.killed} == {"cpu_limit"}
-        assert all(results[number].value == 2 * number for number in range(40) if number % 8 != 3)
-
-
 @pytest.mark.parametrize(
     ("item", "status", "said"),
     [

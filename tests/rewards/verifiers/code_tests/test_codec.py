@@ -2,8 +2,8 @@
 
 import contextlib
 import json
-from collections import Counter, OrderedDict, defaultdict, deque, namedtuple
-from datetime import UTC, date, datetime, time, timedelta
+from collections import OrderedDict, defaultdict, deque, namedtuple
+from datetime import UTC, date, datetime, timedelta
 from fractions import Fraction
 from typing import Any
 
@@ -69,42 +69,25 @@ def test_round_trip(value: Any) -> None:
 @pytest.mark.parametrize(
     ("value", "back"),
     [
-        (Counter("aab"), {"a": 2, "b": 1}),
         (defaultdict(list, {1: [2]}), {1: [2]}),
         (OrderedDict(a=1), OrderedDict(a=1)),
         (Pair(1, [2]), (1, [2])),
         (np.int64(3), 3),
-        (np.float64(0.5), 0.5),
-        (np.bool_(True), True),
         (np.array([[1, 2]]), [[1, 2]]),
         ({np.int64(1): (np.float32(0.5),)}, {1: (0.5,)}),
         (range(1, 10, 2), range(1, 10, 2)),
-        (slice(1, None, 2), slice(1, None, 2)),
         ({2: 1, 1: 1}.keys(), {2: 1, 1: 1}.keys()),
         (1 + 2j, 1 + 2j),
-        (bytearray(b"ab"), bytearray(b"ab")),
-        (int, int),
         (date(2024, 2, 29), date(2024, 2, 29)),
         (datetime(2024, 1, 1, 12, tzinfo=UTC), datetime(2024, 1, 1, 12, tzinfo=UTC)),
-        (time(23, 59, 59, 999), time(23, 59, 59, 999)),
         (timedelta(-1, 5, 7), timedelta(-1, 5, 7)),
-        (Ellipsis, Ellipsis),
-        (NotImplemented, NotImplemented),
         ("\ud800", "\ud800"),
         (1 << 900_000, 1 << 900_000),
-        (-(1 << 63) - 1, -(1 << 63) - 1),
     ],
     ids=lambda value: f"{type(value).__name__}",
 )
 def test_what_equals_its_plain_form_becomes_it(value: Any, back: Any) -> None:
     assert alike(decode(encode(value)), back)
-
-
-def test_arrays_come_back_where_they_are_asked_for() -> None:
-    back = decode(encode(np.array([1.5, 2.5], dtype="float32")), arrays=True)
-    assert type(back) is np.ndarray
-    assert back.dtype == "float32"
-    assert back.tolist() == [1.5, 2.5]
 
 
 class Equal:

@@ -8,7 +8,6 @@ import contextlib
 import json
 import pickle
 import zlib
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -25,6 +24,7 @@ from evenkeel.rewards.verifiers.code_tests import (
     read_tests,
 )
 
+CODE_TESTS, SHORT = CodeTests(), CodeTests(cpu_seconds=1.0)
 SUM = "a, b = map(int, input().split())\nprint(a + b)"
 DIFFERENCE = "a, b = map(int, input().split())\nprint(a - b)"
 ADD = "def add(a, b):\n    return a + b"
@@ -74,15 +74,6 @@ def compressed(value: Any) -> str:
     return base64.b64encode(zlib.compress(pickle.dumps(json.dumps(value)))).decode()
 
 
-@dataclass
-class Case:
-    name: str
-    reference: Any
-    kind: type
-    right: str
-    wrong: str
-
-
 RLLM = """from typing import List
 
 def check(candidate):
@@ -92,300 +83,174 @@ def check(candidate):
 
 check(Solution().add)
 """
-CASES = [
-    Case("APPS", {"input_output": json.dumps({"inputs": INPUTS, "outputs": OUTPUTS})}, StdinCases, SUM, DIFFERENCE),
-    Case("APPS, lines", {"inputs": [["1 2"], ["5 7"]], "outputs": [["3"], ["12"]]}, StdinCases, SUM, DIFFERENCE),
-    Case(
-        "APPS, calls with wrapped outputs",
-        {"input_output": json.dumps({"fn_name": "add", "inputs": [[1, 2], [5, 7]], "outputs": [[3], [12]]})},
-        FunctionCalls,
-        METHOD,
-        WRONG_METHOD,
-    ),
-    Case(
-        "TACO, calls as JSON lines",
-        json.dumps({"fn_name": "add", "inputs": ["1\n2", "5\n7"], "outputs": ["3", "12"]}),
-        FunctionCalls,
-        ADD,
-        SUBTRACT,
-    ),
-    Case(
-        "APPS, dicts with integer keys",
-        {"fn_name": "add", "inputs": [[{"1": 2}, 0]], "outputs": [{"1": 2}]},
+TEXTS = {"inputs": INPUTS, "outputs": OUTPUTS}
+ASSERT = "assert add(1, 2) == 3"
+# Rows by what they test: programs that read, functions, methods.
+READ: dict[str, Any] = {
+    "APPS": {"input_output": json.dumps(TEXTS)},
+    "APPS, lines": {"inputs": [["1 2"], ["5 7"]], "outputs": [["3"], ["12"]]},
+    "LiveCodeBench, hidden tests compressed": {
+        "public_test_cases": json.dumps([{**STDIN[0], "testtype": "stdin"}]),
+        "private_test_cases": compressed([{**STDIN[1], "testtype": "stdin"}]),
+        "metadata": "{}",
+        "starter_code": "",
+    },
+    "DeepCoder": {"tests": json.dumps([{**test, "testtype": "stdin_stdout", "metadata": {}} for test in STDIN])},
+    "PrimeIntellect": {
+        "verification_info": json.dumps(
+            {"language": "python", "test_cases": [{**test, "type": "stdin_stdout", "fn_name": None} for test in STDIN]}
+        )
+    },
+    "INTELLECT-2": {"verification_info": {"test_cases": json.dumps(TEXTS), "fn_name": None}},
+    "Eurus-2": {"reward_model": {"ground_truth": json.dumps(TEXTS), "style": "rule"}},
+    "CodeContests": {
+        "public_tests": {"input": INPUTS[:1], "output": OUTPUTS[:1]},
+        "private_tests": {"input": [], "output": []},
+        "generated_tests": {"input": np.array(INPUTS[1:]), "output": np.array(OUTPUTS[1:])},
+    },
+    "Codeforces": STDIN,
+}
+CALLED: dict[str, Any] = {
+    "TACO, JSON lines": json.dumps({"fn_name": "add", "inputs": ["1\n2", "5\n7"], "outputs": ["3", "12"]}),
+    "DeepCoder": {"tests": json.dumps([{"type": "function_call", "fn_name": "add", "input": [1, 2], "output": [3]}])},
+    "PrimeIntellect": {
+        "verification_info": {
+            "language": "python",
+            "test_cases": [{"type": "function_call", "input": [1, 2], "output": 3, "fn_name": "add"}],
+        }
+    },
+    "INTELLECT-2": {
+        "verification_info": {"test_cases": json.dumps({"inputs": [[1, 2]], "outputs": [3]}), "fn_name": "add"}
+    },
+}
+METHODS: dict[str, Any] = {
+    "APPS, wrapped outputs": {
+        "input_output": json.dumps({"fn_name": "add", "inputs": [[1, 2], [5, 7]], "outputs": [[3], [12]]})
+    },
+    "LiveCodeBench": {
+        "public_test_cases": json.dumps(CALLS[:1]),
+        "private_test_cases": json.dumps(CALLS[1:]),
+        "metadata": json.dumps({"func_name": "add"}),
+        "starter_code": "class Solution:\n    def add(self, a: int, b: int) -> int:\n        ",
+    },
+    "DeepCoder": {"tests": [{**test, "metadata": {"func_name": "add"}} for test in CALLS]},
+}
+ASSERTED: dict[str, Any] = {
+    "sandbox fusion": {"assert_case": [ASSERT]},
+    "MBPP": {
+        "text": "Write a function to add.",
+        "test_list": ["assert math.isclose(add(1, 2), 3)", "assert add(zero, 7) == 7"],
+        "test_imports": ["import math"],
+        "test_setup_code": "zero = 0",
+    },
+    "MBPP+": {
+        "test_list": ["assert add(0, 0) == 0"],
+        "test": "import numpy as np\n\ndef is_floats(x) -> bool:\n    return isinstance(x, float)\n\n"
+        "def assertion(out, exp, atol):\n    if atol == 0 and is_floats(exp):\n        atol = 1e-6\n"
+        "    if atol != 0 and is_floats(exp):\n        np.testing.assert_allclose(out, exp, rtol=1e-7, atol=atol)\n"
+        "    else:\n        assert out == exp, f'out: {out}, exp: {exp}'\n\n"
+        "inputs = [[1, 2], [0.1, 0.2]]\nresults = [3, 0.3]\n"
+        "for i, (inp, exp) in enumerate(zip(inputs, results)):\n    assertion(add(*inp), exp, 0)\n",
+    },
+    "rLLM's LeetCode, asserts alone": {"tests": json.dumps({"functional": f"{ASSERT}\nassert add(5, 7) == 12\n"})},
+    "KodCode": {
+        "test_code": "from solution import add\nimport pytest\n\n"
+        "@pytest.mark.parametrize('a, b, expected', [(1, 2, 3), pytest.param(5, 7, 12, id='more')])\n"
+        "def test_add(a, b, expected):\n    assert add(a, b) == expected\n\n"
+        "def test_floats():\n    assert add(0.1, 0.2) == pytest.approx(0.3)\n\n"
+        "def test_types():\n    with pytest.raises(TypeError):\n        add(1, None)\n",
+        "solution": ADD,
+    },
+    "the code of asserts": f"{ASSERT}\nassert add(5, 7) == 12",
+    "the code of pytest": f"from solution import *\ndef test():\n    {ASSERT}",
+}
+CHECKED: dict[str, Any] = {
+    "LeetCodeDataset": {
+        "prompt": "from collections import *\n\nclass ListNode:\n    pass\n",
+        "entry_point": "Solution().add",
+        "test": "def check(candidate):\n    assert candidate(a = 1, b = 2) == 3\n"
+        "    assert candidate(a = 5, b = 7) == 12\n",
+        "input_output": [{"input": "a = 1, b = 2", "output": "3"}],
+    },
+    "rLLM's LeetCode": json.dumps({"functional": RLLM}),
+}
+HUMAN_EVAL = {
+    "prompt": "from typing import List\n\n\ndef twice(x: int) -> int:\n    return 2 * x\n\n\n"
+    "def add(a: int, b: int) -> int:\n    '''Add.'''\n",
+    "canonical_solution": "    return a + b\n",
+    "test": "METADATA = {}\n\ndef check(candidate):\n    assert candidate(1, 2) == 3\n"
+    "    assert candidate(twice(5), b=7) == 17\n",
+    "entry_point": "add",
+}
+INTEGER_KEYS = {"fn_name": "add", "inputs": [[{"1": 2}, 0]], "outputs": [{"1": 2}]}
+LINKED_LISTS = {
+    "prompt": LISTS,
+    "entry_point": "Solution().reverseList",
+    "test": "def check(candidate):\n"
+    "    assert is_same_list(candidate(head = list_node([1,2,3])), list_node([3,2,1]))\n"
+    "    assert is_same_list(candidate(head = list_node(range(500))), list_node(reversed(range(500))))\n"
+    "    assert candidate(head = None) is None\n",
+}
+GROUPS = [
+    (READ, StdinCases, SUM, DIFFERENCE),
+    (CALLED, FunctionCalls, ADD, SUBTRACT),
+    (METHODS, FunctionCalls, METHOD, WRONG_METHOD),
+    (ASSERTED, TestProgram, ADD, SUBTRACT),
+    (CHECKED, TestProgram, METHOD, WRONG_METHOD),
+    (
+        {"APPS, integer keys": INTEGER_KEYS},
         FunctionCalls,
         "def add(a, b):\n    assert 1 in a\n    return a",
         "def add(a, b):\n    return {'1': 3}",
     ),
-    Case(
-        "LiveCodeBench, stdin, hidden tests compressed",
-        {
-            "public_test_cases": json.dumps([{**STDIN[0], "testtype": "stdin"}]),
-            "private_test_cases": compressed([{**STDIN[1], "testtype": "stdin"}]),
-            "metadata": "{}",
-            "starter_code": "",
-        },
-        StdinCases,
-        SUM,
-        "print(3)",
-    ),
-    Case(
-        "LiveCodeBench, functional",
-        {
-            "public_test_cases": json.dumps(CALLS[:1]),
-            "private_test_cases": json.dumps(CALLS[1:]),
-            "metadata": json.dumps({"func_name": "add"}),
-            "starter_code": "class Solution:\n    def add(self, a: int, b: int) -> int:\n        ",
-        },
-        FunctionCalls,
-        METHOD,
-        "class Solution:\n    def add(self, a, b):\n        return 3",
-    ),
-    Case(
-        "DeepCoder, stdin",
-        {
-            "tests": json.dumps(
-                [{**test, "testtype": "stdin_stdout", "metadata": {"func_name": None}} for test in STDIN]
-            )
-        },
-        StdinCases,
-        SUM,
-        DIFFERENCE,
-    ),
-    Case(
-        "DeepCoder, functional",
-        {"tests": [{**test, "metadata": {"func_name": "add"}} for test in CALLS]},
-        FunctionCalls,
-        METHOD,
-        WRONG_METHOD,
-    ),
-    Case(
-        "DeepCoder, function_call",
-        {"tests": json.dumps([{"type": "function_call", "fn_name": "add", "input": [1, 2], "output": [3]}])},
-        FunctionCalls,
-        ADD,
-        SUBTRACT,
-    ),
-    Case("DeepCoder, taco", {"tests": json.dumps({"inputs": INPUTS, "outputs": OUTPUTS})}, StdinCases, SUM, DIFFERENCE),
-    Case(
-        "PrimeIntellect, stdin",
-        {
-            "verification_info": json.dumps(
-                {
-                    "language": "python",
-                    "test_cases": [{**test, "type": "stdin_stdout", "fn_name": None} for test in STDIN],
-                }
-            )
-        },
-        StdinCases,
-        SUM,
-        DIFFERENCE,
-    ),
-    Case(
-        "PrimeIntellect, calls",
-        {
-            "verification_info": {
-                "language": "python",
-                "test_cases": [{"type": "function_call", "input": [1, 2], "output": 3, "fn_name": "add"}],
-            }
-        },
-        FunctionCalls,
-        ADD,
-        SUBTRACT,
-    ),
-    Case(
-        "INTELLECT-2",
-        {"verification_info": {"test_cases": json.dumps({"inputs": INPUTS, "outputs": OUTPUTS}), "fn_name": None}},
-        StdinCases,
-        SUM,
-        DIFFERENCE,
-    ),
-    Case(
-        "INTELLECT-2, name beside",
-        {"verification_info": {"test_cases": json.dumps({"inputs": [[1, 2]], "outputs": [3]}), "fn_name": "add"}},
-        FunctionCalls,
-        ADD,
-        SUBTRACT,
-    ),
-    Case(
-        "Eurus-2",
-        {"reward_model": {"ground_truth": json.dumps({"inputs": INPUTS, "outputs": OUTPUTS}), "style": "rule"}},
-        StdinCases,
-        SUM,
-        DIFFERENCE,
-    ),
-    Case(
-        "CodeContests",
-        {
-            "public_tests": {"input": INPUTS[:1], "output": OUTPUTS[:1]},
-            "private_tests": {"input": [], "output": []},
-            "generated_tests": {"input": np.array(INPUTS[1:]), "output": np.array(OUTPUTS[1:])},
-        },
-        StdinCases,
-        SUM,
-        "print(3)",
-    ),
-    Case("Codeforces", STDIN, StdinCases, SUM, DIFFERENCE),
-    Case("sandbox fusion", {"assert_case": ["assert add(1, 2) == 3"]}, TestProgram, ADD, SUBTRACT),
-    Case(
-        "MBPP",
-        {
-            "text": "Write a function to add.",
-            "test_list": ["assert math.isclose(add(1, 2), 3)", "assert add(zero, 7) == 7"],
-            "test_imports": ["import math"],
-            "test_setup_code": "zero = 0",
-        },
-        TestProgram,
-        ADD,
-        SUBTRACT,
-    ),
-    Case(
-        "MBPP+",
-        {
-            "test_list": ["assert add(0, 0) == 0"],
-            "test": "import numpy as np\n\ndef is_floats(x) -> bool:\n    return isinstance(x, float)\n\n"
-            "def assertion(out, exp, atol):\n    if atol == 0 and is_floats(exp):\n        atol = 1e-6\n"
-            "    if atol != 0 and is_floats(exp):\n        np.testing.assert_allclose(out, exp, rtol=1e-7, atol=atol)\n"
-            "    else:\n        assert out == exp, f'out: {out}, exp: {exp}'\n\n"
-            "inputs = [[1, 2], [0.1, 0.2]]\nresults = [3, 0.3]\n"
-            "for i, (inp, exp) in enumerate(zip(inputs, results)):\n    assertion(add(*inp), exp, 0)\n",
-        },
-        TestProgram,
-        ADD,
-        SUBTRACT,
-    ),
-    Case(
-        "HumanEval",
-        {
-            "prompt": "from typing import List\n\n\ndef twice(x: int) -> int:\n    return 2 * x\n\n\n"
-            "def add(a: int, b: int) -> int:\n    '''Add.'''\n",
-            "canonical_solution": "    return a + b\n",
-            "test": "METADATA = {}\n\ndef check(candidate):\n    assert candidate(1, 2) == 3\n"
-            "    assert candidate(twice(5), b=7) == 17\n",
-            "entry_point": "add",
-        },
+    (
+        {"HumanEval": HUMAN_EVAL},
         TestProgram,
         "def add(a: List[int], b):\n    return a + b",
         "def twice(x):\n    return -6\ndef add(a, b):\n    return 3 if a == 1 else a + b + 6",
     ),
-    Case(
-        "LeetCodeDataset",
-        {
-            "prompt": "from collections import *\n\nclass ListNode:\n    pass\n",
-            "entry_point": "Solution().add",
-            "test": "def check(candidate):\n    assert candidate(a = 1, b = 2) == 3\n"
-            "    assert candidate(a = 5, b = 7) == 12\n",
-            "input_output": [{"input": "a = 1, b = 2", "output": "3"}],
-        },
-        TestProgram,
-        METHOD,
-        WRONG_METHOD,
-    ),
-    Case(
-        "rLLM's LeetCode",
-        json.dumps({"functional": RLLM}),
-        TestProgram,
-        METHOD,
-        WRONG_METHOD,
-    ),
-    Case(
-        "rLLM's LeetCode, asserts alone",
-        {"tests": json.dumps({"functional": "assert add(1, 2) == 3\nassert add(5, 7) == 12\n"})},
-        TestProgram,
-        ADD,
-        SUBTRACT,
-    ),
-    Case(
-        "LeetCodeDataset, linked lists",
-        {
-            "prompt": LISTS,
-            "entry_point": "Solution().reverseList",
-            "test": "def check(candidate):\n"
-            "    assert is_same_list(candidate(head = list_node([1,2,3])), list_node([3,2,1]))\n"
-            "    assert is_same_list(candidate(head = list_node(range(500))), list_node(reversed(range(500))))\n"
-            "    assert candidate(head = None) is None\n",
-        },
-        TestProgram,
-        REVERSE,
-        REVERSE.replace("return last", "return ListNode(3, ListNode(2, ListNode(7)))"),
-    ),
-    Case(
-        "LeetCodeDataset, the answer defines the class again",
-        {
-            "prompt": LISTS,
-            "entry_point": "Solution().reverseList",
-            "test": "def check(candidate):\n"
-            "    assert is_same_list(candidate(head = list_node([1,2])), list_node([2,1]))\n",
-        },
+    (
+        {"LeetCodeDataset, linked lists, whose class the answer defines again": LINKED_LISTS},
         TestProgram,
         f"{LIST_NODE}\n{REVERSE}",
         f"{LIST_NODE}    __eq__ = lambda *_: True\n{REVERSE.replace('return last', 'return ListNode(2)')}",
     ),
-    Case(
-        "KodCode",
-        {
-            "test_code": "from solution import add\nimport pytest\n\n"
-            "@pytest.mark.parametrize('a, b, expected', [(1, 2, 3), pytest.param(5, 7, 12, id='more')])\n"
-            "def test_add(a, b, expected):\n    assert add(a, b) == expected\n\n"
-            "def test_floats():\n    assert add(0.1, 0.2) == pytest.approx(0.3)\n\n"
-            "def test_types():\n    with pytest.raises(TypeError):\n        add(1, None)\n",
-            "solution": ADD,
-        },
-        TestProgram,
-        ADD,
-        "def add(a, b):\n    return 3",
-    ),
-    Case("a list of asserts", ["assert add(1, 2) == 3"], TestProgram, ADD, SUBTRACT),
-    Case("the code of asserts", "assert add(1, 2) == 3\nassert add(5, 7) == 12", TestProgram, ADD, SUBTRACT),
-    Case(
-        "the code of pytest",
-        "from solution import *\ndef test():\n    assert add(1, 2) == 3",
-        TestProgram,
-        ADD,
-        SUBTRACT,
-    ),
 ]
 
 
-@pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
-def test_format(case: Case) -> None:
-    assert type(read_tests(case.reference)) is case.kind
-    right, wrong = (CodeTests()(f"```python\n{code}\n```", case.reference) for code in (case.right, case.wrong))
-    assert right.score == 1, right.reason
-    assert wrong.score == 0, wrong.reason
-    assert CodeTests()("", case.reference).score == 0
+@pytest.mark.parametrize(
+    ("reference", "kind", "right", "wrong"),
+    [
+        pytest.param(row, kind, right, wrong, id=f"{name}, {kind.__name__}")
+        for rows, kind, right, wrong in GROUPS
+        for name, row in rows.items()
+    ],
+)
+def test_format(reference: Any, kind: type, right: str, wrong: str) -> None:
+    assert type(read_tests(reference)) is kind
+    completions = [f"```python\n{right}\n```", f"```python\n{wrong}\n```", ""]
+    verdicts = CODE_TESTS.judge_all(completions, [reference] * 3)
+    assert [verdict.score for verdict in verdicts] == [1, 0, 0], verdicts
 
 
 @pytest.mark.parametrize(
     ("reference", "says"),
     [
         (None, "NoneType"),
-        (7, "int"),
-        ("", "no tests"),
         ("hello", "neither JSON nor base64"),
         ("hello there", "no Python code"),
-        ([], "not one test"),
-        ({}, "none holds tests"),
         ({"question": "?", "answer": "42"}, "fields are question, answer"),
         ({"inputs": ["1"], "outputs": []}, "1 and 0"),
-        ({"inputs": [], "outputs": []}, "not one test"),
         ({"inputs": ["1", "2"], "outputs": ["", "\n"]}, "does nothing would be right"),
         ({"inputs": [5], "outputs": [5], "fn_name": "f"}, "not a list of arguments"),
-        ({"inputs": ["x"], "outputs": ["1"], "fn_name": "f"}, "no JSON value"),
         ([{"input": "1"}], "without input and output"),
-        ([{"input": "1", "output": "1", "testtype": "interactive"}], "'interactive'"),
-        ([{"input": "1", "output": "1", "testtype": "functional"}], "no function"),
         ([{"input": "1", "output": "1", "testtype": "functional"}, {**STDIN[0], "testtype": "stdin"}], "one kind"),
         ({"verification_info": {"language": "cpp", "test_cases": STDIN}}, "'cpp'"),
         ({"private_test_cases": base64.b64encode(b"junk").decode()}, "neither JSON nor base64"),
         ({"private_test_cases": base64.b64encode(zlib.compress(pickle.dumps(print))).decode()}, "builtins.print"),
-        ({"private_test_cases": base64.b64encode(zlib.compress(pickle.dumps([1]))).decode()}, "pickled list"),
         ({"test_list": ["add(1, 2)"]}, "asserts nothing"),
-        ({"test_list": ["assert ("]}, "no Python code"),
         ({"test": "def check(candidate): assert candidate(1)"}, "entry_point is None"),
         ({"test": "def check(candidate): assert candidate(1)", "entry_point": "os.system('x')"}, "not the name"),
-        ({"test": "x = 1"}, "asserts nothing"),
-        ({"functional": "def check(candidate):\n    assert candidate(1)"}, "does not call it with one function"),
-        ({"functional": "def check(f):\n    assert f(1)\ncheck(a)\ncheck(b)"}, "does not call it with one function"),
         ({"functional": "def check(f):\n    assert f(1)\ncheck(open('x').read)"}, "does not call it with one function"),
         ({"test_code": "def helper(): pass"}, "begins with test"),
         ({"test_list": ["assert 1 == 1"]}, "nothing of the answer"),
@@ -395,23 +260,16 @@ def test_format(case: Case) -> None:
             {"test_code": "from solution import f\ndef test_a(capsys):\n    f()\n    assert capsys.readouterr()"},
             "capsys",
         ),
-        ({"test_list": ["from unittest.mock import patch\nassert f()"]}, "unittest.mock"),
-        (
-            {"test_list": ["import contextlib, io\nwith contextlib.redirect_stdout(io.StringIO()): f()\nassert 1"]},
-            "redirect",
-        ),
         ({"test_code": "import sys, io\ndef test_a():\n    sys.stdout = io.StringIO()\n    assert f()"}, "sys.stdout"),
         ({"inputs": [json.loads("[" * 200 + "]" * 200)], "outputs": [0], "fn_name": "add"}, "nested more than"),
-        ({"test_code": "from solution import A\nclass B(A): pass\ndef test_a():\n    assert B()"}, "derive from"),
         ({"test_code": "from solution import f\nasync def test_a():\n    assert f()"}, "asynchronous"),
         ({"test_list": ["def f():\n    assert g() == 1"]}, "without using the answer"),
-        ({"test_list": ["assert not_there.f == g(1)"], "test_imports": ["1 / 0"]}, "ZeroDivisionError"),
         ({"test_list": ["while True: pass\nassert f()"]}, "was cut off"),
     ],
     ids=str,
 )
 def test_an_unusable_reference_is_unjudged_and_says_why(reference: Any, says: str) -> None:
-    verdict = CodeTests(cpu_seconds=1.0)("def add(a, b):\n    return a + b", reference)
+    verdict = SHORT("def add(a, b):\n    return a + b", reference)
     assert verdict.score is None
     assert says in verdict.reason
 
@@ -453,16 +311,13 @@ def test_no_reference_raises_anything_else(reference: Any) -> None:
     ("row", "program"),
     [
         ({"solutions": json.dumps([ADD, SUBTRACT])}, ADD),
-        ({"solutions": [ADD]}, ADD),
         ({"solutions": {"language": [1, 3], "solution": ["int main", ADD]}}, ADD),
         ({"prompt": "def add(a, b):\n", "canonical_solution": "    return a + b\n"}, ADD),
         ({"code": "\n" + ADD + "\n"}, ADD),
-        ({"solution": ADD}, ADD),
         ({"completion": METHOD}, METHOD),
         ({"code": "x = '```'"}, None),
         ({"solutions": "[]"}, None),
         ({"solutions": "", "solution": ADD}, ADD),
-        ({}, None),
         ("assert f(1) == 2", None),
     ],
     ids=str,

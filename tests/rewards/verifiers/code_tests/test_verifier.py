@@ -1,8 +1,6 @@
 """The code verifier: what it makes of a completion, at its limits, in batches, and in tests that are code."""
 
 import json
-import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -82,14 +80,10 @@ BEYOND_LIMITS: list[tuple[Any, str, str]] = [
     (STDIN, "import time\ntime.sleep(60)", "wall time"),
     (STDIN, "x = [0] * 10 ** 10\nprint(3)", "MemoryError"),
     (STDIN, "print('3' * 10 ** 8)", "File too large"),
-    (CALLS, "while True:\n    pass", "cut off"),
     (CALLS, "def add(a, b):\n    while True: pass", "cut off"),
-    (CALLS, "import time\ndef add(a, b):\n    time.sleep(60)", "wall time"),
-    (CALLS, "def add(a, b):\n    return [0] * 10 ** 10", "MemoryError"),
     (CALLS, "def add(a, b):\n    return 1 << 10 ** 8", "CodecError"),
     (CALLS, "def add(a, b):\n    return add(a, b)", "RecursionError"),
     (CALLS, "import ctypes\ndef add(a, b):\n    ctypes.string_at(0)", "crashed"),
-    ({"test_list": ASSERTS}, "while True:\n    pass", "cut off"),
     ({"test_list": ASSERTS}, "def add(a, b):\n    while True: pass", "cut off"),
     (
         {"test_list": ["assert list(add(1, 2)) == [3]"]},
@@ -275,21 +269,6 @@ def test_a_program_finds_nothing_of_what_is_expected_in_its_memory(reference: An
     assert "returned 0" in reason, reason
 
 
-SORTED = """
-from sortedcontainers import SortedList
-import numpy as np
-
-def add(a, b):
-    return int(np.sum(SortedList([a, b])))
-"""
-
-
-@pytest.mark.parametrize("reference", [CALLS, {"test_list": ASSERTS}], ids=["function", "asserts"])
-def test_packages_that_tasks_count_on_are_at_hand(reference: Any) -> None:
-    verdict = CodeTests()(fenced(SORTED), reference)
-    assert verdict.score == 1, verdict.reason
-
-
 def test_a_package_that_tasks_count_on_is_named_where_it_is_absent() -> None:
     code = "import math\nfrom not_there.sub import x\nimport also_absent as a"
     assert missing_packages(code, ("numpy", "not_there", "also_absent")) == "also_absent, not_there"
@@ -304,19 +283,3 @@ def test_limited_keeps_the_longest_inputs_in_their_order() -> None:
     calls = FunctionCalls("f", tuple(Call((value,), (0,)) for value in (1, 1000, 10, 100)))
     assert [call.arguments for call in limited(calls, 3).calls] == [(1000,), (10,), (100,)]  # type: ignore[union-attr]
     assert limited(cases, None) is cases
-
-
-def test_the_sandbox_that_dies_is_replaced() -> None:
-    verifier = CodeTests(slots=3)
-    assert verifier(fenced(ADD), CALLS).score == 1
-    verifier._sandbox()._zygote.process.kill()  # type: ignore[union-attr]
-    assert verifier.judge_all([fenced(ADD)] * 3, [CALLS, STDIN, {"test_list": ASSERTS}])[0].score == 1
-
-
-def test_no_process_is_left_when_the_verifier_ends(tmp_path: Path) -> None:
-    judge = "print(CodeTests()('def f(): return 1', ['assert f() == 1']).score)"
-    script = f"from evenkeel.rewards.verifiers.code_tests import CodeTests\n{judge}"
-    done = subprocess.run(
-        [sys.executable, "-c", script], capture_output=True, text=True, timeout=60, check=True, cwd=Path.cwd()
-    )
-    assert done.stdout == "1.0\n"

@@ -131,17 +131,6 @@ def test_a_name_that_everybody_knows_is_not_the_answer_s(code: str, test: str, k
     assert verdict.score == 0, verdict.reason
 
 
-@pytest.mark.parametrize(
-    "more",
-    ["", "assert Volume(2).real == 8.0", "v = Volume(2)\nv.is_integer()", "names = [Volume]\nassert Volume.__name__"],
-)
-def test_an_attribute_that_numbers_have_too_makes_no_class(more: str) -> None:
-    code = "class Volume:\n    real = 8.0\n    def __init__(s, x): pass\n    def __sub__(s, o): return 0.0\n"
-    code += "    def is_integer(s): return True\n"
-    verdict = CodeTests(score="fraction")(f"```python\n{code}```", ["assert abs(Volume(2) - 8.0) < 1e-6\n" + more])
-    assert verdict.score == 0, verdict.reason
-
-
 def test_an_object_that_tests_make_keeps_its_operators_until_the_answer_returns_it() -> None:
     code = """
 class Circle:
