@@ -5,10 +5,9 @@
     evenkeel sweep status sweeps/quickstart
     evenkeel sweep report sweeps/quickstart
     evenkeel sweep cell sweeps/quickstart variant=lopti seed=3
-    evenkeel sweep export sweeps/quickstart > wandb.yaml     # for wandb sweep wandb.yaml
 
 `plan` needs a pilot: two or three finished cells of this sweep, as `cell` runs them, or an earlier sweep's directory.
-It says which differences the verdict will find, by seeds, held-out items and rollout batches, and the cost in hours.
+It says which differences the verdict will find, by the number of seeds.
 
 With `stopping:` in its file `run` looks at every comparison while its seeds come in, and starts no more cells of those
 that are decided or hopeless.
@@ -27,17 +26,13 @@ from evenkeel.trainer.run.config.shipped import named_path
 
 COMMANDS: dict[str, tuple[str, Callable[[argparse.Namespace], int]]] = {
     "plan": (
-        "say what the sweep will see and what it costs, from a pilot of two or three cells",
-        lambda given: commands.plan(given.file, given.pilot, given.items, given.difference, as_json=given.json),
+        "say what the sweep will see, from a pilot of two or three cells",
+        lambda given: commands.plan(given.file, given.pilot, given.items, given.difference),
     ),
     "run": ("run all cells, or go on with them", lambda given: commands.run(given.file)),
     "status": ("show how far they are", lambda given: commands.status(given.file, once=given.once)),
     "report": ("compare the finished cells: verdict, intervals, curves", lambda given: commands.report(given.file)),
-    "cell": (
-        "run one cell in this terminal",
-        lambda given: commands.run_cell(given.file, given.choice),
-    ),
-    "export": ("print the sweep as W&B's agents want it", lambda given: commands.export(given.file)),
+    "cell": ("run one cell in this terminal", lambda given: commands.run_cell(given.file, given.choice)),
 }
 
 
@@ -60,7 +55,6 @@ def parser() -> argparse.ArgumentParser:
             command.add_argument("--pilot", type=Path, help="directory of finished cells; else the sweep's own")
             command.add_argument("--items", type=positive(int), help="held-out items; else as many as the pilot's")
             command.add_argument("--difference", type=positive(float), help="a difference in accuracy to be found")
-            command.add_argument("--json", action="store_true", help="print the plan as JSON")
         if name == "status":
             command.add_argument("--once", action="store_true", help="print the table and end")
         if name == "cell":

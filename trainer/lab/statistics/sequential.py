@@ -36,9 +36,7 @@ from numpy.typing import NDArray
 from scipy import optimize, stats
 
 from evenkeel.trainer.evaluation.shares import CONFIDENCE, Estimate
-from evenkeel.trainer.lab.statistics.components import DifferenceComponents
 from evenkeel.trainer.lab.statistics.intervals import StatisticsError
-from evenkeel.trainer.lab.statistics.planning import detectable_difference
 
 Floats = NDArray[np.float64]
 ALPHA = 1 - CONFIDENCE
@@ -167,20 +165,6 @@ def sequential_p(p_values: Sequence[float], looks: Sequence[int]) -> float:
         if excess(most) > 0:
             found = math.exp(optimize.brentq(excess, least, most, xtol=1e-4))
     return found
-
-
-def chance_to_decide(looks: Sequence[int], position: int) -> float:
-    """How often look ``position`` passes its limit at a difference that all the seeds find in 80 % without looks."""
-    seeds, total = looks[position], looks[-1]
-    effect = detectable_difference(DifferenceComponents(1.0, 0.0, 0.0, 0.0, total - 1), total, 1)
-    limit = stats.t.isf(look_levels(looks)[position] / 2, seeds - 1)
-    return float(np.nan_to_num(stats.nct.sf(limit, seeds - 1, effect * math.sqrt(seeds))))  # NaN far in the tail
-
-
-def least_predictive_power(looks: Sequence[int], position: int) -> float:
-    """`predictive_power` at look ``position`` where no difference at all was seen: it cannot be smaller."""
-    nothing = Estimate(0.0, 0.0, 0.0, looks[position], None, 1.0, 0.0)
-    return predictive_power(nothing, looks[-1], look_levels(looks)[-1])
 
 
 def predictive_power(difference: Estimate, total: int, level: float) -> float:

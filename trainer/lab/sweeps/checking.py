@@ -1,10 +1,10 @@
 """Every distinct merged file of a sweep's cells, checked as `evenkeel check` does, before the first cell is started."""
 
 import os
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
-from unittest.mock import patch
 
 from evenkeel.errors import Refusal
 from evenkeel.trainer.lab.sweeps.cell_directory import CellDirectory
@@ -29,8 +29,23 @@ def checked_plans(tree: Node, *stages: Sweep) -> list[list[Plan]]:
     Raises:
         Refusal: variants that cannot be compared; a setting, model, rows or parts with which a cell would be refused.
     """
-    with patch.dict(os.environ, stages[0].environment):
+    with _environment(stages[0].environment):
         return _checked_plans(tree, stages)
+
+
+@contextmanager
+def _environment(variables: Mapping[str, str]) -> Iterator[None]:
+    """``variables`` in this process's environment, as they are in that of its cells."""
+    before = {name: os.environ.get(name) for name in variables}
+    os.environ.update(variables)
+    try:
+        yield
+    finally:
+        for name, value in before.items():
+            if value is None:
+                os.environ.pop(name, None)
+            else:
+                os.environ[name] = value
 
 
 def _checked_plans(tree: Node, stages: Sequence[Sweep]) -> list[list[Plan]]:

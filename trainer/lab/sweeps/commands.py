@@ -1,12 +1,10 @@
 """The commands of `evenkeel sweep`; each prints what happens and returns the exit status.
 
-They raise `rewards.registry.Refusal` where the file, its parts or this machine are not able to do what is asked.
+They raise `Refusal` where the file, its parts or this machine are not able to do what is asked.
 """
 
-import os
 import sys
 from collections.abc import Mapping, Sequence
-from contextlib import redirect_stdout
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -37,7 +35,6 @@ from evenkeel.trainer.lab.sweeps.tuning import (
     tuning_stage,
 )
 from evenkeel.trainer.run.config import load_config
-from evenkeel.trainer.run.config.yaml_document import write
 
 
 def run(file: Path, parents: Sequence[str] = ()) -> int:
@@ -96,13 +93,14 @@ def _run_cells(
 
 
 def run_cell(file: Path, choice: Sequence[str]) -> int:
-    """Run one cell here, as `run` would; a W&B agent calls this and names the W&B run itself.
+    """Run one cell here, as `run` would.
 
     Args:
         choice: ``variant=…`` and ``seed=…``.
     """
     sweep, tree = load_sweep(file)
-    _refuse_stages(sweep, "cell")
+    if sweep.tune is not None:
+        raise Refusal("With `tune:` the settings of cells are known after the tuning: use `evenkeel sweep run`.")
     chosen = chosen_cell(cells_of(sweep), choice)
     (plans,) = checked_plans(tree, sweep)
     (cell,) = (cell for cell in queued_cells(sweep, plans) if cell.name == chosen.name)
@@ -114,51 +112,10 @@ def run_cell(file: Path, choice: Sequence[str]) -> int:
         check_looks_unchanged(sweep, cell.directory.path.parent)
         write_sweep(sweep, plans, cell.directory.path.parent, file)
         attempt = next_attempt(sweep, cell)
-        if "WANDB_SWEEP_ID" in os.environ:
-            for name in ("WANDB_RUN_ID", "WANDB_RESUME"):
-                attempt.environment.pop(name)
         print(f"{cell.name} runs; its output is in {cell.directory.log}", flush=True)
         attempt.run(0, rendezvous(0, ["localhost"], "0"), in_terminal=True)
     print_table(status_table(cell.directory.path.parent, only=cell.name))
     return {"finished": 0, "stopped": 130}.get(cell.directory.state(), 1)
-
-
-def export(file: Path) -> int:
-    """The sweep as W&B's agents want it, on standard output."""
-    with redirect_stdout(sys.stderr):  # transformers prints while it is imported, and the output is a file
-        sweep, tree = load_sweep(file)
-        _refuse_stages(sweep, "export")
-        if sweep.stopping is not None:
-            raise Refusal(
-                "W&B's agents choose the order of cells themselves and cannot take looks, so no comparison would stop "
-                "early. Run a sweep with `stopping:` by `evenkeel sweep run`."
-            )
-        checked_plans(tree, sweep)
-    # A variant stands for several settings, which W&B's parameters cannot: its agents get the names of cells.
-    exported = write(
-        {
-            "name": sweep.name,
-            "method": "grid",
-            "parameters": {
-                "seed": {"values": list(sweep.seeds)},
-                "variant": {"values": list(dict.fromkeys(cell.variant for cell in cells_of(sweep)))},
-            },
-            # an agent talks to W&B's server, so its runs must too, whatever the run file says
-            "command": [
-                "${env}",
-                "WANDB_MODE=online",
-                "${interpreter}",
-                "-m",
-                "evenkeel",
-                "sweep",
-                "cell",
-                str(file),
-                "${args_no_hyphens}",
-            ],
-        }
-    )
-    print(exported, end="")
-    return 0
 
 
 def report(file: Path, parents: Sequence[str] = ()) -> int:
@@ -168,8 +125,8 @@ def report(file: Path, parents: Sequence[str] = ()) -> int:
     return print_report(_started(file, parents))
 
 
-def plan(file: Path, pilot: Path | None, items: int | None, difference: float | None, *, as_json: bool) -> int:
-    """Which differences the sweep can detect, and its cost, from finished cells.
+def plan(file: Path, pilot: Path | None, items: int | None, difference: float | None) -> int:
+    """Which differences the sweep can detect, from finished cells.
 
     Args:
         pilot: a directory of cells; otherwise the sweep's own.
@@ -177,18 +134,14 @@ def plan(file: Path, pilot: Path | None, items: int | None, difference: float | 
         difference: that should be detected.
     """
     from evenkeel.trainer.lab.sweeps.pilots import read_pilot
-    from evenkeel.trainer.lab.sweeps.planning import plan_json, plan_of, plan_sentences, plan_tables
+    from evenkeel.trainer.lab.sweeps.planning import plan_of, plan_sentences, plan_table
 
     sweep, _ = load_sweep(file)
     samples = load_config(sweep.config).evaluation.samples or 1
     found = read_pilot(pilot or Path(sweep.output_dir), _pilot_commands(sweep, file))
     planned = plan_of(sweep, found, samples, items, difference)
-    if as_json:
-        print(plan_json(planned))
-        return 0
     print("\n".join(plan_sentences(planned)))
-    for table in plan_tables(planned):
-        print_table(table)
+    print_table(plan_table(planned))
     return 0
 
 
@@ -221,14 +174,6 @@ def status(file: Path, *, once: bool) -> int:
     else:
         watch(root)
     return 0
-
-
-def _refuse_stages(sweep: Sweep, command: str) -> None:
-    if sweep.tune is not None:
-        raise Refusal(
-            f"`{command}` needs the settings of all cells now, and with `tune:` they are known only after the tuning. "
-            "Run the sweep by `evenkeel sweep run`."
-        )
 
 
 def _started(file: Path, parents: Sequence[str] = ()) -> Path:

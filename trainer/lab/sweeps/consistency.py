@@ -10,7 +10,7 @@ from typing import Any
 
 from pydantic_core import InitErrorDetails
 
-from evenkeel.trainer.lab.sweeps.schema import Stopping
+from evenkeel.trainer.lab.statistics.verdict import FEWEST_SEEDS
 from evenkeel.trainer.run.config.problems import problem
 
 RESERVED_KEYS = {
@@ -21,8 +21,6 @@ RESERVED_KEYS = {
     "branch_of": "Write the checkpoints under `from:`.",
     "extends": "The base of all cells is the file that `config:` names.",
 }
-_FEWEST_DECIDED = 0.001
-_RESERVED_LAUNCH_ARGUMENTS = ("main_process_port", "main_process_ip", "machine_rank", "num_machines")
 
 
 def inconsistencies(data: Mapping[str, Any]) -> Iterator[InitErrorDetails]:
@@ -35,7 +33,6 @@ def inconsistencies(data: Mapping[str, Any]) -> Iterator[InitErrorDetails]:
     yield from _variants(variants, grid)
     yield from _tuning(_mapping(data.get("tune")), data, variants)
     yield from _stopping(_mapping(data.get("stopping")), data)
-    yield from _launch(_mapping(data.get("launch")))
     yield from _environment(_mapping(data.get("environment")), _mapping(data.get("executor")))
 
 
@@ -55,11 +52,8 @@ def _seeds(given: Any, *place: str) -> Iterator[InitErrorDetails]:
 def _keys(variants: Mapping[str, Any], grid: Mapping[str, Any], tuned: Mapping[str, Any]) -> Iterator[InitErrorDetails]:
     places: list[tuple[str, ...]] = [("variants", name, key) for name in variants for key in _mapping(variants[name])]
     for place in (*places, *(("grid", key) for key in grid), *(("tune", "grid", key) for key in tuned)):
-        key = place[-1].strip()
-        if key in RESERVED_KEYS:
-            yield problem("decided-by-sweep", "is the sweep's to say.", RESERVED_KEYS[key], place)
-        elif key != place[-1]:
-            yield problem("blank-in-key", "has blanks around it.", f"Write {key}.", place)
+        if place[-1] in RESERVED_KEYS:
+            yield problem("decided-by-sweep", "is the sweep's to say.", RESERVED_KEYS[place[-1]], place)
 
 
 def _variants(variants: Mapping[str, Any], grid: Mapping[str, Any]) -> Iterator[InitErrorDetails]:
@@ -116,34 +110,12 @@ def _stopping(stopping: Mapping[str, Any], data: Mapping[str, Any]) -> Iterator[
     elif looks and looks[-1] != len(seeds):
         what = f"ends at {looks[-1]} seeds, and `seeds:` holds {len(seeds)}: the last look is at all of them."
         yield problem("last-look", what, f"Write [{', '.join(map(str, [*looks[:-1], len(seeds)]))}].", here)
-    elif len(looks) > 1 and looks[0] > 0:
-        yield from _blind_looks(looks, stopping.get("futility", Stopping.model_fields["futility"].default), here)
+    elif looks and 0 < looks[0] < FEWEST_SEEDS:
+        what = f"starts at {looks[0]} seeds, and fewer than {FEWEST_SEEDS} give no verdict."
+        yield problem("too-few-seeds", what, f"Start at {FEWEST_SEEDS} seeds or later.", here)
     if isinstance(variants := data.get("variants"), dict) and len(variants) == 1:
         what = "is given for a single variant, and looks are at comparisons."
         yield problem("looks-of-one-variant", what, "Add a variant, or leave it out.", ("stopping",))
-
-
-def _blind_looks(looks: list[int], futility: Any, here: tuple[str, ...]) -> Iterator[InitErrorDetails]:
-    """Looks that could end nothing, whatever they saw."""
-    from evenkeel.trainer.lab.statistics.sequential import chance_to_decide, least_predictive_power, look_levels
-    from evenkeel.trainer.lab.statistics.verdict import FEWEST_SEEDS
-
-    if looks[0] < FEWEST_SEEDS:
-        what = f"starts at {looks[0]} seeds, and fewer than {FEWEST_SEEDS} give no verdict."
-        yield problem("too-few-seeds", what, f"Start at {FEWEST_SEEDS} seeds or later.", here)
-        return
-    levels = look_levels(looks)
-    for position, seeds in enumerate(looks[:-1]):
-        hopeless = least_predictive_power(looks, position)
-        chance = chance_to_decide(looks, position)
-        if chance < _FEWEST_DECIDED and not (isinstance(futility, int | float) and hopeless < futility):
-            what = (
-                f"holds a look at {seeds} of {looks[-1]} seeds that can end nothing. Its share of the 5 % makes "
-                f"its level {levels[position]:.1g}: a difference that all seeds find in 80 % of sweeps is found there "
-                f"in fewer than 1 of {1 / _FEWEST_DECIDED:,.0f}. Nor can it be hopeless: where no difference is seen, "
-                f"the chance that {looks[-1]} seeds tell the variants apart is still {hopeless:.2f}."
-            )
-            yield problem("futile-look", what, f"Look later, from about {-(-looks[-1] * 2 // 5)} seeds on.", here)
 
 
 def _environment(environment: Mapping[str, Any], executor: Mapping[str, Any]) -> Iterator[InitErrorDetails]:
@@ -153,12 +125,6 @@ def _environment(environment: Mapping[str, Any], executor: Mapping[str, Any]) ->
         what = "is set for every cell by the sweep, so that no two share a GPU."
         instead = f"Leave it out and start the sweep with it: {name}={gpus} evenkeel sweep run …"
         yield problem("decided-by-sweep", what, instead, ("environment", name))
-
-
-def _launch(launch: Mapping[str, Any]) -> Iterator[InitErrorDetails]:
-    for key in {*launch} & {*_RESERVED_LAUNCH_ARGUMENTS}:
-        what = "is set for every cell by the sweep: two cells must not meet at one port."
-        yield problem("decided-by-sweep", what, "Leave it out.", ("launch", key))
 
 
 def _mapping(value: Any) -> Mapping[str, Any]:

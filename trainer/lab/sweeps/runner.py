@@ -18,10 +18,10 @@ from typing import Any
 from filelock import FileLock, Timeout
 
 from evenkeel.errors import Refusal
-from evenkeel.trainer.lab.sweeps.overdue import overdue, why_overdue
+from evenkeel.trainer.lab.sweeps.overdue import longest_cell, overdue
 from evenkeel.trainer.lab.sweeps.plans import Plan
 from evenkeel.trainer.lab.sweeps.queues import Queue, SchedulerError
-from evenkeel.trainer.lab.sweeps.schema import Sweep
+from evenkeel.trainer.lab.sweeps.schema import SlurmExecution, Sweep
 from evenkeel.trainer.lab.sweeps.starting import QueuedCell, next_attempt
 from evenkeel.trainer.lab.sweeps.stopping import LookGate
 from evenkeel.trainer.run.processes import REFUSED
@@ -31,8 +31,6 @@ from evenkeel.trainer.run.record.files import write_json
 POLL_SECONDS = 1.0
 RETRY_SECONDS = 30.0
 """How long nothing is submitted after the queue has refused an attempt."""
-SECONDS_BETWEEN_WORDS = 30.0
-"""How often, behind a stop, it is said which cells are still awaited."""
 SECONDS_TO_SAVE = 60.0
 """How long a cell that has taken too long may take to save a checkpoint."""
 LOCK = "sweep.lock"
@@ -121,7 +119,6 @@ class SweepRunner:
         self.stops = 0
         self._refused_at = -RETRY_SECONDS
         self._refusal = ""
-        self._said_at = 0.0
         self._asked_to_end: dict[str, float] = {}
 
     def run(self) -> bool:
@@ -155,7 +152,6 @@ class SweepRunner:
                 if self.stops > stops_sent:
                     stops_sent = self.stops
                     self._stop_all(running)
-                self._say_who_is_awaited(running)
                 self._end_overdue(running)
         finally:
             for number, handler in handlers.items():
@@ -261,23 +257,18 @@ class SweepRunner:
     def _stop(self, number: int, frame: FrameType | None) -> None:
         self.stops += 1
 
-    def _say_who_is_awaited(self, running: Sequence[QueuedCell]) -> None:
-        """Behind a stop, every so often: which cells have not ended, and since when each has written nothing."""
-        if not self.stops or not running or time.monotonic() - self._said_at < SECONDS_BETWEEN_WORDS:
-            return
-        self._said_at = time.monotonic()
-        waiting = ", ".join(f"{entry.name} ({_quiet(entry.directory.log)})" for entry in running)
-        self.say(f"Waiting for {waiting} to save a checkpoint and end. Ctrl-C again ends them at once.")
-
     def _end_overdue(self, running: Sequence[QueuedCell]) -> None:
         """Stop attempts that take too long, with a checkpoint; a minute later, without."""
-        for entry in overdue(self.sweep, running, self.entries):
+        if isinstance(self.sweep.executor, SlurmExecution):
+            return
+        for entry in overdue(running, self.entries):
             assert entry.attempt is not None
             label = entry.attempt["label"]
             asked = self._asked_to_end.get(label)
             try:
                 if asked is None:
-                    self.say(f"{entry.name}: {why_overdue(self.sweep, self.entries)}; it is asked to save and end")
+                    longest = longest_cell(self.entries) / 60
+                    self.say(f"{entry.name}: the longest finished cell took {longest:.0f} minutes; this one is ended")
                     self._asked_to_end[label] = time.monotonic()
                     self.queue.stop(entry.attempt, entry.directory)
                 elif time.monotonic() - asked > SECONDS_TO_SAVE:
@@ -287,7 +278,6 @@ class SweepRunner:
 
     def _stop_all(self, running: Sequence[QueuedCell]) -> None:
         if self.stops == 1 and running:
-            self._said_at = time.monotonic()
             self.say(
                 f"Stopping {len(running)} cells, each with a checkpoint when its rollout batch has ended: "
                 f"{', '.join(entry.name for entry in running)}. Ctrl-C again ends them at once."
@@ -298,14 +288,6 @@ class SweepRunner:
                 (self.queue.stop if self.stops == 1 else self.queue.kill)(entry.attempt, entry.directory)
             except SchedulerError as refusal:
                 self.say(f"{entry.name}: could not be stopped ({refusal}); Ctrl-C again tries once more")
-
-
-def _quiet(log: Path) -> str:
-    """How long nothing has been written to a log."""
-    if not log.exists():
-        return "no line yet"
-    seconds = time.time() - log.stat().st_mtime
-    return f"no line for {seconds:.0f} s" if seconds < 120 else f"no line for {seconds / 60:.0f} minutes"
 
 
 def _plain(value: Any) -> Any:

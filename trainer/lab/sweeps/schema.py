@@ -121,8 +121,6 @@ class Sweep(Section):
     """Variables that are set for every cell."""
     retries: Annotated[int, Field(ge=0)] = 1
     """How often a failed cell is run again; one that was refused (exit status 2) is not."""
-    cell_minutes: Annotated[float, Field(gt=0)] | None = None
-    """How long one attempt at a cell may take; ``null`` = ten times the longest finished cell, 30 at least."""
     unfair: list[Text] = Field(default_factory=list)
     """Settings in which variants may differ although that makes them hard to compare."""
 

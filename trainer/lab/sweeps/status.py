@@ -1,15 +1,14 @@
-"""How far the cells of a sweep are, read from the files of their runs."""
+"""Show how far the cells of a sweep are, from the files of their runs."""
 
 import re
 import time
 from collections.abc import Sequence
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
 from rich.live import Live
 
-from evenkeel.trainer.lab.reports.run_files import LOOKS, attempt_seconds, read_json
+from evenkeel.trainer.lab.reports.run_files import LOOKS, read_json
 from evenkeel.trainer.lab.reports.tables import Table, TableCell, plain_table, terminal_table
 from evenkeel.trainer.lab.sweeps.cell_directory import CellDirectory
 from evenkeel.trainer.lab.sweeps.files import LooksRecord, SweepRecord
@@ -22,7 +21,7 @@ _HELD_OUT = re.compile(r"eval_verifier/\S*accuracy")  # over all held-out sets; 
 
 
 def status_table(root: Path, only: str | None = None) -> Table:
-    """One row a cell, or only that of one: state, step, reward, held-out accuracy, time left."""
+    """One row a cell, or only that of one: state, step, reward, held-out accuracy."""
     described = read_record(root / "sweep.json", SweepRecord, "`evenkeel sweep run` writes it again.")
     not_needed = read_json(root / LOOKS, LooksRecord).get("not_needed", [])
     rows, needed = [], []
@@ -33,30 +32,29 @@ def status_table(root: Path, only: str | None = None) -> Table:
         rows.append(_cell_row(cell, directory, is_needed=cell["name"] not in not_needed))
         if cell["name"] not in not_needed:
             needed.append(directory)
-    caption = _progress(needed) + (f", {len(not_needed)} not needed after a look" if not_needed else "")
-    titles = ("cell", "state", "attempts", "step", "reward", "held-out accuracy", "time left")
-    return plain_table(described["name"], titles, rows, caption)
+    finished = sum(bool(directory.summary()) for directory in needed)
+    after = f", {len(not_needed)} not needed after a look" if not_needed else ""
+    titles = ("cell", "state", "attempts", "step", "reward", "held-out accuracy")
+    return plain_table(described["name"], titles, rows, f"{finished} of {len(needed)} finished{after}")
 
 
 def _cell_row(cell: dict[str, Any], directory: CellDirectory, *, is_needed: bool) -> list[str | TableCell]:
     """The row of one cell; ``is_needed`` is false where a look has ended its comparison before."""
     state: str = directory.state()
     state = state if is_needed or state != "waiting" else "not needed"
-    attempts, lines = directory.attempts(), RunRecord(directory.run).metrics
+    lines = RunRecord(directory.run).metrics
     step = lines[-1]["step"] if lines else 0
     most = (cell.get("budget") or {}).get("optimizer_steps")
     rewards = [line["reward"] for line in lines if line.get("reward") is not None]
     keyed = ((line, key) for line in lines for key in _HELD_OUT.findall(" ".join(line))[:1])
     held_out = [line[key] for line, key in keyed if line[key] is not None]
-    left = _seconds_left(attempts[-1], step, most) if state == "running" else None
     return [
         cell["name"],
         TableCell(state, badge=state),
-        str(len(attempts)),
+        str(len(directory.attempts())),
         f"{step}/{most or '?'}",
         f"{rewards[-1]:.3f}" if rewards else "",
         f"{held_out[-1]:.3f}" if held_out else "",
-        "" if left is None else f"{int(left // 60)}:{int(left % 60):02d}",
     ]
 
 
@@ -92,26 +90,3 @@ def watch(root: Path, seconds_between: float = 2.0) -> None:
                 live.update(terminal_table(status_table(root)))
     except KeyboardInterrupt:
         return
-
-
-def _progress(directories: Sequence[CellDirectory]) -> str:
-    """How many are finished, and how long the others may take at the pace of those, as many at a time as now."""
-    finished = [directory for directory in directories if directory.summary()]
-    running = sum(directory.is_running() for directory in directories)
-    text = f"{len(finished)} of {len(directories)} finished"
-    attempts = [attempt for directory in finished for attempt in directory.attempts()]
-    seconds = [taken for attempt in attempts if (taken := attempt_seconds(attempt)) is not None]
-    if not running or not seconds:
-        return text
-    left = sum(seconds) / len(finished) * (len(directories) - len(finished)) / running
-    return f"{text}, about {left / 3600:.1f} h left"
-
-
-def _seconds_left(attempt: dict[str, Any], step: int, most: int | None) -> float | None:
-    """From the pace of this attempt, its start-up included."""
-    resumed = attempt.get("resumed_from")
-    done = step - (int(resumed.removeprefix("checkpoint-")) if resumed else 0)
-    if most is None or done <= 0 or "started" not in attempt:
-        return None
-    elapsed = (datetime.now(UTC) - datetime.fromisoformat(attempt["started"])).total_seconds()
-    return elapsed / done * (most - step)

@@ -71,8 +71,6 @@ REFUSALS = [
     (looks(3, 4), "ends at 4 seeds, and `seeds:` holds 5: the last look is at all of them. Write [3, 5]."),
     (looks(4, 3, 5), "is not increasing"),
     (looks(2, 5), "starts at 2 seeds, and fewer than 3 give no verdict. Start at 3 seeds or later."),
-    (looks(3, 20) | {"seeds": list(range(20))}, "holds a look at 3 of 20 seeds that can end nothing. Its share"),
-    (looks(3, 10) | {"seeds": list(range(10))}, "still 0.28. Look later, from about 4 seeds on."),
     (looks(3, 5, futility=0.7), "stopping.futility"),
     (looks(3, 5) | {"variants": {"grpo": {}}}, "is given for a single variant, and looks are at comparisons"),
     ({"stopping": {"rule": "pocock", "looks": [3, 5]}}, "stopping.rule"),

@@ -73,11 +73,8 @@ REFUSALS = [
     ({"variants": {"grpo": {}, "a,b": {}}}, "variants.a,b: holds a comma"),
     ({"variants": {"grpo": {"seed": 3}}}, "variants.grpo.seed: is the sweep's to say. Write the seeds of all variants"),
     ({"variants": {"grpo": {"output_dir": "x"}}}, "variants.grpo.output_dir: is the sweep's to say."),
-    ({"variants": {"grpo": {"seed ": 3}}}, "variants.grpo.seed : is the sweep's to say."),
-    ({"grid": {" trl.beta": [0]}}, "grid. trl.beta: has blanks around it. Write trl.beta."),
     ({"variants": {"grpo": {"trl.beta": 1}}, "grid": {"trl.beta": [0]}}, "is also in `grid:`"),
     ({"grid": {"trl.beta": []}}, "grid.trl.beta: is [], and should have at least 1 item."),
-    ({"launch": {"main_process_port": 29500}}, "two cells must not meet at one port"),
     (
         {"environment": {"CUDA_VISIBLE_DEVICES": "2,3"}},
         "Leave it out and start the sweep with it: CUDA_VISIBLE_DEVICES=2,3 evenkeel sweep run",
