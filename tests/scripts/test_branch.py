@@ -15,9 +15,7 @@ from evenkeel.errors import Refusal
 from evenkeel.trainer.command.branch import main as branch
 from evenkeel.trainer.command.sweep import main as sweep
 from evenkeel.trainer.command.train import main as train
-from evenkeel.trainer.lab.sweeps.loading import load_sweep
 from evenkeel.trainer.run.branch import branch_of, checkpoint_at
-from evenkeel.trainer.run.config import ConfigError
 from evenkeel.trainer.run.experiment import Experiment
 from evenkeel.trainer.run.record.manifest import data_fingerprint
 from evenkeel.trainer.run.record.run_record import RunRecord
@@ -93,6 +91,7 @@ def test_a_branch_trains_with_its_own_settings(parent: Path, tmp_path: Path):
     assert old != new
 
 
+@pytest.mark.slow
 def test_a_branch_of_two_passes_goes_on_with_the_same_prompts(parent: Path, tmp_path: Path):
     """Lopti takes two optimizer steps for a rollout batch: steps are numbered anew, rollout batches are not."""
     changes = "algorithm.update_schedule=lopti", "trl.max_steps=8", "trl.save_steps=2", "trl.warmup_steps=4"
@@ -132,6 +131,7 @@ main(sys.argv[1:])
 """
 
 
+@pytest.mark.slow
 def test_a_branch_killed_before_its_first_record_goes_on_and_is_finished(parent: Path, tmp_path: Path):
     run, begun = tmp_path / "branch", f"branch_of={parent / 'checkpoint-2'}"
     arguments = [str(parent / "config.yaml"), begun, f"output_dir={run}", "name=branch"]
@@ -204,17 +204,3 @@ def test_variants_of_two_parents_are_compared(parent: Path, tmp_path: Path, caps
     assert branch([*parents, str(file)]) == 0  # nothing is left to run
     file.write_text(VARIANTS + f"from: {parents}\noutput_dir: {tmp_path / 'arms'}\n")
     assert sweep(["report", str(file)]) == 0
-
-
-def test_parents_that_are_none_are_refused_with_their_line(parent: Path, tmp_path: Path):
-    file = tmp_path / "variants.yaml"
-    file.write_text(VARIANTS + f"from: [{parent}@2, {parent}@4, {parent}@3, nowhere]\n")
-    with pytest.raises(ConfigError) as refused:
-        load_sweep(file)
-    text = str(refused.value)
-    assert f"{file}, line 7: from" in text
-    assert "two runs of seed 42" in text
-    assert "has checkpoints at 2, 4" in text
-    assert "Write RUN@STEP" in text
-    with pytest.raises(ConfigError, match="Leave one of them out"):
-        load_sweep(file, [f"{parent}@2"])

@@ -10,12 +10,13 @@ from scripts.tiny_policy.tasks import TASKS
 from tests.paths import ROOT
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("name", "file", "different"),
     [
         ("knights_knaves_two", "docket_knights_two_base", [32, 48, 112]),  # each under eight namings
-        pytest.param("knights_knaves_three", "docket_knights_three_base", [256, 1280, 6000], marks=pytest.mark.slow),
-        pytest.param("knights_knaves_three", "laptop_knights_base", [256, 1280, 6000], marks=pytest.mark.slow),
+        ("knights_knaves_three", "docket_knights_three_base", [256, 1280, 6000]),
+        ("knights_knaves_three", "laptop_knights_base", [256, 1280, 6000]),
     ],
 )
 def test_a_run_file_trains_on_puzzles_that_the_warm_up_has_under_no_names(

@@ -4,12 +4,10 @@ Scripts in an interpreter without these packages answer with the command to writ
 """
 
 import itertools
-import subprocess
 import sys
 import tomllib
 from importlib.metadata import packages_distributions, version
 
-import pytest
 from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 from packaging.version import Version
@@ -58,19 +56,3 @@ def test_every_package_that_is_imported_is_declared() -> None:
                 if name not in ("evenkeel", "scripts", "_installed") and not packages & declared:
                     undeclared.add(f"{folder} imports {name}, of {' or '.join(packages)}")
     assert undeclared == set()
-
-
-def test_no_pin_is_of_a_local_build() -> None:
-    """torch==2.13.0+cpu could not be installed from PyPI; torch==2.13.0 accepts both."""
-    assert [name for name, version in pins().items() if version.local] == []
-
-
-@pytest.mark.parametrize("command", [["scripts/docket.py", "x y"], ["-m", "scripts.benchmarks"]], ids=str)
-def test_outside_the_virtual_environment_a_script_says_what_to_write(command: list[str]) -> None:
-    """-S takes the installed packages away."""
-    isolated = ["-S", *command] if command[0] == "-m" else ["-S", "-I", *command]
-    result = subprocess.run([sys.executable, *isolated], cwd=ROOT, capture_output=True, text=True)
-    assert result.returncode == 2, result.stderr
-    assert "has no package torch: this project is installed in its virtual environment" in result.stderr
-    assert f"{' '.join(command).replace('x y', repr('x y'))}\n" in result.stderr
-    assert len(result.stderr.splitlines()) == 1

@@ -3,7 +3,6 @@
 import json
 import re
 import signal
-import time
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +10,6 @@ import pyarrow.parquet as parquet
 import pytest
 import torch
 from ruamel.yaml import YAML
-from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
 
 from evenkeel.trainer.command.train import main
 from evenkeel.trainer.lab.rollouts import RecordedRollouts
@@ -103,26 +101,6 @@ def test_metrics_of_an_interrupted_run_equal_those_of_one_without(tiny_model: Pa
     assert_same_rollouts(tmp_path / "cut", tmp_path / "whole", batches=4)
     assert [path.name for path in (tmp_path / "cut").glob("*checkpoint-*")] == ["checkpoint-8"]
     assert json.loads((tmp_path / "cut" / "summary.json").read_text())["optimizer_steps"] == 8
-
-
-@pytest.mark.slow
-def test_tensorboard_shows_each_step_of_a_killed_run_once(tiny_model: Path, tmp_path: Path):
-    """Step 3 was written and not saved: it is trained, and written, again."""
-    whole, file = (run_file(tmp_path, tiny_model, name) for name in ("whole", "cut"))
-    overrides = ["logging.report_to=[tensorboard]", "evaluation.before=false"]
-    stopping_verifier.judged = 0
-    assert main([str(whole), *overrides]) == 0
-    interruption = {"STOPPING_VERIFIER_AT": str(stopping_verifier.judged - 12), "STOPPING_VERIFIER_BY": "SIGKILL"}
-    assert launch("-m", "evenkeel", "train", str(file), *overrides, **interruption).returncode == -signal.SIGKILL
-    shown = str(tmp_path / "cut" / "tensorboard")
-
-    def steps() -> list[int]:
-        return [event.step for event in EventAccumulator(shown).Reload().Scalars("train/reward")]
-
-    assert steps() == [1, 2, 3]
-    time.sleep(1)  # TensorBoard orders the files of a folder by whole seconds
-    assert main([str(file), *overrides, "--resume", "auto"]) == 0
-    assert steps() == [1, 2, 3, 4]
 
 
 @pytest.mark.slow

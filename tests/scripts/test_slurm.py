@@ -1,7 +1,6 @@
 """configs/slurm/train.sbatch on a real SLURM of two nodes on this machine: stopped, put back, gone on."""
 
 import json
-import os
 import subprocess
 import sys
 import tempfile
@@ -23,12 +22,6 @@ pytestmark = [
 ]
 SCRIPT = "configs/slurm/train.sbatch"
 ON_A_CPU = ["--gpus-per-node=0", "--cpus-per-task=1", "--time=20", "--signal=B:TERM@60"]
-SERVER = """
-import http.server, pathlib, sys
-pathlib.Path(sys.argv[1]).write_text(" ".join(sys.argv[2:]))
-port = int(sys.argv[sys.argv.index("--port") + 1])
-http.server.HTTPServer(("", port), http.server.SimpleHTTPRequestHandler).serve_forever()
-"""
 
 
 @pytest.fixture
@@ -89,24 +82,3 @@ def test_a_job_on_two_nodes_is_stopped_put_back_and_ends_as_one_without_a_stop(
     assert logged_steps(tmp_path / "cut") == [*range(1, 41)]
     assert json.loads((tmp_path / "cut" / "manifest.json").read_text())["world_size"] == 2
     assert_same_state(tmp_path / "cut" / "checkpoint-40", tmp_path / "whole" / "checkpoint-40")
-
-
-def test_a_server_has_the_last_node_and_ends_with_the_training(slurm: dict[str, str], tiny_model: Path, tmp_path: Path):
-    """The server is a stand-in that answers /health; the training generates by itself."""
-    (tmp_path / "health").touch()
-    (tmp_path / "server.py").write_text(SERVER)
-    said, output = tmp_path / "said", tmp_path / "job.out"
-    server = f"{sys.executable} {tmp_path / 'server.py'} {said}"
-    environment = {**slurm, "VLLM_NODES": "1", "VLLM_SERVER": f"env -C {tmp_path} {server}"}
-    file = run_file(tmp_path, tiny_model, "run")
-    arguments = [SCRIPT, "configs/accelerate/one_gpu.yaml", str(file), "trl.use_vllm=false"]
-    job = submit(environment, output, "--nodes=2", *arguments)
-    wait_for(lambda: state_of(slurm, job) in ("COMPLETED", "FAILED"), output)
-    assert state_of(slurm, job) == "COMPLETED", output.read_text()[-4000:]
-    assert said.read_text().startswith(f"--model {tiny_model} --port ")
-    assert (tmp_path / "run" / "summary.json").exists()
-    recorded = json.loads((tmp_path / "run" / "manifest.json").read_text())["command"]
-    assert "trl.vllm_mode=server" in recorded
-    port = said.read_text().split()[3]
-    assert f"trl.vllm_server_port={port}" in recorded
-    assert not [line for line in os.popen("ps -eo args").read().splitlines() if str(said) in line], "it serves on"

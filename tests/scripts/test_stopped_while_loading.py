@@ -38,27 +38,3 @@ def test_a_run_stopped_while_it_loads_starts_with_resume_auto(run_file: Path, tm
     assert main([str(run_file), "trl.max_steps=2", "--resume", "auto"]) == 0
     assert "run ended before its first complete checkpoint, so the run starts again" in capfd.readouterr().out
     assert max(line["step"] for line in metrics(tmp_path / "run-2")) == 2
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize(("by", "save", "status"), [("SIGTERM", "steps", 130), ("SIGINT", "no", 143)])
-def test_a_run_stopped_while_its_summary_is_written(run_file: Path, tmp_path: Path, capfd, by, save, status):
-    settings = [str(run_file), "trl.max_steps=2", f"trl.save_strategy={save}"]
-    program = f"""
-import os, signal, sys
-import evenkeel.trainer.run.summary
-from evenkeel.trainer.command.train import main
-evenkeel.trainer.run.summary.draw_reward_curve = lambda *_: os.kill(os.getpid(), signal.{by})
-sys.exit(main({settings!r}))
-"""
-    environment = {**os.environ, "PYTHONPATH": str(ROOT)}
-    ended = subprocess.run([sys.executable, "-c", program], cwd=ROOT, env=environment, capture_output=True, text=True)
-    assert ended.returncode == status, ended.stderr
-    assert ended.stderr.count("Stopped after training, before its summary was written") == 1
-    assert "before training began" not in ended.stderr
-    assert "Traceback" not in ended.stderr
-    assert not (tmp_path / "run" / "summary.json").exists()
-    assert main([*settings, "--resume", "auto"]) == 0
-    run = tmp_path / ("run" if status == 130 else "run-2")
-    assert (run / "summary.json").exists()
-    assert max(line["step"] for line in metrics(run)) == 2

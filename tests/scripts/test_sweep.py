@@ -5,7 +5,6 @@ import os
 import signal
 import subprocess
 import sys
-import tempfile
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -14,13 +13,11 @@ from typing import Any
 
 import pytest
 
-from evenkeel.trainer.command.sweep import main
 from evenkeel.trainer.lab.sweeps.cell_directory import CellDirectory
 from evenkeel.trainer.lab.sweeps.process_group import signal_group
 from evenkeel.trainer.run.config.yaml_document import write
 from tests.paths import ROOT
 from tests.scripts.test_train import SETTINGS
-from tests.trainer.lab.sweeps import slurm_cluster
 
 LOPTI = {"algorithm.update_schedule": "lopti"}
 LONG = {  # of half a second a step while WAIT_WHILE is there
@@ -190,45 +187,3 @@ def test_one_cell_in_the_terminal(tmp_path: Path, tiny_model: Path):
     (recorded,) = (cell.run / "wandb").glob("offline-run-*/*.wandb")
     for word in (b"lopti-s4", b"compare", b"lopti"):
         assert word in recorded.read_bytes()
-
-
-@pytest.mark.slow
-@pytest.mark.skipif(bool(slurm_cluster.missing()), reason=f"no SLURM here: {slurm_cluster.missing()}")
-def test_a_slurm_job_is_stopped_with_a_checkpoint_and_continued(tmp_path: Path, tiny_model: Path, start: Start):
-    wait_while = tmp_path / "wait"
-    wait_while.touch()
-    executor = {"kind": "slurm", "partition": "test", "time": 10, "cpus": 1}
-    file = sweep_file(tmp_path, tiny_model, {"long": LONG}, executor=executor)
-    cell = CellDirectory(tmp_path / "sweep" / "long-s0")
-    with tempfile.TemporaryDirectory(prefix="slurm-") as folder, slurm_cluster.slurm_cluster(Path(folder)) as found:
-        environment = {"SLURM_CONF": found["SLURM_CONF"], "WAIT_WHILE": str(wait_while)}
-        first = start("run", str(file), **environment)
-        wait_until(lambda: trained_steps(cell), first)
-        os.kill(first.process.pid, signal.SIGINT)
-        status, output = first.finished()
-        assert status == 130, output
-        assert (checkpoint := cell.checkpoint()) is not None
-        wait_while.unlink()
-        status, output = start("run", str(file), **environment).finished()
-    assert status == 0, output
-    assert f"started from {checkpoint.name}" in output
-    assert trained_steps(cell) == list(range(1, 201))
-
-
-REFUSALS = [
-    (["run", "no/such/file.yaml"], "cannot be read"),
-    (["cell", "configs/sweeps/quickstart.yaml", "variant=lopti", "seed=9"], "seed=… (one of 0, 1, 2, 3, 4)"),
-]
-
-
-@pytest.mark.parametrize(("arguments", "expected"), REFUSALS, ids=[" ".join(case[0]) for case in REFUSALS])
-def test_what_cannot_work_is_refused_in_words(arguments, expected, capsys, monkeypatch, tmp_path):
-    arguments = [str(ROOT / word) if word.startswith("configs") else word for word in arguments]
-    text = (ROOT / "configs/sweeps/quickstart.yaml").read_text()
-    (tmp_path / "configs").symlink_to(ROOT / "configs")
-    monkeypatch.chdir(tmp_path)
-    assert "configs/sweeps/quickstart" in text
-    assert main(arguments) == 2
-    said = capsys.readouterr()
-    assert expected in said.err
-    assert "Traceback" not in said.err

@@ -28,11 +28,6 @@ def test_as_many_as_allowed_are_left_out_of_training(tmp_path: Path):
     assert loaded(tmp_path, "two.jsonl", 2) == {"train": 5, "test": 2}
 
 
-def test_one_more_is_refused(tmp_path: Path):
-    with pytest.raises(Refusal, match=r"data\.train, math_answer: .* 2 rows:\n  row 2: .*\n  row 5: "):
-        loaded(tmp_path, "two.jsonl", 1)
-
-
 def test_held_out_rows_are_never_left_out(tmp_path: Path):
     with pytest.raises(Refusal, match=r"data\.test, math_answer"):
         loaded(tmp_path, "rows.jsonl", 2)
