@@ -10,7 +10,6 @@ import pytest
 from evenkeel.errors import Refusal
 from evenkeel.trainer.lab.doctor.readers import read as read_log
 from evenkeel.trainer.lab.reports.run_files import RecordedRun
-from evenkeel.trainer.lab.sweeps.pilots import cell_hours
 from evenkeel.trainer.run.record.files import DamagedFileError, read_parquet, write_json
 from evenkeel.trainer.run.record.run_record import RunRecord
 from evenkeel.trainer.run.summary import write_summary
@@ -73,7 +72,7 @@ def test_what_a_run_may_leave_out_its_readers_may_miss(tmp_path: Path) -> None:
     (tmp_path / "metrics.jsonl").write_text("".join(f"{json.dumps(line)}\n" for line in lines))
     run = RecordedRun(tmp_path, "grpo", 0)
     assert (run.metric_at(1, "reward"), run.series("reward"), run.device_seconds_at(2)) == (None, {2.0: 0.5}, None)
-    assert (run.tokens, run.device_seconds, run.optimizer_steps, cell_hours(run, 1)) == (None, None, 2, None)
+    assert (run.tokens, run.device_seconds, run.optimizer_steps) == (None, None, 2)
 
 
 def test_a_file_that_is_not_parquet_is_refused(tmp_path: Path) -> None:
