@@ -1,5 +1,8 @@
 """What a run will do, and everything that is wrong with it, in under a minute and without loading the model's weights.
 
+The run is rehearsed on the CPU: its real trainer, rows and parts, with the model's config.json cut to two layers, make
+a small rollout batch, train, evaluate, save and resume. What a library refuses stands behind file, line and key.
+
     evenkeel check quickstart
     evenkeel check knights_knaves/grpo_3b trl.learning_rate=2e-6 --processes 8 --device-memory 80
     evenkeel check quickstart --json
@@ -11,9 +14,10 @@ among them.
 
 A run file names code: parts of its author's (`module:attribute`), parts that installed packages offer, and with
 model.trust_remote_code the model's. What the file names is printed first, each with its file and the line that names
-it; then it is imported, and tried. With --no-code none of it is imported, and everything else is checked; each part
-that was left out has a note. Python's standard library holds no part: `os:system` is refused by its name. A chat
-template is first rendered in a process with 5 s of CPU time and 1 GiB, and no pipe or device is read as a file.
+it; then it is imported, and tried. With --no-code none of it is imported, nothing is rehearsed, and everything else is
+checked; each part that was left out has a note. Python's standard library holds no part: `os:system` is refused by its
+name. A chat template is first rendered in a process with 5 s of CPU time and 1 GiB, and no pipe or device is read as a
+file.
 
 Exit status: 0 nothing stops the run (there may be warnings), 2 errors.
 

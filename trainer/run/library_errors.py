@@ -1,8 +1,11 @@
 """Errors of libraries before the first optimizer step become refusals, which say in which part of the run they arose.
 
+`key_named` finds the setting that such an error is about.
+
 An error raised by this package's own code is a bug of ours and keeps its traceback.
 """
 
+import re
 import tempfile
 import traceback
 from collections.abc import Callable, Iterator
@@ -10,6 +13,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from evenkeel.errors import Refusal
+from evenkeel.trainer.run.config.yaml_document import Node
 from evenkeel.trainer.run.processes import is_lost_connection
 from evenkeel.trainer.step.guards import FaultError, is_full
 
@@ -45,6 +49,50 @@ def in_words(error: BaseException) -> str:
     text = " ".join(line.strip() for line in str(error).strip().splitlines()[:6])
     text = text[:_MOST_CHARACTERS].rstrip().rstrip(".") or "without a message"
     return f"{type(error).__name__}: {text}."
+
+
+Place = tuple[str | int, ...]
+_CALLED: dict[str, Place] = {
+    "get_peft_model": ("model", "lora"),
+    "create_optimizer": ("trl", "optim_args"),
+    "create_scheduler": ("trl", "lr_scheduler_type"),
+    "_generate": ("trl",),
+    "_calculate_rewards": ("rewards",),
+    "advantages_of": ("algorithm", "advantage"),
+    "compute_loss": ("algorithm",),
+    "evaluate": ("evaluation",),
+    "_save_checkpoint": ("trl", "save_strategy"),
+}
+"""Function → the setting, or the section, that an error raised below it is about."""
+
+
+def key_named(error: BaseException, tree: Node) -> Place:
+    """The written setting that an error's message names, by its key or else by its value; else what was being done.
+
+    A key counts where it is in quotes, before ``=`` or of several words; a value, of four letters or more, where it is
+    passed on to a library.
+    """
+    text = str(error)
+    best: tuple[int, Place] = (0, ())
+    for path, value in _written(tree, ()):
+        key, passed_on = re.escape(str(path[-1])), path[0] == "trl" or path[:2] == ("model", "lora")
+        words = re.findall(r"\w{4,}", value) if passed_on and isinstance(value, str) else []
+        by_name = re.search(rf"\b{key}\b" if "_" in key else rf"['\"`]{key}['\"`]|\b{key}=", text)
+        by_value = any(re.search(rf"\b{word}\b", text) for word in words)
+        best = max(best, (1000 + len(key) if by_name else int(by_value), path), key=lambda found: found[0])
+    if best[0]:
+        return best[1]
+    frames = traceback.extract_tb(error.__traceback__)
+    return next((_CALLED[frame.name] for frame in reversed(frames) if frame.name in _CALLED), ())
+
+
+def _written(node: Node, place: Place) -> Iterator[tuple[Place, object]]:
+    """Every key of the tree with its value."""
+    if not isinstance(node.value, dict | list):
+        return
+    for key, child in node.value.items() if isinstance(node.value, dict) else enumerate(node.value):
+        yield (*place, key), child.value
+        yield from _written(child, (*place, key))
 
 
 def _is_ours(error: BaseException) -> bool:

@@ -15,6 +15,7 @@ from evenkeel.trainer.run.check.context import (
     error,
     lines_named,
     note,
+    refusal_findings,
     sort_by_severity,
     warning,
     with_line,
@@ -30,12 +31,14 @@ from evenkeel.trainer.run.check.optimizer import optimizer_findings
 from evenkeel.trainer.run.check.packages import device_findings, engine_findings, package_findings
 from evenkeel.trainer.run.check.plan import Plan, plan_of, possible_processes
 from evenkeel.trainer.run.check.prepare import Collected, prepared
+from evenkeel.trainer.run.check.rehearsal import rehearse
 from evenkeel.trainer.run.check.settings import logging_findings, rule_findings, setting_findings
 from evenkeel.trainer.run.check.weights import weight_findings
 from evenkeel.trainer.run.config import RunConfig, load_tolerantly
 from evenkeel.trainer.run.config.layers import layered
 from evenkeel.trainer.run.config.yaml_document import Node
 from evenkeel.trainer.run.experiment import Experiment
+from evenkeel.trainer.run.library_errors import UNEXPLAINED, in_words, key_named
 
 _BRIEF_ROWS = 128
 """Prompts of each set that are tokenized again as a run starts."""
@@ -142,7 +145,24 @@ def checked(
                 text = "model.trust_remote_code: the model's own code is not run, so nothing is checked of the model."
                 found.append(note("model", "code-not-run", text))
         context = prepared(experiment, invalid_sections, found, {} if known is None else known)
-        return replace(_checked(context, found, invalid_sections, device_bytes, tree), code=code)
+        result = _checked(context, found, invalid_sections, device_bytes, tree)
+        if runs_code and not result.errors and not problems and context.args is not None:
+            result = replace(result, findings=[*_rehearsed(experiment, tree), *result.findings])
+        return replace(result, code=code)
+
+
+def _rehearsed(experiment: Experiment, tree: Node) -> list[Finding]:
+    """What stops a rehearsal, at its line; nothing where none is possible."""
+    try:
+        rehearse(experiment, model_settings(experiment.config))
+    except Refusal as refusal:
+        return [with_line(each, tree) for each in refusal_findings(refusal, "trl")]
+    except Exception as fault:  # noqa: BLE001 — libraries raise anything at what a user wrote
+        key = key_named(fault, tree)
+        said = f"{'.'.join(map(str, key))}: " if key else ""
+        text = f"{said}a rehearsal on the CPU ended in {in_words(fault)} {UNEXPLAINED}"
+        return [with_line(error(str((*key, "trl")[0]), "rehearsal", text), tree)]
+    return []
 
 
 def _code_of(config: RunConfig, tree: Node) -> tuple[Code, ...]:

@@ -1,0 +1,214 @@
+"""A run rehearsed on the CPU: the real trainer, on the model's own shape cut to two layers, for one rollout batch.
+
+Tokenizer, rows, verifiers, environments and strategies are the run's own. What TRL, transformers, peft, accelerate or a
+part refuses is found here, in seconds, before the model's weights are loaded. A verdict is turned round at random in
+half of the cases: a model with random weights is never right, and without a right answer nothing is trained.
+
+Not rehearsed is what a CPU or two layers cannot show: vLLM, DeepSpeed and FSDP, half precision of the weights, 4 bits,
+optimizers of 8 bits, which layers an adapter is on, and that completions are long.
+"""
+
+import copy
+import io
+import logging
+import os
+import tempfile
+import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager, redirect_stderr, redirect_stdout
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+from unittest.mock import patch
+
+from evenkeel.trainer.run.config import RunConfig
+from evenkeel.trainer.run.experiment import Experiment
+
+_TOKENS, _HEAD = 8, 16
+"""Of a completion; width of an attention head."""
+_PROMPTS, _LOOKED_AT = 2, 200
+"""Of a rollout batch, and of the rows of each task among which the shortest are taken."""
+_ON_A_GPU = (
+    *("vllm_", "use_vllm", "deepspeed", "fsdp", "fp16", "tf32", "hub_", "push_to_hub", "dataloader_", "ddp_"),
+    *("torch_compile", "use_liger_kernel", "optim_target_modules", "generation_batch_size"),
+)
+"""How arguments of ``trl:`` begin that a rehearsal leaves out."""
+_OF_LAYERS = ("layers_to_transform", "layers_pattern", "rank_pattern", "alpha_pattern")
+"""Keys of ``model.lora`` that count layers."""
+
+
+def rehearse(experiment: Experiment, settings: Any) -> None:
+    """Generate, train, evaluate, save; resume from that checkpoint, and train once more.
+
+    Args:
+        experiment: its parts are made; they are used as they are.
+        settings: the model's configuration.
+
+    Raises:
+        Exception: whatever the trainer, a library or a part raises.
+    """
+    with tempfile.TemporaryDirectory(prefix="evenkeel-rehearsal-") as folder, _quietly():
+        model = save_small_model(settings, Path(folder) / "model")
+        if model is None:
+            return
+        config = rehearsed_config(experiment, model, Path(folder) / "run")
+        steps = int(config.trl["max_steps"])
+        for attempt in (1, 2):
+            trl = {**config.trl, "max_steps": attempt * steps}
+            trainer = _small(experiment, config.model_copy(update={"trl": trl})).trainer
+            trainer.train(resume_from_checkpoint=None if attempt == 1 else _newest(Path(folder) / "run"))
+        if config.data.test is not None:
+            trainer.evaluate()
+
+
+def _small(experiment: Experiment, config: RunConfig) -> Experiment:
+    small = replace(experiment, config=config, processes=1)
+    rows = {part: rows.select(_chosen(rows, 2 * _PROMPTS)) for part, rows in experiment.rows.items()}
+    for name in ("verifiers", "environments", "strategies", "_tokenizer"):
+        setattr(small, name, getattr(experiment, name))
+    small.rows = rows
+    return small
+
+
+def _chosen(rows: Any, at_least: int) -> list[int]:
+    """Rows of every task, the shortest of each; all of them where there are few."""
+    tasks = rows["task"] if "task" in rows.column_names else [None] * len(rows)
+    by_task: dict[Any, list[int]] = {}
+    for row, task in enumerate(tasks):
+        if len(of_task := by_task.setdefault(task, [])) < _LOOKED_AT:
+            of_task.append(row)
+    prompts = rows["prompt"]
+    each = -(-at_least // len(by_task))
+    return [row for found in by_task.values() for row in sorted(found, key=lambda row: len(str(prompts[row])))[:each]]
+
+
+def rehearsed_config(experiment: Experiment, model: Path, run: Path) -> RunConfig:
+    """The run's settings with a small batch of short completions, on the CPU, and nothing outside of two folders."""
+    config, plan = experiment.config, experiment.plan
+    per_step = 1 if plan.updates_per_pass > 1 else 2
+    trl = {key: value for key, value in config.trl.items() if not key.startswith(_ON_A_GPU)}
+    if any(part in str(trl.get("optim")) for part in ("bit", "bnb", "paged", "torchao", "apex", "npu")):
+        del trl["optim"]
+        trl.pop("optim_args", None)
+    steps = experiment.strategies.schedule.num_passes * plan.num_iterations * _PROMPTS // per_step
+    trl |= {
+        "use_cpu": True,
+        "max_completion_length": min(_TOKENS, trl.get("max_completion_length", _TOKENS)),
+        "per_device_train_batch_size": plan.num_generations,
+        "gradient_accumulation_steps": per_step,
+        "steps_per_generation": _PROMPTS,
+        "max_steps": steps,
+        "logging_steps": 1,
+        "save_steps": steps,
+        "disable_tqdm": True,
+    }
+    if trl.get("save_strategy") in (None, "epoch", "no"):
+        trl["save_strategy"] = "steps"
+    attention = config.model.attn_implementation
+    lora = config.model.lora
+    if lora is not None:
+        lora = {key: value for key, value in lora.items() if key not in _OF_LAYERS}
+        if any(map(str.isdigit, str(lora.get("target_modules")))):
+            del lora["target_modules"]
+    changed: dict[str, Any] = {
+        "name_or_path": str(model),
+        "revision": None,
+        "dtype": "float32",
+        "attn_implementation": attention if attention in ("sdpa", "eager") else None,
+        "lora": lora,
+        "quantization": None,
+    }
+    tossed = {"false_positive": 0.5, "false_negative": 0.5}
+    return config.model_copy(
+        update={
+            "output_dir": str(run),
+            "num_processes": None,
+            "branch_of": None,
+            "vllm": None,
+            "trl": trl,
+            "model": config.model.model_copy(update=changed),
+            "rewards": [each.model_copy(update={"noise": each.noise or tossed}) for each in config.rewards],
+            "algorithm": config.algorithm.model_copy(
+                update={"prompts_per_rollout": None, "sequences_per_update": None, "cut": "by_rank"}
+            ),
+            "evaluation": config.evaluation.model_copy(
+                update={"batch_size": 8, "every_steps": config.evaluation.every_steps and steps}
+            ),
+            "logging": config.logging.model_copy(update={"report_to": "none"}),
+            "stopping": config.stopping.model_copy(update={"stall_minutes": None}),
+        }
+    )
+
+
+def save_small_model(settings: Any, folder: Path) -> Path | None:
+    """Save a model of two layers with random weights and the settings' own vocabulary.
+
+    It is narrow, where a narrow one runs; ``None`` where none does: its class needs code of its own, or its layers.
+    """
+    import torch
+    import transformers
+
+    kind = getattr(transformers, (settings.architectures or [""])[0], None)
+    if kind is None:
+        return None
+    for cut in (_narrow, _two_layers):
+        try:
+            with torch.random.fork_rng([]):
+                torch.manual_seed(0)
+                model = kind._from_config(cut(copy.deepcopy(settings)), dtype=torch.float32)
+                model(input_ids=torch.ones(1, 3, dtype=torch.long))
+        except Exception:  # noqa: BLE001 — the settings of some models do not go together in another size
+            continue
+        model.save_pretrained(folder)
+        return folder
+    return None
+
+
+def _two_layers(settings: Any) -> Any:
+    text = settings.get_text_config()
+    layers = text.num_hidden_layers
+    for name, value in vars(text).items():
+        if isinstance(value, list) and len(value) == layers > 2:
+            setattr(text, name, [value[0], next((each for each in value if each != value[0]), value[1])])
+    text.num_hidden_layers = min(2, layers)
+    return settings
+
+
+def _narrow(settings: Any) -> Any:
+    text = _two_layers(settings).get_text_config()
+    heads = text.num_attention_heads
+    width = heads * _HEAD
+    if width < text.hidden_size:
+        if getattr(text, "head_dim", None):
+            text.head_dim = _HEAD
+        text.hidden_size = width
+        for name in ("intermediate_size", "moe_intermediate_size", "shared_expert_intermediate_size"):
+            if size := getattr(text, name, None):
+                setattr(text, name, min(size, 2 * width))
+    return settings
+
+
+def _newest(run: Path) -> str:
+    found = sorted(run.glob("checkpoint-*"), key=lambda each: int(each.name.rpartition("-")[2]))
+    return str(found[-1])
+
+
+@contextmanager
+def _quietly() -> Iterator[None]:
+    """Without output, without trackers, and as if no launcher had said anything."""
+    import transformers
+
+    ours = {name: text for name, text in os.environ.items() if not name.startswith(("ACCELERATE_", "FSDP_"))}
+    verbosity = transformers.logging.get_verbosity()
+    with (
+        patch.dict(os.environ, {**ours, "WANDB_MODE": "disabled"}, clear=True),
+        redirect_stdout(io.StringIO()),
+        redirect_stderr(io.StringIO()),
+        warnings.catch_warnings(),
+    ):
+        warnings.simplefilter("ignore")
+        transformers.logging.set_verbosity(logging.CRITICAL)
+        try:
+            yield
+        finally:
+            transformers.logging.set_verbosity(verbosity)
