@@ -5,7 +5,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import Any, Self
+from typing import Any, Literal, Self
 
 from evenkeel.errors import Refusal
 from evenkeel.rewards import GENERATORS, Verifier, build_verifier, reward_functions
@@ -34,6 +34,7 @@ from evenkeel.trainer.run.environments import (
 )
 from evenkeel.trainer.run.processes import print_line
 from evenkeel.trainer.run.tokenizer import load_tokenizer
+from evenkeel.trainer.step.compatibility import divides_over_ranks
 
 
 @dataclass
@@ -145,6 +146,21 @@ class Experiment:
         return self.plan.optimizer_steps_per_rollout * self.strategies.schedule.num_passes
 
     @cached_property
+    def cut(self) -> Literal["by_rank", "over_all_ranks"]:
+        """How a rollout batch is cut into optimizer steps: the same rows on any number of processes, if it can."""
+        if self.plan.optimizer_steps_per_rollout == 1:
+            return "by_rank"
+        if divides_over_ranks(self.args, self.strategies.keep_groups):
+            return "over_all_ranks"
+        if self.processes > 1:
+            print_line(
+                "Each process cuts its own rows into optimizer steps, so that another number of processes would make "
+                "other updates: algorithm.prompts_per_rollout cannot be shared out evenly over the processes and "
+                "optimizer steps."
+            )
+        return "by_rank"
+
+    @cached_property
     def args(self) -> Any:
         """TRL's arguments."""
         return grpo_config(self.config, self.processes)
@@ -201,7 +217,7 @@ class Experiment:
             peft_config=lora_config(config),
             quantization_config=quantization_config(config),
             strategies=self.strategies,
-            cut=config.algorithm.cut,
+            cut=self.cut,
             speed=config.speed_options,
             engine=(config.vllm or VLLMSection()).options,
             evaluation=Evaluation(config.run_seed, config.evaluation.decodings),

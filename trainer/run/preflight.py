@@ -64,7 +64,7 @@ def schedule_checks(
     speed = config.speed_options
     checks: list[tuple[str, Callable[[], None]]] = [
         ("trl", partial(check_arguments, args, passes)),
-        ("algorithm", partial(check_combination, args, strategies, speed, config.algorithm.cut)),
+        ("algorithm", partial(check_combination, args, strategies, speed)),
     ]
     if environments is not None:
         own = None if not environments else "tools" if config.environment is None else "environment"

@@ -480,21 +480,24 @@ def _references(settings: Settings) -> Problems:
         )
 
 
-@rule("algorithm.cut algorithm.prompts_per_rollout")
+@rule("algorithm.prompts_per_rollout")
 def cut_over_all_ranks(settings: Settings) -> Problems:
     """cut: over_all_ranks where a rank's rows cannot be shared out evenly over the optimizer steps."""
     args, keep_groups = settings.args, settings.strategies.keep_groups
-    if settings.cut != "over_all_ranks":
-        return
+    if settings.cut == "over_all_ranks" and not divides_over_ranks(args, keep_groups):
+        yield (
+            f"cut='over_all_ranks', but the {args.generation_batch_size} rows of a rollout batch (keep_groups "
+            f"{keep_groups!r}) cannot be shared out evenly over the optimizer steps of {args.world_size} processes. "
+            "Choose generation_batch_size so that they can, or write cut='by_rank'."
+        )
+
+
+def divides_over_ranks(args: "GRPOConfig", keep_groups: str) -> bool:
+    """Whether each rank's rows of a rollout batch, or its groups, can be shared out evenly over its optimizer steps."""
     steps, accumulated = args.steps_per_generation, args.gradient_accumulation_steps
     rows = steps * args.per_device_train_batch_size
-    units, what = (rows, "rows") if keep_groups == "off" else (rows // args.num_generations, "groups")
-    if steps % accumulated or units % (steps // accumulated):
-        yield (
-            f"cut: over_all_ranks, but each process's {units} {what} of a rollout batch cannot be shared out evenly "
-            f"over {steps / accumulated:g} optimizer steps. Choose prompts_per_rollout so that they can, or write cut: "
-            "by_rank."
-        )
+    units = rows if keep_groups == "off" else rows // args.num_generations
+    return steps % accumulated == 0 and units % (steps // accumulated) == 0
 
 
 @rule("trl.fp16 trl.use_cpu")
@@ -859,20 +862,12 @@ def _model_of_the_cut(settings: Settings) -> Problems:
 # Where each row computes its own prompt
 
 
-@rule("speed.shared_prompts speed.microbatches")
-def _shared_prompts_unplanned(settings: Settings) -> Problems:
-    """shared_prompts with TRL's micro-batches."""
-    if settings.speed.shared_prompts and settings.speed.microbatches == "trl":
-        yield (
-            "speed.shared_prompts = true with microbatches: trl: rows of one prompt lie side by side in planned "
-            "micro-batches alone. Write microbatches: planned, or leave shared_prompts out."
-        )
-
-
-@rule("speed.shared_prompts", "model", gives_up="shared_prompts")
+@rule("speed.microbatches", "model", gives_up="shared_prompts")
 def _model_of_shared_prompts(settings: Settings) -> Problems:
-    """shared_prompts with a model that would compute something else in one sequence than in many."""
+    """Prompts are shared with a model that would compute something else in one sequence than in many."""
     loaded = settings.loaded
+    if settings.speed.microbatches == "trl":
+        yield "rows of one prompt lie together in planned micro-batches alone"
     if loaded.unshareable:
         yield loaded.unshareable
     if loaded.varies:

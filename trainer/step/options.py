@@ -44,10 +44,10 @@ class Speed:
     """
     tokens_per_microbatch: Annotated[int, Field(ge=1)] | None = None
     """Padded tokens of a planned one at most; ``None`` = what the configured one may take."""
-    shared_prompts: bool = False
+    shared_prompts: bool | None = False
     """Rows of one prompt compute it once (see `evenkeel.trainer.step.shared_prompts`) in those planned micro-batches
     that this leaves at least 1.3 times less work. Where it would not be exact they do not, with a warning that says
-    why.
+    why; ``None`` = without one.
     """
     verify_steps: int = 1
     """Optimizer steps, from the first with a gradient on, whose gradient is computed by both cuts first; above 0 some

@@ -257,7 +257,7 @@ def _loaded(trainer: Any, speed: Speed, ranks: Ranks) -> Loaded:
         varies = "the model has dropout, of which each pass draws its own"
     elif getattr(config, "router_jitter_noise", 0.0):
         varies = "the router of the model's experts is noisy (router_jitter_noise)"
-    reads_cache = speed.generation != "trl" or speed.shared_prompts
+    reads_cache = speed.generation != "trl" or speed.shared_prompts is not False
     has_plain_cache = not reads_cache or preallocated_cache(model.config) is not None
     base = model.get_base_model() if hasattr(model, "get_base_model") else model  # without adapters
     return Loaded(
@@ -273,7 +273,7 @@ def _loaded(trainer: Any, speed: Speed, ranks: Ranks) -> Loaded:
         unshareable=unshareable(
             base, has_plain_cache=has_plain_cache, has_rotary_positions=rope_type(config) is not None
         )
-        if speed.shared_prompts
+        if speed.shared_prompts is not False
         else None,
         is_sharded=ranks.sharded,
         has_positions=hasattr(trainer.train_dataset, "__len__"),

@@ -45,3 +45,18 @@ def test_every_part_is_made_once(monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 def test_strategies_that_would_have_no_effect_beside_built_ones_are_refused(beside: dict[str, str]):
     with pytest.raises(TypeError, match="would have no effect"):
         RLVRTrainer("no/such-model", strategies=build_strategies(), **beside)
+
+
+@pytest.mark.parametrize(
+    ("updates", "processes", "cut"),
+    [(1, 2, "by_rank"), (2, 1, "over_all_ranks"), (2, 2, "over_all_ranks"), (8, 4, "by_rank")],
+)
+def test_rows_are_cut_over_all_ranks_where_each_rank_has_some_for_every_update(updates: int, processes: int, cut: str):
+    rows = ["algorithm.prompts_per_rollout=4", f"algorithm.sequences_per_update={32 // updates}"]
+    group = [
+        "num_processes=null",
+        "trl.num_generations=8",
+        "trl.per_device_train_batch_size=1",
+        "algorithm.keep_groups=step",
+    ]
+    assert Experiment.of_file(QUICKSTART, [*rows, *group], processes=processes).cut == cut

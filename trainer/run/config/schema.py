@@ -123,13 +123,11 @@ class AlgorithmSection(Section):
     """So many prompts × ``trl.num_generations`` sequences are generated together."""
     sequences_per_update: Count | None = None
     """So many of them are trained in each optimizer step, on any number of GPUs."""
-    cut: Literal["by_rank", "over_all_ranks"] = "by_rank"
-    """``over_all_ranks``: the same rows in each optimizer step on any number of processes; ``by_rank`` is TRL's cut."""
 
     @property
     def strategies(self) -> dict[str, Any]:
         """What `RLVRTrainer` and `build_strategies` take, by keyword."""
-        return {name: getattr(self, name) for name in type(self).model_fields if name not in (*BATCH_WORDS, "cut")}
+        return {name: getattr(self, name) for name in type(self).model_fields if name not in BATCH_WORDS}
 
 
 class EvaluationSection(Section):
@@ -224,6 +222,7 @@ class SpeedSection(Section, _SpeedOfARun):  # type: ignore[misc]  # frozen, whic
 
     common_random_numbers: ClassVar[bool] = False  # type: ignore[misc]  # a key of the run
     verify_steps: ClassVar[int] = 1  # type: ignore[misc]  # these are decided
+    shared_prompts: ClassVar[None] = None  # type: ignore[misc]
     generation: ClassVar[None] = None  # type: ignore[misc]
     skip_old_logps: ClassVar[None] = None  # type: ignore[misc]
     overlap_generation: ClassVar[None] = None  # type: ignore[misc]
@@ -354,6 +353,7 @@ class RunConfig(Section):
         return Speed(
             **self.speed.model_dump(),
             common_random_numbers=self.common_random_numbers,
+            shared_prompts=None,
             generation=None,
             skip_old_logps=None,
             overlap_generation=None,

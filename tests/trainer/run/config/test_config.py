@@ -65,7 +65,12 @@ def test_what_makes_a_run_faster_is_taken_where_the_file_says_nothing(tmp_path: 
     def speed(text: str = "") -> Speed:
         return load(tmp_path, text).speed_options
 
-    decided: dict[str, Any] = {"skip_old_logps": None, "generation": None, "overlap_generation": None}
+    decided: dict[str, Any] = {
+        "shared_prompts": None,
+        "skip_old_logps": None,
+        "generation": None,
+        "overlap_generation": None,
+    }
     plain = Speed(microbatches="planned", **decided)
     assert speed() == plain
     given = speed("speed: {microbatches: trl, tokens_per_microbatch: 4096}\n")
