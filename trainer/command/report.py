@@ -20,7 +20,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     """Exit status: 0 written, 2 nothing to report on."""
     arguments = parser().parse_args(argv)
     try:
-        return print_report(arguments.directory, arguments.output, arguments.threshold)
+        return print_report(arguments.directory, arguments.output)
     except OSError as error:
         print(f"\n{error.filename}: {error.strerror}. --output names the HTML file, not a folder.", file=sys.stderr)
         return 2
@@ -31,5 +31,4 @@ def parser() -> argparse.ArgumentParser:
     command = command_line(__name__, __doc__)
     command.add_argument("directory", type=Path, help="of a run, or of a sweep")
     command.add_argument("--output", type=Path, help="the HTML file; the Markdown and the picture go beside it")
-    command.add_argument("--threshold", type=float, help="held-out accuracy to which runs are timed")
     return command

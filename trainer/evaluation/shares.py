@@ -47,17 +47,6 @@ class Estimate:
         return float(2 * stats.t.sf(abs(self.value) / self.standard_error, self.num_seeds - 1))
 
 
-def proportion_estimate(right: int, count: int) -> Estimate:
-    """``right`` of ``count`` yes-or-no items, 0 … ``count``.
-
-    Raises:
-        ValueError: that is not a share.
-    """
-    if not 0 <= right <= count or count < 1:
-        raise ValueError(f"{right} right of {count} is not a share: it takes 0 ≤ right ≤ count and count ≥ 1.")
-    return _wilson(right / count, count, count)
-
-
 def share_estimate(values: ArrayLike, completions: int) -> Estimate:
     """Mean of the items' values with Wilson's score interval at the items' effective number.
 

@@ -71,7 +71,7 @@ def test_what_a_run_may_leave_out_its_readers_may_miss(tmp_path: Path) -> None:
     lines = [{"step": 1, "reward": None, "num_tokens": None, "timing/generate_s": None}, {"step": 2, "reward": 0.5}]
     (tmp_path / "metrics.jsonl").write_text("".join(f"{json.dumps(line)}\n" for line in lines))
     run = RecordedRun(tmp_path, "grpo", 0)
-    assert (run.metric_at(1, "reward"), run.series("reward"), run.device_seconds_at(2)) == (None, {2.0: 0.5}, None)
+    assert (run.metric_at(1, "reward"), run.series("reward")) == (None, {2.0: 0.5})
     assert (run.tokens, run.device_seconds, run.optimizer_steps) == (None, None, 2)
 
 

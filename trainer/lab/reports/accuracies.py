@@ -1,12 +1,11 @@
-"""Held-out accuracies of several runs as arrays: at the last evaluation, along the learning curve, at equal cost.
+"""Held-out accuracies of several runs as arrays: at the last evaluation, along the learning curve, at equal tokens.
 
-At equal tokens or device seconds a variant that trains on fewer rollouts, generates more for each, or computes more for
-each token, is compared for the same cost.
+At equal tokens a variant that trains on fewer rollouts, or generates more for each, is compared for the same cost.
 """
 
 import math
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Sequence
+from dataclasses import replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -68,57 +67,41 @@ def _last(series: dict[float, float]) -> float:
     return series[max(series)]
 
 
-@dataclass(frozen=True)
-class CostMeasure:
-    """A way to count what runs spend.
-
-    Attributes:
-        at: of a run, what it had spent when so many rollout batches were done; ``None`` where that was not logged.
-        alike: runs whose costs differ by less than this factor are compared as they are.
-    """
-
-    at: Callable[[RecordedRun, float], float | None]
-    alike: float
+ALIKE = 1.02
+"""Runs whose numbers of tokens differ by less than this factor are compared as they are."""
 
 
-TOKENS = CostMeasure(RecordedRun.tokens_at, 1.02)
-"""Prompts and completions, all that was generated."""
-SECONDS = CostMeasure(RecordedRun.device_seconds_at, 1.1)
-"""Of training, times devices. A machine's own noise is some per cent."""
+def common_tokens(runs: Sequence[RecordedRun]) -> float | None:
+    """The number of tokens, prompts and completions, up to which every run was evaluated.
 
+    What a run generated after its last evaluation does not count: its accuracy there was not measured.
 
-def common_cost(cost: CostMeasure, by_variant: Mapping[str, Sequence[RecordedRun]]) -> float | None:
-    """The cost up to which every run was evaluated.
-
-    What a run spent after its last evaluation does not count: its accuracy there was not measured.
-
-    ``None`` where the cost of an evaluation was not logged, all were evaluated up to as much, or a run had spent more
+    ``None`` where the tokens of an evaluation were not logged, all were evaluated up to as many, or a run had seen more
     before its first evaluation on one of its held-out sets.
     """
-    every = [run for runs in by_variant.values() for run in runs]
-    spent = [_spent(cost, run, dataset) for run in every for dataset in run.held_out()]
-    if not spent or not all(spent):
+    seen = [_tokens(run, dataset) for run in runs for dataset in run.held_out()]
+    if not seen or not all(seen):
         return None
-    first, last = [each[0] for each in spent], [each[-1] for each in spent]
-    return None if max(last) <= cost.alike * min(last) or max(first) > min(last) else min(last)
+    first, last = [each[0] for each in seen], [each[-1] for each in seen]
+    return None if max(last) <= ALIKE * min(last) or max(first) > min(last) else min(last)
 
 
-def accuracies_at(cost: CostMeasure, spent: float, runs: Sequence[RecordedRun], dataset: str) -> Floats:
-    """Each run's held-out accuracy when it had ``spent`` so much, (runs,): linear between its evaluations.
+def accuracies_at(tokens: float, runs: Sequence[RecordedRun], dataset: str) -> Floats:
+    """Each run's held-out accuracy when it had seen so many tokens, (runs,): linear between its evaluations.
 
-    NaN where the first evaluation came after more, or the last one after less, or the cost of an evaluation was not
+    NaN where the first evaluation came after more, or the last one after fewer, or the tokens of an evaluation were not
     logged.
     """
     found = []
     for run in runs:
         values = [accuracy for _, accuracy in sorted(run.held_out()[dataset].items())]
-        points = _spent(cost, run, dataset)
-        found.append(float(np.interp(spent, points, values, left=np.nan, right=np.nan)) if points else np.nan)
+        points = _tokens(run, dataset)
+        found.append(float(np.interp(tokens, points, values, left=np.nan, right=np.nan)) if points else np.nan)
     return np.array(found)
 
 
-def _spent(cost: CostMeasure, run: RecordedRun, dataset: str) -> list[float]:
-    """The cost at each evaluation, in their order; none where one of them is not known."""
-    logged = [cost.at(run, point) for point in sorted(run.held_out()[dataset])]
+def _tokens(run: RecordedRun, dataset: str) -> list[float]:
+    """The tokens at each evaluation, in their order; none where one of them is not known."""
+    logged = [run.tokens_at(point) for point in sorted(run.held_out()[dataset])]
     known = [count for count in logged if count is not None]
     return known if len(known) == len(logged) else []

@@ -21,6 +21,7 @@ from evenkeel.trainer.lab.reports.tables import (
     interval,
     number,
     p_value,
+    plain_table,
     table_of,
 )
 from evenkeel.trainer.lab.reports.verifier_audit import Audit
@@ -41,12 +42,6 @@ class VariantRow:
     contrast: Contrast | None
     is_sweep: bool
     cells: str
-
-    @property
-    def against(self) -> Contrast:
-        """The contrast of a row that has one."""
-        assert self.contrast is not None
-        return self.contrast
 
 
 Rows = Sequence[VariantRow]
@@ -75,35 +70,11 @@ def _verdict(row: VariantRow) -> TableCell:
     if row.contrast is None:
         return TableCell("baseline", badge="baseline")
     verdict = row.contrast.verdict
-    paired = "" if row.contrast.is_paired else f" ({row.contrast.compared})"
-    return TableCell(verdict.sentence + paired, badge=verdict.outcome)
+    return TableCell(verdict.sentence, badge=verdict.outcome)
 
 
-def _rollouts_to_threshold(row: VariantRow) -> TableCell:
-    time = row.numbers.time_to_threshold
-    return TableCell(count(time.rollouts), f"reached by {time.reached} of {time.total}") if time else EMPTY
-
-
-def _tokens_to_threshold(row: VariantRow) -> TableCell:
-    time = row.numbers.time_to_threshold
-    return TableCell(count(time.tokens)) if time else EMPTY
-
-
-def all_paired(rows: Rows) -> bool:
-    """Whether every contrast of the rows is paired by seed."""
-    return all(row.contrast.is_paired for row in rows if row.contrast)
-
-
-def _if_paired(words: str) -> Callable[[Rows], str]:
-    return lambda rows: f"paired, {words}" if all_paired(rows) else words
-
-
-def _has_threshold(rows: Rows) -> bool:
-    return rows[0].comparison.threshold is not None
-
-
-def _threshold(rows: Rows) -> str:
-    return f"held-out accuracy {number(rows[0].comparison.threshold)}"
+def _has_pairs(rows: Rows) -> bool:
+    return any(row.contrast for row in rows)
 
 
 NAME: Column[VariantRow] = Column("variant", lambda row: TableCell(row.numbers.name, link=row.cells))
@@ -112,7 +83,14 @@ VERDICTS: list[Column[VariantRow]] = [
     NAME,
     Column("final accuracy", _final, "mean, 95 %"),
     Column(
-        "difference", lambda row: difference(row.contrast.difference) if row.contrast else EMPTY, _if_paired("95 %")
+        "difference", lambda row: difference(row.contrast.difference) if row.contrast else EMPTY, "paired by seed, 95 %"
+    ),
+    Column("p", lambda row: TableCell(p_value(row.contrast.p_value)) if row.contrast else EMPTY, "t"),
+    Column(
+        "p, Holm",
+        lambda row: TableCell(p_value(row.contrast.adjusted_p)) if row.contrast else EMPTY,
+        lambda rows: f"of {len(rows[0].comparison.contrasts)}",
+        is_shown=lambda rows: len(rows[0].comparison.contrasts) > 1,
     ),
     Column("verdict", _verdict, is_prose=True),
 ]
@@ -121,6 +99,7 @@ VERDICTS: list[Column[VariantRow]] = [
 ACCURACY: list[Column[VariantRow]] = [
     NAME,
     Column("seeds", lambda row: TableCell(str(len(row.numbers.seeds)))),
+    Column("start", lambda row: TableCell(number(row.numbers.start.value)) if row.numbers.start else EMPTY),
     Column("final accuracy", _final, "mean, 95 %"),
     Column("tokens", _cost(lambda numbers: numbers.tokens), "a run"),
     Column("device seconds", _cost(lambda numbers: numbers.device_seconds), "a run"),
@@ -130,90 +109,41 @@ ACCURACY: list[Column[VariantRow]] = [
         lambda rows: f"at {count(rows[0].comparison.equal_tokens)}",
         is_shown=lambda rows: rows[0].comparison.equal_tokens is not None,
     ),
+    Column("area under curve", lambda row: estimate(row.numbers.area), "mean height"),
     Column(
-        "accuracy at equal device seconds",
-        lambda row: estimate(row.numbers.at_equal_seconds),
-        lambda rows: f"of training, at {count(rows[0].comparison.equal_seconds)}",
-        is_shown=lambda rows: rows[0].comparison.equal_seconds is not None,
+        "area, difference",
+        lambda row: difference(row.contrast.area) if row.contrast else EMPTY,
+        "paired by seed, 95 %",
+        is_shown=_has_pairs,
     ),
-    Column("start", lambda row: TableCell(number(row.numbers.start.value)) if row.numbers.start else EMPTY),
-    Column("area under curve", lambda row: estimate(row.numbers.area), "normalised"),
-    Column(
-        "asymptote",
-        lambda row: estimate(row.numbers.saturation.asymptote) if row.numbers.saturation else EMPTY,
-        "of a sigmoid through start and curve",
-        is_shown=lambda rows: any(row.numbers.saturation for row in rows),
-    ),
-    Column(
-        "half of the way",
-        lambda row: estimate(row.numbers.saturation.half) if row.numbers.saturation else EMPTY,
-        "rollout batches",
-        is_shown=lambda rows: any(row.numbers.saturation for row in rows),
-    ),
-    Column("rollout batches to threshold", _rollouts_to_threshold, _threshold, is_shown=_has_threshold),
-    Column("tokens to threshold", _tokens_to_threshold, _threshold, is_shown=_has_threshold),
 ]
 """For the main held-out set: what every variant reached, and what it cost."""
 
-DIFFERENCES: list[Column[VariantRow]] = [
-    NAME,
-    Column(
-        "against",
-        lambda row: TableCell(row.against.baseline),
-        is_shown=lambda rows: len({row.against.baseline for row in rows}) > 1,
-    ),
-    Column(
-        "seeds",
-        lambda row: TableCell(str(len(row.against.seeds)) if row.against.is_paired else row.against.compared),
-    ),
-    Column("difference", lambda row: difference(row.against.difference), _if_paired("95 %")),
-    Column("p", lambda row: TableCell(p_value(row.against.p_value)), _if_paired("t")),
-    Column("p, Holm", lambda row: TableCell(p_value(row.against.adjusted_p)), lambda rows: f"of {len(rows)}"),
-    Column(
-        "area",
-        lambda row: difference(row.against.area),
-        _if_paired("95 %"),
-        is_shown=lambda rows: any(row.against.area for row in rows),
-    ),
-    Column("seeds needed", lambda row: TableCell(str(row.against.verdict.seeds_needed or "–")), "power 0.8"),
-]
-"""For the main held-out set: every variant that has a baseline."""
-
 
 def comparison_tables(runs: RecordedRuns, comparisons: Sequence[Comparison]) -> Iterator[tuple[str, Table]]:
-    """Name → table: the verdicts, the numbers, the differences, and the verdicts on further held-out sets."""
+    """Name → table: the verdicts, the numbers, and the verdicts on further held-out sets."""
     anchors = cell_anchors(runs)
     for position, found in enumerate(comparisons):
         rows = [
             VariantRow(found, numbers, found.contrast_of(numbers.name), bool(runs.baseline), anchors[numbers.name])
             for numbers in found.variants
         ]
-        compared = [row for row in rows if row.contrast]
         if position:
             yield f"held-out-{position}", table_of(f"Held-out set {found.dataset}", VERDICTS, rows)
             continue
-        if compared:
-            yield "verdicts", table_of("Verdict", VERDICTS, rows, _verdict_caption(rows))
+        if _has_pairs(rows):
+            yield "verdicts", table_of("Verdict", VERDICTS, rows, _verdict_caption(found))
         yield "accuracy", table_of("Accuracy and cost", ACCURACY, rows, _accuracy_caption(rows))
-        if compared:
-            words = (
-                "The verdict rests on the interval of the difference alone. The interval and the p-values assume that "
-                "the means of the seeds are about normally distributed."
-            )
-            if any(row.against.area for row in compared):
-                words += " The area is the mean height of the learning curve: it shows which variant learns faster."
-            yield "differences", table_of("Differences from the baseline", DIFFERENCES, compared, words)
 
 
-def _verdict_caption(rows: Rows) -> str:
-    found = rows[0].comparison
-    pairing = "paired by seed" + ("" if all_paired(rows) else " where seeds are in common")
-    if items := found.contrasts[0].difference.num_items:
-        pairing += f" and item ({items} items)"
+def _verdict_caption(found: Comparison) -> str:
+    items = found.contrasts[0].difference.num_items
+    pairing = "paired by seed" + (f" and item ({items} items)" if items else "")
     adjusted = ", adjusted for the looks" if any(contrast.looks for contrast in found.contrasts) else ""
     return (
-        f"Difference of final held-out accuracy on {found.dataset}, {pairing}, with its 95 % interval{adjusted}. "
-        "A variant is called better or worse only where the interval excludes 0."
+        f"Difference of final held-out accuracy on {found.dataset}, {pairing}, with its 95 % interval{adjusted}. A "
+        "variant is called better or worse only where the interval excludes 0. The interval and the p-values assume "
+        "that the means of the seeds are about normally distributed."
     )
 
 
@@ -225,58 +155,30 @@ def _accuracy_caption(rows: Rows) -> str:
         words.append(f"Means have t intervals over seeds{over}.")
         words.append(
             "Cost is the mean over seeds, and how many times the baseline’s it is: tokens of prompts and completions, "
-            "wall time × processes."
+            "wall time × processes. The area is the mean height of the learning curve: it shows which variant learns "
+            "faster."
         )
     elif items:
         words.append(
             f"The interval is Wilson’s, over {items} items; another seed would have given another policy. "
             "Cost: tokens of prompts and completions, wall time × processes."
         )
-    if found.threshold is not None and not found.threshold_is_given:
-        whose, mean = ("the baseline’s start", "mean ") if rows[0].is_sweep else ("the start", "")
-        words.append(f"The threshold {number(found.threshold)} is {whose} plus nine tenths of its {mean}gain.")
-    if found.threshold is not None and rows[0].is_sweep:
-        words.append("Times to it are medians over seeds; a dash: the median seed did not reach it.")
     return " ".join(words)
 
 
-@dataclass(frozen=True)
-class TuningRow:
-    """One variant's choice, as `sweeps.tuning` recorded it; ``runs`` is how many it was chosen from."""
-
-    variant: str
-    choice: Mapping[str, Any]
-    runs: int
-
-
-def _all_points(row: TuningRow) -> TableCell:
-    return TableCell("; ".join(f"{point}: {number(mean)}" for point, mean in row.choice["accuracies"].items()))
-
-
-TUNING: list[Column[TuningRow]] = [
-    Column("variant", lambda row: TableCell(row.variant)),
-    Column("chosen", lambda row: TableCell(row.choice["point"])),
-    Column("accuracy", lambda row: TableCell(number(row.choice["accuracies"][row.choice["point"]])), "while tuning"),
-    Column("all points", _all_points, is_prose=True),
-    Column("runs", lambda row: TableCell(str(row.runs)), "while tuning"),
-    Column("tokens", lambda row: TableCell(count(row.choice["tokens"])), "while tuning"),
-    Column("device seconds", lambda row: TableCell(count(row.choice["device_seconds"])), "while tuning"),
-]
-
-
 def tuning_table(runs: RecordedRuns) -> Table | None:
-    """One row a variant with what its tuning cost; ``None`` where nothing was tuned."""
+    """One row a variant with the point that was chosen; ``None`` where nothing was tuned."""
     if not runs.tuning:
         return None
-    rows = [
-        TuningRow(name, choice, len(choice["accuracies"]) * len(runs.tuning["seeds"]))
-        for name, choice in runs.tuning["chosen"].items()
-    ]
+    rows = []
+    for name, choice in runs.tuning["chosen"].items():
+        points = "; ".join(f"{point}: {number(mean)}" for point, mean in choice["accuracies"].items())
+        rows.append((name, choice["point"], number(choice["accuracies"][choice["point"]]), points))
     caption = (
         "Mean held-out accuracy over the seeds and the held-out rows used for tuning. The best of several is biased "
         "upwards; the verdict rests on other seeds and other rows."
     )
-    return table_of("Tuning", TUNING, rows, caption)
+    return plain_table("Tuning", ("variant", "chosen", "accuracy while tuning", "all points"), rows, caption)
 
 
 def tuning_sentence(runs: RecordedRuns) -> str:
@@ -292,19 +194,15 @@ def tuning_sentence(runs: RecordedRuns) -> str:
             f"{points * len(seeds)} runs each (seeds {', '.join(map(str, seeds))}) and confirmed on fresh "
             "seeds and other held-out rows."
         )
-    rates: dict[str, float | None] = {}
-    for variant, by_seed in runs.by_variant.items():
-        written = (next(iter(by_seed.values())).raw_config.get("trl") or {}).get("learning_rate")
-        rates[variant] = None if written is None else float(written)
+    rates = {
+        variant: (next(iter(by_seed.values())).raw_config.get("trl") or {}).get("learning_rate")
+        for variant, by_seed in runs.by_variant.items()
+    }
     if any(rates[variant] != rates.get(runs.baseline[variant], rates[variant]) for variant in compared):
         return "Not tuned: variants differ in learning rate, and the rates were not chosen by tuning on equal budgets."
-    known = sorted({str(rate) for rate in rates.values() if rate is not None}, key=float)
-    each = f"learning rate ({', '.join(known)})" if known else "learning rate (TRL’s default)"
-    if len(known) > 1:
-        each = f"learning rate at a time (each of {', '.join(known)})"
     return (
-        f"Compared at a single {each}: what is best for one variant may not be for another. `tune:` in the sweep's "
-        "file chooses a rate for each variant."
+        "Compared at a single learning rate: what is best for one variant may not be for another. `tune:` in the "
+        "sweep's file chooses a rate for each variant."
     )
 
 
@@ -383,16 +281,6 @@ def _cell_accuracy(row: CellRow) -> TableCell:
     return TableCell(number(float(mean_accuracies(final_accuracies([row.run], row.dataset))[0])))
 
 
-def _logged(title: str, key: str, note: str, digits: int) -> Column[CellRow]:
-    """The mean of a metric over what a run has logged while training, where a run has any."""
-
-    def cell(row: CellRow) -> TableCell:
-        values = [*row.run.series(key).values()]
-        return TableCell(number(sum(values) / len(values), digits)) if values else EMPTY
-
-    return Column(title, cell, note, is_shown=lambda rows: any(row.run.series(key) for row in rows))
-
-
 CELLS: list[Column[CellRow]] = [
     Column("cell", lambda row: TableCell(f"{row.run.variant}-s{row.run.seed}", link=row.link)),
     Column("seed", lambda row: TableCell(str(row.run.seed))),
@@ -400,10 +288,6 @@ CELLS: list[Column[CellRow]] = [
     Column("tokens", lambda row: TableCell(count(row.run.tokens))),
     Column("device seconds", lambda row: TableCell(count(row.run.device_seconds))),
     Column("optimizer steps", lambda row: TableCell(count(row.run.optimizer_steps))),
-    _logged("turns", "environment/turns", "a completion, while training", 2),
-    _logged("calls", "environment/calls", "a completion, while training", 2),
-    _logged("failed calls", "tools/failure_frequency", "share, while training", 3),
-    _logged("failed rows", "environment/frac_failed", "share, unjudged", 3),
 ]
 
 
@@ -440,20 +324,10 @@ class AuditRow:
     audit: Audit
 
 
-@dataclass(frozen=True)
-class DisagreementRow:
-    """The shares of one variant's completions on which a pair of rewards disagrees."""
-
-    variant: str
-    pair: str
-    right_unpaid: float
-    wrong_paid: float
-
-
 AUDIT: list[Column[AuditRow]] = [
     Column("variant", lambda row: TableCell(row.variant)),
     Column("completions", lambda row: TableCell(str(row.audit.completions))),
-    Column("unjudged", lambda row: TableCell(number(row.audit.frac_unjudged)), "no verdict"),
+    Column("unscored", lambda row: TableCell(number(row.audit.frac_unjudged)), "no verdict"),
     Column("truncated", lambda row: TableCell(number(row.audit.frac_truncated)), "at the length limit"),
     Column(
         "verifier stopped",
@@ -461,14 +335,6 @@ AUDIT: list[Column[AuditRow]] = [
         "at its limits, while training",
     ),
 ]
-
-DISAGREEMENT: list[Column[DisagreementRow]] = [
-    Column("variant", lambda row: TableCell(row.variant)),
-    Column("rewards", lambda row: TableCell(row.pair)),
-    Column("right, second pays nothing", lambda row: TableCell(number(row.right_unpaid))),
-    Column("wrong, second pays", lambda row: TableCell(number(row.wrong_paid))),
-]
-
 
 MOST_DIFFERENCES = 50
 
@@ -512,13 +378,3 @@ def audit_table(audits: Mapping[str, Audit]) -> Table:
     """One row a variant."""
     rows = [AuditRow(name, audit) for name, audit in audits.items()]
     return table_of("Verifier audit", AUDIT, rows, "Shares of the completions of the last evaluations.")
-
-
-def disagreement_table(audits: Mapping[str, Audit]) -> Table | None:
-    """One row a pair of rewards; ``None`` where there is a single reward."""
-    rows = [
-        DisagreementRow(name, pair, *shares)
-        for name, audit in audits.items()
-        for pair, shares in audit.disagreement.items()
-    ]
-    return table_of("Where rewards disagree", DISAGREEMENT, rows) if rows else None

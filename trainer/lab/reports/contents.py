@@ -10,7 +10,6 @@ from evenkeel.trainer.lab.reports.columns import (
     cell_table,
     comparison_tables,
     differences_table,
-    disagreement_table,
     looks_sentence,
     looks_table,
     tuning_sentence,
@@ -21,12 +20,7 @@ from evenkeel.trainer.lab.reports.completions import SampleGroup, sample_groups
 from evenkeel.trainer.lab.reports.coverage import coverage_table
 from evenkeel.trainer.lab.reports.notes import notes_of
 from evenkeel.trainer.lab.reports.pictures import Picture, pictures_of, summary_svg
-from evenkeel.trainer.lab.reports.provenance import (
-    Change,
-    changes_table,
-    configuration_changes,
-    provenance_table,
-)
+from evenkeel.trainer.lab.reports.provenance import changes_table, provenance_table
 from evenkeel.trainer.lab.reports.run_files import RecordedRuns, read_runs
 from evenkeel.trainer.lab.reports.tables import Table
 from evenkeel.trainer.lab.reports.verifier_audit import Audit, verifier_audits
@@ -52,7 +46,6 @@ class Report:
     comparisons: list[Comparison]
     tables: dict[str, Table]
     judged: RecordedRuns
-    changes: dict[str, list[Change]]
     samples: list[SampleGroup]
     audits: dict[str, Audit]
     notes: list[str]
@@ -72,21 +65,17 @@ class Report:
         return summary_svg(self.judged, self.main)
 
 
-def report_on(directory: Path, threshold: float | None = None) -> Report:
+def report_on(directory: Path) -> Report:
     """Gather the report on a run's or a sweep's directory.
-
-    Args:
-        threshold: held-out accuracy to which runs are timed; otherwise the baseline's start and 0.9 of its gain.
 
     Raises:
         ReportError: there is nothing to report on.
     """
     runs = read_runs(directory)
-    comparisons = [comparison(runs, dataset, threshold) for dataset in datasets_of(runs)]
+    comparisons = [comparison(runs, dataset) for dataset in datasets_of(runs)]
     main = comparisons[0] if comparisons else None
     dataset = main.dataset if main else ""
     judged = judged_runs(runs, dataset) if main else runs
-    changes = configuration_changes(runs)
     audits = verifier_audits(runs, dataset)
     return Report(
         runs.name,
@@ -94,9 +83,8 @@ def report_on(directory: Path, threshold: float | None = None) -> Report:
         _headline(main, runs),
         " ".join(filter(None, (tuning_sentence(runs), looks_sentence(runs, main)))) if main and main.contrasts else "",
         comparisons,
-        {name: table for name, table in _tables(runs, comparisons, audits, changes, directory) if table is not None},
+        {name: table for name, table in _tables(runs, comparisons, audits, directory) if table is not None},
         judged,
-        changes,
         sample_groups(runs, dataset),
         audits,
         notes_of(runs, judged, main, directory),
@@ -107,7 +95,6 @@ def _tables(
     runs: RecordedRuns,
     comparisons: list[Comparison],
     audits: dict[str, Audit],
-    changes: dict[str, list[Change]],
     directory: Path,
 ) -> Iterator[tuple[str, Table | None]]:
     main = comparisons[0] if comparisons else None
@@ -117,9 +104,8 @@ def _tables(
     yield "looks", looks_table(main)
     yield "cells", cell_table(runs, main.dataset if main else "", directory)
     yield "audit", audit_table(audits) if audits else None
-    yield "disagreement", disagreement_table(audits)
     yield "verifiers-differ", differences_table(audits)
-    yield "changes", changes_table(changes)
+    yield "changes", changes_table(runs)
     yield "provenance", provenance_table(runs)
 
 

@@ -1,4 +1,4 @@
-"""The curves of the pictures: metrics and step times over a run, averaged over seeds."""
+"""The curves of the pictures: metrics over a run, averaged over seeds."""
 
 import math
 from collections.abc import Sequence
@@ -6,8 +6,8 @@ from collections.abc import Sequence
 import numpy as np
 
 from evenkeel.trainer.lab import statistics
-from evenkeel.trainer.lab.reports.figures import Curve, Stack
-from evenkeel.trainer.lab.reports.run_files import RecordedRun, RecordedRuns
+from evenkeel.trainer.lab.reports.figures import Curve
+from evenkeel.trainer.lab.reports.run_files import RecordedRuns
 from evenkeel.trainer.lab.statistics.verdict import FEWEST_SEEDS
 
 DIAGNOSTICS = {
@@ -46,13 +46,17 @@ def mean_curve(series: Sequence[dict[float, float]], *, band: bool = True) -> Cu
     if not points:
         return None
     values = np.array([[one[point] for point in points] for one in series])
-    mean = values.mean(0)
-    nothing = np.full_like(mean, np.nan)
     if not band or len(series) < FEWEST_SEEDS:
-        return Curve(np.array(points), mean, nothing, nothing)
+        nothing = np.full(len(points), np.nan)
+        return Curve(np.array(points), values.mean(0), nothing, nothing)
     estimates = [statistics.mean_estimate(column) for column in values.T]
     low, high = (np.array([getattr(each, end) for each in estimates]) for end in ("low", "high"))
-    return Curve(np.array(points), mean, low, high)
+    return Curve(np.array(points), values.mean(0), low, high)
+
+
+def without_band(curve: Curve) -> Curve:
+    """The mean alone."""
+    return Curve(curve.points, curve.mean, curve.low * np.nan, curve.high * np.nan)
 
 
 def held_out_curves(runs: RecordedRuns, dataset: str) -> dict[str, Curve]:
@@ -92,53 +96,9 @@ def training_curves(runs: RecordedRuns, key: str, *, band: bool = False) -> dict
     return {name: curve for name, curve in found.items() if curve is not None}
 
 
-def by_rollout(series: dict[float, float], width: int = 1) -> dict[float, float]:
-    """Mean over the optimizer steps of ``width`` rollout batches each, at the last batch's number.
-
-    The steps of one batch may each train other tokens.
-    """
+def by_rollout(series: dict[float, float]) -> dict[float, float]:
+    """Mean over the optimizer steps of a rollout batch, at the batch's number: each step may train other tokens."""
     values: dict[float, list[float]] = {}
     for point, value in series.items():
-        values.setdefault(math.ceil((point - 1e-9) / width) * width, []).append(value)
+        values.setdefault(math.ceil(point - 1e-9), []).append(value)
     return {point: float(np.mean(found)) for point, found in values.items()}
-
-
-PHASES = {
-    "generate": "generation",
-    "sync": "weights to vLLM",
-    "old_logps": "scoring, π_old",
-    "reference": "scoring, reference",
-    "verify_wait": "waiting for verdicts",
-    "prepare": "advantages and the rest",
-    "update": "update",
-    "log": "logging",
-}
-"""``timing/<phase>_s`` → its name in the legend, from the bottom of the stack to its top."""
-JUDGING = "all judging"
-MOST_POINTS = 100
-"""Points in one picture; more are averaged, so that the page of a long run stays small."""
-
-
-def step_times(runs: RecordedRuns) -> dict[str, Stack]:
-    """Variant → seconds of an optimizer step by phase, means over seeds; without variants that logged none."""
-    found = {name: _stack(list(by_seed.values())) for name, by_seed in runs.by_variant.items()}
-    return {name: stack for name, stack in found.items() if stack is not None}
-
-
-def _stack(runs: Sequence[RecordedRun]) -> Stack | None:
-    timed = [run for run in runs if run.series("timing/update_s")]
-    points = max((max(run.series("timing/update_s")) for run in timed), default=0.0)
-    width = max(1, math.ceil(points / MOST_POINTS))
-    curves = {}
-    for phase in (*PHASES, "verify"):
-        series = [by_rollout(run.series(f"timing/{phase}_s"), width) for run in timed]
-        curves[phase] = mean_curve(series, band=False)
-    layers = {PHASES[name]: curve for name, curve in curves.items() if name in PHASES and curve and curve.mean.any()}
-    judging = curves["verify"]
-    if not layers:
-        return None
-    return Stack(
-        next(iter(layers.values())).points,
-        {title: curve.mean for title, curve in layers.items()},
-        {} if judging is None else {JUDGING: judging.mean},
-    )

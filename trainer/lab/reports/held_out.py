@@ -9,8 +9,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from evenkeel.trainer.evaluation.result import natural_order
-
 Floats = NDArray[np.float64]
 _COLUMNS: dict[str, Any] = {
     "item": int,
@@ -56,16 +54,6 @@ class Answers:
     def judged_by_item(self) -> dict[int, int]:
         """Item → number of its completions that were judged."""
         return Counter(record["item"] for record in self.counted if record.get("correct") is not None)
-
-    @cached_property
-    def groups(self) -> dict[str, list[int]]:
-        """Level or subject → its items; empty where items have none."""
-        found: dict[str, list[int]] = {}
-        for record in self.counted:
-            name = record.get("group")
-            if name is not None and record["item"] not in (items := found.setdefault(str(name), [])):
-                items.append(record["item"])
-        return dict(sorted(found.items(), key=lambda pair: natural_order(pair[0])))
 
     def first_by_item(self) -> dict[int, dict[str, Any]]:
         """Item → its first completion."""

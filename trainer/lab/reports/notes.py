@@ -61,8 +61,8 @@ def _files(runs: RecordedRuns, judged: RecordedRuns, main: Comparison, directory
         )
     if any(len(run.held_out()[main.dataset]) < FEWEST_EVALUATIONS for run in judged.all):
         notes.append(
-            "Some runs were evaluated fewer than three times: areas under curves, best accuracies and times to the "
-            "threshold are coarse. Set evaluation.every_steps for finer ones."
+            "Some runs were evaluated fewer than three times: areas under curves are coarse. Set "
+            "evaluation.every_steps for finer ones."
         )
     return notes
 

@@ -18,12 +18,11 @@ THEME = {SOFT: "--soft", LINE: "--line", INK: "--ink", **{c: f"--series-{n}" for
 """Colour of a picture → its variable in the style sheet, so that pictures follow the dark mode of the page."""
 
 
-def write_report(directory: Path, output: Path | None = None, threshold: float | None = None) -> tuple[Report, Path]:
+def write_report(directory: Path, output: Path | None = None) -> tuple[Report, Path]:
     """Report on a run's or a sweep's directory: HTML, and under the same name Markdown and its one picture as SVG.
 
     Args:
         output: the HTML file; without it ``report.html`` in the directory.
-        threshold: see `report_on`.
 
     Raises:
         ReportError: there is nothing to report on, or what there is cannot be compared.
@@ -31,7 +30,7 @@ def write_report(directory: Path, output: Path | None = None, threshold: float |
     page = output or directory / "report.html"
     beside_the_runs = page.parent.resolve() == directory.resolve()
     try:
-        report = report_on(directory, threshold)
+        report = report_on(directory)
         html, summary = html_page(report, links=beside_the_runs), report.summary
     except StatisticsError as refusal:
         raise ReportError(f"The runs in {directory} cannot be compared: {refusal}") from refusal
@@ -47,9 +46,9 @@ def write_report(directory: Path, output: Path | None = None, threshold: float |
     return report, page
 
 
-def print_report(directory: Path, output: Path | None = None, threshold: float | None = None) -> int:
+def print_report(directory: Path, output: Path | None = None) -> int:
     """`write_report`, and on the terminal its verdicts and where the pages are; the exit status, 0."""
-    report, page = write_report(directory, output, threshold)
+    report, page = write_report(directory, output)
     print(report.headline)
     for contrast in report.main.contrasts if report.main else []:
         print(f"  {contrast.variant}: {contrast.verdict.sentence}")

@@ -2,7 +2,6 @@
 
 import shlex
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -91,31 +90,16 @@ def shown_command(command: Sequence[str]) -> str:
 CELL_SETTINGS = ("name", "output_dir", "seed")
 
 
-@dataclass(frozen=True)
-class Change:
-    """One setting in which a variant differs from its baseline, both as text; ``None`` where one does not have it."""
-
-    key: str
-    before: str | None
-    after: str | None
-
-
-def configuration_changes(runs: RecordedRuns) -> dict[str, list[Change]]:
-    """Variant → what it changes, from the resolved configurations of both; baselines are left out."""
-    return {
-        variant: _changes(_settings(runs, baseline), _settings(runs, variant))
-        for variant in runs.by_variant
-        if (baseline := runs.baseline_of(variant)) in runs.by_variant
-    }
-
-
-def changes_table(changes: Mapping[str, Sequence[Change]]) -> Table | None:
-    """One row a setting that a variant changes; ``None`` where there is none. HTML shows the changes as a diff."""
-    rows = [
-        (variant, TableCell(each.key, is_code=True), each.before or NOTHING, each.after or NOTHING)
-        for variant, found in changes.items()
-        for each in found
-    ]
+def changes_table(runs: RecordedRuns) -> Table | None:
+    """One row a setting in which a variant differs from its baseline; ``None`` where there is none."""
+    rows = []
+    for variant in runs.by_variant:
+        if (baseline := runs.baseline_of(variant)) in runs.by_variant:
+            before, after = _settings(runs, baseline), _settings(runs, variant)
+            for key in sorted({**before, **after}):
+                old, new = (str(found[key]) if key in found else NOTHING for found in (before, after))
+                if old != new:
+                    rows.append((variant, TableCell(key, is_code=True), old, new))
     titles = ("variant", "setting", "baseline", "variant's")
     return plain_table("What the variants change", titles, rows) if rows else None
 
@@ -141,12 +125,3 @@ def _settings(runs: RecordedRuns, variant: str) -> dict[str, Any]:
     }
     found = flattened_parts({**config, **({"algorithm": parts} if parts else {})})
     return {key: value for key, value in found.items() if key not in CELL_SETTINGS and key != "trl.seed"}
-
-
-def _changes(before: Mapping[str, Any], after: Mapping[str, Any]) -> list[Change]:
-    changes = [Change(key, _text(before, key), _text(after, key)) for key in sorted({**before, **after})]
-    return [change for change in changes if change.before != change.after]
-
-
-def _text(settings: Mapping[str, Any], key: str) -> str | None:
-    return str(settings[key]) if key in settings else None

@@ -5,7 +5,6 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
-from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -71,26 +70,6 @@ class RecordedRun(RunRecord):
         counts = self.series("num_tokens")
         before = [point for point in counts if point <= rollouts]
         return counts[max(before)] if before else (0.0 if counts and rollouts == 0 else None)
-
-    def device_seconds_at(self, rollouts: float) -> float | None:
-        """Seconds × devices of the training steps of so many rollout batches, evaluations left out."""
-        every = self._seconds_of_steps
-        before = [seconds for point, seconds in every.items() if point <= rollouts]
-        spent = max(before) if before else (0.0 if every and rollouts == 0 else None)
-        return None if spent is None else spent * int(self.manifest.get("world_size") or 1)
-
-    @cached_property
-    def _seconds_of_steps(self) -> dict[float, float]:
-        """Rollout batches done → seconds of all optimizer steps so far. A line holds means over its own steps."""
-        found, total, last = {}, 0.0, 0
-        for entry in self.metrics:
-            timed = [value for key, value in entry.items() if re.fullmatch(r"timing/(?!verify_s)\w+_s", key)]
-            phases = [value for value in timed if value is not None]
-            if phases:
-                total += sum(phases) * (entry["step"] - last)
-                last = entry["step"]
-                found[entry["step"] / self.steps_per_rollout] = total
-        return found
 
     @property
     def tokens(self) -> float | None:

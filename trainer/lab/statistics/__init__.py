@@ -4,7 +4,7 @@ Shapes: S seeds (runs of one variant), I evaluation items, P evaluated points of
 A NaN is an item that nobody could judge, or a value that a run does not have.
 """
 
-from evenkeel.trainer.evaluation.shares import CONFIDENCE, Estimate, proportion_estimate, share_estimate
+from evenkeel.trainer.evaluation.shares import CONFIDENCE, Estimate, share_estimate
 from evenkeel.trainer.lab.statistics.claim import ClaimAnswer, claim_answer
 from evenkeel.trainer.lab.statistics.components import (
     DifferenceComponents,
@@ -12,12 +12,11 @@ from evenkeel.trainer.lab.statistics.components import (
     paired_components,
     unpaired_components,
 )
-from evenkeel.trainer.lab.statistics.curves import Saturation, area_under_curve, first_reaching, saturation
+from evenkeel.trainer.lab.statistics.curves import area_under_curve
 from evenkeel.trainer.lab.statistics.intervals import (
     StatisticsError,
     mean_estimate,
     paired_difference,
-    unpaired_difference,
     variance_parts,
 )
 from evenkeel.trainer.lab.statistics.looks import Look, look_at
@@ -32,13 +31,11 @@ __all__ = [
     "Estimate",
     "Evaluated",
     "Look",
-    "Saturation",
     "StatisticsError",
     "Verdict",
     "area_under_curve",
     "claim_answer",
     "detectable_difference",
-    "first_reaching",
     "holm_adjusted",
     "look_at",
     "look_levels",
@@ -48,14 +45,11 @@ __all__ = [
     "planned_seeds",
     "power",
     "predictive_power",
-    "proportion_estimate",
-    "saturation",
     "seeds_needed",
     "sequential_p",
     "share_estimate",
     "uncertainty",
     "unpaired_components",
-    "unpaired_difference",
     "variance_parts",
     "verdict",
     "verdict_power",

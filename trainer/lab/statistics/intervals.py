@@ -104,41 +104,6 @@ def paired_difference(variant: ArrayLike, baseline: ArrayLike, confidence: float
     return mean_estimate(left - right, confidence)
 
 
-def unpaired_difference(variant: ArrayLike, baseline: ArrayLike, confidence: float = CONFIDENCE) -> Estimate:
-    """Mean of ``variant`` (S,) or (S, I) less that of ``baseline`` (R,) or (R, I): other seeds, the same items.
-
-    Welch's (1947, Biometrika 34) sum of both sides' variances, with t of min(S, R) − 1 degrees of freedom: at most
-    Satterthwaite's number, so the interval is never too narrow for having estimated it. In the terms of the module,
-
-        Var(difference) = Var_seed(x)/S + Var_seed(y)/R + max(0, Var_i(x̄_i − ȳ_i) − noise_x/S − noise_y/R) / I.
-
-    ``num_seeds`` is min(S, R), and ``seed_variance`` so many times the seeds' part.
-
-    Raises:
-        StatisticsError: one side has items and the other has none or others, or nothing was judged in both.
-    """
-    left, right = np.asarray(variant, float), np.asarray(baseline, float)
-    if left.shape[1:] != right.shape[1:]:
-        raise StatisticsError(
-            f"Arrays (seeds, items) must have the same items, not {left.shape} and {right.shape}: a column is an item "
-            "that both variants answered. Keep what they have in common."
-        )
-    per_item = left.ndim == 2
-    both = np.concatenate([left, right]) if per_item else np.concatenate([left, right])[:, None]
-    left, right = np.split(both[:, _complete(both)], [len(left)])
-    num_items = left.shape[1] if per_item else None
-    value, fewer = float(left.mean() - right.mean()), min(len(left), len(right))
-    if fewer == 1:
-        return Estimate(value, math.nan, math.nan, 1, num_items, math.nan, math.nan)
-    seeds = sum(float(side.mean(-1).var(ddof=1)) / len(side) for side in (left, right))
-    items = 0.0
-    if left.shape[1] > 1:
-        between_items = float((left.mean(0) - right.mean(0)).var(ddof=1))
-        noise = sum(float(_noise(side)) / len(side) for side in (left, right))
-        items = max(0.0, between_items - noise) / left.shape[1]
-    return _t_interval(value, fewer, num_items, fewer * seeds, items, confidence)
-
-
 def _complete(table: Floats) -> NDArray[np.bool_]:
     """Which items (I,) every seed was judged on."""
     complete = ~np.isnan(table).any(0)

@@ -19,7 +19,7 @@ import numpy as np
 
 from evenkeel.errors import Refusal
 from evenkeel.trainer.lab.reports.accuracies import final_accuracies, is_judged, mean_accuracies
-from evenkeel.trainer.lab.reports.run_files import RecordedRuns, read_runs, total
+from evenkeel.trainer.lab.reports.run_files import RecordedRuns, read_runs
 from evenkeel.trainer.lab.sweeps.cells import grid_points
 from evenkeel.trainer.lab.sweeps.plans import Plan
 from evenkeel.trainer.lab.sweeps.schema import Sweep, Tuning
@@ -33,14 +33,11 @@ class Choice:
         settings: dotted key → value.
         point: as the cells of the tuning name it: ``learning_rate=1e-3``.
         accuracies: point → mean held-out accuracy on the tuning's rows and seeds.
-        tokens, device_seconds: what all tuning runs of the variant cost; ``None`` where one did not record it.
     """
 
     settings: dict[str, Any]
     point: str
     accuracies: dict[str, float]
-    tokens: float | None
-    device_seconds: float | None
 
 
 def tuning_stage(sweep: Sweep) -> Sweep:
@@ -122,8 +119,6 @@ def _choice(variant: str, tune: Tuning, runs: RecordedRuns) -> Choice:
         points[best][1],
         points[best][0].removeprefix(","),
         {suffix.removeprefix(","): float(mean) for (suffix, _), mean in zip(points, by_point, strict=True)},
-        total(run.tokens for run in found),
-        total(run.device_seconds for run in found),
     )
 
 

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from evenkeel.trainer.lab.reports.accuracies import SECONDS, TOKENS, accuracies_at, common_cost
+from evenkeel.trainer.lab.reports.accuracies import accuracies_at, common_tokens
 from evenkeel.trainer.lab.reports.run_files import RecordedRun
 
 
@@ -26,11 +26,11 @@ def test_accuracy_at_equal_tokens_lies_between_evaluations(tmp_path: Path):
     for name, each in (("a", 100.0), ("b", 50.0)):
         evaluations = [evaluated(step, 0.04 * step, 1.0) for step in (0, 10)]
         runs.append(run_of(tmp_path / name, *evaluations, *({"step": n, "num_tokens": each * n} for n in range(1, 11))))
-    tokens = common_cost(TOKENS, {"a": runs[:1], "b": runs[1:]})
+    tokens = common_tokens(runs)
     assert tokens == 500
-    assert accuracies_at(TOKENS, tokens, runs, "test").tolist() == pytest.approx([0.2, 0.4])
-    assert common_cost(TOKENS, {"a": runs[:1], "again": runs[:1]}) is None
-    assert common_cost(TOKENS, {"a": runs[:1], "b": [run_of(tmp_path / "c", {"step": 1})]}) is None
+    assert accuracies_at(tokens, runs, "test").tolist() == pytest.approx([0.2, 0.4])
+    assert common_tokens([runs[0], runs[0]]) is None
+    assert common_tokens([runs[0], run_of(tmp_path / "c", {"step": 1})]) is None
 
 
 def test_accuracy_before_the_first_evaluation_is_not_known(tmp_path: Path):
@@ -38,9 +38,9 @@ def test_accuracy_before_the_first_evaluation_is_not_known(tmp_path: Path):
     counts = [{"step": n, "num_tokens": 100.0 * n} for n in range(1, 11)]
     late = run_of(tmp_path / "late", *counts, evaluated(10, 0.4, 1.0))
     least = run_of(tmp_path / "least", *counts[:5], evaluated(5, 0.3, 1.0))
-    assert math.isnan(accuracies_at(TOKENS, 500, [late], "test")[0])
-    assert accuracies_at(TOKENS, 1000, [late], "test").tolist() == [0.4]
-    assert common_cost(TOKENS, {"a": [late], "b": [least]}) is None
+    assert math.isnan(accuracies_at(500, [late], "test")[0])
+    assert accuracies_at(1000, [late], "test").tolist() == [0.4]
+    assert common_tokens([late, least]) is None
 
 
 def test_what_was_generated_after_the_last_evaluation_does_not_count(tmp_path: Path):
@@ -49,19 +49,6 @@ def test_what_was_generated_after_the_last_evaluation_does_not_count(tmp_path: P
     early = run_of(tmp_path / "early", *counts, evaluated(0, 0.1, 1.0), evaluated(5, 0.3, 1.0))
     counts = [{"step": n, "num_tokens": 80.0 * n} for n in range(1, 11)]
     whole = run_of(tmp_path / "whole", *counts, evaluated(0, 0.1, 1.0), evaluated(10, 0.4, 1.0))
-    assert math.isnan(accuracies_at(TOKENS, 800, [early], "test")[0])
-    assert common_cost(TOKENS, {"a": [early], "b": [whole]}) == 500
-    assert accuracies_at(TOKENS, 500, [early, whole], "test").tolist() == pytest.approx([0.3, 0.1 + 0.3 * 500 / 800])
-
-
-def test_accuracy_at_equal_seconds_counts_the_phases_of_every_step(tmp_path: Path):
-    """Lines every 5 steps hold means over these: 2 s a step against 1 s. Judging that runs beside does not count."""
-    runs = []
-    for name, each in (("slow", 2.0), ("fast", 1.0)):
-        evaluations = [evaluated(step, 0.04 * step, 1.0) for step in (0, 10)]
-        phases = {"timing/update_s": 0.75 * each, "timing/generate_s": 0.25 * each, "timing/verify_s": 100.0}
-        runs.append(run_of(tmp_path / name, *evaluations, *({"step": step, **phases} for step in (5, 10))))
-    assert [run.device_seconds_at(10) for run in runs] == [20, 10]
-    seconds = common_cost(SECONDS, {"slow": runs[:1], "fast": runs[1:]})
-    assert seconds == 10
-    assert accuracies_at(SECONDS, seconds, runs, "test").tolist() == pytest.approx([0.2, 0.4])
+    assert math.isnan(accuracies_at(800, [early], "test")[0])
+    assert common_tokens([early, whole]) == 500
+    assert accuracies_at(500, [early, whole], "test").tolist() == pytest.approx([0.3, 0.1 + 0.3 * 500 / 800])

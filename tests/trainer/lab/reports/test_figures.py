@@ -3,13 +3,7 @@
 import numpy as np
 import pytest
 
-from evenkeel.trainer.lab.reports.figures import (
-    Curve,
-    curves_figure,
-    intervals_figure,
-    panel_figures,
-    styles_of,
-)
+from evenkeel.trainer.lab.reports.figures import Curve, curves_figure, differences_figure, panel_figures, styles_of
 from evenkeel.trainer.lab.statistics import Estimate
 
 
@@ -18,10 +12,10 @@ def test_any_name_stands_in_the_legend(name: str):
     line = np.array([0.0, 1.0])
     curves = {name: Curve(line, line, line, line), "other": Curve(line, line, line, line)}
     styles = styles_of(list(curves))
-    values = {label: {"group": Estimate(0.5, 0.4, 0.6, 3, None, 0.0, 0.0)} for label in curves}
+    values = {label: Estimate(0.5, 0.4, 0.6, 3, None, 0.0, 0.0) for label in curves}
     for svg in (
         curves_figure("c", curves, "x", "y", styles),
         panel_figures("p", {"title": curves}, "x", styles)[-1],
-        intervals_figure("b", values, "x", "y", styles),
+        differences_figure("b", values, "x", styles),
     ):
         assert f">{name}</text>" in svg

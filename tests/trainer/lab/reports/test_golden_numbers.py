@@ -54,16 +54,6 @@ def test_area_under_the_curve(numbers: Comparison, ar: Contrast):
     assert ar.area.value == pytest.approx(0.475 / 4)
 
 
-def test_times_to_the_threshold(numbers: Comparison):
-    assert numbers.threshold == pytest.approx(0.1 + 0.9 * (0.5 - 0.1))  # 0.46
-    # grpo: never, 10 (0.5), 20 (0.5), 20 (0.8): in order 10, 20, 20, never; the upper of the middle two
-    reached = numbers.variants[0].time_to_threshold
-    assert (reached.rollouts, reached.tokens, reached.reached, reached.total) == (20, 2_000, 3, 4)
-    # ar: all at 10; lopti by rollout batches, not by its optimizer steps: never, 10, 20, 20
-    assert (numbers.variants[1].time_to_threshold.rollouts, numbers.variants[1].time_to_threshold.tokens) == (10, 1_000)
-    assert numbers.variants[2].time_to_threshold.rollouts == 20
-
-
 def test_difference_and_its_p(ar: Contrast):
     differences = [0.2, 0.1, 0.1, -0.1]
     reference = stats.ttest_1samp(differences, 0.0)

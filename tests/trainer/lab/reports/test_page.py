@@ -9,7 +9,7 @@ from evenkeel.trainer.lab.reports import Report, html_page, markdown_page, repor
 from tests.trainer.lab.reports.chromium import EXECUTABLE, visit
 from tests.trainer.lab.reports.recorded_sweep import HOSTILE, record_run, record_sweep
 
-FIGURES = ["differences", "held_out", "reward", "groups", "diagnostics", "times", "length"]
+FIGURES = ["differences", "held_out", "reward", "diagnostics"]
 in_a_browser = pytest.mark.skipif(EXECUTABLE is None, reason="no Chromium here: apt-get install chromium")
 
 
@@ -92,7 +92,7 @@ def test_markdown_gives_the_same_verdicts_and_holds_its_tables(report: Report):
         assert f" {contrast.verdict.sentence} |" in markdown
     assert "| lopti | `trl.max_steps` | 20 | 40 |" in markdown
     tables = re.findall(r"(?:^\|.*\n)+", markdown, flags=re.MULTILINE)
-    assert len(tables) == 8  # verdicts, accuracy, differences, cells, audit, disagreement, changes, provenance
+    assert len(tables) == 6  # verdicts, accuracy, cells, audit, changes, provenance
     for table in tables:
         assert len({len(re.findall(r"(?<!\\)\|", line)) for line in table.splitlines()}) == 1, table
 

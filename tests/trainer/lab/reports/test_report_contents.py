@@ -10,15 +10,12 @@ import pytest
 from pyarrow import parquet
 from scipy import stats
 
-from evenkeel.trainer.lab.reports import Report, ReportError, html_page, report_on, write_report
+from evenkeel.trainer.lab.reports import Report, ReportError, report_on, write_report
 from evenkeel.trainer.lab.reports.accuracies import final_accuracies
 from evenkeel.trainer.lab.reports.curves import by_rollout
 from evenkeel.trainer.lab.reports.run_files import read_runs
-from evenkeel.trainer.lab.reports.verifier_audit import accuracy_by_length
 from evenkeel.trainer.lab.statistics import paired_difference
-from tests.trainer.lab.reports.recorded_sweep import VARIANTS, record_run, record_sweep
-
-AR_FIRST = ("ar-s0", "ar-s1", "ar-s2")
+from tests.trainer.lab.reports.recorded_sweep import record_run, record_sweep
 
 
 @pytest.fixture(scope="module")
@@ -68,20 +65,6 @@ def test_the_audit_counts_what_the_files_hold(sweep: Path, report: Report):
     assert audit.frac_unjudged == pytest.approx(1 / 60)
     assert audit.frac_killed == {"countdown": pytest.approx(0.001)}
     assert audit.reasons[0][0] == "it equals <another> number"
-    # The format pays unless the item's number is divided by 4.
-    right_unpaid, paid_wrong = audit.disagreement["countdown / format"]
-    runs = [run.final_answers("test").counted for run in read_runs(sweep).by_variant["grpo"].values()]
-    judged = [record for records in runs for record in records if record["correct"] is not None]
-    assert right_unpaid == pytest.approx(np.mean([r["correct"] and r["item"] % 4 == 0 for r in judged]))
-    assert paid_wrong == pytest.approx(np.mean([not r["correct"] and r["item"] % 4 > 0 for r in judged]))
-
-
-def test_length_bins_hold_equally_many_completions():
-    records = [{"num_tokens": length, "correct": length <= 50} for length in range(1, 101)]
-    bars = accuracy_by_length([*records, {"num_tokens": 500, "correct": None}])
-    assert list(bars) == ["1–19", "20–39", "40–59", "60–79", "80–100"]
-    assert [found.value for found in bars.values()] == pytest.approx([1, 1, 11 / 20, 0, 0])
-    assert accuracy_by_length([]) == {}
 
 
 @pytest.mark.parametrize("what", ["nothing", "a sweep without a finished cell"])
@@ -145,21 +128,12 @@ def test_a_file_that_cannot_be_read_is_a_note(tmp_path: Path):
     )
 
 
-@pytest.mark.slow
-def test_without_common_seeds_variants_are_compared_unpaired(tmp_path: Path):
-    sweep = record_sweep(tmp_path / "sweep", effects={"ar": 3.0}, unfinished=["grpo-s3", "grpo-s4", *AR_FIRST])
-    record_run(sweep / "ar-s5/run", "ar", 5, VARIANTS["ar"], random_seed=[5, 1], effect=3.0)
-    described = json.loads((sweep / "sweep.json").read_text())
-    cell = next(cell for cell in described["cells"] if cell["name"] == "ar-s4")
-    described["cells"].append({**cell, "name": "ar-s5", "seed": 5})
-    (sweep / "sweep.json").write_text(json.dumps(described))
+def test_without_common_seeds_variants_are_not_compared(tmp_path: Path):
+    sweep = record_sweep(tmp_path / "sweep", unfinished=["grpo-s3", "grpo-s4", "ar-s0", "ar-s1", "ar-s2"])
     report = report_on(sweep)
-    contrast = report.main.contrast_of("ar")
-    assert (contrast.is_paired, contrast.seeds, contrast.baseline_seeds) == (False, [3, 4, 5], [0, 1, 2])
-    assert contrast.verdict.sentence == "better (3 seeds)"
-    assert contrast.compared == "3 against 3 seeds, unpaired"
-    assert any("no finished seed in common" in note and "Welch" in note for note in report.notes)
-    assert "3 against 3 seeds, unpaired" in html_page(report)
+    assert report.main.contrast_of("ar") is None
+    assert report.main.contrast_of("lopti").seeds == [0, 1, 2]
+    assert any("ar and its baseline grpo" in note for note in report.notes)
 
 
 def test_the_number_of_samples_may_change_on_the_way(tmp_path: Path):

@@ -25,13 +25,6 @@ def test_curves_in_one_number_each():
     assert np.isnan(statistics.area_under_curve([[0.7]], [3])).all()
 
 
-def test_a_threshold_that_is_never_reached_is_censored():
-    curves = [[0.4, 0.6, 0.5], [0.2, 0.4, 0.8], [0.1, 0.1, 0.1]]
-    reached = statistics.first_reaching(curves, [0, 10, 40], 0.6)
-    assert reached[:2].tolist() == [10, 40]
-    assert math.isnan(reached[2])
-
-
 def test_the_interval_of_seeds_alone_is_students():
     values = [0.80, 0.84, 0.85, 0.79, 0.87]
     estimate = statistics.mean_estimate(values)
@@ -74,35 +67,6 @@ def test_a_difference_is_the_variants_less_the_baselines():
 def test_arrays_that_do_not_pair_are_refused():
     with pytest.raises(statistics.StatisticsError, match=r"not \(3,\) and \(2,\)"):
         statistics.paired_difference([1, 2, 3], [1, 2])
-
-
-def test_a_difference_without_pairs_is_welchs():
-    variant, baseline = [0.2, 0.4, 0.6, 0.8], [0.1, 0.1, 0.4]
-    found = statistics.unpaired_difference(variant, baseline)
-    reference = stats.ttest_ind(variant, baseline, equal_var=False)
-    assert found.value == pytest.approx(0.5 - 0.2)
-    assert found.value / found.standard_error == pytest.approx(reference.statistic)
-    # Var 0.2/3 / 4 + 0.03 / 3 = 0.026667; t_{0.975, 2} = 4.302653, of the side with 3 seeds
-    assert found.high == pytest.approx(0.3 + 4.302653 * math.sqrt(0.0266667), abs=1e-5)
-    assert math.isnan(statistics.unpaired_difference([0.5, 0.6], [0.4]).low)
-    with pytest.raises(statistics.StatisticsError, match=r"not \(1, 2\) and \(1, 3\)"):
-        statistics.unpaired_difference([[0.0, 1.0]], [[0.0, 1.0, 0.0]])
-
-
-def test_items_count_alike_with_and_without_pairs():
-    """+1 on item 1 for all of 3 seeds against 3: no noise, so 1/3 of variance between items, over 3 items: 1/9."""
-    found = statistics.unpaired_difference([[1.0, 0.0, 0.0]] * 3, np.zeros((3, 3)))
-    assert found == statistics.paired_difference([[1.0, 0.0, 0.0]] * 3, np.zeros((3, 3)))
-    assert found.item_variance == pytest.approx(1 / 9)
-
-
-def test_wilson_by_its_published_example():
-    """Newcombe 1998, Stat. Med. 17, table I: 81 of 263 → 0.2553 to 0.3662."""
-    estimate = statistics.proportion_estimate(81, 263)
-    assert (estimate.low, estimate.high) == pytest.approx((0.2553, 0.3662), abs=5e-5)
-    assert statistics.proportion_estimate(0, 20).low == 0
-    with pytest.raises(ValueError, match="is not a share"):
-        statistics.proportion_estimate(3, 2)
 
 
 @given(TABLES)

@@ -153,7 +153,6 @@ def test_the_best_mean_over_the_tunings_seeds_is_chosen(tmp_path: Path):
     assert (chosen["grpo"].point, chosen["grpo"].settings) == ("learning_rate=0.001", {"trl.learning_rate": 1e-3})
     assert chosen["grpo"].accuracies == pytest.approx({"learning_rate=0.001": 0.7, "learning_rate=0.003": 0.65})
     assert chosen["rloo"].point == "learning_rate=0.001"  # 0.4 both: the first of the grid
-    assert (chosen["rloo"].tokens, chosen["rloo"].device_seconds) == (2_000, 12)  # four runs
 
 
 def test_unequal_budgets_choose_nothing(tmp_path: Path):
