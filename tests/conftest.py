@@ -28,11 +28,8 @@ settings.load_profile("brief")
 def pytest_addoption(parser: pytest.Parser) -> None:
     """Here, and not beside the tests that take them: pytest reads no other file before its command line."""
     group = parser.getgroup("gpu", "-m gpu: tests/gpu/test_paths.py")
-    group.addoption("--table", action="store_true", help="write --json, and print its table")
     group.addoption("--cpu", action="store_true", help="leave GPUs alone, and try what runs without")
     group.addoption("--model", help="train this one instead of the tiny policy")
-    group.addoption("--minutes", type=float, default=15, help="for all paths together; default 15")
-    group.addoption("--json", type=Path, default=Path("gpu_acceptance.json"), help="default gpu_acceptance.json")
 
 
 def pytest_configure(config: pytest.Config) -> None:
