@@ -50,7 +50,6 @@ CHECKING = (
     "trainer/run/preflight.py",
     "trainer/step/compatibility.py",
     "trainer/step/engine_check.py",
-    "trainer/step/engine_diagnosis.py",
     "trainer/step/gradient_check.py",
     "trainer/step/guards.py",
     "trainer/step/provenance.py",

@@ -30,6 +30,7 @@ pytestmark = [
         not PYTHON.exists(), reason=f"no {environment_folder()}: bash scripts/vllm_cpu_environment.sh makes it"
     ),
 ]
+DIFFERS = "log-probabilities differ from the trainer's"
 AR = {"advantage": "exchangeable", "token_weight": "adv_reweight"}
 
 
@@ -155,30 +156,23 @@ def test_two_ranks_share_a_server(policy: Path, server: str, tmp_path: Path):
     assert max(agreements(found)) < 1e-4
 
 
-@pytest.mark.parametrize(
-    ("fault", "lora", "words"),
-    [
-        ("stale", False, "No update has reached vLLM"),
-        ("adapters", True, "the adapters were not merged"),
-        ("temperature", False, "Temperature: at 1.3 in place of 1 "),
-    ],
-)
-def test_what_goes_wrong_with_a_server_is_named(policy: Path, server: str, tmp_path: Path, fault, lora, words: str):
+@pytest.mark.parametrize(("fault", "lora"), [("stale", False), ("adapters", True), ("temperature", False)])
+def test_what_goes_wrong_with_a_server_is_found(policy: Path, server: str, tmp_path: Path, fault: str, lora: bool):
     found = result(tmp_path, {**served(policy, server), "lora": lora, "fault": fault})
-    assert words in found["stopped"]
+    assert DIFFERS in found["stopped"]
 
 
 def test_two_ranks_stop_together(policy: Path, server: str, tmp_path: Path):
     settings = served(policy, server, per_device_train_batch_size=4)
-    assert "No update has reached" in result(tmp_path, {**settings, "fault": "stale"}, processes=2)["stopped"]
+    assert DIFFERS in result(tmp_path, {**settings, "fault": "stale"}, processes=2)["stopped"]
 
 
-def test_a_tied_head_stays_behind_in_the_cpu_engine_and_is_named(tmp_path: Path):
+def test_a_tied_head_stays_behind_in_the_cpu_engine_and_is_found(tmp_path: Path):
     """No injection: the engine packs a copy of the head when it loads the model."""
     with serving(TIED, tmp_path) as address:
         found = result(tmp_path, served(TIED, address))
     assert "at step 1 " in found["stopped"]
-    assert "The lm_head (tied to the embeddings)" in found["stopped"]
+    assert DIFFERS in found["stopped"]
 
 
 @pytest.mark.parametrize("lora", [False, True], ids=["full", "lora"])
@@ -188,10 +182,10 @@ def test_a_colocated_engine_follows_the_policy(policy: Path, tmp_path: Path, lor
     assert max(agreements(found)) < 1e-4
 
 
-def test_a_colocated_engine_in_another_dtype_is_named(policy: Path, tmp_path: Path):
+def test_a_colocated_engine_in_another_dtype_is_found(policy: Path, tmp_path: Path):
     """Not an injection either: vLLM takes bfloat16 where the model's config says float32, and TRL cannot tell it."""
     stopped = result(tmp_path, {**colocated(policy), "engine_dtype": "auto"})["stopped"]
-    assert "Dtype: vLLM computes in bfloat16" in stopped
+    assert DIFFERS in stopped
 
 
 def test_a_run_evaluates_is_stopped_and_goes_on(policy: Path, server: str, tmp_path: Path):

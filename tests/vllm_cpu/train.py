@@ -69,7 +69,7 @@ def main(wanted: dict[str, Any]) -> None:
     import torch
     from peft import LoraConfig
 
-    from evenkeel.trainer.step.engine_check import EngineDisagreementError
+    from evenkeel.trainer.step.guards import FaultError
     from tests.trainer.step.engine.file_client import use_file_client
     from tests.trainer.training import moved, ours
 
@@ -90,12 +90,12 @@ def main(wanted: dict[str, Any]) -> None:
         trainer = ours(
             model,
             Path(wanted["output"]),
-            strategies={"check_agreement_every": 1, **wanted.get("strategies", {})},
+            strategies={"agreement_bound": None, **wanted.get("strategies", {})},
             peft_config=lora,
             resume_from_checkpoint=wanted.get("checkpoint"),
             **arguments,
         )
-    except EngineDisagreementError as stopped:
+    except FaultError as stopped:
         result: dict[str, Any] = {"stopped": str(stopped)}
     else:
         digest = torch.cat([p.detach().flatten() for p in trainer.model.parameters() if p.requires_grad]).double()

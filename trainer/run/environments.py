@@ -116,14 +116,10 @@ def kept_on_resume(environments: Environments) -> str:
     )
 
 
-def template_problem(tokenizer: Any, environments: Environments, prefix: str | None) -> tuple[str, str] | None:
-    """Why a policy with this tokenizer cannot call the tools of a run: code and words; ``None`` where it can."""
-    from evenkeel.trainer.step.tool_template import tool_template_problem
+def template_problem(tokenizer: Any, environments: Environments, prefix: str | None) -> str:
+    """Why a policy with this tokenizer cannot call the tools of a run; empty where it can."""
+    from evenkeel.trainer.step.generation import tools_problem
 
     made = [kind() for kind in environments.values() if tools_of(kind)]
-    tools = [getattr(environment, name) for environment in made for name in tools_of(type(environment))]
-    found = tool_template_problem(tokenizer, tools)
-    if found is None or not prefix:
-        return found
-    code, text = found
-    return code, f"{text} model.assistant_prefix changes the template: without it TRL may know it."
+    found = tools_problem(tokenizer, [getattr(each, name) for each in made for name in tools_of(type(each))])
+    return f"{found} Without model.assistant_prefix TRL may know the template." if found and prefix else found

@@ -174,8 +174,7 @@ class Experiment:
     def _tokenizer(self) -> tuple[Any, bool]:
         tokenizer, is_prefilled = load_tokenizer(self.config)
         if problem := template_problem(tokenizer, self.environments, self.config.model.assistant_prefix):
-            code, text = problem
-            raise Refusal(text, code=code)
+            raise Refusal(problem, code="tools")
         return tokenizer, is_prefilled
 
     @cached_property

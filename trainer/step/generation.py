@@ -9,6 +9,7 @@ the same seed gives the same tokens, but for the rounding of a matrix product wi
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from copy import deepcopy
 from functools import partial
 from typing import Any
 
@@ -17,7 +18,15 @@ from accelerate.utils import gather_object
 from torch import Tensor
 from transformers import DynamicCache, GenerationConfig, PretrainedConfig
 from transformers.cache_utils import DynamicLayer
+from transformers.utils import get_json_schema
+from trl.chat_template_utils import (
+    add_response_schema,
+    get_training_chat_template,
+    is_chat_template_prefix_preserving,
+    supports_tool_calling,
+)
 
+from evenkeel.rewards.verifier import readable
 from evenkeel.trainer.algorithms.keyed_noise import keyed_draw, row_key
 from evenkeel.trainer.step.ranks import Ranks
 
@@ -239,3 +248,41 @@ def compact_generation(model: Any, draw: Draw | None = None) -> Iterator[None]:
         yield
     finally:
         del vars(model)["generate"]
+
+
+def tools_problem(tokenizer: Any, tools: Sequence[Callable[..., Any]]) -> str:
+    """Why a policy cannot call ``tools`` with this tokenizer, as TRL says it once a model is loaded; or nothing."""
+    readers = (getattr(tokenizer, name, None) for name in ("response_template", "response_schema"))
+    try:
+        for tool in tools:
+            get_json_schema(tool)
+        if tools and not supports_tool_calling(tokenizer):
+            raise ValueError("The chat template leaves out calls of tools or their results.")
+        if tools and not any(readers):
+            add_response_schema(deepcopy(tokenizer))
+        if tools and not is_chat_template_prefix_preserving(tokenizer):
+            get_training_chat_template(tokenizer)
+    except Exception as error:  # noqa: BLE001 transformers raises several at a signature
+        return f"This policy cannot call the run's tools: {str(error).splitlines()[0]}"
+    return ""
+
+
+def fitted(answer: Any, tokenizer: Any, limit: int) -> Any:
+    """A tool's answer as a tokenizer takes it; of one of more than ``limit`` tokens a beginning that has more, too.
+
+    TRL ends a row at an answer that its completion cannot hold, but tokenizes the whole of it first.
+    """
+    if isinstance(answer, list):
+        return [fitted(part, tokenizer, limit) for part in answer]
+    if isinstance(answer, dict):
+        return {**answer, "text": fitted(answer["text"], tokenizer, limit)} if "text" in answer else answer
+    if not isinstance(answer, str):
+        return answer
+    text, length = readable(answer), 8 * limit
+    text = text[max(len(text) - len(text.lstrip()) - length, 0) :]  # a template may strip what is around it
+    text = text[: len(text.rstrip()) + length]
+    while length < len(text):
+        if len(tokenizer(text[:length].strip(), add_special_tokens=False)["input_ids"]) > limit:
+            return text[:length]
+        length *= 2
+    return text

@@ -5,24 +5,18 @@
   next checkpoint holds them, and a resume starts from them.
 - A checkpoint that does not fit on its disk is left out with a message; the older one stays, and training goes on.
   transformers stops with half a checkpoint in place, and the steps since the whole one are lost.
-- Where memory runs out, the message says in which phase, which tensors were the largest, and which setting makes that
-  phase smaller.
+- Where memory runs out, the message names the phase and the setting that makes that phase smaller.
 """
 
 import errno
-import gc
-import json
 import math
-import os
 import random
 import shutil
-import time
 from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from types import TracebackType
 from typing import Any
 
 import numpy as np
@@ -41,19 +35,38 @@ class FaultError(RuntimeError):
     """What ends a run although nothing is wrong with its settings: the message says what was kept and what to do.
 
     Attributes:
+        code: the kind of fault: ``not-finite``, ``out-of-memory``, ``engine-disagreement``, ``provenance``.
         of_one_rank: the other ranks know nothing of it.
     """
 
-    of_one_rank: bool = False
+    def __init__(self, message: str, *, code: str = "not-finite", of_one_rank: bool = False) -> None:
+        super().__init__(message)
+        self.code, self.of_one_rank = code, of_one_rank
+
+
+@dataclass(frozen=True)
+class Fault:
+    """An optimizer step that must not be made.
+
+    Attributes:
+        losses: of its micro-batches.
+        norm: of its gradient; NaN = unknown.
+        sum_before, means_before: the summed loss and what was measured, before its first micro-batch.
+    """
+
+    losses: list[float]
+    norm: float
+    sum_before: torch.Tensor
+    means_before: Means
 
 
 class FaultGuard:
     """An optimizer step with a non-finite loss or gradient norm does not happen.
 
-    Its batch, losses, norm, seed, random states and trainer state go to ``<folder>/step-<N>/``, N the step that was not
-    made (from 1), and the weights too where the run stops, unless ranks share them. Then the gradients are deleted, so
-    that the optimizer has nothing to do; up to ``max_skipped`` times, after which `FaultError` is raised on all ranks,
-    before anything is saved; a resumed run continues the count.
+    Its batch, losses, norm, seed and random states go to ``<folder>/step-<N>/rank-<R>.pt``, N the step that was not
+    made (from 1), and the weights beside it where the run stops, unless ranks share them. Then the gradients are
+    deleted, so that the optimizer has nothing to do; up to ``max_skipped`` times, after which `FaultError` is raised on
+    all ranks, before anything is saved; a resumed run continues the count.
 
     Under fp16 the loss scaler itself skips a step whose norm overflows: there only the loss
     counts. Under DeepSpeed the engine has made its step when the norm is known: every fault stops the run.
@@ -89,7 +102,7 @@ class FaultGuard:
         """Note the loss of a micro-batch; read once an optimizer step: reading waits for the device."""
         self._newest.append(loss.detach())
 
-    def find_fault(self, norm: Any) -> "Fault | None":
+    def find_fault(self, norm: Any) -> Fault | None:
         """What is wrong with the optimizer step that is about to be made, on any rank; a collective."""
         losses = torch.stack(self._newest).tolist()
         self.newest_norm = value = math.nan if norm is None else float(norm)
@@ -101,40 +114,34 @@ class FaultGuard:
         return Fault(losses, value, *before)
 
     def leave_out(
-        self,
-        fault: "Fault",
-        position: Position,
-        evidence: dict[str, Any],
-        save_state: Callable[[str], None],
-        save_weights: Callable[[str], None],
+        self, fault: Fault, position: Position, evidence: dict[str, Any], save_weights: Callable[[str], None]
     ) -> float:
-        """Keep what the optimizer step was made of; returned is how many steps were left out.
+        """Keep what the optimizer step was made of, each rank its own file; returns how many steps were left out.
 
         Args:
-            evidence: what each rank keeps beside losses, norm and random states.
-            save_state, save_weights: write the trainer's state to a file, the weights to a folder.
+            evidence: what each rank keeps beside losses, norm, seed and random states.
+            save_weights: writes the weights to a folder.
 
         Raises:
             FaultError: no more steps may be left out.
         """
-        kept = self._keep(fault, position, evidence, save_state)
+        folder = self.options.fault_folder / f"step-{position.step + 1}"
+        folder.mkdir(parents=True, exist_ok=True)
+        states = {"python": random.getstate(), "numpy": np.random.get_state(), "torch": torch.get_rng_state()}
+        if (device := self.ranks.device).type != "cpu":
+            states[device.type] = torch.get_device_module(device).get_rng_state(device)
+        found = {"losses": fault.losses, "grad_norm": fault.norm, "seed": self.options.seed, "random_states": states}
+        torch.save({**evidence, **found}, folder / f"rank-{self.ranks.index}.pt")
         skipped = self.counts[SKIPPED]
         if skipped >= self.options.max_skipped or self.step_is_made:
             if not (self.step_is_made or self.ranks.sharded):  # there a rank holds a part of them
-                save_weights(str(kept / "weights"))
-            losses = ", ".join(f"{loss:g}" for loss in fault.losses)
-            allowed = f" after {skipped} that were left out" if skipped else ""
-            made = (
-                "; DeepSpeed had made the step before its norm was known"
-                if self.step_is_made
-                else ", so it was not made"
-            )
-            skip = "" if self.step_is_made else "; stopping.skip_faults leaves out a few such steps"
+                save_weights(str(folder / "weights"))
             raise FaultError(
-                f"Optimizer step {position.step + 1} is not finite{allowed}: losses {losses} of this rank's "
-                f"micro-batches, gradient norm {fault.norm:g}. Such a step makes every weight NaN{made}. Its batch and "
-                f"random states are in {kept}. Resume from the last checkpoint with a lower trl.learning_rate or "
-                f"trl.max_grad_norm{skip}."
+                f"Optimizer step {position.step + 1} is not finite: losses {', '.join(f'{x:g}' for x in fault.losses)} "
+                f"of this rank's micro-batches, gradient norm {fault.norm:g}; {skipped} such steps were left out "
+                f"before. Its batch and random states are in {folder}. Resume from the last checkpoint with a lower "
+                "trl.learning_rate or trl.max_grad_norm, or leave a few out (stopping.skip_faults; not under "
+                "DeepSpeed, which has made the step by then)."
             )
         self.counts[SKIPPED] += 1
         return float(self.counts[SKIPPED])
@@ -145,53 +152,20 @@ class FaultGuard:
         Raises:
             FaultError: one does.
         """
-        weights = ((name, own_part(weight)) for name, weight in model.named_parameters())
+        weights = ((name, _own_part(weight)) for name, weight in model.named_parameters())
         bad = [name for name, weight in weights if weight.is_floating_point() and not weight.isfinite().all()]
         if self.ranks.any(bool(bad)):
-            named = f" ({', '.join(bad[:3])})" if bad else ""
             raise FaultError(
-                f"After optimizer step {position.step} {len(bad)} of this rank's weights{named} hold values that are "
-                "not finite, although every loss and gradient norm was: the steps were too large for their type. This "
-                "checkpoint is not written; resume from the one before with a lower trl.learning_rate."
+                f"After optimizer step {position.step} {len(bad)} of this rank's weights ({', '.join(bad[:3])}) hold "
+                "values that are not finite, although every loss and gradient norm was: the steps were too large for "
+                "their type. This checkpoint is not written; resume from the one before with a lower trl.learning_rate."
             )
 
-    def _keep(
-        self, fault: "Fault", position: Position, evidence: dict[str, Any], save_state: Callable[[str], None]
-    ) -> Path:
-        """Write what the optimizer step was made of; each rank its own file."""
-        folder: Path = self.options.fault_folder / f"step-{position.step + 1}"
-        folder.mkdir(parents=True, exist_ok=True)
-        random_states = {
-            "python": random.getstate(),
-            "numpy": np.random.get_state(),
-            "torch": torch.get_rng_state(),
-        }
-        if (device := self.ranks.device).type != "cpu":
-            random_states[device.type] = torch.get_device_module(device).get_rng_state(device)
-        found = {**evidence, "losses": fault.losses, "grad_norm": fault.norm, "random_states": random_states}
-        torch.save(found, folder / f"rank-{self.ranks.index}.pt")
-        if self.ranks.index == 0:
-            words = {"step": position.step + 1, "seed": self.options.seed, "grad_norm": str(fault.norm)}
-            words |= {"losses": list(map(str, fault.losses)), "weights": "those of the step before"}
-            (folder / "fault.json").write_text(json.dumps(words, indent=2) + "\n")
-            save_state(str(folder / "trainer_state.json"))
-        return folder
 
-
-@dataclass(frozen=True)
-class Fault:
-    """An optimizer step that must not be made.
-
-    Attributes:
-        losses: of its micro-batches.
-        norm: of its gradient; NaN = unknown.
-        sum_before, means_before: the summed loss and what was measured, before its first micro-batch.
-    """
-
-    losses: list[float]
-    norm: float
-    sum_before: torch.Tensor
-    means_before: Means
+def _own_part(weight: torch.Tensor) -> torch.Tensor:
+    """What this rank holds of a weight: a part under ZeRO-3 and FSDP, elsewhere all of it."""
+    part: torch.Tensor = getattr(weight, "ds_tensor", weight)  # ZeRO-3 leaves the weight itself empty
+    return part.to_local() if hasattr(part, "to_local") else part
 
 
 _FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EROFS)  # the last: a disk with faults becomes read-only
@@ -205,8 +179,6 @@ _FULL_WORDS = (
     "unexpected pos",  # and when it closes the file
     *(f"os error {number}" for number in _FULL),  # safetensors
 )
-SMALL_FILES = 1 << 20
-"""Bytes beside weights and optimizer: the tokenizer, the random states, the trainer's own state, the manifest."""
 
 
 def is_full(error: BaseException | None) -> bool:
@@ -218,44 +190,11 @@ def is_full(error: BaseException | None) -> bool:
     return False
 
 
-def disk_of(path: Path) -> tuple[Path, int]:
-    """Where the file system that holds ``path`` is mounted, and its free bytes for this user."""
-    place = path.resolve()
-    while not place.exists():
-        place = place.parent
-    free = shutil.disk_usage(place).free
-    while not os.path.ismount(place):
-        place = place.parent
-    return place, free
-
-
-def own_part(weight: torch.Tensor) -> torch.Tensor:
-    """What this rank holds of a weight: a part under ZeRO-3 and FSDP, elsewhere all of it."""
-    part: torch.Tensor = getattr(weight, "ds_tensor", weight)  # ZeRO-3 leaves the weight itself empty
-    return part.to_local() if hasattr(part, "to_local") else part
-
-
-def checkpoint_bytes(model: Any, optimizer: Any, *, is_adapter: bool, weight_shares: int, optimizer_shares: int) -> int:
-    """What a checkpoint takes: the weights that are saved, the optimizer's tensors, and the small files beside.
-
-    Args:
-        weight_shares, optimizer_shares: ranks that each hold a part; 1 where every rank holds all.
-    """
-    weights = (own_part(weight) for weight in model.parameters() if weight.requires_grad or not is_adapter)
-    state = getattr(optimizer, "state", {})
-    moments = (own_part(value) for each in state.values() for value in each.values() if isinstance(value, torch.Tensor))
-    weight_bytes, moment_bytes = (sum(tensor.nbytes for tensor in tensors) for tensors in (weights, moments))
-    return weight_bytes * weight_shares + moment_bytes * optimizer_shares + SMALL_FILES
-
-
 class DiskGuard:
-    """Writes checkpoints that fit on their disk, and leaves out those that do not.
+    """Leaves out checkpoints that a full disk or quota does not take: what was written of one is deleted.
 
-    What does not fit by the count of free bytes is not begun. What fails while it is written, at a quota for instance,
-    is deleted; all ranks decide alike.
-
-    transformers deletes old checkpoints as the last part of saving one: a run sets ``save_total_limit`` aside and
-    deletes them when the new one is whole.
+    All ranks decide alike. transformers deletes old checkpoints as the last part of saving one: a run sets
+    ``save_total_limit`` aside and deletes them when the new one is whole.
 
     Args:
         saves_together: every rank writes its part of the weights and the optimizer, and waits for the others
@@ -271,27 +210,29 @@ class DiskGuard:
         self._unwritten: Exception | None = None
         self._is_saving = False
 
-    def save(self, save: Callable[[], None], folder: Path, needed: int, step: int) -> None:
-        """Call ``save``, which writes the checkpoint ``folder`` of so many bytes; all ranks do."""
-        disk, free = disk_of(folder)
+    def save(self, save: Callable[[], None], folder: Path, step: int) -> None:
+        """Call ``save``, which writes the checkpoint ``folder``; all ranks do."""
         self._unwritten, self._is_saving = None, True
-        too_small = self.ranks.any(self.ranks.index == 0 and needed > free)
         try:
-            if not too_small:
-                save()
+            save()
         except Exception as error:
             if not is_full(error):
                 raise
             self._unwritten = error
         finally:
             self._is_saving = False
-        if too_small or self.ranks.any(self._unwritten is not None):
-            self.left_out = step
-            if self.ranks.index == 0:
-                shutil.rmtree(folder, ignore_errors=True)
-                free = disk_of(folder)[1] if self._unwritten else free
-                self.report(_left_out_words(folder, needed, disk, free, self._unwritten))
-            self.ranks.accelerator.wait_for_everyone()
+        if not self.ranks.any(self._unwritten is not None):
+            return
+        self.left_out = step
+        if self.ranks.is_main:
+            shutil.rmtree(folder, ignore_errors=True)
+            free = shutil.disk_usage(folder.parent).free
+            self.report(
+                f"{folder.name} was not saved: its disk is full ({self._unwritten or 'on another rank'}); "
+                f"{free:,} bytes are free in {folder.parent} without it. Training goes on to the next save. Make room: "
+                "trl.save_total_limit: 1 keeps the fewest checkpoints, and still takes room for two."
+            )
+        self.ranks.accelerator.wait_for_everyone()
 
     def written(self, save: Callable[..., None], *positional: Any, **keywords: Any) -> None:
         """Call ``save``, which writes a part of a checkpoint; a full disk is remembered alone: the other ranks are on
@@ -309,134 +250,40 @@ class DiskGuard:
             self._unwritten = error
 
 
-def _left_out_words(folder: Path, needed: int, disk: Path, free: int, error: Exception | None) -> str:
-    older = sorted(folder.parent.glob("checkpoint-*/manifest.json"), key=lambda path: path.stat().st_mtime)
-    newest = f"{older[-1].parent.name} stays the newest checkpoint" if older else "This run has no checkpoint yet"
-    failed = f" Writing it failed: {type(error).__name__}: {str(error).splitlines()[0][:200]}." if error else ""
-    return (
-        f"{folder.name} was not saved: it needs about {needed:,} bytes and the disk mounted at {disk} has {free:,} "
-        f"free.{failed} {newest}, and training continues to the next save. Delete what is not needed on {disk}; the "
-        "fewest checkpoints are kept with trl.save_total_limit: 1, which still takes room for two."
-    )
-
-
-SHOWN = 5
-_WORDS = ("can't allocate memory", "not enough memory", "out of memory", "cannot allocate memory")
-FILE = "out-of-memory.txt"
-SAME_EVENT = 120.0
-"""Seconds within which another rank's message is about the same."""
-
-KNOBS = {
-    "generation": "All completions of a rollout batch are generated together: lower algorithm.prompts_per_rollout or "
-    "trl.max_completion_length (is {max_completion_length}), or start more processes; with vLLM in this process lower "
-    "trl.vllm_gpu_memory_utilization.",
-    "reward functions": "The verifiers and the judged texts share this process's memory: lower "
-    "algorithm.prompts_per_rollout, and look at what your own verifier keeps.",
-    "scoring of the rollout batch": "So many sequences are scored at once as are trained: lower "
-    "trl.per_device_train_batch_size (is {per_device_train_batch_size}) or trl.max_completion_length (is "
-    "{max_completion_length}); the optimizer's batch, algorithm.sequences_per_update, stays as it is.",
-    "forward and backward pass": "Lower trl.per_device_train_batch_size (is {per_device_train_batch_size}; the "
-    "optimizer's batch, algorithm.sequences_per_update, stays as it is), or write speed: {{microbatches: planned, "
-    "tokens_per_microbatch: …}}, or trl.gradient_checkpointing: true (is {gradient_checkpointing}).",
-    "optimizer step": "The optimizer keeps two numbers a weight beside its gradient: divide them over the GPUs with "
-    "configs/accelerate/zero2.yaml, take trl.optim: adamw_8bit (is {optim}), or train an adapter (model.lora).",
-    "evaluation": "Lower evaluation.batch_size (is {per_device_eval_batch_size}).",
-    "preparation": "The model, a reference model where trl.beta > 0 (is {beta}), and the optimizer must fit together: "
-    "configs/accelerate/zero3.yaml divides them over the GPUs, model.lora trains an adapter.",
+_OUT_OF_MEMORY = ("can't allocate memory", "not enough memory", "out of memory", "cannot allocate memory")
+_ROWS = "trl.per_device_train_batch_size (the optimizer's batch, algorithm.sequences_per_update, stays as it is)"
+_SMALLER = {
+    "generation": "algorithm.prompts_per_rollout, trl.max_completion_length, trl.vllm_gpu_memory_utilization",
+    "reward functions": "algorithm.prompts_per_rollout, and look at what your own verifier keeps",
+    "scoring of the rollout batch": f"{_ROWS}, trl.max_completion_length",
+    "forward and backward pass": f"{_ROWS}, speed.tokens_per_microbatch; or write trl.gradient_checkpointing: true",
+    "optimizer step": "trl.optim (adamw_8bit); or divide it (configs/accelerate/zero2.yaml), or train model.lora",
+    "evaluation": "evaluation.batch_size",
+    "preparation": "the model; or divide it (configs/accelerate/zero3.yaml), or train model.lora",
 }
-"""Phase → what to write, with the settings in force in place."""
-
-
-class ExhaustedMemoryError(FaultError):
-    """Memory ran out; the message says where and what to turn, and is empty where another rank has said it."""
-
-    of_one_rank = True
-
-
-@dataclass(frozen=True)
-class LargeTensor:
-    """One tensor that was alive: the name of a variable that held it where the allocation failed, if one did."""
-
-    name: str
-    shape: tuple[int, ...]
-    dtype: str
-    device: str
-    num_bytes: int
-
-    def __str__(self) -> str:
-        size = f"{self.num_bytes / 2**30:.2f} GiB" if self.num_bytes >= 2**28 else f"{self.num_bytes / 2**20:.1f} MiB"
-        return f"{self.name} {self.shape} {self.dtype} on {self.device}, {size}"
+"""Phase → which settings make it smaller."""
 
 
 def is_out_of_memory(error: BaseException) -> bool:
     """Of the GPU (`torch.OutOfMemoryError`), of torch's CPU allocator (a plain RuntimeError), or of Python."""
     if isinstance(error, torch.OutOfMemoryError | MemoryError):
         return True
-    return isinstance(error, RuntimeError | OSError) and any(words in str(error).lower() for words in _WORDS)
+    return isinstance(error, RuntimeError | OSError) and any(words in str(error).lower() for words in _OUT_OF_MEMORY)
 
 
-def largest_tensors(trace: TracebackType | None, number: int = SHOWN) -> list[LargeTensor]:
-    """The largest live tensors, views of one storage counted once, with names from the frames of ``trace``."""
-    names: dict[int, str] = {}
-    while trace is not None:
-        names |= {id(value): name for name, value in trace.tb_frame.f_locals.items() if type(value) is torch.Tensor}
-        trace = trace.tb_next
-    found: dict[int, LargeTensor] = {}
-    for each in gc.get_objects():
-        if type(each) not in (torch.Tensor, torch.nn.Parameter) or not each.numel() or each.device.type == "meta":
-            continue
-        kind = "a weight" if type(each) is torch.nn.Parameter else "a tensor"
-        storage = each.untyped_storage()
-        tensor = LargeTensor(
-            names.get(id(each), kind), tuple(each.shape), str(each.dtype)[6:], str(each.device), storage.nbytes()
-        )
-        known = found.get(storage.data_ptr())
-        if known is None or known.name in ("a tensor", "a weight"):
-            found[storage.data_ptr()] = tensor
-    return sorted(found.values(), key=lambda tensor: -tensor.num_bytes)[:number]
-
-
-class MemoryGuard:
-    """`ExhaustedMemoryError` in place of what is raised where memory ran out.
-
-    The first rank that fails reports at once, because the others wait for it: its message goes to ``folder``, which all
-    ranks see, and a rank that finds one there is silent.
-    """
-
-    def __init__(self, folder: Path, ranks: Ranks, phases: Phases) -> None:
-        self.folder, self.ranks, self.phases = folder, ranks, phases
-
-    @contextmanager
-    def watching(self, args: Any, position: Callable[[], Position]) -> Iterator[None]:
-        """Inside, the run trains with TRL's settings ``args``."""
-        try:
-            yield
-        except Exception as error:
-            if not is_out_of_memory(error):
-                raise
-            raise ExhaustedMemoryError(self._message(error, args, position())) from error
-
-    def _message(self, error: Exception, args: Any, position: Position) -> str:
-        settings = {name: getattr(value, "value", value) for name, value in vars(args).items()}
-        tensors = "\n".join(f"  {tensor}" for tensor in largest_tensors(error.__traceback__))
-        reason = (str(error).strip() or type(error).__name__).splitlines()[0][:300]
-        doing = self.phases.doing
-        text = (
-            f"Out of memory in the {doing} at optimizer step {position.step + 1} (rank {self.ranks.index} on "
-            f"{self.ranks.device}): {reason}\nThe largest tensors alive:\n{tensors}\n"
-            f"{KNOBS[doing].format(**settings)}\n"
-            "The evaluation's may change on --resume; a run with the others changed starts from the beginning."
-        )
-        return text if self._is_first_to_say(text) else ""
-
-    def _is_first_to_say(self, text: str) -> bool:
-        self.folder.mkdir(parents=True, exist_ok=True)
-        file = self.folder / FILE
-        if file.exists() and time.time() - file.stat().st_mtime > SAME_EVENT:
-            file.unlink(missing_ok=True)  # of an attempt before
-        try:
-            with file.open("x") as opened:
-                opened.write(text + "\n")
-        except FileExistsError:
-            return False
-        return True
+@contextmanager
+def memory_errors_explained(ranks: Ranks, phases: Phases, position: Callable[[], Position]) -> Iterator[None]:
+    """Inside, where memory runs out, a `FaultError` of this rank says in which phase and what makes it smaller."""
+    try:
+        yield
+    except Exception as error:
+        if not is_out_of_memory(error):
+            raise
+        reason, doing = (str(error).strip() or type(error).__name__).splitlines()[0][:300], phases.doing
+        raise FaultError(
+            f"Out of memory in the {doing} at optimizer step {position().step + 1} (rank {ranks.index} on "
+            f"{ranks.device}): {reason} Lower {_SMALLER[doing]}. The evaluation's may change on --resume; a run with "
+            "the others changed starts from the beginning.",
+            code="out-of-memory",
+            of_one_rank=True,
+        ) from error

@@ -2,9 +2,9 @@
 
 import warnings
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Any, Literal, TypeVar
+from typing import Annotated, Literal
 
 from pydantic import Field, with_config
 
@@ -93,13 +93,9 @@ class Engine:
     The section ``vllm`` of a run file is made of it (`trainer.run.config.schema`).
     """
 
-    check_agreement_every: Annotated[int, Field(ge=0)] = 0
-    """Tokens that vLLM and the trainer both score are compared after the first weight sync and every so many-th; 0 =
-    never, as stock TRL. Without vLLM there is nothing to check.
-    """
     agreement_bound: Annotated[float, Field(gt=0)] | None = None
     """The largest difference of a log-probability with which a run goes on; ``None`` = that of the dtype that the
-    trainer computes in (`evenkeel.trainer.step.engine_diagnosis.BOUNDS`).
+    trainer computes in (`evenkeel.trainer.step.engine_check.BOUNDS`).
     """
 
 
@@ -134,23 +130,3 @@ class Guards:
     """How many optimizer steps with a non-finite loss or gradient may be left out."""
     report: Callable[[str], None] = warnings.warn
     """Shows a message to the user."""
-
-
-Options = TypeVar("Options", Speed, Engine, Evaluation)
-_RENAMED = {"evaluation_seed": "seed"}
-
-
-def with_old_keywords(options: Options, keyword: str, keywords: dict[str, Any]) -> Options:
-    """``options`` with those of ``keywords`` that name one of its fields, which are taken out, with one warning."""
-    own = {field.name for field in fields(options)}
-    names = {name: name for name in own - {*_RENAMED.values()}} | {
-        old: new for old, new in _RENAMED.items() if new in own
-    }
-    old = {name: keywords.pop(name) for name in [*keywords] if name in names}
-    if not old:
-        return options
-    written = ", ".join(f"{names[name]}={value!r}" for name, value in old.items())
-    warnings.warn(
-        f"{', '.join(old)}: write {keyword}={type(options).__name__}({written}).", FutureWarning, stacklevel=3
-    )
-    return replace(options, **{names[name]: value for name, value in old.items()})

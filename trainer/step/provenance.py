@@ -18,7 +18,7 @@ from torch import Tensor
 from trl import GRPOConfig
 from trl.models.utils import disable_gradient_checkpointing
 
-from evenkeel.trainer.step.engine_diagnosis import BOUNDS
+from evenkeel.trainer.step.engine_check import BOUNDS
 from evenkeel.trainer.step.guards import FaultError
 from evenkeel.trainer.step.ranks import Ranks
 from evenkeel.trainer.step.rollout import Batch, loss_mask
@@ -35,10 +35,6 @@ ROUNDING = BOUNDS | {torch.float32: 1e-4}
 _EVERY, _OUTLIERS = 32, 0.01
 """Log-probabilities are compared at the first token of each turn and at every so many of the completion. That share of
 them may differ by more than rounding: it can change a router's experts."""
-
-
-class ProvenanceError(FaultError):
-    """Other tokens would be trained than the policy sampled."""
 
 
 class Turn(NamedTuple):
@@ -73,15 +69,14 @@ def agreement(one: Sequence[Any], other: Sequence[Any]) -> int:
 
 def first_difference(
     turns: Sequence[Turn], ids: Sequence[int], marks: Sequence[bool], trained: Sequence[bool]
-) -> tuple[int, Sequence[int]] | None:
-    """The first place where ``ids`` or ``trained`` differ from the turns and from ``marks``, and the turn's ids."""
-    said: Sequence[int] = ()
+) -> int | None:
+    """The first place where ``ids`` differ from the turns, or ``trained`` from ``marks``; ``None`` = there is none."""
     for turn in turns:
-        said = (turn.shown + turn.written)[: len(marks)]
-        if (place := agreement(said, ids)) < len(said):
-            return place, said
+        shown = (turn.shown + turn.written)[: len(marks)]
+        if (place := agreement(shown, ids)) < len(shown):
+            return place
     place = agreement(marks, trained)
-    return None if place == max(len(marks), len(trained)) else (place, said)
+    return None if place == max(len(marks), len(trained)) else place
 
 
 def plain_logps(trainer: Any, ids: Sequence[int], places: Sequence[int]) -> Tensor:
@@ -129,8 +124,8 @@ class Provenance:
 
     def begin_training(self) -> None:
         """Forget an optimizer step that was not finished."""
-        self._is_watching, self._differences = False, list[Tensor]()
-        self._gradients = list[tuple[Tensor, ...]]()
+        self._differences, self._gradients = list[Tensor](), list[tuple[Tensor, ...]]()
+        self._is_watching = False
 
     @contextmanager
     def recording(self, trainer: Any, *, is_training: bool) -> Iterator[None]:
@@ -149,8 +144,7 @@ class Provenance:
 
     def turns(self, generated: Sequence[Any]) -> list[list[Turn] | None]:
         """Of each row of what TRL's ``_generate`` has just returned the turns that were noted; ``None`` = not noted."""
-        prompt_ids, completion_ids, *_ = generated
-        rows = [[*prompt, *written] for prompt, written in zip(prompt_ids, completion_ids, strict=True)]
+        rows = [[*prompt, *written] for prompt, written in zip(generated[0], generated[1], strict=True)]
         calls, self._calls = self._calls, []
         return [*conversations(calls, rows)] if calls else [None] * len(rows)
 
@@ -161,7 +155,7 @@ class Provenance:
     def check(self, trainer: Any, batch: Batch, metrics: dict[str, list[float]]) -> None:
         """Compare this rank's rollout batch with the turns that were noted, and add `SAMPLED` and `PLAIN` to it.
 
-        A collective where it is due. All ranks raise a `ProvenanceError` with the first row that differs.
+        A collective where it is due. All ranks raise a `FaultError` (``provenance``) with the first row that differs.
         """
         if not self._left:
             return
@@ -170,37 +164,26 @@ class Provenance:
         if not calls:
             self.ranks.warn("What is trained is not checked: an override generates without _generate_single_turn.")
             return
-        prompts = [
-            ids[mask.bool()].tolist() for ids, mask in zip(batch["prompt_ids"], batch["prompt_mask"], strict=True)
-        ]
-        completions, all_trained = batch["completion_ids"].tolist(), loss_mask(batch).bool().tolist()
-        rows = [[*prompt, *ids] for prompt, ids in zip(prompts, completions, strict=True)]
-        said, words, wrong = conversations(calls, rows), "", 0
+        masked = zip(batch["prompt_ids"], batch["prompt_mask"], strict=True)
+        prompts = [ids[mask.bool()].tolist() for ids, mask in masked]
+        rows = [[*prompt, *ids] for prompt, ids in zip(prompts, batch["completion_ids"].tolist(), strict=True)]
+        all_trained, lengths = loss_mask(batch).bool().tolist(), batch["completion_mask"].sum(1).tolist()
+        words, wrong = "", 0
         sampled = torch.zeros_like(batch["completion_ids"], dtype=torch.bool)
-        for row, (turns, length) in enumerate(zip(said, batch["completion_mask"].sum(1).tolist(), strict=True)):
-            whole, before = turns[-1].shown + turns[-1].written, len(prompts[row])
-            marks = [False] * len(whole)
-            for turn in turns:
-                marks[len(turn.shown) : len(turn.shown) + len(turn.written)] = [True] * len(turn.written)
-            marks = marks[: len(turns[0].shown) + self.limit]
-            if self.ends is not None and not length and whole[len(marks) - 1] not in self.ends:  # cut off, and left out
-                marks, length = [False] * len(marks), len(marks) - before
+        for row, (turns, length) in enumerate(zip(conversations(calls, rows), lengths, strict=True)):
+            before = len(prompts[row])
+            marks, length = self._marks(turns, before, length)
             ids, trained = rows[row][: before + length], [False] * before + all_trained[row][:length]
-            if (difference := first_difference(turns, ids, marks, trained)) is None:
+            if (place := first_difference(turns, ids, marks, trained)) is None:
                 sampled[row, :length] = torch.tensor(marks[before:])
                 continue
             wrong += 1
-            if not words:
-                place, recorded = difference
-                recorded_as = self._named(recorded, place, "sampled" if any(marks[place : place + 1]) else "inserted")
-                found = self._named(ids, place, "trained" if any(trained[place : place + 1]) else "not trained")
-                words = (
-                    f" of {len(rows)} completions of rank {self.ranks.index} would not be trained as the policy "
-                    f"sampled them. The first is row {row}, token {place - before} of the completion: by the policy's "
-                    f"turns it is {recorded_as}, and in the batch {found}. Before it stands "
-                    f"{self.tokenizer.decode(ids[max(place - 16, 0) : place])!r}. {_WHAT_TO_DO}"
-                )
-        _raise_on_all(self.ranks, words and f"{wrong}{words}")
+            words = words or (
+                f"of {len(rows)} completions of rank {self.ranks.index} would not be trained as the policy sampled "
+                f"them. The first is row {row}, token {place - before} of the completion; before it stands "
+                f"{self.tokenizer.decode(ids[max(place - 16, 0) : place])!r}."
+            )
+        _raise_on_all(self.ranks, words and f"{wrong} {words}")
         batch[SAMPLED] = sampled
         if self.bound is not None:
             batch[PLAIN] = torch.full(sampled.shape, torch.nan, device=sampled.device)
@@ -210,6 +193,18 @@ class Provenance:
                 batch[PLAIN][row, places] = plain_logps(trainer, ids, [len(prompts[row]) + each for each in places])
         metrics[METRIC].append(1.0)
 
+    def _marks(self, turns: Sequence[Turn], before: int, length: int) -> tuple[list[bool], int]:
+        """Which tokens of a row, its prompt of ``before`` tokens included, the policy wrote; and its completion's
+        length, that of one that was cut off and is left out too."""
+        whole = turns[-1].shown + turns[-1].written
+        marks = [False] * len(whole)
+        for turn in turns:
+            marks[len(turn.shown) : len(turn.shown) + len(turn.written)] = [True] * len(turn.written)
+        marks = marks[: len(turns[0].shown) + self.limit]
+        if self.ends is not None and not length and whole[len(marks) - 1] not in self.ends:
+            return [False] * len(marks), len(marks) - before
+        return marks, length
+
     def start_rollout(self, batch: Batch, step: int) -> None:
         """Start on a rollout batch, written after ``step`` optimizer steps; tokens with an advantage are due."""
         self._written_after = step
@@ -217,9 +212,9 @@ class Provenance:
             batch[DUE] = batch[SAMPLED] & (batch["advantages"].view(len(batch[SAMPLED]), -1) != 0)
 
     @contextmanager
-    def of(self, trainer: Any, microbatch: Batch) -> Iterator[None]:
+    def of(self, trainer: Any, batch: Batch) -> Iterator[None]:
         """Inside, the loss of a micro-batch is computed: `watch` is called, of what any override makes of it too."""
-        if SAMPLED not in microbatch:
+        if SAMPLED not in batch:
             yield
             return
         score = trainer._get_per_token_logps_and_entropies
@@ -229,7 +224,7 @@ class Provenance:
             self.watch(result[0])
             return result
 
-        current = microbatch, microbatch["advantages"], trainer.state.global_step > self._written_after
+        current = batch, batch["advantages"], trainer.state.global_step > self._written_after
         heard = temporarily(trainer, {"_get_per_token_logps_and_entropies": watched})
         with temporarily(self, {"_current": current}), heard:
             yield
@@ -276,18 +271,7 @@ class Provenance:
                 f"differ by more than {self.bound:g}, by up to {compared.max():g}, from those that the model gives the "
                 "same tokens without padding and masks"
             )
-        _raise_on_all(self.ranks, words and f"{words}; on rank {self.ranks.index}. {_WHAT_TO_DO}")
-
-    def _named(self, ids: Sequence[int], place: int, kind: str) -> str:
-        return (
-            f"token {ids[place]} ({self.tokenizer.decode([ids[place]])!r}), {kind}" if place < len(ids) else "no token"
-        )
-
-
-_WHAT_TO_DO = (
-    "That is not the policy's gradient, so the run ends before it is applied. Leave out overrides of TRL's loop and "
-    "loss, or take another chat template. If neither is it, report this with your versions of trl and transformers."
-)
+        _raise_on_all(self.ranks, words and f"{words}; on rank {self.ranks.index}.")
 
 
 def _raise_on_all(ranks: Ranks, words: str) -> None:
@@ -296,4 +280,9 @@ def _raise_on_all(ranks: Ranks, words: str) -> None:
     if any(flags):
         message = [words]
         broadcast_object_list(message, from_process=flags.index(True))
-        raise ProvenanceError(message[0])
+        raise FaultError(
+            f"{message[0]} That is not the policy's gradient, so the run ends before it is applied. Leave out "
+            "overrides of TRL's loop and loss, or take another chat template; if neither is it, report this with your "
+            "versions of trl and transformers.",
+            code="provenance",
+        )

@@ -31,15 +31,15 @@ from evenkeel.trainer.algorithms.teachers import TeacherOptions, contrast, contr
 from evenkeel.trainer.evaluation.decoding import Decoding
 from evenkeel.trainer.evaluation.judging import Answered
 from evenkeel.trainer.evaluation.result import EvaluationResult
-from evenkeel.trainer.step import checkpoint, engine_check
+from evenkeel.trainer.step import checkpoint
 from evenkeel.trainer.step.checkpoint import ROLLOUT_BATCHES, LogState, optimizer_settings, set_optimizer
 from evenkeel.trainer.step.compatibility import check_combination, leaves_advantages_to_trl
-from evenkeel.trainer.step.engine_diagnosis import BOUNDS, Policy, compute_dtype
-from evenkeel.trainer.step.generation import EVALUATION, compact_generation
+from evenkeel.trainer.step.engine_check import compute_dtype
+from evenkeel.trainer.step.generation import EVALUATION, compact_generation, fitted
 from evenkeel.trainer.step.gradient_check import GradientComparison, compared_gradients, leaving_no_trace
-from evenkeel.trainer.step.guards import checkpoint_bytes
+from evenkeel.trainer.step.guards import memory_errors_explained
 from evenkeel.trainer.step.lag import Request, Written
-from evenkeel.trainer.step.options import Engine, Evaluation, Guards, Speed, with_old_keywords
+from evenkeel.trainer.step.options import Engine, Evaluation, Guards, Speed
 from evenkeel.trainer.step.phases import Phases
 from evenkeel.trainer.step.prompts import Answers, EpochSampler, RunOrder
 from evenkeel.trainer.step.records import samples
@@ -47,7 +47,6 @@ from evenkeel.trainer.step.rollout import Batch, Position, Rollout, Row
 from evenkeel.trainer.step.scoring import Purpose, summing_squares
 from evenkeel.trainer.step.teacher import NO_VERDICTS, privileged_prompts, sibling_prompts
 from evenkeel.trainer.step.temporarily import random_streams_kept, temporarily
-from evenkeel.trainer.step.tool_template import fitted
 from evenkeel.trainer.step.wiring import Parts, wired
 
 _IMAGES = (
@@ -90,7 +89,7 @@ class RLVRTrainer(GRPOTrainer):
         cut: ``by_rank``: each rank cuts its rows into optimizer steps, as TRL does; ``over_all_ranks``: the same rows
             are in each step on any number of ranks.
         speed: the same update for less time: `trainer.step.options.Speed`. Without it all is done as TRL does it.
-        engine: how far vLLM is trusted: `Engine`.
+        engine: vLLM's policy is compared with the trained one after each weight sync: `Engine`; ``None`` = it is not.
         evaluation: how held-out rows are answered: `Evaluation`.
         guards: what watches a run: `Guards`; ``None`` = nothing does.
 
@@ -129,14 +128,11 @@ class RLVRTrainer(GRPOTrainer):
         strategies: Strategies | None = None,
         cut: Literal["by_rank", "over_all_ranks"] = "by_rank",
         speed: Speed = Speed(),
-        engine: Engine = Engine(),
+        engine: Engine | None = None,
         evaluation: Evaluation = Evaluation(),
         guards: Guards | None = None,
         **keywords: Any,
     ) -> None:
-        speed = with_old_keywords(speed, "speed", keywords)
-        engine = with_old_keywords(engine, "engine", keywords)
-        evaluation = with_old_keywords(evaluation, "evaluation", keywords)
         asked = (advantage, token_weight, coefficient, update_schedule, keep_groups)
         drop_in = strategies is None and asked == _NOTHING_ASKED
         if strategies is None:
@@ -173,17 +169,13 @@ class RLVRTrainer(GRPOTrainer):
         rollouts = self.parts.checkpoint.counts[ROLLOUT_BATCHES] + self.parts.lag.ahead
         return Position(self.state.global_step, self.state.max_steps, self._step, rollouts)
 
-    @property
-    def _skipped_init(self) -> bool:
-        """Whether this object was made without ``__init__``, as some of TRL's tests make it: it is TRL's trainer."""
-        return "parts" not in vars(self)
-
     # 1. Training, and one micro-batch of it
 
     def train(self, *positional: Any, **keywords: Any) -> Any:
-        watch = self.parts.watch
-        self.parts.begin_training()
-        with nullcontext() if watch is None else watch.memory.watching(self.args, lambda: self._position):
+        parts = self.parts
+        parts.begin_training()
+        explained = memory_errors_explained(parts.ranks, parts.phases, lambda: self._position)
+        with nullcontext() if parts.watch is None else explained:
             return super().train(*positional, **keywords)
 
     def _get_train_sampler(self, dataset: Any = None) -> Sampler[int]:
@@ -309,7 +301,7 @@ class RLVRTrainer(GRPOTrainer):
         return Written(batch, shared_prefixes, position.step)
 
     def _generate(self, prompts: list[Any]) -> Any:
-        if self._skipped_init:
+        if "parts" not in vars(self):  # made without __init__, as TRL's TestGRPORolloutDispatch does
             return super()._generate(prompts)
         with self.parts.phases("generate"):
             if (kept := self.parts.prompts.take_generated()) is not None:
@@ -322,7 +314,7 @@ class RLVRTrainer(GRPOTrainer):
             return generated
 
     def _generate_single_turn(self, prompt_ids: Any, *positional: Any, **keywords: Any) -> Any:
-        if self._skipped_init or not self.parts.is_compact:
+        if not self.parts.is_compact:
             return super()._generate_single_turn(prompt_ids, *positional, **keywords)
         draw = None
         if (noise := self.parts.common_noise) is not None:
@@ -334,7 +326,7 @@ class RLVRTrainer(GRPOTrainer):
     def _tool_call_loop(self, prompts: Any, prompt_ids: Any, completion_ids: Any, completions: Any, *rest: Any) -> Any:
         """TRL's, which calls tools one after another; environments that can make calls of several rows at once do."""
         beside = getattr(self.environments[0], "_side_by_side", None) if self.environments else None
-        noise, limit = None if self._skipped_init else self.parts.common_noise, self.max_completion_length
+        noise, limit = self.parts.common_noise, self.max_completion_length
         with (
             nullcontext() if beside is None else beside(self.environments, completions),
             nullcontext() if noise is None else noise.later_turns(prompt_ids, completion_ids, completions, limit),
@@ -352,8 +344,9 @@ class RLVRTrainer(GRPOTrainer):
         with self.parts.phases("sync"):
             sync_weights()
             if (check := self.parts.engine_check) is not None:
-                was_asleep = self._last_loaded_step == self.state.global_step  # the same weights once more
-                check.after_sync(self._policy(check.options.agreement_bound), self._metrics["train"], again=was_asleep)
+                # not self._get…, which would take it for a question about the rollout batch
+                score = super()._get_per_token_logps_and_entropies
+                check(self.vllm_generation, self.model, score, self.state.global_step, self._metrics["train"])
 
     def _get_per_token_logps_and_entropies(self, *positional: Any, **keywords: Any) -> Any:
         """Called for π_old and the reference of a rollout batch, and for π inside each loss.
@@ -361,8 +354,6 @@ class RLVRTrainer(GRPOTrainer):
         Inside a loss it also overwrites ``batch["advantages"]`` with A · w · keep · c: TRL reads them after this call.
         """
         score = super()._get_per_token_logps_and_entropies
-        if self._skipped_init:
-            return score(*positional, **keywords)
         result = self.parts.scoring(score, *positional, is_training=self.model.training, **keywords)
         self.parts.loss.write_advantages(result[0], result[1])  # outside a loss it does nothing
         self.parts.provenance.watch(result[0])  # this neither
@@ -413,7 +404,7 @@ class RLVRTrainer(GRPOTrainer):
             return norm
         # the optimizer, the schedule and the step count still advance, with no gradient to apply
         evidence = {"rollout_batch": self._buffered_inputs, "micro_batches_trained": self._step}
-        skipped = watch.faults.leave_out(fault, self._position, evidence, self.state.save_to_json, self.save_model)
+        skipped = watch.faults.leave_out(fault, self._position, evidence, self.save_model)
         self._tr_loss.copy_(fault.sum_before)
         self.parts.loss.means = fault.means_before  # NaN would be the mean of all steps until the next log line
         self.model.zero_grad(set_to_none=True)
@@ -507,15 +498,8 @@ class RLVRTrainer(GRPOTrainer):
         if watch is None:
             self._save_whole_checkpoint(model, trial)
             return
-        needed = checkpoint_bytes(
-            self.model,
-            getattr(self, "optimizer", None),
-            is_adapter=hasattr(self.accelerator.unwrap_model(self.model), "peft_config"),
-            weight_shares=self.parts.ranks.count if self.parts.ranks.sharded else 1,
-            optimizer_shares=self.parts.ranks.count if self.is_deepspeed_enabled or self.is_fsdp_enabled else 1,
-        )
         save = partial(self._save_whole_checkpoint, model, trial)
-        watch.disk.save(save, self._checkpoint_folder(trial), needed, self.state.global_step)
+        watch.disk.save(save, self._checkpoint_folder(trial), self.state.global_step)
 
     def _save_whole_checkpoint(self, model: Any, trial: Any) -> None:
         self._finish_writing()
@@ -727,36 +711,6 @@ class RLVRTrainer(GRPOTrainer):
         finally:
             engine.llm.sleep(level=2)
             engine._llm_weights_sleeping = True
-
-    def _policy(self, bound: float | None) -> Policy:
-        """What vLLM is compared with."""
-        dtype = compute_dtype(self.args, self.model)
-
-        @torch.no_grad()
-        def score(input_ids: Tensor) -> Tensor:
-            was_training = self.model.training
-            self.model.eval()  # the policy is the model without dropout
-            width = input_ids.shape[1] - engine_check.PROMPT_TOKENS
-            try:
-                # not self._get…, which would take it for a question about the rollout batch
-                logps, *_ = GRPOTrainer._get_per_token_logps_and_entropies(
-                    self, self.model, input_ids, torch.ones_like(input_ids), width
-                )
-            finally:
-                self.model.train(was_training)
-            return logps
-
-        return Policy(
-            model=self.model,
-            accelerator=self.accelerator,
-            engine=self.vllm_generation,
-            score=score,
-            temperature=self.temperature,
-            dtype=dtype,
-            bound=BOUNDS[dtype] if bound is None else bound,
-            is_sharded=self.parts.ranks.sharded,
-            step=self.state.global_step,
-        )
 
     # 8. What callers read
 

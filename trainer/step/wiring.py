@@ -17,11 +17,10 @@ from evenkeel.trainer.step.compatibility import (
     refuse,
     rope_type,
 )
-from evenkeel.trainer.step.engine_check import EngineCheck
-from evenkeel.trainer.step.engine_diagnosis import compute_dtype
+from evenkeel.trainer.step.engine_check import EngineCheck, compute_dtype
 from evenkeel.trainer.step.evaluation import HeldOut
 from evenkeel.trainer.step.generation import CommonRandomNumbers, SampleKeys, preallocated_cache
-from evenkeel.trainer.step.guards import DiskGuard, FaultGuard, MemoryGuard
+from evenkeel.trainer.step.guards import DiskGuard, FaultGuard
 from evenkeel.trainer.step.judging import Judging, is_plain
 from evenkeel.trainer.step.lag import Lag
 from evenkeel.trainer.step.loss import Loss
@@ -46,7 +45,6 @@ class Watch:
 
     faults: FaultGuard
     disk: DiskGuard
-    memory: MemoryGuard
 
 
 @dataclass(frozen=True)
@@ -98,7 +96,7 @@ def wired(
     trainer: Any,
     speed: Speed,
     cut: Literal["by_rank", "over_all_ranks"],
-    engine: Engine,
+    engine: Engine | None,
     evaluation: Evaluation,
     guards: Guards | None,
     *,
@@ -226,8 +224,14 @@ def wired(
             batch_size=args.per_device_eval_batch_size,
             ends=ends,
         ),
-        engine_check=EngineCheck(engine, ranks, tokenizer, checkpoint.counts)
-        if engine.check_agreement_every > 0 and trainer.use_vllm
+        engine_check=EngineCheck(
+            ranks,
+            tokenizer,
+            bound=engine.agreement_bound,
+            dtype=compute_dtype(args, trainer.model),
+            temperature=trainer.temperature,
+        )
+        if engine is not None and trainer.use_vllm
         else None,
         watch=None
         if guards is None
@@ -240,7 +244,6 @@ def wired(
                 step_is_made=trainer.is_deepspeed_enabled,
             ),
             DiskGuard(ranks, guards.report, saves_together=trainer.is_deepspeed_enabled or trainer.is_fsdp_enabled),
-            MemoryGuard(guards.fault_folder, ranks, phases),
         ),
     )
 

@@ -18,8 +18,8 @@ from evenkeel.rewards import build_verifier, reward_functions
 from evenkeel.rewards.environments import build_environment
 from evenkeel.trainer import RLVRTrainer
 from evenkeel.trainer.evaluation import decodings
+from evenkeel.trainer.step.generation import fitted
 from evenkeel.trainer.step.options import Evaluation
-from evenkeel.trainer.step.tool_template import fitted
 from tests.tiny_model import tiny_config
 
 SPECIAL = ["<tool_call>", "</tool_call>", "<tool_response>", "</tool_response>", "<think>", "</think>"]

@@ -1,6 +1,5 @@
 """A loss or gradient that is not finite never reaches the weights: kept, left out, or the end of the run."""
 
-import json
 import math
 from pathlib import Path
 from typing import Any
@@ -66,16 +65,13 @@ def trained(
 
 
 def test_the_run_stops_with_its_weights_unharmed(tiny_model: Path, tmp_path: Path):
-    with pytest.raises(FaultError, match=r"Optimizer step 2 is not finite: losses .*skip_faults"):
+    with pytest.raises(FaultError, match="Optimizer step 2 is not finite"):
         trained(tiny_model, tmp_path, {2: float("nan")}, 0)
     kept = tmp_path / "faults" / "step-2"
-    record = json.loads((kept / "fault.json").read_text())
-    assert (record["step"], len(record["losses"])) == (2, 2)
     state = torch.load(kept / "rank-0.pt", weights_only=False)
     assert state["rollout_batch"][0]["completion_ids"].shape[0] == 4
     assert set(state["random_states"]) == {"python", "numpy", "torch"}  # and the device's own, where it has one
-    assert record["seed"] == 42  # TRL's
-    assert json.loads((kept / "trainer_state.json").read_text())["global_step"] == 1
+    assert (state["seed"], len(state["losses"])) == (42, 2)  # TRL's seed
     weights = load_file(kept / "weights" / "model.safetensors")
     assert all(weight.isfinite().all() for weight in weights.values())
 
@@ -94,7 +90,7 @@ def test_a_step_that_is_left_out_moves_nothing_and_the_run_goes_on(tiny_model: P
         assert torch.equal(left_out, never_made)
     assert trainer.parts.checkpoint.counts[SKIPPED] == 1
     assert trainer.state.global_step == 3
-    with pytest.raises(FaultError, match="step 3 is not finite after 1 that were left out"):
+    with pytest.raises(FaultError, match=r"step 3 is not finite: .*; 1 such"):
         trained(tiny_model, tmp_path / "again", {1: float("nan"), 3: float("inf")}, 1)
 
 
@@ -102,7 +98,7 @@ def test_a_resumed_run_goes_on_counting_the_steps_that_were_left_out(tiny_model:
     saved = {"save_strategy": "steps", "save_steps": 2}
     trained(tiny_model, tmp_path, {1: float("nan")}, 1, steps=2, **saved)
     checkpoint = tmp_path / "checkpoint-2"
-    with pytest.raises(FaultError, match="step 3 is not finite after 1 that were left out"):
+    with pytest.raises(FaultError, match=r"step 3 is not finite: .*; 1 such"):
         trained(tiny_model, tmp_path, {3: float("nan")}, 1, checkpoint=checkpoint)
     resumed = trained(tiny_model, tmp_path, {3: float("nan")}, 2, checkpoint=checkpoint)
     assert resumed.parts.checkpoint.counts[SKIPPED] == 2

@@ -9,7 +9,7 @@ from datasets import Dataset
 from trl import GRPOConfig
 
 from evenkeel.trainer import RLVRTrainer
-from evenkeel.trainer.step.guards import FILE, ExhaustedMemoryError, is_out_of_memory, largest_tensors
+from evenkeel.trainer.step.guards import FaultError, is_out_of_memory
 from evenkeel.trainer.step.options import Guards
 
 IMPOSSIBLE = 1 << 56
@@ -23,9 +23,7 @@ class Greedy(RLVRTrainer):
 
     def _ask(self, method: str) -> None:
         if self.asks_in == method:
-            the_largest_here = torch.zeros(3, 1 << 20)
             torch.empty(IMPOSSIBLE, dtype=torch.uint8)
-            del the_largest_here
 
     def _compute_loss(self, *positional: Any, **keywords: Any) -> torch.Tensor:
         self._ask("loss")
@@ -72,26 +70,18 @@ def trained(model: Path, folder: Path, asks_in: str) -> None:
 
 @pytest.mark.slow
 @pytest.mark.parametrize(
-    ("asks_in", "phase", "knob"),
+    ("asks_in", "phase"),
     [
-        ("generate", "generation", "trl.max_completion_length (is 4)"),
-        ("reward", "reward functions", "algorithm.prompts_per_rollout"),
-        ("loss", "forward and backward pass", "Lower trl.per_device_train_batch_size (is 4"),
-        ("optimizer", "optimizer step", "trl.optim: adamw_8bit (is adamw"),
+        ("generate", "generation"),
+        ("reward", "reward functions"),
+        ("loss", "forward and backward pass"),
+        ("optimizer", "optimizer step"),
     ],
 )
-def test_the_phase_the_largest_tensors_and_the_knob_are_named(tiny_model: Path, tmp_path: Path, asks_in, phase, knob):
-    with pytest.raises(ExhaustedMemoryError) as caught:
+def test_the_phase_is_named(tiny_model: Path, tmp_path: Path, asks_in: str, phase: str):
+    with pytest.raises(FaultError, match=f"in the {phase} at optimizer step 1 ") as caught:
         trained(tiny_model, tmp_path, asks_in)
-    said = str(caught.value)
-    assert f"Out of memory in the {phase} at optimizer step 1 (rank 0 on cpu)" in said
-    assert knob in said
-    if asks_in != "reward":
-        assert "the_largest_here (3, 1048576) float32 on cpu, 12.0 MiB" in said  # 3 · 2²⁰ · 4 bytes
-    assert (tmp_path / "faults" / FILE).read_text().strip() == said
-    assert caught.value.of_one_rank
-    with pytest.raises(ExhaustedMemoryError, match=r"^$"):  # another rank, a moment later
-        trained(tiny_model, tmp_path, asks_in)
+    assert (caught.value.code, caught.value.of_one_rank) == ("out-of-memory", True)
 
 
 def test_what_is_out_of_memory():
@@ -99,11 +89,3 @@ def test_what_is_out_of_memory():
     assert is_out_of_memory(MemoryError())
     assert not is_out_of_memory(RuntimeError("shape mismatch"))
     assert not is_out_of_memory(ValueError("out of memory"))  # what a user wrote, perhaps
-
-
-def test_views_of_one_storage_count_once():
-    whole = torch.zeros(1 << 22)
-    parts = whole.chunk(4)
-    named = [tensor for tensor in largest_tensors(None, 1000) if tensor.num_bytes == whole.nbytes]
-    assert len(named) == 1
-    assert len(parts) == 4

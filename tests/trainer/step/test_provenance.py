@@ -17,8 +17,9 @@ from evenkeel.rewards import build_verifier, reward_functions
 from evenkeel.rewards.environments import build_environment
 from evenkeel.rewards.generators.rows import guessing
 from evenkeel.trainer import RLVRTrainer
+from evenkeel.trainer.step.guards import FaultError
 from evenkeel.trainer.step.options import Speed
-from evenkeel.trainer.step.provenance import ProvenanceError, Turn, conversations, first_difference
+from evenkeel.trainer.step.provenance import Turn, conversations, first_difference
 from scripts.research.provenance import LIMIT, Scripted, byte_tokenizer, rollout, scripted_trainer
 from tests.paths import ROOT
 from tests.trainer.training import run_on_two_processes
@@ -66,14 +67,13 @@ TURNS = [Turn([1, 2], [5, 6]), Turn([1, 2, 5, 6, 8, 9], [5, 7])]
     ],
 )
 def test_a_row_is_what_was_shown_and_written(ids: list[int], trained: list[bool], place: int | None):
-    found = first_difference(TURNS, ids, MARKS, trained)
-    assert (found and found[0]) == place
+    assert first_difference(TURNS, ids, MARKS, trained) == place
 
 
 @pytest.mark.parametrize("shown", [[1, 2, 5, 4, 8], [1, 2, 5]])
 def test_a_policy_that_was_shown_something_else_than_it_had_written_is_seen(shown: list[int]):
     turns, marks = [Turn([1, 2], [5, 6]), Turn(shown, [7])], [False, False, True, True, False, True]
-    assert first_difference(turns, [1, 2, 5, 6, 8, 7], marks, marks) == (3, [*shown, 7])
+    assert first_difference(turns, [1, 2, 5, 6, 8, 7], marks, marks) == 3
 
 
 # Errors of the mask, planted in TRL's loop. Each changes all conversations of several turns
@@ -134,23 +134,13 @@ def shown_from_text(trainer: Scripted) -> None:
     vars(trainer)["_tool_call_loop"] = changed
 
 
-PUT_THERE = r"by the policy's turns it is token \d+ \(.*\), inserted"
-NOT_TRAINED = r"by the policy's turns it is token .*, sampled, and in the batch .* not trained"
-OTHER_ID = r"by the policy's turns it is token (\d+) .* and in the batch token (?!\1 )"
-MUTANTS = {
-    shifted: PUT_THERE,
-    tools_trained: PUT_THERE,
-    one_left_out: NOT_TRAINED,
-    end_left_out: NOT_TRAINED,
-    header_trained: PUT_THERE,
-    from_text: OTHER_ID,
-}
+MUTANTS = (shifted, tools_trained, one_left_out, end_left_out, header_trained, from_text)
 
 
 @pytest.mark.parametrize("mutant", MUTANTS, ids=lambda mutant: mutant.__name__)
 def test_planted_errors_of_the_mask_end_the_run(trainer: Scripted, mutant: Any):
     of_the_loop(trainer, mutant)
-    with pytest.raises(ProvenanceError, match=rf"The first is row \d+, token \d+ of .*: {MUTANTS[mutant]}") as caught:
+    with pytest.raises(FaultError, match=r"The first is row \d+, token \d+ of") as caught:
         rollout(trainer)
     row, place = map(int, re.findall(r"row (\d+), token (\d+)", str(caught.value))[0])
     said = trainer.conversations[row]
@@ -166,7 +156,7 @@ def test_planted_errors_of_the_mask_end_the_run(trainer: Scripted, mutant: Any):
 
 def test_ids_that_are_shown_again_from_text_end_the_run(trainer: Scripted):
     shown_from_text(trainer)
-    with pytest.raises(ProvenanceError, match=OTHER_ID):
+    with pytest.raises(FaultError, match="would not be trained"):
         rollout(trainer)
 
 
@@ -178,7 +168,7 @@ def test_rows_that_change_places_end_the_run(trainer: Scripted):
         return masks[::-1], completions[::-1], ids[::-1], *rest
 
     vars(trainer)["_tool_call_loop"] = changed
-    with pytest.raises(ProvenanceError, match="of 20 completions of rank 0 would not be trained as"):
+    with pytest.raises(FaultError, match="of 20 completions of rank 0 would not be trained as"):
         rollout(trainer)
 
 
@@ -199,7 +189,7 @@ def test_completions_that_are_cut_off_may_be_left_out(tmp_path: Path):
     assert 0 < (batch["completion_mask"].sum(1) == 0).sum() < 20
     assert trainer._metrics["train"][METRIC] == [1.0]
     of_the_loop(trainer, one_left_out)
-    with pytest.raises(ProvenanceError, match="of 20 completions"):
+    with pytest.raises(FaultError, match="of 20 completions"):
         rollout(trainer)
 
 
@@ -257,7 +247,7 @@ def test_a_loss_that_reads_no_mask_ends_the_run(trainer: Scripted, monkeypatch: 
 
     monkeypatch.setattr(GRPOTrainer, "_compute_loss", changed)
     gradient_of(trainer, rollout(trainer))
-    with pytest.raises(ProvenanceError, match=r"gradient -?0\.\d+ at a token that it did not write: token"):
+    with pytest.raises(FaultError, match=r"gradient -?0\.\d+ at a token that it did not write: token"):
         trainer.parts.provenance.finish_step()
 
 
@@ -427,14 +417,14 @@ IN_THE_LOSS = {
 @pytest.mark.parametrize("kind", IN_THE_LOSS, ids=lambda kind: kind.__name__)
 def test_planted_errors_of_the_loss_end_the_run_before_its_first_step(tmp_path: Path, kind: type[Altered]):
     save_calling_policy(tmp_path)
-    with pytest.raises(ProvenanceError, match=IN_THE_LOSS[kind]):
+    with pytest.raises(FaultError, match=IN_THE_LOSS[kind]):
         trained(tmp_path, {}, kind, max_steps=1)
 
 
 @pytest.mark.parametrize("kind", [AnswersHidden, OnePlaceOff])
 def test_they_do_in_half_precision_of_a_policy_that_reads_answers(tmp_path: Path, kind: type[Altered]):
     trained_game(tmp_path, RLVRTrainer)
-    with pytest.raises(ProvenanceError, match=UNLIKE):
+    with pytest.raises(FaultError, match=UNLIKE):
         trained_game(tmp_path, kind)
 
 
@@ -462,7 +452,7 @@ ONE_RANK = """
 import json, os, sys
 from pathlib import Path
 from evenkeel.trainer import RLVRTrainer
-from evenkeel.trainer.step.provenance import ProvenanceError
+from evenkeel.trainer.step.guards import FaultError
 from tests.trainer.step.test_provenance import trained
 
 class WrongOnOneRank(RLVRTrainer):
@@ -474,7 +464,7 @@ class WrongOnOneRank(RLVRTrainer):
 
 try:
     trained(Path(sys.argv[1]), {}, WrongOnOneRank)
-except ProvenanceError as error:
+except FaultError as error:
     Path(sys.argv[2], f"rank-{os.environ['RANK']}.json").write_text(json.dumps(str(error)))
 """
 

@@ -16,7 +16,7 @@ from evenkeel.trainer.evaluation import Decoding
 from evenkeel.trainer.step import compatibility
 from evenkeel.trainer.step.options import Engine, Evaluation, Guards, Speed
 from evenkeel.trainer.step.wiring import Parts
-from tests.trainer.training import PROMPTS, digit_reward
+from tests.trainer.training import PROMPTS
 
 
 @pytest.fixture(scope="module")
@@ -34,7 +34,7 @@ def everything(tiny_model: Path, tmp_path_factory: pytest.TempPathFactory) -> RL
         update_schedule="lopti",
         prompt_sampler="difficulty",
         speed=Speed(microbatches="planned", generation="compact", common_random_numbers=True),
-        engine=Engine(check_agreement_every=1),
+        engine=Engine(),
         evaluation=Evaluation(0, [Decoding()]),
         guards=Guards(folder / "faults"),
     )
@@ -90,26 +90,3 @@ def test_the_walk_finds_a_trainer_that_is_hidden(everything: RLVRTrainer):
 def test_all_parts_are_there(everything: RLVRTrainer):
     absent = [name for name in Parts.__dataclass_fields__ if getattr(everything.parts, name) is None]
     assert absent == ["engine_check"]  # without vLLM there is nothing to check
-
-
-def test_old_keywords_go_on_working_and_say_what_to_write(tiny_model: Path, tmp_path: Path):
-    args = GRPOConfig(str(tmp_path), num_generations=4, use_cpu=True, bf16=False, report_to="none")
-    with pytest.warns(FutureWarning) as warned:
-        trainer = RLVRTrainer(
-            str(tiny_model),
-            digit_reward,
-            args,
-            Dataset.from_list(PROMPTS),
-            microbatches="planned",
-            verify_steps=0,
-            check_agreement_every=2,
-            evaluation_seed=3,
-        )
-    said = sorted(str(each.message) for each in warned if each.category is FutureWarning)
-    assert said == [
-        "check_agreement_every: write engine=Engine(check_agreement_every=2).",
-        "evaluation_seed: write evaluation=Evaluation(seed=3).",
-        "microbatches, verify_steps: write speed=Speed(microbatches='planned', verify_steps=0).",
-    ]
-    assert trainer.parts.microbatches.planner is not None
-    assert trainer.parts.held_out.options.seed == 3

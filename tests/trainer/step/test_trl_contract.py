@@ -12,7 +12,6 @@ import pytest
 import torch
 import trl.trainer.grpo_trainer as grpo_trainer
 import trl.trainer.utils
-from datasets import Dataset
 from packaging.requirements import Requirement
 from trl import GRPOConfig, GRPOTrainer
 from trl.trainer.utils import RepeatSampler, shuffle_sequence_dict, split_tensor_dict
@@ -22,7 +21,6 @@ from evenkeel.trainer import RLVRTrainer, step
 from evenkeel.trainer.algorithms.sequence_weights import ONE_DENOMINATOR, PER_SEQUENCE_MEAN
 from evenkeel.trainer.step.prompts import EpochSampler
 from tests.trainer.step.test_trainer import ROWS, ready
-from tests.trainer.training import PROMPTS, digit_reward
 
 SEAMS = {
     "_calculate_rewards": ["self", "inputs", "prompts", "completions", "completion_ids_list"],
@@ -196,25 +194,3 @@ def test_generation_works_on_an_object_made_without_its_constructor():
     answer = {"prompt_ids": [[1]], "completion_ids": [[2]], "logprobs": [[-0.1]], "env_mask": [[1]]}
     trainer.rollout_func = lambda prompts, asking: answer
     assert trainer._generate(["prompt"])[:3] == ([[1]], [[2]], [[1]])
-
-
-def test_methods_work_with_what_trls_constructor_sets_alone(tiny_model, tmp_path: Path):
-    stock = GRPOTrainer(
-        model=str(tiny_model),
-        reward_funcs=digit_reward,
-        args=GRPOConfig(output_dir=str(tmp_path), num_generations=4, use_cpu=True, bf16=False, report_to="none"),
-        train_dataset=Dataset.from_list(PROMPTS),
-    )
-    bare = object.__new__(RLVRTrainer)
-    bare.__dict__.update(stock.__dict__)
-    ids = torch.randint(5, 24, (2, 6), generator=torch.Generator().manual_seed(0))
-    scored, generated = [], []
-    for trainer in (stock, bare):
-        with torch.no_grad():
-            arguments = (trainer.model, ids, torch.ones_like(ids), 3)
-            scored.append(trainer._get_per_token_logps_and_entropies(*arguments)[0])
-            trainer.model.eval()
-            torch.manual_seed(0)
-            generated.append(trainer._generate([row["prompt"] for row in ROWS])[1])
-    assert torch.equal(*scored)
-    assert generated[0] == generated[1]

@@ -233,12 +233,10 @@ class VLLMSection(Section, Engine):  # type: ignore[misc]  # frozen
 
     model_config = ConfigDict(json_schema_extra=meanings_of(Engine))
 
-    check_agreement_every: ClassVar[int] = 1  # type: ignore[misc]  # decided
-
     @property
     def options(self) -> Engine:
         """What `RLVRTrainer` takes."""
-        return Engine(**self.model_dump(), check_agreement_every=1)
+        return Engine(**self.model_dump())
 
 
 class RunConfig(Section):

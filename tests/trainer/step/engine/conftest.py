@@ -35,7 +35,7 @@ class Served:
             GRPOConfig(str(folder), **{**common, **settings}),
             train_dataset=Dataset.from_list(PROMPTS),
             peft_config=peft_config,
-            **in_options({"check_agreement_every": 1, **(strategies or {})}),
+            **in_options({"agreement_bound": None, **(strategies or {})}),
         )
 
 

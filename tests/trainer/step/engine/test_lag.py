@@ -52,7 +52,7 @@ class Steps(TrainerCallback):
 
 
 def trained(served: Served, folder: Path, overlaps: bool, **settings: Any) -> Any:
-    strategies = {"staleness": 2, "overlap_generation": overlaps, "check_agreement_every": 1}
+    strategies = {"staleness": 2, "overlap_generation": overlaps, "agreement_bound": None}
     given = {**served.settings, **SETTINGS, **settings}
     return train(Evaluating, served.model, folder, strategies={**strategies, "token_weight": "adv_reweight"}, **given)
 

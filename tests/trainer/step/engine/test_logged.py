@@ -97,7 +97,7 @@ def trained(
     run("fault", watched, OneFault)
     run("real policy", watched, model=POLICY, beta=0.1, max_completion_length=16, **{**TWO_STEPS, "max_steps": 8})
     served.engine.start()
-    run("vllm", {"check_agreement_every": 1}, **served.settings)
+    run("vllm", {"agreement_bound": None}, **served.settings)
     held_out = Dataset.from_list([{**row, "group": "easy"} for row in PROMPTS])
     trainer = run("evaluation", {"evaluation": Evaluation(0, decodings(2, None, True))})
     trainer.evaluate(held_out)

@@ -113,7 +113,7 @@ def alternating(completions: list[Any], log_extra: Any, **_: Any) -> list[float]
 @pytest.mark.usefixtures("_colocated")
 def test_all_batches_of_revisions_are_generated_by_one_push_that_counts_as_no_sync(tiny_model: Path, tmp_path: Path):
     strategies = {"advantage": "ibpo", "revision": {"references": 3, "need_correct": False, "template": "{prompt}"}}
-    checked = {"engine": Engine(check_agreement_every=1)}
+    checked = {"engine": Engine()}
     trainer = train(
         RLVRTrainer, tiny_model, tmp_path, reward=alternating, strategies=strategies | checked, max_steps=2, **SETTINGS
     )
