@@ -111,7 +111,7 @@ def alternating(completions: list[Any], log_extra: Any, **_: Any) -> list[float]
 
 
 @pytest.mark.usefixtures("_colocated")
-def test_all_batches_of_revisions_are_generated_by_one_push_that_counts_as_no_sync(tiny_model: Path, tmp_path: Path):
+def test_all_batches_of_revisions_are_generated_by_one_push(tiny_model: Path, tmp_path: Path):
     strategies = {"advantage": "ibpo", "revision": {"references": 3, "need_correct": False, "template": "{prompt}"}}
     checked = {"engine": Engine()}
     trainer = train(
@@ -120,6 +120,5 @@ def test_all_batches_of_revisions_are_generated_by_one_push_that_counts_as_no_sy
     llm = trainer.vllm_generation.llm
     assert llm.generated > 2 * 3, "the revisions of a rollout batch fit in one batch: nothing was tested"
     assert llm.pushes == 2 * 2, "per rollout batch one for its answers, one for all of its revisions"
-    assert trainer.parts.checkpoint.counts["weight syncs"] == 2
     assert len([entry for entry in trainer.state.log_history if "vllm/agreement_max" in entry]) == 2
     assert llm.awake == set()
