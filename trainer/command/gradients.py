@@ -4,8 +4,9 @@
     evenkeel gradients runs/quickstart --strategies rloo,adv_reweight,adv_reweight+lopti
 
 A run's directory: the first batches that it recorded (logging.rollouts: all), at the weights that it started from or
---weights. A configuration: batches sampled from its policy, which stays as it is. Prints a table; writes gradients.json
-and gradients.html. True gradients of all parameters; --project 8192 for models whose gradients do not fit in memory.
+--weights. A configuration: batches sampled from its policy, which stays as it is. Prints a table; gradients.json also
+holds the cosines between all strategies. True gradients of all parameters; --project 8192 for models whose gradients do
+not fit in memory.
 """
 
 import argparse
@@ -15,13 +16,8 @@ from pathlib import Path
 
 from evenkeel.trainer.command import command_line, refused_in_words
 from evenkeel.trainer.lab.gradients import bench, named_strategies
-from evenkeel.trainer.lab.gradients.page import html_page, strategy_table
-from evenkeel.trainer.lab.gradients.sources import (
-    policy_of,
-    recipe_of,
-    recorded_batches,
-    sampled_batches,
-)
+from evenkeel.trainer.lab.gradients.sources import policy_of, recipe_of, recorded_batches, sampled_batches
+from evenkeel.trainer.lab.gradients.table import strategy_table
 from evenkeel.trainer.lab.reports.tables import markdown_table
 from evenkeel.trainer.run.config.shipped import named_path
 from evenkeel.trainer.run.experiment import Experiment
@@ -49,8 +45,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     folder: Path = arguments.to or (source if is_run else Path("runs") / "gradients" / config.name)
     folder.mkdir(parents=True, exist_ok=True)
     (folder / "gradients.json").write_text(json.dumps(found.as_json(), indent=2) + "\n")
-    (folder / "gradients.html").write_text(html_page(found, config.name))
-    print(f"{found.groups} prompts of {found.batches} batches in {found.seconds:.0f} s\n{folder / 'gradients.html'}")
+    print(f"{found.groups} prompts of {found.batches} batches in {found.seconds:.0f} s\n{folder / 'gradients.json'}")
     return 0
 
 
@@ -58,14 +53,11 @@ def parser() -> argparse.ArgumentParser:
     """The command line."""
     command = command_line(__name__, __doc__)
     command.add_argument(
-        "source",
-        type=named_path,
-        metavar="RUN|CONFIG",
-        help="a run's directory, or a run's YAML file",
+        "source", type=named_path, metavar="RUN|CONFIG", help="a run's directory, or a run's YAML file"
     )
     command.add_argument("--strategies", default="all", help="a,b,c or all; parts are put together by +")
     command.add_argument("--batches", type=int, default=16, help="rollout batches at most; else 16")
     command.add_argument("--weights", help="folder or hub id of the policy; else the model of the configuration")
     command.add_argument("--project", type=int, metavar="DIMENSIONS", help="random projection of the gradients")
-    command.add_argument("--to", type=Path, metavar="DIRECTORY", help="for gradients.json and gradients.html")
+    command.add_argument("--to", type=Path, metavar="DIRECTORY", help="for gradients.json")
     return command

@@ -12,7 +12,7 @@ from torch import Tensor
 
 from evenkeel.errors import Refusal
 from evenkeel.rewards.registry import PartError
-from evenkeel.trainer.algorithms.diagnostics import gradient_shares, shared_prefix_lengths, shared_prefix_residual
+from evenkeel.trainer.algorithms.diagnostics import gradient_shares
 from evenkeel.trainer.lab.gradients.contributions import ReplayedBatch, passes, true_gradient
 from evenkeel.trainer.lab.gradients.jackknife import block_of, margins
 from evenkeel.trainer.lab.gradients.moments import GradientSums, Moments
@@ -35,12 +35,8 @@ class Measured:
         signal_to_noise: of one prompt's gradient, see `Moments`.
         alignment: cosine of the expected gradient with that of p(correct), without noise; 1 = no bias in direction.
         signal_to_noise_margin, alignment_margin: half of their 95 % intervals, see `margins`; NaN of few batches.
-        gain: change of p(correct) to first order per unit of length moved along the update.
         quartiles: shares of the update by π_old, four equal ranges from 0 to 1.
-        shared: share of the update on tokens with which all responses of a group begin.
-        residual: share of their contributions that does not cancel when a batch is one optimizer step.
-        seconds: of a batch, for advantages and weights.
-        passes: optimizer steps a batch; ``scores``: whether π_old or entropies are needed.
+        passes: optimizer steps a batch.
     """
 
     name: str
@@ -48,13 +44,8 @@ class Measured:
     norm: float
     signal_to_noise: float
     alignment: float
-    gain: float
     quartiles: list[float]
-    shared: float
-    residual: float
-    seconds: float
     passes: int
-    scores: bool
     signal_to_noise_margin: float = math.nan
     alignment_margin: float = math.nan
 
@@ -67,7 +58,6 @@ class Bench:
         cosines: (rows, rows) between the gradients of all rows.
         absent: strategies that could not be replayed, and why.
         sketch_error: standard error of a cosine by the random projection, at most; 0 = true gradients.
-        off_policy: mean of log π − log π_old over the tokens whose π_old was recorded; NaN where none was.
     """
 
     rows: list[Measured]
@@ -78,38 +68,12 @@ class Bench:
     parameters: int
     seconds: float
     sketch_error: float
-    off_policy: float
     absent: dict[str, str] = field(default_factory=dict)
 
     def as_json(self) -> dict[str, Any]:
         """Plain data; NaN and infinities, which JSON does not have, are ``None``."""
         found: dict[str, Any] = from_json(to_json(asdict(self), inf_nan_mode="null"))
         return found
-
-
-@dataclass
-class _Tally:
-    """Sums over batches of what is measured of one row without a gradient."""
-
-    quartiles: Tensor = field(default_factory=lambda: torch.zeros(4))
-    shared: float = 0.0
-    size: float = 0.0
-    residuals: list[float] = field(default_factory=list)
-    seconds: float = 0.0
-
-    def add(self, contributions: Tensor, batch: ReplayedBatch, seconds: float) -> None:
-        """One batch."""
-        probs, mask = batch.logps.exp(), batch.mask
-        shares = gradient_shares(probs, contributions, mask)
-        prefixes = shared_prefix_lengths(batch.completion_ids, mask, batch.group_size)
-        in_prefix = torch.arange(mask.shape[1]) < prefixes[:, None]
-        self.quartiles += shares
-        self.size += float(shares.sum())
-        self.shared += float(gradient_shares(probs, contributions, mask * in_prefix).sum())
-        ones = torch.ones(len(mask))
-        residual = shared_prefix_residual(contributions, ones, batch.completion_ids, mask, batch.group_size)
-        self.residuals += [] if residual.isnan() else [float(residual)]
-        self.seconds += seconds
 
 
 def bench(
@@ -135,19 +99,18 @@ def bench(
     model.eval()
     asked = [named_strategy(BASELINE), *(named for named in strategies if named.name != BASELINE)]
     sketch = CountSketch(dimensions, [p.numel() for p in model.parameters() if p.requires_grad])
-    tallies: dict[str, _Tally] = {}
+    quartiles: dict[str, Tensor] = {}
     absent: dict[str, str] = {}
     whole: GradientSums | None = None
-    blocks, drifts, rollouts = [], [], 0
+    blocks, rollouts = [], 0
     for rows in batches:
         batch = replayed(rows, recipe, model)
-        made = _contributions(asked, batch, loss_type, longest, tallies, absent)
+        made = _contributions(asked, batch, loss_type, longest, quartiles, absent)
         stacked = torch.stack([*made, true_gradient(batch)])
         sums = GradientSums(len(stacked), sketch.length)
         for coefficients, jacobian in group_gradients(batch, stacked, model, recipe, sketch):
             sums.add(coefficients, jacobian)
         blocks.append(block_of(sums))
-        drifts += _drift(rows, batch)
         rollouts += len(rows)
         if whole is None:
             whole = sums
@@ -159,7 +122,7 @@ def bench(
         )
     moments = whole.moments()
     return Bench(
-        rows=_measured([named for named in asked if named.name not in absent], moments, blocks, tallies),
+        rows=_measured([named for named in asked if named.name not in absent], moments, blocks, quartiles),
         cosines=moments.cosines[:-1, :-1].tolist(),
         batches=len(blocks),
         groups=whole.groups,
@@ -167,7 +130,6 @@ def bench(
         parameters=sum(sketch.sizes),
         seconds=time.perf_counter() - started,
         sketch_error=sketch.error,
-        off_policy=math.fsum(drifts) / len(drifts) if drifts else math.nan,
         absent=absent,
     )
 
@@ -183,7 +145,7 @@ def _contributions(
     batch: ReplayedBatch,
     loss_type: str,
     longest: int,
-    tallies: dict[str, _Tally],
+    quartiles: dict[str, Tensor],
     absent: dict[str, str],
 ) -> list[Tensor]:
     """Contributions (N, T) of every row; what cannot be replayed goes to ``absent``, in the first batch."""
@@ -192,36 +154,32 @@ def _contributions(
         if named.name in absent:
             continue
         loss = (named.loss or loss_type) if named.parts.coefficient is None else COEFFICIENT_LOSS
-        started = time.perf_counter()
         try:
             found = passes(named.parts, batch, loss, longest)
         except PartError as error:
-            if named.name in tallies:
+            if named.name in quartiles:
                 raise
             absent[named.name] = str(error)
             continue
-        seconds = time.perf_counter() - started
         rows = [torch.stack(found).sum(0), *(found if len(found) > 1 else [])]
         for label, contributions in zip(_labels(named), rows, strict=True):
-            tallies.setdefault(label, _Tally()).add(contributions, batch, seconds)
+            shares = gradient_shares(batch.logps.exp(), contributions, batch.mask)
+            quartiles[label] = quartiles.get(label, 0) + shares
         made += rows
     return made
 
 
 def _measured(
-    strategies: Sequence[Named], moments: Moments, blocks: Sequence[GradientSums], tallies: dict[str, _Tally]
+    strategies: Sequence[Named], moments: Moments, blocks: Sequence[GradientSums], quartiles: dict[str, Tensor]
 ) -> list[Measured]:
     """The rows of all strategies, in the order of the estimators of ``moments``, of which p(correct) is the last."""
     truth = len(moments.totals) - 1
-    alignment, gain = moments.alignment(truth), moments.gain(truth)
+    alignment = moments.alignment(truth)
     ratio_margins = margins(blocks, lambda each: each.signal_to_noise)
     alignment_margins = margins(blocks, lambda each: each.alignment(truth))
-    signals = ("old_logps", "probs", "entropies", "sum_pi_squared")
     rows = []
     labelled = [(named, label) for named in strategies for label in _labels(named)]
     for place, (named, label) in enumerate(labelled):
-        tally, count = tallies[label], named.parts.schedule.num_passes
-        size = tally.size or math.nan
         rows.append(
             Measured(
                 name=label,
@@ -229,26 +187,10 @@ def _measured(
                 norm=float(moments.norms[place] / moments.norms[0]),
                 signal_to_noise=float(moments.signal_to_noise[place]),
                 alignment=float(alignment[place]),
-                gain=float(gain[place]),
-                quartiles=(tally.quartiles / size).tolist(),
-                shared=tally.shared / size,
-                residual=sum(tally.residuals) / len(tally.residuals) if tally.residuals else math.nan,
-                seconds=tally.seconds / len(blocks),
-                passes=count if label == named.name else 1,
-                scores=count > 1 or any(named.parts.ask_for(signal) for signal in signals),
+                quartiles=(quartiles[label] / quartiles[label].sum()).tolist(),
+                passes=named.parts.schedule.num_passes if label == named.name else 1,
                 signal_to_noise_margin=float(ratio_margins[place]),
                 alignment_margin=float(alignment_margins[place]),
             )
         )
     return rows
-
-
-def _drift(rows: Sequence[Row], batch: ReplayedBatch) -> list[float]:
-    """log π − log π_old, the mean of each completion whose π_old was recorded."""
-    found = []
-    for row, logps in zip(rows, batch.logps, strict=True):
-        if row["old_logps"]:
-            found.append(
-                float(logps[: len(row["old_logps"])].mean()) - math.fsum(row["old_logps"]) / len(row["old_logps"])
-            )
-    return found

@@ -108,8 +108,3 @@ class Moments:
         """
         lengths = self.between.diagonal().where(self.between.diagonal() > 0, torch.nan).sqrt()
         return self.between[:, reference] / (lengths * lengths[reference])
-
-    def gain(self, reference: int) -> Float[Tensor, "S"]:
-        """Change of the reference's objective to first order when parameters move by one unit of length along the
-        update: ``⟨E g_s, ∇J⟩ / ‖Σ_p g_s / P‖``, the inner product over different groups."""
-        return self.between[:, reference] / (self.norms / self.groups)

@@ -1,4 +1,4 @@
-"""Recorded rollout batches at one policy's weights: scored, and differentiated for all strategies at once."""
+"""Score recorded rollout batches at one policy's weights, and differentiate them for all strategies at once."""
 
 import json
 from collections import deque
@@ -8,9 +8,7 @@ from dataclasses import dataclass
 from typing import Any, TypeVar
 
 import torch
-from jaxtyping import Float, Int
 from torch import Tensor
-from torch.nn.utils.rnn import pad_sequence
 
 from evenkeel.errors import Refusal
 from evenkeel.trainer.algorithms.contract import TURN_COLUMNS
@@ -22,8 +20,6 @@ from evenkeel.trainer.lab.rollouts.tokens import completions_of
 
 Row = dict[str, Any]
 _Made = TypeVar("_Made")
-_LIKE = 0.7
-"""Of a pass's longest row, prompt included: what a row must reach to go with it."""
 
 
 @dataclass(frozen=True)
@@ -100,9 +96,9 @@ def group_gradients(
 ) -> Iterator[tuple[Tensor, Tensor]]:
     """For each group (coefficients (S, r), jacobian (r, D)): its S gradients are their product.
 
-    Ascent directions: ``Σ_{i,t} C_{i,t} ∇ log π``. For each of a group's `cuts` one forward pass, and as many backward
-    passes as a `basis` of the contributions there has rows. On a CPU the groups are spread over the cores, one thread
-    each: passes so small gain nothing from several.
+    Ascent directions: ``Σ_{i,t} C_{i,t} ∇ log π``. A group has one forward pass, and as many backward passes as a
+    `basis` of its contributions has rows; none where nothing contributes. On a CPU the groups are spread over the
+    cores, one thread each: passes so small gain nothing from several.
 
     Args:
         contributions: (S, N, T).
@@ -111,47 +107,18 @@ def group_gradients(
     size = batch.group_size
 
     def of_group(place: int) -> tuple[Tensor, Tensor]:
-        rows, prompt = slice(place * size, (place + 1) * size), batch.prompt_ids[place]
-        coefficients, found = [torch.zeros(len(contributions), 0)], [torch.zeros(0, sketch.length)]
-        for ids, contributed in cuts(batch.completion_ids[rows], contributions[:, rows], len(prompt)):
-            weights, directions = basis(contributed.flatten(1))
-            logps = next_tokens(model, prompt, ids, recipe.temperature).gather(2, ids[:, :, None]).squeeze(2)
-            coefficients.append(weights)
-            found += _gradients(logps, directions, parameters, sketch)
-        return torch.cat(coefficients, dim=1), torch.cat(found)
+        rows = slice(place * size, (place + 1) * size)
+        counted = contributions[:, rows].any(0).any(0).nonzero()
+        length = int(counted.max()) + 1 if len(counted) else 0  # later tokens change no gradient
+        coefficients, directions = basis(contributions[:, rows, :length].flatten(1))
+        if not len(directions):
+            return coefficients, torch.zeros(0, sketch.length)
+        ids = batch.completion_ids[rows, :length]
+        scored = next_tokens(model, batch.prompt_ids[place], ids, recipe.temperature)
+        logps = scored.gather(2, ids[:, :, None]).squeeze(2)
+        return coefficients, torch.cat(list(_gradients(logps, directions, parameters, sketch)))
 
     return _side_by_side(of_group, len(batch.prompt_ids), torch.get_num_threads() if model.device.type == "cpu" else 1)
-
-
-def cuts(
-    completion_ids: Int[Tensor, "G L"], contributions: Float[Tensor, "S G L"], prompt_length: int
-) -> list[tuple[Tensor, Tensor]]:
-    """A group cut into passes of similar length, so that little padding is differentiated again and again.
-
-    Completions and contributions of each pass, which together have the group's gradients for all S estimators.
-
-    A row ends after its last contribution: later tokens cannot change a gradient. Rows of the same
-    tokens become one, with the sum of their contributions. Rows go together, longest first, while each is at least
-    `_LIKE` times as long as the first. A group without contributions has no pass.
-    """
-    alike: dict[tuple[int, ...], Tensor] = {}
-    for ids, contributed in zip(completion_ids.tolist(), contributions.unbind(1), strict=True):
-        counted = contributed.any(0).nonzero()
-        if len(counted):
-            length = int(counted.max()) + 1
-            tokens = tuple(ids[:length])
-            alike[tokens] = alike[tokens] + contributed[:, :length] if tokens in alike else contributed[:, :length]
-    passes: list[list[tuple[int, ...]]] = []
-    for tokens in sorted(alike, key=len, reverse=True):
-        if not passes or prompt_length + len(tokens) < _LIKE * (prompt_length + len(passes[-1][0])):
-            passes.append([])
-        passes[-1].append(tokens)
-    found = []
-    for rows in passes:
-        ids = pad_sequence([torch.tensor(tokens) for tokens in rows], batch_first=True)
-        padded = [torch.nn.functional.pad(alike[tokens], (0, len(rows[0]) - len(tokens))) for tokens in rows]
-        found.append((ids, torch.stack(padded, dim=1)))
-    return found
 
 
 def _side_by_side(make: Callable[[int], _Made], count: int, workers: int) -> Iterator[_Made]:

@@ -122,10 +122,9 @@ def test_loptis_passes_add_up_to_the_joint_gradient(model: Any, name: str):
 def test_leave_one_out_with_one_denominator_is_the_gradient_of_p_correct(model: Any):
     found = run(model, "rloo,grpo", loss="luspo", batches=12)
     assert found["rloo"].alignment == pytest.approx(1.0, abs=1e-5)
-    assert found["rloo"].gain > 0
     everything = found["all"]
     assert (everything.batches, everything.groups, everything.rollouts) == (12, 36, 144)
-    assert everything.as_json()["off_policy"] is None
+    assert json.dumps(everything.as_json(), allow_nan=False)
 
 
 def test_a_sketch_gives_the_cosines_but_for_its_error(model: Any):

@@ -1,0 +1,30 @@
+"""The command's table and JSON."""
+
+import json
+from pathlib import Path
+
+import pytest
+from ruamel.yaml import YAML
+
+from evenkeel.trainer.command.gradients import main
+from tests.scripts.test_train import SETTINGS
+
+
+@pytest.mark.slow
+def test_a_configurations_policy_is_sampled_and_replayed(tiny_model: Path, tmp_path: Path, capsys):
+    settings = {
+        **SETTINGS,
+        "model": {"name_or_path": str(tiny_model)},
+        "name": "bench",
+        "output_dir": str(tmp_path / "r"),
+    }
+    file = tmp_path / "bench.yaml"
+    YAML(typ="safe").dump(settings, file)
+    asked = ["--strategies", "rloo,adv_reweight+lopti", "--batches", "3", "--to", str(tmp_path)]
+    assert main([str(file), *asked]) == 0
+    found = json.loads((tmp_path / "gradients.json").read_text())
+    assert [each["name"] for each in found["rows"][:3]] == ["grpo", "rloo", "adv_reweight+lopti"]
+    assert (found["batches"], found["groups"], found["rollouts"]) == (3, 12, 48)
+    assert "| `rloo` |" in capsys.readouterr().out
+    assert not (tmp_path / "r").exists()
+    assert main([str(tmp_path), "--strategies", "grpo"]) == 2  # no run's directory
