@@ -77,6 +77,7 @@ _MOST_RESIDUES = 10_000
 
 _NO_DEGREES = re.compile(r"\\(?:pi|sqrt|[a-z]*(?:sin|cos|tan|cot|ln|log|exp))(?![a-z])")
 _RIGHT_ANGLES = re.compile(r"(?<!\d)(?:90|180|270|360)(?!\d)")
+_MULTIPLE_OF_PI = re.compile(r"(?=.*\\pi)(?=.*(?:\\frac|/))(?:\\pi|\\frac|[\d {}/-])+")
 _POLAR = re.compile(r"\(? ?\\cos ?(?P<angle>.{1,30}?) ?\+ ?i ?\\sin ?(?P=angle) ?\)?")
 
 _BASED = re.compile(r"(?P<digits>\d+) ?_ ?\{?(?P<base>\d+)\}?")
@@ -126,6 +127,10 @@ def same(gold: Form, answer: Form, algebra: AlgebraJudge) -> bool | None:
         case _, Relation(answer=value) if value is not None:
             return same(gold, value, algebra)
         # single values
+        case (Expression() as arc, Number() as angle) | (Number() as angle, Expression() as arc) if (
+            radians := _in_radians(angle, arc)
+        ):
+            return algebra(radians, arc)
         case Number(), Number():
             return same_number(gold, answer)
         case Expression(), Expression():
@@ -173,6 +178,10 @@ def same(gold: Form, answer: Form, algebra: AlgebraJudge) -> bool | None:
             return same(only, answer, algebra)
         case Number() | Expression(), Listing(items=(only,), braces=True):
             return same(gold, only, algebra)
+        case Listing(items=items), Words(text=letters) | Expression(latex=letters):  # A, C, D and ACD
+            return sorted(map(repr, items)) == [repr(Words(letter)) for letter in sorted(letters.upper())]
+        case Words(text=letters) | Expression(latex=letters), Listing(items=items):
+            return sorted(map(repr, items)) == [repr(Words(letter)) for letter in sorted(letters.upper())]
     row, other_row = _as_row(gold), _as_row(answer)
     return row is not None and other_row is not None and _same_in_order(row, other_row, algebra)
 
@@ -197,7 +206,10 @@ def _steps(worked: Worked, algebra: AlgebraJudge) -> Iterator[bool | None]:
 
 def _equal(step: Form, result: Form, algebra: AlgebraJudge) -> bool | None:
     """Whether a result was computed from this, however far from simple."""
+    step, result = _in_radians(step, result) or step, _in_radians(result, step) or result
     match step, result:
+        case Expression(latex=latex), _ if "dots" in latex:
+            return True
         case Number(), Number():
             return same_number(step, result)
         case ((Number() | Expression()), (Number() | Expression())):
@@ -206,6 +218,19 @@ def _equal(step: Form, result: Form, algebra: AlgebraJudge) -> bool | None:
             value = Number(Fraction(int(result.digits, int(result.base))))
             return algebra(value, Expression(_BASED.sub(_in_decimal, step.latex)))
     return step == result
+
+
+def _in_radians(angle: Form, other: Form) -> Expression | None:
+    """Degrees of at most a full turn as a multiple of π, beside one."""
+    if not isinstance(angle, Number) or angle.unit != DEGREE or abs(angle.value) > 360:
+        return None
+    if (
+        not isinstance(other, Expression)
+        or other.unit not in ("", "radian")
+        or not _MULTIPLE_OF_PI.fullmatch(other.latex)
+    ):
+        return None
+    return Expression(f"\\frac{{{angle.value.numerator} \\pi}}{{{180 * angle.value.denominator}}}")
 
 
 def _in_decimal(numeral: re.Match[str]) -> str:

@@ -85,6 +85,7 @@ _OFTEN_FUNCTION = re.compile(r"[huwFGH]|\\(?:phi|psi|zeta|sigma|tau|mu|omega|chi
 _OF_A_VARIABLE = re.compile(r"[\dxtnkmsz ,+*^{}-]+")
 _SEQUENCE = re.compile(r"[E-JLP-Zpquvwy]")
 _OF_AN_INDEX = re.compile(r"[\dn +-]*n[\dn +-]*")
+_WEIGHED = re.compile(r"(?:m|M|\\rho)(?: ?_ ?\{?\w\}?)? ?$")  # of m g(a + b)
 _APPLIED_TO_A_LETTER = re.compile(rf"(?<![\\A-Za-z])(?P<name>{_LETTER}){_INDEX}? ?\( ?(?!(?P=name))[xtns] ?\)")
 
 Parser = Callable[[str], Any]
@@ -199,6 +200,8 @@ def _with_applications(latex: str, symbol: Callable[[Any], str], inner: Parser) 
         match = _APPLIED.match(latex, position)
         end = matching_end(latex, match.end()) if match else -1
         inside = latex[match.end() + 1 : end - 1] if match else ""
+        if match and match["name"] == "g" and _WEIGHED.search(latex[:position]):
+            match = None
         if match and (match["primes"] or _is_function(match["name"].partition("_")[0].strip(), inside, functions)):
             if end < 0:
                 raise NotUnderstoodError(latex)

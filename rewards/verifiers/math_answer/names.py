@@ -5,7 +5,7 @@ from itertools import dropwhile
 
 from evenkeel.rewards.verifiers.math_answer.notation import NOTATION, TEXT, matching_end
 
-_GREEK = "alpha|beta|gamma|delta|epsilon|theta|lambda|mu|nu|rho|sigma|tau|phi|varphi|psi|omega|ell"
+_GREEK = "|".join([*(name for name in NOTATION["greek"] if name != "pi"), "varphi", "ell"])
 _LETTER = rf"(?:[A-Za-z]|\\(?:{_GREEK}))"
 _FUNCTION = r"\\(?:sin|cos|tan|cot|sec|csc|det)"
 _ANGLE = rf"(?:[A-Z]|\\(?:{_GREEK}))"  # \sin x = 1 is an equation to solve, \sin A = 1 is what was asked for
@@ -24,12 +24,16 @@ _NAMES = (
     r"\\frac ?\{ ?(?:d|\\partial ?)\w ?\} ?\{ ?(?:d|\\partial ?)\w ?\}|\\nabla ?\w",
     rf"\\# ?{_CORE}|\\Delta|\\sigma ?\^ ?\{{?2\}}?",
     rf"\( ?{_LETTER}{_INDEX}?(?: ?, ?{_LETTER}{_INDEX}?)+ ?\)",
-    r"\| ?(?:[^|]{0,12}[A-Z][^|]{0,12}|[zw]|\\(?:vec|overline) ?\{\w+\}) ?\|",
-    r"\\\|[^|]{1,20}\\\||\[(?:\\triangle ?)?[A-Z]{1,6}\]",
+    rf"\| ?(?:[^|]{{0,12}}[A-Z][^|]{{0,12}}|[zw]|\\(?:vec|overline) ?\{{\w+\}}) ?\|{_INDEX}?",
+    r"\\\|[^|]{1,20}\\\||\[[^\[\]=\d]*[A-Z][^\[\]=]*\]",
+    r"\\(?:max|min|sup|inf)(?![a-z])[^=]{1,30}|\\# ?\\\{[^=]{1,20}\\\}",
     r"\\l(?:floor|ceil)(?![a-z]) ?(?:[^=]{0,20}[A-Z][^=]{0,20}|10+ ?\w) ?\\r(?:floor|ceil)",
 )
 _NAME = re.compile("|".join(_NAMES))
-_RATIO = re.compile(rf"{_CORE}{_INDEX}?(?: ?: ?{_CORE}{_INDEX}?)+")
+_RATIO = re.compile(rf"{_CORE}{_INDEX}?(?P<power> ?\^ ?\d)?(?: ?: ?{_CORE}{_INDEX}?(?(power) ?\^ ?\d))+")
+_OPERATION = re.compile(  # 5 \star 1, of a question's own operation
+    r"(?:[\d() ]+\\(?:star|circ|[dD]iamond|o(?:plus|times|dot|minus)|\w+suit|triangle|square|dagger) ?)+[\d() ]+"
+)
 _FACTOR = re.compile(
     rf"(?>(?:{_LETTER}{_INDEX}?{_ARGUMENTS}|\|?[A-Z]{{2}}\|?|{_LETTER}{_INDEX}?|\\[cl]?dots)'*)"  # AB is read one way
 )
@@ -38,6 +42,7 @@ _QUOTIENT = re.compile(r"\\frac ?\{(.{1,20})\} ?\{(.{1,20})\}|([^/]{1,20})/([^/]
 _LIMIT = re.compile(r"\\(?:lim|sum|prod|int)(?![a-zA-Z]).{1,60}")
 _INTRODUCTION = re.compile(
     rf"\\text ?\{{(?P<start>[^{{}}]*)\}} ?(?P<name>{_CORE}{_INDEX}?) ?\\text ?\{{(?P<end> *(?:is|are|equals)) *\}}"
+    rf"|\\text ?\{{(?P<of>[^{{}}]* of) *\}} ?{_LETTER}{_INDEX}?(?: ?\^ ?\{{?\d\}}?)? ?="
     r"|\\text ?\{(?P<words>[^{}]*(?:\b(?:is|are|equals|be|get|have|by|to)|[:=])) *\}|(?:the |final )*answer(?: is|:)"
     r"|\\text ?\{(?! *and *\})(?P<connective>[^{}]+)\}(?= ?\S)",
     re.IGNORECASE,
@@ -48,15 +53,18 @@ _IN_WORDS = {
 }
 _PHRASES = re.compile(rf"\b(?:{'|'.join(NOTATION['introductions']['phrases'])})\b")
 _SENTENCE = re.compile(
-    r"(?:s?he|it|they|we|there) (?:is|are|was|were)|(?:(?:the|each|every|an?|his|her|their|my|our)"
-    r" (?:(?:other|remaining|last|first) )?(?:\d+ )?[a-z]+|s?he|it|they|we|there|(?-i:[A-Z][a-z]+))"
-    rf" (?:{'|'.join(NOTATION['introductions']['happens'].split(','))})",
+    rf"(?:[a-z'-]+ ){{1,2}}(?:\d+ )?(?:[a-z'-]+ )*?(?:can [a-z]+|[a-z]+ed|is|are|was|were"
+    rf"|{'|'.join(NOTATION['introductions']['happens'].split(','))})",
     re.IGNORECASE,
 )
 _COUNT_IN_WORDS = re.compile(r"(\\text ?\{[^{}\d]*?) ?\} ?(\d+) ?\\text ?\{([ snrt][^{}\d]*\} ?)(?=[-\d({]|\\[^ct])")
 _BEFORE_A_VALUE = re.compile(r"(?<=[a-z]) (?=(?:\\?\$ ?)?-?\d)")
 _ORDINAL = re.compile(r"\b\d+(?:st|nd|rd|th)\b|\b\d+ (?=[a-z]+s\b)")
 _ANSWER = frozenset({"answer", "answers", "ans", "result", "mine"})
+_CHANGES = re.compile(
+    r"(?!mon|pa|leng|dep|wid|heigh|dea|bir|mo|my|slo|boo|clo|you|ba|mou|streng)[a-z]+ths|[a-z]*illions?|[a-z]+(?:up|rip)l(?:es?|ed)"
+    r"|[a-z]+fold|(?:mis(?!s(?:ion|ile)|t)|counter|over(?!all)|dis(?:card|prov|believ|agree)|contra|im(?:poss|agin)|ill|pseudo)[a-z]+"
+)
 _DOUBTFUL = "?"
 _PROBABILITY = re.compile(r"\\?(?:P|Pr|mathbb ?\{P\}|text ?\{Pr?\}) ?[(\[]")
 _INTRODUCED_TEXT = re.compile(r"\\text ?\{ *(?:the |final )*answer(?: is|:) *([^{}]+)\}", re.IGNORECASE)
@@ -99,14 +107,15 @@ def is_asked_for(text: str) -> bool:
     ``x+y``, ``ab`` and ``f(1)+f(2)`` are; ``x^2``, ``2x``, ``x+1`` and ``3x+4y`` are equations' sides, to be solved.
     """
     text = text.strip()
-    if is_name(text) or _LIMIT.fullmatch(text):
+    if is_name(text) or _LIMIT.fullmatch(text) or _OPERATION.fullmatch(text):
         return True
     if quotient := _QUOTIENT.fullmatch(text):
         above, below = (part.strip() for part in quotient.groups() if part)
         return above != below and not {above, below} <= set("xyz") and is_asked_for(above) and is_asked_for(below)
     runs = re.findall(r"(?<![A-Za-z\\])[A-Za-z]{4,}", text)
     if any(list(run) != sorted(set(run)) for run in runs):  # no product is written so, as abcd is
-        return name_a_quantity(re.sub(r"\b[A-Za-z]\b|\b[A-Z]+\b", "", text))
+        words = re.sub(r"\b[A-Za-z]\b|\b[A-Z]+\b", "", text)
+        return not _IN_WORDS["quantities"].isdisjoint(words.lower().split()) and name_a_quantity(words)
     return _TERMS.fullmatch(text) is not None and len(set(_FACTOR.findall(text))) > 1
 
 
@@ -134,23 +143,14 @@ def is_doubtful(name: str) -> bool:
 def name_a_quantity(words: str) -> bool:
     """Whether ``words`` name what a value is of, and say nothing else of it: "the area of the circle is", "so we get".
 
-    Its words have to be known; after "of" and "number of" any may stand but those that deny or change the value.
+    Any words may stand there but those that deny the value or change it, and what is said of an answer.
     """
-    found = _without_connectives(words)
+    found = _without_connectives(re.sub(r"['’]s\b", "", words))
     while found and found[-1] in _IN_WORDS["after"]:
         found = found[:-1]
     if _ANSWER & set(found) and not set(found) <= _ANSWER | _IN_WORDS["of answers"]:
         return False  # the sum of the answer and one
-    known = _IN_WORDS["quantities"] | _IN_WORDS["adjectives"]
-    end = next((index for index, word in enumerate(found) if word not in known), len(found))
-    if end < len(found) and not _ANSWER & set(found):
-        if end == 0 or found[end] not in _IN_WORDS["links"] | _IN_WORDS["clauses"]:
-            return False
-        if found[end] in _IN_WORDS["clauses"] and found[end - 1] not in _IN_WORDS["before clauses"]:
-            return False
-        if any(word in _IN_WORDS["denied"] or "'" in word or not word.isalpha() for word in found[end:]):
-            return False
-    return not found or bool(_IN_WORDS["quantities"] & set(found[:end]))
+    return not denies(" ".join(found))
 
 
 def _without_connectives(words: str) -> list[str]:
@@ -162,6 +162,7 @@ def _without_connectives(words: str) -> list[str]:
 
 def same_name(one: str, other: str) -> bool:
     """Whether two names are one; an index in words, ``v_max``, may be left out."""
+    one, other = (re.sub(r"^m?\\angle", "", name) for name in (one, other))
     if one == other or re.fullmatch(rf"(?<![A-Z]){re.escape(min(one, other))}\([a-z]\)", max(one, other)):  # y(x) is y
         return True
     (base, _, index), (other_base, _, other_index) = one.partition("_"), other.partition("_")
@@ -200,12 +201,14 @@ def without_introduction(text: str) -> str:
     if connective := introduction["connective"]:
         says_something = bool(_without_connectives(connective)) and not _says_what_happens(connective)
     else:
-        words = introduction["words"] or f"{introduction['start'] or ''} value {introduction['end'] or ''}"
-        says_something = not (name_a_quantity(words) or _says_what_happens(words))
+        of = introduction["of"] and f"{introduction['of']} it is"
+        words = introduction["words"] or of or f"{introduction['start'] or ''} value {introduction['end'] or ''}"
+        unfinished = words.split()[-1:] and words.split()[-1].lower() in _IN_WORDS["links"]
+        says_something = unfinished or not (name_a_quantity(words) or _says_what_happens(words))
     rest = joined[introduction.end() :].strip()
     if not says_something:
         return rest
-    said = (introduction["connective"] or introduction["words"] or "?").strip(" .,:").lower()
+    said = (introduction["connective"] or introduction["words"] or introduction["of"] or "?").strip(" .,:").lower()
     if not rest.startswith("{") or said.split()[-1] not in _IN_WORDS["after"] or denies(said) or "answer" in said:
         return text
     end = matching_end(rest, 0)  # a box in the box, behind a sentence
@@ -213,8 +216,10 @@ def without_introduction(text: str) -> str:
 
 
 def _says_what_happens(words: str) -> bool:
-    """Whether ``words`` begin a sentence that a value ends: "The other 7 members scored"."""
-    return _SENTENCE.fullmatch(words.strip()) is not None and not denies(re.sub(r"\b(?:other )?\d+", "", words))
+    """Whether ``words`` begin a sentence that a value ends: "The other 7 members scored", "She can make"."""
+    if _SENTENCE.fullmatch(words.strip()) is None or not _ANSWER.isdisjoint(re.findall("[a-z]+", words.lower())):
+        return False
+    return not denies(re.sub(r"\b(?:other )?\d+", "", words))
 
 
 def _with_value_apart(text: str) -> str:
@@ -229,7 +234,8 @@ def _with_value_apart(text: str) -> str:
 
 def denies(words: str) -> bool:
     """Whether one of the words may deny a value or change it, or is none."""
-    return any(word in _IN_WORDS["denied"] or not word.strip(",'-").isalpha() for word in words.lower().split())
+    found = re.sub(r"['’]s\b|[,:()-]", " ", words.lower()).split()
+    return any(word in _IN_WORDS["denied"] or _CHANGES.fullmatch(word) or not word.isalpha() for word in found)
 
 
 def split_quantifier(text: str) -> tuple[str, str, str] | None:
@@ -263,7 +269,7 @@ def words_in(text: str) -> str | None:
     lowered = " ".join(lowered.replace(".", "").split())
     lowered = re.sub(r"(?<=\d) to (?=\d)", ":", re.sub(r"^(\d{1,2}) ?(?=[ap]m$)", r"\1:00 ", lowered))
     lowered = _SAID_IN_SHORT.get(lowered, lowered)
-    lowered = re.sub("^there (?:is|are) (?=no )", "", lowered)
+    lowered = re.sub("^(?:there (?:is|are) (?=no )|(?:it|this|they) (?:is|are) )", "", lowered)
     if _TIME_OR_RATIO.fullmatch(lowered):
         return lowered.replace(" ", "")
     choice = re.sub(r"^(?:option|choice) ", "", plain, flags=re.IGNORECASE).strip("() .")

@@ -44,6 +44,8 @@ _DECIMAL_COMMA_BEFORE_ZERO = re.compile(r"^([-+]?\d+),(0\d|0\d{3,})$")  # no lis
 _EXPONENT = re.compile(r"(?<=\d)\^ ?(-?\d{2,})|\^ ?(-\d)(?!\d)")  # who writes 2^10 means no 2^1 0; x^10 may be either
 _FULL_STOP = re.compile(r"(?<![.\s])\s*[.,;]$")
 _QUANTITY_IN_TEXT = re.compile(r"\\text ?\{ *([-+]?\d[\d.,/]*) +([^{}\d]*)\}")
+_AT_LEAST = re.compile(r"\\text ?\{ *(?:is |must be )?(?:at (?P<least>least|most)) *\}(?=.)")
+_ORDINAL = re.compile(r"^(-?\d+)(?: ?\^ ?\{? ?| ?(?=\\))?(?:\\text ?\{ ?)?(?:st|nd|rd|th) ?\}* ?$")
 _DEGREES = re.compile(r"\^\s*(?:\{\s*\\circ\s*\}|\\circ(?![a-zA-Z]))\s*")
 _OVER = re.compile(r"\{([^{}]*)\\over(?![a-zA-Z])([^{}]*)\}")
 _TEXT_WITHOUT_WORDS = re.compile(r"\\text\s*\{\s*((?:[^{}a-zA-Z]*|[ie]|\([A-Z]\)))\s*\}")
@@ -61,7 +63,7 @@ _CHOICE = re.compile(
 _ABOUT = re.compile(r"^(?:~|(?:\\text ?\{ ?)?(?:approximately|about|around|roughly|approx\.?) ?\}?) ?(?=[-\d.\\$])")
 _TEXT_INDEX = re.compile(r"(?<![0-9A-Z][A-Z])(?<=[A-Za-z]) ?_ ?\{? ?\\text ?\{ ?([A-Za-z]+) ?\} ?\}?")
 _CAPITAL_IN_TEXT = re.compile(
-    r"(?<![\d}])(?<![\d}] )(?<!\\pi)\\text\s*\{\s*([A-Z])\s*\}|\\text ?\{([A-Z])\}(?= ?_)"
+    r"(?<![\d}])(?<![\d}] )(?<!\\pi)(?<!\} \\cdot )(?<!\}\\cdot )\\text\s*\{\s*([A-Z])\s*\}|\\text ?\{([A-Z])\}(?= ?_)"
 )  # 5 \text{ N} is a unit
 
 
@@ -83,6 +85,7 @@ def normalise_latex(text: str) -> str:
     text = _ABOUT.sub(r"\\approx ", text)
     text = _IN_CHINESE.sub(_in_english, _TEXT_INDEX.sub(r"_{\1}", _CHOICE.sub(_choice, text)))
     text = _BARE_ROOT.sub(_root, _DEGREES.sub(r"^\\circ ", text))
+    text = _ORDINAL.sub(r"\1", re.sub(r"(?<=^[a-zA-Z]) ?" + _AT_LEAST.pattern, _sign, text))
     text = _QUANTITY_IN_TEXT.sub(r"\1 \\text{\2}", _EXPONENT.sub(r"^{\1\2}", text))
     text = _TEXT_WITHOUT_WORDS.sub(r" \1 ", _OVER.sub(r"\\frac{\1}{\2}", _CAPITAL_IN_TEXT.sub(r" \1\2 ", text)))
     text = _CHOOSE.sub(lambda match: "\\binom{{{}}}{{{}}}".format(*filter(None, match.groups())), text)
@@ -162,6 +165,10 @@ def _small_signs_spelled_out(text: str) -> str:
 def _in_english(run: re.Match[str]) -> str:
     """Units and conjunctions in Chinese as those in English."""
     return f"\\text{{ {re.sub(_CHINESE_WORD, lambda word: _CHINESE[word[0]], run[1] or run[2])} }}"
+
+
+def _sign(words: re.Match[str]) -> str:
+    return "\\ge " if words["least"] == "least" else "\\le "
 
 
 def _choice(choice: re.Match[str]) -> str:

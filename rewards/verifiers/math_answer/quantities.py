@@ -15,6 +15,7 @@ from fractions import Fraction
 from math import factorial
 
 from evenkeel.rewards.verifiers.math_answer.forms import Form, Measures, Words
+from evenkeel.rewards.verifiers.math_answer.names import NUMBERS, denies
 from evenkeel.rewards.verifiers.math_answer.notation import NOTATION, balanced
 
 LARGEST_EXPONENT = 400
@@ -69,7 +70,13 @@ _BEHIND = re.compile(
     r"|(?<=[a-z]) (?:(?P<later>later|from now)|(?P<high>tall|high)|(?P<old>old)|(?P<long>long)|(?P<wide>wide)"
     r"|(?P<deep>deep))$"
 )
-_WHO = re.compile(r"(?!quarter|remainder|.*plier|.*(?:min|mer)ator)[A-Za-z][a-z]{3,}(?:(?:er|or|ist|ian|ant)s|men)")
+_COUNTABLE = re.compile(  # "dispatch plans", "questions correctly", "possibilities for it", "of the area"
+    r"(?:[a-z]+(?:-[a-z]+)* ){0,2}?(?P<what>[a-z]{3,}s)(?<!ss|us|is)(?: (?:[a-z]+ly|[a-z]+ed|[a-z]+[ai]ble|each))?"
+    r"(?P<more>(?: (?:of|for|to|in|on|at|with|from|by|that|which|who|where|so|such|when) .*)?)"
+    r"|of (?:the|an?|all|his|her|their|its) .*|(?:probability|chance)(?: (?:of|that) .*)?"
+    r"|(?:is|are) (?:the|our|my) .*|such it"
+)
+_BEHIND_IT = re.compile(r"(\\text ?\{[^{}]*\b(?:for|of|in|such|on)) *\} ?[a-zA-Z](?: ?_ ?\{?\w\}?)?$")
 _PART = re.compile(rf"/|[()]|{_WORD}")
 _POWER = r" ?\^ ?(?:\{ ?-?[1-9] ?\}|-?[1-9])"
 _TEXT = rf"\\text ?\{{[^{{}}]*(?:\^\{{-?\d\}}[^{{}}]*)*\}}(?:{_POWER})?"
@@ -167,6 +174,7 @@ def split_unit(text: str) -> tuple[str, str] | None:
     if (match := _TEMPERATURE.fullmatch(text)) and match["rest"].strip():
         scale = (match["scale"] or "").replace("\\text", "").strip(" {}")
         return match["rest"].strip(), {"C": "celsius", "F": "fahrenheit"}.get(scale, DEGREE)
+    text = _BEHIND_IT.sub(r"\1 it}", text)
     return _word_suffix(_QUOTIENT.sub(r"\1/(\2)", _OHM.sub(r"\\text{\1\2ohm}", text)))
 
 
@@ -207,10 +215,20 @@ def unit_name(words: str) -> str | None:
     words = re.sub(r"cubic ([A-Za-z]+)|([A-Za-z]+) cubed", r"\1\2^3", words)
     powers = _powers(words)
     if powers is None:
-        return f"{COUNTED}{words.lower()}{detail}" if _WHO.fullmatch(words) else None
+        return _what_is_counted(words)
     if powers.keys() <= _NO_NAMES and len(powers) < 2:
         return detail if powers["unit"] < 2 else f"|unit^{powers['unit']}"
     return " ".join(name if power == 1 else f"{name}^{power}" for name, power in sorted(powers.items())) + detail
+
+
+def _what_is_counted(words: str) -> str | None:
+    """A name for what no table knows, plans or possibilities; empty for "of the area" and "is the sum"."""
+    found = _COUNTABLE.fullmatch(words.lower())
+    if found is None or denies(words) or any(_measure(word) for word in words.split() if len(word) > 1):
+        return None
+    if found["what"] is None:
+        return ""
+    return None if set(found[0].removesuffix(found["more"]).split()) & NUMBERS.keys() else f"{COUNTED}{found['what']}"
 
 
 def _powers(words: str) -> Counter[str] | None:

@@ -128,7 +128,7 @@ def read_form(text: str) -> Form:
         if words in NUMBERS and text.rstrip("} ")[-1] != "s":  # nor are hundreds 100
             return Number(Fraction(NUMBERS[words]))
         return _SETS_IN_WORDS.get(words, Words(words))
-    if (split := split_unit(text)) and (number := _number(*split)):
+    if (split := split_unit(text)) and (number := _number(_bare(split[0]), split[1])):
         return number
     form = matrix(text) or unit_vectors(text) or several(text) or constant(text)
     form = form or in_braces(text) or in_brackets(text) or related(text) or union(text) or either_sign(text)
@@ -161,7 +161,7 @@ def _several_words(text: str) -> Form | None:
     if text.startswith("\\text") and text.endswith("}") and text.count("{") == 1:
         text = text[text.index("{") + 1 : -1]
     pieces = [piece.strip() for piece in split_outside_brackets(text, SEPARATOR) if piece.strip()]
-    words = [words_in(piece) for piece in pieces]
+    words = [words_in(f"\\text{{{piece}}}" if piece.istitle() else piece) for piece in pieces]
     named = tuple(Words(word) for word in words if word)
     return Listing(named, alternatives=_OR.search(text) is not None) if 1 < len(pieces) == len(named) else None
 
@@ -275,6 +275,10 @@ def _equated(sides: list[str]) -> Form:
         answer = _worked(sides[asked_for:])
         return Relation("=", sides[0], sides[-1], answer) if asked_for else answer
     left, right = sides
+    if is_asked_for(right) and isinstance(read_form(left), Number):
+        left, right = right, left
+        if is_name(left):
+            return Named(squeezed(left), read_form(right))
     if is_asked_for(left):
         value = read_form(right)
         is_condition = value == Number(Fraction(0))  # a + b + c = 0 is what a question starts from
@@ -334,7 +338,7 @@ _GROUP = re.compile(rf";|{_OR.pattern}")
 _EITHER = re.compile(r"\\(?:pm|mp)(?![a-zA-Z])")
 _SET_SIGNS = {sign: re.compile(rf"\{sign}(?![a-zA-Z])") for sign in ("\\cup", "\\cap")}
 _SUCH_THAT = re.compile(r" ?\\?[a-z]+ ?(?:\\in ?\\mathbb ?\{?R\}? ?)?[:|]")
-_REALS_WITHOUT = re.compile(r"\\mathbb ?\{?R\}? ?(?:\\setminus|\\backslash|-) ?\\\{([^{}]*)\\\}")
+_WITHOUT = re.compile(r"(\\mathbb ?\{?R\}?|[\[(].*[\])]) ?(?:\\setminus|\\backslash|-) ?\\\{([^{}]*)\\\}")
 _HALF_OF_REALS = re.compile(r"\\mathbb ?\{?R\}? ?[_^] ?\{? ?([+-]) ?\}?")
 
 
@@ -362,6 +366,12 @@ def several(text: str) -> Form | None:
             together = Union(tuple(values))
         if together:
             return Named(name, together) if name and not isinstance(together, Unreadable) else together
+    match values:
+        case [Interval() as whole, *rest] if len(names) == 1 and rest and not _OR.search(text):  # x < 4, x ≠ 1
+            unions = [value for value in rest if isinstance(value, Union)]
+            points = [piece.right for union in unions for piece in union.pieces[:-1] if isinstance(piece, Interval)]
+            if len(unions) == len(rest):
+                return Named(names.pop(), reals_without(points, whole))
     found = listing(forms)
     letters = {name.partition("_")[0] for name in found.names}
     conditions = any(isinstance(value, Interval | Union | Relation) for value in values)
@@ -445,17 +455,28 @@ def in_braces(text: str) -> Form | None:
         if condition:
             return read_form(text[2:-2][condition.end() :])
         return listing([read_form(piece) for piece in split_outside_brackets(text[2:-2], COMMA)], braces=True)
-    excluded = _REALS_WITHOUT.fullmatch(text)
-    return None if excluded is None else reals_without([read_form(piece) for piece in excluded[1].split(",")])
+    excluded = _WITHOUT.fullmatch(text)
+    whole = read_form(excluded[1]) if excluded else None
+    if excluded is None or not isinstance(whole, Interval):
+        return None
+    return reals_without([read_form(piece) for piece in excluded[2].split(",")], whole)
 
 
-def reals_without(points: list[Form]) -> Form:
-    """ℝ less some plain numbers, as a union of intervals."""
-    numbers = [point for point in points if isinstance(point, Number)]
-    if len(numbers) < len(points):
-        return Unreadable("it excludes what is not a plain number")
-    ends: list[Form] = [MINUS_INFINITY, *sorted(numbers, key=lambda number: number.value), INFINITY]
-    return Union(tuple(Interval(left, right, False, False) for left, right in pairwise(ends)))
+def reals_without(points: list[Form], whole: Interval = REALS) -> Form:
+    """An interval, ℝ above all, less some plain numbers, as a union of intervals."""
+    inside = [point for point in points if isinstance(point, Number) and _is_between(point, *whole.ends)]
+    if len(inside) < len(points):
+        return Unreadable("it excludes what is not a plain number within")
+    ends: list[Form] = [whole.left, *sorted(inside, key=lambda number: number.value), whole.right]
+    pieces = [Interval(left, right, False, False) for left, right in pairwise(ends)]
+    pieces[0] = replace(pieces[0], left_closed=whole.left_closed)
+    pieces[-1] = replace(pieces[-1], right_closed=whole.right_closed)
+    return Union(tuple(pieces))
+
+
+def _is_between(point: Number, left: Form, right: Form) -> bool:
+    above = left == MINUS_INFINITY or (isinstance(left, Number) and left.value < point.value)
+    return above and (right == INFINITY or (isinstance(right, Number) and point.value < right.value))
 
 
 def in_brackets(text: str) -> Form | None:
@@ -646,7 +667,8 @@ def congruence(text: str) -> Form | None:
     if match is None or "mod" in match["value"] or int(match["modulus"]) < 2:
         return None
     sides = _EQUIVALENT.fullmatch(match["value"].replace("\\equiv", " \\equiv "))
-    if sides is None or (sides["name"] is not None and not is_name(sides["name"])):
+    name = sides and sides["name"]
+    if sides is None or (name and not is_name(name) and re.search("[a-zA-Z]", re.sub(r"\\[a-z]+", "", name))):
         return None
     residues = read_form(sides["residues"].strip())
     items = residues.items if isinstance(residues, Listing) else (residues,)
@@ -654,7 +676,7 @@ def congruence(text: str) -> Form | None:
     if not whole or len(whole) < len(items):
         return None
     found = Congruence(tuple(map(int, whole)), int(match["modulus"]))
-    return Named(squeezed(sides["name"]), found) if sides["name"] else found
+    return Named(squeezed(name), found) if name and is_name(name) else found
 
 
 # Sentences with mathematics in them ----------------------------------------------------------------------------------

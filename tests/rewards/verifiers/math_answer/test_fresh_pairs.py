@@ -3,10 +3,8 @@
 Before the rules for their classes were written, 144 of the 290 right answers of ``fresh_pairs.json`` were refused and
 45 of the 387 wrong ones paid; of ``fresh_prose_and_units_pairs.json`` 20 of 88 and 90 of 193; of the first half of
 ``fresh_letters_and_forms_pairs.json`` 44 of 118 and 51 of 150; of ``fresh_attack_pairs.json`` 11 of 74 and 2 of 80;
-of ``fresh_real_golds_pairs.json``, which another author wrote, 52 of 256 and 0 of 260; and 82 of the 161 wrong answers
-of ``white_box_pairs.json``, which were made by reading the code, were paid.
-Whoever looks at single pairs moves them to the learned
-ones and writes others.
+and 82 of the 161 wrong answers of ``white_box_pairs.json``, which were made by reading the code, were paid.
+Whoever looks at single pairs moves them to the learned ones and writes others.
 """
 
 from pathlib import Path
@@ -20,12 +18,11 @@ from tests.paths import ROOT
 HERE = Path(__file__).parent
 LEARNED = [ROOT / "rewards/bench/audit/labelled_math.json", *HERE.glob("l*_pairs.json")]
 MEASURED = {  # right pairs, of them refused at most; wrong ones, of them paid at most
-    "fresh_pairs.json": (290, 7, 387, 0),
-    "fresh_prose_and_units_pairs.json": (88, 2, 190, 0),
+    "fresh_pairs.json": (291, 7, 386, 0),  # an equation turned round, 8 = a + b, is right since
+    "fresh_prose_and_units_pairs.json": (88, 1, 190, 0),
     "fresh_letters_and_forms_pairs.json": (163, 6, 233, 2),
     "fresh_attack_pairs.json": (74, 3, 80, 0),
-    "fresh_real_golds_pairs.json": (255, 44, 260, 0),
-    "white_box_pairs.json": (0, 0, 161, 14),  # 52 when first measured; looked at since
+    "white_box_pairs.json": (0, 0, 161, 13),  # 52 when first measured; looked at since
 }
 
 

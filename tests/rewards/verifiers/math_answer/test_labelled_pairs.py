@@ -1,4 +1,4 @@
-r"""5,722 pairs of a gold and an answer, labelled by mathematics before they were judged.
+r"""6,237 pairs of a gold and an answer, labelled by mathematics before they were judged.
 
 ``right`` says whether the answer is the gold; ``refused`` says why a right one scores 0 all the same. The first 532 lie
 in ``rewards/bench/audit/labelled_math.json``: `evenkeel audit` asks them of anyone's function. The class *second
@@ -21,6 +21,8 @@ in Chinese, a choice with its text, and what belongs to a form: names, quantifie
 classes *open set* were written by an author who did not write the rules; before these were learned from, 11 of 126
 right answers were refused, none of 127 wrong ones and 15 of 79 written against the code paid; *what is said around a
 value* and *boxes that the text rejects* hold what else was tried at the rules for these.
+``learned_real_golds_pairs.json`` is by another author, on golds of real data sets: before it was learned from, 44 of
+255 right answers were refused and none of 260 wrong ones paid.
 """
 
 import json
@@ -44,6 +46,7 @@ PAIRS = [
         "learned_letters_and_forms_pairs.json",
         "learned_attack_pairs.json",
         "learned_what_belongs_together_pairs.json",
+        "learned_real_golds_pairs.json",
     )
     for pair in json.loads((HERE / name).read_text(encoding="utf-8"))
 ]
@@ -71,6 +74,8 @@ SLOW_CLASSES = {
     "forms of every kind",
     "tried to be paid after the rules",
     "attacks on letters, unknowns and words",
+    "sampled: expression",
+    "own: functions and antiderivatives",
 }
 
 
@@ -94,5 +99,5 @@ def test_the_table_covers_what_it_claims():
     for pair in PAIRS:
         count["right" if pair["right"] else "wrong"] += 1
         count["refused"] += "refused" in pair
-    assert dict(count) == {"right": 2841, "wrong": 2881, "refused": 78}
+    assert dict(count) == {"right": 3100, "wrong": 3137, "refused": 82}
     assert len({(pair["gold"], written(pair)) for pair in PAIRS}) == len(PAIRS)
