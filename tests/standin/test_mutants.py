@@ -20,6 +20,6 @@ def test_the_device_sees_a_planted_error(name: str, tmp_path: Path):
 
 @pytest.mark.slow
 def test_the_cpu_sees_none_of_them():
-    command = [sys.executable, "-m", "tests.standin", "mutants", "--cpu"]
+    command = [sys.executable, "-m", "tests.standin", "--cpu"]
     printed = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True).stdout
     assert printed.count("| not seen |") == len(MUTANTS)

@@ -16,7 +16,6 @@ import pytest
 import torch
 from transformers import AutoModelForCausalLM
 
-from evenkeel.trainer.run.record.run_record import RunRecord
 from tests.paths import ROOT
 from tests.vllm_cpu.serving import MAX_MODEL_LENGTH, environment_folder, serving, variables
 
@@ -59,50 +58,6 @@ def untied(tied: Path, folder: Path) -> Path:
 def server(policy: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     with serving(policy, tmp_path_factory.mktemp("server")) as address:
         yield address
-
-
-def test_generation_beside_training_is_repeated_as_far_as_the_engine_repeats_itself(policy: Path, tmp_path: Path):
-    """Two runs one batch after another, two that overlap, each with a server of its own: how much is written again.
-
-    Printed with `-s`. The engine draws by one generator in the order in which requests reach it: this is no property
-    of the trainer, whose overlapped run is the sequential one bit for bit where a server answers alike.
-    """
-    written = {}
-    for name, overlaps in (
-        ("first", False),
-        ("again", False),
-        ("overlapped", True),
-        ("overlapped again", True),
-    ):
-        folder = tmp_path / name
-        folder.mkdir()
-        settings = [
-            f"model.name_or_path={policy}",
-            f"output_dir={folder / 'run'}",
-            "algorithm.prompts_per_rollout=4",
-            "algorithm.sequences_per_update=32",
-            "trl.per_device_train_batch_size=32",
-            "trl.max_completion_length=32",
-            "trl.max_steps=6",
-            "evaluation={before: false, every_steps: null}",
-            "trl.use_vllm=true",
-            "speed.staleness=2",
-            "trl.vllm_mode=server",
-            "logging={report_to: none, rollouts: all}",
-        ]
-        with serving(policy, folder) as server:
-            command = ["configs/quickstart.yaml", *settings, f"trl.vllm_server_base_url={server}"]
-            off = "" if overlaps else "overlap"
-            done = run(folder, {"mode": "server", "command": command}, off=off)
-        assert done.returncode == 0, done.stderr[-3000:] + done.stdout[-2000:]
-        batches = RunRecord(folder / "run").rollouts().batches(["completion_ids"])
-        written[name] = [batch.column("completion_ids").to_pylist() for batch in batches]
-        shares = [
-            sum(one == other for one, other in zip(*pair, strict=True)) / len(pair[0])
-            for pair in zip(written["first"], written[name], strict=True)
-        ]
-        print(f"{name}: share of the first run's completions, by rollout batch: {shares}")  # noqa: T201
-    assert len(written["overlapped"]) == 6
 
 
 def run(folder: Path, wanted: dict[str, Any], processes: int = 1, off: str = "") -> subprocess.CompletedProcess[str]:

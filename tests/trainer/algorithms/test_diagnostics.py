@@ -51,15 +51,6 @@ def test_frequent_tokens_by_hand():
     assert frequent_token_residual(advantages, weights, ids, mask, 2).item() == pytest.approx(4 / 9)
 
 
-def test_only_the_most_frequent_tokens_are_measured():
-    # Token 5 (three times) cancels; token 6 (once) does not, and is left out.
-    ids = torch.tensor([[5, 5], [5, 6]])
-    advantages = torch.tensor([[1.0, 1.0], [-2.0, -2.0]])
-    mask = torch.ones(2, 2, dtype=torch.long)
-    assert frequent_token_residual(advantages, torch.ones(2), ids, mask, 2, num_tokens=1) == 0.0
-    assert frequent_token_residual(advantages, torch.ones(2), ids, mask, 2, num_tokens=2) == 0.5
-
-
 def test_a_batch_without_tokens_that_count_has_no_residual():
     ids, nothing = torch.full((2, 3), 5), torch.zeros(2, 3, dtype=torch.long)
     arguments = (torch.ones(2, 3), torch.ones(2), ids, nothing, 2)

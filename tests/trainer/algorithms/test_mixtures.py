@@ -84,28 +84,13 @@ def test_what_a_part_remembers_is_saved_and_restored(signals):
     assert torch.equal(fresh(signals).nan_to_num(), strategy(signals).nan_to_num())
 
 
-def test_a_part_that_breaks_its_contract_is_named():
-    with pytest.raises(PartError, match="too_much' breaks its contract in a mixture: an advantage is infinite"):
-        build_strategies({"name": "mix", "of": {"grpo": 1.0, f"{__name__}:too_much": 1.0}})
-
-
-def too_much(rewards):
-    """Infinite wherever something was earned."""
-    return rewards / 0
-
-
 @pytest.mark.parametrize(
     ("spec", "advice"),
     [
         ({"name": "mix"}, "does not say what is added up"),
-        ({"name": "mix", "of": {}}, "does not say what is added up"),
-        ({"name": "mix", "of": {"grpo": 1.0}, "weights": 2}, "does not say what is added up"),
         ({"name": "mix", "of": {"grpo": 0.0}}, "a number above 0"),
-        ({"name": "mix", "of": {"grpo": True}}, "a number above 0"),
         ({"name": "mix", "of": {"pass_at_k": {"k": 4}}}, r"Write name: weight, or name: \{weight: …, option: …\}"),
         ({"name": "mix", "of": {"mix": 1.0}}, "adds up estimators"),
-        ({"name": "mix", "of": {"grop": 1.0}}, "Did you mean grpo"),
-        ({"name": "mix", "of": {"pass_at_k": {"weight": 1.0, "n": 4}}}, "no option 'n'"),
     ],
 )
 def test_what_is_no_mixture_is_refused_with_what_to_write(spec, advice):

@@ -20,12 +20,8 @@ from evenkeel.trainer.algorithms.trial import tiny_example
 
 WRITES: dict[str, Callable[[Tensor], Any]] = {
     "in place": lambda x: x.zero_(),
-    "an item": lambda x: x.__setitem__((..., slice(1, None)), 5),
-    "a view": lambda x: x.view(-1)[1:].fill_(5),
-    "detached": lambda x: x.detach().zero_(),
     ".data": lambda x: x.data.zero_(),  # counts in no version counter, as all below
     ".numpy()": lambda x: x.numpy().fill(0),
-    "out=": lambda x: torch.sub(x, x, out=x) if x.dtype != torch.bool else torch.logical_not(x, out=x),
     "the storage": lambda x: x.untyped_storage().fill_(0),
 }
 """Ways to write into a tensor."""
@@ -58,20 +54,6 @@ def test_no_write_into_a_signal_reaches_the_next_reader(kind):
         result = find_strategy(kind, writer(kind, signal, WRITES[way]))(signals)
         assert all(same(signals[name], value) for name, value in before.items()), (signal, way)
         assert not same(result, before[signal]), (signal, way)  # it did write, into its own
-
-
-def test_nor_into_a_column_of_lists_and_mappings_or_into_an_option():
-    def writes(rewards, notes, *, thresholds: list[float]):
-        notes["seen"].append(1.0)
-        notes["scores"].zero_()
-        thresholds.append(0.5)
-        return rewards * len(thresholds)
-
-    notes = {"seen": [], "scores": torch.ones(3)}
-    part = find_strategy(ADVANTAGE, {"name": writes, "thresholds": [0.1]})
-    results = [part({"rewards": torch.ones(2), "notes": notes}).tolist() for _ in range(2)]
-    assert results == [[2.0, 2.0]] * 2
-    assert (notes["seen"], notes["scores"].tolist(), part.options) == ([], [1.0] * 3, {"thresholds": [0.1]})
 
 
 def test_nor_what_a_part_remembers_of_a_signal():

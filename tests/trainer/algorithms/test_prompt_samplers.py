@@ -100,9 +100,3 @@ def test_what_a_sampler_cannot_be():
             build_strategies(prompt_sampler={"name": "difficulty", **options})
     with pytest.raises(PartError, match="trains these too"):
         build_strategies(advantage="reinforce", prompt_sampler="dynamic")
-
-
-def test_uniform_is_left_to_trl():
-    assert build_strategies().prompt_sampler is None
-    assert build_strategies(prompt_sampler="dynamic").prompt_sampler is not None
-    assert dynamic(max_rounds=3).max_rounds == 3

@@ -55,10 +55,6 @@ def build(kind: str, spec) -> Strategy:
     return tried_sampler(found) if kind == PROMPT_SAMPLER else tried(found)
 
 
-def schedule(spec) -> UpdateSchedule:
-    return tried_schedule(find_strategy(UPDATE_SCHEDULE, spec))
-
-
 def of_rewards(strategy: Strategy, *rewards: float, **signals) -> list[float]:
     """Advantages of one group with these rewards."""
     return strategy({"rewards": torch.tensor(rewards), "group_size": len(rewards), **signals}).tolist()
@@ -111,19 +107,9 @@ def test_a_name_that_two_packages_offer_is_refused(packages):
     refused(ADVANTAGE, "centred", "name-offered-twice", *offers)
 
 
-def test_a_package_cannot_replace_a_built_in_part(packages):
-    install(packages, "shadow", "evenkeel.advantages", grpo="shadow_module:grpo")
-    refused(ADVANTAGE, "grpo", "name-offered-twice", "shadow_module:grpo (shadow)", "evenkeel itself")
-
-
 def test_an_unknown_name_gets_the_nearest_one_and_the_list():
     names = ", ".join(KINDS[ADVANTAGE].names())
     refused(ADVANTAGE, "exchangable", "unknown-name", "Did you mean exchangeable?", names)
-
-
-@pytest.mark.parametrize("spec", [None, {"name": None}, {"alpha": 0.2}], ids=str)
-def test_what_is_no_name_is_refused(spec):
-    refused(ADVANTAGE, spec, "part-without-name")
 
 
 def test_an_unknown_option_gets_the_nearest_one():
@@ -137,30 +123,9 @@ def test_an_option_of_the_wrong_type_is_refused(value):
     refused(TOKEN_WEIGHT, {"name": "adv_reweight", "alpha": value}, "option-not-accepted", f"alpha = {value!r}")
 
 
-def test_an_option_that_is_no_finite_number_is_refused():
-    refused(TOKEN_WEIGHT, {"name": "adv_reweight", "alpha": float("nan")}, "finite-number", "alpha = nan")
-
-
-@pytest.mark.parametrize(
-    ("kind", "spec", "code", "range_of_it"),
-    [
-        (TOKEN_WEIGHT, {"name": "adv_reweight", "alpha": 1.5}, "part", "0 ≤ alpha ≤ 1"),
-        (UPDATE_SCHEDULE, {"name": "lopti", "eta": 1.0}, "part", "0 < eta < 1"),
-    ],
-    ids=["alpha", "eta"],
-)
-def test_an_option_outside_its_range_is_refused_when_the_part_is_built(kind, spec, code, range_of_it):
-    refused(kind, spec, code, range_of_it)
-
-
 def test_a_missing_option_is_named(packages):
     write_module(packages, "part_with_option", "def part(rewards, group_size, *, temperature): return rewards")
     refused(ADVANTAGE, "part_with_option:part", "missing-option", "{name: part_with_option:part, temperature: …}")
-
-
-def test_annotations_that_cannot_be_read_are_refused(packages):
-    write_module(packages, "part_annotated", "def part(rewards: 'Tensor', group_size, *, scale=1.0): return rewards")
-    refused(ADVANTAGE, {"name": "part_annotated:part", "scale": 2.0}, "unresolved-annotation", "'Tensor'")
 
 
 @pytest.mark.parametrize(
@@ -175,15 +140,6 @@ def test_a_failing_import_is_an_error_that_says_why(packages, path, fragment):
     write_module(packages, "broken_module", "raise RuntimeError('needs a licence')")
     write_module(packages, "good_module", "")
     refused(ADVANTAGE, path, "failed-import", fragment)
-
-
-def test_an_entry_point_that_fails_to_import_is_an_error(packages):
-    install(packages, "gone", "evenkeel.advantages", vanished="module_that_is_gone:part")
-    refused(ADVANTAGE, "vanished", "failed-import", "'module_that_is_gone:part'", "ModuleNotFoundError")
-
-
-def test_what_is_no_function_is_refused():
-    refused(ADVANTAGE, "evenkeel.trainer.algorithms.groups:GROUP_STD_EPSILON", "not-a-function", "float")
 
 
 @pytest.mark.parametrize(
@@ -202,16 +158,6 @@ def test_a_wrong_signature_is_refused(packages, source, code, values, request):
     module = re.sub(r"\W", "_", request.node.name)
     write_module(packages, module, source)
     refused(ADVANTAGE, f"{module}:part", code, *values)
-
-
-@pytest.mark.parametrize(
-    ("kind", "values"),
-    [(TOKEN_WEIGHT, ["without probs", "def part(probs, *, …)"]), (UPDATE_SCHEDULE, ["def schedule(*, …) -> Upd"])],
-)
-def test_a_function_of_another_shape_is_not_called(packages, kind, values):
-    write_module(packages, f"never_called_{kind}", "def part(*, path: str = '/'): raise SystemExit('called')")
-    code = "missing-signal" if kind == TOKEN_WEIGHT else "wrong-signature"
-    refused(kind, f"never_called_{kind}:part", code, *values)
 
 
 def scaled_to_zero(rewards, group_size):
@@ -247,26 +193,6 @@ def fails(rewards, group_size):
 )
 def test_an_estimator_that_breaks_its_contract_is_refused(function, fragments):
     refused(ADVANTAGE, function, "part", f"advantage {function.__name__!r}", *fragments)
-
-
-def negative(probs, advantages, mask):
-    return probs - 0.5
-
-
-def per_response(probs, advantages, mask):
-    return probs.mean(1)
-
-
-@pytest.mark.parametrize(
-    ("function", "fragments"),
-    [
-        (negative, ["a weight is negative or not finite", "Clamp it at 0"]),
-        (per_response, ["for a mask (12, 6) it returned (12,)"]),
-    ],
-    ids=lambda value: getattr(value, "__name__", ""),
-)
-def test_a_token_weight_that_breaks_its_contract_is_refused(function, fragments):
-    refused(TOKEN_WEIGHT, function, "part", *fragments)
 
 
 SCHEDULES = """

@@ -13,7 +13,6 @@ from evenkeel.trainer.algorithms.advantages.exchangeable import (
 )
 from evenkeel.trainer.algorithms.advantages.group_baselines import grpo, rloo
 from evenkeel.trainer.algorithms.contract import Traits, traits_of
-from evenkeel.trainer.algorithms.diagnostics import shared_prefix_residual
 from tests.trainer.algorithms.advantages.rollouts import NAN, estimate, property_test, rollouts
 
 mixed_rollouts = rollouts(lowest=-16, highest=24, min_group_size=2)
@@ -144,14 +143,6 @@ def test_prefix_tree_refuses_weights_that_differ():
         prefix_tree(torch.tensor([1.0, 0.0]), 2, torch.ones(2, 3, dtype=torch.long), torch.tensor([1.0, 0.5]))
 
 
-def test_prefix_tree_accepts_weights_that_differ_only_between_groups_or_in_unjudged_rows():
-    weights = torch.tensor([1.0, 1.0, 0.5, 2.0, 2.0, 2.0])
-    rewards = torch.tensor([1.0, 0.0, NAN, 1.0, 0.0, 0.0])
-    ids = torch.ones(6, 2, dtype=torch.long)
-    result = prefix_tree(rewards, 3, ids, weights)
-    assert torch.equal(result.nan_to_num(), prefix_tree(rewards, 3, ids).nan_to_num())
-
-
 @property_test
 @given(mixed_rollouts, st.randoms(use_true_random=False))
 def test_weak_token_classes_leave_no_residual(rollout, random):
@@ -209,13 +200,6 @@ def test_the_correlation_decides_which_classes_are_weak():
     assert not torch.allclose(with_threshold(0.71), sequence_level, atol=1e-2)
 
 
-def test_a_masked_response_does_not_keep_classes_from_being_weak():
-    rewards, weights = torch.tensor([1.0, 1.0, 0.0, 0.0, 1.0]), torch.tensor([1.0, 1.0, 1.0, 1.0, 0.0])
-    counted = torch.tensor([[1, 0], [1, 1], [1, 0], [1, 1], [0, 0]])
-    result = token_class(rewards, 5, torch.full((5, 2), 7), counted, weights)
-    assert (result[:4] * counted[:4]).sum().abs() < 1e-6
-
-
 def test_bfloat16_rewards_count_more_tokens_than_bfloat16_can():
     # n = 600 and 300: bfloat16 cannot count beyond 256. b_7 = 600/900 = 2/3 against b = 1/2.
     rewards = torch.tensor([1.0, 0.0], dtype=torch.bfloat16)
@@ -231,27 +215,3 @@ def test_the_three_declare_what_their_cancellation_needs():
     assert traits_of(exchangeable_prefix_tree) == Traits(
         cancels_shared_tokens=True, needs_whole_groups="step", needs_equal_sequence_weights=True
     )
-
-
-def shared_beginnings(shared, vocabulary, longest, groups=200, group_size=8):
-    """Groups that begin with the same ``shared`` tokens and go on at random, to uneven lengths."""
-    generator = torch.Generator().manual_seed(0)
-    rows = groups * group_size
-    lengths = torch.randint(shared + 1, longest + 1, (rows,), generator=generator)
-    ids = torch.randint(1, vocabulary + 1, (rows, longest), generator=generator)
-    ids[:, :shared] = ids.view(groups, group_size, longest)[:, 0, :shared].repeat_interleave(group_size, 0)
-    mask = (torch.arange(longest) < lengths[:, None]).long()
-    return (torch.rand(rows, generator=generator) < 0.5).float(), ids * mask, mask, 1 / lengths
-
-
-@pytest.mark.parametrize(("vocabulary", "longest"), [(20, 20), (1000, 200)])
-@pytest.mark.parametrize("shared", [1, 5])
-def test_token_classes_cancel_in_sum_and_not_at_each_position_of_a_shared_prefix(shared, vocabulary, longest):
-    rewards, ids, mask, by_length = shared_beginnings(shared, vocabulary, longest)
-    for weights in (by_length, torch.ones_like(by_length)):
-        of_classes = token_class(rewards, 8, ids, mask, weights)
-        of_sequences = exchangeable(rewards, 8, weights)[:, None].expand(mask.shape)
-        left, none = (shared_prefix_residual(each, weights, ids, mask, 8).item() for each in (of_classes, of_sequences))
-        print(f"{shared} shared of up to {longest} tokens, {vocabulary} ids: {left:.4f}, exchangeable {none:.0e}")  # noqa: T201 a README quotes it
-        assert 2e-3 < left < 5e-2
-        assert none < 1e-6

@@ -37,7 +37,3 @@ REFUSED = {
 def test_what_a_formula_has_no_answer_for_is_refused(what):
     with pytest.raises(ValueError, match=r"\w"):
         REFUSED[what]()
-
-
-def test_the_largest_group_that_reaches_no_power_of_zero_is_accepted():
-    lambda_grpo(torch.zeros(82), 82, SIZES[:82])

@@ -7,7 +7,6 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as npst
 
 from evenkeel.trainer.algorithms.coefficients.drift_fixing import dfpo_min_replace, dfpo_orthogonal
-from evenkeel.trainer.algorithms.contract import traits_of
 
 fast = settings(max_examples=25, deadline=None, derandomize=True)
 BOTH = pytest.mark.parametrize("coefficient", [dfpo_min_replace, dfpo_orthogonal])
@@ -86,11 +85,3 @@ def cancels(log_ratio, rewards, form, normalization):
 @given(log_ratios, outcomes, forms, normalizations)
 def test_the_contributions_to_shared_tokens_cancel(log_ratio, rewards, form, normalization):
     cancels(log_ratio, rewards, form, normalization)
-
-
-@BOTH
-def test_the_traits_ask_for_what_the_cancellation_needs(coefficient):
-    traits = traits_of(coefficient)
-    assert traits.needs_whole_groups == "forward"
-    assert traits.needs_sequence_advantages
-    assert traits.cancels_shared_tokens
