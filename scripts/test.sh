@@ -4,7 +4,7 @@
 #     bash scripts/test.sh                            # ruff, mypy, the site, and the tests that take seconds
 #     bash scripts/test.sh -m slow                    # arguments go to pytest, which then runs alone
 #     bash scripts/test.sh -m standin -n 0            # as on a GPU, without one: docs/devices.md
-#     bash scripts/test.sh -m gpu -n 0 -rA            # every path that needs a GPU: tests/gpu/test_paths.py
+#     bash scripts/test.sh -m gpu -n 0 --table        # every path that needs a GPU: tests/gpu/test_paths.py
 #     bash scripts/test.sh -m vllm -n 0               # vLLM on a CPU: after scripts/vllm_cpu_environment.sh
 #     bash scripts/test.sh --hypothesis-profile thorough   # properties on 1,000 examples each instead of 40
 #     bash scripts/test.sh tests/rewards -n 0 --pdb

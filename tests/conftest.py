@@ -28,6 +28,7 @@ settings.load_profile("brief")
 def pytest_addoption(parser: pytest.Parser) -> None:
     """Here, and not beside the tests that take them: pytest reads no other file before its command line."""
     group = parser.getgroup("gpu", "-m gpu: tests/gpu/test_paths.py")
+    group.addoption("--table", action="store_true", help="print what became of each path as a table")
     group.addoption("--cpu", action="store_true", help="leave GPUs alone, and try what runs without")
     group.addoption("--model", help="train this one instead of the tiny policy")
 

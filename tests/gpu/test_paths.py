@@ -1,8 +1,8 @@
 """Every path that needs a GPU: a few steps of the quickstart in processes of their own, and what must be true of each.
 
-    bash scripts/test.sh -m gpu -n 0 -rA -s            # `-s` shows the numbers
-    bash scripts/test.sh -m gpu -n 0 -rA -k "zero2 or fsdp2" --model Qwen/Qwen2.5-0.5B-Instruct
-    bash scripts/test.sh -m gpu -n 0 -rA --cpu         # what can be tried without a GPU
+    bash scripts/test.sh -m gpu -n 0 --table
+    bash scripts/test.sh -m gpu -n 0 --table -k "zero2 or fsdp2" --model Qwen/Qwen2.5-0.5B-Instruct
+    bash scripts/test.sh -m gpu -n 0 --table --cpu     # what can be tried without a GPU
 
 They are what docs/devices.md lists as not known without a GPU. What cannot run here is skipped with the reason.
 """
@@ -15,7 +15,7 @@ import subprocess
 import sys
 import time
 import urllib.request
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from importlib.util import find_spec
 from pathlib import Path
@@ -108,10 +108,6 @@ def numbers(run: Path, *names: str) -> dict[str, list[float]]:
     return {name: [line[name] for line in lines if name in line] for name in names}
 
 
-def shown(**facts: Any) -> None:
-    sys.stdout.write(f"\n{json.dumps(facts)}\n")
-
-
 @pytest.fixture(scope="module")
 def machine(pytestconfig: pytest.Config, tmp_path_factory: pytest.TempPathFactory) -> Machine:
     found = Machine(tmp_path_factory.mktemp("gpu"), pytestconfig.option.model, cpu=pytestconfig.option.cpu)
@@ -121,7 +117,7 @@ def machine(pytestconfig: pytest.Config, tmp_path_factory: pytest.TempPathFactor
 
 
 @pytest.mark.parametrize("name", PATHS)
-def test_a_run_on_one_process(machine: Machine, name: str):
+def test_a_run_on_one_process(machine: Machine, name: str, record_property: Callable[[str, object], None]):
     settings, gpus, package = PATHS[name]
     machine.needs(gpus, *filter(None, [package]))
     if name == "bf16" and machine.gpus and not machine.bf16:
@@ -134,21 +130,24 @@ def test_a_run_on_one_process(machine: Machine, name: str):
     }.get(name, ())
     found = numbers(run, *wanted)
     assert all(found.values()), found
-    shown(path=name, **found)
+    for column, values in found.items():
+        record_property(column, values)
     if name == "lora":
         exported = str(machine.folder / "exported")
         machine.run("-m", "evenkeel", "export", str(run), "--to", exported)
         assert list(Path(exported).glob("*.safetensors"))
 
 
-def test_a_server_on_the_second_gpu_follows_the_policy(machine: Machine):
+def test_a_server_on_the_second_gpu_follows_the_policy(
+    machine: Machine, record_property: Callable[[str, object], None]
+):
     """TRL's transport of the weights, which takes NCCL between two GPUs."""
     machine.needs(2, "vllm")
     with served(machine.model or str(POLICY)):
         run = machine.trained("server", *VLLM, "trl.vllm_mode=server", f"trl.vllm_server_port={SERVER_PORT}")
     found = numbers(run, "vllm/agreement_max")["vllm/agreement_max"]
     assert found
-    shown(path="vllm_server", agreement=found)
+    record_property("vllm/agreement_max", found)
 
 
 @contextmanager
@@ -192,14 +191,16 @@ def test_what_is_sharded_trains_on_two_gpus_or_one(
     assert (checkpoint / "model.safetensors").exists()
 
 
-def test_a_resumed_run_ends_where_one_without_a_stop_does(machine: Machine):
+def test_a_resumed_run_ends_where_one_without_a_stop_does(
+    machine: Machine, record_property: Callable[[str, object], None]
+):
     """On a CPU bit for bit; on a GPU sums may come in another order, and how far apart it is, is shown."""
     whole = machine.trained("whole")
     machine.trained("resumed", f"trl.max_steps={STEPS // 2}")
     resumed = machine.trained("resumed", "--resume", "auto")
     one, two = (load_file(run / f"checkpoint-{STEPS}" / "model.safetensors") for run in (whole, resumed))
     gap = max((one[name].float() - two[name].float()).abs().max().item() for name in one)
-    shown(path="resume", gap=gap)
+    record_property("largest difference of weights", gap)
     assert machine.gpus or gap == 0
 
 
@@ -209,10 +210,13 @@ def here(machine: Machine, trainer: type[GRPOTrainer], folder: Path, **keywords:
     return train(trainer, POLICY, folder, **{"use_cpu": not on_gpu, "bf16": on_gpu, "learning_rate": 1e-4, **keywords})
 
 
-def test_the_default_is_as_far_from_trl_as_trl_is_from_itself(machine: Machine, tmp_path: Path):
+def test_the_default_is_as_far_from_trl_as_trl_is_from_itself(
+    machine: Machine, tmp_path: Path, record_property: Callable[[str, object], None]
+):
     stock, again = (here(machine, GRPOTrainer, tmp_path) for _ in range(2))
     gaps = {"itself": max_difference(stock, again), "ours": max_difference(stock, here(machine, RLVRTrainer, tmp_path))}
-    shown(path="parity", **gaps)
+    for whose, gap in gaps.items():
+        record_property(whose, gap)
     assert gaps["ours"] <= 2 * gaps["itself"]
 
 
