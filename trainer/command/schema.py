@@ -6,7 +6,8 @@
 
 Shipped files name the shipped schema in their first line, `# yaml-language-server: $schema=…`, which `evenkeel configs
 copy` keeps right. One that you print also knows the parts that installed packages offer and the arguments of your TRL.
-What one key asks of another is not in it: `evenkeel check` says that. The same keys as tables: docs/run_file.md.
+What a file must hold, and what one key asks of another, is not in it: `evenkeel check` says that. The same keys as
+tables: docs/run_file.md.
 """
 
 import argparse
@@ -26,8 +27,6 @@ from evenkeel.trainer.command import command_line
 Schema = dict[str, Any]
 
 _OWN_PART = r"^[^:/\\]+:[^:]+$"
-_PARTIAL = "_partial"
-"""Ends the name of a definition as a file that extends another may write it: what it leaves out is in its base."""
 _EXTENDS = "The one file, beside this one, whose keys this one takes over: its own win, mappings merge, lists replace."
 _OF_A_FIELD = ("description", "default")
 
@@ -54,7 +53,7 @@ def _kind(text: str) -> str:
 
 def run_schema() -> Schema:
     """Of run files, and of those that are read only to evaluate."""
-    return _of_files(_with_partial(_run_definitions()), "Run")
+    return _of_files(_run_definitions(), "Run")
 
 
 def sweep_schema() -> Schema:
@@ -62,9 +61,9 @@ def sweep_schema() -> Schema:
     from evenkeel.trainer.lab.sweeps.consistency import RESERVED_KEYS
     from evenkeel.trainer.lab.sweeps.schema import SlurmSweep, Sweep
 
-    run = _with_partial(_run_definitions())
+    run = _run_definitions()
     settings, free = {}, []
-    for path, pointer, node in _settings(run, f"Run{_PARTIAL}"):
+    for path, pointer, node in _settings(run, "Run"):
         if path not in RESERVED_KEYS:
             settings[path] = {"$ref": pointer}
         if _has_places(node, run):
@@ -76,33 +75,24 @@ def sweep_schema() -> Schema:
         "Values": _object(grid, patternProperties={beneath: values}),
         "HeldOut": {"propertyNames": {"pattern": r"^data\.test\."}, "$ref": "#/$defs/Settings"},
     }
-
     sweep = {**_definitions(Sweep), "SlurmExecution": _definitions(SlurmSweep)["SlurmExecution"]}
     keys, tuned = sweep["Sweep"]["properties"], sweep["Tuning"]["properties"]
     executors = [{"$ref": f"#/$defs/{name}"} for name in ("LocalExecution", "SlurmExecution")]
     keys["executor"] = {"anyOf": executors, "description": keys["executor"]["description"]}
     keys["variants"]["additionalProperties"] = {"anyOf": [{"$ref": "#/$defs/Settings"}, {"type": "null"}]}
-    keys["variants"]["propertyNames"] = {"pattern": r"^[^\s/\\,=]+$"}
     for node, name in ((keys["grid"], "Values"), (tuned["grid"], "Values"), (tuned["held_out"], "HeldOut")):
         _refer(node, name)
-    sweep["Sweep"]["required"] = ["variants", "baseline"]
-    own, of_parents = {"required": ["config", "seeds"]}, {"properties": {"config": False, "seeds": False}}
-    sweep["Sweep"] |= {"if": {"required": ["from"]}, "then": of_parents, "else": own}
-    return _of_files({**_with_partial(sweep), **dotted, **run}, "Sweep")
+    return _of_files({**sweep, **dotted, **run}, "Sweep")
 
 
 def claim_schema() -> Schema:
     """Of claim files, which name a sweep's file or hold what is in one."""
     from evenkeel.trainer.lab.claims.claim import Claim
 
-    held = sweep_schema()
-    claim = _definitions(Claim)["Claim"]
-    claim["required"].remove("name")
-    sweep = claim["properties"]["sweep"]
-    text = next(member for member in sweep["anyOf"] if member["type"] == "string")
-    sweep["anyOf"] = [text, {key: held[key] for key in ("if", "then", "else")}]
-    definitions = dict(sorted({**held["$defs"], "Claim": claim}.items()))
-    return {"$schema": held["$schema"], "title": "Claim of Evenkeel", "$ref": "#/$defs/Claim", "$defs": definitions}
+    sweep, claim = sweep_schema(), _definitions(Claim)["Claim"]
+    claim["properties"]["sweep"]["anyOf"] = [{"type": "string"}, {"$ref": "#/$defs/Sweep"}]
+    definitions = dict(sorted({**sweep["$defs"], "Claim": claim}.items()))
+    return {**sweep, "title": "Claim of Evenkeel", "$ref": "#/$defs/Claim", "$defs": definitions}
 
 
 SCHEMAS: dict[str, Callable[[], Schema]] = {"run": run_schema, "sweep": sweep_schema, "claim": claim_schema}
@@ -110,28 +100,16 @@ SCHEMAS: dict[str, Callable[[], Schema]] = {"run": run_schema, "sweep": sweep_sc
 
 
 def _of_files(definitions: dict[str, Schema], root: str) -> Schema:
-    """The schema of files, of which one that extends another need not be complete."""
-    for name in (root, root + _PARTIAL):
-        extends = {"type": "string", "minLength": 1, "description": _EXTENDS}
-        definitions[name]["properties"] = {"extends": extends, **definitions[name]["properties"]}
-    ends: dict[str, Schema] = {
-        "if": {"required": ["extends"]},
-        "then": {"$ref": f"#/$defs/{root}{_PARTIAL}"},
-        "else": {"$ref": f"#/$defs/{root}"},
-    }
+    extends = {"type": "string", "minLength": 1, "description": _EXTENDS}
+    definitions[root]["properties"] = {"extends": extends, **definitions[root]["properties"]}
     used: dict[str, Schema] = {}
-    names = [*_named_in(ends)]
+    names = [root]
     for name in names:  # grows
         if name not in used:
             used[name] = definitions[name]
-            names += _named_in(definitions[name])
+            names += [found[1] for found in re.finditer(r'"\$ref": "#/\$defs/(\w+)', json.dumps(definitions[name]))]
     about = {"$schema": "https://json-schema.org/draft/2020-12/schema", "title": f"{root} of Evenkeel"}
-    return {**about, **ends, "$defs": dict(sorted(used.items()))}
-
-
-def _named_in(node: Any) -> Iterator[str]:
-    """The definitions that ``node`` refers to."""
-    return (found[1] for found in re.finditer(r'"\$ref": "#/\$defs/(\w+)', json.dumps(node)))
+    return {**about, "$ref": f"#/$defs/{root}", "$defs": dict(sorted(used.items()))}
 
 
 def _run_definitions() -> dict[str, Schema]:
@@ -139,16 +117,6 @@ def _run_definitions() -> dict[str, Schema]:
 
     definitions = _definitions(RunConfig)
     definitions["Run"] = run = definitions.pop("RunConfig")
-    # A file without rows to train on is given to `evenkeel evaluate`, which names the model.
-    trains = {"properties": {"data": {"required": ["train"]}}, "required": ["data"]}
-    named = {"model": {"required": definitions["ModelSection"].pop("required")}}
-    run |= {"required": ["data", "rewards"], "if": trains, "then": {"required": ["model"], "properties": named}}
-    other = {"not": {"enum": [*definitions["Source"]["properties"]]}}
-    several = {"type": "object", "minProperties": 1, "propertyNames": other}
-    for part in ("train", "test"):
-        place = definitions["DataSection"]["properties"][part]
-        source, sources, nothing = place.pop("anyOf")
-        place |= {"if": several, "then": sources, "else": {"anyOf": [source, nothing]}}
     one = {"$ref": "#/$defs/environment"}
     by_task = {"type": "object", "minProperties": 1, "not": {"required": ["name"]}, "additionalProperties": one}
     run["properties"]["environment"]["anyOf"] = [one, by_task, {"type": "null"}]
@@ -165,7 +133,8 @@ def _definitions(model: type[BaseModel]) -> dict[str, Schema]:
 
     def plain(node: Schema) -> Schema:
         made = _rebuilt(node, plain)
-        made.pop("title", None)
+        for name in ("title", "required"):  # what a file leaves out may be in the one that it extends
+            made.pop(name, None)
         if "description" in made:
             paragraphs = made["description"].replace("``", "`").split("\n\n")
             made["description"] = "\n\n".join(" ".join(text.split()) for text in paragraphs)
@@ -201,18 +170,16 @@ def _refer(node: Schema, name: str) -> None:
     node |= {"$ref": f"#/$defs/{name}", **kept}
 
 
-def _rebuilt(node: Any, change: Callable[[Any], Any], without: Sequence[str] = ()) -> Schema:
-    """A copy of a schema with ``change`` applied to the schemas right inside it, but for those at keys ``without``."""
-    made = {}
+def _rebuilt(node: Any, change: Callable[[Any], Any]) -> Schema:
+    """A copy of a schema with ``change`` applied to the schemas right inside it."""
+    made: Schema = {}
     for key, value in node.items():
-        if key in without:
-            made[key] = value
-        elif key in ("properties", "patternProperties"):
+        if key == "properties":
             made[key] = {name: change(each) for name, each in value.items()}
-        elif isinstance(value, list) and key in ("anyOf", "allOf"):
+        elif key == "anyOf":
             made[key] = [change(each) for each in value]
         else:
-            inside = isinstance(value, dict) and key in ("if", "then", "else", "items", "additionalProperties")
+            inside = isinstance(value, dict) and key in ("items", "additionalProperties")
             made[key] = change(value) if inside else value
     return made
 
@@ -239,7 +206,6 @@ def _parts() -> dict[str, Schema]:
         options = {name: _options(key, target) for name, target in sorted(kind.built_in().items())}
         mapping: Schema = {
             "type": "object",
-            "required": ["name"],
             "properties": {"name": {"anyOf": [{"enum": kind.names()}, own]}},
             "allOf": [
                 {"if": {"properties": {"name": {"const": name}}, "required": ["name"]}, "then": taken}
@@ -251,18 +217,18 @@ def _parts() -> dict[str, Schema]:
             mapping["allOf"].append(
                 {"if": {"properties": {"name": {"const": MIX}}, "required": ["name"]}, "then": _mixture()}
             )
-        alone = [name for name in kind.names() if "required" not in options.get(name, ())]
-        parts[key] = {"anyOf": [*([{"enum": alone}] if alone else []), own, mapping]}
+        alone = [{"enum": kind.names()}] if kind.names() else []
+        parts[key] = {"anyOf": [*alone, own, mapping]}
     return parts
 
 
 def _mixture() -> Schema:
     """What is beside the name of a mixture."""
     weight = {"type": "number", "exclusiveMinimum": 0}
-    with_options = {"type": "object", "properties": {"weight": weight}, "required": ["weight"]}
+    with_options = {"type": "object", "properties": {"weight": weight}}
     parts = {"type": "object", "minProperties": 1, "additionalProperties": {"anyOf": [weight, with_options]}}
     of = parts | {"description": "Name → weight, or its weight and options."}
-    return _object({"name": {"description": "Estimators added up."}, "of": of}) | {"required": ["of"]}
+    return _object({"name": {"description": "Estimators added up."}, "of": of})
 
 
 def _options(kind: str, target: Callable[..., Any]) -> Schema:
@@ -275,14 +241,11 @@ def _options(kind: str, target: Callable[..., Any]) -> Schema:
     is_class = inspect.isclass(target)
     hints = typing.get_type_hints(target.__init__ if is_class and kind != "verifier" else target)
     properties: Schema = {"name": {"description": documentation.partition("\n")[0].replace("``", "`")}}
-    needed = []
     for name, parameter in inspect.signature(target).parameters.items():
         if is_class or parameter.kind is parameter.KEYWORD_ONLY:
             hint = hints[name]
             option = {"$ref": "#/$defs/verifier"} if hint is Verifier else _in_order(TypeAdapter(hint).json_schema())
-            if parameter.default is parameter.empty:
-                needed.append(name)
-            else:
+            if parameter.default is not parameter.empty:
                 option["default"] = parameter.default
             properties[name] = option | ({"description": meanings[name]} if name in meanings else {})
     if kind in ("environment", "tool"):
@@ -294,34 +257,11 @@ def _options(kind: str, target: Callable[..., Any]) -> Schema:
         properties["calls_at_once"] = {"type": "integer", "minimum": 1, "description": "Calls of different rows."}
         new = {"type": "boolean", "description": "A new object for each row, instead of one that is reset."}
         properties["new_for_each_row"] = new
-    return _object(properties) | ({"required": needed} if needed else {})
+    return _object(properties)
 
 
 def _object(properties: Mapping[str, Any], **more: Any) -> Schema:
     return {"type": "object", "properties": {**properties}, **more, "additionalProperties": False}
-
-
-def _with_partial(definitions: Mapping[str, Schema]) -> dict[str, Schema]:
-    """And each of them, where it differs, as a file that extends another may write it: nothing is required there.
-
-    What stands in a list is complete, for lists are not merged.
-    """
-    differing: set[str] = set()
-
-    def partial(node: Any) -> Any:
-        if not isinstance(node, dict):
-            return node
-        made = _rebuilt(node, partial, without=("items", "if"))
-        made = {key: value for key, value in made.items() if key not in ("required", "minProperties")}
-        if str(node.get("$ref", "")).rpartition("/")[2] in differing:
-            made["$ref"] += _PARTIAL
-        if made.get("anyOf") and not any(made["anyOf"]):
-            del made["anyOf"]
-        return made
-
-    while found := {name for name, node in definitions.items() if partial(node) != node} - differing:
-        differing |= found
-    return {**definitions, **{f"{name}{_PARTIAL}": partial(definitions[name]) for name in differing}}
 
 
 def _settings(definitions: Mapping[str, Schema], name: str, above: str = "") -> Iterator[tuple[str, str, Schema]]:
@@ -341,7 +281,7 @@ def sections_in(node: Schema, definitions: Mapping[str, Schema]) -> list[str]:
 
 def members_of(node: Schema) -> list[Schema]:
     """What ``node`` may be, each for itself."""
-    return [*members_of(node["else"]), node["then"]] if "else" in node else node.get("anyOf") or [node]
+    return node.get("anyOf") or [node]
 
 
 def _has_places(node: Schema, definitions: Mapping[str, Schema]) -> bool:
