@@ -15,7 +15,9 @@ import pytest
 from ruamel.yaml import YAML
 from transformers import AutoModelForCausalLM, AutoTokenizer
 
+from evenkeel.trainer import RLVRTrainer
 from evenkeel.trainer.command.train import main
+from evenkeel.trainer.run import launch as launch_module
 from tests.paths import ROOT
 
 SETTINGS: dict[str, Any] = {
@@ -134,6 +136,19 @@ def test_a_run_repeated_from_its_directory_gives_the_same_numbers(run_file: Path
     (run / "manifest.json").write_text(json.dumps(recorded))
     assert main(["--rerun", str(run)]) == 2
     assert "data_fingerprints.train: " in capsys.readouterr().err
+
+
+def test_a_resumed_run_takes_what_it_took_when_it_began(run_file: Path, tmp_path: Path, capsys, monkeypatch):
+    monkeypatch.setenv("EVENKEEL_OFF", "planned")
+    assert main([str(run_file), "trl.max_steps=2"]) == 0
+    record = json.loads((tmp_path / "run/manifest.json").read_text())["choices"]
+    assert (record["planned"], record["compact"]) == (False, True)
+    monkeypatch.setenv("EVENKEEL_OFF", "compact")
+    made: list[RLVRTrainer] = []
+    monkeypatch.setattr(launch_module, "run_trainer", lambda trainer, *_, **__: made.append(trainer) or 0)
+    assert main([str(run_file), "--resume", "auto"]) == 0
+    assert (made[0].parts.microbatches.planner, made[0].parts.is_compact) == (None, False)
+    assert "compact: True → False" in capsys.readouterr().out
 
 
 def test_a_run_stopped_behind_its_last_checkpoint_gets_its_summary_and_no_step_more(

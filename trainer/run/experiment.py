@@ -1,8 +1,8 @@
 """From a run file to everything it means: each part is made when it is first asked for, once, and kept."""
 
 import os
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any, Literal, Self
@@ -34,7 +34,8 @@ from evenkeel.trainer.run.environments import (
 )
 from evenkeel.trainer.run.processes import print_line
 from evenkeel.trainer.run.tokenizer import load_tokenizer
-from evenkeel.trainer.step.compatibility import divides_over_ranks
+from evenkeel.trainer.step.compatibility import SWITCHES, divides_over_ranks
+from evenkeel.trainer.step.options import Speed
 
 
 @dataclass
@@ -46,11 +47,13 @@ class Experiment:
     Attributes:
         folder: where relative paths of rows are looked for, before the current directory.
         processes: how many the run is started on.
+        recorded_choices: what a run that is resumed took of `choices`; what it did not take is not taken now.
     """
 
     config: RunConfig
     folder: Path
     processes: int = 1
+    recorded_choices: Mapping[str, bool] = field(default_factory=dict)
 
     @classmethod
     def of_file(
@@ -148,7 +151,7 @@ class Experiment:
     @cached_property
     def cut(self) -> Literal["by_rank", "over_all_ranks"]:
         """How a rollout batch is cut into optimizer steps: the same rows on any number of processes, if it can."""
-        if self.plan.optimizer_steps_per_rollout == 1:
+        if self.plan.optimizer_steps_per_rollout == 1 or not self.recorded_choices.get("over_all_ranks", True):
             return "by_rank"
         if divides_over_ranks(self.args, self.strategies.keep_groups):
             return "over_all_ranks"
@@ -159,6 +162,18 @@ class Experiment:
                 "optimizer steps."
             )
         return "by_rank"
+
+    @property
+    def choices(self) -> dict[str, bool]:
+        """What the code took by itself: `SWITCHES` of the trainer, and whether rows are cut ``over_all_ranks``."""
+        return {**self.trainer.parts.choices, "over_all_ranks": self.cut == "over_all_ranks"}
+
+    @property
+    def speed(self) -> Speed:
+        """The file's options of speed, without what a run that is resumed did not take."""
+        left_out = [option for name, option in SWITCHES.items() if not self.recorded_choices.get(name, True)]
+        stock: dict[str, Any] = {option: getattr(Speed, option) for option in left_out}
+        return replace(self.config.speed_options, **stock)
 
     @cached_property
     def args(self) -> Any:
@@ -217,7 +232,7 @@ class Experiment:
             quantization_config=quantization_config(config),
             strategies=self.strategies,
             cut=self.cut,
-            speed=config.speed_options,
+            speed=self.speed,
             engine=(config.vllm or VLLMSection()).options,
             evaluation=Evaluation(config.run_seed, config.evaluation.decodings),
             **self.environment_arguments,

@@ -30,6 +30,7 @@ from evenkeel.trainer.run.record.manifest import (
     differences,
     read_manifest,
     record_changes,
+    record_choices,
     starting_point,
     write_manifest,
 )
@@ -91,6 +92,7 @@ def train(
             print(f"{run} is finished: nothing is left to train. Its summary is {run / SUMMARY_TEXT}.")
         return 0
     begins = checkpoint is None
+    experiment.recorded_choices = placement.choices
     try:
         branch = None
         if begins:
@@ -118,6 +120,8 @@ def train(
         with library_errors_in_words(SIGNS.under_way), lines_named("algorithm", written):
             trainer = experiment.trainer
         check_engine_runs(trainer.accelerator)
+        if is_main and (other := record_choices(run, experiment.choices)):
+            print(f"Not taken as when the run began, so that numbers may differ: {', '.join(other)}", flush=True)
     except Refusal:
         if is_main and begins:
             forget_fresh_directory(run)

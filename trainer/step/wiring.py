@@ -8,6 +8,7 @@ from typing import Any, Literal
 from evenkeel.trainer.step.advantages import Advantages
 from evenkeel.trainer.step.checkpoint import ROLLOUT_BATCHES, Checkpoint
 from evenkeel.trainer.step.compatibility import (
+    SWITCHES,
     Loaded,
     Option,
     Settings,
@@ -53,6 +54,7 @@ class Parts:
 
     Attributes:
         is_compact: transformers generates compactly.
+        choices: what of `SWITCHES` is taken.
         common_noise, row_keys, revisions, engine_check, watch: ``None`` where they were not asked for.
     """
 
@@ -62,6 +64,7 @@ class Parts:
     lag: Lag
     prompts: Prompts
     is_compact: bool
+    choices: dict[str, bool]
     common_noise: CommonRandomNumbers | None
     row_keys: SampleKeys | None
     provenance: Provenance
@@ -116,7 +119,8 @@ def wired(
     schedule, phases = Schedule.of(args, strategies.schedule.num_passes), Phases()
     asks_for_old = settings.corrects_engine or not schedule.is_on_policy
     lags = speed.staleness > 0
-    skips_old = _is_taken(settings, ranks, "skip_old_logps")
+    choices = {name: _is_taken(settings, ranks, option) for name, option in SWITCHES.items()}
+    skips_old = choices["skipping"]
     reward_weights, group_size = trainer.reward_weights, args.num_generations
     ends = frozenset({*trainer.eos_token_ids, tokenizer.pad_token_id})
     checkpoint = Checkpoint(strategies.all, ranks)
@@ -132,11 +136,9 @@ def wired(
             tokens_per_microbatch=speed.tokens_per_microbatch,
             cuts_passes=cuts_passes(settings),
             trims_prompts=settings.loaded.rope_type is not None,  # rotary positions are relative
-            attention_length=attention_length(trainer.model.config.get_text_config())
-            if _is_taken(settings, ranks, "shared_prompts")
-            else None,
+            attention_length=attention_length(trainer.model.config.get_text_config()) if choices["sharing"] else None,
         )
-        if _is_taken(settings, ranks, "microbatches")
+        if choices["planned"]
         else None,
         over_all_ranks=cut == "over_all_ranks",
         verify_steps=speed.verify_steps,
@@ -146,7 +148,7 @@ def wired(
         ranks=ranks,
         schedule=schedule,
         phases=phases,
-        lag=Lag(speed.staleness, schedule, ranks, overlaps=_is_taken(settings, ranks, "overlap_generation")),
+        lag=Lag(speed.staleness, schedule, ranks, overlaps=choices["overlap"]),
         prompts=Prompts(
             strategies.prompt_sampler,
             trainer.train_dataset,
@@ -156,7 +158,8 @@ def wired(
             reward_weights=reward_weights,
             ends=ends,
         ),
-        is_compact=_is_taken(settings, ranks, "generation"),
+        is_compact=choices["compact"],
+        choices=choices,
         common_noise=CommonRandomNumbers(args.seed, ranks) if speed.common_random_numbers else None,
         row_keys=SampleKeys(args.seed, ranks)
         if any(getattr(function, "wants_row_keys", False) for function in trainer.reward_funcs)

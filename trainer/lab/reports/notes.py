@@ -76,6 +76,11 @@ def _unequal(runs: RecordedRuns, dataset: str) -> Sequence[str]:
             f"Runs were last evaluated after {', '.join(f'{end:g}' for end in ends)} rollout batches: their final "
             "accuracies do not compare equal amounts of training."
         )
+    chosen = [run.manifest.get("choices") or {} for run in runs.all]
+    for choice in sorted(set().union(*chosen)):
+        without = [run.path.parent.name for run, taken in zip(runs.all, chosen, strict=True) if not taken.get(choice)]
+        if 0 < len(without) < len(chosen):
+            notes.append(f"Not all runs took the same of the ways to compute: {', '.join(without)} without {choice}.")
     prints = [run.manifest.get("data_fingerprints") or {} for run in runs.all]
     held_out = [{part: value for part, value in found.items() if part != "train"} for found in prints]
     if any(found != held_out[0] for found in held_out):

@@ -131,6 +131,15 @@ def record_changes(run: Path, checkpoint: Path, start: Mapping[str, Any], change
     write_json(run / MANIFEST, record)
 
 
+def record_choices(run: Path, choices: Mapping[str, bool]) -> list[str]:
+    """Write `Experiment.choices` into a run's record when it begins; of a resumed one, a line for each other choice."""
+    record = read_manifest(run)
+    if "choices" not in record:
+        write_json(run / MANIFEST, {**record, "choices": dict(choices)})
+    before = record.get("choices", choices)
+    return [f"{name}: {before.get(name)} → {now}" for name, now in choices.items() if before.get(name) != now]
+
+
 def check_same_run_again(run: Path, before: Mapping[str, Any], start: Mapping[str, Any], world_size: int) -> None:
     """Refuse to repeat ``run`` from another model, on other rows or another number of processes: it would be another.
 

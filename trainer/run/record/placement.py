@@ -33,6 +33,7 @@ class Placement:
         is_finished: and its summary is written.
         lines: messages about the choice.
         changed: what differs from what the run was started from, where that was allowed.
+        choices: what the run took of `Experiment.choices` when it began.
         lock: held by rank 0 for as long as this object lives.
     """
 
@@ -42,6 +43,7 @@ class Placement:
     is_finished: bool = False
     lines: list[str] = field(default_factory=list)
     changed: list[str] = field(default_factory=list)
+    choices: Mapping[str, bool] = field(default_factory=dict)
     lock: FileLock | None = None
 
 
@@ -176,7 +178,8 @@ def _resumed(config: RunConfig, args: Any, run: Path, resume: str) -> Placement:
     planned = args.max_steps if args.max_steps > 0 else state["max_steps"]
     trained = bool(state["global_step"] >= planned)
     lines += _not_exact(config, run)
-    return Placement(run, found.checkpoint, trained, trained and record.is_finished, lines)
+    choices = read_manifest(run).get("choices") or {}
+    return Placement(run, found.checkpoint, trained, trained and record.is_finished, lines, choices=choices)
 
 
 def _not_exact(config: RunConfig, run: Path) -> Iterator[str]:

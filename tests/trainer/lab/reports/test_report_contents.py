@@ -85,7 +85,10 @@ def test_what_should_have_been_equal_and_was_not_is_said(tmp_path: Path):
     (sweep / "ar-s0/run/metrics.jsonl").write_text("\n".join(kept))
     manifest = sweep / "lopti-s0/run/manifest.json"
     manifest.write_text(manifest.read_text().replace("20835693d71ee29c", "other rows"))
+    manifest = sweep / "ar-s0/run/manifest.json"
+    manifest.write_text(json.dumps({**json.loads(manifest.read_text()), "choices": {"compact": True, "planned": True}}))
     notes = " ".join(report_on(sweep).notes)
+    assert "grpo-s0, lopti-s0 without compact." in notes
     assert "last evaluated after 10, 20 rollout batches" in notes
     assert "different held-out rows" in notes
     assert "different held-out rows" not in " ".join(report_on(sweep / "ar-s0/run").notes)
