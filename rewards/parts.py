@@ -51,7 +51,7 @@ class VerifierError(PartError):
     """A verifier that cannot be found or built; the message says what to write instead."""
 
 
-VERIFIER_KIND = Kind("verifier", "evenkeel.verifiers", lambda: VERIFIERS, VerifierError)
+VERIFIER_KIND = Kind("verifier", lambda: VERIFIERS, VerifierError)
 
 
 class FunctionVerifier(Verifier):

@@ -1,4 +1,4 @@
-"""Parts by name, of every kind: built-in, from an installed package's entry point, or as ``package.module:attribute``.
+"""Parts by name, of every kind: built-in, or as ``package.module:attribute``.
 
 One registry serves verifiers, generators of rows and the trainer's strategies. Names, signatures and options are
 checked when a part is built, long before a model is loaded.
@@ -14,9 +14,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass
-from functools import lru_cache, partial
-from importlib.metadata import EntryPoint, EntryPoints, entry_points
-from pathlib import Path
+from functools import partial
 from typing import Any
 
 from pydantic import TypeAdapter, ValidationError
@@ -68,13 +66,11 @@ class Kind:
 
     Attributes:
         name: as users know it, e.g. ``advantage``.
-        group: entry-point group in which other packages offer parts.
         built_in: returns name → part; called when a name is looked up.
         error: what is raised.
     """
 
     name: str
-    group: str
     built_in: Callable[[], Mapping[str, Any]]
     error: type[Refusal] = PartError
 
@@ -82,14 +78,14 @@ class Kind:
         """What ``spec`` names, with its options.
 
         Raises:
-            PartError: no name, an unknown name (with the nearest), a name offered twice, or a failing import.
+            PartError: no name, an unknown name (with the nearest), or a failing import.
         """
         options: dict[str, Any] = {}
         if isinstance(spec, Mapping):
             options = dict(spec)
             if "name" not in options:
                 raise self.error(
-                    f"{self.name}: {options} has no name, so no part is chosen. Write {{name: …, option: …}}.",
+                    f"{self.name}: {options} has no name. Write {{name: …, option: …}}.",
                     code="part-without-name",
                 )
             spec = options.pop("name")
@@ -98,45 +94,21 @@ class Kind:
         if callable(spec):
             return Found(getattr(spec, "__name__", type(spec).__name__), spec, options)
         raise self.error(
-            f"{self.name}: {spec!r:.80} is of type {type(spec).__name__}, so it names none. "
-            "Write a name, package.module:attribute or {name: …, option: …}.",
+            f"{self.name}: {spec!r:.80} names none. Write a name, package.module:attribute or {{name: …, option: …}}.",
             code="part-without-name",
         )
 
-    def names(self) -> list[str]:
-        """All names that can be written without a module."""
-        return sorted({*self.built_in(), *(point.name for point in _offered(self.group))})
-
     def _named(self, name: str) -> Any:
-        if ":" in name or _is_file(name):
+        if ":" in name:
             return self._imported(name)
-        built_in = self.built_in()
-        offered = [point for point in _offered(self.group) if point.name == name]
-        if len(offered) + (name in built_in) > 1:
-            sources = [*map(_origin, offered), *["evenkeel itself"] * (name in built_in)]
-            raise self.error(
-                f"{self.name} {name!r} is offered more than once, by {' and '.join(sources)}, so the name does not say "
-                "which is meant. Write one of them as package.module:attribute.",
-                code="name-offered-twice",
-            )
-        if offered:
-            return self._imported(offered[0].value)
-        if name not in built_in:
-            names = self.names()
-            listed = f"{suggest(name, names)} Names: {', '.join(names)}; one of your own is package.module:attribute."
-            raise self.error(f"{self.name} {name!r} is not known. {listed.lstrip()}", code="unknown-name")
-        return built_in[name]
+        parts = self.built_in()
+        if name not in parts:
+            hint = suggest(name, parts, f"Names: {', '.join(sorted(parts))}.")
+            what = f"{self.name} {name!r} is not known. {hint} One of your own is package.module:attribute."
+            raise self.error(what, code="unknown-name")
+        return parts[name]
 
     def _imported(self, path: str) -> Any:
-        if _is_file(path):
-            module, _, attribute = path.partition(":")
-            name = f"{Path(module.replace(chr(92), '/')).name.removesuffix('.py')}:{attribute or '…'}"
-            folder = Path(module).parent
-            raise self.error(
-                f"{self.name} {path!r} is a path, and a part is named by its module: package.module:attribute. Write "
-                f"{name}, and start with PYTHONPATH={folder}.",
-                code="part-in-a-file",
-            )
         if not _imports.get():
             raise CodeNotRunError(f"{self.name} {path!r} is code, which is not run, so nothing is checked of it.")
         self._check_owner(path, path)
@@ -145,7 +117,7 @@ class Kind:
         except Exception as error:  # the user's module may raise anything while it is imported
             raise self.error(
                 f"{self.name} {path!r} cannot be imported: {type(error).__name__}: {error}. "
-                "Write module:attribute, with the module installed, in the current folder or in one of PYTHONPATH.",
+                "Write package.module:attribute, of what is installed, in this folder or in PYTHONPATH.",
                 code="failed-import",
             ) from error
         if callable(found):
@@ -157,8 +129,7 @@ class Kind:
         """Refuse what Python itself brings, before it is imported and before it is called."""
         if is_of_python(module):
             raise self.error(
-                f"{self.name} {path!r} belongs to Python's standard library, which holds no part: it is not called. "
-                "Write a function or class of your own, as package.module:attribute.",
+                f"{self.name} {path!r} belongs to Python's standard library: it is not called. Name one of your own.",
                 code="standard-library",
             )
 
@@ -175,8 +146,7 @@ class Kind:
         if inspect.isfunction(called) and accepts(self._hints(found.label, called).get("return")):
             return
         raise self.error(
-            f"{self.name} {found.label!r} does not say that it returns what one has to, so it is not called. "
-            f"Write {example}.",
+            f"{self.name} {found.label!r} is not annotated with what it has to return. Write {example}.",
             code="wrong-signature",
         )
 
@@ -206,9 +176,8 @@ class Kind:
     def _check_named(self, found: Found, accepted: Mapping[str, inspect.Parameter]) -> None:
         for name in found.options:
             if name not in accepted:
-                listed = f"{suggest(name, accepted)} Its options: {', '.join(accepted) or 'none'}."
-                what = f"{self.name} {found.label!r} has no option {name!r}. {listed.lstrip()}"
-                raise self.error(what, code="unknown-option")
+                hint = suggest(name, accepted, f"Its options: {', '.join(accepted) or 'none'}.")
+                raise self.error(f"{self.name} {found.label!r} has no option {name!r}. {hint}", code="unknown-option")
         missing = [name for name, p in accepted.items() if p.default is p.empty and name not in found.options]
         if missing:
             given = [f"{name}: {value!r}" for name, value in found.options.items()]
@@ -223,8 +192,7 @@ class Kind:
             return typing.get_type_hints(function, include_extras=True)
         except NameError as error:
             raise self.error(
-                f"{self.name} {label!r}: {error} in its annotations, so its options cannot be checked. "
-                "Import that name when the module is imported, not under TYPE_CHECKING alone.",
+                f"{self.name} {label!r}: {error} in its annotations. Import it outside of TYPE_CHECKING.",
                 code="unresolved-annotation",
             ) from error
 
@@ -232,11 +200,8 @@ class Kind:
         self, label: str, name: str, value: Any, hints: Mapping[str, Any], build: Mapping[Any, Callable[[Any], Any]]
     ) -> Any:
         if fault := _not_finite(value, name):
-            raise self.error(
-                f"{self.name} {label!r}: option {fault} is not a finite number. "
-                "Write one, or leave the option out where it has a default.",
-                code="finite-number",
-            )
+            what = f"{self.name} {label!r}: option {fault} is not a finite number. Write one."
+            raise self.error(what, code="finite-number")
         if name not in hints:
             return value
         if hints[name] in build:
@@ -249,11 +214,6 @@ class Kind:
             raise self.error(what, code="option-not-accepted") from error
 
 
-def _is_file(name: str) -> bool:
-    module = name.partition(":")[0]
-    return "/" in name or "\\" in name or module.endswith(".py")
-
-
 def is_of_python(name: str) -> bool:
     """Whether a module, or ``module:attribute``, is of Python's standard library."""
     return re.split("[.:]", name)[0] in sys.stdlib_module_names
@@ -264,20 +224,6 @@ def _module_of(target: Any) -> str:
     while isinstance(target, partial):
         target = target.func
     return getattr(target, "__module__", None) or type(target).__module__
-
-
-def _offered(group: str) -> EntryPoints:
-    """What installed packages offer in ``group``."""
-    return _read(group, tuple(sys.path))
-
-
-@lru_cache(maxsize=64)  # every installed package is opened: 20 ms and more, and a sweep looks up hundreds of parts
-def _read(group: str, _folders: tuple[str, ...]) -> EntryPoints:
-    return entry_points(group=group)
-
-
-def _origin(point: EntryPoint) -> str:
-    return f"{point.value} ({point.dist.name if point.dist else '?'})"
 
 
 def _not_finite(value: Any, path: str) -> str:

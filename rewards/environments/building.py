@@ -26,8 +26,8 @@ class EnvironmentPartError(PartError):
     code = "environment"
 
 
-ENVIRONMENT_KIND = Kind("environment", "evenkeel.environments", lambda: ENVIRONMENTS, EnvironmentPartError)
-TOOL_KIND = Kind("tool", "evenkeel.tools", lambda: TOOLS, EnvironmentPartError)
+ENVIRONMENT_KIND = Kind("environment", lambda: ENVIRONMENTS, EnvironmentPartError)
+TOOL_KIND = Kind("tool", lambda: TOOLS, EnvironmentPartError)
 
 
 class Tools:

@@ -88,7 +88,7 @@ def built_in(kind: str) -> dict[str, Callable[..., Any]]:
     return dict(collected(f"{__package__}.{_PACKAGES[kind]}"))
 
 
-KINDS = {kind: Kind(kind, f"evenkeel.{package}", partial(built_in, kind)) for kind, package in _PACKAGES.items()}
+KINDS = {kind: Kind(kind, partial(built_in, kind)) for kind in _PACKAGES}
 
 
 def find_strategy(kind: str, spec: Any) -> Strategy:

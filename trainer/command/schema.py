@@ -206,7 +206,7 @@ def _parts() -> dict[str, Schema]:
         options = {name: _options(key, target) for name, target in sorted(kind.built_in().items())}
         mapping: Schema = {
             "type": "object",
-            "properties": {"name": {"anyOf": [{"enum": kind.names()}, own]}},
+            "properties": {"name": {"anyOf": [{"enum": list(options)}, own]}},
             "allOf": [
                 {"if": {"properties": {"name": {"const": name}}, "required": ["name"]}, "then": taken}
                 for name, taken in options.items()
@@ -217,7 +217,7 @@ def _parts() -> dict[str, Schema]:
             mapping["allOf"].append(
                 {"if": {"properties": {"name": {"const": MIX}}, "required": ["name"]}, "then": _mixture()}
             )
-        alone = [{"enum": kind.names()}] if kind.names() else []
+        alone = [{"enum": list(options)}] if options else []
         parts[key] = {"anyOf": [*alone, own, mapping]}
     return parts
 

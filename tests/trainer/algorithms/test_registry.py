@@ -19,13 +19,6 @@ from evenkeel.trainer.algorithms.contract import (
 from evenkeel.trainer.algorithms.registry import KINDS, PartError, Strategy, built_in, find_strategy
 from evenkeel.trainer.algorithms.trial import tried, tried_sampler, tried_schedule
 
-CENTRED = """
-    from evenkeel.trainer.algorithms.advantages import dr_grpo
-
-    def centred(rewards, group_size, *, scale: float = 1.0):
-        return scale * dr_grpo(rewards, group_size)
-"""
-
 
 @pytest.fixture
 def packages(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
@@ -36,15 +29,6 @@ def packages(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 def write_module(packages: Path, name: str, source: str) -> None:
     (packages / f"{name}.py").write_text(textwrap.dedent(source), encoding="utf-8")
-
-
-def install(packages: Path, distribution: str, group: str, **entry_points: str) -> None:
-    """What pip leaves of a distribution that offers ``entry_points``."""
-    folder = packages / f"{distribution}-1.0.dist-info"
-    folder.mkdir()
-    (folder / "METADATA").write_text(f"Metadata-Version: 2.1\nName: {distribution}\nVersion: 1.0\n", encoding="utf-8")
-    lines = [f"[{group}]", *(f"{name} = {value}" for name, value in entry_points.items())]
-    (folder / "entry_points.txt").write_text("\n".join(lines), encoding="utf-8")
 
 
 def build(kind: str, spec) -> Strategy:
@@ -92,29 +76,14 @@ def test_options_are_bound_and_only_the_inputs_that_a_part_names_are_filled_in(p
     assert of_rewards(part, 0.0, 1.0, lengths=torch.tensor([1, 3]), mask="not asked for") == [-0.5, 4.5]
 
 
-def test_a_part_from_an_installed_packages_entry_point(packages):
-    write_module(packages, "part_of_a_package", CENTRED)
-    install(packages, "centring", "evenkeel.advantages", centred="part_of_a_package:centred")
-    assert "centred" in KINDS[ADVANTAGE].names()
-    assert of_rewards(build(ADVANTAGE, "centred"), 0.0, 1.0) == [-0.5, 0.5]
-    refused(TOKEN_WEIGHT, "centred", "unknown-name", "'centred'")
-
-
-def test_a_name_that_two_packages_offer_is_refused(packages):
-    install(packages, "first", "evenkeel.advantages", centred="first_module:centred")
-    install(packages, "second", "evenkeel.advantages", centred="second_module:centred")
-    offers = ("first_module:centred (first)", "second_module:centred (second)")
-    refused(ADVANTAGE, "centred", "name-offered-twice", *offers)
-
-
-def test_an_unknown_name_gets_the_nearest_one_and_the_list():
-    names = ", ".join(KINDS[ADVANTAGE].names())
-    refused(ADVANTAGE, "exchangable", "unknown-name", "Did you mean exchangeable?", names)
+def test_an_unknown_name_gets_the_nearest_one_or_the_list():
+    refused(ADVANTAGE, "exchangable", "unknown-name", "Did you mean exchangeable?")
+    refused(ADVANTAGE, "zzz", "unknown-name", ", ".join(sorted(built_in(ADVANTAGE))))
 
 
 def test_an_unknown_option_gets_the_nearest_one():
     typo = {"name": "adv_reweight", "alhpa": 0.2}
-    refused(TOKEN_WEIGHT, typo, "unknown-option", "'alhpa'", "Did you mean alpha?", "normalize")
+    refused(TOKEN_WEIGHT, typo, "unknown-option", "'alhpa'", "Did you mean alpha?")
     refused(ADVANTAGE, {"name": "grpo", "zzz": 1}, "unknown-option", "'zzz'", "Its options: none.")
 
 
@@ -140,6 +109,10 @@ def test_a_failing_import_is_an_error_that_says_why(packages, path, fragment):
     write_module(packages, "broken_module", "raise RuntimeError('needs a licence')")
     write_module(packages, "good_module", "")
     refused(ADVANTAGE, path, "failed-import", fragment)
+
+
+def test_what_is_no_function_is_refused():
+    refused(ADVANTAGE, "evenkeel.trainer.algorithms.groups:GROUP_STD_EPSILON", "not-a-function", "float")
 
 
 @pytest.mark.parametrize(

@@ -5,16 +5,12 @@ import re
 import sys
 from collections.abc import Iterator, Mapping
 from importlib.machinery import ModuleSpec, PathFinder
-from importlib.metadata import entry_points
 from pathlib import Path
 from typing import Any
 
 from evenkeel.trainer.run.config import RunConfig
 
 _NAMED = re.compile(r"\w+(?:\.\w+)*:\w+(?:\.\w+)*")
-_OFFERED = [f"evenkeel.{kind}" for kind in ("verifiers", "generators", "advantages", "token_weights", "coefficients")]
-_OFFERED += [f"evenkeel.{kind}" for kind in ("update_schedules", "prompt_samplers", "environments", "tools")]
-"""Groups of entry points in which installed packages offer parts by name."""
 
 Place = tuple[str | int, ...]
 """Of a key in a run's file."""
@@ -26,9 +22,8 @@ def named_code(config: RunConfig) -> dict[Place, str]:
     parts |= {("rewards", number, "verifier"): each.verifier for number, each in enumerate(config.rewards)}
     parts |= {("algorithm", kind): part for kind, part in config.algorithm.strategies.items()}
     parts |= {(*place, "generator"): each.generator for place, each in config.data.placed_sources}
-    offered = {point.name: point.value for kind in _OFFERED for point in entry_points(group=kind)}
     texts = [found for place, part in parts.items() for found in _texts(part, place)]
-    return {place: offered.get(text, text) for place, text in texts if text in offered or _NAMED.fullmatch(text)}
+    return {place: text for place, text in texts if _NAMED.fullmatch(text)}
 
 
 def _texts(value: Any, place: Place) -> Iterator[tuple[Place, str]]:

@@ -56,8 +56,8 @@ def label_of(source: Source) -> str:
 
 
 def generator_kind(generators: Mapping[str, Generator]) -> Kind:
-    """Where a generator is found by its name: among ``generators``, or in another package."""
-    return Kind("generator", "evenkeel.generators", lambda: generators, DataError)
+    """Where a generator is found by its name."""
+    return Kind("generator", lambda: generators, DataError)
 
 
 def _generated(source: Source, generators: Mapping[str, Generator]) -> Table:
