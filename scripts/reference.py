@@ -1,11 +1,10 @@
-"""What the documents hold of the code: keys of run, sweep and claim files, rules, commands and metrics.
+"""What the documents hold of the code: keys of run, sweep and claim files, rules and commands.
 
     python scripts/reference.py run         # the keys of run files: docs/run_file.md
     python scripts/reference.py sweep       # the keys of sweep files: docs/sweep_file.md
     python scripts/reference.py claim       # the keys of claim files: trainer/lab/README.md
     python scripts/reference.py rules       # what does not go together, and when that is found: configs/README.md
     python scripts/reference.py commands    # every command's --help: docs/commands.md
-    python scripts/reference.py metrics     # what a run logs: docs/metrics.md
 
 Each prints Markdown; a test holds the documents against it.
 """
@@ -28,7 +27,6 @@ from typing import Any
 from evenkeel.trainer.command import COMMANDS
 from evenkeel.trainer.command.schema import SCHEMAS, Schema, members_of, sections_in
 from evenkeel.trainer.run.config import rules as settings_rules
-from evenkeel.trainer.step.logged import METRICS
 
 COMMANDS_HEAD = """\
 # Commands
@@ -144,16 +142,6 @@ def commands() -> str:
     return "\n\n".join(pages)
 
 
-def metrics() -> str:
-    """Every metric, a table under each heading."""
-    head = ("key", "unit", "what it is", "logged")
-    tables = {
-        heading: table(head, [(f"`{each.name}`", each.unit, each.meaning, each.when) for each in found])
-        for heading, found in METRICS.items()
-    }
-    return "\n\n".join(f"## {heading}\n\n{rows}" for heading, rows in tables.items())
-
-
 def _paths(settings: Sequence[str]) -> str:
     return ", ".join([f"`{path}`" for path in settings[:SHOWN]] + ["…"] * (len(settings) > SHOWN))
 
@@ -166,7 +154,6 @@ TABLES: dict[str, Callable[[], str]] = {
     **{kind: partial(keys, kind) for kind in SCHEMAS},
     "rules": rules,
     "commands": commands,
-    "metrics": metrics,
 }
 
 if __name__ == "__main__":

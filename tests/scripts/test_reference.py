@@ -17,7 +17,6 @@ PAGES = {
     "claim": "trainer/lab/README.md",
     "rules": "configs/README.md",
     "commands": "docs/commands.md",
-    "metrics": "docs/metrics.md",
 }
 
 

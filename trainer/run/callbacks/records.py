@@ -29,7 +29,7 @@ def named(logs: Mapping[str, float]) -> dict[str, float]:
 class MetricsFile(TrainerCallback):
     """Appends every logged metric to ``metrics.jsonl``, one flushed line a log: what reports read, W&B or not.
 
-    A line holds the keys of `evenkeel.trainer.step.logged`. On a resume, lines after the checkpoint's step are dropped,
+    A line holds the keys of docs/metrics.md. On a resume, lines after the checkpoint's step are dropped,
     for those steps are trained again, and so is the line with which the interrupted part of the run ended: the file
     becomes that of a run without an interruption. While the disk is full lines are kept in memory, reported once, and
     written later.

@@ -1,4 +1,4 @@
-"""What real trainings log is declared in `trainer.step.logged`, and what is declared there is logged by one of them."""
+"""What real trainings log stands in docs/metrics.md, and what is declared there is logged by one of them."""
 
 import math
 import re
@@ -16,14 +16,13 @@ from evenkeel.rewards.noise import RewardNoise
 from evenkeel.trainer import RLVRTrainer
 from evenkeel.trainer.evaluation import decodings
 from evenkeel.trainer.run.callbacks.records import named
-from evenkeel.trainer.step.logged import METRICS
 from evenkeel.trainer.step.options import Evaluation, Guards, Speed
 from tests.paths import ROOT
 from tests.trainer.step import test_environments, test_reward_noise
 from tests.trainer.step.engine.conftest import Served
 from tests.trainer.training import PROMPTS, train
 
-NAMES = [metric.name for metrics in METRICS.values() for metric in metrics]
+NAMES = re.findall(r"^\| `([^`]+)` \|", (ROOT / "docs/metrics.md").read_text(), flags=re.MULTILINE)
 
 
 tokenizer = test_environments.tokenizer
