@@ -72,7 +72,7 @@ class Advantages:
             **{name: partial(self._column, name, values) for name, values in others.items()},
         )
 
-    def estimate(self, rollout: Rollout, signals: Signals, logs: dict[str, Any]) -> dict[str, float]:
+    def write_advantages(self, rollout: Rollout, signals: Signals, logs: dict[str, Any]) -> dict[str, float]:
         """Replace TRL's advantages in the batch by the estimator's, (B,) or (B, T), also in ``logs``, TRL's table.
 
         Returns:
@@ -94,7 +94,7 @@ class Advantages:
             logged.extend(trained)
         return rollout_metrics(signals["rewards"], advantages, signals)
 
-    def label_rows(self, rollout: Rollout, signals: Signals) -> Tensor:
+    def write_labels(self, rollout: Rollout, signals: Signals) -> Tensor:
         """Give each row of the batch its `group_labels`; returned are the shared prefixes of all ranks' rows (N,)."""
         labels = group_labels(
             signals,

@@ -6,6 +6,7 @@ room to grow, and rows that have ended leave the batch. The numbers drawn are th
 the same seed gives the same tokens, but for the rounding of a matrix product with fewer rows.
 """
 
+import json
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
@@ -29,6 +30,7 @@ from trl.chat_template_utils import (
 from evenkeel.rewards.verifier import readable
 from evenkeel.trainer.algorithms.keyed_noise import keyed_draw, row_key
 from evenkeel.trainer.step.ranks import Ranks
+from evenkeel.trainer.step.temporarily import temporarily
 
 KEPT = 0.9
 """Ended rows leave once no more than this share of the batch is running: leaving copies what stays."""
@@ -55,6 +57,11 @@ class SampleKeys:
     def start_over(self) -> None:
         """Number the samples of each prompt from 0 again."""
         self._batch = None
+
+    def added_to(self, rows: list[dict[str, Any]], batch: int) -> list[dict[str, Any]]:
+        """``rows`` with a column ``row_key``, in the batch of that number; a collective."""
+        prompts = [json.dumps(row["prompt"], sort_keys=True, default=str).encode() for row in rows]
+        return [{**row, "row_key": key} for row, key in zip(rows, self.of(prompts, batch), strict=True)]
 
     def of(self, prompts: Sequence[Sequence[int]], batch: int) -> list[int]:
         """The keys of the next samples of these prompts of this rank, in the batch of that number; a collective."""
@@ -248,6 +255,27 @@ def compact_generation(model: Any, draw: Draw | None = None) -> Iterator[None]:
         yield
     finally:
         del vars(model)["generate"]
+
+
+@contextmanager
+def engine_kept_awake(trainer: Any) -> Iterator[None]:
+    """Inside, vLLM stays awake from one generation to the next, where it runs in this process with sleep mode.
+
+    TRL puts it to sleep after each, which discards its weights: the next would send all of them again.
+    """
+    engine = trainer.vllm_generation if trainer.use_vllm else None
+    if engine is None or engine.mode != "colocate" or not engine.enable_sleep_mode:
+        yield
+        return
+    engine.sync_weights()  # wakes the memory of the weights
+    trainer._last_loaded_step = trainer.state.global_step
+    engine.llm.wake_up(tags=["kv_cache"])
+    try:
+        with temporarily(engine, {"enable_sleep_mode": False}):
+            yield
+    finally:
+        engine.llm.sleep(level=2)
+        engine._llm_weights_sleeping = True
 
 
 def tools_problem(tokenizer: Any, tools: Sequence[Callable[..., Any]]) -> str:

@@ -10,7 +10,7 @@ import contextvars
 import io
 import threading
 from collections import defaultdict
-from collections.abc import Callable, Iterator, MutableMapping
+from collections.abc import Callable, Iterator, Mapping, MutableMapping
 from concurrent.futures import Future
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass, replace
@@ -30,7 +30,7 @@ Metrics = dict[str, list[float]]
 
 
 @dataclass(frozen=True)
-class Written:
+class RolloutBatch:
     """One rank's part of a rollout batch with its advantages.
 
     Attributes:
@@ -50,18 +50,22 @@ class Written:
     metrics: Metrics | None = None
 
 
-Begin = Callable[[list[Row]], Callable[[], Written]]
-"""Begins to write a rollout batch of rows: what it returns waits for the completions and does the rest."""
-
-
 @dataclass(frozen=True)
-class UnderWay:
-    """A rollout batch that was begun and is not finished; its fields as those of `Written`."""
+class PendingRollout:
+    """A rollout batch whose completions vLLM's server is still writing.
 
-    finish: Callable[[], Written]
+    Attributes:
+        request: for the completions of ``rows``.
+        state: transformers' state of training when it was made.
+        number, at, metrics: as those of `RolloutBatch`.
+    """
+
+    rows: list[Row]
+    request: "Request"
+    state: Mapping[str, Any]
     number: int
     at: int
-    metrics: defaultdict[str, list[float]]
+    metrics: Metrics
 
 
 class Lag:
@@ -69,94 +73,70 @@ class Lag:
 
     Args:
         staleness: k; 0 = nothing is written ahead.
-        overlaps: the newest batch is finished when it is needed: at the next point, or before an evaluation or a
-            checkpoint (`finish`). So batch t + k is generated while batch t is trained.
+        overlaps: the newest batch is generated while older ones are trained, and finished when it is needed: at the
+            next point where one is taken, or before an evaluation or a checkpoint.
 
     Attributes:
         order: the run's rows by rollout batch; set before training where k > 0.
         ahead: how many batches after the one in training the batch that is being written comes.
+        pending: the batch that is generated while others are trained.
     """
 
     order: RunOrder
 
     def __init__(self, staleness: int, schedule: Schedule, ranks: Ranks, *, overlaps: bool = False) -> None:
         self.staleness, self.schedule, self.ranks, self.overlaps = staleness, schedule, ranks, overlaps
-        self.ahead = 0
-        self._queue: dict[int, Written] = {}
-        self._under_way: UnderWay | None = None
+        self.clear()
 
-    def next(
-        self, given: list[Row], position: Position, begin: Begin, metrics: MutableMapping[str, Metrics]
-    ) -> Written:
-        """The batch that is trained next; before that those are written which are due.
+    def clear(self) -> None:
+        """Forget what a training that ended in an exception has written."""
+        self.ahead, self.pending = 0, None
+        self._queue: dict[int, RolloutBatch] = {}
 
-        Args:
-            given: its rows.
-            metrics: TRL's, of which ``train`` gets those of the batch that is trained.
-        """
-        now = position.rollout
-        if self.staleness == 0 and now not in self._queue:
-            return begin(given)()
-        self.finish(position, metrics)
-        for number in range(now, self._last(position) + 1):
-            if number not in self._queue:
-                self.finish(position, metrics)
-                mine: defaultdict[str, list[float]] = defaultdict(list)
-                with self._writing(number, position, mine, metrics):
-                    self._under_way = UnderWay(begin(self.order.rows(number)), number, now, mine)
-        if not self.overlaps or now not in self._queue:
-            self.finish(position, metrics)
-        found = self._queue.pop(now)
-        line = metrics["train"]
+    pending: PendingRollout | None
+
+    def holds(self, position: Position) -> bool:
+        """Whether the batch that is trained next is in the queue."""
+        return position.rollout in self._queue
+
+    def due(self, position: Position) -> list[int]:
+        """Numbers of the batches to be written before the next one is trained; none which the run does not train."""
+        last = position.rollout
+        if self.staleness:
+            end = self.schedule.rollouts_begun(position.max_steps, self.order.per_epoch)
+            last = max(last, min(last + self.staleness, end - 1))
+        return [number for number in range(position.rollout, last + 1) if number not in self._queue]
+
+    @contextmanager
+    def writing(
+        self, number: int, position: Position, metrics: MutableMapping[str, Metrics], own: Metrics | None = None
+    ) -> Iterator[Metrics]:
+        """Inside, the batch of that number is written, and TRL's metrics of training are its own."""
+        line, metrics["train"] = metrics["train"], defaultdict(list) if own is None else own
+        self.ahead = number - position.rollout
+        try:
+            yield metrics["train"]
+        finally:
+            self.ahead, metrics["train"] = 0, line
+
+    def put(self, written: RolloutBatch, number: int, at: int, metrics: Metrics) -> None:
+        """Add the batch of that number, written when training had reached batch ``at``."""
+        kept = {name: [*each] for name, each in metrics.items()}
+        self._queue[number] = replace(written, number=number, at=at, metrics=kept)
+
+    def take(self, position: Position, line: Metrics) -> RolloutBatch:
+        """The batch that is trained next; its metrics go into ``line``, TRL's."""
+        found = self._queue.pop(position.rollout)
         for name, values in (found.metrics or {}).items():
             together = [*line[name], *values]
             line[name] = values if name == "num_tokens" else [max(together)] if name == AGREEMENT else together
         line["lag/rollout_batches"].append(float(found.number - found.at))
         return found
 
-    def _last(self, position: Position) -> int:
-        """The last batch that is due: none is written which the run does not train."""
-        if self.staleness == 0:
-            return position.rollout
-        end = self.schedule.rollouts_begun(position.max_steps, self.order.per_epoch)
-        return max(position.rollout, min(position.rollout + self.staleness, end - 1))
-
-    def finish(self, position: Position, metrics: MutableMapping[str, Metrics]) -> None:
-        """Wait for the batch that is being written, if there is one, and put it into the queue."""
-        if (begun := self._under_way) is None:
-            return
-        self._under_way = None
-        with self._writing(begun.number, position, begun.metrics, metrics):
-            written = begun.finish()
-        self._queue[begun.number] = replace(
-            written, number=begun.number, at=begun.at, metrics={name: [*each] for name, each in begun.metrics.items()}
-        )
-
-    @contextmanager
-    def _writing(
-        self, number: int, position: Position, mine: Metrics, metrics: MutableMapping[str, Metrics]
-    ) -> Iterator[None]:
-        """Inside, TRL's metrics of training are the batch's own."""
-        line, metrics["train"] = metrics["train"], mine
-        self.ahead = number - position.rollout
-        try:
-            yield
-        finally:
-            self.ahead, metrics["train"] = 0, line
-
-    @property
-    def is_writing(self) -> bool:
-        """Whether a batch was begun and is not finished."""
-        return self._under_way is not None
-
     @property
     def first_unwritten(self) -> int:
         """Number of the batch after the last one in the queue; 0 = it is empty."""
         return max(self._queue, default=-1) + 1
-
-    def clear(self) -> None:
-        """Forget what a training that ended in an exception has written."""
-        self._queue, self._under_way, self.ahead = {}, None, 0
 
     def packed(self) -> bytes:
         """This rank's queue for a checkpoint; empty where nothing was written ahead."""
@@ -169,7 +149,7 @@ class Lag:
     def unpack(self, content: bytes) -> None:
         """Go on from what `packed` gave."""
         kept = torch.load(io.BytesIO(content), map_location=self.ranks.device, weights_only=True) if content else []
-        self._queue = {one["number"]: Written(**one) for one in kept}
+        self._queue = {one["number"]: RolloutBatch(**one) for one in kept}
 
 
 class Request:

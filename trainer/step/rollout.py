@@ -140,6 +140,13 @@ class Rollout:
         return score
 
 
+def tokens_of(batch: Mapping[str, Any]) -> tuple[Tensor, Tensor, int]:
+    """Token ids and attention mask (B, P + T) of prompts and completions, and T."""
+    input_ids = torch.cat([batch["prompt_ids"], batch["completion_ids"]], dim=1)
+    mask = torch.cat([batch["prompt_mask"], batch["completion_mask"]], dim=1)
+    return input_ids, mask, batch["completion_ids"].shape[1]
+
+
 def loss_mask(batch: Mapping[str, Any]) -> Tensor:
     """Tokens that the loss counts, (B, T)."""
     mask: Tensor = batch["completion_mask"]

@@ -11,14 +11,32 @@ from typing import Any
 
 import torch
 import trl.trainer.utils as trl_head
+from accelerate.utils import is_peft_model
 from torch import Tensor
+from trl.models.utils import disable_gradient_checkpointing
 from trl.trainer.utils import add_fused_lm_head
 
+from evenkeel.trainer.algorithms.strategies import Strategies
 from evenkeel.trainer.step.microbatches import Microbatches
 from evenkeel.trainer.step.phases import Phases
-from evenkeel.trainer.step.rollout import Batch, loss_mask
+from evenkeel.trainer.step.ranks import Ranks
+from evenkeel.trainer.step.rollout import Batch, loss_mask, tokens_of
 from evenkeel.trainer.step.shared_prompts import with_shared_prompts
 from evenkeel.trainer.step.temporarily import temporarily
+
+_IMAGES = (
+    "pixel_values",
+    "image_grid_thw",
+    "num_images",
+    "pixel_attention_mask",
+    "spatial_shapes",
+    "num_tiles",
+    "image_sizes",
+    "token_type_ids",
+    "mm_token_type_ids",
+    "image_position_ids",
+)
+"""What TRL's batches hold beside the tokens, and its scoring of tokens takes by the same names."""
 
 
 class Purpose(Enum):
@@ -57,6 +75,9 @@ class Scoring:
 
     def __init__(
         self,
+        args: Any,
+        strategies: Strategies,
+        ranks: Ranks,
         microbatches: Microbatches,
         phases: Phases,
         *,
@@ -67,6 +88,7 @@ class Scoring:
         lags: bool = False,
         by_engine: bool = False,
     ) -> None:
+        self.args, self.strategies, self.ranks = args, strategies, ranks
         self.microbatches, self.phases = microbatches, phases
         self.lags, self.by_engine = lags, by_engine
         self.asks_for_old, self.has_reference = asks_for_old, has_reference
@@ -168,6 +190,37 @@ class Scoring:
                 )
         elif self.lags and "old_per_token_logps" not in batch:
             batch |= score(batch)
+
+    def completions(
+        self, score: Callable[..., Any], model: Any, input_ids: Tensor, mask: Tensor, width: int, **keywords: Any
+    ) -> tuple[Tensor, Any]:
+        """``log π`` (B, T) of the last ``width`` tokens by the current policy, without a gradient; and entropies."""
+        size = self.args.per_device_train_batch_size
+        with torch.no_grad(), disable_gradient_checkpointing(model, self.args.gradient_checkpointing_kwargs):
+            logps, entropies, _ = self(
+                score, model, input_ids, mask, width, is_training=True, batch_size=size, **keywords
+            )
+        return logps, entropies
+
+    def old_policy(self, score: Callable[..., Any], model: Any, batch: Batch) -> dict[str, Tensor]:
+        """``log π_old``, its entropy and, if named, Σ π_old², where TRL did not compute what somebody asks for."""
+        arguments, images = tokens_of(batch), {key: batch[key] for key in _IMAGES if key in batch}
+        if not self.strategies.ask_for("sum_pi_squared"):
+            logps, entropies = self.completions(score, model, *arguments, compute_entropy=True, **images)
+            return {"old_per_token_logps": logps, "old_entropies": entropies}
+        head = self.ranks.accelerator.unwrap_model(model)
+        head = head.get_base_model() if is_peft_model(head) else head
+        summing = summing_squares(model, head, self.args.temperature, in_float32=self.args.cast_lm_head_to_fp32)
+        size, unchecked = self.args.per_device_train_batch_size, self.args.gradient_checkpointing_kwargs
+        with (
+            torch.no_grad(),
+            disable_gradient_checkpointing(model, unchecked),
+            self.phases(Purpose.OLD.value),
+            summing as (summed, logs),
+        ):  # not by `completions`, which may cut and pack the rows
+            logps, entropies, _ = score(summed, *arguments, batch_size=size, compute_entropy=True, **images)
+        squares = torch.cat(logs)[:, -logps.shape[1] :].exp()
+        return {"old_per_token_logps": logps, "old_entropies": entropies, "old_sum_pi_squared": squares}
 
     def _planned(
         self,

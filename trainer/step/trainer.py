@@ -5,29 +5,25 @@ that `trainer.step.wiring` has made; README.md beside this file has the same ord
 what the overrides rely on is pinned by tests/trainer/step/test_trl_contract.py.
 """
 
-import json
 import math
 from collections import defaultdict
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, nullcontext
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import nullcontext
 from functools import partial
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, Literal
 
 import torch
-from accelerate.utils import gather_object, is_peft_model
 from torch import Tensor
-from torch.nn.utils.rnn import pad_sequence
 from torch.utils.data import DataLoader, Sampler
 from transformers import GenerationConfig, TrainerCallback, TrainerControl, TrainerState, TrainingArguments
 from trl import GRPOConfig, GRPOTrainer
-from trl.models.utils import disable_gradient_checkpointing
 
 from evenkeel.trainer.algorithms.registry import PartSpec
 from evenkeel.trainer.algorithms.revisions import RevisionOptions
 from evenkeel.trainer.algorithms.strategies import KeepGroups, Strategies, build_strategies
-from evenkeel.trainer.algorithms.teachers import TeacherOptions, contrast, contrasted_siblings
+from evenkeel.trainer.algorithms.teachers import TeacherOptions
 from evenkeel.trainer.evaluation.decoding import Decoding
 from evenkeel.trainer.evaluation.judging import Answered
 from evenkeel.trainer.evaluation.result import EvaluationResult
@@ -35,33 +31,17 @@ from evenkeel.trainer.step import checkpoint
 from evenkeel.trainer.step.checkpoint import ROLLOUT_BATCHES, LogState, optimizer_settings, set_optimizer
 from evenkeel.trainer.step.compatibility import check_combination, leaves_advantages_to_trl
 from evenkeel.trainer.step.engine_check import compute_dtype
-from evenkeel.trainer.step.generation import EVALUATION, compact_generation, fitted
+from evenkeel.trainer.step.generation import EVALUATION, compact_generation, engine_kept_awake, fitted
 from evenkeel.trainer.step.gradient_check import GradientComparison, compared_gradients, leaving_no_trace
 from evenkeel.trainer.step.guards import memory_errors_explained
-from evenkeel.trainer.step.lag import Request, Written
+from evenkeel.trainer.step.lag import PendingRollout, Request, RolloutBatch
 from evenkeel.trainer.step.options import Engine, Evaluation, Guards, Speed
 from evenkeel.trainer.step.phases import Phases
 from evenkeel.trainer.step.prompts import Answers, EpochSampler, RunOrder
 from evenkeel.trainer.step.records import samples
 from evenkeel.trainer.step.rollout import Batch, Position, Rollout, Row
-from evenkeel.trainer.step.scoring import Purpose, summing_squares
-from evenkeel.trainer.step.teacher import NO_VERDICTS, privileged_prompts, sibling_prompts
 from evenkeel.trainer.step.temporarily import random_streams_kept, temporarily
 from evenkeel.trainer.step.wiring import Parts, wired
-
-_IMAGES = (
-    "pixel_values",
-    "image_grid_thw",
-    "num_images",
-    "pixel_attention_mask",
-    "spatial_shapes",
-    "num_tiles",
-    "image_sizes",
-    "token_type_ids",
-    "mm_token_type_ids",
-    "image_position_ids",
-)
-"""What TRL's batches hold beside the tokens, and its scoring of tokens takes by the same names."""
 
 _NOTHING_ASKED = (None, "uniform", None, "single_pass", None)
 """Advantage, token weight, coefficient, update schedule and keep_groups where none was asked for."""
@@ -235,39 +215,37 @@ class RLVRTrainer(GRPOTrainer):
         if not self.model.training:
             return super()._generate_and_score_completions(inputs)
         parts = self.parts
-        written = parts.lag.next(inputs, self._position, self._begun, self._metrics)
-        parts.loss.start_rollout(written.batch, written.shared_prefixes, written.step)
-        parts.provenance.start_rollout(written.batch, written.step)
-        parts.microbatches.keep_uncut(written.batch)  # TRL shuffles and splits it next; `regrouped` may cut this one
-        return written.batch
+        if parts.lag.staleness or parts.lag.holds(self._position):
+            rollout = self._from_queue()
+        else:
+            rollout = self._rollout(self._rows(inputs))
+        parts.loss.start_rollout(rollout.batch, rollout.shared_prefixes, rollout.step)
+        parts.provenance.start_rollout(rollout.batch, rollout.step)
+        parts.microbatches.keep_uncut(rollout.batch)  # TRL shuffles and splits it next; `regrouped` may cut this one
+        return rollout.batch
 
-    def _begun(self, inputs: list[Row]) -> Callable[[], Written]:
-        """Begins a rollout batch of these rows, or of those that a sampler chooses; see `evenkeel.trainer.step.lag`."""
+    def _rows(self, given: list[Row]) -> list[Row]:
+        """``given``, or the rows that a sampler chooses in their place."""
+        prompts, keys = self.parts.prompts, self.parts.row_keys
+        with engine_kept_awake(self) if prompts.has_rounds else nullcontext():
+            rows = prompts.rows(given, self._position, self._generate_and_judge, self._metrics["train"])
+        return rows if keys is None else keys.added_to(rows, self._position.rollout)
+
+    def _generate_and_judge(self, rows: list[Row]) -> Answers:
+        """Completions of rows that a prompt sampler tries, judged."""
+        if (keys := self.parts.row_keys) is not None:
+            rows = keys.added_to(rows, self._position.rollout)
+        prompts, generated = self._generated_alone(rows)
+        rewards = self._calculate_rewards(rows, prompts, generated[3], generated[1])
+        columns = {name: each for name, each in self._pending_extra_logs.items() if len(each) == len(rows)}
+        self._pending_extra_logs = defaultdict(list)
+        return Answers(prompts, generated, rewards, columns, self.parts.provenance.turns(generated))
+
+    def _rollout(self, rows: list[Row]) -> RolloutBatch:
+        """A rollout batch of these rows by the current policy, with its advantages."""
         parts, position, metrics = self.parts, self._position, self._metrics["train"]
-        with self._engine_awake() if parts.prompts.has_rounds else nullcontext():
-            rows = self._keyed(parts.prompts.rows(inputs, position, self._generate_and_judge, metrics))
-        return self._requested(rows) if parts.lag.overlaps else partial(self._written, rows)
-
-    def _requested(self, rows: list[Row]) -> Callable[[], Written]:
-        """Asks vLLM's server for completions of these rows; what is made of them later is as if it were made here."""
-        request = Request(getattr(self.vllm_generation, "vllm_client", None))
-        asked_at = {"global_step": self.state.global_step, "epoch": self.state.epoch}
-        if self._last_loaded_step != self.state.global_step:
-            self.vllm_generation.sync_weights()  # not below: what checks the engine asks it too
-            self._last_loaded_step = self.state.global_step
-        with request.sending():
-            prompts = self._tokenize_prompts([row["prompt"] for row in rows])
-            self._generate_single_turn(*prompts, self.num_generations)
-
-        def finish() -> Written:
-            with request.answering(), temporarily(self.state, asked_at):
-                return self._written(rows)
-
-        return finish
-
-    def _written(self, rows: list[Row]) -> Written:
-        """A rollout batch of these rows by the policy as it is, with its advantages."""
-        parts, position, metrics = self.parts, self._position, self._metrics["train"]
+        score, seed = super()._get_per_token_logps_and_entropies, position.seed(self.args.seed)
+        old_policy = partial(parts.scoring.old_policy, score, self.model)
         has_environments = self.environments is not None or getattr(self, "environment_factories", None)
         ended = {"environments": None, "environment_factories": None}  # where rows are judged already
         with (
@@ -280,25 +258,99 @@ class RLVRTrainer(GRPOTrainer):
                 parts.provenance.put_back(kept_turns)
             batch: Batch = super()._generate_and_score_completions(rows)
         parts.provenance.check(self, batch, metrics)
-        parts.scoring.complete(batch, metrics, self._score_old_policy)
-        teacher, taught = self.strategies.teacher, self.strategies.taught
-        if teacher is not None and "teacher_logps" in taught:
-            batch["teacher_logps"] = self._score_teacher(privileged_prompts(rows, teacher), batch)
+        parts.scoring.complete(batch, metrics, old_policy)
+        teaching = self._tokenize_prompts, partial(parts.scoring.completions, score, self.model)
+        if parts.teacher is not None:
+            batch |= parts.teacher.gold_answers(rows, batch, *teaching)
         judging = parts.judging
-        rollout = Rollout(rows, batch, position, judging.rewards_per_function, judging.columns, self._score_old_policy)
+        rollout = Rollout(rows, batch, position, judging.rewards_per_function, judging.columns, old_policy)
         signals = parts.advantages.signals(rollout)
         parts.prompts.observe(lambda: signals["correct"])
-        if teacher is not None and "teacher_contrast" in taught:
-            batch["teacher_contrast"] = self._contrast_siblings(rows, batch, signals["correct"], position, teacher)
+        if parts.teacher is not None:
+            batch |= parts.teacher.siblings(rows, batch, lambda: signals["correct"], seed, *teaching)
         if parts.revisions is not None:
-            seed = position.seed(self.args.seed)
             write = partial(self._write_revisions, seed)
             signals.add(**parts.revisions(rollout, signals["correct"], seed, write, metrics))
-        for name, value in parts.advantages.estimate(rollout, signals, self._logs).items():
+        for name, value in parts.advantages.write_advantages(rollout, signals, self._logs).items():
             metrics[name].append(value)
-        shared_prefixes = parts.advantages.label_rows(rollout, signals)
+        shared_prefixes = parts.advantages.write_labels(rollout, signals)
         parts.recorder(rollout)
-        return Written(batch, shared_prefixes, position.step)
+        return RolloutBatch(batch, shared_prefixes, position.step)
+
+    def _write_revisions(
+        self, seed: int, rows: list[Row], prompts: list[Any]
+    ) -> tuple[list[list[int]], Mapping[str, list[Any]]]:
+        """One completion of each prompt, judged as an answer to its row; in batches of the size of the rollout's own.
+
+        Metrics and columns do not mix with the rollout's; ``num_tokens``, TRL's count of all tokens, continues.
+        """
+        size = self.args.per_device_train_batch_size * self.args.steps_per_generation
+        ranks = self.parts.ranks
+        logged: dict[str, list[Any]] = defaultdict(list)
+        apart = {
+            "num_generations": 1,
+            "_metrics": {mode: defaultdict(list) for mode in self._metrics},
+            "_pending_extra_logs": logged,
+            "_pending_metrics": defaultdict(list),
+        }
+        token_ids: list[list[int]] = []
+        completions: list[Any] = []
+        with engine_kept_awake(self), temporarily(self, apart), random_streams_kept(self.accelerator.device):
+            torch.manual_seed(seed * ranks.count + ranks.index)
+            for first in range(0, len(prompts), size):
+                _, ids, _, answers, *_ = self._generate(prompts[first : first + size])
+                token_ids += ids
+                completions += answers
+            self._kept_or_judged_rewards(rows, [row["prompt"] for row in rows], completions, token_ids)
+        self._metrics["train"]["num_tokens"] = [self.state.num_input_tokens_seen]
+        return token_ids, logged
+
+    # with staleness: rollout batches are written ahead of training
+
+    def _from_queue(self) -> RolloutBatch:
+        """The batch that is trained next; before that those are written, or begun, which are due."""
+        lag, now = self.parts.lag, self._position
+        self._finish_pending()
+        for number in lag.due(now):
+            self._finish_pending()
+            with lag.writing(number, now, self._metrics) as metrics:
+                rows = self._rows(lag.order.rows(number))
+                if lag.overlaps:
+                    lag.pending = self._requested(rows, number, now.rollout, metrics)
+                else:
+                    lag.put(self._rollout(rows), number, now.rollout, metrics)
+        if not lag.holds(now):
+            self._finish_pending()
+        return lag.take(now, self._metrics["train"])
+
+    def _requested(self, rows: list[Row], number: int, at: int, metrics: dict[str, list[float]]) -> PendingRollout:
+        """Asks vLLM's server for completions of these rows, and does not wait for them."""
+        request = Request(getattr(self.vllm_generation, "vllm_client", None))
+        if self._last_loaded_step != self.state.global_step:
+            self.vllm_generation.sync_weights()  # not below: what checks the engine asks it too
+            self._last_loaded_step = self.state.global_step
+        with request.sending():
+            prompts = self._tokenize_prompts([row["prompt"] for row in rows])
+            self._generate_single_turn(*prompts, self.num_generations)
+        asked_at = {"global_step": self.state.global_step, "epoch": self.state.epoch}
+        return PendingRollout(rows, request, asked_at, number, at, metrics)
+
+    def _finish_pending(self) -> None:
+        """Wait for the batch that is generated during training, where there is one, and write it as of its request."""
+        lag, pending = self.parts.lag, self.parts.lag.pending
+        if pending is None:
+            return
+        was_training, lag.pending = self.model.training, None  # an evaluation may have come before a checkpoint
+        self.model.train()
+        with (
+            lag.writing(pending.number, self._position, self._metrics, pending.metrics),
+            pending.request.answering(),
+            temporarily(self.state, pending.state),
+        ):
+            lag.put(self._rollout(pending.rows), pending.number, pending.at, pending.metrics)
+        self.model.train(was_training)
+
+    # its completions, their scores and rewards
 
     def _generate(self, prompts: list[Any]) -> Any:
         if "parts" not in vars(self):  # made without __init__, as TRL's TestGRPORolloutDispatch does
@@ -428,7 +480,7 @@ class RLVRTrainer(GRPOTrainer):
     def evaluate(self, eval_dataset: Any = None, *positional: Any, **keywords: Any) -> dict[str, float]:
         """TRL's evaluation, or with decodings ours; what was not judged is NaN in its result and not logged."""
         parts = self.parts
-        self._finish_writing()
+        self._finish_pending()
         if parts.common_noise is not None:
             parts.common_noise.start_evaluation()
         with parts.phases("evaluate"):
@@ -436,7 +488,7 @@ class RLVRTrainer(GRPOTrainer):
                 with parts.held_out.own_randomness():
                     return super().evaluate(eval_dataset, *positional, **keywords)
             datasets = self.eval_dataset if eval_dataset is None else eval_dataset
-            with self._engine_awake():
+            with engine_kept_awake(self):
                 metrics = parts.held_out.evaluate(datasets, self.state.global_step, self._run_evaluation_loop)
             self._metrics["eval"].clear()  # TRL's own, in which padding counts
             self.log({name: value for name, value in metrics.items() if not math.isnan(value)})
@@ -502,7 +554,7 @@ class RLVRTrainer(GRPOTrainer):
         watch.disk.save(save, self._checkpoint_folder(trial), self.state.global_step)
 
     def _save_whole_checkpoint(self, model: Any, trial: Any) -> None:
-        self._finish_writing()
+        self._finish_pending()
         if (watch := self.parts.watch) is not None:
             watch.faults.check_weights(self.model, self._position)
         # gathered from all ranks here: a full disk may take one of them elsewhere below
@@ -573,146 +625,7 @@ class RLVRTrainer(GRPOTrainer):
         watch = self.parts.watch
         (save if watch is None else partial(watch.disk.written, save))(*positional, **keywords)
 
-    # 7. What the parts call back
-
-    def _finish_writing(self) -> None:
-        """Wait for a rollout batch that is generated beside training: the engine, or the queue, is wanted."""
-        if not self.parts.lag.is_writing:
-            return
-        was_training = self.model.training  # an evaluation may have come before a checkpoint
-        self.model.train()
-        self.parts.lag.finish(self._position, self._metrics)
-        self.model.train(was_training)
-
-    def _generate_and_judge(self, rows: list[Row]) -> Answers:
-        """Completions of rows that a prompt sampler tries, judged."""
-        rows = self._keyed(rows)
-        prompts, generated = self._generated_alone(rows)
-        rewards = self._calculate_rewards(rows, prompts, generated[3], generated[1])
-        columns = {name: each for name, each in self._pending_extra_logs.items() if len(each) == len(rows)}
-        self._pending_extra_logs = defaultdict(list)
-        return Answers(prompts, generated, rewards, columns, self.parts.provenance.turns(generated))
-
-    def _keyed(self, rows: list[Row]) -> list[Row]:
-        """The rows with a column ``row_key`` (`SampleKeys`), where a reward function wants it."""
-        if (keys := self.parts.row_keys) is None:
-            return rows
-        prompts = [json.dumps(row["prompt"], sort_keys=True, default=str).encode() for row in rows]
-        numbered = keys.of(prompts, self._position.rollout)
-        return [{**row, "row_key": key} for row, key in zip(rows, numbered, strict=True)]
-
-    def _score_old_policy(self, batch: Batch) -> dict[str, Tensor]:
-        """``log π_old``, its entropy and, if named, Σ π_old², where TRL did not compute what somebody asks for."""
-        arguments = _to_score(batch)
-        keywords = {"batch_size": self.args.per_device_train_batch_size, "compute_entropy": True}
-        keywords |= {key: batch[key] for key in _IMAGES if key in batch}
-        with torch.no_grad(), disable_gradient_checkpointing(self.model, self.args.gradient_checkpointing_kwargs):
-            if not self.strategies.ask_for("sum_pi_squared"):
-                logps, entropies, _ = self._get_per_token_logps_and_entropies(self.model, *arguments, **keywords)
-                return {"old_per_token_logps": logps, "old_entropies": entropies}
-            head = self.accelerator.unwrap_model(self.model)
-            head = head.get_base_model() if is_peft_model(head) else head
-            with (
-                self.parts.phases(Purpose.OLD.value),
-                summing_squares(self.model, head, self.temperature, in_float32=self.args.cast_lm_head_to_fp32) as (
-                    model,
-                    logs,
-                ),
-            ):
-                score = super()._get_per_token_logps_and_entropies  # not self._get…, which may cut and pack the rows
-                logps, entropies, _ = score(model, *arguments, **keywords)
-        squares = torch.cat(logs)[:, -logps.shape[1] :].exp()
-        return {"old_per_token_logps": logps, "old_entropies": entropies, "old_sum_pi_squared": squares}
-
-    def _score_teacher(self, prompts: list[Any], batch: Batch) -> Tensor:
-        """Log-probabilities (B, T) of the batch's completions behind other prompts, by the policy as it is."""
-        tokens = [torch.tensor(ids) for ids in self._tokenize_prompts(prompts)[0]]
-        padded, filled = (
-            pad_sequence(each, batch_first=True, padding_value=value, padding_side="left").to(self.accelerator.device)
-            for each, value in ((tokens, self._tokenizer.pad_token_id), ([torch.ones_like(ids) for ids in tokens], 0))
-        )
-        input_ids, mask, width = _to_score({**batch, "prompt_ids": padded, "prompt_mask": filled})
-        longest = getattr(self.model.config.get_text_config(), "max_position_embeddings", None)
-        if longest is not None and input_ids.shape[1] > longest:
-            raise ValueError(
-                f"{' and '.join(self.strategies.taught)}: a teacher's prompt of {padded.shape[1]} tokens and a "
-                f"completion of {width} are more than the model's {longest} positions. Leave longer rows out, shorten "
-                "the template in algorithm.teacher, or lower trl.max_completion_length."
-            )
-        size = self.args.per_device_train_batch_size
-        with torch.no_grad(), disable_gradient_checkpointing(self.model, self.args.gradient_checkpointing_kwargs):
-            logps, *_ = self._get_per_token_logps_and_entropies(self.model, input_ids, mask, width, batch_size=size)
-        return logps
-
-    def _contrast_siblings(
-        self, rows: list[Row], batch: Batch, correct: Tensor | None, position: Position, options: TeacherOptions
-    ) -> Tensor:
-        """What siblings' responses say of the batch's tokens (B, T), by the policy as it is; all ranks make as many
-        passes.
-        """
-        if correct is None:
-            raise ValueError(NO_VERDICTS)
-        seed = position.seed(self.args.seed)
-        of_all = contrasted_siblings(correct, self.num_generations, options.wrong_siblings, seed)
-        of_all = of_all[:, (of_all >= 0).any(0)]
-        texts = gather_object(self.processing_class.batch_decode(batch["completion_ids"], skip_special_tokens=True))
-        siblings = torch.stack(self.parts.ranks.own_share(list(of_all)))
-        behind = [
-            self._score_teacher(sibling_prompts(rows, each.tolist(), texts, options), batch) for each in siblings.T
-        ]
-        if not behind:
-            return torch.zeros(batch["completion_ids"].shape, device=self.accelerator.device)
-        return contrast(torch.stack(behind), siblings)
-
-    def _write_revisions(
-        self, seed: int, rows: list[Row], prompts: list[Any]
-    ) -> tuple[list[list[int]], Mapping[str, list[Any]]]:
-        """One completion of each prompt, judged as an answer to its row; in batches of the size of the rollout's own.
-
-        Metrics and columns do not mix with the rollout's; ``num_tokens``, TRL's count of all tokens, continues.
-        """
-        size = self.args.per_device_train_batch_size * self.args.steps_per_generation
-        ranks = self.parts.ranks
-        logged: dict[str, list[Any]] = defaultdict(list)
-        apart = {
-            "num_generations": 1,
-            "_metrics": {mode: defaultdict(list) for mode in self._metrics},
-            "_pending_extra_logs": logged,
-            "_pending_metrics": defaultdict(list),
-        }
-        token_ids: list[list[int]] = []
-        completions: list[Any] = []
-        with self._engine_awake(), temporarily(self, apart), random_streams_kept(self.accelerator.device):
-            torch.manual_seed(seed * ranks.count + ranks.index)
-            for first in range(0, len(prompts), size):
-                _, ids, _, answers, *_ = self._generate(prompts[first : first + size])
-                token_ids += ids
-                completions += answers
-            self._kept_or_judged_rewards(rows, [row["prompt"] for row in rows], completions, token_ids)
-        self._metrics["train"]["num_tokens"] = [self.state.num_input_tokens_seen]
-        return token_ids, logged
-
-    @contextmanager
-    def _engine_awake(self) -> Iterator[None]:
-        """Inside, vLLM stays awake from one `_generate` to the next, where it runs in this process with sleep mode.
-
-        TRL puts it to sleep after each, which discards its weights: the next would send all of them again.
-        """
-        engine = self.vllm_generation if self.use_vllm else None
-        if engine is None or engine.mode != "colocate" or not engine.enable_sleep_mode:
-            yield
-            return
-        engine.sync_weights()  # wakes the memory of the weights
-        self._last_loaded_step = self.state.global_step
-        engine.llm.wake_up(tags=["kv_cache"])
-        try:
-            with temporarily(engine, {"enable_sleep_mode": False}):
-                yield
-        finally:
-            engine.llm.sleep(level=2)
-            engine._llm_weights_sleeping = True
-
-    # 8. What callers read
+    # 7. What callers read
 
     @property
     def newest_evaluations(self) -> list[EvaluationResult]:
@@ -722,13 +635,6 @@ class RLVRTrainer(GRPOTrainer):
     def newest_samples(self, number: int) -> list[dict[str, Any]]:
         """Up to ``number`` completions of the newest rollout batch, evenly spread, each as column → value."""
         return samples(self._logs, number)
-
-
-def _to_score(batch: Batch) -> tuple[Tensor, Tensor, int]:
-    """Token ids and attention mask (B, P + T) of prompts and completions, and T."""
-    input_ids = torch.cat([batch["prompt_ids"], batch["completion_ids"]], dim=1)
-    mask = torch.cat([batch["prompt_mask"], batch["completion_mask"]], dim=1)
-    return input_ids, mask, batch["completion_ids"].shape[1]
 
 
 class EndOfStep(TrainerCallback):

@@ -37,7 +37,7 @@ from evenkeel.trainer.step.revisions import Revisions
 from evenkeel.trainer.step.rollout import Schedule
 from evenkeel.trainer.step.scoring import Scoring
 from evenkeel.trainer.step.shared_prompts import attention_length, unshareable
-from evenkeel.trainer.step.teacher import unusable_references
+from evenkeel.trainer.step.teacher import Teacher, unusable_references
 
 
 @dataclass(frozen=True)
@@ -55,7 +55,7 @@ class Parts:
     Attributes:
         is_compact: transformers generates compactly.
         choices: what of `SWITCHES` is taken.
-        common_noise, row_keys, revisions, engine_check, watch: ``None`` where they were not asked for.
+        common_noise, row_keys, teacher, revisions, engine_check, watch: ``None`` where they were not asked for.
     """
 
     ranks: Ranks
@@ -70,6 +70,7 @@ class Parts:
     provenance: Provenance
     judging: Judging
     scoring: Scoring
+    teacher: Teacher | None
     revisions: Revisions | None
     advantages: Advantages
     recorder: Recorder
@@ -174,6 +175,9 @@ def wired(
         ),
         judging=Judging(trainer.reward_func_names, reward_weights, ranks),
         scoring=Scoring(
+            args,
+            strategies,
+            ranks,
             microbatches,
             phases,
             asks_for_old=asks_for_old,
@@ -182,6 +186,17 @@ def wired(
             keeps_entropies=asks_for_old and not skips_old and strategies.ask_for("entropies"),
             lags=lags,
             by_engine=lags and args.use_vllm,
+        ),
+        teacher=None
+        if strategies.teacher is None
+        else Teacher(
+            strategies.teacher,
+            ranks,
+            asked=strategies.taught,
+            group_size=group_size,
+            padding=tokenizer.pad_token_id,
+            longest=getattr(trainer.model.config.get_text_config(), "max_position_embeddings", None),
+            decode=partial(trainer.processing_class.batch_decode, skip_special_tokens=True),
         ),
         revisions=None
         if strategies.revision is None

@@ -23,8 +23,8 @@ TWO_STEPS = {"per_device_train_batch_size": 4, "steps_per_generation": 2, "max_s
 class Noting(RLVRTrainer):
     """Keeps what was written: number, optimizer steps of the policy, prompts, batch."""
 
-    def _written(self, inputs: Any) -> Any:
-        made = super()._written(inputs)
+    def _rollout(self, inputs: Any) -> Any:
+        made = super()._rollout(inputs)
         prompts = [row["prompt"][-1]["content"] for row in inputs]
         vars(self).setdefault("seen", []).append((self._position.rollout, made.step, prompts, dict(made.batch)))
         return made

@@ -82,6 +82,9 @@ def test_schedule_and_position():
 def test_scoring_skips_the_old_policy_and_asks_for_the_reference(ranks: Ranks, args: GRPOConfig):
     """Of two calls in a rollout batch the first is π_old, which is not made; both were TRL's to ask for."""
     scoring = Scoring(
+        args,
+        build_strategies(),
+        ranks,
         _microbatches(ranks, args),
         Phases(),
         asks_for_old=True,
@@ -122,12 +125,12 @@ def test_advantages(ranks: Ranks, args: GRPOConfig):
     part = Advantages(args, build_strategies("dr_grpo"), ranks, torch.tensor([0.5]), 0, ratio_comes_later=False)
     rollout = rollout_of(batch, [2.0, 0.0, 2.0, 2.0])  # with the weight 0.5: 1, 0, 1, 1
     signals, logs = part.signals(rollout), {"advantages": deque([9.0] * 4)}
-    metrics = part.estimate(rollout, signals, logs)
+    metrics = part.write_advantages(rollout, signals, logs)
     assert batch["advantages"].tolist() == [0.5, -0.5, 0, 0]
     assert list(logs["advantages"]) == [0.5, -0.5, 0, 0]
     assert metrics["groups/frac_dead"] == 0.5
     assert metrics["advantage/mean_abs"] == 0.25  # (0.5 + 0.5 + 0 + 0) / 4
-    assert part.label_rows(rollout, signals).tolist() == [1, 1, 0, 0]
+    assert part.write_labels(rollout, signals).tolist() == [1, 1, 0, 0]
     assert batch["groups"].tolist() == [0, 0, 1, 1]
 
 

@@ -36,14 +36,14 @@ class Recording(RLVRTrainer):
         self.generations: list[dict[str, Any]] = []
         self.seen: list[dict[str, Any]] = []
         super().__init__(*positional, **keywords)
-        estimate = self.parts.advantages.estimate
+        estimate = self.parts.advantages.write_advantages
 
         def seen(rollout: Any, signals: Any, logs: Any) -> Any:
             names = ("correct", "repair", "edited", "completion_ids", "mask")
             self.seen.append({name: signals[name] for name in names})
             return estimate(rollout, signals, logs)
 
-        self.parts.advantages.estimate = seen
+        self.parts.advantages.write_advantages = seen
 
     def _generate(self, prompts: list[Any]) -> Any:
         result = super()._generate(prompts)

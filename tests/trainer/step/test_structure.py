@@ -89,4 +89,4 @@ def test_the_walk_finds_a_trainer_that_is_hidden(everything: RLVRTrainer):
 
 def test_all_parts_are_there(everything: RLVRTrainer):
     absent = [name for name in Parts.__dataclass_fields__ if getattr(everything.parts, name) is None]
-    assert absent == ["engine_check"]  # without vLLM there is nothing to check
+    assert absent == ["teacher", "engine_check"]  # ibpo asks no teacher, and without vLLM there is nothing to check

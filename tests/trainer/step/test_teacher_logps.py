@@ -26,7 +26,7 @@ class Watching(RLVRTrainer):
         self.written: list[torch.Tensor] = []
         self.trained: list[torch.Tensor] = []
         super().__init__(*positional, **{**keywords, "train_dataset": Dataset.from_list(self.rows)})
-        estimate = self.parts.advantages.estimate
+        estimate = self.parts.advantages.write_advantages
 
         def seen(rollout: Any, signals: Any, logs: Any) -> Any:
             teacher, mask = signals["teacher_logps"], signals["mask"]
@@ -38,7 +38,7 @@ class Watching(RLVRTrainer):
             self.written.append((teacher * mask).sum(1).sort().values)
             return estimate(rollout, signals, logs)
 
-        self.parts.advantages.estimate = seen
+        self.parts.advantages.write_advantages = seen
 
     @torch.no_grad()
     def by_hand(self, row: dict[str, Any], ids: torch.Tensor) -> torch.Tensor:
@@ -83,7 +83,7 @@ class Contrasting(RLVRTrainer):
     def __init__(self, *positional: Any, **keywords: Any) -> None:
         self.contrasts: list[torch.Tensor] = []
         super().__init__(*positional, **keywords)
-        estimate = self.parts.advantages.estimate
+        estimate = self.parts.advantages.write_advantages
 
         def seen(rollout: Any, signals: Any, logs: Any) -> Any:
             found, mask = rollout.batch["teacher_contrast"], signals["mask"]
@@ -98,7 +98,7 @@ class Contrasting(RLVRTrainer):
             self.contrasts.append((found * mask).abs().sum(1))
             return estimate(rollout, signals, logs)
 
-        self.parts.advantages.estimate = seen
+        self.parts.advantages.write_advantages = seen
 
     @torch.no_grad()
     def behind(self, rollout: Any, row: int, response: str) -> torch.Tensor:
