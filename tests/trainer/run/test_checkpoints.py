@@ -11,7 +11,6 @@ from evenkeel.trainer.run.record.checkpoints import (
     files_of,
     fingerprints,
     newest_good_checkpoint,
-    set_aside,
     write_checkpoint_manifest,
 )
 
@@ -95,9 +94,3 @@ def test_what_is_restored_and_not_listed_is_a_fault(tmp_path: Path, name: str, i
     found = newest_good_checkpoint(tmp_path, to_resume=True)
     assert found.checkpoint == good
     assert name in found.faults[newest]
-
-
-def test_a_broken_checkpoint_set_aside_counts_no_more(tmp_path: Path):
-    names = [set_aside(saved(tmp_path, 5)).name for _ in range(2)]
-    assert names == ["broken-checkpoint-5", "broken-checkpoint-5-2"]
-    assert newest_good_checkpoint(tmp_path).faults == {}

@@ -38,19 +38,6 @@ def test_a_continuation_may_last_longer_but_not_train_otherwise(tmp_path: Path):
         )
 
 
-def test_a_continuation_may_reach_its_engine_otherwise(tmp_path: Path):
-    """Where vLLM is asked, and how closely it is watched, trains nothing else; how it samples does."""
-    (tmp_path / "base.yaml").write_text(RUN.replace("max_steps", "use_vllm: true, vllm_mode: server, max_steps"))
-    load_config(tmp_path / "base.yaml").save_resolved(tmp_path / "config.yaml")
-    (tmp_path / "manifest.json").write_text(json.dumps(RECORD))
-    watched = ["vllm.agreement_bound=0.25", "trl.vllm_server_host=other"]
-    check_same_run(load_config(tmp_path / "base.yaml", watched), tmp_path, 1)
-    with pytest.raises(Refusal, match=r"trl.vllm_importance_sampling_clip_max: 'absent' → 2.0"):
-        check_same_run(
-            load_config(tmp_path / "base.yaml", [*watched, "trl.vllm_importance_sampling_clip_max=2.0"]), tmp_path, 1
-        )
-
-
 def test_a_continuation_lasts_longer_only_where_the_learning_rate_does_not_depend_on_it(tmp_path: Path):
     (tmp_path / "base.yaml").write_text(RUN.replace("constant", "linear"))
     load_config(tmp_path / "base.yaml").save_resolved(tmp_path / "config.yaml")

@@ -14,14 +14,6 @@ QUICKSTART = ROOT / "configs" / "quickstart.yaml"
 MADE = ("verifiers", "strategies", "rows", "plan", "args", "tokenizer", "reward_functions")
 
 
-def test_only_what_is_asked_for_is_made():
-    no_model = Experiment.of_file(QUICKSTART, ["model.name_or_path=no/such-model", "data.train.max_rows=8"])
-    begun = set(vars(no_model))
-    assert begun == {"config", "folder", "processes", "recorded_choices"}
-    assert len(no_model.rows["train"]) == 8
-    assert set(vars(no_model)) == {*begun, "verifiers", "rows", "environments"}
-
-
 def test_every_part_is_made_once(monkeypatch: pytest.MonkeyPatch, tmp_path: Path):
     made: list[str] = []
     makers = ("build_verifier", "build_strategies", "load_tokenizer", "batch_plan", "grpo_config", "reward_functions")

@@ -8,15 +8,12 @@ import torch
 from safetensors.torch import load_file, save_file
 
 from evenkeel.errors import Refusal
-from evenkeel.trainer.command import evaluate, launch, train
+from evenkeel.trainer.command import launch, train
 from evenkeel.trainer.run.check.context import Finding, sort_by_severity
 from evenkeel.trainer.run.config.yaml_document import write
-from evenkeel.trainer.run.export.model_card import results
 from evenkeel.trainer.run.library_errors import library_errors_in_words
-from evenkeel.trainer.run.record.files import DamagedFileError
-from evenkeel.trainer.run.record.run_record import RunRecord
 from tests.scripts.test_train import SETTINGS
-from tests.tiny_model import CHAT_TEMPLATE, save_tiny_model
+from tests.tiny_model import save_tiny_model
 
 
 def test_what_a_library_raises_names_the_stage_and_keeps_its_traceback():
@@ -56,25 +53,10 @@ def test_weights_that_are_no_numbers_are_refused_before_the_first_step(
     assert not (tmp_path / "run").exists()
 
 
-def test_a_template_that_fails_where_a_checkpoint_is_evaluated_is_refused(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-):
-    model = save_tiny_model(tmp_path / "model")
-    (model / "chat_template.jinja").write_text(CHAT_TEMPLATE + "{% if messages | length > 1 %}{{ 1 // 0 }}{% endif %}")
-    (model / "config.json").write_text(
-        json.dumps({**json.loads((model / "config.json").read_text()), "hidden_act": "x"})
-    )
-    given = [str(model), str(run_file(tmp_path, model)), "--output", str(tmp_path / "to")]
-    assert evaluate.main(given) == 2
-    assert "KeyError: 'x'" in capsys.readouterr().err
-
-
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
-        (["scripts/no_such.py"], "There is no script scripts/no_such.py"),
         (["--num_processes", "10000000000", "quickstart"], "is more than any machine has GPUs"),
-        (["--config_file", "none.yaml", "quickstart"], "there is no such file"),
         (["--mixed_precision", "no", "--config_file", "{}", "quickstart"], "unknown keys (['mixed_precisions'])"),
     ],
 )
@@ -86,16 +68,3 @@ def test_a_launcher_that_starts_nothing_says_why(
     )
     assert launch.main([argument.format(tmp_path / "launcher.yaml") for argument in arguments]) == 2
     assert said in capsys.readouterr().err
-
-
-def test_an_evaluation_whose_metric_is_no_number_is_said_by_its_file(tmp_path: Path):
-    folder = tmp_path / "evaluations" / "test"
-    folder.mkdir(parents=True)
-    whole = {"n_items": 4, "k": 1, "temperature": 1.0, "interval": "Wilson"}
-    right = {"value": 0.5, "low": 0.25, "high": 0.75}
-    for broken in ({**right, "value": "0.5"}, {**right, "low": [1]}, {**right, "high": None}, {**right, "value": True}):
-        (folder / "step-000004.json").write_text(json.dumps({**whole, "avg@1": broken}))
-        with pytest.raises(DamagedFileError, match=r"step-000004\.json is damaged: avg@1"):
-            results(RunRecord(tmp_path), 4)
-    (folder / "step-000004.json").write_text(json.dumps({**whole, "avg@1": right}))
-    assert results(RunRecord(tmp_path), 4)[0].after == "0.500 [0.250, 0.750]"

@@ -11,7 +11,6 @@ from evenkeel.errors import Refusal
 from evenkeel.trainer.run.config import load_config
 from evenkeel.trainer.run.record.files import DamagedFileError
 from evenkeel.trainer.run.record.manifest import (
-    check_same_run_again,
     data_fingerprint,
     differences,
     model_files,
@@ -61,17 +60,6 @@ def test_what_changed_is_named_with_both_values(recorded: Path, monkeypatch: pyt
         "git_diff: changed",
         f"packages.torch: {before['packages']['torch']} → 9.9",
     ]
-
-
-def test_another_number_of_processes_other_rows_or_weights_are_refused(recorded: Path, tmp_path: Path):
-    record, same = read_manifest(recorded), start(tmp_path, ROWS)
-    check_same_run_again(recorded, record, same, world_size=2)
-    with pytest.raises(Refusal, match="2 processes, and this is 1"):
-        check_same_run_again(recorded, record, same, world_size=1)
-    with pytest.raises(Refusal, match=r"data_fingerprints\.train: "):
-        check_same_run_again(recorded, record, start(tmp_path, [*ROWS, *ROWS]), world_size=2)
-    with pytest.raises(Refusal, match=r"model_files\.model\.safetensors: abababababab… → 0"):
-        check_same_run_again(recorded, record, same | {"model_files": {"model.safetensors": "0" * 64}}, world_size=2)
 
 
 def test_a_record_that_is_absent_or_damaged_is_refused_in_words(recorded: Path, tmp_path: Path):

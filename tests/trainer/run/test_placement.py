@@ -113,7 +113,7 @@ sys.stdin.read()
 """
 
 
-@pytest.mark.parametrize("resume", [NEWEST, AUTO, "the directory"])
+@pytest.mark.parametrize("resume", [AUTO, "the directory"])
 def test_a_run_that_goes_on_elsewhere_is_left_alone_until_its_process_is_gone(config, resume):
     run = begun(config, 1, 2)
     resume = str(run) if resume == "the directory" else resume

@@ -61,28 +61,14 @@ def test_what_is_let_through_is_trained_as_the_file_says(tmp_path: Path, monkeyp
     assert refused == CONTRADICTIONS
 
 
-def test_both_are_named_with_both_ways_out(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("ACCELERATE_MIXED_PRECISION", "bf16")
-    with pytest.raises(Refusal) as caught:
-        check_precision(run(tmp_path, {"bf16": False}))
-    assert "trl.bf16 = false, and ACCELERATE_MIXED_PRECISION = bf16; the run would be trained in it" in str(
-        caught.value
-    )
-    assert 'Write trl: {bf16: true}, or launch with no: mixed_precision: "no"' in str(caught.value)
-
-
 @pytest.mark.parametrize(
     ("settings", "trl", "refused"),
     [
         ({"bf16": {"enabled": True}}, {"bf16": False}, True),
-        ({"bf16": {"enabled": True}}, {"fp16": True}, True),
         ({"fp16": {"enabled": True}, "bf16": {"enabled": False}}, {}, True),
-        ({"bf16": {"enabled": False}}, {"bf16": True}, True),
         ({"bf16": {"enabled": False}}, {"bf16": False}, False),
-        ({"bf16": {"enabled": True}, "fp16": {"enabled": False}}, {}, False),
         ({"bf16": {"enabled": "auto"}, "fp16": {"enabled": "auto"}}, {"bf16": False}, False),
         ({"zero_optimization": {"stage": 2}}, {"bf16": False}, False),
-        ([], {"bf16": False}, False),
     ],
 )
 def test_a_deepspeed_file_of_the_launcher(

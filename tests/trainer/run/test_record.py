@@ -1,16 +1,13 @@
 """A run's directory is read in one place: what is absent is empty, what is damaged is refused by its name."""
 
 import json
-import os
 import re
 from pathlib import Path
 
 import pytest
 
-from evenkeel.errors import Refusal
-from evenkeel.trainer.lab.doctor.readers import read as read_log
 from evenkeel.trainer.lab.reports.run_files import RecordedRun
-from evenkeel.trainer.run.record.files import DamagedFileError, read_parquet, write_json
+from evenkeel.trainer.run.record.files import DamagedFileError, write_json
 from evenkeel.trainer.run.record.run_record import RunRecord
 from evenkeel.trainer.run.summary import write_summary
 
@@ -73,22 +70,3 @@ def test_what_a_run_may_leave_out_its_readers_may_miss(tmp_path: Path) -> None:
     run = RecordedRun(tmp_path, "grpo", 0)
     assert (run.metric_at(1, "reward"), run.series("reward")) == (None, {2.0: 0.5})
     assert (run.tokens, run.device_seconds, run.optimizer_steps) == (None, None, 2)
-
-
-def test_a_file_that_is_not_parquet_is_refused(tmp_path: Path) -> None:
-    (tmp_path / "x.parquet").write_bytes(b"PAR1")
-    with pytest.raises(DamagedFileError, match=r"x\.parquet is damaged: .* Delete it\."):
-        read_parquet(tmp_path / "x.parquet", None, "Delete it.")
-
-
-def test_a_pipe_among_the_files_of_a_run_is_not_waited_for(tmp_path: Path) -> None:
-    for name in ("metrics.jsonl", "seconds.json", "summary.json"):
-        os.mkfifo(tmp_path / name)
-    run = RunRecord(tmp_path)
-    with pytest.raises(DamagedFileError):
-        _ = run.parts
-    for read in (lambda: run.metrics, lambda: read_parquet(tmp_path / "metrics.jsonl", None, "Delete it.")):
-        with pytest.raises(DamagedFileError, match="is a pipe"):
-            read()
-    with pytest.raises(Refusal, match="no regular file"):
-        read_log(tmp_path / "metrics.jsonl")

@@ -32,7 +32,10 @@ watchdog.on_train_end(None, None, None)
 """
 
 
-@pytest.mark.parametrize("way", ["waits", "held", "moves"])
+SLOW = [pytest.param(way, marks=pytest.mark.slow) for way in ("waits", "moves")]
+
+
+@pytest.mark.parametrize("way", ["held", *SLOW])
 def test_the_stacks_are_written_where_nothing_moves(tmp_path: Path, way: str) -> None:
     command = [sys.executable, "-c", STALLED, str(tmp_path / "stalls"), way]
     result = subprocess.run(command, env={**os.environ, "PYTHONPATH": str(ROOT)}, capture_output=True, timeout=120)

@@ -68,13 +68,6 @@ def test_a_request_during_an_evaluation_or_a_checkpoint_stops_after_it(stop: Sto
     assert control.should_save == (during == "evaluation")
 
 
-def test_before_the_first_step_and_after_the_last_nothing_is_stopped(stop: StopAtRolloutBoundary):
-    signal.raise_signal(signal.SIGTERM)
-    for step in (0, 10):
-        stop.on_evaluate(None, SimpleNamespace(global_step=step, max_steps=10), SimpleNamespace())
-    assert not stop.stopped
-
-
 RANK = """
 import signal, sys, time
 from evenkeel.trainer.run.processes import end_with_launcher, launcher, say

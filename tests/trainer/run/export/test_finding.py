@@ -85,17 +85,6 @@ def test_the_newest_good_checkpoint_is_taken_unless_another_is_named(run: Path):
         find_source(run, "20")
 
 
-def test_what_cannot_be_found_is_said_with_what_is_there(run: Path, tmp_path: Path):
-    with pytest.raises(Refusal, match=r"no checkpoint '15'\. Its steps: 10, 20"):
-        find_source(run, "15")
-    with pytest.raises(Refusal, match="not the directory of a run"):
-        find_source(tmp_path, None)
-    for state in run.glob("checkpoint-*/trainer_state.json"):
-        state.write_text(json.dumps(STATE))
-    with pytest.raises(Refusal, match="keep_best"):
-        find_source(run, "best")
-
-
 @pytest.mark.parametrize(
     ("file", "form"),
     [
@@ -124,12 +113,6 @@ def test_the_policy_of_an_adapter_answers_with_it(run: Path, tiny_model: Path):
         with trained.disable_adapter():
             assert not answered.allclose(trained(tokens).logits, atol=1e-2)
     torch.testing.assert_close(exported, answered)
-
-
-def test_a_checkpoint_without_weights_is_refused(run: Path):
-    checkpoint(run, 30, "optimizer.pt")
-    with pytest.raises(Refusal, match="has no weights"):
-        _ = find_source(run, None).form
 
 
 def test_results_are_those_of_the_exported_step_beside_the_bases(run: Path):
