@@ -147,6 +147,7 @@ def checked(
         context = prepared(experiment, invalid_sections, found, {} if known is None else known)
         result = _checked(context, found, invalid_sections, device_bytes, tree)
         if runs_code and not result.errors and not problems and context.args is not None:
+            experiment.rows = {**context.rows}  # not made again
             result = replace(result, findings=[*_rehearsed(experiment, tree), *result.findings])
         return replace(result, code=code)
 
