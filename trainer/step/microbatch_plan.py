@@ -13,7 +13,7 @@ _CANDIDATES = 512
 _NEVER = 2**62
 LEAST_GAIN = 1.3
 """Prompts are shared where that leaves so many times less work, by an estimate that leaves out the LM head: 1.44 times
-less took 1.18 times less time, .99 times 1.03 (`python -m scripts.benchmarks shared_prompts`)."""
+less took 1.18 times less time, .99 times 1.03 (docs/run_file.md)."""
 
 
 @dataclass(frozen=True)

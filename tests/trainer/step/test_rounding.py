@@ -2,6 +2,8 @@
 
 import math
 import warnings
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from functools import cache, partial
 from pathlib import Path
 from typing import Any
@@ -19,7 +21,6 @@ from evenkeel.trainer.algorithms.strategies import build_strategies
 from evenkeel.trainer.step.loss import Loss
 from evenkeel.trainer.step.ranks import Ranks
 from evenkeel.trainer.step.rollout import Position, Schedule
-from scripts.benchmarks.noise import log_prob_noise
 from tests.trainer.training import max_difference, moved, ours, train
 
 CLIP_FREE = {"loss_type": "cispo", "epsilon_high": 1e30}
@@ -49,6 +50,27 @@ class Recorder:
 
     def load_state_dict(self, state: Any) -> None:
         pass
+
+
+@contextmanager
+def log_prob_noise(size: float, seed: int = 0) -> Iterator[None]:
+    """Inside, every pass of TRL's trainers, and of ours, rounds: normal noise, so that two passes differ by ``size``.
+
+    Each call of TRL's log-probability hook draws its own, on the CPU; the gradient is that without noise.
+    """
+    draws = torch.Generator().manual_seed(seed)
+    exact: Callable[..., Any] = GRPOTrainer._get_per_token_logps_and_entropies
+
+    def noisy(trainer: Any, *positional: Any, **keywords: Any) -> Any:
+        logps, *others = exact(trainer, *positional, **keywords)
+        drawn = torch.randn(logps.shape, generator=draws).to(logps) * (size / math.sqrt(2))
+        return logps + drawn, *others
+
+    GRPOTrainer._get_per_token_logps_and_entropies = noisy
+    try:
+        yield
+    finally:
+        GRPOTrainer._get_per_token_logps_and_entropies = exact
 
 
 def recorded(model: Path, folder: Path, strategies: dict[str, Any] | None = None, **settings: Any) -> list[Any]:
