@@ -92,11 +92,10 @@ def generate_arithmetic(
     """
     if num_numbers < 2 or min(count, max_number, max_result) < 1:
         raise ValueError(
-            f"{count=}, {num_numbers=}, {max_number=}, {max_result=}: there is no such question. "
-            "Write at least 2 for num_numbers and at least 1 for the others."
+            f"{count=}, {num_numbers=}, {max_number=}, {max_result=}: write 2 numbers or more, else 1 or more."
         )
     if not operations or not set(operations) <= OPERATIONS.keys():
-        raise ValueError(f"{operations=} must be one or more of + - *, such as '+-'. Leave the others out.")
+        raise ValueError(f"{operations=}: write one or more of + - *, such as '+-'.")
     rng = random.Random(seed)
     problems: dict[tuple[tuple[str, tuple[int, ...]], ...], ArithmeticProblem] = {}
     fruitless = 0
@@ -109,7 +108,6 @@ def generate_arithmetic(
         elif (fruitless := fruitless + 1) == _FRUITLESS:
             raise ValueError(
                 f"only {len(problems)} distinct questions were found with {num_numbers=}, {max_number=}, "
-                f"{max_result=}, {operations=}, but {count=} were asked for: they are used up. "
-                "Ask for fewer, or raise max_number."
+                f"{max_result=}, {operations=}, and {count=} asked for. Ask for fewer, or raise max_number."
             )
     return list(problems.values())

@@ -82,8 +82,8 @@ def generate_programs(
     """
     if count < 1 or min(num_steps, max_number, num_inputs) < 2 or num_inputs > len(_INPUTS) + 2:
         raise ValueError(
-            f"{count=}, {num_steps=}, {max_number=}, {num_inputs=}: there is no such problem. Write at least 1 for "
-            f"count, at least 2 for the others, and at most {len(_INPUTS) + 2} for num_inputs."
+            f"{count=}, {num_steps=}, {max_number=}, {num_inputs=}: write 2 or more, 1 or more for count, and at most "
+            f"{len(_INPUTS) + 2} for num_inputs."
         )
     rng = random.Random(seed)
     problems: dict[tuple[int, int], ProgramProblem] = {}
@@ -96,7 +96,7 @@ def generate_programs(
             fruitless = 0
         elif (fruitless := fruitless + 1) == _FRUITLESS:
             raise ValueError(
-                f"only {len(problems)} distinct functions were found with {num_steps=}, {max_number=}, but {count=} "
-                "were asked for: they are used up. Ask for fewer, or raise max_number."
+                f"only {len(problems)} distinct functions were found with {num_steps=}, {max_number=}, not "
+                f"{count=}. Ask for fewer, or raise max_number."
             )
     return list(problems.values())

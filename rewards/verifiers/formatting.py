@@ -1,11 +1,11 @@
 """Rewards for how a completion is written: its tags, its length, its repetitions. None of them reads an answer."""
 
 import math
-import unicodedata
-from collections.abc import Hashable, Iterator, Sequence
+from collections.abc import Hashable, Sequence
 from dataclasses import dataclass, field, replace
-from itertools import groupby
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
+
+from pydantic import Field
 
 from evenkeel.rewards.extraction import (
     ANSWER_CLOSES,
@@ -16,10 +16,11 @@ from evenkeel.rewards.extraction import (
     without_ending,
 )
 from evenkeel.rewards.user_verifiers import bounded
-from evenkeel.rewards.verifier import TokenVerifier, Verdict, Verifier, score_problem, tokens
+from evenkeel.rewards.verifier import TokenVerifier, Verdict, Verifier, tokens
 
-_THOUGHT, _ANSWER = (THOUGHT_OPENS, THOUGHT_CLOSES), (ANSWER_OPENS, ANSWER_CLOSES)
-_TAGS = {"think_answer": _THOUGHT + _ANSWER, "think": _THOUGHT, "answer": _ANSWER}
+_THOUGHT = (THOUGHT_OPENS, THOUGHT_CLOSES)
+_TAGS = {"think_answer": (*_THOUGHT, ANSWER_OPENS, ANSWER_CLOSES), "think": _THOUGHT}
+Length = Annotated[int, Field(ge=1)]
 
 
 @dataclass(frozen=True)
@@ -35,19 +36,11 @@ class Format(Verifier):
 
     Attributes:
         tags: ``think_answer``: ``<think>…</think><answer>…</answer>``. ``think``: ``<think>…</think>`` and some text
-            after it. ``answer``: any text, blank or not, and the ``<answer>…</answer>`` that ends it.
+            after it.
     """
 
-    tags: Literal["think_answer", "think", "answer"] = "think_answer"
+    tags: Literal["think_answer", "think"] = "think_answer"
     reads_reference = False
-
-    def __post_init__(self) -> None:
-        """Check ``tags``."""
-        if self.tags not in _TAGS:
-            raise ValueError(
-                f"tags = {self.tags!r} names no structure, so no completion could have it; "
-                f"write one of {', '.join(_TAGS)}"
-            )
 
     def __call__(self, completion: str, reference: Any) -> Verdict:
         """Judge the structure of ``completion``; ``reference`` is not read."""
@@ -56,8 +49,7 @@ class Format(Verifier):
 
     def gold_completion(self, reference: Any) -> str | None:
         """The shortest text of the structure."""
-        thought, answer = "<think>so</think>", "<answer>this</answer>"
-        return {"think_answer": thought + answer, "think": thought + "this", "answer": answer}[self.tags]
+        return "<think>so</think>" + ("this" if self.tags == "think" else "<answer>this</answer>")
 
     def _fault(self, text: str) -> str:
         tags = _TAGS[self.tags]
@@ -71,13 +63,13 @@ class Format(Verifier):
                 return f"{tag} does not stand in its place"
             pieces.append(piece.strip())
         before, *inside = pieces
-        if before and self.tags != "answer":
+        if before:
             return f"{before[:40]!r} stands before {THOUGHT_OPENS}"
         if is_blank(inside[0]):
-            return "the answer is blank" if self.tags == "answer" else "the thought is blank"
+            return "the thought is blank"
         if self.tags == "think":
             return "nothing stands after the thought" if is_blank(rest) else ""
-        if self.tags == "think_answer" and inside[1]:
+        if inside[1]:
             return f"{inside[1][:40]!r} stands between thought and answer"
         if is_blank(inside[-1]):
             return "the answer is blank"
@@ -116,18 +108,15 @@ class SoftOverlong(TokenVerifier):
         buffer_tokens: over how many tokens before it the punishment grows. The paper: 16384 + 4096 and 4096.
     """
 
-    max_tokens: int
-    buffer_tokens: int
+    max_tokens: Length
+    buffer_tokens: Annotated[int, Field(ge=0)]
     reads_reference = False
     full_score = 0.0
 
     def __post_init__(self) -> None:
         """Check the two lengths."""
-        if not 0 <= self.buffer_tokens <= self.max_tokens or self.max_tokens < 1:
-            raise ValueError(
-                f"max_tokens = {self.max_tokens} and buffer_tokens = {self.buffer_tokens}: the punishment grows over "
-                "the buffer, which lies inside the limit; write 0 <= buffer_tokens <= max_tokens, and max_tokens >= 1"
-            )
+        if self.buffer_tokens > self.max_tokens:
+            raise ValueError(f"buffer_tokens = {self.buffer_tokens} is more than max_tokens = {self.max_tokens}.")
 
     def __call__(self, completion: str, reference: Any, token_ids: Sequence[int] | None = None) -> Verdict:
         """Punish the length of ``completion``; ``reference`` is not read."""
@@ -158,7 +147,7 @@ class CosineLength(TokenVerifier):
     """
 
     verifier: Verifier
-    max_tokens: int
+    max_tokens: Length
     right_short: float = 2.0
     right_long: float = 1.0
     wrong_short: float = -10.0
@@ -167,23 +156,14 @@ class CosineLength(TokenVerifier):
     full_score: float = field(init=False, repr=False, compare=False, default=1.0)
 
     def __post_init__(self) -> None:
-        """Build the inner verifier and check that right answers earn more than wrong ones."""
-        if self.max_tokens < 1:
-            raise ValueError(f"max_tokens = {self.max_tokens}: no completion is that short; write the length limit")
-        for name in ("right_short", "right_long", "wrong_short", "wrong_long", "exceeded"):
-            if problem := score_problem(getattr(self, name)):
-                raise ValueError(f"{name} = {getattr(self, name):g}: {problem}")
+        """Check that right answers earn more than wrong ones."""
         lowest_right = min(self.right_short, self.right_long)
-        if max(self.wrong_short, self.wrong_long, self.exceeded) >= lowest_right:
-            raise ValueError(
-                f"a wrong answer could earn {max(self.wrong_short, self.wrong_long, self.exceeded)} and a right one "
-                f"{lowest_right}: then length is worth more than being right; write wrong_short, wrong_long and "
-                "exceeded below right_short and right_long"
-            )
+        if (highest_wrong := max(self.wrong_short, self.wrong_long, self.exceeded)) >= lowest_right:
+            what = f"a wrong answer could earn {highest_wrong} and a right one {lowest_right}."
+            raise ValueError(f"{what} Write wrong_short, wrong_long and exceeded below right_short and right_long.")
         if not self.verifier.reads_reference or isinstance(self.verifier, TokenVerifier):
             raise ValueError(
-                f"verifier = {self.verifier!r} does not say whether an answer is right, so there is nothing to pay by "
-                "length; write one that judges answers, such as math_answer or exact_match"
+                f"verifier = {self.verifier!r} judges no answer. Write one that does, such as math_answer."
             )
         object.__setattr__(self, "full_score", lowest_right)
         object.__setattr__(self, "verifier", bounded(self.verifier))
@@ -228,12 +208,6 @@ class CosineLength(TokenVerifier):
         return replace(verdict, score=score, reason=f"{verdict.reason}; {length} of {self.max_tokens} tokens")
 
 
-LONGEST_WORD = 16
-"""Characters; no tokenizer has one token for a longer word."""
-PIECE_OF_WORD, PIECE_OF_SIGNS = 4, 8
-"""Characters of the pieces into which a longer word, and a row of one sign or blank, are cut."""
-
-
 def repeated_share(sequence: Sequence[Hashable], ngram_size: int) -> float:
     """``1 − (different n-grams) / (n-grams)``, in 0…1; 0 for a sequence shorter than one n-gram.
 
@@ -245,41 +219,13 @@ def repeated_share(sequence: Sequence[Hashable], ngram_size: int) -> float:
     return 1 - len({tuple(sequence[start : start + ngram_size]) for start in range(count)}) / count
 
 
-def pieces(text: str) -> list[str]:
-    """What stands for the tokens of a text that no policy wrote: about as many, in any script.
-
-    A word is one; one of more than 16 characters is cut in pieces of 4. Each wide character (Chinese, Japanese,
-    Korean) is one, as is each sign; a row of the same sign, or of the same blank, is cut in pieces of 8. Single blanks
-    are none.
-    """
-    return [piece for kind, run in groupby(text, _kind) for piece in _cut(kind, "".join(run))]
-
-
-def _kind(character: str) -> str:
-    """What a character forms a row with: itself, or the other letters, digits and marks of a word."""
-    is_of_word = character.isalnum() or character == "_" or unicodedata.category(character)[0] == "M"
-    return "word" if is_of_word and unicodedata.east_asian_width(character) not in "WF" else character
-
-
-def _cut(kind: str, run: str) -> Iterator[str]:
-    if kind == "word" and len(run) <= LONGEST_WORD:
-        yield run
-        return
-    if kind.isspace() and len(run) < PIECE_OF_SIGNS:
-        return
-    is_wide = kind.isalnum() and kind != "word"
-    length = 1 if is_wide else PIECE_OF_WORD if kind == "word" else PIECE_OF_SIGNS
-    yield from (run[start : start + length] for start in range(0, len(run), length))
-
-
 @dataclass(frozen=True)
 class RepetitionPenalty(TokenVerifier):
     """``max_penalty × repeated_share``: 0 where no n-gram of tokens comes twice, near ``max_penalty`` for a loop.
 
     A term to add to a reward for the answer; 0 is its full score, so that its accuracy is the share of completions
     without any repetition. The paper punishes the repeated tokens themselves; a reward of one number per completion
-    cannot, and takes their share. Where nobody says what the policy sampled, `pieces` of the text stand for tokens, so
-    that a loop without blanks is one too.
+    cannot, and takes their share.
 
     Attributes:
         ngram_size: tokens that have to repeat together. Small ones meet formulae and names, which repeat rightly; the
@@ -287,24 +233,14 @@ class RepetitionPenalty(TokenVerifier):
         max_penalty: the penalty of a completion that only repeats itself, at most 0.
     """
 
-    ngram_size: int = 40
-    max_penalty: float = -1.0
+    ngram_size: Length = 40
+    max_penalty: Annotated[float, Field(le=0)] = -1.0
     reads_reference = False
     full_score = 0.0
 
-    def __post_init__(self) -> None:
-        """Check the size and the sign."""
-        if self.ngram_size < 1:
-            raise ValueError(f"ngram_size = {self.ngram_size}: nothing is made of less than one token; write 1 or more")
-        if self.max_penalty > 0:
-            raise ValueError(f"max_penalty = {self.max_penalty} would pay repetition; write 0 or a negative number")
-        if problem := score_problem(self.max_penalty):
-            raise ValueError(f"max_penalty = {self.max_penalty:g}: {problem}")
-
     def __call__(self, completion: str, reference: Any, token_ids: Sequence[int] | None = None) -> Verdict:
         """Punish the repetitions in ``completion``; ``reference`` is not read."""
-        sampled = pieces(completion) if token_ids is None else token_ids
-        share = repeated_share(sampled, self.ngram_size)
+        share = repeated_share(tokens(completion, token_ids), self.ngram_size)
         score = self.max_penalty * share if share else 0.0
         return Verdict(score, None, f"{share:.1%} of its {self.ngram_size}-grams are repetitions")
 

@@ -2,7 +2,9 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Annotated, Any
+
+from pydantic import Field
 
 from evenkeel.rewards.isolation.workers import WorkerPool, WorkerResult
 from evenkeel.rewards.verifier import Verdict, Verifier
@@ -26,15 +28,9 @@ class MathVerify(Verifier):
 
     Attributes:
         cpu_seconds: for one completion, kept by the kernel: a signal does not interrupt C. More than TRL's own limits.
-        workers: processes; 0 = one for each core that this rank may use.
     """
 
-    cpu_seconds: float = 60.0
-    workers: int = 0
-
-    def __post_init__(self) -> None:
-        """Refuse limits that cannot be kept."""
-        self._pool()
+    cpu_seconds: Annotated[float, Field(gt=0)] = 60.0
 
     def __call__(self, completion: str, reference: Any) -> Verdict:
         """Judge ``completion`` against ``reference``."""
@@ -62,7 +58,6 @@ class MathVerify(Verifier):
             "evenkeel.rewards.verifiers.math_verify:accuracy",
             cpu_seconds=self.cpu_seconds,
             wall_seconds=4 * self.cpu_seconds,
-            workers=self.workers,
             warm_up=(("$\\boxed{\\frac{1}{2}}$", "$0.5$"),),
         )
 

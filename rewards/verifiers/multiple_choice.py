@@ -4,7 +4,7 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from string import ascii_uppercase
-from typing import Any, Literal
+from typing import Any
 
 from evenkeel.rewards.extraction import (
     ANSWER_CLOSES,
@@ -39,18 +39,9 @@ class MultipleChoice(Verifier):
     sentence is not an answer: in "A dog barks" nobody chose A. Where the reference is a letter or a position alone,
     nothing may follow the letter: with the choices unknown, a text after it could take it back ("C. No, wait: d").
 
-    Attributes:
-        answer_in: where it is read. ``answer_block``: the ``<answer>`` block that ends the completion. ``boxed``: the
-            last box after the thought. ``any``: the block if there are answer tags after the thought, else the box if
-            there is one, else what follows "The answer is" on the last line, else the only line.
+    It is read from the ``<answer>`` block that ends the completion if there are answer tags after the thought, else
+    from the last box if there is one, else from what follows "The answer is" on the last line, else from the only line.
     """
-
-    answer_in: Literal["any", "answer_block", "boxed"] = "any"
-
-    def __post_init__(self) -> None:
-        """Check ``answer_in``."""
-        if self.answer_in not in ("any", "answer_block", "boxed"):
-            raise ValueError(f"answer_in = {self.answer_in!r} is not a place; write any, answer_block or boxed")
 
     def __call__(self, completion: str, reference: Any) -> Verdict:
         """Judge ``completion`` against ``reference``."""
@@ -74,13 +65,9 @@ class MultipleChoice(Verifier):
             label = _read_reference(reference).right
         except ValueError:
             return None
-        return f"\\boxed{{{label}}}" if self.answer_in == "boxed" else f"{ANSWER_OPENS}{label}{ANSWER_CLOSES}"
+        return f"{ANSWER_OPENS}{label}{ANSWER_CLOSES}"
 
     def _answer(self, completion: str) -> Extraction:
-        if self.answer_in == "answer_block":
-            return answer_block(completion)
-        if self.answer_in == "boxed":
-            return boxed_answer(completion)
         final = after_thought(completion)
         if final.text is None:
             return final

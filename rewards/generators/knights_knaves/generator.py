@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 
 from evenkeel.rewards.generators.knights_knaves.canonical import canonical_statements
 from evenkeel.rewards.generators.knights_knaves.rationale import FOOT, HEAD, careful_steps
-from evenkeel.rewards.verifiers.knights_knaves.language import NAMES, listed, numbered_roles, quiz, roles
+from evenkeel.rewards.verifiers.knights_knaves.language import NAMES, numbered_roles, quiz, roles
 from evenkeel.rewards.verifiers.knights_knaves.puzzle import (
     LEAVES,
     MAX_DEPTH,
@@ -107,17 +107,10 @@ def generate_split(
     """
     numbers = [num_people] if isinstance(num_people, int) else list(num_people)
     if len(set(numbers)) < len(numbers):
-        raise ValueError(
-            f"num_people {numbers} names a number twice, which would give the same puzzles twice; "
-            "write each number once and raise train or test instead"
-        )
-    if train < 0 or test < 0:
-        raise ValueError(
-            f"train = {train}, test = {test}: a set cannot have fewer than no puzzles; write 0 or more for each"
-        )
+        raise ValueError(f"num_people {numbers} names a number twice: write it once and raise train or test")
     if test % namings:
         raise ValueError(
-            f"test = {test} is not a multiple of namings = {namings}, so one puzzle would be in both sets under two "
+            f"test = {test} is not a multiple of namings = {namings}: one puzzle would be in both sets under two "
             f"namings; write test = {test - test % namings or namings}"
         )
     split = Split([], [])
@@ -169,39 +162,27 @@ def _random_claim(rng: random.Random, num_people: int, depth: int, width: int) -
 
 
 def _check_arguments(num_people: int, count: int, names: Sequence[str], depth: int, width: int, namings: int) -> None:
-    if not FEWEST_PEOPLE <= num_people <= MOST_PEOPLE:
-        raise ValueError(
-            f"num_people = {num_people}: one inhabitant has no puzzle, and beyond {MOST_PEOPLE} checking all "
-            f"assignments gets slow; write a number from {FEWEST_PEOPLE} to {MOST_PEOPLE}"
-        )
+    most = math.perm(len(names), num_people) if num_people > 0 else 1
+    for name, value, least, largest in (
+        ("num_people", num_people, FEWEST_PEOPLE, MOST_PEOPLE),
+        ("depth", depth, 1, MAX_DEPTH),
+        ("width", width, 2, MOST_PEOPLE),
+        ("namings", namings, 1, max(most, 1)),
+    ):
+        if not least <= value <= largest:
+            raise ValueError(f"{name} = {value}: write {least} to {largest}")
     if count < 0:
-        raise ValueError(f"count = {count}: a set cannot have fewer than no puzzles; write 0 or more")
-    if not 1 <= depth <= MAX_DEPTH:
-        raise ValueError(
-            f"depth = {depth}: with plain roles only, turning everybody's role makes another solution of each one, and "
-            f"claims nested deeper than {MAX_DEPTH} are not read back; write 1 for the published language, 2 for harder"
-        )
-    if width < 2:
-        raise ValueError(f"width = {width}: an 'and' joins at least two claims; write 2 or more")
+        raise ValueError(f"count = {count}: write 0 or more")
     odd = [name for name in names if not (name.isascii() and name.isalpha())]
     if odd or len({name.lower() for name in names}) < max(len(names), num_people):
-        problem = (
-            f"{listed(odd)} would be hard to tell from the words of an answer" if odd else "an answer needs one each"
-        )
         raise ValueError(
-            f"names = {list(names)} for {num_people} people: {problem}; "
-            f"write at least {num_people} different names of plain letters, each a single word"
-        )
-    most = math.perm(len(names), num_people)
-    if not 1 <= namings <= most:
-        raise ValueError(
-            f"namings = {namings}: {len(names)} names give {num_people} inhabitants {most} namings; write 1 to {most}"
+            f"names = {list(names)} for {num_people} people: write at least {num_people} different names of plain "
+            "letters, each a single word"
         )
 
 
 def _exhausted(num_people: int, count: int, found: int, depth: int, width: int) -> str:
     return (
-        f"{count} puzzles of {num_people} people at depth {depth} and width {width} were asked for, but after {found} "
-        f"different ones {_FRUITLESS_DRAWS} draws gave no new one: there are hardly more, as puzzles that differ only "
-        f"in names or order count once; ask for at most {found}, or raise num_people, depth, width or namings"
+        f"{count} puzzles of {num_people} people at depth {depth} and width {width} asked for; {_FRUITLESS_DRAWS} "
+        f"draws found {found}; ask for at most {found}, or raise num_people, depth or namings"
     )

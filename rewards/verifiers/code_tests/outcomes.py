@@ -19,7 +19,7 @@ from evenkeel.rewards.verifiers.code_tests.answer_session import (
     was_cut_off,
 )
 from evenkeel.rewards.verifiers.code_tests.codec import CodecError, decode, encode
-from evenkeel.rewards.verifiers.code_tests.comparison import Comparison, output_mistake, same_value
+from evenkeel.rewards.verifiers.code_tests.comparison import output_mistake, same_value
 from evenkeel.rewards.verifiers.code_tests.kinds import (
     Call,
     FunctionCalls,
@@ -37,9 +37,7 @@ exec(compile({code!r}, "answer.py", "exec", dont_inherit=True), globals())
 """
 
 
-def stdin_outcomes(
-    sandbox: Sandbox, code: str, tests: StdinCases, comparison: Comparison, limits: Limits
-) -> Iterator[Outcome]:
+def stdin_outcomes(sandbox: Sandbox, code: str, tests: StdinCases, limits: Limits) -> Iterator[Outcome]:
     """What each case finds, in order; a case is run when its outcome is asked for.
 
     The output decides, under the condition that the program ended by itself and without an exception: with an empty
@@ -55,7 +53,7 @@ def stdin_outcomes(
         elif run.truncated:
             yield Outcome(False, f"the program wrote more than {enough} bytes", waited_seconds=run.waited_seconds)
         else:
-            mistake = output_mistake(case.output, run.stdout.decode(errors="replace"), comparison)
+            mistake = output_mistake(case.output, run.stdout.decode(errors="replace"))
             yield Outcome(not mistake, mistake, waited_seconds=run.waited_seconds)
 
 
@@ -67,9 +65,7 @@ def _standard_names() -> str:
 _ENTRY_POINT = object()
 
 
-def call_outcomes(
-    sandbox: Sandbox, code: str, tests: FunctionCalls, comparison: Comparison, limits: Limits
-) -> Iterator[Outcome]:
+def call_outcomes(sandbox: Sandbox, code: str, tests: FunctionCalls, limits: Limits) -> Iterator[Outcome]:
     """What each call finds, in order; a call is made when its outcome is asked for.
 
     Calls share a process as long as it lives. One that ends it is made again in a fresh process, so that each call has
@@ -77,14 +73,12 @@ def call_outcomes(
     """
     next_call = 0
     while next_call < len(tests.calls):
-        for outcome in _of_one_process(sandbox, code, tests, next_call, comparison, limits):
+        for outcome in _of_one_process(sandbox, code, tests, next_call, limits):
             next_call += 1
             yield outcome
 
 
-def _of_one_process(
-    sandbox: Sandbox, code: str, tests: FunctionCalls, first: int, comparison: Comparison, limits: Limits
-) -> Iterator[Outcome]:
+def _of_one_process(sandbox: Sandbox, code: str, tests: FunctionCalls, first: int, limits: Limits) -> Iterator[Outcome]:
     with AnswerSession(sandbox, code, "", limits) as answer:
         try:
             answer.load()
@@ -104,14 +98,14 @@ def _of_one_process(
             except AnswerError as error:  # forged, and so is what would come next
                 yield from [Outcome(False, str(error))] * len(tests.calls[first + number :])
                 return
-            yield _outcome(content, call, comparison)
+            yield _outcome(content, call)
 
 
-def _outcome(reply: list[Any], call: Call, comparison: Comparison) -> Outcome:
+def _outcome(reply: list[Any], call: Call) -> Outcome:
     kind, *content = reply
     if kind != "value" or not content:
         return Outcome(False, f"it raised {raised_text(content)}")
-    if any(same_value(expected, content[0], comparison) for expected in call.accepted):
+    if any(same_value(expected, content[0]) for expected in call.accepted):
         return Outcome(True)
     return Outcome(False, f"it returned {shown(content[0])}, not {shown(call.accepted[0])}")
 

@@ -8,16 +8,6 @@ The whole text must consist of one clause a person, and nothing else::
 
 Case and markdown emphasis do not matter. Anything left over ("none of these hold", "if", "or", "not", a second opinion)
 makes the text no answer: a clause inside a longer sentence can mean its opposite.
-
-``layout: free`` also reads looser forms in which models state roles::
-
-    group        = NAMES "are" ["both" | "all"] ["the"] ("knights" | "knaves")
-    heading      = ["the"] ("knights" | "knaves") (":" | "are") NAMES          also one name a line; "none" is nobody
-    introduction = words that can deny nothing ("Here is the final answer") ":"
-    connective   = "therefore" | "so" | "we conclude that" | …                 before a clause
-
-A role may be given twice if it is the same. What is left over makes the text no answer here too: "if", "not", "or",
-"none of these hold", a name that nobody has.
 """
 
 import re
@@ -73,85 +63,4 @@ def _clause(names: Sequence[str]) -> re.Pattern[str]:
 
 def _skip(text: str, position: int) -> int:
     match = _BETWEEN.match(text, position)
-    return match.end() if match else position
-
-
-_LOOSE_EMPHASIS = re.compile(r"[*`#]|__")
-_BLANKS = re.compile(r"[^\S\n]+")
-_LINE_ENDS = re.compile(r" ?\n[\n ]*")
-_LOOSE_BETWEEN = re.compile(r"(?:[\s.,;]|and\b|&)*")
-_CONNECTIVE = re.compile(
-    r"(?:therefore|thus|so|hence|consequently|finally|in conclusion|in summary|as a result|this means|it follows|"
-    r"(?:so )?we (?:conclude|find|deduce)|the (?:final )?answer is)(?: that)?\b[,:]? ?"
-)
-_INTRODUCTION = re.compile(r"([a-z]+(?:[ ,]+[a-z]+){0,19}) ?:")
-_HARMLESS = frozenset(
-    """
-    the this that these here is are as follows following final answer answers solution solutions conclusion result
-    results role roles identity identities assignment of for each every person people inhabitant inhabitants islander
-    islanders puzzle therefore thus so hence finally in summary we have get find found conclude deduce determine can
-    now my our correct complete unique only consistent based on from by above analysis reasoning statements logic and
-    it gives us
-    """.split()  # noqa: SIM905 — a list of words is read as words
-)
-_LISTED = r"(?:(?:\(\d{1,3}\)|\d{1,3}[.)]|[-•]) ?)?"
-_END = r"(?=\s?(?:[\n.;]|$|,? ?(?:and )?(?:the )?kna(?:ve|ves)\b|,? ?(?:and )?(?:the )?knights?\b))"
-
-
-def parse_free(text: str, names: Sequence[str]) -> tuple[bool, ...] | str:
-    """The assignment that ``text`` states, in the order of ``names``, or a sentence on why it states none."""
-    if len(text) > MAX_CHARACTERS:
-        return f"an answer of {len(text)} characters is not read (at most {MAX_CHARACTERS})"
-    text = _LINE_ENDS.sub("\n", _BLANKS.sub(" ", _LOOSE_EMPHASIS.sub("", text).lower()))
-    forms = _forms(names)
-    stated: dict[str, bool] = {}
-    position = _skipped(text, 0)
-    while position < len(text):
-        match = next((match for form in forms if (match := form.match(text, position))), None)
-        if match is not None:
-            for name in _listed(match["names"], names):
-                if stated.setdefault(name, match["role"].startswith("knight")) != match["role"].startswith("knight"):
-                    return f"{name!r} is given both roles"
-            position = _skipped(text, match.end())
-        elif (end := _introduced(text, position)) > position:
-            position = _skipped(text, end)
-        else:
-            return f"{text[position : position + 60]!r} says of nobody alone, or of no list of names, what they are"
-    missing = [name for name in names if name.lower() not in stated]
-    return f"no role is given to {', '.join(missing)}" if missing else tuple(stated[name.lower()] for name in names)
-
-
-def _forms(names: Sequence[str]) -> list[re.Pattern[str]]:
-    name = "|".join(re.escape(name.lower()) for name in sorted(names, key=len, reverse=True))
-    name = rf"(?:{name})(?![\w-])"
-    joined = rf"{name}(?:(?: ?, ?and | and | ?[,&] ?){name})*"
-    lines = rf"(?:\n{_LISTED}{name}(?= ?(?:\n|$)))+"
-    return [
-        re.compile(rf"{_LISTED}(?P<names>{name})(?: is\b| ?[:=-]) ?(?:(?:an?|the) )?(?P<role>knight|knave)\b"),
-        re.compile(
-            rf"{_LISTED}(?P<names>{joined})(?: are\b| ?[:=-]) ?(?:(?:both|all) )?(?:the )?(?P<role>knight|knave)s\b"
-        ),
-        re.compile(
-            rf"{_LISTED}(?:the )?(?P<role>knight|knave)s?(?: is\b| are\b| ?:) ?"
-            rf"(?P<names>{joined}{_END}|{lines}|(?:none|nobody|no one)\b{_END})"
-        ),
-    ]
-
-
-def _listed(text: str, names: Sequence[str]) -> list[str]:
-    found = "|".join(re.escape(name.lower()) for name in sorted(names, key=len, reverse=True))
-    return re.findall(rf"(?<![\w-])(?:{found})(?![\w-])", text)
-
-
-def _introduced(text: str, position: int) -> int:
-    """Where an introduction or a connective ends that begins at ``position``; ``position`` where there is none."""
-    introduction = _INTRODUCTION.match(text, position)
-    if introduction and _HARMLESS.issuperset(introduction[1].replace(",", " ").split()):
-        return introduction.end()
-    connective = _CONNECTIVE.match(text, position)
-    return connective.end() if connective else position
-
-
-def _skipped(text: str, position: int) -> int:
-    match = _LOOSE_BETWEEN.match(text, position)
     return match.end() if match else position

@@ -58,17 +58,11 @@ def parse_statements(text: str) -> tuple[Statement, ...]:
         ValueError: ``text`` is too long, no literal, or not in the statement language.
     """
     if len(text) > MAX_CHARACTERS:
-        raise ValueError(
-            f"statements of {len(text)} characters: more than {MAX_CHARACTERS} are not read, because a puzzle of "
-            f"{MAX_PEOPLE} people needs far fewer; write one nested tuple a person"
-        )
+        raise ValueError(f"statements of {len(text)} characters: at most {MAX_CHARACTERS} are read")
     try:
         value = ast.literal_eval(text)
     except (ValueError, SyntaxError, MemoryError, RecursionError, TypeError) as error:
-        raise ValueError(
-            f"statements {text[:80]!r} are no Python literal ({type(error).__name__}), so no claim can be read from "
-            "them; write a tuple such as \"(('lying', 1), ('telling-truth', 0))\""
-        ) from None
+        raise ValueError(f"statements {text[:80]!r} are no Python literal ({type(error).__name__})") from None
     return checked_statements(value)
 
 
@@ -80,40 +74,25 @@ def checked_statements(value: Any) -> tuple[Statement, ...]:
             there, or nesting deeper than 16.
     """
     if not isinstance(value, tuple | list) or not 1 <= len(value) <= MAX_PEOPLE:
-        raise ValueError(
-            f"statements {_short(value)} are not a sequence of 1 to {MAX_PEOPLE} claims, so they cannot be "
-            "matched with people; write one nested tuple a person, in the order of the names"
-        )
+        raise ValueError(f"statements {_short(value)} are not a sequence of 1 to {MAX_PEOPLE} claims")
     return tuple(_checked(statement, len(value), MAX_DEPTH) for statement in value)
 
 
 def _checked(statement: Any, num_people: int, depth_left: int) -> Statement:
     word = statement[0] if isinstance(statement, tuple | list) and statement else None
     if not isinstance(word, str) or word not in (*LEAVES, *ARITY):
-        raise ValueError(
-            f"{_short(statement)} is not a claim: it must begin with one of {', '.join((*LEAVES, *ARITY))}; "
-            "write for example ('and', ('telling-truth', 0), ('lying', 1))"
-        )
+        raise ValueError(f"{_short(statement)} is not a claim: it begins with none of {', '.join((*LEAVES, *ARITY))}")
     arguments = statement[1:]
     if word in LEAVES:
         if len(arguments) != 1 or type(arguments[0]) is not int or not 0 <= arguments[0] < num_people:
-            raise ValueError(
-                f"{_short(statement)} names nobody among the {num_people} people who make a claim; "
-                f"write ('{word}', i) with i from 0 to {num_people - 1}"
-            )
+            raise ValueError(f"{_short(statement)} names nobody: write ('{word}', i) with i from 0 to {num_people - 1}")
         return (word, arguments[0])
     fewest, most = ARITY[word]
     if not fewest <= len(arguments) <= most:
         needed = str(fewest) if fewest == most else f"{fewest} to {most}"
-        raise ValueError(
-            f"{_short(statement)} gives '{word}' {len(arguments)} claims, which has no meaning: it joins {needed}; "
-            f"write ('{word}'{', s' * fewest}) with each s a claim"
-        )
+        raise ValueError(f"{_short(statement)} gives '{word}' {len(arguments)} claims: it joins {needed}")
     if depth_left == 0:
-        raise ValueError(
-            f"a claim nested deeper than {MAX_DEPTH} is not read, because nobody could say it; "
-            "write it with fewer connectives inside one another"
-        )
+        raise ValueError(f"a claim nested deeper than {MAX_DEPTH}")
     return (word, *(_checked(argument, num_people, depth_left - 1) for argument in arguments))
 
 

@@ -6,7 +6,7 @@ from typing import Any, Literal
 
 from evenkeel.rewards.extraction import THOUGHT_CLOSES, THOUGHT_OPENS, answer_block, has_tags_once_in_order, is_blank
 from evenkeel.rewards.verifier import Verdict, Verifier
-from evenkeel.rewards.verifiers.knights_knaves.answer import names_in, parse_free, parse_roles
+from evenkeel.rewards.verifiers.knights_knaves.answer import names_in, parse_roles
 from evenkeel.rewards.verifiers.knights_knaves.language import numbered_roles, role, roles
 from evenkeel.rewards.verifiers.knights_knaves.puzzle import (
     Statement,
@@ -18,7 +18,6 @@ from evenkeel.rewards.verifiers.knights_knaves.puzzle import (
 )
 
 Scheme = Literal["accuracy", "paper"]
-Layout = Literal["strict", "free"]
 
 
 @dataclass(frozen=True)
@@ -62,26 +61,13 @@ class KnightsKnaves(Verifier):
 
     Attributes:
         scheme: the scores, see above.
-        layout: ``strict`` reads one clause a person, as the prompts ask for it; ``free`` also lists ("Knights: A, B"),
-            groups ("A and B are knights") and introductions, see :mod:`rewards.verifiers.knights_knaves.answer`.
     """
 
     scheme: Scheme = "accuracy"
-    layout: Layout = "strict"
     full_score: float = field(init=False, repr=False, compare=False, default=1.0)
 
     def __post_init__(self) -> None:
-        """Check the options and set ``full_score`` from ``scheme``."""
-        if self.layout not in ("strict", "free"):
-            raise ValueError(
-                f"layout = {self.layout!r}: an answer is read in one of two ways; write 'strict' for one clause a "
-                "person and nothing else, 'free' for lists and introductions too"
-            )
-        if self.scheme not in _SCORES:
-            raise ValueError(
-                f"scheme = {self.scheme!r}: a knights-and-knaves score is counted in one of {', '.join(_SCORES)}; "
-                "write 'accuracy' for 1 and 0, 'paper' for 3, -0.5, -1 and -3"
-            )
+        """Set ``full_score`` from ``scheme``."""
         object.__setattr__(self, "full_score", _SCORES[self.scheme].right)
 
     def __call__(self, completion: str, reference: Any) -> Verdict:
@@ -96,20 +82,12 @@ class KnightsKnaves(Verifier):
         block = answer_block(completion)
         if block.text is None:
             return Verdict(scores.unreadable, None, block.problem)
-        stated = self._stated(block.text, puzzle.names)
+        stated = parse_roles(block.text, puzzle.names)
         if isinstance(stated, str):
             return Verdict(scores.unreadable, None, stated)
         answer = roles(puzzle.names, stated, "published")
         mistake = _mistake(puzzle, stated)
         return Verdict(scores.wrong, answer, mistake) if mistake else Verdict(scores.right, answer, "the solution")
-
-    def _stated(self, text: str, names: Sequence[str]) -> tuple[bool, ...] | str:
-        if self.layout == "free":
-            return parse_free(text, names)
-        stated = parse_roles(text, names)
-        if isinstance(stated, str) and not isinstance(parse_free(text, names), str):
-            return f"layout strict: {stated}; layout: free would read it"
-        return stated
 
     def gold_completion(self, reference: Any) -> str | None:
         """A short thought and the reference's solution, one numbered line a person."""

@@ -43,7 +43,7 @@ def reasoning_gym_rows(
         raise ValueError(MISSING)
     options = {**(config or {}), "seed": seed, "size": (train + test) * MOST_DRAWS}
     if min(train, test) < 0 or train + test < 1:
-        raise ValueError(f"{train=} and {test=}: no rows are asked for; write the number of rows of each part")
+        raise ValueError(f"{train=} and {test=}: write how many rows of each part")
     dataset = _dataset(task, options)
     entries: dict[str, Any] = {}
     for index in range(options["size"]):
@@ -53,8 +53,8 @@ def reasoning_gym_rows(
             break
     else:
         raise ValueError(
-            f"{task} has only {len(entries)} different questions among {options['size']} at these options, and "
-            f"{train + test} were asked for; ask for fewer, or widen the task by config"
+            f"{task} has only {len(entries)} different questions among {options['size']}, not "
+            f"{train + test}; ask for fewer, or widen the task by config"
         )
     rows = [
         {"prompt": question, "reference": {"task": task, "config": as_text(options), "entry": as_text(entry)}}

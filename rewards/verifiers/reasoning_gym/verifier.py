@@ -6,7 +6,9 @@ import secrets
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
+
+from pydantic import Field
 
 from evenkeel.rewards.extraction import answer_block
 from evenkeel.rewards.isolation.sandbox import Isolation, Job, Limits, Run, Sandbox
@@ -40,18 +42,15 @@ class ReasoningGym(Verifier):
     Attributes:
         cpu_seconds: for scoring one answer.
         isolation: of the sandbox, see `evenkeel.rewards.isolation.sandbox`.
-        slots: answers scored at once; ``None`` = as many as processors.
     """
 
-    cpu_seconds: float = 10.0
+    cpu_seconds: Annotated[float, Field(gt=0)] = 10.0
     isolation: Isolation = "landlock_seccomp"
-    slots: int | None = None
 
     def __post_init__(self) -> None:
-        """Check that the library is there and the limit makes sense."""
+        """Check that the library is there."""
         if not is_installed():
             raise ValueError(MISSING)
-        Limits(cpu_seconds=self.cpu_seconds)
 
     def __call__(self, completion: str, reference: Any) -> Verdict:
         """Judge ``completion`` against ``reference``."""
@@ -77,7 +76,7 @@ class ReasoningGym(Verifier):
             Job(_SOURCE, _request(nonce, completions[row], references[row]), self._limits())
             for nonce, row in zip(nonces, waiting, strict=True)
         ]
-        runs = _sandbox(self.isolation, self.slots).run_all(jobs) if jobs else []
+        runs = _sandbox(self.isolation).run_all(jobs) if jobs else []
         for row, nonce, run in zip(waiting, nonces, runs, strict=True):
             answer = answer_block(completions[row]).text
             verdicts[row] = replace(_verdict(run, nonce), answer=answer, seconds=run.seconds)
@@ -88,9 +87,9 @@ class ReasoningGym(Verifier):
 
 
 @functools.cache
-def _sandbox(isolation: Isolation, slots: int | None) -> Sandbox:
+def _sandbox(isolation: Isolation) -> Sandbox:
     """One for all verifiers of the process: its zygote holds the library in memory."""
-    return Sandbox(isolation=isolation, slots=slots, preimported=("reasoning_gym",))
+    return Sandbox(isolation=isolation, preimported=("reasoning_gym",))
 
 
 @dataclass(frozen=True)

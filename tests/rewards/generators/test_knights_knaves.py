@@ -85,12 +85,12 @@ def test_a_larger_train_set_keeps_the_test_set():
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        ({"num_people": 1}, "num_people = 1: .* write a number from 2 to 8"),
-        ({"num_people": 9}, "num_people = 9: .* write a number from 2 to 8"),
-        ({"depth": 0}, "turning everybody's role"),
-        ({"names": ("Ava", "Ben", "Cleo"), "namings": 7}, "3 names give 3 inhabitants 6 namings"),
+        ({"num_people": 1}, "num_people = 1: write 2 to 8"),
+        ({"num_people": 9}, "num_people = 9: write 2 to 8"),
+        ({"depth": 0}, "depth = 0: write 1"),
+        ({"names": ("Ava", "Ben", "Cleo"), "namings": 7}, "namings = 7: write 1 to 6"),
         ({"names": ("Ava", "Ben", "ava")}, "write at least 3 different names"),
-        ({"names": ("Ava", "Ben", "Mary Ann")}, "Mary Ann would be hard to tell"),
+        ({"names": ("Ava", "Ben", "Mary Ann")}, "plain letters"),
     ],
 )
 def test_arguments_out_of_range_are_refused(arguments, message):

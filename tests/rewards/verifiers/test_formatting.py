@@ -20,10 +20,7 @@ from evenkeel.rewards.verifiers.formatting import (
 )
 
 HERE = Path(__file__)
-VISIBLE, LOOPS = (
-    [row for half in json.loads(HERE.with_name(name).read_text("utf-8")).values() for row in half]
-    for name in ("visible_texts.json", "loops.json")
-)
+VISIBLE = [row for half in json.loads(HERE.with_name("visible_texts.json").read_text("utf-8")).values() for row in half]
 """In two halves: `aside` was written with the other and looked at after the fix alone."""
 
 THINK_ANSWER = [
@@ -63,9 +60,6 @@ def test_a_thought_and_an_answer_are_texts_that_show_something(row):
         ("think", "<think>2 + 2</think> <|im_end|>", 0),
         ("think", "<think> </think> It is 4.", 0),
         ("think", "It is <think>2 + 2</think> 4.", 0),
-        ("answer", "2 + 2 is <answer>4</answer>", 1),
-        ("answer", "<answer>4</answer>", 1),
-        ("answer", "<answer>4</answer>.", 0),
     ],
 )
 def test_other_structures(tags, completion, score):
@@ -136,32 +130,23 @@ def test_repetition(ids, ngram_size, share):
     assert verifier("text", None, ids).score == pytest.approx(-2 * share)
 
 
-@pytest.mark.parametrize("row", LOOPS, ids=lambda row: row["name"])
-def test_a_loop_is_one_in_every_script_and_an_honest_text_is_none(row):
-    score = RepetitionPenalty()(row["unit"] * row["times"], None).score
-    assert score <= -0.5 if row["loop"] else score == 0
-
-
 @pytest.mark.parametrize(
-    ("spec", "expected"),
+    ("spec", "code"),
     [
-        ({"name": "soft_overlong", "max_tokens": 10, "buffer_tokens": 11}, "write 0 <= buffer_tokens <= max_tokens"),
-        ({"name": "repetition_penalty", "max_penalty": 1.0}, "write 0 or a negative number"),
-        ({"name": "repetition_penalty", "max_penalty": -1e38}, r"max_penalty = -1e\+38: .* not float32 numbers"),
-        (
-            {"name": "cosine_length", "max_tokens": 9, "verifier": "exact_match", "wrong_short": -1e20},
-            r"wrong_short = -1e\+20: .* not float32 numbers",
-        ),
-        ({"name": "cosine_length", "max_tokens": 9, "verifier": "format"}, "does not say whether an answer is right"),
+        ({"name": "format", "tags": "answer"}, "option-not-accepted"),
+        ({"name": "soft_overlong", "max_tokens": 10, "buffer_tokens": 11}, "option-not-accepted"),
+        ({"name": "repetition_penalty", "max_penalty": 1.0}, "option-not-accepted"),
+        ({"name": "cosine_length", "max_tokens": 9, "verifier": "format"}, "option-not-accepted"),
         (
             {"name": "cosine_length", "max_tokens": 9, "verifier": "exact_match", "wrong_long": 1.0},
-            "length is worth more than being right",
+            "option-not-accepted",
         ),
     ],
 )
-def test_what_cannot_work_is_refused(spec, expected):
-    with pytest.raises(VerifierError, match=expected):
+def test_what_cannot_work_is_refused(spec, code):
+    with pytest.raises(VerifierError) as refusal:
         build_verifier(spec)
+    assert refusal.value.code == code
 
 
 def test_a_hundred_thousand_end_tokens_are_cut():

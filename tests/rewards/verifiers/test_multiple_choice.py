@@ -94,14 +94,6 @@ def test_where_the_answer_is_read(completion, score):
     assert MultipleChoice()(completion, CAPITALS).score == score
 
 
-def test_one_place_only():
-    assert MultipleChoice(answer_in="boxed")("<answer>C</answer>", "C").score == 0
-    assert MultipleChoice(answer_in="boxed")("\\boxed{C}", "C").score == 1
-    assert MultipleChoice(answer_in="answer_block")("\\boxed{C}", "C").score == 0
-    with pytest.raises(ValueError, match="write any, answer_block or boxed"):
-        MultipleChoice(answer_in="box")
-
-
 @pytest.mark.parametrize(
     ("reference", "completion", "score"),
     [
@@ -129,8 +121,8 @@ def test_references(reference, completion, score):
     assert MultipleChoice()(completion, reference).score == score
 
 
-@given(st.integers(0, 25), st.sampled_from(["any", "answer_block", "boxed"]))
-def test_gold_is_right_and_every_other_letter_wrong(position, answer_in):
-    verifier = MultipleChoice(answer_in=answer_in)
+@given(st.integers(0, 25))
+def test_gold_is_right_and_every_other_letter_wrong(position):
+    verifier = MultipleChoice()
     for other in range(26):
         assert verifier(verifier.gold_completion(other), position).score == float(other == position)

@@ -96,7 +96,7 @@ def test_a_sleeping_program_is_late_wherever_it_sleeps(sandbox: Sandbox) -> None
     ids=["stdin", "function", "asserts"],
 )
 def test_the_code_verifier_does_not_call_it_wrong(program: str, reference: object) -> None:
-    verifier = CodeTests(cpu_seconds=2, wall_seconds=2)
+    verifier = CodeTests(cpu_seconds=2)
     completion = f"```python\n{program}\n```"
     assert verifier(completion, reference).score == 1
     with starving(zygote_of(verifier._sandbox())):

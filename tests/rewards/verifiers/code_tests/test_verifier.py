@@ -9,7 +9,7 @@ import pytest
 from evenkeel.rewards import VerifierError, build_verifier
 from evenkeel.rewards.verifier import Verdict
 from evenkeel.rewards.verifiers.code_tests import Call, CodeTests, FunctionCalls, StdinCase, StdinCases
-from evenkeel.rewards.verifiers.code_tests.verifier import limited, missing_packages
+from evenkeel.rewards.verifiers.code_tests.verifier import limited
 
 ADD = "def add(a, b):\n    return a + b"
 CALLS = {"inputs": [[1, 2], [5, 7], [0, 0]], "outputs": [3, 12, 0], "fn_name": "add"}
@@ -25,9 +25,7 @@ def fenced(code: str) -> str:
 @pytest.mark.parametrize(
     "options",
     [
-        *({"score": "some"}, {"comparison": "close"}, {"cpu_seconds": 0}, {"max_tests": 0}, {"slots": 0}),
-        *({"memory_mb": -1}, {"memory_mb": 1}, {"memory_mb": 10**12}, {"wall_seconds": float("inf")}),
-        *({"cpu_seconds": float("inf")}, {"cpu_seconds": 60, "wall_seconds": 30}),
+        *({"score": "some"}, {"cpu_seconds": 0}, {"max_tests": 0}, {"memory_mb": 1}, {"cpu_seconds": float("inf")}),
     ],
     ids=str,
 )
@@ -95,7 +93,7 @@ BEYOND_LIMITS: list[tuple[Any, str, str]] = [
 
 @pytest.fixture(scope="module")
 def cut_off() -> list[Verdict]:
-    verifier = CodeTests(cpu_seconds=1, wall_seconds=4)
+    verifier = CodeTests(cpu_seconds=1)
     return verifier.judge_all([fenced(code) for _, code, _ in BEYOND_LIMITS], [row[0] for row in BEYOND_LIMITS])
 
 
@@ -114,7 +112,7 @@ def test_each_call_has_the_limits_to_itself() -> None:
     assert CodeTests(cpu_seconds=1)(fenced(code), CALLS).score == 1
 
 
-def test_a_verdict_depends_neither_on_the_batch_nor_on_the_slots() -> None:
+def test_a_verdict_does_not_depend_on_the_batch() -> None:
     programs = [
         ADD,
         "def add(a, b):\n    return a - b",
@@ -129,11 +127,10 @@ def test_a_verdict_depends_neither_on_the_batch_nor_on_the_slots() -> None:
     rows.append((fenced(ADD), {"no": "tests"}))
     rows.append(("a, b = map(int, input().split())\nprint(a + b)", STDIN))
     alone = [CodeTests()(completion, reference) for completion, reference in rows]
-    for slots in (1, 4):
-        batch = CodeTests(slots=slots).judge_all(*map(list, zip(*rows, strict=True)))
-        assert batch == alone
-        assert all(verdict.seconds is not None for verdict in batch)
-    backwards = CodeTests(slots=4).judge_all(*map(list, zip(*rows[::-1], strict=True)))
+    batch = CodeTests().judge_all(*map(list, zip(*rows, strict=True)))
+    assert batch == alone
+    assert all(verdict.seconds is not None for verdict in batch)
+    backwards = CodeTests().judge_all(*map(list, zip(*rows[::-1], strict=True)))
     assert backwards == alone[::-1]
 
 
@@ -267,14 +264,6 @@ def f(x):
 def test_a_program_finds_nothing_of_what_is_expected_in_its_memory(reference: Any) -> None:
     reason = CodeTests()(fenced(SEARCH), reference).reason
     assert "returned 0" in reason, reason
-
-
-def test_a_package_that_tasks_count_on_is_named_where_it_is_absent() -> None:
-    code = "import math\nfrom not_there.sub import x\nimport also_absent as a"
-    assert missing_packages(code, ("numpy", "not_there", "also_absent")) == "also_absent, not_there"
-    assert missing_packages("import math", ("not_there",)) == ""
-    assert missing_packages("import (", ("not_there",)) == ""
-    assert missing_packages(code) == ""
 
 
 def test_limited_keeps_the_longest_inputs_in_their_order() -> None:
