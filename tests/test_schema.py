@@ -3,7 +3,6 @@
 python -m tests.test_schema 3000 [SEED]     # more edited files than the test tries; prints what is wrongly refused
 """
 
-import contextlib
 import copy
 import inspect
 import json
@@ -25,7 +24,6 @@ from evenkeel.rewards import GENERATORS, build_verifier
 from evenkeel.trainer.algorithms.strategies import build_strategies
 from evenkeel.trainer.command.schema import SCHEMAS, main
 from evenkeel.trainer.lab.claims.certificate import SUFFIX
-from evenkeel.trainer.lab.claims.claim import load_claim
 from evenkeel.trainer.lab.sweeps.cells import cells_of
 from evenkeel.trainer.lab.sweeps.consistency import RESERVED_KEYS
 from evenkeel.trainer.lab.sweeps.loading import load_sweep
@@ -79,18 +77,6 @@ def test_the_schema_in_the_tree_is_the_one_that_is_printed(kind: str, capsys: py
     assert capsys.readouterr().out == written, f"write it: evenkeel schema {kind} > configs/{kind}.schema.json"
 
 
-@pytest.mark.parametrize("kind", SCHEMAS)
-def test_every_field_is_described(kind: str) -> None:
-    definitions = VALIDATORS[kind].schema["$defs"]
-    sections = {name: each["properties"] for name, each in definitions.items() if each.get("properties")}
-    for name in {"Settings", "Values"} & {*sections}:  # of each of which the section says it
-        del sections[name]
-    assert len(sections) >= 7
-    keys = {f"{name}.{key}": node for name, fields in sections.items() for key, node in fields.items()}
-    assert [key for key, node in keys.items() if not node.get("description")] == []
-    assert [key for key, node in keys.items() if "``" in node["description"]] == []
-
-
 def test_all_that_ships_is_valid() -> None:
     kinds = Counter(kind_of(path) for path in SHIPPED)
     assert kinds["run"] >= 74
@@ -104,28 +90,18 @@ def test_all_that_ships_is_valid() -> None:
 MISTAKES = [
     ("an unknown section", "modle={}"),
     ("an unknown key", "stopping.skip_fault=1"),
-    ("a number in quotes", "trl.learning_rate='1e-6'"),
-    ("yes for true", "trl.bf16=yes"),
     ("a word that TRL does not know", "trl.loss_type=gpro"),
     ("an argument that GRPOConfig does not have", "trl.learning_rat=1"),
-    ("an argument that another section owns", "trl.output_dir=runs"),
     ("a group of one", "trl.num_generations=1"),
-    ("a negative count", "algorithm.prompts_per_rollout=-4"),
     ("an unknown strategy", "algorithm.advantage=grop"),
-    ("an unknown strategy, with options", "algorithm.advantage={name: grop, k: 4}"),
     ("an unknown option", "algorithm.advantage={name: pass_at_k, kk: 4}"),
     ("an option of the wrong type", "algorithm.update_schedule={name: lopti, eta: much}"),
     ("a word that an option does not know", "algorithm.coefficient={name: dppo, divergence: js}"),
-    ("a path in place of a module", "algorithm.advantage=my/parts.py:mine"),
     ("an unknown verifier", "rewards=[{verifier: exact}]"),
-    ("an unknown verifier inside another", "rewards=[{verifier: {name: cosine_length, verifier: x, max_tokens: 9}}]"),
     ("an unknown generator", "data.test={generator: {name: countdwn}}"),
-    ("a source that is none", "data.test={a: {path: x}, b: 3}"),
     ("no rewards", "rewards=[]"),
     ("an unknown tracker", "logging.report_to=[wanbd]"),
-    ("a single tracker", "logging.report_to=wandb"),
     ("an unknown target of LoRA", "model.lora={rank: 8}"),
-    ("an unknown word of a revision", "algorithm.revision={credit: all}"),
 ]
 
 
@@ -137,17 +113,12 @@ def test_a_mistake_in_a_run_file_is_found(tmp_path: Path, override: str) -> None
 @pytest.mark.parametrize(
     "mistake",
     [
-        {"seeds": []},
         {"baselin": "a"},
-        {"variants": {}},
         {"variants": {"a": {"trl.learning_rat": 1}}},
-        {"variants": {"a": {"trl.learning_rate": -1}}},
         {"variants": {"a": {"algorithm.advantage": {"name": "pass_at_k", "kk": 1}}}},
         {"variants": {"a": {"seed": 1}}},
-        {"grid": {"trl.beta": 0.1}},
         {"grid": {"trl.beta": ["no"]}},
         {"tune": {"grid": {"trl.beta": [0]}, "seeds": [9], "held_out": {"data.train.max_rows": 1}}},
-        {"executor": {"kind": "local", "time": 9}},
         {"stopping": {"rule": "group_sequential", "looks": [3], "futility": 0.9}},
     ],
     ids=str,
@@ -195,21 +166,6 @@ def test_no_file_that_is_taken_is_refused_by_the_schema() -> None:
     assert wrongly == []
     assert counts["taken, taken by the schema"] >= EDITED // 6
     assert counts["refused, refused by the schema"] >= EDITED // 2
-
-
-def test_no_claim_that_is_taken_is_refused_by_the_schema(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.chdir(tmp_path)  # a sweep that a claim holds is written there
-    taken = 0
-    for number in range(10 * EDITED):
-        draw, file = random.Random(f"{SEED}/{number}"), tmp_path / "claim.yaml"
-        tree = YAML(typ="safe").load(draw.choice(CLAIMS).read_text())
-        what = edited(draw, tree)
-        file.write_text(write(tree))
-        with contextlib.suppress(ConfigError):
-            load_sweep(load_claim(file)[1])
-            taken += 1
-            assert refused("claim", read_file(file).plain()) == [], what
-    assert 2 * EDITED <= taken <= 5 * EDITED
 
 
 def changed(folder: Path, text: str, *overrides: str) -> Any:

@@ -24,16 +24,14 @@ HELD_OUT = {
     "code/tiny_cpu": {"test": 256},
     "mixed/tiny_cpu": {"test.arithmetic": 128, "test.programs": 128},
 }
-SLOW = ("code/tiny_cpu", "mixed/tiny_cpu")
 
 
 def path_of(recipe: str) -> Path:
     return ROOT / "configs" / f"{recipe}.yaml"
 
 
-@pytest.mark.parametrize(
-    "recipe", [pytest.param(name, marks=pytest.mark.slow) if name in SLOW else name for name in HELD_OUT]
-)
+@pytest.mark.slow
+@pytest.mark.parametrize("recipe", HELD_OUT)
 def test_every_row_is_usable_and_none_is_held_out_and_trained_on(recipe: str) -> None:
     path = path_of(recipe)
     rows = Experiment.of_file(path).rows
@@ -44,6 +42,7 @@ def test_every_row_is_usable_and_none_is_held_out_and_trained_on(recipe: str) ->
     assert not held_out & trained
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", ["guessing", "key_door", "python_tool"])
 def test_the_policy_of_the_games_calls_their_tools(kind: str) -> None:
     path = path_of(f"environments/{kind}_tiny_cpu")

@@ -5,16 +5,12 @@ import time
 from pathlib import Path
 from typing import Any
 
-import torch
-
 from evenkeel.rewards import Verdict
 from evenkeel.rewards.user_verifiers import traits
 from tests.scripts.digit_verifier import share_of_digits
 
 HANGS_BEHIND = "ONE_RANK_HANGS_BEHIND"
 """Variable of the environment: a file; of rank 1's verdicts after its appearance the fourth never ends, once."""
-IMPOSSIBLE = 1 << 56
-"""Bytes; torch's CPU allocator is asked for them and says no."""
 judged_behind = 0
 
 
@@ -27,20 +23,7 @@ def _hangs_on_rank_1(completion: str) -> Verdict:
     return share_of_digits(completion, None)
 
 
-@traits(timeout_s=6)
-def hangs_for_a_while(completion: str, reference: Any) -> Verdict:
-    """Given up after its time."""
-    return _hangs_on_rank_1(completion)
-
-
 @traits(timeout_s=3000)
 def hangs(completion: str, reference: Any) -> Verdict:
     """Not given up while a test looks."""
     return _hangs_on_rank_1(completion)
-
-
-def greedy(probs: torch.Tensor, step: int) -> torch.Tensor:
-    """A token weight that asks for more memory than there is behind the second optimizer step."""
-    if step == 2 and os.environ.get("RANK") == "1":
-        torch.empty(IMPOSSIBLE, dtype=torch.uint8)
-    return torch.ones_like(probs)

@@ -1,4 +1,4 @@
-"""Whatever other hands have done to a file of a run or a sweep: every reader says it in words.
+"""Whatever other hands have done to a file of a run: every reader says it in words.
 
 A case is a reader, a file and a damage. It holds where the reader ends with a documented status, and names the file
 where it refuses.
@@ -6,7 +6,6 @@ where it refuses.
 
 import contextlib
 import io
-import json
 import os
 import random
 import shutil
@@ -19,7 +18,7 @@ from unittest.mock import patch
 
 import pytest
 
-from evenkeel.trainer.command import export, report, rollouts, sweep, train
+from evenkeel.trainer.command import export, report, rollouts, train
 from evenkeel.trainer.run.config.yaml_document import write
 from evenkeel.trainer.run.record.checkpoints import files_of, fingerprints, write_checkpoint_manifest
 from tests.scripts.test_train import SETTINGS
@@ -27,32 +26,14 @@ from tests.scripts.test_train import SETTINGS
 DOCUMENTED = (0, 1, 2)
 STEPS = 4
 CHECKPOINT = f"checkpoint-{STEPS}"
-CELL = "plain-s0"
 
 
 def recorded(folder: Path, model: Path) -> Path:
-    """A sweep of one finished cell, whose ``run`` is that of ``run.yaml`` beside it."""
-    folder.mkdir(parents=True, exist_ok=True)
-    sweep_root = folder / "sweep"
-    run = sweep_root / CELL / "run"
-    settings = {**SETTINGS, "model": {"name_or_path": str(model)}, "output_dir": str(run)}
+    """A finished run, ``run``, of ``run.yaml`` in the same folder."""
+    folder.mkdir()
+    settings = {**SETTINGS, "model": {"name_or_path": str(model)}, "output_dir": str(folder / "run")}
     (folder / "run.yaml").write_text(write(settings))
     assert train.main([str(folder / "run.yaml"), f"trl.max_steps={STEPS}", "logging.rollouts=all"]) == 0
-    cell = {"name": CELL, "variant": "plain", "baseline": "plain", "seed": 0, "settings": {}}
-    cells = [{**cell, "budget": {"optimizer_steps": STEPS, "steps_per_rollout": 1}}]
-    described = {"name": "sweep", "file": "sweep.yaml", "config": "run.yaml", "baseline": "plain", "seeds": [0]}
-    stopping = {"rule": "group_sequential", "looks": [1, 2], "futility": 0.1}
-    (sweep_root / "sweep.json").write_text(json.dumps({**described, "stopping": stopping, "cells": cells}))
-    (sweep_root / "looks.json").write_text(json.dumps({"not_needed": [], "failed": [], "looks": {}}))
-    attempt = {"number": 1, "label": "plain-1", "resumed_from": None, "command": ["x"], "submitted": "2026-01-01"}
-    definition = {"sweep": "sweep", "variant": "plain", "seed": 0, "settings": {}, "config": {}, "attempts": [attempt]}
-    (sweep_root / CELL / "cell.json").write_text(json.dumps({**definition, "wandb_run_id": "abcdefgh"}))
-    times = {"started": "2026-01-01T00:00:00+00:00", "ended": "2026-01-01T00:01:00+00:00"}
-    ended = {"host": "here", "process_group": 1, **times, "exit_status": 0, "stopped": False}
-    (sweep_root / CELL / "attempt-1.json").write_text(json.dumps(ended))
-    (sweep_root / CELL / "log.txt").write_text("=== attempt 1\n")
-    compared = {"config": "run.yaml", "baseline": "plain", "seeds": [0, 1], "variants": {"plain": {}}}
-    (folder / "sweep.yaml").write_text(write({**compared, "output_dir": str(sweep_root)}))
     return folder
 
 
@@ -86,20 +67,9 @@ def reported(folder: Path, run: Path) -> int:
     return report.main([str(run), "--output", str(folder / "report.html")])
 
 
-def sweep_reported(folder: Path, run: Path) -> int:
-    return report.main([str(run.parent.parent), "--output", str(folder / "report.html")])
-
-
-def sweep_status(folder: Path, run: Path) -> int:
-    file = write({**json.loads((folder / "sweep.as.json").read_text()), "output_dir": str(run.parent.parent)})
-    (folder / "sweep.yaml").write_text(file)
-    return sweep.main(["status", str(folder / "sweep.yaml"), "--once"])
-
-
 IN_RUN = ("config.yaml", "manifest.json", "metrics.jsonl", "summary.json", "owner.lock", "rollouts/kept.json")
 EVALUATION = ("evaluations/test/step-000004.json", "evaluations/test/step-000004.parquet")
 ROLLOUTS = ("rollouts/batch-000001-rank-0.parquet",)
-OF_SWEEP = ("../../sweep.json", "../../looks.json", "../cell.json", "../attempt-1.json", "../log.txt")
 SAVED = tuple(
     f"{CHECKPOINT}/{name}"
     for name in (
@@ -124,8 +94,6 @@ READERS: dict[str, tuple[Callable[[Path, Path], int], tuple[str, ...]]] = {
     "export": (exported, ("config.yaml", "manifest.json", *EVALUATION[:1], *SAVED)),
     "rollouts": (paged, ("config.yaml", "manifest.json", *IN_RUN[-1:], *ROLLOUTS)),
     "report": (reported, (*IN_RUN, *EVALUATION)),
-    "sweep report": (sweep_reported, ("summary.json", "metrics.jsonl", "config.yaml", *OF_SWEEP)),
-    "sweep status": (sweep_status, ("summary.json", "metrics.jsonl", *OF_SWEEP)),
 }
 Damage = Callable[[Path], object]
 
@@ -152,9 +120,7 @@ def failure(source: Path, reader: str, file: str, damage: Damage) -> str:
         folder = Path(place)
         again = shutil.ignore_patterns("run-[0-9]*")  # what a rerun of a damaged config.yaml has made beside the source
         shutil.copytree(source, folder, dirs_exist_ok=True, ignore=again)
-        compared = {"config": str(folder / "run.yaml"), "baseline": "plain", "seeds": [0, 1], "variants": {"plain": {}}}
-        (folder / "sweep.as.json").write_text(json.dumps(compared))
-        run = folder / "sweep" / CELL / "run"
+        run = folder / "run"
         (run / "config.yaml").write_text((run / "config.yaml").read_text().replace(str(source), str(folder)))
         damage(run / file)
         if file.startswith(CHECKPOINT) and Path(file).name != "manifest.json":  # else its checksum says it
@@ -188,20 +154,19 @@ SOME = [
     ("resume", f"{CHECKPOINT}/optimizer.pt", "missing"),
     ("finished", "summary.json", "half"),
     ("report", "metrics.jsonl", "foreign bytes"),
-    ("sweep status", "metrics.jsonl", "another object"),
 ]
 
 
 @pytest.mark.parametrize(("reader", "file", "name"), SOME)
 def test_a_damaged_file_is_said_in_words(source: Path, reader: str, file: str, name: str):
-    run = source / "sweep" / CELL / "run"
+    run = source / "run"
     assert failure(source, reader, file, damages(run / file)[name]) == ""
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("reader", READERS)
 def test_no_damage_ends_in_a_traceback(source: Path, reader: str):
-    run = source / "sweep" / CELL / "run"
+    run = source / "run"
     tried = {
         (file, name): failure(source, reader, file, damage)
         for file in READERS[reader][1]

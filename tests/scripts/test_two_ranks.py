@@ -84,20 +84,6 @@ def test_the_launcher_told_to_stop_saves_on_both_ranks(tiny_model: Path, tmp_pat
     assert steps(run) == [*range(1, stopped + 3)]
 
 
-def test_memory_that_runs_out_on_one_rank_is_said_once_and_the_other_is_gone_soon(tiny_model: Path, tmp_path: Path):
-    algorithm = {**SETTINGS["algorithm"], "token_weight": f"{HERE}:greedy"}
-    with launched(run_file(tmp_path, tiny_model, {"max_steps": 6}, algorithm=algorithm), 2) as launch:
-        while not re.search("Out of memory", launch.said.read_text()) and launch.process.poll() is None:
-            time.sleep(0.1)
-        at = time.monotonic()
-        said = ended(launch, 1)
-        assert time.monotonic() - at < GONE_WITHIN
-    told = re.findall(r"Out of memory in the (.*) at optimizer step 3 \(rank (\d) on cpu\)", said)
-    assert told == [("forward and backward pass", "1")], said
-    assert said.count("Lower trl.per_device_train_batch_size (is 8;") == 1
-    assert "any more" not in said  # what a rank says that was left alone
-
-
 def test_without_progress_the_stacks_of_both_ranks_are_written(tiny_model: Path, tmp_path: Path, monkeypatch):
     monkeypatch.setenv(HANGS_BEHIND, str(tmp_path / "run" / "metrics.jsonl"))
     rewards = [{"verifier": f"{HERE}:hangs"}]
@@ -112,20 +98,3 @@ def test_without_progress_the_stacks_of_both_ranks_are_written(tiny_model: Path,
     waits, hangs = (path.read_text() for path in stacks)
     assert "in gather" in waits
     assert "in gather" not in hangs  # it waits for its verifier's process
-
-
-def test_a_verifier_that_hangs_on_one_rank_is_named_and_its_row_is_unjudged(
-    tiny_model: Path, tmp_path: Path, monkeypatch
-):
-    monkeypatch.setenv(HANGS_BEHIND, str(tmp_path / "run" / "metrics.jsonl"))
-    rewards = [{"verifier": f"{HERE}:hangs_for_a_while"}]
-    with launched(run_file(tmp_path, tiny_model, {"max_steps": 6}, rewards=rewards), 2) as launch:
-        said = ended(launch, 0)
-    named = re.findall(r"left (\d) of 8 completions \w+; the first: (\S+): no verdict within timeout_s = 6", said)
-    assert [name for _, name in named] == [f"{HERE}:hangs_for_a_while"], said
-    lost = int(named[0][0])
-    trained = [entry for entry in metrics(tmp_path / "run") if "loss" in entry]
-    shares = [entry["verifier/hangs_for_a_while/frac_unjudged"] for entry in trained]
-    assert len(shares) == 6
-    # of 16 rows those of rank 1 from the one that hangs on, in one rollout batch
-    assert sorted(shares) == [0.0] * 5 + [pytest.approx(lost / 16)]
