@@ -49,8 +49,6 @@ CHECKING = (
     "trainer/run/library_errors.py",
     "trainer/run/preflight.py",
     "trainer/step/compatibility.py",
-    "trainer/step/engine_check.py",
-    "trainer/step/gradient_check.py",
     "trainer/step/guards.py",
     "trainer/step/provenance.py",
     "trainer/algorithms/results.py",

@@ -108,19 +108,19 @@ MUTANTS: dict[str, Mutant] = {
         "planned, dead groups",
     ),
     "gradients that are compared": Mutant(
-        "evenkeel.trainer.step.gradient_check:_gradient", ", device=parameters[0].device)", ")", "planned"
+        "evenkeel.trainer.step.microbatches:_gradient", ", device=parameters[0].device)", ")", "planned"
     ),
     "verdicts": Mutant(
         "evenkeel.trainer.step.advantages:Advantages._gathered_verdicts", ".to(self.ranks.device)", "", "ibpo"
     ),
     "scores of repairs": Mutant(
-        "evenkeel.trainer.step.revisions:Revisions._columns",
+        "evenkeel.trainer.step.other_prompts:Revisions._columns",
         "repair_scores(repaired).to(device)",
         "repair_scores(repaired)",
         "ibpo",
     ),
     "edited tokens": Mutant(
-        "evenkeel.trainer.step.revisions:Revisions._columns", "edited.to(device)", "edited", "ibpo"
+        "evenkeel.trainer.step.other_prompts:Revisions._columns", "edited.to(device)", "edited", "ibpo"
     ),
     "tokens of the prefix tree": Mutant(
         "evenkeel.trainer.algorithms.advantages.exchangeable:_prefix_tree_baseline",
@@ -128,9 +128,9 @@ MUTANTS: dict[str, Mutant] = {
         "(completion_ids.shape[1])",
         "prefix tree",
     ),
-    "flag of any rank": Mutant("evenkeel.trainer.step.ranks:Ranks.any", "[flag], device=self.device", "[flag]", "ibpo"),
+    "flag of any rank": Mutant("evenkeel.trainer.step.setup:Ranks.any", "[flag], device=self.device", "[flag]", "ibpo"),
     "counts of revisions": Mutant(
-        "evenkeel.trainer.step.revisions:Revisions._log", ", device=self.ranks.device)", ")", "ibpo"
+        "evenkeel.trainer.step.other_prompts:Revisions._log", ", device=self.ranks.device)", ")", "ibpo"
     ),
     "sums after a resume": Mutant(
         "evenkeel.trainer.step.metrics:Means.load_state_dict",
@@ -144,7 +144,7 @@ MUTANTS_OF_TWO: dict[str, Mutant] = {
     "counts of revisions": MUTANTS["counts of revisions"],
     "scores of repairs": MUTANTS["scores of repairs"],
     "tokens of another width on one rank": Mutant(
-        "evenkeel.trainer.step.ranks:Ranks.gathered_tokens",
+        "evenkeel.trainer.step.setup:Ranks.gathered_tokens",
         "self.accelerator.pad_across_processes(tokens, dim=1, pad_index=padding)",
         "tokens[:, self.index :]",
         "default",

@@ -1,7 +1,7 @@
 """What a revision is made of: which answers it compares, which tokens its repairs edited, and what they are worth.
 
 A wrong answer y is shown to the policy beside a sibling reference y_ref and written again as ŷ; see `ibpo` for what the
-outcome is used for, and trainer/step/revisions.py for the generation.
+outcome is used for, and trainer/step/other_prompts.py for the generation.
 """
 
 import re

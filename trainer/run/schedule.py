@@ -10,7 +10,7 @@ from typing import Any
 
 from evenkeel.trainer.run.config.rules import Problems, Rule, rule
 from evenkeel.trainer.step.compatibility import PreflightError
-from evenkeel.trainer.step.rollout import Schedule
+from evenkeel.trainer.step.options import Schedule
 
 
 def optimizer_steps_per_block(args: Any, num_passes: int = 1) -> int:

@@ -15,8 +15,8 @@ from evenkeel.trainer.algorithms.signals import Signals, estimator_signals
 from evenkeel.trainer.algorithms.strategies import Strategies
 from evenkeel.trainer.algorithms.turns import turn_column
 from evenkeel.trainer.step.metrics import per_response, rollout_metrics
-from evenkeel.trainer.step.ranks import Ranks
 from evenkeel.trainer.step.rollout import Rollout, group_labels, verdicts
+from evenkeel.trainer.step.setup import Ranks
 
 if TYPE_CHECKING:
     from trl import GRPOConfig

@@ -18,7 +18,7 @@ from transformers.trainer import TRAINER_STATE_NAME
 
 from evenkeel.errors import Refusal
 from evenkeel.trainer.algorithms.registry import Strategy
-from evenkeel.trainer.step.ranks import Ranks
+from evenkeel.trainer.step.setup import Ranks
 
 FILE = "evenkeel.pt"
 ROLLOUT_BATCHES = "rollout_batches"
@@ -57,7 +57,7 @@ class Checkpoint:
         log_state: of this rank, from the checkpoint that was read; to be taken up when training starts.
         branch: where the checkpoint that was read begins a branch, the steps of a rollout batch over its parent's.
         queue: this rank's rollout batches that are written and not trained, from the checkpoint that was read: what
-            `evenkeel.trainer.step.lag.Lag.packed` gave. It lies in a file of each rank beside ``evenkeel.pt``.
+            `evenkeel.trainer.step.rollout.Lag.packed` gave. It lies in a file of each rank beside ``evenkeel.pt``.
     """
 
     strategies: Iterable[Strategy]

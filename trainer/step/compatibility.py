@@ -29,8 +29,7 @@ from evenkeel.trainer.algorithms.sequence_weights import ONE_DENOMINATOR, PER_SE
 from evenkeel.trainer.algorithms.strategies import Strategies
 from evenkeel.trainer.algorithms.trial import GROUP_SIZE, separable
 from evenkeel.trainer.step.options import PreflightError as PreflightError
-from evenkeel.trainer.step.options import Speed
-from evenkeel.trainer.step.rollout import Schedule
+from evenkeel.trainer.step.options import Schedule, Speed
 
 if TYPE_CHECKING:
     from trl import GRPOConfig

@@ -21,8 +21,7 @@ from evenkeel.trainer.evaluation.decoding import Decoding, Draw, draws_of_rank
 from evenkeel.trainer.evaluation.judging import Answered, Tally
 from evenkeel.trainer.evaluation.result import EvaluationResult, evaluation_metrics
 from evenkeel.trainer.step.options import Evaluation
-from evenkeel.trainer.step.ranks import Ranks
-from evenkeel.trainer.step.temporarily import random_streams_kept
+from evenkeel.trainer.step.setup import Ranks, random_streams_kept
 
 
 class HeldOut:

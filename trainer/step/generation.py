@@ -29,8 +29,7 @@ from trl.chat_template_utils import (
 
 from evenkeel.rewards.verifier import readable
 from evenkeel.trainer.algorithms.keyed_noise import keyed_draw, row_key
-from evenkeel.trainer.step.ranks import Ranks
-from evenkeel.trainer.step.temporarily import temporarily
+from evenkeel.trainer.step.setup import Ranks, temporarily
 
 KEPT = 0.9
 """Ended rows leave once no more than this share of the batch is running: leaving copies what stays."""

@@ -23,10 +23,9 @@ import numpy as np
 import torch
 
 from evenkeel.trainer.step.metrics import Means
-from evenkeel.trainer.step.options import Guards
+from evenkeel.trainer.step.options import Guards, Position
 from evenkeel.trainer.step.phases import Phases
-from evenkeel.trainer.step.ranks import Ranks
-from evenkeel.trainer.step.rollout import Position
+from evenkeel.trainer.step.setup import Ranks
 
 SKIPPED = "steps left out"
 

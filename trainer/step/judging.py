@@ -18,7 +18,7 @@ from torch import Tensor
 from trl.trainer.utils import is_async_callable
 
 from evenkeel.rewards.verifier import LARGEST_SCORE
-from evenkeel.trainer.step.ranks import Ranks
+from evenkeel.trainer.step.setup import Ranks
 
 _CALLBACKS = ("log_extra", "log_metric")
 _NO_COLUMNS = ("prompt", "completion", "completion_ids")  # of a row; TRL hands them over by other names

@@ -29,9 +29,9 @@ from evenkeel.trainer.step.metrics import (
     over_all_microbatches,
 )
 from evenkeel.trainer.step.microbatches import kept_tokens
-from evenkeel.trainer.step.options import NOTABLE_CHANGE
-from evenkeel.trainer.step.ranks import Ranks
-from evenkeel.trainer.step.rollout import Batch, Position, Schedule, loss_mask
+from evenkeel.trainer.step.options import NOTABLE_CHANGE, Position, Schedule
+from evenkeel.trainer.step.rollout import loss_mask
+from evenkeel.trainer.step.setup import Batch, Ranks
 
 if TYPE_CHECKING:
     from trl import GRPOConfig

@@ -1,15 +1,18 @@
-"""What `RLVRTrainer` can be asked for beside its strategies; each field's meaning stands here and nowhere else."""
+"""What `RLVRTrainer` can be asked for beside its strategies, and the counts of batches and steps that follow."""
 
 import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import TYPE_CHECKING, Annotated, Literal
 
 from pydantic import Field, with_config
 
 from evenkeel.errors import Refusal
 from evenkeel.trainer.evaluation.decoding import Decoding
+
+if TYPE_CHECKING:
+    from trl import GRPOConfig
 
 NOTABLE_CHANGE = 0.05
 """The change of a step's size from which rounding and truncation are warned of. It is a change of the learning rate by
@@ -45,7 +48,7 @@ class Speed:
     tokens_per_microbatch: Annotated[int, Field(ge=1)] | None = None
     """Padded tokens of a planned one at most; ``None`` = what the configured one may take."""
     shared_prompts: bool | None = False
-    """Rows of one prompt compute it once (see `evenkeel.trainer.step.shared_prompts`) in those planned micro-batches
+    """Rows of one prompt compute it once (see `evenkeel.trainer.step.packing`) in those planned micro-batches
     that this leaves at least 1.3 times less work. Where it would not be exact they do not, with a warning that says
     why; ``None`` = without one.
     """
@@ -68,7 +71,8 @@ class Speed:
 
     staleness: Annotated[int, Field(ge=0)] = 0
     """Every rollout batch is generated so many batches before it is trained, as in asynchronous training, and keeps
-    π_old of the policy that wrote it (see `evenkeel.trainer.step.lag`). Unlike the others it changes what is trained.
+    π_old of the policy that wrote it (see `evenkeel.trainer.step.rollout`). Unlike the others it changes what is
+    trained.
     """
     overlap_generation: bool | None = False
     """With ``staleness`` and a vLLM server: the newest rollout batch is generated while an older one is trained. What
@@ -88,14 +92,14 @@ class Speed:
 @with_config(use_attribute_docstrings=True)
 @dataclass(frozen=True)
 class Engine:
-    """How far vLLM is trusted to answer with the policy that is trained (see `evenkeel.trainer.step.engine_check`).
+    """How far vLLM is trusted to answer with the policy that is trained (see `evenkeel.trainer.step.provenance`).
 
     The section ``vllm`` of a run file is made of it (`trainer.run.config.schema`).
     """
 
     agreement_bound: Annotated[float, Field(gt=0)] | None = None
     """The largest difference of a log-probability with which a run goes on; ``None`` = that of the dtype that the
-    trainer computes in (`evenkeel.trainer.step.engine_check.BOUNDS`).
+    trainer computes in (`evenkeel.trainer.step.provenance.BOUNDS`).
     """
 
 
@@ -130,3 +134,85 @@ class Guards:
     """How many optimizer steps with a non-finite loss or gradient may be left out."""
     report: Callable[[str], None] = warnings.warn
     """Shows a message to the user."""
+
+
+@dataclass(frozen=True)
+class Position:
+    """Where in the run training stands.
+
+    Attributes:
+        step: optimizer steps made, also before the run was resumed.
+        max_steps: optimizer steps of the run.
+        microbatches: micro-batches trained since this process started; TRL's ``_step``.
+        rollout: rollout batches of the run that were trained to their end, so the number of the one in training. The
+            same on any number of processes, and in a run that was resumed.
+    """
+
+    step: int
+    max_steps: int
+    microbatches: int
+    rollout: int
+
+    def seed(self, run: int) -> int:
+        """A seed of the rollout batch in training, another one for each, from that of the run."""
+        return run * 1_000_003 + self.rollout
+
+    @property
+    def where(self) -> str:
+        """For messages."""
+        return f"at optimizer step {self.step}"
+
+
+@dataclass(frozen=True)
+class Schedule:
+    """How often a rollout batch is trained on before the next one is generated; all counts are of micro-batches.
+
+    Attributes:
+        steps_per_generation: of one rollout batch.
+        accumulated: of one optimizer step.
+        num_iterations, num_passes: how often the batch is trained as a whole: TRL's μ and the schedule's passes.
+    """
+
+    steps_per_generation: int
+    accumulated: int
+    num_iterations: int
+    num_passes: int
+
+    @classmethod
+    def of(cls, args: "GRPOConfig", num_passes: int) -> "Schedule":
+        """That of TRL's settings with an update schedule of so many passes."""
+        return cls(args.steps_per_generation, args.gradient_accumulation_steps, args.num_iterations, num_passes)
+
+    @property
+    def microbatches_per_rollout(self) -> int:
+        """Forward passes that train one rollout batch, in all iterations and passes."""
+        return self.steps_per_generation * self.num_iterations * self.num_passes
+
+    @property
+    def is_on_policy(self) -> bool:
+        """Whether every rollout batch is trained in one optimizer step, so that the ratio is 1."""
+        return self.accumulated % self.microbatches_per_rollout == 0
+
+    def rollouts_of(self, step: int) -> int:
+        """Rollout batches trained to their end in ``step`` optimizer steps, if every one of these is whole.
+
+        Those at the end of an epoch may hold fewer micro-batches; the run's counts know.
+        """
+        return step * self.accumulated // self.microbatches_per_rollout
+
+    def rollouts_begun(self, steps: int, per_epoch: int) -> int:
+        """Rollout batches of which ``steps`` optimizer steps train a part, with so many in an epoch.
+
+        The last optimizer step of an epoch trains what is left of it.
+        """
+        epoch = per_epoch * self.microbatches_per_rollout
+        epochs, left = divmod(steps, -(-epoch // self.accumulated))
+        return -(-(epochs * epoch + min(left * self.accumulated, epoch)) // self.microbatches_per_rollout)
+
+    def place(self, position: Position) -> int:
+        """Which micro-batch of the rollout batch is next."""
+        return position.microbatches % self.steps_per_generation
+
+    def pass_index(self, position: Position) -> int:
+        """Which pass over the rollout batch the current micro-batch belongs to."""
+        return (position.microbatches // self.steps_per_generation) % self.num_passes

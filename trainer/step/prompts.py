@@ -3,15 +3,12 @@
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from itertools import islice
 from math import ceil
 from typing import Any, NamedTuple
 
 import torch
 from accelerate.utils import gather_object
 from torch import Tensor
-from torch.utils.data import Sampler
-from trl.trainer.utils import RepeatSampler
 
 from evenkeel.trainer.algorithms.contract import naming
 from evenkeel.trainer.algorithms.groups import dead_groups
@@ -19,8 +16,8 @@ from evenkeel.trainer.algorithms.registry import Strategy
 from evenkeel.trainer.algorithms.results import checked_prompts, max_rounds
 from evenkeel.trainer.algorithms.signals import weighted_sum
 from evenkeel.trainer.step.metrics import AREA, completion_lengths
-from evenkeel.trainer.step.ranks import Ranks
-from evenkeel.trainer.step.rollout import Position, Row
+from evenkeel.trainer.step.options import Position
+from evenkeel.trainer.step.setup import Ranks, Row
 
 _LIKELY_ALIVE = 0.25
 """A round asks for at most four times as many prompts as miss."""
@@ -259,58 +256,3 @@ class Prompts:
         truncated = torch.tensor([each[-1] not in self.ends for each in ids])
         for name, value in completion_lengths(lengths, truncated).items():
             metrics[name].append(value)
-
-
-class EpochSampler(Sampler[int]):
-    """TRL's `RepeatSampler`, whose order is made a function of (seed, epoch), so that a resumed run continues it.
-
-    Epoch e draws what the stock sampler draws at its e-th pass. The stock sampler starts over at pass 0 after a
-    resume, and would train the first epoch's order again.
-
-    Args:
-        epoch_of_training: the epoch that the trainer is in. After a resume on several processes no dataloader sets the
-            epoch of a sampler that lies inside one that skips and one that shards.
-    """
-
-    def __init__(self, sampler: RepeatSampler, epoch_of_training: Callable[[], int] = lambda: 0) -> None:
-        self.sampler = sampler
-        self.epoch_of_training = epoch_of_training
-        self.epoch = 0
-
-    def set_epoch(self, epoch: int) -> None:
-        """Called by accelerate's dataloader before each epoch."""
-        self.epoch = epoch
-
-    def __iter__(self) -> Iterator[int]:
-        if self.sampler.shuffle:
-            self.sampler.generator.manual_seed(self.sampler.seed)
-            for _ in range(max(self.epoch, self.epoch_of_training())):
-                torch.randperm(self.sampler.num_samples, generator=self.sampler.generator)
-        return iter(self.sampler)
-
-    def __len__(self) -> int:
-        return len(self.sampler)
-
-
-class RunOrder:
-    """The rows of each rollout batch of the run, by its number: those that TRL's dataloader hands over.
-
-    Args:
-        data: the training rows by position.
-        sampler: of its own, for it is moved.
-
-    Attributes:
-        per_epoch: rollout batches of an epoch; rows that fill none are left out.
-    """
-
-    def __init__(self, data: Any, sampler: RepeatSampler, ranks: Ranks) -> None:
-        self.data, self.sampler, self.ranks = data, sampler, ranks
-        sampler.repeat_count = 1  # one for each micro-batch of a rollout batch
-        self.per_epoch: int = sampler.num_samples // sampler.batch_size
-
-    def rows(self, number: int) -> list[Row]:
-        """This rank's rows of rollout batch ``number``."""
-        epoch, place = divmod(number, self.per_epoch)
-        size = self.sampler.batch_size * self.sampler.mini_repeat_count
-        everyone = islice(EpochSampler(self.sampler, lambda: epoch), place * size, (place + 1) * size)
-        return [dict(self.data[row]) for row in self.ranks.own_share(list(everyone))]

@@ -12,8 +12,8 @@ from torch import Tensor
 
 from evenkeel.trainer.algorithms.signals import weighted_sum
 from evenkeel.trainer.step.metrics import per_response
-from evenkeel.trainer.step.ranks import Ranks
 from evenkeel.trainer.step.rollout import Rollout, loss_mask, verdicts
+from evenkeel.trainer.step.setup import Ranks
 
 LONGEST_REFERENCE = 2_000
 """Characters: the tests of a programming task can be megabytes, the same in every row."""

@@ -1,107 +1,42 @@
-"""One rollout batch, and where in the run it stands."""
+"""One rollout batch, and the queue of those that are written some batches before they are trained.
 
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+With `options.Speed.staleness` k, at the point where training takes up batch t, batch t + k is written by the policy as
+it is there, and kept with everything that its training needs: π_old of the policy that wrote it, the reference,
+rewards, advantages, labels and metrics. So batch t was written k batches ago, except the first k + 1, which the initial
+policy writes. It is trained at the same place and on the same prompts as without staleness.
+"""
+
+import contextvars
+import io
+import threading
+from collections import defaultdict
+from collections.abc import Callable, Iterator, Mapping, MutableMapping
+from concurrent.futures import Future
+from contextlib import AbstractContextManager, contextmanager, nullcontext
+from dataclasses import dataclass, field, replace
+from functools import partial
+from itertools import islice
 from typing import TYPE_CHECKING, Any
 
 import torch
 from torch import Tensor
+from torch.utils.data import Sampler
+from trl.trainer.utils import RepeatSampler
 
 from evenkeel.trainer.algorithms.diagnostics import shared_prefix_lengths
 from evenkeel.trainer.algorithms.drift import uniform_groups
 from evenkeel.trainer.algorithms.groups import dead_groups
 from evenkeel.trainer.algorithms.registry import Strategy
 from evenkeel.trainer.algorithms.row_draws import row_keys
+from evenkeel.trainer.step.options import Position, Schedule
+from evenkeel.trainer.step.setup import Batch, Ranks, Row, temporarily
 
 if TYPE_CHECKING:
-    from trl import GRPOConfig
-
-Batch = dict[str, Any]
-"""A rollout batch or micro-batch as TRL passes it around: name → tensor with rows, list, scalar or ``None``."""
-Row = dict[str, Any]
-"""One row of the data."""
+    pass
 
 
-@dataclass(frozen=True)
-class Position:
-    """Where in the run training stands.
-
-    Attributes:
-        step: optimizer steps made, also before the run was resumed.
-        max_steps: optimizer steps of the run.
-        microbatches: micro-batches trained since this process started; TRL's ``_step``.
-        rollout: rollout batches of the run that were trained to their end, so the number of the one in training. The
-            same on any number of processes, and in a run that was resumed.
-    """
-
-    step: int
-    max_steps: int
-    microbatches: int
-    rollout: int
-
-    def seed(self, run: int) -> int:
-        """A seed of the rollout batch in training, another one for each, from that of the run."""
-        return run * 1_000_003 + self.rollout
-
-    @property
-    def where(self) -> str:
-        """For messages."""
-        return f"at optimizer step {self.step}"
-
-
-@dataclass(frozen=True)
-class Schedule:
-    """How often a rollout batch is trained on before the next one is generated; all counts are of micro-batches.
-
-    Attributes:
-        steps_per_generation: of one rollout batch.
-        accumulated: of one optimizer step.
-        num_iterations, num_passes: how often the batch is trained as a whole: TRL's μ and the schedule's passes.
-    """
-
-    steps_per_generation: int
-    accumulated: int
-    num_iterations: int
-    num_passes: int
-
-    @classmethod
-    def of(cls, args: "GRPOConfig", num_passes: int) -> "Schedule":
-        """That of TRL's settings with an update schedule of so many passes."""
-        return cls(args.steps_per_generation, args.gradient_accumulation_steps, args.num_iterations, num_passes)
-
-    @property
-    def microbatches_per_rollout(self) -> int:
-        """Forward passes that train one rollout batch, in all iterations and passes."""
-        return self.steps_per_generation * self.num_iterations * self.num_passes
-
-    @property
-    def is_on_policy(self) -> bool:
-        """Whether every rollout batch is trained in one optimizer step, so that the ratio is 1."""
-        return self.accumulated % self.microbatches_per_rollout == 0
-
-    def rollouts_of(self, step: int) -> int:
-        """Rollout batches trained to their end in ``step`` optimizer steps, if every one of these is whole.
-
-        Those at the end of an epoch may hold fewer micro-batches; the run's counts know.
-        """
-        return step * self.accumulated // self.microbatches_per_rollout
-
-    def rollouts_begun(self, steps: int, per_epoch: int) -> int:
-        """Rollout batches of which ``steps`` optimizer steps train a part, with so many in an epoch.
-
-        The last optimizer step of an epoch trains what is left of it.
-        """
-        epoch = per_epoch * self.microbatches_per_rollout
-        epochs, left = divmod(steps, -(-epoch // self.accumulated))
-        return -(-(epochs * epoch + min(left * self.accumulated, epoch)) // self.microbatches_per_rollout)
-
-    def place(self, position: Position) -> int:
-        """Which micro-batch of the rollout batch is next."""
-        return position.microbatches % self.steps_per_generation
-
-    def pass_index(self, position: Position) -> int:
-        """Which pass over the rollout batch the current micro-batch belongs to."""
-        return (position.microbatches // self.steps_per_generation) % self.num_passes
+AGREEMENT = "vllm/agreement_max"
+"""The metric of `provenance.EngineCheck`, of which the largest is logged."""
 
 
 @dataclass
@@ -186,3 +121,224 @@ def group_labels(
         uniform = uniform_groups(signals["correct"], group_size)
         labels |= {kind: rows[groups] for kind, rows in zip(("all_right", "all_wrong"), uniform, strict=True)}
     return labels
+
+
+Metrics = dict[str, list[float]]
+
+
+@dataclass(frozen=True)
+class RolloutBatch:
+    """One rank's part of a rollout batch with its advantages.
+
+    Attributes:
+        batch: what is cut into micro-batches.
+        shared_prefixes: (N,) how many tokens the group of each row of all ranks begins with alike.
+        step: optimizer steps that the policy which wrote it had made.
+        number: of the rollout batch in the run.
+        at: number of the batch that training had reached when this one was written.
+        metrics: TRL's of the batch, which are logged with the step that trains it.
+    """
+
+    batch: Batch
+    shared_prefixes: Tensor
+    step: int
+    number: int = 0
+    at: int = 0
+    metrics: Metrics | None = None
+
+
+@dataclass(frozen=True)
+class PendingRollout:
+    """A rollout batch whose completions vLLM's server is still writing.
+
+    Attributes:
+        request: for the completions of ``rows``.
+        state: transformers' state of training when it was made.
+        number, at, metrics: as those of `RolloutBatch`.
+    """
+
+    rows: list[Row]
+    request: "Request"
+    state: Mapping[str, Any]
+    number: int
+    at: int
+    metrics: Metrics
+
+
+class EpochSampler(Sampler[int]):
+    """TRL's `RepeatSampler`, whose order is made a function of (seed, epoch), so that a resumed run continues it.
+
+    Epoch e draws what the stock sampler draws at its e-th pass. The stock sampler starts over at pass 0 after a
+    resume, and would train the first epoch's order again.
+
+    Args:
+        epoch_of_training: the epoch that the trainer is in. After a resume on several processes no dataloader sets the
+            epoch of a sampler that lies inside one that skips and one that shards.
+    """
+
+    def __init__(self, sampler: RepeatSampler, epoch_of_training: Callable[[], int] = lambda: 0) -> None:
+        self.sampler = sampler
+        self.epoch_of_training = epoch_of_training
+        self.epoch = 0
+
+    def set_epoch(self, epoch: int) -> None:
+        """Called by accelerate's dataloader before each epoch."""
+        self.epoch = epoch
+
+    def __iter__(self) -> Iterator[int]:
+        if self.sampler.shuffle:
+            self.sampler.generator.manual_seed(self.sampler.seed)
+            for _ in range(max(self.epoch, self.epoch_of_training())):
+                torch.randperm(self.sampler.num_samples, generator=self.sampler.generator)
+        return iter(self.sampler)
+
+    def __len__(self) -> int:
+        return len(self.sampler)
+
+
+class RunOrder:
+    """The rows of each rollout batch of the run, by its number: those that TRL's dataloader hands over.
+
+    Args:
+        data: the training rows by position.
+        sampler: of its own, for it is moved.
+
+    Attributes:
+        per_epoch: rollout batches of an epoch; rows that fill none are left out.
+    """
+
+    def __init__(self, data: Any, sampler: RepeatSampler, ranks: Ranks) -> None:
+        self.data, self.sampler, self.ranks = data, sampler, ranks
+        sampler.repeat_count = 1  # one for each micro-batch of a rollout batch
+        self.per_epoch: int = sampler.num_samples // sampler.batch_size
+
+    def rows(self, number: int) -> list[Row]:
+        """This rank's rows of rollout batch ``number``."""
+        epoch, place = divmod(number, self.per_epoch)
+        size = self.sampler.batch_size * self.sampler.mini_repeat_count
+        everyone = islice(EpochSampler(self.sampler, lambda: epoch), place * size, (place + 1) * size)
+        return [dict(self.data[row]) for row in self.ranks.own_share(list(everyone))]
+
+
+class Lag:
+    """The queue of rollout batches that are written and not yet trained.
+
+    Args:
+        staleness: k; 0 = nothing is written ahead.
+        overlaps: the newest batch is generated while older ones are trained, and finished when it is needed: at the
+            next point where one is taken, or before an evaluation or a checkpoint.
+
+    Attributes:
+        order: the run's rows by rollout batch; set before training where k > 0.
+        ahead: how many batches after the one in training the batch that is being written comes.
+        pending: the batch that is generated while others are trained.
+    """
+
+    order: RunOrder
+
+    def __init__(self, staleness: int, schedule: Schedule, ranks: Ranks, *, overlaps: bool = False) -> None:
+        self.staleness, self.schedule, self.ranks, self.overlaps = staleness, schedule, ranks, overlaps
+        self.clear()
+
+    def clear(self) -> None:
+        """Forget what a training that ended in an exception has written."""
+        self.ahead, self.pending = 0, None
+        self._queue: dict[int, RolloutBatch] = {}
+
+    pending: PendingRollout | None
+
+    def holds(self, position: Position) -> bool:
+        """Whether the batch that is trained next is in the queue."""
+        return position.rollout in self._queue
+
+    def due(self, position: Position) -> list[int]:
+        """Numbers of the batches to be written before the next one is trained; none which the run does not train."""
+        last = position.rollout
+        if self.staleness:
+            end = self.schedule.rollouts_begun(position.max_steps, self.order.per_epoch)
+            last = max(last, min(last + self.staleness, end - 1))
+        return [number for number in range(position.rollout, last + 1) if number not in self._queue]
+
+    @contextmanager
+    def writing(
+        self, number: int, position: Position, metrics: MutableMapping[str, Metrics], own: Metrics | None = None
+    ) -> Iterator[Metrics]:
+        """Inside, the batch of that number is written, and TRL's metrics of training are its own."""
+        line, metrics["train"] = metrics["train"], defaultdict(list) if own is None else own
+        self.ahead = number - position.rollout
+        try:
+            yield metrics["train"]
+        finally:
+            self.ahead, metrics["train"] = 0, line
+
+    def put(self, written: RolloutBatch, number: int, at: int, metrics: Metrics) -> None:
+        """Add the batch of that number, written when training had reached batch ``at``."""
+        kept = {name: [*each] for name, each in metrics.items()}
+        self._queue[number] = replace(written, number=number, at=at, metrics=kept)
+
+    def take(self, position: Position, line: Metrics) -> RolloutBatch:
+        """The batch that is trained next; its metrics go into ``line``, TRL's."""
+        found = self._queue.pop(position.rollout)
+        for name, values in (found.metrics or {}).items():
+            together = [*line[name], *values]
+            line[name] = values if name == "num_tokens" else [max(together)] if name == AGREEMENT else together
+        line["lag/rollout_batches"].append(float(found.number - found.at))
+        return found
+
+    @property
+    def first_unwritten(self) -> int:
+        """Number of the batch after the last one in the queue; 0 = it is empty."""
+        return max(self._queue, default=-1) + 1
+
+    def packed(self) -> bytes:
+        """This rank's queue for a checkpoint; empty where nothing was written ahead."""
+        if not self._queue:
+            return b""
+        buffer = io.BytesIO()
+        torch.save([dict(vars(one)) for one in self._queue.values()], buffer)
+        return buffer.getvalue()
+
+    def unpack(self, content: bytes) -> None:
+        """Go on from what `packed` gave."""
+        kept = torch.load(io.BytesIO(content), map_location=self.ranks.device, weights_only=True) if content else []
+        self._queue = {one["number"]: RolloutBatch(**one) for one in kept}
+
+
+class Request:
+    """One request for completions, which waits for vLLM's server in a thread.
+
+    TRL's calls stay whole, with their gathering of prompts and broadcast of completions, so that every collective is
+    made by the main thread: inside `sending` they run to their end on completions of one token that nobody reads,
+    inside `answering` once more on the server's. The weights must not be sent in between.
+
+    Args:
+        client: TRL's, on the process that has it; ``None`` on the others.
+    """
+
+    def __init__(self, client: Any) -> None:
+        self.client, self._answer = client, Future[Any]()
+
+    def sending(self) -> AbstractContextManager[None]:
+        """Inside, what the client is asked for is asked in a thread."""
+        return self._in_place_of_generate(lambda ask: partial(self._send, ask))
+
+    def answering(self) -> AbstractContextManager[None]:
+        """Inside, the client answers what the server did, or raises what asking it did."""
+        return self._in_place_of_generate(lambda _: lambda **_: self._answer.result())
+
+    def _in_place_of_generate(self, made: Callable[[Any], Any]) -> AbstractContextManager[None]:
+        return (
+            nullcontext() if self.client is None else temporarily(self.client, {"generate": made(self.client.generate)})
+        )
+
+    def _send(self, ask: Callable[..., Any], *, prompts: list[list[int]], n: int, **keywords: Any) -> dict[str, Any]:
+        def wait() -> None:
+            try:
+                self._answer.set_result(ask(prompts=prompts, n=n, **keywords))
+            except BaseException as error:  # noqa: BLE001 raised where the answer is taken
+                self._answer.set_exception(error)
+
+        # a daemon, for the interpreter's end waits for all other threads
+        threading.Thread(target=contextvars.copy_context().run, args=(wait,), name="generation", daemon=True).start()
+        rows = len(prompts) * n
+        return {"prompt_ids": prompts, "completion_ids": [[0]] * rows, "logprobs": [[[0.0]]] * rows}

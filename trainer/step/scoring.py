@@ -18,11 +18,10 @@ from trl.trainer.utils import add_fused_lm_head
 
 from evenkeel.trainer.algorithms.strategies import Strategies
 from evenkeel.trainer.step.microbatches import Microbatches
+from evenkeel.trainer.step.packing import with_shared_prompts
 from evenkeel.trainer.step.phases import Phases
-from evenkeel.trainer.step.ranks import Ranks
-from evenkeel.trainer.step.rollout import Batch, loss_mask, tokens_of
-from evenkeel.trainer.step.shared_prompts import with_shared_prompts
-from evenkeel.trainer.step.temporarily import temporarily
+from evenkeel.trainer.step.rollout import loss_mask, tokens_of
+from evenkeel.trainer.step.setup import Batch, Ranks, temporarily
 
 _IMAGES = (
     "pixel_values",

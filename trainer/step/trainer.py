@@ -30,17 +30,16 @@ from evenkeel.trainer.evaluation.result import EvaluationResult
 from evenkeel.trainer.step import checkpoint
 from evenkeel.trainer.step.checkpoint import ROLLOUT_BATCHES, LogState, optimizer_settings, set_optimizer
 from evenkeel.trainer.step.compatibility import check_combination, leaves_advantages_to_trl
-from evenkeel.trainer.step.engine_check import compute_dtype
 from evenkeel.trainer.step.generation import EVALUATION, compact_generation, engine_kept_awake, fitted
-from evenkeel.trainer.step.gradient_check import GradientComparison, compared_gradients, leaving_no_trace
 from evenkeel.trainer.step.guards import memory_errors_explained
-from evenkeel.trainer.step.lag import PendingRollout, Request, RolloutBatch
-from evenkeel.trainer.step.options import Engine, Evaluation, Guards, Speed
+from evenkeel.trainer.step.microbatches import GradientComparison, compared_gradients, leaving_no_trace
+from evenkeel.trainer.step.options import Engine, Evaluation, Guards, Position, Speed
 from evenkeel.trainer.step.phases import Phases
-from evenkeel.trainer.step.prompts import Answers, EpochSampler, RunOrder
+from evenkeel.trainer.step.prompts import Answers
+from evenkeel.trainer.step.provenance import compute_dtype
 from evenkeel.trainer.step.records import samples
-from evenkeel.trainer.step.rollout import Batch, Position, Rollout, Row
-from evenkeel.trainer.step.temporarily import random_streams_kept, temporarily
+from evenkeel.trainer.step.rollout import EpochSampler, PendingRollout, Request, Rollout, RolloutBatch, RunOrder
+from evenkeel.trainer.step.setup import Batch, Row, random_streams_kept, temporarily
 from evenkeel.trainer.step.wiring import Parts, wired
 
 _NOTHING_ASKED = (None, "uniform", None, "single_pass", None)

@@ -18,26 +18,23 @@ from evenkeel.trainer.step.compatibility import (
     refuse,
     rope_type,
 )
-from evenkeel.trainer.step.engine_check import EngineCheck, compute_dtype
 from evenkeel.trainer.step.evaluation import HeldOut
 from evenkeel.trainer.step.generation import CommonRandomNumbers, SampleKeys, preallocated_cache
 from evenkeel.trainer.step.guards import DiskGuard, FaultGuard
 from evenkeel.trainer.step.judging import Judging, is_plain
-from evenkeel.trainer.step.lag import Lag
 from evenkeel.trainer.step.loss import Loss
 from evenkeel.trainer.step.metrics import TokenClassMeter
 from evenkeel.trainer.step.microbatches import Microbatches, PlannedCut
-from evenkeel.trainer.step.options import Engine, Evaluation, Guards, Speed
+from evenkeel.trainer.step.options import Engine, Evaluation, Guards, Schedule, Speed
+from evenkeel.trainer.step.other_prompts import Revisions, Teacher, unusable_references
+from evenkeel.trainer.step.packing import attention_length, unshareable
 from evenkeel.trainer.step.phases import Phases
 from evenkeel.trainer.step.prompts import Prompts
-from evenkeel.trainer.step.provenance import BATCHES, ROUNDING, Provenance
-from evenkeel.trainer.step.ranks import Ranks, parameters_are_sharded
+from evenkeel.trainer.step.provenance import BATCHES, ROUNDING, EngineCheck, Provenance, compute_dtype
 from evenkeel.trainer.step.records import Recorder
-from evenkeel.trainer.step.revisions import Revisions
-from evenkeel.trainer.step.rollout import Schedule
+from evenkeel.trainer.step.rollout import Lag
 from evenkeel.trainer.step.scoring import Scoring
-from evenkeel.trainer.step.shared_prompts import attention_length, unshareable
-from evenkeel.trainer.step.teacher import Teacher, unusable_references
+from evenkeel.trainer.step.setup import Ranks, parameters_are_sharded
 
 
 @dataclass(frozen=True)

@@ -11,7 +11,7 @@ from accelerate import Accelerator
 
 from evenkeel.trainer import RLVRTrainer
 from evenkeel.trainer.step.checkpoint import FILE, Checkpoint, LogState
-from evenkeel.trainer.step.ranks import Ranks
+from evenkeel.trainer.step.setup import Ranks
 from tests.trainer.training import max_difference, train
 
 LOGGED = LogState(

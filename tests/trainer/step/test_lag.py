@@ -12,7 +12,7 @@ from evenkeel.trainer import RLVRTrainer
 from evenkeel.trainer.algorithms.drift import effective_share, weight_sums
 from evenkeel.trainer.step.checkpoint import FILE
 from evenkeel.trainer.step.metrics import Means, add_lag
-from evenkeel.trainer.step.rollout import Schedule
+from evenkeel.trainer.step.options import Schedule
 from tests.trainer.step.test_several_processes import on_two_processes
 from tests.trainer.training import max_difference, moved, train
 

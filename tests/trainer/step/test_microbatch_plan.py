@@ -6,7 +6,7 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from evenkeel.trainer.step.microbatch_plan import padded_tokens, planned_cuts
+from evenkeel.trainer.step.packing import padded_tokens, planned_cuts
 
 LENGTHS = st.lists(st.tuples(st.integers(1, 9), st.integers(0, 30)), min_size=8, max_size=8)
 

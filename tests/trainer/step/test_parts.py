@@ -24,11 +24,11 @@ from evenkeel.trainer.step.guards import SKIPPED, DiskGuard, FaultError, FaultGu
 from evenkeel.trainer.step.loss import Loss
 from evenkeel.trainer.step.metrics import Means
 from evenkeel.trainer.step.microbatches import Microbatches, PlannedCut
-from evenkeel.trainer.step.options import Evaluation, Guards
+from evenkeel.trainer.step.options import Evaluation, Guards, Position, Schedule
 from evenkeel.trainer.step.phases import Phases
-from evenkeel.trainer.step.ranks import Ranks
-from evenkeel.trainer.step.rollout import Batch, Position, Rollout, Schedule
+from evenkeel.trainer.step.rollout import Rollout
 from evenkeel.trainer.step.scoring import Scoring
+from evenkeel.trainer.step.setup import Batch, Ranks
 
 START = Position(0, 10, 0, 0)
 END = frozenset({1})

@@ -7,7 +7,7 @@ import pytest
 
 from evenkeel.trainer import RLVRTrainer
 from evenkeel.trainer.algorithms.revisions import RevisionOptions, edit_mask, references
-from evenkeel.trainer.step.revisions import revision_prompt
+from evenkeel.trainer.step.other_prompts import revision_prompt
 from tests.trainer.training import max_difference, moved, result_of_two_processes, train
 
 TEMPLATE = "{prompt} | {answer} | {reference}"

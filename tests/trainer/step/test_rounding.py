@@ -19,8 +19,8 @@ from evenkeel.trainer import RLVRTrainer
 from evenkeel.trainer.algorithms.sequence_weights import min_replace, trajectory_ratios
 from evenkeel.trainer.algorithms.strategies import build_strategies
 from evenkeel.trainer.step.loss import Loss
-from evenkeel.trainer.step.ranks import Ranks
-from evenkeel.trainer.step.rollout import Position, Schedule
+from evenkeel.trainer.step.options import Position, Schedule
+from evenkeel.trainer.step.setup import Ranks
 from tests.trainer.training import max_difference, moved, ours, train
 
 CLIP_FREE = {"loss_type": "cispo", "epsilon_high": 1e30}

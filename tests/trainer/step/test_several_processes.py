@@ -44,7 +44,7 @@ from types import SimpleNamespace
 from accelerate import Accelerator
 from evenkeel.rewards.registry import PartError
 from evenkeel.trainer.step.advantages import Advantages
-from evenkeel.trainer.step.ranks import Ranks
+from evenkeel.trainer.step.setup import Ranks
 
 args = SimpleNamespace(num_generations=2)
 advantages = Advantages(args, None, Ranks(Accelerator(cpu=True)), torch.ones(1), 0, ratio_comes_later=False)

@@ -14,17 +14,21 @@ from trl import GRPOConfig
 from trl.trainer.utils import add_fused_lm_head
 
 from evenkeel.trainer import RLVRTrainer
-from evenkeel.trainer.step.microbatch_plan import Sharing, packed_tokens, pays, planned_cuts, work
 from evenkeel.trainer.step.options import Speed
-from evenkeel.trainer.step.rollout import loss_mask
-from evenkeel.trainer.step.scoring import labelled_positions_only
-from evenkeel.trainer.step.shared_prompts import (
+from evenkeel.trainer.step.packing import (
+    Sharing,
     attention_length,
+    packed_tokens,
     packing,
+    pays,
+    planned_cuts,
     prompt_numbers,
     visible,
     with_shared_prompts,
+    work,
 )
+from evenkeel.trainer.step.rollout import loss_mask
+from evenkeel.trainer.step.scoring import labelled_positions_only
 from tests.trainer.step.test_microbatches import check, trainer_with
 from tests.trainer.training import PROMPTS, digit_reward, max_difference, moved, ours, result_of_two_processes
 
@@ -298,7 +302,7 @@ def test_a_run_trains_the_same_weights_and_logs_the_same(tiny_model, tmp_path: P
 
 def test_a_wrong_layout_falls_back_to_trls_cut(tiny_model, tmp_path: Path, monkeypatch):
     """Completions that see their siblings: the comparison of gradients finds it."""
-    monkeypatch.setattr("evenkeel.trainer.step.shared_prompts.visible", lambda owner: visible(owner.clamp(max=0)))
+    monkeypatch.setattr("evenkeel.trainer.step.packing.visible", lambda owner: visible(owner.clamp(max=0)))
     speed = {**SHARED, "verify_steps": 1}
     with pytest.warns(UserWarning, match="Planned micro-batches give another gradient"):
         trainer = ours(tiny_model, tmp_path, strategies=speed, max_steps=1, loss_type="dapo", max_completion_length=4)

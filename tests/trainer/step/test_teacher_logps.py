@@ -9,7 +9,7 @@ from datasets import Dataset
 
 from evenkeel.trainer import RLVRTrainer
 from evenkeel.trainer.algorithms.teachers import TeacherOptions, contrasted_siblings
-from evenkeel.trainer.step.teacher import privileged_prompts
+from evenkeel.trainer.step.other_prompts import privileged_prompts
 from tests.trainer.training import PROMPTS, max_difference, train
 
 ROWS = [{**row, "reference": str(number)} for number, row in enumerate(PROMPTS)]

@@ -19,7 +19,7 @@ from trl.trainer.utils import RepeatSampler, shuffle_sequence_dict, split_tensor
 from evenkeel.errors import Refusal
 from evenkeel.trainer import RLVRTrainer, step
 from evenkeel.trainer.algorithms.sequence_weights import ONE_DENOMINATOR, PER_SEQUENCE_MEAN
-from evenkeel.trainer.step.prompts import EpochSampler
+from evenkeel.trainer.step.rollout import EpochSampler
 from tests.trainer.step.test_trainer import ROWS, ready
 
 SEAMS = {

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from evenkeel.trainer.run.check.context import CheckContext, Finding, error, first_of, note, warning
-from evenkeel.trainer.step.teacher import unusable_references
+from evenkeel.trainer.step.other_prompts import unusable_references
 
 
 def data_findings(context: CheckContext) -> Iterator[Finding]:

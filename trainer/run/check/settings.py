@@ -7,7 +7,7 @@ from evenkeel.trainer.algorithms.trial import coefficient_under_noise, heaviest_
 from evenkeel.trainer.run.check.context import CheckContext, Finding, error, note, warning
 from evenkeel.trainer.run.check.plan import optimizer_steps, plan_of
 from evenkeel.trainer.run.config.rules import RULES, Given, rules_broken
-from evenkeel.trainer.step.rollout import Schedule
+from evenkeel.trainer.step.options import Schedule
 
 _LARGEST_LEARNING_RATE = 0.1
 _ROUNDING = 0.01

@@ -8,8 +8,8 @@ import pytest
 import torch
 from peft import LoraConfig, PeftModel
 
-from evenkeel.trainer.step.engine_check import BOUNDS
 from evenkeel.trainer.step.guards import FaultError
+from evenkeel.trainer.step.provenance import BOUNDS
 from tests.trainer.step.engine.conftest import Served
 from tests.trainer.step.engine.transformers_server import TransformersServer
 from tests.trainer.training import max_difference, ours

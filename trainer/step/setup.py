@@ -1,10 +1,21 @@
-"""What the processes of a run say to each other. Every method is a collective, unless it says otherwise."""
+"""What every part of a step is made from: the run's settings, its processes, and what TRL has set up."""
 
+import random
 import warnings
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from typing import Any
 
+import numpy as np
 import torch
 from torch import Tensor
+
+Batch = dict[str, Any]
+"""A rollout batch or micro-batch as TRL passes it around: name → tensor with rows, list, scalar or ``None``."""
+
+
+Row = dict[str, Any]
+"""One row of the data."""
 
 
 class Ranks:
@@ -56,3 +67,30 @@ def parameters_are_sharded(trainer: Any) -> bool:
     """Whether no rank holds all weights: ZeRO-3 or FSDP."""
     plugin = trainer.accelerator.state.deepspeed_plugin if trainer.is_deepspeed_enabled else None
     return bool(trainer.is_fsdp_enabled or (plugin is not None and plugin.zero_stage == 3))
+
+
+@contextmanager
+def temporarily(target: Any, changed: Mapping[str, Any]) -> Iterator[None]:
+    """``target``, an object or a module, with ``changed`` attributes inside; afterwards as before, come what may."""
+    own, before = vars(target), {**vars(target)}
+    own.update(changed)
+    try:
+        yield
+    finally:
+        for name in changed:
+            own.pop(name, None)
+        own.update({name: before[name] for name in changed if name in before})
+
+
+@contextmanager
+def random_streams_kept(device: torch.device) -> Iterator[None]:
+    """Inside, the random streams of Python, NumPy and torch (of the CPU and ``device``) may move; afterwards they are
+    as before: an environment draws from any of them.
+    """
+    python, numpy = random.getstate(), np.random.get_state()
+    with torch.random.fork_rng(devices=[device] if device.type != "cpu" else [], device_type=device.type):
+        try:
+            yield
+        finally:
+            random.setstate(python)
+            np.random.set_state(numpy)
