@@ -8,7 +8,7 @@ N completions on all ranks (a group's rows are adjacent), B on this rank's forwa
 K the most assistant turns of a completion.
 """
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from copy import deepcopy
 from dataclasses import dataclass
@@ -164,8 +164,8 @@ class Traits:
             group shares. ``"classes"``: summed over all places of a token id, and not at each position.
         needs_equal_sequence_weights: holds only where the loss weighs all responses of a group alike.
         needs_sequence_advantages: a coefficient for estimators that give all tokens of a response one advantage.
-        depends_on_the_cut: a token weight that changes with the rows beside it in the micro-batch; or the options under
-            which it does (``{"within": "forward"}``). Found by trying it where the tiny example shows it.
+        depends_on_the_cut: a token weight that changes with the other rows of the micro-batch. Found by trying it where
+            the tiny example shows it.
         depends_on_other_groups: an estimator whose advantages of a group change with the rows of other groups: a mean
             or std over the batch. One that does without saying so is refused: it has the axes of groups confused.
         draws_at_random: what it returns is another thing each time, from torch's random stream, of which each process
@@ -177,7 +177,7 @@ class Traits:
     cancels_shared_tokens: bool | Literal["classes"] = False
     needs_equal_sequence_weights: bool = False
     needs_sequence_advantages: bool = False
-    depends_on_the_cut: bool | Mapping[str, Any] = False
+    depends_on_the_cut: bool = False
     depends_on_other_groups: bool = False
     draws_at_random: bool = False
 

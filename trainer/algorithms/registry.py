@@ -3,7 +3,7 @@
 import inspect
 import pkgutil
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cache, partial
 from importlib import import_module
 from typing import Any, Literal
@@ -128,17 +128,8 @@ def find_strategy(kind: str, spec: Any) -> Strategy:
         options={} if is_class else options,
         signals=names,
         columns=tuple(p.name for p in columns),
-        traits=_under_options(traits_of(target), options, target),
+        traits=traits_of(target),
     )
-
-
-def _under_options(declared: Traits, options: Mapping[str, Any], target: Callable[..., Any]) -> Traits:
-    """What ``declared`` says under these options."""
-    if isinstance(declared.depends_on_the_cut, bool):
-        return declared
-    given = {name: p.default for name, p in inspect.signature(target).parameters.items()} | dict(options)
-    cut = all(given.get(name) == value for name, value in declared.depends_on_the_cut.items())
-    return replace(declared, depends_on_the_cut=cut)
 
 
 def strategy_table() -> list[dict[str, str]]:

@@ -1,6 +1,6 @@
 """What strategies return is checked on every batch: one NaN or negative weight can ruin a run without a word."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 import torch
 from torch import Tensor
@@ -34,12 +34,7 @@ def checked_advantages(
         PartError: no tensor of that shape, a judged row that is NaN or infinite, or an unjudged row that is not NaN.
     """
     shapes = ((len(rewards),), (len(rewards), num_tokens))
-    if not isinstance(result, Tensor) or tuple(result.shape) not in shapes:
-        raise PartError(
-            f"{_broken(strategy, where)}: for {len(rewards)} rewards it returned {_described(result)}. "
-            f"Return a tensor of shape (N,) = {shapes[0]} or (N, T) = {shapes[1]}."
-        )
-    _check_numbers(strategy, result, where)
+    result = _shaped(strategy, result, shapes, where)
     unjudged, expand = rewards.isnan(), (slice(None), *[None] * (result.dim() - 1))
     if not strategy.traits.trains_dead_groups:
         result = result.masked_fill((dead_groups(rewards, group_size) & ~unjudged)[expand], 0.0)
@@ -64,7 +59,7 @@ def checked_token_weights(
     Raises:
         PartError: no tensor of the shape of ``mask``, or, by ``suspect``, a weight that is negative or not finite.
     """
-    tensor = _shaped(strategy, result, mask, [tuple(mask.shape)], where)
+    tensor = _shaped(strategy, result, [tuple(mask.shape)], where)
     bad = mask.bool() & ~(tensor.isfinite() & (tensor >= 0))
 
     def error() -> PartError:
@@ -85,7 +80,7 @@ def checked_coefficients(
     Raises:
         PartError: no tensor of such a shape, or, by ``suspect``, a value that is not finite.
     """
-    tensor = _shaped(strategy, result, mask, [tuple(mask.shape), (len(mask), 1)], where).expand(mask.shape)
+    tensor = _shaped(strategy, result, [tuple(mask.shape), (len(mask), 1)], where).expand(mask.shape)
     bad = mask.bool() & ~tensor.isfinite()
 
     def error() -> PartError:
@@ -127,36 +122,18 @@ def max_rounds(sampler: Strategy) -> int:
     return rounds
 
 
-def _shaped(strategy: Strategy, result: object, mask: Tensor, shapes: list[tuple[int, ...]], where: str) -> Tensor:
+def _shaped(strategy: Strategy, result: object, shapes: Sequence[tuple[int, ...]], where: str) -> Tensor:
+    """``result`` as a constant of the update, of one of the ``shapes``."""
     if isinstance(result, Tensor) and tuple(result.shape) in shapes:
-        _check_numbers(strategy, result, where)
-        return result
-    allowed = " or ".join(map(str, shapes))
+        return result.detach()
+    found = tuple(result.shape) if isinstance(result, Tensor) else type(result).__name__
     raise PartError(
-        f"{_broken(strategy, where)}: for a mask {tuple(mask.shape)} it returned {_described(result)}. "
-        f"Return a tensor of shape {allowed}."
+        f"{_broken(strategy, where)}: it returned {found}. Return a tensor of shape {' or '.join(map(str, shapes))}."
     )
-
-
-def _check_numbers(strategy: Strategy, result: Tensor, where: str) -> None:
-    if result.dtype == torch.bool or result.is_complex():
-        raise PartError(
-            f"{_broken(strategy, where)}: it returned {str(result.dtype).removeprefix('torch.')}, which is multiplied "
-            "by real numbers. Return .float() of a condition: 1.0 where it holds and 0.0 elsewhere."
-        )
-    if result.requires_grad:
-        raise PartError(
-            f"{_broken(strategy, where)}: its result requires grad, but what multiplies ∇log π is a constant of the "
-            "update, and parameters of a strategy are not trained. Return .detach() of it."
-        )
 
 
 def _broken(strategy: Strategy, where: str) -> str:
     return f"{strategy.kind} {strategy.name!r} breaks its contract {where}"
-
-
-def _described(result: object) -> str:
-    return str(tuple(result.shape)) if isinstance(result, Tensor) else type(result).__name__
 
 
 def _rows(bad: Tensor, rewards: Tensor) -> str:

@@ -4,7 +4,6 @@ One that names ``step`` or ``max_steps`` is tried at the first step of a run, on
 """
 
 import io
-import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from copy import deepcopy
@@ -17,7 +16,7 @@ import torch
 from torch import Tensor
 
 from evenkeel.rewards.registry import PartError
-from evenkeel.trainer.algorithms.contract import ADVANTAGE, COEFFICIENT, TOKEN_WEIGHT, Traits, UpdateSchedule
+from evenkeel.trainer.algorithms.contract import ADVANTAGE, TOKEN_WEIGHT, Traits, UpdateSchedule
 from evenkeel.trainer.algorithms.registry import Strategy
 from evenkeel.trainer.algorithms.results import (
     checked_advantages,
@@ -86,40 +85,31 @@ def tiny_example(step: int = STEPS[0]) -> dict[str, Any]:
 
 
 def tried(strategy: Strategy) -> Strategy:
-    """``strategy`` once it has kept its contract on the tiny example; an estimator's (N, T) is noted as a trait.
+    """``strategy`` once it has kept its contract on the tiny example; what was seen there is noted in its traits.
 
     Raises:
         PartError: it fails there, what it returns breaks the contract, the same signals do not give the same result,
             or an estimator's advantages change with another group's rows and no trait says so.
     """
     token_level, cut = strategy.token_level, strategy.traits.depends_on_the_cut
-    fresh = partial(_untouched, strategy)  # what it learns in the trial is forgotten
     with _random_streams_kept(strategy):
         for signals in _examples(strategy):
-            part, where, mask = fresh(), _where(signals), signals["mask"]
-            first = result = _called(part, signals)
+            part = _untouched(strategy)  # what it learns in the trial is forgotten
+            result = _checked(part, signals)
+            _check_repeats(strategy, part, result, partial(_checked, signals=signals))
             if strategy.kind == ADVANTAGE:
-                result = checked_advantages(part, result, signals["rewards"], GROUP_SIZE, NUM_TOKENS, where)
                 token_level = token_level or result.dim() == 2
+                if not strategy.traits.depends_on_other_groups:
+                    _check_groups_apart(strategy, signals, result)
             elif strategy.kind == TOKEN_WEIGHT:
-                result = checked_token_weights(part, result, mask, where)
-            elif strategy.kind == COEFFICIENT:
-                result = checked_coefficients(part, result, mask, where)
-            _check_repeats(strategy, part, first, partial(_called, signals=signals))
-            if strategy.kind == ADVANTAGE and not strategy.traits.depends_on_other_groups:
-                _check_groups_apart(strategy, signals, result)
-            if strategy.kind == TOKEN_WEIGHT:
-                cut = cut or not _same_for_half(fresh(), signals, result)
+                cut = cut or not _same_in_parts(_untouched(strategy), signals, 2 * GROUP_SIZE)
     return replace(strategy, token_level=token_level, traits=replace(strategy.traits, depends_on_the_cut=cut))
 
 
 def heaviest_token_weight(strategy: Strategy) -> float:
     """The largest weight that a token weight gives on the tiny example; its state and the random streams stay."""
     with _random_streams_kept(strategy):
-        return max(
-            checked_token_weights(strategy, _called(_untouched(strategy), signals), signals["mask"], WHERE).max().item()
-            for signals in _examples(strategy)
-        )
+        return max(_checked(_untouched(strategy), signals).max().item() for signals in _examples(strategy))
 
 
 def coefficient_under_noise(strategy: Strategy, num_tokens: int, noise: float) -> float:
@@ -157,148 +147,15 @@ def coefficient_under_noise(strategy: Strategy, num_tokens: int, noise: float) -
         return mean(scored) / without if without else 1.0
 
 
-def _untouched(strategy: Strategy) -> Strategy:
-    """The same with a state of its own, that of ``strategy``."""
-    return replace(strategy, function=deepcopy(strategy.function))
-
-
-def _examples(strategy: Strategy) -> Iterator[dict[str, Any]]:
-    """The tiny example at every step at which ``strategy`` may do something else, with a column for each it names."""
-    for step in STEPS if strategy.signals & {"step", "max_steps"} else STEPS[:1]:
-        signals = tiny_example(step)
-        absent = [column for column in strategy.columns if column not in signals]
-        yield signals | {column: torch.zeros(len(signals["rewards"])) for column in absent}
-
-
-def _where(signals: dict[str, Any]) -> str:
-    step = signals.get("step", 0)
-    return f"{WHERE} at step {step} of {MAX_STEPS}" if step else WHERE
-
-
-@contextmanager
-def _random_streams_kept(strategy: Strategy) -> Iterator[None]:
-    """Leaves the global random streams as they were, and refuses a part that moved one without saying so.
-
-    Python's own ``random`` is left out: type checkers draw from it (beartype, which item of a list to look at).
-    """
-    torchs, numpys = torch.get_rng_state(), np.random.get_state()
-    try:
-        yield
-    finally:
-        moved = [] if torch.equal(torch.get_rng_state(), torchs) else ["torch"]
-        moved += [] if str(np.random.get_state()) == str(numpys) else ["numpy"]
-        torch.set_rng_state(torchs)
-        np.random.set_state(numpys)
-    if moved and not strategy.traits.draws_at_random:
-        raise PartError(
-            f"{strategy.kind} {strategy.name!r} draws from the random stream of {moved[0]}, or seeds it, which the "
-            f"trainer draws completions from and no two processes share. {_DRAW}"
-        )
-
-
-_DRAW = (
-    "Draw from row_draws(row_keys, mask, seed), or from a generator made of an option `seed`; an estimator, weight or "
-    "coefficient that is to draw differently each time declares @traits(draws_at_random=True)."
-)
-
-
-def _check_repeats(strategy: Strategy, used: Strategy, first: Any, call: Callable[[Strategy], Any]) -> None:
-    """Refuse a part whose result depends on more than its signals and the state that a checkpoint keeps.
-
-    ``first`` is what ``call`` gave of ``used``, an untouched one until then.
-    """
-    restored = _restored(strategy, used) if strategy.has_state else None
-    if strategy.traits.draws_at_random:
-        return
-    if restored is None:
-        cause = "it remembers something from call to call, which no checkpoint keeps"
-        same = _equal(first, call(used))
-    else:
-        cause = "its state_dict leaves out something that it goes by, and a resumed run would go on differently"
-        same = _equal(first, call(_untouched(strategy))) and _equal(call(used), call(restored))
-    if not same:
-        raise PartError(
-            f"{strategy.kind} {strategy.name!r} returned different results for the same signals {WHERE}: it draws at "
-            f"random, or {cause}. {_DRAW} What is remembered belongs into a class with state_dict and load_state_dict."
-        )
-
-
-def _equal(one: Any, other: Any) -> bool:
-    if not isinstance(one, Tensor):
-        return bool(one == other)
-    return one.shape == other.shape and torch.allclose(one.double(), other.double(), 1e-6, 1e-9, equal_nan=True)
-
-
-def _check_groups_apart(strategy: Strategy, signals: dict[str, Any], result: Tensor) -> None:
-    """Refuse an estimator whose advantages of a group change when another group holds something else."""
-    count = len(signals["rewards"])
-    rows = [
-        name for name, value in signals.items() if isinstance(value, Tensor) and value.dim() and len(value) == count
-    ]
-    first, middle, last = (slice(start, start + GROUP_SIZE) for start in range(0, count, GROUP_SIZE))
-    earned = torch.tensor([0.0, 0.0, 1.0, 1.0])
-    rewards = {"rewards": earned, "correct": earned, "rewards_per_function": torch.stack([earned, 1.0 - earned], dim=1)}
-    turned = torch.arange(count).roll(GROUP_SIZE)
-    changes = [(group, rewards) for group in (first, middle)]
-    changes += [(group, {name: signals[name][turned[group]] for name in rows}) for group in (first, last)]
-    for group, other in changes:
-        changed = signals | {name: signals[name].clone() for name in other}
-        for name, values in other.items():
-            changed[name][group] = values
-        found = _called(_untouched(strategy), changed)
-        found = checked_advantages(strategy, found, changed["rewards"], GROUP_SIZE, NUM_TOKENS, _where(signals))
-        others = torch.ones(count, dtype=torch.bool)
-        others[group] = False
-        if found.shape == result.shape and torch.allclose(found[others], result[others], 1e-5, 1e-6, equal_nan=True):
-            continue
-        problem = (
-            f"{strategy.kind} {strategy.name!r} gives the responses to one prompt other advantages when another "
-            f"prompt's responses change {_where(signals)}. A group's rows are adjacent: view(-1, group_size) has a "
-            "group in each row, view(group_size, -1) mixes them. If it is meant (a mean or std over the batch), "
-            "declare @traits(depends_on_other_groups=True)."
-        )
-        if not strategy.has_state:
-            raise PartError(problem)
-        warnings.warn(problem, stacklevel=2)  # what it remembers is of all groups, which may be intended
-        return
-
-
-def _restored(strategy: Strategy, used: Strategy) -> Strategy:
-    """``strategy`` with the state of ``used``, by way of a file.
-
-    Raises:
-        PartError: a state that could not be read back when a run is resumed.
-    """
-    restored, function = _untouched(strategy), used.function
-    try:
-        buffer = io.BytesIO()
-        torch.save(function.state_dict(), buffer)  # type: ignore[attr-defined]
-        buffer.seek(0)
-        restored.function.load_state_dict(torch.load(buffer, weights_only=True))  # type: ignore[attr-defined]
-    except Exception as error:
-        raise PartError(
-            f"{strategy.kind} {strategy.name!r}: its state cannot be saved and read back: {type(error).__name__}: "
-            f"{str(error).splitlines()[0]:.200}. Keep tensors, numbers, texts, lists and dictionaries in state_dict()."
-        ) from error
-    return restored
-
-
-def _same_for_half(strategy: Strategy, signals: dict[str, Any], weights: Tensor) -> bool:
-    """Whether the first two groups get the same weights without the third: no function of the whole micro-batch."""
-    rows = 2 * GROUP_SIZE
-    half = {key: value[:rows] if isinstance(value, Tensor) and value.dim() else value for key, value in signals.items()}
-    return torch.allclose(_called(strategy, half) * half["mask"], weights[:rows])
-
-
 def separable(strategy: Strategy, rows: int, tokens: int = NUM_TOKENS) -> bool:
     """Whether a token weight or coefficient gives to each ``rows`` rows alone, cut after ``tokens`` tokens, the same.
 
     Needed to re-cut micro-batches: by rows (1, or a whole group) and, where it shortens them, by tokens.
     """
-    return all(_separable(_untouched(strategy), signals, rows, tokens) for signals in _examples(strategy))
+    return all(_same_in_parts(_untouched(strategy), signals, rows, tokens) for signals in _examples(strategy))
 
 
-def _separable(strategy: Strategy, signals: dict[str, Any], rows: int, tokens: int) -> bool:
+def _same_in_parts(strategy: Strategy, signals: dict[str, Any], rows: int, tokens: int = NUM_TOKENS) -> bool:
     whole, mask = _called(strategy, signals).expand(signals["mask"].shape), signals["mask"]
 
     def part(value: Any, start: int) -> Any:
@@ -328,20 +185,13 @@ def tried_schedule(strategy: Strategy) -> UpdateSchedule:
             "Return evenkeel.trainer.algorithms.contract.UpdateSchedule(num_passes, select)."
         )
     signals = tiny_example()
-    handed = [signals[name] for name in ("probs", "mask", "row_keys")]
+    probs, mask, keys = (signals[name] for name in ("probs", "mask", "row_keys"))
 
     def all_passes() -> Tensor:
-        probs, mask, keys = handed
         return torch.stack([schedule.kept(probs, mask, index, keys).long() for index in range(num_passes)])
 
-    try:
-        with _random_streams_kept(replace(strategy, traits=Traits())):
-            kept, again = all_passes(), all_passes()
-    except PartError:
-        raise
-    except Exception as error:
-        raise PartError(f"{name} failed {WHERE}: {type(error).__name__}: {error}") from error
-    mask = handed[1]
+    with _failures_named(strategy, WHERE), _random_streams_kept(replace(strategy, traits=Traits())):
+        kept, again = all_passes(), all_passes()
     times = kept.sum(0)
     if bool((times != mask).any()):
         raise PartError(
@@ -349,11 +199,7 @@ def tried_schedule(strategy: Strategy) -> UpdateSchedule:
             "masked one. Let select return, over all passes, every token of the mask exactly once."
         )
     if not torch.equal(kept, again):
-        raise PartError(
-            f"{name} selected other tokens for the same pass {WHERE}: it draws at random or remembers something, so "
-            "that its passes need not partition a batch. Name row_keys in select and draw from row_draws(row_keys, "
-            "mask, seed)."
-        )
+        raise PartError(f"{name} selected other tokens for the same pass {WHERE}. {_REPEAT}")
     return schedule
 
 
@@ -363,11 +209,10 @@ def tried_sampler(strategy: Strategy) -> Strategy:
     Raises:
         PartError: it is not a class, fails, or does not choose as many different prompts as asked.
     """
-    name = f"{strategy.kind} {strategy.name!r}"
     if not strategy.has_state:
         raise PartError(
-            f"{name} is a function without state, so a resumed run would start its walk again. Write a class with "
-            "__call__(self, count, num_prompts, seed), state_dict and load_state_dict."
+            f"{strategy.kind} {strategy.name!r} is a function without state, so a resumed run would start its walk "
+            "again. Write a class with __call__(self, count, num_prompts, seed), state_dict and load_state_dict."
         )
     undeclared = replace(strategy, traits=Traits())  # all processes must choose alike, whatever it says of itself
 
@@ -387,11 +232,124 @@ def tried_sampler(strategy: Strategy) -> Strategy:
     return strategy
 
 
+def _untouched(strategy: Strategy) -> Strategy:
+    """The same with a state of its own, that of ``strategy``."""
+    return replace(strategy, function=deepcopy(strategy.function))
+
+
+def _examples(strategy: Strategy) -> Iterator[dict[str, Any]]:
+    """The tiny example at every step at which ``strategy`` may do something else, with a column for each it names."""
+    for step in STEPS if strategy.signals & {"step", "max_steps"} else STEPS[:1]:
+        signals = tiny_example(step)
+        absent = [column for column in strategy.columns if column not in signals]
+        yield signals | {column: torch.zeros(len(signals["rewards"])) for column in absent}
+
+
+def _where(signals: dict[str, Any]) -> str:
+    step = signals.get("step", 0)
+    return f"{WHERE} at step {step} of {MAX_STEPS}" if step else WHERE
+
+
 def _called(strategy: Strategy, signals: dict[str, Any]) -> Any:
+    with _failures_named(strategy, _where(signals)):
+        return strategy(signals)
+
+
+def _checked(strategy: Strategy, signals: dict[str, Any]) -> Tensor:
+    """The result for ``signals``, which keeps the contract of its kind."""
+    result, where = _called(strategy, signals), _where(signals)
+    if strategy.kind == ADVANTAGE:
+        return checked_advantages(strategy, result, signals["rewards"], GROUP_SIZE, NUM_TOKENS, where)
+    check = checked_token_weights if strategy.kind == TOKEN_WEIGHT else checked_coefficients
+    return check(strategy, result, signals["mask"], where)
+
+
+@contextmanager
+def _failures_named(strategy: Strategy, where: str) -> Iterator[None]:
+    """Let what is raised inside be a `PartError` that names the part."""
     try:
-        with torch.enable_grad():  # as in training, so that a result that asks for a gradient is seen
-            return strategy(signals)
+        yield
+    except PartError:
+        raise
     except Exception as error:
         message = str(error) if isinstance(error, ValueError) else f"{type(error).__name__}: {error}"
-        where = _where(signals)
         raise PartError(f"{strategy.kind} {strategy.name!r} failed {where}: {message}") from error
+
+
+@contextmanager
+def _random_streams_kept(strategy: Strategy) -> Iterator[None]:
+    """Leaves the global random streams as they were, and refuses a part that moved one without saying so.
+
+    Python's own ``random`` is left out: type checkers draw from it (beartype, which item of a list to look at).
+    """
+    torchs, numpys = torch.get_rng_state(), np.random.get_state()
+    try:
+        yield
+    finally:
+        moved = not torch.equal(torch.get_rng_state(), torchs) or str(np.random.get_state()) != str(numpys)
+        torch.set_rng_state(torchs)
+        np.random.set_state(numpys)
+    if moved and not strategy.traits.draws_at_random:
+        raise PartError(
+            f"{strategy.kind} {strategy.name!r} draws from the global random stream of torch or numpy, or seeds it: "
+            f"completions are drawn from the same one. {_REPEAT}"
+        )
+
+
+_REPEAT = (
+    "Draw from row_draws(row_keys, mask, seed), or from a generator made of an option `seed`; an estimator, weight or "
+    "coefficient that is to draw differently each time declares @traits(draws_at_random=True). What is remembered "
+    "belongs in a class with state_dict and load_state_dict."
+)
+
+
+def _check_repeats(strategy: Strategy, used: Strategy, first: Any, call: Callable[[Strategy], Any]) -> None:
+    """Refuse a part whose result depends on more than its signals and the state that a checkpoint keeps.
+
+    ``first`` is what ``call`` gave of ``used``, an untouched one until then.
+    """
+    resumed = _restored(strategy, used) if strategy.has_state else used
+    if strategy.traits.draws_at_random:
+        return
+    if not (_equal(first, call(_untouched(strategy))) and _equal(call(used), call(resumed))):
+        raise PartError(
+            f"{strategy.kind} {strategy.name!r} returned different results for the same signals {WHERE}: it draws at "
+            f"random, or goes by something that its checkpoint would not keep. {_REPEAT}"
+        )
+
+
+def _equal(one: Any, other: Any) -> bool:
+    if not isinstance(one, Tensor):
+        return bool(one == other)
+    return one.shape == other.shape and torch.allclose(one.double(), other.double(), 1e-6, 1e-9, equal_nan=True)
+
+
+def _restored(strategy: Strategy, used: Strategy) -> Strategy:
+    """``strategy`` with the state of ``used``, by way of a file, as when a run is resumed."""
+    restored, function = _untouched(strategy), used.function
+    with _failures_named(strategy, "when its state was saved and read back"):
+        buffer = io.BytesIO()
+        torch.save(function.state_dict(), buffer)  # type: ignore[attr-defined]
+        buffer.seek(0)
+        restored.function.load_state_dict(torch.load(buffer, weights_only=True))  # type: ignore[attr-defined]
+    return restored
+
+
+def _check_groups_apart(strategy: Strategy, signals: dict[str, Any], result: Tensor) -> None:
+    """Refuse an estimator whose advantages of a group change when another group holds something else."""
+    count = len(signals["rewards"])
+    rows = [name for name, value in signals.items() if isinstance(value, Tensor) and len(value) == count]
+    for start in range(0, count, GROUP_SIZE):
+        group, others = slice(start, start + GROUP_SIZE), torch.ones(count, dtype=torch.bool)
+        others[group] = False
+        changed = signals | {name: signals[name].clone() for name in rows}
+        for name in rows:
+            changed[name][group] = signals[name].roll(GROUP_SIZE, 0)[group]
+        found = _checked(_untouched(strategy), changed)
+        if found.shape != result.shape or not torch.allclose(found[others], result[others], 1e-5, 1e-6, equal_nan=True):
+            raise PartError(
+                f"{strategy.kind} {strategy.name!r} gives the responses to one prompt other advantages when another "
+                f"prompt's responses change {_where(signals)}. A group's rows are adjacent: view(-1, group_size) has a "
+                "group in each row, view(group_size, -1) mixes them. If it is meant (a mean or std over the batch), "
+                "declare @traits(depends_on_other_groups=True)."
+            )

@@ -12,7 +12,6 @@ INDEX_EPSILON = 1e-6
 """Keeps surprisal / H finite where the policy is certain, in nats."""
 
 
-@traits(depends_on_the_cut={"within": "forward"})
 def top_entropy(
     entropies: Float[Tensor, "B T"],
     mask: Int[Tensor, "B T"],
