@@ -1,4 +1,4 @@
-"""The commands that try verifiers and data, on real files; and that each kind of leak is found."""
+"""The command that tries verifiers on data, on real files; and that each kind of leak is found."""
 
 import importlib.util
 import json
@@ -83,23 +83,3 @@ def test_a_configuration_is_checked_on_its_own_data(capsys):
     results = json.loads(capsys.readouterr().out)
     assert [result["verifier"] for result in results] == ["countdown on data.train", "countdown on data.test.test"]
     assert all(result["trials"]["gold"]["right"] == 20 for result in results)
-
-
-def test_a_configurations_references_are_tried_and_bad_ones_listed(tmp_path, capsys):
-    check_dataset = script("check_dataset")
-    quickstart = str(ROOT / "configs" / "quickstart.yaml")
-    assert check_dataset([quickstart]) == 0
-    assert "1024 rows, 1024 with a gold answer" in capsys.readouterr().out
-    rows = [{"prompt": "?", "reference": {"numbers": [1, 2], "target": target}} for target in (3, 2)]
-    rows.append({"prompt": "?", "reference": {"numbers": [], "target": 4}})
-    path = tmp_path / "rows.jsonl"
-    path.write_text("".join(json.dumps(row) + "\n" for row in rows))
-    assert check_dataset([quickstart, "data.train.generator=null", f"data.train.path={path}"]) == 1
-    printed = capsys.readouterr().out
-    assert "row 2: unjudged" in printed
-    assert "row 1:" not in printed
-    rows[1]["reference"]["target"] = 50
-    path.write_text("".join(json.dumps(row) + "\n" for row in rows))
-    assert check_dataset([quickstart, "data.train.generator=null", f"data.train.path={path}"]) == 1
-    assert "row 1: nobody can earn it: no expression" in capsys.readouterr().out
-    assert check_dataset([quickstart, "data.train.generator=null", "data.train.path=nowhere.jsonl"]) == 2

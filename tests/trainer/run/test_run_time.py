@@ -1,6 +1,5 @@
 """The seconds of a run are those of all its parts, killed ones too, in its summary, its metrics and its reports."""
 
-import json
 import subprocess
 import sys
 import time
@@ -8,8 +7,6 @@ from pathlib import Path
 
 import pytest
 
-from evenkeel.trainer.lab.reports.run_files import RecordedRun
-from evenkeel.trainer.lab.sweeps.cell_directory import CellDirectory
 from evenkeel.trainer.run.record.files import SECONDS, DamagedFileError
 from evenkeel.trainer.run.record.run_record import RunRecord
 from evenkeel.trainer.run.record.run_time import RunTime
@@ -61,18 +58,3 @@ def test_seconds_that_were_edited_are_refused(tmp_path: Path, text: str) -> None
     (tmp_path / SECONDS).write_text(text)
     with pytest.raises(DamagedFileError):
         RunTime(tmp_path)
-
-
-def test_a_cells_device_seconds_hold_what_was_discarded(tmp_path: Path) -> None:
-    """90 s of its two parts and 7 + 5 s of two attempts without a checkpoint, on 4 processes: 4 · 102."""
-    cell = CellDirectory(tmp_path)
-    for seconds in (7.0, 5.0):
-        cell.run.mkdir()
-        (cell.run / SECONDS).write_text(json.dumps({"parts": [{"began": "", "seconds": seconds}]}))
-        cell.delete_uncheckpointed_run()
-    cell.run.mkdir()
-    (cell.run / "summary.json").write_text(json.dumps({"wall_seconds": 90.0, "parts": 2}))
-    (cell.run / "manifest.json").write_text(json.dumps({"world_size": 4}))
-    for number in (1, 2):  # one was killed, and nobody wrote when
-        (tmp_path / f"attempt-{number}.json").write_text(json.dumps({"started": "2026-01-01T10:00:00+00:00"}))
-    assert RecordedRun(cell.run, "grpo", 0).device_seconds == 4 * 102

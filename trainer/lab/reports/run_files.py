@@ -10,7 +10,7 @@ from typing import Any
 
 from evenkeel.errors import Refusal
 from evenkeel.trainer.lab.reports.held_out import Answers, read_answers
-from evenkeel.trainer.lab.sweeps.files import DISCARDED, DiscardedRecord, LooksRecord, SweepRecord
+from evenkeel.trainer.lab.sweeps.files import LooksRecord, SweepRecord
 from evenkeel.trainer.run.record.files import (
     METRICS,
     SUMMARY,
@@ -79,10 +79,8 @@ class RecordedRun(RunRecord):
 
     @property
     def device_seconds(self) -> float | None:
-        """Wall time × processes, each with one device, of all attempts at the run; ``None`` where one is not known."""
+        """Wall time × processes, each with one device, of all parts of the run; ``None`` where one is not known."""
         seconds = self.summary.get("wall_seconds")
-        if seconds is not None:
-            seconds += read_json(self.path.parent / DISCARDED, DiscardedRecord).get("seconds", 0.0)
         return None if seconds is None else float(seconds) * int(self.manifest.get("world_size") or 1)
 
     @property
@@ -91,14 +89,11 @@ class RecordedRun(RunRecord):
         return max((float(entry["step"]) for entry in self.metrics), default=None)
 
     def held_out(self) -> dict[str, dict[float, float]]:
-        """Held-out set → rollout batches → accuracy. Runs that do not name their sets have one, "held-out rows"."""
-        keys = sorted({key for entry in self.metrics for key in entry})
+        """Held-out set → rollout batches → accuracy."""
         named: dict[str, list[str]] = {}
-        for key in keys:
+        for key in sorted({key for entry in self.metrics for key in entry}):
             if found := re.fullmatch(r"eval[/_]([^/]+)/(?:avg@\d+|greedy)", key):
                 named.setdefault(found[1], []).append(key)
-        if not named and (unnamed := self._accuracy_key(keys)):
-            named = {"held-out rows": [unnamed]}
         return {name: self._accuracy_series(of_set) for name, of_set in sorted(named.items())}
 
     def _accuracy_series(self, keys: Sequence[str]) -> dict[float, float]:
@@ -106,12 +101,6 @@ class RecordedRun(RunRecord):
         sampled = [key for key in keys if not key.endswith("/greedy")]
         points = {point: value for key in sampled or keys for point, value in self.series(key).items()}
         return dict(sorted(points.items()))
-
-    def _accuracy_key(self, keys: Sequence[str]) -> str | None:
-        rewards = self.raw_config.get("rewards") or [{}]
-        label = rewards[0].get("name") or rewards[0].get("verifier")
-        wanted = ("eval_verifier/accuracy", f"eval_verifier/{label}/accuracy")
-        return next((key for key in wanted if key in keys), None)
 
 
 @dataclass(frozen=True)

@@ -4,7 +4,6 @@
     cell.json         what the cell is, and the attempts that were started; written by the sweep alone
     attempt-<n>.json  how attempt n went; written by the process that runs it alone
     cell.lock         held while an attempt runs; names the process
-    discarded.json    seconds of attempts that ended before their first checkpoint
     log.txt           what all attempts printed
     run/              the run directory, as of any run
 """
@@ -19,7 +18,7 @@ from typing import Any, Literal
 
 from filelock import FileLock
 
-from evenkeel.trainer.lab.sweeps.files import DISCARDED, AttemptRecord, CellRecord, DiscardedRecord
+from evenkeel.trainer.lab.sweeps.files import AttemptRecord, CellRecord
 from evenkeel.trainer.run.record.files import read_record, write_json
 from evenkeel.trainer.run.record.run_record import RunRecord
 
@@ -78,19 +77,6 @@ class CellDirectory:
         """
         return RunRecord(self.run).newest_checkpoint().checkpoint
 
-    def resumable(self) -> Path:
-        """``run`` as the training script's ``--resume`` must name it.
-
-        The script goes on with the newest rerun, ``run-2``, where it is told to go on with ``run``. A link of another
-        name has no reruns beside it.
-        """
-        if not any(self.path.glob("run-*")):
-            return self.run
-        link = self.path / "resumed"
-        if not link.is_symlink():
-            link.symlink_to(self.run.name)
-        return link
-
     def state(self) -> State:
         """What the files say: ``submitted`` waits for its machine, ``stopped`` goes on when the sweep does."""
         if self.is_running():
@@ -138,15 +124,8 @@ class CellDirectory:
             yield
 
     def delete_uncheckpointed_run(self) -> None:
-        """Delete a run that ended before its first checkpoint, so that the next attempt starts where nothing is.
-
-        Its seconds are kept: they were spent.
-        """
+        """Delete a run that ended before its first checkpoint, so that the next attempt starts where nothing is."""
         if self.run.exists() and self.checkpoint() is None:
-            if spent := RunRecord(self.run).seconds:
-                earlier = _read(self.path / DISCARDED, DiscardedRecord, "Delete it: only time is counted by it.")
-                kept = earlier.get("seconds", 0.0)
-                write_json(self.path / DISCARDED, {"seconds": kept + spent})
             shutil.rmtree(self.run)
 
     def log_end(self, lines: int = LAST_LINES) -> str:

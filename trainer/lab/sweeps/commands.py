@@ -148,16 +148,11 @@ def plan(file: Path, pilot: Path | None, items: int | None, difference: float | 
 def _pilot_commands(sweep: Sweep, file: Path) -> str:
     """How to make a pilot of this sweep."""
     if sweep.tune is not None:
-        return (
-            "A pilot needs at least two seeds of one variant. A sweep with `tune:` runs no single cells: copy its file "
-            "without `tune:` and with another output_dir, run two or three cells there and name that directory by "
-            f"--pilot; or, if two or more tuning seeds have run, write --pilot {sweep.output_dir}/tuning."
-        )
-    cell = next(cell.variant for cell in cells_of(sweep) if cell.variant == cell.baseline)
-    runs = [f"  evenkeel sweep cell {file} variant={cell} seed={seed}" for seed in sweep.seeds[:3]]
+        return "With `tune:` no single cells are run: name another sweep's directory by --pilot."
     return (
-        "Two or three seeds of one variant are enough, and these cells are part of the sweep; a second variant next to "
-        "the baseline tells more. Run\n" + "\n".join(runs) + "\nor name an earlier sweep's directory by --pilot."
+        "Run two or three seeds of one variant, which count for the sweep too, such as "
+        f"`evenkeel sweep cell {file} variant={sweep.baseline} seed={sweep.seeds[0]}`, or name an earlier sweep's "
+        "directory by --pilot."
     )
 
 

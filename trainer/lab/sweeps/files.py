@@ -7,9 +7,6 @@ from typing_extensions import TypedDict
 
 from evenkeel.trainer.run.record.files import OPEN
 
-DISCARDED = "discarded.json"
-"""In a cell's directory, with the run: seconds of runs in its place that were deleted without a checkpoint."""
-
 
 @with_config(OPEN)
 class PlannedCell(TypedDict):
@@ -70,10 +67,3 @@ class AttemptRecord(TypedDict, total=False):
     ended: str
     exit_status: int
     stopped: bool
-
-
-@with_config(OPEN)
-class DiscardedRecord(TypedDict, total=False):
-    """``discarded.json`` of a cell."""
-
-    seconds: float

@@ -20,7 +20,6 @@ from evenkeel.trainer.lab.sweeps.schema import Sweep
 from evenkeel.trainer.run.branch import branch_of
 from evenkeel.trainer.run.config import ConfigError, Problem, RunConfig
 from evenkeel.trainer.run.config.problems import config_error
-from evenkeel.trainer.run.config.trl_arguments import grpo_default
 from evenkeel.trainer.run.config.yaml_document import Node
 from evenkeel.trainer.run.experiment import Experiment
 from evenkeel.trainer.run.launcher import parsed
@@ -39,17 +38,8 @@ class Budget:
 
     rollouts: Fraction | None
     prompts_per_rollout: int
-    num_generations: int
-    max_completion_length: int
     steps_per_rollout: int
     optimizer_steps: int | None
-    sequences_per_update: int
-    warmup_steps: float
-
-    @property
-    def prompts(self) -> int | None:
-        """Prompts answered in the whole run."""
-        return None if self.rollouts is None else int(self.rollouts * self.prompts_per_rollout)
 
 
 @dataclass(frozen=True)
@@ -147,15 +137,6 @@ def _scaled(sweep: Sweep, cell: Cell, config: RunConfig, steps: int, base_steps:
 
 
 def _budget(experiment: Experiment, steps: int) -> Budget:
-    config, plan = experiment.config, experiment.plan
-    max_steps = config.trl.get("max_steps", -1)
-    return Budget(
-        rollouts=Fraction(max_steps, steps) if max_steps > 0 else None,
-        prompts_per_rollout=plan.prompts_per_rollout,
-        num_generations=plan.num_generations,
-        max_completion_length=config.trl.get("max_completion_length", grpo_default("max_completion_length")),
-        steps_per_rollout=steps,
-        optimizer_steps=max_steps if max_steps > 0 else None,
-        sequences_per_update=plan.sequences_per_update,
-        warmup_steps=config.trl.get("warmup_steps", grpo_default("warmup_steps")),
-    )
+    most = experiment.config.trl.get("max_steps", -1)
+    rollouts, optimizer_steps = (Fraction(most, steps), most) if most > 0 else (None, None)
+    return Budget(rollouts, experiment.plan.prompts_per_rollout, steps, optimizer_steps)

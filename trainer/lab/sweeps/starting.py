@@ -68,7 +68,7 @@ def next_attempt(sweep: Sweep, entry: QueuedCell) -> Attempt:
     launcher = launcher_of(sweep)
     arguments = ["-m", "evenkeel", "train", sweep.config, *plan.overrides, f"output_dir={directory.run}"]
     if checkpoint is not None:
-        arguments += ["--resume", str(directory.resumable())]
+        arguments += ["--resume", str(directory.run)]
     number = len(before) + 1
     entry.attempt = {
         "number": number,

@@ -1,6 +1,5 @@
 """Show how far the cells of a sweep are, from the files of their runs."""
 
-import re
 import time
 from collections.abc import Sequence
 from pathlib import Path
@@ -17,7 +16,8 @@ from evenkeel.trainer.lab.sweeps.schema import Sweep
 from evenkeel.trainer.run.record.files import read_record
 from evenkeel.trainer.run.record.run_record import RunRecord
 
-_HELD_OUT = re.compile(r"eval_verifier/\S*accuracy")  # over all held-out sets; of the first verifier in older runs
+_HELD_OUT = "eval_verifier/accuracy"
+"""Over all held-out sets."""
 
 
 def status_table(root: Path, only: str | None = None) -> Table:
@@ -46,8 +46,7 @@ def _cell_row(cell: dict[str, Any], directory: CellDirectory, *, is_needed: bool
     step = lines[-1]["step"] if lines else 0
     most = (cell.get("budget") or {}).get("optimizer_steps")
     rewards = [line["reward"] for line in lines if line.get("reward") is not None]
-    keyed = ((line, key) for line in lines for key in _HELD_OUT.findall(" ".join(line))[:1])
-    held_out = [line[key] for line, key in keyed if line[key] is not None]
+    held_out = [line[_HELD_OUT] for line in lines if line.get(_HELD_OUT) is not None]
     return [
         cell["name"],
         TableCell(state, badge=state),
@@ -59,26 +58,18 @@ def _cell_row(cell: dict[str, Any], directory: CellDirectory, *, is_needed: bool
 
 
 def budget_table(sweep: Sweep, plans: Sequence[Plan]) -> Table:
-    """What the variants spend: equal prompts and completions, and where optimizer steps differ."""
+    """What the variants spend: equal prompts, and where optimizer steps differ."""
     rows = []
     for plan in plans:
-        if plan.cell.seed != sweep.seeds[0]:
-            continue
-        spent = plan.budget
-        rollouts, prompts = spent.rollouts, spent.prompts
-        rows.append(
-            (
-                plan.cell.variant,
-                "by epochs" if rollouts is None else f"{float(rollouts):g}",
-                "by epochs" if prompts is None else str(prompts),
-                "by epochs" if prompts is None else str(prompts * spent.num_generations),
-                str(spent.max_completion_length),
-                str(spent.optimizer_steps or f"{spent.steps_per_rollout} a batch"),
-                f"{spent.warmup_steps:g}",
-            )
-        )
-    titles = ("rollout batches", "prompts", "completions", "≤ tokens each", "optimizer steps", "warm-up steps")
-    return plain_table(f"{sweep.name}: what each variant spends with one seed", ("variant", *titles), rows)
+        if plan.cell.seed == sweep.seeds[0]:
+            spent = plan.budget
+            batches, prompts = "by epochs", "by epochs"
+            if spent.rollouts is not None:
+                batches, prompts = f"{float(spent.rollouts):g}", str(int(spent.rollouts * spent.prompts_per_rollout))
+            steps = str(spent.optimizer_steps or f"{spent.steps_per_rollout} a batch")
+            rows.append((plan.cell.variant, batches, prompts, steps))
+    titles = ("variant", "rollout batches", "prompts", "optimizer steps")
+    return plain_table(f"{sweep.name}: what each variant spends with one seed", titles, rows)
 
 
 def watch(root: Path, seconds_between: float = 2.0) -> None:

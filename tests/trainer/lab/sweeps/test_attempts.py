@@ -3,7 +3,6 @@
 import errno
 import json
 import os
-import shutil
 import signal
 import subprocess
 import sys
@@ -24,7 +23,6 @@ from evenkeel.trainer.lab.sweeps.runner import locked_directory
 from evenkeel.trainer.run.record.checkpoints import (
     files_of,
     fingerprints,
-    newest_good_checkpoint,
     write_checkpoint_manifest,
 )
 from tests.paths import ROOT
@@ -150,21 +148,6 @@ def test_the_files_say_the_state(tmp_path: Path):
     assert cell.state() == "failed"
     (cell.run / "summary.json").write_text(json.dumps({"name": "x"}))
     assert cell.state() == "finished"
-
-
-def test_a_rerun_beside_a_half_done_cell_is_not_resumed(tmp_path: Path):
-    cell = CellDirectory(tmp_path)
-    for path in ("run/checkpoint-9", "run/checkpoint-20", "run-2/checkpoint-50"):
-        (tmp_path / path).mkdir(parents=True)
-        (tmp_path / path / "trainer_state.json").write_text("{}")
-        write_checkpoint_manifest(tmp_path / path, fingerprints(tmp_path / path, ["trainer_state.json"]), world_size=1)
-    assert cell.checkpoint() == cell.run / "checkpoint-20"
-    for _ in range(2):  # the second finds the link
-        taken = newest_good_checkpoint(cell.resumable()).checkpoint  # by the training script
-        assert taken is not None
-        assert taken.resolve() == (cell.run / "checkpoint-20").resolve()
-    shutil.rmtree(tmp_path / "run-2")
-    assert cell.resumable() == cell.run
 
 
 def test_a_cell_goes_on_from_the_newest_checkpoint_that_is_whole(tmp_path: Path):
