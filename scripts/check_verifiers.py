@@ -4,7 +4,7 @@
     python scripts/check_verifiers.py --config configs/quickstart.yaml           # those of a run, on its own data
     python scripts/check_verifiers.py --data math500.parquet --verifier math_answer --prompt prompt --reference answer
     python scripts/check_verifiers.py --data problems.jsonl --verifier '{name: countdown, use_all: true}' \
-        --prompt question --reference numbers=nums,target=target --adversarial my_attacks.json --json
+        --prompt question --reference numbers=nums,target=target --json
 
 Exit status: 0 nothing leaks, 1 something does (a gold refused, anything else paid, no verdict, too slow), 2 refused.
 """
@@ -23,13 +23,13 @@ from typing import Any
 
 from evenkeel.rewards import GENERATORS, VerifierError, build_verifier
 from evenkeel.rewards.bench import BUILT_IN, Row, as_json, as_table, bench, built_in_rows
-from evenkeel.rewards.bench.adversarial import AdversarialError, adversarial_completions, built_in
+from evenkeel.rewards.bench.adversarial import built_in
 from evenkeel.rewards.verifier import Verifier
 from evenkeel.trainer.run.config import Columns, ConfigError, Source, load_config
 from evenkeel.trainer.run.config.yaml_document import read_value
 from evenkeel.trainer.run.data import DataError, load_rows
 
-REFUSALS = (AdversarialError, ConfigError, DataError, VerifierError)
+REFUSALS = (ConfigError, DataError, VerifierError)
 """What a user can put right: shown as its message alone."""
 
 
@@ -37,10 +37,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     """Exit status, see above."""
     arguments = parse_arguments(argv)
     try:
-        adversarial = built_in()
-        for file in arguments.adversarial:
-            adversarial |= adversarial_completions(file)
-        results = []
+        adversarial, results = built_in(), []
         for name, verifier, rows in subjects(arguments):
             chosen = rows[:: max(1, len(rows) // arguments.rows)][: arguments.rows]
             result = bench(verifier, chosen, name=name, adversarial=adversarial, max_seconds=arguments.max_seconds)
@@ -52,7 +49,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         return 2
     if arguments.json:
         print(json.dumps([as_json(result) for result in results], indent=1))
-    return 1 if any(result.leaks or result.unjudged_golds for result in results) else 0
+    return 1 if any(result.leaks for result in results) else 0
 
 
 def parse_arguments(argv: Sequence[str] | None) -> argparse.Namespace:
@@ -66,7 +63,6 @@ def parse_arguments(argv: Sequence[str] | None) -> argparse.Namespace:
     parser.add_argument("--verifier", help="name, module:attribute, or {name: …, option: …}; alone: its built-in rows")
     parser.add_argument("--prompt", default="prompt", help="column of the question; default prompt")
     parser.add_argument("--reference", default="reference", help="column, or key=column,key=column; default reference")
-    parser.add_argument("--adversarial", type=Path, action="append", default=[], help="JSON file of more completions")
     parser.add_argument("--rows", type=int, default=200, help="at most so many, spread over the data; default 200")
     parser.add_argument("--max-seconds", type=float, default=60.0, help="for one judgement; default 60")
     parser.add_argument("--json", action="store_true", help="print JSON with every finding")

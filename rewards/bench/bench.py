@@ -46,7 +46,6 @@ class Bench:
     Attributes:
         measured: by kind of trial; kinds without a trial are left out.
         without_gold: rows whose reference holds no answer to write down.
-        unjudged_golds: golds that nobody could judge: their references are to be looked at.
         alike: other rows' golds that were paid, while this row's gold is paid there too: equal answers.
         leaks: what must not be, see `bench`.
     """
@@ -55,7 +54,6 @@ class Bench:
     rows: int
     measured: Mapping[Kind, Measured]
     without_gold: int
-    unjudged_golds: list[Finding]
     alike: int
     leaks: list[Finding]
 
@@ -128,13 +126,8 @@ def bench(
             same += 1
         elif problem := _problem(verifier, trial, verdict, trial.row in usable, max_seconds):
             leaks.append(Finding(problem, trial, verdict))
-    unjudged = [
-        Finding("the gold is unjudged", trial, verdict)
-        for trial, verdict in verdicts.items()
-        if trial.kind == "gold" and verdict.score is None
-    ]
     golds = measured["gold"].count if "gold" in measured else 0
-    return Bench(name, len(rows), measured, len(rows) - golds, unjudged, same, leaks)
+    return Bench(name, len(rows), measured, len(rows) - golds, same, leaks)
 
 
 def _problem(verifier: Verifier, trial: Trial, verdict: Verdict, usable: bool, max_seconds: float) -> str:
@@ -145,7 +138,7 @@ def _problem(verifier: Verifier, trial: Trial, verdict: Verdict, usable: bool, m
     if verdict.score is None and trial.name == "nothing" and verifier.reads_reference:
         return "the reference cannot be used"
     if verdict.score is None:
-        return "unjudged, though the reference can be used" if usable or trial.kind == "gold" else ""
+        return "unscored, though the reference can be used" if usable or trial.kind == "gold" else ""
     if trial.kind == "gold":
         return "" if right else "the gold answer is refused"
     if trial.kind == "adversarial" and not verifier.reads_reference:

@@ -2,13 +2,13 @@
 
 from typing import Any
 
-from evenkeel.rewards.bench.bench import Bench, Finding
+from evenkeel.rewards.bench.bench import Bench
 
 MOST_LISTED = 10
 
 
 def as_table(bench: Bench) -> str:
-    """The counts and times by kind of trial, what leaks, and the golds that nobody could judge."""
+    """The counts and times by kind of trial, and what leaks."""
     lines = [f"{bench.name}: {bench.rows} rows, {bench.seconds_per_thousand:.3g} s per 1,000 completions"]
     lines.append(f"  {'':<12}{'tried':>7}{'right':>7}{'partly':>8}{'unjudged':>10}{'killed':>8}")
     lines[-1] += f"{'p50 ms':>10}{'p99 ms':>10}{'max ms':>10}"
@@ -19,8 +19,13 @@ def as_table(bench: Bench) -> str:
         lines.append(f"  {bench.without_gold} rows hold no gold answer to write down")
     if bench.alike:
         lines.append(f"  {bench.alike} other rows' answers are right here as this row's are there: equal answers")
-    lines += _listed("unjudged golds", bench.unjudged_golds)
-    lines += _listed("LEAKS", bench.leaks) or ["  no leak"]
+    lines.append(f"  {len(bench.leaks)} LEAKS:" if bench.leaks else "  no leak")
+    for finding in bench.leaks[:MOST_LISTED]:
+        trial = finding.trial
+        what = f"row {trial.row}, {trial.kind}, {trial.name}: {finding.problem}"
+        lines.append(f"    {what}; {finding.verdict.reason[:100]}; {trial.completion[:60]!r}")
+    if len(bench.leaks) > MOST_LISTED:
+        lines.append(f"    … and {len(bench.leaks) - MOST_LISTED} more")
     return "\n".join(lines)
 
 
@@ -44,31 +49,17 @@ def as_json(bench: Bench) -> dict[str, Any]:
             }
             for kind, each in bench.measured.items()
         },
-        "unjudged_golds": [_finding(finding) for finding in bench.unjudged_golds],
-        "leaks": [_finding(finding) for finding in bench.leaks],
+        "leaks": [
+            {
+                "problem": finding.problem,
+                "kind": finding.trial.kind,
+                "name": finding.trial.name,
+                "row": finding.trial.row,
+                "completion": finding.trial.completion[:500],
+                "score": finding.verdict.score,
+                "reason": finding.verdict.reason,
+                "seconds": finding.verdict.seconds,
+            }
+            for finding in bench.leaks
+        ],
     }
-
-
-def _finding(finding: Finding) -> dict[str, Any]:
-    trial, verdict = finding.trial, finding.verdict
-    return {
-        "problem": finding.problem,
-        "kind": trial.kind,
-        "name": trial.name,
-        "row": trial.row,
-        "completion": trial.completion[:500],
-        "score": verdict.score,
-        "reason": verdict.reason,
-        "seconds": verdict.seconds,
-    }
-
-
-def _listed(title: str, findings: list[Finding]) -> list[str]:
-    if not findings:
-        return []
-    lines = [f"  {len(findings)} {title}:"]
-    for finding in findings[:MOST_LISTED]:
-        trial = finding.trial
-        what = f"row {trial.row}, {trial.kind}, {trial.name}: {finding.problem}"
-        lines.append(f"    {what}; {finding.verdict.reason[:100]}; {trial.completion[:60]!r}")
-    return lines + ([f"    … and {len(findings) - MOST_LISTED} more"] if len(findings) > MOST_LISTED else [])

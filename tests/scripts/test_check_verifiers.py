@@ -67,7 +67,7 @@ def test_a_sound_verifier_has_no_leak(data, capsys):
         ("pays in part", "adversarial", "paid in part"),
         ("pays echoes", "echo", "paid in full"),
         ("pays neighbours", "other row", "paid in full"),
-        ("raises", "adversarial", "unjudged, though the reference can be used"),
+        ("raises", "adversarial", "unscored, though the reference can be used"),
     ],
 )
 def test_each_kind_of_leak_is_found(data, capsys, hole, kind, problem):

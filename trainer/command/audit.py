@@ -74,7 +74,7 @@ def parser() -> argparse.ArgumentParser:
         "--task",
         choices=[*TASKS, *BUILT_IN],
         metavar="TASK",
-        help=f"what is asked: {', '.join([*TASKS, *BUILT_IN])}; default: the first whose right answers it pays",
+        help=f"what is asked: {', '.join([*TASKS, *BUILT_IN])}; default: math",
     )
     command.add_argument(
         "--column", action="append", default=[], dest="columns", metavar="NAME", help="parameter with the right answer"

@@ -46,15 +46,6 @@ BATCH = 8
 """Cases in a call of the second time."""
 MEMORY_BYTES = 4 << 30
 
-_WORDS = {
-    "code_tests": ("code", "program", "unit_test"),
-    "countdown": ("countdown", "nums", "numbers"),
-    "knights_knaves": ("knight", "knave", "solution_text_format"),
-    "multiple_choice": ("choice", "mcq", "gpqa"),
-    "format": ("format",),
-}
-"""Task → what the names of a function and its parameters hold that is meant for it."""
-
 
 @dataclass(frozen=True)
 class Finding:
@@ -75,7 +66,7 @@ class Audit:
         asked: every case with its reward.
         not_asked: by kind, cases that were left out after `MOST_ENDS` bad ends.
         findings: those of the function as a whole, then one for each case that is wrong.
-        notes: what is no fault, and good to know.
+        notes: what was left out, and why.
     """
 
     function: str
@@ -114,8 +105,7 @@ def audit(
 
     Args:
         function: ``module:function``, ``folder/file.py:function``, or a built-in verifier's name.
-        task: a key of `TASKS` or of `BUILT_IN`; ``None`` = the first whose golds it pays: by the names of the function
-            and its parameters, mathematics, and the others.
+        task: a key of `TASKS` or of `BUILT_IN`; ``None`` = the verifier's own, and mathematics for other functions.
         columns: parameters that hold the reference, beside `REFERENCE_COLUMNS`.
         form: a text with `ANSWER` in it, as the function wants answers; ``None`` = the first of `FORMS` that it reads.
         gold: a text with `ANSWER` in it, as references stand in the column.
@@ -130,7 +120,7 @@ def audit(
     """
     for option, text in (("form", form), ("gold", gold)):
         if text is not None and ANSWER not in text:
-            raise AuditError(f"{option} = {text!r} does not say where the answer stands. Write {ANSWER} there.")
+            raise AuditError(f"{option} = {text!r} holds no {ANSWER}. Write {ANSWER} where the answer stands.")
     if task is not None and TASKS.get(task, task) not in BUILT_IN:
         names = [*TASKS, *BUILT_IN]
         raise AuditError(f"There is no task {task!r}. {suggest(task, names)} Tasks: {', '.join(names)}.")
@@ -146,11 +136,12 @@ def audit(
     )
     with closing(pool):
         caller = _caller(function, pool, columns, gold, data_source)
-        tasks = _guessed_tasks(function, caller) if task is None else [TASKS.get(task, task)]
-        chosen, verifier, rows, reading, wins = _chosen(function, caller, tasks, form, seconds)
+        chosen = TASKS.get(task or function, task or function)
+        chosen = chosen if chosen in BUILT_IN else TASKS["math"]
+        verifier, rows = _rows(function, caller, chosen)
+        caller.seconds = seconds or (30.0 if chosen == "code_tests" else 5.0)
+        reading, wins = _reading(caller, verifier, rows, chosen, form)
         notes = []
-        if chosen == "format" and len(tasks) > 1:
-            notes.append("no parameter holds a reference, and none changed a reward: asked as one of the form alone")
         if chosen == "code_tests" and any(wins):
             unread = [row.question for row, won in zip(rows, wins, strict=True) if not won]
             rows = [row for row, won in zip(rows, wins, strict=True) if won]
@@ -190,8 +181,6 @@ def audit(
         result.findings.append(_pays_no_gold(asked))
     else:
         result.findings.extend([*_of_the_whole(result, caller), *again, *_of_cases(result, verifier)])
-    notes += [f"printed in {caller.printed} calls"] if caller.printed else []
-    notes += [f"connected to {address}" for address in sorted(caller.connected)]
     result.notes.extend(notes)
     return result
 
@@ -201,10 +190,9 @@ def _caller(function: str, pool: WorkerPool, columns: Sequence[str], gold: str, 
         (described,) = pool.map([None])
     except WorkerStartError as error:
         said = str(error).strip().splitlines()[-1]
-        raise AuditError(
-            f"{function} cannot be imported: {said}. Write module:function, with the module in this folder or "
-            f"installed, folder/file.py:function, or a built-in verifier: {', '.join([*TASKS, *BUILT_IN])}."
-        ) from error
+        names = ", ".join([*TASKS, *BUILT_IN])
+        what = f"{function} cannot be imported: {said}. Write module:function, file.py:function, or one of {names}."
+        raise AuditError(what) from error
     if not described.done:
         raise AuditError(f"{function}: its signature cannot be read: {described.detail}.")
     parameters, takes_any = described.value["parameters"], described.value["any"]
@@ -213,9 +201,9 @@ def _caller(function: str, pool: WorkerPool, columns: Sequence[str], gold: str, 
         signature = "verifier"
     elif signature == "TRL" and "completions" not in parameters and not takes_any:
         raise AuditError(
-            f"{function} takes {', '.join(parameters) or 'nothing'}: no reward function's signature. Write "
-            "f(prompts, completions, **columns) -> list as TRL calls it, compute_score(data_source, solution_str, "
-            "ground_truth, extra_info=None) as verl does, or f(completion, reference), a verifier of ours."
+            f"{function} takes {', '.join(parameters) or 'nothing'}. Write f(completions, **columns) as TRL calls it, "
+            "compute_score(data_source, solution_str, ground_truth, extra_info=None) as verl does, or f(completion, "
+            "reference)."
         )
     return Caller(pool, signature, parameters, takes_any, columns, gold, data_source)
 
@@ -227,9 +215,8 @@ def _rows(function: str, caller: Caller, task: str) -> tuple[Verifier, list[Row]
     missing = [name for name, needed in caller.parameters.items() if needed and name not in item["arguments"]]
     if missing := [name for name in missing if name not in item["hooks"]]:
         raise AuditError(
-            f"{function} must be given {', '.join(missing)}, which the cases of {task} do not have. If that is the "
-            f"right answer, write --column {missing[0]}; if it belongs to another task, name that with --task: "
-            f"{', '.join([*TASKS, *BUILT_IN])}; else give it a default."
+            f"{function} must be given {', '.join(missing)}, which {task} does not have. If that is the right answer, "
+            f"write --column {missing[0]}; or another --task: {', '.join([*TASKS, *BUILT_IN])}."
         )
     return verifier, rows
 
@@ -238,48 +225,6 @@ def _reference_columns(caller: Caller) -> list[str]:
     own = {"numbers", "nums", "statements", "names", "solution_text_format", "choices", "inputs", "outputs", "tests"}
     known = own.union(REFERENCE_COLUMNS, caller.columns)
     return [name for name in caller.parameters if name in known]
-
-
-def _guessed_tasks(function: str, caller: Caller) -> list[str]:
-    """A built-in verifier's own; else those by the function's names, mathematics, and the others.
-
-    The form alone is the last for a function without a parameter for the reference, and none for others.
-    """
-    name = TASKS.get(function, function)
-    if name in BUILT_IN:
-        return [name]
-    words = " ".join([name.rpartition(":")[2], *caller.parameters]).lower()
-    named = [task for task, marks in _WORDS.items() if any(mark in words for mark in marks)]
-    if caller.signature == "TRL" and not _reference_columns(caller):
-        return ["format"] if "format" in named else [*named, TASKS["math"], "format"]
-    return [task for task in dict.fromkeys([*named, TASKS["math"], *_WORDS, "exact_match"]) if task != "format"]
-
-
-def _chosen(
-    function: str,
-    caller: Caller,
-    tasks: Sequence[str],
-    form: str | None,
-    seconds: float | None,
-) -> tuple[str, Verifier, list[Row], str, list[bool]]:
-    """The first of ``tasks`` of which it pays golds, else the first that has its columns; with what `_reading` says."""
-    found: list[tuple[str, Verifier, list[Row], str, list[bool]]] = []
-    refusals = []
-    for task in tasks:
-        try:
-            verifier, rows = _rows(function, caller, task)
-        except AuditError as refusal:
-            refusals.append(refusal)
-            continue
-        caller.seconds = seconds or (30.0 if task == "code_tests" else 5.0)
-        reading, wins = _reading(caller, verifier, rows, task, form)
-        found.append((task, verifier, rows, reading, wins))
-        if any(wins) or task == "format" or caller.ends >= MOST_ENDS:
-            return found[-1]
-    if not found:
-        raise refusals[0]
-    task, verifier, rows, *_ = found[0]
-    return task, verifier, rows, *_reading(caller, verifier, rows, task, form)
 
 
 def _reading(
@@ -358,8 +303,7 @@ def _pays_no_gold(golds: Sequence[Asked]) -> Finding:
     said += f"; {count} of {len(golds)}: {fault}" if fault else ""
     return Finding(
         "pays no gold",
-        f"in any form that was tried, {said}. Name its task with --task, its form with --form; --right-at says from "
-        "which reward on an answer is paid",
+        f"in any form that was tried, {said}. Try --task, --form or --right-at",
     )
 
 
@@ -368,7 +312,7 @@ def _of_the_whole(audit: Audit, caller: Caller) -> Iterator[Finding]:
     if len(rewards) == 1:
         yield Finding("tells nothing apart", f"the same reward, {rewards.pop()}, for every case that has one")
     if caller.signature == "TRL" and not caller.takes_any:
-        detail = "it takes no **kwargs; TRL also passes trainer_state, log_extra, log_metric and every column"
+        detail = "it takes no **kwargs, and TRL passes trainer_state, log_extra, log_metric and every column"
         yield Finding("fails in TRL", detail)
     if caller.changed:
         yield Finding("changes its inputs", f"{', '.join(sorted(caller.changed))}: later functions are given the same")
@@ -384,9 +328,9 @@ def _of_cases(audit: Audit, verifier: Verifier) -> Iterator[Finding]:
             yield Finding(asked.end or "fault", asked.fault, asked)
         elif asked.reward is None:
             if asked.case.row.reference in judged:
-                detail = "None, though it judges other answers to this reference: a policy can escape its 0 so"
+                detail = "None, though other answers to this reference are scored: a policy can escape its 0 by it"
             else:
-                detail = "None for every answer to this reference, which it cannot read: its rows train nothing"
+                detail = "None for every answer to this reference: its rows train nothing"
             yield Finding("unjudged", detail, asked)
         elif kind in RIGHT and not audit.is_paid(asked):
             yield Finding("right answer refused", f"reward {asked.reward:g}", asked)
@@ -410,13 +354,6 @@ def _of_other_calls(caller: Caller, asked: Sequence[Asked]) -> Iterator[Finding]
     for fault, count in failed.items():
         detail = f"{fault}: so {count} of {len(second)} cases that have a reward alone, in calls of {at_once}"
         yield Finding("fails in a batch", detail)
-    others = [
-        pair for pair in zip(ordinary, second, strict=False) if not pair[1].fault and pair[0].reward != pair[1].reward
-    ]
-    thrice = caller.ask([before.case for before, _ in others])
-    varies = at_once == 1 or any(
-        third.reward != before.reward for third, (before, _) in zip(thrice, others, strict=False)
-    )
-    for before, now in others:
-        problem = "changes from call to call" if varies else "depends on the batch"
-        yield Finding(problem, f"first {before.reward}, then {now.reward}", before)
+    for before, now in zip(ordinary, second, strict=False):
+        if not now.fault and before.reward != now.reward:
+            yield Finding("changes from call to call", f"first {before.reward}, then {now.reward}", before)

@@ -1,16 +1,14 @@
-"""In a worker process: somebody's reward function, called with one case or with a batch, and what it did meanwhile.
+"""In a worker process: somebody's reward function, called with one case or with a batch, and what came of it.
 
-Its parent never imports it: a module that hangs or ends its process costs a worker. What it prints goes to a file.
+Its parent never imports it: a module that hangs or ends its process costs a worker. What it prints goes nowhere.
 """
 
 import asyncio
 import copy
 import importlib.util
 import inspect
-import logging
 import os
 import sys
-import tempfile
 import time
 import traceback
 from collections.abc import Awaitable, Callable
@@ -37,32 +35,13 @@ def answers_of(named: str) -> Callable[[dict[str, Any] | None], dict[str, Any]]:
     ``None`` asks for its signature: ``parameters`` (name → whether it must be given), ``any`` (it takes any other name
     too) and ``verifier`` (it is one of ours). Everything else is a call: ``arguments``, and ``count``, how many rewards
     are due; ``None`` for one that judges a single completion. The answer holds ``rewards``, or ``fault``; ``seconds``;
-    and ``printed``, ``changed``, ``connected``: what it did beside that.
+    and ``changed``: arguments that are others after it.
     """
-    output = tempfile.TemporaryFile("w+b", buffering=0)  # noqa: SIM115 lives as long as the worker
+    nowhere = os.open(os.devnull, os.O_WRONLY)
     for descriptor in (1, 2):
-        os.dup2(output.fileno(), descriptor)
-    logging.disable(logging.CRITICAL)  # what libraries log and warn of is no print of the function
-    logging.captureWarnings(True)
+        os.dup2(nowhere, descriptor)
     function = _loaded(named)
-
-    def printed() -> int:
-        for stream in (sys.stdout, sys.stderr):
-            stream.flush()
-        size = output.seek(0, os.SEEK_END)
-        output.truncate(output.seek(0))
-        return size
-
-    printed()  # what its import prints is no call's
     loop = asyncio.new_event_loop()
-    connected: set[str] = set()
-    sys.addaudithook(
-        lambda event, given: (
-            connected.add(f"{given[1][0]}:{given[1][1]}")
-            if event == "socket.connect" and isinstance(given[1], tuple)
-            else None
-        )
-    )
 
     def called(item: dict[str, Any] | None) -> dict[str, Any]:
         if item is None:
@@ -83,16 +62,8 @@ def answers_of(named: str) -> Callable[[dict[str, Any] | None], dict[str, Any]]:
             place = traceback.extract_tb(error.__traceback__)[-1]
             fault = f"raised {type(error).__name__}: {error!s:.200} ({Path(place.filename).name}:{place.lineno})"
         seconds = time.perf_counter() - started
-        here, changed = sorted(connected), [name for name, value in given.items() if arguments[name] != value]
-        connected.clear()
-        return {
-            "rewards": rewards,
-            "fault": fault,
-            "seconds": seconds,
-            "printed": printed(),
-            "changed": changed,
-            "connected": here,
-        }
+        changed = [name for name, value in given.items() if arguments[name] != value]
+        return {"rewards": rewards, "fault": fault, "seconds": seconds, "changed": changed}
 
     return called
 
@@ -146,10 +117,7 @@ def _rewards(returned: Any, count: int | None) -> tuple[list[float | None], str]
             return [], f'returned a dict without "score": {sorted(map(str, returned))[:8]}'
         returned = [returned["score"] if isinstance(returned, dict) else returned]
     elif isinstance(returned, str | dict) or not hasattr(returned, "__len__"):
-        return (
-            [],
-            f"returned {returned!r:.60} of type {type(returned).__name__}; a list of one reward a completion is due",
-        )
+        return [], f"returned {returned!r:.60} of type {type(returned).__name__}, not a list of rewards"
     elif len(returned) != count:
         return [], f"returned {len(returned)} rewards for {count} completions"
     try:

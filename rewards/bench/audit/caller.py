@@ -67,8 +67,6 @@ class Caller:
     shape: Shape = "text"
     is_warm: bool = False
     ends: int = 0
-    printed: int = 0
-    connected: set[str] = field(default_factory=set)
     changed: set[str] = field(default_factory=set)
 
     def ask(self, cases: Sequence[Case], at_once: int = 1) -> list[Asked]:
@@ -145,8 +143,6 @@ class Caller:
             fault = result.detail if end == "over time" else f"its process ended {result.detail}"
             return [Asked(case, None, fault, end, result.seconds) for case in cases]
         told = result.value
-        self.printed += told["printed"] > 0
-        self.connected.update(told["connected"])
         self.changed.update(told["changed"])
         if told["fault"]:
             return [Asked(case, None, told["fault"], seconds=told["seconds"]) for case in cases]

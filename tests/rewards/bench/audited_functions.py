@@ -1,11 +1,9 @@
 """Reward functions for the audit, each with the fault that its name says."""
 
 import asyncio
-import contextlib
 import ctypes
 import os
 import re
-import socket
 import sys
 import time
 
@@ -94,9 +92,6 @@ def counts_calls(completions, answer, **kwargs):
 def careless(completions, answer):
     rewards = good(completions, answer)
     answer.clear()
-    sys.stdout.write(f"{rewards}\n")
-    with contextlib.suppress(OSError), socket.create_connection(("127.0.0.1", 9), timeout=0.1):
-        pass
     return rewards
 
 

@@ -44,7 +44,7 @@ def test_an_honest_function_is_left_alone(name: str, shape: str) -> None:
     [
         ("one_for_all", {"fails in a batch"}, "returned 1 rewards for 8 completions"),
         ("careless", {"fails in TRL", "changes its inputs"}, "trainer_state"),
-        ("mean_of_the_batch", {"depends on the batch"}, "first 0.75, then"),
+        ("mean_of_the_batch", {"changes from call to call"}, "first 0.75, then"),
         ("counts_calls", {"changes from call to call"}, "first 1.0"),
     ],
 )
@@ -52,8 +52,6 @@ def test_a_fault_is_named(name: str, found: set[str], said: str) -> None:
     result = audited(name)
     assert problems(result).keys() == found
     assert said in " ".join(finding.detail for finding in result.findings)
-    if name == "careless":
-        assert [note.partition(" in ")[0] for note in result.notes] == ["printed", "connected to 127.0.0.1:9"]
 
 
 def test_what_hangs_or_crashes_costs_its_case() -> None:
@@ -75,10 +73,10 @@ def test_what_hangs_or_crashes_costs_its_case() -> None:
     assert len(result.asked) == 98
 
 
-def test_the_form_alone_is_judged_where_nothing_names_a_reference() -> None:
-    pays = audited("always_pays", task=None)
+def test_the_form_alone_is_judged_where_the_task_says_so() -> None:
+    pays = audited("always_pays", task="form")
     assert (pays.task, problems(pays)) == ("format", {"tells nothing apart": 1, "exploit paid": 9})
-    trl = audit("trl.rewards:think_format_reward")
+    trl = audit("trl.rewards:think_format_reward", task="form")
     assert (trl.task, trl.shape) == ("format", "messages")
     assert {finding.asked.case.name for finding in trl.findings if finding.asked} == {"nothing (its form)"}
 
@@ -103,8 +101,8 @@ def test_a_grader_of_numbers_is_asked_numbers(name: str) -> None:
         assert "wrong answer paid" in problems(result), "the last number of an answer is not always the answer"
 
 
-def test_a_task_is_found_by_the_golds_that_are_paid() -> None:
-    result = audited("roles", task=None)
+def test_the_rows_of_a_task_are_asked() -> None:
+    result = audited("roles", task="logic")
     assert (result.task, len(result.of_kinds("gold"))) == ("knights_knaves", 8)
     assert problems(result).keys() == {"exploit paid", "fault"}, "it reads a beginning, and needs its tag"
 
@@ -131,7 +129,7 @@ def test_a_verifier_that_ships_has_no_findings(name: str) -> None:
         ("other_column", {}, "--column gold_text"),
         ("needs_a_package", {}, "No module named 'absent_package' (audited_functions.py"),
         ("good", {"task": "mathe"}, "Did you mean math"),
-        ("good", {"form": "The answer:"}, "Write ANSWER there"),
+        ("good", {"form": "The answer:"}, "Write ANSWER where"),
     ],
 )
 def test_what_cannot_be_audited_is_refused(name: str, options: dict[str, str], said: str) -> None:
