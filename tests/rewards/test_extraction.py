@@ -98,12 +98,6 @@ def test_code_block(completion, code):
     assert code_block(completion).text == code
 
 
-@given(st.lists(st.sampled_from(["```", "`", "python", "\n", " ", "x = 1", "<think>", "</think>"]), max_size=20))
-def test_code_block_never_raises_and_gives_a_reason(pieces):
-    block = code_block("".join(pieces))
-    assert (block.text is None) == bool(block.problem)
-
-
 @pytest.mark.parametrize("piece", ["```\n", "`", "```python\n", " ", "\n", "```x```", "<think>"])
 def test_code_block_is_linear(piece):
     assert ends_in_bounded_time("evenkeel.rewards.extraction:code_block", piece * (2_000_000 // len(piece)))

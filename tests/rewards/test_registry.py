@@ -122,12 +122,3 @@ def test_a_users_function_with_an_option(tmp_path, monkeypatch):
     assert pickle.loads(pickle.dumps(verifier))("so A", "a").score == 1.0
     with pytest.raises(VerifierError, match="upper"):
         build_verifier({"name": "my_verifiers:last_word", "upper": True})
-
-
-def test_a_required_option_is_asked_for(tmp_path, monkeypatch):
-    (tmp_path / "strict_verifier.py").write_text(
-        "def at_least(completion, reference, *, words: int):\n    return len(completion.split()) >= words\n"
-    )
-    monkeypatch.syspath_prepend(str(tmp_path))
-    with pytest.raises(VerifierError, match=r"needs words.*words: …"):
-        build_verifier("strict_verifier:at_least")

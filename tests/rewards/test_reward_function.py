@@ -7,7 +7,6 @@ from typing import Any
 import pytest
 
 from evenkeel.rewards import RewardFunction, Verdict, build_verifier, reward_functions
-from evenkeel.rewards.references import unusable_references
 from evenkeel.rewards.verifier import TokenVerifier, Verifier
 
 REFERENCE = {"numbers": [3, 4], "target": 7}
@@ -76,14 +75,6 @@ def test_a_verifier_that_fails_leaves_its_row_unjudged_and_says_so():
     assert "1e+38" in logs.columns["failing/reason"][3]
 
 
-def test_references_that_a_users_verifier_cannot_use_are_found():
-    found = unusable_references(Failing(), ["raise", "nan", "much", "fine"])
-    assert found.keys() == {0, 1, 2}
-    assert ":Failing: the verifier failed: KeyError" in found[0]
-    assert "its own answer scores nan instead of 1.0" in found[1]
-    assert r"its own answer: its score is 1e+38" in found[2]
-
-
 class Constant(Verifier):
     """Scores every completion the reference's value for it; ``None`` there = unjudged."""
 
@@ -147,19 +138,6 @@ def test_a_function_of_a_task_judges_only_its_rows_and_the_first_one_says_what_i
     assert len(logs.metrics["verifier/form/time_p99_s"]) == 1
 
 
-def test_percentiles_are_of_the_times_that_the_verifier_reports():
-    """Of 100 times 1 … 100 the smallest that 50 % and 99 % do not exceed are 50 and 99."""
-
-    class Slow(Constant):
-        def judge_all(self, completions: Any, references: Any) -> list[Verdict]:
-            return [Verdict(1.0, None, "", seconds=float(second)) for second in range(100, 0, -1)]
-
-    logs, rows = Logs(), [""] * 100
-    RewardFunction(Slow("a"), "slow")(prompts=rows, completions=rows, reference=rows, log_metric=logs.metric)
-    assert logs.metrics["verifier/slow/time_p50_s"] == [50.0]
-    assert logs.metrics["verifier/slow/time_p99_s"] == [99.0]
-
-
 def test_a_verifier_of_tokens_gets_those_that_were_sampled_for_its_rows():
     class Length(TokenVerifier):
         def __call__(self, completion: str, reference: Any, token_ids: Any = None) -> Verdict:
@@ -201,13 +179,3 @@ def test_what_a_model_writes_into_the_evidence_can_be_stored_and_shown():
     RewardFunction(Quoting(), "quoting")(prompts=[""], completions=[nasty], reference=[0], log_extra=logs.extra)
     assert logs.columns["quoting/answer"] == ["a\\ud800b\\x1b[2J\\x00\tc\n"]
     assert logs.columns["quoting/reason"][0].encode("utf-8").startswith(b"said a")
-
-
-def test_scores_above_the_full_one_are_said_once_because_they_count_as_right(caplog: pytest.LogCaptureFixture):
-    reward, logs = RewardFunction(Constant("is"), "points"), Logs()
-    arguments: dict[str, Any] = {"prompts": ["", ""], "completions": ["a", "b"], "log_metric": logs.metric}
-    reward(reference=[{"is": 0.5}, {"is": 1.0}], **arguments)
-    assert "full_score" not in caplog.text
-    for _ in range(2):
-        reward(reference=[{"is": 3.0}, {"is": 7.0}], **arguments)
-    assert caplog.text.count("verifier/points scored 7, and its full_score is 1: every score from there on") == 1

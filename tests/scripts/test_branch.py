@@ -15,7 +15,7 @@ from evenkeel.errors import Refusal
 from evenkeel.trainer.command.branch import main as branch
 from evenkeel.trainer.command.sweep import main as sweep
 from evenkeel.trainer.command.train import main as train
-from evenkeel.trainer.run.branch import branch_of, checkpoint_at
+from evenkeel.trainer.run.branch import branch_of
 from evenkeel.trainer.run.experiment import Experiment
 from evenkeel.trainer.run.record.manifest import data_fingerprint
 from evenkeel.trainer.run.record.run_record import RunRecord
@@ -157,21 +157,6 @@ def test_what_a_branch_cannot_change_is_refused(parent: Path):
         with pytest.raises(Refusal) as refused:
             branch_of(experiment, data_fingerprint(experiment.rows["train"]), 1)
         assert said in str(refused.value)
-
-
-def test_other_processes_rows_checkpoints_and_noise_are_refused(parent: Path, tiny_model: Path, tmp_path: Path):
-    experiment = Experiment.of_file(parent / "config.yaml", [f"branch_of={parent / 'checkpoint-2'}"])
-    with pytest.raises(Refusal, match="was trained on 1 processes, and this is 2") as refused:
-        branch_of(experiment, "another", 2)
-    assert "data.train is not what" in str(refused.value)
-    experiment = Experiment.of_file(parent / "config.yaml", [f"branch_of={parent / 'checkpoint-3'}"])
-    with pytest.raises(Refusal, match=r"has checkpoints at 2, 4\."):
-        branch_of(experiment, "rows", 1)
-    with pytest.raises(Refusal, match="Write RUN@STEP"):
-        checkpoint_at(str(parent))
-    with pytest.raises(Refusal, match="checkpoints at 2, 4"):
-        checkpoint_at(f"{parent}@3")
-    assert checkpoint_at(f"{parent}@2") == parent / "checkpoint-2"
 
 
 VARIANTS = """

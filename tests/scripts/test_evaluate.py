@@ -71,27 +71,6 @@ def test_an_adapter_is_merged_into_its_model(tiny_model: Path, file: Path, tmp_p
     assert texts["adapter"] == texts["merged"] != texts["base"]
 
 
-@pytest.mark.parametrize(
-    ("checkpoint", "arguments", "expected"),
-    [
-        ("run", [], "Name one of them"),
-        ("no/such-model", [], "no/such-model"),
-        ("model", ["evaluation.temperature=0.0"], "greedy: true"),
-    ],
-)
-def test_what_cannot_be_evaluated_is_refused_in_words(
-    tiny_model, file, tmp_path, capsys, checkpoint, arguments, expected
-):
-    for step in (2, 10):
-        (tmp_path / "run" / f"checkpoint-{step}").mkdir(parents=True)
-    policy = {"run": tmp_path / "run", "model": tiny_model}.get(checkpoint, checkpoint)
-    assert main([str(policy), str(file), *arguments, "--output", str(tmp_path / "result")]) == 2
-    said = capsys.readouterr().err
-    assert expected in said
-    assert "Traceback" not in said
-    assert not (tmp_path / "result").exists()
-
-
 @pytest.mark.parametrize("path", CONFIGS, ids=lambda path: path.stem)
 def test_a_file_that_ships_passes_every_check_that_needs_no_data(path: Path, tmp_path: Path):
     config = load_config(path, ["model.name_or_path=x"], evaluation_only=True)

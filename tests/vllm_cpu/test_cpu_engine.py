@@ -117,11 +117,6 @@ def test_what_goes_wrong_with_a_server_is_found(policy: Path, server: str, tmp_p
     assert DIFFERS in found["stopped"]
 
 
-def test_two_ranks_stop_together(policy: Path, server: str, tmp_path: Path):
-    settings = served(policy, server, per_device_train_batch_size=4)
-    assert DIFFERS in result(tmp_path, {**settings, "fault": "stale"}, processes=2)["stopped"]
-
-
 def test_a_tied_head_stays_behind_in_the_cpu_engine_and_is_found(tmp_path: Path):
     """No injection: the engine packs a copy of the head when it loads the model."""
     with serving(TIED, tmp_path) as address:

@@ -45,10 +45,6 @@ def leaks(completions, solution, **kwargs):
     return [float(gold in text(completion)) for completion, gold in zip(completions, solution, strict=True)]
 
 
-def always_pays(completions, **kwargs):
-    return [1.0] * len(completions)
-
-
 def breaks(completions, answer, **kwargs):
     """In every way, each at one answer."""
     rewards = good(completions, answer)
@@ -93,12 +89,6 @@ def careless(completions, answer):
     rewards = good(completions, answer)
     answer.clear()
     return rewards
-
-
-def compute_score(data_source, solution_str, ground_truth, extra_info=None):
-    assert data_source == "openai/gsm8k", data_source
-    assert extra_info["question"]
-    return {"score": float(stated(solution_str) == ground_truth), "acc": 0}
 
 
 def numbers(solution_str, ground_truth):

@@ -73,19 +73,6 @@ def test_what_hangs_or_crashes_costs_its_case() -> None:
     assert len(result.asked) == 98
 
 
-def test_the_form_alone_is_judged_where_the_task_says_so() -> None:
-    pays = audited("always_pays", task="form")
-    assert (pays.task, problems(pays)) == ("format", {"tells nothing apart": 1, "exploit paid": 9})
-    trl = audit("trl.rewards:think_format_reward", task="form")
-    assert (trl.task, trl.shape) == ("format", "messages")
-    assert {finding.asked.case.name for finding in trl.findings if finding.asked} == {"nothing (its form)"}
-
-
-def test_verls_function_is_told_its_data_source() -> None:
-    result = audited("compute_score", data_source="openai/gsm8k")
-    assert (result.signature, result.form, problems(result)) == ("verl", "so\n#### ANSWER", {})
-
-
 @pytest.mark.parametrize("name", ["numbers", "last_number"])
 def test_a_grader_of_numbers_is_asked_numbers(name: str) -> None:
     result = audited(name, task=None)
@@ -105,12 +92,6 @@ def test_the_rows_of_a_task_are_asked() -> None:
     result = audited("roles", task="logic")
     assert (result.task, len(result.of_kinds("gold"))) == ("knights_knaves", 8)
     assert problems(result).keys() == {"exploit paid", "fault"}, "it reads a beginning, and needs its tag"
-
-
-def test_the_threshold_the_form_and_the_gold_are_the_users() -> None:
-    result = audited("good", right_at=2.0, gold="$ANSWER$", form="#### $ANSWER$")
-    assert problems(result) == {"pays no gold": 1}
-    assert {each.reward for each in result.of_kinds("gold")} == {1.0}
 
 
 SLOW = ["logic", "choice", "text", "form", "cosine_length", "math", "code", "reasoning_gym", "soft_overlong"]

@@ -187,18 +187,6 @@ def built(name: str) -> Verifier:
 
 
 @pytest.mark.parametrize("name", CASES)
-def test_the_pieces_can_make_a_right_answer(name: str):
-    """So that a fuzz that is never paid is not merely a fuzz that cannot be."""
-    case, verifier = CASES[name], built(name)
-    gold = verifier.gold_completion(case.reference)
-    if name == "code_tests":
-        gold = case.pieces[1]
-    assert gold is not None
-    assert verifier.judge_all([gold], [case.reference])[0].score >= verifier.full_score
-    assert case.holds_answer(gold)
-
-
-@pytest.mark.parametrize("name", CASES)
 def test_generated_completions(name: str):
     case, verifier = CASES[name], built(name)
     text = st.lists(st.sampled_from(case.pieces) | FRAGMENTS | st.text(max_size=4), max_size=14).map("".join)

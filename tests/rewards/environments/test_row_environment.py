@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from evenkeel.rewards import RewardFunction, build_verifier
+from evenkeel.rewards import build_verifier
 from evenkeel.rewards.environments import (
     EnvironmentPartError,
     RowEnvironment,
@@ -108,17 +108,6 @@ def test_the_environments_reward_joins_the_verdicts_and_a_failure_leaves_the_row
     assert said["environment/failure"] == [None, None, "lose failed: ConnectionResetError: the server has gone", None]
     assert [value for name, value in metrics if name == "environment/frac_failed"] == [0.0, 0.0, 1.0, 0.0]
     assert [value for name, value in metrics if name == "environment/calls"] == [1.0, 2.0, 1.0, 0.0]
-
-
-def test_a_verifier_reads_the_policys_last_message_and_never_a_tools():
-    messages = [
-        {"role": "assistant", "content": "Let me see.", "tool_calls": []},
-        {"role": "tool", "name": "calculator", "content": "7"},
-    ]
-    function = RewardFunction(build_verifier("exact_match"), "exact")
-    prompts = [[{"role": "user", "content": "p"}]]
-    assert function(prompts=prompts, completions=[messages], reference=["7"]) == [0.0]
-    assert function(prompts=prompts, completions=[messages[:1]], reference=["Let me see."]) == [1.0]
 
 
 @pytest.mark.parametrize("hangs", [False, True])

@@ -28,13 +28,6 @@ def test_bisection_always_finds_the_number(largest: int):
         assert game.get_reward() == 1.0
 
 
-def test_without_the_number_there_is_no_reward_and_guesses_run_out():
-    game = Guessing(largest=7, guesses=2)
-    game.reset(reference=7)
-    assert [game.guess(1), game.guess(2), game.guess(7)] == ["higher", "higher", "no guesses left"]
-    assert game.get_reward() == 0.0
-
-
 @pytest.mark.parametrize("start", [1, 2, 3, 4])
 def test_the_key_and_then_the_door(start: int):
     best = ["left"] * (start - 1) + ["take"] + ["right"] * 3 + ["open"]

@@ -6,10 +6,8 @@ from collections import Counter
 
 import pytest
 
-from evenkeel.rewards.generators.knights_knaves import generate_puzzles, generate_split, row
+from evenkeel.rewards.generators.knights_knaves import generate_puzzles, generate_split
 from evenkeel.rewards.generators.knights_knaves.canonical import canonical_statements
-from evenkeel.rewards.verifiers.knights_knaves import parse_statements
-from evenkeel.rewards.verifiers.knights_knaves.language import listed
 
 
 def truth(statement, roles):
@@ -133,22 +131,3 @@ def test_the_english_text_alone_has_the_same_one_solution(style, num_people):
             )
         ]
         assert solved == [puzzle.solution], puzzle.quiz
-
-
-def test_row_has_the_published_keys():
-    puzzle = generate_puzzles(3, 1, seed=0)[0]
-    written = row(puzzle, 4)
-
-    assert parse_statements(written["statements"]) == puzzle.statements
-    assert written["names"] == list(puzzle.names)
-    assert written["solution"] == list(puzzle.solution)
-    assert written["index"] == 4
-    lines = [
-        f"{name} is a {'knight' if role else 'knave'}" for name, role in zip(puzzle.names, puzzle.solution, strict=True)
-    ]
-    assert written["solution_text"] == listed(lines) + "."
-    assert written["solution_text_format"] == "\n".join(f"({i}) {line}" for i, line in enumerate(lines, start=1))
-    assert set(written) == {
-        *("quiz", "names", "solution", "solution_text", "solution_text_format"),
-        *("cot_head", "cot_repeat_steps", "cot_foot", "statements", "index"),
-    }

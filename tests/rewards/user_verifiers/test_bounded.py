@@ -12,7 +12,7 @@ import pytest
 
 from evenkeel.rewards import RewardFunction, Verdict, build_verifier, reward_functions
 from evenkeel.rewards.user_verifiers import UserVerifier, bounded
-from evenkeel.rewards.verifier import TokenVerifier, as_verdict
+from evenkeel.rewards.verifier import TokenVerifier
 from tests.rewards.user_verifiers.written import Batches, WithClient
 
 HERE = "tests.rewards.user_verifiers.written"
@@ -37,15 +37,6 @@ def test_another_result_is_unjudged_and_named(returns: str, said: str) -> None:
     assert verdict.score is None
     assert said in verdict.reason
     assert verdict.reason.startswith(f"{HERE}:last_word")
-
-
-def test_a_verdict_stays_what_it_is() -> None:
-    verdict = Verdict(0.25, "x", "because", killed=True)
-    assert as_verdict(verdict) == verdict
-    assert as_verdict(Verdict(True, "x", "because")) == Verdict(1.0, "x", "because")
-    assert as_verdict(None).score is None
-    with pytest.raises(TypeError, match="not a verdict"):
-        as_verdict([1.0])
 
 
 @pytest.mark.parametrize("function", ["misbehaving", "nameless"])

@@ -108,11 +108,6 @@ def test_cosine_length_pays_right_and_wrong_by_their_length():
     assert verifier.full_score == 1.0
 
 
-def test_where_no_policy_wrote_the_text_words_stand_for_tokens():
-    assert SoftOverlong(max_tokens=4, buffer_tokens=2)("one two three", None).score == -0.5
-    assert RepetitionPenalty(ngram_size=1)("one two one two", None).score == -0.5
-
-
 @pytest.mark.parametrize(
     ("ids", "ngram_size", "share"),
     [

@@ -71,11 +71,6 @@ def test_a_letter_that_is_taken_back_or_joined_by_another(answer, reference):
         assert MultipleChoice()(completion, reference).score == 0.0, completion
 
 
-def test_a_choice_whose_text_reads_like_a_hedge():
-    reference = {"answer": "C", "choices": ["yes", "no", "not", "b"]}
-    assert [MultipleChoice()(f"<answer>{text}</answer>", reference).score for text in ("C. not", "C. b")] == [1.0, 0.0]
-
-
 @pytest.mark.parametrize(
     ("completion", "score"),
     [

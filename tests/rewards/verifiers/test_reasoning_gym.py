@@ -95,13 +95,6 @@ def test_a_text_that_would_act_is_wrong_and_does_nothing(verifier, reference, tm
     assert not file.exists()
 
 
-def test_an_evaluated_text_reaches_the_scorer_only_where_it_cannot_act():
-    for task, kind in guard.EVALUATED.items():
-        for name, attack in ATTACKS.items():
-            allowed = kind == "formula" and name == "powers"  # no forgery, and cut off at the limit
-            assert bool(guard.objection(task, attack.format(file="x"))) != allowed, (task, name)
-
-
 def test_every_scorer_that_evaluates_is_guarded():
     """Over the source of the installed version: a new one must be added to the table."""
     evaluating = re.compile(r"(?<![\w.])eval\(answer|parse_expr\(answer|sympify\(answer|exec\(answer|S\(answer")
@@ -134,15 +127,6 @@ def test_a_scorer_that_takes_too_long_is_cut_off():
 def test_an_unusable_reference_is_unjudged(verifier, reference):
     wrong = verifier("<answer>x</answer>", reference)
     assert wrong.score is None or reference["task"] == "n_queens"  # whose scorer looks into the entry for a text only
-
-
-@pytest.mark.slow
-def test_rows_of_both_parts_are_disjoint_and_their_golds_accepted(verifier):
-    options = {"train": 30, "test": 10, "seed": 3, "config": {"min_terms": 2, "max_terms": 3}}
-    parts = {p: GENERATORS["reasoning_gym"](part=p, task="chain_sum", **options) for p in ("train", "test")}
-    questions = [row["prompt"] for rows in parts.values() for row in rows]
-    assert len(set(questions)) == len(questions) == 40
-    check_references(verifier, [row["reference"] for rows in parts.values() for row in rows], "data.train")
 
 
 @pytest.mark.slow

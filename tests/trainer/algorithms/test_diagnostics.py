@@ -35,12 +35,6 @@ def test_a_shared_prefix_runs_through_what_a_tool_inserted_up_to_the_last_token_
     assert shared_prefix_lengths(ids, mask, 2)[::2].tolist() == [3, 1, 1, 0]
 
 
-def test_dead_groups_do_not_count_in_the_shared_prefix():
-    advantages = torch.tensor([[0.0], [0.0], [3.0], [-1.0]])
-    ids, mask = torch.full((4, 1), 5), torch.ones(4, 1, dtype=torch.long)
-    assert shared_prefix_residual(advantages, torch.ones(4), ids, mask, 2).item() == pytest.approx(0.5)
-
-
 def test_frequent_tokens_by_hand():
     # Group 1: token 5 contributes 1·(2 + 2) and ½·(−4): |4 − 2| / 6 = 1/3; token 6: ½·(−4) alone: 1.
     # Group 2: token 5: |1 − 1| = 0; no token 6. The masked 5 does not count. Mean of 1/3, 1, 0.
@@ -49,13 +43,6 @@ def test_frequent_tokens_by_hand():
     ids = torch.tensor([[5, 5, 5], [5, 6, 0], [5, 0, 0], [5, 0, 0]])
     mask = torch.tensor([[1, 1, 0], [1, 1, 0], [1, 0, 0], [1, 0, 0]])
     assert frequent_token_residual(advantages, weights, ids, mask, 2).item() == pytest.approx(4 / 9)
-
-
-def test_a_batch_without_tokens_that_count_has_no_residual():
-    ids, nothing = torch.full((2, 3), 5), torch.zeros(2, 3, dtype=torch.long)
-    arguments = (torch.ones(2, 3), torch.ones(2), ids, nothing, 2)
-    assert shared_prefix_residual(*arguments).isnan()
-    assert frequent_token_residual(*arguments).isnan()
 
 
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float64, torch.bfloat16], ids=str)

@@ -78,15 +78,3 @@ def test_a_row_draws_the_same_wherever_it_stands(order: list[int], position: int
     twelve = keys(12)
     probs = torch.rand(12, 9, generator=torch.Generator().manual_seed(position)).softmax(-1)
     assert torch.equal(keyed_draw(probs, twelve, position)[order], keyed_draw(probs[order], twelve[order], position))
-
-
-def test_keys_tell_prompts_batches_and_samples_apart():
-    named = [
-        row_key(seed, batch, ids, sample)
-        for seed in (0, 1)
-        for batch in (-1, 0)
-        for ids in ([], [0], [1], [0, 1], [1, 0])
-        for sample in (0, 1)
-    ]
-    assert len(set(named)) == len(named)
-    assert all(-(2**63) <= key < 2**63 for key in named)

@@ -56,29 +56,6 @@ def test_no_write_into_a_signal_reaches_the_next_reader(kind):
         assert not same(result, before[signal]), (signal, way)  # it did write, into its own
 
 
-def test_nor_what_a_part_remembers_of_a_signal():
-    class Remembers:
-        def __init__(self):
-            self.last = None
-
-        def __call__(self, rewards):
-            if self.last is not None:
-                self.last.zero_()
-            self.last = rewards
-            return rewards
-
-        def state_dict(self):
-            return {}
-
-        def load_state_dict(self, state):
-            pass
-
-    part, signals = find_strategy(ADVANTAGE, Remembers), {"rewards": torch.ones(2)}
-    part(signals)
-    part(signals)
-    assert signals["rewards"].tolist() == [1.0, 1.0]
-
-
 @pytest.mark.parametrize("position", range(3))
 @pytest.mark.parametrize("way", ["in place", "the storage"])
 def test_nor_what_an_update_schedule_does_to_its_inputs(position, way):

@@ -8,11 +8,9 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from evenkeel.rewards.registry import PartError
 from evenkeel.trainer.algorithms.contract import PROMPT_SAMPLER
 from evenkeel.trainer.algorithms.prompt_samplers import difficulty, dynamic, uniform, unsolved
 from evenkeel.trainer.algorithms.registry import built_in
-from evenkeel.trainer.algorithms.strategies import build_strategies
 
 SAMPLERS = sorted(built_in(PROMPT_SAMPLER))
 
@@ -75,28 +73,3 @@ def test_pass_rates_are_running_means_and_an_unjudged_group_says_nothing():
     for share in (1.0, 0.0, float("nan")):
         learn(sampler, [7], [share])
     assert sampler.pass_rates == {7: 0.75}  # first 1, then ¾ · 1 + ¼ · 0
-
-
-def test_what_a_sampler_cannot_be():
-    def endless(count, num_prompts):
-        return list(range(count))
-
-    class Repeats(uniform):
-        def __call__(self, count: int, num_prompts: int, seed: int) -> list[int]:
-            return [0] * count
-
-    class Never(uniform):
-        max_rounds = 0
-
-    for spec, message in {
-        endless: "is a function.*load_state_dict",
-        Repeats: r"asked for 4 of 6 prompts it returned \[0, 0, 0, 0\]",
-        Never: "max_rounds = 0",
-    }.items():
-        with pytest.raises(PartError, match=message):
-            build_strategies(prompt_sampler=spec)
-    for options in ({"newest": 0.0}, {"explore": 2.0}):
-        with pytest.raises(PartError, match="not a share"):
-            build_strategies(prompt_sampler={"name": "difficulty", **options})
-    with pytest.raises(PartError, match="trains these too"):
-        build_strategies(advantage="reinforce", prompt_sampler="dynamic")

@@ -14,7 +14,6 @@ from evenkeel.trainer.algorithms.contract import (
     PROMPT_SAMPLER,
     TOKEN_WEIGHT,
     UPDATE_SCHEDULE,
-    UpdateSchedule,
 )
 from evenkeel.trainer.algorithms.registry import KINDS, PartError, Strategy, built_in, find_strategy
 from evenkeel.trainer.algorithms.trial import tried, tried_sampler, tried_schedule
@@ -81,20 +80,9 @@ def test_an_unknown_name_gets_the_nearest_one_or_the_list():
     refused(ADVANTAGE, "zzz", "unknown-name", ", ".join(sorted(built_in(ADVANTAGE))))
 
 
-def test_an_unknown_option_gets_the_nearest_one():
-    typo = {"name": "adv_reweight", "alhpa": 0.2}
-    refused(TOKEN_WEIGHT, typo, "unknown-option", "'alhpa'", "Did you mean alpha?")
-    refused(ADVANTAGE, {"name": "grpo", "zzz": 1}, "unknown-option", "'zzz'", "Its options: none.")
-
-
 @pytest.mark.parametrize("value", ["0.2", True, [0.2]], ids=repr)
 def test_an_option_of_the_wrong_type_is_refused(value):
     refused(TOKEN_WEIGHT, {"name": "adv_reweight", "alpha": value}, "option-not-accepted", f"alpha = {value!r}")
-
-
-def test_a_missing_option_is_named(packages):
-    write_module(packages, "part_with_option", "def part(rewards, group_size, *, temperature): return rewards")
-    refused(ADVANTAGE, "part_with_option:part", "missing-option", "{name: part_with_option:part, temperature: …}")
 
 
 @pytest.mark.parametrize(
@@ -205,28 +193,3 @@ SCHEDULES = """
 def test_a_schedule_that_does_not_partition_the_mask_is_refused(packages, name, fragment):
     write_module(packages, f"schedules_{name}", SCHEDULES)
     refused(UPDATE_SCHEDULE, f"schedules_{name}:{name}", "part", fragment)
-
-
-def test_what_a_part_raises_while_training_ends_with_its_name(packages: Path):
-    write_module(
-        packages,
-        "raising_late",
-        """
-        import torch
-
-        def late(rewards, group_size, step):
-            return rewards * (1 // (3 - step)) * 0
-
-        def pass_of(probs, mask, pass_index):
-            return mask.bool() & (torch.ones(1).expand(1 // (1 - pass_index)) > 0)
-        """,
-    )
-    part = build(ADVANTAGE, "raising_late:late")
-    with pytest.raises(ZeroDivisionError) as caught:
-        part({"rewards": torch.zeros(4), "group_size": 4, "step": 3})
-    assert caught.value.__notes__ == ["Raised by the run's advantage 'raising_late:late'."]
-    import raising_late
-
-    with pytest.raises(ZeroDivisionError) as caught:
-        UpdateSchedule(2, raising_late.pass_of).kept(torch.ones(1, 1), torch.ones(1, 1), 1, torch.zeros(1))
-    assert caught.value.__notes__ == ["Raised by the run's update schedule, in pass 2 of 2."]

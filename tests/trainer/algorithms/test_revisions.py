@@ -4,9 +4,8 @@ import pytest
 import torch
 from hypothesis import given
 from hypothesis import strategies as st
-from pydantic import ValidationError
 
-from evenkeel.trainer.algorithms.revisions import RevisionOptions, credited_tokens, edit_mask, references, repair_scores
+from evenkeel.trainer.algorithms.revisions import credited_tokens, edit_mask, references, repair_scores
 
 NAN = float("nan")
 verdicts = st.lists(st.sampled_from([0.0, 1.0, NAN]), min_size=8, max_size=8)
@@ -88,24 +87,3 @@ def test_the_nearest_repair_or_all_of_them_say_where_credit_goes():
     assert credited_tokens(completion, []).tolist() == [True] * 4
     assert credited_tokens(completion, [far, near]).tolist() == [False, False, True, False]
     assert credited_tokens(completion, [far, near], "any_edit").tolist() == [True, True, True, False]
-
-
-def test_a_template_is_filled_once():
-    options = RevisionOptions(template=r"{prompt} \boxed{} {answer}|{reference}")
-    assert options.revision_prompt("{answer}", "{reference}", "{x}") == r"{answer} \boxed{} {reference}|{x}"
-    assert RevisionOptions().revision_prompt("Q", "A", "B").startswith("Q\n\nThis answer to it is wrong:\nA\n\n")
-
-
-@pytest.mark.parametrize(
-    ("options", "words"),
-    [
-        ({"template": "{answer}"}, "no {prompt}"),
-        ({"references": 0}, "greater than or equal to 1"),
-        ({"references": True}, "integer"),
-        ({"reference": 2}, "reference"),
-        ({"credit": "all"}, "fewest_edits"),
-    ],
-)
-def test_options_that_mean_nothing_are_refused(options: dict[str, object], words: str):
-    with pytest.raises(ValidationError, match=words):
-        RevisionOptions(**options)  # type: ignore[arg-type]

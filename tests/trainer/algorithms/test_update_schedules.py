@@ -70,9 +70,3 @@ def test_the_random_control_is_a_function_of_row_and_seed_and_of_no_last_bit():
     assert not torch.equal(first_pass(KEYS[:8], seed=0), first_pass(KEYS[8:16], seed=0))
     twins = lopti(eta=0.5, order="random").select(probs[[0, 0]], mask[:2], 0, KEYS[:2])
     assert not torch.equal(twins[0], twins[1])  # equal responses are two rows
-
-
-@pytest.mark.parametrize("eta", [-0.1, 0.0, 1.0, 1.5])
-def test_a_threshold_that_leaves_a_pass_empty_is_refused(eta):
-    with pytest.raises(ValueError, match=rf"eta = {eta}, but .* Write 0 < eta < 1"):
-        lopti(eta=eta)

@@ -47,10 +47,3 @@ def test_the_items_on_which_verifiers_differ_are_listed(tmp_path: Path) -> None:
         ["3", '"$2$"', "math_answer: wrong", "math_verify: right"],
     ]
     assert "cannot parse" in table.rows[1][4].note
-
-
-def test_a_verifier_that_finds_no_answer_in_any_completion_differs_from_one_that_does() -> None:
-    """TRL's reward reads no bare number and ours no dollars, and neither is a verifier of the form therefore."""
-    assert judged([("$2$", "The answer is $2$."), ("$5$", "#### 5")]).summary()["verifiers_differ"] == {
-        "math_answer / math_verify": [0]
-    }

@@ -32,16 +32,6 @@ def test_pass_at_k_is_the_mean_over_all_choices_of_k():
         assert pass_at_k(row[None], k)[0] == pytest.approx(np.mean(subsets))
 
 
-@pytest.mark.parametrize("p", [0.1, 0.5])
-def test_pass_at_k_is_unbiased(p: float):
-    """Its expectation over all outcomes of 6 draws is 1 − (1 − p)³, exactly."""
-    expected = sum(
-        p ** sum(draw) * (1 - p) ** (6 - sum(draw)) * pass_at_k(np.array([draw], dtype=float), 3)[0]
-        for draw in itertools.product([0, 1], repeat=6)
-    )
-    assert expected == pytest.approx(1 - (1 - p) ** 3)
-
-
 @given(verdicts)
 def test_pass_at_1_is_the_average(correct):
     np.testing.assert_allclose(pass_at_k(correct, 1), average_correct(correct))

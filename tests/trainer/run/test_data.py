@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from evenkeel.trainer.run.config import Source
-from evenkeel.trainer.run.data import DataError, check_rows_enough, load_rows
+from evenkeel.trainer.run.data import DataError, load_rows
 
 ROWS = [{"question": f"{n} + 1?", "answer": str(n + 1), "info": {"difficulty": {"level": n}}} for n in range(5)]
 COLUMNS = {"prompt": "question", "reference": "answer"}
@@ -75,17 +75,6 @@ def test_a_relative_path_is_looked_for_in_the_base_directory_and_then_here(
     assert len(rows(path="r.jsonl", columns=COLUMNS, base_dir=tmp_path / "base")) == 1
     write_jsonl(tmp_path / "base" / "r.jsonl")
     assert len(rows(path="r.jsonl", columns=COLUMNS, base_dir=tmp_path / "base")) == 5
-
-
-def test_a_folder_from_save_to_disk_is_read_with_and_without_splits(tmp_path: Path) -> None:
-    dataset = datasets.Dataset.from_list(ROWS)
-    dataset.save_to_disk(tmp_path / "one")
-    datasets.DatasetDict(train=dataset, test=dataset.select([3])).save_to_disk(tmp_path / "split")
-    assert len(rows(path=str(tmp_path / "one"), columns=COLUMNS)) == 5
-    assert rows(path=str(tmp_path / "split"), split="test", columns=COLUMNS)["reference"][:] == ["4"]
-    assert "holds the splits train, test" in refusal(rows, path=str(tmp_path / "split"), columns=COLUMNS)
-    assert "without splits. Delete `split: test`" in refusal(rows, path=str(tmp_path / "one"), split="test")
-    assert "not written by save_to_disk" in refusal(rows, path=str(tmp_path))
 
 
 @pytest.mark.parametrize(
@@ -199,11 +188,6 @@ def test_a_path_that_cannot_be_loaded_is_explained(tmp_path: Path, source: dict[
     (tmp_path / "r.txt").write_text("x")
     (tmp_path / "broken.jsonl").write_text('{"a": 1}\n{"a": \n')
     assert words in refusal(rows, base_dir=tmp_path, **source)
-
-
-def test_fewer_rows_than_one_rollout_takes_are_refused() -> None:
-    with pytest.raises(DataError, match=r"hold 7 rows, but one rollout takes 8 prompts: .* Give at least 8 rows"):
-        check_rows_enough(7, 8)
 
 
 def mixture(*sources: dict[str, Any], generators: Any) -> Any:

@@ -11,7 +11,6 @@ from transformers import TrainerControl
 
 from evenkeel.trainer.command.train import main
 from evenkeel.trainer.run.callbacks import IdleBatches
-from evenkeel.trainer.run.callbacks.idle_batches import one_valued
 from tests.scripts.test_train import run_file
 
 __all__ = ["run_file"]
@@ -103,12 +102,6 @@ def test_a_cell_of_a_sweep_is_not_ended(monkeypatch: pytest.MonkeyPatch) -> None
     monkeypatch.setenv("EVENKEEL_CELL", "somewhere")
     said, ended, _ = watched([DEAD] * 30)
     assert (len(said), ended) == (1, None)
-
-
-def test_float_noise_is_one_value_and_a_rare_score_is_another() -> None:
-    assert one_valued({"rewards/a/mean": 0.2, "rewards/a/std": 1.5e-8}) == {"rewards/a": 0.2}
-    assert one_valued({"rewards/a/mean": 0.001, "rewards/a/std": 0.03}) == {}
-    assert one_valued({"rewards/a/mean": math.nan, "rewards/a/std": math.nan}) == {}
 
 
 @pytest.mark.slow

@@ -1,13 +1,9 @@
 """A rank that another left alone: known by the error, or by a launcher with fewer living ranks than it started."""
 
 import os
-import signal
 import subprocess
 import sys
 
-import pytest
-
-from evenkeel.trainer.run.launcher import killed_rank
 from tests.paths import ROOT
 
 GLOO = "[/x/gloo/transport/tcp/pair.cc:553] Connection closed by peer [127.0.0.1]:52619. This is typically caused by …"
@@ -33,11 +29,3 @@ def test_a_rank_whose_sibling_was_killed_knows_it():
     environment = {**os.environ, "PYTHONPATH": str(ROOT)}
     result = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=100)
     assert result.stdout == "False True False\n", result.stderr
-
-
-@pytest.mark.parametrize(("number", "hint"), [(signal.SIGKILL, True), (signal.SIGSEGV, False)])
-def test_the_launcher_names_the_rank_and_its_signal(number: signal.Signals, hint: bool):
-    said = killed_rank(1, 4711, -number)
-    assert f"Rank 1 (process 4711) was ended by {number.name}" in said
-    assert ("memory runs out" in said) == hint
-    assert "--resume auto" in said

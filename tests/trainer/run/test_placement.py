@@ -82,12 +82,6 @@ def test_resume_never_takes_an_older_run_for_the_newest(config):
     assert placed(config, str(older)).checkpoint == older / "checkpoint-6"
 
 
-@pytest.mark.parametrize("resume", [NEWEST, "elsewhere"])
-def test_where_there_is_no_run_none_is_resumed(config, resume):
-    with pytest.raises(Refusal, match=r"There is no run in .*--resume auto"):
-        placed(config, resume)
-
-
 @pytest.mark.parametrize("resume", [NEWEST, AUTO])
 def test_a_broken_checkpoint_is_named_and_set_aside(config, capsys, resume):
     run = begun(config, 1, 2, 4)

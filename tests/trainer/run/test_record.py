@@ -1,15 +1,12 @@
 """A run's directory is read in one place: what is absent is empty, what is damaged is refused by its name."""
 
-import json
 import re
 from pathlib import Path
 
 import pytest
 
-from evenkeel.trainer.lab.reports.run_files import RecordedRun
 from evenkeel.trainer.run.record.files import DamagedFileError, write_json
 from evenkeel.trainer.run.record.run_record import RunRecord
-from evenkeel.trainer.run.summary import write_summary
 
 NUMBERS = {"n_items": 8, "k": 0, "temperature": None, "interval": "Wilson, 95 %"}
 
@@ -56,17 +53,3 @@ def test_a_damaged_manifest_is_refused_and_a_damaged_summary_counts_as_absent(tm
     with pytest.raises(DamagedFileError, match=r"manifest\.json is damaged: world_size: .* as it was written"):
         _ = RunRecord(tmp_path).manifest
     assert RunRecord(tmp_path).summary == {}
-
-
-def test_what_a_run_may_leave_out_its_readers_may_miss(tmp_path: Path) -> None:
-    """A summary of nothing but the name, a package without a version, a metric that was not a number."""
-    keys = ("optimizer_steps", "wall_seconds", "accuracy_before", "accuracy_after", "tokens_seen", "best_metric")
-    write_summary(tmp_path, {"name": "run", **dict.fromkeys(keys)})
-    assert RunRecord(tmp_path).is_finished
-    write_json(tmp_path / "manifest.json", {"world_size": 1, "packages": {"torch": "2.13.0", "broken": None}})
-    assert RunRecord(tmp_path).manifest["world_size"] == 1
-    lines = [{"step": 1, "reward": None, "num_tokens": None, "timing/generate_s": None}, {"step": 2, "reward": 0.5}]
-    (tmp_path / "metrics.jsonl").write_text("".join(f"{json.dumps(line)}\n" for line in lines))
-    run = RecordedRun(tmp_path, "grpo", 0)
-    assert (run.metric_at(1, "reward"), run.series("reward")) == (None, {2.0: 0.5})
-    assert (run.tokens, run.device_seconds, run.optimizer_steps) == (None, None, 2)

@@ -5,9 +5,6 @@ import sys
 import time
 from pathlib import Path
 
-import pytest
-
-from evenkeel.trainer.run.record.files import SECONDS, DamagedFileError
 from evenkeel.trainer.run.record.run_record import RunRecord
 from evenkeel.trainer.run.record.run_time import RunTime
 from tests.paths import ROOT
@@ -43,18 +40,3 @@ def test_a_part_that_is_killed_counts(tmp_path: Path) -> None:
     assert killed is not None
     assert 0.3 < killed < 10
     assert spent(tmp_path, 0.01).earlier == killed
-
-
-def test_only_one_rank_writes_and_all_know(tmp_path: Path) -> None:
-    spent(tmp_path, 0.02)
-    before = (tmp_path / SECONDS).read_bytes()
-    with RunTime(tmp_path, writes=False) as clock:
-        assert clock.earlier == RunRecord(tmp_path).seconds
-    assert (tmp_path / SECONDS).read_bytes() == before
-
-
-@pytest.mark.parametrize("text", ["", "[1]", '{"parts": 3}', '{"parts": [{"began": "x"}]}', '{"parts": [4]}'])
-def test_seconds_that_were_edited_are_refused(tmp_path: Path, text: str) -> None:
-    (tmp_path / SECONDS).write_text(text)
-    with pytest.raises(DamagedFileError):
-        RunTime(tmp_path)

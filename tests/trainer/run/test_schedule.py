@@ -34,23 +34,6 @@ def test_optimizer_steps_between_two_edges_of_a_rollout_batch(arguments, setting
     assert optimizer_steps_per_block(arguments(**settings), num_passes) == expected
 
 
-def test_a_checkpoint_inside_a_rollout_batch_is_refused_with_the_nearest_step_that_is_not(arguments):
-    settings = {"steps_per_generation": 4, "save_strategy": "steps"}
-    with pytest.raises(PreflightError) as error:
-        check_arguments(arguments(save_steps=13, **settings), num_passes=2)
-    assert "trl.save_steps = 13" in str(error.value)
-    assert "for 8 optimizer steps" in str(error.value)
-    assert "Write save_steps: 16." in str(error.value)
-    check_arguments(arguments(save_steps=16, **settings), num_passes=2)
-    check_arguments(arguments(save_steps=12, **settings), num_passes=1)
-
-
-def test_any_share_of_the_run_is_an_edge_where_every_step_is(arguments):
-    check_arguments(arguments(save_strategy="steps", save_steps=0.1))
-    with pytest.raises(PreflightError, match=r"save_steps = 0\.1"):
-        check_arguments(arguments(save_strategy="steps", save_steps=0.1, steps_per_generation=2))
-
-
 @pytest.mark.parametrize(
     ("max_steps", "num_passes", "expected"),
     [

@@ -11,7 +11,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from evenkeel.trainer.run.callbacks.stopping import SAME_REQUEST, StopAtRolloutBoundary
+from evenkeel.trainer.run.callbacks.stopping import StopAtRolloutBoundary
 from tests.paths import ROOT
 
 ENVIRONMENT = {**os.environ, "PYTHONPATH": str(ROOT)}
@@ -47,13 +47,6 @@ def test_what_the_launcher_passes_on_again_counts_once(stop: StopAtRolloutBounda
         signal.raise_signal(number)
     assert capsys.readouterr().out.count("Stopping") == 1
     assert edge(stop, 4)
-
-
-def test_a_second_ctrl_c_later_stops_at_once(stop: StopAtRolloutBoundary):
-    signal.raise_signal(signal.SIGINT)
-    stop.first_request -= SAME_REQUEST
-    with pytest.raises(KeyboardInterrupt):
-        signal.raise_signal(signal.SIGINT)
 
 
 @pytest.mark.parametrize("during", ["evaluation", "checkpoint"])

@@ -7,7 +7,7 @@ import sys
 
 import pytest
 
-from evenkeel.rewards.isolation.sandbox import Sandbox, SandboxUnavailableError
+from evenkeel.rewards.isolation.sandbox import Sandbox
 from evenkeel.rewards.isolation.sandbox.self_test import breaches
 from evenkeel.rewards.isolation.sandbox.zygote_process import started
 from tests.paths import ROOT
@@ -20,13 +20,6 @@ def test_the_self_test_sees_every_attack_succeed_where_nothing_confines() -> Non
     for attack in ("read /etc/passwd", "list /", "write to /tmp", "open a socket", "signal the trainer", "fork"):
         assert attack in problem
     assert "start a program" in problem
-
-
-def test_the_self_test_of_a_sandbox_that_holds_is_silent() -> None:
-    zygote = started("landlock_seccomp", ())
-    problem = breaches(zygote)
-    zygote.close()
-    assert problem == ""
 
 
 # Loaded before the sandbox starts, as a container's profile or an old kernel would: landlock_create_ruleset is unknown.
@@ -61,12 +54,6 @@ def test_a_kernel_without_landlock_is_refused(isolation: str) -> None:
     assert "Linux 5.13" in said[0]
     assert "isolation: none" in said[0]
     assert said[1] == "without, where that is written"
-
-
-def test_bubblewrap_that_is_not_installed_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("PATH", "/nonexistent")
-    with pytest.raises(SandboxUnavailableError, match="install the package bubblewrap"):
-        Sandbox(isolation="bubblewrap").start()
 
 
 def test_the_level_is_said_and_none_warns(caplog: pytest.LogCaptureFixture) -> None:

@@ -11,9 +11,7 @@ from pathlib import Path
 import pytest
 
 from evenkeel.rewards.isolation.sandbox import Limits, Sandbox
-from evenkeel.rewards.verifiers.code_tests import CodeTests
 
-NEEDS_WORK = "import time\nwhile time.process_time() < 1: pass\n"
 NEVER_ENDS = "while True: pass\n"
 PATIENT = Limits(wall_seconds=3, cpu_seconds=20, starved_seconds=1.0)
 """Starved first, also where the busy process beside it is held up itself and gives it half of a processor."""
@@ -83,23 +81,3 @@ def test_a_sleeping_program_is_late_wherever_it_sleeps(sandbox: Sandbox) -> None
         run = sandbox.run(SLEEPS, limits=limits)
     assert run.status == "killed_wall", run
     assert run.killed
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize(
-    ("program", "reference"),
-    [
-        (f"{NEEDS_WORK}print(input())", [{"input": "1", "output": "1"}]),
-        (f"{NEEDS_WORK}def f(x): return x", {"inputs": [[1]], "outputs": [1], "fn_name": "f"}),
-        (f"{NEEDS_WORK}def f(x): return x", ["assert f(1) == 1"]),
-    ],
-    ids=["stdin", "function", "asserts"],
-)
-def test_the_code_verifier_does_not_call_it_wrong(program: str, reference: object) -> None:
-    verifier = CodeTests(cpu_seconds=2)
-    completion = f"```python\n{program}\n```"
-    assert verifier(completion, reference).score == 1
-    with starving(zygote_of(verifier._sandbox())):
-        verdict = verifier(completion, reference)
-    assert verdict.score != 0, verdict.reason  # right, however late, or unjudged
-    assert verdict.score == 1 or "too busy" in verdict.reason

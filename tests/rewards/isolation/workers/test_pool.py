@@ -80,10 +80,6 @@ def test_a_judge_that_sleeps_meets_the_wall_limit_after_a_second_try():
     assert time.monotonic() - started > 0.6  # 0.3 s, twice
 
 
-def test_what_the_judge_prints_and_reads_does_not_disturb(pool):
-    assert [result.value for result in pool.map([["print", 7], ["read", None], ["print", 8]])] == [7, "", 8]
-
-
 def test_workers_are_kept_shared_and_hold_no_secret(pool, monkeypatch):
     pool.close()
     monkeypatch.setenv("WANDB_API_KEY", "secret")
@@ -95,18 +91,6 @@ def test_workers_are_kept_shared_and_hold_no_secret(pool, monkeypatch):
     assert pool.map([["pid", None]])[0].value != first
 
 
-def test_another_pool_works_and_closes_while_a_batch_is_under_way(pool, tmp_path):
-    other = WorkerPool(JUDGE, cpu_seconds=0.6, wall_seconds=20, workers=1)
-    with ThreadPoolExecutor(1) as thread:
-        waiting = thread.submit(pool.map, [["wait", str(tmp_path)]])
-        while not (tmp_path / "here").exists():
-            time.sleep(0.02)
-        assert other.map([["double", 2]])[0].value == 4
-        other.close()
-        (tmp_path / "go").touch()
-        assert waiting.result()[0].status == "done"  # at its wall limit, if the other pool had waited for it
-
-
 def test_threads_that_map_and_close_one_pool_disturb_no_outcome(pool):
     def doubled(number):
         result = pool.map([["double", number]])[0]
@@ -116,11 +100,6 @@ def test_threads_that_map_and_close_one_pool_disturb_no_outcome(pool):
 
     with ThreadPoolExecutor(4) as threads:
         assert list(threads.map(doubled, range(12))) == [2 * number for number in range(12)]
-
-
-def test_a_result_of_many_megabytes_comes_back_whole(pool):
-    text = "".join(map(str, range(1_000_000)))  # 5.9 MB, which a pipe hands over in pieces of 64 KiB
-    assert pool.map([["text", text], ["double", 1]])[0].value == text
 
 
 def test_a_part_that_is_not_json_ends_its_item_and_leaves_nothing_for_the_next_batch(pool):
@@ -172,14 +151,6 @@ def test_a_message_without_end_ends_its_worker(pool):
     assert "16 MiB" in flood.detail
 
 
-def test_parts_without_end_meet_the_wall_limit():
-    pool = WorkerPool(JUDGE, cpu_seconds=0, wall_seconds=0.5, workers=1, users=True)
-    result = pool.map([["endless", None]], on_part=lambda part: time.sleep(0.001))[0]  # slower than they come
-    assert result.status == "wall_limit"
-    assert pool.map([["double", 2]])[0].value == 4
-    pool.close()
-
-
 def test_a_killed_idle_worker_is_replaced(pool):
     victim = pool.map([["pid", None]])[0].value
     os.kill(victim, signal.SIGKILL)
@@ -212,14 +183,6 @@ def test_a_worker_killed_while_it_starts_is_started_again(tmp_path):
     assert [result.value for result in pool.map([["double", 1], ["double", 2]])] == [2, 4]
     pool.close()
     assert (tmp_path / "tries").read_bytes() == b"..."
-
-
-@pytest.mark.parametrize(
-    "options", [{"target": "judge"}, {"cpu_seconds": 0}, {"workers": -1}, {"cpu_seconds": 5, "wall_seconds": 1}]
-)
-def test_limits_that_cannot_be_kept_are_refused(options):
-    with pytest.raises(ValueError, match="Write"):
-        WorkerPool(**{"target": JUDGE, **options})
 
 
 def _pid_of_a_worker(pool: WorkerPool, answers: multiprocessing.Queue) -> None:

@@ -34,12 +34,6 @@ def test_golden_numbers_of_one_right_one_repairable_and_two_hopeless_answers():
     assert torch.equal(capped[[0, 2, 3]], shaped[[0, 2, 3]])
 
 
-def test_rho_read_literally_halves_the_bonus():
-    halved = advantages(column(1, 0, 0, 0), column(0, 1, 0, 0), rho=0.5, cap_failed=False)
-    folded = advantages(column(1, 0, 0, 0), column(0, 1, 0, 0), lam=0.3, cap_failed=False)
-    assert torch.equal(halved, folded)
-
-
 def test_an_all_wrong_group_is_judged_by_the_shaped_reward():
     # R' = (0, .6, 0, 0): mean .15, squares 3·.0225 + .2025 = .27, std √(.27/3) = .3, so −.15/.3001 and .45/.3001
     varied = advantages(column(0, 0, 0, 0), column(0, 1, 0, 0), cap_failed=False)

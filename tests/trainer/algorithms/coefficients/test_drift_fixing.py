@@ -42,17 +42,6 @@ def test_the_papers_two_transforms_by_hand():
     torch.testing.assert_close(smallest, torch.ones(4, 1))
 
 
-def test_length_normalization_stands_inside_the_transform():
-    weights, advantages, lengths = [2.0, 1.0, 1.0, 1.0], [1.0, 1.0, -1.0, -1.0], [4.0, 4.0, 4.0, 2.0]
-    signal = torch.tensor(advantages)
-    # w / L = (.5, .25, .25, .5): the minimum is .25, and Aᵀ(w/L) = .75 − .75 = 0 already
-    inside = of_weights(dfpo_min_replace, weights, advantages, lengths=lengths, length_normalization="inside")
-    torch.testing.assert_close(inside, torch.full((4, 1), 0.25))
-    # after the transform instead: min w = 1, Σ A/L = .25 + .25 − .25 − .5 = −.25
-    after = of_weights(dfpo_min_replace, weights, advantages, lengths=lengths).squeeze(1) / torch.tensor(lengths)
-    assert (after * signal).sum().item() == pytest.approx(-0.25)
-
-
 @BOTH
 def test_groups_without_signal_and_unjudged_rows_keep_their_ratio(coefficient):
     dead = of_weights(coefficient, [2.0, 1.0, 0.5], [0.0, 0.0, 0.0])

@@ -105,20 +105,3 @@ def test_fipo_discounts_over_more_tokens_than_a_block_holds():
     torch.testing.assert_close(
         call(fipo, old + log_ratio, old, torch.ones(2), high_only=False), expected, rtol=1e-4, atol=1e-5
     )
-
-
-@pytest.mark.parametrize(
-    ("coefficient", "options", "advice"),
-    [
-        (symmetric_clip, {"cap": 0.5}, "Write cap ≥ 1"),
-        (aspo, {"epsilon_low": 1.0}, "Write 0 < epsilon_low < 1"),
-        (dppo, {"delta_low": 0.0}, "Write positive deltas"),
-        (fipo, {"influence": 1.5}, "Write half_life > 0 and 0 ≤ influence ≤ 1"),
-        (real, {"tau": 0.0}, "Write tau > 0"),
-        (sapo, {"temperature_pos": 0.0}, "Write 1.0 and 1.05"),
-        (vespo, {"lambda_neg": 0.0}, "Published: k_pos 2"),
-    ],
-)
-def test_options_that_cannot_work_are_refused_with_what_to_write(coefficient, options, advice):
-    with pytest.raises(ValueError, match=advice):
-        of_ratio(coefficient, 1.0, 1.0, **options)

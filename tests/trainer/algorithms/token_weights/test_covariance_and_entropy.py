@@ -70,18 +70,3 @@ def test_tokens_are_kept_by_their_surprisal_in_units_of_the_entropy():
     entropy = torch.tensor([[1.0, 1.0, 1.0, 1.0, 1.0, 0.0, 0.0]])
     assert relative_surprisal(logps, entropy).tolist() == [[0.0, 1.0, 1.0, 1.0, 0.0, 0.0, 0.0]]
     assert relative_surprisal(logps, 2 * entropy, lower=0.4, upper=1.5).tolist() == [[0, 0, 1, 1, 0, 0, 0]]
-
-
-@pytest.mark.parametrize(
-    ("rule", "advice"),
-    [
-        (lambda x, m: clip_cov(x, x, m, KEYS[:1], share=2.0), "Write 0 ≤ share ≤ 1"),
-        (lambda x, m: clip_cov(x, x, m, KEYS[:1], lower=5.0), "lower < upper"),
-        (lambda x, m: top_entropy(x, m, share=0.0), "Write 0 < share ≤ 1"),
-        (lambda x, m: relative_surprisal(x, x, lower=3.0), "Write 0 ≤ lower < upper"),
-        (lambda x, m: stapo(x, x, x, m, quantile=75.0), r"Write both in \[0, 1\]"),
-    ],
-)
-def test_options_that_cannot_work_are_refused_with_what_to_write(rule, advice):
-    with pytest.raises(ValueError, match=advice):
-        rule(torch.ones(1, 2), ones(1, 2))

@@ -85,20 +85,6 @@ def test_the_newest_good_checkpoint_is_taken_unless_another_is_named(run: Path):
         find_source(run, "20")
 
 
-@pytest.mark.parametrize(
-    ("file", "form"),
-    [
-        ("model.safetensors.index.json", "model"),
-        ("adapter_model.safetensors", "adapter"),
-        ("pytorch_model_fsdp_0/.metadata", "fsdp"),
-        ("global_step30/zero_pp_rank_0_mp_rank_00_model_states.pt", "zero"),
-    ],
-)
-def test_the_form_of_the_weights_is_seen_from_the_files(run: Path, file: str, form: str):
-    checkpoint(run, 30, file)
-    assert find_source(run, None).form == form
-
-
 def test_the_policy_of_an_adapter_answers_with_it(run: Path, tiny_model: Path):
     trained = get_peft_model(AutoModelForCausalLM.from_pretrained(tiny_model), LoraConfig(init_lora_weights=False))
     folder = checkpoint(run, 30, "adapter_model.safetensors")
