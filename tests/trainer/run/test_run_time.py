@@ -8,9 +8,6 @@ from pathlib import Path
 from evenkeel.trainer.run.record.run_record import RunRecord
 from evenkeel.trainer.run.record.run_time import RunTime
 from tests.paths import ROOT
-from tests.scripts.test_train import run_file
-
-__all__ = ["run_file"]
 
 UNTIL_KILLED = """
 import sys, time
