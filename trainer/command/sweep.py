@@ -9,9 +9,6 @@
 `plan` needs a pilot: two or three finished cells of this sweep, as `cell` runs them, or an earlier sweep's directory.
 It says which differences the verdict will find, by the number of seeds.
 
-With `stopping:` in its file `run` looks at every comparison while its seeds come in, and starts no more cells of those
-that are decided or hopeless.
-
 Before the first cell the files of all variants are checked, as by `evenkeel check`; of two equal ones a line says so.
 Killed and started again, `run` goes on: finished cells stay, half-done ones resume from their checkpoint.
 """

@@ -5,11 +5,10 @@ from pathlib import Path
 
 from evenkeel.errors import Refusal
 from evenkeel.trainer.lab.claims.claim import Claim
-from evenkeel.trainer.lab.reports.comparison import comparison, datasets_of, judged_runs
-from evenkeel.trainer.lab.reports.contrasts import Contrast, contrast_of
-from evenkeel.trainer.lab.reports.looks import look_plan
-from evenkeel.trainer.lab.reports.run_files import NOT_NEEDED, RecordedRun, RecordedRuns, read_runs, total
-from evenkeel.trainer.lab.statistics import CONFIDENCE, ClaimAnswer, claim_answer
+from evenkeel.trainer.lab.reports.comparison import datasets_of, judged_runs
+from evenkeel.trainer.lab.reports.contrasts import contrast_of
+from evenkeel.trainer.lab.reports.run_files import RecordedRun, read_runs, total
+from evenkeel.trainer.lab.statistics import ClaimAnswer, claim_answer
 from evenkeel.trainer.lab.sweeps.cells import cells_of
 from evenkeel.trainer.lab.sweeps.schema import Sweep
 
@@ -33,7 +32,6 @@ class Answered:
     """The answer to a claim, from the ``runs`` that it rests on, on the held-out set ``held_out``."""
 
     answer: ClaimAnswer
-    alpha: float
     held_out: str
     cost: Cost
     runs: list[RecordedRun]
@@ -64,16 +62,15 @@ def answered(claim: Claim, sweep: Sweep) -> Answered:
     absent = [
         cell.name
         for cell in cells_of(sweep)
-        if cell.variant in names
-        and cell.seed not in judged.by_variant.get(cell.variant, {})
-        and runs.unfinished.get(cell.name) != NOT_NEEDED
+        if cell.variant in names and cell.seed not in judged.by_variant.get(cell.variant, {})
     ]
     if absent:
         raise Refusal(
             f"{claim.name}: {', '.join(absent)} of {root} are not finished, or none of their answers was judged. An "
             "answer from fewer seeds than planned would be a look that nobody planned. Run the claim again: it goes on."
         )
-    contrasts, alpha = _contrasts(claim, runs, judged, held_out)
+    ours = judged.by_variant[claim.variant]
+    contrasts = [contrast_of(claim.variant, other, ours, judged.by_variant[other], held_out) for other in claim.against]
     sign = 1 if claim.direction == "better" else -1
     differences = {
         each.baseline: replace(each.difference, value=sign * each.difference.value)  # the interval is made anew
@@ -84,16 +81,4 @@ def answered(claim: Claim, sweep: Sweep) -> Answered:
         used += [run for run in read_runs(root / "tuning").all if run.variant.partition(",")[0] in names]
     seconds = total(run.device_seconds for run in used)
     cost = Cost(len(used), None if seconds is None else seconds / 3600, total(run.tokens for run in used))
-    return Answered(claim_answer(differences, claim.matters, alpha), alpha, held_out, cost, used)
-
-
-def _contrasts(claim: Claim, runs: RecordedRuns, judged: RecordedRuns, held_out: str) -> tuple[list[Contrast], float]:
-    """The differences, and the level of their test: below 5 % at one look of several."""
-    if (plan := look_plan(runs)) is None:
-        ours, theirs = judged.by_variant[claim.variant], judged.by_variant
-        found = [contrast_of(claim.variant, other, ours, theirs[other], held_out) for other in claim.against]
-        return found, 1 - CONFIDENCE
-    contrast = comparison(runs, held_out).contrast_of(claim.variant)
-    assert contrast is not None
-    taken = [look for look in contrast.looks if look.difference is not None]
-    return [contrast], taken[-1].level if taken else plan.levels[0]
+    return Answered(claim_answer(differences, claim.matters), held_out, cost, used)

@@ -15,7 +15,7 @@ from typing import Any
 from evenkeel.errors import Refusal
 from evenkeel.trainer.lab.claims.answering import Answered
 from evenkeel.trainer.lab.claims.claim import Claim
-from evenkeel.trainer.lab.reports.run_files import LOOKS
+from evenkeel.trainer.lab.statistics import CONFIDENCE
 from evenkeel.trainer.lab.sweeps.schema import Sweep
 from evenkeel.trainer.run.config import load_config
 from evenkeel.trainer.run.config.loading import local_path
@@ -41,7 +41,7 @@ def certificate(claim: Claim, file: Path, sweep: Sweep, sweep_file: Path, found:
             name: {key: value for key, value in asdict(each).items() if key in _SHOWN}
             for name, each in found.answer.differences.items()
         },
-        "confidence": 1 - found.alpha,
+        "confidence": CONFIDENCE,
         "excludes_what_matters": found.answer.excludes_what_matters,
         "seeds_needed": found.answer.seeds_needed,
         "held_out": found.held_out,
@@ -68,7 +68,7 @@ def write_certificate(content: Mapping[str, Any], path: Path) -> None:
         raise Refusal(
             f"{path} answers this claim from the seeds {before['seeds']} ({before['answer']}), and this answer rests "
             f"on {content['seeds']}. Seeds that are added when an answer is known do not keep wrong answers at 5 %. "
-            "Plan looks (`stopping:` in the sweep), or take seeds that are all new and another name.",
+            "Take seeds that are all new, and another name.",
             code="seeds-added",
         )
     try:
@@ -135,7 +135,7 @@ def _data(sweep: Sweep) -> Iterator[Path]:
 
 def _results(found: Answered, root: Path) -> Iterator[Path]:
     """What the report reads of a sweep and of the runs."""
-    yield from (root / "sweep.json", root / LOOKS, root / "tuning" / "sweep.json")
+    yield from (root / "sweep.json", root / "tuning" / "sweep.json")
     for run in found.runs:
         yield from run.path.parent.glob("*.json")
         yield from (run.path / name for name in (CONFIG, MANIFEST, METRICS, SUMMARY))

@@ -63,7 +63,7 @@ def load_sweep_of(claim: Claim, file: Path) -> Sweep:
     """The claim's sweep.
 
     Raises:
-        Refusal: it does not train the claim's variants, or takes looks at other differences.
+        Refusal: it does not train the claim's variants.
     """
     sweep, _ = load_sweep(file)
     names = {cell.variant for cell in cells_of(sweep)}
@@ -73,13 +73,6 @@ def load_sweep_of(claim: Claim, file: Path) -> Sweep:
             raise Refusal(f"{claim.name}: the sweep {file} has no variant {name!r}. {meant}", code="unknown-variant")
     if claim.variant in claim.against:
         raise Refusal(f"{claim.name}: {claim.variant} would be compared with itself. Take it out of `against:`.")
-    if sweep.stopping is not None and claim.against != [sweep.baseline]:
-        raise Refusal(
-            f"{claim.name}: the sweep {file} takes looks at differences from {sweep.baseline} alone, and the claim is "
-            f"against {', '.join(claim.against)}. Leave `stopping:` out of the sweep, or write against: "
-            f"[{sweep.baseline}].",
-            code="looks-at-others",
-        )
     return sweep
 
 

@@ -9,7 +9,7 @@ from evenkeel.trainer.evaluation.differences import verdict_of
 from evenkeel.trainer.lab.reports.accuracies import final_accuracies, is_judged, mean_accuracies
 from evenkeel.trainer.lab.reports.comparison import Comparison, VariantNumbers
 from evenkeel.trainer.lab.reports.contrasts import Contrast
-from evenkeel.trainer.lab.reports.run_files import NOT_NEEDED, RecordedRun, RecordedRuns
+from evenkeel.trainer.lab.reports.run_files import RecordedRun, RecordedRuns
 from evenkeel.trainer.lab.reports.tables import (
     EMPTY,
     Column,
@@ -25,7 +25,6 @@ from evenkeel.trainer.lab.reports.tables import (
     table_of,
 )
 from evenkeel.trainer.lab.reports.verifier_audit import Audit
-from evenkeel.trainer.lab.statistics import Look
 
 
 @dataclass(frozen=True)
@@ -139,9 +138,8 @@ def comparison_tables(runs: RecordedRuns, comparisons: Sequence[Comparison]) -> 
 def _verdict_caption(found: Comparison) -> str:
     items = found.contrasts[0].difference.num_items
     pairing = "paired by seed" + (f" and item ({items} items)" if items else "")
-    adjusted = ", adjusted for the looks" if any(contrast.looks for contrast in found.contrasts) else ""
     return (
-        f"Difference of final held-out accuracy on {found.dataset}, {pairing}, with its 95 % interval{adjusted}. A "
+        f"Difference of final held-out accuracy on {found.dataset}, {pairing}, with its 95 % interval. A "
         "variant is called better or worse only where the interval excludes 0. The interval and the p-values assume "
         "that the means of the seeds are about normally distributed."
     )
@@ -204,65 +202,6 @@ def tuning_sentence(runs: RecordedRuns) -> str:
         "Compared at a single learning rate: what is best for one variant may not be for another. `tune:` in the "
         "sweep's file chooses a rate for each variant."
     )
-
-
-@dataclass(frozen=True)
-class LookRow:
-    """One look at one comparison; ``number`` from 1."""
-
-    variant: str
-    number: int
-    look: Look
-
-
-LOOKS: list[Column[LookRow]] = [
-    Column("variant", lambda row: TableCell(row.variant)),
-    Column("look", lambda row: TableCell(str(row.number))),
-    Column("seeds", lambda row: TableCell(str(row.look.seeds))),
-    Column("level", lambda row: TableCell(f"{row.look.level:.2g}"), "of its test"),
-    Column("difference", lambda row: difference(row.look.difference), "95 % over all looks"),
-    Column("chance", lambda row: TableCell(number(row.look.chance, 2)), "of a verdict with all seeds"),
-    Column(
-        "outcome",
-        lambda row: TableCell(
-            row.look.outcome + (": stopped" if row.look.stops else ""),
-            badge=row.look.outcome if row.look.outcome in ("better", "worse") else "",
-        ),
-        is_prose=True,
-    ),
-]
-
-
-def looks_table(main: Comparison | None) -> Table | None:
-    """A row a look; ``None`` where none was taken."""
-    rows = [
-        LookRow(contrast.variant, position, look)
-        for contrast in (main.contrasts if main else [])
-        for position, look in enumerate(contrast.looks, start=1)
-    ]
-    if not rows:
-        return None
-    caption = (
-        "The 5 % of false verdicts are spent over the looks by Lan and DeMets' function of O'Brien–Fleming type. "
-        "Stopping a hopeless comparison is optional: continuing it would not raise the 5 %."
-    )
-    return table_of("Looks", LOOKS, rows, caption)
-
-
-def looks_sentence(runs: RecordedRuns, main: Comparison | None) -> str:
-    """When the looks were planned, which comparisons stopped at which look, how many cells that saved; may be empty."""
-    if not runs.stopping or main is None:
-        return ""
-    planned = " and ".join(map(str, runs.stopping["looks"]))
-    stopped = [
-        f"{contrast.variant} at {contrast.looks[-1].seeds} seeds ({contrast.looks[-1].outcome})"
-        for contrast in main.contrasts
-        if contrast.looks and contrast.looks[-1].stops
-    ]
-    saved = sum(reason == NOT_NEEDED for reason in runs.unfinished.values())
-    total = len(runs.all) + len(runs.unfinished)
-    ends = f"Stopped early: {', '.join(stopped)}; {saved} of {total} cells were not run." if stopped else ""
-    return f"Group-sequential: looks planned at {planned} seeds. {ends or 'No comparison was stopped early.'}"
 
 
 @dataclass(frozen=True)

@@ -13,7 +13,6 @@ from evenkeel.trainer.lab.reports.accuracies import (
     is_judged,
 )
 from evenkeel.trainer.lab.reports.contrasts import Contrast, contrast_of
-from evenkeel.trainer.lab.reports.looks import contrast_at_looks, look_plan, looks_taken
 from evenkeel.trainer.lab.reports.run_files import RecordedRun, RecordedRuns, total
 from evenkeel.trainer.lab.statistics import Estimate
 
@@ -77,19 +76,14 @@ def comparison(runs: RecordedRuns, dataset: str) -> Comparison:
     tokens = common_tokens(judged.all)
     numbers = [_numbers(name, by_seed, dataset, tokens) for name, by_seed in judged.by_variant.items()]
     contrasts, unpaired = [], []
-    plan, main = look_plan(runs), next(iter(datasets_of(runs)), dataset)
-    by_main = judged if main == dataset else judged_runs(runs, main)
     for variant, ours in judged.by_variant.items():
         if (baseline := runs.baseline_of(variant)) is None:
             continue
         theirs = judged.by_variant.get(baseline, {})
         if not set(ours) & set(theirs):
             unpaired.append(f"{variant} and its baseline {baseline} have no finished and scored seed in common.")
-        elif plan is None:
-            contrasts.append(contrast_of(variant, baseline, ours, theirs, dataset))
         else:
-            looks = looks_taken(plan, runs, by_main, main, variant)
-            contrasts.append(contrast_at_looks(plan, looks, variant, baseline, ours, theirs, dataset))
+            contrasts.append(contrast_of(variant, baseline, ours, theirs, dataset))
     adjusted = statistics.holm_adjusted([each.p_value for each in contrasts])
     contrasts = [replace(each, adjusted_p=float(p)) for each, p in zip(contrasts, adjusted, strict=True)]
     left_out = [f"{run.variant} with seed {run.seed}" for run in runs.all if not is_judged(run, dataset)]

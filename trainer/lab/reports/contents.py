@@ -10,8 +10,6 @@ from evenkeel.trainer.lab.reports.columns import (
     cell_table,
     comparison_tables,
     differences_table,
-    looks_sentence,
-    looks_table,
     tuning_sentence,
     tuning_table,
 )
@@ -32,7 +30,7 @@ class Report:
 
     Attributes:
         headline: the verdict in one sentence.
-        conditions: whether every variant was compared at its own best settings, and the planned looks; may be empty.
+        conditions: whether every variant was compared at its own best settings; may be empty.
         comparisons: one for each held-out set; the first is the one that the headline speaks of.
         tables: by name, in the order of the page; those without a row are left out.
         judged: the runs that the pictures are drawn of.
@@ -81,7 +79,7 @@ def report_on(directory: Path) -> Report:
         runs.name,
         bool(runs.baseline),
         _headline(main, runs),
-        " ".join(filter(None, (tuning_sentence(runs), looks_sentence(runs, main)))) if main and main.contrasts else "",
+        tuning_sentence(runs) if main and main.contrasts else "",
         comparisons,
         {name: table for name, table in _tables(runs, comparisons, audits, directory) if table is not None},
         judged,
@@ -101,7 +99,6 @@ def _tables(
     yield from comparison_tables(runs, comparisons)
     yield "coverage", coverage_table(runs, main.dataset) if main else None
     yield "tuning", tuning_table(runs)
-    yield "looks", looks_table(main)
     yield "cells", cell_table(runs, main.dataset if main else "", directory)
     yield "audit", audit_table(audits) if audits else None
     yield "verifiers-differ", differences_table(audits)

@@ -2,14 +2,14 @@
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 import numpy as np
 
 from evenkeel.trainer.lab import statistics
 from evenkeel.trainer.lab.reports.accuracies import areas_under_curves, final_accuracies
 from evenkeel.trainer.lab.reports.run_files import RecordedRun
-from evenkeel.trainer.lab.statistics import Estimate, Look, Verdict
+from evenkeel.trainer.lab.statistics import Estimate, Verdict
 
 
 @dataclass(frozen=True)
@@ -19,7 +19,6 @@ class Contrast:
     Attributes:
         p_value, adjusted_p: of the interval's t statistic; adjusted by Holm's method for all contrasts.
         area: difference of the areas under the learning curves; it gives no verdict of its own.
-        looks: those taken of a group-sequential comparison, see `reports.looks`.
     """
 
     variant: str
@@ -30,7 +29,6 @@ class Contrast:
     p_value: float
     adjusted_p: float
     area: Estimate | None
-    looks: list[Look] = field(default_factory=list)
 
 
 def contrast_of(
@@ -39,21 +37,19 @@ def contrast_of(
     ours_by_seed: Mapping[int, RecordedRun],
     theirs_by_seed: Mapping[int, RecordedRun],
     dataset: str,
-    confidence: float = statistics.CONFIDENCE,
 ) -> Contrast:
     """The contrast of two variants' runs, seed → run, on the seeds in common: one at least.
 
-    ``adjusted_p`` is NaN until all contrasts are known. ``confidence`` is that of the difference's and the area's
-    intervals.
+    ``adjusted_p`` is NaN until all contrasts are known.
     """
     seeds = sorted(set(ours_by_seed) & set(theirs_by_seed))
     runs = [by_seed[seed] for by_seed in (ours_by_seed, theirs_by_seed) for seed in seeds]
     ours, theirs = np.split(final_accuracies(runs, dataset), 2)  # on the items that all of them have
-    difference = statistics.paired_difference(ours, theirs, confidence)
+    difference = statistics.paired_difference(ours, theirs)
     heights = areas_under_curves(runs, dataset)
     area = None
     if heights is not None:
         our_heights, their_heights = np.split(heights, 2)
-        area = statistics.paired_difference(our_heights, their_heights, confidence)
+        area = statistics.paired_difference(our_heights, their_heights)
     verdict = statistics.verdict(difference)
     return Contrast(variant, baseline, seeds, difference, verdict, difference.p_value, math.nan, area)

@@ -39,7 +39,7 @@ def notes_of(runs: RecordedRuns, judged: RecordedRuns, main: Comparison | None, 
         *_files(runs, judged, main, directory),
         *_unequal(judged, main.dataset),
         *_nothing_learned(judged, main.dataset),
-        *_tests(main),
+        *_tests(runs, main),
     ]
 
 
@@ -110,11 +110,15 @@ def _nothing_learned(runs: RecordedRuns, dataset: str) -> Sequence[str]:
     ]
 
 
-def _tests(main: Comparison) -> Sequence[str]:
-    """What the number of comparisons means for the verdicts."""
+def _tests(runs: RecordedRuns, main: Comparison) -> Sequence[str]:
+    """What unfinished cells and the number of comparisons mean for the verdicts."""
+    notes = []
+    if runs.unfinished and main.contrasts:
+        notes.append("Not all planned cells are finished: a verdict that is taken early errs in more than 5 %.")
     if (number := len(main.contrasts)) < 2:
-        return []
+        return notes
     return [
+        *notes,
         f"{number} comparisons: if no variant differed at all, about {0.05 * number:.2g} verdicts of "
-        "better or worse would come out by chance. The p-values adjusted by Holm's method account for that."
+        "better or worse would come out by chance. The p-values adjusted by Holm's method account for that.",
     ]

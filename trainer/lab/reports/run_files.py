@@ -10,7 +10,7 @@ from typing import Any
 
 from evenkeel.errors import Refusal
 from evenkeel.trainer.lab.reports.held_out import Answers, read_answers
-from evenkeel.trainer.lab.sweeps.files import LooksRecord, SweepRecord
+from evenkeel.trainer.lab.sweeps.files import SweepRecord
 from evenkeel.trainer.run.record.files import (
     METRICS,
     SUMMARY,
@@ -18,12 +18,7 @@ from evenkeel.trainer.run.record.files import (
 )
 from evenkeel.trainer.run.record.run_record import RunRecord
 
-LOOKS = "looks.json"
-"""Beside ``sweep.json``: what the runner of a group-sequential sweep has decided."""
-
 _AGAIN = "Bring back the file as it was written, or leave its run out of the report."
-
-NOT_NEEDED = "not needed because an earlier look ended their comparison"
 
 
 class ReportError(Refusal):
@@ -113,9 +108,6 @@ class RecordedRuns:
         baseline: variant → the variant that it is compared with; empty for a single run.
         unfinished: cells without a finished run, by name with the reason; left out of all numbers.
         tuning: how the variants' settings were chosen; empty where they were not.
-        stopping: when a group-sequential sweep is looked at; empty without looks.
-        seeds: of the sweep, in the order of its file.
-        failed: variant and seed of the cells that the runner of a group-sequential sweep has given up.
     """
 
     name: str
@@ -123,9 +115,6 @@ class RecordedRuns:
     baseline: dict[str, str]
     unfinished: dict[str, str]
     tuning: Mapping[str, Any] = field(default_factory=dict)
-    stopping: Mapping[str, Any] = field(default_factory=dict)
-    seeds: list[int] = field(default_factory=list)
-    failed: frozenset[tuple[str, int]] = frozenset()
 
     @property
     def all(self) -> list[RecordedRun]:
@@ -159,7 +148,6 @@ def read_runs(directory: Path) -> RecordedRuns:
 def _sweep_runs(directory: Path, sweep: Mapping[str, Any]) -> RecordedRuns:
     by_variant: dict[str, dict[int, RecordedRun]] = {}
     unfinished: dict[str, str] = {}
-    looks = read_json(directory / LOOKS, LooksRecord)
     for cell in sweep["cells"]:
         budget = cell.get("budget") or {}
         steps = float(budget.get("steps_per_rollout") or 1)
@@ -169,30 +157,16 @@ def _sweep_runs(directory: Path, sweep: Mapping[str, Any]) -> RecordedRuns:
         if run.summary:
             by_variant.setdefault(run.variant, {})[run.seed] = run
             continue
-        if cell["name"] in looks.get("not_needed", []):
-            unfinished[cell["name"]] = NOT_NEEDED
-        else:
-            unfinished[cell["name"]] = "not finished" if run.metrics else "not started, or failed before its first step"
-            if (run.path / SUMMARY).exists():
-                unfinished[cell["name"]] = "summary.json is damaged, and `evenkeel sweep run` writes it again"
+        unfinished[cell["name"]] = "not finished" if run.metrics else "not started, or failed before its first step"
+        if (run.path / SUMMARY).exists():
+            unfinished[cell["name"]] = "summary.json is damaged, and `evenkeel sweep run` writes it again"
     if not by_variant:
         raise ReportError(
             f"No cell of the sweep in {directory} has finished, so there is nothing to compare. Watch them with "
             "`evenkeel sweep status`, and make the report when some have finished."
         )
     baseline = {cell["variant"]: cell["baseline"] for cell in sweep["cells"]}
-    return RecordedRuns(
-        sweep["name"],
-        by_variant,
-        baseline,
-        unfinished,
-        sweep.get("tuning") or {},
-        sweep.get("stopping") or {},
-        sweep.get("seeds") or [],
-        frozenset(
-            (cell["variant"], cell["seed"]) for cell in sweep["cells"] if cell["name"] in looks.get("failed", [])
-        ),
-    )
+    return RecordedRuns(sweep["name"], by_variant, baseline, unfinished, sweep.get("tuning") or {})
 
 
 def attempt_seconds(attempt: Mapping[str, Any]) -> float | None:

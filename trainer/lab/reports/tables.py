@@ -31,7 +31,6 @@ COLOURS = {
     "stopped": "yellow",
     "submitted": "blue",
     "waiting": "dim",
-    "not needed": "dim",
 }
 """Badge → its colour on a terminal."""
 

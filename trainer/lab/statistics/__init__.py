@@ -19,9 +19,7 @@ from evenkeel.trainer.lab.statistics.intervals import (
     paired_difference,
     variance_parts,
 )
-from evenkeel.trainer.lab.statistics.looks import Look, look_at
 from evenkeel.trainer.lab.statistics.planning import detectable_difference, planned_seeds, uncertainty, verdict_power
-from evenkeel.trainer.lab.statistics.sequential import look_levels, predictive_power, sequential_p
 from evenkeel.trainer.lab.statistics.verdict import Verdict, holm_adjusted, power, seeds_needed, verdict
 
 __all__ = [
@@ -30,23 +28,18 @@ __all__ = [
     "DifferenceComponents",
     "Estimate",
     "Evaluated",
-    "Look",
     "StatisticsError",
     "Verdict",
     "area_under_curve",
     "claim_answer",
     "detectable_difference",
     "holm_adjusted",
-    "look_at",
-    "look_levels",
     "mean_estimate",
     "paired_components",
     "paired_difference",
     "planned_seeds",
     "power",
-    "predictive_power",
     "seeds_needed",
-    "sequential_p",
     "share_estimate",
     "uncertainty",
     "unpaired_components",

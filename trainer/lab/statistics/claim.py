@@ -24,6 +24,7 @@ from scipy import stats
 from evenkeel.trainer.evaluation.shares import CONFIDENCE, Estimate
 from evenkeel.trainer.lab.statistics.verdict import FEWEST_SEEDS, seeds_needed
 
+ALPHA = 1 - CONFIDENCE
 Answer = Literal["supported", "contradicted", "not decided"]
 
 
@@ -45,20 +46,19 @@ class ClaimAnswer:
     seeds_needed: int | None
 
 
-def claim_answer(differences: Mapping[str, Estimate], matters: float, alpha: float = 1 - CONFIDENCE) -> ClaimAnswer:
+def claim_answer(differences: Mapping[str, Estimate], matters: float) -> ClaimAnswer:
     """The answer by the rule of this module.
 
     Args:
         differences: from each of the others, positive in the claimed direction; their own intervals are not used.
         matters: the smallest effect that matters, above 0.
-        alpha: below 5 % where the differences are seen at a look of several (`sequential.look_levels`).
     """
-    seen = {name: _at(difference, alpha) for name, difference in differences.items()}
+    seen = {name: _at(difference, ALPHA) for name, difference in differences.items()}
     judged = [each for each in seen.values() if each.num_seeds >= FEWEST_SEEDS and each.standard_error > 0]
     answer: Answer = "not decided"
     if len(judged) == len(seen) and all(each.low > 0 for each in judged):
         answer = "supported"
-    elif any(_at(each, alpha / len(seen)).high < 0 for each in judged):
+    elif any(_at(each, ALPHA / len(seen)).high < 0 for each in judged):
         answer = "contradicted"
     needed = [seeds_needed(each, matters) if each.num_seeds > 1 else None for each in seen.values()]
     known = [number for number in needed if number is not None]

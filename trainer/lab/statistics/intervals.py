@@ -66,7 +66,7 @@ def _noise(values: Floats) -> Floats:
     return np.asarray((residuals**2).sum((-1, -2)) / ((seeds - 1) * (items - 1)))
 
 
-def mean_estimate(values: ArrayLike, confidence: float = CONFIDENCE) -> Estimate:
+def mean_estimate(values: ArrayLike) -> Estimate:
     """Mean over seeds and items with its interval, of values (S,) or (S, I).
 
     Items with a NaN in any seed are left out, so that all seeds are judged on the same ones.
@@ -83,10 +83,10 @@ def mean_estimate(values: ArrayLike, confidence: float = CONFIDENCE) -> Estimate
     if len(table) == 1:
         return Estimate(value, math.nan, math.nan, 1, num_items, math.nan, math.nan)
     seed_variance, item_variance = (float(part) for part in variance_parts(table))
-    return _t_interval(value, len(table), num_items, seed_variance, item_variance, confidence)
+    return _t_interval(value, len(table), num_items, seed_variance, item_variance)
 
 
-def paired_difference(variant: ArrayLike, baseline: ArrayLike, confidence: float = CONFIDENCE) -> Estimate:
+def paired_difference(variant: ArrayLike, baseline: ArrayLike) -> Estimate:
     """`mean_estimate` of ``variant − baseline``, both (S,) or (S, I): row s of both had the same seed, column i the
     same item.
 
@@ -101,7 +101,7 @@ def paired_difference(variant: ArrayLike, baseline: ArrayLike, confidence: float
             f"Paired arrays must have equal shapes (seeds, items), not {left.shape} and {right.shape}: a row is a seed "
             "that both variants ran, a column an item that both answered. Keep what they have in common."
         )
-    return mean_estimate(left - right, confidence)
+    return mean_estimate(left - right)
 
 
 def _complete(table: Floats) -> NDArray[np.bool_]:
@@ -115,8 +115,6 @@ def _complete(table: Floats) -> NDArray[np.bool_]:
     return np.asarray(complete)
 
 
-def _t_interval(
-    value: float, seeds: int, items: int | None, seed_variance: float, item_variance: float, confidence: float
-) -> Estimate:
-    half = float(stats.t.ppf((1 + confidence) / 2, seeds - 1)) * math.sqrt(seed_variance / seeds + item_variance)
+def _t_interval(value: float, seeds: int, items: int | None, seed_variance: float, item_variance: float) -> Estimate:
+    half = float(stats.t.ppf((1 + CONFIDENCE) / 2, seeds - 1)) * math.sqrt(seed_variance / seeds + item_variance)
     return Estimate(value, value - half, value + half, seeds, items, seed_variance, item_variance)

@@ -32,7 +32,6 @@ def verdict_power(
     num_seeds: int,
     num_items: int,
     samples: int = 1,
-    confidence: float = CONFIDENCE,
 ) -> float:
     """Probability that the verdict is "better" or "worse" at a true ``difference``; 0 with fewer than three seeds."""
     if num_seeds < FEWEST_SEEDS:
@@ -40,7 +39,7 @@ def verdict_power(
     error = components.standard_error(num_seeds, num_items, samples)
     if error == 0:
         return float(difference != 0)
-    widths = _half_widths(components, num_seeds, num_items, samples, confidence)
+    widths = _half_widths(components, num_seeds, num_items, samples)
     return _exceeding(difference / error, widths / error)
 
 
@@ -49,12 +48,10 @@ def _exceeding(effect: float, limits: Floats) -> float:
     return float((special.ndtr(effect - limits) + special.ndtr(-effect - limits)).mean())
 
 
-def _half_widths(
-    components: DifferenceComponents, num_seeds: int, num_items: int, samples: int, confidence: float
-) -> Floats:
+def _half_widths(components: DifferenceComponents, num_seeds: int, num_items: int, samples: int) -> Floats:
     """Half widths of the intervals that sweeps of this size would show, at equally likely points, flat."""
     freedom, rest = num_seeds - 1, components.rest(samples)
-    t = stats.t.ppf((1 + confidence) / 2, freedom)
+    t = stats.t.ppf((1 + CONFIDENCE) / 2, freedom)
     of_seeds = components.seed_variance(num_items, samples) / num_seeds * stats.chi2.ppf(_POINTS, freedom) / freedom
     if num_items == 1:
         return np.asarray(t * np.sqrt(of_seeds))
@@ -69,7 +66,6 @@ def detectable_difference(
     num_seeds: int,
     num_items: int,
     samples: int = 1,
-    confidence: float = CONFIDENCE,
 ) -> float:
     """The smallest true difference that the verdict finds in 80 % of sweeps; infinite below three seeds."""
     if num_seeds < FEWEST_SEEDS:
@@ -77,7 +73,7 @@ def detectable_difference(
     error = components.standard_error(num_seeds, num_items, samples)
     if error == 0:
         return 0.0
-    limits, most = _half_widths(components, num_seeds, num_items, samples, confidence) / error, 4.0
+    limits, most = _half_widths(components, num_seeds, num_items, samples) / error, 4.0
     while _exceeding(most, limits) < POWER:
         most *= 2
     return error * float(optimize.brentq(lambda effect: _exceeding(effect, limits) - POWER, 0.0, most, xtol=1e-3))
@@ -88,18 +84,17 @@ def planned_seeds(
     components: DifferenceComponents,
     num_items: int,
     samples: int = 1,
-    confidence: float = CONFIDENCE,
 ) -> int | None:
     """The fewest seeds with which the verdict finds ``difference`` in 80 % of sweeps.
 
     ``None`` where more than 1,000 would be needed: often no number is enough, because the items stay the same.
     """
     low, high = FEWEST_SEEDS - 1, MOST_SEEDS
-    if verdict_power(difference, components, high, num_items, samples, confidence) < POWER:
+    if verdict_power(difference, components, high, num_items, samples) < POWER:
         return None
     while high - low > 1:
         middle = (low + high) // 2
-        enough = verdict_power(difference, components, middle, num_items, samples, confidence) >= POWER
+        enough = verdict_power(difference, components, middle, num_items, samples) >= POWER
         low, high = (low, middle) if enough else (middle, high)
     return high
 

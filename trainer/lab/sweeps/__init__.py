@@ -6,7 +6,6 @@ cells              the file unfolded
 plans, fairness    what each cell will spend, made equal; differences that would spoil the comparison refused
 queues, attempt    where attempts run, and what the process does that runs one
 pilots, planning   before it runs: what finished cells say that it will see and cost
-stopping           cells beyond a look wait for it
 tuning             a stage before, in which every variant finds its own settings
 runner, starting   the loop that starts, awaits and retries
 cell_directory     what is kept of a cell, and its state

@@ -25,7 +25,6 @@ from evenkeel.trainer.lab.sweeps.runner import (
 from evenkeel.trainer.lab.sweeps.schema import SlurmExecution, Sweep
 from evenkeel.trainer.lab.sweeps.starting import QueuedCell, changed_settings, next_attempt, queued_cells
 from evenkeel.trainer.lab.sweeps.status import budget_table, status_table, watch
-from evenkeel.trainer.lab.sweeps.stopping import LookGate, check_looks_unchanged
 from evenkeel.trainer.lab.sweeps.tuning import (
     check_stages,
     choices,
@@ -73,16 +72,10 @@ def _run_cells(
     with locked_directory(sweep) as root:
         cells = queued_cells(sweep, plans)
         refused = _refused_as_changed(cells)
-        check_looks_unchanged(sweep, root)
         write_sweep(sweep, plans, root, file, tuning)
         print_table(budget_table(sweep, plans))
-        say = partial(print, flush=True)
-        gate = LookGate(sweep, [plan.cell for plan in plans], root, say) if sweep.stopping else None
         entries = [cell for cell in cells if cell not in refused]
-        completed = SweepRunner(sweep, entries, _queue(sweep, plans, root), say, gate).run()
-    if gate is not None:
-        not_needed = gate.not_needed()
-        cells = [cell for cell in cells if cell.name not in not_needed]
+        completed = SweepRunner(sweep, entries, _queue(sweep, plans, root), partial(print, flush=True)).run()
     print_table(status_table(root))
     _print_failures(cells)
     if not completed:
@@ -109,7 +102,6 @@ def run_cell(file: Path, choice: Sequence[str]) -> int:
     if _refused_as_changed([cell]):
         return 2
     if not cell.directory.summary():
-        check_looks_unchanged(sweep, cell.directory.path.parent)
         write_sweep(sweep, plans, cell.directory.path.parent, file)
         attempt = next_attempt(sweep, cell)
         print(f"{cell.name} runs; its output is in {cell.directory.log}", flush=True)

@@ -4,13 +4,11 @@ Asked of the data as written, so that a wrong word in one place hides nothing th
 shape than it should is passed over here, for `schema` refuses it.
 """
 
-import itertools
 from collections.abc import Iterator, Mapping
 from typing import Any
 
 from pydantic_core import InitErrorDetails
 
-from evenkeel.trainer.lab.statistics.verdict import FEWEST_SEEDS
 from evenkeel.trainer.run.config.problems import problem
 
 RESERVED_KEYS = {
@@ -32,7 +30,6 @@ def inconsistencies(data: Mapping[str, Any]) -> Iterator[InitErrorDetails]:
     yield from _keys(variants, grid, _mapping(_mapping(data.get("tune")).get("grid")))
     yield from _variants(variants, grid)
     yield from _tuning(_mapping(data.get("tune")), data, variants)
-    yield from _stopping(_mapping(data.get("stopping")), data)
     yield from _environment(_mapping(data.get("environment")), _mapping(data.get("executor")))
 
 
@@ -93,29 +90,6 @@ def _tuning_seeds(tuning: Any, confirmation: Any) -> Iterator[InitErrorDetails]:
     if shared := [seed for seed in tuning if seed in confirmation]:
         what = f"holds {', '.join(map(str, shared))}, on which the verdict rests too: it would confirm its own choice."
         yield problem("confirmed-on-tuning-seeds", what, "Write seeds that are not under `seeds:`.", ("tune", "seeds"))
-
-
-def _stopping(stopping: Mapping[str, Any], data: Mapping[str, Any]) -> Iterator[InitErrorDetails]:
-    looks, seeds = stopping.get("looks"), data.get("seeds")
-    if not isinstance(looks, list) or not isinstance(seeds, list) or not all(type(look) is int for look in looks):
-        return
-    here = ("stopping", "looks")
-    if len(looks) == 1:
-        what = f"holds one look, at {looks[0]} seeds, and one at the end is what a sweep without `stopping:` takes."
-        seeds_in_all = len(seeds)
-        earlier = f"Write an earlier one too, such as [{max(1, seeds_in_all // 2)}, {seeds_in_all}], or leave"
-        yield problem("single-look", what, f"{earlier} `stopping:` out.", here)
-    elif any(after <= before for before, after in itertools.pairwise(looks)):
-        yield problem("looks-order", "is not increasing.", "Write each number of seeds once, the smallest first.", here)
-    elif looks and looks[-1] != len(seeds):
-        what = f"ends at {looks[-1]} seeds, and `seeds:` holds {len(seeds)}: the last look is at all of them."
-        yield problem("last-look", what, f"Write [{', '.join(map(str, [*looks[:-1], len(seeds)]))}].", here)
-    elif looks and 0 < looks[0] < FEWEST_SEEDS:
-        what = f"starts at {looks[0]} seeds, and fewer than {FEWEST_SEEDS} give no verdict."
-        yield problem("too-few-seeds", what, f"Start at {FEWEST_SEEDS} seeds or later.", here)
-    if isinstance(variants := data.get("variants"), dict) and len(variants) == 1:
-        what = "is given for a single variant, and looks are at comparisons."
-        yield problem("looks-of-one-variant", what, "Add a variant, or leave it out.", ("stopping",))
 
 
 def _environment(environment: Mapping[str, Any], executor: Mapping[str, Any]) -> Iterator[InitErrorDetails]:

@@ -27,16 +27,7 @@ class SweepRecord(TypedDict):
     name: str
     cells: list[PlannedCell]
     tuning: NotRequired[dict[str, Any] | None]
-    stopping: NotRequired[dict[str, Any] | None]
     seeds: NotRequired[list[int] | None]
-
-
-@with_config(OPEN)
-class LooksRecord(TypedDict, total=False):
-    """``looks.json`` of a group-sequential sweep."""
-
-    not_needed: list[str]
-    failed: list[str]
 
 
 @with_config(OPEN)

@@ -1,8 +1,7 @@
 """Predict which differences a planned sweep can detect: the answer of `evenkeel sweep plan`.
 
 It follows from a pilot's variances (`sweeps.pilots`) by the power of the verdict's own test (`statistics.planning`). A
-plan is for one comparison, a variant against the baseline. With `stopping:` the power is that of the last look alone,
-to which earlier looks add little.
+plan is for one comparison, a variant against the baseline.
 """
 
 from collections.abc import Iterator
@@ -42,7 +41,6 @@ class SweepPlan:
         between: ``planned.detectable`` if the seeds' spread were at either end of its 95 % interval.
         by_seeds: the same for other numbers of seeds.
         seeds_needed: for the wanted difference; ``None`` without one, or where seeds are not enough.
-        confidence: of the interval that gives the verdict: 95 %, or the last look's, for any number of seeds.
     """
 
     name: str
@@ -55,7 +53,6 @@ class SweepPlan:
     by_seeds: list[Design]
     wanted: float | None
     seeds_needed: int | None
-    confidence: float
 
 
 def plan_of(
@@ -70,17 +67,16 @@ def plan_of(
     """
     samples = samples if pilot.samples > 1 else pilot.samples
     items, seeds = items or pilot.num_items, len(sweep.seeds)
-    confidence = 1 - statistics.look_levels(sweep.stopping.looks)[-1] if sweep.stopping else statistics.CONFIDENCE
 
     def design(seeds: int) -> Design:
-        parts = (pilot.components, seeds, items, samples, confidence)
+        parts = (pilot.components, seeds, items, samples)
         power = None if wanted is None else statistics.verdict_power(wanted, *parts)
         return Design(seeds, statistics.detectable_difference(*parts), power)
 
     def detectable_if_seeds_vary(factor: float) -> float:
         of_seeds = pilot.components.seed_variance(items, samples) * factor**2
         parts = replace(pilot.components, seeds=max(0.0, of_seeds - pilot.components.rest(samples) / items))
-        return statistics.detectable_difference(parts, seeds, items, samples, confidence)
+        return statistics.detectable_difference(parts, seeds, items, samples)
 
     low, high = map(detectable_if_seeds_vary, statistics.uncertainty(pilot.components.freedom))
     return SweepPlan(
@@ -93,10 +89,7 @@ def plan_of(
         (low, high),
         [design(number) for number in sorted({*SEED_STEPS, max(seeds, FEWEST_SEEDS)})],
         wanted,
-        None
-        if wanted is None
-        else statistics.planned_seeds(wanted, pilot.components, items, samples, confidence=confidence),
-        confidence,
+        None if wanted is None else statistics.planned_seeds(wanted, pilot.components, items, samples),
     )
 
 
@@ -133,6 +126,4 @@ def plan_table(plan: SweepPlan) -> Table:
         titles.append(f"power at {plan.wanted:g}")
         rows = [[*row, f"{design.power:.0%}"] for row, design in zip(rows, plan.by_seeds, strict=True)]
     caption = f"With {plan.items} items, after {plan.pilot.rollouts:g} rollout batches."
-    if plan.confidence != statistics.CONFIDENCE:
-        caption += f" Power is that of the last look's {plan.confidence:.1%} interval."
     return plain_table(plan.name, titles, rows, caption)

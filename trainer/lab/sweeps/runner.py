@@ -23,7 +23,6 @@ from evenkeel.trainer.lab.sweeps.plans import Plan
 from evenkeel.trainer.lab.sweeps.queues import Queue, SchedulerError
 from evenkeel.trainer.lab.sweeps.schema import SlurmExecution, Sweep
 from evenkeel.trainer.lab.sweeps.starting import QueuedCell, next_attempt
-from evenkeel.trainer.lab.sweeps.stopping import LookGate
 from evenkeel.trainer.run.processes import REFUSED
 from evenkeel.trainer.run.record.directory import NO_LOCKS
 from evenkeel.trainer.run.record.files import write_json
@@ -89,8 +88,6 @@ def write_sweep(
     }
     if tuning is not None:
         described["tuning"] = tuning
-    if sweep.stopping is not None:
-        described["stopping"] = sweep.stopping.model_dump()
     write_json(root / "sweep.json", {**described, "seeds": sweep.seeds, "cells": cells})
 
 
@@ -99,7 +96,6 @@ class SweepRunner:
 
     Args:
         say: is told what happens, a line at a time.
-        gate: of a sweep with looks: which cells may start.
     """
 
     def __init__(
@@ -108,13 +104,11 @@ class SweepRunner:
         entries: list[QueuedCell],
         queue: Queue,
         say: Callable[[str], None],
-        gate: LookGate | None = None,
     ) -> None:
         self.sweep = sweep
         self.entries = entries
         self.queue = queue
         self.say = say
-        self.gate = gate
         self.failures: Counter[str] = Counter()
         self.stops = 0
         self._refused_at = -RETRY_SECONDS
@@ -122,33 +116,24 @@ class SweepRunner:
         self._asked_to_end: dict[str, float] = {}
 
     def run(self) -> bool:
-        """Run all cells that can be; whether it came to the end (and was not stopped).
-
-        Cells behind a look that can never be taken are left: nothing would ever start them.
-        """
+        """Run all cells; whether it came to the end (and was not stopped)."""
         running = [entry for entry in self.entries if self._adopted(entry)]
         waiting = [entry for entry in self.entries if entry not in running and not entry.directory.summary()]
-        waiting = self._needed(waiting, running)
         handlers = {number: signal.signal(number, self._stop) for number in (signal.SIGINT, signal.SIGTERM)}
         stops_sent = 0
         try:
             while running or (waiting and not self.stops):
-                while not self.stops and len(running) < self.queue.capacity and not self._backs_off():
-                    if (entry := self._next(waiting)) is None:
-                        break
-                    waiting.remove(entry)
+                while waiting and not self.stops and len(running) < self.queue.capacity and not self._backs_off():
+                    entry = waiting.pop(0)
                     if self._started(entry):
                         running.append(entry)
                     elif self._retries_submission(entry, others_run=bool(running)):
                         waiting.insert(0, entry)
-                if not running and self._is_blocked(waiting):
-                    break
                 time.sleep(POLL_SECONDS)
                 for entry in [entry for entry in running if self._is_over(entry)]:
                     running.remove(entry)
                     if self._restarts(entry):
                         waiting.insert(0, entry)
-                    waiting = self._needed(waiting, running)
                 if self.stops > stops_sent:
                     stops_sent = self.stops
                     self._stop_all(running)
@@ -157,30 +142,6 @@ class SweepRunner:
             for number, handler in handlers.items():
                 signal.signal(number, handler)
         return not self.stops
-
-    def _next(self, waiting: Sequence[QueuedCell]) -> QueuedCell | None:
-        """The first cell that may start."""
-        if self.gate is None:
-            return waiting[0] if waiting else None
-        return next((entry for entry in waiting if self.gate.turn(entry.plan.cell) == "start"), None)
-
-    def _needed(self, waiting: list[QueuedCell], running: Sequence[QueuedCell]) -> list[QueuedCell]:
-        """Those of ``waiting`` that no look has made needless; looks are taken first."""
-        if self.gate is None:
-            return waiting
-        self.gate.update({entry.name for entry in (*waiting, *running)})
-        return [entry for entry in waiting if self.gate.turn(entry.plan.cell) != "never"]
-
-    def _is_blocked(self, waiting: list[QueuedCell]) -> bool:
-        """Whether, with nothing running, no cell will ever start: says which look can never be taken, and why."""
-        if self.gate is None or self.stops or not waiting or self._next(waiting) is not None:
-            return False
-        waiting = self._needed(waiting, [])  # the queue may have refused a cell for good since the last update
-        if self._next(waiting) is not None:
-            return False
-        if waiting:  # else the update has made all of them needless
-            self.say(self.gate.why_blocked([entry.plan.cell for entry in waiting]))
-        return True
 
     def _adopted(self, entry: QueuedCell) -> bool:
         attempts = entry.directory.attempts()

@@ -73,19 +73,6 @@ class Tuning(Section):
     """Settings of ``data.test`` while tuning, by dotted key."""
 
 
-class Stopping(Section):
-    """Looks at every comparison while its seeds come in (``trainer/lab/README.md``)."""
-
-    rule: Literal["group_sequential"]
-    """How the 5 % are shared out over the looks."""
-    looks: Annotated[list[Count], Field(min_length=1)]
-    """After how many of the first ``seeds``; the last look is at all of them."""
-    futility: Annotated[float, Field(ge=0, le=0.5)] = 0.1
-    """If the chance that the last look gives a verdict is below this, no further cells are started. It may be changed
-    at any time; 0 = never stop for this reason.
-    """
-
-
 class Sweep(Section):
     """One comparison: a base run, variants as dotted overrides, seeds, and how the cells are run."""
 
@@ -107,8 +94,6 @@ class Sweep(Section):
     """Dotted key → values; every variant is run at every point."""
     tune: Tuning | None = None
     """A stage before, in which every variant is given its own best settings."""
-    stopping: Stopping | None = None
-    """Looks before all seeds are run, which end decided and hopeless comparisons."""
     rollouts: Count | None = None
     """Rollout batches of every cell; ``null`` = the base file's."""
     output_dir: LocalPath

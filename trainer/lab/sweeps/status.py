@@ -7,10 +7,9 @@ from typing import Any
 
 from rich.live import Live
 
-from evenkeel.trainer.lab.reports.run_files import LOOKS, read_json
 from evenkeel.trainer.lab.reports.tables import Table, TableCell, plain_table, terminal_table
 from evenkeel.trainer.lab.sweeps.cell_directory import CellDirectory
-from evenkeel.trainer.lab.sweeps.files import LooksRecord, SweepRecord
+from evenkeel.trainer.lab.sweeps.files import SweepRecord
 from evenkeel.trainer.lab.sweeps.plans import Plan
 from evenkeel.trainer.lab.sweeps.schema import Sweep
 from evenkeel.trainer.run.record.files import read_record
@@ -23,25 +22,18 @@ _HELD_OUT = "eval_verifier/accuracy"
 def status_table(root: Path, only: str | None = None) -> Table:
     """One row a cell, or only that of one: state, step, reward, held-out accuracy."""
     described = read_record(root / "sweep.json", SweepRecord, "`evenkeel sweep run` writes it again.")
-    not_needed = read_json(root / LOOKS, LooksRecord).get("not_needed", [])
-    rows, needed = [], []
-    for cell in described["cells"]:
-        if only not in (None, cell["name"]):
-            continue
+    rows, finished = [], 0
+    cells = [cell for cell in described["cells"] if only in (None, cell["name"])]
+    for cell in cells:
         directory = CellDirectory(root / cell["name"])
-        rows.append(_cell_row(cell, directory, is_needed=cell["name"] not in not_needed))
-        if cell["name"] not in not_needed:
-            needed.append(directory)
-    finished = sum(bool(directory.summary()) for directory in needed)
-    after = f", {len(not_needed)} not needed after a look" if not_needed else ""
+        rows.append(_cell_row(cell, directory))
+        finished += bool(directory.summary())
     titles = ("cell", "state", "attempts", "step", "reward", "held-out accuracy")
-    return plain_table(described["name"], titles, rows, f"{finished} of {len(needed)} finished{after}")
+    return plain_table(described["name"], titles, rows, f"{finished} of {len(cells)} finished")
 
 
-def _cell_row(cell: dict[str, Any], directory: CellDirectory, *, is_needed: bool) -> list[str | TableCell]:
-    """The row of one cell; ``is_needed`` is false where a look has ended its comparison before."""
-    state: str = directory.state()
-    state = state if is_needed or state != "waiting" else "not needed"
+def _cell_row(cell: dict[str, Any], directory: CellDirectory) -> list[str | TableCell]:
+    state = directory.state()
     lines = RunRecord(directory.run).metrics
     step = lines[-1]["step"] if lines else 0
     most = (cell.get("budget") or {}).get("optimizer_steps")

@@ -51,7 +51,6 @@ def tuning_stage(sweep: Sweep) -> Sweep:
             "seeds": tune.seeds,
             "grid": tune.grid,
             "tune": None,
-            "stopping": None,  # all variants are tuned on equal budgets
         }
     )
 

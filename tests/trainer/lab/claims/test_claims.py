@@ -9,7 +9,6 @@ import pytest
 
 from evenkeel.trainer.command.claim import main
 from evenkeel.trainer.lab.claims.certificate import changes
-from evenkeel.trainer.lab.statistics import look_levels
 from evenkeel.trainer.run.config.yaml_document import write
 from tests.paths import ROOT
 from tests.trainer.lab.reports.recorded_sweep import VARIANTS, record_sweep
@@ -131,25 +130,6 @@ def test_what_cannot_be_answered_is_refused(
 ):
     assert main([written(folder, **changed), "--no-run"]) == 2
     assert message in capsys.readouterr().err
-
-
-def test_a_look_decides_at_its_own_level(folder: Path, capsys: pytest.CaptureFixture[str]):
-    """At 4 of 5 seeds the level is 2.4 %; the cells behind it were not needed, and are no part of the cost."""
-    looks = {"rule": "group_sequential", "looks": [4, 5], "futility": 0.1}
-    (folder / "sweep.yaml").write_text((folder / "sweep.yaml").read_text() + f"stopping: {json.dumps(looks)}\n")
-    recorded = json.loads((folder / "results/sweep.json").read_text())
-    (folder / "results/sweep.json").write_text(json.dumps({**recorded, "stopping": looks}))
-    not_needed = [f"{variant}-s{seed}" for variant in ("grpo", "lopti") for seed in (4,)]
-    for name in not_needed:
-        shutil.rmtree(folder / "results" / name)
-    decided = {"looks": {}, "not_needed": not_needed, "failed": []}
-    (folder / "results/looks.json").write_text(json.dumps(decided))
-    assert main([written(folder, against=["grpo"]), "--no-run"]) == 0
-    found = certified(folder)
-    assert found["confidence"] == pytest.approx(1 - look_levels([4, 5])[0])
-    assert (found["answer"], found["cost"]["cells"]) == ("supported", 8)
-    assert main([written(folder), "--no-run"]) == 2
-    assert "takes looks at differences from grpo alone" in capsys.readouterr().err
 
 
 def test_fewer_seeds_than_planned_are_no_answer(folder: Path, capsys: pytest.CaptureFixture[str]):

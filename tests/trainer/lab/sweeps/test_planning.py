@@ -11,7 +11,7 @@ from evenkeel.trainer.command import sweep as script
 from evenkeel.trainer.lab.statistics import detectable_difference, verdict_power
 from evenkeel.trainer.lab.sweeps.loading import load_sweep
 from evenkeel.trainer.lab.sweeps.pilots import Pilot, read_pilot
-from evenkeel.trainer.lab.sweeps.planning import plan_of, plan_table
+from evenkeel.trainer.lab.sweeps.planning import plan_of
 from evenkeel.trainer.run.config.yaml_document import write
 from tests.paths import ROOT
 from tests.trainer.lab.reports.recorded_sweep import record_run
@@ -80,23 +80,3 @@ def test_the_command_prints_the_plan(tmp_path: Path, capsys):
     options = ["--pilot", str(folder), "--items", "100", "--difference", "0.3"]
     assert script.main(["plan", str(file), *options]) == 0
     assert "With 5 seeds and 100 items it detects a true difference of" in capsys.readouterr().out
-
-
-def test_with_looks_all_numbers_are_those_of_the_last_looks_interval(pilot: Pilot, tmp_path: Path):
-    """At looks after 3, 4 and 5 seeds the last level is 3.6 %: more seeds are needed than by 95 % intervals."""
-    stopping = {"rule": "group_sequential", "looks": [3, 4, 5]}
-    with_looks = plan_of(load_sweep(sweep_file(tmp_path, stopping=stopping))[0], pilot, 1, wanted=0.3)
-    without = plan_of(load_sweep(sweep_file(tmp_path))[0], pilot, 1, wanted=0.3)
-    assert (without.confidence, round(with_looks.confidence, 3)) == (0.95, 0.964)
-    components = pilot.components
-    for plan in (with_looks, without):
-        for design in plan.by_seeds:
-            expected = detectable_difference(components, design.seeds, plan.items, 1, confidence=plan.confidence)
-            assert design.detectable == expected
-        power = [
-            verdict_power(0.3, components, seeds, pilot.num_items, 1, plan.confidence)
-            for seeds in (plan.seeds_needed - 1, plan.seeds_needed)
-        ]
-        assert power[0] < 0.8 <= power[1]
-    assert with_looks.seeds_needed >= without.seeds_needed
-    assert ["96.4%" in plan_table(plan).caption for plan in (with_looks, without)] == [True, False]
